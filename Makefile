@@ -1,0 +1,56 @@
+# Everything from a fresh clone: `make demo` and `make test` set up what they need.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+SNAKEMAKE := $(BIN)/snakemake
+SNAKEFILES := Snakefile workflow/rules
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo small test lint format clean
+
+help: ## list these targets
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+
+setup: $(READY) ## make the virtual environment .venv from the lock file
+
+$(READY): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "Mamushi needs Python 3.11 or later; $(PYTHON) is $$($(PYTHON) --version 2>&1)." \
+	    "Name another one: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	  echo "$(PYTHON) cannot make virtual environments. On Debian or Ubuntu:" \
+	    "sudo apt install python3-venv" >&2; exit 1; }
+	@echo "Setting up $(VENV) from requirements.lock; this takes a few minutes, once."
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --requirement requirements.lock
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	touch $@
+
+demo: $(READY) ## synthetic texts and a tiny model, a few minutes: results/report.html
+	$(SNAKEMAKE) --profile profiles/demo
+	$(SNAKEMAKE) --profile profiles/demo --report results/report.html
+
+small: $(READY) ## 20 Newsgroups and Jigsaw with tiny models, within an hour; see profiles/small
+	$(SNAKEMAKE) --profile profiles/small
+	$(SNAKEMAKE) --profile profiles/small --report results/report.html
+
+# The linters are among the tests, so that one line at the end says everything.
+test: $(READY) ## lint, type checks and all tests
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest
+
+lint: $(READY) ## formatting, lint and types of Python and Snakemake
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/snakefmt --check $(SNAKEFILES)
+	$(SNAKEMAKE) --lint
+
+format: $(READY) ## format Python and Snakemake files
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+	$(BIN)/snakefmt $(SNAKEFILES)
+
+clean: ## delete .venv and caches; results and Snakemake's records of them stay
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

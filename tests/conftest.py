@@ -1,0 +1,28 @@
+"""What all tests share: one thread for arithmetic, and where the real data is."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+# Set when pytest starts, because the libraries read them once, when they are imported. Commands
+# that tests start inherit them.
+os.environ.update(
+    OMP_NUM_THREADS="1",
+    MKL_NUM_THREADS="1",
+    OPENBLAS_NUM_THREADS="1",
+    TOKENIZERS_PARALLELISM="false",
+)
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """Folder with the real data under ``data``: ``MAMUSHI_SHARED``, else beside the repository."""
+    folder = Path(os.environ.get("MAMUSHI_SHARED", ROOT.parent / "shared"))
+    if not (folder / "data").is_dir():
+        pytest.skip(f"no real data in {folder}; set MAMUSHI_SHARED to a folder that has it")
+    return folder

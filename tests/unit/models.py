@@ -1,0 +1,69 @@
+"""Tiny models of the three real architectures, and token sets, for tests."""
+
+import numpy as np
+import torch
+from transformers import (
+    Gemma2Config,
+    Gemma2ForCausalLM,
+    LlamaConfig,
+    LlamaForCausalLM,
+    PreTrainedModel,
+    Qwen2Config,
+    Qwen2ForCausalLM,
+)
+
+from mamushi.lm.tokens import TokenSet
+
+FAMILIES = ("llama", "qwen2", "gemma2")
+VOCABULARY = 50
+
+TRAINING = {
+    "epochs": 2.0,
+    "batch_size": 4,
+    "micro_batch_size": 4,
+    "learning_rate": 1e-2,
+    "betas": [0.9, 0.999],
+    "epsilon": 1e-8,
+    "weight_decay": 0.01,
+    "schedule": "constant",
+    "warmup_steps": 0,
+    "gradient_clip": None,
+    "max_length": 16,
+    "trained_blocks": 2,
+    "train_input_embedding": True,
+    "train_output_head": True,
+    "train_final_norm": False,
+    "precision": "fp32",
+    "steps": "by_data",
+    "checkpoint_seconds": 0.0,
+}
+
+
+def model(family: str, seed: int = 0, layers: int = 3) -> PreTrainedModel:
+    """A fresh tiny model with weights large enough that its logits are far from uniform."""
+    shape = {
+        "vocab_size": VOCABULARY,
+        "hidden_size": 16,
+        "intermediate_size": 32,
+        "num_hidden_layers": layers,
+        "num_attention_heads": 2,
+        "num_key_value_heads": 1,
+        "max_position_embeddings": 64,
+        "initializer_range": 0.3,
+    }
+    torch.manual_seed(seed)
+    if family == "llama":
+        return LlamaForCausalLM(LlamaConfig(**shape)).eval()
+    if family == "qwen2":
+        return Qwen2ForCausalLM(Qwen2Config(**shape, tie_word_embeddings=True)).eval()
+    return Gemma2ForCausalLM(Gemma2Config(**shape, head_dim=8, sliding_window=8)).eval()
+
+
+def token_set(count: int = 22, seed: int = 0, longest: int = 14) -> TokenSet:
+    """Random texts of 1 to ``longest`` tokens, half of them of each domain."""
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(1, longest + 1, size=count)
+    flat = rng.integers(0, VOCABULARY, size=lengths.sum()).astype(np.int32)
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    domains = np.array(["forget", "retain"])[np.arange(count) % 2]
+    return TokenSet(np.array([f"t{i:03d}" for i in range(count)]), domains, flat, offsets)

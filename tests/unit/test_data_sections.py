@@ -1,0 +1,124 @@
+"""The split: shares within each stratum and in all, ready-made sections, and limits."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mamushi.data.sections import apportion, check_shares, limited, split
+from mamushi.errors import UserError
+
+PAPER = {"contamination": 0.4, "inference": 0.4, "evaluation": 0.2}
+NO_LIMIT = {"forget": None, "retain": None}
+SHARES = st.lists(st.integers(0, 10), min_size=3, max_size=3).filter(any)
+
+
+def to_shares(parts: list[int]) -> dict[str, float]:
+    return {name: part / sum(parts) for name, part in zip(PAPER, parts, strict=True)}
+
+
+@given(st.lists(st.integers(0, 40), min_size=1, max_size=40), SHARES)
+def test_apportion_meets_the_shares_in_each_stratum_and_in_all(
+    sizes: list[int], parts: list[int]
+) -> None:
+    shares = np.array(parts) / sum(parts)
+    owed, total = np.zeros(3), np.zeros(3)
+    for n in sizes:
+        counts, owed = apportion(n, shares, owed)
+        assert counts.sum() == n
+        assert (counts >= 0).all()
+        assert (np.abs(counts - n * shares) < 1).all()
+        total += counts
+    np.testing.assert_allclose(owed, sum(sizes) * shares - total, atol=1e-6)
+    assert (np.abs(owed) < 2).all()
+
+
+def test_apportion_is_the_largest_remainder() -> None:
+    counts, _ = apportion(9, np.array([0.4, 0.4, 0.2]), np.zeros(3))  # 3.6, 3.6, 1.8
+    assert counts.tolist() == [4, 3, 2]
+
+
+def test_many_small_strata_still_fill_every_section() -> None:
+    n = 1000
+    sections = split(np.ones(n, dtype=bool), [str(i) for i in range(n)], [None] * n, PAPER, 0)
+    assert Counter(sections) == {"contamination": 400, "inference": 400, "evaluation": 200}
+
+
+@given(
+    st.lists(st.tuples(st.booleans(), st.sampled_from("abc")), min_size=1, max_size=60),
+    SHARES,
+    st.integers(0, 3),
+)
+def test_split_is_stratified_complete_and_repeatable(
+    rows: list[tuple[bool, str]], parts: list[int], seed: int
+) -> None:
+    forget, strata = np.array([f for f, _ in rows]), [s for _, s in rows]
+    shares = to_shares(parts)
+    sections = split(forget, strata, [None] * len(rows), shares, seed)
+    for group, size in Counter(rows).items():
+        counts = Counter(s for s, row in zip(sections, rows, strict=True) if row == group)
+        assert sum(counts.values()) == size
+        for name, share in shares.items():
+            assert abs(counts[name] - size * share) < 1
+    again = split(forget, strata, [None] * len(rows), shares, seed)
+    assert sections.tolist() == again.tolist()
+
+
+def test_another_seed_splits_otherwise() -> None:
+    forget, strata, ready = np.ones(50, dtype=bool), ["a"] * 50, [None] * 50
+    first, second = (split(forget, strata, ready, PAPER, seed) for seed in (0, 1))
+    assert first.tolist() != second.tolist()
+
+
+def test_a_stratum_does_not_depend_on_the_others() -> None:
+    alone = split(np.ones(20, dtype=bool), ["a"] * 20, [None] * 20, PAPER, 0)
+    strata = ["a"] * 20 + ["b"] * 10
+    both = split(np.ones(30, dtype=bool), strata, [None] * 30, PAPER, 0)
+    assert both[:20].tolist() == alone.tolist()
+
+
+def test_ready_made_sections_are_kept_and_the_rest_is_split() -> None:
+    ready = ["evaluation"] * 5 + [None] * 10
+    shares = {"contamination": 0.5, "inference": 0.5}
+    sections = split(np.ones(15, dtype=bool), ["a"] * 15, ready, shares, 0)
+    assert sections[:5].tolist() == ["evaluation"] * 5
+    assert Counter(sections[5:]) == {"contamination": 5, "inference": 5}
+
+
+def test_all_rows_can_go_into_one_section() -> None:
+    sections = split(np.ones(7, dtype=bool), ["a"] * 7, [None] * 7, {"inference": 1.0}, 0)
+    assert set(sections) == {"inference"}
+
+
+def test_shares_are_not_needed_when_all_sections_are_ready() -> None:
+    assert split(np.ones(1, dtype=bool), ["a"], ["inference"], {}, 0).tolist() == ["inference"]
+
+
+@pytest.mark.parametrize(
+    ("shares", "message"),
+    [
+        ({"inference": 0.5}, "sum to 1"),
+        ({"inference": 1.5, "evaluation": -0.5}, "at least 0"),
+        ({"training": 1.0}, "unknown section 'training'; known are contamination"),
+        ({}, "sum to 1"),
+    ],
+)
+def test_bad_shares(shares: dict[str, float], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        check_shares(shares)
+
+
+def test_limits_cap_each_domain_in_each_section_and_are_nested() -> None:
+    forget = np.tile([True, False], 60)
+    sections = np.repeat(np.array(list(PAPER), dtype=object), 40)
+    small = limited(forget, sections, {"forget": 5, "retain": 30}, 0)
+    assert Counter(zip(forget[small], sections[small], strict=True)) == {
+        (domain, name): 5 if domain else 20 for domain in (True, False) for name in PAPER
+    }
+    larger = limited(forget, sections, {"forget": 9, "retain": 30}, 0)
+    assert not (small & ~larger).any()
+    assert limited(forget, sections, NO_LIMIT, 0).all()

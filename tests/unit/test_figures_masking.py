@@ -1,0 +1,46 @@
+"""Masking of profanity, tested on the mildest words of the list."""
+
+import pytest
+
+from mamushi.figures.masking import STEMS, WORDS, mask, profane
+
+
+@pytest.mark.parametrize(
+    ("text", "masked"),
+    [
+        ("Well, damn!", "Well, d***!"),
+        ("DAMN. Crap?", "D***. C***?"),
+        ("damned crappy", "d***** c*****"),
+        ("d@mn d4mn cr4p", "d*** d*** c***"),
+        ("daaaaamn", "d*******"),
+        ("d_a_m_n", "d******"),
+        ("“damn”-it", "“d***”-it"),
+    ],
+)
+def test_listed_words_keep_their_first_letter_and_length(text: str, masked: str) -> None:
+    assert mask(text) == masked
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "A class of bass players assumed the cockpit.",
+        "scrap scraps, dam, condemn",
+        "D*** it, already masked!",
+        "4 of 8, 717, 455!",
+        "Grüße aus Scunthorpe, naïve 😀 Ἀθῆναι",
+    ],
+)
+def test_everything_else_stays_as_it_is(text: str) -> None:
+    assert mask(text) == text
+
+
+def test_no_word_is_spelled_in_the_lists() -> None:
+    assert all(len(d) == 12 and int(d, 16) >= 0 for d in STEMS | WORDS)
+    assert not STEMS & WORDS
+
+
+def test_a_stem_must_begin_the_word() -> None:
+    assert profane("crapshoot")
+    assert not profane("scrapbook")

@@ -1,0 +1,48 @@
+"""Batches: what a step holds, and that any step can be asked for on its own."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mamushi.lm.batches import by_length, examples_of_step, pad, steps
+
+
+@pytest.mark.parametrize(
+    ("examples", "batch", "epochs", "expected"),
+    [(79785, 32, 5, 12466), (100, 32, 3, 9), (5, 32, 1, 1), (64, 32, 0.5, 1)],
+)
+def test_steps_is_the_papers_floor(examples: int, batch: int, epochs: float, expected: int) -> None:
+    assert steps(examples, batch, epochs) == expected
+
+
+@given(examples=st.integers(1, 50), batch=st.integers(1, 70), seed=st.integers(0, 5))
+def test_steps_cut_one_stream_of_whole_passes(examples: int, batch: int, seed: int) -> None:
+    count = 3 * examples // batch + 1
+    stream = np.concatenate([examples_of_step(s, examples, batch, seed) for s in range(count)])
+    assert len(stream) == count * batch
+    for start in range(0, len(stream) - examples + 1, examples):
+        assert sorted(stream[start : start + examples]) == list(range(examples))
+
+
+def test_order_depends_on_the_seed_and_the_pass() -> None:
+    first = examples_of_step(0, 20, 20, seed=0)
+    assert list(first) != list(examples_of_step(1, 20, 20, seed=0))
+    assert list(first) != list(examples_of_step(0, 20, 20, seed=1))
+    assert list(first) == list(examples_of_step(0, 20, 20, seed=0))
+
+
+@given(st.lists(st.integers(0, 30), min_size=1, max_size=60), st.integers(1, 100))
+def test_by_length_covers_all_within_the_token_budget(lengths: list[int], budget: int) -> None:
+    sizes = np.array(lengths, dtype=np.int64)
+    batches = list(by_length(sizes, budget))
+    assert sorted(np.concatenate(batches)) == list(range(len(sizes)))
+    for rows in batches:
+        assert len(rows) == 1 or len(rows) * max(1, sizes[rows].max()) <= budget
+
+
+def test_pad_masks_what_is_not_text() -> None:
+    ids, mask = pad([np.array([5, 6, 7], np.int32), np.array([8], np.int32)], torch.device("cpu"))
+    assert ids.tolist() == [[5, 6, 7], [8, 0, 0]]
+    assert mask.tolist() == [[1, 1, 1], [1, 0, 0]]

@@ -1,0 +1,191 @@
+"""What holds the project together: linters and types, one lock file, profiles for the rules."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from importlib.metadata import version
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.version import Version
+
+ROOT = Path(__file__).parents[2]
+BIN = Path(sys.executable).parent
+PROFILES = {path.parent.name: path for path in ROOT.glob("profiles/*/profile*.yaml")}
+SNAKEFILES = ["Snakefile", "workflow/rules"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["ruff", "check"],
+        ["ruff", "format", "--check"],
+        ["mypy"],
+        ["snakefmt", "--check", *SNAKEFILES],
+        ["snakemake", "--lint"],
+    ],
+    ids=" ".join,
+)
+def test_linters_are_content(command: list[str]) -> None:
+    unset = ("MAMUSHI_JIGSAW", "MAMUSHI_NEWSGROUPS", "SNAKEMAKE_PROFILE")
+    done = subprocess.run(
+        [BIN / command[0], *command[1:]],
+        cwd=ROOT,
+        env={key: value for key, value in os.environ.items() if key not in unset},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def generator() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("generate", ROOT / "envs" / "generate.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def locked() -> dict[str, str]:
+    text = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
+    assert all(re.fullmatch(r"[a-z0-9-]+==[0-9][0-9a-z.]*", line) for line in lines)
+    return dict(line.split("==") for line in lines)
+
+
+def project() -> dict[str, Any]:
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    found: dict[str, Any] = tomllib.loads(text)["project"]
+    return found
+
+
+def test_environment_files_come_from_the_lock_file() -> None:
+    made = generator().conda((ROOT / "requirements.lock").read_text(encoding="utf-8"))
+    assert (ROOT / "envs" / "mamushi.yaml").read_text(encoding="utf-8") == made
+    *_, pip = yaml.safe_load(made)["dependencies"]
+    pins = dict(line.split("==") for line in pip["pip"])
+    assert pins.items() <= locked().items()
+    # What the workflow imports is there, what only its developers use is not.
+    assert {"torch", "transformers", "snakemake", "pygments", "jsonschema"} <= pins.keys()
+    assert not {"pytest", "mypy", "ruff", "snakefmt"} & pins.keys()
+
+
+def test_the_lock_file_has_what_the_project_asks_for() -> None:
+    pins = locked()
+    asked = [*project()["dependencies"], *project()["optional-dependencies"]["dev"]]
+    for requirement in map(Requirement, asked):
+        name = generator().canonical(requirement.name)
+        assert Version(pins[name]) in requirement.specifier, requirement
+
+
+def test_the_lock_file_is_complete() -> None:
+    """Nothing that a locked package requires is left for the day of the installation."""
+    dev = project()["optional-dependencies"]["dev"]
+    needed = generator().needed([*project()["dependencies"], *dev])
+    assert needed.keys() == locked().keys()
+    assert not [name for name in locked() if name.startswith(("nvidia", "triton", "cuda"))]
+
+
+def test_what_is_tested_is_what_is_locked() -> None:
+    installed = {name: version(name).split("+")[0] for name in locked()}
+    assert installed == locked(), "the environment is not the lock file's: run make setup"
+
+
+def test_the_five_profiles() -> None:
+    assert set(PROFILES) == {"default", "demo", "small", "gpu", "slurm"}
+
+
+def settings(profile: str) -> dict[str, Any]:
+    loaded: dict[str, Any] = yaml.safe_load(PROFILES[profile].read_text(encoding="utf-8"))
+    return loaded
+
+
+def test_every_setting_is_an_option_of_snakemake() -> None:
+    """A misspelt key would be dropped without a word if its value is a mapping."""
+    from snakemake.cli import get_argument_parser
+
+    known = {
+        option for action in get_argument_parser()._actions for option in action.option_strings
+    }
+    for profile in PROFILES:
+        for key in settings(profile):
+            # The one key that is there for its anchors.
+            assert f"--{key}" in known or (profile, key) == ("slurm", "cluster"), (profile, key)
+
+
+def test_the_default_profile_is_in_nobody_s_way() -> None:
+    """It wins over any other profile, key by key."""
+    for profile in PROFILES.keys() - {"default"}:
+        assert not settings("default").keys() & settings(profile).keys(), profile
+    of_machines = ("cores", "jobs", "executor", "resources", "default-resources", "retries")
+    assert not settings("default").keys() & set(of_machines)
+
+
+def gpu_rules() -> set[str]:
+    """Rules that ask for a GPU, themselves or through the rule that they are made from."""
+    start = re.compile(r"^(?:use rule (\w+) as (\w+) with|rule (\w+)):", re.MULTILINE)
+    found = set()
+    for path in sorted(ROOT.glob("workflow/rules/*.smk")):
+        text = path.read_text(encoding="utf-8")
+        starts = [*start.finditer(text)]
+        ends = [*(match.start() for match in starts), len(text)][1:]
+        for match, end in zip(starts, ends, strict=True):
+            base, derived, own = match.groups()
+            if re.search(r"^\s+gpu=1,", text[match.end() : end], re.MULTILINE) or base in found:
+                found.add(derived or own)
+    return found
+
+
+def test_slurm_says_which_gpu_for_every_rule_that_asks_for_one() -> None:
+    slurm = settings("slurm")
+    assert slurm["set-resources"].keys() == gpu_rules() != set()
+    for resources in slurm["set-resources"].values():
+        assert resources.keys() == {"slurm_partition", "gpu_model"}
+    # `gpu=0` with a model still asks for one.
+    assert "gpu_model" not in slurm["default-resources"]
+
+
+def test_retries_stand_in_profiles_alone() -> None:
+    """A rule's retries would nest inside the SLURM job, where more memory never arrives."""
+    assert settings("slurm")["retries"] == 2
+    for path in [ROOT / "Snakefile", *ROOT.glob("workflow/rules/*.smk")]:
+        assert "retries:" not in path.read_text(encoding="utf-8"), path
+
+
+def test_slurm_is_asked_in_the_way_that_loses_no_job() -> None:
+    slurm = settings("slurm")
+    assert slurm["slurm-status-command"] == "squeue"
+    assert "slurm-array-jobs" not in slurm
+
+
+def test_make_says_what_is_missing(tmp_path: Path) -> None:
+    """Setting up with a Python that is too old, or cannot make environments, is one clear line."""
+    for answer, wanted in (("3.9", "needs Python 3.11 or later"), ("3.11", "apt install python3-")):
+        python = tmp_path / f"python{answer}"
+        # Says yes to the question for the version if it is recent, and no to all others.
+        first = "exit 0" if answer == "3.11" else "exit 1"
+        python.write_text(
+            f'#!/bin/sh\ncase "$*" in --version) echo Python {answer};; *version_info*) {first};;'
+            " *) exit 1;; esac\n"
+        )
+        python.chmod(0o755)
+        done = subprocess.run(
+            ["make", "setup", f"PYTHON={python}", f"VENV={tmp_path / 'venv'}"],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode != 0
+        assert wanted in done.stderr
+        assert not (tmp_path / "venv").exists()

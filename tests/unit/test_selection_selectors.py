@@ -1,0 +1,204 @@
+"""Every selector that needs no training, against a plain numpy or scikit-learn computation."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+from sklearn.covariance import LedoitWolf
+from sklearn.metrics.pairwise import cosine_distances, paired_distances
+
+from mamushi.errors import UserError
+from mamushi.registry import load, plugin, plugins
+from mamushi.selection import pool as pool_module
+from mamushi.selection.pool import Pool, Scored, rank
+from mamushi.selection.selectors import kcenter
+
+
+@pytest.fixture
+def pool(monkeypatch):
+    """300 examples in 20 dimensions, read in blocks of 64 rows."""
+    monkeypatch.setattr(pool_module, "BLOCK_BYTES", 8 * 20 * 64)
+    rng = np.random.default_rng(5)
+    forget = rng.random(300) < 0.3
+    x = rng.normal(1.0, 1.0, (300, 20)) @ rng.normal(0, 1, (20, 20))
+    x[forget] += rng.normal(0, 1, 20)
+    ids = np.array([f"t{i:04d}" for i in rng.permutation(300)], dtype=object)
+    return Pool(ids, forget, x.astype(np.float16), truth=rng.normal(0, 1, 300))
+
+
+def run(name, pool, seed=0, **settings):
+    found = plugin("selector", name)
+    assert not settings.keys() - found.settings.keys()
+    return load("selector", name).score(pool, {**found.defaults, **settings}, seed)
+
+
+def parts(pool):
+    x = pool.embeddings.astype(np.float64)
+    return x, x[pool.forget].mean(axis=0), x[~pool.forget].mean(axis=0)
+
+
+def test_l2_norm(pool):
+    x, _, _ = parts(pool)
+    np.testing.assert_allclose(run("l2_norm", pool).scores, np.sqrt((x * x).sum(1)), rtol=1e-13)
+
+
+def test_cos_mu2(pool):
+    x, _, mu2 = parts(pool)
+    expected = cosine_distances(x, mu2[None])[:, 0]
+    np.testing.assert_allclose(run("cos_mu2", pool).scores, expected, atol=1e-14)
+
+
+def test_lr_cos(pool):
+    x, mu1, mu2 = parts(pool)
+    expected = (cosine_distances(x, mu2[None]) - cosine_distances(x, mu1[None]))[:, 0]
+    np.testing.assert_allclose(run("lr_cos", pool).scores, expected, atol=1e-14)
+
+
+def test_a_zero_embedding_has_cosine_distance_one(pool):
+    x = pool.embeddings.copy()
+    x[3] = 0
+    zero = dataclasses.replace(pool, embeddings=x)
+    assert run("cos_mu2", zero).scores[3] == 1.0
+    assert run("lr_cos", zero).scores[3] == 0.0
+
+
+def test_lr_maha(pool):
+    x, mu1, mu2 = parts(pool)
+    centred = np.where(pool.forget[:, None], x - mu1, x - mu2)
+    fitted = LedoitWolf(assume_centered=True).fit(centred)
+    precision = np.linalg.inv(fitted.covariance_)
+
+    def distance(mu):
+        return np.sqrt(np.einsum("ni,ij,nj->n", x - mu, precision, x - mu))
+
+    scored = run("lr_maha", pool)
+    assert scored.details["shrinkage"] == pytest.approx(fitted.shrinkage_, rel=1e-10)
+    assert 0 < fitted.shrinkage_ < 1
+    np.testing.assert_allclose(scored.scores, distance(mu2) - distance(mu1), atol=1e-9)
+
+
+def test_lr_maha_without_variation(pool):
+    x = np.where(pool.forget[:, None], 1.0, 2.0).astype(np.float16) * np.ones((1, 20), np.float16)
+    with pytest.raises(UserError, match="do not vary within the domains"):
+        run("lr_maha", dataclasses.replace(pool, embeddings=x))
+
+
+def test_vmf(pool):
+    x, _, _ = parts(pool)
+    u = x / np.sqrt((x**2).sum(axis=1))[:, None]
+    contrast = np.zeros(300)
+    for sign, domain in ((1, pool.forget), (-1, ~pool.forget)):
+        mean = u[domain].mean(axis=0)
+        r = np.sqrt(mean @ mean)
+        k = r * (20 - r**2) / (1 - r**2)
+        contrast += sign * k * (u @ mean) / r
+    scored = run("vmf", pool)
+    np.testing.assert_allclose(scored.scores, contrast, atol=1e-10)
+    assert scored.details["concentration"]["retain"] == pytest.approx(k)
+
+
+def test_vmf_without_a_concentration(pool):
+    x = pool.embeddings.copy()
+    x[pool.forget] = x[pool.forget][0]
+    with pytest.raises(UserError, match="forget embeddings have a mean resultant length of 1,"):
+        run("vmf", dataclasses.replace(pool, embeddings=x))
+
+
+def test_coreset(pool):
+    x, mu1, _ = parts(pool)
+    expected = -paired_distances(x, np.tile(mu1, (300, 1)), metric="euclidean")
+    np.testing.assert_allclose(run("coreset", pool).scores, expected, rtol=1e-12)
+
+
+def test_random_depends_on_seed_and_ids_alone(pool):
+    first, again, other = (run("random", pool, seed=s) for s in (1, 1, 2))
+    assert np.isnan(first.scores[~pool.forget]).all()
+    assert np.array_equal(first.scores, again.scores, equal_nan=True)
+    assert rank(pool, first).tolist() != rank(pool, other).tolist()
+    shuffle = np.random.default_rng(0).permutation(300)
+    moved = Pool(pool.ids[shuffle], pool.forget[shuffle], pool.embeddings[shuffle])
+    assert moved.ids[rank(moved, run("random", moved, seed=1))].tolist() == (
+        pool.ids[rank(pool, first)].tolist()
+    )
+
+
+def test_random_is_uniform(pool):
+    """Each example is first about equally often: a chi-square test at 4.5 standard deviations."""
+    members = np.flatnonzero(pool.forget)
+    firsts = [rank(pool, run("random", pool, seed=s))[0] for s in range(3000)]
+    observed = np.bincount(firsts, minlength=300)[members]
+    expected = 3000 / len(members)
+    chi2 = ((observed - expected) ** 2 / expected).sum()
+    assert abs(chi2 - len(members)) < 4.5 * np.sqrt(2 * len(members))
+
+
+def naive_k_center(pool, first):
+    """Ids in greedy order and the distance to the nearest earlier one, from scratch each time."""
+    x = {i: v.astype(np.float64) for i, v in zip(pool.ids, pool.embeddings, strict=True)}
+    left = sorted(pool.ids[pool.forget])
+    picked, radii = [left.pop(first)], []
+    while left:
+        nearest = cdist([x[i] for i in left], [x[i] for i in picked]).min(axis=1)
+        radii.append(nearest.max())
+        picked.append(left.pop(int(nearest.argmax())))
+    return picked, radii
+
+
+@pytest.mark.parametrize(("gram_gib", "how"), [(4.0, "gram"), (0, "matrix-vector")])
+def test_kcenter(pool, gram_gib, how):
+    scored = run("kcenter", pool, seed=3, gram_gib=gram_gib)
+    order = rank(pool, scored)
+    members = sorted(pool.ids[pool.forget])
+    expected, radii = naive_k_center(pool, members.index(pool.ids[order[0]]))
+    assert scored.details["distances"] == how
+    assert pool.ids[order].tolist() == expected
+    np.testing.assert_allclose(scored.scores[order[1:]], radii, rtol=1e-4)
+    assert scored.scores[order[0]] == scored.scores[order[1]]
+    assert np.isnan(scored.scores[~pool.forget]).all()
+    starts = {rank(pool, run("kcenter", pool, seed=s, gram_gib=gram_gib))[0] for s in range(8)}
+    assert len(starts) > 1
+
+
+def test_kcenter_with_duplicates_and_a_single_point():
+    x = np.array([[0.0], [0], [4], [4], [1]], np.float16)
+    ids = np.array(list("cadbe"), dtype=object)
+    pool = Pool(ids, np.ones(5, bool), x)
+    picks, radii = kcenter.farthest_first(0, 5, kcenter.gram_rows(x.astype(np.float32)))
+    assert picks.tolist() == [0, 2, 4, 1, 3]
+    assert radii.tolist() == [4, 4, 1, 0, 0]
+    assert sorted(ids[rank(pool, run("kcenter", pool))]) == sorted(ids)
+    one = Pool(ids[:2], np.array([True, False]), x[:2])
+    assert run("kcenter", one).scores[0] == 0.0
+
+
+def test_oracle_is_the_truth(pool):
+    assert np.array_equal(run("oracle", pool).scores, pool.truth)
+    with pytest.raises(UserError, match="only synthetic data has"):
+        run("oracle", dataclasses.replace(pool, truth=None))
+
+
+def test_anti_mamushi_negates_and_keeps_the_folds(pool):
+    base = Scored(np.arange(300.0), fold=np.arange(300, dtype=np.int16) % 5)
+    scored = run("anti_mamushi", dataclasses.replace(pool, base=base))
+    assert np.array_equal(scored.scores, -base.scores)
+    assert np.array_equal(scored.fold, base.fold)
+    assert rank(pool, scored).tolist() == rank(pool, base)[::-1].tolist()
+
+
+def test_every_selector_documents_itself_and_its_settings():
+    found = plugins("selector")
+    expected = (
+        "random l2_norm cos_mu2 lr_cos lr_maha vmf coreset kcenter mamushi mamushi_lr anti_mamushi"
+    )
+    assert found.keys() == {*expected.split(), "oracle"}
+    for selector in found.values():
+        assert selector.summary
+        for rule in selector.settings.values():
+            assert rule["description"].endswith(".")
+            assert "default" in rule
+    assert found["oracle"].literals["NEEDS_TRUTH"] is True
+    anti = found["anti_mamushi"]
+    assert anti.defaults[anti.literals["DERIVES"]] == "mamushi"

@@ -1,0 +1,8 @@
+"""Mamushi: which training examples to remove from a language model, how many, and what it buys.
+
+Rooms, in the order in which data flows; a room imports only from rooms before it:
+``data`` -> ``lm`` -> ``selection`` -> ``unlearning`` -> ``evaluation`` -> ``figures``.
+``stages`` holds one thin command per workflow rule: ``python -m mamushi STAGE --help``.
+"""
+
+__version__ = "0.1.0"

@@ -1,0 +1,89 @@
+"""One thin command per workflow rule: ``python -m mamushi STAGE``.
+
+A stage is a module in ``mamushi/stages`` with ``arguments(parser)`` and ``run(args)``; it imports
+what is heavy inside ``run``, so that ``--help`` is immediate.
+"""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import importlib
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from mamushi import __doc__ as overview
+from mamushi.errors import UserError
+from mamushi.files import DISK_FULL
+
+STAGES = Path(__file__).parent / "stages"
+
+
+def names() -> list[str]:
+    """The stages, by command name: the module's name with dashes for underscores."""
+    return sorted(path.stem.replace("_", "-") for path in STAGES.glob("[!_]*.py"))
+
+
+def settings(text: str) -> dict[str, Any]:
+    """Parse ``--settings``: the JSON object of the settings that the stage depends on."""
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise argparse.ArgumentTypeError(f"not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise argparse.ArgumentTypeError("not a JSON object")
+    return value
+
+
+def execution(parser: argparse.ArgumentParser) -> None:
+    """Add ``--execution``: how to run (batch and checkpoint sizes), without effect on results.
+
+    It is no setting, because a change of it must run nothing again; the workflow hands it over in
+    the environment, where Snakemake does not look for changes.
+    """
+    given = os.environ.get("MAMUSHI_EXECUTION")
+    parser.add_argument(
+        "--execution",
+        type=settings,
+        default=given,
+        required=given is None,
+        help="JSON: micro_batch_size, batch_tokens, checkpoint_seconds (or $MAMUSHI_EXECUTION)",
+    )
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one stage. Returns the exit code: 0, or 2 after a user's mistake told in one line."""
+    argv = list(sys.argv[1:] if argv is None else argv)
+    parser = argparse.ArgumentParser(
+        prog="mamushi",
+        description=overview,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    stages = parser.add_subparsers(dest="stage", metavar="STAGE", required=True)
+    for name in names():
+        # Only the stage that was asked for is imported; the others are listed by name.
+        if argv[:1] == [name] or not argv or argv[0] not in names():
+            module = importlib.import_module(f"mamushi.stages.{name.replace('-', '_')}")
+            about = (module.__doc__ or "").strip()
+            sub = stages.add_parser(name, help=about.partition("\n")[0], description=about)
+            module.arguments(sub)
+            sub.set_defaults(run=module.run)
+    args = parser.parse_args(argv)
+    try:
+        args.run(args)
+    except UserError as error:
+        print(f"mamushi {args.stage}: error: {error}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        if error.errno in DISK_FULL:
+            print(f"mamushi {args.stage}: error: no space left: {error}", file=sys.stderr)
+            return 2
+        if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+            print(f"mamushi {args.stage}: error: {error}", file=sys.stderr)
+            return 2
+        raise
+    return 0

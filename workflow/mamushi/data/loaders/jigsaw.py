@@ -1,0 +1,100 @@
+"""Jigsaw Toxic Comment Classification: Wikipedia talk-page comments with six toxicity labels.
+
+Source: the competition's original ``train.csv``, ``test.csv`` and ``test_labels.csv``, each plain
+or zipped. Forget: a comment with any of the six labels. Retain: all others. Test comments are the
+evaluation section; those that were never scored (labelled -1) are dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mamushi.artifacts import EVALUATION
+from mamushi.data import readers
+from mamushi.data.raw import Raw, check_unique
+from mamushi.errors import UserError
+from mamushi.files import sha256
+
+SETTINGS = {
+    "path": {
+        "type": ["string", "null"],
+        "default": None,
+        "description": "Folder with train.csv, test.csv and test_labels.csv, plain or as .csv.zip.",
+    },
+}
+FILES = {"path": ["train.csv", "test.csv", "test_labels.csv"]}
+
+LABELS = ["toxic", "severe_toxic", "obscene", "threat", "insult", "identity_hate"]
+UNSCORED = -1
+
+
+def load(settings: Mapping[str, Any], cache: Path) -> Raw:
+    """Read the three files.
+
+    Raises ``UserError`` for a missing or damaged file, a missing column, a label that is not 0 or 1
+    (or -1 in the test labels), and test comments without labels or labels without a comment.
+    """
+    if settings["path"] is None:
+        raise UserError("no path to the Jigsaw files", do="set 'path' to the folder that has them")
+    paths = [readers.find(settings["path"], name) for name in FILES["path"]]
+    train = readers.read(paths[0], ["id", "comment_text", *LABELS])
+    test = readers.read(paths[1], ["id", "comment_text"])
+    scores = readers.read(paths[2], ["id", *LABELS])
+    trained = _labels(train, {"0", "1"})
+    tested = _labels(scores, {"0", "1", "-1"})[_match(test, scores)]
+    scored = np.flatnonzero((tested != UNSCORED).all(axis=1))
+    ids, texts = test.columns["id"], test.columns["comment_text"]
+    labels = np.concatenate([trained, tested[scored]])
+    forget = (labels == 1).any(axis=1)
+    return Raw(
+        ids=train.columns["id"] + [ids[row] for row in scored],
+        texts=train.columns["comment_text"] + [texts[row] for row in scored],
+        forget=forget,
+        section=[None] * len(trained) + [EVALUATION] * len(scored),
+        stratum=["toxic" if one else "safe" for one in forget],
+        places=train.places + [test.places[row] for row in scored],
+        labels={name: labels[:, column] for column, name in enumerate(LABELS)},
+        sources={path.name: sha256(path) for path in paths},
+        dropped={"test comments without scores (-1)": len(tested) - len(scored)},
+    )
+
+
+def _labels(table: readers.Table, allowed: set[str]) -> NDArray[np.int8]:
+    """The six labels of each row, shape (rows, 6)."""
+    for name in LABELS:
+        for value, place in zip(table.columns[name], table.places, strict=True):
+            if value not in allowed:
+                raise UserError(
+                    f"label {name!r} is {value!r}",
+                    where=place,
+                    do=f"allowed are {', '.join(sorted(allowed))}",
+                )
+    return np.array([table.columns[name] for name in LABELS]).astype(np.int8).T
+
+
+def _match(test: readers.Table, scores: readers.Table) -> list[int]:
+    """For each test comment, the row of its labels."""
+    for table in (test, scores):
+        check_unique(table.columns["id"], table.places)
+    row_of = {name: row for row, name in enumerate(scores.columns["id"])}
+    for name, place in zip(test.columns["id"], test.places, strict=True):
+        if name not in row_of:
+            raise UserError(
+                f"test comment {name!r} has no labels in {scores.file}",
+                where=place,
+                do="give the test and label files of the same release",
+            )
+    comments = set(test.columns["id"])
+    for name, place in zip(scores.columns["id"], scores.places, strict=True):
+        if name not in comments:
+            raise UserError(
+                f"labels for {name!r}, which is not in {test.file}",
+                where=place,
+                do="give the test and label files of the same release",
+            )
+    return [row_of[name] for name in test.columns["id"]]

@@ -1,0 +1,138 @@
+"""20 Newsgroups, "bydate" version: Usenet posts in twenty groups.
+
+Source: the original archive ``20news-bydate.tar.gz`` (Latin-1, one file a post), or scikit-learn's
+downloader where no path is given. Forget: the groups listed in ``forget``. Retain: all others.
+Headers, footers and quotes are stripped with scikit-learn's own helpers.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+import tarfile
+import zlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.datasets import fetch_20newsgroups
+from sklearn.datasets._twenty_newsgroups import (
+    strip_newsgroup_footer,
+    strip_newsgroup_header,
+    strip_newsgroup_quoting,
+)
+
+from mamushi.data.raw import Raw
+from mamushi.errors import UserError
+from mamushi.files import sha256
+
+SETTINGS = {
+    "path": {
+        "type": ["string", "null"],
+        "default": None,
+        "description": "The archive 20news-bydate.tar.gz; without it scikit-learn downloads it.",
+    },
+    "forget": {
+        "type": "array",
+        "items": {"type": "string"},
+        "minItems": 1,
+        "default": ["talk.politics.guns", "talk.politics.misc", "talk.politics.mideast"],
+        "description": "Groups that make up the forget domain.",
+    },
+}
+FILES: dict[str, list[str]] = {"path": []}
+DOWNLOADS = True
+"""Does without a path: what is not given is downloaded."""
+
+POST = re.compile(r"(?:^|/)20news-bydate-(train|test)/([a-z][a-z.-]*)/(\d+)$")
+"""Subset, group and number of a post, from its path."""
+
+CHUNK = 1 << 20
+
+Post = tuple[str, str, int, str]
+"""Subset, group, number, text."""
+
+
+def load(settings: Mapping[str, Any], cache: Path) -> Raw:
+    """Read all posts, training subset first, by group and number.
+
+    Raises ``UserError`` for a missing or damaged archive, one without posts, an unknown group, and
+    a download that fails.
+    """
+    if settings["path"] is None:
+        posts = list(_downloaded(cache))
+        source = next(cache.glob("20news-bydate*.pkz"))
+    else:
+        source = Path(settings["path"])
+        posts = list(_archived(source))
+        if not posts:
+            raise UserError(
+                "no posts in it",
+                where=source,
+                do="give the original archive, 20news-bydate.tar.gz",
+            )
+    posts.sort(key=lambda post: (post[0] != "train", post[1], post[2]))
+    subsets, groups, _, _ = zip(*posts, strict=True)
+    for group in settings["forget"]:
+        if group not in groups:
+            raise UserError(
+                f"unknown group {group!r}", do=f"known are {', '.join(sorted(set(groups)))}"
+            )
+    ids = [f"{subset}/{group}/{number}" for subset, group, number, _ in posts]
+    return Raw(
+        ids=ids,
+        texts=[stripped(text) for *_, text in posts],
+        forget=np.isin(groups, settings["forget"]),
+        section=[None] * len(posts),
+        stratum=groups,
+        places=[f"{source.name}, post {name}" for name in ids],
+        labels={"group": groups, "subset": subsets},
+        sources={source.name: sha256(source)},
+    )
+
+
+def stripped(post: str) -> str:
+    """A post without its header, footer and quotes, in scikit-learn's order."""
+    return str(strip_newsgroup_quoting(strip_newsgroup_footer(strip_newsgroup_header(post))))
+
+
+def _archived(path: Path) -> Iterator[Post]:
+    """The posts of the archive, read in place: nothing is unpacked, other members are ignored."""
+    if not path.is_file():
+        raise UserError("no such file", where=path, do="give the archive 20news-bydate.tar.gz")
+    try:
+        with gzip.open(path) as stream, tarfile.open(fileobj=stream, mode="r:") as archive:
+            for member in archive:
+                found = POST.search(member.name)
+                content = archive.extractfile(member) if found and member.isreg() else None
+                if found and content is not None:
+                    subset, group, number = found.groups()
+                    yield subset, group, int(number), content.read().decode("latin-1")
+            # `tarfile` takes a damaged header for the end. Reading on finds what comes after it,
+            # and makes gzip compare the checksum of the whole.
+            while rest := stream.read(CHUNK):
+                if rest.strip(b"\0"):
+                    raise tarfile.ReadError("data after a damaged header")
+    except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
+        raise UserError(
+            f"damaged or incomplete archive ({error})", where=path, do="download it again"
+        ) from None
+
+
+def _downloaded(cache: Path) -> Iterator[Post]:
+    """The posts from scikit-learn, which downloads them into ``cache`` unless they are there."""
+    cache.mkdir(parents=True, exist_ok=True)
+    try:
+        bunch = fetch_20newsgroups(data_home=cache, subset="all", shuffle=False)
+    except OSError as error:
+        raise UserError(
+            f"cannot download 20 Newsgroups ({error})",
+            do="set 'path' to a copy of 20news-bydate.tar.gz",
+        ) from None
+    for name, text in zip(bunch.filenames, bunch.data, strict=True):
+        found = POST.search(Path(str(name)).as_posix())
+        if found is None:
+            raise UserError(f"not a post: {name}", where=cache, do="delete this cache")
+        subset, group, number = found.groups()
+        yield subset, group, int(number), text

@@ -1,0 +1,61 @@
+"""What a loader hands over: the rows of a data set as they are in its files, not yet cleaned."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Sized
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mamushi.errors import UserError
+
+
+@dataclass(frozen=True)
+class Raw:
+    """Parallel columns with one entry a row, in the order of the files.
+
+    A loader is a module in ``data/loaders`` with the literals ``SETTINGS`` (its own settings) and
+    ``FILES`` (setting -> the files in the folder that it names, ``[]`` where it names a file) and
+    ``load(settings, cache) -> Raw``; ``cache`` is a folder for what it may have to download.
+    """
+
+    ids: Sequence[str]
+    texts: Sequence[str]
+    forget: NDArray[np.bool_]
+    """Whether a row belongs to the forget domain p1; otherwise to the retain domain p2."""
+    section: Sequence[str | None]
+    """The section that a row comes with; None where it is to be split."""
+    stratum: Sequence[str]
+    """The split keeps the shares of the sections within each stratum of each domain."""
+    places: Sequence[str]
+    """Where a row is, for messages: ``train.csv, row 17 (line 43)``."""
+    labels: Mapping[str, Sequence[Any] | NDArray[Any]] = field(default_factory=dict)
+    log_density_ratio: NDArray[np.float64] | None = None
+    """The exact log p1(text)/p2(text) in nats, where it is known."""
+    sources: Mapping[str, str] = field(default_factory=dict)
+    """SHA-256 of each file that was read, by file name."""
+    dropped: Mapping[str, int] = field(default_factory=dict)
+    """Rows that the loader left out itself, by reason; they are in none of the columns."""
+
+    def __post_init__(self) -> None:
+        columns: list[Sized] = [self.texts, self.forget, self.section, self.stratum, self.places]
+        columns += self.labels.values()
+        if self.log_density_ratio is not None:
+            columns.append(self.log_density_ratio)
+        if any(len(column) != len(self.ids) for column in columns):
+            raise ValueError(f"columns of lengths {[len(c) for c in columns]}, not {len(self.ids)}")
+
+
+def check_unique(ids: Sequence[str], places: Sequence[str]) -> None:
+    """Raise ``UserError`` with the first id that occurs twice, and both of its rows."""
+    seen: dict[str, int] = {}
+    for row, name in enumerate(ids):
+        if name in seen:
+            raise UserError(
+                f"id {name!r} is there twice, first in {places[seen[name]]}",
+                where=places[row],
+                do="give every row an id of its own",
+            )
+        seen[name] = row

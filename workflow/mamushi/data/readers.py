@@ -1,0 +1,224 @@
+"""Tables from the files that people have: CSV, TSV, JSON Lines (each plain or zipped) and Parquet.
+
+Every problem is told with the file and the row. A row counts from 1, the header not included; since
+a quoted field may hold line breaks, the line on which a CSV row ends is given as well.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import json
+import sys
+import zipfile
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from mamushi.errors import UserError
+
+ENCRYPTED = 0x1
+"""Bit of a zip member's flags."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns of a file by name, and the place of each row for messages."""
+
+    file: str
+    columns: dict[str, list[Any]]
+    places: list[str]
+    typed: bool
+    """Whether values have types of their own; those of CSV and TSV are all text."""
+
+
+def find(folder: str | Path, name: str) -> Path:
+    """``folder/name``, or ``folder/name.zip`` where only that exists.
+
+    Raises ``UserError`` when neither does.
+    """
+    folder = Path(folder)
+    for path in (folder / name, folder / f"{name}.zip"):
+        if path.is_file():
+            return path
+    what = f"neither {name} nor {name}.zip" if folder.is_dir() else "no such folder"
+    raise UserError(what, where=folder, do="give the folder that holds the original files")
+
+
+def read(path: str | Path, needed: Sequence[str]) -> Table:
+    """The columns ``needed`` of a table; the ending of its name tells the format.
+
+    Raises ``UserError`` for a missing or damaged file, a missing column, a row of the wrong length,
+    and text that is not UTF-8.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise UserError("no such file", where=path, do="check the path")
+    kind = Path(path.stem).suffix if path.suffix == ".zip" else path.suffix
+    if kind == ".csv":
+        table = _delimited(path, ",", needed)
+    elif kind in (".tsv", ".tab"):
+        table = _delimited(path, "\t", needed)
+    elif kind in (".jsonl", ".ndjson"):
+        table = _json_lines(path, needed)
+    elif path.suffix in (".parquet", ".pq"):
+        table = _parquet(path, needed)
+    else:
+        raise UserError(
+            f"cannot tell the format from the ending {kind!r}",
+            where=path,
+            do="known are .csv, .tsv, .jsonl (each also with .zip) and .parquet",
+        )
+    if not table.places:
+        raise UserError("no rows", where=path, do="give a file with data")
+    return table
+
+
+def check_columns(path: str | Path, found: Sequence[str], needed: Sequence[str]) -> None:
+    """Raise ``UserError`` that names the first needed column that is not among those found."""
+    for name in needed:
+        if name not in found:
+            raise UserError(
+                f"no column {name!r}", where=path, do=f"it has {', '.join(map(repr, found))}"
+            )
+
+
+def check_text(value: str, place: str) -> None:
+    """Raise ``UserError`` when ``value`` holds bytes or code points that UTF-8 cannot express."""
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError:
+        raise UserError("not valid UTF-8", where=place, do="save the file as UTF-8") from None
+
+
+@contextlib.contextmanager
+def opened(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file for reading bytes, or the one member of interest of a zip archive."""
+    if path.suffix != ".zip":
+        with path.open("rb") as handle:
+            yield handle
+        return
+    try:
+        with zipfile.ZipFile(path) as archive, archive.open(_member(path, archive)) as member:
+            yield member
+    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+        raise UserError(
+            f"truncated or damaged zip ({error})", where=path, do="download or make it again"
+        ) from None
+
+
+def _member(path: Path, archive: zipfile.ZipFile) -> zipfile.ZipInfo:
+    """The member called like the archive without ``.zip``, or the only one that there is."""
+    files = [m for m in archive.infolist() if not m.is_dir() and "__MACOSX" not in m.filename]
+    named = [m for m in files if Path(m.filename).name == path.stem] or files
+    if len(named) != 1:
+        raise UserError(f"no member {path.stem!r}", where=path, do="zip that one file alone")
+    if named[0].flag_bits & ENCRYPTED:
+        raise UserError("it is encrypted", where=path, do="unpack it")
+    return named[0]
+
+
+@contextlib.contextmanager
+def _fields_of_any_length() -> Iterator[None]:
+    """Lift the limit of ``csv`` on the length of a field: `clean` has the one that is meant."""
+    before = csv.field_size_limit(sys.maxsize)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)
+
+
+def _delimited(path: Path, delimiter: str, needed: Sequence[str]) -> Table:
+    with _fields_of_any_length(), opened(path) as handle:
+        # Bytes that are not UTF-8 become surrogates here, so that the check below can name the row.
+        text = io.TextIOWrapper(handle, "utf-8-sig", errors="surrogateescape", newline="")
+        reader = csv.reader(text, delimiter=delimiter, strict=True)
+        header = next(reader, [])
+        check_text("".join(header), f"{path}, header")
+        check_columns(path, header, needed)
+        positions = [header.index(name) for name in needed]
+        columns: list[list[str]] = [[] for _ in needed]
+        places: list[str] = []
+        place = f"{path.name}, header"
+        try:
+            for row in reader:
+                if not row:
+                    continue
+                place = f"{path.name}, row {len(places) + 1} (line {reader.line_num})"
+                if len(row) != len(header):
+                    raise UserError(
+                        f"{len(row)} fields where the header has {len(header)}",
+                        where=place,
+                        do="look for a missing quote or a truncated file",
+                    )
+                check_text("".join(row), place)
+                for column, position in zip(columns, positions, strict=True):
+                    column.append(row[position])
+                places.append(place)
+        except csv.Error as error:
+            raise UserError(
+                f"not well-formed after this ({error})",
+                where=place,
+                do="look for a missing quote or a truncated file",
+            ) from None
+    return Table(path.name, dict(zip(needed, columns, strict=True)), places, typed=False)
+
+
+def _json_lines(path: Path, needed: Sequence[str]) -> Table:
+    found: dict[str, None] = {}
+    columns: dict[str, list[Any]] = {name: [] for name in needed}
+    places: list[str] = []
+    with opened(path) as handle:
+        for number, line in enumerate(handle, 1):
+            place = f"{path.name}, row {number}"
+            try:
+                row = json.loads(line.decode("utf-8-sig")) if line.strip() else None
+            except UnicodeDecodeError:
+                raise UserError(
+                    "not valid UTF-8", where=place, do="save the file as UTF-8"
+                ) from None
+            except (json.JSONDecodeError, RecursionError) as error:
+                raise UserError(
+                    f"not valid JSON ({error})", where=place, do="one object a line"
+                ) from None
+            if row is None:
+                continue
+            if not isinstance(row, dict):
+                raise UserError("not a JSON object", where=place, do="one object a line")
+            found.update(dict.fromkeys(row))
+            for name, column in columns.items():
+                column.append(row.get(name))
+            places.append(place)
+    if places:
+        check_columns(path, list(found), needed)
+    return Table(path.name, columns, places, typed=True)
+
+
+def _parquet(path: Path, needed: Sequence[str]) -> Table:
+    try:
+        check_columns(path, pq.read_schema(path).names, needed)
+        table = pq.read_table(path, columns=list(dict.fromkeys(needed)))
+    except (pa.ArrowException, OSError) as error:
+        raise UserError(
+            f"damaged or not a Parquet file ({error})", where=path, do="make it again"
+        ) from None
+    places = [f"{path.name}, row {row + 1}" for row in range(table.num_rows)]
+    columns = {}
+    for name in table.column_names:
+        column = table[name]
+        try:
+            columns[name] = column.to_pylist()
+        except UnicodeDecodeError:
+            # Name the row: its bytes are what Arrow itself did not check.
+            for place, value in zip(
+                places, column.cast(pa.large_binary()).to_pylist(), strict=True
+            ):
+                check_text((value or b"").decode("utf-8", "surrogateescape"), place)
+            raise
+    return Table(path.name, columns, places, typed=True)

@@ -1,0 +1,17 @@
+"""The one kind of error that a user sees: a sentence, never a traceback."""
+
+
+class UserError(Exception):
+    """A mistake in the input or the configuration.
+
+    Reads as one line, ``where: what; do``: the file, row or key, what is wrong there, and the next
+    step for the user.
+    """
+
+    def __init__(self, what: str, *, where: object = None, do: str | None = None) -> None:
+        self.what = what
+        self.where = where
+        self.do = do
+        line = what if where is None else f"{where}: {what}"
+        line = line if do is None else f"{line}; {do}"
+        super().__init__(" ".join(line.split()))

@@ -1,0 +1,84 @@
+"""Means and standard errors over seeds of the table ``sad``, and areas under its curves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from mamushi.artifacts import SCHEMAS
+from mamushi.evaluation.sad import Floats, area, standard_error
+
+Curve = list[dict[str, Any]]
+"""The rows of ``sad`` of one dataset, model, seed and selector, by increasing beta."""
+MEASURED = ("ppl_forget", "ppl_retain", "sad", "log_sad")
+BASELINE = "random"
+
+
+def sad_summary(table: pa.Table) -> pa.Table:
+    """The table ``sad_summary``: a row per dataset, model, selector and beta.
+
+    Areas belong to a whole curve and repeat on its rows. ``area_vs_random`` compares the selector
+    with random removal at the same seeds, which share the endpoints; so its error is that of the
+    paired differences. It is null where random was not run.
+    """
+    curves = _curves(table)
+    rows = []
+    for (dataset, model, selector), seeds in curves.items():
+        areas = _areas(seeds)
+        baseline = curves.get((dataset, model, BASELINE))
+        whole = {
+            **_mean("area", areas),
+            **_mean("area_measured", _areas(seeds, ends=False)),
+            **_versus(areas, None if baseline is None else _areas(baseline)),
+        }
+        for point in zip(*seeds, strict=True):
+            row: dict[str, Any] = {
+                "dataset": dataset,
+                "model": model,
+                "selector": selector,
+                "beta": point[0]["beta"],
+                "removed": point[0]["removed"],
+                "seeds": len(seeds),
+            }
+            for name in MEASURED:
+                row |= _mean(name, np.array([seed[name] for seed in point]))
+            rows.append(row | whole)
+    return pa.Table.from_pylist(rows, schema=SCHEMAS["sad_summary"])
+
+
+def _curves(table: pa.Table) -> dict[tuple[str, str, str], list[Curve]]:
+    """The curves by dataset, model and selector, one per seed; in the order of the table."""
+    found: dict[tuple[str, str, str], dict[int, Curve]] = {}
+    for row in table.to_pylist():
+        seeds = found.setdefault((row["dataset"], row["model"], row["selector"]), {})
+        seeds.setdefault(row["seed"], []).append(row)
+    return {
+        key: [sorted(curve, key=lambda row: float(row["beta"])) for curve in seeds.values()]
+        for key, seeds in found.items()
+    }
+
+
+def _areas(curves: list[Curve], *, ends: bool = True) -> Floats:
+    """Area under every curve of SAD, with or without the ends beta 0 and beta 1."""
+    parts = curves if ends else [curve[1:-1] for curve in curves]
+    return np.array(
+        [area([row["beta"] for row in part], [row["sad"] for row in part]) for part in parts]
+    )
+
+
+def _mean(name: str, values: Floats) -> dict[str, float | None]:
+    error = standard_error(values)
+    return {f"{name}_mean": float(values.mean()), f"{name}_se": None if np.isnan(error) else error}
+
+
+def _versus(areas: Floats, baseline: Floats | None) -> dict[str, float | None]:
+    """Relative difference of the mean areas, with the error of the paired differences."""
+    if baseline is None or baseline.mean() == 0:
+        return {"area_vs_random": None, "area_vs_random_se": None}
+    relative = _mean("area_vs_random", (areas - baseline) / baseline.mean())
+    return {
+        "area_vs_random": relative["area_vs_random_mean"],
+        "area_vs_random_se": relative["area_vs_random_se"],
+    }

@@ -1,0 +1,193 @@
+"""How every figure looks: a colour and marker per selector, panels, legend, reproducible files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+
+mpl.use("Agg")
+
+import matplotlib.pyplot as plt
+import numpy as np
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+from mamushi.files import atomic
+
+LABELS = {
+    "random": "Random",
+    "l2_norm": "L2 norm",
+    "cos_mu2": "COS-μ2",
+    "lr_cos": "LR-COS",
+    "lr_maha": "LR-Maha",
+    "vmf": "vMF",
+    "coreset": "Coreset",
+    "kcenter": "k-center",
+    "mamushi": "Mamushi",
+    "mamushi_lr": "Mamushi (LR)",
+    "mamushi_lr_matched": "Mamushi (LR, matched)",
+    "anti_mamushi": "Anti-Mamushi",
+    "oracle": "Oracle",
+    "jigsaw": "Jigsaw",
+    "newsgroups": "20 Newsgroups",
+    "synthetic": "Synthetic",
+    "llama-3.1-8b": "Llama-3.1-8B",
+    "qwen-2.5-7b": "Qwen-2.5-7B",
+    "gemma-2-2b": "Gemma-2-2B",
+}
+"""What people call a selector, dataset or model; others are shown under their own name."""
+
+# Okabe and Ito's palette, which colour-blind readers can tell apart, then Tol's darker tones.
+MARKS = {
+    "random": ("#7A7A7A", "s"),
+    "l2_norm": ("#56B4E9", "v"),
+    "cos_mu2": ("#E69F00", "^"),
+    "lr_cos": ("#009E73", "D"),
+    "lr_maha": ("#117733", "d"),
+    "vmf": ("#0072B2", "P"),
+    "coreset": ("#B8A000", "X"),
+    "kcenter": ("#CC79A7", "<"),
+    "mamushi": ("#D55E00", "o"),
+    "mamushi_lr": ("#332288", "h"),
+    "mamushi_lr_matched": ("#44AA99", "p"),
+    "anti_mamushi": ("#882255", ">"),
+    "oracle": ("#000000", "*"),
+}
+"""Colour and marker of each selector, the same in every figure."""
+SPARE = (("#6699CC", "8"), ("#AA4499", "H"), ("#999933", "4"), ("#661100", "1"), ("#888888", "2"))
+"""For selectors of one's own, in the order of the grid."""
+OURS = "mamushi"
+
+
+@dataclass(frozen=True)
+class Style:
+    """The ``figures`` section of the configuration. Sizes in inches and points."""
+
+    panel_width: float
+    panel_height: float
+    font_size: float
+    dpi: int
+    log_scale: bool
+
+
+def label(name: str) -> str:
+    """What people call it."""
+    return LABELS.get(name, name)
+
+
+def marks(selectors: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Matplotlib's keywords for the line of each selector, ``mamushi`` thicker and on top."""
+    own = [name for name in selectors if name not in MARKS]
+    found = {}
+    for name in selectors:
+        colour, marker = MARKS[name] if name in MARKS else SPARE[own.index(name) % len(SPARE)]
+        first = name == OURS
+        found[name] = {
+            "color": colour,
+            "marker": marker,
+            "linewidth": 1.8 if first else 1.1,
+            "markersize": 6.5 if marker == "*" else 4.5 if first else 3.8,
+            "zorder": 4 if first else 3,
+            "label": label(name),
+        }
+    return found
+
+
+@contextmanager
+def styled(style: Style) -> Iterator[None]:
+    """Within the block, figures are drawn in the house style."""
+    size = style.font_size
+    rules = {
+        **sns.axes_style("ticks"),
+        "font.family": "DejaVu Sans",
+        "font.size": size,
+        "axes.titlesize": size + 1,
+        "axes.labelsize": size,
+        "xtick.labelsize": size - 1,
+        "ytick.labelsize": size - 1,
+        "legend.fontsize": size,
+        "axes.linewidth": 0.7,
+        "xtick.major.width": 0.7,
+        "ytick.major.width": 0.7,
+        "axes.grid": True,
+        "grid.color": "#E4E4E4",
+        "grid.linewidth": 0.6,
+        "axes.axisbelow": True,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "markers.fillstyle": "full",
+        # Text stays text in the PDF, so that it can be searched and copied.
+        "pdf.fonttype": 42,
+        "figure.constrained_layout.use": True,
+        "figure.constrained_layout.w_pad": 0.08,
+    }
+    with mpl.rc_context(rules):
+        yield
+
+
+def panels(rows: int, columns: int, style: Style) -> tuple[Figure, np.ndarray[Any, Any]]:
+    """A figure of ``rows`` x ``columns`` axes that share the budget axis; the axes as a 2-d array.
+
+    A single column is drawn wider, so that its legend fits below it.
+    """
+    width = max(columns, 1.6) * style.panel_width
+    figure, axes = plt.subplots(
+        rows,
+        columns,
+        figsize=(width + 0.3, rows * style.panel_height + 0.7),
+        squeeze=False,
+        sharex=True,
+    )
+    return figure, axes
+
+
+def budget_axis(axes: Axes) -> None:
+    """The horizontal axis of all figures over the budget: from nothing to all of the forget set."""
+    axes.set_xlim(-0.03, 1.03)
+    axes.set_xticks([0, 0.2, 0.4, 0.6, 0.8, 1.0])
+
+
+def log_axis(axes: Axes) -> None:
+    """A logarithmic vertical axis with plain numbers. Call it before the curves are drawn."""
+    axes.set_yscale("log")
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
+
+
+def legend_below(figure: Figure, panel: Axes) -> None:
+    """One legend for all panels, under them: the labelled lines of ``panel``."""
+    handles = [line for line in panel.get_lines() if not str(line.get_label()).startswith("_")]
+    size = float(mpl.rcParams["legend.fontsize"])
+    longest = max(len(str(handle.get_label())) for handle in handles)
+    # A character is about half as wide as the font size; the sample line takes some six of them.
+    each = (longest + 6) * 0.52 * size / 72
+    columns = max(1, min(len(handles), int(figure.get_figwidth() / each)))
+    # As even rows as possible: 8 entries in 7 columns read better as 4 + 4.
+    columns = -(-len(handles) // -(-len(handles) // columns))
+    figure.legend(
+        handles=handles,
+        loc="outside lower center",
+        ncols=columns,
+        frameon=False,
+        handlelength=2.2,
+        columnspacing=1.4,
+    )
+
+
+def save(figure: Figure, path: str | os.PathLike[str], style: Style) -> None:
+    """Write the figure as ``path`` (PDF) and beside it as PNG, without dates: same figure, same
+    bytes."""
+    target = Path(path)
+    for kind, metadata in (("pdf", {"CreationDate": None}), ("png", {"Software": None})):
+        with atomic(target.with_suffix(f".{kind}")) as part:
+            figure.savefig(part, format=kind, dpi=style.dpi, metadata=metadata)
+    plt.close(figure)

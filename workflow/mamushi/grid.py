@@ -1,0 +1,130 @@
+"""What a configuration asks for: the cells of its grid and studies, and the artifacts of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import product
+from typing import Any
+
+from mamushi import paths
+from mamushi.errors import UserError
+from mamushi.registry import plugin
+
+Config = Mapping[str, Any]
+AXES = ("datasets", "models", "seeds", "budgets", "selectors")
+
+
+def comparison(config: Config, name: str | None = None) -> dict[str, Any]:
+    """The axes of the grid, or of a study: what a study does not say it takes from the grid."""
+    study = config["studies"][name] if name else {}
+    return {
+        axis: study[axis] if study.get(axis) is not None else config["grid"][axis] for axis in AXES
+    }
+
+
+def is_tiny(config: Config, model: str) -> bool:
+    """Whether the workflow builds this model itself."""
+    return config["models"][model].get("family") is not None
+
+
+def base(config: Config, model: str) -> str | None:
+    """The model that retraining starts from: the model itself, or the ``base`` that a model which
+    is already contaminated names; None where it names none."""
+    definition = config["models"][model]
+    if definition.get("contaminated"):
+        name = definition.get("base")
+        return None if name is None else str(name)
+    return model
+
+
+def unmeasurable(config: Config, dataset: str, model: str) -> str | None:
+    """Why retraining cannot be measured for this pair, or None when it can."""
+    if base(config, model) is None:
+        return (
+            f"models.{model}: is declared contaminated without the model that it was trained from, "
+            f"so nothing can be retrained; name that one in models.{model}.base"
+        )
+    definition = config["datasets"][dataset]
+    if definition["sections"].get("evaluation", 0) == 0 and not _ready_made(definition):
+        return (
+            f"datasets.{dataset}.sections: has no evaluation section, so nothing can be measured; "
+            "give evaluation a share above 0"
+        )
+    return None
+
+
+def _ready_made(definition: Mapping[str, Any]) -> bool:
+    """Whether the loader may bring an evaluation section of its own."""
+    return definition["kind"] in ("jigsaw", "synthetic") or bool(definition.get("section"))
+
+
+def cells(axes: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Every dataset, model and seed, as the wildcards of a run's folder."""
+    for dataset, model, seed in product(axes["datasets"], axes["models"], axes["seeds"]):
+        yield {"dataset": dataset, "model": model, "seed": seed}
+
+
+def removals(axes: Mapping[str, Any]) -> list[str]:
+    """The removal list of every cell, selector and budget."""
+    return [
+        paths.REMOVAL.format(**cell, selector=selector, beta=paths.beta(budget))
+        for cell in cells(axes)
+        for selector, budget in product(axes["selectors"], axes["budgets"])
+    ]
+
+
+def manifests(axes: Mapping[str, Any]) -> list[str]:
+    """The manifest beside each removal list."""
+    return [path.removesuffix(".parquet") + ".json" for path in removals(axes)]
+
+
+def scores(axes: Mapping[str, Any]) -> list[str]:
+    """The ranking of every cell and selector."""
+    return [
+        paths.SCORES.format(**cell, selector=selector)
+        for cell in cells(axes)
+        for selector in axes["selectors"]
+    ]
+
+
+def measurements(axes: Mapping[str, Any]) -> list[str]:
+    """What the tables are made of: every cell's perplexity, at its ends and at each budget."""
+    found = []
+    for cell in cells(axes):
+        found += [
+            paths.PERPLEXITY_ENDPOINT.format(**cell, endpoint=endpoint)
+            for endpoint in ("gold", "beta0")
+        ]
+        found += [
+            paths.PERPLEXITY.format(**cell, selector=selector, beta=paths.beta(budget))
+            for selector, budget in product(axes["selectors"], axes["budgets"])
+        ]
+    return found
+
+
+def require_measurable(config: Config, axes: Mapping[str, Any]) -> None:
+    """Raise ``UserError`` when a pair of the axes cannot be retrained and measured."""
+    for dataset, model in product(axes["datasets"], axes["models"]):
+        reason = unmeasurable(config, dataset, model)
+        if reason is not None:
+            raise UserError(f"{reason}, or ask for the target removals")
+
+
+def require_raw_files(config: Config, axes: Mapping[str, Any]) -> None:
+    """Raise ``UserError`` for a dataset of the axes whose raw files have no path.
+
+    A dry run does without them; a real run must not get as far as its first job.
+    """
+    for dataset in axes["datasets"]:
+        definition = config["datasets"][dataset]
+        loader = plugin("dataset", definition["kind"])
+        if loader.literals.get("DOWNLOADS"):
+            continue
+        for key, names in loader.literals.get("FILES", {}).items():
+            if definition[key] is None:
+                wanted = f"a folder with {', '.join(names)}" if names else "the raw file"
+                raise UserError(
+                    "no path is given (or its environment variable is not set)",
+                    where=f"datasets.{dataset}.{key}",
+                    do=f"set it to {wanted}",
+                )

@@ -1,0 +1,59 @@
+"""Devices, precision and reproducibility: the one door to `accelerate`."""
+
+from __future__ import annotations
+
+import os
+import random
+
+import numpy as np
+import torch
+from accelerate import Accelerator
+from accelerate.state import AcceleratorState
+from transformers import PreTrainedModel
+
+
+def accelerator(precision: str) -> Accelerator:
+    """The accelerator of this process: ``precision`` is ``bf16`` (autocast) or ``fp32``.
+
+    A GPU where there is one, else the CPU; several where the stage runs under `accelerate launch`.
+    """
+    # Accelerate keeps one state a process and refuses a second precision; each caller here has its
+    # own model and optimizer, so nothing is shared that the reset could confuse.
+    AcceleratorState._reset_state()
+    return Accelerator(
+        mixed_precision="bf16" if precision == "bf16" else "no",
+        cpu=not torch.cuda.is_available(),
+    )
+
+
+def reproducible(seed: int) -> None:
+    """Fix the seeds of Python, NumPy and PyTorch, and ask for deterministic kernels.
+
+    Kernels without a deterministic version warn instead of failing, so that any model can run.
+    """
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    random.seed(seed)
+    np.random.seed(seed)
+    torch.manual_seed(seed)
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    # They would also fill all fresh memory, which costs time and only hides bugs.
+    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
+    torch.backends.cudnn.benchmark = False
+
+
+def place(model: PreTrainedModel, precision: str, device: torch.device) -> PreTrainedModel:
+    """Move a model to its device with frozen weights in ``precision`` and trained ones in fp32.
+
+    Master weights must be fp32: at a learning rate of 3e-6 a step is smaller than half a unit in
+    the last place of bf16 and would vanish. Which weights are trained is read from
+    ``requires_grad``; a model that is only evaluated is placed the same way, so that its numbers
+    equal those at the end of its training.
+    """
+    frozen = torch.bfloat16 if precision == "bf16" else torch.float32
+    for parameter in model.parameters():
+        dtype = torch.float32 if parameter.requires_grad else frozen
+        parameter.data = parameter.data.to(device=device, dtype=dtype)
+    # Buffers (rotary frequencies) stay in fp32: positions would lose precision in bf16.
+    for buffer in model.buffers():
+        buffer.data = buffer.data.to(device)
+    return model

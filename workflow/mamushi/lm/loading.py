@@ -1,0 +1,463 @@
+"""Finding, checking and opening models; storing the tensors that were trained.
+
+A *model card* (``results/base/{model}/card.json``) is how every later stage finds a model. It is
+written once, by ``inspect``, after everything that can be wrong with a model has been looked for.
+Weights are read from safetensors files alone: the older pickle files can run code when opened.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import struct
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from huggingface_hub import snapshot_download
+from huggingface_hub.errors import (
+    GatedRepoError,
+    HfHubHTTPError,
+    HFValidationError,
+    LocalEntryNotFoundError,
+    RepositoryNotFoundError,
+    RevisionNotFoundError,
+)
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
+from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+from transformers.tokenization_utils_base import PreTrainedTokenizerBase
+from transformers.utils import logging as transformers_logging
+
+from mamushi.errors import UserError
+from mamushi.files import DISK_FULL, atomic, read_json, sha256
+from mamushi.lm import parameters
+
+INDEX, WEIGHTS = "model.safetensors.index.json", "model.safetensors"
+PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt")
+# Without one of these, transformers makes an empty tokenizer up instead of complaining.
+VOCABULARIES = ("tokenizer.json", "tokenizer.model", "spiece.model", "vocab.json", "vocab.txt")
+DESCRIPTIONS = ("*.json", "*.model", "*.txt", "*.jinja")
+HUB_ID = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
+HEADER_LENGTH = struct.Struct("<Q")
+# How safetensors, written in Rust, reports a full disk.
+OS_ERROR = re.compile(r"os error (\d+)")
+
+
+# --- cards ------------------------------------------------------------------------------------
+
+
+def inspect(
+    name: str,
+    source: str,
+    *,
+    revision: str | None,
+    trust_remote_code: bool,
+    contaminated: bool,
+    training: Mapping[str, Any],
+    max_length: int,
+) -> dict[str, Any]:
+    """Check a model without giving it memory, and describe it: the content of its card.
+
+    ``source`` is a folder or a hub id; a hub model is downloaded to the hub's cache here, so that
+    later jobs need no network. ``training`` are the settings of ``parameters.trained_names``;
+    ``max_length`` is the largest length in tokens that any stage will ask for. Raises ``UserError``
+    for a folder that is missing or lacks a configuration, a tokenizer or whole safetensors weights,
+    for a model that is not a causal language model, and for one with too few positions.
+    """
+    where = f"models.{name}.source"
+    folder, commit = _fetch(source, revision, trust_remote_code, where)
+    local = commit is None
+    config = _check_config(folder, trust_remote_code)
+    tokenizer = _tokenizer(folder, trust_remote_code)
+    weights = check_weights(folder)
+    model = _model(folder, trust_remote_code, device_map="meta")
+    text = model.config.get_text_config(decoder=True)
+    parameters.freeze(model, training)
+    counts = parameters.count(model)
+    head, embedding = model.get_output_embeddings(), model.get_input_embeddings()
+    positions = getattr(text, "max_position_embeddings", None)
+    check_length(max_length, positions, where)
+    described = sorted(p for pattern in DESCRIPTIONS for p in folder.glob(pattern))
+    code = sorted(folder.glob("*.py")) if trust_remote_code else []
+    return {
+        "name": name,
+        "source": str(folder.resolve()) if local else source,
+        "revision": commit,
+        "trust_remote_code": trust_remote_code,
+        "contaminated": contaminated,
+        "model_type": config["model_type"],
+        "hidden_size": text.hidden_size,
+        "layers": len(parameters.decoder_blocks(model)[1]),
+        "vocabulary_size": embedding.weight.shape[0],
+        "max_positions": positions,
+        "tied": head is not None and head.weight is embedding.weight,
+        "bos_token_id": tokenizer.bos_token_id,
+        "pad_token_id": padding(tokenizer),
+        "eos_token_id": tokenizer.eos_token_id,
+        "parameters": counts.all,
+        "trained_parameters": counts.trained,
+        "digests": {p.name: sha256(p) for p in [*described, *code, *weights]}
+        if local
+        else {"commit": commit},
+    }
+
+
+def check_length(max_length: int, positions: int | None, where: str) -> None:
+    """Raise ``UserError`` when texts of ``max_length`` tokens do not fit the model's positions."""
+    if positions is not None and max_length > positions:
+        raise UserError(
+            f"texts of {max_length} tokens are asked for, but the model has {positions} positions",
+            where=where,
+            do="lower tokens.max_length, training.max_length and evaluation.max_length",
+        )
+
+
+def padding(tokenizer: PreTrainedTokenizerBase) -> int:
+    """The token to pad with: the tokenizer's own, else its end of sequence (the paper), else 0."""
+    own, end = tokenizer.pad_token_id, tokenizer.eos_token_id
+    return int(own if own is not None else end if end is not None else 0)
+
+
+def read_card(card_path: str | Path) -> dict[str, Any]:
+    """A model's card. Raises ``UserError`` when it is missing or damaged."""
+    card = read_json(card_path)
+    if not isinstance(card, dict) or not {"source", "revision", "trust_remote_code"} <= card.keys():
+        raise UserError("not a model card", where=card_path, do="delete it and run again")
+    return card
+
+
+# --- opening ----------------------------------------------------------------------------------
+
+
+def open_model(card_path: str | Path, dtype: torch.dtype = torch.float32) -> PreTrainedModel:
+    """The model of a card on the CPU, in eval mode, without a cache, with all tensors frozen.
+
+    Attention is SDPA wherever the architecture has it. Gemma 2 has not, because SDPA lacks its
+    soft-cap, and transformers then takes the eager one, which applies it. Raises ``UserError`` when
+    the model is no longer where the card says.
+    """
+    card = read_card(card_path)
+    model = _model(_folder(card_path, card), card["trust_remote_code"], dtype=dtype)
+    model.config.use_cache = False
+    return model.eval().requires_grad_(False)
+
+
+def open_trained(
+    card_path: str | Path, trained: str | Path | None, training: Mapping[str, Any]
+) -> PreTrainedModel:
+    """The model of a card with the tensors of ``trained`` laid over it, in fp32 and eval mode.
+
+    Gradients are on for what ``training`` trains, whether or not there are tensors for it. Raises
+    ``UserError`` when the tensors are not those of this model and these settings.
+    """
+    model = open_model(card_path)
+    parameters.freeze(model, training)
+    if trained is not None:
+        load_trained(trained, model)
+    return model
+
+
+def open_tokenizer(card_path: str | Path) -> PreTrainedTokenizerBase:
+    """The tokenizer of a card's model. Raises ``UserError`` when it is no longer there."""
+    card = read_card(card_path)
+    return _tokenizer(_folder(card_path, card), card["trust_remote_code"])
+
+
+def _folder(card_path: str | Path, card: Mapping[str, Any]) -> Path:
+    """Where the card's files are; ``.`` is the card's own folder, so that results can move."""
+    if card["source"] == ".":
+        return Path(card_path).resolve().parent
+    source, revision, trust = (card[key] for key in ("source", "revision", "trust_remote_code"))
+    return _fetch(source, revision, trust, card_path, cached=True)[0]
+
+
+def _fetch(
+    source: str,
+    revision: str | None,
+    trust_remote_code: bool,
+    where: object,
+    *,
+    cached: bool = False,
+) -> tuple[Path, str | None]:
+    """A model's folder, and its commit if it is a hub model's snapshot in the hub's cache.
+
+    ``cached`` asks the hub only when the snapshot is not in the cache.
+    """
+    folder = Path(source).expanduser()
+    if folder.is_dir():
+        return folder, None
+    if not HUB_ID.fullmatch(source):
+        raise UserError(f"no such folder: {source}", where=where, do="check the path")
+    wanted = [*DESCRIPTIONS, "*.safetensors", *(["*.py"] if trust_remote_code else [])]
+    # Sub-folders and `consolidated` files hold the same weights once more, for other programs.
+    skipped = ["*/*", "consolidated*"]
+    try:
+        found = snapshot_download(
+            source,
+            revision=revision,
+            allow_patterns=wanted,
+            ignore_patterns=skipped,
+            local_files_only=cached,
+        )
+    except GatedRepoError:
+        problem, do = "the model's owner has not given you access", "ask for it, then log in"
+    except RepositoryNotFoundError:
+        problem, do = "neither a folder nor a model on the hub", "check its name"
+    except RevisionNotFoundError:
+        problem, do = f"the hub's model has no revision {revision}", "check models.NAME.revision"
+    except (LocalEntryNotFoundError, HfHubHTTPError, HFValidationError, OSError) as error:
+        if cached:
+            return _fetch(source, revision, trust_remote_code, where)
+        if isinstance(error, OSError) and error.errno in DISK_FULL:
+            raise
+        problem = "no such folder, not in the hub's cache, and the hub cannot be reached"
+        do = f"put a local folder into models.NAME.source, or a cache with {source} into HF_HOME"
+    else:
+        return Path(found), Path(found).name
+    raise UserError(f"{source}: {problem}", where=where, do=do)
+
+
+def _tokenizer(folder: Path, trust_remote_code: bool) -> PreTrainedTokenizerBase:
+    if not any((folder / name).is_file() for name in VOCABULARIES) and not trust_remote_code:
+        raise UserError(
+            f"no tokenizer (none of {', '.join(VOCABULARIES)})",
+            where=folder,
+            do="save the model's tokenizer in the same folder",
+        )
+    transformers_logging.set_verbosity_error()
+    try:
+        return AutoTokenizer.from_pretrained(
+            folder, trust_remote_code=trust_remote_code, local_files_only=True
+        )
+    # The tokenizers library raises plain Exception for a file that it cannot parse.
+    except Exception as error:
+        raise UserError(
+            f"the tokenizer cannot be read ({_brief(error)})",
+            where=folder,
+            do="save the model's tokenizer again",
+        ) from error
+
+
+def _model(folder: Path, trust_remote_code: bool, **options: Any) -> PreTrainedModel:
+    """Open weights, and accept no tensor that is missing, misshapen or made up."""
+    transformers_logging.set_verbosity_error()
+    transformers_logging.disable_progress_bar()
+    try:
+        model, report = AutoModelForCausalLM.from_pretrained(
+            folder,
+            use_safetensors=True,
+            local_files_only=True,
+            trust_remote_code=trust_remote_code,
+            output_loading_info=True,
+            **options,
+        )
+    except (OSError, SafetensorError, RuntimeError, ValueError, ImportError, KeyError) as error:
+        # A lack of memory is no fault of the files.
+        if isinstance(error, torch.OutOfMemoryError):
+            raise
+        message = (
+            "the weights do not have the shapes that config.json says"
+            if "ignore_mismatched_sizes" in str(error)
+            else f"the model cannot be read ({_brief(error)})"
+        )
+        raise UserError(message, where=folder, do="download or save the model again") from error
+    if report["missing_keys"]:
+        missing = sorted(report["missing_keys"])
+        raise UserError(
+            f"the weights lack {len(missing)} tensors, the first is {missing[0]}",
+            where=folder,
+            do="download or save the model again",
+        )
+    return model
+
+
+def _brief(error: BaseException) -> str:
+    """The first line of an error's message, at most 200 characters of it."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return lines[0][:200]
+
+
+# --- checks of a folder -----------------------------------------------------------------------
+
+
+def _check_config(folder: Path, trust_remote_code: bool) -> dict[str, Any]:
+    """``config.json`` of a causal language model that may be opened."""
+    path = folder / "config.json"
+    if not path.is_file():
+        raise UserError(
+            "no config.json, so this is not a model's folder",
+            where=folder,
+            do="give the folder that save_pretrained wrote",
+        )
+    config = read_json(path)
+    if not isinstance(config, dict) or "model_type" not in config:
+        raise UserError("names no model_type", where=path, do="download or save the model again")
+    classes = MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values()
+    causal = {c for names in classes for c in ([names] if isinstance(names, str) else names)}
+    own = config.get("architectures") or []
+    # A masked model such as BERT would open as a causal one, with attention that looks ahead.
+    remote = "AutoModelForCausalLM" in config.get("auto_map", {})
+    known = config["model_type"] in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+    if remote and not known and not trust_remote_code:
+        raise UserError(
+            "the model comes with Python code of its own, which is not run unless you trust it",
+            where=path,
+            do="read the code, then set models.NAME.trust_remote_code to true",
+        )
+    if not remote and not (known and (not own or causal.intersection(own))):
+        raise UserError(
+            f"not a causal language model that transformers knows ({', '.join(own) or 'no class'}, "
+            f"model type {config['model_type']})",
+            where=path,
+            do="choose a decoder-only model, or a newer version of transformers",
+        )
+    return config
+
+
+def check_weights(folder: Path) -> list[Path]:
+    """The safetensors files of a model (and their index), each found to be whole.
+
+    Raises ``UserError`` when there are none, one of the index is missing, or one is damaged.
+    """
+    index = folder / INDEX
+    if index.is_file():
+        mapping = read_json(index).get("weight_map", {})
+        shards = sorted(set(mapping.values()))
+        absent = [shard for shard in shards if not (folder / shard).is_file()]
+        if absent or not shards:
+            raise UserError(
+                f"{len(absent)} of the {len(shards)} files that it lists are missing: {absent[:3]}",
+                where=index,
+                do="download the model again",
+            )
+        found = {shard: check_safetensors(folder / shard) for shard in shards}
+        for tensor, shard in mapping.items():
+            if tensor not in found[shard]:
+                raise UserError(
+                    f"lacks the tensor {tensor}",
+                    where=folder / shard,
+                    do="download the model again",
+                )
+        return [index, *(folder / shard for shard in shards)]
+    if (folder / WEIGHTS).is_file():
+        check_safetensors(folder / WEIGHTS)
+        return [folder / WEIGHTS]
+    if any(path for pattern in PICKLES for path in folder.glob(pattern)):
+        raise UserError(
+            "only pickle weights, which can run code when they are opened",
+            where=folder,
+            do="save the model as safetensors (save_pretrained of transformers does)",
+        )
+    raise UserError(f"no weights (no {WEIGHTS})", where=folder, do="download the model again")
+
+
+def check_safetensors(path: Path) -> dict[str, tuple[int, ...]]:
+    """Shapes by tensor name of a safetensors file whose size is what its header says.
+
+    Reads the header alone. Raises ``UserError`` for a file that is missing or damaged.
+    """
+    try:
+        with path.open("rb") as handle:
+            (length,) = HEADER_LENGTH.unpack(handle.read(HEADER_LENGTH.size))
+            size = path.stat().st_size
+            if length > size:
+                raise ValueError("it ends within its header")
+            header = json.loads(handle.read(length))
+        header.pop("__metadata__", None)
+        ends = [0, *(entry["data_offsets"][1] for entry in header.values())]
+        expected = HEADER_LENGTH.size + length + max(ends)
+        if size != expected:
+            raise ValueError(f"{size} bytes instead of {expected}")
+        return {name: tuple(entry["shape"]) for name, entry in header.items()}
+    except FileNotFoundError:
+        raise UserError("no such file", where=path, do="check the path") from None
+    except (ValueError, struct.error, KeyError, TypeError, AttributeError) as error:
+        raise UserError(
+            f"damaged safetensors file ({_brief(error)})", where=path, do="make it again"
+        ) from None
+
+
+# --- trained tensors --------------------------------------------------------------------------
+
+
+def save_trained(path: str | Path, model: PreTrainedModel, metadata: Mapping[str, Any]) -> None:
+    """Store the tensors that take gradients, in fp32, whole or not at all; the rest is the base's.
+
+    ``metadata`` (JSON) is what ``trained_metadata`` gives back.
+    """
+    tensors = {
+        name: parameter.detach().to("cpu", torch.float32).contiguous()
+        for name, parameter in model.named_parameters()
+        if parameter.requires_grad
+    }
+    # One key: safetensors writes several in an order that changes from run to run.
+    stored = {"mamushi": json.dumps(metadata, sort_keys=True)}
+    with atomic(path) as part, writing_safetensors():
+        save_file(tensors, part, metadata=stored)
+
+
+@contextmanager
+def writing_safetensors() -> Iterator[None]:
+    """Turn a system error that safetensors wraps (a full disk, above all) back into ``OSError``."""
+    try:
+        yield
+    except SafetensorError as error:
+        code = OS_ERROR.search(str(error))
+        if code is None:
+            raise
+        raise OSError(int(code[1]), str(error)) from error
+
+
+def trained_metadata(path: str | Path) -> dict[str, Any]:
+    """The ``metadata`` that ``save_trained`` stored."""
+    with _open_trained(path) as stored:
+        return dict(json.loads((stored.metadata() or {}).get("mamushi", "{}")))
+
+
+def load_trained(path: str | Path, model: PreTrainedModel) -> None:
+    """Copy trained tensors into ``model``, each in the dtype and on the device that it has there.
+
+    The file must hold just the tensors that take gradients in ``model`` (``parameters.freeze``).
+    Raises ``UserError``, and changes nothing, when a tensor is missing, not to be trained or of
+    another shape, or when the file is damaged.
+    """
+    own = {name: p for name, p in model.named_parameters() if p.requires_grad}
+    with _open_trained(path) as stored:
+        names = set(stored.keys())
+        for problem, tensors in (
+            ("lacks tensors that the model trains", own.keys() - names),
+            ("has tensors that the model does not train", names - own.keys()),
+        ):
+            if tensors:
+                raise UserError(
+                    f"{problem}: {len(tensors)}, the first is {min(tensors)}",
+                    where=path,
+                    do="use the model and the training settings that it was made with",
+                )
+        for name in sorted(names):
+            shape = tuple(stored.get_slice(name).get_shape())
+            if shape != tuple(own[name].shape):
+                raise UserError(
+                    f"{name} is {shape}, but {tuple(own[name].shape)} in the model",
+                    where=path,
+                    do="use the model that it was made with",
+                )
+        with torch.no_grad():
+            for name in sorted(names):
+                own[name].copy_(stored.get_tensor(name))
+
+
+@contextmanager
+def _open_trained(path: str | Path) -> Iterator[Any]:
+    check_safetensors(Path(path))
+    try:
+        with safe_open(path, framework="pt") as stored:
+            yield stored
+    except SafetensorError as error:
+        raise UserError(
+            f"damaged safetensors file ({_brief(error)})", where=path, do="make it again"
+        ) from None

@@ -1,0 +1,110 @@
+"""Which parameters are trained: the last blocks, the input embedding and the output head.
+
+"Contamination fine-tunes only the last three transformer blocks, together with the input and output
+embedding layers; all other parameters are frozen" (the paper, Phase 1). The norm after the last
+block belongs to neither, so it stays frozen unless it is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from torch import nn
+from transformers import PreTrainedModel
+
+from mamushi.errors import UserError
+
+
+class Counts(NamedTuple):
+    """Numbers of parameters; a tensor that two layers share counts once."""
+
+    all: int
+    trained: int
+
+
+def decoder_blocks(model: PreTrainedModel) -> tuple[str, nn.ModuleList]:
+    """Name and list of the transformer blocks, first block first.
+
+    Architectures call it ``model.layers``, ``transformer.h``, ``gpt_neox.layers``...: it is the
+    outermost ``ModuleList`` with as many modules as the configuration has hidden layers.
+    Raises ``UserError`` for a model without such a list.
+    """
+    layers = model.config.get_text_config(decoder=True).num_hidden_layers
+    lists = [
+        (name, module)
+        for name, module in model.named_modules()
+        if isinstance(module, nn.ModuleList) and len(module) == layers
+    ]
+    if not lists:
+        raise UserError(
+            f"found no list of {layers} transformer blocks",
+            where=type(model).__name__,
+            do="use a decoder-only model of the transformers library",
+        )
+    return min(lists, key=lambda found: found[0].count("."))
+
+
+def final_norm(model: PreTrainedModel) -> nn.Module:
+    """The normalization between the last block and the output head.
+
+    Raises ``UserError`` for a model without one.
+    """
+    name, _ = decoder_blocks(model)
+    siblings = model.get_submodule(name.rpartition(".")[0]).children()
+    norms: list[nn.Module] = [
+        module for module in siblings if "norm" in type(module).__name__.lower()
+    ]
+    if not norms:
+        raise UserError(
+            "the model has no norm after its blocks",
+            where="training.train_final_norm",
+            do="set it to false",
+        )
+    return norms[-1]
+
+
+def trained_names(model: PreTrainedModel, settings: Mapping[str, Any]) -> list[str]:
+    """Names of the parameters to train, as ``model.named_parameters()`` gives them, in its order.
+
+    ``settings`` holds ``trained_blocks`` (how many of the last blocks, 0 or more),
+    ``train_input_embedding``, ``train_output_head`` and ``train_final_norm``. A tied head is the
+    input embedding under another name: it appears once, and is trained when either of the two is.
+    Raises ``UserError`` when the model has fewer blocks than asked for.
+    """
+    _, blocks = decoder_blocks(model)
+    wanted = settings["trained_blocks"]
+    if wanted > len(blocks):
+        raise UserError(
+            f"asks for {wanted} blocks, but the model has {len(blocks)}",
+            where="training.trained_blocks",
+            do=f"set it to {len(blocks)} or fewer",
+        )
+    modules: list[nn.Module | None] = [*blocks[len(blocks) - wanted :]]
+    if settings["train_input_embedding"]:
+        modules.append(model.get_input_embeddings())
+    if settings["train_output_head"]:
+        modules.append(model.get_output_embeddings())
+    if settings["train_final_norm"]:
+        modules.append(final_norm(model))
+    # By identity and not by name, so that a tied tensor is found under whichever name it has.
+    chosen = {id(p) for module in modules if module is not None for p in module.parameters()}
+    return [name for name, parameter in model.named_parameters() if id(parameter) in chosen]
+
+
+def freeze(model: PreTrainedModel, settings: Mapping[str, Any]) -> list[str]:
+    """Let gradients flow into the parameters of ``trained_names`` alone; give back those names."""
+    names = trained_names(model, settings)
+    chosen = set(names)
+    for name, parameter in model.named_parameters():
+        parameter.requires_grad_(name in chosen)
+    return names
+
+
+def count(model: nn.Module) -> Counts:
+    """How many parameters the model has, and how many of them take gradients."""
+    parameters = list(model.parameters())
+    return Counts(
+        all=sum(p.numel() for p in parameters),
+        trained=sum(p.numel() for p in parameters if p.requires_grad),
+    )

@@ -1,0 +1,77 @@
+"""Perplexity of held-out texts: token-weighted, exp of the mean negative log-likelihood."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from accelerate import Accelerator
+from numpy.typing import NDArray
+from transformers import PreTrainedModel
+
+from mamushi.artifacts import DOMAINS
+from mamushi.errors import UserError
+from mamushi.lm.batches import by_length, pad
+from mamushi.lm.loss import token_nll
+from mamushi.lm.tokens import TokenSet
+from mamushi.progress import Progress
+
+
+@dataclass(frozen=True)
+class TextNll:
+    """Sum of the NLL in nats (texts,) float64 and number of predicted tokens (texts,) per text."""
+
+    nll: NDArray[np.float64]
+    tokens: NDArray[np.int64]
+
+
+@torch.inference_mode()
+def text_nll(
+    model: PreTrainedModel, texts: TokenSet, batch_tokens: int, accelerator: Accelerator
+) -> TextNll:
+    """NLL of every text under the model. A text without a predicted token counts zero of both."""
+    model.eval()
+    sums = np.zeros(len(texts), dtype=np.float64)
+    counts = np.maximum(texts.lengths - 1, 0)
+    with Progress(len(texts), "perplexity", "text") as progress:
+        for rows in by_length(texts.lengths, batch_tokens):
+            ids, mask = pad([texts[i] for i in rows], accelerator.device)
+            with accelerator.autocast():
+                logits = model(input_ids=ids, attention_mask=mask).logits
+            nll, row = token_nll(logits, ids, mask)
+            total = torch.zeros(len(rows), dtype=torch.float64, device=nll.device)
+            sums[rows] = total.index_add_(0, row, nll.double()).cpu().numpy()
+            progress.advance(len(rows))
+    return TextNll(sums, counts.astype(np.int64))
+
+
+def perplexity_table(result: TextNll, domains: NDArray[np.str_]) -> Mapping[str, list[Any]]:
+    """Columns of the artifact ``perplexity``: one row per domain that has texts.
+
+    PPL = exp(sum of NLL / number of predicted tokens). Raises ``UserError`` when a model's
+    perplexity is not finite: it diverged.
+    """
+    columns: dict[str, list[Any]] = {
+        name: [] for name in ("domain", "texts", "tokens", "nll", "perplexity")
+    }
+    for domain in DOMAINS:
+        rows = domains == domain
+        tokens = int(result.tokens[rows].sum())
+        if tokens == 0:
+            continue
+        mean = float(result.nll[rows].sum()) / tokens
+        if not math.isfinite(mean) or mean > 700:
+            raise UserError(
+                f"the mean NLL of the {domain} texts is {mean}: the model has diverged",
+                do="lower training.learning_rate",
+            )
+        columns["domain"].append(domain)
+        columns["texts"].append(int(rows.sum()))
+        columns["tokens"].append(tokens)
+        columns["nll"].append(mean)
+        columns["perplexity"].append(math.exp(mean))
+    return columns

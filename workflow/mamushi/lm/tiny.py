@@ -1,0 +1,278 @@
+"""Tiny models with real architectures, made and pretrained on the spot.
+
+Llama, Qwen2 and Gemma 2 as ``transformers`` has them, in small sizes, so that everything that sets
+the families apart is exercised: grouped queries in all; no tying in Llama; attention biases and no
+BOS in Qwen2; tied embeddings, soft-caps and sliding windows in Gemma 2.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import torch
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+from torch import nn
+from transformers import (
+    AutoModelForCausalLM,
+    Gemma2Config,
+    LlamaConfig,
+    PreTrainedConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerFast,
+    Qwen2Config,
+)
+from transformers.tokenization_utils_base import PreTrainedTokenizerBase
+
+from mamushi.artifacts import SCHEMAS
+from mamushi.errors import UserError
+from mamushi.lm.tokens import encode
+from mamushi.progress import Progress
+
+BYTES = 256
+# Of pretraining; usual values, which need no tuning at these sizes.
+BETAS, WEIGHT_DECAY, CLIP, WARMUP = (0.9, 0.95), 0.1, 1.0, 0.05
+
+
+@dataclass(frozen=True)
+class Family:
+    """What sets one family apart: its configuration and its special tokens."""
+
+    config: Callable[..., PreTrainedConfig]
+    eos: str
+    bos: str | None = None
+    pad: str | None = None
+
+    @property
+    def special(self) -> list[str]:
+        """The special tokens; their ids count from 0 in this order."""
+        return [token for token in (self.pad, self.eos, self.bos) if token is not None]
+
+
+def _llama(sizes: Mapping[str, int], **common: Any) -> LlamaConfig:
+    return LlamaConfig(**common, tie_word_embeddings=False)
+
+
+def _qwen2(sizes: Mapping[str, int], **common: Any) -> Qwen2Config:
+    return Qwen2Config(**common, tie_word_embeddings=True)
+
+
+def _gemma2(sizes: Mapping[str, int], **common: Any) -> Gemma2Config:
+    width = sizes["hidden_size"] // sizes["heads"]
+    return Gemma2Config(
+        **common,
+        tie_word_embeddings=True,
+        head_dim=width,
+        query_pre_attn_scalar=width,
+        # Short enough to act on texts that fill a good part of the positions.
+        sliding_window=max(1, sizes["max_positions"] // 4),
+        hidden_activation="gelu_pytorch_tanh",
+    )
+
+
+FAMILIES = {
+    "llama": Family(_llama, bos="<|begin_of_text|>", eos="<|end_of_text|>"),
+    "qwen2": Family(_qwen2, eos="<|endoftext|>", pad="<|endoftext|>"),
+    "gemma2": Family(_gemma2, bos="<bos>", eos="<eos>", pad="<pad>"),
+}
+
+
+def build(
+    settings: Mapping[str, Any], texts: Sequence[str], seed: int
+) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
+    """A random model (fp32, CPU) and a tokenizer trained on ``texts``; the same for the same seed.
+
+    ``settings``: ``family`` (llama, qwen2 or gemma2), ``hidden_size``, ``layers``, ``heads``,
+    ``key_value_heads``, ``intermediate_size``, ``vocabulary_size`` and ``max_positions``. Raises
+    ``UserError`` for sizes that do not fit together.
+    """
+    check(settings)
+    family = FAMILIES[settings["family"]]
+    tokenizer = train_tokenizer(family, texts, settings["vocabulary_size"])
+    config = family.config(
+        settings,
+        vocab_size=settings["vocabulary_size"],
+        hidden_size=settings["hidden_size"],
+        intermediate_size=settings["intermediate_size"],
+        num_hidden_layers=settings["layers"],
+        num_attention_heads=settings["heads"],
+        num_key_value_heads=settings["key_value_heads"],
+        max_position_embeddings=settings["max_positions"],
+        bos_token_id=tokenizer.bos_token_id,
+        eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
+        use_cache=False,
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
+    return model, tokenizer
+
+
+def check(settings: Mapping[str, Any]) -> None:
+    """Raise ``UserError`` for a family that is unknown or sizes that do not fit together."""
+    if settings["family"] not in FAMILIES:
+        raise UserError(
+            f"unknown family {settings['family']!r}", do=f"known are: {', '.join(FAMILIES)}"
+        )
+    least = BYTES + len(set(FAMILIES[settings["family"]].special))
+    if settings["vocabulary_size"] < least:
+        raise UserError(
+            f"vocabulary_size {settings['vocabulary_size']} is too small",
+            do=f"every byte and special token needs a place: give {least} or more",
+        )
+    for whole, part in (("hidden_size", "heads"), ("heads", "key_value_heads")):
+        if settings[whole] % settings[part]:
+            raise UserError(
+                f"{whole} {settings[whole]} is not a multiple of {part} {settings[part]}",
+                do="change one of the two",
+            )
+    if settings["hidden_size"] // settings["heads"] % 2:
+        raise UserError(
+            "hidden_size / heads is odd, but rotary positions turn pairs of values",
+            do="change one of the two",
+        )
+
+
+def train_tokenizer(family: Family, texts: Sequence[str], size: int) -> PreTrainedTokenizerFast:
+    """A byte-level BPE tokenizer of at most ``size`` tokens; it encodes any text without loss.
+
+    Like those of the real families, it puts the BOS before a text when asked for special tokens.
+    """
+    special = list(dict.fromkeys(family.special))
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=size,
+        special_tokens=special,
+        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(texts, trainer, length=len(texts))
+    if family.bos is not None:
+        tokenizer.post_processor = processors.TemplateProcessing(
+            single=f"{family.bos} $A",
+            pair=f"{family.bos} $A {family.bos} $B",
+            special_tokens=[(family.bos, special.index(family.bos))],
+        )
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        bos_token=family.bos,
+        eos_token=family.eos,
+        pad_token=family.pad,
+        clean_up_tokenization_spaces=False,
+    )
+
+
+# --- pretraining ------------------------------------------------------------------------------
+
+
+def pack(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], length: int) -> np.ndarray:
+    """The first ``length`` tokens of each text and an EOS, as one stream cut into rows.
+
+    Returns int64 (rows, length); the last, incomplete row is dropped. Texts in one row see each
+    other, as usual in pretraining. Raises ``UserError`` when the texts do not fill one row.
+    """
+    end = [tokenizer.eos_token_id]
+    pieces = (chain(ids, end) for ids in encode(tokenizer, texts, length))
+    stream = np.fromiter(chain.from_iterable(pieces), np.int64)
+    if stream.size < length:
+        raise UserError(
+            f"{stream.size} tokens of text do not fill one row of {length}",
+            where="pretraining",
+            do="give more texts, or lower pretraining.max_length",
+        )
+    return stream[: stream.size // length * length].reshape(-1, length)
+
+
+def learning_rate(step: int, steps: int, peak: float) -> float:
+    """Of ``step`` (from 0): up to ``peak`` in a twentieth of the steps, then a cosine down to 0."""
+    warmup = math.ceil(WARMUP * steps)
+    if step < warmup:
+        return peak * (step + 1) / warmup
+    return peak * 0.5 * (1.0 + math.cos(math.pi * (step - warmup) / (steps - warmup)))
+
+
+def pretrain(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    texts: Sequence[str],
+    settings: Mapping[str, Any],
+    seed: int,
+) -> dict[str, list[float]]:
+    """Train all parameters of ``model`` in place, where it is; the columns of the ``train_log``.
+
+    ``settings``: ``epochs`` (may be a fraction), ``max_length`` (tokens kept of a text, and length
+    of a row), ``batch_size`` (rows) and the peak ``learning_rate``. AdamW in fp32, which is faster
+    than bf16 at such widths on a CPU. The same seed, texts and number of threads give the same bits
+    there. Raises ``UserError`` when the loss is no longer finite.
+    """
+    rows = torch.from_numpy(pack(tokenizer, texts, settings["max_length"])).to(model.device)
+    batch = min(settings["batch_size"], len(rows))
+    steps = max(1, int(settings["epochs"] * len(rows) / batch))
+    model.train().requires_grad_(True)
+    matrices = [p for p in model.parameters() if p.ndim > 1]
+    vectors = [p for p in model.parameters() if p.ndim <= 1]
+    optimizer = torch.optim.AdamW(
+        [
+            {"params": matrices, "weight_decay": WEIGHT_DECAY},
+            {"params": vectors, "weight_decay": 0.0},
+        ],
+        betas=BETAS,
+        fused=True,
+    )
+    log: dict[str, list[float]] = {name: [] for name in SCHEMAS["train_log"].names}
+    order = shuffled(len(rows), batch, seed)
+    began = last = time.perf_counter()
+    with Progress(steps, "pretraining", "step") as progress:
+        for step in range(steps):
+            rate = learning_rate(step, steps, settings["learning_rate"])
+            for group in optimizer.param_groups:
+                group["lr"] = rate
+            tokens = rows[next(order)]
+            logits = model(input_ids=tokens).logits[:, :-1]
+            loss = nn.functional.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten())
+            optimizer.zero_grad(set_to_none=True)
+            torch.autograd.backward(loss)
+            norm = nn.utils.clip_grad_norm_(model.parameters(), CLIP)
+            optimizer.step()
+            value, now, predicted = loss.item(), time.perf_counter(), tokens[:, 1:].numel()
+            if not math.isfinite(value):
+                raise UserError(
+                    f"the loss is {value} at step {step + 1}",
+                    where="pretraining",
+                    do="lower pretraining.learning_rate",
+                )
+            entries = {
+                "step": step + 1,
+                "epoch": (step + 1) * batch / len(rows),
+                "loss": value,
+                "tokens": predicted,
+                "tokens_per_second": predicted / (now - last),
+                "learning_rate": rate,
+                "gradient_norm": norm.item(),
+                "seconds": now - began,
+            }
+            for name, entry in entries.items():
+                log[name].append(entry)
+            last = now
+            progress.advance(note=f"loss {value:.3f}")
+    model.eval()
+    return log
+
+
+def shuffled(rows: int, batch: int, seed: int) -> Iterator[torch.Tensor]:
+    """Batches of row numbers without end: one random order of all rows after another."""
+    generator = torch.Generator().manual_seed(seed)
+    left = torch.empty(0, dtype=torch.int64)
+    while True:
+        while len(left) < batch:
+            left = torch.cat([left, torch.randperm(rows, generator=generator)])
+        yield left[:batch]
+        left = left[batch:]

@@ -1,0 +1,202 @@
+"""The token cache: every text of a dataset as token ids of one model, made once.
+
+A text is [BOS] + its own tokens, cut after ``max_length`` tokens. The BOS is there where the
+tokenizer defines one, and exactly once: what a text says is plain text, also when it spells a
+special token. So ``<bos>`` in a comment neither doubles the BOS nor steers the model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from transformers.tokenization_utils_base import PreTrainedTokenizerBase
+
+from mamushi.artifacts import DOMAINS, read_metadata, read_table, write_table
+from mamushi.errors import UserError
+from mamushi.progress import Progress
+
+BATCH = 2048
+BINS = 16
+
+
+def encode(
+    tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], max_length: int | None = None
+) -> Iterator[list[int]]:
+    """Token ids of each text: the BOS, if the tokenizer defines one, and the text's own tokens.
+
+    With ``max_length``, at most so many, the BOS included: the end of the text is cut.
+    """
+    bos = [] if tokenizer.bos_token_id is None else [tokenizer.bos_token_id]
+    room = None if max_length is None else max_length - len(bos)
+    batches = iter(texts)
+    while batch := list(islice(batches, BATCH)):
+        encoded = tokenizer(
+            batch,
+            add_special_tokens=False,
+            split_special_tokens=True,
+            return_attention_mask=False,
+            verbose=False,
+        )["input_ids"]
+        for ids in encoded:
+            yield bos + ids[:room]
+
+
+def write_tokens(
+    path: str | Path,
+    examples: pa.Table,
+    tokenizer: PreTrainedTokenizerBase,
+    *,
+    max_length: int,
+    vocabulary_size: int,
+    provenance: Mapping[str, Any],
+) -> None:
+    """Write the token cache of ``examples`` (columns id and text), in their order.
+
+    The metadata counts the texts that were truncated and those without a predicted token (the first
+    token of a text is never predicted), and holds a histogram of lengths. Raises ``UserError`` when
+    the tokenizer has a token for which the model has no embedding.
+    """
+    lengths, parts = [], []
+    truncated = 0
+    texts = examples["text"]
+    with Progress(len(texts), "tokens", "text") as progress:
+        for start in range(0, len(texts), BATCH):
+            # One more than wanted, which tells a text that was cut from one that just fits.
+            rows = list(encode(tokenizer, texts.slice(start, BATCH).to_pylist(), max_length + 1))
+            truncated += sum(len(row) > max_length for row in rows)
+            rows = [row[:max_length] for row in rows]
+            lengths.append(np.fromiter(map(len, rows), np.int64, len(rows)))
+            parts.append(np.fromiter(chain.from_iterable(rows), np.int32, int(lengths[-1].sum())))
+            progress.advance(len(rows))
+    length = np.concatenate([np.empty(0, np.int64), *lengths])
+    flat = np.concatenate([np.empty(0, np.int32), *parts])
+    if flat.size and flat.max() >= vocabulary_size:
+        raise UserError(
+            f"the tokenizer gives token {flat.max()}, but the model knows {vocabulary_size} tokens",
+            where=path,
+            do="use the tokenizer that belongs to the model",
+        )
+    counts, edges = np.histogram(length, bins=BINS, range=(0, max_length))
+    rows = pa.ListArray.from_arrays(offsets_of(length).astype(np.int32), flat)
+    write_table(
+        path,
+        "tokens",
+        {"id": examples["id"], "tokens": rows},
+        metadata={
+            "max_length": max_length,
+            "bos_token_id": tokenizer.bos_token_id,
+            "texts": len(length),
+            "tokens": int(flat.size),
+            "truncated": truncated,
+            "without_prediction": int((length < 2).sum()),
+            "histogram": {"edges": edges.tolist(), "counts": counts.tolist()},
+            "provenance": dict(provenance),
+        },
+    )
+
+
+def offsets_of(lengths: np.ndarray) -> np.ndarray:
+    """Where each row starts, and where the last one ends: int64 (rows + 1)."""
+    return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+
+
+@dataclass(frozen=True)
+class TokenSet:
+    """Texts as token ids, in the order of the examples."""
+
+    ids: np.ndarray
+    """Ids of the examples, str objects (rows)."""
+    domains: np.ndarray
+    """``forget`` or ``retain``, str objects (rows)."""
+    tokens: np.ndarray
+    """All token ids one after another, int32 (tokens)."""
+    offsets: np.ndarray
+    """Where each row starts, and where the last one ends: int64 (rows + 1)."""
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __getitem__(self, row: int) -> np.ndarray:
+        """Token ids of one row, int32 (length); a view."""
+        return self.tokens[self.offsets[row] : self.offsets[row + 1]]
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Tokens of each row, int64 (rows)."""
+        return np.diff(self.offsets)
+
+
+def read_tokens(
+    tokens_path: str | Path,
+    examples_path: str | Path,
+    section: str,
+    max_length: int,
+    *,
+    domains: Collection[str] = DOMAINS,
+    without: Collection[str] = (),
+) -> TokenSet:
+    """The texts of a section and of ``domains``, except the ids ``without``, cut at ``max_length``.
+
+    Arrays are views of the file's where nothing is left out. Raises ``UserError`` when the cache is
+    not of these examples or is shorter than ``max_length``, and when an id of ``without`` is not
+    among the texts that would be there otherwise.
+    """
+    stored = read_metadata(tokens_path).get("max_length", 0)
+    if max_length > stored:
+        raise UserError(
+            f"holds {stored} tokens of a text, but {max_length} are asked for",
+            where=tokens_path,
+            do="raise tokens.max_length",
+        )
+    examples = read_table(examples_path, "examples", ["id", "domain", "section"])
+    table = read_table(tokens_path, "tokens")
+    if not table["id"].equals(examples["id"]):
+        raise UserError(
+            f"is not the token cache of {examples_path}",
+            where=tokens_path,
+            do="delete it and run again",
+        )
+    keep = pc.and_(
+        pc.equal(examples["section"], section),
+        pc.is_in(examples["domain"], value_set=pa.array(list(domains), pa.string())),
+    )
+    ids = examples["id"]
+    if without:
+        left_out = pc.and_(keep, pc.is_in(ids, value_set=pa.array(list(without), pa.string())))
+        if (found := pc.sum(left_out).as_py() or 0) < len(set(without)):
+            raise UserError(
+                f"{len(set(without)) - found} of the {len(set(without))} ids to leave out are not "
+                f"in the {section} section",
+                where=examples_path,
+                do="use the list that was made from this dataset",
+            )
+        keep = pc.and_not(keep, left_out)
+    offsets, flat = _ragged(table["tokens"].combine_chunks(), keep.to_numpy(), max_length)
+    return TokenSet(
+        ids=ids.filter(keep).to_numpy(),
+        domains=examples["domain"].filter(keep).to_numpy(),
+        tokens=flat,
+        offsets=offsets,
+    )
+
+
+def _ragged(
+    column: pa.ListArray, mask: np.ndarray, max_length: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Offsets and values of the rows of ``mask``, each cut at ``max_length``."""
+    bounds = column.offsets.to_numpy().astype(np.int64)
+    flat = column.values.to_numpy()
+    starts, lengths = bounds[:-1][mask], np.minimum(np.diff(bounds)[mask], max_length)
+    offsets = offsets_of(lengths)
+    if mask.all() and offsets[-1] == bounds[-1] - bounds[0]:
+        return bounds - bounds[0], flat[bounds[0] : bounds[-1]]
+    # Where each kept token was: its row's start, plus its place in the row.
+    where = np.repeat(starts - offsets[:-1], lengths) + np.arange(offsets[-1])
+    return offsets, flat[where]

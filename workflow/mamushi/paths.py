@@ -1,0 +1,68 @@
+"""Where every artifact lies: one pattern each, for Snakemake's wildcards and for ``str.format``.
+
+``SCORES`` is an output pattern in a rule, and ``SCORES.format(dataset=..., model=..., seed=...,
+selector=...)`` is the file in a stage. Write budgets with ``beta``: ``0.1`` becomes ``0.10``.
+"""
+
+from os import PathLike
+from pathlib import Path
+
+DATA = "results/data/{dataset}"
+EXAMPLES = DATA + "/examples.parquet"
+DATA_CARD = DATA + "/card.json"
+TOKENS = DATA + "/tokens/{model}.parquet"
+
+BASE = "results/base/{model}"
+"""A tiny model that the workflow builds and pretrains itself."""
+MODEL_CARD = BASE + "/card.json"
+
+RUN = "results/runs/{dataset}/{model}/seed{seed}"
+
+ENDPOINTS = ("contaminated", "gold", "beta0")
+"""The fine-tuned models that all selectors of a run share."""
+ENDPOINT = RUN + "/{endpoint}"
+TRAINED = ENDPOINT + "/trained.safetensors"
+TRAIN_LOG = ENDPOINT + "/train_log.parquet"
+TRAIN_CARD = ENDPOINT + "/card.json"
+
+EMBEDDINGS = RUN + "/embeddings.parquet"
+SCORES = RUN + "/scores/{selector}.parquet"
+REMOVAL = RUN + "/removals/{selector}/beta{beta}.parquet"
+MANIFEST = RUN + "/removals/{selector}/beta{beta}.json"
+
+RETRAINED = RUN + "/retrained/{selector}/beta{beta}"
+RETRAINED_TENSORS = RETRAINED + "/trained.safetensors"
+RETRAINED_LOG = RETRAINED + "/train_log.parquet"
+RETRAINED_CARD = RETRAINED + "/card.json"
+
+PERPLEXITY_ENDPOINT = RUN + "/perplexity/{endpoint}.parquet"
+PERPLEXITY = RUN + "/perplexity/{selector}/beta{beta}.parquet"
+
+TABLES = "results/tables"
+TABLE = TABLES + "/{table}.parquet"
+TABLE_CSV = TABLES + "/{table}.csv"
+FIGURES = "results/figures"
+FIGURE = FIGURES + "/{figure}.pdf"
+FIGURE_PNG = FIGURES + "/{figure}.png"
+
+STUDY_TABLE = TABLES + "/{study}/{table}.parquet"
+STUDY_TABLE_CSV = TABLES + "/{study}/{table}.csv"
+STUDY_FIGURE = FIGURES + "/study/{study}.pdf"
+STUDY_FIGURE_PNG = FIGURES + "/study/{study}.png"
+
+
+def beta(budget: float | str) -> str:
+    """A budget as it stands in file names: two decimals, ``0.10``.
+
+    Raises ``ValueError`` for a budget that two decimals cannot hold, since two budgets would then
+    share a file.
+    """
+    text = f"{float(budget):.2f}"
+    if abs(float(text) - float(budget)) > 1e-9:
+        raise ValueError(f"budget {budget} has more than two decimals")
+    return text
+
+
+def under(root: str | PathLike[str], pattern: str, **wildcards: str | int) -> Path:
+    """The file of ``pattern`` in a results folder that is called ``root``."""
+    return Path(root) / pattern.format(**wildcards).removeprefix("results/")

@@ -1,0 +1,201 @@
+"""What every selector sees, and what it gives back: embeddings with their domain in, scores out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from mamushi.artifacts import DOMAINS, FORGET, INFERENCE, read_table
+from mamushi.errors import UserError
+
+Floats = NDArray[np.floating[Any]]
+
+BLOCK_BYTES = 64 * 2**20
+"""A block of embeddings, widened to float64, takes about this much memory."""
+
+
+@dataclass(frozen=True)
+class Scored:
+    """What a selector gives back.
+
+    ``scores`` (n,) in the order of the pool: higher is removed earlier; NaN for retain examples
+    where a selector has no score for them. ``fold`` (n,): the fold in which an example was held
+    out. ``order`` (n1,): positions in the pool of the forget examples, first to go first, from a
+    selector that defines an order rather than a score. ``details``: what a reader of the scores
+    may ask about, ready for JSON.
+    """
+
+    scores: NDArray[np.float64]
+    fold: NDArray[np.int16] | None = None
+    order: NDArray[np.int64] | None = None
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Pool:
+    """The inference section as one model embeds it.
+
+    ``ids`` (n,) strings; ``forget`` (n,) is true for the domain p1; ``embeddings`` (n, d) float16,
+    read-only. ``truth`` (n,) is the exact log p1(x)/p2(x) in nats, for synthetic data alone.
+    ``base`` is what another selector gave, for a selector that derives from it.
+    """
+
+    ids: NDArray[np.object_]
+    forget: NDArray[np.bool_]
+    embeddings: NDArray[np.float16]
+    truth: NDArray[np.float64] | None = None
+    base: Scored | None = None
+
+    @property
+    def width(self) -> int:
+        """Dimensions d of an embedding."""
+        return int(self.embeddings.shape[1])
+
+    def forget_by_id(self) -> NDArray[np.int64]:
+        """Positions of the n1 forget examples, in the order of their ids."""
+        positions = np.flatnonzero(self.forget)
+        return positions[np.argsort(self.ids[positions], kind="stable")]
+
+    def blocks(self, dtype: type[np.floating[Any]] = np.float32) -> Iterator[tuple[slice, Floats]]:
+        """Consecutive rows with their embeddings as ``dtype``, in blocks of bounded memory."""
+        rows = max(1, BLOCK_BYTES // (8 * self.width))
+        for start in range(0, len(self.ids), rows):
+            part = slice(start, min(start + rows, len(self.ids)))
+            yield part, self.embeddings[part].astype(dtype)
+
+
+def read_pool(embeddings: str | Path, examples: str | Path, base: str | Path | None = None) -> Pool:
+    """Read the tables ``embeddings`` and ``examples``, and the ``base`` scores if there are any.
+
+    Raises ``UserError`` when they do not hold the same examples, when an embedding is not finite
+    (its id is named) or when a domain is empty.
+    """
+    table = read_table(embeddings, "embeddings")
+    ids = _strings(table["id"])
+    pool = Pool(
+        ids=ids,
+        forget=_forget(table["domain"], embeddings),
+        embeddings=_matrix(table["embedding"]),
+        truth=_truth(table, examples, embeddings),
+        base=None if base is None else _base(base, ids, embeddings),
+    )
+    for name, count in zip(DOMAINS, (pool.forget.sum(), (~pool.forget).sum()), strict=True):
+        if not count:
+            raise UserError(
+                f"no {name} example among {len(ids)}",
+                where=embeddings,
+                do="a selection needs both domains in the inference section",
+            )
+    _check_finite(pool, embeddings)
+    return pool
+
+
+def rank(pool: Pool, scored: Scored) -> NDArray[np.int64]:
+    """Positions of the n1 forget examples, first to go first: highest score first, ties by id.
+
+    One ranking serves every budget, so the removed sets are nested. Raises ``ValueError`` when a
+    forget example has no finite score: a mistake of the selector.
+    """
+    by_id = pool.forget_by_id()
+    scores = scored.scores[by_id]
+    if not np.isfinite(scores).all():
+        raise ValueError(f"no finite score for {pool.ids[by_id[~np.isfinite(scores)][0]]!r}")
+    if scored.order is not None:
+        if not np.array_equal(np.sort(scored.order), np.sort(by_id)):
+            raise ValueError("the order is no permutation of the forget examples")
+        return scored.order
+    return by_id[np.argsort(-scores, kind="stable")]
+
+
+def _strings(column: pa.ChunkedArray) -> NDArray[np.object_]:
+    return np.array(column.to_pylist(), dtype=object)
+
+
+def _floats(column: pa.ChunkedArray) -> NDArray[np.float64]:
+    """Nulls become NaN."""
+    return np.asarray(column.to_numpy(), dtype=np.float64)
+
+
+def _forget(column: pa.ChunkedArray, where: str | Path) -> NDArray[np.bool_]:
+    domain = _strings(column)
+    unknown = set(domain) - set(DOMAINS)
+    if unknown:
+        raise UserError(
+            f"unknown domain {sorted(map(str, unknown))[0]!r}",
+            where=where,
+            do=f"allowed are {' and '.join(DOMAINS)}",
+        )
+    return np.asarray(domain == FORGET, dtype=np.bool_)
+
+
+def _matrix(column: pa.ChunkedArray) -> NDArray[np.float16]:
+    """The (n, d) vectors without a copy where the column is in one piece, as it is after a read."""
+    width = column.type.list_size
+    pieces = [c.flatten().to_numpy(zero_copy_only=True) for c in column.chunks]
+    flat = pieces[0] if len(pieces) == 1 else np.concatenate([np.empty(0, np.float16), *pieces])
+    matrix: NDArray[np.float16] = flat.reshape(-1, width)
+    return matrix
+
+
+def _truth(
+    table: pa.Table, examples: str | Path, embeddings: str | Path
+) -> NDArray[np.float64] | None:
+    """The log-density ratios in the order of ``table``, after checking that the ids agree."""
+    wanted = read_table(examples, "examples", ["id", "domain", "section", "log_density_ratio"])
+    section = _strings(wanted["section"]) == INFERENCE
+    domain = dict(
+        zip(_strings(wanted["id"])[section], _strings(wanted["domain"])[section], strict=True)
+    )
+    found = dict(zip(_strings(table["id"]), _strings(table["domain"]), strict=True))
+    if len(found) < len(table):
+        raise UserError("an id occurs twice", where=embeddings, do="delete it and embed again")
+    if found != domain:
+        odd = min(key for key in found.keys() | domain.keys() if found.get(key) != domain.get(key))
+        raise UserError(
+            f"example {odd!r} is {found.get(odd, 'absent')} here and {domain.get(odd, 'absent')} "
+            f"in the inference section of {examples}",
+            where=embeddings,
+            do="delete the embeddings and embed again",
+        )
+    ratio = _floats(wanted["log_density_ratio"])[section]
+    if np.isnan(ratio).all():
+        return None
+    by_id = dict(zip(domain, ratio, strict=True))
+    truth = np.array([by_id[key] for key in found])
+    if not np.isfinite(truth).all():
+        key = list(found)[int(np.flatnonzero(~np.isfinite(truth))[0])]
+        raise UserError(
+            f"log_density_ratio of example {key!r} is missing or not finite",
+            where=examples,
+            do="give a finite one for every example or for none",
+        )
+    return truth
+
+
+def _base(path: str | Path, ids: NDArray[np.object_], embeddings: str | Path) -> Scored:
+    table = read_table(path, "scores", ["id", "score", "fold"])
+    if not np.array_equal(_strings(table["id"]), ids):
+        raise UserError(
+            f"its examples are not those of {embeddings}",
+            where=path,
+            do="delete it and score again",
+        )
+    fold = None if table["fold"].null_count else table["fold"].to_numpy().astype(np.int16)
+    return Scored(scores=_floats(table["score"]), fold=fold)
+
+
+def _check_finite(pool: Pool, where: str | Path) -> None:
+    for part, block in pool.blocks():
+        bad = np.flatnonzero(~np.isfinite(block).all(axis=1))
+        if len(bad):
+            raise UserError(
+                f"the embedding of example {pool.ids[part][bad[0]]!r} holds NaN or infinity",
+                where=where,
+                do="check the model's weights and precision, then embed again",
+            )

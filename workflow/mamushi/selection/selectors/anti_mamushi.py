@@ -1,0 +1,28 @@
+"""Another selector upside down: s(x) = -s_of(x), the sanity check of its direction.
+
+Paper, Appendix "Reverse Mamushi": removes the examples with the smallest density ratio first.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mamushi.selection.pool import Pool, Scored
+
+DERIVES = "of"
+"""The setting that names the selector whose scores it needs."""
+
+SETTINGS: dict[str, Any] = {
+    "of": {
+        "type": "string",
+        "default": "mamushi",
+        "description": "The selector whose scores are negated.",
+    },
+}
+
+
+def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
+    """s(x) = -s_of(x); the folds are those of the other selector."""
+    if pool.base is None:
+        raise ValueError("anti_mamushi needs the scores of another selector")
+    return Scored(-pool.base.scores, fold=pool.base.fold)

@@ -1,0 +1,57 @@
+"""Two von Mises-Fisher densities: s(x) = k1 m1.u - k2 m2.u with u = x/|x|.
+
+Paper, Appendix "Baselines"; Banerjee et al. (2005). Per domain m = sum(u)/|sum(u)| and, with the
+mean resultant length R = |sum(u)|/n, the concentration k = R (d - R^2) / (1 - R^2). The normalising
+constants do not depend on x and are left out, so the score is a log-density ratio up to a constant.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mamushi.artifacts import DOMAINS
+from mamushi.errors import UserError
+from mamushi.selection.directions import unit
+from mamushi.selection.pool import Pool, Scored
+
+SETTINGS: dict[str, Any] = {}
+
+Doubles = NDArray[np.float64]
+
+SAME_DIRECTION = 1e-12
+"""1 - R below this is rounding: all directions are one, and k has no finite value."""
+
+
+def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
+    """s(x) = k1 m1.u - k2 m2.u. ``details`` has k1 and k2.
+
+    Raises ``UserError`` when all embeddings of a domain have one direction, or none on average.
+    """
+    total = np.zeros((2, pool.width))
+    for part, x in pool.blocks(np.float64):
+        forget = pool.forget[part]
+        total += np.stack([forget, ~forget]).astype(np.float64) @ unit(x)
+    n1 = int(pool.forget.sum())
+    fits = []
+    for name, resultant, n in zip(DOMAINS, total, (n1, len(pool.ids) - n1), strict=True):
+        length = float(np.linalg.norm(resultant))
+        if not SAME_DIRECTION < length / n < 1 - SAME_DIRECTION:
+            raise UserError(
+                f"the {n} {name} embeddings have a mean resultant length of {length / n:.3g}, "
+                "for which no von Mises-Fisher concentration exists",
+                do="leave the selector vmf out for this dataset",
+            )
+        fits.append((resultant / length, concentration(length / n, pool.width)))
+    (m1, k1), (m2, k2) = fits
+    scores = np.empty(len(pool.ids))
+    for part, x in pool.blocks(np.float64):
+        scores[part] = unit(x) @ (k1 * m1 - k2 * m2)
+    return Scored(scores, details={"concentration": {"forget": k1, "retain": k2}})
+
+
+def concentration(length: float, d: int) -> float:
+    """Banerjee's estimate k = R (d - R^2) / (1 - R^2) in ``d`` dimensions."""
+    return length * (d - length**2) / (1 - length**2)

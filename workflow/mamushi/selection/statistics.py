@@ -1,0 +1,67 @@
+"""Means and variances by group of rows, from one pass over the embeddings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mamushi.selection.pool import Pool
+
+Doubles = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Per group g: ``count`` (g,), and (g, d) sums of x - shift and of its square.
+
+    The shift (d,) is some row of the data: a constant column then has a variance of exactly 0, and
+    a large mean costs no digits.
+    """
+
+    count: NDArray[np.int64]
+    total: Doubles
+    square: Doubles
+    shift: Doubles
+
+    def moments(self, groups: NDArray[np.bool_] | list[int]) -> tuple[int, Doubles, Doubles]:
+        """Number of rows, mean (d,) and population variance (d,) of the union of ``groups``."""
+        n = int(self.count[groups].sum())
+        mean = self.total[groups].sum(axis=0) / n
+        variance = np.maximum(self.square[groups].sum(axis=0) / n - mean**2, 0.0)
+        return n, self.shift + mean, variance
+
+
+def sums(pool: Pool, group: NDArray[np.integer[Any]], groups: int) -> Sums:
+    """``Sums`` of the embeddings by ``group`` (n,), whose values are 0 to ``groups`` - 1."""
+    shift = pool.embeddings[0].astype(np.float64)
+    total = np.zeros((groups, pool.width))
+    square = np.zeros((groups, pool.width))
+    for part, block in pool.blocks(np.float64):
+        belongs = (group[part] == np.arange(groups)[:, None]).astype(np.float64)
+        shifted = block - shift
+        total += belongs @ shifted
+        square += belongs @ np.square(shifted)
+    return Sums(np.bincount(group, minlength=groups), total, square, shift)
+
+
+def standard_scale(n: int, mean: Doubles, variance: Doubles) -> Doubles:
+    """Standard deviations (d,), with 1 for a constant column, as scikit-learn's StandardScaler.
+
+    A column is constant when its variance over ``n`` rows is no larger than rounding makes it.
+    """
+    eps = np.finfo(np.float64).eps
+    constant = variance <= n * eps * variance + (n * mean * eps) ** 2
+    return np.where(constant, 1.0, np.sqrt(variance))
+
+
+def centroids(pool: Pool) -> tuple[Doubles, Doubles]:
+    """Means (d,) of the forget and of the retain embeddings: the paper's mu1 and mu2."""
+    total = np.zeros((2, pool.width))
+    for part, block in pool.blocks(np.float64):
+        forget = pool.forget[part]
+        total += np.stack([forget, ~forget]).astype(np.float64) @ block
+    n1 = int(pool.forget.sum())
+    return total[0] / n1, total[1] / (len(pool.ids) - n1)

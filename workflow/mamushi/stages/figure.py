@@ -1,0 +1,29 @@
+"""Draw one figure from the result tables, as PDF and PNG."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from mamushi.cli import settings
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of the stage."""
+    parser.add_argument("--name", required=True, help="which figure: a file in figures/gallery")
+    parser.add_argument("--tables", required=True, type=Path, help="folder of the result tables")
+    parser.add_argument("--out", required=True, type=Path, help="the PDF; a PNG goes beside it")
+    parser.add_argument(
+        "--settings", required=True, type=settings, help='{"figures": {style}, "grid": {...}}'
+    )
+
+
+def run(args: argparse.Namespace) -> None:
+    """Raises ``UserError`` for an unknown figure or a table without the grid's rows."""
+    from mamushi.figures.style import Style, save, styled
+    from mamushi.registry import load
+
+    module = load("figure", args.name)
+    style = Style(**args.settings["figures"])
+    with styled(style):
+        save(module.draw(args.tables, args.settings["grid"], style), args.out, style)

@@ -1,0 +1,34 @@
+"""Check a model from a folder or the hub, and write the card by which later stages find it."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from mamushi.cli import settings
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """The card's path, and the settings: the model's name and definition, ``training`` (what is
+    trained, for the count) and ``max_length`` (the largest that any stage asks for)."""
+    parser.add_argument("--out", type=Path, required=True, metavar="JSON")
+    parser.add_argument("--settings", type=settings, required=True, metavar="JSON")
+
+
+def run(args: argparse.Namespace) -> None:
+    """Inspect the model and write its card; the files of a hub model come into the hub's cache."""
+    from mamushi.files import write_json
+    from mamushi.lm import loading
+    from mamushi.provenance import provenance
+
+    given = args.settings
+    card = loading.inspect(
+        given["name"],
+        given["source"],
+        revision=given["revision"],
+        trust_remote_code=given["trust_remote_code"],
+        contaminated=given["contaminated"],
+        training=given["training"],
+        max_length=given["max_length"],
+    )
+    write_json(args.out, {**card, "provenance": provenance(given)})

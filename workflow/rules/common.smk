@@ -1,0 +1,138 @@
+# What all rules share: the checked configuration, the words that a path may hold, the targets.
+import shlex
+from functools import partial
+
+from snakemake.exceptions import WorkflowError
+
+from mamushi import grid, paths, settings
+from mamushi.config import complete, files
+from mamushi.errors import UserError
+
+
+def explained(function, *args):
+    """Call it; a user's mistake becomes Snakemake's one-line error instead of a traceback."""
+    try:
+        return function(*args)
+    except UserError as error:
+        raise WorkflowError(str(error)) from None
+
+
+config.update(explained(complete, config))
+
+# Configured names hold nothing that a path or a shell could read as something else.
+NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
+GRID = grid.comparison(config)
+TINY = [model for model in config["models"] if grid.is_tiny(config, model)]
+READY = [model for model in config["models"] if model not in TINY]
+
+# What every shell command finds in its environment: the package, which stands beside the Snakefile;
+# how to run, which has no effect on results and is therefore no parameter (a change of it runs
+# nothing again); and the Python that runs Snakemake, unless a conda environment puts its own first.
+ENVIRONMENT = [
+    f"PYTHONPATH={shlex.quote(os.path.join(workflow.basedir, 'workflow'))}",
+    f"MAMUSHI_EXECUTION={shlex.quote(settings.as_json(config['execution']))}",
+]
+if not workflow.deployment_settings.deployment_method:
+    ENVIRONMENT.append(f'PATH={shlex.quote(os.path.dirname(sys.executable))}:"$PATH"')
+# Snakemake formats the prefix, so that braces must be doubled.
+shell.prefix(f"export {' '.join(ENVIRONMENT)}; ".replace("{", "{{").replace("}", "}}"))
+
+
+def only(names):
+    """A wildcard constraint that matches these names and nothing else."""
+    return "|".join(re.escape(name) for name in names) or "(?!)"
+
+
+def params(function, *names):
+    """A rule's one parameter: the JSON of a stage's settings for the wildcards of these names."""
+    types = [int if name == "seed" else str for name in names]
+    return lambda wildcards: settings.as_json(
+        function(
+            config,
+            *(kind(getattr(wildcards, name)) for kind, name in zip(types, names)),
+        )
+    )
+
+
+def base_of(pattern):
+    """The pattern's path for the model that retraining starts from."""
+    return lambda wildcards: pattern.format(
+        dataset=getattr(wildcards, "dataset", ""),
+        model=grid.base(config, wildcards.model),
+    )
+
+
+def embedder(wildcards):
+    """The tensors that make the base model the contaminated one; none where it is that already."""
+    if config["models"][wildcards.model]["contaminated"]:
+        return []
+    return paths.TRAINED.format(endpoint="contaminated", **wildcards)
+
+
+def scored_before(wildcards):
+    """The scores that a derived selector starts from."""
+    name = explained(settings.derives, config, wildcards.selector)
+    return paths.SCORES.format(**{**wildcards, "selector": name}) if name else []
+
+
+def tensors_of(wildcards):
+    """The trained tensors of an endpoint; none for the base model itself."""
+    return [] if wildcards.endpoint == "base" else paths.TRAINED.format(**wildcards)
+
+
+def memory(small, large):
+    """Megabytes that grow with each attempt, for tiny models and for models of billions."""
+    return lambda wildcards, attempt: attempt * (
+        small if wildcards.model in TINY else large
+    )
+
+
+def minutes(small, large):
+    """Minutes that grow with each attempt, for tiny models and for models of billions."""
+    return lambda wildcards, attempt: attempt * (
+        small if wildcards.model in TINY else large
+    )
+
+
+def raw_files(wildcards):
+    """The raw files of a dataset; none for one that is made or downloaded."""
+    return files(config["datasets"][wildcards.dataset])
+
+
+def examples():
+    return expand(paths.EXAMPLES, dataset=GRID["datasets"])
+
+
+def removals():
+    return grid.removals(GRID)
+
+
+def measurable():
+    return not any(
+        grid.unmeasurable(config, dataset, model)
+        for dataset in GRID["datasets"]
+        for model in GRID["models"]
+    )
+
+
+def tables():
+    return expand(paths.TABLE, table=settings.TABLES) if measurable() else []
+
+
+def figures():
+    return expand(paths.FIGURE, figure=settings.FIGURES) if measurable() else []
+
+
+def studies():
+    return expand(paths.STUDY_FIGURE, study=config["studies"])
+
+
+def measurements(study=None):
+    axes = grid.comparison(config, study)
+    explained(grid.require_measurable, config, axes)
+    return grid.measurements(axes)
+
+
+def require_raw_files():
+    """Before the first job: every dataset that the grid names has its files or a way to get them."""
+    explained(grid.require_raw_files, config, GRID)

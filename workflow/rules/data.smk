@@ -1,0 +1,29 @@
+# Raw files -> one table of texts: cleaned, near-duplicates collapsed, cross-posts dropped, and
+# split into the contamination, inference and evaluation sections.
+
+
+rule examples:
+    input:
+        raw_files,
+    output:
+        examples=paths.EXAMPLES,
+        card=report(
+            paths.DATA_CARD,
+            caption="../report/data.rst",
+            category="Data",
+            labels={"dataset": "{dataset}"},
+        ),
+    log:
+        "results/logs/examples/{dataset}.log",
+    benchmark:
+        "results/benchmarks/examples/{dataset}.tsv"
+    conda:
+        "../../envs/mamushi.yaml"
+    resources:
+        mem_mb=lambda wildcards, attempt: 8000 * attempt,
+        runtime=lambda wildcards, attempt: 60 * attempt,
+    params:
+        settings=params(settings.examples, "dataset"),
+    shell:
+        "python -m mamushi examples --out {output.examples:q} --card {output.card:q}"
+        " --cache results/downloads --settings {params.settings:q} > {log:q} 2>&1"

@@ -1,0 +1,28 @@
+# The inference section in the representation space of the contaminated model: the one table that
+# every selector reads. A model that is declared contaminated embeds as it is.
+
+
+rule embed:
+    input:
+        trained=embedder,
+        examples=paths.EXAMPLES,
+        tokens=paths.TOKENS,
+        card=paths.MODEL_CARD,
+    output:
+        paths.EMBEDDINGS,
+    log:
+        "results/logs/embed/{dataset}/{model}/seed{seed}.log",
+    benchmark:
+        "results/benchmarks/embed/{dataset}/{model}/seed{seed}.tsv"
+    conda:
+        "../../envs/mamushi.yaml"
+    resources:
+        gpu=1,
+        mem_mb=memory(4000, 64000),
+        runtime=minutes(30, 60),
+    params:
+        settings=params(settings.embed, "model"),
+    shell:
+        "python -m mamushi embed --examples {input.examples:q} --tokens {input.tokens:q}"
+        " --model-card {input.card:q} --trained {input.trained:q}"
+        " --out {output:q} --settings {params.settings:q} > {log:q} 2>&1"

@@ -1,0 +1,68 @@
+# The three fine-tunes that all selectors of a run share. Contaminated is trained on the
+# contamination section and does the embedding; beta 0 and gold, the two ends of every curve, on the
+# inference section with and without its forget texts.
+
+
+rule contaminate:
+    input:
+        examples=paths.EXAMPLES,
+        tokens=paths.TOKENS,
+        card=paths.MODEL_CARD,
+    output:
+        tensors=paths.TRAINED.replace("{endpoint}", "contaminated"),
+        log_table=paths.TRAIN_LOG.replace("{endpoint}", "contaminated"),
+        card=paths.TRAIN_CARD.replace("{endpoint}", "contaminated"),
+    log:
+        "results/logs/contaminate/{dataset}/{model}/seed{seed}.log",
+    benchmark:
+        "results/benchmarks/contaminate/{dataset}/{model}/seed{seed}.tsv"
+    conda:
+        "../../envs/mamushi.yaml"
+    resources:
+        gpu=1,
+        mem_mb=memory(4000, 64000),
+        runtime=minutes(60, 240),
+    params:
+        settings=params(
+            partial(settings.endpoint, role="contaminated"), "dataset", "model", "seed"
+        ),
+    shell:
+        "python -m mamushi finetune --examples {input.examples:q} --tokens {input.tokens:q}"
+        " --model-card {input.card:q} --tensors {output.tensors:q}"
+        " --log-table {output.log_table:q} --card {output.card:q}"
+        " --state {output.card:q}.state"
+        " --settings {params.settings:q} > {log:q} 2>&1"
+
+
+use rule contaminate as gold with:
+    input:
+        examples=paths.EXAMPLES,
+        tokens=base_of(paths.TOKENS),
+        card=base_of(paths.MODEL_CARD),
+    output:
+        tensors=paths.TRAINED.replace("{endpoint}", "gold"),
+        log_table=paths.TRAIN_LOG.replace("{endpoint}", "gold"),
+        card=paths.TRAIN_CARD.replace("{endpoint}", "gold"),
+    log:
+        "results/logs/gold/{dataset}/{model}/seed{seed}.log",
+    benchmark:
+        "results/benchmarks/gold/{dataset}/{model}/seed{seed}.tsv"
+    params:
+        settings=params(
+            partial(settings.endpoint, role="gold"), "dataset", "model", "seed"
+        ),
+
+
+use rule gold as beta0 with:
+    output:
+        tensors=paths.TRAINED.replace("{endpoint}", "beta0"),
+        log_table=paths.TRAIN_LOG.replace("{endpoint}", "beta0"),
+        card=paths.TRAIN_CARD.replace("{endpoint}", "beta0"),
+    log:
+        "results/logs/beta0/{dataset}/{model}/seed{seed}.log",
+    benchmark:
+        "results/benchmarks/beta0/{dataset}/{model}/seed{seed}.tsv"
+    params:
+        settings=params(
+            partial(settings.endpoint, role="beta0"), "dataset", "model", "seed"
+        ),

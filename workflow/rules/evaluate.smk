@@ -1,0 +1,28 @@
+# Perplexity of the models that are kept, on the static held-out sets of both domains. Retrained
+# models are measured where they are trained: see retrain.smk.
+
+
+rule evaluate:
+    input:
+        trained=tensors_of,
+        examples=paths.EXAMPLES,
+        tokens=base_of(paths.TOKENS),
+        card=base_of(paths.MODEL_CARD),
+    output:
+        paths.PERPLEXITY_ENDPOINT,
+    log:
+        "results/logs/evaluate/{dataset}/{model}/seed{seed}/{endpoint}.log",
+    benchmark:
+        "results/benchmarks/evaluate/{dataset}/{model}/seed{seed}/{endpoint}.tsv"
+    conda:
+        "../../envs/mamushi.yaml"
+    resources:
+        gpu=1,
+        mem_mb=memory(4000, 64000),
+        runtime=minutes(30, 60),
+    params:
+        settings=params(settings.evaluate, "model"),
+    shell:
+        "python -m mamushi evaluate --examples {input.examples:q} --tokens {input.tokens:q}"
+        " --model-card {input.card:q} --trained {input.trained:q} --out {output:q}"
+        " --settings {params.settings:q} > {log:q} 2>&1"

@@ -1,0 +1,57 @@
+# Every cell's perplexities -> SAD against the gold-standard model, its mean over seeds, and how
+# well each selector's scores tell the domains apart.
+
+
+rule tables:
+    input:
+        measurements=lambda wildcards: measurements(),
+        scores=lambda wildcards: grid.scores(GRID),
+        removals=lambda wildcards: grid.manifests(GRID),
+    output:
+        sad=report(
+            paths.TABLE_CSV.replace("{table}", "sad"),
+            caption="../report/sad_table.rst",
+            category="Tables",
+            labels={"table": "SAD by cell"},
+        ),
+        summary=report(
+            paths.TABLE_CSV.replace("{table}", "sad_summary"),
+            caption="../report/sad_summary.rst",
+            category="Tables",
+            labels={"table": "SAD, mean over seeds"},
+        ),
+        selection=report(
+            paths.TABLE_CSV.replace("{table}", "selection"),
+            caption="../report/selection.rst",
+            category="Tables",
+            labels={"table": "Selectors"},
+        ),
+        parquet=expand(paths.TABLE, table=settings.TABLES),
+    log:
+        "results/logs/tables.log",
+    localrule: True
+    conda:
+        "../../envs/mamushi.yaml"
+    params:
+        settings=settings.as_json(settings.tables(GRID)),
+    shell:
+        "python -m mamushi tables --out-folder $(dirname {output.sad:q})"
+        " --settings {params.settings:q} > {log:q} 2>&1"
+
+
+use rule tables as study_tables with:
+    input:
+        measurements=lambda wildcards: measurements(wildcards.study),
+        scores=lambda wildcards: grid.scores(grid.comparison(config, wildcards.study)),
+        removals=lambda wildcards: grid.manifests(
+            grid.comparison(config, wildcards.study)
+        ),
+    output:
+        sad=paths.STUDY_TABLE_CSV.replace("{table}", "sad"),
+        parquet=expand(paths.STUDY_TABLE, table=settings.TABLES, allow_missing=True),
+    log:
+        "results/logs/study_tables/{study}.log",
+    params:
+        settings=lambda wildcards: settings.as_json(
+            settings.tables(grid.comparison(config, wildcards.study))
+        ),
