@@ -45,7 +45,9 @@ def rendered(name: str, config: dict[str, Any]) -> str:
     targets = ["sad.png", "perplexity.png", "sad_summary.csv"]
     links = "".join(f"\n.. _{t}: #{t}" for t in [*targets, "Workflow", "Statistics"])
     text = env.from_string((REPORT / name).read_text(encoding="utf-8") + "\n" + links).render(
-        snakemake=SimpleNamespace(config=config, wildcards=SimpleNamespace(study="reverse")),
+        snakemake=SimpleNamespace(
+            config=config, wildcards=SimpleNamespace(study="reverse", dataset="jigsaw")
+        ),
         files=[SimpleNamespace(target=target) for target in targets],
         categories={},
     )

@@ -148,8 +148,8 @@ def test_a_curve_that_the_table_lacks_is_named(tables: Path) -> None:
 
 
 def stage(tables: Path, out: Path, name: str = "sad") -> int:
-    settings = json.dumps({"figures": STYLE, "grid": ONE_PANEL, "code": "0" * 8})
-    options = ["--name", name, "--tables", str(tables), "--out", str(out), "--settings", settings]
+    settings = json.dumps({"name": name, "figures": STYLE, "grid": ONE_PANEL, "code": "0" * 8})
+    options = ["--tables", str(tables), "--out", str(out), "--settings", settings]
     return main(["figure", *options])
 
 

@@ -80,7 +80,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     except OSError as error:
         if error.errno in DISK_FULL:
-            print(f"mamushi {args.stage}: error: no space left: {error}", file=sys.stderr)
+            told = f"no space left ({error}); free some space and run the same command again"
+            print(f"mamushi {args.stage}: error: {told}", file=sys.stderr)
             return 2
         if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
             print(f"mamushi {args.stage}: error: {error}", file=sys.stderr)

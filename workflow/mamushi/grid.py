@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
 from typing import Any
 
 from mamushi import paths
+from mamushi.config import ConfigError
 from mamushi.errors import UserError
 from mamushi.registry import plugin
 
@@ -110,21 +111,23 @@ def require_measurable(config: Config, axes: Mapping[str, Any]) -> None:
             raise UserError(f"{reason}, or ask for the target removals")
 
 
-def require_raw_files(config: Config, axes: Mapping[str, Any]) -> None:
-    """Raise ``UserError`` for a dataset of the axes whose raw files have no path.
+def require_paths(config: Config, datasets: Iterable[str], models: Iterable[str]) -> None:
+    """Raise ``ConfigError`` with a line for each of these datasets and models, about to be read,
+    that has no path and cannot be downloaded.
 
-    A dry run does without them; a real run must not get as far as its first job.
+    A dry run does without the paths; a real run must not get as far as its first job.
     """
-    for dataset in axes["datasets"]:
+    unset = "no path is given (or its environment variable is not set); set it to"
+    lines = []
+    for dataset in datasets:
         definition = config["datasets"][dataset]
         loader = plugin("dataset", definition["kind"])
-        if loader.literals.get("DOWNLOADS"):
-            continue
         for key, names in loader.literals.get("FILES", {}).items():
-            if definition[key] is None:
+            if definition[key] is None and not loader.literals.get("DOWNLOADS"):
                 wanted = f"a folder with {', '.join(names)}" if names else "the raw file"
-                raise UserError(
-                    "no path is given (or its environment variable is not set)",
-                    where=f"datasets.{dataset}.{key}",
-                    do=f"set it to {wanted}",
-                )
+                lines.append(f"datasets.{dataset}.{key}: {unset} {wanted}")
+    for model in models:
+        if config["models"][model]["source"] is None:
+            lines.append(f"models.{model}.source: {unset} a model's folder, or its id on the hub")
+    if lines:
+        raise ConfigError(lines)

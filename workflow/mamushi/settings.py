@@ -193,8 +193,9 @@ def tables(comparison: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def figure(config: Config, comparison: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Settings of the stage ``figure``."""
+    """Settings of the stage ``figure`` for the grid or a study."""
     return {
+        "name": name,
         "figures": config["figures"],
         "grid": dict(comparison),
         "code": _code("figure", plugin("figure", name).module),

@@ -25,6 +25,10 @@ GRID = grid.comparison(config)
 TINY = [model for model in config["models"] if grid.is_tiny(config, model)]
 READY = [model for model in config["models"] if model not in TINY]
 
+# Priority of the jobs that find what is wrong with data and models: they start before any training,
+# also before that of a dataset or model which is ready.
+LOOK_FIRST = 100
+
 # What every shell command finds in its environment: the package, which stands beside the Snakefile;
 # how to run, which has no effect on results and is therefore no parameter (a change of it runs
 # nothing again); and the Python that runs Snakemake, unless a conda environment puts its own first.
@@ -55,7 +59,13 @@ def params(function, *names):
 
 
 def base_of(pattern):
-    """The pattern's path for the model that retraining starts from."""
+    """The pattern's path for the model that retraining starts from.
+
+    Mostly that is the model itself, and the pattern serves as it is: a function in its place
+    would be called for each of thousands of jobs in every dry run.
+    """
+    if not any(config["models"][model].get("base") for model in READY):
+        return pattern
     return lambda wildcards: pattern.format(
         dataset=getattr(wildcards, "dataset", ""),
         model=grid.base(config, wildcards.model),
@@ -133,6 +143,12 @@ def measurements(study=None):
     return grid.measurements(axes)
 
 
-def require_raw_files():
-    """Before the first job: every dataset that the grid names has its files or a way to get them."""
-    explained(grid.require_raw_files, config, GRID)
+def require_paths():
+    """Before the first job: every dataset and model that a job is about to read has a path."""
+    jobs = list(workflow.dag.needrun_jobs())
+    explained(
+        grid.require_paths,
+        config,
+        sorted({job.wildcards.dataset for job in jobs if job.rule.name == "examples"}),
+        sorted({job.wildcards.model for job in jobs if job.rule.name == "model_card"}),
+    )

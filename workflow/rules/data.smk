@@ -17,6 +17,7 @@ rule examples:
         "results/logs/examples/{dataset}.log",
     benchmark:
         "results/benchmarks/examples/{dataset}.tsv"
+    priority: LOOK_FIRST
     conda:
         "../../envs/mamushi.yaml"
     resources:

@@ -9,6 +9,7 @@ rule model_card:
         "results/logs/model_card/{model}.log",
     wildcard_constraints:
         model=only(READY),
+    priority: LOOK_FIRST
     conda:
         "../../envs/mamushi.yaml"
     resources:
@@ -66,6 +67,7 @@ rule tokens:
         paths.TOKENS,
     log:
         "results/logs/tokens/{dataset}/{model}.log",
+    priority: LOOK_FIRST
     conda:
         "../../envs/mamushi.yaml"
     resources:

@@ -11,6 +11,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 from mamushi.files import atomic
+from mamushi.lm.loading import writing_safetensors
 
 MOMENTS = ("exp_avg", "exp_avg_sq")
 
@@ -34,7 +35,7 @@ def save(
     for name, column in log.items():
         tensors[f"log.{name}"] = torch.tensor(column, dtype=torch.float64)
     about = {"mamushi": json.dumps({"fingerprint": fingerprint, "step": len(log["step"])})}
-    with atomic(path) as part:
+    with atomic(path) as part, writing_safetensors():
         save_file({k: v.contiguous().cpu() for k, v in tensors.items()}, part, metadata=about)
 
 

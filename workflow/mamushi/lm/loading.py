@@ -133,8 +133,10 @@ def read_card(card_path: str | Path) -> dict[str, Any]:
 # --- opening ----------------------------------------------------------------------------------
 
 
-def open_model(card_path: str | Path, dtype: torch.dtype = torch.float32) -> PreTrainedModel:
+def open_model(card_path: str | Path, dtype: torch.dtype | str = "auto") -> PreTrainedModel:
     """The model of a card on the CPU, in eval mode, without a cache, with all tensors frozen.
+
+    ``auto`` keeps the dtype in which the weights are stored: twice the memory would buy no bit.
 
     Attention is SDPA wherever the architecture has it. Gemma 2 has not, because SDPA lacks its
     soft-cap, and transformers then takes the eager one, which applies it. Raises ``UserError`` when
@@ -149,13 +151,16 @@ def open_model(card_path: str | Path, dtype: torch.dtype = torch.float32) -> Pre
 def open_trained(
     card_path: str | Path, trained: str | Path | None, training: Mapping[str, Any]
 ) -> PreTrainedModel:
-    """The model of a card with the tensors of ``trained`` laid over it, in fp32 and eval mode.
+    """The model of a card with the tensors of ``trained`` laid over it in fp32, in eval mode.
 
     Gradients are on for what ``training`` trains, whether or not there are tensors for it. Raises
     ``UserError`` when the tensors are not those of this model and these settings.
     """
     model = open_model(card_path)
     parameters.freeze(model, training)
+    for parameter in model.parameters():
+        if parameter.requires_grad:
+            parameter.data = parameter.data.float()
     if trained is not None:
         load_trained(trained, model)
     return model

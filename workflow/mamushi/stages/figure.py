@@ -10,11 +10,13 @@ from mamushi.cli import settings
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the stage."""
-    parser.add_argument("--name", required=True, help="which figure: a file in figures/gallery")
     parser.add_argument("--tables", required=True, type=Path, help="folder of the result tables")
     parser.add_argument("--out", required=True, type=Path, help="the PDF; a PNG goes beside it")
     parser.add_argument(
-        "--settings", required=True, type=settings, help='{"figures": {style}, "grid": {...}}'
+        "--settings",
+        required=True,
+        type=settings,
+        help='{"name": file in figures/gallery, "figures": {style}, "grid": {...}}',
     )
 
 
@@ -23,7 +25,7 @@ def run(args: argparse.Namespace) -> None:
     from mamushi.figures.style import Style, save, styled
     from mamushi.registry import load
 
-    module = load("figure", args.name)
+    module = load("figure", args.settings["name"])
     style = Style(**args.settings["figures"])
     with styled(style):
         save(module.draw(args.tables, args.settings["grid"], style), args.out, style)

@@ -1,0 +1,193 @@
+"""The demo at its smallest size, from the first text to the report."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pyarrow.csv as csv
+import pytest
+import yaml
+from safetensors import safe_open
+from safetensors.torch import load_file
+
+from mamushi import paths
+from mamushi.artifacts import read_metadata, read_table
+from mamushi.files import sha256
+from tests.rules.workflow import ROOT, command, environment, run
+
+SELECTORS = ["random", "mamushi", "anti_mamushi", "oracle"]
+CELL = {"dataset": "synthetic", "model": "tiny-llama", "seed": 0}
+
+
+def science(**training: object) -> dict[str, Any]:
+    """The demo's configuration, at its smallest: one seed, two budgets, fewer texts."""
+    demo: dict[str, Any] = yaml.safe_load(
+        (ROOT / "profiles/demo/science.yaml").read_text(encoding="utf-8")
+    )
+    demo["grid"] |= {"seeds": [0], "budgets": [0.3, 0.6], "selectors": SELECTORS}
+    demo["datasets"]["synthetic"]["sizes"] = {
+        section: {"forget": 120, "retain": 240}
+        for section in ("contamination", "inference", "evaluation")
+    }
+    demo["training"] |= training
+    return demo
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which the whole workflow has run."""
+    folder = tmp_path_factory.mktemp("demo")
+    run("--cores", "2", directory=folder, config=science())
+    return folder
+
+
+def test_a_second_run_does_nothing(demo: Path) -> None:
+    said = run("--dry-run", directory=demo, config=science()).stdout
+    assert "Nothing to be done" in said
+
+
+def test_curves_have_all_budgets_between_shared_ends(demo: Path) -> None:
+    sad = read_table(demo / paths.TABLE.format(table="sad"), "sad").to_pandas()
+    assert sorted(sad["selector"].unique()) == sorted(SELECTORS)
+    for _, rows in sad.groupby("selector"):
+        assert sorted(rows["beta"]) == [0.0, 0.3, 0.6, 1.0]
+    assert sad.loc[sad["beta"] == 0.0, "sad"].nunique() == 1
+    assert (sad.loc[sad["beta"] == 1.0, "sad"] == 0).all()
+    assert (sad.loc[sad["beta"] == 0.3, "removed"] == 36).all()
+    again = abs(sad["ppl_forget"] - sad["gold_ppl_forget"])
+    again += abs(sad["ppl_retain"] - sad["gold_ppl_retain"])
+    assert sad["sad"].to_numpy() == pytest.approx(again.to_numpy())
+    summary = csv.read_csv(demo / paths.TABLE_CSV.format(table="sad_summary")).to_pandas()
+    areas = summary.groupby("selector")["area_mean"].first()
+    assert areas["oracle"] < areas["anti_mamushi"]
+
+
+def test_removals_are_nested_and_their_manifests_name_their_sources(demo: Path) -> None:
+    for selector in SELECTORS:
+        scores = demo / paths.SCORES.format(**CELL, selector=selector)
+        lists = []
+        for budget, size in (("0.30", 36), ("0.60", 72)):
+            where = {**CELL, "selector": selector, "beta": budget}
+            ids = read_table(demo / paths.REMOVAL.format(**where), "removals")["id"].to_pylist()
+            assert len(ids) == size
+            lists.append(ids)
+            manifest = json.loads((demo / paths.MANIFEST.format(**where)).read_text())
+            assert manifest["removed"] == size
+            assert manifest["provenance"]["inputs"]["scores"] == sha256(scores)
+            ends = ("nothing_removed", "at_this_budget", "all_removed")
+            expected = {end: manifest["expected"][end]["removal"] for end in ends}
+            assert expected["nothing_removed"] < expected["all_removed"]
+            if selector in ("mamushi", "oracle"):
+                assert expected["nothing_removed"] < expected["at_this_budget"]
+                assert expected["at_this_budget"] < expected["all_removed"]
+        assert lists[1][:36] == lists[0]
+
+
+def test_the_oracle_ranks_by_the_truth(demo: Path) -> None:
+    path = demo / paths.SCORES.format(**CELL, selector="oracle")
+    assert read_metadata(path)["details"]["spearman_with_truth"] == pytest.approx(1.0)
+
+
+def test_retrained_models_leave_no_weights_and_endpoints_leave_trained_ones_alone(
+    demo: Path,
+) -> None:
+    assert not list(demo.glob("results/runs/**/retrained/**/*.safetensors"))
+    tensors = load_file(demo / paths.TRAINED.format(**CELL, endpoint="gold"))
+    assert len(tensors) == 2 + 3 * 9
+    with safe_open(demo / "results/base/tiny-llama/model.safetensors", "pt") as base:
+        for name, value in tensors.items():
+            assert not value.equal(base.get_tensor(name)), name
+    assert not list(demo.glob("results/**/*.state"))
+    assert not list(demo.glob("results/**/.*.part"))
+
+
+def test_the_report_is_one_page_with_figures_and_captions(demo: Path) -> None:
+    run("--report", "results/report.html", directory=demo, config=science())
+    page = (demo / "results/report.html").read_text(encoding="utf-8")
+    for name in ("sad.png", "perplexity.png", "sad_summary.csv", "selection.csv"):
+        assert name in page
+
+
+def test_figure_style_runs_figures_alone(demo: Path) -> None:
+    changed = science() | {"figures": {"panel_width": 3.0}}
+    said = run("--dry-run", "--quiet", "rules", directory=demo, config=changed).stdout
+    counted = {line.split()[0] for line in said.splitlines() if line.split()[1:] == ["1"]}
+    assert counted == {"figure_sad", "figure_perplexity", "all"}
+
+
+def test_how_to_run_is_no_reason_to_run(demo: Path) -> None:
+    changed = science() | {"execution": {"checkpoint_seconds": 5, "batch_tokens": 999}}
+    assert "Nothing to be done" in run("--dry-run", directory=demo, config=changed).stdout
+
+
+def test_a_fine_tune_that_is_killed_goes_on_bit_for_bit(demo: Path, tmp_path: Path) -> None:
+    """kill -9 in the middle of a fine-tune, then the same command."""
+    config = science() | {"execution": {"checkpoint_seconds": 0}}
+    target = paths.TRAINED.format(**CELL, endpoint="gold")
+    # The data and the base model are those of the demo; only the fine-tune is to run.
+    for part in ("results/data", "results/base", ".snakemake"):
+        (tmp_path / part).parent.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["cp", "-a", demo / part, tmp_path / part], check=True)
+    state = tmp_path / (paths.TRAIN_CARD.format(**CELL, endpoint="gold") + ".state")
+    running = subprocess.Popen(
+        command(target, directory=tmp_path, config=config),
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    killed_at = _kill_at(state, b'"step": 5', running)
+    said, _ = running.communicate(timeout=60)
+    assert running.returncode != 0, said
+    assert not (tmp_path / target).exists()
+    assert state.exists()
+    run(target, directory=tmp_path, config=config)
+    resumed, undisturbed = load_file(tmp_path / target), load_file(demo / target)
+    assert resumed.keys() == undisturbed.keys()
+    for name, value in undisturbed.items():
+        assert value.equal(resumed[name]), name
+    log = read_table(
+        tmp_path / paths.TRAIN_LOG.format(**CELL, endpoint="gold"), "train_log"
+    ).to_pandas()
+    assert list(log["step"]) == list(range(1, len(log) + 1))
+    assert killed_at < len(log)
+
+
+def _kill_at(state: Path, word: bytes, running: subprocess.Popen[str]) -> int:
+    """Kill the stage's process when its checkpoint says ``word``; return the step it was at."""
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
+        if state.exists():
+            head = state.read_bytes()[:100_000].replace(b"\\", b"")
+            found = head.find(b'"step": ')
+            if found >= 0:
+                step = int(head[found + 8 :].split(b"}")[0])
+                if step >= 5:
+                    for pid in _stage_processes(state):
+                        os.kill(pid, signal.SIGKILL)
+                    return step
+        if running.poll() is not None:
+            raise AssertionError(running.communicate()[0])
+        time.sleep(0.01)
+    raise AssertionError("the fine-tune never wrote a checkpoint")
+
+
+def _stage_processes(state: Path) -> list[int]:
+    """Processes of the stage that writes this state, the shell around it left out."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                words = (entry / "cmdline").read_bytes().split(b"\0")
+                folder = os.readlink(entry / "cwd")
+            except OSError:
+                continue
+            if b"finetune" in words and folder == str(state.parents[6]):
+                found.append(int(entry.name))
+    return found

@@ -1,0 +1,139 @@
+"""A lab's own case: a contaminated model, a table of its training data, and no retraining."""
+
+from __future__ import annotations
+
+import csv
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mamushi import paths
+from mamushi.artifacts import read_table
+from mamushi.lm import tiny
+from tests.rules.workflow import run
+
+SHAPE = {
+    "family": "qwen2",
+    "hidden_size": 16,
+    "layers": 3,
+    "heads": 2,
+    "key_value_heads": 1,
+    "intermediate_size": 32,
+    "vocabulary_size": 400,
+    "max_positions": 300,
+}
+WORDS = {
+    "ours": ["the", "a", "of", "river", "stone", "water", "bridge", "boat", "shore"],
+    "theirs": ["the", "a", "of", "engine", "wheel", "brake", "gear", "clutch", "road"],
+}
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a model of two kinds of text, and the table that it was trained on."""
+    folder, rng = tmp_path_factory.mktemp("lab"), random.Random(0)
+    rows = [
+        (
+            f"doc-{i}",
+            " ".join(rng.choices(WORDS[source], k=15)),
+            source,
+        )
+        for i, source in enumerate(rng.choices(["ours", "theirs"], k=160))
+    ]
+    with (folder / "training.csv").open("w", newline="", encoding="utf-8") as handle:
+        writer = csv.writer(handle)
+        writer.writerow(["doc", "body", "source"])
+        writer.writerows(rows)
+    model, tokenizer = tiny.build(SHAPE, [text for _, text, _ in rows], seed=0)
+    for name in ("model", "clean"):
+        model.save_pretrained(folder / name)
+        tokenizer.save_pretrained(folder / name)
+    return folder
+
+
+def config(lab: Path) -> dict[str, Any]:
+    return {
+        "grid": {
+            "datasets": ["comments"],
+            "models": ["ours"],
+            "seeds": [0],
+            "budgets": [0.1, 0.25],
+            "selectors": ["lr_cos", "mamushi"],
+        },
+        "studies": None,
+        "datasets": {
+            "comments": {
+                "kind": "table",
+                "path": str(lab / "training.csv"),
+                "text": "body",
+                "id": "doc",
+                "forget": {"where": "source == 'theirs'"},
+                "sections": {"inference": 1.0},
+            }
+        },
+        "models": {"ours": {"source": str(lab / "model"), "contaminated": True}},
+        "selectors": {"mamushi": {"batch_size": 32, "hidden": [16]}},
+    }
+
+
+@pytest.fixture(scope="module")
+def done(lab: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("run")
+    said = run("removals", directory=folder, config=config(lab)).stdout
+    assert "rule embed" in said
+    for rule in ("contaminate", "gold", "beta0", "retrain", "evaluate"):
+        assert f"rule {rule}:" not in said
+    return folder
+
+
+def test_it_ends_with_ranking_and_lists(lab: Path, done: Path) -> None:
+    cell = {"dataset": "comments", "model": "ours", "seed": 0}
+    with (lab / "training.csv").open(encoding="utf-8") as handle:
+        source = {row["doc"]: row["source"] for row in csv.DictReader(handle)}
+    for selector in ("lr_cos", "mamushi"):
+        scores = read_table(done / paths.SCORES.format(**cell, selector=selector), "scores")
+        ranked = scores.to_pandas().dropna(subset=["rank"])
+        assert all(source[i] == "theirs" for i in ranked["id"])
+        assert sorted(ranked["rank"]) == list(range(1, len(ranked) + 1))
+        removal = done / paths.REMOVAL.format(**cell, selector=selector, beta="0.10")
+        ids = read_table(removal, "removals")["id"].to_pylist()
+        assert len(ids) == len(ranked) // 10
+        assert ids == list(ranked.sort_values("rank")["id"])[: len(ids)]
+
+
+def test_nothing_is_left_to_do(lab: Path, done: Path) -> None:
+    # The default target is the same here, because nothing can be measured.
+    for target in ("removals", "all"):
+        said = run(target, "--dry-run", directory=done, config=config(lab)).stdout
+        assert "Nothing to be done" in said
+
+
+def test_asking_for_measurements_says_what_is_missing(lab: Path, done: Path) -> None:
+    table = paths.TABLE.format(table="sad")
+    said = run(table, "--dry-run", directory=done, config=config(lab), check=False)
+    assert said.returncode != 0
+    assert "models.ours.base" in said.stdout
+    given = config(lab)
+    given["models"]["ours"]["base"] = "clean"
+    given["models"]["clean"] = {"source": str(lab / "clean")}
+    said = run(table, "--dry-run", directory=done, config=given, check=False)
+    assert "datasets.comments.sections" in said.stdout
+
+
+def test_retraining_runs_when_it_is_asked_for(lab: Path, done: Path) -> None:
+    given = config(lab)
+    given["models"]["ours"]["base"] = "clean"
+    given["models"]["clean"] = {"source": str(lab / "clean")}
+    given["datasets"]["comments"]["sections"] = {"inference": 0.75, "evaluation": 0.25}
+    said = run("--dry-run", "--quiet", "rules", directory=done, config=given).stdout
+    counted = {words[0]: words[1] for line in said.splitlines() if len(words := line.split()) == 2}
+    assert counted["retrain"] == "4"
+    assert counted["gold"] == counted["beta0"] == "1"
+    assert "contaminate" not in counted
+    target = paths.PERPLEXITY.format(
+        dataset="comments", model="ours", seed=0, selector="mamushi", beta="0.25"
+    )
+    run(target, directory=done, config=given)
+    assert read_table(done / target, "perplexity")["domain"].to_pylist() == ["forget", "retain"]
