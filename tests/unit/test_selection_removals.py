@@ -16,7 +16,7 @@ import pytest
 from mamushi.artifacts import embeddings_schema, read_metadata, read_table, write_table
 from mamushi.cli import main
 from mamushi.errors import UserError
-from mamushi.files import read_json, sha256, write_json
+from mamushi.files import read_json, sha256
 from mamushi.registry import plugins
 from mamushi.selection import frontier
 from mamushi.selection.removals import count, digest, expected, manifest, removals
@@ -190,7 +190,7 @@ def test_manifest_of_an_empty_list():
 
 @pytest.fixture
 def world(tmp_path):
-    """Embeddings, examples with a truth, and a model card on disk."""
+    """Embeddings, and examples with a truth, on disk."""
     rng = np.random.default_rng(0)
     n, d = 400, 4
     forget = rng.random(n) < 0.25
@@ -205,6 +205,7 @@ def world(tmp_path):
         tmp_path / "embeddings.parquet",
         "embeddings",
         {"id": ids, "domain": domain, "embedding": vectors},
+        metadata={"inputs": {"model_card": "digest"}, "settings": {"embedding": {"layer": -1}}},
     )
     write_table(
         tmp_path / "examples.parquet",
@@ -217,7 +218,6 @@ def world(tmp_path):
             "log_density_ratio": 1.5 * x[:, 0] - 1.125,
         },
     )
-    write_json(tmp_path / "card.json", {"model": "tiny"})
     return tmp_path
 
 
@@ -254,10 +254,8 @@ def remove(folder, selector, beta, ratio="mamushi", kind=None):
         "code": "digest",
     }
     command = ["remove", "--scores", folder / f"{selector}.parquet", "--ratio",
-               folder / f"{ratio}.parquet", "--embeddings", folder / "embeddings.parquet",
-               "--examples", folder / "examples.parquet", "--model-card", folder / "card.json",
-               "--out", folder / "beta.parquet", "--manifest", folder / "beta.json",
-               "--settings", json.dumps(given)]  # fmt: skip
+               folder / f"{ratio}.parquet", "--out", folder / "beta.parquet",
+               "--manifest", folder / "beta.json", "--settings", json.dumps(given)]  # fmt: skip
     return main([str(c) for c in command])
 
 
@@ -299,10 +297,11 @@ def test_score_and_remove_from_end_to_end(world):
     assert told["provenance"]["inputs"] == {
         "embeddings": sha256(world / "embeddings.parquet"),
         "examples": sha256(world / "examples.parquet"),
-        "model_card": sha256(world / "card.json"),
+        "model_card": "digest",
         "ratio": sha256(world / "mamushi.parquet"),
         "scores": sha256(world / "mamushi.parquet"),
     }
+    assert told["provenance"]["embedding"] == {"layer": -1}
     assert told["provenance"]["versions"]["numpy"] == np.__version__
     forecast = told["expected"]
     removals_expected = [
@@ -346,13 +345,17 @@ def test_derived_and_partial_selectors_through_the_stages(world, capsys):
 
 def test_scores_of_other_embeddings_are_refused(world, capsys):
     assert score(world, "oracle") == 0
-    table = read_table(world / "embeddings.parquet", "embeddings")
-    write_table(world / "embeddings.parquet", "embeddings", table.slice(0, 399))
-    assert remove(world, "oracle", 0.5, ratio="oracle") == 2
-    assert "oracle.parquet: was made from another version of" in capsys.readouterr().err
+    table = read_table(world / "embeddings.parquet", "embeddings").slice(0, 399)
+    about = read_metadata(world / "embeddings.parquet")
+    write_table(world / "embeddings.parquet", "embeddings", table, metadata=about)
+    examples = read_table(world / "examples.parquet", "examples").slice(0, 399)
+    write_table(world / "examples.parquet", "examples", examples)
+    assert score(world, "lr_cos") == 0
+    assert remove(world, "lr_cos", 0.5, ratio="oracle") == 2
+    assert "oracle.parquet: was made from other examples than" in capsys.readouterr().err
     assert not (world / "beta.parquet").exists()
     assert score(world, "anti", "--base", world / "oracle.parquet", kind="anti_mamushi") == 2
-    assert "example 't399' is absent here and" in capsys.readouterr().err
+    assert "oracle.parquet: its examples are" in capsys.readouterr().err
 
 
 def test_cheap_selectors_start_without_torch_or_scikit_learn(world):

@@ -29,9 +29,6 @@ rule score:
 # and what their removal is expected to do.
 rule remove:
     input:
-        examples=paths.EXAMPLES,
-        embeddings=paths.EMBEDDINGS,
-        card=paths.MODEL_CARD,
         scores=paths.SCORES,
         ratio=paths.SCORES.replace("{selector}", config["removal"]["ratio"]),
     output:
@@ -45,7 +42,6 @@ rule remove:
     params:
         settings=params(settings.remove, "dataset", "model", "seed", "selector", "beta"),
     shell:
-        "python -m mamushi remove --examples {input.examples:q} --embeddings {input.embeddings:q}"
-        " --model-card {input.card:q} --scores {input.scores:q} --ratio {input.ratio:q}"
+        "python -m mamushi remove --scores {input.scores:q} --ratio {input.ratio:q}"
         " --out {output.removal:q} --manifest {output.manifest:q}"
         " --settings {params.settings:q} > {log:q} 2>&1"

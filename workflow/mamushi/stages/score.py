@@ -32,7 +32,7 @@ def run(args: argparse.Namespace) -> None:
     import numpy as np
     import pyarrow as pa
 
-    from mamushi.artifacts import FORGET, RETAIN, write_table
+    from mamushi.artifacts import FORGET, RETAIN, read_metadata, write_table
     from mamushi.errors import UserError
     from mamushi.provenance import provenance
     from mamushi.registry import load, plugin
@@ -71,6 +71,8 @@ def run(args: argparse.Namespace) -> None:
         },
         metadata={
             "provenance": provenance(chosen, **inputs),
+            # Carried along, so that a removal list names its model without opening the embeddings.
+            "embedded": read_metadata(args.embeddings),
             "details": quality(pool, scored),
         },
     )
