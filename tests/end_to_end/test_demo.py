@@ -84,8 +84,9 @@ def test_removals_are_nested_and_their_manifests_name_their_sources(demo: Path) 
             expected = {end: manifest["expected"][end]["removal"] for end in ends}
             assert expected["nothing_removed"] < expected["all_removed"]
             if selector in ("mamushi", "oracle"):
+                # It may well exceed the full removal's: what is left of the forget domain then
+                # takes mass away from where the removed part was.
                 assert expected["nothing_removed"] < expected["at_this_budget"]
-                assert expected["at_this_budget"] < expected["all_removed"]
         assert lists[1][:36] == lists[0]
 
 
