@@ -115,11 +115,52 @@ def test_the_report_is_one_page_with_figures_and_captions(demo: Path) -> None:
         assert name in page
 
 
+def rerun(demo: Path, **changes: dict[str, Any]) -> dict[str, int]:
+    """Jobs by rule that a change of the configuration's sections would run again."""
+    config = science()
+    for section, change in changes.items():
+        config[section] = {**config.get(section, {}), **change}
+    said = run("--dry-run", "--quiet", "rules", directory=demo, config=config).stdout
+    words = [line.split() for line in said.splitlines()]
+    return {w[0]: int(w[1]) for w in words if len(w) == 2 and w[1].isdigit() and w[0] != "total"}
+
+
+DRAWN = {"tables": 1, "figure_sad": 1, "figure_perplexity": 1, "all": 1}
+
+
 def test_figure_style_runs_figures_alone(demo: Path) -> None:
-    changed = science() | {"figures": {"panel_width": 3.0}}
-    said = run("--dry-run", "--quiet", "rules", directory=demo, config=changed).stdout
-    counted = {line.split()[0] for line in said.splitlines() if line.split()[1:] == ["1"]}
-    assert counted == {"figure_sad", "figure_perplexity", "all"}
+    drawn = {"figure_sad": 1, "figure_perplexity": 1, "all": 1}
+    assert rerun(demo, figures={"panel_width": 3.0}) == drawn
+
+
+def test_a_selectors_setting_runs_that_selector_and_what_derives_from_it(demo: Path) -> None:
+    # mamushi and anti_mamushi are scored and retrained; every manifest quotes mamushi's estimate.
+    changed = rerun(demo, selectors={"mamushi": {"batch_size": 128}})
+    scored = {"score": 2, "remove": 4, "manifests": 4, "retrain": 4}
+    assert changed == scored | DRAWN
+
+
+def test_what_estimates_the_ratio_runs_manifests_alone(demo: Path) -> None:
+    changed = rerun(demo, removal={"ratio": "oracle"})
+    assert changed == {"manifests": 4, "all": 1} | DRAWN
+
+
+def test_a_budget_runs_its_cells(demo: Path) -> None:
+    changed = rerun(demo, grid={"budgets": [0.3, 0.45, 0.6]})
+    assert changed == {"remove": 4, "manifests": 4, "retrain": 4} | DRAWN
+
+
+def test_a_learning_rate_runs_everything_from_the_contaminated_model_on(demo: Path) -> None:
+    changed = rerun(demo, training={"learning_rate": 1e-3})
+    assert not changed.keys() & {"examples", "tokens", "base_model"}
+    assert changed["contaminate"] == changed["gold"] == changed["beta0"] == changed["embed"] == 1
+    assert changed["retrain"] == 8
+
+
+def test_longer_texts_for_the_embedder_train_nothing_but_what_is_selected(demo: Path) -> None:
+    changed = rerun(demo, embedding={"max_length": 32})
+    assert changed["embed"] == 1
+    assert not changed.keys() & {"contaminate", "gold", "beta0", "tokens", "base_model"}
 
 
 def test_how_to_run_is_no_reason_to_run(demo: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from mamushi import registry, schema
+from mamushi import grid, registry, schema
 from mamushi.config import SCHEMA, ConfigError, complete, files
 
 ROOT = Path(__file__).parents[2]
@@ -625,3 +625,22 @@ def test_names_are_safe_in_a_shell_and_a_path(name: str) -> None:
     config["datasets"][name] = {"kind": "synthetic"}
     [line] = mistakes(config)
     assert "this name is not allowed" in line
+
+
+@pytest.mark.parametrize(
+    ("definition", "measurable"),
+    [
+        ({"kind": "jigsaw"}, True),
+        ({"kind": "synthetic"}, True),
+        ({"kind": "newsgroups"}, False),
+        ({"kind": "newsgroups", "sections": {"inference": 0.5, "evaluation": 0.5}}, True),
+        ({"kind": "table", "forget": {"where": "x > 1"}}, False),
+        ({"kind": "table", "forget": {"where": "x > 1"}, "section": "split"}, True),
+    ],
+)
+def test_measuring_needs_an_evaluation_section(definition: Config, measurable: bool) -> None:
+    config = minimal()
+    config["datasets"]["mine"] = {"sections": {"inference": 1}, **definition}
+    reason = grid.unmeasurable(complete(config), "mine", "tiny")
+    assert (reason is None) == measurable
+    assert measurable or "datasets.mine.sections" in str(reason)

@@ -80,6 +80,7 @@ def test_exact_duplicates_keep_the_first() -> None:
     found = find(["A b", "c d", "a  B", "C D", "a b"], [True, False, True, False, True])
     assert found.kept.tolist() == [True, True, False, False, False]
     assert found.exact.tolist() == [False, False, True, True, True]
+    assert found.roots.tolist() == [0, 1, 0, 1, 0]
     assert not found.near.any() and not found.crossed.any()
 
 
@@ -98,6 +99,7 @@ def test_near_duplicates_of_one_domain_collapse_and_of_both_go() -> None:
     found = find([LONG, almost, almost.upper(), "other"], [True, True, True, False])
     assert found.kept.tolist() == [True, False, False, True]
     assert found.near.tolist() == [False, True, True, False]
+    assert found.roots.tolist() == [0, 0, 0, 3]
     assert not found.exact.any()
     crossed = find([LONG, almost, "other", "more"], [True, False, True, False])
     assert crossed.crossed.tolist() == [True, True, False, False]
@@ -152,6 +154,9 @@ def test_accounting(rows: list[tuple[str, bool]]) -> None:
     assert not both & set(kept)
     # Whatever is dropped as a copy has its original among what is kept.
     assert {key(texts[i]) for i in np.flatnonzero(found.exact)} <= set(kept)
+    copies = np.flatnonzero(found.exact | found.near)
+    assert found.kept[found.roots[copies]].all()
+    assert (np.array(forget)[found.roots[copies]] == np.array(forget)[copies]).all()
 
 
 @pytest.mark.parametrize("threshold", [0.6, 0.9])

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 from mamushi import cli
-from mamushi.artifacts import read_table
+from mamushi.artifacts import read_metadata, read_table
 from mamushi.data.duplicates import key, shingles
 from mamushi.data.examples import build, summary
 from mamushi.data.raw import Raw
 from mamushi.errors import UserError
-from mamushi.files import read_json
+from mamushi.files import read_json, sha256
 from mamushi.registry import load, plugin
 
 DATA = {
@@ -62,6 +62,7 @@ def run(folder: Path, settings: dict[str, Any]) -> int:
             "examples",
             *("--settings", json.dumps(settings)),
             *("--out", str(folder / "out/examples.parquet")),
+            *("--duplicates", str(folder / "out/duplicates.parquet")),
             *("--card", str(folder / "out/card.json")),
             *("--cache", str(folder / "cache")),
         ]
@@ -74,7 +75,14 @@ def test_every_step_is_counted() -> None:
     texts = [" one ", "ONE", "  ", "both", "Both", long, long + " tail", "two", "three", "four"]
     forget = [True, True, True, True, False, False, False, False, True, True]
     raw = raw_of(texts, forget, dropped={"unlabelled": 4})
-    table, counts = build(raw, {"inference": 1.0}, {"forget": 2, "retain": None}, DATA)
+    table, duplicates, counts = build(raw, {"inference": 1.0}, {"forget": 2, "retain": None}, DATA)
+    # Of the four forget texts that are kept, the limit leaves two; it leaves the copies alone.
+    assert duplicates.to_pylist() == [
+        {"id": "id1", "kept_id": "id0", "reason": "exact"},
+        {"id": "id3", "kept_id": None, "reason": "cross_post"},
+        {"id": "id4", "kept_id": None, "reason": "cross_post"},
+        {"id": "id6", "kept_id": "id5", "reason": "near"},
+    ]
     assert counts["read"] == 14 and counts["left_out"] == {"unlabelled": 4}
     dropped = {s["step"]: (s["dropped"]["forget"], s["dropped"]["retain"]) for s in counts["steps"]}
     assert dropped == {
@@ -99,7 +107,8 @@ def test_labels_and_ratio_follow_their_rows() -> None:
         labels={"list": ["A", "-", "B", "C"], "array": np.array([1, 0, 2, 3])},
         log_density_ratio=np.array([0.1, 9.0, 0.2, 0.3]),
     )
-    table, _ = build(raw, {"inference": 1.0}, NO_LIMIT, DATA)
+    table, duplicates, _ = build(raw, {"inference": 1.0}, NO_LIMIT, DATA)
+    assert duplicates.num_rows == 0
     assert table["id"].to_pylist() == ["id0", "id2", "id3"]
     assert table["label_list"].to_pylist() == ["A", "B", "C"]
     assert table["label_array"].to_pylist() == [1, 2, 3]
@@ -112,7 +121,7 @@ def test_a_text_that_was_trained_on_is_not_evaluated_on() -> None:
         [True, False, True, False, True],
         section=[None, None, "evaluation", "evaluation", "evaluation"],
     )
-    table, counts = build(raw, {"inference": 1.0}, NO_LIMIT, DATA)
+    table, _, counts = build(raw, {"inference": 1.0}, NO_LIMIT, DATA)
     assert dict(zip(table["id"].to_pylist(), table["section"].to_pylist(), strict=True)) == {
         "id0": "inference",
         "id1": "inference",
@@ -150,7 +159,7 @@ def test_bad_rows(
 
 def test_an_inner_space_stays_as_it_is() -> None:
     text = "\u00a0Two  spaces\n\nand \ufb01ne\n"
-    table, _ = build(raw_of([text, "b"], [True, False]), {"inference": 1.0}, NO_LIMIT, DATA)
+    table, _, _ = build(raw_of([text, "b"], [True, False]), {"inference": 1.0}, NO_LIMIT, DATA)
     assert table["text"][0].as_py() == text.strip()
 
 
@@ -169,7 +178,11 @@ def test_stage_writes_table_and_card_and_the_same_bytes_again(
     assert card["counts"]["sections"]["evaluation"] == {"forget": 5, "retain": 5}
     assert card["versions"]["mamushi"]
     assert run(tmp_path / "b", given) == 0
-    for name in ("examples.parquet", "card.json"):
+    duplicates = tmp_path / "a/out/duplicates.parquet"
+    assert read_table(duplicates, "duplicates").num_rows == 0
+    of = read_metadata(duplicates)["examples"]
+    assert of == sha256(tmp_path / "a/out/examples.parquet")
+    for name in ("examples.parquet", "duplicates.parquet", "card.json"):
         first, second = (tmp_path / run / "out" / name for run in "ab")
         assert first.read_bytes() == second.read_bytes()
 
@@ -264,7 +277,7 @@ def test_real_newsgroups(shared: Path) -> None:
     path = str(shared / "data/20ng/20news-bydate.tar.gz")
     loader = plugin("dataset", "newsgroups").defaults | {"path": path}
     raw = load("dataset", "newsgroups").load(loader, UNUSED)
-    table, counts = build(raw, PAPER, NO_LIMIT, DATA | {"max_characters": 1_000_000})
+    table, _, counts = build(raw, PAPER, NO_LIMIT, DATA | {"max_characters": 1_000_000})
     print("\n".join(summary(counts)))
     assert counts["read"] == 18_846
     check_examples(table, raw, PAPER, groups=20)
@@ -287,7 +300,7 @@ def test_real_jigsaw(shared: Path) -> None:
     loader = {"path": str(shared / "data/jigsaw")}
     raw = load("dataset", "jigsaw").load(loader, UNUSED)
     shares = {"contamination": 0.5, "inference": 0.5}
-    table, counts = build(raw, shares, NO_LIMIT, DATA | {"max_characters": 1_000_000})
+    table, _, counts = build(raw, shares, NO_LIMIT, DATA | {"max_characters": 1_000_000})
     print("\n".join(summary(counts)))
     assert counts["read"] == 20_000
     check_examples(table, raw, shares, groups=2)

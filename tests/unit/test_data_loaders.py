@@ -297,6 +297,59 @@ def test_table_zipped(tmp_path: Path) -> None:
     assert load_table(target).texts == load_table(path).texts
 
 
+@pytest.mark.parametrize("kind", ["csv", "tsv", "jsonl", "parquet"])
+def test_values_agree_with_what_pandas_writes(tmp_path: Path, kind: str) -> None:
+    # A missing value makes floats of whole numbers: pandas writes 1.0 for 1 in column `rare`.
+    rows = [
+        {"body": "one", "flag": True, "count": 1, "half": 1.0, "rare": 1},
+        {"body": "two", "flag": False, "count": 2, "half": 0.5, "rare": 2},
+        {"body": "six", "flag": True, "count": 1, "half": 1.0, "rare": None},
+    ]
+    path = table_file(tmp_path, kind, rows)
+    for column, value in (
+        ("flag", True),
+        ("flag", "true"),
+        ("count", 1),
+        ("count", 1.0),
+        ("count", "1"),
+        ("half", 1),
+        ("half", 1.0),
+        ("half", "1"),
+    ):
+        found = load_table(path, forget={"column": column, "values": [value]})
+        assert found.forget.tolist() == [True, False, True], (column, value)
+    parts = load_table(
+        path,
+        forget={"column": "flag", "values": [True]},
+        section="rare",
+        section_values={"1": "inference", "2": "evaluation"},
+    )
+    assert parts.section == ["inference", "evaluation", None]
+
+
+@pytest.mark.parametrize(
+    ("cells", "values", "forget"),
+    [
+        (["007", "7", "42"], ["007"], [True, False, False]),
+        (["007", "7", "42"], [7], [False, True, False]),
+        (["1.1", "1.10", "2"], ["1.1"], [True, False, False]),
+        (["1.1", "1.10", "2"], [1.1], [True, True, False]),
+        (["1", "1.0", "x"], [1], [True, True, False]),
+        (["TRUE", " true", "no"], [True], [True, True, False]),
+        (["True", "true", "no"], ["True"], [True, False, False]),
+        (["12345678901234567891", "12345678901234567890"], [12345678901234567891], [True, False]),
+        (["1e999", "1", "2"], ["1e999"], [True, False, False]),
+    ],
+)
+def test_values_of_a_csv_column(
+    tmp_path: Path, cells: list[str], values: list[Any], forget: list[bool]
+) -> None:
+    path = tmp_path / "data.csv"
+    path.write_text("body,mark\n" + "".join(f"text,{cell}\n" for cell in cells))
+    raw = load_table(path, forget={"column": "mark", "values": values})
+    assert raw.forget.tolist() == forget
+
+
 def test_csv_columns_of_an_expression_get_types() -> None:
     assert table.infer(["1", " 2", ""]) == [1, 2, None]
     assert table.infer(["1", "2.5"]) == [1.0, 2.5]

@@ -81,6 +81,9 @@ def test_long_fields_are_read(tmp_path: Path) -> None:
         ("a.csv", b"id,body\n1,a\n", r"no column 'text'; it has 'id', 'body'"),
         ("a.csv", b"id,text\n1,a\n2\n", r"row 2 \(line 3\): 1 fields where the header has 2"),
         ("a.csv", b'id,text\n1,a\n2,"open\n', r"row 1 \(line 2\): not well-formed after this"),
+        ("a.csv", b'"id"x,text\n1,a\n', r"a\.csv, header: not well-formed \("),
+        ("a.csv", b'"id,text\n1,a\n', r"a\.csv, header: not well-formed \("),
+        ("a.csv", b"id,text,id\n1,a,2\n", r"a\.csv: column 'id' is there 2 times"),
         ("a.csv", b"id,text\n", r"no rows"),
         ("a.csv", b"", r"no column 'id'"),
         ("a.jsonl", b'{"id": 1, "text": "a"}\n{"id"\n', r"a\.jsonl, row 2: not valid JSON"),
@@ -122,6 +125,41 @@ def test_zip_with_a_flipped_byte_is_told(tmp_path: Path) -> None:
         readers.read(path, ["text"])
 
 
+@pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_zip_flipped_anywhere_is_told_or_the_same(tmp_path: Path, method: int) -> None:
+    path = tmp_path / "a.csv.zip"
+    with zipfile.ZipFile(path, "w", method) as archive:
+        archive.writestr("a.csv", "text\n" + "one\ntwo\n" * 50)
+        size = archive.getinfo("a.csv").compress_size
+    intact = readers.read(path, ["text"])
+    assert len(intact.places) == 100
+    whole = path.read_bytes()
+    told = 0
+    start = 30 + len("a.csv")
+    for position in range(start, start + size):
+        flipped = bytearray(whole)
+        flipped[position] ^= 0xFF
+        path.write_bytes(flipped)
+        try:
+            assert readers.read(path, ["text"]) == intact
+        except UserError as error:
+            assert "a.csv.zip: truncated or damaged zip" in str(error)
+            told += 1
+    # LZMA's version and the size of its dictionary hardly matter, nor do bits of padding.
+    assert told > size / 2
+
+
+def test_zip_packed_in_an_unknown_way_says_to_unpack_it(tmp_path: Path) -> None:
+    path = zipped(write_csv(tmp_path / "a.csv"))
+    whole = bytearray(path.read_bytes())
+    # The method of the member, in its own header and in the archive's list: Deflate64.
+    for position in (8, whole.index(b"PK\x01\x02") + 10):
+        whole[position : position + 2] = (9).to_bytes(2, "little")
+    path.write_bytes(whole)
+    with pytest.raises(UserError, match=r"a\.csv\.zip: packed in a way .*; unpack it"):
+        readers.read(path, ["text"])
+
+
 def test_zip_with_several_files_and_none_of_the_name(tmp_path: Path) -> None:
     path = tmp_path / "a.csv.zip"
     with zipfile.ZipFile(path, "w") as archive:
@@ -137,6 +175,14 @@ def test_invalid_utf8_in_parquet_names_the_row(tmp_path: Path) -> None:
     pq.write_table(pa.table({"text": array}), path)
     with pytest.raises(UserError, match=r"a\.parquet, row 2: not valid UTF-8"):
         readers.read(path, ["text"])
+
+
+def test_a_column_that_parquet_has_twice_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table([["a"], ["b"], ["c"]], names=["text", "id", "text"]), path)
+    with pytest.raises(UserError, match="column 'text' is there 2 times"):
+        readers.read(path, ["text"])
+    assert readers.read(path, ["id"]).columns == {"id": ["b"]}
 
 
 def test_truncated_parquet(tmp_path: Path) -> None:

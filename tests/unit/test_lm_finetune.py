@@ -116,8 +116,16 @@ def test_number_of_steps_and_log() -> None:
     assert np.mean(log["loss"][-3:]) < np.mean(log["loss"][:3])
 
 
-def test_gradient_clip_bounds_the_update_direction() -> None:
-    _, log = train(model("llama"), token_set(), total=1, gradient_clip=1e-12)
+def test_gradient_clip_bounds_the_gradient_that_adam_sees() -> None:
+    # Adam is blind to the gradient's scale until it comes down to epsilon, 1e-8.
+    changes = {"total": 1, "weight_decay": 0.0}
+    start = states(model("llama"))
+    free, _ = train(model("llama"), token_set(), **changes)
+    clipped, log = train(model("llama"), token_set(), gradient_clip=1e-12, **changes)
+    name = "model.layers.2.mlp.up_proj.weight"
+    moved = [float((states(m)[name] - start[name]).abs().max()) for m in (free, clipped)]
+    assert moved[0] > 5e-3
+    assert moved[1] < 1e-5
     assert log["gradient_norm"][0] > 1e-3
 
 

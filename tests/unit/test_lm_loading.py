@@ -68,15 +68,14 @@ def folder(folders, tmp_path) -> Path:
     return Path(shutil.copytree(folders["llama"], tmp_path / "llama"))
 
 
-def look(source: Path | str, max_length: int = 32, **changes) -> dict:
+def look(source: Path | str, **changes) -> dict:
     options = {
         "revision": None,
         "trust_remote_code": False,
         "contaminated": False,
-        "training": TRAINING,
         **changes,
     }
-    return loading.inspect("mine", str(source), max_length=max_length, **options)
+    return loading.inspect("mine", str(source), **options)
 
 
 def card_of(folder: Path, **changes) -> Path:
@@ -113,7 +112,6 @@ def test_the_card_of_each_family(folders, family):
         "max_positions": 32,
         "tied": family != "llama",
         "parameters": 4 * block + embeddings + 16,
-        "trained_parameters": 3 * block + embeddings,
         **special,
     }
     names = {"config.json", "generation_config.json", "model.safetensors"}
@@ -141,8 +139,6 @@ def test_the_stage(folders, tmp_path, capsys):
         "revision": None,
         "trust_remote_code": False,
         "contaminated": False,
-        "training": TRAINING,
-        "max_length": 32,
     }
     out = tmp_path / "base" / "card.json"
 
@@ -156,10 +152,9 @@ def test_the_stage(folders, tmp_path, capsys):
     assert card == look(folders["qwen2"])
     assert loading.open_model(out).config.model_type == "qwen2"
     out.unlink()
-    assert stage(max_length=33) == 2
+    assert stage(source=str(tmp_path / "nowhere")) == 2
     message = capsys.readouterr().err
-    assert "models.mine.source: texts of 33 tokens are asked for" in message
-    assert "has 32 positions; lower tokens.max_length, training.max_length" in message
+    assert "models.mine.source: no such folder" in message
     assert len(message.splitlines()) == 1
     assert not out.exists()
 
@@ -358,9 +353,10 @@ def test_code_that_comes_with_a_model_runs_only_when_trusted(folder, tmp_path, m
 
 
 def test_more_positions_than_the_model_has(folders):
-    assert look(folders["llama"], max_length=32)["max_positions"] == 32
+    positions = look(folders["llama"])["max_positions"]
+    loading.check_length(32, positions, "here")
     with pytest.raises(UserError, match="33 tokens are asked for, but the model has 32 positions"):
-        look(folders["llama"], max_length=33)
+        loading.check_length(33, positions, "here")
 
 
 # --- the hub ----------------------------------------------------------------------------------

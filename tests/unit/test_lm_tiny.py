@@ -250,7 +250,6 @@ def base_model(examples: Path, out: Path, **changes) -> int:
         "name": "tiny",
         **sizes("gemma2"),
         "pretraining": PRETRAINING,
-        "training": TRAINING,
         "code": "digest",
         **changes,
     }

@@ -76,8 +76,6 @@ def cards(tmp_path_factory) -> dict[str, Path]:
             revision=None,
             trust_remote_code=False,
             contaminated=False,
-            training=TRAINING,
-            max_length=32,
         )
         made[family] = folder / "card.json"
         write_json(made[family], {**card, "source": "."})

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from mamushi.artifacts import embeddings_schema, read_metadata, read_table, write_table
+from mamushi.artifacts import SCHEMAS, embeddings_schema, read_metadata, read_table, write_table
 from mamushi.cli import main
 from mamushi.errors import UserError
 from mamushi.files import read_json, sha256
@@ -125,18 +125,58 @@ def scores_table(n1=40, n2=60, seed=0, retain_scores=True, column=None):
     )
 
 
+def dropped(*rows):
+    """A table of duplicates, of (id, kept_id, reason)."""
+    columns = zip(*rows, strict=True) if rows else ([], [], [])
+    return pa.table(
+        {
+            name: pa.array(column, pa.string())
+            for name, column in zip(SCHEMAS["duplicates"].names, columns, strict=True)
+        }
+    )
+
+
 def test_removals_are_the_top_by_rank_and_nested():
     table = scores_table()
     before: set[str] = set()
     for k in range(0, 41, 5):
-        found = removals(table, k)
+        found = removals(table, dropped(), k)
         assert found["rank"].to_pylist() == list(range(1, k + 1))
         ids = set(found["id"].to_pylist())
         assert len(ids) == k
         assert before <= ids
         before = ids
     score = table["score"].to_numpy()[:40]
-    assert removals(table, 3)["score"].to_pylist() == sorted(score, reverse=True)[:3]
+    found = removals(table, dropped(), 3)
+    assert found["score"].to_pylist() == sorted(score, reverse=True)[:3]
+    assert found["copies"].to_pylist() == [[], [], []]
+
+
+def test_copies_go_with_the_example_that_they_were_collapsed_into():
+    table = scores_table()
+    first, second, third, last = (
+        removals(table, dropped(), 40)["id"].to_pylist()[i] for i in (0, 1, 2, -1)
+    )
+    duplicates = dropped(
+        ("z", first, "near"),
+        ("gone/1", None, "cross_post"),
+        ("b", third, "exact"),
+        ("a", first, "exact"),
+        ("c", last, "exact"),
+        # Of a text that a limit dropped: in no list.
+        ("d", "no example", "exact"),
+        ("gone/2", None, "cross_post"),
+        ("e", "é50", "exact"),
+    )
+    found = removals(table, duplicates, 3)
+    assert found["id"].to_pylist() == [first, second, third]
+    assert found["copies"].to_pylist() == [["a", "z"], [], ["b"]]
+    for k, copies in ((0, 0), (1, 2), (2, 2), (3, 3), (40, 4)):
+        told = manifest(table, table, duplicates, k, False, {})
+        assert (told["removed"], told["copies"], told["cross_posts"]) == (k, copies, 2)
+        bare = manifest(table, table, dropped(), k, False, {})
+        assert told["ids_sha256"] == bare["ids_sha256"]
+        assert (bare["copies"], bare["cross_posts"]) == (0, 0)
 
 
 def test_digest_can_be_had_with_standard_tools():
@@ -181,7 +221,7 @@ def test_expected_values_of_each_form():
 
 def test_manifest_of_an_empty_list():
     table = scores_table()
-    found = manifest(table, table, 0, False, {"beta": 0.01})
+    found = manifest(table, table, dropped(), 0, False, {"beta": 0.01})
     assert found["removed"] == 0
     assert found["threshold"] is None
     assert found["ids_sha256"] == hashlib.sha256(b"").hexdigest()
@@ -218,6 +258,12 @@ def world(tmp_path):
             "log_density_ratio": 1.5 * x[:, 0] - 1.125,
         },
     )
+    write_table(
+        tmp_path / "duplicates.parquet",
+        "duplicates",
+        dropped(*((f"copy of {i}", i, "near") for i in ids), ("both", None, "cross_post")),
+        metadata={"examples": sha256(tmp_path / "examples.parquet")},
+    )
     return tmp_path
 
 
@@ -242,6 +288,7 @@ def score(folder, selector, *extra, kind=None, **settings):
 
 
 def remove(folder, selector, beta, ratio="mamushi", kind=None):
+    """The removal list, then its manifest; the first exit status that is not 0, else 0."""
     kind = kind or selector
     given = {
         "dataset": "synthetic",
@@ -250,13 +297,18 @@ def remove(folder, selector, beta, ratio="mamushi", kind=None):
         "selector": selector,
         "kind": kind,
         "settings": defaults(kind),
-        "beta": beta,
+        "budgets": [beta],
         "code": "digest",
     }
-    command = ["remove", "--scores", folder / f"{selector}.parquet", "--ratio",
-               folder / f"{ratio}.parquet", "--out", folder / "beta.parquet",
-               "--manifest", folder / "beta.json", "--settings", json.dumps(given)]  # fmt: skip
-    return main([str(c) for c in command])
+    made = folder / f"{selector}.parquet"
+    both = ["--scores", made, "--duplicates", folder / "duplicates.parquet"]
+    budget = json.dumps({"beta": beta})
+    commands = [
+        ["remove", *both, "--out", folder / "beta.parquet", "--settings", budget],
+        ["manifests", *both, "--ratio", folder / f"{ratio}.parquet", "--out", folder / "beta.json",
+         "--settings", json.dumps(given)],
+    ]  # fmt: skip
+    return next((code for c in commands if (code := main([str(word) for word in c]))), 0)
 
 
 SMALL = {"hidden": [16], "batch_size": 64}
@@ -291,10 +343,13 @@ def test_score_and_remove_from_end_to_end(world):
     }  # fmt: skip
     assert told["settings"]["alpha"] == 0.1
     assert (told["removed"], told["n_forget"], told["n_retain"]) == (k, n1, 400 - n1)
+    assert removed["copies"].to_pylist() == [[f"copy of {i}"] for i in removed["id"].to_pylist()]
+    assert (told["copies"], told["cross_posts"]) == (k, 1)
     assert told["threshold"] == removed["score"][-1].as_py()
     lines = "".join(f"{i}\n" for i in removed["id"].to_pylist())
     assert told["ids_sha256"] == hashlib.sha256(lines.encode()).hexdigest()
     assert told["provenance"]["inputs"] == {
+        "duplicates": sha256(world / "duplicates.parquet"),
         "embeddings": sha256(world / "embeddings.parquet"),
         "examples": sha256(world / "examples.parquet"),
         "model_card": "digest",
@@ -351,9 +406,15 @@ def test_scores_of_other_embeddings_are_refused(world, capsys):
     examples = read_table(world / "examples.parquet", "examples").slice(0, 399)
     write_table(world / "examples.parquet", "examples", examples)
     assert score(world, "lr_cos") == 0
+    assert remove(world, "lr_cos", 0.5) == 2
+    assert "duplicates.parquet: was made with other examples than" in capsys.readouterr().err
+    assert not (world / "beta.parquet").exists()
+    duplicates = read_table(world / "duplicates.parquet", "duplicates")
+    about = {"examples": sha256(world / "examples.parquet")}
+    write_table(world / "duplicates.parquet", "duplicates", duplicates, metadata=about)
     assert remove(world, "lr_cos", 0.5, ratio="oracle") == 2
     assert "oracle.parquet: was made from other examples than" in capsys.readouterr().err
-    assert not (world / "beta.parquet").exists()
+    assert not (world / "beta.json").exists()
     assert score(world, "anti", "--base", world / "oracle.parquet", kind="anti_mamushi") == 2
     assert "oracle.parquet: its examples are" in capsys.readouterr().err
 

@@ -58,6 +58,12 @@ SCHEMAS: dict[str, pa.Schema] = {
         # The exact log p1(text)/p2(text) in nats; known for synthetic data alone.
         ("log_density_ratio", pa.float64(), NULLABLE),
     ),
+    # One row per duplicate that was dropped, in the order of the files. `kept_id` is the text that
+    # was kept for it (a limit may have dropped that one later), null for a cross-post, of which
+    # none is kept. `reason`: exact, near or cross_post.
+    "duplicates": _schema(
+        ("id", pa.string()), ("kept_id", pa.string(), NULLABLE), ("reason", pa.string())
+    ),
     # Token ids with the BOS where the tokenizer defines one, in the order of the examples.
     "tokens": _schema(("id", pa.string()), ("tokens", pa.list_(pa.int32()))),
     # The width of `embedding` is the model's: see `embeddings_schema`.
@@ -72,8 +78,14 @@ SCHEMAS: dict[str, pa.Schema] = {
         ("rank", pa.int64(), NULLABLE),
         ("fold", pa.int16(), NULLABLE),
     ),
-    # The product: the forget examples to remove at one budget, by rank.
-    "removals": _schema(("id", pa.string()), ("score", pa.float64()), ("rank", pa.int64())),
+    # The product: the forget examples to remove at one budget, by rank. `copies` are the ids of the
+    # texts that were collapsed into the example and are to be removed with it, sorted.
+    "removals": _schema(
+        ("id", pa.string()),
+        ("score", pa.float64()),
+        ("rank", pa.int64()),
+        ("copies", pa.list_(pa.string())),
+    ),
     # One row per domain. `nll` is the mean negative log-likelihood per predicted token in nats.
     "perplexity": _schema(
         ("domain", pa.string()),

@@ -78,7 +78,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     except UserError as error:
         print(f"mamushi {args.stage}: error: {error}", file=sys.stderr)
         return 2
-    except OSError as error:
+    except Exception as error:
+        # Known by name, so that stages without torch need not import it.
+        if type(error).__name__ == "OutOfMemoryError":
+            print(
+                f"mamushi {args.stage}: error: out of GPU memory; lower "
+                "execution.micro_batch_size and execution.batch_tokens",
+                file=sys.stderr,
+            )
+            return 2
+        if not isinstance(error, OSError):
+            raise
         if error.errno in DISK_FULL:
             told = f"no space left ({error}); free some space and run the same command again"
             print(f"mamushi {args.stage}: error: {told}", file=sys.stderr)

@@ -47,7 +47,8 @@ def complete(config: Mapping[str, Any]) -> dict[str, Any]:
 
     ``selectors`` then has every selector that the grid, a study or ``removal.ratio`` uses, with its
     ``kind`` and all settings; ``models.*.training`` is ``training`` with the model's own changes.
-    An environment variable that is not set makes its whole path null. Raises ``ConfigError``.
+    A study says what it takes from the grid. An environment variable that is not set makes its
+    whole path null. Raises ``ConfigError``.
     """
     given = plain(config)
     rule = _composed(given)
@@ -55,6 +56,8 @@ def complete(config: Mapping[str, Any]) -> dict[str, Any]:
     _raise(violations(given, rule))
     full: dict[str, Any] = filled(given, rule)
     full["studies"] = {k: v for k, v in (full["studies"] or {}).items() if v is not None}
+    for study in full["studies"].values():
+        study.update({axis: v for axis, v in full["grid"].items() if study.get(axis) is None})
     for model in full["models"].values():
         model["training"] = {**full["training"], **model["training"]}
     for dataset in full["datasets"].values():

@@ -56,7 +56,8 @@ def unmeasurable(config: Config, dataset: str, model: str) -> str | None:
 
 def _ready_made(definition: Mapping[str, Any]) -> bool:
     """Whether the loader may bring an evaluation section of its own."""
-    return definition["kind"] in ("jigsaw", "synthetic") or bool(definition.get("section"))
+    loader = plugin("dataset", definition["kind"])
+    return bool(loader.literals.get("EVALUATION_SECTION") or definition.get("section"))
 
 
 def cells(axes: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -72,6 +73,12 @@ def removals(axes: Mapping[str, Any]) -> list[str]:
         for cell in cells(axes)
         for selector, budget in product(axes["selectors"], axes["budgets"])
     ]
+
+
+def budgets(config: Config) -> list[float]:
+    """Every budget that the grid or a study asks for, in ascending order."""
+    asked = [config["grid"], *config["studies"].values()]
+    return sorted({float(budget) for axes in asked for budget in axes["budgets"]})
 
 
 def manifests(axes: Mapping[str, Any]) -> list[str]:

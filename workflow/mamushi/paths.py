@@ -9,6 +9,7 @@ from pathlib import Path
 
 DATA = "results/data/{dataset}"
 EXAMPLES = DATA + "/examples.parquet"
+DUPLICATES = DATA + "/duplicates.parquet"
 DATA_CARD = DATA + "/card.json"
 TOKENS = DATA + "/tokens/{model}.parquet"
 

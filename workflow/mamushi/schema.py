@@ -109,11 +109,16 @@ def _from_text(text: str, kinds: list[str]) -> Any:
 
 
 def _resolved(path: str) -> str | None:
-    """``path`` with ``~`` and environment variables resolved; None if one of them is not set."""
+    """``path`` with ``~`` and environment variables resolved; None if one of them is not set.
+
+    Spelled in one way (no double or trailing slashes), since another spelling would look like
+    another file.
+    """
     variables = re.findall(r"\$(?:\{(\w+)\}|(\w+))", path)
     if any(not os.environ.get(braced or bare) for braced, bare in variables):
         return None
-    return os.path.expanduser(os.path.expandvars(path)) or None
+    found = os.path.expanduser(os.path.expandvars(path))
+    return os.path.normpath(found) if found else None
 
 
 def filled(value: Any, rule: Rule) -> Any:

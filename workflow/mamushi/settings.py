@@ -11,6 +11,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from mamushi import grid
 from mamushi.closure import digest
 from mamushi.domains import CONTAMINATION, FORGET, INFERENCE, RETAIN
 from mamushi.registry import plugin
@@ -63,14 +64,8 @@ def _counted(config: Config, model: str) -> dict[str, Any]:
     return {key: training[key] for key in COUNTED}
 
 
-def _longest(config: Config, model: str) -> int:
-    """The most tokens of a text that any stage hands to the model."""
-    lengths = [config[section]["max_length"] for section in ("embedding", "evaluation")]
-    return int(max(config["models"][model]["training"]["max_length"], *lengths))
-
-
 def base_model(config: Config, model: str) -> dict[str, Any]:
-    """Settings of the stage ``base_model``: the tiny model's definition and what is counted."""
+    """Settings of the stage ``base_model``: the tiny model's definition."""
     definition = {
         key: value
         for key, value in config["models"][model].items()
@@ -79,14 +74,12 @@ def base_model(config: Config, model: str) -> dict[str, Any]:
     return {
         "name": model,
         **definition,
-        "training": _counted(config, model),
-        "max_length": _longest(config, model),
         "code": _code("base_model"),
     }
 
 
 def model_card(config: Config, model: str) -> dict[str, Any]:
-    """Settings of the stage ``model_card``: where the model is, and the longest text for it."""
+    """Settings of the stage ``model_card``: where the model is."""
     definition = config["models"][model]
     return {
         "name": model,
@@ -94,8 +87,6 @@ def model_card(config: Config, model: str) -> dict[str, Any]:
         "revision": definition["revision"],
         "trust_remote_code": definition["trust_remote_code"],
         "contaminated": definition["contaminated"],
-        "training": _counted(config, model),
-        "max_length": _longest(config, model),
         "code": _code("model_card"),
     }
 
@@ -108,6 +99,10 @@ def tokens(config: Config) -> dict[str, Any]:
 def endpoint(config: Config, dataset: str, model: str, seed: int, role: str) -> dict[str, Any]:
     """Settings of the stage ``finetune`` for contaminated, gold or beta 0."""
     section, domains = ENDPOINTS[role]
+    training = config["models"][model]["training"]
+    if role != "gold":
+        # Matched to the steps of beta 0 or not is the same for those two.
+        training = {**training, "steps": "by_data"}
     return {
         "dataset": dataset,
         "model": model,
@@ -115,24 +110,28 @@ def endpoint(config: Config, dataset: str, model: str, seed: int, role: str) -> 
         "role": role,
         "section": section,
         "domains": domains,
-        "training": config["models"][model]["training"],
+        "training": training,
         "code": _code("finetune"),
     }
 
 
 def retrain(config: Config, dataset: str, model: str, seed: int) -> dict[str, Any]:
-    """Settings of the stage ``finetune`` at a budget: beta 0 but for the removal list, measured."""
-    return endpoint(config, dataset, model, seed, "beta0") | {
+    """Settings of the stage ``retrain``: beta 0 but for the removal list, and measured."""
+    return {
+        **endpoint(config, dataset, model, seed, "beta0"),
         "role": "retrained",
+        "training": config["models"][model]["training"],
         "evaluation": config["evaluation"],
+        "code": _code("retrain"),
     }
 
 
 def embed(config: Config, model: str) -> dict[str, Any]:
-    """Settings of the stage ``embed``."""
+    """Settings of the stage ``embed``; no ``training`` for a model that embeds as it is."""
+    ready = config["models"][model].get("contaminated", False)
     return {
         "embedding": config["embedding"],
-        "training": _counted(config, model),
+        "training": None if ready else _counted(config, model),
         "code": _code("embed"),
     }
 
@@ -172,18 +171,20 @@ def score(config: Config, name: str, seed: int) -> dict[str, Any]:
     return {**chosen, "seed": seed, "code": _code("score", module)}
 
 
-def remove(
-    config: Config, dataset: str, model: str, seed: int, name: str, beta: str
-) -> dict[str, Any]:
-    """Settings of the stage ``remove``."""
+def remove(config: Config, beta: str) -> dict[str, Any]:
+    """Settings of the stage ``remove``: a list depends on the ranking and its budget alone."""
+    return {"beta": float(beta), "code": _code("remove")}
+
+
+def manifests(config: Config, dataset: str, model: str, seed: int, name: str) -> dict[str, Any]:
+    """Settings of the stage ``manifests``."""
     return {
         "dataset": dataset,
         "model": model,
         "seed": seed,
-        "beta": float(beta),
         **selector(config, name),
-        "ratio": config["removal"]["ratio"],
-        "code": _code("remove"),
+        "budgets": grid.budgets(config),
+        "code": _code("manifests"),
     }
 
 

@@ -1,9 +1,12 @@
 # What all rules share: the checked configuration, the words that a path may hold, the targets.
 import gc
+import itertools
 import shlex
 from functools import partial
 
 from snakemake.exceptions import WorkflowError
+from snakemake.logging import logger
+from snakemake_interface_executor_plugins.settings import DeploymentMethod
 
 from mamushi import grid, paths, settings
 from mamushi.config import complete, files
@@ -41,7 +44,7 @@ ENVIRONMENT = [
     f"PYTHONPATH={shlex.quote(os.path.join(workflow.basedir, 'workflow'))}",
     f"MAMUSHI_EXECUTION={shlex.quote(settings.as_json(config['execution']))}",
 ]
-if not workflow.deployment_settings.deployment_method:
+if DeploymentMethod.CONDA not in workflow.deployment_settings.deployment_method:
     ENVIRONMENT.append(f'PATH={shlex.quote(os.path.dirname(sys.executable))}:"$PATH"')
 # Snakemake formats the prefix, so that braces must be doubled.
 shell.prefix(f"export {' '.join(ENVIRONMENT)}; ".replace("{", "{{").replace("}", "}}"))
@@ -95,6 +98,21 @@ def tensors_of(wildcards):
     return [] if wildcards.endpoint == "base" else paths.TRAINED.format(**wildcards)
 
 
+def model_files(wildcards):
+    """The files of a model in a folder, so that other weights under its name run again."""
+    source = config["models"][wildcards.model]["source"] or ""
+    return sorted(
+        os.path.join(source, name)
+        for name in (os.listdir(source) if os.path.isdir(source) else [])
+        if name.endswith((".json", ".model", ".txt", ".jinja", ".safetensors"))
+    )
+
+
+def cores(large):
+    """Threads: one for a tiny model, whose products are too small to share."""
+    return lambda wildcards: 1 if wildcards.model in TINY else large
+
+
 def memory(small, large):
     """Megabytes that grow with each attempt, for tiny models and for models of billions."""
     return lambda wildcards, attempt: attempt * (
@@ -119,15 +137,20 @@ def examples():
 
 
 def removals():
-    return grid.removals(GRID)
+    return grid.removals(GRID) + grid.manifests(GRID)
 
 
 def measurable():
-    return not any(
-        grid.unmeasurable(config, dataset, model)
-        for dataset in GRID["datasets"]
-        for model in GRID["models"]
-    )
+    """Whether the grid can be retrained and measured; says what hinders a grid that can in part."""
+    pairs = list(itertools.product(GRID["datasets"], GRID["models"]))
+    reasons = [grid.unmeasurable(config, *pair) for pair in pairs]
+    hindered = [reason for reason in reasons if reason is not None]
+    if hindered and len(hindered) < len(reasons):
+        logger.warning(
+            "Nothing is retrained, since not all of the grid can be measured."
+        )
+        logger.warning("\n".join(dict.fromkeys(hindered)))
+    return not hindered
 
 
 def tables():

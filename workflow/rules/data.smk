@@ -7,6 +7,7 @@ rule examples:
         raw_files,
     output:
         examples=paths.EXAMPLES,
+        duplicates=paths.DUPLICATES,
         card=report(
             paths.DATA_CARD,
             caption="../report/data.rst",
@@ -26,5 +27,7 @@ rule examples:
     params:
         settings=params(settings.examples, "dataset"),
     shell:
-        "python -m mamushi examples --out {output.examples:q} --card {output.card:q}"
-        " --cache results/downloads --settings {params.settings:q} > {log:q} 2>&1"
+        "python -m mamushi examples --out {output.examples:q}"
+        " --duplicates {output.duplicates:q} --card {output.card:q}"
+        " --cache results/downloads/{wildcards.dataset} --settings {params.settings:q}"
+        " > {log:q} 2>&1"

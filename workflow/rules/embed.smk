@@ -16,6 +16,7 @@ rule embed:
         "results/benchmarks/embed/{dataset}/{model}/seed{seed}.tsv"
     conda:
         "../../envs/mamushi.yaml"
+    threads: cores(8)
     resources:
         gpu=1,
         mem_mb=memory(4000, 64000),

@@ -18,6 +18,7 @@ rule contaminate:
         "results/benchmarks/contaminate/{dataset}/{model}/seed{seed}.tsv"
     conda:
         "../../envs/mamushi.yaml"
+    threads: cores(8)
     resources:
         gpu=1,
         mem_mb=memory(4000, 64000),

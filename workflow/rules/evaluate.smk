@@ -16,6 +16,7 @@ rule evaluate:
         "results/benchmarks/evaluate/{dataset}/{model}/seed{seed}/{endpoint}.tsv"
     conda:
         "../../envs/mamushi.yaml"
+    threads: cores(8)
     resources:
         gpu=1,
         mem_mb=memory(4000, 64000),

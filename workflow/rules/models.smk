@@ -3,6 +3,8 @@
 
 # A model that exists, in a folder or on the hub: looked at before anything is spent on it.
 rule model_card:
+    input:
+        model_files,
     output:
         paths.MODEL_CARD,
     log:

@@ -21,6 +21,7 @@ rule retrain:
         "results/benchmarks/retrain/{dataset}/{model}/seed{seed}/{selector}/beta{beta}.tsv"
     conda:
         "../../envs/mamushi.yaml"
+    threads: cores(8)
     resources:
         gpu=1,
         mem_mb=memory(4000, 64000),
@@ -28,7 +29,7 @@ rule retrain:
     params:
         settings=params(settings.retrain, "dataset", "model", "seed"),
     shell:
-        "python -m mamushi finetune --examples {input.examples:q} --tokens {input.tokens:q}"
+        "python -m mamushi retrain --examples {input.examples:q} --tokens {input.tokens:q}"
         " --model-card {input.card:q} --removal {input.removal:q}"
         " --perplexity {output.perplexity:q} --tensors {output.tensors:q}"
         " --log-table {output.log_table:q} --card {output.card:q}"

@@ -15,9 +15,10 @@ rule score:
         "results/benchmarks/score/{dataset}/{model}/seed{seed}/{selector}.tsv"
     conda:
         "../../envs/mamushi.yaml"
+    threads: cores(8)
     resources:
         mem_mb=memory(4000, 16000),
-        runtime=minutes(30, 60),
+        runtime=minutes(30, 240),
     params:
         settings=params(settings.score, "selector", "seed"),
     shell:
@@ -25,23 +26,46 @@ rule score:
         " --base {input.base:q} --out {output:q} --settings {params.settings:q} > {log:q} 2>&1"
 
 
-# The product: the ids to remove at a budget, and a manifest that says what they were derived from
-# and what their removal is expected to do.
+# The product: the ids to remove at a budget, and the copies of their texts.
 rule remove:
     input:
         scores=paths.SCORES,
-        ratio=paths.SCORES.replace("{selector}", config["removal"]["ratio"]),
+        duplicates=paths.DUPLICATES,
     output:
-        removal=paths.REMOVAL,
-        manifest=paths.MANIFEST,
+        paths.REMOVAL,
     log:
         "results/logs/remove/{dataset}/{model}/seed{seed}/{selector}/beta{beta}.log",
     localrule: True
     conda:
         "../../envs/mamushi.yaml"
     params:
-        settings=params(settings.remove, "dataset", "model", "seed", "selector", "beta"),
+        settings=params(settings.remove, "beta"),
     shell:
-        "python -m mamushi remove --scores {input.scores:q} --ratio {input.ratio:q}"
-        " --out {output.removal:q} --manifest {output.manifest:q}"
+        "python -m mamushi remove --scores {input.scores:q} --duplicates {input.duplicates:q}"
+        " --out {output:q} --settings {params.settings:q} > {log:q} 2>&1"
+
+
+# What each list was derived from, and what it is expected to do. One job for all budgets, and apart
+# from the lists: a new estimate of the density ratio tells more about a list and changes none.
+rule manifests:
+    input:
+        scores=paths.SCORES,
+        ratio=paths.SCORES.replace("{selector}", config["removal"]["ratio"]),
+        duplicates=paths.DUPLICATES,
+    output:
+        expand(
+            paths.MANIFEST,
+            beta=[paths.beta(budget) for budget in grid.budgets(config)],
+            allow_missing=True,
+        ),
+    log:
+        "results/logs/manifests/{dataset}/{model}/seed{seed}/{selector}.log",
+    localrule: True
+    conda:
+        "../../envs/mamushi.yaml"
+    params:
+        settings=params(settings.manifests, "dataset", "model", "seed", "selector"),
+    shell:
+        "python -m mamushi manifests --scores {input.scores:q} --ratio {input.ratio:q}"
+        " --duplicates {input.duplicates:q} --out {output:q}"
         " --settings {params.settings:q} > {log:q} 2>&1"

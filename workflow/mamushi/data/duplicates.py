@@ -26,8 +26,10 @@ RECALL = 0.99
 
 @dataclass(frozen=True)
 class Duplicates:
-    """One boolean per text; exactly one of the four is true of each."""
+    """One entry per text. Exactly one of the four booleans is true of each."""
 
+    roots: NDArray[np.int64]
+    """The first text of its cluster: the one that is kept, unless the cluster is crossed."""
     kept: NDArray[np.bool_]
     exact: NDArray[np.bool_]
     """Dropped: has the key of a text that is kept."""
@@ -111,7 +113,7 @@ def find_duplicates(
     # An exact copy of a near duplicate is itself a near duplicate of the text that is kept.
     exact = (same_key == roots) & (roots != index) & ~crossed
     near = ~(kept | exact | crossed)
-    return Duplicates(kept, exact, near, crossed)
+    return Duplicates(roots, kept, exact, near, crossed)
 
 
 def near_pairs(

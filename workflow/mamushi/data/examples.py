@@ -1,4 +1,5 @@
-"""From a loader's rows to the examples table and its card: clean, drop duplicates, split, limit."""
+"""From a loader's rows to the examples, the duplicates and the card: clean, drop duplicates, split,
+limit."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from mamushi.artifacts import FORGET, RETAIN, SECTIONS
 from mamushi.data.clean import clean
-from mamushi.data.duplicates import find_duplicates
+from mamushi.data.duplicates import Duplicates, find_duplicates
 from mamushi.data.raw import Raw, check_unique
 from mamushi.data.sections import limited, split
 from mamushi.errors import UserError
@@ -25,8 +26,8 @@ def build(
     sections: Mapping[str, float],
     limit: Mapping[str, int | None],
     data: Mapping[str, Any],
-) -> tuple[pa.Table, dict[str, Any]]:
-    """The examples, in the order of the files, and how many there were after each step.
+) -> tuple[pa.Table, pa.Table, dict[str, Any]]:
+    """The examples and the duplicates, in the order of the files, and the counts of each step.
 
     ``sections`` are the shares for rows without a ready-made section, ``limit`` the most texts of
     each domain in a section, ``data`` the settings of the configuration's section ``data``.
@@ -62,6 +63,7 @@ def build(
     ):
         steps.append(_step(reason, raw.forget[rows], remaining & ~dropped, remaining))
         remaining &= ~dropped
+    duplicates = _duplicates([raw.ids[row] for row in rows.tolist()], found)
     rows = rows[found.kept]
     _check_domains(raw.forget[rows], "after duplicates and cross-posts were dropped")
 
@@ -88,7 +90,25 @@ def build(
             if (section == name).any()
         },
     }
-    return _table(raw, rows, texts, section), counts
+    return _table(raw, rows, texts, section), duplicates, counts
+
+
+def _duplicates(ids: Sequence[str], found: Duplicates) -> pa.Table:
+    """The table ``duplicates`` of the texts with these ids: what was dropped, and for what.
+
+    It is made before sections and limits, which do not change it: they leave rows out of the
+    experiment, not out of the training data from which copies are to be removed.
+    """
+    gone = np.flatnonzero(~found.kept)
+    reasons = np.select([found.exact[gone], found.near[gone]], ["exact", "near"], "cross_post")
+    kept = [None if found.crossed[i] else ids[found.roots[i]] for i in gone.tolist()]
+    return pa.table(
+        {
+            "id": pa.array([ids[i] for i in gone.tolist()], pa.string()),
+            "kept_id": pa.array(kept, pa.string()),
+            "reason": pa.array(reasons.tolist(), pa.string()),
+        }
+    )
 
 
 def _table(

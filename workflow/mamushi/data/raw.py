@@ -18,7 +18,9 @@ class Raw:
 
     A loader is a module in ``data/loaders`` with the literals ``SETTINGS`` (its own settings) and
     ``FILES`` (setting -> the files in the folder that it names, ``[]`` where it names a file) and
-    ``load(settings, cache) -> Raw``; ``cache`` is a folder for what it may have to download.
+    ``load(settings, cache) -> Raw``; ``cache`` is a folder for what it may have to download. Where
+    they apply, it says ``EVALUATION_SECTION = True`` (rows come with that section),
+    ``KNOWS_TRUTH = True`` (gives ``log_density_ratio``) and ``DOWNLOADS = True`` (needs no path).
     """
 
     ids: Sequence[str]

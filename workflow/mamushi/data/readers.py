@@ -10,6 +10,7 @@ import contextlib
 import csv
 import io
 import json
+import lzma
 import sys
 import zipfile
 import zlib
@@ -80,9 +81,15 @@ def read(path: str | Path, needed: Sequence[str]) -> Table:
     return table
 
 
-def check_columns(path: str | Path, found: Sequence[str], needed: Sequence[str]) -> None:
-    """Raise ``UserError`` that names the first needed column that is not among those found."""
+def check_columns(path: str | Path, found: list[str], needed: Sequence[str]) -> None:
+    """Raise ``UserError`` that names the first needed column that is not there, or twice."""
     for name in needed:
+        if found.count(name) > 1:
+            raise UserError(
+                f"column {name!r} is there {found.count(name)} times",
+                where=path,
+                do="give every column a name of its own",
+            )
         if name not in found:
             raise UserError(
                 f"no column {name!r}", where=path, do=f"it has {', '.join(map(repr, found))}"
@@ -107,7 +114,13 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
     try:
         with zipfile.ZipFile(path) as archive, archive.open(_member(path, archive)) as member:
             yield member
-    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+    except NotImplementedError as error:
+        raise UserError(
+            f"packed in a way that cannot be read here ({error})", where=path, do="unpack it"
+        ) from None
+    except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise  # The file system's; that of a damaged bzip2 stream has no number.
         raise UserError(
             f"truncated or damaged zip ({error})", where=path, do="download or make it again"
         ) from None
@@ -134,13 +147,25 @@ def _fields_of_any_length() -> Iterator[None]:
         csv.field_size_limit(before)
 
 
+def _header(path: Path, reader: Iterator[list[str]]) -> list[str]:
+    """The names of the columns; none of an empty file."""
+    place = f"{path}, header"
+    try:
+        names = next(reader, [])
+    except csv.Error as error:
+        raise UserError(
+            f"not well-formed ({error})", where=place, do="look for a quote out of place"
+        ) from None
+    check_text("".join(names), place)
+    return names
+
+
 def _delimited(path: Path, delimiter: str, needed: Sequence[str]) -> Table:
     with _fields_of_any_length(), opened(path) as handle:
         # Bytes that are not UTF-8 become surrogates here, so that the check below can name the row.
         text = io.TextIOWrapper(handle, "utf-8-sig", errors="surrogateescape", newline="")
         reader = csv.reader(text, delimiter=delimiter, strict=True)
-        header = next(reader, [])
-        check_text("".join(header), f"{path}, header")
+        header = _header(path, reader)
         check_columns(path, header, needed)
         positions = [header.index(name) for name in needed]
         columns: list[list[str]] = [[] for _ in needed]

@@ -51,6 +51,9 @@ def restore(
     A file of another run (other settings, other data) or a damaged one is passed over, and the run
     starts from its beginning: a checkpoint saves time and is never a source of truth.
     """
+    # A killed save of another host, which no one else will sweep; this path has one writer.
+    for part in path.parent.glob(f".{path.name}.*.part"):
+        part.unlink(missing_ok=True)
     try:
         with safe_open(path, "pt") as file:
             about = json.loads((file.metadata() or {}).get("mamushi", "{}"))

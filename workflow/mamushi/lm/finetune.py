@@ -164,8 +164,8 @@ def finetune(
                 saved = time.monotonic()
             progress.advance(1, _note(log))
         collect()
-    if state is not None and accelerator.is_main_process and start < total:
-        checkpoint.save(state, fingerprint, trained, optimizer, log.columns)
+    # Adam's moments, twice the size of what is trained, are of no use to whoever evaluates next.
+    accelerator.free_memory()
     return log
 
 

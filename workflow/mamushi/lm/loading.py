@@ -57,16 +57,13 @@ def inspect(
     revision: str | None,
     trust_remote_code: bool,
     contaminated: bool,
-    training: Mapping[str, Any],
-    max_length: int,
 ) -> dict[str, Any]:
     """Check a model without giving it memory, and describe it: the content of its card.
 
     ``source`` is a folder or a hub id; a hub model is downloaded to the hub's cache here, so that
-    later jobs need no network. ``training`` are the settings of ``parameters.trained_names``;
-    ``max_length`` is the largest length in tokens that any stage will ask for. Raises ``UserError``
-    for a folder that is missing or lacks a configuration, a tokenizer or whole safetensors weights,
-    for a model that is not a causal language model, and for one with too few positions.
+    later jobs need no network. Raises ``UserError`` for a folder that is missing or lacks a
+    configuration, a tokenizer or whole safetensors weights, and for a model that is not a causal
+    language model.
     """
     where = f"models.{name}.source"
     folder, commit = _fetch(source, revision, trust_remote_code, where)
@@ -76,11 +73,8 @@ def inspect(
     weights = check_weights(folder)
     model = _model(folder, trust_remote_code, device_map="meta")
     text = model.config.get_text_config(decoder=True)
-    parameters.freeze(model, training)
-    counts = parameters.count(model)
     head, embedding = model.get_output_embeddings(), model.get_input_embeddings()
     positions = getattr(text, "max_position_embeddings", None)
-    check_length(max_length, positions, where)
     described = sorted(p for pattern in DESCRIPTIONS for p in folder.glob(pattern))
     code = sorted(folder.glob("*.py")) if trust_remote_code else []
     return {
@@ -98,8 +92,7 @@ def inspect(
         "bos_token_id": tokenizer.bos_token_id,
         "pad_token_id": padding(tokenizer),
         "eos_token_id": tokenizer.eos_token_id,
-        "parameters": counts.all,
-        "trained_parameters": counts.trained,
+        "parameters": parameters.count(model).all,
         "digests": {p.name: sha256(p) for p in [*described, *code, *weights]}
         if local
         else {"commit": commit},
@@ -149,14 +142,17 @@ def open_model(card_path: str | Path, dtype: torch.dtype | str = "auto") -> PreT
 
 
 def open_trained(
-    card_path: str | Path, trained: str | Path | None, training: Mapping[str, Any]
+    card_path: str | Path, trained: str | Path | None, training: Mapping[str, Any] | None
 ) -> PreTrainedModel:
     """The model of a card with the tensors of ``trained`` laid over it in fp32, in eval mode.
 
-    Gradients are on for what ``training`` trains, whether or not there are tensors for it. Raises
-    ``UserError`` when the tensors are not those of this model and these settings.
+    Gradients are on for what ``training`` trains, whether or not there are tensors for it; without
+    ``training`` the model is as its card has it. Raises ``UserError`` when the tensors are not
+    those of this model and these settings.
     """
     model = open_model(card_path)
+    if training is None:
+        return model
     parameters.freeze(model, training)
     for parameter in model.parameters():
         if parameter.requires_grad:

@@ -7,6 +7,9 @@ from torch import nn
 from torch.nn import functional
 from transformers import PreTrainedModel
 
+ROWS = 2048
+"""Predicted tokens whose logits are held in fp32 at once."""
+
 
 def token_nll(
     logits: torch.Tensor, input_ids: torch.Tensor, attention_mask: torch.Tensor
@@ -20,10 +23,13 @@ def token_nll(
     Returns the NLLs (predicted,) in fp32 and the row of the text that each belongs to (predicted,).
     """
     predicted = attention_mask[:, 1:].bool()
-    nll = functional.cross_entropy(
-        logits[:, :-1][predicted].float(), input_ids[:, 1:][predicted], reduction="none"
-    )
-    return nll, predicted.nonzero()[:, 0]
+    rows, targets = logits[:, :-1][predicted], input_ids[:, 1:][predicted]
+    # By parts, because an fp32 copy of all logits of a large vocabulary fills a GPU by itself.
+    nll = [
+        functional.cross_entropy(part.float(), target, reduction="none")
+        for part, target in zip(rows.split(ROWS), targets.split(ROWS), strict=True)
+    ]
+    return torch.cat(nll), predicted.nonzero()[:, 0]
 
 
 class TokenLoss(nn.Module):

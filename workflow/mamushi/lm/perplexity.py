@@ -29,6 +29,20 @@ class TextNll:
     tokens: NDArray[np.int64]
 
 
+def require_domains(texts: TokenSet) -> None:
+    """Raise ``UserError`` unless both domains have a held-out token to predict.
+
+    To be asked before anything is trained that will be measured.
+    """
+    for domain in DOMAINS:
+        if not (texts.lengths[texts.domains == domain] > 1).any():
+            raise UserError(
+                f"the evaluation section has no {domain} text with a token to predict, "
+                "so that nothing can be measured",
+                do="give the dataset an evaluation section with both domains",
+            )
+
+
 @torch.inference_mode()
 def text_nll(
     model: PreTrainedModel, texts: TokenSet, batch_tokens: int, accelerator: Accelerator
@@ -50,7 +64,7 @@ def text_nll(
 
 
 def perplexity_table(result: TextNll, domains: NDArray[np.str_]) -> Mapping[str, list[Any]]:
-    """Columns of the artifact ``perplexity``: one row per domain that has texts.
+    """Columns of the artifact ``perplexity``: one row per domain; ``require_domains`` held.
 
     PPL = exp(sum of NLL / number of predicted tokens). Raises ``UserError`` when a model's
     perplexity is not finite: it diverged.
@@ -61,8 +75,6 @@ def perplexity_table(result: TextNll, domains: NDArray[np.str_]) -> Mapping[str,
     for domain in DOMAINS:
         rows = domains == domain
         tokens = int(result.tokens[rows].sum())
-        if tokens == 0:
-            continue
         mean = float(result.nll[rows].sum()) / tokens
         if not math.isfinite(mean) or mean > 700:
             raise UserError(

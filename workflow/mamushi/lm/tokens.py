@@ -60,8 +60,8 @@ def write_tokens(
     """Write the token cache of ``examples`` (columns id and text), in their order.
 
     The metadata counts the texts that were truncated and those without a predicted token (the first
-    token of a text is never predicted), and holds a histogram of lengths. Raises ``UserError`` when
-    the tokenizer has a token for which the model has no embedding.
+    token of a text is never predicted), and holds a histogram of lengths. Raises ``UserError`` for
+    a text without any token, and when the tokenizer has a token that the model does not know.
     """
     lengths, parts = [], []
     truncated = 0
@@ -77,6 +77,12 @@ def write_tokens(
             progress.advance(len(rows))
     length = np.concatenate([np.empty(0, np.int64), *lengths])
     flat = np.concatenate([np.empty(0, np.int32), *parts])
+    if (length == 0).any():
+        raise UserError(
+            "the tokenizer gives no token for this text, so that it has no embedding",
+            where=f"example {examples['id'][int(np.argmin(length))]}",
+            do="remove it from the raw data",
+        )
     if flat.size and flat.max() >= vocabulary_size:
         raise UserError(
             f"the tokenizer gives token {flat.max()}, but the model knows {vocabulary_size} tokens",

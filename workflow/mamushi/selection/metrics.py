@@ -38,11 +38,10 @@ def spearman(a: NDArray[np.floating[Any]], b: NDArray[np.floating[Any]]) -> floa
 
 
 def quality(pool: Pool, scored: Scored) -> dict[str, Any]:
-    """The selector's own details; tied forget examples; ``auc`` and ``spearman_with_truth`` (over
-    the forget set) where they are defined."""
+    """The selector's own details; ties (forget examples less distinct scores); ``auc`` and
+    ``spearman_with_truth`` (over the forget set) where they are defined."""
     forget = scored.scores[pool.forget]
-    _, count = np.unique(forget, return_counts=True)
-    details = {**scored.details, "ties": int(count[count > 1].sum())}
+    details = {**scored.details, "ties": len(forget) - len(np.unique(forget))}
     if not np.isnan(scored.scores).any():
         details["auc"] = auc(scored.scores, pool.forget)
     if pool.truth is not None:

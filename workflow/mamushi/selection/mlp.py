@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits
 
+from mamushi.errors import UserError
 from mamushi.selection.crossfit import Task
 from mamushi.selection.folds import balanced_weights, held_out
 
@@ -88,7 +89,10 @@ def train(
         if bad > recipe.patience:
             break
     if best is None:
-        raise FloatingPointError(f"the held-out loss was never finite in {epoch} epochs")
+        raise UserError(
+            f"the MLP's held-out loss was never finite in {epoch} epochs",
+            do="lower the selector's learning_rate",
+        )
     network.load_state_dict(best)
     return network, {
         "epochs": epoch,

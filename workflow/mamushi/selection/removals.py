@@ -29,10 +29,25 @@ def count(beta: float | str, n1: int) -> int:
     return int(exact * n1)
 
 
-def removals(scores: pa.Table, k: int) -> pa.Table:
-    """The first ``k`` forget examples by rank, in that order, as the table ``removals``."""
+def budget_of(beta: float, scores: pa.Table) -> int:
+    """K at the budget ``beta`` for the forget examples that ``scores`` ranks."""
+    return count(beta, len(scores) - scores["rank"].null_count)
+
+
+def removals(scores: pa.Table, duplicates: pa.Table, k: int) -> pa.Table:
+    """The first ``k`` forget examples by rank, in that order, as the table ``removals``.
+
+    Each comes with the ids of its copies in ``duplicates``: to remove a text is to remove them too.
+    """
     chosen = scores.filter(pc.less_equal(scores["rank"], k)).select(["id", "score", "rank"])
-    return chosen.sort_by("rank")
+    chosen = chosen.sort_by("rank")
+    copies: dict[str, list[str]] = {name: [] for name in chosen["id"].to_pylist()}
+    collapsed = duplicates.filter(pc.is_in(duplicates["kept_id"], chosen["id"]))
+    columns = (collapsed[name].to_pylist() for name in ("kept_id", "id"))
+    for kept, copy in sorted(zip(*columns, strict=True)):
+        copies[kept].append(copy)
+    lists = pa.array(list(copies.values()), pa.list_(pa.string()))
+    return chosen.append_column("copies", lists)
 
 
 def digest(ids: Sequence[str]) -> str:
@@ -80,13 +95,20 @@ def expected(
 
 
 def manifest(
-    scores: pa.Table, ratio: pa.Table, k: int, by_chance: bool, named: dict[str, Any]
+    scores: pa.Table,
+    ratio: pa.Table,
+    duplicates: pa.Table,
+    k: int,
+    by_chance: bool,
+    named: dict[str, Any],
 ) -> dict[str, Any]:
     """What a trainer or a verifier needs to know about the removal of the first ``k`` examples.
 
-    ``named`` (dataset, model, seed, selector, provenance, ...) is added as it is.
+    ``copies`` counts the texts that go with them; ``cross_posts`` the texts of the dataset that
+    stood in both domains: no example stands for them, so they are in no list. ``named`` (dataset,
+    model, seed, selector, provenance, ...) is added as it is.
     """
-    chosen = removals(scores, k)
+    chosen = removals(scores, duplicates, k)
     forget = np.asarray(pc.equal(scores["domain"], FORGET))
     n1, n2 = int(forget.sum()), int((~forget).sum())
     return {
@@ -94,9 +116,11 @@ def manifest(
         "n_forget": n1,
         "n_retain": n2,
         "removed": k,
+        "copies": sum(map(len, chosen["copies"].to_pylist())),
+        "cross_posts": duplicates["kept_id"].null_count,
         "threshold": float(chosen["score"][-1].as_py()) if k else None,
         "ids_sha256": digest(chosen["id"].to_pylist()),
-        "ids_sha256_of": "the ids by rank in UTF-8, each followed by a newline",
+        "ids_sha256_of": "the ids by rank, without copies, in UTF-8, each followed by a newline",
         "expected": {
             "unit": "nats",
             "at_this_budget": expected(scores, ratio, k, by_chance),

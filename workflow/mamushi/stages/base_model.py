@@ -11,9 +11,8 @@ from mamushi.cli import settings
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Paths, and the settings: ``name``, the sizes of ``tiny.build``, ``pretraining`` (those of
-    ``tiny.pretrain`` with ``section``, ``domains`` and ``seed``), and ``training`` (what is trained
-    later, for the count)."""
+    """Paths, and the settings: ``name``, the sizes of ``tiny.build``, and ``pretraining`` (those of
+    ``tiny.pretrain`` with ``section``, ``domains`` and ``seed``)."""
     parser.add_argument("--examples", type=Path, nargs="+", required=True, metavar="PARQUET")
     parser.add_argument("--out", type=Path, required=True, metavar="FOLDER")
     parser.add_argument("--settings", type=settings, required=True, metavar="JSON")
@@ -68,8 +67,6 @@ def run(args: argparse.Namespace) -> None:
             revision=None,
             trust_remote_code=False,
             contaminated=False,
-            training=given["training"],
-            max_length=training["max_length"],
         )
         for path in sorted(Path(made).iterdir()):
             with atomic(args.out / path.name) as part:

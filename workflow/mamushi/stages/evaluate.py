@@ -13,12 +13,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     from mamushi.artifacts import EVALUATION, write_table
-    from mamushi.lm.perplexity import perplexity_table, text_nll
+    from mamushi.lm.perplexity import perplexity_table, require_domains, text_nll
     from mamushi.lm.tokens import read_tokens
 
     chosen = args.settings["evaluation"]
     model, accelerator = _reading.opened(args, args.settings["training"]["precision"])
     texts = read_tokens(args.tokens, args.examples, EVALUATION, chosen["max_length"])
+    require_domains(texts)
     nll = text_nll(model, texts, args.execution["batch_tokens"], accelerator)
     table = perplexity_table(nll, texts.domains)
     write_table(args.out, "perplexity", table, metadata=_reading.origin(args))

@@ -1,4 +1,4 @@
-"""Raw files of a dataset -> its examples table and card.
+"""Raw files of a dataset -> its examples table, the duplicates that were dropped, and its card.
 
 Loads the rows, drops empty texts, duplicates and cross-posts, and divides what remains into the
 sections. Nothing is written unless all of it succeeds.
@@ -23,6 +23,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "sections (shares), limit (texts of each domain in a section), data (the settings 'data')",
     )
     parser.add_argument("--out", type=Path, required=True, help="examples.parquet to write")
+    parser.add_argument(
+        "--duplicates", type=Path, required=True, help="duplicates.parquet to write"
+    )
     parser.add_argument("--card", type=Path, required=True, help="card.json to write")
     parser.add_argument("--cache", type=Path, required=True, help="folder for downloads")
 
@@ -32,16 +35,19 @@ def run(args: argparse.Namespace) -> None:
     from mamushi.artifacts import write_table
     from mamushi.data.examples import build, card, summary
     from mamushi.errors import UserError
-    from mamushi.files import write_json
+    from mamushi.files import sha256, write_json
     from mamushi.registry import load
 
     given = args.settings
     try:
         raw = load("dataset", given["kind"]).load(given["loader"], args.cache)
-        table, counts = build(raw, given["sections"], given["limit"], given["data"])
+        table, duplicates, counts = build(raw, given["sections"], given["limit"], given["data"])
     except UserError as error:
         raise UserError(str(error), where=f"dataset {given['dataset']}") from None
     for line in summary(counts):
         print(f"{given['dataset']}: {line}", file=sys.stderr)
     write_table(args.out, "examples", table)
+    # So that a removal list can tell that it joins what belongs together.
+    of = {"examples": sha256(args.out)}
+    write_table(args.duplicates, "duplicates", duplicates, metadata=of)
     write_json(args.card, card(given, raw, counts))

@@ -9,8 +9,7 @@ from mamushi.cli import settings
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """The card's path, and the settings: the model's name and definition, ``training`` (what is
-    trained, for the count) and ``max_length`` (the largest that any stage asks for)."""
+    """The card's path, and the settings: the model's name and definition."""
     parser.add_argument("--out", type=Path, required=True, metavar="JSON")
     parser.add_argument("--settings", type=settings, required=True, metavar="JSON")
 
@@ -28,7 +27,5 @@ def run(args: argparse.Namespace) -> None:
         revision=given["revision"],
         trust_remote_code=given["trust_remote_code"],
         contaminated=given["contaminated"],
-        training=given["training"],
-        max_length=given["max_length"],
     )
     write_json(args.out, {**card, "provenance": provenance(given)})

@@ -6,6 +6,7 @@ expression over the columns is true. Retain: all others. A column may hold a rea
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -78,6 +79,9 @@ SETTINGS = {
 }
 FILES: dict[str, list[str]] = {"path": []}
 
+NUMBER = re.compile(r"[+-]?(?:0|[1-9][0-9]*)(\.[0-9]*)?([eE][+-]?[0-9]+)?")
+"""A number as text. With zeros before it, it is taken for a code, such as 007."""
+
 SHOWN = 10
 """Values of a column that a message lists."""
 
@@ -99,8 +103,7 @@ def load(settings: Mapping[str, Any], cache: Path) -> Raw:
     table = readers.read(path, list(needed))
     columns, places = table.columns, table.places
     if where is None:
-        cells = named_values(table, mark["column"])
-        forget = _among(cells, mark["values"], f"{table.file}, column {mark['column']!r}")
+        forget = _among(table, mark["column"], mark["values"])
     else:
         values = {n: columns[n] if table.typed else infer(columns[n]) for n in where.names}
         forget = [
@@ -132,7 +135,7 @@ def load(settings: Mapping[str, Any], cache: Path) -> Raw:
 def name_of(value: Any) -> str | None:
     """A cell as a name: ``1``, ``1.0`` and ``"1"`` agree, and so do ``true`` and ``"true"``.
 
-    None for what is missing: null, NaN, infinite, or empty.
+    None for what is missing: null, NaN, infinite, or empty. Text stays as it is; see ``spelled``.
     """
     if value is None or value == "":
         return None
@@ -143,6 +146,22 @@ def name_of(value: Any) -> str | None:
             return None
         return str(int(value)) if value.is_integer() else repr(value)
     return str(value)
+
+
+def spelled(cell: str) -> str:
+    """The name of the number or boolean that a text cell spells, else the cell.
+
+    CSV files have no types: ``1.0`` is 1 there, and ``True`` is true, as pandas writes them.
+    """
+    bare = cell.strip()
+    if bare.lower() in ("true", "false"):
+        return bare.lower()
+    number = NUMBER.fullmatch(bare)
+    if number is None:
+        return cell
+    # Whole numbers stay text, so that no digit of a long one is lost.
+    whole = not (number[1] or number[2])
+    return bare.removeprefix("+") if whole else name_of(float(bare)) or cell
 
 
 def named_values(table: readers.Table, column: str) -> list[str]:
@@ -177,17 +196,32 @@ def _boolean(cell: str) -> bool:
     return cell.strip().lower() == "true"
 
 
-def _among(cells: Sequence[str], values: Sequence[Any], where: str) -> list[bool]:
-    """Which cells have one of ``values``. A value that never occurs is taken for a slip."""
-    wanted = {name_of(value) for value in values}
-    found = set(cells)
-    for name in wanted:
-        if name not in found:
+def _among(table: readers.Table, column: str, values: Sequence[Any]) -> list[bool]:
+    """Which cells have one of ``values``. A value that never occurs is taken for a slip.
+
+    In a table without types, cells count as what they spell; a value that is given as text is first
+    looked for as it stands, so that ``"1.1"`` and ``"1.10"`` may be two versions.
+    """
+    cells = named_values(table, column)
+    names = cells if table.typed else [spelled(cell) for cell in cells]
+    as_it_stands, by_name = set(), set()
+    found, known = set(cells), set(names)
+    for value in values:
+        name = name_of(value)
+        if isinstance(value, str) and name in found:
+            as_it_stands.add(name)
+        elif name in known:
+            by_name.add(name)
+        else:
             shown = ", ".join(sorted(found)[:SHOWN]) + (", ..." if len(found) > SHOWN else "")
             raise UserError(
-                f"no row has the value {name!r}", where=where, do=f"its values are {shown}"
+                f"no row has the value {name!r}",
+                where=f"{table.file}, column {column!r}",
+                do=f"its values are {shown}",
             )
-    return [cell in wanted for cell in cells]
+    return [
+        cell in as_it_stands or name in by_name for cell, name in zip(cells, names, strict=True)
+    ]
 
 
 def _sections(table: readers.Table, column: str, mapping: Mapping[str, str]) -> list[str | None]:
@@ -196,6 +230,8 @@ def _sections(table: readers.Table, column: str, mapping: Mapping[str, str]) -> 
     sections: list[str | None] = []
     for value, place in zip(table.columns[column], table.places, strict=True):
         name = name_of(value)
+        if name is not None and name not in known and not table.typed:
+            name = spelled(name)
         if name is not None and name not in known:
             raise UserError(
                 f"section {name!r} in column {column!r}",
