@@ -113,6 +113,10 @@ def errors(done: Done[str], log: str) -> list[str]:
     return [line for line in shown[0].splitlines() if "error" in line.lower()]
 
 
+DATA = [f"data/own/{name}" for name in ("card.json", "duplicates.parquet", "examples.parquet")]
+"""What the rule `examples` leaves of the dataset `own`."""
+
+
 def artifacts(directory: Path) -> list[str]:
     """What lies in the results folder, hidden files too, besides logs and benchmarks."""
     results = directory / "results"
@@ -278,7 +282,7 @@ def test_bad_data_one_line_that_says_where_and_what_to_do(
 
 def test_bad_data_leaves_nothing_and_trains_nothing(data_run: tuple[Path, Done[str]]) -> None:
     folder, _ = data_run
-    assert artifacts(folder) == ["data/own/card.json", "data/own/examples.parquet"]
+    assert artifacts(folder) == DATA
     assert trainings(folder) == []
 
 
@@ -335,7 +339,7 @@ def test_bad_model_one_line_that_says_where_and_what_to_do(
 
 def test_bad_model_leaves_nothing_and_trains_nothing(model_run: tuple[Path, Done[str]]) -> None:
     folder, _ = model_run
-    assert artifacts(folder) == ["data/own/card.json", "data/own/examples.parquet"]
+    assert artifacts(folder) == DATA
     assert trainings(folder) == []
 
 
@@ -502,7 +506,7 @@ def test_full_disk_leaves_no_part_of_a_table(tmp_path: Path) -> None:
         # As it says: with space, the same command does it.
         (tmp_path / "results/filler").unlink()
         run("data", directory=tmp_path, config=config)
-        assert artifacts(tmp_path) == ["data/own/card.json", "data/own/examples.parquet"]
+        assert artifacts(tmp_path) == DATA
 
 
 def test_full_disk_leaves_no_part_of_a_checkpoint(pair: Pair, tmp_path: Path) -> None:
@@ -511,6 +515,7 @@ def test_full_disk_leaves_no_part_of_a_checkpoint(pair: Pair, tmp_path: Path) ->
         shutil.rmtree((tmp_path / TRAINED).parent)
         fill(tmp_path / "results", leave=2**14)
         before = artifacts(tmp_path)
-        done = run(TRAINED, directory=tmp_path, config=pair.config, check=False)
+        config = {**pair.config, "execution": {"checkpoint_seconds": 0}}
+        done = run(TRAINED, directory=tmp_path, config=config, check=False)
         no_space_left(done, paths.TRAIN_CARD.format(**CELL, endpoint="contaminated") + ".state")
         assert artifacts(tmp_path) == before
