@@ -13,7 +13,8 @@ import yaml
 
 from tests.rules.workflow import ROOT, environment, run
 
-CPU_SECONDS = 10
+CPU_SECONDS = 20
+"""Twice the goal of 10 s, because the speed of shared machines swings by half."""
 
 
 def jobs(said: str) -> dict[str, int]:
