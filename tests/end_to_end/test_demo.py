@@ -35,7 +35,8 @@ def science(**training: object) -> dict[str, Any]:
         section: {"forget": 120, "retain": 240}
         for section in ("contamination", "inference", "evaluation")
     }
-    demo["training"] |= training
+    # Long enough a training that a kill comes in the middle of it.
+    demo["training"] |= {"epochs": 3, "learning_rate": 2.0e-3, **training}
     return demo
 
 
