@@ -171,5 +171,7 @@ def test_an_unknown_figure_lists_the_known_ones(
     tables: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert stage(tables, tmp_path / "x.pdf", "pie") == 2
-    assert "unknown figure 'pie'; known are: perplexity, sad" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "unknown figure 'pie'; known are: " in said
+    assert "perplexity" in said
     assert list(tmp_path.iterdir()) == []

@@ -193,7 +193,7 @@ def test_every_selector_documents_itself_and_its_settings():
     expected = (
         "random l2_norm cos_mu2 lr_cos lr_maha vmf coreset kcenter mamushi mamushi_lr anti_mamushi"
     )
-    assert found.keys() == {*expected.split(), "oracle"}
+    assert found.keys() == {*expected.split(), "mamushi_gbt", "mamushi_rulsif", "oracle"}
     for selector in found.values():
         assert selector.summary
         for rule in selector.settings.values():

@@ -34,8 +34,16 @@ LABELS = {
     "mamushi": "Mamushi",
     "mamushi_lr": "Mamushi (LR)",
     "mamushi_lr_matched": "Mamushi (LR, matched)",
+    "mamushi_gbt": "Mamushi (GBT)",
+    "mamushi_rulsif": "Mamushi (RuLSIF)",
     "anti_mamushi": "Anti-Mamushi",
     "oracle": "Oracle",
+    "retraining": "Retraining",
+    "neggrad_plus": "NegGrad+",
+    "salun": "SalUn",
+    "graddiff": "GradDiff",
+    "npo": "NPO",
+    "simnpo": "SimNPO",
     "jigsaw": "Jigsaw",
     "newsgroups": "20 Newsgroups",
     "synthetic": "Synthetic",
@@ -43,7 +51,7 @@ LABELS = {
     "qwen-2.5-7b": "Qwen-2.5-7B",
     "gemma-2-2b": "Gemma-2-2B",
 }
-"""What people call a selector, dataset or model; others are shown under their own name."""
+"""What people call a selector, unlearner, dataset or model; others have their own name."""
 
 # Okabe and Ito's palette, which colour-blind readers can tell apart, then Tol's darker tones.
 MARKS = {
@@ -58,6 +66,8 @@ MARKS = {
     "mamushi": ("#D55E00", "o"),
     "mamushi_lr": ("#332288", "h"),
     "mamushi_lr_matched": ("#44AA99", "p"),
+    "mamushi_gbt": ("#6A3D9A", (4, 1, 0)),
+    "mamushi_rulsif": ("#A6611A", (6, 1, 0)),
     "anti_mamushi": ("#882255", ">"),
     "oracle": ("#000000", "*"),
 }
