@@ -6,7 +6,9 @@ Paper, Section 5. Removing from the forget domain p1 what lies in a region S wit
 
 Removal is KL(p1 || p_-S): the more, the better forgotten. Preservation is KL(p2 || p_-S): the less,
 the better kept. Both are plug-in means over samples of the domains, in nats, where ``l1`` (n1,) and
-``l2`` (n2,) are the log-density ratios log p1(x)/p2(x) of the forget and the retain sample.
+``l2`` (n2,) are the log-density ratios log p1(x)/p2(x) of the forget and the retain sample. With
+``weights`` (nonnegative, of any sum above 0) they are weighted means, as for the nodes of a
+quadrature.
 
 ``kept`` is 1{x not in S} for every sample, or any share between 0 and 1: a removal by chance, as of
 the selector ``random``, keeps the share 1 - b everywhere and has no region. A ratio on a wrong
@@ -15,12 +17,29 @@ scale (over-confident logits) biases both divergences.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.floating[Any]]
+
+ROUNDING = 1e-12
+"""Nats that a divergence which is 0 may show."""
+
+
+def expectation(values: Array, weights: Array | None = None) -> float:
+    """Mean of ``values`` (n,), or their weighted mean; what has no weight may be infinite."""
+    if weights is None:
+        return float(np.mean(values))
+    seen = weights > 0
+    return float(np.average(values[seen], weights=weights[seen]))
+
+
+def log_odds(pi1: float) -> float:
+    """log(pi1/pi2)."""
+    return float(np.log(pi1) - np.log1p(-pi1))
 
 
 def log_z(pi1: float, b: float) -> float:
@@ -30,21 +49,23 @@ def log_z(pi1: float, b: float) -> float:
 
 def phi(u: Array, pi1: float) -> Array:
     """phi(u) = log(1 + pi1/pi2 e^u) (Lemma "decomposition")."""
-    value: Array = np.logaddexp(0.0, u + _log_odds(pi1))
+    value: Array = np.logaddexp(0.0, u + log_odds(pi1))
     return value
 
 
-def removal(l1: Array, kept: Array, pi1: float) -> float:
+def removal(l1: Array, kept: Array, pi1: float, weights: Array | None = None) -> float:
     """KL(p1 || p_-S) = E_p1[ log Z_b - log( pi1 kept + pi2 e^-l ) ], with b = 1 - E_p1[kept]."""
-    b = 1.0 - float(np.mean(kept))
+    b = 1.0 - expectation(kept, weights)
     left = np.logaddexp(_log(pi1 * kept), np.log1p(-pi1) - l1)
-    return float(log_z(pi1, b) - left.mean())
+    return log_z(pi1, b) - expectation(left, weights)
 
 
-def preservation(l2: Array, kept: Array, pi1: float, b: float) -> float:
+def preservation(
+    l2: Array, kept: Array, pi1: float, b: float, weights: Array | None = None
+) -> float:
     """KL(p2 || p_-S) = E_p2[ log Z_b - log( pi1 e^l kept + pi2 ) ]; ``kept`` (n2,)."""
     left = np.logaddexp(_log(pi1 * kept) + l2, np.log1p(-pi1))
-    return float(log_z(pi1, b) - left.mean())
+    return log_z(pi1, b) - expectation(left, weights)
 
 
 def preservation_by_importance(l1: Array, l2: Array, kept: Array, pi1: float) -> float:
@@ -56,20 +77,190 @@ def preservation_by_importance(l1: Array, l2: Array, kept: Array, pi1: float) ->
     """
     removed = 1.0 - kept
     whole = preservation(l2, np.ones_like(l2), pi1, float(removed.mean()))
-    return whole + float(np.mean(removed * _psi(l1, pi1)))
+    return whole + float(np.mean(removed * psi(l1, pi1)))
 
 
-def _psi(u: Array, pi1: float) -> Array:
-    """e^-u phi(u). As u falls, phi(u) underflows and is pi1/pi2 e^u: this tends to pi1/pi2."""
-    shifted = u + _log_odds(pi1)
+def psi(u: Array, pi1: float) -> Array:
+    """psi(u) = e^-u phi(u): strictly decreasing, below pi1/pi2 (Proposition "optimal selection").
+
+    As u falls, phi(u) underflows and is pi1/pi2 e^u: this tends to pi1/pi2.
+    """
+    shifted = u + log_odds(pi1)
     small = shifted < -30
     log_phi = np.where(small, shifted, _log(phi(np.where(small, 0.0, u), pi1)))
-    psi: Array = np.exp(log_phi - u)
-    return psi
+    value: Array = np.exp(log_phi - u)
+    return value
 
 
-def _log_odds(pi1: float) -> float:
-    return float(np.log(pi1) - np.log1p(-pi1))
+def gain(removed: Array) -> Array:
+    """The share of the full removal's gain that each budget reaches: from 0 to 1.
+
+    ``removed`` (..., B) are KL(p1 || p_-S) at budgets that begin with 0 and end with 1. A region
+    can remove more than the whole: above a threshold, p_-S holds only pi2 p2 / Z_b, less than p2,
+    which is left when all is removed. Then the share exceeds 1 before it comes back. NaN where
+    removing all gains nothing, as with a constant ratio.
+    """
+    start, end = removed[..., :1], removed[..., -1:]
+    share = np.full(removed.shape, np.nan)
+    return np.divide(removed - start, end - start, out=share, where=abs(end - start) > ROUNDING)
+
+
+def distance(removed: Array, preserved: Array) -> Array:
+    """The log SAD to expect of retraining, in nats per text; (..., B), budgets as in ``gain``.
+
+    The log perplexity of a model q on domain i is, times the words of a text, the cross-entropy
+    H(p_i) + KL(p_i || q). Take for the retrained model the mixture that it is trained on, p_-S, and
+    for the gold standard p2, which is p_-S at budget 1. The entropies cancel in the differences:
+
+        |KL(p1 || p_-S) - KL(p1 || p2)| + |KL(p2 || p_-S) - KL(p2 || p2)|.
+
+    It is the population's limit: a model that is trained on a finite sample, from some
+    initialization, is not p_-S. SAD itself weighs the domains by their levels of perplexity, which
+    nobody knows before training; so this predicts an order of selectors and not a level.
+    """
+    whole = np.abs(removed - removed[..., -1:]) + np.abs(preserved - preserved[..., -1:])
+    return np.asarray(whole, dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class Region:
+    """What the threshold of each forget example takes of the retain sample.
+
+    ``order`` (n2,): places in the retain sample, highest score first; ``score1`` (n1,) by rank and
+    ``score2`` (n2,) in that order are the scores. By rank of the forget examples (n1,): ``start``
+    and ``end`` bound the ranks with the same score, ``above`` and ``upto`` count the retain
+    examples that score higher, and no lower.
+    """
+
+    order: NDArray[np.int64]
+    score1: Array
+    score2: Array
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    above: NDArray[np.int64]
+    upto: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """What a selector removes at each count, apart from any estimate of the ratio.
+
+    ``first`` (n1,): places in the forget sample, first to go first. ``region`` is there for a
+    selector that scores both domains and ranks by the score. ``by_chance``: it removes a share
+    everywhere.
+    """
+
+    first: NDArray[np.int64]
+    by_chance: bool
+    region: Region | None
+
+
+def ranking(score1: Array, rank1: Array, score2: Array, by_chance: bool) -> Ranking:
+    """The ``Ranking`` of a selector's scores (n1,), (n2,) and ranks 1 to n1; NaN for no score.
+
+    An order that is not that of the scores has no threshold, and so nothing to say of the retain
+    domain.
+    """
+    first = np.argsort(rank1, kind="stable").astype(np.int64)
+    falling = -score1[first]
+    if by_chance or np.isnan(score2).any() or (np.diff(falling) < 0).any():
+        return Ranking(first, by_chance, None)
+    order = np.argsort(-score2, kind="stable").astype(np.int64)
+    bounds = [
+        np.searchsorted(values, falling, side=side)
+        for values in (falling, -score2[order])
+        for side in ("left", "right")
+    ]
+    return Ranking(first, by_chance, Region(order, score1[first], score2[order], *bounds))
+
+
+class Frontier:
+    """Removal and preservation of one ``Ranking`` at any counts, for one estimate of the ratio.
+
+    By Lemma "decomposition" both are constants of the budget and a sum over the removed examples.
+    Sorted and accumulated once, the sums give all budgets in one pass; so a bootstrap costs a pass
+    per resample. ``l1`` (n1,) and ``l2`` (n2,) are the log ratios of the samples, in their order.
+
+    ``form`` says how preservation is measured. threshold: S holds the retain examples that score
+    higher than the last forget example to go, and of those that tie with it the share that goes of
+    the forget examples that do. importance: by the forget examples alone, see
+    ``preservation_by_importance``. share: by chance, and at both ends of the frontier.
+    """
+
+    def __init__(self, ranks: Ranking, l1: Array, l2: Array, pi1: float) -> None:
+        self.ranks, self.l1, self.l2, self.pi1 = ranks, l1, l2, pi1
+        pi2 = np.log1p(-pi1)
+        self.whole1 = np.logaddexp(np.log(pi1), pi2 - l1)
+        self.whole2 = np.logaddexp(np.log(pi1) + l2, pi2)
+        self.gain = phi(l1, pi1)[ranks.first]
+        self.loss = psi(l1, pi1)[ranks.first]
+        self.harm = phi(l2, pi1)
+
+    def forms(self, counts: NDArray[np.int64]) -> list[str]:
+        """How preservation is measured at each count."""
+        inside = "importance" if self.ranks.region is None else "threshold"
+        ends = (0, len(self.l1))
+        return ["share" if self.ranks.by_chance or k in ends else inside for k in counts]
+
+    def at(
+        self,
+        counts: NDArray[np.int64],
+        weights1: Array | None = None,
+        weights2: Array | None = None,
+    ) -> tuple[Array, Array]:
+        """KL(p1 || p_-S) and KL(p2 || p_-S) in nats (B,), where the first ``counts`` (B,) go.
+
+        ``weights1`` (n1,) and ``weights2`` (n2,) say how often an example occurs in a resample, and
+        sum to n1 and n2: then the first ``counts`` of the resample go.
+        """
+        n1, n2 = len(self.l1), len(self.l2)
+        w1 = np.ones(n1) if weights1 is None else weights1
+        w2 = np.ones(n2) if weights2 is None else weights2
+        budget = counts / n1
+        if self.ranks.by_chance:
+            return self._by_chance(budget, w1, w2)
+        level = np.log1p(-self.pi1 * budget)
+        ordered = w1[self.ranks.first]
+        mass = _accumulate(ordered)
+        taken = np.interp(counts, mass, _accumulate(ordered * self.gain)) / n1
+        removed = level - w1 @ self.whole1 / n1 + taken
+        preserved = level - w2 @ self.whole2 / n2 + self.captured(counts, w1, w2)
+        return removed, preserved
+
+    def captured(self, counts: NDArray[np.int64], w1: Array, w2: Array) -> Array:
+        """int_S p2 phi(l) at each count (B,): what the lemma adds to preservation."""
+        n1, n2 = len(self.l1), len(self.l2)
+        ordered = w1[self.ranks.first]
+        mass = _accumulate(ordered)
+        if self.ranks.region is None:
+            found = np.interp(counts, mass, _accumulate(ordered * self.loss)) / n1
+        else:
+            region = self.ranks.region
+            harm = _accumulate((w2 * self.harm)[region.order]) / n2
+            last = np.minimum(np.searchsorted(mass[1:], counts), n1 - 1)
+            start, end = mass[region.start[last]], mass[region.end[last]]
+            ties = (counts - start) / np.where(end > start, end - start, 1)
+            above, upto = harm[region.above[last]], harm[region.upto[last]]
+            found = above + ties * (upto - above)
+        total = float(w2 @ self.harm) / n2
+        return np.where(counts <= 0, 0.0, np.where(counts >= n1, total, found))
+
+    def _by_chance(self, budget: Array, w1: Array, w2: Array) -> tuple[Array, Array]:
+        left = by_chance(self.l1, self.l2, self.pi1, budget)
+        level = np.log1p(-self.pi1 * budget)
+        return level - left[0] @ w1 / len(self.l1), level - left[1] @ w2 / len(self.l2)
+
+
+def by_chance(l1: Array, l2: Array, pi1: float, budget: Array) -> tuple[Array, Array]:
+    """log( pi1 (1 - b) + pi2 e^-l1 ) and log( pi1 (1 - b) e^l2 + pi2 ), (B, n1) and (B, n2)."""
+    forget = _log(pi1 * (1 - budget))[:, None]
+    retain = np.log1p(-pi1)
+    return np.logaddexp(forget, retain - l1), np.logaddexp(forget + l2, retain)
+
+
+def _accumulate(values: Array) -> Array:
+    """Sums of the first 0, 1, ..., n values."""
+    return np.concatenate([[0.0], np.cumsum(values)])
 
 
 def _log(x: Array) -> Array:

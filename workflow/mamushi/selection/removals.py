@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from mamushi.artifacts import FORGET
 from mamushi.errors import UserError
-from mamushi.selection.frontier import preservation, preservation_by_importance, removal
+from mamushi.selection.frontier import Frontier, Ranking, ranking
 
 
 def count(beta: float | str, n1: int) -> int:
@@ -55,42 +56,54 @@ def digest(ids: Sequence[str]) -> str:
     return hashlib.sha256("".join(f"{i}\n" for i in ids).encode()).hexdigest()
 
 
-def expected(
-    scores: pa.Table, ratio: pa.Table, k: int, by_chance: bool
-) -> dict[str, float | str | None]:
-    """Removal KL(p1||p_-S) and preservation KL(p2||p_-S) in nats, from ``ratio``'s scores as l.
+def frontier(scores: pa.Table, ratio: pa.Table, by_chance: bool) -> Frontier:
+    """The frontier of a selector's ``scores``, with ``ratio``'s scores as the log-density ratio.
 
-    S holds the first ``k`` forget examples, and the retain examples that score no lower than the
-    last of them (``preservation_form``: threshold). A selector without retain scores is measured by
-    the importance form (importance); one that removes ``by_chance`` removes the same share of p1
-    everywhere, and so do the two ends of the frontier (share). The tables hold the same examples in
-    one order. Raises ``UserError`` when ``ratio`` lacks a score.
+    The tables hold the same examples in one order. Raises ``UserError`` when they do not, or when
+    ``ratio`` lacks a score.
     """
     if ratio["score"].null_count:
         raise UserError(
             "the selector that estimates the log-density ratio has no score for some examples",
             do="set removal.ratio to one that scores both domains, such as mamushi",
         )
+    if not scores["id"].equals(ratio["id"]):
+        raise UserError(
+            "the scores and those that estimate the log-density ratio hold other examples",
+            do="delete both and score again",
+        )
+    return Frontier(*along(scores, ratio["score"].to_numpy(), by_chance))
+
+
+def along(
+    scores: pa.Table, log_ratio: NDArray[np.float64], by_chance: bool
+) -> tuple[Ranking, NDArray[np.float64], NDArray[np.float64], float]:
+    """A selector's ranking, the ``log_ratio`` (n,) of its examples by domain, and pi1 = n1/n."""
     forget = np.asarray(pc.equal(scores["domain"], FORGET))
-    log_ratio = ratio["score"].to_numpy()
-    l1, l2 = log_ratio[forget], log_ratio[~forget]
-    n1, n2 = len(l1), len(l2)
-    pi1, beta = n1 / (n1 + n2), k / n1
     score = np.asarray(scores["score"].to_numpy(), dtype=np.float64)
-    rank = np.asarray(scores["rank"].to_numpy(), dtype=np.float64)[forget]
-    kept = np.full(n1, 1 - beta) if by_chance else (rank > k).astype(np.float64)
-    if by_chance or k in (0, n1):
-        preserved, form = preservation(l2, np.full(n2, 1 - beta), pi1, beta), "share"
-    elif np.isnan(score[~forget]).any():
-        preserved, form = preservation_by_importance(l1, l2, kept, pi1), "importance"
-    else:
-        threshold = score[forget][rank <= k].min()
-        outside = (score[~forget] < threshold).astype(np.float64)
-        preserved, form = preservation(l2, outside, pi1, beta), "threshold"
+    rank = np.asarray(scores["rank"].to_numpy(), dtype=np.float64)
+    ranks = ranking(score[forget], rank[forget], score[~forget], by_chance)
+    return ranks, log_ratio[forget], log_ratio[~forget], float(forget.mean())
+
+
+def expected(
+    scores: pa.Table, ratio: pa.Table, k: int, by_chance: bool
+) -> dict[str, float | str | None]:
+    """Removal KL(p1||p_-S) and preservation KL(p2||p_-S) in nats, from ``ratio``'s scores as l.
+
+    S holds the first ``k`` forget examples, and of the retain examples what ``Frontier`` says for
+    the ``preservation_form``: threshold, importance or share. Raises ``UserError`` as ``frontier``.
+    """
+    return _expected(frontier(scores, ratio, by_chance), k)
+
+
+def _expected(curve: Frontier, k: int) -> dict[str, float | str | None]:
+    counts = np.array([k])
+    removed, preserved = curve.at(counts)
     return {
-        "removal": removal(l1, kept, pi1),
-        "preservation": preserved,
-        "preservation_form": form,
+        "removal": float(removed[0]),
+        "preservation": float(preserved[0]),
+        "preservation_form": curve.forms(counts)[0],
     }
 
 
@@ -111,6 +124,7 @@ def manifest(
     chosen = removals(scores, duplicates, k)
     forget = np.asarray(pc.equal(scores["domain"], FORGET))
     n1, n2 = int(forget.sum()), int((~forget).sum())
+    curve = frontier(scores, ratio, by_chance)
     return {
         **named,
         "n_forget": n1,
@@ -123,8 +137,8 @@ def manifest(
         "ids_sha256_of": "the ids by rank, without copies, in UTF-8, each followed by a newline",
         "expected": {
             "unit": "nats",
-            "at_this_budget": expected(scores, ratio, k, by_chance),
-            "nothing_removed": expected(scores, ratio, 0, by_chance),
-            "all_removed": expected(scores, ratio, n1, by_chance),
+            "at_this_budget": _expected(curve, k),
+            "nothing_removed": _expected(curve, 0),
+            "all_removed": _expected(curve, n1),
         },
     }
