@@ -8,10 +8,10 @@ SNAKEMAKE := $(BIN)/snakemake
 SNAKEFILES := Snakefile workflow/rules
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo small test lint format clean
+.PHONY: help setup demo demo-unlearning small test lint format clean
 
 help: ## list these targets
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 17
 
 setup: $(READY) ## make the virtual environment .venv from the lock file
 
@@ -31,6 +31,10 @@ $(READY): requirements.lock pyproject.toml
 demo: $(READY) ## synthetic texts and a tiny model, a few minutes: results/report.html
 	$(SNAKEMAKE) --profile profiles/demo
 	$(SNAKEMAKE) --profile profiles/demo --report results/report.html
+
+demo-unlearning: $(READY) ## the demo's half-gap budgets: results/unlearning.html
+	$(SNAKEMAKE) --profile profiles/demo unlearning
+	$(SNAKEMAKE) --profile profiles/demo --report results/unlearning.html unlearning
 
 small: $(READY) ## 20 Newsgroups and Jigsaw with tiny models, within an hour; see profiles/small
 	$(SNAKEMAKE) --profile profiles/small

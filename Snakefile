@@ -1,5 +1,4 @@
-# Mamushi: which examples to remove, how many, and what it buys.
-# Rules in the order in which data flows; each reads like a sentence of the paper's method section.
+# Mamushi: which examples to remove, how many, and what it buys. Rules in the order of the data.
 import os
 import sys
 
@@ -10,8 +9,7 @@ min_version("9.27")
 sys.path.insert(0, os.path.join(workflow.basedir, "workflow"))
 
 
-# A folder's own config.yaml goes before the one that stands beside this file; values given by
-# --configfile and --config are laid over it.
+# A folder's own config.yaml goes before the one beside this file; --configfile is laid over it.
 here = os.path.exists("config.yaml")
 
 
@@ -24,18 +22,7 @@ include: "workflow/rules/common.smk"
 report: "workflow/report/workflow.rst"
 
 
-wildcard_constraints:
-    dataset=NAME,
-    model=NAME,
-    selector=NAME,
-    study=NAME,
-    seed=r"\d+",
-    beta=r"0\.\d\d",
-    endpoint="base|contaminated|gold|beta0",
-
-
-# The whole of the configured grid: removal lists, and tables and figures unless there is something
-# in it that cannot be retrained and measured.
+# The configured grid: removal lists and, where all of it can be retrained, tables and figures.
 rule all:
     default_target: True
     input:
@@ -56,22 +43,38 @@ rule studies:
         studies(),
 
 
+# What scores and embeddings tell before any retraining: diagnostics, geometry, frontier, advice.
+rule evidence:
+    input:
+        evidence(),
+
+
+# What each unlearner needs to recover half of the gap, what its models say, how fast they relearn.
+rule unlearning:
+    input:
+        unlearning(),
+
+
+# Removal lists of one's own, unlearned.
+rule unlearned:
+    input:
+        lambda wildcards: unlearned_lists(),
+
+
 # The raw files, cleaned and split: what can be checked before any GPU time is spent.
 rule data:
     input:
         examples(),
 
 
-include: "workflow/rules/data.smk"
-include: "workflow/rules/models.smk"
-include: "workflow/rules/endpoints.smk"
-include: "workflow/rules/embed.smk"
-include: "workflow/rules/select.smk"
-include: "workflow/rules/retrain.smk"
-include: "workflow/rules/evaluate.smk"
-include: "workflow/rules/tables.smk"
-include: "workflow/rules/figures.smk"
+for stage in STAGES:
+
+    include: f"workflow/rules/{stage}.smk"
 
 
 onstart:
     require_paths()
+
+
+onsuccess:
+    delete_cache()

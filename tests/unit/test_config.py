@@ -88,14 +88,17 @@ def test_every_key_is_described_and_every_mapping_closed() -> None:
             )
             for key, setting in rule["properties"].items():
                 assert setting.get("description"), f"{at}.{key}"
-                assert "default" in setting or key in rule.get("required", ()) or partial(at), (
-                    f"{at}.{key}"
-                )
+                known = "default" in setting or key in rule.get("required", ())
+                assert known or partial(at) or of_the_grid(at, key), f"{at}.{key}"
                 check(f"{at}.{key}", setting)
 
     def partial(at: str) -> bool:
         """Whether keys that are left out stay out: the shares, and the lists of a study."""
         return at.endswith((".sections", "study", "selector"))
+
+    def of_the_grid(at: str, key: str) -> bool:
+        axes = ("datasets", "models", "seeds", "selectors")
+        return at in ("config.unlearning", "config.probe") and key in axes
 
     rule = schema.read(SCHEMA)
     check("config", rule)
@@ -181,7 +184,8 @@ def test_the_base_of_a_derived_selector_is_there() -> None:
     config = minimal()
     config["grid"]["selectors"] = ["mirror"]
     config["selectors"] = {"mirror": {"kind": "anti_mamushi", "of": "lr_cos"}}
-    assert set(complete(config)["selectors"]) == {"mirror", "lr_cos", "mamushi"}
+    # The probe asks for random, lr_cos and mamushi.
+    assert set(complete(config)["selectors"]) == {"mirror", "lr_cos", "mamushi", "random"}
 
 
 def test_completing_twice_changes_nothing() -> None:
@@ -550,6 +554,7 @@ def test_definitions_that_are_not_used_may_lack_their_files() -> None:
     config = paper()
     config["datasets"]["jigsaw"]["path"] = "/no/such/folder"
     config["grid"]["datasets"] = ["newsgroups"]
+    config["probe"]["datasets"] = ["newsgroups"]
     config["studies"] = None
     assert complete(config)["grid"]["datasets"] == ["newsgroups"]
 
@@ -644,3 +649,73 @@ def test_measuring_needs_an_evaluation_section(definition: Config, measurable: b
     reason = grid.unmeasurable(complete(config), "mine", "tiny")
     assert (reason is None) == measurable
     assert measurable or "datasets.mine.sections" in str(reason)
+
+
+# Unlearning ---------------------------------------------------------------------------------------
+
+
+def test_unlearning_and_its_probe_take_the_grids_lists() -> None:
+    config = minimal()
+    config["grid"] |= {"seeds": [3, 4], "selectors": ["random", "lr_cos"]}
+    config["unlearning"] = {"selectors": ["random"]}
+    full = complete(config)
+    assert full["unlearning"]["datasets"] == full["probe"]["datasets"] == ["made"]
+    assert full["unlearning"]["models"] == full["probe"]["models"] == ["tiny"]
+    assert full["unlearning"]["selectors"] == ["random"]
+    assert full["unlearning"]["seeds"] == [3, 4]
+    assert full["probe"]["seeds"] == [3]
+    assert full["unlearning"]["max_length"] == full["tokens"]["max_length"]
+
+
+def test_the_papers_unlearning() -> None:
+    full = complete(paper())
+    axes = full["unlearning"]
+    assert axes["start"] == "beta0"
+    assert axes["selectors"] == ["random", "coreset", "mamushi"]
+    assert (axes["fine"], axes["retain_cap"], axes["trained_blocks"]) == (0.05, 5.6, 3)
+    assert axes["max_length"] == 256
+    training = {"epochs": 5.0, "batch_size": 8, "betas": [0.0, 0.999], "gradient_clip": 0.5}
+    for name in ("neggrad_plus", "salun"):
+        assert training.items() <= full["unlearners"][name]["training"].items()
+    assert full["unlearners"]["neggrad_plus"]["learning_rate"] == 1e-5
+    assert full["unlearners"]["neggrad_plus"]["beta_ng"] == 0.85
+    assert full["unlearners"]["neggrad_plus"]["stop_forget_loss"] == 5
+    assert full["unlearners"]["salun"]["learning_rate"] == 3e-6
+    assert full["unlearners"]["salun"]["sparsity"] == 0.5
+    assert (full["probe"]["budget"], full["probe"]["new_tokens"]) == (0.2, 40)
+
+
+def test_a_second_version_of_an_unlearner_has_a_training_of_its_own() -> None:
+    config = minimal()
+    matched = {"kind": "neggrad_plus", "training": {"steps": "matched"}}
+    config["unlearning"] = {"unlearners": ["neggrad_plus", "slow"], "training": {"epochs": 2}}
+    config["unlearners"] = {"slow": matched}
+    found = complete(config)["unlearners"]
+    assert found["slow"]["training"] == {
+        **found["neggrad_plus"]["training"],
+        "steps": "matched",
+    }
+    assert found["slow"]["training"]["epochs"] == 2.0
+
+
+def test_mistakes_in_unlearning_are_named() -> None:
+    config = minimal()
+    config["unlearning"] = {
+        "unlearners": ["neggrad_plus", "salum"],
+        "selectors": ["mamusi"],
+        "lists": {"mine": "/no/such/list.txt"},
+    }
+    lines = mistakes(config)
+    assert any("unlearning.unlearners[1]" in line and "salun" in line for line in lines)
+    assert any("unlearning.selectors[0]" in line and "mamushi" in line for line in lines)
+    config["unlearning"] = {"lists": {"mine": "/no/such/list.txt"}}
+    assert mistakes(config) == [
+        "unlearning.lists.mine: '/no/such/list.txt' is not allowed; no such file"
+    ]
+    config["unlearning"] = {"max_length": 999}
+    assert any("unlearning.max_length: 999" in line for line in mistakes(config))
+    config["unlearning"] = {}
+    config["unlearners"] = {"salun": {"sparsity": 2}}
+    assert any(line.startswith("unlearners.salun.sparsity") for line in mistakes(config))
+    config["unlearners"] = {"mine": {"learning_rate": 1}}
+    assert any(line.startswith("unlearners.mine.kind") for line in mistakes(config))

@@ -133,17 +133,23 @@ def test_the_default_profile_is_in_nobody_s_way() -> None:
 
 def gpu_rules() -> set[str]:
     """Rules that ask for a GPU, themselves or through the rule that they are made from."""
-    start = re.compile(r"^(?:use rule (\w+) as (\w+) with|rule (\w+)):", re.MULTILINE)
-    found = set()
-    for path in sorted(ROOT.glob("workflow/rules/*.smk")):
+    start = re.compile(
+        r"^(?:use rule (\w+) as (\w+) with|(?:rule|checkpoint) (\w+)):", re.MULTILINE
+    )
+    asks, made_from = set(), []
+    for path in ROOT.glob("workflow/rules/*.smk"):
         text = path.read_text(encoding="utf-8")
         starts = [*start.finditer(text)]
         ends = [*(match.start() for match in starts), len(text)][1:]
         for match, end in zip(starts, ends, strict=True):
             base, derived, own = match.groups()
-            if re.search(r"^\s+gpu=1,", text[match.end() : end], re.MULTILINE) or base in found:
-                found.add(derived or own)
-    return found
+            made_from += [(base, derived)] if base else []
+            if re.search(r"^\s+gpu=1,", text[match.end() : end], re.MULTILINE):
+                asks.add(derived or own)
+    # A rule may be made from one of another file, or from one that is itself made from another.
+    while missing := {new for old, new in made_from if old in asks} - asks:
+        asks |= missing
+    return asks
 
 
 def test_slurm_says_which_gpu_for_every_rule_that_asks_for_one() -> None:

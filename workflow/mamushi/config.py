@@ -30,7 +30,7 @@ from mamushi.schema import (
 )
 
 SCHEMA = Path(__file__).parents[1] / "schemas" / "config.schema.yaml"
-SELECTOR, DATASET = "selector", "dataset"
+SELECTOR, DATASET, UNLEARNER = "selector", "dataset", "unlearner"
 
 
 class ConfigError(UserError):
@@ -47,8 +47,8 @@ def complete(config: Mapping[str, Any]) -> dict[str, Any]:
 
     ``selectors`` then has every selector that the grid, a study or ``removal.ratio`` uses, with its
     ``kind`` and all settings; ``models.*.training`` is ``training`` with the model's own changes.
-    A study says what it takes from the grid. An environment variable that is not set makes its
-    whole path null. Raises ``ConfigError``.
+    A study says what it takes from the grid, and so do ``unlearning`` and ``probe``. An environment
+    variable that is not set makes its whole path null. Raises ``ConfigError``.
     """
     given = plain(config)
     rule = _composed(given)
@@ -58,6 +58,7 @@ def complete(config: Mapping[str, Any]) -> dict[str, Any]:
     full["studies"] = {k: v for k, v in (full["studies"] or {}).items() if v is not None}
     for study in full["studies"].values():
         study.update({axis: v for axis, v in full["grid"].items() if study.get(axis) is None})
+    _fill_unlearning(full)
     for model in full["models"].values():
         model["training"] = {**full["training"], **model["training"]}
     for dataset in full["datasets"].values():
@@ -66,6 +67,21 @@ def complete(config: Mapping[str, Any]) -> dict[str, Any]:
     checks = (_check_sections, _check_models, _check_lengths, _check_derived, _check_files)
     _raise(line for check in checks for line in check(full))
     return full
+
+
+def _fill_unlearning(full: dict[str, Any]) -> None:
+    """What ``unlearning`` and ``probe`` leave out is the grid's, and each unlearner's training is
+    the shared one with its own changes."""
+    unlearning, probe = full["unlearning"], full["probe"]
+    for axis in ("datasets", "models", "seeds", "selectors"):
+        unlearning.setdefault(axis, full["grid"][axis])
+    for axis in ("datasets", "models"):
+        probe.setdefault(axis, unlearning[axis])
+    probe.setdefault("seeds", unlearning["seeds"][:1])
+    if unlearning["max_length"] is None:
+        unlearning["max_length"] = full["tokens"]["max_length"]
+    for unlearner in full["unlearners"].values():
+        unlearner["training"] = {**unlearning["training"], **unlearner["training"]}
 
 
 def files(dataset: Mapping[str, Any]) -> list[str]:
@@ -80,10 +96,12 @@ def _used(full: Mapping[str, Any], what: str) -> list[str]:
 
 
 def _comparisons(full: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The grid and the studies by key, each with the lists that it takes from the grid."""
+    """The grid, the studies, unlearning and its probe, each with the lists that it takes over."""
     yield "grid", full["grid"]
     for name, study in full["studies"].items():
         yield f"studies.{name}", {**full["grid"], **study}
+    yield "unlearning", full["unlearning"]
+    yield "probe", full["probe"]
 
 
 def _raise(lines: Iterable[str]) -> None:
@@ -96,8 +114,8 @@ def _raise(lines: Iterable[str]) -> None:
 
 
 def _composed(config: Mapping[str, Any]) -> Rule:
-    """The schema for this configuration: each dataset and selector with its plug-in's settings,
-    each model with the keys of its sort."""
+    """The schema for this configuration: each dataset, selector and unlearner with its plug-in's
+    settings, each model with the keys of its sort."""
     rule = deepcopy(read(SCHEMA))
     sections = rule["properties"]
     named = sections["datasets"]["additionalProperties"]
@@ -118,6 +136,13 @@ def _composed(config: Mapping[str, Any]) -> Rule:
         name: _with_plugin(named, SELECTOR, definition.get("kind", name))
         for name, definition in _selectors(config, rule).items()
     }
+    named = sections["unlearners"]["additionalProperties"]
+    training = without_defaults(named["properties"]["training"])
+    named["properties"]["training"] = {**training, "default": {}}
+    sections["unlearners"]["properties"] = {
+        name: _with_plugin(named, UNLEARNER, definition.get("kind", name))
+        for name, definition in _unlearners(config, rule).items()
+    }
     return rule
 
 
@@ -136,6 +161,9 @@ def _selectors(config: Mapping[str, Any], rule: Rule) -> dict[str, dict[str, Any
     grid, removal = config.get("grid"), config.get("removal")
     asked = [grid.get("selectors", defaults) if isinstance(grid, dict) else defaults]
     asked += [study.get("selectors") for _, study in _definitions(config, "studies")]
+    asked.append(_section(config, "unlearning").get("selectors"))
+    probed = rule["properties"]["probe"]["properties"]["selectors"]["default"]
+    asked.append(_section(config, "probe").get("selectors", probed))
     ratio = rule["properties"]["removal"]["properties"]["ratio"]["default"]
     asked.append([removal.get("ratio", ratio) if isinstance(removal, dict) else ratio])
     known = plugins(SELECTOR)
@@ -151,6 +179,24 @@ def _selectors(config: Mapping[str, Any], rule: Rule) -> dict[str, dict[str, Any
             found.setdefault(name, {})
         base = _derives(found.get(name, {}), name)
         waiting += [base] if base is not None else []
+    return found
+
+
+def _section(config: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """A section of the configuration, empty where it is missing or has another shape."""
+    found = config.get(name)
+    return found if isinstance(found, dict) else {}
+
+
+def _unlearners(config: Mapping[str, Any], rule: Rule) -> dict[str, dict[str, Any]]:
+    """The given definitions of unlearners, and an empty one for each known one asked for."""
+    found = dict(_definitions(config, "unlearners"))
+    for section in ("unlearning", "probe"):
+        default = rule["properties"][section]["properties"]["unlearners"]["default"]
+        names = _section(config, section).get("unlearners", default)
+        for name in names if isinstance(names, list) else ():
+            if isinstance(name, str) and name in plugins(UNLEARNER):
+                found.setdefault(name, {})
     return found
 
 
@@ -182,7 +228,7 @@ def _with_plugin(rule: Rule, kind: str, name: object) -> Rule:
         "required": required,
         "additionalProperties": False,
     }
-    if kind == SELECTOR:
+    if kind in (SELECTOR, UNLEARNER):
         properties["kind"]["default"] = name
         composed["properties"]["kind"] = properties["kind"]
         composed["default"] = {}
@@ -198,6 +244,7 @@ def _check_names(full: dict[str, Any]) -> Iterator[str]:
         "datasets": full["datasets"],
         "models": full["models"],
         "selectors": {**plugins(SELECTOR), **full["selectors"]},
+        "unlearners": {**plugins(UNLEARNER), **full["unlearners"]},
     }
 
     def undefined(at: str, what: str, name: str) -> Iterator[str]:
@@ -206,6 +253,7 @@ def _check_names(full: dict[str, Any]) -> Iterator[str]:
 
     named = {"grid": full["grid"]}
     named |= {f"studies.{name}": study for name, study in full["studies"].items()}
+    named |= {section: full[section] for section in ("unlearning", "probe")}
     for where, axes in named.items():
         for what in known:
             for place, name in enumerate(axes.get(what, ())):
@@ -283,7 +331,8 @@ def _check_source(at: str, model: Mapping[str, Any]) -> Iterator[str]:
 def _check_lengths(full: dict[str, Any]) -> Iterator[str]:
     """Nothing reads more tokens of a text than the token cache keeps."""
     most = full["tokens"]["max_length"]
-    lengths = {key: full[key]["max_length"] for key in ("training", "embedding", "evaluation")}
+    readers = ("training", "embedding", "evaluation", "unlearning")
+    lengths = {key: full[key]["max_length"] for key in readers}
     for name in _used_models(full):
         length = full["models"][name]["training"]["max_length"]
         if length != lengths["training"]:
@@ -313,7 +362,10 @@ def _check_derived(full: dict[str, Any]) -> Iterator[str]:
         asked = {
             f"{where}.selectors[{place}]": name for place, name in enumerate(axes["selectors"])
         }
-        for at, name in {**asked, "removal.ratio": ratio}.items():
+        if where not in ("unlearning", "probe"):
+            # These two write no manifests.
+            asked["removal.ratio"] = ratio
+        for at, name in asked.items():
             for dataset in axes["datasets"] if name in needy else ():
                 kind = full["datasets"][dataset]["kind"]
                 if not plugin(DATASET, kind).literals.get("KNOWS_TRUTH"):
@@ -335,6 +387,9 @@ def _check_files(full: dict[str, Any]) -> Iterator[str]:
         for raw in _raw(full["datasets"][name]):
             if raw.missing:
                 yield f"datasets.{name}.{raw.key}: {show(raw.value)} is not allowed; {raw.missing}"
+    for name, path in full["unlearning"]["lists"].items():
+        if path is not None and not Path(path).is_file():
+            yield f"unlearning.lists.{name}: {show(path)} is not allowed; no such file"
 
 
 @dataclass(frozen=True)

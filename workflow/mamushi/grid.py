@@ -110,6 +110,143 @@ def measurements(axes: Mapping[str, Any]) -> list[str]:
     return found
 
 
+def start(config: Config, model: str) -> str:
+    """The endpoint from which unlearning starts. A model that has seen the data before, and whose
+    clean base is unknown, can only start as it is."""
+    return "contaminated" if base(config, model) is None else str(config["unlearning"]["start"])
+
+
+def as_it_is(config: Config, model: str, endpoint: str) -> bool:
+    """Whether an endpoint is a model's own weights: the base, and what was contaminated before."""
+    ready = bool(config["models"][model].get("contaminated"))
+    return endpoint == "base" or (ready and endpoint == "contaminated")
+
+
+def of_endpoint(config: Config, model: str, endpoint: str) -> str:
+    """The model whose card and tokens an endpoint has: where one that is already contaminated
+    names a ``base``, all but ``contaminated`` are of that one."""
+    ready = endpoint == "contaminated" or base(config, model) is None
+    return model if ready else str(base(config, model))
+
+
+def swept(config: Config) -> list[dict[str, str]]:
+    """Every dataset, model, unlearner and selector of ``unlearning``: the wildcards of a sweep."""
+    axes = config["unlearning"]
+    names = ("dataset", "model", "unlearner", "selector")
+    lists = (axes[f"{name}s"] for name in names)
+    return [dict(zip(names, pair, strict=True)) for pair in product(*lists)]
+
+
+def curve(config: Config, pair: Mapping[str, str], budgets: Iterable[float]) -> list[str]:
+    """The perplexities of a sweep: every seed's at ``budgets``."""
+    return [
+        paths.PERPLEXITY_UNLEARNED.format(**pair, seed=seed, beta=paths.beta(budget))
+        for seed in config["unlearning"]["seeds"]
+        for budget in budgets
+    ]
+
+
+def ends(config: Config, dataset: str, model: str, unlearners: Iterable[str]) -> list[str]:
+    """The perplexities at both ends of all curves: the start, the gold standard that they aim at,
+    and each unlearner on the whole forget set."""
+    cells = [
+        {"dataset": dataset, "model": model, "seed": seed} for seed in config["unlearning"]["seeds"]
+    ]
+    endpoints = dict.fromkeys([start(config, model), "gold"])
+    return [
+        *(paths.PERPLEXITY_ENDPOINT.format(**c, endpoint=e) for c in cells for e in endpoints),
+        *(paths.PERPLEXITY_WHOLE.format(**c, unlearner=u) for c in cells for u in unlearners),
+    ]
+
+
+def retrained(config: Config, dataset: str, model: str) -> list[str]:
+    """The perplexities of the curves of retraining, which start at beta 0."""
+    axes = config["unlearning"]
+    found = []
+    for seed in axes["seeds"]:
+        cell = {"dataset": dataset, "model": model, "seed": seed}
+        found.append(paths.PERPLEXITY_ENDPOINT.format(**cell, endpoint="beta0"))
+        found += [
+            paths.PERPLEXITY.format(**cell, selector=selector, beta=paths.beta(budget))
+            for selector, budget in product(axes["selectors"], axes["budgets"])
+        ]
+    return found
+
+
+def probed(config: Config) -> list[dict[str, Any]]:
+    """The unlearned models that are asked what they say and how fast they relearn: the wildcards
+    of their runs."""
+    probe = config["probe"]
+    return [
+        {**cell, "unlearner": unlearner, "selector": selector, "beta": paths.beta(probe["budget"])}
+        for cell in cells(probe)
+        for unlearner, selector in product(probe["unlearners"], probe["selectors"])
+    ]
+
+
+def continuations(config: Config, run: Mapping[str, Any]) -> list[str]:
+    """What the models of a probed run said: its endpoints, then the unlearned ones."""
+    cell = {"dataset": run["dataset"], "model": run["model"], "seed": int(run["seed"])}
+    return [
+        *(
+            paths.CONTINUATIONS_ENDPOINT.format(**cell, endpoint=endpoint)
+            for endpoint in ("base", "contaminated", "gold")
+        ),
+        *(
+            paths.CONTINUATIONS.format(**model)
+            for model in probed(config)
+            if cell.items() <= model.items()
+        ),
+    ]
+
+
+def probes(config: Config) -> list[str]:
+    """What the tables of the probe are made of."""
+    cellwise = [
+        pattern.format(**cell)
+        for cell in cells(config["probe"])
+        for pattern in (paths.GENERATIONS, paths.RELEARNING_GOLD)
+    ]
+    starts = [
+        paths.PERPLEXITY_ENDPOINT.format(**cell, endpoint=start(config, cell["model"]))
+        for cell in cells(config["probe"])
+    ]
+    return [*cellwise, *starts, *(paths.RELEARNING.format(**model) for model in probed(config))]
+
+
+def listed(config: Config) -> list[str]:
+    """The model that each unlearner makes of each removal list of one's own, and the perplexity
+    before it."""
+    axes = config["unlearning"]
+    found = []
+    for cell in cells(axes):
+        endpoint = start(config, cell["model"])
+        found.append(paths.PERPLEXITY_ENDPOINT.format(**cell, endpoint=endpoint))
+        found += [
+            paths.LISTED_CARD.format(**cell, unlearner=unlearner, list=name)
+            for unlearner, name in product(axes["unlearners"], axes["lists"])
+        ]
+    return found
+
+
+def require_lists(config: Config) -> None:
+    """Raise ``UserError`` when there is no removal list of one's own, or one without a path."""
+    lists = config["unlearning"]["lists"]
+    missing = [name for name, path in lists.items() if path is None]
+    if missing or not lists:
+        raise UserError(
+            "no path is given (or its variable is not set)" if missing else "no list is named",
+            where=f"unlearning.lists.{missing[0]}" if missing else "unlearning.lists",
+            do="name a file with the ids to unlearn",
+        )
+
+
+def shown(config: Config) -> list[dict[str, Any]]:
+    """One run per dataset and model, the first seed's: what figures of a single run show."""
+    first = {**config["grid"], "seeds": config["grid"]["seeds"][:1]}
+    return list(cells(first))
+
+
 def require_measurable(config: Config, axes: Mapping[str, Any]) -> None:
     """Raise ``UserError`` when a pair of the axes cannot be retrained and measured."""
     for dataset, model in product(axes["datasets"], axes["models"]):

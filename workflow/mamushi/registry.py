@@ -1,4 +1,4 @@
-"""Plug-ins by folder: a selector, figure or dataset loader is one file, known by its name.
+"""Plug-ins by folder: a selector, unlearner, figure or dataset loader is one file, known by name.
 
 A file is *read*, not imported, to learn what it offers: its docstring and the literals that it
 assigns in capitals (``SETTINGS`` above all). So the Snakefile can list and check every plug-in
@@ -23,6 +23,7 @@ ROOT = Path(__file__).parent
 FOLDERS = {
     "dataset": "data/loaders",
     "selector": "selection/selectors",
+    "unlearner": "unlearning/unlearners",
     "figure": "figures/gallery",
 }
 """Kind of plug-in -> its folder in the package."""

@@ -29,7 +29,30 @@ TABLES = ("sad", "sad_summary", "selection")
 """What the stage ``tables`` writes, each as Parquet and CSV."""
 
 FIGURES = ("sad", "perplexity")
-"""What the stage ``figure`` draws."""
+"""What the stage ``figure`` draws of the grid."""
+
+UNLEARNING_TABLES = ("unlearning", "half_gap")
+"""What the stage ``half_gap`` writes, each as Parquet and CSV."""
+
+PROBE_TABLES = ("generations", "relearning")
+"""What the stage ``probes`` writes, each as Parquet and CSV."""
+
+UNLEARNING_FIGURES = ("half_gap", "relearning")
+"""What the stage ``figure`` draws of unlearning."""
+
+EVIDENCE_TABLES = (
+    "frontier",
+    "advice",
+    "diagnostics",
+    "geometry",
+    "runtime",
+    "paper",
+    "theory",
+)
+"""What the stage ``evidence`` writes, each as Parquet and CSV."""
+
+RUN_FIGURES = ("diagnostics", "variance", "discrimination", "subspaces")
+"""What the stage ``figure`` draws of one run."""
 
 COUNTED = ("trained_blocks", "train_input_embedding", "train_output_head", "train_final_norm")
 """Settings of `training` that decide which parameters are trained."""
@@ -186,6 +209,235 @@ def manifests(config: Config, dataset: str, model: str, seed: int, name: str) ->
         "budgets": grid.budgets(config),
         "code": _code("manifests"),
     }
+
+
+def unlearner(config: Config, name: str) -> dict[str, Any]:
+    """An unlearner's kind, settings and training, under the name that the configuration gives."""
+    definition = config["unlearners"][name]
+    known = plugin("unlearner", definition["kind"])
+    return {
+        "unlearner": name,
+        "kind": definition["kind"],
+        "settings": {key: definition[key] for key in known.settings},
+        "training": definition["training"],
+    }
+
+
+def _opened(config: Config, model: str, endpoint: str) -> dict[str, Any]:
+    """How the model of an endpoint is opened: what its tensors hold, None without any."""
+    own = grid.of_endpoint(config, model, endpoint)
+    alone = grid.as_it_is(config, model, endpoint)
+    return {
+        "training": None if alone else _counted(config, own),
+        "precision": config["models"][own]["training"]["precision"],
+    }
+
+
+def _started(config: Config, model: str) -> dict[str, Any]:
+    """How the model that unlearning starts from is opened, and what of it is trained then."""
+    return {
+        "start": _opened(config, model, grid.start(config, model)),
+        "trained_blocks": config["unlearning"]["trained_blocks"],
+        "max_length": config["unlearning"]["max_length"],
+        "evaluation": config["evaluation"],
+    }
+
+
+def unlearn(config: Config, dataset: str, model: str, seed: int, name: str) -> dict[str, Any]:
+    """Settings of the stage ``unlearn``; the same for every selector, budget and list."""
+    chosen = unlearner(config, name)
+    return {
+        "dataset": dataset,
+        "model": model,
+        "seed": seed,
+        **chosen,
+        **_started(config, model),
+        "code": _code("unlearn", plugin("unlearner", chosen["kind"]).module),
+    }
+
+
+def unlearn_and_probe(
+    config: Config, dataset: str, model: str, seed: int, name: str
+) -> dict[str, Any]:
+    """Settings of the stage ``unlearn`` where the model is also probed."""
+    return {**unlearn(config, dataset, model, seed, name), "probe": _asked(config)}
+
+
+def _asked(config: Config) -> dict[str, Any]:
+    return {key: config["probe"][key] for key in ("prompts", "new_tokens", "relearning")}
+
+
+def refine(
+    config: Config, dataset: str, model: str, unlearner: str, selector: str
+) -> dict[str, Any]:
+    """Settings of the stage ``refine``."""
+    axes = config["unlearning"]
+    return {
+        "dataset": dataset,
+        "model": model,
+        "unlearner": unlearner,
+        "selector": selector,
+        "start": grid.start(config, model),
+        **{key: axes[key] for key in ("seeds", "budgets", "fine", "target")},
+        "code": _code("refine"),
+    }
+
+
+def swept(config: Config) -> dict[str, Any]:
+    """The axes of ``unlearning``."""
+    keys = ("datasets", "models", "seeds", "selectors", "unlearners", "budgets")
+    return {key: config["unlearning"][key] for key in keys}
+
+
+def probed(config: Config) -> dict[str, Any]:
+    """The axes of ``probe``."""
+    keys = ("datasets", "models", "seeds", "selectors", "unlearners", "budget")
+    return {key: config["probe"][key] for key in keys}
+
+
+def half_gap(config: Config) -> dict[str, Any]:
+    """Settings of the stage ``half_gap``."""
+    axes = config["unlearning"]
+    return {
+        "grid": swept(config),
+        "starts": {model: grid.start(config, model) for model in axes["models"]},
+        **{key: axes[key] for key in ("target", "retain_cap", "resamples")},
+        "code": _code("half_gap"),
+    }
+
+
+def generate(config: Config, model: str, endpoint: str) -> dict[str, Any]:
+    """Settings of the stage ``generate``: an endpoint's continuations of the prompts."""
+    return {
+        **_opened(config, model, endpoint),
+        "probe": {key: config["probe"][key] for key in ("prompts", "new_tokens")},
+        "code": _code("generate"),
+    }
+
+
+def relearn(config: Config, model: str, seed: int) -> dict[str, Any]:
+    """Settings of the stage ``relearn``: the gold model's curve, for comparison."""
+    return {
+        "seed": seed,
+        **_opened(config, model, "gold"),
+        "trained_blocks": config["unlearning"]["trained_blocks"],
+        "max_length": config["unlearning"]["max_length"],
+        "evaluation": config["evaluation"],
+        "relearning": config["probe"]["relearning"],
+        "code": _code("relearn"),
+    }
+
+
+def judge(config: Config, dataset: str, model: str, seed: int) -> dict[str, Any]:
+    """Settings of the stage ``judge``: the gold model reads what all models of a run said."""
+    return {
+        "dataset": dataset,
+        "model": model,
+        "seed": seed,
+        **_opened(config, model, "gold"),
+        "code": _code("judge"),
+    }
+
+
+def probes(config: Config) -> dict[str, Any]:
+    """Settings of the stage ``probes``."""
+    return {
+        "grid": probed(config),
+        "starts": {model: grid.start(config, model) for model in config["probe"]["models"]},
+        "code": _code("probes"),
+    }
+
+
+def frontier(config: Config, dataset: str, model: str, seed: int) -> dict[str, Any]:
+    """Settings of the stage ``frontier``."""
+    kinds = {name: selector(config, name)["kind"] for name in config["grid"]["selectors"]}
+    return {
+        "dataset": dataset,
+        "model": model,
+        "seed": seed,
+        "budgets": sorted({*config["evidence"]["budgets"], *config["grid"]["budgets"]}),
+        "by_chance": {
+            name: bool(plugin("selector", kind).literals.get("BY_CHANCE"))
+            for name, kind in kinds.items()
+        },
+        "resamples": config["evidence"]["resamples"],
+        "code": _code("frontier"),
+    }
+
+
+def diagnostics(config: Config, dataset: str, model: str, seed: int) -> dict[str, Any]:
+    """Settings of the stage ``diagnostics``."""
+    return {"dataset": dataset, "model": model, "seed": seed, "code": _code("diagnostics")}
+
+
+def geometry(config: Config, dataset: str, model: str, seed: int) -> dict[str, Any]:
+    """Settings of the stage ``geometry``."""
+    return {
+        "dataset": dataset,
+        "model": model,
+        "seed": seed,
+        "components": config["evidence"]["components"],
+        "code": _code("geometry"),
+    }
+
+
+def runtime(config: Config, dataset: str, model: str, seed: int) -> dict[str, Any]:
+    """Settings of the stage ``runtime``; ``bases`` are what derived selectors start from."""
+    timed = list(config["grid"]["selectors"])
+    bases: list[str] = []
+    for name in timed:
+        while (found := derives(config, name)) is not None and found not in timed + bases:
+            bases.append(found)
+            name = found
+    chosen = [selector(config, name) for name in timed + bases]
+    modules = {plugin("selector", each["kind"]).module for each in chosen}
+    return {
+        "dataset": dataset,
+        "model": model,
+        "seed": seed,
+        "selectors": chosen[: len(timed)],
+        "bases": chosen[len(timed) :],
+        **config["evidence"]["runtime"],
+        "code": _code("runtime", *sorted(modules)),
+    }
+
+
+def ranking(config: Config, dataset: str, model: str, seed: int) -> dict[str, Any]:
+    """Settings of the stage ``ranking``."""
+    return {
+        "dataset": dataset,
+        "model": model,
+        "seed": seed,
+        "budgets": grid.budgets(config),
+        "code": _code("ranking"),
+    }
+
+
+def qualitative(config: Config) -> dict[str, Any]:
+    """Settings of the stage ``qualitative``."""
+    return {
+        "runs": grid.shown(config),
+        "selector": config["removal"]["ratio"],
+        "code": _code("qualitative"),
+    }
+
+
+def evidence(config: Config) -> dict[str, Any]:
+    """Settings of the stage ``evidence``."""
+    return {
+        "runs": list(grid.cells(config["grid"])),
+        "runtime_runs": grid.shown(config),
+        "sad": config["evidence"]["measured"],
+        "targets": config["evidence"]["targets"],
+        "theory": {"worlds": config["evidence"]["worlds"], "seed": 0},
+        "code": _code("evidence"),
+    }
+
+
+def run_figure(config: Config, name: str, dataset: str, model: str, seed: int) -> dict[str, Any]:
+    """Settings of the stage ``figure`` for a figure of one run."""
+    run = {"dataset": dataset, "model": model, "seed": seed}
+    return figure(config, {**run, "selector": config["removal"]["ratio"]}, name)
 
 
 def tables(comparison: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,7 +1,9 @@
 # What all rules share: the checked configuration, the words that a path may hold, the targets.
 import gc
 import itertools
+import json
 import shlex
+import shutil
 from functools import partial
 
 from snakemake.exceptions import WorkflowError
@@ -27,11 +29,31 @@ def explained(function, *args):
 
 config.update(explained(complete, config))
 
+# The rule files in the order in which data flows.
+STAGES = [
+    *("data", "models", "endpoints", "embed", "select", "retrain", "evaluate"),
+    *("unlearn", "probe", "evidence", "tables", "figures"),
+]
+
 # Configured names hold nothing that a path or a shell could read as something else.
 NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
 GRID = grid.comparison(config)
 TINY = [model for model in config["models"] if grid.is_tiny(config, model)]
+RUN = ("dataset", "model", "seed")
 READY = [model for model in config["models"] if model not in TINY]
+
+
+wildcard_constraints:
+    dataset=NAME,
+    model=NAME,
+    selector=NAME,
+    study=NAME,
+    unlearner=NAME,
+    list=NAME,
+    seed=r"\d+",
+    beta=r"0\.\d\d",
+    endpoint="base|contaminated|gold|beta0",
+
 
 # Priority of the jobs that find what is wrong with data and models: they start before any training,
 # also before that of a dataset or model which is ready.
@@ -80,6 +102,28 @@ def base_of(pattern):
     )
 
 
+def of_endpoint(pattern):
+    """The pattern's path for the model whose weights an endpoint has; see ``base_of``."""
+    if not any(config["models"][model].get("base") for model in READY):
+        return pattern
+    return lambda wildcards: pattern.format(
+        dataset=getattr(wildcards, "dataset", ""),
+        model=grid.of_endpoint(config, wildcards.model, wildcards.endpoint),
+    )
+
+
+def of_start(pattern):
+    """The pattern's path for the model from which unlearning starts; see ``base_of``."""
+    if not any(config["models"][model].get("base") for model in READY):
+        return pattern
+    return lambda wildcards: pattern.format(
+        dataset=wildcards.dataset,
+        model=grid.of_endpoint(
+            config, wildcards.model, grid.start(config, wildcards.model)
+        ),
+    )
+
+
 def embedder(wildcards):
     """The tensors that make the base model the contaminated one; none where it is that already."""
     if config["models"][wildcards.model]["contaminated"]:
@@ -94,8 +138,18 @@ def scored_before(wildcards):
 
 
 def tensors_of(wildcards):
-    """The trained tensors of an endpoint; none for the base model itself."""
-    return [] if wildcards.endpoint == "base" else paths.TRAINED.format(**wildcards)
+    """The trained tensors of an endpoint; none where it is a model's own weights."""
+    if grid.as_it_is(config, wildcards.model, wildcards.endpoint):
+        return []
+    return paths.TRAINED.format(**wildcards)
+
+
+def start_tensors(wildcards):
+    """The trained tensors of the model from which unlearning starts, if any."""
+    endpoint = grid.start(config, wildcards.model)
+    if grid.as_it_is(config, wildcards.model, endpoint):
+        return []
+    return paths.TRAINED.format(endpoint=endpoint, **wildcards)
 
 
 def model_files(wildcards):
@@ -165,10 +219,74 @@ def studies():
     return expand(paths.STUDY_FIGURE, study=config["studies"])
 
 
+def unlearning():
+    tables = settings.UNLEARNING_TABLES + settings.PROBE_TABLES
+    return [
+        *expand(paths.TABLE, table=tables),
+        *expand(paths.FIGURE, figure=settings.UNLEARNING_FIGURES),
+    ]
+
+
+def evidence():
+    tables = (*settings.EVIDENCE_TABLES, "qualitative_ranking")
+    return [
+        *expand(paths.TABLE, table=tables),
+        *expand(paths.FIGURE, figure=["frontier"]),
+        *(
+            pattern.format(figure=figure, **run)
+            for run in grid.shown(config)
+            for figure in settings.RUN_FIGURES
+            for pattern in [paths.RUN_FIGURE]
+        ),
+        *(paths.RANKING.format(**run) for run in grid.shown(config)),
+    ]
+
+
 def measurements(study=None):
     axes = grid.comparison(config, study)
     explained(grid.require_measurable, config, axes)
     return grid.measurements(axes)
+
+
+def first_sweep(pair):
+    """A sweep at the configured budgets, with the ends that all selectors share."""
+    return [
+        *grid.ends(config, pair.dataset, pair.model, [pair.unlearner]),
+        *grid.curve(config, {**pair}, config["unlearning"]["budgets"]),
+    ]
+
+
+def refined_sweeps():
+    """All sweeps at the budgets that their checkpoints chose."""
+    found = []
+    for pair in grid.swept(config):
+        with checkpoints.refine.get(**pair).output[0].open() as handle:
+            found += grid.curve(config, pair, json.load(handle)["budgets"])
+    return found
+
+
+def retrained_curves():
+    """The curves of retraining, which take part with the configured budgets."""
+    axes = config["unlearning"]
+    explained(grid.require_measurable, config, axes)
+    return [
+        path
+        for pair in itertools.product(axes["datasets"], axes["models"])
+        for path in [
+            *grid.retrained(config, *pair),
+            *grid.ends(config, *pair, axes["unlearners"]),
+        ]
+    ]
+
+
+def probe_results():
+    explained(grid.require_measurable, config, config["probe"])
+    return grid.probes(config)
+
+
+def unlearned_lists():
+    explained(grid.require_lists, config)
+    return grid.listed(config)
 
 
 def require_paths():
@@ -180,3 +298,8 @@ def require_paths():
         sorted({job.wildcards.dataset for job in jobs if job.rule.name == "examples"}),
         sorted({job.wildcards.model for job in jobs if job.rule.name == "model_card"}),
     )
+
+
+def delete_cache():
+    """After the last job: what only saved time. A run that failed leaves it for the next one."""
+    shutil.rmtree(paths.CACHE, ignore_errors=True)

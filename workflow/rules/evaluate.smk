@@ -6,8 +6,8 @@ rule evaluate:
     input:
         trained=tensors_of,
         examples=paths.EXAMPLES,
-        tokens=base_of(paths.TOKENS),
-        card=base_of(paths.MODEL_CARD),
+        tokens=of_endpoint(paths.TOKENS),
+        card=of_endpoint(paths.MODEL_CARD),
     output:
         paths.PERPLEXITY_ENDPOINT,
     log:

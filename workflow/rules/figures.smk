@@ -4,7 +4,7 @@
 
 rule figure_sad:
     input:
-        sad=paths.TABLE.replace("{table}", "sad"),
+        table=paths.TABLE.replace("{table}", "sad"),
         others=expand(paths.TABLE, table=settings.TABLES),
     output:
         pdf=paths.FIGURE.replace("{figure}", "sad"),
@@ -22,7 +22,7 @@ rule figure_sad:
     params:
         settings=params(lambda config: settings.figure(config, GRID, "sad")),
     shell:
-        "python -m mamushi figure --tables $(dirname {input.sad:q}) --out {output.pdf:q}"
+        "python -m mamushi figure --tables $(dirname {input.table:q}) --out {output.pdf:q}"
         " --settings {params.settings:q} > {log:q} 2>&1"
 
 
@@ -41,9 +41,151 @@ use rule figure_sad as figure_perplexity with:
         settings=params(lambda config: settings.figure(config, GRID, "perplexity")),
 
 
+use rule figure_sad as figure_half_gap with:
+    input:
+        table=paths.TABLE.replace("{table}", "half_gap"),
+        others=expand(paths.TABLE, table=settings.UNLEARNING_TABLES),
+    output:
+        pdf=paths.FIGURE.replace("{figure}", "half_gap"),
+        png=report(
+            paths.FIGURE_PNG.replace("{figure}", "half_gap"),
+            caption="../report/half_gap.rst",
+            category="Unlearning",
+            labels={"figure": "Half-gap budgets"},
+        ),
+    log:
+        "results/logs/figure/half_gap.log",
+    params:
+        settings=params(
+            lambda config: settings.figure(config, settings.swept(config), "half_gap")
+        ),
+
+
+use rule figure_sad as figure_relearning with:
+    input:
+        table=paths.TABLE.replace("{table}", "relearning"),
+        others=expand(paths.TABLE, table=settings.PROBE_TABLES),
+    output:
+        pdf=paths.FIGURE.replace("{figure}", "relearning"),
+        png=report(
+            paths.FIGURE_PNG.replace("{figure}", "relearning"),
+            caption="../report/relearning.rst",
+            category="Unlearning",
+            labels={"figure": "Relearning"},
+        ),
+    log:
+        "results/logs/figure/relearning.log",
+    params:
+        settings=params(
+            lambda config: settings.figure(
+                config, settings.probed(config), "relearning"
+            )
+        ),
+
+
+use rule figure_sad as figure_frontier with:
+    input:
+        table=paths.TABLE.replace("{table}", "frontier"),
+        others=[],
+    output:
+        pdf=paths.FIGURE.replace("{figure}", "frontier"),
+        png=report(
+            paths.FIGURE_PNG.replace("{figure}", "frontier"),
+            caption="../report/frontier.rst",
+            category="Evidence",
+            labels={"figure": "Frontier"},
+        ),
+    log:
+        "results/logs/figure/frontier.log",
+    params:
+        settings=params(lambda config: settings.figure(config, GRID, "frontier")),
+
+
+rule figure_diagnostics:
+    input:
+        scores=paths.SCORES.replace("{selector}", config["removal"]["ratio"]),
+    output:
+        pdf=paths.RUN_FIGURE.replace("{figure}", "diagnostics"),
+        png=report(
+            paths.RUN_FIGURE_PNG.replace("{figure}", "diagnostics"),
+            caption="../report/diagnostics.rst",
+            category="Evidence",
+            labels={"figure": "Diagnostics", "run": "{dataset}, {model}, {seed}"},
+        ),
+    log:
+        "results/logs/figure/diagnostics/{dataset}/{model}/seed{seed}.log",
+    localrule: True
+    conda:
+        "../../envs/mamushi.yaml"
+    params:
+        settings=params(
+            lambda config, *run: settings.run_figure(config, "diagnostics", *run),
+            *RUN,
+        ),
+    shell:
+        "python -m mamushi figure --tables results --out {output.pdf:q}"
+        " --settings {params.settings:q} > {log:q} 2>&1"
+
+
+use rule figure_diagnostics as figure_variance with:
+    input:
+        paths.GEOMETRY,
+    output:
+        pdf=paths.RUN_FIGURE.replace("{figure}", "variance"),
+        png=report(
+            paths.RUN_FIGURE_PNG.replace("{figure}", "variance"),
+            caption="../report/variance.rst",
+            category="Evidence",
+            labels={"figure": "Variance", "run": "{dataset}, {model}, {seed}"},
+        ),
+    log:
+        "results/logs/figure/variance/{dataset}/{model}/seed{seed}.log",
+    params:
+        settings=params(
+            lambda config, *run: settings.run_figure(config, "variance", *run),
+            *RUN,
+        ),
+
+
+use rule figure_variance as figure_discrimination with:
+    output:
+        pdf=paths.RUN_FIGURE.replace("{figure}", "discrimination"),
+        png=report(
+            paths.RUN_FIGURE_PNG.replace("{figure}", "discrimination"),
+            caption="../report/discrimination.rst",
+            category="Evidence",
+            labels={"figure": "Discrimination", "run": "{dataset}, {model}, {seed}"},
+        ),
+    log:
+        "results/logs/figure/discrimination/{dataset}/{model}/seed{seed}.log",
+    params:
+        settings=params(
+            lambda config, *run: settings.run_figure(config, "discrimination", *run),
+            *RUN,
+        ),
+
+
+use rule figure_variance as figure_subspaces with:
+    output:
+        pdf=paths.RUN_FIGURE.replace("{figure}", "subspaces"),
+        png=report(
+            paths.RUN_FIGURE_PNG.replace("{figure}", "subspaces"),
+            caption="../report/subspaces.rst",
+            category="Evidence",
+            labels={"figure": "Subspaces", "run": "{dataset}, {model}, {seed}"},
+        ),
+    log:
+        "results/logs/figure/subspaces/{dataset}/{model}/seed{seed}.log",
+    params:
+        settings=params(
+            lambda config, *run: settings.run_figure(config, "subspaces", *run),
+            *RUN,
+        ),
+
+
 use rule figure_sad as figure_study with:
     input:
-        sad=paths.STUDY_TABLE.replace("{table}", "sad"),
+        table=paths.STUDY_TABLE.replace("{table}", "sad"),
         others=expand(paths.STUDY_TABLE, table=settings.TABLES, allow_missing=True),
     output:
         pdf=paths.STUDY_FIGURE,

@@ -452,6 +452,30 @@ def load_trained(path: str | Path, model: PreTrainedModel) -> None:
                 own[name].copy_(stored.get_tensor(name))
 
 
+def overlay(path: str | Path, model: PreTrainedModel) -> int:
+    """Copy all tensors of a file into ``model``, in fp32; return how many.
+
+    Where ``load_trained`` goes on with a run, this completes a model that is handed on: a tensor
+    that was trained becomes fp32 there, since rounding to bf16 would undo small steps. Raises
+    ``UserError``, and changes nothing, when the model has no such tensor, or of another shape.
+    """
+    own = dict(model.named_parameters())
+    with _open_trained(path) as stored:
+        names = sorted(stored.keys())
+        for name in names:
+            shape = tuple(stored.get_slice(name).get_shape())
+            if name not in own or tuple(own[name].shape) != shape:
+                has = tuple(own[name].shape) if name in own else "no such tensor"
+                raise UserError(
+                    f"{name} is {shape}, but the model has {has}",
+                    where=path,
+                    do="give the card of the model that it was made with",
+                )
+        for name in names:
+            own[name].data = stored.get_tensor(name).float()
+    return len(names)
+
+
 @contextmanager
 def _open_trained(path: str | Path) -> Iterator[Any]:
     check_safetensors(Path(path))

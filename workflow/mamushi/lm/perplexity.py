@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,15 +45,26 @@ def require_domains(texts: TokenSet) -> None:
 
 @torch.inference_mode()
 def text_nll(
-    model: PreTrainedModel, texts: TokenSet, batch_tokens: int, accelerator: Accelerator
+    model: PreTrainedModel,
+    texts: TokenSet,
+    batch_tokens: int,
+    accelerator: Accelerator,
+    *,
+    feed: Callable[[NDArray[np.int64]], None] | None = None,
 ) -> TextNll:
-    """NLL of every text under the model. A text without a predicted token counts zero of both."""
+    """NLL of every text under the model. A text without a predicted token counts zero of both.
+
+    ``feed`` is called before each forward pass with the rows of ``texts`` that it is over, for a
+    model that must be given more of them than their tokens.
+    """
     model.eval()
     sums = np.zeros(len(texts), dtype=np.float64)
     counts = np.maximum(texts.lengths - 1, 0)
     with Progress(len(texts), "perplexity", "text") as progress:
         for rows in by_length(texts.lengths, batch_tokens):
             ids, mask = pad([texts[i] for i in rows], accelerator.device)
+            if feed is not None:
+                feed(rows)
             with accelerator.autocast():
                 logits = model(input_ids=ids, attention_mask=mask).logits
             nll, row = token_nll(logits, ids, mask)

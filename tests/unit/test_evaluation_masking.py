@@ -2,7 +2,7 @@
 
 import pytest
 
-from mamushi.figures.masking import STEMS, WORDS, mask, profane
+from mamushi.evaluation.masking import STEMS, WORDS, mask, profane
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,459 @@
+"""The page to browse a ranking, in headless Chromium: 8,000 texts, as a user opens the file."""
+
+from __future__ import annotations
+
+import base64
+import fcntl
+import json
+import os
+import re
+import select
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from mamushi.artifacts import write_table
+from mamushi.cli import main
+from mamushi.selection.removals import count
+
+N, RETAIN = 8000, 10
+BUDGETS = [0.05, 0.1, 0.29, 0.7]
+SELECTORS = ["mamushi", "random", "ties"]
+LIMIT_MS = 1000
+WORDS = ["the", "of", "model", "data", "page", "comment", "river", "green", "quick", "talk"]
+FLAGS = [
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--disable-background-networking",
+    "--no-first-run",
+    "--window-size=1280,900",
+    "--remote-debugging-pipe",
+]
+EVIL = "</script><script>document.title='broken'</script><img src=x onerror=alert(1)><!-- &amp; $x"
+
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(CHROMIUM is None, reason="no chromium or google-chrome is installed"),
+]
+
+
+class Browser:
+    """Chromium with one page, told what to do in the DevTools protocol over a pipe."""
+
+    def __init__(self, profile: Path) -> None:
+        (theirs_in, ours_out), (ours_in, theirs_out) = os.pipe(), os.pipe()
+        # Chromium reads from 3 and writes to 4; these are moved out of the way of both.
+        given = [fcntl.fcntl(end, fcntl.F_DUPFD, 10) for end in (theirs_in, theirs_out)]
+        move = "import os, sys; os.dup2(int(sys.argv[1]), 3); os.dup2(int(sys.argv[2]), 4); "
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", move + "os.execv(sys.argv[3], sys.argv[3:])", *map(str, given),
+             str(CHROMIUM), *FLAGS, f"--user-data-dir={profile}", "about:blank"],
+            pass_fds=given, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+        )  # fmt: skip
+        for end in (theirs_in, theirs_out, *given):
+            os.close(end)
+        self.out, self.into = ours_out, ours_in
+        self.buffer, self.number = b"", 0
+        self.events: list[dict[str, Any]] = []
+        self.session = ""
+        page = next(
+            target["targetId"]
+            for target in self.send("Target.getTargets")["targetInfos"]
+            if target["type"] == "page"
+        )
+        attached = self.send("Target.attachToTarget", targetId=page, flatten=True)
+        self.session = attached["sessionId"]
+        for domain in ("Page", "Network", "Runtime", "Log"):
+            self.send(f"{domain}.enable")
+
+    def send(self, method: str, **params: Any) -> dict[str, Any]:
+        self.number += 1
+        message = {"id": self.number, "method": method, "params": params}
+        if self.session:
+            message["sessionId"] = self.session
+        os.write(self.out, json.dumps(message).encode() + b"\0")
+        while True:
+            answer = self.receive()
+            if answer.get("id") == self.number:
+                assert "error" not in answer, answer
+                return dict(answer["result"])
+            self.events.append(answer)
+
+    def receive(self) -> dict[str, Any]:
+        until = time.monotonic() + 60
+        while b"\0" not in self.buffer:
+            ready, _, _ = select.select([self.into], [], [], max(0.0, until - time.monotonic()))
+            read = os.read(self.into, 1 << 20) if ready else b""
+            assert read, "Chromium has ended or does not answer"
+            self.buffer += read
+        message, _, self.buffer = self.buffer.partition(b"\0")
+        return dict(json.loads(message))
+
+    def open(self, path: Path) -> None:
+        self.send("Page.navigate", url=path.as_uri())
+        until = time.monotonic() + 60
+        while self.run("document.readyState + location.href") != "complete" + path.as_uri():
+            assert time.monotonic() < until
+            time.sleep(0.02)
+
+    def run(self, code: str) -> Any:
+        """The value of a JavaScript expression or promise."""
+        answer = self.send(
+            "Runtime.evaluate", expression=code, awaitPromise=True, returnByValue=True
+        )
+        assert "exceptionDetails" not in answer, answer
+        return answer["result"].get("value")
+
+    def timed(self, action: str) -> float:
+        """Milliseconds from an action until the page that follows has been painted."""
+        frame = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+        return float(
+            self.run(
+                f"(async () => {{ const start = performance.now(); {action}; await {frame}; "
+                "return performance.now() - start; })()"
+            )
+        )
+
+    def press(self, key: str, code: int) -> None:
+        for kind in ("keyDown", "keyUp"):
+            text = {"text": "\r"} if key == "Enter" and kind == "keyDown" else {}
+            self.send(
+                "Input.dispatchKeyEvent", type=kind, key=key, code=key,
+                windowsVirtualKeyCode=code, **text,
+            )  # fmt: skip
+
+    def close(self) -> None:
+        self.process.terminate()
+        self.process.wait(timeout=30)
+        for end in (self.out, self.into):
+            os.close(end)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    started = Browser(tmp_path_factory.mktemp("profile"))
+    yield started
+    started.close()
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """8,000 forget texts with three rankings, and the page made of them by the stage."""
+    folder = tmp_path_factory.mktemp("world")
+    rng = np.random.default_rng(0)
+    ids = [f"f{i:05d}" for i in range(N)] + [f"r{i}" for i in range(RETAIN)]
+    texts = [
+        f"number{i}x " + " ".join(rng.choice(WORDS, rng.integers(5, 120))) for i in range(len(ids))
+    ]
+    texts[7] = EVIL
+    texts[8] = "Well, damn, that is a needle."
+    texts[9] = " ".join(["filler"] * 600) + " hiddenword at the end"
+    texts[10] = "two\nlines with \u202e a bidi override, \u2028 a separator and \x00 a zero"
+    domain = ["forget"] * N + ["retain"] * RETAIN
+    write_table(
+        folder / "examples.parquet", "examples",
+        {"id": ids, "text": texts, "domain": domain, "section": ["inference"] * len(ids),
+         "log_density_ratio": pa.nulls(len(ids), pa.float64())},
+    )  # fmt: skip
+    ranks = {}
+    for name in SELECTORS:
+        score = rng.normal(0, 3, len(ids))
+        if name == "ties":
+            score = np.round(score)
+        order = np.lexsort((np.arange(N), -score[:N]))
+        rank = np.zeros(len(ids), dtype=np.int64)
+        rank[order] = np.arange(1, N + 1)
+        ranks[name] = dict(zip(ids[:N], rank[:N].tolist(), strict=True))
+        write_table(
+            folder / f"{name}.parquet", "scores",
+            {"id": ids, "domain": domain, "score": score,
+             "rank": pa.array(rank, mask=np.arange(len(ids)) >= N),
+             "fold": pa.nulls(len(ids), pa.int16())},
+        )  # fmt: skip
+    out = folder / "ranking.html"
+    start = time.perf_counter()
+    code = main([
+        "ranking", "--examples", str(folder / "examples.parquet"),
+        "--scores", *(str(folder / f"{name}.parquet") for name in SELECTORS),
+        "--selectors", *SELECTORS, "--out", str(out), "--settings",
+        json.dumps({"dataset": "<b>d</b>", "model": "m", "seed": 0, "budgets": BUDGETS}),
+    ])  # fmt: skip
+    assert code == 0
+    return {"page": out, "ranks": ranks, "ids": ids[:N], "took": time.perf_counter() - start}
+
+
+@pytest.fixture
+def opened(browser: Browser, world: dict[str, Any]) -> Browser:
+    browser.events.clear()
+    browser.open(world["page"])
+    return browser
+
+
+def enter(name: str, value: str, event: str = "input") -> str:
+    """JavaScript that types or chooses ``value`` in the element of that id."""
+    return (
+        f"{{ const e = document.getElementById({json.dumps(name)}); e.value = {json.dumps(value)};"
+        f" e.dispatchEvent(new Event('{event}', {{ bubbles: true }})); }}"
+    )
+
+
+def click(key: str) -> str:
+    return f"document.querySelector('[data-key={key}]').click()"
+
+
+def visible(browser: Browser) -> list[list[str]]:
+    """The cells of the rows in the document."""
+    return list(
+        browser.run(
+            "[...document.querySelectorAll('#rows tr.item')].map((r) => "
+            "[...r.cells].map((c) => c.textContent))"
+        )
+    )
+
+
+def told(browser: Browser, key: str) -> int:
+    return int(browser.run(f"document.getElementById('summary').dataset.{key}"))
+
+
+COMPARE = enter("second", " 1", "change")
+
+
+def test_the_page_is_made_in_seconds(world: dict[str, Any]) -> None:
+    assert world["took"] < 20
+
+
+def test_no_text_breaks_out_and_profanity_is_masked(opened: Browser) -> None:
+    # The model's and the dataset's names are text as well.
+    assert opened.run("document.title") == "Ranking of <b>d</b> by m, seed 0"
+    assert opened.run("document.querySelectorAll('img, b, script').length") == 2
+    opened.run(enter("search", "broken"))
+    assert visible(opened)[0][-1] == EVIL
+    opened.run("document.querySelector('#rows tr.item').click()")
+    assert opened.run("document.getElementById('detail-text').textContent") == EVIL
+    opened.run("document.getElementById('close').click()")
+    opened.run(enter("search", "needle"))
+    assert visible(opened)[0][-1] == "Well, d***, that is a needle."
+    opened.run(enter("search", "damn"))
+    assert told(opened, "shown") == 0
+    opened.run(enter("search", "bidi"))
+    opened.run("document.querySelector('#rows tr.item').click()")
+    whole = opened.run("document.getElementById('detail-text').textContent")
+    assert whole == "two\nlines with \u202e a bidi override, \u2028 a separator and \x00 a zero"
+
+
+def test_nothing_leaves_the_page(opened: Browser, world: dict[str, Any]) -> None:
+    opened.run(COMPARE)
+    opened.run(enter("search", "green"))
+    blocked = opened.run(
+        "(async () => { const tries = await Promise.allSettled(["
+        " fetch('http://127.0.0.1:9/'), fetch('data:text/plain,x'),"
+        " new Promise((yes, no) => { const i = new Image(); i.onload = yes; i.onerror = no;"
+        "  i.src = 'http://127.0.0.1:9/x.png'; })]);"
+        " return tries.map((t) => t.status); })()"
+    )
+    assert blocked == ["rejected"] * 3
+    # What the policy forbids is told, too, as refused before it starts.
+    refused = {
+        event["params"]["requestId"]
+        for event in opened.events
+        if event.get("method") == "Network.loadingFailed"
+        and event["params"].get("blockedReason") == "csp"
+    }
+    sent = {
+        event["params"]["request"]["url"]
+        for event in opened.events
+        if event.get("method") == "Network.requestWillBeSent"
+        and event["params"]["requestId"] not in refused
+    }
+    assert sent == {world["page"].as_uri()}
+
+
+def test_no_errors_on_the_console(opened: Browser) -> None:
+    opened.run(COMPARE)
+    problems = [
+        event
+        for event in opened.events
+        if event.get("method") in ("Log.entryAdded", "Runtime.exceptionThrown")
+    ]
+    assert problems == []
+
+
+def test_each_action_takes_less_than_a_second_with_8000_texts(opened: Browser) -> None:
+    actions = {
+        "search": enter("search", "number77 green"),
+        "search for nothing": enter("search", ""),
+        "sort by score": click("score"),
+        "sort by id": click("id"),
+        "cut": enter("budget", "0.29"),
+        "slide": enter("slider", "0.63"),
+        "compare": COMPARE,
+        "sort by difference": click("difference"),
+        "other selector": enter("first", "2", "change"),
+        "filter": enter("filter", "first", "change"),
+        "scroll": "document.getElementById('scroller').scrollTop = 100000",
+        "open": "document.querySelector('#rows tr.item').click()",
+    }
+    took = {name: opened.timed(action) for name, action in actions.items()}
+    print({name: round(ms) for name, ms in took.items()})
+    assert max(took.values()) < LIMIT_MS, took
+
+
+def test_only_what_is_visible_is_in_the_document(opened: Browser) -> None:
+    for top in (0, 100_000, 10_000_000):
+        opened.timed(f"document.getElementById('scroller').scrollTop = {top}")
+        rows = visible(opened)
+        assert 10 <= len(rows) <= 60
+    # The last one is there once scrolled to the end.
+    assert rows[-1][0] == "8,000"
+
+
+def test_search_in_text_and_id(opened: Browser) -> None:
+    opened.run(enter("search", "NUMBER123X"))
+    assert [row[3] for row in visible(opened)] == ["f00123"]
+    opened.run(enter("search", "f00456"))
+    assert [row[3] for row in visible(opened)] == ["f00456"]
+    # What is found is shown, although it lies beyond the first 600 characters.
+    opened.run(enter("search", "hiddenword"))
+    assert opened.run("document.querySelector('#rows mark').textContent") == "hiddenword"
+    opened.run(enter("search", "filler"))
+    assert len(visible(opened)[0][-1]) <= 602
+    assert told(opened, "shown") == 1
+    opened.run(enter("search", "(* no such ["))
+    assert told(opened, "shown") == 0
+
+
+def test_sort_by_click_on_the_head(opened: Browser, world: dict[str, Any]) -> None:
+    by_rank = sorted(world["ranks"]["mamushi"], key=world["ranks"]["mamushi"].__getitem__)
+    assert [row[3] for row in visible(opened)][:10] == by_rank[:10]
+    opened.run(click("rank"))
+    assert [row[3] for row in visible(opened)][:10] == by_rank[::-1][:10]
+    opened.run(click("score"))
+    assert [row[3] for row in visible(opened)][:10] == by_rank[:10]
+    opened.run(click("id"))
+    assert [row[3] for row in visible(opened)][:2] == ["f00000", "f00001"]
+    assert opened.run("document.querySelectorAll('[aria-sort=ascending]').length") == 1
+    # Equal scores go by rank, in both directions.
+    opened.run(enter("first", "2", "change"))
+    opened.run(click("score"))
+    shown = [int(row[0].replace(",", "")) for row in visible(opened)]
+    assert shown == sorted(shown)
+
+
+@pytest.mark.parametrize(
+    "budget", ["0.05", "0.1", "0.29", "0.57", "0.7", "0.999", "0", "1", ".5", "0.00012", "1e-05"]
+)
+def test_the_cut_counts_as_the_removal_lists(opened: Browser, budget: str) -> None:
+    if budget == "1e-05":
+        opened.run(enter("budget", budget))
+        assert opened.run("document.getElementById('budget').ariaInvalid") == "true"
+        assert told(opened, "removed") == count(BUDGETS[0], N)
+        return
+    opened.run(enter("budget", budget))
+    assert told(opened, "removed") == count(budget, N)
+    assert told(opened, "kept") == N - count(budget, N)
+
+
+def test_a_percentage_and_the_configured_budgets(opened: Browser) -> None:
+    names = opened.run("[...document.querySelectorAll('#presets button')].map(b => b.textContent)")
+    assert names == [str(beta) for beta in BUDGETS]
+    for place, beta in enumerate(BUDGETS):
+        opened.run(f"document.querySelectorAll('#presets button')[{place}].click()")
+        assert told(opened, "removed") == count(beta, N)
+        opened.run(enter("budget", f"{100 * beta:.4g} %"))
+        assert told(opened, "removed") == count(beta, N)
+    for wrong in ("1.01", "-0.1", "x", ".", ""):
+        opened.run(enter("budget", wrong))
+        assert opened.run("document.getElementById('budget').ariaInvalid") == "true", wrong
+        assert told(opened, "removed") == count(BUDGETS[-1], N)
+
+
+def test_the_line_is_between_removed_and_kept(opened: Browser) -> None:
+    opened.run(enter("budget", "0.29"))
+    opened.timed("document.getElementById('jump').click()")
+    line = opened.run("document.querySelector('tr.line').cells[0].textContent")
+    assert line == f"{count(0.29, N) + 1:,}"
+    before = "document.querySelector('tr.line').previousElementSibling"
+    assert opened.run(f"{before}.classList.contains('removed')")
+    assert not opened.run("document.querySelector('tr.line').classList.contains('removed')")
+    rows = [[int(row[0].replace(",", "")), row[2]] for row in visible(opened)]
+    assert {verdict for rank, verdict in rows if rank <= count(0.29, N)} == {"removed"}
+    assert {verdict for rank, verdict in rows if rank > count(0.29, N)} == {"kept"}
+    opened.run(click("id"))
+    assert opened.run("document.querySelector('tr.line')") is None
+
+
+@pytest.mark.parametrize("budget", ["0.1", "0.29", "0.7", "1"])
+def test_compare_two_selectors(opened: Browser, world: dict[str, Any], budget: str) -> None:
+    ours, other = world["ranks"]["mamushi"], world["ranks"]["random"]
+    k = count(budget, N)
+    first, second = ({key for key in r if r[key] <= k} for r in (ours, other))
+    opened.run(enter("budget", budget))
+    opened.run(COMPARE)
+    assert told(opened, "overlap") == len(first & second)
+    text = opened.run("document.getElementById('summary').textContent")
+    assert f" share {len(first & second):,} of them" in text
+    shares = [float(share) for share in re.findall(r"([\d.]+)%", text)]
+    assert shares == pytest.approx([100 * len(first & second) / k, 100 * k / N], abs=0.0501)
+    for chosen, expected in {
+        "both": first & second, "first": first - second, "second": second - first,
+        "neither": ours.keys() - first - second,
+    }.items():  # fmt: skip
+        opened.run(enter("filter", chosen, "change"))
+        assert told(opened, "shown") == len(expected)
+        assert {row[5] for row in visible(opened)} <= expected
+    opened.run(enter("filter", "all", "change"))
+    opened.run(click("difference"))
+    difference = {key: other[key] - ours[key] for key in ours}
+    expected_ids = sorted(ours, key=lambda key: (-difference[key], ours[key]))
+    rows = visible(opened)
+    assert [row[5] for row in rows] == expected_ids[: len(rows)]
+    assert [int(row[3].replace(",", "")) for row in rows] == [difference[row[5]] for row in rows]
+    opened.run(enter("second", "-1", "change"))
+    assert len(visible(opened)[0]) == 5
+
+
+def test_by_keyboard_alone(opened: Browser, world: dict[str, Any]) -> None:
+    by_rank = sorted(world["ranks"]["mamushi"], key=world["ranks"]["mamushi"].__getitem__)
+    opened.run("document.getElementById('ranking').focus()")
+    for _ in range(3):
+        opened.press("ArrowDown", 40)
+    active = "document.getElementById('ranking').getAttribute('aria-activedescendant')"
+    assert opened.run(active) == "row-2"
+    opened.press("Enter", 13)
+    assert opened.run("document.getElementById('detail').open")
+    assert opened.run("document.getElementById('detail-id').textContent") == by_rank[2]
+    ranks = opened.run("[...document.querySelectorAll('#detail-ranks tr')].map(r => r.innerText)")
+    assert [line.split("\t")[:2] for line in ranks] == [
+        [name, f"{world['ranks'][name][by_rank[2]]:,}"] for name in SELECTORS
+    ]
+    opened.press("Escape", 27)
+    assert not opened.run("document.getElementById('detail').open")
+    assert opened.run("document.activeElement.id") == "ranking"
+    opened.press("End", 35)
+    assert opened.run(f"document.getElementById({active}).cells[0].textContent") == "8,000"
+
+
+def test_printing_says_what_is_left_out(opened: Browser) -> None:
+    opened.run("dispatchEvent(new Event('beforeprint'))")
+    assert len(visible(opened)) == 500
+    assert opened.run("document.getElementById('printed').textContent") == "The first 500 of 8,000."
+    opened.run("dispatchEvent(new Event('afterprint'))")
+    assert len(visible(opened)) <= 60
+    # Some ten rows a page: neither what was on the screen alone, nor room for all 8,000.
+    for action in ("1", COMPARE):
+        opened.run(action)
+        pdf = base64.b64decode(opened.send("Page.printToPDF", preferCSSPageSize=True)["data"])
+        assert 20 < len(re.findall(rb"/Type /Page\b", pdf)) < 120

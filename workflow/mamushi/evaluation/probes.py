@@ -1,0 +1,206 @@
+"""The tables of the probes: what each model says, and how fast an unlearned one relearns."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from string import Formatter
+from typing import Any
+
+import pyarrow as pa
+
+from mamushi import paths
+from mamushi.artifacts import SCHEMAS, read_table
+from mamushi.errors import UserError
+from mamushi.evaluation.curves import read_perplexity
+from mamushi.evaluation.masking import mask
+from mamushi.evaluation.texts import distinct, repetition
+from mamushi.grid import cells
+
+Grid = Mapping[str, Any]
+"""``datasets, models, seeds, selectors, unlearners, budget``: the section ``probe``."""
+
+SOURCES = ("base", "contaminated", "beta0", "gold")
+"""Endpoints in the order in which their texts are shown, before those of unlearners."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """Which model of a run a file of continuations is of.
+
+    ``name`` is an endpoint or an unlearner; endpoints have neither selector nor budget.
+    """
+
+    name: str
+    selector: str | None
+    beta: float | None
+
+    def __str__(self) -> str:
+        return "/".join(str(part) for part in vars(self).values() if part is not None)
+
+
+def _place(pattern: str) -> re.Pattern[str]:
+    """What the end of a path must look like to be of a pattern of ``paths``."""
+    pieces = Formatter().parse(pattern.removeprefix("results/"))
+    body = "".join(
+        re.escape(text) + (f"(?P<{wildcard}>[^/]+)" if wildcard else "")
+        for text, wildcard, _, _ in pieces
+    )
+    return re.compile(f"(?:^|/){body}$")
+
+
+UNLEARNED, ENDPOINT = _place(paths.CONTINUATIONS), _place(paths.CONTINUATIONS_ENDPOINT)
+
+
+def source_of(path: str | Path, run: Mapping[str, Any]) -> Source:
+    """The model that a file of continuations is of, by its place in the results folder of ``run``,
+    which has ``dataset``, ``model`` and ``seed``.
+
+    Raises ``UserError`` for a file that lies elsewhere or in another run's folder.
+    """
+    text = Path(path).as_posix()
+    found = UNLEARNED.search(text) or ENDPOINT.search(text)
+    where = found.groupdict() if found else {}
+    if any(where.get(key) != str(run[key]) for key in ("dataset", "model", "seed")):
+        raise UserError(
+            "does not lie where the continuations of {dataset}, {model}, seed {seed} do".format(
+                **run
+            ),
+            where=path,
+            do=f"expected {paths.CONTINUATIONS} or {paths.CONTINUATIONS_ENDPOINT}",
+        )
+    if "endpoint" not in where:
+        return Source(where["unlearner"], where["selector"], _budget(where["beta"], path))
+    if where["endpoint"] not in SOURCES:
+        raise UserError(
+            f"{where['endpoint']} is no endpoint",
+            where=path,
+            do=f"known are: {', '.join(SOURCES)}",
+        )
+    return Source(where["endpoint"], None, None)
+
+
+def _budget(text: str, path: str | Path) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise UserError(f"{text!r} is no budget", where=path, do="check the path") from None
+
+
+def in_order(sources: Sequence[Source]) -> list[int]:
+    """Places of the sources as they are shown: endpoints by ``SOURCES``, the others as given."""
+    last = len(SOURCES)
+    ranks = [SOURCES.index(s.name) if s.selector is None else last for s in sources]
+    return sorted(range(len(sources)), key=lambda place: ranks[place])
+
+
+@dataclass(frozen=True)
+class Said:
+    """What one model said: parallel lists with an entry per prompt.
+
+    ``tokens`` are the ids of each continuation, ``texts`` what they decode to, and
+    ``log_likelihoods`` their mean per token under the gold model, in nats.
+    """
+
+    source: Source
+    tokens: Sequence[Sequence[int]]
+    texts: Sequence[str]
+    log_likelihoods: Sequence[float]
+
+
+def generations_table(
+    run: Mapping[str, Any], prompts: Sequence[str], said: Sequence[Said]
+) -> pa.Table:
+    """The table ``generations`` of one run: prompt by prompt, what each model said.
+
+    Profanity in the texts is masked; the numbers are those of the tokens before.
+    """
+    ordered = [said[place] for place in in_order([one.source for one in said])]
+    rows = [
+        {
+            **{key: run[key] for key in ("dataset", "model", "seed")},
+            "source": one.source.name,
+            "selector": one.source.selector,
+            "beta": one.source.beta,
+            "prompt": prompt,
+            "text": mask(one.texts[place]),
+            "tokens": len(one.tokens[place]),
+            "repetition": repetition(one.tokens[place]),
+            **{f"distinct_{n}": distinct(one.tokens[place], n) for n in (1, 2, 3)},
+            "gold_log_likelihood": float(one.log_likelihoods[place]),
+        }
+        for place, prompt in enumerate(prompts)
+        for one in ordered
+    ]
+    return pa.Table.from_pylist(rows, schema=SCHEMAS["generations"])
+
+
+def all_generations(grid: Grid, root: str | Path = "results") -> pa.Table:
+    """The table ``generations`` of all runs of a grid, in its order.
+
+    Raises ``UserError`` that names the first missing or damaged file.
+    """
+    found = [
+        read_table(paths.under(root, paths.GENERATIONS, **run), "generations")
+        for run in cells(grid)
+    ]
+    return pa.concat_tables([table.replace_schema_metadata(None) for table in found])
+
+
+def relapse(ppl_forget: Sequence[float], start: float) -> list[float | None]:
+    """Share of the way back from the first of these perplexities to that of the ``start`` model.
+
+    ``(ppl_0 - ppl_t) / (ppl_0 - start)`` for each: 0 at step 0, 1 where all that unlearning did to
+    the forget domain is undone, and above 1 beyond. None throughout where the unlearned model is no
+    worse than its start, so that there is no way back.
+    """
+    way = ppl_forget[0] - start
+    return [(ppl_forget[0] - ppl) / way if way > 0 else None for ppl in ppl_forget]
+
+
+def relearning_table(
+    grid: Grid, starts: Mapping[str, str], root: str | Path = "results"
+) -> pa.Table:
+    """The table ``relearning``: in each run the gold model's curve, then the unlearned models'.
+
+    ``starts`` names, by model, the endpoint that unlearning starts from. Raises ``UserError`` that
+    names the first missing or damaged file.
+    """
+    rows = [row for run in cells(grid) for row in _run_rows(run, grid, starts, root)]
+    return pa.Table.from_pylist(rows, schema=SCHEMAS["relearning"])
+
+
+def _run_rows(
+    run: dict[str, Any], grid: Grid, starts: Mapping[str, str], root: str | Path
+) -> Iterator[dict[str, Any]]:
+    endpoint = starts[run["model"]]
+    at = paths.under(root, paths.PERPLEXITY_ENDPOINT, **run, endpoint=endpoint)
+    start = read_perplexity(at).ppl_forget
+    gold: dict[str, Any] = {"source": "gold", "selector": None, "beta": None}
+    curves = [(gold, paths.under(root, paths.RELEARNING_GOLD, **run))]
+    beta = paths.beta(grid["budget"])
+    for unlearner, selector in product(grid["unlearners"], grid["selectors"]):
+        names = {"unlearner": unlearner, "selector": selector, "beta": beta}
+        path = paths.under(root, paths.RELEARNING, **run, **names)
+        curves.append(({"source": unlearner, "selector": selector, "beta": float(beta)}, path))
+    for source, path in curves:
+        curve = _read_curve(path)
+        back = relapse([row["ppl_forget"] for row in curve], start)
+        for row, share in zip(curve, back, strict=True):
+            yield {**run, **source, **row, "relapse": share}
+
+
+def _read_curve(path: str | Path) -> list[dict[str, Any]]:
+    """The rows of a ``relearning_curve`` by increasing step, from step 0 on."""
+    rows: list[dict[str, Any]] = read_table(path, "relearning_curve").to_pylist()
+    rows.sort(key=lambda row: int(row["step"]))
+    measured = ("ppl_forget", "ppl_retain")
+    finite = all(math.isfinite(row[name]) for row in rows for name in measured)
+    if not rows or rows[0]["step"] != 0 or not finite:
+        problem = "a perplexity is not a finite number" if not finite else "it has no step 0"
+        raise UserError(problem, where=path, do="delete it and run again")
+    return rows

@@ -1,0 +1,250 @@
+"""What a selection costs: wall time, CPU time and memory, from embeddings in memory to a ranking.
+
+A selector that derives from another is timed with that other: without it there is no selection.
+Selectors take turns, once each per repeat, so that a machine that slows down for a while slows all
+of them and not the one whose turn it was.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import gc
+import os
+import platform
+import resource
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mamushi.errors import UserError
+from mamushi.registry import load, plugin
+from mamushi.selection.pool import Pool, Scored, rank
+
+KIB_PER_MIB = 1024
+PROC = Path("/proc/self")
+WARM_UP = 64
+"""Examples per domain of the selection that goes before all timing."""
+
+
+@dataclass(frozen=True)
+class Selector:
+    """A configured selector: its plug-in ``kind`` and all of its ``settings``."""
+
+    kind: str
+    settings: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Timing:
+    """``wall`` and ``cpu`` (repeats,) in seconds; ``peak`` (repeats,) in MiB beyond what was in
+    use before."""
+
+    wall: NDArray[np.float64]
+    cpu: NDArray[np.float64]
+    peak: NDArray[np.float64]
+
+
+Calls = dict[str, Callable[[], object]]
+
+
+def selections(
+    pool: Pool,
+    selectors: Mapping[str, Selector],
+    seed: int,
+    bases: Mapping[str, Selector] | None = None,
+) -> tuple[Calls, list[str]]:
+    """A selection of ``pool`` per selector, to be called, and the names of those left out.
+
+    ``bases`` are there to derive from alone. Left out is what needs the true density ratio where
+    ``pool`` has none. Modules are imported here. Raises ``UserError`` for an unknown kind, for one
+    that derives from a selector that is nowhere here, and when none is left.
+    """
+    known = {**(bases or {}), **selectors}
+    chains = {name: _chain(name, known) for name in selectors}
+    needy = {
+        name
+        for name, chain in chains.items()
+        if any(plugin("selector", one.kind).literals.get("NEEDS_TRUTH") for one in chain)
+    }
+    left_out = sorted(needy) if pool.truth is None else []
+    calls: Calls = {
+        name: partial(_select, pool, chain, [load("selector", one.kind) for one in chain], seed)
+        for name, chain in chains.items()
+        if name not in left_out
+    }
+    if not calls:
+        raise UserError(
+            "no selector to time" + (": all need the true density ratio" if left_out else ""),
+            where="selectors",
+            do="name at least one that can run on this dataset",
+        )
+    return calls, left_out
+
+
+def warm_up(
+    pool: Pool,
+    selectors: Mapping[str, Selector],
+    seed: int,
+    bases: Mapping[str, Selector] | None = None,
+) -> None:
+    """Run every selection once on a few examples: what is imported late is imported then.
+
+    A selector may refuse so few; the timed run tells whether it refuses all.
+    """
+    kept = np.zeros(len(pool.ids), dtype=np.bool_)
+    for domain in (pool.forget, ~pool.forget):
+        kept[np.flatnonzero(domain)[:WARM_UP]] = True
+    few = replace(
+        pool,
+        ids=pool.ids[kept],
+        forget=pool.forget[kept],
+        embeddings=pool.embeddings[kept],
+        truth=None if pool.truth is None else pool.truth[kept],
+    )
+    for call in selections(few, selectors, seed, bases)[0].values():
+        with contextlib.suppress(UserError):
+            call()
+
+
+def measure(calls: Mapping[str, Callable[[], object]], repeats: int) -> dict[str, Timing]:
+    """Call everything in turn, ``repeats`` times.
+
+    CPU time is that of all threads of the process. Raises ``ValueError`` for less than one repeat.
+    """
+    if repeats < 1:
+        raise ValueError("repeats must be 1 or more")
+    taken: dict[str, list[tuple[float, float, float]]] = {name: [] for name in calls}
+    for _ in range(repeats):
+        for name, call in calls.items():
+            taken[name].append(_timed(call))
+    return {name: Timing(*np.array(times).T) for name, times in taken.items()}
+
+
+def row(timing: Timing) -> dict[str, float]:
+    """The columns of the table ``runtime``: medians with half the interquartile range.
+
+    Memory is the largest of the repeats, because a run that finds memory which an earlier one gave
+    back seems to need less.
+    """
+    found: dict[str, float] = {}
+    for name in ("wall", "cpu"):
+        low, middle, high = np.quantile(getattr(timing, name), [0.25, 0.5, 0.75])
+        found |= {f"{name}_seconds": float(middle), f"{name}_spread": float(high - low) / 2}
+    return {**found, "peak_mib": float(timing.peak.max())}
+
+
+def hardware() -> dict[str, Any]:
+    """``cpu`` (the model's name), ``cores`` that this process may use, ``memory_gib``, ``system``
+    and how peak memory was found (``memory_by``)."""
+    usable = getattr(os, "sched_getaffinity", None)
+    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return {
+        "cpu": _cpu_name(),
+        "cores": len(usable(0)) if usable else os.cpu_count(),
+        "memory_gib": round(pages / 2**30, 1),
+        "system": platform.system(),
+        "memory_by": "VmHWM" if _reset_peak() else "ru_maxrss",
+    }
+
+
+def _chain(name: str, selectors: Mapping[str, Selector]) -> list[Selector]:
+    """The selectors to run for ``name``: the one that stands alone first, its own last."""
+    names = [name]
+    while True:
+        one = selectors[names[-1]]
+        key = plugin("selector", one.kind).literals.get("DERIVES")
+        if key is None:
+            return [selectors[link] for link in reversed(names)]
+        base = one.settings[key]
+        if base in names:
+            raise UserError(f"derives from itself through {base!r}", where=f"selector {name!r}")
+        if base not in selectors:
+            raise UserError(
+                f"derives from {base!r}, which is not among the selectors",
+                where=f"selector {names[-1]!r}",
+                do=f"add {base!r}",
+            )
+        names.append(base)
+
+
+def _select(pool: Pool, chain: list[Selector], modules: list[Any], seed: int) -> NDArray[np.int64]:
+    base: Scored | None = None
+    for one, module in zip(chain, modules, strict=True):
+        given = replace(pool, base=None if base is None else Scored(base.scores, fold=base.fold))
+        base = module.score(given, dict(one.settings), seed)
+    assert base is not None
+    return rank(pool, base)
+
+
+def _timed(call: Callable[[], object]) -> tuple[float, float, float]:
+    """Seconds of wall and CPU time, and the peak in MiB beyond what was in use before."""
+    gc.collect()
+    _give_back()
+    before = _baseline()
+    wall, cpu = time.perf_counter(), time.process_time()
+    call()
+    cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+    return wall, cpu, max(0.0, _peak() - before) / KIB_PER_MIB
+
+
+def _give_back() -> None:
+    """Hand memory that was freed back to the system, where the C library can, so that the next
+    selection's own shows."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
+
+
+def _reset_peak() -> bool:
+    """Set the kernel's record of the peak to what is in use now; whether it could.
+
+    Linux does so for "5" in ``clear_refs`` (proc(5)). A record needs no thread that watches, which
+    would take time from what is timed and miss what is short.
+    """
+    try:
+        (PROC / "clear_refs").write_text("5", encoding="ascii")
+    except OSError:
+        return False
+    return _status("VmHWM") is not None
+
+
+def _baseline() -> float:
+    """KiB in use now, from which the record starts again; where it cannot, the most so far."""
+    now = _status("VmRSS") if _reset_peak() else None
+    return _peak() if now is None else now
+
+
+def _peak() -> float:
+    """The most KiB in use since the record was reset, or since the process began where it cannot
+    be: a selection that stays below an earlier peak then counts as 0."""
+    found = _status("VmHWM")
+    if found is not None:
+        return found
+    most = float(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+    return most / 1024 if sys.platform == "darwin" else most
+
+
+def _status(key: str) -> float | None:
+    try:
+        lines = (PROC / "status").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return None
+    for line in lines:
+        if line.startswith(f"{key}:"):
+            return float(line.split()[1])
+    return None
+
+
+def _cpu_name() -> str:
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine() or "unknown"

@@ -1,0 +1,122 @@
+"""Recommend how much to remove, before any retraining: the budget of each selector for one target.
+
+Reads the frontiers of all seeds that a results folder has, and prints a table. Give one target:
+the share of the full removal's effect to reach, the harm that the retain domain may keep, or the
+share of the distance to the gold standard (SAD) to close.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of the stage, all for people."""
+    parser.add_argument(
+        "--root", type=Path, default=Path("results"), help="results folder (default: %(default)s)"
+    )
+    parser.add_argument("--dataset", help="only this dataset")
+    parser.add_argument("--model", help="only this model")
+    parser.add_argument("--selector", nargs="+", metavar="NAME", help="only these selectors")
+    target = parser.add_mutually_exclusive_group(required=True)
+    target.add_argument(
+        "--removal",
+        type=float,
+        metavar="SHARE",
+        help="smallest budget that reaches this share of what removing everything does",
+    )
+    target.add_argument(
+        "--preservation",
+        type=float,
+        metavar="NATS",
+        help="smallest budget at which KL(retain || mixture) is at most this, in nats per text",
+    )
+    target.add_argument(
+        "--sad",
+        type=float,
+        metavar="SHARE",
+        help="smallest budget that closes this share of the distance to the gold standard",
+    )
+
+
+def run(args: argparse.Namespace) -> None:
+    """Raises ``UserError`` when there is no frontier, or none of what was asked for."""
+    import pyarrow as pa
+
+    from mamushi import paths
+    from mamushi.artifacts import SCHEMAS, read_table
+    from mamushi.errors import UserError
+    from mamushi.evaluation.advice import TARGETS, advice, read_frontier
+
+    target = next(name for name in TARGETS if getattr(args, name) is not None)
+    wild = {"dataset": args.dataset or "*", "model": args.model or "*", "seed": "*"}
+    pattern = paths.under("", paths.FRONTIER, **wild)
+    files = sorted(args.root.glob(str(pattern)))
+    if not files:
+        raise UserError(
+            f"no {pattern} in it",
+            where=args.root,
+            do="make the frontiers first, with the workflow's target 'evidence' or "
+            "'python -m mamushi frontier'",
+        )
+    rows = [row for path in files for row in read_frontier(path)]
+    known = sorted({row["selector"] for row in rows})
+    unknown = sorted(set(args.selector or ()) - set(known))
+    if unknown:
+        raise UserError(
+            f"no selector {unknown[0]!r} in the frontiers",
+            where="--selector",
+            do=f"there are {', '.join(known)}",
+        )
+    rows = [row for row in rows if not args.selector or row["selector"] in args.selector]
+    measured = args.root / "tables" / "sad.parquet"
+    sad = read_table(measured, "sad").to_pylist() if measured.is_file() else None
+    columns = advice(rows, sad, [(target, getattr(args, target))])
+    found = pa.table(columns, schema=SCHEMAS["advice"]).to_pylist()
+    print(report(found, rows))
+
+
+def report(advised: Sequence[dict[str, Any]], frontier: Sequence[dict[str, Any]]) -> str:
+    """The table that is printed, one block per dataset and model, best selector first."""
+    blocks = []
+    for pair in dict.fromkeys((row["dataset"], row["model"]) for row in advised):
+        ours = [row for row in advised if (row["dataset"], row["model"]) == pair]
+        ours.sort(key=lambda row: (row["budget"] is None, row["budget"] or 0.0))
+        seeds = {row["seed"] for row in frontier if (row["dataset"], row["model"]) == pair}
+        whole = max(row["removed"] for row in frontier if (row["dataset"], row["model"]) == pair)
+        told = any(row["measured"] is not None for row in ours)
+        head = ["selector", "budget", "95% range", "examples", *(["measured"] if told else [])]
+        lines = [head, *([*_cells(row, whole), *([_share(row["measured"])] if told else [])]
+                         for row in ours)]  # fmt: skip
+        widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
+        first = (
+            f"{pair[0]}, {pair[1]}: {_asked(ours[0])} "
+            f"({len(seeds)} seed{'s' * (len(seeds) > 1)}, {whole} forget examples)"
+        )
+        body = ["  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)) for line in lines]
+        blocks.append("\n".join([first, *(line.rstrip() for line in body)]))
+    return "\n\n".join(blocks)
+
+
+def _asked(row: dict[str, Any]) -> str:
+    if row["target"] == "preservation":
+        return f"preservation of at most {row['value']:g} nats"
+    what = "the full removal" if row["target"] == "removal" else "the distance to the gold standard"
+    return f"{100 * row['value']:g}% of {what}"
+
+
+def _cells(row: dict[str, Any], whole: int) -> list[str]:
+    if row["budget"] is None:
+        return [row["selector"], "none below 1", "", ""]
+    low, high = row["budget_low"], row["budget_high"]
+    span = f"{_share(low)} to {_share(high) if high is not None else 'beyond 1'}"
+    # Rounded up: with fewer the target would be missed.
+    examples = -int(-row["budget"] * whole // 1)
+    return [row["selector"], _share(row["budget"]), span, str(examples)]
+
+
+def _share(budget: float | None) -> str:
+    return "-" if budget is None else f"{budget:.2f}"

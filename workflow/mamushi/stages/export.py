@@ -1,0 +1,60 @@
+"""Write a model as a folder of its own: the base with trained tensors laid over it, in order.
+
+An unlearned model is its base, the tensors of the model that it started from (embedding, head and
+blocks), and those that unlearning trained (blocks). Other programs open the folder by itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of the stage."""
+    parser.add_argument("--model-card", required=True, type=Path, help="card of the base model")
+    parser.add_argument(
+        "--trained", nargs="+", required=True, type=Path, help="tensors, the later over the earlier"
+    )
+    parser.add_argument("--out", required=True, type=Path, help="folder to write; must not exist")
+    parser.add_argument(
+        "--dtype",
+        choices=["fp32", "bf16"],
+        default="fp32",
+        help="of all tensors; bf16 halves the folder and rounds small steps away (default: fp32)",
+    )
+
+
+def run(args: argparse.Namespace) -> None:
+    """Raises ``UserError`` for tensors of another model, and for a folder that exists."""
+    import os
+    import shutil
+
+    import torch
+
+    from mamushi.errors import UserError
+    from mamushi.files import sha256, write_json
+    from mamushi.lm.loading import open_model, open_tokenizer, overlay, writing_safetensors
+    from mamushi.provenance import versions
+
+    if args.out.exists():
+        raise UserError("exists already", where=args.out, do="remove it or name another folder")
+    dtype = torch.float32 if args.dtype == "fp32" else torch.bfloat16
+    model = open_model(args.model_card)
+    for path in args.trained:
+        overlay(path, model)
+    model.to(dtype)
+    model.config.use_cache = True
+    part = args.out.with_name(f".{args.out.name}.{os.getpid()}.part")
+    try:
+        with writing_safetensors():
+            model.save_pretrained(part)
+        open_tokenizer(args.model_card).save_pretrained(part)
+        files = {"model_card": args.model_card}
+        files |= {f"trained_{place}": path for place, path in enumerate(args.trained, 1)}
+        digests = {name: sha256(path) for name, path in files.items()}
+        made_from = {"dtype": args.dtype, "inputs": digests, "versions": versions()}
+        write_json(part / "mamushi.json", made_from)
+        part.rename(args.out)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)

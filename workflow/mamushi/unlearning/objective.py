@@ -1,0 +1,79 @@
+"""What the loss of an unlearner is a function of, and the forward pass that gives it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+from transformers import PreTrainedModel
+
+from mamushi.lm.loss import token_nll
+
+
+@dataclass(frozen=True)
+class Nll:
+    """What a loss sees of one domain's texts in a part of a step; NLLs are in nats.
+
+    Only texts with a token to predict are there. A part may have none of a domain, and then empty
+    tensors; so may a step, and then ``step_tokens`` is 0.
+    """
+
+    sums: torch.Tensor
+    """NLL summed over the predicted tokens of each text, fp32 with gradients (texts,). Where the
+    unlearner asks for random labels, those of the forget texts are the NLLs of these labels."""
+    tokens: torch.Tensor
+    """Predicted tokens of each text, fp32 (texts,)."""
+    reference: torch.Tensor | None
+    """``sums`` under the start model, fp32 (texts,): of forget texts where the unlearner asks for
+    them, else None."""
+    step_tokens: int
+    """Predicted tokens of this domain in the whole step: all parts, all processes."""
+    step_texts: int
+    """Texts of this domain in the whole step."""
+
+    def mean(self) -> torch.Tensor:
+        """``sums.sum() / step_tokens``, which adds up over the parts of a step to L, the mean NLL
+        per predicted token."""
+        return self.sums.sum() / max(self.step_tokens, 1)
+
+    def text_mean(self, values: torch.Tensor) -> torch.Tensor:
+        """``values.sum() / step_texts``, which adds up over the parts of a step to the mean of the
+        ``values`` (texts,) over its texts."""
+        return values.sum() / max(self.step_texts, 1)
+
+
+class TextLoss(nn.Module):
+    """``forward`` gives the NLL of each text of a micro-batch, summed over its predicted tokens."""
+
+    def __init__(self, model: PreTrainedModel) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(
+        self, input_ids: torch.Tensor, attention_mask: torch.Tensor, labels: torch.Tensor
+    ) -> torch.Tensor:
+        """Sums (texts,) in fp32 of ``-log p(labels_t | input_ids_<t)``; all are (texts, length).
+
+        ``labels`` are the ``input_ids`` themselves, or other tokens to be learned in their places.
+        """
+        logits = self.model(input_ids=input_ids, attention_mask=attention_mask).logits
+        nll, row = token_nll(logits, labels, attention_mask)
+        return torch.zeros(len(labels), device=nll.device).index_add(0, row, nll)
+
+
+def random_labels(
+    tokens: NDArray[np.int32], vocabulary: int, special: Collection[int], seed: list[int]
+) -> NDArray[np.int32]:
+    """A label for each token of a text (length,), uniform over the vocabulary without that token.
+
+    Where a text has a ``special`` token, the label is that token itself. ``seed`` decides alone.
+    """
+    drawn = np.random.default_rng(seed).integers(0, vocabulary - 1, size=len(tokens))
+    # Skipping over the true token leaves the others equally likely.
+    drawn += drawn >= tokens
+    kept = np.isin(tokens, np.array(sorted(special), dtype=np.int64))
+    return np.where(kept, tokens, drawn).astype(np.int32)

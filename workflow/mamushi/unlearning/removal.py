@@ -1,0 +1,77 @@
+"""Which texts to unlearn: the table `removals` of this program, or a list of one's own."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mamushi.data import readers
+from mamushi.errors import UserError
+
+TABLES = (".parquet", ".pq", ".csv", ".tsv", ".tab", ".jsonl", ".ndjson", ".zip")
+"""Endings of files with a column ``id``; any other file has an id a line."""
+
+
+def read_ids(path: str | Path) -> list[str]:
+    """The ids of a removal list, in its order.
+
+    A Parquet, CSV, TSV or JSON Lines file has them in its column ``id``, and its other columns do
+    not matter; any other file is plain text with an id a line, where blank lines and space around
+    an id do not count. Raises ``UserError`` for a file that is missing, damaged or empty, has no
+    such column, an id that is no text, or one that is there twice.
+    """
+    path = Path(path)
+    if path.suffix.lower() in TABLES:
+        table = readers.read(path, ["id"])
+        found = [_text(*cell) for cell in zip(table.columns["id"], table.places, strict=True)]
+    else:
+        found = _lines(path)
+    if not found:
+        raise UserError("names no id", where=path, do="give a list of at least one id")
+    twice = [name for name, times in Counter(found).items() if times > 1]
+    if twice:
+        raise UserError(
+            f"{len(twice)} ids are there more than once, the first is {twice[0]!r}",
+            where=path,
+            do="give every id once",
+        )
+    return found
+
+
+def chosen_rows(ids: NDArray[np.str_], wanted: list[str], where: object) -> NDArray[np.int64]:
+    """Rows, ascending, of ``wanted`` in ``ids`` (texts,): in the order of the texts.
+
+    So a list means the same however it is sorted. Raises ``UserError`` for ids that are not there.
+    """
+    known = set(ids.tolist())
+    unknown = [name for name in wanted if name not in known]
+    if unknown:
+        raise UserError(
+            f"{len(unknown)} of its {len(wanted)} ids are no forget texts of the inference "
+            f"section, the first is {unknown[0]!r}",
+            where=where,
+            do="take ids of that section from the examples table, and for a copy the text that "
+            "was kept for it (duplicates table)",
+        )
+    asked = set(wanted)
+    return np.flatnonzero([name in asked for name in ids.tolist()]).astype(np.int64)
+
+
+def _text(value: Any, place: str) -> str:
+    if not isinstance(value, str) or not value:
+        raise UserError(f"the id is {value!r}, which is no text", where=place, do="give every id")
+    return value
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
+        raise UserError("no such file", where=path, do="check the path") from None
+    except UnicodeDecodeError:
+        raise UserError("not valid UTF-8", where=path, do="save the file as UTF-8") from None
+    return [line.strip() for line in text.split("\n") if line.strip()]

@@ -1,0 +1,126 @@
+"""Which weights matter for the forget texts: SalUn's mask (Fan et al. 2024).
+
+m = 1(|g| >= gamma) with g the gradient of the forget loss at the start model, where gamma is such
+that a share of 1 - sparsity of all weights is kept. One threshold for all tensors together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from accelerate import Accelerator
+from numpy.typing import NDArray
+
+from mamushi.errors import UserError
+from mamushi.lm.batches import by_length, pad
+from mamushi.lm.tokens import TokenSet
+from mamushi.progress import Progress
+from mamushi.unlearning.objective import TextLoss
+
+HIGH, LOW = 2**15, 2**16
+"""Values of the upper half (without the sign) and of the lower half of a float's 32 bits."""
+
+
+class Threshold(NamedTuple):
+    """The k-th largest absolute value, as the bits of a float32, and how many equal to it are
+    among the k largest."""
+
+    bits: int
+    ties: int
+
+
+def gradients(
+    loss_of: TextLoss,
+    forget: TokenSet,
+    micro_batch_size: int,
+    accelerator: Accelerator,
+    feed: Callable[[NDArray[np.int64]], None] | None = None,
+) -> None:
+    """Leave in ``.grad`` of the trained parameters the gradient of the mean NLL per token of all
+    texts, with its sign: a sum over batches, of which no absolute value is taken.
+
+    The model is put in eval mode. Batches count by their predicted tokens, so that it does not
+    matter how texts fall into them. ``feed`` is told the rows of a batch before its forward pass.
+    """
+    loss_of.model.eval()
+    loss_of.model.zero_grad(set_to_none=True)
+    # Batches of so many tokens have no more than a micro-batch of texts of full length.
+    batches = list(by_length(forget.lengths, micro_batch_size * int(forget.lengths.max())))
+    tokens = int(np.maximum(forget.lengths - 1, 0).sum())
+    with Progress(len(forget), "saliency", "text") as progress:
+        for rows in batches[accelerator.process_index :: accelerator.num_processes]:
+            ids, mask = pad([forget[row] for row in rows], accelerator.device)
+            if feed is not None:
+                feed(rows)
+            with accelerator.autocast():
+                loss = loss_of(ids, mask, ids).sum() / tokens
+            torch.autograd.backward(loss)
+            progress.advance(len(rows))
+    if accelerator.num_processes > 1:
+        for parameter in loss_of.model.parameters():
+            if parameter.requires_grad:
+                own = parameter.grad if parameter.grad is not None else torch.zeros_like(parameter)
+                parameter.grad = accelerator.reduce(own, "sum")
+
+
+def largest(values: Mapping[str, torch.Tensor], sparsity: float) -> dict[str, torch.Tensor]:
+    """Masks, bool, of the n - floor(sparsity * n) largest absolute values of all n in ``values``.
+
+    Of equal values at the threshold the first are taken, in the order of the tensors and of their
+    elements. Raises ``UserError`` when a value is not finite.
+    """
+    for name, tensor in values.items():
+        if not bool(torch.isfinite(tensor).all()):
+            raise UserError(
+                f"the gradient of {name} is not finite, so that no weights can be chosen by it",
+                do="unlearn in fp32, or start from a model that has not diverged",
+            )
+    n = sum(tensor.numel() for tensor in values.values())
+    keep = n - int(Fraction(str(sparsity)) * n)
+    found = threshold(list(values.values()), keep)
+    left, masks = found.ties, {}
+    for name, tensor in values.items():
+        bits = _bits(tensor)
+        mask = bits > found.bits
+        if left:
+            ties = (bits == found.bits).nonzero()[:left, 0]
+            mask[ties] = True
+            left -= len(ties)
+        masks[name] = mask.view(tensor.shape)
+    return masks
+
+
+def threshold(tensors: Sequence[torch.Tensor], k: int) -> Threshold:
+    """The k-th largest absolute value of all finite elements, 1 <= k <= their number.
+
+    Exact, by radix: bits of floats that are not negative sort like the floats, so a histogram of
+    their upper halves and then one of the lower halves in its bin find it. That reads each tensor
+    twice and copies one at a time, where a sort of 10^9 weights would need tens of gigabytes.
+    """
+    counts = np.zeros(HIGH, dtype=np.int64)
+    for tensor in tensors:
+        counts += torch.bincount(_bits(tensor) >> 16, minlength=HIGH).cpu().numpy()
+    high, rest = _bin(counts, k)
+    counts = np.zeros(LOW, dtype=np.int64)
+    for tensor in tensors:
+        bits = _bits(tensor)
+        inside = bits[bits >> 16 == high] & (LOW - 1)
+        counts += torch.bincount(inside, minlength=LOW).cpu().numpy()
+    low, rest = _bin(counts, rest)
+    return Threshold(high * LOW + low, rest)
+
+
+def _bits(tensor: torch.Tensor) -> torch.Tensor:
+    """Absolute values as the integers that their bits spell, int32 (elements,)."""
+    return tensor.detach().float().abs().reshape(-1).view(torch.int32)
+
+
+def _bin(counts: NDArray[np.int64], k: int) -> tuple[int, int]:
+    """The bin of the k-th largest value, and which one it is in that bin, counted from 1."""
+    above = np.cumsum(counts[::-1])
+    place = int(np.searchsorted(above, k))
+    return len(counts) - 1 - place, k - (int(above[place - 1]) if place else 0)

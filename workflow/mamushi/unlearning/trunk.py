@@ -1,0 +1,470 @@
+"""The frozen trunk's output on disk, and a model that starts from it.
+
+An unlearner trains the last blocks alone; embeddings, head and all earlier blocks stay what they
+were. Write f for the embeddings and the frozen blocks (the trunk), and g for the trained blocks,
+the norm and the head (the tail). The model is g(f(x)), and f(x) depends neither on the unlearner
+nor on the examples chosen, nor does it change while g is trained. So it is computed once per
+dataset, model and seed, and every training step and measurement runs g alone. Attention is causal:
+the states of a text's first tokens are those of the whole text, so that a shorter cut needs no
+cache of its own. Dropout, where an architecture has any, is off in the trunk.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO, NamedTuple, Protocol
+
+import numpy as np
+import torch
+from accelerate import Accelerator
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from mamushi.errors import UserError
+from mamushi.files import atomic
+from mamushi.lm.batches import by_length, pad
+from mamushi.lm.loading import HEADER_LENGTH, check_safetensors
+from mamushi.lm.parameters import decoder_blocks
+from mamushi.lm.tokens import TokenSet, offsets_of
+from mamushi.progress import Progress
+
+
+class _Format(NamedTuple):
+    """How safetensors names a dtype, and integers of its width, which NumPy can map."""
+
+    name: str
+    stored: np.dtype[Any]
+
+
+FORMATS = {
+    torch.float32: _Format("F32", np.dtype("<i4")),
+    torch.bfloat16: _Format("BF16", np.dtype("<i2")),
+    torch.float16: _Format("F16", np.dtype("<i2")),
+}
+ALIGNMENT = 8
+AGAIN = "delete it and run again"
+SAMPLE = 2
+"""Texts on which a model is asked whether it can be cut in two."""
+
+
+class States(Protocol):
+    """Where hidden states come from: a ``Trunk``, or anything that gives them in the same way."""
+
+    def hidden(self, ids: Sequence[str], lengths: NDArray[np.int64]) -> Tensor: ...
+
+
+# --- the file ---------------------------------------------------------------------------------
+
+
+class Trunk:
+    """A cache file, mapped into memory: what enters the first trained block, for every text.
+
+    ``trained_blocks`` is how many blocks lie behind it, ``width`` the size of a hidden state,
+    ``metadata`` where the file comes from.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        states: NDArray[Any],
+        dtype: torch.dtype,
+        offsets: NDArray[np.int64],
+        ids: Sequence[str],
+        metadata: Mapping[str, Any],
+    ) -> None:
+        self.path, self.dtype, self.metadata = path, dtype, metadata
+        self.width = int(states.shape[1])
+        self.trained_blocks = int(metadata["trained_blocks"])
+        self._states, self._offsets = states, offsets
+        self._row = {text: row for row, text in enumerate(ids)}
+
+    @classmethod
+    def open(cls, path: str | Path) -> Trunk:
+        """Map a file that ``write_trunk`` wrote; of the states, nothing is read yet.
+
+        Raises ``UserError`` when it is missing, damaged, or no such file.
+        """
+        path = Path(path)
+        check_safetensors(path)
+        try:
+            return cls(path, *_contents(path))
+        except (KeyError, ValueError, TypeError, IndexError, AttributeError) as error:
+            raise UserError(
+                f"not a cache of hidden states ({type(error).__name__}: {error})",
+                where=path,
+                do=AGAIN,
+            ) from None
+
+    def hidden(self, ids: Sequence[str], lengths: NDArray[np.int64]) -> Tensor:
+        """Hidden states (texts, max(lengths), width) of the first ``lengths`` tokens of each text.
+
+        On the CPU, in the dtype in which they are stored, padded on the right with 0; at least one
+        token wide, as ``lm.batches.pad`` is. Reads those rows alone. Raises ``UserError`` for an id
+        that the file does not have and for a text longer than it is there.
+        """
+        longest = max(1, int(np.max(lengths, initial=0)))
+        found = np.zeros((len(ids), longest, self.width), dtype=self._states.dtype)
+        for row, text, length in zip(found, ids, lengths, strict=True):
+            start, stored = self._place(text)
+            if length > stored:
+                raise UserError(
+                    f"holds {stored} tokens of example {text}, but {length} are asked for",
+                    where=self.path,
+                    do=AGAIN,
+                )
+            row[:length] = self._states[start : start + length]
+        return torch.from_numpy(found).view(self.dtype)
+
+    def _place(self, text: str) -> tuple[int, int]:
+        """The first row of a text's states, and how many there are."""
+        row = self._row.get(text)
+        if row is None:
+            raise UserError(f"does not hold example {text}", where=self.path, do=AGAIN)
+        start, stop = self._offsets[row : row + 2].tolist()
+        return start, stop - start
+
+
+def _contents(
+    path: Path,
+) -> tuple[NDArray[Any], torch.dtype, NDArray[np.int64], list[str], dict[str, Any]]:
+    """States, their dtype, offsets, ids and metadata of a whole file; any error means another."""
+    with path.open("rb") as handle:
+        (length,) = HEADER_LENGTH.unpack(handle.read(HEADER_LENGTH.size))
+        header = json.loads(handle.read(length))
+    data = HEADER_LENGTH.size + length
+
+    def mapped(name: str, stored: np.dtype[Any]) -> NDArray[Any]:
+        entry = header[name]
+        # Read-only: a private map counts as memory in full, and such a file may exceed it.
+        return np.memmap(
+            path, stored, "r", offset=data + entry["data_offsets"][0], shape=tuple(entry["shape"])
+        )
+
+    kind = header["hidden"]["dtype"]
+    dtype = next((key for key, value in FORMATS.items() if value.name == kind), None)
+    if dtype is None:
+        raise ValueError(f"hidden is {kind}")
+    states = mapped("hidden", FORMATS[dtype].stored)
+    offsets = np.array(mapped("offsets", np.dtype("<i8")))
+    ids = json.loads(mapped("ids", np.dtype("u1")).tobytes())
+    rows, width = states.shape
+    if offsets[0] != 0 or offsets[-1] != rows or (np.diff(offsets) < 0).any() or width == 0:
+        raise ValueError("its offsets do not fit its states")
+    if len(ids) != len(offsets) - 1:
+        raise ValueError(f"{len(ids)} ids for {len(offsets) - 1} texts")
+    return states, dtype, offsets, ids, json.loads(header["__metadata__"]["mamushi"])
+
+
+@torch.inference_mode()
+def write_trunk(
+    path: str | Path,
+    model: PreTrainedModel,
+    texts: Sequence[TokenSet],
+    trained_blocks: int,
+    batch_tokens: int,
+    accelerator: Accelerator,
+    provenance: Mapping[str, Any],
+) -> None:
+    """Write what enters the block before which all is frozen, for every text of all token sets.
+
+    A safetensors file, whole or absent: ``hidden`` (tokens, width) in the dtype in which the states
+    come out, so that nothing is lost; ``offsets`` (texts + 1) int64, where each text starts and the
+    last ends; ``ids`` uint8, the UTF-8 JSON list of the texts' ids. The metadata ``mamushi`` is the
+    JSON of ``provenance`` and ``trained_blocks``. Rows go to the disk batch by batch, so that
+    memory holds one batch alone; tail and head are computed for two texts alone, to see that the
+    model can be cut.
+
+    Raises ``ValueError`` when an id occurs twice, and ``UserError`` when there is no text, the disk
+    has no room for them all, or the model's tail needs more of its trunk than the hidden states.
+    """
+    model.eval()
+    joined = _joined(texts)
+    if joined.offsets[-1] == 0:
+        raise UserError("there is no text to unlearn or to measure", do="check the data card")
+    _require_separable(model, joined, trained_blocks, accelerator)
+    about = json.dumps({**provenance, "trained_blocks": trained_blocks}, sort_keys=True)
+    with (
+        atomic(path) as part,
+        part.open("wb") as handle,
+        Progress(len(joined), "trunk", "text") as progress,
+    ):
+        # Unknown until the first states have come out.
+        begin = row_bytes = -1
+        for rows in by_length(joined.lengths, batch_tokens):
+            states = _rows(model, joined, rows, trained_blocks, accelerator)
+            if begin < 0:
+                begin = _begin(handle, Path(path), joined, states, about)
+                row_bytes = states.shape[1] * states.element_size()
+            flat = states.view(torch.uint8).numpy().reshape(-1)
+            lengths = joined.lengths[rows]
+            for row, stop in zip(rows, np.cumsum(lengths), strict=True):
+                handle.seek(begin + int(joined.offsets[row]) * row_bytes)
+                start = stop - joined.lengths[row]
+                handle.write(flat[start * row_bytes : stop * row_bytes].data)
+            progress.advance(len(rows))
+
+
+def _joined(texts: Sequence[TokenSet]) -> TokenSet:
+    """All token sets as one."""
+    ids = np.concatenate([part.ids for part in texts])
+    unique, counts = np.unique(ids.astype(str), return_counts=True)
+    if len(unique) < len(ids):
+        raise ValueError(f"example {unique[counts > 1][0]} is in two token sets, or in one twice")
+    return TokenSet(
+        ids=ids,
+        domains=np.concatenate([part.domains for part in texts]),
+        tokens=np.concatenate([part.tokens[part.offsets[0] : part.offsets[-1]] for part in texts]),
+        offsets=offsets_of(np.concatenate([part.lengths for part in texts])),
+    )
+
+
+def _begin(handle: BinaryIO, path: Path, texts: TokenSet, states: Tensor, about: str) -> int:
+    """Write header, offsets and ids around the place of the states; return where that begins."""
+    ids = json.dumps(texts.ids.tolist(), ensure_ascii=False).encode()
+    tokens, width = int(texts.offsets[-1]), int(states.shape[1])
+    sizes = {
+        # In falling order of alignment, so that every tensor can be mapped as it lies.
+        "offsets": ("I64", [len(texts.offsets)], texts.offsets.nbytes),
+        "hidden": (
+            FORMATS[states.dtype].name,
+            [tokens, width],
+            tokens * width * states.element_size(),
+        ),
+        "ids": ("U8", [len(ids)], len(ids)),
+    }
+    header: dict[str, Any] = {"__metadata__": {"mamushi": about}}
+    end = 0
+    for name, (dtype, shape, size) in sizes.items():
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [end, end + size]}
+        end += size
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % ALIGNMENT)
+    if (free := shutil.disk_usage(path.parent).free) < len(text) + end:
+        raise UserError(
+            f"needs {end / 1e9:.1f} GB, but the disk has {free / 1e9:.1f} GB left",
+            where=path,
+            do="free some space, or set execution.cache_trunk to false",
+        )
+    data = HEADER_LENGTH.size + len(text)
+    handle.write(HEADER_LENGTH.pack(len(text)) + text)
+    handle.write(texts.offsets.astype("<i8").tobytes())
+    handle.seek(data + header["ids"]["data_offsets"][0])
+    handle.write(ids)
+    return int(data + header["hidden"]["data_offsets"][0])
+
+
+# --- the states of a model --------------------------------------------------------------------
+
+
+class _Reached(Exception):
+    """The forward pass has come to the first trained block."""
+
+
+def _rows(
+    model: PreTrainedModel,
+    texts: TokenSet,
+    rows: NDArray[np.int64],
+    trained_blocks: int,
+    accelerator: Accelerator,
+) -> Tensor:
+    """States (tokens, width) of the texts of a batch without their padding, on the CPU."""
+    ids, mask = pad([texts[i] for i in rows], accelerator.device)
+    states = _entering(model, ids, mask, trained_blocks, accelerator)
+    return states[mask.bool()].cpu().contiguous()
+
+
+def _entering(
+    model: PreTrainedModel,
+    ids: Tensor,
+    mask: Tensor,
+    trained_blocks: int,
+    accelerator: Accelerator,
+) -> Tensor:
+    """What enters the first trained block (texts, length, width); nothing behind it is computed."""
+    found: list[Tensor] = []
+
+    def stop(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        found.append(args[0] if args else kwargs["hidden_states"])
+        raise _Reached
+
+    blocks = decoder_blocks(model)[1]
+    handle = blocks[_first(blocks, trained_blocks)].register_forward_pre_hook(
+        stop, with_kwargs=True
+    )
+    try:
+        with accelerator.autocast():
+            model(input_ids=ids, attention_mask=mask)
+    except _Reached:
+        pass
+    finally:
+        handle.remove()
+    if found[0].shape[:2] != ids.shape:
+        raise ValueError(f"states of {tuple(found[0].shape)} for texts of {tuple(ids.shape)}")
+    return found[0]
+
+
+def _first(blocks: nn.ModuleList, trained_blocks: int) -> int:
+    """Index of the first trained block. Raises ``ValueError`` unless there is one."""
+    if not 0 < trained_blocks <= len(blocks):
+        raise ValueError(f"{trained_blocks} trained blocks in a model of {len(blocks)}")
+    return len(blocks) - trained_blocks
+
+
+class _Given:
+    """States that are in memory already."""
+
+    def __init__(self, states: Tensor) -> None:
+        self.states = states
+
+    def hidden(self, ids: Sequence[str], lengths: NDArray[np.int64]) -> Tensor:
+        return self.states
+
+
+def _require_separable(
+    model: PreTrainedModel, texts: TokenSet, trained_blocks: int, accelerator: Accelerator
+) -> None:
+    """Raise ``UserError`` unless the hidden states are all that the tail needs of the trunk.
+
+    They are not where later blocks share keys and values of earlier ones, say. A few texts of
+    middling length show it, before hours are spent.
+    """
+    order = np.argsort(texts.lengths, kind="stable")
+    order = order[texts.lengths[order] > 0]
+    rows = order[len(order) // 2 :][:SAMPLE]
+    ids, mask = pad([texts[i] for i in rows], accelerator.device)
+    with accelerator.autocast():
+        whole = model(input_ids=ids, attention_mask=mask).logits
+    problem = "gives other logits"
+    try:
+        given = _Given(_entering(model, ids, mask, trained_blocks, accelerator))
+        with Tail(model, trained_blocks, given) as tail, accelerator.autocast():
+            tail.put(texts.ids[rows].tolist(), texts.lengths[rows])
+            cut = model(input_ids=ids, attention_mask=mask).logits
+        # A model that has diverged says NaN either way; to find that is not the task here.
+        real = mask.bool()
+        whole, cut = whole[real].float().nan_to_num(), cut[real].float().nan_to_num()
+        if float((whole - cut).abs().max()) <= 1e-2 * float(whole.abs().max()):
+            return
+    except torch.OutOfMemoryError:
+        raise
+    except (RuntimeError, AttributeError, KeyError, IndexError, TypeError, ValueError) as error:
+        problem = f"{type(error).__name__}: {error}"
+    raise UserError(
+        f"the last blocks cannot run on the hidden states that enter them alone ({problem})",
+        where=type(model).__name__,
+        do="set execution.cache_trunk to false",
+    )
+
+
+class _PassThrough(nn.Module):
+    """Stands where a frozen block was, and computes nothing.
+
+    Its output is what was put, whatever its input: some architectures index the output of a block,
+    others take it whole, and in either case the first trained block's input is replaced.
+    """
+
+    def __init__(self, tail: Tail, block: nn.Module) -> None:
+        super().__init__()
+        self._tail = tail
+        # In a tuple, so that the block is no part of the model for as long as this stands there.
+        self._replaced = (block,)
+
+    def __getattr__(self, name: str) -> Any:
+        """Attributes of the block by which a loop over blocks decides, such as its attention."""
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            if "_replaced" not in self.__dict__:
+                raise
+            return getattr(self.__dict__["_replaced"][0], name)
+
+    def forward(self, *args: Any, **kwargs: Any) -> Tensor:
+        return self._tail.states()
+
+
+class Tail:
+    """Inside this context, ``model`` runs its last ``trained_blocks`` blocks, norm and head alone.
+
+    Each forward pass starts from the hidden states that were ``put`` for it. Embeddings are still
+    looked up, since the model derives positions and attention masks from their shape; the frozen
+    blocks are out of the model, so that neither ``parameters`` nor ``to`` nor ``train`` reaches
+    them. On leaving, the model is what it was, but for what was trained.
+
+    Raises ``ValueError`` when the model has fewer blocks, ``UserError`` when ``trunk`` is a file
+    made for another number of trained blocks.
+    """
+
+    def __init__(self, model: PreTrainedModel, trained_blocks: int, trunk: States) -> None:
+        if isinstance(trunk, Trunk) and trunk.trained_blocks != trained_blocks:
+            raise UserError(
+                f"was made for {trunk.trained_blocks} trained blocks, not for {trained_blocks}",
+                where=trunk.path,
+                do=AGAIN,
+            )
+        self._trunk = trunk
+        self._blocks = decoder_blocks(model)[1]
+        self._first = _first(self._blocks, trained_blocks)
+        self._frozen: list[nn.Module] = []
+        self._handles: list[Any] = []
+        self._put: Tensor | None = None
+
+    def __enter__(self) -> Tail:
+        self._frozen = [self._blocks[i] for i in range(self._first)]
+        for i, block in enumerate(self._frozen):
+            self._blocks[i] = _PassThrough(self, block)
+        self._handles = [
+            self._blocks[0].register_forward_pre_hook(self._check, with_kwargs=True),
+            self._blocks[self._first].register_forward_pre_hook(self._substitute, with_kwargs=True),
+        ]
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for handle in self._handles:
+            handle.remove()
+        for i, block in enumerate(self._frozen):
+            self._blocks[i] = block
+        self._frozen, self._handles, self._put = [], [], None
+
+    def put(self, ids: Sequence[str], lengths: NDArray[np.int64]) -> None:
+        """Take the states of these texts for the next forward pass, and for that one alone.
+
+        The pass must be over the same texts in the same order, each cut at ``lengths`` tokens and
+        padded on the right to the longest. Raises ``UserError`` as ``Trunk.hidden`` does.
+        """
+        device = next(self._blocks[self._first].parameters()).device
+        self._put = self._trunk.hidden(ids, lengths).to(device)
+
+    def states(self) -> Tensor:
+        """The states of the coming forward pass. Raises ``RuntimeError`` when none were put."""
+        if self._put is None:
+            raise RuntimeError("a forward pass without its hidden states: put them first")
+        return self._put
+
+    def _check(self, _: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Raise ``RuntimeError`` when the pass is over a batch of another shape than was put."""
+        embedded = args[0] if args else kwargs["hidden_states"]
+        if embedded.shape != (put := self.states()).shape:
+            raise RuntimeError(
+                f"a forward pass over {tuple(embedded.shape)} with states of {tuple(put.shape)}"
+            )
+
+    def _substitute(
+        self, _: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Hand the states over in the way in which the model passes them."""
+        states = self.states()
+        # Used up: the next pass must bring its own.
+        self._put = None
+        if args:
+            return (states, *args[1:]), kwargs
+        return args, {**kwargs, "hidden_states": states}

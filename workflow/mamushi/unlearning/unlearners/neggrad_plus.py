@@ -1,0 +1,46 @@
+"""NegGrad+: descent on the retain loss and ascent on the forget loss in one step.
+
+Kurmanji et al. (2023), Towards Unbounded Machine Unlearning; here in the paper's form
+``beta_ng * L_retain - (1 - beta_ng) * L_forget`` with L the mean NLL per predicted token of the
+step's texts. Ascent has no end of its own, so a run stops once the running mean of L_forget is
+above ``stop_forget_loss``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from mamushi.unlearning.objective import Nll
+
+SETTINGS: dict[str, Any] = {
+    "learning_rate": {
+        "type": "number",
+        "exclusiveMinimum": 0,
+        "default": 1.0e-5,
+        "description": "AdamW's learning rate.",
+    },
+    "beta_ng": {
+        "type": "number",
+        "minimum": 0,
+        "maximum": 1,
+        "default": 0.85,
+        "description": "Weight of the retain loss; the rest is that of the forget loss.",
+    },
+    "stop_forget_loss": {
+        "type": ["number", "null"],
+        "exclusiveMinimum": 0,
+        "default": 5.0,
+        "description": "Mean forget loss, in nats per token, above which to stop; null for never.",
+    },
+}
+
+STOPS = "stop_forget_loss"
+
+
+def loss(forget: Nll, retain: Nll, settings: Mapping[str, Any]) -> torch.Tensor:
+    """``beta_ng * L_retain - (1 - beta_ng) * L_forget``."""
+    beta = float(settings["beta_ng"])
+    return beta * retain.mean() - (1 - beta) * forget.mean()

@@ -1,0 +1,211 @@
+# What the scores and the embeddings say before any retraining: how good the ranking is, what each
+# budget can be expected to do, how the two domains lie to each other.
+
+
+rule frontier:
+    input:
+        examples=paths.EXAMPLES,
+        scores=expand(paths.SCORES, selector=GRID["selectors"], allow_missing=True),
+        ratio=paths.SCORES.replace("{selector}", config["removal"]["ratio"]),
+    output:
+        paths.FRONTIER,
+    log:
+        "results/logs/frontier/{dataset}/{model}/seed{seed}.log",
+    benchmark:
+        "results/benchmarks/frontier/{dataset}/{model}/seed{seed}.tsv"
+    conda:
+        "../../envs/mamushi.yaml"
+    resources:
+        mem_mb=memory(4000, 16000),
+        runtime=minutes(30, 60),
+    params:
+        selectors=GRID["selectors"],
+        settings=params(settings.frontier, "dataset", "model", "seed"),
+    shell:
+        "python -m mamushi frontier --examples {input.examples:q} --scores {input.scores:q}"
+        " --selectors {params.selectors:q} --ratio {input.ratio:q} --out {output:q}"
+        " --settings {params.settings:q} > {log:q} 2>&1"
+
+
+rule diagnostics:
+    input:
+        expand(paths.SCORES, selector=GRID["selectors"], allow_missing=True),
+    output:
+        paths.DIAGNOSTICS,
+    log:
+        "results/logs/diagnostics/{dataset}/{model}/seed{seed}.log",
+    localrule: True
+    conda:
+        "../../envs/mamushi.yaml"
+    params:
+        selectors=GRID["selectors"],
+        settings=params(settings.diagnostics, "dataset", "model", "seed"),
+    shell:
+        "python -m mamushi diagnostics --scores {input:q} --selectors {params.selectors:q}"
+        " --out {output:q} --settings {params.settings:q} > {log:q} 2>&1"
+
+
+rule geometry:
+    input:
+        paths.EMBEDDINGS,
+    output:
+        paths.GEOMETRY,
+    log:
+        "results/logs/geometry/{dataset}/{model}/seed{seed}.log",
+    benchmark:
+        "results/benchmarks/geometry/{dataset}/{model}/seed{seed}.tsv"
+    conda:
+        "../../envs/mamushi.yaml"
+    threads: cores(8)
+    resources:
+        mem_mb=memory(4000, 16000),
+        runtime=minutes(30, 60),
+    params:
+        settings=params(settings.geometry, "dataset", "model", "seed"),
+    shell:
+        "python -m mamushi geometry --embeddings {input:q} --out {output:q}"
+        " --settings {params.settings:q} > {log:q} 2>&1"
+
+
+# Every selector on the same embeddings, one after another.
+rule runtime:
+    input:
+        examples=paths.EXAMPLES,
+        embeddings=paths.EMBEDDINGS,
+    output:
+        paths.RUNTIME,
+    log:
+        "results/logs/runtime/{dataset}/{model}/seed{seed}.log",
+    conda:
+        "../../envs/mamushi.yaml"
+    threads: lambda wildcards: config["evidence"]["runtime"]["threads"]
+    resources:
+        mem_mb=memory(4000, 16000),
+        runtime=minutes(30, 240),
+    params:
+        settings=params(settings.runtime, "dataset", "model", "seed"),
+    shell:
+        "python -m mamushi runtime --examples {input.examples:q}"
+        " --embeddings {input.embeddings:q} --out {output:q}"
+        " --settings {params.settings:q} > {log:q} 2>&1"
+
+
+rule ranking:
+    input:
+        examples=paths.EXAMPLES,
+        scores=expand(paths.SCORES, selector=GRID["selectors"], allow_missing=True),
+    output:
+        report(
+            paths.RANKING,
+            caption="../report/ranking.rst",
+            category="Rankings",
+            labels={"dataset": "{dataset}", "model": "{model}", "seed": "{seed}"},
+        ),
+    log:
+        "results/logs/ranking/{dataset}/{model}/seed{seed}.log",
+    localrule: True
+    conda:
+        "../../envs/mamushi.yaml"
+    params:
+        selectors=GRID["selectors"],
+        settings=params(settings.ranking, "dataset", "model", "seed"),
+    shell:
+        "python -m mamushi ranking --examples {input.examples:q} --scores {input.scores:q}"
+        " --selectors {params.selectors:q} --out {output:q}"
+        " --settings {params.settings:q} > {log:q} 2>&1"
+
+
+rule qualitative:
+    input:
+        [
+            pattern.format(**run, selector=config["removal"]["ratio"])
+            for run in grid.shown(config)
+            for pattern in (paths.EXAMPLES, paths.SCORES)
+        ],
+    output:
+        csv=report(
+            paths.TABLE_CSV.replace("{table}", "qualitative_ranking"),
+            caption="../report/qualitative_ranking.rst",
+            category="Rankings",
+            labels={"table": "First and last of each ranking"},
+        ),
+        parquet=paths.TABLE.replace("{table}", "qualitative_ranking"),
+    log:
+        "results/logs/qualitative.log",
+    localrule: True
+    conda:
+        "../../envs/mamushi.yaml"
+    params:
+        settings=settings.as_json(settings.qualitative(config)),
+    shell:
+        "python -m mamushi qualitative --out-folder $(dirname {output.csv:q})"
+        " --settings {params.settings:q} > {log:q} 2>&1"
+
+
+rule evidence_tables:
+    input:
+        runs=[
+            pattern.format(**run)
+            for run in grid.cells(GRID)
+            for pattern in (paths.FRONTIER, paths.DIAGNOSTICS, paths.GEOMETRY)
+        ],
+        runtime=[paths.RUNTIME.format(**run) for run in grid.shown(config)],
+        sad=(
+            paths.TABLE.replace("{table}", "sad")
+            if config["evidence"]["measured"]
+            else []
+        ),
+    output:
+        frontier=report(
+            paths.TABLE_CSV.replace("{table}", "frontier"),
+            caption="../report/frontier_table.rst",
+            category="Evidence",
+            labels={"table": "Frontier"},
+        ),
+        advice=report(
+            paths.TABLE_CSV.replace("{table}", "advice"),
+            caption="../report/advice.rst",
+            category="Evidence",
+            labels={"table": "Advice"},
+        ),
+        diagnostics=report(
+            paths.TABLE_CSV.replace("{table}", "diagnostics"),
+            caption="../report/diagnostics_table.rst",
+            category="Evidence",
+            labels={"table": "Diagnostics"},
+        ),
+        geometry=report(
+            paths.TABLE_CSV.replace("{table}", "geometry"),
+            caption="../report/geometry_table.rst",
+            category="Evidence",
+            labels={"table": "Geometry"},
+        ),
+        runtime=report(
+            paths.TABLE_CSV.replace("{table}", "runtime"),
+            caption="../report/runtime.rst",
+            category="Evidence",
+            labels={"table": "Runtime"},
+        ),
+        paper=report(
+            paths.TABLE_CSV.replace("{table}", "paper"),
+            caption="../report/paper.rst",
+            category="Evidence",
+            labels={"table": "Beside the paper's numbers"},
+        ),
+        theory=report(
+            paths.TABLE_CSV.replace("{table}", "theory"),
+            caption="../report/theory.rst",
+            category="Evidence",
+            labels={"table": "Looseness of the transfer bound"},
+        ),
+        parquet=expand(paths.TABLE, table=settings.EVIDENCE_TABLES),
+    log:
+        "results/logs/evidence_tables.log",
+    localrule: True
+    conda:
+        "../../envs/mamushi.yaml"
+    params:
+        settings=settings.as_json(settings.evidence(config)),
+    shell:
+        "python -m mamushi evidence --out-folder $(dirname {output.frontier:q})"
+        " --settings {params.settings:q} > {log:q} 2>&1"

@@ -1,0 +1,135 @@
+# What the models say, judged by the gold standard, and how fast unlearned ones relearn. An
+# unlearned model is asked in the job that makes it, so that none needs to be kept.
+
+
+use rule unlearn as unlearn_and_probe with:
+    output:
+        tensors=[paths.UNLEARNED_TENSORS] if config["keep_checkpoints"] else [],
+        perplexity=paths.PERPLEXITY_UNLEARNED,
+        log_table=paths.UNLEARNED_LOG,
+        card=paths.UNLEARNED_CARD,
+        continuations=paths.CONTINUATIONS,
+        relearning=paths.RELEARNING,
+    wildcard_constraints:
+        dataset=only(config["probe"]["datasets"]),
+        model=only(config["probe"]["models"]),
+        seed=only(str(seed) for seed in config["probe"]["seeds"]),
+        unlearner=only(config["probe"]["unlearners"]),
+        selector=only(config["probe"]["selectors"]),
+        beta=only([paths.beta(config["probe"]["budget"])]),
+    params:
+        settings=params(
+            settings.unlearn_and_probe, "dataset", "model", "seed", "unlearner"
+        ),
+        trunk=lambda wildcards: paths.TRUNK.format(**wildcards),
+
+
+ruleorder: unlearn_and_probe > unlearn
+
+
+rule generate:
+    input:
+        trained=tensors_of,
+        card=of_endpoint(paths.MODEL_CARD),
+    output:
+        paths.CONTINUATIONS_ENDPOINT,
+    log:
+        "results/logs/generate/{dataset}/{model}/seed{seed}/{endpoint}.log",
+    benchmark:
+        "results/benchmarks/generate/{dataset}/{model}/seed{seed}/{endpoint}.tsv"
+    conda:
+        "../../envs/mamushi.yaml"
+    threads: cores(8)
+    resources:
+        gpu=1,
+        mem_mb=memory(4000, 64000),
+        runtime=minutes(30, 60),
+    params:
+        settings=params(settings.generate, "model", "endpoint"),
+    shell:
+        "python -m mamushi generate --model-card {input.card:q} --trained {input.trained:q}"
+        " --out {output:q} --settings {params.settings:q} > {log:q} 2>&1"
+
+
+# A model that never saw the domain learns it too: what relearning is compared with.
+rule relearn:
+    input:
+        trained=paths.TRAINED.replace("{endpoint}", "gold"),
+        examples=paths.EXAMPLES,
+        tokens=base_of(paths.TOKENS),
+        card=base_of(paths.MODEL_CARD),
+    output:
+        paths.RELEARNING_GOLD,
+    log:
+        "results/logs/relearn/{dataset}/{model}/seed{seed}.log",
+    benchmark:
+        "results/benchmarks/relearn/{dataset}/{model}/seed{seed}.tsv"
+    conda:
+        "../../envs/mamushi.yaml"
+    threads: cores(8)
+    resources:
+        gpu=1,
+        mem_mb=memory(4000, 64000),
+        runtime=minutes(30, 60),
+    params:
+        settings=params(settings.relearn, "model", "seed"),
+    shell:
+        "python -m mamushi relearn --examples {input.examples:q} --tokens {input.tokens:q}"
+        " --model-card {input.card:q} --trained {input.trained:q} --out {output:q}"
+        " --settings {params.settings:q} > {log:q} 2>&1"
+
+
+# The gold standard reads what all models of a run said.
+rule judge:
+    input:
+        continuations=lambda wildcards: grid.continuations(config, {**wildcards}),
+        trained=paths.TRAINED.replace("{endpoint}", "gold"),
+        card=base_of(paths.MODEL_CARD),
+    output:
+        paths.GENERATIONS,
+    log:
+        "results/logs/judge/{dataset}/{model}/seed{seed}.log",
+    benchmark:
+        "results/benchmarks/judge/{dataset}/{model}/seed{seed}.tsv"
+    conda:
+        "../../envs/mamushi.yaml"
+    threads: cores(8)
+    resources:
+        gpu=1,
+        mem_mb=memory(4000, 64000),
+        runtime=minutes(30, 60),
+    params:
+        settings=params(settings.judge, "dataset", "model", "seed"),
+    shell:
+        "python -m mamushi judge --model-card {input.card:q} --trained {input.trained:q}"
+        " --continuations {input.continuations:q} --out {output:q}"
+        " --settings {params.settings:q} > {log:q} 2>&1"
+
+
+rule probes:
+    input:
+        lambda wildcards: probe_results(),
+    output:
+        generations=report(
+            paths.TABLE_CSV.replace("{table}", "generations"),
+            caption="../report/generations.rst",
+            category="Unlearning",
+            labels={"table": "Generations"},
+        ),
+        relearning=report(
+            paths.TABLE_CSV.replace("{table}", "relearning"),
+            caption="../report/relearning_table.rst",
+            category="Unlearning",
+            labels={"table": "Relearning"},
+        ),
+        parquet=expand(paths.TABLE, table=settings.PROBE_TABLES),
+    log:
+        "results/logs/probes.log",
+    localrule: True
+    conda:
+        "../../envs/mamushi.yaml"
+    params:
+        settings=settings.as_json(settings.probes(config)),
+    shell:
+        "python -m mamushi probes --out-folder $(dirname {output.generations:q})"
+        " --settings {params.settings:q} > {log:q} 2>&1"
