@@ -8,7 +8,7 @@ SNAKEMAKE := $(BIN)/snakemake
 SNAKEFILES := Snakefile workflow/rules
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-unlearning small test lint format clean
+.PHONY: help setup demo demo-evidence demo-unlearning small test lint format clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 17
@@ -31,6 +31,10 @@ $(READY): requirements.lock pyproject.toml
 demo: $(READY) ## synthetic texts and a tiny model, a few minutes: results/report.html
 	$(SNAKEMAKE) --profile profiles/demo
 	$(SNAKEMAKE) --profile profiles/demo --report results/report.html
+
+demo-evidence: $(READY) ## the demo's diagnostics, frontier and advice: results/evidence.html
+	$(SNAKEMAKE) --profile profiles/demo evidence
+	$(SNAKEMAKE) --profile profiles/demo --report results/evidence.html evidence
 
 demo-unlearning: $(READY) ## the demo's half-gap budgets: results/unlearning.html
 	$(SNAKEMAKE) --profile profiles/demo unlearning

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from safetensors.torch import load_file
 from mamushi import paths
 from mamushi.artifacts import read_metadata, read_table
 from mamushi.files import sha256
+from mamushi.settings import EVIDENCE_TABLES
 from tests.rules.workflow import ROOT, command, environment, run
 
 SELECTORS = ["random", "mamushi", "anti_mamushi", "oracle"]
@@ -114,6 +116,74 @@ def test_the_report_is_one_page_with_figures_and_captions(demo: Path) -> None:
     page = (demo / "results/report.html").read_text(encoding="utf-8")
     for name in ("sad.png", "perplexity.png", "sad_summary.csv", "selection.csv"):
         assert name in page
+
+
+def test_evidence_beside_what_retraining_found(demo: Path) -> None:
+    """The whole target, on top of what has run: nothing is retrained for it."""
+    config = science()
+    said = run("evidence", "--cores", "2", directory=demo, config=config).stdout
+    assert "rule retrain:" not in said
+    assert "rule score:" not in said
+    for table in (*EVIDENCE_TABLES, "qualitative_ranking"):
+        assert len(read_table(demo / paths.TABLE.format(table=table), table)) > 0
+    frontier = read_table(demo / paths.TABLE.format(table="frontier"), "frontier").to_pandas()
+    assert set(frontier["selector"]) == set(SELECTORS)
+    assert {0.0, 0.05, 0.3, 0.6, 0.95, 1.0} <= set(frontier["beta"])
+    assert frontier["exact_removal"].notna().all()
+    assert (frontier["removal_low"] <= frontier["removal_high"]).all()
+    advice = read_table(demo / paths.TABLE.format(table="advice"), "advice").to_pandas()
+    predicted = advice.groupby("selector")["predicted_area"].first()
+    assert predicted["oracle"] < predicted["random"] < predicted["anti_mamushi"]
+    assert advice["measured_area"].notna().all()
+    run("evidence", "--report", "results/evidence.html", directory=demo, config=config)
+    page = (demo / "results/evidence.html").read_text(encoding="utf-8")
+    for name in ("frontier.png", "advice.csv", "diagnostics.csv", "ranking.html"):
+        assert name in page
+    assert "Nothing to be done" in run("evidence", "-n", directory=demo, config=config).stdout
+
+
+def test_advice_and_verification_from_the_command_line(demo: Path) -> None:
+    def mamushi(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "mamushi", *words],
+            cwd=demo,
+            env=environment(PYTHONPATH=str(ROOT / "workflow")),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    run("evidence", "--cores", "2", directory=demo, config=science())
+    advice = mamushi("advise", "--sad", "0.5")
+    assert advice.returncode == 0, advice.stderr
+    assert all(name in advice.stdout for name in SELECTORS)
+    path = paths.MANIFEST.format(**CELL, selector="mamushi", beta="0.30")
+    accepted = mamushi("verify", path)
+    assert accepted.returncode == 0, accepted.stderr
+    changed = json.loads((demo / path).read_text())
+    (demo / path).rename(demo / "kept.json")
+    try:
+        changed["provenance"]["settings"]["seed"] = 5
+        (demo / path).write_text(json.dumps(changed))
+        refused = mamushi("verify", path)
+    finally:
+        (demo / "kept.json").replace(demo / path)
+    assert refused.returncode == 2
+    assert "seed" in refused.stderr
+    assert "Traceback" not in refused.stderr
+
+
+def test_a_study_is_drawn_from_what_has_run(demo: Path) -> None:
+    reverse = {
+        "datasets": ["synthetic"],
+        "models": ["tiny-llama"],
+        "selectors": ["random", "anti_mamushi"],
+    }
+    config = science() | {"studies": {"reverse": reverse, "estimator": None}}
+    said = run("studies", directory=demo, config=config).stdout
+    assert "rule retrain:" not in said
+    figure = demo / paths.STUDY_FIGURE.format(study="reverse")
+    assert figure.read_bytes().startswith(b"%PDF")
 
 
 def rerun(demo: Path, **changes: dict[str, Any]) -> dict[str, int]:

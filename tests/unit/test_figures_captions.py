@@ -42,7 +42,8 @@ CONFIG = completed()
 def rendered(name: str, config: dict[str, Any]) -> str:
     """HTML of a caption; warnings of docutils are errors here."""
     env = Environment(trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined)
-    targets = ["sad.png", "perplexity.png", "sad_summary.csv"]
+    targets = ["sad.png", "perplexity.png", "sad_summary.csv", "advice.csv", "frontier.png"]
+    targets += ["half_gap.csv", "half_gap.png"]
     links = "".join(f"\n.. _{t}: #{t}" for t in [*targets, "Workflow", "Statistics"])
     text = env.from_string((REPORT / name).read_text(encoding="utf-8") + "\n" + links).render(
         snakemake=SimpleNamespace(

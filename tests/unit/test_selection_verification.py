@@ -269,6 +269,13 @@ def test_another_seed_in_the_manifest(root: Path, capsys: pytest.CaptureFixture[
     assert "seed: 4 in the manifest, which lies in the run of seed '3'" in said
 
 
+def test_a_manifest_that_contradicts_itself(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    told = read_json(manifest(root))
+    told["provenance"]["settings"]["seed"] = 4
+    write_json(manifest(root), told)
+    assert "seed: 3, but 4 in its own provenance" in refused(root, capsys)
+
+
 def test_another_setting(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     told = read_json(manifest(root))
     told["settings"]["folds"] = 4

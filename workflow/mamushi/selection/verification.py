@@ -176,6 +176,12 @@ def _same_settings(named: Mapping[str, Any], stored: Mapping[str, Any], files: F
     for key in sorted({*named["settings"], *made.get("settings", {})}):
         ours, theirs = made.get("settings", {}).get(key), named["settings"].get(key)
         _equal(f"setting {key!r} of the selector", ours, theirs, files.scores)
+    twice = named["provenance"].get("settings", {})
+    for key in ("dataset", "model", "seed", "selector", "kind", "settings"):
+        if key in twice and twice[key] != named[key]:
+            raise Difference(
+                f"{key}: {named[key]!r}, but {twice[key]!r} in its own provenance", files.manifest
+            )
     for what, path in (("examples", files.examples), ("embeddings", files.embeddings)):
         wanted = stored.get("inputs", {}).get(what, "")
         if sha256(path) != wanted:
