@@ -46,7 +46,7 @@ small: $(READY) ## 20 Newsgroups and Jigsaw with tiny models, within an hour; se
 
 # The linters are among the tests, so that one line at the end says everything.
 test: $(READY) ## lint, type checks and all tests
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
 
 lint: $(READY) ## formatting, lint and types of Python and Snakemake
 	$(BIN)/ruff check

@@ -14,7 +14,8 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from mamushi import grid, registry, schema
+from mamushi import grid, registry, schema, settings
+from mamushi.closure import closure
 from mamushi.config import SCHEMA, ConfigError, complete, files
 
 ROOT = Path(__file__).parents[2]
@@ -158,10 +159,10 @@ def test_the_paper_s_numbers() -> None:
         "qwen-2.5-7b": 5.0,
         "gemma-2-2b": 3.0,
     }
-    for settings in training.values():
-        assert settings.keys() == full["training"].keys()
-        assert settings["learning_rate"] == 5e-5
-        assert settings["batch_size"] == 32
+    for each in training.values():
+        assert each.keys() == full["training"].keys()
+        assert each["learning_rate"] == 5e-5
+        assert each["batch_size"] == 32
     assert full["selectors"]["mamushi_lr_matched"]["alpha"] == 0.1 / 4096
 
 
@@ -719,3 +720,72 @@ def test_mistakes_in_unlearning_are_named() -> None:
     assert any(line.startswith("unlearners.salun.sparsity") for line in mistakes(config))
     config["unlearners"] = {"mine": {"learning_rate": 1}}
     assert any(line.startswith("unlearners.mine.kind") for line in mistakes(config))
+
+
+def test_a_name_that_the_tables_use_is_no_unlearners() -> None:
+    for name in ("retraining", "gold"):
+        config = minimal()
+        config["unlearners"] = {name: {"kind": "salun"}}
+        lines = mistakes(config)
+        assert lines == [f"unlearners.{name}: this name is taken in the tables; choose another"]
+
+
+def test_a_target_that_is_a_share_is_at_most_1() -> None:
+    config = minimal()
+    config["evidence"] = {
+        "targets": [{"target": "sad", "value": 50}, {"target": "preservation", "value": 2}]
+    }
+    assert mistakes(config) == [
+        "evidence.targets[0].value: 50 is not allowed; a share is at most 1"
+    ]
+
+
+def test_a_list_that_the_workflow_writes_may_not_be_there_yet() -> None:
+    config = minimal()
+    config["unlearning"] = {"lists": {"top": "results/runs/x.parquet"}}
+    assert complete(config)["unlearning"]["lists"] == {"top": "results/runs/x.parquet"}
+
+
+def ready(**changes: Any) -> Config:
+    """A model that is already contaminated, with the clean one that it was trained from."""
+    config = minimal()
+    config["models"]["ours"] = {"source": str(ROOT), "contaminated": True, "base": "tiny"}
+    config["models"]["ours"]["training"] = {"trained_blocks": 2, "precision": "fp32"}
+    config["grid"]["models"] = ["ours"]
+    config["unlearning"] = changes
+    return complete(config)
+
+
+def test_a_contaminated_model_is_unlearned_as_it_is() -> None:
+    assert grid.start(ready(), "ours") == "contaminated"
+    assert grid.as_it_is(ready(), "ours", "contaminated")
+    assert grid.of_endpoint(ready(), "ours", "contaminated") == "ours"
+    assert grid.of_endpoint(ready(), "ours", "gold") == "tiny"
+    assert settings.unlearn(ready(), "made", "ours", 0, "salun")["start"] == {
+        "training": None,
+        "precision": "fp32",
+    }
+    plain = complete(minimal())
+    assert grid.start(plain, "tiny") == "beta0"
+
+
+def test_endpoints_are_opened_as_they_were_trained() -> None:
+    config = ready()
+    trained = settings.endpoint(config, "made", "ours", 0, "gold")["training"]
+    for opened in (
+        settings.judge(config, "made", "ours", 0),
+        settings.relearn(config, "ours", 0),
+        settings.generate(config, "ours", "gold"),
+    ):
+        assert opened["training"].items() <= trained.items()
+        assert opened["training"]["trained_blocks"] == 2
+        assert opened["precision"] == trained["precision"] == "fp32"
+
+
+def test_probing_code_is_no_part_of_plain_unlearning() -> None:
+    config = complete(paper())
+    cell = ("newsgroups", "qwen-2.5-7b", 0, "salun")
+    plain = closure("mamushi.stages.unlearn", "mamushi.unlearning.unlearners.salun")
+    assert not plain & {"mamushi.lm.generate", "mamushi.unlearning.relearning"}
+    probed = settings.unlearn_and_probe(config, *cell)
+    assert probed["code"] != settings.unlearn(config, *cell)["code"]

@@ -44,3 +44,18 @@ def test_no_word_is_spelled_in_the_lists() -> None:
 def test_a_stem_must_begin_the_word() -> None:
     assert profane("crapshoot")
     assert not profane("scrapbook")
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("oh d a m n it", "oh d * * * it"),
+        ("D.4.M.N", "D.*.*.*"),
+        ("w e d a m n y o u", "w e d * * * y o u"),
+        ("d - a - m - n", "d - * - * - *"),
+        ("a b c d e f g", "a b c d e f g"),
+        ("plan a b or c", "plan a b or c"),
+    ],
+)
+def test_words_that_are_spelled_letter_by_letter_are_masked(text: str, shown: str) -> None:
+    assert mask(text) == shown

@@ -98,3 +98,23 @@ def test_tensors_of_another_model_are_refused(
     assert "the model has" in capsys.readouterr().err
     assert not (files / "none").exists()
     assert not list(files.glob(".none*"))
+
+
+def test_tensors_of_another_start_are_refused(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Shapes agree; what they were made from does not."""
+    card = sha256(files / "card.json")
+    model = loading.open_trained(files / "card.json", None, BLOCKS)
+    parameters.freeze(model, BLOCKS)
+    start = {"model_card": card, "trained": sha256(files / "start.safetensors")}
+    loading.save_trained(files / "chained.safetensors", model, {"inputs": start})
+    assert export(files, "start", "chained", out="good") == 0
+    assert export(files, "chained", out="alone") == 2
+    assert "starts from others" in capsys.readouterr().err
+    assert export(files, "unlearned", "chained", out="wrong") == 2
+    assert "does not start from the file before it" in capsys.readouterr().err
+    foreign = {"model_card": "0" * 64}
+    loading.save_trained(files / "foreign.safetensors", model, {"inputs": foreign})
+    assert export(files, "foreign", out="foreign") == 2
+    assert "was trained from another model" in capsys.readouterr().err

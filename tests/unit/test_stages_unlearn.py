@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
+from safetensors.torch import load_file
 
 from mamushi.artifacts import read_metadata, read_table, write_table
 from mamushi.cli import main
@@ -290,6 +291,33 @@ def test_ids_that_are_no_forget_texts_of_the_section_are_told(
     assert "Traceback" not in said
 
 
+def test_a_budget_of_no_text_leaves_the_model_as_it_is(made: Path, tmp_path: Path) -> None:
+    """A tenth of nine texts is none: the list is empty, and the start is what is measured."""
+    empty = {
+        "id": pa.array([], pa.string()),
+        "score": pa.array([], pa.float64()),
+        "rank": pa.array([], pa.int64()),
+        "copies": pa.array([], pa.list_(pa.string())),
+    }
+    write_table(tmp_path / "removals.parquet", "removals", empty)
+    out = tmp_path / "out"
+    tensors = out / "trained.safetensors"
+    removal = tmp_path / "removals.parquet"
+    assert unlearn(made, out, removal=removal, tensors=tensors) == 0
+    card = read_json(out / "card.json")
+    assert (card["removed"], card["steps"], card["stopped_at"]) == (0, 0, None)
+    assert len(read_table(out / "log.parquet", "unlearn_log")) == 0
+    stored, start = load_file(tensors), load_file(made / "start.safetensors")
+    assert stored and all(value.equal(start[name]) for name, value in stored.items())
+
+
+def test_numbers_are_named_as_the_loader_of_tables_names_them(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"id": 3}\n{"id": 41.0}\n{"id": "x"}\n')
+    assert read_ids(tmp_path / "a.jsonl") == ["3", "41", "x"]
+    pq.write_table(pa.table({"id": [7, 8]}), tmp_path / "b.parquet")
+    assert read_ids(tmp_path / "b.parquet") == ["7", "8"]
+
+
 # --- removal lists ----------------------------------------------------------------------------
 
 IDS = ["b", "a", "ü 1"]
@@ -323,9 +351,9 @@ def test_every_format_gives_the_same_ids(tmp_path: Path) -> None:
         ("a.txt", "x\ny\nx\nz\nz\n", "2 ids are there more than once, the first is 'x'"),
         ("a.csv", "name\nx\n", "no column 'id'"),
         ("a.csv", "id\n", "no rows"),
-        ("a.csv", "id,other\n,1\n", "the id is '', which is no text"),
-        ("a.jsonl", '{"id": 3}\n', "the id is 3, which is no text"),
-        ("a.jsonl", '{"id": "a"}\n{"other": "b"}\n', "row 2: the id is None"),
+        ("a.csv", "id,other\n,1\n", "there is no id"),
+        ("a.jsonl", '{"id": null}\n', "there is no id"),
+        ("a.jsonl", '{"id": "a"}\n{"other": "b"}\n', "row 2: there is no id"),
         ("a.parquet", "nothing", "damaged or not a Parquet file"),
     ],
 )

@@ -17,8 +17,8 @@ from mamushi.lm import device
 from mamushi.lm.batches import examples_of_step
 from mamushi.lm.parameters import freeze
 from mamushi.lm.perplexity import perplexity_table, text_nll
-from mamushi.lm.tokens import TokenSet
-from mamushi.unlearning.relearning import choose, relearn, subset
+from mamushi.lm.tokens import TokenSet, subset
+from mamushi.unlearning.relearning import choose, relearn
 from tests.unit.models import FAMILIES, model, token_set
 
 SETTINGS: dict[str, Any] = {"steps": [4, 1, 2], "batch_size": 3, "learning_rate": 1e-3}

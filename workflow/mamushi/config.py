@@ -31,6 +31,8 @@ from mamushi.schema import (
 
 SCHEMA = Path(__file__).parents[1] / "schemas" / "config.schema.yaml"
 SELECTOR, DATASET, UNLEARNER = "selector", "dataset", "unlearner"
+TAKEN = ("retraining", "base", "contaminated", "beta0", "gold")
+"""What the tables of unlearning call models that no unlearner made."""
 
 
 class ConfigError(UserError):
@@ -64,7 +66,10 @@ def complete(config: Mapping[str, Any]) -> dict[str, Any]:
     for dataset in full["datasets"].values():
         dataset["sections"] = {k: v for k, v in dataset["sections"].items() if v > 0}
     _raise(_check_names(full))
-    checks = (_check_sections, _check_models, _check_lengths, _check_derived, _check_files)
+    checks = (
+        *(_check_sections, _check_models, _check_lengths, _check_derived, _check_targets),
+        _check_files,
+    )
     _raise(line for check in checks for line in check(full))
     return full
 
@@ -259,6 +264,9 @@ def _check_names(full: dict[str, Any]) -> Iterator[str]:
             for place, name in enumerate(axes.get(what, ())):
                 yield from undefined(f"{where}.{what}[{place}]", what, name)
     yield from undefined("removal.ratio", "selectors", full["removal"]["ratio"])
+    for name in full["unlearners"]:
+        if name in TAKEN:
+            yield f"unlearners.{name}: this name is taken in the tables; choose another"
     for name, definition in full["selectors"].items():
         base = _derives(definition, name)
         if base is not None:
@@ -375,6 +383,14 @@ def _check_derived(full: dict[str, Any]) -> Iterator[str]:
                     )
 
 
+def _check_targets(full: dict[str, Any]) -> Iterator[str]:
+    """What the advisor is asked for is a share, but for preservation, which is in nats."""
+    for place, asked in enumerate(full["evidence"]["targets"]):
+        if asked["target"] != "preservation" and asked["value"] > 1:
+            at = f"evidence.targets[{place}].value"
+            yield f"{at}: {asked['value']:g} is not allowed; a share is at most 1"
+
+
 def _knowing() -> str:
     known = plugins(DATASET).items()
     return " or ".join(name for name, found in known if found.literals.get("KNOWS_TRUTH"))
@@ -388,7 +404,9 @@ def _check_files(full: dict[str, Any]) -> Iterator[str]:
             if raw.missing:
                 yield f"datasets.{name}.{raw.key}: {show(raw.value)} is not allowed; {raw.missing}"
     for name, path in full["unlearning"]["lists"].items():
-        if path is not None and not Path(path).is_file():
+        # A list that the workflow writes itself may not be there yet.
+        ours = path is not None and path.startswith("results/")
+        if path is not None and not ours and not Path(path).is_file():
             yield f"unlearning.lists.{name}: {show(path)} is not allowed; no such file"
 
 

@@ -45,6 +45,11 @@ def unmeasurable(config: Config, dataset: str, model: str) -> str | None:
             f"models.{model}: is declared contaminated without the model that it was trained from, "
             f"so nothing can be retrained; name that one in models.{model}.base"
         )
+    return _unevaluated(config, dataset)
+
+
+def _unevaluated(config: Config, dataset: str) -> str | None:
+    """Why nothing can be measured on this dataset, or None when it can."""
     definition = config["datasets"][dataset]
     if definition["sections"].get("evaluation", 0) == 0 and not _ready_made(definition):
         return (
@@ -111,9 +116,10 @@ def measurements(axes: Mapping[str, Any]) -> list[str]:
 
 
 def start(config: Config, model: str) -> str:
-    """The endpoint from which unlearning starts. A model that has seen the data before, and whose
-    clean base is unknown, can only start as it is."""
-    return "contaminated" if base(config, model) is None else str(config["unlearning"]["start"])
+    """The endpoint from which unlearning starts. A model that is declared contaminated starts as it
+    is: it has seen the data, and is the one to be mended."""
+    ready = config["models"][model].get("contaminated")
+    return "contaminated" if ready else str(config["unlearning"]["start"])
 
 
 def as_it_is(config: Config, model: str, endpoint: str) -> bool:
@@ -223,8 +229,9 @@ def listed(config: Config) -> list[str]:
         endpoint = start(config, cell["model"])
         found.append(paths.PERPLEXITY_ENDPOINT.format(**cell, endpoint=endpoint))
         found += [
-            paths.LISTED_CARD.format(**cell, unlearner=unlearner, list=name)
+            pattern.format(**cell, unlearner=unlearner, list=name)
             for unlearner, name in product(axes["unlearners"], axes["lists"])
+            for pattern in (paths.LISTED_TENSORS, paths.LISTED_PERPLEXITY, paths.LISTED_CARD)
         ]
     return found
 
@@ -239,6 +246,10 @@ def require_lists(config: Config) -> None:
             where=f"unlearning.lists.{missing[0]}" if missing else "unlearning.lists",
             do="name a file with the ids to unlearn",
         )
+    for dataset in config["unlearning"]["datasets"]:
+        reason = _unevaluated(config, dataset)
+        if reason is not None:
+            raise UserError(reason)
 
 
 def shown(config: Config) -> list[dict[str, Any]]:

@@ -225,11 +225,11 @@ def unlearner(config: Config, name: str) -> dict[str, Any]:
 
 def _opened(config: Config, model: str, endpoint: str) -> dict[str, Any]:
     """How the model of an endpoint is opened: what its tensors hold, None without any."""
-    own = grid.of_endpoint(config, model, endpoint)
     alone = grid.as_it_is(config, model, endpoint)
+    # Trained from whatever base, an endpoint is trained as the model of its run is.
     return {
-        "training": None if alone else _counted(config, own),
-        "precision": config["models"][own]["training"]["precision"],
+        "training": None if alone else _counted(config, model),
+        "precision": config["models"][model]["training"]["precision"],
     }
 
 
@@ -260,11 +260,13 @@ def unlearn_and_probe(
     config: Config, dataset: str, model: str, seed: int, name: str
 ) -> dict[str, Any]:
     """Settings of the stage ``unlearn`` where the model is also probed."""
-    return {**unlearn(config, dataset, model, seed, name), "probe": _asked(config)}
-
-
-def _asked(config: Config) -> dict[str, Any]:
-    return {key: config["probe"][key] for key in ("prompts", "new_tokens", "relearning")}
+    plain = unlearn(config, dataset, model, seed, name)
+    module = plugin("unlearner", plain["kind"]).module
+    return {
+        **plain,
+        "probe": {key: config["probe"][key] for key in ("prompts", "new_tokens", "relearning")},
+        "code": _code("unlearn", module, "mamushi.stages._probing"),
+    }
 
 
 def refine(
@@ -427,6 +429,7 @@ def evidence(config: Config) -> dict[str, Any]:
     return {
         "runs": list(grid.cells(config["grid"])),
         "runtime_runs": grid.shown(config),
+        "selector": config["removal"]["ratio"],
         "sad": config["evidence"]["measured"],
         "targets": config["evidence"]["targets"],
         "theory": {"worlds": config["evidence"]["worlds"], "seed": 0},
@@ -436,8 +439,10 @@ def evidence(config: Config) -> dict[str, Any]:
 
 def run_figure(config: Config, name: str, dataset: str, model: str, seed: int) -> dict[str, Any]:
     """Settings of the stage ``figure`` for a figure of one run."""
-    run = {"dataset": dataset, "model": model, "seed": seed}
-    return figure(config, {**run, "selector": config["removal"]["ratio"]}, name)
+    shown: dict[str, Any] = {"dataset": dataset, "model": model, "seed": seed}
+    if name == "diagnostics":
+        shown["selector"] = config["removal"]["ratio"]
+    return figure(config, shown, name)
 
 
 def tables(comparison: Mapping[str, Any]) -> dict[str, Any]:

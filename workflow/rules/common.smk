@@ -40,6 +40,8 @@ NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
 GRID = grid.comparison(config)
 TINY = [model for model in config["models"] if grid.is_tiny(config, model)]
 RUN = ("dataset", "model", "seed")
+# The selectors whose scores are looked at: the grid's, and the one that estimates the ratio.
+SCORED = list(dict.fromkeys([*GRID["selectors"], config["removal"]["ratio"]]))
 READY = [model for model in config["models"] if model not in TINY]
 
 

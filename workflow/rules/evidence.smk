@@ -29,7 +29,7 @@ rule frontier:
 
 rule diagnostics:
     input:
-        expand(paths.SCORES, selector=GRID["selectors"], allow_missing=True),
+        expand(paths.SCORES, selector=SCORED, allow_missing=True),
     output:
         paths.DIAGNOSTICS,
     log:
@@ -38,7 +38,7 @@ rule diagnostics:
     conda:
         "../../envs/mamushi.yaml"
     params:
-        selectors=GRID["selectors"],
+        selectors=SCORED,
         settings=params(settings.diagnostics, "dataset", "model", "seed"),
     shell:
         "python -m mamushi diagnostics --scores {input:q} --selectors {params.selectors:q}"

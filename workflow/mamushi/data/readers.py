@@ -11,6 +11,7 @@ import csv
 import io
 import json
 import lzma
+import math
 import sys
 import zipfile
 import zlib
@@ -247,3 +248,19 @@ def _parquet(path: Path, needed: Sequence[str]) -> Table:
                 check_text((value or b"").decode("utf-8", "surrogateescape"), place)
             raise
     return Table(path.name, columns, places, typed=True)
+
+
+def name_of(value: Any) -> str | None:
+    """A cell as a name: ``1``, ``1.0`` and ``"1"`` agree, and so do ``true`` and ``"true"``.
+
+    None for what is missing: null, NaN, infinite, or empty. Text stays as it is.
+    """
+    if value is None or value == "":
+        return None
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            return None
+        return str(int(value)) if value.is_integer() else repr(value)
+    return str(value)

@@ -1,7 +1,8 @@
 """Profanity masked for tables that show text: the first letter stays, stars replace the rest.
 
-The words are stored as digests, so that none is spelled here. Words that are split by spaces or
-dots are not recognized: this keeps a page readable, it is no filter.
+The words are stored as digests, so that none is spelled here. A word that is spelled letter by
+letter, with spaces or signs between them, is masked too. This keeps a page readable; it is no
+filter.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import re
 import unicodedata
 
 WORD = re.compile(r"[\w@$!]+")
+SPELLED = re.compile(r"(?<![\w@$!])(?:[\w@$!][ .,_*/|-]{1,3}){3,}[\w@$!](?![\w@$!])")
+"""Four or more single letters with signs or spaces between them."""
 RUN = re.compile(r"(.)\1{2,}")
 LEET = str.maketrans("@4310!$57", "aaeioisst")
 ENDINGS = ("", "s")
@@ -36,6 +39,8 @@ WORDS = frozenset(_WORDS.split())
 """Digests of words that begin harmless words too: masked alone or with one of ``ENDINGS``."""
 SHORTEST = 4
 """Letters in the shortest of ``STEMS``."""
+LONGEST = 16
+"""Letters in the longest word that is looked for in a run of single letters."""
 
 
 def digest(word: str) -> str:
@@ -79,4 +84,19 @@ def mask(text: str) -> str:
         shown = word[0] + "*" * (len(word) - 1) if word and profane(word) else word
         return shown + match[0][len(word) :]
 
-    return WORD.sub(masked, text)
+    return SPELLED.sub(_letters_masked, WORD.sub(masked, text))
+
+
+def _letters_masked(match: re.Match[str]) -> str:
+    """A run of single letters with every listed word in it masked, wherever it begins: in such a
+    run nothing says where a word ends."""
+    shown = list(match[0])
+    places = [i for i, c in enumerate(shown) if WORD.fullmatch(c)]
+    plain = "".join(unicodedata.normalize("NFKD", shown[i]).lower()[:1] for i in places)
+    plain = plain.translate(LEET)
+    for start in range(len(plain)):
+        for stop in range(start + SHORTEST, min(start + LONGEST, len(plain)) + 1):
+            if digest(plain[start:stop]) in STEMS | WORDS:
+                for i in places[start + 1 : stop]:
+                    shown[i] = "*"
+    return "".join(shown)

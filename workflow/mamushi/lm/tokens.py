@@ -206,3 +206,14 @@ def _ragged(
     # Where each kept token was: its row's start, plus its place in the row.
     where = np.repeat(starts - offsets[:-1], lengths) + np.arange(offsets[-1])
     return offsets, flat[where]
+
+
+def subset(texts: TokenSet, rows: np.ndarray) -> TokenSet:
+    """The texts at ``rows``, in that order, as a set of their own."""
+    parts = [texts[row] for row in rows]
+    return TokenSet(
+        ids=texts.ids[rows],
+        domains=texts.domains[rows],
+        tokens=np.concatenate([np.empty(0, np.int32), *parts]),
+        offsets=offsets_of(texts.lengths[rows]),
+    )

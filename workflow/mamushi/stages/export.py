@@ -40,6 +40,7 @@ def run(args: argparse.Namespace) -> None:
     if args.out.exists():
         raise UserError("exists already", where=args.out, do="remove it or name another folder")
     dtype = torch.float32 if args.dtype == "fp32" else torch.bfloat16
+    _check_order(args.model_card, args.trained)
     model = open_model(args.model_card)
     for path in args.trained:
         overlay(path, model)
@@ -58,3 +59,23 @@ def run(args: argparse.Namespace) -> None:
         part.rename(args.out)
     finally:
         shutil.rmtree(part, ignore_errors=True)
+
+
+def _check_order(card: Path, trained: list[Path]) -> None:
+    """Every file was made from this model and from the file before it, as far as it says so.
+
+    Shapes alone would let the tensors of one model pass for those of another of its kind.
+    """
+    from mamushi.errors import UserError
+    from mamushi.files import sha256
+    from mamushi.lm.loading import trained_metadata
+
+    model, before = sha256(card), None
+    for path in trained:
+        made_from = trained_metadata(path).get("inputs", {})
+        if made_from.get("model_card", model) != model:
+            raise UserError("was trained from another model", where=path, do="give its card")
+        if made_from and made_from.get("trained") != before:
+            given = "does not start from the file before it" if before else "starts from others"
+            raise UserError(given, where=path, do="give the tensors that it started from before it")
+        before = sha256(path)

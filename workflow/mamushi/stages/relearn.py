@@ -23,9 +23,9 @@ def run(args: argparse.Namespace) -> None:
     """Raises ``UserError`` where there is no forget text to learn, or training diverges."""
     from mamushi.artifacts import EVALUATION, FORGET, INFERENCE, write_table
     from mamushi.lm.perplexity import require_domains
-    from mamushi.lm.tokens import read_tokens
+    from mamushi.lm.tokens import read_tokens, subset
     from mamushi.stages import _unlearning
-    from mamushi.unlearning.relearning import choose, relearn, subset
+    from mamushi.unlearning.relearning import choose, relearn
 
     chosen, relearning = args.settings, args.settings["relearning"]
     source = (args.tokens, args.examples)

@@ -16,7 +16,6 @@ from mamushi.cli import execution, settings
 
 if TYPE_CHECKING:
     import numpy as np
-    from accelerate import Accelerator
     from numpy.typing import NDArray
     from transformers import PreTrainedModel
 
@@ -56,9 +55,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     import hashlib
+    import importlib
     import json
 
-    from mamushi.artifacts import EVALUATION, FORGET, INFERENCE, RETAIN, write_table
+    from mamushi.artifacts import EVALUATION, FORGET, INFERENCE, RETAIN, SCHEMAS, write_table
     from mamushi.errors import UserError
     from mamushi.files import write_json
     from mamushi.lm.loading import open_tokenizer, save_trained
@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> None:
     from mamushi.lm.perplexity import perplexity_table, require_domains, text_nll
     from mamushi.lm.tokens import read_tokens
     from mamushi.stages._unlearning import cached_trunk, opened
-    from mamushi.unlearning.loop import steps_of, unlearn
+    from mamushi.unlearning.loop import Outcome, steps_of, unlearn
 
     chosen, length = args.settings, args.settings["max_length"]
     held_out = read_tokens(
@@ -82,20 +82,22 @@ def run(args: argparse.Namespace) -> None:
     origin = _origin(args)
     model, accelerator = opened(args)
     trunk = cached_trunk(args, model, accelerator, [forget, retain, held_out])
-    outcome = unlearn(
-        model,
-        selected,
-        retain,
-        chosen,
-        args.execution,
-        total=steps_of(len(selected), len(forget), chosen["training"]),
-        seed=chosen["seed"],
-        accelerator=accelerator,
-        special=frozenset(tokenizer.all_special_ids),
-        trunk=trunk,
-        state=args.state,
-        fingerprint=hashlib.sha256(json.dumps(origin, sort_keys=True).encode()).hexdigest(),
-    )
+    outcome = Outcome({name: [] for name in SCHEMAS["unlearn_log"].names}, None, None)
+    if len(selected):
+        outcome = unlearn(
+            model,
+            selected,
+            retain,
+            chosen,
+            args.execution,
+            total=steps_of(len(selected), len(forget), chosen["training"]),
+            seed=chosen["seed"],
+            accelerator=accelerator,
+            special=frozenset(tokenizer.all_special_ids),
+            trunk=trunk,
+            state=args.state,
+            fingerprint=hashlib.sha256(json.dumps(origin, sort_keys=True).encode()).hexdigest(),
+        )
     if not accelerator.is_main_process:
         return
     with _feed(model, chosen["trained_blocks"], trunk) as feed_of:
@@ -109,16 +111,15 @@ def run(args: argparse.Namespace) -> None:
     write_table(args.perplexity, "perplexity", table, metadata=origin)
     if args.tensors:
         save_trained(args.tensors, model, origin)
-    if args.continuations:
-        from mamushi.lm.generate import continuations
-
-        probe = chosen["probe"]
-        said = continuations(model, tokenizer, probe["prompts"], probe["new_tokens"], accelerator)
-        write_table(args.continuations, "continuations", said, metadata=origin)
     trained = count(model).trained
-    if args.relearning:
-        curve = _relearned(args, model, forget, held_out, trunk, accelerator)
-        write_table(args.relearning, "relearning_curve", curve, metadata=origin)
+    if chosen.get("probe"):
+        # By name, so that a change of the probes' code runs again just what is probed.
+        probing = importlib.import_module("mamushi.stages._probing")
+        if args.continuations:
+            probing.speak(args, model, tokenizer, accelerator, origin)
+        if args.relearning:
+            with _feed(model, chosen["trained_blocks"], trunk) as feed_of:
+                probing.learn_again(args, model, forget, held_out, accelerator, feed_of, origin)
     write_table(args.log_table, "unlearn_log", outcome.log, metadata=origin)
     counts = {
         "texts": len(forget),
@@ -135,13 +136,24 @@ def run(args: argparse.Namespace) -> None:
 def _selected(forget: TokenSet, removal: Path | None) -> TokenSet:
     """The forget texts of the removal list in the order of the table, or all of them.
 
-    So a list of all is the same whoever sorted it, and equal to no list.
+    So a list of all is the same whoever sorted it, and equal to no list. A budget that is less than
+    one text has an empty list, with which the model stays as it is; an empty list of one's own is a
+    mistake.
     """
-    from mamushi.unlearning.relearning import subset
+    import contextlib
+
+    import numpy as np
+
+    from mamushi.artifacts import read_table
+    from mamushi.errors import UserError
+    from mamushi.lm.tokens import subset
     from mamushi.unlearning.removal import chosen_rows, read_ids
 
     if removal is None:
         return forget
+    with contextlib.suppress(UserError):
+        if not len(read_table(removal, "removals", ["id"])):
+            return subset(forget, np.array([], dtype=np.int64))
     return subset(forget, chosen_rows(forget.ids, read_ids(removal), removal))
 
 
@@ -167,30 +179,3 @@ def _feed(
         return
     with Tail(model, trained_blocks, trunk) as tail:
         yield lambda texts: lambda rows: tail.put(texts.ids[rows].tolist(), texts.lengths[rows])
-
-
-def _relearned(
-    args: argparse.Namespace,
-    model: PreTrainedModel,
-    forget: TokenSet,
-    held_out: TokenSet,
-    trunk: Trunk | None,
-    accelerator: Accelerator,
-) -> dict[str, list[Any]]:
-    """Fine-tune the unlearned model on a few forget texts: columns of ``relearning_curve``."""
-    from mamushi.unlearning.relearning import choose, relearn, subset
-
-    wanted, seed = args.settings["probe"]["relearning"], args.settings["seed"]
-    few = subset(forget, choose(forget, wanted["examples"], seed))
-    with _feed(model, args.settings["trained_blocks"], trunk) as feed_of:
-        return relearn(
-            model,
-            few,
-            held_out,
-            wanted,
-            seed=seed,
-            accelerator=accelerator,
-            batch_tokens=args.execution["batch_tokens"],
-            feed_train=feed_of(few),
-            feed_eval=feed_of(held_out),
-        )

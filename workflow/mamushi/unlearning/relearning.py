@@ -24,7 +24,7 @@ from mamushi.errors import UserError
 from mamushi.lm.batches import by_length, examples_of_step, pad
 from mamushi.lm.loss import TokenLoss
 from mamushi.lm.perplexity import perplexity_table, text_nll
-from mamushi.lm.tokens import TokenSet, offsets_of
+from mamushi.lm.tokens import TokenSet
 from mamushi.progress import Progress
 
 Feed = Callable[[NDArray[np.int64]], None]
@@ -49,17 +49,6 @@ def choose(texts: TokenSet, examples: int, seed: int) -> NDArray[np.int64]:
         )
     order = np.random.default_rng(seed).permutation(candidates)
     return np.sort(order[:examples]).astype(np.int64)
-
-
-def subset(texts: TokenSet, rows: NDArray[np.int64]) -> TokenSet:
-    """The texts at ``rows``, in that order, as a set of their own."""
-    parts = [texts[row] for row in rows]
-    return TokenSet(
-        ids=texts.ids[rows],
-        domains=texts.domains[rows],
-        tokens=np.concatenate([np.empty(0, np.int32), *parts]),
-        offsets=offsets_of(texts.lengths[rows]),
-    )
 
 
 def relearn(

@@ -22,7 +22,8 @@ def read_ids(path: str | Path) -> list[str]:
     A Parquet, CSV, TSV or JSON Lines file has them in its column ``id``, and its other columns do
     not matter; any other file is plain text with an id a line, where blank lines and space around
     an id do not count. Raises ``UserError`` for a file that is missing, damaged or empty, has no
-    such column, an id that is no text, or one that is there twice.
+    such column, a row without an id, or an id that is there twice. Numbers are named as the loader
+    of tables names them: 7 is "7".
     """
     path = Path(path)
     if path.suffix.lower() in TABLES:
@@ -62,9 +63,10 @@ def chosen_rows(ids: NDArray[np.str_], wanted: list[str], where: object) -> NDAr
 
 
 def _text(value: Any, place: str) -> str:
-    if not isinstance(value, str) or not value:
-        raise UserError(f"the id is {value!r}, which is no text", where=place, do="give every id")
-    return value
+    name = readers.name_of(value)
+    if name is None:
+        raise UserError("there is no id", where=place, do="give every id")
+    return name
 
 
 def _lines(path: Path) -> list[str]:

@@ -18,6 +18,7 @@ from mamushi.artifacts import SECTIONS
 from mamushi.data import readers
 from mamushi.data.expression import parse
 from mamushi.data.raw import Raw
+from mamushi.data.readers import name_of
 from mamushi.errors import UserError
 from mamushi.files import sha256
 
@@ -130,22 +131,6 @@ def load(settings: Mapping[str, Any], cache: Path) -> Raw:
         labels={name: _label(table, name) for name in settings["labels"]},
         sources={table.file: sha256(path)},
     )
-
-
-def name_of(value: Any) -> str | None:
-    """A cell as a name: ``1``, ``1.0`` and ``"1"`` agree, and so do ``true`` and ``"true"``.
-
-    None for what is missing: null, NaN, infinite, or empty. Text stays as it is; see ``spelled``.
-    """
-    if value is None or value == "":
-        return None
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, float):
-        if not np.isfinite(value):
-            return None
-        return str(int(value)) if value.is_integer() else repr(value)
-    return str(value)
 
 
 def spelled(cell: str) -> str:
