@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -248,6 +249,36 @@ def test_the_command_after_retraining(root: Path, capsys: pytest.CaptureFixture[
     assert lines[1].split()[-1] == "measured"
     assert lines[2].split()[-1] == "0.50"
     assert lines[3].split()[-1] == "-"
+
+
+def test_the_command_says_where_removing_all_gains_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    undefined = {f"{name}{end}": None for name in ("gain", "decline")
+                 for end in ("", "_low", "_high")}  # fmt: skip
+    write(tmp_path, [row | undefined for row in frontier("flat", 1.0)])
+    for target in ("--removal", "--sad"):
+        assert main(["advise", "--root", str(tmp_path), target, "0.5"]) == 0
+        line = capsys.readouterr().out.splitlines()[2]
+        assert line.split() == ["flat", "removing", "all", "gains", "nothing"]
+    assert main(["advise", "--root", str(tmp_path), "--preservation", "0.1"]) == 0
+    assert capsys.readouterr().out.splitlines()[2].split()[1] == "0.75"
+
+
+def test_the_frontier_of_another_run_is_named(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = paths.under(root, paths.FRONTIER, dataset="small", model="tiny", seed=1)
+    other = paths.under(root, paths.FRONTIER, dataset="small", model="tiny", seed=0)
+    shutil.copy(other, place)
+    assert main(["advise", "--root", str(root), "--removal", "0.5"]) == 2
+    assert "seed1/frontier.parquet: is of seed 0; delete it" in capsys.readouterr().err
+
+
+def test_names_are_no_patterns(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for option in ("--dataset", "--model"):
+        assert main(["advise", "--root", str(root), "--removal", "0.5", option, "[a-z]*"]) == 2
+        assert "[a-z]*/" in capsys.readouterr().err
 
 
 def test_mistakes_at_the_command(root: Path, capsys: pytest.CaptureFixture[str]) -> None:

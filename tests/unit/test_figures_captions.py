@@ -90,6 +90,13 @@ def test_captions_state_the_budgets(name: str) -> None:
     assert "0.1, 0.5" in rendered(name, CONFIG)
 
 
+@pytest.mark.parametrize("name", ["frontier.rst", "frontier_table.rst", "advice.rst"])
+def test_captions_state_the_budgets_of_the_frontier(name: str) -> None:
+    assert CONFIG["grid"]["budgets"] == [0.5, 0.1]
+    changed = {**CONFIG, "evidence": {**CONFIG["evidence"], "budgets": [0.33, 0.1]}}
+    assert "udgets 0.1, 0.33, 0.5" in " ".join(rendered(name, changed).split())
+
+
 def test_every_figure_and_table_has_a_caption() -> None:
     # A figure and a table of the same name need captions of their own.
     tables = {*TABLES, *UNLEARNING_TABLES, *PROBE_TABLES, *EVIDENCE_TABLES, "qualitative_ranking"}

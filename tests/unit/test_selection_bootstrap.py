@@ -160,6 +160,62 @@ def test_a_constant_ratio_promises_nothing() -> None:
     assert found["distance"].high == pytest.approx(0, abs=1e-12)
 
 
+def test_a_curve_by_importance_arrives_where_its_end_is() -> None:
+    """At a wrong ratio E_p1[psi] is not E_p2[phi]; the curve still has no jump at budget 1."""
+    l1, l2 = normal()
+    wrong = Frontier(ranking(l1, ranks_of(l1), np.full(N2, np.nan), False), l1 - 3, l2 - 1, PI1)
+    counts = np.arange(N1 + 1)
+    assert frontier.psi(wrong.l1, PI1).mean() > 1.5 * frontier.phi(wrong.l2, PI1).mean()
+    captured = wrong.captured(counts, np.ones(N1), np.ones(N2))
+    steps = np.diff(captured)
+    # psi rises as the ratio falls, so the last step is the greatest, and of a single example.
+    assert (np.diff(steps) >= -1e-12).all()
+    last = frontier.psi(wrong.l1, PI1)[wrong.ranks.first][-1]
+    assert steps[-1] == pytest.approx(captured[-1] * last / frontier.psi(wrong.l1, PI1).sum())
+
+
+def test_ratios_that_underflow_take_shares_alike() -> None:
+    high = np.full(N1, 800.0)
+    one = Frontier(
+        ranking(high, np.arange(1.0, N1 + 1), np.full(N2, np.nan), False), high, np.zeros(N2), PI1
+    )
+    found = one.captured(COUNTS, np.ones(N1), np.ones(N2))
+    assert found == pytest.approx(COUNTS / N1 * -np.log1p(-PI1))
+
+
+def test_a_full_removal_that_loses_is_no_gain() -> None:
+    """A ratio that says the contrary of the texts: removing all removes less than nothing."""
+    l1, l2 = normal()
+    rank = ranks_of(l1)
+    one = Frontier(ranking(l1, rank, l2, False), -l1, -l2, PI1)
+    removed, _ = one.at(COUNTS)
+    assert removed[-1] < removed[0]
+    assert np.isnan(gain(removed)).all()
+    found = bands({"one": one}, COUNTS, 20, 0)["one"]
+    for name in ("gain", "decline"):
+        assert np.isnan([found[name].value, found[name].low, found[name].high]).all()
+    assert np.isfinite(found["removal"].low).all()
+
+
+def test_resamples_without_a_gain_widen_the_bands() -> None:
+    l1, l2 = normal()
+    rank = ranks_of(l1)
+    # So little is gained that some of the resamples say that all removed gains nothing.
+    near = l1 - l1.mean() - 0.6
+    one = Frontier(ranking(l1, rank, l2, False), near, l2, PI1)
+    counts = np.array([0, 30, N1])
+    rng = np.random.default_rng(2)
+    drawn = [one.at(counts, times(N1, rng), times(N2, rng))[0] for _ in range(60)]
+    gains = [row[-1] > row[0] for row in drawn]
+    assert gain(one.at(counts)[0])[-1] == 1
+    assert 0.5 < np.mean(gains) < 0.95
+    found = bands({"one": one}, counts, 60, 2)["one"]
+    assert np.isnan(found["gain"].low).all()
+    assert np.isnan(found["decline"].high).all()
+    assert np.isfinite(found["gain"].high).all()
+    assert np.isfinite(found["decline"].low).all()
+
+
 def test_an_order_that_is_not_that_of_the_scores_has_no_threshold() -> None:
     rng = np.random.default_rng(0)
     s1, s2 = rng.normal(size=N1), rng.normal(size=N2)

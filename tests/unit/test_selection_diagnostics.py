@@ -284,7 +284,7 @@ def test_the_papers_numbers_stand_beside_ours(tmp_path: Path) -> None:
     other = row | {"selector": "vmf", "auc": 0.1}
     # In any order, and of two runs.
     second = [{**one, "seed": 2} for one in rows]
-    table = quoted.beside([other, row], [*second, *rows[::-1]])
+    table = quoted.beside([other, row], [*second, *rows[::-1]], "mamushi")
     write_table(tmp_path / "paper.parquet", "paper", table)
     found = read_table(tmp_path / "paper.parquet", "paper").to_pylist()
     assert len(found) == len(quoted.SCORES) + 2 * len(quoted.GEOMETRY)
@@ -301,11 +301,15 @@ def test_the_papers_numbers_stand_beside_ours(tmp_path: Path) -> None:
         for number in quoted.GEOMETRY:
             assert ours[number.quantity, seed] == wanted[number.key]
     assert ours["spectral energy at k = 50, forget", 1] is None
+    named = quoted.beside([other, row], [], "vmf")
+    assert len(named["ours"]) == len(quoted.SCORES)
+    assert dict(zip(named["quantity"], named["ours"], strict=True))["AUC, pooled"] == 0.1
 
 
 def test_the_paper_has_no_rows_without_ours() -> None:
-    assert set(quoted.beside([], [])) == set(SCHEMAS["paper"].names)
-    assert not any(quoted.beside([], []).values())
+    empty = quoted.beside([], [], "mamushi")
+    assert set(empty) == set(SCHEMAS["paper"].names)
+    assert not any(empty.values())
 
 
 def test_quoted_quantities_are_distinct() -> None:

@@ -81,11 +81,15 @@ def test_frontier_with_extreme_ratios():
     l1 = np.array([-800.0, 0.0, 800.0])
     kept = np.array([0.0, 1.0, 0.0])
     pi2 = 1 - PI1
-    # At -800 the removed point adds e^-l phi(l) = pi1/pi2, at 800 nothing.
-    added = (PI1 / pi2) / 3
+    # At -800 the removed point has psi = pi1/pi2, at 0 phi(0), and at 800 nothing.
+    middle = -math.log(pi2)
+    added = middle * (PI1 / pi2) / (PI1 / pi2 + middle)
     whole = frontier.preservation(np.zeros(1), np.ones(1), PI1, 2 / 3)
     found = frontier.preservation_by_importance(l1, np.zeros(1), kept, PI1)
     assert found == pytest.approx(whole + added, rel=1e-9)
+    high = frontier.preservation_by_importance(np.full(4, 800.0), np.zeros(1), np.eye(4)[0], PI1)
+    whole = frontier.preservation(np.zeros(1), np.ones(1), PI1, 3 / 4)
+    assert high == pytest.approx(whole + middle * 3 / 4)
     assert math.isfinite(frontier.removal(l1, kept, PI1))
     assert frontier.phi(np.array([-800.0, 800.0]), PI1) == pytest.approx(
         [0, 800 + math.log(PI1 / pi2)]

@@ -60,7 +60,10 @@ def embed(root: Path, seed: int = 0) -> None:
         place(root, paths.EMBEDDINGS),
         "embeddings",
         {**about, "embedding": vectors},
-        metadata={"inputs": {}, "settings": {"embedding": {"layer": -1}}},
+        metadata={
+            "inputs": {"examples": sha256(examples), "trained": "a0", "model_card": "b1"},
+            "settings": {"embedding": {"layer": -1}},
+        },
     )
 
 
@@ -339,6 +342,11 @@ def test_other_base_scores(root: Path, capsys: pytest.CaptureFixture[str]) -> No
         (("removed",), 19, "removed is 19, derived again 20"),
         (("ids_sha256",), "ab", "ids_sha256 is ab"),
         (("threshold",), None, "threshold is None"),
+        (("ids_sha256_of",), "the ids", "ids_sha256_of is the ids"),
+        (("expected", "unit"), "bits", "expected.unit is bits, derived again nats"),
+        (("provenance", "inputs", "trained"), "ff", "provenance.inputs.trained is 'ff', and 'a0'"),
+        (("provenance", "inputs", "tokens"), "ff", "provenance.inputs.tokens is 'ff', and None"),
+        (("provenance", "embedding"), {"layer": 3}, "provenance.embedding is {'layer': 3}, and"),
         (("expected", "all_removed"), 1, "expected.all_removed.removal is None"),
     ],
 )
@@ -358,6 +366,60 @@ def test_a_number_of_the_manifest_changed(
     assert said in refused(root, capsys)
 
 
+def forge(root: Path, name: str) -> None:
+    """Scores of mamushi_lr that nothing makes, and all that rests on them made again from them."""
+
+    def change(rows: list[dict[str, Any]]) -> None:
+        rows[10]["score"] += 1e-2
+
+    rewrite(place(root, paths.SCORES, selector="mamushi_lr"), "scores", change)
+    if name == "upside_down":
+        score(root, name)
+    remove(root, name)
+
+
+@pytest.mark.parametrize("name", ["upside_down", "kcenter"])
+def test_scores_that_the_list_or_its_expected_values_rest_on_are_derived_again(
+    root: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    forge(root, name)
+    told = refused(root, capsys, name)
+    assert "mamushi_lr.parquet: the score of 't010' is" in told
+
+
+@pytest.mark.parametrize("name", ["upside_down", "kcenter"])
+def test_scores_to_rest_on_of_another_seed(
+    root: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    score(root, "mamushi_lr", seed=4)
+    if name == "upside_down":
+        score(root, name)
+    remove(root, name)
+    told = refused(root, capsys, name)
+    assert "mamushi_lr.parquet: seed: made with 4, its run has 3" in told
+
+
+def test_scores_that_tell_otherwise_of_their_model(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The scores' metadata and the manifest agree on a model that the embeddings are not of."""
+    path = place(root, paths.SCORES, selector="mamushi_lr")
+    about = read_metadata(path)
+    about["embedded"]["inputs"]["trained"] = "ff"
+    write_table(path, "scores", read_table(path, "scores"), metadata=about)
+    remove(root, "mamushi_lr")
+    assert "how these were made" in refused(root, capsys)
+
+
+def test_scores_that_do_not_say_how_they_were_made(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = place(root, paths.SCORES, selector="mamushi_lr")
+    write_table(path, "scores", read_table(path, "scores"), metadata={"provenance": None})
+    assert main(["verify", str(manifest(root))]) == 2
+    assert "does not say what it was made from; delete it" in capsys.readouterr().err
+
+
 def test_scores_of_the_ratio_that_are_gone(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     place(root, paths.SCORES, selector="mamushi_lr").unlink()
     assert "no scores here are those that the expected removal" in refused(root, capsys, "kcenter")
@@ -372,10 +434,26 @@ def test_what_is_no_manifest(root: Path, capsys: pytest.CaptureFixture[str]) -> 
         "'beta'": whole | {"beta": "half"},
         "'provenance.inputs.examples'": whole | {"provenance": {"inputs": 3}},
         "'provenance.inputs.ratio'": whole | {"provenance": {"inputs": inputs}},
+        "'provenance.settings'": whole | {"provenance": whole["provenance"] | {"settings": [1]}},
+        "'seed'": whole | {"seed": True},
     }
     for missing, content in contents.items():
         write_json(manifest(root), content)
         assert main(["verify", str(manifest(root))]) == 2
         assert f"is no removal manifest: it has no {missing};" in capsys.readouterr().err
+    write_json(manifest(root), whole | {"beta": 0.505})
+    assert main(["verify", str(manifest(root))]) == 2
+    assert "beta is 0.505; a budget is between 0 and 1 and has" in capsys.readouterr().err
+    manifest(root).write_text(json.dumps(whole | {"beta": float("inf")}))
+    assert main(["verify", str(manifest(root))]) == 2
+    assert "beta is inf; a budget" in capsys.readouterr().err
+    assert main(["verify", str(root)]) == 2
+    assert f"{root}: is a folder" in capsys.readouterr().err
+    write_json(manifest(root), whole)
+    examples = paths.under(root, paths.EXAMPLES, dataset="small")
+    examples.unlink()
+    examples.mkdir()
+    assert main(["verify", str(manifest(root))]) == 2
+    assert f"{examples}: is a folder" in capsys.readouterr().err
     assert main(["verify", str(root / "none.json")]) == 2
     assert "none.json: no such file" in capsys.readouterr().err

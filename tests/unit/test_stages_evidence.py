@@ -14,6 +14,7 @@ from mamushi import paths
 from mamushi.artifacts import SCHEMAS, read_metadata, read_table, write_table
 from mamushi.cli import main
 from mamushi.evaluation.evidence import FILES, frontier_errors, theory_rows
+from mamushi.files import sha256
 
 RUNS = [{"dataset": "small", "model": "tiny", "seed": seed} for seed in (0, 1)]
 SELECTORS = {"mamushi": 0.5, "random": 1.0, "reverse": 2.0}
@@ -77,6 +78,7 @@ def make(root: Path, **more: Any) -> int:
     given = {
         "runs": RUNS,
         "runtime_runs": RUNS[:1],
+        "selector": "mamushi",
         "sad": True,
         "targets": [{"target": "removal", "value": 0.5}, {"target": "sad", "value": 0.25}],
         "theory": {"worlds": 20, "seed": 0},
@@ -120,6 +122,11 @@ def test_all_tables(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     }
     assert "small/tiny/random: the estimated frontier is off by 0.1000 (removal)" in told
 
+    inputs = stored["inputs"]
+    runs = {f"{name}/small/tiny/seed{seed}" for name in FILES for seed in (0, 1)}
+    assert set(inputs) == {*runs, "sad"} - {"runtime/small/tiny/seed1"}
+    read = paths.under(root, FILES["geometry"], **RUNS[1])
+    assert inputs["geometry/small/tiny/seed1"] == sha256(read)
     assert len(rows["theory"]) >= 4
     assert all(row["held"] == row["worlds"] > 0 for row in rows["theory"])
     assert all(row["ratio_q05"] >= 1 for row in rows["theory"])

@@ -71,12 +71,17 @@ def _alive(pid: int) -> bool:
 
 
 def sha256(path: str | os.PathLike[str]) -> str:
-    """Hexadecimal SHA-256 digest of a file's bytes. Raises ``UserError`` when it is missing."""
+    """Hexadecimal SHA-256 digest of a file's bytes.
+
+    Raises ``UserError`` when it is missing or a folder.
+    """
     try:
         with open(path, "rb") as handle:
             return hashlib.file_digest(handle, "sha256").hexdigest()
     except FileNotFoundError:
         raise UserError("no such file", where=path, do="check the path") from None
+    except IsADirectoryError:
+        raise UserError("is a folder", where=path, do="give a file") from None
 
 
 def write_json(path: str | os.PathLike[str], value: Any) -> None:
@@ -89,10 +94,12 @@ def write_json(path: str | os.PathLike[str], value: Any) -> None:
 
 
 def read_json(path: str | os.PathLike[str]) -> Any:
-    """Read a JSON file. Raises ``UserError`` when it is missing or damaged."""
+    """Read a JSON file. Raises ``UserError`` when it is missing, a folder or damaged."""
     try:
         return json.loads(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise UserError("no such file", where=path, do="check the path") from None
+    except IsADirectoryError:
+        raise UserError("is a folder", where=path, do="give a file") from None
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise UserError(f"not valid JSON ({error})", where=path, do="make it again") from None

@@ -65,6 +65,18 @@ def read_frontier(path: str | Path) -> list[dict[str, Any]]:
     return rows
 
 
+def check_place(path: Path, rows: Iterable[Row]) -> None:
+    """Raises ``UserError`` when ``rows`` are not of the run whose folder ``path`` lies in."""
+    dataset, model, seed = path.parts[-4:-1]
+    place = {"dataset": dataset, "model": model, "seed": seed.removeprefix("seed")}
+    for row in rows:
+        for key, wanted in place.items():
+            if str(row[key]) != wanted:
+                raise UserError(
+                    f"is of {key} {row[key]!r}", where=path, do="delete it and run again"
+                )
+
+
 def check_target(target: str, value: float) -> None:
     """Raises ``UserError`` for an unknown target or a value that it cannot have."""
     if target not in TARGETS:

@@ -45,8 +45,10 @@ def bands(
 
     A resample draws n1 forget and n2 retain examples with replacement, the same for all frontiers,
     which have the same sample. Scores are not fitted again: the bands hold what another sample of
-    texts would change, and not what another seed of the selector would. All budgets of a frontier
-    cost one pass over its examples, and memory is O(n + selectors x resamples x B).
+    texts would change, and not what another seed of the selector would. ``gain`` and ``decline``
+    are not defined where removing all gains nothing; a resample of which that is so counts as one
+    that reaches no share, and an end of a band that rests on such resamples is NaN. All budgets
+    of a frontier cost one pass over its examples, and memory is O(n + selectors x resamples x B).
     Raises ``ValueError`` for frontiers of samples of different sizes.
     """
     rng = np.random.default_rng(seed)
@@ -71,21 +73,34 @@ def _summaries(point: tuple[Array, Array], resampled: list[tuple[Array, Array]])
     values = _quantities(*point)
     spread = _quantities(*(np.array(column) for column in zip(*resampled, strict=True)))
     return {
-        name: Band(value, *np.quantile(spread[name], LEVELS, axis=0))
+        name: Band(value, *_ends(spread[name], UNREACHED.get(name, np.nan)))
         for name, value in values.items()
     }
+
+
+UNREACHED = {"gain": -np.inf, "decline": np.inf}
+"""What a resample counts as in which removing all gains nothing: it reaches no target."""
+
+
+def _ends(spread: Array, unreached: float) -> Array:
+    """Quantiles at ``LEVELS`` over the resamples of ``spread`` (R, B); NaN for one not finite."""
+    known = np.where(np.isnan(spread), unreached, spread)
+    with np.errstate(invalid="ignore"):
+        ends = np.quantile(known, LEVELS, axis=0)
+    return np.where(np.isfinite(ends), ends, np.nan)
 
 
 def _quantities(removed: Array, preserved: Array) -> dict[str, Array]:
     apart = distance(removed, preserved)
     start = apart[..., :1]
     relative = np.full(apart.shape, np.nan)
+    falls = (start > ROUNDING) & (removed[..., -1:] - removed[..., :1] > ROUNDING)
     return {
         "removal": removed,
         "preservation": preserved,
         "gain": gain(removed),
         "distance": apart,
-        "decline": np.divide(apart, start, out=relative, where=start > ROUNDING),
+        "decline": np.divide(apart, start, out=relative, where=falls),
     }
 
 

@@ -71,13 +71,19 @@ def preservation(
 def preservation_by_importance(l1: Array, l2: Array, kept: Array, pi1: float) -> float:
     """KL(p2 || p_-S) for a selector that says of forget examples alone whether they are in S.
 
-    Lemma "decomposition" with p2 = p1 e^-l, and ``kept`` (n1,):
+    Lemma "decomposition" with p2 = p1 e^-l, self-normalized, and ``kept`` (n1,):
 
-        KL(p2 || p_-S) = log Z_b - E_p2[ log( pi1 e^l + pi2 ) ] + E_p1[ 1_S e^-l phi(l) ].
+        KL(p2 || p_-S) = log Z_b - E_p2[ log( pi1 e^l + pi2 ) ]
+                         + E_p2[ phi(l) ] E_p1[ 1_S psi(l) ] / E_p1[ psi(l) ].
+
+    E_p1[psi(l)] and E_p2[phi(l)] are the same number; of samples, or at an estimate of l, they are
+    not, and the quotient makes the curve end where every other selector's does.
     """
     removed = 1.0 - kept
     whole = preservation(l2, np.ones_like(l2), pi1, float(removed.mean()))
-    return whole + float(np.mean(removed * psi(l1, pi1)))
+    loss = psi(l1, pi1)
+    share = expectation(removed, loss if loss.any() else None)
+    return whole + float(np.mean(phi(l2, pi1))) * share
 
 
 def psi(u: Array, pi1: float) -> Array:
@@ -98,11 +104,12 @@ def gain(removed: Array) -> Array:
     ``removed`` (..., B) are KL(p1 || p_-S) at budgets that begin with 0 and end with 1. A region
     can remove more than the whole: above a threshold, p_-S holds only pi2 p2 / Z_b, less than p2,
     which is left when all is removed. Then the share exceeds 1 before it comes back. NaN where
-    removing all gains nothing, as with a constant ratio.
+    removing all gains nothing, as with a constant ratio, or makes removal less, as an estimate of
+    the ratio that contradicts the texts may have it.
     """
     start, end = removed[..., :1], removed[..., -1:]
     share = np.full(removed.shape, np.nan)
-    return np.divide(removed - start, end - start, out=share, where=abs(end - start) > ROUNDING)
+    return np.divide(removed - start, end - start, out=share, where=end - start > ROUNDING)
 
 
 def distance(removed: Array, preserved: Array) -> Array:
@@ -232,8 +239,12 @@ class Frontier:
         n1, n2 = len(self.l1), len(self.l2)
         ordered = w1[self.ranks.first]
         mass = _accumulate(ordered)
+        total = float(w2 @ self.harm) / n2
         if self.ranks.region is None:
-            found = np.interp(counts, mass, _accumulate(ordered * self.loss)) / n1
+            part = _accumulate(ordered * self.loss)
+            # Ratios so high that psi underflows everywhere tell no example from another.
+            part = part if part[-1] > 0 else mass
+            found = np.interp(counts, mass, part) / part[-1] * total
         else:
             region = self.ranks.region
             harm = _accumulate((w2 * self.harm)[region.order]) / n2
@@ -242,7 +253,6 @@ class Frontier:
             ties = (counts - start) / np.where(end > start, end - start, 1)
             above, upto = harm[region.above[last]], harm[region.upto[last]]
             found = above + ties * (upto - above)
-        total = float(w2 @ self.harm) / n2
         return np.where(counts <= 0, 0.0, np.where(counts >= n1, total, found))
 
     def _by_chance(self, budget: Array, w1: Array, w2: Array) -> tuple[Array, Array]:

@@ -28,8 +28,6 @@ from mamushi.selection.geometry import summary
 
 Row = Mapping[str, Any]
 
-SELECTOR = "mamushi"
-"""Whose scores the paper's diagnostics are about."""
 SCORES_SETTING = "Jigsaw, Gemma-2-2B"
 GEOMETRY_SETTING = "Llama-3.1-8B, Jigsaw"
 
@@ -78,16 +76,19 @@ GEOMETRY = (
 """Section "Empirical Evidence for Anisotropy of LLM Embeddings"."""
 
 
-def beside(diagnostics: Iterable[Row], geometry: Iterable[Row]) -> dict[str, list[Any]]:
+def beside(
+    diagnostics: Iterable[Row], geometry: Iterable[Row], selector: str
+) -> dict[str, list[Any]]:
     """The columns of the table ``paper``: what the paper prints beside what each of our runs has.
 
     ``diagnostics`` and ``geometry`` are rows of the tables of those names, of any number of runs.
     Every run has a row for each number, whatever its dataset and model: ``setting`` says where the
-    paper's was measured. Of the diagnostics, those of the selector ``mamushi`` count.
+    paper's was measured. Of the diagnostics, those of ``selector`` count, the one that estimates
+    the log-density ratio as Mamushi does in the paper.
     """
     rows: list[dict[str, Any]] = []
     for row in diagnostics:
-        if row["selector"] == SELECTOR:
+        if row["selector"] == selector:
             ours = {**row, "forget_iqr": row["forget_q75"] - row["forget_q25"]}
             rows += _compared(SCORES, SCORES_SETTING, row, ours)
     runs: dict[tuple[str, str, int], list[Row]] = {}

@@ -3,6 +3,10 @@
 The first difference is named in the order in which things are made: examples, embeddings, settings
 and seed, code, scores, ranking, list, manifest. What lies further down differs because of it.
 
+The scores that a selector derives from, and those that estimate the log-density ratio, are derived
+again as well, each with the settings in its own file: the list and its expected values rest on
+them. So to verify a list costs as much as to run all of these selectors.
+
 Scores are compared within ``TOLERANCE``, because another processor or library adds in another
 order. On the machine that made them they are equal. The training of a network can carry such
 a difference further than that, on a GPU above all: then the message names the versions that
@@ -12,6 +16,7 @@ differ, and to verify the list takes the versions and the kind of device that ma
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +30,7 @@ from mamushi.errors import UserError
 from mamushi.files import read_json, sha256
 from mamushi.provenance import versions
 from mamushi.registry import load, plugin
-from mamushi.selection.pool import Pool, Scored, rank, read_pool
+from mamushi.selection.pool import Scored, rank, read_pool
 from mamushi.selection.removals import budget_of, manifest, removals
 
 TOLERANCE = 1e-4
@@ -46,6 +51,9 @@ NAMED: Mapping[str, type | tuple[type, ...]] = {
     "expected": dict,
 }
 """What a manifest must say so that its list can be derived again."""
+
+SCORED: Mapping[str, type] = {"selector": str, "kind": str, "settings": dict, "seed": int}
+"""What scores must say of their making so that they can be derived again."""
 
 INPUTS = ("examples", "embeddings", "scores", "ratio", "duplicates")
 """The files whose digests its provenance must hold."""
@@ -107,6 +115,32 @@ def _place(path: Path) -> tuple[Path, dict[str, str]]:
     return Path(*parts[:-7]), run
 
 
+@dataclass
+class Scores:
+    """A file of scores: what it says of itself, and the table."""
+
+    path: Path
+    origin: Mapping[str, Any]
+    embedded: object
+    table: pa.Table
+
+
+def _scores(path: Path) -> Scores:
+    """Raises ``UserError`` when the file is missing, damaged or does not say how it was made."""
+    stored = read_metadata(path)
+    origin = stored.get("provenance")
+    origin = origin if isinstance(origin, dict) else {}
+    made = origin.get("settings")
+    made = made if isinstance(made, dict) else {}
+    if not isinstance(origin.get("inputs"), dict) or any(
+        not isinstance(made.get(key), kind) for key, kind in SCORED.items()
+    ):
+        raise UserError(
+            "does not say what it was made from", where=path, do="delete it and score again"
+        )
+    return Scores(path, origin, stored.get("embedded"), read_table(path, "scores"))
+
+
 def verify(path: Path, root: Path | None = None) -> list[str]:
     """Derive the list of a manifest again; remarks for its reader, none where nothing is special.
 
@@ -118,18 +152,23 @@ def verify(path: Path, root: Path | None = None) -> list[str]:
     inputs = named["provenance"]["inputs"]
     _same_file(files.examples, inputs["examples"], "examples")
     _same_file(files.embeddings, inputs["embeddings"], "embeddings")
-    stored = read_metadata(files.scores).get("provenance", {})
-    _same_settings(named, stored, files)
-    _same_code(files, stored, named)
-    scores = read_table(files.scores, "scores")
-    remarks = _other_versions(stored)
-    _same_scores(scores, files, stored, remarks)
+    ranked = _scores(files.scores)
+    scores = ranked.table
+    _same_settings(named, ranked.origin, files)
+    _same_sources(ranked, files)
+    _same_model(named["provenance"], ranked, files)
+    _same_code(files, ranked.origin, named)
+    remarks = _other_versions(ranked.origin)
+    derived = _same_scores(ranked, files, remarks)
     _same_file(files.scores, inputs["scores"], "scores")
     _same_file(files.duplicates, inputs["duplicates"], "duplicates")
     duplicates = read_table(files.duplicates, "duplicates")
     k = budget_of(named["beta"], scores)
     _same_list(read_table(files.removals, "removals"), removals(scores, duplicates, k), files)
-    ratio = read_table(files.with_digest(inputs["ratio"]), "scores")
+    estimated = files.with_digest(inputs["ratio"])
+    if estimated not in derived:
+        _derive(estimated, files, ranked.origin["settings"]["seed"], remarks)
+    ratio = read_table(estimated, "scores")
     by_chance = bool(plugin("selector", named["kind"]).literals.get("BY_CHANCE", False))
     _same_manifest(named, manifest(scores, ratio, duplicates, k, by_chance, {}), path)
     return remarks
@@ -138,16 +177,28 @@ def verify(path: Path, root: Path | None = None) -> list[str]:
 def _read(path: Path) -> dict[str, Any]:
     named = read_json(path)
     named = named if isinstance(named, dict) else {}
-    missing = [key for key, kind in NAMED.items() if not isinstance(named.get(key), kind)]
+    missing = [
+        key
+        for key, kind in NAMED.items()
+        if not isinstance(named.get(key), kind) or isinstance(named.get(key), bool)
+    ]
     if not missing:
         inputs = named["provenance"].get("inputs")
         inputs = inputs if isinstance(inputs, dict) else {}
         missing = [f"provenance.inputs.{n}" for n in INPUTS if not isinstance(inputs.get(n), str)]
+        if not isinstance(named["provenance"].get("settings"), dict):
+            missing.append("provenance.settings")
     if missing:
         raise UserError(
             f"is no removal manifest: it has no {missing[0]!r}",
             where=path,
             do="give the .json beside a removal list",
+        )
+    if not 0 <= named["beta"] <= 1 or named["beta"] != round(named["beta"], 2):
+        raise UserError(
+            f"beta is {named['beta']}",
+            where=path,
+            do="a budget is between 0 and 1 and has at most two decimals",
         )
     return named
 
@@ -176,16 +227,39 @@ def _same_settings(named: Mapping[str, Any], stored: Mapping[str, Any], files: F
     for key in sorted({*named["settings"], *made.get("settings", {})}):
         ours, theirs = made.get("settings", {}).get(key), named["settings"].get(key)
         _equal(f"setting {key!r} of the selector", ours, theirs, files.scores)
-    twice = named["provenance"].get("settings", {})
+    twice = named["provenance"]["settings"]
     for key in ("dataset", "model", "seed", "selector", "kind", "settings"):
         if key in twice and twice[key] != named[key]:
             raise Difference(
                 f"{key}: {named[key]!r}, but {twice[key]!r} in its own provenance", files.manifest
             )
+
+
+def _same_sources(scores: Scores, files: Files) -> None:
+    """Compare what scores were made from, and the model they carry along, with the files here."""
     for what, path in (("examples", files.examples), ("embeddings", files.embeddings)):
-        wanted = stored.get("inputs", {}).get(what, "")
-        if sha256(path) != wanted:
-            raise Difference(f"made from other {what} than are here", files.scores)
+        if sha256(path) != scores.origin["inputs"].get(what):
+            raise Difference(f"made from other {what} than are here", scores.path)
+    if scores.embedded != read_metadata(files.embeddings):
+        raise Difference(f"says otherwise than {files.embeddings} how these were made", scores.path)
+
+
+def _same_model(provenance: Mapping[str, Any], scores: Scores, files: Files) -> None:
+    """Compare what the manifest says of data, model and embedding with what the scores carry."""
+    embedded = scores.embedded if isinstance(scores.embedded, dict) else {}
+    carried = {**(embedded.get("inputs") or {}), **scores.origin["inputs"]}
+    for name in sorted({*carried, *provenance["inputs"]} - set(INPUTS)):
+        _told(f"inputs.{name}", carried.get(name), provenance["inputs"].get(name), files)
+    made = embedded.get("settings") or {}
+    _told("embedding", made.get("embedding"), provenance.get("embedding"), files)
+
+
+def _told(what: str, carried: object, told: object, files: Files) -> None:
+    if carried != told:
+        raise Difference(
+            f"provenance.{what} is {told!r}, and {carried!r} by the metadata of {files.scores}",
+            files.manifest,
+        )
 
 
 def _equal(what: str, found: object, wanted: object, where: Path) -> None:
@@ -202,14 +276,18 @@ def _same_code(files: Files, stored: Mapping[str, Any], named: Mapping[str, Any]
         (files.manifest, named["provenance"], ("manifests",)),
     )
     for path, origin, (stage, *modules) in made:
-        found = origin.get("settings", {}).get("code")
-        here = code_digest(f"mamushi.stages.{stage}", *modules)
-        if found != here:
-            raise Difference(
-                f"made by another version of the code: digest {found} of stage {stage!r}, here it "
-                f"is {here}",
-                path,
-            )
+        _same_digest(path, origin, stage, *modules)
+
+
+def _same_digest(path: Path, origin: Mapping[str, Any], stage: str, *modules: str) -> None:
+    found = origin.get("settings", {}).get("code")
+    here = code_digest(f"mamushi.stages.{stage}", *modules)
+    if found != here:
+        raise Difference(
+            f"made by another version of the code: digest {found} of stage {stage!r}, here it "
+            f"is {here}",
+            path,
+        )
 
 
 def _other_versions(stored: Mapping[str, Any]) -> list[str]:
@@ -221,14 +299,38 @@ def _other_versions(stored: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _same_scores(
-    scores: pa.Table, files: Files, stored: Mapping[str, Any], remarks: list[str]
-) -> None:
-    """Run the selector again. Raises ``Difference`` for the first example by the file's order."""
-    pool, scored = _score(files, stored)
+def _derive(path: Path, files: Files, seed: int, remarks: list[str]) -> set[Path]:
+    """Derive scores again that no manifest describes: those at ``path``, with their own settings.
+
+    Returns all files of scores that were. Raises ``Difference`` when they are of another selector
+    or seed than their place, or as ``_same_scores`` does.
+    """
+    found = _scores(path)
+    made = found.origin["settings"]
+    for key, wanted in (("selector", path.stem), ("seed", seed)):
+        if made[key] != wanted:
+            raise Difference(f"{key}: made with {made[key]!r}, its run has {wanted!r}", path)
+    _same_sources(found, files)
+    _same_digest(path, found.origin, "score", plugin("selector", made["kind"]).module)
+    remarks += [new for new in _other_versions(found.origin) if new not in remarks]
+    return _same_scores(found, files, remarks)
+
+
+def _same_scores(stored: Scores, files: Files, remarks: list[str]) -> set[Path]:
+    """Run the selector again, first the one that it derives from; the files that were derived.
+
+    Raises ``Difference`` for the first example by the file's order.
+    """
+    chosen, scores = stored.origin["settings"], stored.table
+    base = _base(stored, files)
+    checked = {stored.path}
+    if base is not None:
+        checked |= _derive(base, files, chosen["seed"], remarks)
+    pool = read_pool(files.embeddings, files.examples, base)
+    scored = load("selector", chosen["kind"]).score(pool, chosen["settings"], chosen["seed"])
     because = f" (other versions: {', '.join(remarks)})" if remarks else ""
     if scores["id"].to_pylist() != pool.ids.tolist():
-        raise Difference(f"its examples are not those of {files.embeddings}", files.scores)
+        raise Difference(f"its examples are not those of {files.embeddings}", stored.path)
     found = np.asarray(scores["score"].to_numpy(), dtype=np.float64)
     again = scored.scores
     allowed = TOLERANCE * float(np.nanstd(again))
@@ -238,7 +340,7 @@ def _same_scores(
         raise Difference(
             f"the score of {pool.ids[i]!r} is {found[i]:.9g}, derived again {again[i]:.9g}, and "
             f"{np.sum(~same)} of {len(same)} differ{because}",
-            files.scores,
+            stored.path,
         )
     fold = [None] * len(same) if scored.fold is None else scored.fold.tolist()
     order = rank(pool, Scored(np.where(pool.forget, found, np.nan), order=scored.order))
@@ -251,18 +353,26 @@ def _same_scores(
         "rank": [int(r) if of else None for r, of in zip(ranks, pool.forget, strict=True)],
     }
     for name, wanted in derived.items():
-        _first(scores[name].to_pylist(), wanted, pool.ids.tolist(), name, files.scores)
+        _first(scores[name].to_pylist(), wanted, pool.ids.tolist(), name, stored.path)
+    return checked
 
 
-def _score(files: Files, stored: Mapping[str, Any]) -> tuple[Pool, Scored]:
-    chosen = stored["settings"]
-    known = plugin("selector", chosen["kind"])
-    derives = known.literals.get("DERIVES")
-    base = None if derives is None else files.of(chosen["settings"][derives])
-    if base is not None:
-        _same_file(base, stored["inputs"].get("base", ""), "scores to derive from")
-    pool = read_pool(files.embeddings, files.examples, base)
-    return pool, load("selector", chosen["kind"]).score(pool, chosen["settings"], chosen["seed"])
+def _base(stored: Scores, files: Files) -> Path | None:
+    """The scores that a selector derives from, None for one that derives from no other."""
+    chosen = stored.origin["settings"]
+    derives = plugin("selector", chosen["kind"]).literals.get("DERIVES")
+    if derives is None:
+        return None
+    name = chosen["settings"].get(derives)
+    if not isinstance(name, str):
+        raise UserError(
+            f"does not say which selector it derives from (setting {derives!r})",
+            where=stored.path,
+            do="delete it and score again",
+        )
+    base = files.of(name)
+    _same_file(base, stored.origin["inputs"].get("base", ""), "scores to derive from")
+    return base
 
 
 def _first(found: list[Any], wanted: list[Any], ids: list[str], what: str, where: Path) -> None:
@@ -293,7 +403,10 @@ def _same_manifest(found: Mapping[str, Any], wanted: Mapping[str, Any], path: Pa
     """Compare what the list implies, in the manifest's own order of importance."""
     for key in ("n_forget", "n_retain", "removed", "copies", "cross_posts", "threshold"):
         _derived(key, found.get(key), wanted[key], path)
-    _derived("ids_sha256", found.get("ids_sha256"), wanted["ids_sha256"], path)
+    for key in ("ids_sha256", "ids_sha256_of"):
+        _derived(key, found.get(key), wanted[key], path)
+    unit = wanted["expected"]["unit"]
+    _derived("expected.unit", found["expected"].get("unit"), unit, path)
     for at in ("at_this_budget", "nothing_removed", "all_removed"):
         told = found["expected"].get(at)
         for key, value in wanted["expected"][at].items():

@@ -8,7 +8,7 @@ share of the distance to the gold standard (SAD) to close.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,26 +43,33 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Raises ``UserError`` when there is no frontier, or none of what was asked for."""
+    """Raises ``UserError`` when there is no frontier, or none of what was asked for, or one that
+    is another run's."""
     import pyarrow as pa
 
     from mamushi import paths
     from mamushi.artifacts import SCHEMAS, read_table
     from mamushi.errors import UserError
-    from mamushi.evaluation.advice import TARGETS, advice, read_frontier
+    from mamushi.evaluation.advice import TARGETS, advice, check_place, read_frontier
+    from mamushi.files import glob_escape
 
     target = next(name for name in TARGETS if getattr(args, name) is not None)
-    wild = {"dataset": args.dataset or "*", "model": args.model or "*", "seed": "*"}
-    pattern = paths.under("", paths.FRONTIER, **wild)
-    files = sorted(args.root.glob(str(pattern)))
+    named = {"dataset": args.dataset, "model": args.model, "seed": None}
+    pattern = {key: glob_escape(value) if value else "*" for key, value in named.items()}
+    files = sorted(args.root.glob(str(paths.under("", paths.FRONTIER, **pattern))))
     if not files:
+        told = {key: value or "*" for key, value in named.items()}
         raise UserError(
-            f"no {pattern} in it",
+            f"no {paths.under('', paths.FRONTIER, **told)} in it",
             where=args.root,
             do="make the frontiers first, with the workflow's target 'evidence' or "
             "'python -m mamushi frontier'",
         )
-    rows = [row for path in files for row in read_frontier(path)]
+    rows = []
+    for path in files:
+        found_here = read_frontier(path)
+        check_place(path, found_here)
+        rows += found_here
     known = sorted({row["selector"] for row in rows})
     unknown = sorted(set(args.selector or ()) - set(known))
     if unknown:
@@ -89,7 +96,8 @@ def report(advised: Sequence[dict[str, Any]], frontier: Sequence[dict[str, Any]]
         whole = max(row["removed"] for row in frontier if (row["dataset"], row["model"]) == pair)
         told = any(row["measured"] is not None for row in ours)
         head = ["selector", "budget", "95% range", "examples", *(["measured"] if told else [])]
-        lines = [head, *([*_cells(row, whole), *([_share(row["measured"])] if told else [])]
+        flat = _gainless(row for row in frontier if (row["dataset"], row["model"]) == pair)
+        lines = [head, *([*_cells(row, whole, flat), *([_share(row["measured"])] if told else [])]
                          for row in ours)]  # fmt: skip
         widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
         first = (
@@ -108,9 +116,16 @@ def _asked(row: dict[str, Any]) -> str:
     return f"{100 * row['value']:g}% of {what}"
 
 
-def _cells(row: dict[str, Any], whole: int) -> list[str]:
+def _gainless(frontier: Iterable[dict[str, Any]]) -> bool:
+    """Whether some seed is predicted to gain nothing from removing everything."""
+    return any(row["gain"] is None for row in frontier)
+
+
+def _cells(row: dict[str, Any], whole: int, gainless: bool) -> list[str]:
     if row["budget"] is None:
-        return [row["selector"], "none below 1", "", ""]
+        undefined = gainless and row["target"] != "preservation"
+        why = "removing all gains nothing" if undefined else "none below 1"
+        return [row["selector"], why, "", ""]
     low, high = row["budget_low"], row["budget_high"]
     span = f"{_share(low)} to {_share(high) if high is not None else 'beyond 1'}"
     # Rounded up: with fewer the target would be missed.

@@ -19,9 +19,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--settings",
         required=True,
         type=settings,
-        help='{"runs": [{"dataset", "model", "seed"}, ...], "runtime_runs": [...], "sad": whether '
-        'tables/sad.parquet is there, "targets": [{"target", "value"}, ...], "theory": {"worlds", '
-        '"seed"}}',
+        help='{"runs": [{"dataset", "model", "seed"}, ...], "runtime_runs": [...], "selector": '
+        'whose scores estimate the log-density ratio, "sad": whether tables/sad.parquet is there, '
+        '"targets": [{"target", "value"}, ...], "theory": {"worlds", "seed"}}',
     )
 
 
@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> None:
     from mamushi import paths
     from mamushi.artifacts import SCHEMAS, read_table, write_csv, write_table
     from mamushi.evaluation.advice import advice, ordering, read_frontier
-    from mamushi.evaluation.evidence import frontier_errors, joined, theory_rows
+    from mamushi.evaluation.evidence import FILES, frontier_errors, joined, theory_rows
     from mamushi.provenance import provenance
     from mamushi.selection.quoted import beside
     from mamushi.selection.worlds import looseness
@@ -51,17 +51,24 @@ def run(args: argparse.Namespace) -> None:
         for run in chosen["runs"]
         for row in read_frontier(paths.under(args.root, paths.FRONTIER, **run))
     ]
+    inputs = {
+        f"{name}/{run['dataset']}/{run['model']}/seed{run['seed']}": paths.under(
+            args.root, pattern, **run
+        )
+        for name, pattern in FILES.items()
+        for run in chosen["runtime_runs" if name == "runtime" else "runs"]
+    }
     sad = None
     if chosen["sad"]:
-        table = paths.under(args.root, paths.TABLE, table="sad")
-        sad = read_table(table, "sad").to_pylist()
+        inputs["sad"] = paths.under(args.root, paths.TABLE, table="sad")
+        sad = read_table(inputs["sad"], "sad").to_pylist()
     targets = [(one["target"], one["value"]) for one in chosen["targets"]]
     tables["advice"] = pa.table(advice(curves, sad, targets), schema=SCHEMAS["advice"])
     rows = {name: tables[name].to_pylist() for name in ("diagnostics", "geometry")}
-    tables["paper"] = pa.table(beside(**rows), schema=SCHEMAS["paper"])
+    tables["paper"] = pa.table(beside(**rows, selector=chosen["selector"]), schema=SCHEMAS["paper"])
     worlds = theory_rows(looseness(**chosen["theory"]))
     tables["theory"] = pa.Table.from_pylist(worlds, schema=SCHEMAS["theory"])
-    made_from = provenance(chosen)
+    made_from = provenance(chosen, **inputs)
     errors = frontier_errors(tables["frontier"].to_pylist())
     order = {"/".join(pair): rho for pair, rho in ordering(tables["advice"].to_pylist()).items()}
     about: dict[str, dict[str, Any]] = {

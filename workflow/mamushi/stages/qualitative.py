@@ -1,4 +1,7 @@
-"""Collect the first and the last texts of every run's ranking in the table qualitative_ranking."""
+"""Collect the first and the last texts of rankings in the table qualitative_ranking.
+
+The settings name the runs: in the workflow the first seed of each dataset and model.
+"""
 
 from __future__ import annotations
 
@@ -36,17 +39,20 @@ def run(args: argparse.Namespace) -> None:
 
     name, selector = "qualitative_ranking", args.settings["selector"]
     rows = []
+    inputs: dict[str, Path] = {}
     for one in args.settings["runs"]:
         this = {key: one[key] for key in ("dataset", "model", "seed")}
         scores = paths.under(args.root, paths.SCORES, **this, selector=selector)
         found = ends(read_ranking(scores))
         examples = paths.under(args.root, paths.EXAMPLES, dataset=this["dataset"])
+        run = "/".join((this["dataset"], this["model"], f"seed{this['seed']}"))
+        inputs |= {f"scores/{run}": scores, f"examples/{this['dataset']}": examples}
         texts = texts_of(examples, [row["id"] for row in found])
         rows += [
             {**this, "selector": selector, **row, "text": excerpt(text)}
             for row, text in zip(found, texts, strict=True)
         ]
     table = pa.Table.from_pylist(rows, schema=SCHEMAS[name])
-    metadata = provenance(args.settings)
+    metadata = provenance(args.settings, **inputs)
     write_table(args.out_folder / f"{name}.parquet", name, table, metadata=metadata)
     write_csv(args.out_folder / f"{name}.csv", table)

@@ -1,8 +1,10 @@
 """Derive a removal list again from what its manifest names, and say what differs.
 
 Runs the selector on the embeddings with the settings and the seed of the manifest, and compares
-scores, ranking, list, copies and expected values. The first difference is named, in the order in
-which things are made; the exit code is 0 for a list that is what its manifest says, and 2 else.
+scores, ranking, list, copies and expected values; so it does for the scores that the selector
+derives from, and for those that the expected values rest on. The first difference is named, in the
+order in which things are made; the exit code is 0 for a list that is what its manifest says, and 2
+else.
 """
 
 from __future__ import annotations
