@@ -40,8 +40,9 @@ NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
 GRID = grid.comparison(config)
 TINY = [model for model in config["models"] if grid.is_tiny(config, model)]
 RUN = ("dataset", "model", "seed")
-# The selectors whose scores are looked at: the grid's, and the one that estimates the ratio.
-SCORED = list(dict.fromkeys([*GRID["selectors"], config["removal"]["ratio"]]))
+# The selectors whose scores are looked at: first the one that estimates the ratio, with which the
+# page of the ranking opens, then the grid's.
+SCORED = list(dict.fromkeys([config["removal"]["ratio"], *GRID["selectors"]]))
 READY = [model for model in config["models"] if model not in TINY]
 
 

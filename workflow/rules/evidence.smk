@@ -93,7 +93,7 @@ rule runtime:
 rule ranking:
     input:
         examples=paths.EXAMPLES,
-        scores=expand(paths.SCORES, selector=GRID["selectors"], allow_missing=True),
+        scores=expand(paths.SCORES, selector=SCORED, allow_missing=True),
     output:
         report(
             paths.RANKING,
@@ -107,7 +107,7 @@ rule ranking:
     conda:
         "../../envs/mamushi.yaml"
     params:
-        selectors=GRID["selectors"],
+        selectors=SCORED,
         settings=params(settings.ranking, "dataset", "model", "seed"),
     shell:
         "python -m mamushi ranking --examples {input.examples:q} --scores {input.scores:q}"
