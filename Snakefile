@@ -6,14 +6,17 @@ from snakemake.utils import min_version
 
 min_version("9.27")
 
-sys.path.insert(0, os.path.join(workflow.basedir, "workflow"))
+# The folder of this file, also where another workflow imports it as a module.
+HERE = workflow.current_basedir.get_path_or_uri(secret_free=False)
+PACKAGES = os.path.join(HERE, "workflow")
+sys.path.insert(0, PACKAGES)
 
 
 # A folder's own config.yaml goes before the one beside this file; --configfile is laid over it.
-here = os.path.exists("config.yaml")
+own = os.path.exists("config.yaml")
 
 
-configfile: "config.yaml" if here else os.path.join(workflow.basedir, "config.yaml")
+configfile: "config.yaml" if own else os.path.join(HERE, "config.yaml")
 
 
 include: "workflow/rules/common.smk"
@@ -72,9 +75,16 @@ for stage in STAGES:
     include: f"workflow/rules/{stage}.smk"
 
 
+# Outside the jobs, in the process that the user started: see workflow/mamushi_runs.
 onstart:
     require_paths()
+    explained(hooks.begin, workflow, config)
 
 
 onsuccess:
     delete_cache()
+    hooks.end(workflow, config, succeeded=True)
+
+
+onerror:
+    hooks.end(workflow, config, succeeded=False)

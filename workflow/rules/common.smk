@@ -2,17 +2,16 @@
 import gc
 import itertools
 import json
-import shlex
 import shutil
 from functools import partial
 
 from snakemake.exceptions import WorkflowError
 from snakemake.logging import logger
-from snakemake_interface_executor_plugins.settings import DeploymentMethod
 
 from mamushi import grid, paths, settings
 from mamushi.config import complete, files
 from mamushi.errors import UserError
+from mamushi_runs import environment, hooks
 
 # A grid of thousands of jobs makes millions of objects that stay; collecting among them at every
 # 700th new one would cost a seventh of a dry run.
@@ -62,17 +61,8 @@ wildcard_constraints:
 # also before that of a dataset or model which is ready.
 LOOK_FIRST = 100
 
-# What every shell command finds in its environment: the package, which stands beside the Snakefile;
-# how to run, which has no effect on results and is therefore no parameter (a change of it runs
-# nothing again); and the Python that runs Snakemake, unless a conda environment puts its own first.
-ENVIRONMENT = [
-    f"PYTHONPATH={shlex.quote(os.path.join(workflow.basedir, 'workflow'))}",
-    f"MAMUSHI_EXECUTION={shlex.quote(settings.as_json(config['execution']))}",
-]
-if DeploymentMethod.CONDA not in workflow.deployment_settings.deployment_method:
-    ENVIRONMENT.append(f'PATH={shlex.quote(os.path.dirname(sys.executable))}:"$PATH"')
-# Snakemake formats the prefix, so that braces must be doubled.
-shell.prefix(f"export {' '.join(ENVIRONMENT)}; ".replace("{", "{{").replace("}", "}}"))
+# What every shell command finds around it; see there for why it is no parameter of the rules.
+environment.give(PACKAGES, settings.as_json(config["execution"]))
 
 
 def only(names):

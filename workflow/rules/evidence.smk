@@ -34,6 +34,8 @@ rule diagnostics:
         paths.DIAGNOSTICS,
     log:
         "results/logs/diagnostics/{dataset}/{model}/seed{seed}.log",
+    benchmark:
+        "results/benchmarks/diagnostics/{dataset}/{model}/seed{seed}.tsv"
     localrule: True
     conda:
         "../../envs/mamushi.yaml"
@@ -76,6 +78,8 @@ rule runtime:
         paths.RUNTIME,
     log:
         "results/logs/runtime/{dataset}/{model}/seed{seed}.log",
+    benchmark:
+        "results/benchmarks/runtime/{dataset}/{model}/seed{seed}.tsv"
     conda:
         "../../envs/mamushi.yaml"
     threads: lambda wildcards: config["evidence"]["runtime"]["threads"]
@@ -103,6 +107,8 @@ rule ranking:
         ),
     log:
         "results/logs/ranking/{dataset}/{model}/seed{seed}.log",
+    benchmark:
+        "results/benchmarks/ranking/{dataset}/{model}/seed{seed}.tsv"
     localrule: True
     conda:
         "../../envs/mamushi.yaml"
@@ -132,6 +138,8 @@ rule qualitative:
         parquet=paths.TABLE.replace("{table}", "qualitative_ranking"),
     log:
         "results/logs/qualitative.log",
+    benchmark:
+        "results/benchmarks/qualitative.tsv"
     localrule: True
     conda:
         "../../envs/mamushi.yaml"
@@ -201,6 +209,8 @@ rule evidence_tables:
         parquet=expand(paths.TABLE, table=settings.EVIDENCE_TABLES),
     log:
         "results/logs/evidence_tables.log",
+    benchmark:
+        "results/benchmarks/evidence_tables.tsv"
     localrule: True
     conda:
         "../../envs/mamushi.yaml"

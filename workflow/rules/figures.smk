@@ -16,6 +16,8 @@ rule figure_sad:
         ),
     log:
         "results/logs/figure/sad.log",
+    benchmark:
+        "results/benchmarks/figure/sad.tsv"
     localrule: True
     conda:
         "../../envs/mamushi.yaml"
@@ -37,6 +39,8 @@ use rule figure_sad as figure_perplexity with:
         ),
     log:
         "results/logs/figure/perplexity.log",
+    benchmark:
+        "results/benchmarks/figure/perplexity.tsv"
     params:
         settings=params(lambda config: settings.figure(config, GRID, "perplexity")),
 
@@ -55,6 +59,8 @@ use rule figure_sad as figure_half_gap with:
         ),
     log:
         "results/logs/figure/half_gap.log",
+    benchmark:
+        "results/benchmarks/figure/half_gap.tsv"
     params:
         settings=params(
             lambda config: settings.figure(config, settings.swept(config), "half_gap")
@@ -75,6 +81,8 @@ use rule figure_sad as figure_relearning with:
         ),
     log:
         "results/logs/figure/relearning.log",
+    benchmark:
+        "results/benchmarks/figure/relearning.tsv"
     params:
         settings=params(
             lambda config: settings.figure(
@@ -97,6 +105,8 @@ use rule figure_sad as figure_frontier with:
         ),
     log:
         "results/logs/figure/frontier.log",
+    benchmark:
+        "results/benchmarks/figure/frontier.tsv"
     params:
         settings=params(lambda config: settings.figure(config, GRID, "frontier")),
 
@@ -114,6 +124,8 @@ rule figure_diagnostics:
         ),
     log:
         "results/logs/figure/diagnostics/{dataset}/{model}/seed{seed}.log",
+    benchmark:
+        "results/benchmarks/figure/diagnostics/{dataset}/{model}/seed{seed}.tsv"
     localrule: True
     conda:
         "../../envs/mamushi.yaml"
@@ -140,6 +152,8 @@ use rule figure_diagnostics as figure_variance with:
         ),
     log:
         "results/logs/figure/variance/{dataset}/{model}/seed{seed}.log",
+    benchmark:
+        "results/benchmarks/figure/variance/{dataset}/{model}/seed{seed}.tsv"
     params:
         settings=params(
             lambda config, *run: settings.run_figure(config, "variance", *run),
@@ -158,6 +172,8 @@ use rule figure_variance as figure_discrimination with:
         ),
     log:
         "results/logs/figure/discrimination/{dataset}/{model}/seed{seed}.log",
+    benchmark:
+        "results/benchmarks/figure/discrimination/{dataset}/{model}/seed{seed}.tsv"
     params:
         settings=params(
             lambda config, *run: settings.run_figure(config, "discrimination", *run),
@@ -176,6 +192,8 @@ use rule figure_variance as figure_subspaces with:
         ),
     log:
         "results/logs/figure/subspaces/{dataset}/{model}/seed{seed}.log",
+    benchmark:
+        "results/benchmarks/figure/subspaces/{dataset}/{model}/seed{seed}.tsv"
     params:
         settings=params(
             lambda config, *run: settings.run_figure(config, "subspaces", *run),
@@ -197,6 +215,8 @@ use rule figure_sad as figure_study with:
         ),
     log:
         "results/logs/figure/study/{study}.log",
+    benchmark:
+        "results/benchmarks/figure/study/{study}.tsv"
     params:
         settings=params(
             lambda config, study: settings.figure(

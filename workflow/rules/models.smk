@@ -9,6 +9,8 @@ rule model_card:
         paths.MODEL_CARD,
     log:
         "results/logs/model_card/{model}.log",
+    benchmark:
+        "results/benchmarks/model_card/{model}.tsv"
     wildcard_constraints:
         model=only(READY),
     priority: LOOK_FIRST
@@ -69,6 +71,8 @@ rule tokens:
         paths.TOKENS,
     log:
         "results/logs/tokens/{dataset}/{model}.log",
+    benchmark:
+        "results/benchmarks/tokens/{dataset}/{model}.tsv"
     priority: LOOK_FIRST
     conda:
         "../../envs/mamushi.yaml"

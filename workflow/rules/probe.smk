@@ -125,6 +125,8 @@ rule probes:
         parquet=expand(paths.TABLE, table=settings.PROBE_TABLES),
     log:
         "results/logs/probes.log",
+    benchmark:
+        "results/benchmarks/probes.tsv"
     localrule: True
     conda:
         "../../envs/mamushi.yaml"

@@ -35,6 +35,8 @@ rule remove:
         paths.REMOVAL,
     log:
         "results/logs/remove/{dataset}/{model}/seed{seed}/{selector}/beta{beta}.log",
+    benchmark:
+        "results/benchmarks/remove/{dataset}/{model}/seed{seed}/{selector}/beta{beta}.tsv"
     localrule: True
     conda:
         "../../envs/mamushi.yaml"
@@ -60,6 +62,8 @@ rule manifests:
         ),
     log:
         "results/logs/manifests/{dataset}/{model}/seed{seed}/{selector}.log",
+    benchmark:
+        "results/benchmarks/manifests/{dataset}/{model}/seed{seed}/{selector}.tsv"
     localrule: True
     conda:
         "../../envs/mamushi.yaml"

@@ -29,6 +29,8 @@ rule tables:
         parquet=expand(paths.TABLE, table=settings.TABLES),
     log:
         "results/logs/tables.log",
+    benchmark:
+        "results/benchmarks/tables.tsv"
     localrule: True
     conda:
         "../../envs/mamushi.yaml"
@@ -51,6 +53,8 @@ use rule tables as study_tables with:
         parquet=expand(paths.STUDY_TABLE, table=settings.TABLES, allow_missing=True),
     log:
         "results/logs/study_tables/{study}.log",
+    benchmark:
+        "results/benchmarks/study_tables/{study}.tsv"
     params:
         settings=lambda wildcards: settings.as_json(
             settings.tables(grid.comparison(config, wildcards.study))

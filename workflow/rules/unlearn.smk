@@ -94,6 +94,8 @@ checkpoint refine:
         paths.SWEEP,
     log:
         "results/logs/refine/{dataset}/{model}/{unlearner}/{selector}.log",
+    benchmark:
+        "results/benchmarks/refine/{dataset}/{model}/{unlearner}/{selector}.tsv"
     localrule: True
     conda:
         "../../envs/mamushi.yaml"
@@ -124,6 +126,8 @@ rule half_gap:
         parquet=expand(paths.TABLE, table=settings.UNLEARNING_TABLES),
     log:
         "results/logs/half_gap.log",
+    benchmark:
+        "results/benchmarks/half_gap.tsv"
     localrule: True
     conda:
         "../../envs/mamushi.yaml"

@@ -1,0 +1,26 @@
+"""What the rules' shell commands find in their environment."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+
+def give(packages: str, execution: str) -> None:
+    """Let the commands that this process starts find the package, its Python and how to run.
+
+    ``packages`` is the folder of the package, which stands beside the Snakefile. ``execution``, as
+    JSON, has no effect on results and is therefore no parameter of a rule: a change of it runs
+    nothing again. The Python is the one that runs Snakemake; a conda environment puts its own
+    first. All of it through the environment, since ``shell.prefix`` would reach into the rules of a
+    workflow that imports this one.
+    """
+    os.environ["PYTHONPATH"] = _in_front(packages, os.environ.get("PYTHONPATH"))
+    os.environ["PATH"] = _in_front(os.path.dirname(sys.executable), os.environ.get("PATH"))
+    os.environ["MAMUSHI_EXECUTION"] = execution
+
+
+def _in_front(folder: str, folders: str | None) -> str:
+    """A search path with this folder first."""
+    others = [each for each in (folders or "").split(os.pathsep) if each not in ("", folder)]
+    return os.pathsep.join([folder, *others])
