@@ -2,13 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import os
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+
+class Parsed(NamedTuple):
+    """A workflow that has been read, and the folder that it runs in."""
+
+    workflow: Any
+    config: Mapping[str, Any]
+    folder: str
+
+
+parsed: list[Parsed] = []
+"""At most the last one, for ``mamushi_runs.plan``, which makes a dry run and looks at its graph."""
+
+
+def read(workflow: Any, config: Mapping[str, Any]) -> None:
+    """When the Snakefile has been read."""
+    parsed[:] = [Parsed(workflow, config, os.getcwd())]
 
 
 def begin(workflow: Any, config: Mapping[str, Any]) -> None:
     """Before the first job. Raises ``UserError`` where the run must not start."""
+    from mamushi_runs import account
+
+    _say(lambda: account.begin(workflow, config))
 
 
 def end(workflow: Any, config: Mapping[str, Any], *, succeeded: bool) -> None:
     """After the last job."""
+    from mamushi_runs import account
+
+    _say(lambda: account.end(workflow, succeeded=succeeded))
+
+
+def _say(account: Callable[[], str | None]) -> None:
+    """Print what ``account`` gives. Whatever goes wrong there is told and does no more: a run must
+    not stop, nor be called a failure, for a forecast."""
+    try:
+        said = account()
+    except Exception as error:
+        said = f"No forecast: {type(error).__name__}: {error}"
+    if said is not None:
+        print(said, file=sys.stderr, flush=True)

@@ -2,6 +2,7 @@
 import gc
 import itertools
 import json
+import math
 import shutil
 from functools import partial
 
@@ -11,7 +12,7 @@ from snakemake.logging import logger
 from mamushi import grid, paths, settings
 from mamushi.config import complete, files
 from mamushi.errors import UserError
-from mamushi_runs import environment, hooks
+from mamushi_runs import environment, hooks, sizes
 
 # A grid of thousands of jobs makes millions of objects that stay; collecting among them at every
 # 700th new one would cost a seventh of a dry run.
@@ -27,6 +28,7 @@ def explained(function, *args):
 
 
 config.update(explained(complete, config))
+hooks.read(workflow, config)
 
 # The rule files in the order in which data flows.
 STAGES = [
@@ -160,18 +162,40 @@ def cores(large):
     return lambda wildcards: 1 if wildcards.model in TINY else large
 
 
-def memory(small, large):
-    """Megabytes that grow with each attempt, for tiny models and for models of billions."""
-    return lambda wildcards, attempt: attempt * (
-        small if wildcards.model in TINY else large
-    )
+# Billions of parameters by model: a configured model is sized up once, and not for each job.
+BILLIONS = {
+    name: sizes.of(config, name).billions
+    for name in config["models"]
+    if name not in TINY
+}
 
 
-def minutes(small, large):
-    """Minutes that grow with each attempt, for tiny models and for models of billions."""
-    return lambda wildcards, attempt: attempt * (
-        small if wildcards.model in TINY else large
-    )
+def memory(small, large, each=0):
+    """Megabytes that grow with each attempt: ``small`` for a tiny model, else ``large`` and
+    ``each`` for every billion parameters."""
+    return scaled(small, large, each)
+
+
+def minutes(small, large, each=0):
+    """Minutes, in the same way."""
+    return scaled(small, large, each)
+
+
+def scaled(small, large, each):
+    def asked(wildcards, attempt):
+        if wildcards.model in TINY:
+            return attempt * small
+        return attempt * math.ceil(large + each * BILLIONS[wildcards.model])
+
+    return asked
+
+
+# A job with a model has, in the memory of its node, the libraries and data (16 GB) and for every
+# billion parameters 2 GB of bf16 weights, about 0.9 GB of fp32 tensors that are trained and, while a
+# checkpoint is written, 2.6 GB of these with their moments: 5.5, and a tenth to spare.
+MODEL_MEMORY = memory(4000, 16000, 6000)
+# At the paper's rate, on padded texts, 13 minutes for every billion: twice that.
+TRAINING_MINUTES = minutes(60, 30, 26)
 
 
 def raw_files(wildcards):

@@ -19,8 +19,8 @@ rule embed:
     threads: cores(8)
     resources:
         gpu=1,
-        mem_mb=memory(4000, 64000),
-        runtime=minutes(30, 60),
+        mem_mb=MODEL_MEMORY,
+        runtime=minutes(30, 20, 5),
     params:
         settings=params(settings.embed, "model"),
     shell:

@@ -21,8 +21,8 @@ rule contaminate:
     threads: cores(8)
     resources:
         gpu=1,
-        mem_mb=memory(4000, 64000),
-        runtime=minutes(60, 240),
+        mem_mb=MODEL_MEMORY,
+        runtime=TRAINING_MINUTES,
     params:
         settings=params(
             partial(settings.endpoint, role="contaminated"), "dataset", "model", "seed"

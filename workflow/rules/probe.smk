@@ -42,8 +42,8 @@ rule generate:
     threads: cores(8)
     resources:
         gpu=1,
-        mem_mb=memory(4000, 64000),
-        runtime=minutes(30, 60),
+        mem_mb=MODEL_MEMORY,
+        runtime=minutes(30, 20, 5),
     params:
         settings=params(settings.generate, "model", "endpoint"),
     shell:
@@ -69,8 +69,8 @@ rule relearn:
     threads: cores(8)
     resources:
         gpu=1,
-        mem_mb=memory(4000, 64000),
-        runtime=minutes(30, 60),
+        mem_mb=MODEL_MEMORY,
+        runtime=minutes(30, 20, 5),
     params:
         settings=params(settings.relearn, "model", "seed"),
     shell:
@@ -96,8 +96,8 @@ rule judge:
     threads: cores(8)
     resources:
         gpu=1,
-        mem_mb=memory(4000, 64000),
-        runtime=minutes(30, 60),
+        mem_mb=MODEL_MEMORY,
+        runtime=minutes(30, 20, 5),
     params:
         settings=params(settings.judge, "dataset", "model", "seed"),
     shell:

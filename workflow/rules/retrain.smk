@@ -24,8 +24,8 @@ rule retrain:
     threads: cores(8)
     resources:
         gpu=1,
-        mem_mb=memory(4000, 64000),
-        runtime=minutes(60, 240),
+        mem_mb=MODEL_MEMORY,
+        runtime=TRAINING_MINUTES,
     params:
         settings=params(settings.retrain, "dataset", "model", "seed"),
     shell:

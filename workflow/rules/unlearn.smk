@@ -28,8 +28,8 @@ rule unlearn:
     threads: cores(8)
     resources:
         gpu=1,
-        mem_mb=memory(4000, 64000),
-        runtime=minutes(60, 120),
+        mem_mb=MODEL_MEMORY,
+        runtime=minutes(60, 40, 10),
     params:
         settings=params(settings.unlearn, "dataset", "model", "seed", "unlearner"),
         trunk=lambda wildcards: paths.TRUNK.format(**wildcards),
