@@ -34,8 +34,9 @@ MODELS = frozenset({"gemma", "gemma2", "llama", "mistral", "qwen2", "qwen3"})
 to mix tokens by attention alone; others may have convolutions or recurrences besides."""
 GROUPS = 4
 """Groups of texts at most: each costs calls of its own in every block."""
-CALLS = 200_000
-"""What the calls of one more group cost, in products of a query's and a key's element."""
+CALLS = {"cpu": 2e5, "cuda": 2e9}
+"""What the calls of one more group cost, in products of a query's and a key's element. A GPU is
+done with most groups before the next call reaches it."""
 
 
 class _Layout(NamedTuple):
@@ -72,7 +73,8 @@ class Documents:
         if (self.lengths == self.longest).all():
             return None
         if self._layout is None:
-            self._layout = _grouped(self.lengths, width, device)
+            calls = CALLS["cpu" if device.type == "cpu" else "cuda"]
+            self._layout = _grouped(self.lengths, calls / width, device)
         return self._layout
 
     def mask(self, length: int, window: int | None, device: torch.device) -> Tensor:
@@ -95,13 +97,13 @@ def to_device(values: NDArray[Any], device: torch.device) -> Tensor:
     return tensor.pin_memory().to(device, non_blocking=True)
 
 
-def _grouped(lengths: NDArray[np.int64], width: int, device: torch.device) -> _Layout:
+def _grouped(lengths: NDArray[np.int64], calls: float, device: torch.device) -> _Layout:
     order = np.argsort(-lengths, kind="stable")
     starts = np.cumsum(lengths) - lengths
     shapes, sources = [], []
     back = np.empty(int(lengths.sum()), dtype=np.int64)
     place = 0
-    for first, last in _cuts(lengths[order], width):
+    for first, last in _cuts(lengths[order], calls):
         texts = order[first:last]
         longest = int(lengths[texts[0]])
         step = np.arange(longest)
@@ -117,16 +119,16 @@ def _grouped(lengths: NDArray[np.int64], width: int, device: torch.device) -> _L
     return _Layout(shapes, source, back_there)
 
 
-def _cuts(lengths: NDArray[np.int64], width: int) -> list[tuple[int, int]]:
+def _cuts(lengths: NDArray[np.int64], calls: float) -> list[tuple[int, int]]:
     """Groups of texts, given longest first, as ranges: those that cost least in all.
 
-    A group costs its calls, and for each of its texts the square of its longest.
+    A group costs ``calls``, and for each of its texts the square of its longest.
     """
     firsts = np.flatnonzero(np.concatenate([[True], lengths[1:] != lengths[:-1]]))
     bounds = np.append(firsts, len(lengths))
     squares = lengths[firsts].astype(np.float64) ** 2
     # cost[i, j]: of the texts from the i-th distinct length up to and without the j-th.
-    cost = (bounds[None, :] - bounds[:-1, None]) * squares[:, None] + CALLS / width
+    cost = (bounds[None, :] - bounds[:-1, None]) * squares[:, None] + calls
     cost = np.where(np.arange(len(bounds))[None, :] > np.arange(len(firsts))[:, None], cost, np.inf)
     best, cuts = cost[0], [np.zeros(len(bounds), dtype=np.int64)]
     totals = [best[-1]]

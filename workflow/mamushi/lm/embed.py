@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from transformers import PreTrainedModel
 
 from mamushi.errors import UserError
-from mamushi.lm.attention import supports
+from mamushi.lm.attention import supports, to_device
 from mamushi.lm.batches import Batch, batches, collate
 from mamushi.lm.loss import run
 from mamushi.lm.tokens import TokenSet
@@ -22,10 +22,9 @@ def pool(hidden: torch.Tensor, batch: Batch, pooling: str) -> torch.Tensor:
     ``hidden`` (rows, length, width) are the states of the batch. Returns (texts, width).
     """
     flat = batch.flat(hidden)
-    ends = torch.from_numpy(np.cumsum(batch.lengths)).to(flat.device)
     if pooling == "last":
-        return flat[ends - 1].float()
-    lengths = torch.from_numpy(batch.lengths).to(flat.device)
+        return flat[to_device(np.cumsum(batch.lengths) - 1, flat.device)].float()
+    lengths = to_device(batch.lengths, flat.device)
     text = torch.repeat_interleave(lengths, output_size=len(flat))
     total = torch.zeros(len(lengths), flat.shape[1], device=flat.device)
     return total.index_add_(0, text, flat.float()) / lengths[:, None]

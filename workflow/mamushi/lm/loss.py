@@ -124,6 +124,8 @@ class _HeadLoss(torch.autograd.Function):
         of_hidden, of_weight, of_bias = (
             needed and differentiable for needed in ctx.needs_input_grad[:3]
         )
+        # What watches the head as a module would look for a graph behind its input.
+        given = hidden.detach()
         nll = torch.empty(
             len(hidden),
             dtype=torch.promote_types(hidden.dtype, torch.float32),
@@ -135,7 +137,7 @@ class _HeadLoss(torch.autograd.Function):
         found = _Gradients(hidden, weight, bias, (of_hidden, of_weight, of_bias)) if now else None
         for begin in range(0, len(hidden), ROWS):
             part = slice(begin, begin + ROWS)
-            logits = head(hidden[part])
+            logits = head(given[part])
             _in_place(logits, targets[part], cap, nll[part], gradient=now)
             if found is not None:
                 found.add(part, logits)
