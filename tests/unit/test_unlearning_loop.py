@@ -560,6 +560,7 @@ def test_two_processes_make_the_steps_of_one(kind: str, tmp_path: Path) -> None:
 
             for batch in (4, 1):
                 found, _ = of_batch(sys.argv[1], batch)
+                assert PartialState().num_processes == 2
                 if PartialState().is_main_process:
                     save_file(weights(found), f"{sys.argv[2]}{batch}")
             """
@@ -568,13 +569,17 @@ def test_two_processes_make_the_steps_of_one(kind: str, tmp_path: Path) -> None:
     root = Path(__file__).parents[2]
     subprocess.run(
         [
-            *[sys.executable, "-m", "accelerate.commands.launch", "--cpu", "--num_processes", "2"],
-            *["--num_machines", "1", "--mixed_precision", "no", "--dynamo_backend", "no"],
+            *[sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2"],
             *[str(script), kind, str(tmp_path / "two")],
         ],
         check=True,
         cwd=root,
-        env={**os.environ, "PYTHONPATH": f"{root}:{root / 'workflow'}", "OMP_NUM_THREADS": "1"},
+        env={
+            **os.environ,
+            "PYTHONPATH": f"{root}:{root / 'workflow'}",
+            "OMP_NUM_THREADS": "1",
+            "ACCELERATE_USE_CPU": "true",
+        },
         capture_output=True,
         timeout=300,
     )

@@ -4,20 +4,20 @@ import numpy as np
 import pytest
 import torch
 
-from mamushi.lm.batches import pad
+from mamushi.lm.batches import collate
 from mamushi.unlearning.objective import Nll, TextLoss, random_labels
 from tests.unit.models import FAMILIES, VOCABULARY, model, token_set
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_text_loss_sums_the_nll_of_the_labels(family: str) -> None:
+@pytest.mark.parametrize("shared", [True, False])
+def test_text_loss_sums_the_nll_of_the_labels(family: str, shared: bool) -> None:
     texts, language_model = token_set(6), model(family)
     rng = np.random.default_rng(5)
     rows = [texts[row] for row in range(len(texts))]
     labels = [rng.integers(0, VOCABULARY, len(row)).astype(np.int32) for row in rows]
-    ids, mask = pad(rows, torch.device("cpu"))
-    wanted, _ = pad(labels, torch.device("cpu"))
-    found = TextLoss(language_model)(ids, mask, wanted)
+    batch = collate(rows, torch.device("cpu"), shared=shared, labels=labels)
+    found = TextLoss(language_model)(batch)
     assert found.dtype == torch.float32
     for row, label, value in zip(rows, labels, found.tolist(), strict=True):
         with torch.no_grad():

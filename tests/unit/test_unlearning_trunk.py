@@ -376,16 +376,16 @@ def test_the_file_is_plain_safetensors_with_every_row_in_its_place(
         )
 
 
-def test_a_batch_is_padded_with_zeros(cache: Path) -> None:
+def test_texts_come_one_after_another(cache: Path) -> None:
     trunk = Trunk.open(cache)
     rows, lengths = [3, 7, 11], np.minimum(INFERENCE.lengths[[3, 7, 11]], [9, 1, 5])
     found = trunk.hidden(INFERENCE.ids[rows], lengths)
-    assert found.shape == (3, lengths.max(), 16)
+    assert found.shape == (lengths.sum(), 16)
     assert found.device.type == "cpu"
-    for states, text, length in zip(found, INFERENCE.ids[rows], lengths, strict=True):
-        alone = trunk.hidden([text], np.array([length]))[0]
-        assert torch.equal(states[:length], alone)
-        assert not states[length:].any()
+    parts = found.split(lengths.tolist())
+    for states, text, length in zip(parts, INFERENCE.ids[rows], lengths, strict=True):
+        alone = trunk.hidden([text], np.array([length]))
+        assert torch.equal(states, alone)
         assert alone.any(dim=1).all()
 
 
@@ -604,7 +604,7 @@ def test_the_first_run_keeps_both_sections_at_their_lengths(folder: Path) -> Non
     assert trunk is not None and trunk.trained_blocks == TRAINED
     for texts, longest in ((INFERENCE, 9), (EVALUATION, 12)):
         lengths = np.minimum(texts.lengths, longest)
-        assert trunk.hidden(texts.ids, lengths).shape == (len(texts), longest, 16)
+        assert trunk.hidden(texts.ids, lengths).shape == (lengths.sum(), 16)
         row = int(texts.lengths.argmax())
         with pytest.raises(UserError, match=f"holds {longest} tokens"):
             trunk.hidden(texts.ids[[row]], np.array([longest + 1]))
@@ -684,7 +684,7 @@ class Stub:
     """States of a 7B model without a memory to hold them."""
 
     def hidden(self, ids: Sequence[str], lengths: np.ndarray) -> Tensor:
-        return torch.empty(len(ids), int(lengths.max()), 3584, dtype=torch.bfloat16, device="meta")
+        return torch.empty(int(lengths.sum()), 3584, dtype=torch.bfloat16, device="meta")
 
 
 def test_a_step_of_a_7b_model_takes_less_than_half_of_the_operations() -> None:

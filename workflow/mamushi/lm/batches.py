@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+
+from mamushi.lm.attention import Documents, to_device
 
 
 def steps(examples: int, batch_size: int, epochs: float) -> int:
@@ -43,6 +46,128 @@ def by_length(lengths: NDArray[np.int64], batch_tokens: int) -> Iterator[NDArray
         stop = start + max(1, batch_tokens // longest)
         yield order[start:stop]
         start = stop
+
+
+def by_tokens(lengths: NDArray[np.int64], batch_tokens: int) -> Iterator[NDArray[np.int64]]:
+    """Indices in batches of at most ``batch_tokens`` tokens without padding, longest text first.
+
+    A text that is longer than ``batch_tokens`` gets a batch of its own.
+    """
+    order = np.argsort(-lengths, kind="stable")
+    ends = np.cumsum(lengths[order])
+    start = 0
+    while start < len(order):
+        before = int(ends[start - 1]) if start else 0
+        stop = int(np.searchsorted(ends, before + batch_tokens, side="right"))
+        stop = max(stop, start + 1)
+        yield order[start:stop]
+        start = stop
+
+
+def batches(
+    lengths: NDArray[np.int64], batch_tokens: int, *, shared: bool
+) -> Iterator[NDArray[np.int64]]:
+    """Indices by ``by_tokens`` where texts share a row, by ``by_length`` where they are padded."""
+    return by_tokens(lengths, batch_tokens) if shared else by_length(lengths, batch_tokens)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Texts in the form in which a model reads them, and what is to be predicted in them.
+
+    Either all texts in one row, one after another, or each in a row of its own, padded on the
+    right. A *place* is an index into all tokens, row after row.
+    """
+
+    ids: torch.Tensor
+    """Token ids, int64: (1, tokens) or (texts, longest)."""
+    positions: torch.Tensor | None
+    """Of each token in its text, int64 (1, tokens); None where texts are padded."""
+    documents: Documents | None
+    """Where the texts of the row begin and end; None where texts are padded."""
+    mask: torch.Tensor | None
+    """1 for tokens and 0 for padding, int64 (texts, longest); None where there is no padding."""
+    lengths: NDArray[np.int64]
+    """Tokens of each text, on the host (texts,)."""
+    real: torch.Tensor | None
+    """The places of the texts' tokens, int64 (tokens,); None where all places are."""
+    predicting: torch.Tensor
+    """The places from which a token is predicted: all of a text but its last; int64 (predicted,)"""
+    targets: torch.Tensor
+    """The tokens to be predicted from there, int64 (predicted,)."""
+    texts: torch.Tensor
+    """The text, counted from 0, that each of them is in, int64 (predicted,)."""
+
+    def sums(self, nll: torch.Tensor, dtype: torch.dtype | None = None) -> torch.Tensor:
+        """``nll`` (predicted,) summed over each text, (texts,)."""
+        dtype = nll.dtype if dtype is None else dtype
+        total = torch.zeros(len(self.lengths), dtype=dtype, device=nll.device)
+        return total.index_add(0, self.texts, nll.to(dtype))
+
+    def flat(self, values: torch.Tensor) -> torch.Tensor:
+        """Of ``values`` (rows, length, ...) those of real tokens, text after text (tokens, ...)."""
+        places = values.flatten(0, 1)
+        return places if self.real is None else places[self.real]
+
+
+def collate(
+    texts: Sequence[NDArray[np.int32]],
+    device: torch.device,
+    *,
+    shared: bool,
+    labels: Sequence[NDArray[np.int32]] | None = None,
+) -> Batch:
+    """The texts as one batch: in one row where ``shared``, else padded.
+
+    ``labels`` are what is to be predicted in the place of the texts' own tokens, as many of them.
+    Nothing here waits for the device.
+    """
+    lengths = np.fromiter(map(len, texts), np.int64, len(texts))
+    tokens = int(lengths.sum())
+    # Without a token there is no row: padding at least is something to run a model on.
+    shared = shared and tokens > 0
+    ends = np.cumsum(lengths)
+    own = np.arange(tokens) - np.repeat(ends - lengths, lengths)
+    row = np.repeat(np.arange(len(texts)), lengths)
+    ids = np.concatenate([np.empty(0, np.int64), *texts]).astype(np.int64)
+    wanted = ids if labels is None else np.concatenate([np.empty(0, np.int64), *labels])
+    last = np.zeros(tokens, dtype=bool)
+    last[ends[lengths > 0] - 1] = True
+    earlier = np.flatnonzero(~last)
+    targets, of_text = wanted.astype(np.int64)[earlier + 1], row[earlier]
+    if shared:
+        parts = [ids, own, earlier, targets, of_text]
+    else:
+        longest = max(1, int(lengths.max(initial=0)))
+        padded = np.zeros((2, len(texts), longest), dtype=np.int64)
+        padded[0, row, own], padded[1, row, own] = ids, 1
+        places = row * longest + own
+        parts = [padded[0].ravel(), padded[1].ravel(), places, places[earlier], targets, of_text]
+    # One transfer for all.
+    there = to_device(np.concatenate(parts), device).split([len(part) for part in parts])
+    if shared:
+        return Batch(
+            ids=there[0][None],
+            positions=there[1][None],
+            documents=Documents(lengths),
+            mask=None,
+            lengths=lengths,
+            real=None,
+            predicting=there[2],
+            targets=there[3],
+            texts=there[4],
+        )
+    return Batch(
+        ids=there[0].view(len(texts), longest),
+        positions=None,
+        documents=None,
+        mask=there[1].view(len(texts), longest),
+        lengths=lengths,
+        real=there[2],
+        predicting=there[3],
+        targets=there[4],
+        texts=there[5],
+    )
 
 
 def pad(

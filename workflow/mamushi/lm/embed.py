@@ -9,23 +9,25 @@ from numpy.typing import NDArray
 from transformers import PreTrainedModel
 
 from mamushi.errors import UserError
-from mamushi.lm.batches import by_length, pad
+from mamushi.lm.attention import supports, to_device
+from mamushi.lm.batches import Batch, batches, collate
+from mamushi.lm.loss import run
 from mamushi.lm.tokens import TokenSet
 from mamushi.progress import Progress
 
 
-def pool(hidden: torch.Tensor, attention_mask: torch.Tensor, pooling: str) -> torch.Tensor:
+def pool(hidden: torch.Tensor, batch: Batch, pooling: str) -> torch.Tensor:
     """One vector per text, in fp32: the ``mean`` over its real tokens or the ``last`` of them.
 
-    ``hidden`` (texts, length, width), ``attention_mask`` (texts, length), padded on the right.
-    Returns (texts, width).
+    ``hidden`` (rows, length, width) are the states of the batch. Returns (texts, width).
     """
+    flat = batch.flat(hidden)
     if pooling == "last":
-        last = attention_mask.sum(dim=1) - 1
-        return hidden[torch.arange(len(hidden), device=hidden.device), last].float()
-    weights = attention_mask.float()
-    total = torch.einsum("tlw,tl->tw", hidden.float(), weights)
-    return total / weights.sum(dim=1, keepdim=True)
+        return flat[to_device(np.cumsum(batch.lengths) - 1, flat.device)].float()
+    lengths = to_device(batch.lengths, flat.device)
+    text = torch.repeat_interleave(lengths, output_size=len(flat))
+    total = torch.zeros(len(lengths), flat.shape[1], device=flat.device)
+    return total.index_add_(0, text, flat.float()) / lengths[:, None]
 
 
 @torch.inference_mode()
@@ -59,16 +61,22 @@ def embed(
         )
     final = layer in (-1, layers)
     vectors = np.empty((len(texts), int(model.config.hidden_size)), dtype=np.float16)
+    shared = supports(model)
+    # Fetched one batch late, while the device is busy with the next.
+    waiting: list[tuple[NDArray[np.int64], torch.Tensor]] = []
     with Progress(len(texts), "embed", "text") as progress:
-        for rows in by_length(texts.lengths, batch_tokens):
-            ids, mask = pad([texts[i] for i in rows], accelerator.device)
+        for rows in batches(texts.lengths, batch_tokens, shared=shared):
+            batch = collate([texts[i] for i in rows], accelerator.device, shared=shared)
             with accelerator.autocast():
-                output = model.base_model(
-                    input_ids=ids, attention_mask=mask, output_hidden_states=not final
-                )
+                output = run(model.base_model, model, batch, output_hidden_states=not final)
             hidden = output.last_hidden_state if final else output.hidden_states[layer]
-            vectors[rows] = pool(hidden, mask, pooling).cpu().numpy()
+            waiting.append((rows, pool(hidden, batch, pooling)))
+            if len(waiting) > 1:
+                earlier, found = waiting.pop(0)
+                vectors[earlier] = found.cpu().numpy()
             progress.advance(len(rows))
+        for earlier, found in waiting:
+            vectors[earlier] = found.cpu().numpy()
     if not np.isfinite(vectors).all():
         row = int(np.flatnonzero(~np.isfinite(vectors).all(axis=1))[0])
         raise UserError(

@@ -17,7 +17,8 @@ from transformers import PreTrainedModel
 
 from mamushi.errors import UserError
 from mamushi.lm import checkpoint
-from mamushi.lm.batches import examples_of_step, pad, steps
+from mamushi.lm.attention import supports
+from mamushi.lm.batches import collate, examples_of_step, steps
 from mamushi.lm.loss import TokenLoss
 from mamushi.lm.tokens import TokenSet
 from mamushi.progress import Progress
@@ -181,14 +182,15 @@ def _accumulate(
     mine = rows[accelerator.process_index :: accelerator.num_processes]
     size = int(settings["micro_batch_size"])
     parts = [mine[i : i + size] for i in range(0, len(mine), size)]
+    shared = supports(accelerator.unwrap_model(prepared).model)
     total = torch.zeros((), device=accelerator.device)
     for number, part in enumerate(parts):
-        ids, mask = pad([texts[i] for i in part], accelerator.device)
+        given = collate([texts[i] for i in part], accelerator.device, shared=shared)
         # Gradients are averaged over processes; multiplied back, they are the sum over the step.
         scale = accelerator.num_processes / max(tokens, 1)
         wait = number < len(parts) - 1
         with accelerator.no_sync(prepared) if wait else nullcontext():
-            loss = prepared(ids, mask) * scale
+            loss = prepared(given) * scale
             accelerator.backward(loss)
         total += loss.detach() / accelerator.num_processes
     return accelerator.reduce(total, "sum") if accelerator.num_processes > 1 else total

@@ -15,9 +15,10 @@ from transformers import GenerationConfig, PreTrainedModel
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
 from mamushi.errors import UserError
-from mamushi.lm.batches import by_length, pad
+from mamushi.lm.attention import supports
+from mamushi.lm.batches import batches, collate
 from mamushi.lm.loading import padding
-from mamushi.lm.loss import token_nll
+from mamushi.lm.loss import batch_nll
 from mamushi.lm.tokens import encode
 from mamushi.progress import Progress
 
@@ -157,13 +158,13 @@ def log_likelihoods(
             do="compare models with one tokenizer",
         )
     means = np.zeros(len(texts), dtype=np.float64)
-    for rows in by_length(lengths, batch_tokens):
-        ids, mask = pad([texts[i] for i in rows], accelerator.device)
+    shared = supports(model)
+    for rows in batches(lengths, batch_tokens, shared=shared):
+        batch = collate([texts[i] for i in rows], accelerator.device, shared=shared)
         with accelerator.autocast():
-            logits = model(input_ids=ids, attention_mask=mask).logits
-        nll, row = token_nll(logits, ids, mask)
-        for place, i in enumerate(rows):
-            means[i] = -float(nll[row == place][-counts[i] :].double().mean())
+            nll = batch_nll(model, batch).double().cpu()
+        for part, i in zip(nll.split((lengths[rows] - 1).tolist()), rows, strict=True):
+            means[i] = -float(part[-counts[i] :].mean())
     if not np.isfinite(means).all():
         raise UserError(
             "the log-likelihood of a continuation is not finite: the model that judges diverged",

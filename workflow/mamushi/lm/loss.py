@@ -1,20 +1,32 @@
-"""The language-modelling loss, as a module so that `accelerate` can wrap it whole."""
+"""A model's forward pass over a batch, and the language-modelling loss of what it predicts.
+
+The logits of a large vocabulary outweigh all else that a step holds: 2,000 tokens of 128,000 logits
+are a gigabyte in fp32. So the head and the loss go together, by parts. The gradient of the loss
+with respect to a logit is known as soon as the logit is (probability minus one for the true token),
+so it takes the logit's place, is multiplied through, and is forgotten.
+"""
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
-from torch import nn
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 from torch.nn import functional
 from transformers import PreTrainedModel
 
+from mamushi.lm.attention import sharing_rows, supports
+from mamushi.lm.batches import Batch
+
 ROWS = 2048
-"""Predicted tokens whose logits are held in fp32 at once."""
+"""Predicted tokens whose logits are held at once."""
+ELEMENTS = {"cpu": 2**20, "cuda": 2**26}
+"""Logits that are held in fp32 at once: what a processor's cache or what a GPU is best at."""
 
 
-def token_nll(
-    logits: torch.Tensor, input_ids: torch.Tensor, attention_mask: torch.Tensor
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Negative log-likelihood, in nats, of every predicted token.
+def token_nll(logits: Tensor, input_ids: Tensor, attention_mask: Tensor) -> tuple[Tensor, Tensor]:
+    """Negative log-likelihood, in nats, of every predicted token of padded texts.
 
     A text's first token has no prediction, and padding is masked by ``attention_mask`` and not by
     its id, because the padding token is the end-of-text token for some models.
@@ -24,12 +36,196 @@ def token_nll(
     """
     predicted = attention_mask[:, 1:].bool()
     rows, targets = logits[:, :-1][predicted], input_ids[:, 1:][predicted]
+    return _plain_nll(rows, targets), predicted.nonzero()[:, 0]
+
+
+def _plain_nll(logits: Tensor, targets: Tensor) -> Tensor:
+    """NLL of ``targets`` (rows,) under ``logits`` (rows, vocabulary), at least in fp32."""
+    exact = torch.promote_types(logits.dtype, torch.float32)
     # By parts, because an fp32 copy of all logits of a large vocabulary fills a GPU by itself.
     nll = [
-        functional.cross_entropy(part.float(), target, reduction="none")
-        for part, target in zip(rows.split(ROWS), targets.split(ROWS), strict=True)
+        functional.cross_entropy(part.to(exact), target, reduction="none")
+        for part, target in zip(logits.split(ROWS), targets.split(ROWS), strict=True)
     ]
-    return torch.cat(nll), predicted.nonzero()[:, 0]
+    return torch.cat(nll)
+
+
+# --- the forward pass -------------------------------------------------------------------------
+
+
+def inputs(batch: Batch) -> dict[str, Any]:
+    """What a model is given of a batch; ``documents`` only ``sharing_rows`` understands."""
+    if batch.documents is None:
+        return {"input_ids": batch.ids, "attention_mask": batch.mask}
+    return {
+        "input_ids": batch.ids,
+        "position_ids": batch.positions,
+        "documents": batch.documents,
+        "use_cache": False,
+    }
+
+
+def run(module: nn.Module, model: PreTrainedModel, batch: Batch, **more: Any) -> Any:
+    """The output of ``module``, which is ``model`` or its body without the head, for the batch."""
+    if batch.documents is None:
+        return module(**inputs(batch), **more)
+    with sharing_rows(model):
+        return module(**inputs(batch), **more)
+
+
+def batch_nll(model: PreTrainedModel, batch: Batch, *, uniform: bool = False) -> Tensor:
+    """Negative log-likelihood, in nats, of every predicted token of a batch (predicted,).
+
+    In fp32, or fp64 where the model is. ``uniform`` promises that the loss will be their sum times
+    a constant: gradients of a trained head then need no second look at its logits.
+    """
+    head = _linear_head(model)
+    if head is None:
+        logits = run(model, model, batch).logits
+        return _plain_nll(logits.flatten(0, 1)[batch.predicting], batch.targets)
+    hidden = run(model.base_model, model, batch).last_hidden_state
+    cap = getattr(model.config, "final_logit_softcapping", None)
+    wanted = hidden.flatten(0, 1).index_select(0, batch.predicting)
+    found: Tensor = _HeadLoss.apply(
+        wanted,
+        *(head.weight, head.bias, batch.targets),
+        *(head, cap, uniform, torch.is_grad_enabled()),
+    )
+    return found
+
+
+def _linear_head(model: PreTrainedModel) -> nn.Linear | None:
+    """The head of a model that makes logits by it and a soft-cap alone, else None."""
+    if not supports(model):
+        return None
+    head = model.get_output_embeddings()
+    return head if type(head) is nn.Linear else None
+
+
+class _HeadLoss(torch.autograd.Function):
+    """NLLs (rows,) of ``targets`` (rows,) from the hidden states (rows, width) that predict them.
+
+    Logits z = W h + b, with ``cap`` c replaced by c tanh(z / c). Never holds more than ``ROWS`` of
+    their rows, in the dtype in which the head computes, and ``ELEMENTS`` of them in fp32 beside.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        hidden: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        targets: Tensor,
+        head: nn.Linear,
+        cap: float | None,
+        uniform: bool,
+        differentiable: bool,
+    ) -> Tensor:
+        of_hidden, of_weight, of_bias = (
+            needed and differentiable for needed in ctx.needs_input_grad[:3]
+        )
+        # What watches the head as a module would look for a graph behind its input.
+        given = hidden.detach()
+        nll = torch.empty(
+            len(hidden),
+            dtype=torch.promote_types(hidden.dtype, torch.float32),
+            device=hidden.device,
+        )
+        # A loss that weighs its rows differently can be known only when it asks for gradients.
+        ctx.later = (of_weight or of_bias) and not uniform
+        now = (of_hidden or of_weight or of_bias) and not ctx.later
+        found = _Gradients(hidden, weight, bias, (of_hidden, of_weight, of_bias)) if now else None
+        for begin in range(0, len(hidden), ROWS):
+            part = slice(begin, begin + ROWS)
+            logits = head(given[part])
+            _in_place(logits, targets[part], cap, nll[part], gradient=now)
+            if found is not None:
+                found.add(part, logits)
+        ctx.head, ctx.cap, ctx.found = head, cap, found
+        ctx.cast = torch.is_autocast_enabled(hidden.device.type)
+        if ctx.later:
+            ctx.save_for_backward(hidden, weight, bias, targets)
+        return nll
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        if ctx.later:
+            hidden, weight, bias, targets = ctx.saved_tensors
+            found = _Gradients(hidden, weight, bias, ctx.needs_input_grad[:3])
+            for begin in range(0, len(hidden), ROWS):
+                part = slice(begin, begin + ROWS)
+                with torch.autocast(hidden.device.type, enabled=ctx.cast):
+                    logits = ctx.head(hidden[part])
+                unused = torch.empty_like(gradient[part])
+                _in_place(logits, targets[part], ctx.cap, unused, gradient=True)
+                logits *= gradient[part, None]
+                found.add(part, logits)
+        else:
+            found, ctx.found = ctx.found, None
+            found.scale(gradient)
+        return (found.hidden, found.weight, found.bias, *(None,) * 5)
+
+
+class _Gradients:
+    """With respect to hidden states, weight and bias of a head, from those to its logits."""
+
+    def __init__(
+        self, hidden: Tensor, weight: Tensor, bias: Tensor | None, needed: tuple[bool, ...]
+    ) -> None:
+        self._given, self._weight = hidden, weight
+        self.hidden = torch.empty_like(hidden) if needed[0] else None
+        self.weight = torch.zeros_like(weight) if needed[1] else None
+        self.bias = torch.zeros_like(bias) if needed[2] and bias is not None else None
+
+    def add(self, part: slice, logits: Tensor) -> None:
+        """Take the gradients to the logits of these rows."""
+        if self.hidden is not None:
+            self.hidden[part] = logits @ self._weight.to(logits.dtype)
+        if self.weight is not None:
+            self.weight += logits.t() @ self._given[part].to(logits.dtype)
+        if self.bias is not None:
+            self.bias += logits.sum(0)
+
+    def scale(self, gradient: Tensor) -> None:
+        """Multiply by ``gradient`` (rows,), of which all are equal if a weight is trained."""
+        if self.hidden is not None:
+            self.hidden *= gradient[:, None]
+        for found in (self.weight, self.bias):
+            if found is not None and len(gradient):
+                found *= gradient[0]
+
+
+def _in_place(
+    logits: Tensor, targets: Tensor, cap: float | None, nll: Tensor, *, gradient: bool
+) -> None:
+    """Write the NLLs to ``nll`` and, if asked, their gradients over the logits.
+
+    ``logits`` (rows, vocabulary), of which nothing is left; ``targets`` and ``nll`` (rows,).
+    """
+    elements = ELEMENTS["cpu" if logits.device.type == "cpu" else "cuda"]
+    step = max(1, elements // max(1, logits.shape[1]))
+    for begin in range(0, len(logits), step):
+        part = slice(begin, begin + step)
+        target = targets[part, None]
+        # Where the head computes in this precision it is no copy.
+        odds = logits[part].to(nll.dtype)
+        slope = None
+        if cap is not None:
+            odds.div_(cap).tanh_()
+            slope = 1.0 - odds.square() if gradient else None
+            odds.mul_(cap)
+        true, top = odds.gather(1, target), odds.amax(1, keepdim=True)
+        total = odds.sub_(top).exp_().sum(1, keepdim=True)
+        nll[part] = (total.log() + top - true)[:, 0]
+        if not gradient:
+            continue
+        odds.div_(total)
+        odds.scatter_(1, target, odds.gather(1, target) - 1.0)
+        if slope is not None:
+            odds.mul_(slope)
+        if odds.data_ptr() != logits[part].data_ptr():
+            logits[part] = odds
 
 
 class TokenLoss(nn.Module):
@@ -43,6 +239,5 @@ class TokenLoss(nn.Module):
         super().__init__()
         self.model = model
 
-    def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
-        logits = self.model(input_ids=input_ids, attention_mask=attention_mask).logits
-        return token_nll(logits, input_ids, attention_mask)[0].sum()
+    def forward(self, batch: Batch) -> Tensor:
+        return batch_nll(self.model, batch, uniform=True).sum()

@@ -15,8 +15,9 @@ from transformers import PreTrainedModel
 
 from mamushi.artifacts import DOMAINS
 from mamushi.errors import UserError
-from mamushi.lm.batches import by_length, pad
-from mamushi.lm.loss import token_nll
+from mamushi.lm.attention import supports
+from mamushi.lm.batches import batches, collate
+from mamushi.lm.loss import batch_nll
 from mamushi.lm.tokens import TokenSet
 from mamushi.progress import Progress
 
@@ -60,17 +61,23 @@ def text_nll(
     model.eval()
     sums = np.zeros(len(texts), dtype=np.float64)
     counts = np.maximum(texts.lengths - 1, 0)
+    shared = supports(model)
+    # Fetched one batch late, while the device is busy with the next.
+    waiting: list[tuple[NDArray[np.int64], torch.Tensor]] = []
     with Progress(len(texts), "perplexity", "text") as progress:
-        for rows in by_length(texts.lengths, batch_tokens):
-            ids, mask = pad([texts[i] for i in rows], accelerator.device)
+        for rows in batches(texts.lengths, batch_tokens, shared=shared):
+            batch = collate([texts[i] for i in rows], accelerator.device, shared=shared)
             if feed is not None:
                 feed(rows)
             with accelerator.autocast():
-                logits = model(input_ids=ids, attention_mask=mask).logits
-            nll, row = token_nll(logits, ids, mask)
-            total = torch.zeros(len(rows), dtype=torch.float64, device=nll.device)
-            sums[rows] = total.index_add_(0, row, nll.double()).cpu().numpy()
+                nll = batch_nll(model, batch)
+            waiting.append((rows, batch.sums(nll, torch.float64)))
+            if len(waiting) > 1:
+                earlier, found = waiting.pop(0)
+                sums[earlier] = found.cpu().numpy()
             progress.advance(len(rows))
+        for earlier, found in waiting:
+            sums[earlier] = found.cpu().numpy()
     return TextNll(sums, counts.astype(np.int64))
 
 

@@ -20,7 +20,8 @@ from transformers import PreTrainedModel
 
 from mamushi.errors import UserError
 from mamushi.lm import checkpoint
-from mamushi.lm.batches import examples_of_step, pad, steps
+from mamushi.lm.attention import supports, to_device
+from mamushi.lm.batches import collate, examples_of_step, steps
 from mamushi.lm.parameters import decoder_blocks
 from mamushi.lm.perplexity import text_nll
 from mamushi.lm.tokens import TokenSet
@@ -190,6 +191,7 @@ class _Run:
         self.retain_seed = int(np.random.SeedSequence([seed, 1]).generate_state(1)[0])
         stops = getattr(self.method, "STOPS", None)
         self.limit: float | None = None if stops is None else self.settings[stops]
+        self.shared = supports(model)
         loss_of = TextLoss(model)
         # Both belong to the start model, so they come before anything is restored or trained.
         self.reference = self._reference()
@@ -329,11 +331,15 @@ class _Run:
         """The NLLs of forget and of retain texts of a part of the step, by one forward pass."""
         device = self.accelerator.device
         read = part or [_Text(str(self.forget.ids[0]), True, self.forget[0], self.forget[0])]
-        ids, mask = pad([text.tokens for text in read], device)
-        labels, _ = pad([text.labels for text in read], device)
-        self.feed([text.id for text in read], np.array([len(text.tokens) for text in read]))
-        sums = self.prepared(ids, mask, labels)[: len(part)]
-        tokens = (mask.sum(1) - 1).float()[: len(part)]
+        batch = collate(
+            [text.tokens for text in read],
+            device,
+            shared=self.shared,
+            labels=[text.labels for text in read],
+        )
+        self.feed([text.id for text in read], batch.lengths)
+        sums = self.prepared(batch)[: len(part)]
+        tokens = to_device((batch.lengths[: len(part)] - 1).astype(np.float32), device)
         first = sum(text.forget for text in part)
         known = [text.reference for text in part if text.reference is not None]
         reference = None if self.reference is None else torch.tensor(known, device=device)

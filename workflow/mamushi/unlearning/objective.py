@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from torch import nn
 from transformers import PreTrainedModel
 
-from mamushi.lm.loss import token_nll
+from mamushi.lm.batches import Batch
+from mamushi.lm.loss import batch_nll
 
 
 @dataclass(frozen=True)
@@ -53,16 +54,12 @@ class TextLoss(nn.Module):
         super().__init__()
         self.model = model
 
-    def forward(
-        self, input_ids: torch.Tensor, attention_mask: torch.Tensor, labels: torch.Tensor
-    ) -> torch.Tensor:
-        """Sums (texts,) in fp32 of ``-log p(labels_t | input_ids_<t)``; all are (texts, length).
+    def forward(self, batch: Batch) -> torch.Tensor:
+        """Sums (texts,), at least in fp32, of ``-log p(labels_t | tokens_<t)`` over each text.
 
-        ``labels`` are the ``input_ids`` themselves, or other tokens to be learned in their places.
+        The labels are the text's tokens, or others that the batch has in their places.
         """
-        logits = self.model(input_ids=input_ids, attention_mask=attention_mask).logits
-        nll, row = token_nll(logits, labels, attention_mask)
-        return torch.zeros(len(labels), device=nll.device).index_add(0, row, nll)
+        return batch.sums(batch_nll(self.model, batch))
 
 
 def random_labels(

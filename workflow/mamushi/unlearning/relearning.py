@@ -21,7 +21,8 @@ from transformers import PreTrainedModel
 
 from mamushi.domains import DOMAINS
 from mamushi.errors import UserError
-from mamushi.lm.batches import by_length, examples_of_step, pad
+from mamushi.lm.attention import supports
+from mamushi.lm.batches import batches, collate, examples_of_step
 from mamushi.lm.loss import TokenLoss
 from mamushi.lm.perplexity import perplexity_table, text_nll
 from mamushi.lm.tokens import TokenSet
@@ -124,12 +125,13 @@ def _accumulate(
     lengths = few.lengths[rows]
     tokens = max(1, int(np.maximum(lengths - 1, 0).sum()))
     total = 0.0
-    for part in by_length(lengths, batch_tokens):
-        ids, mask = pad([few[row] for row in rows[part]], accelerator.device)
+    shared = supports(loss_of.model)
+    for part in batches(lengths, batch_tokens, shared=shared):
+        batch = collate([few[row] for row in rows[part]], accelerator.device, shared=shared)
         if feed is not None:
             feed(rows[part])
         with accelerator.autocast():
-            loss = loss_of(ids, mask) / tokens
+            loss = loss_of(batch) / tokens
         torch.autograd.backward(loss)
         total += float(loss.detach())
     return total

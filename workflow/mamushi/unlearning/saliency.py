@@ -16,7 +16,8 @@ from accelerate import Accelerator
 from numpy.typing import NDArray
 
 from mamushi.errors import UserError
-from mamushi.lm.batches import by_length, pad
+from mamushi.lm.attention import supports
+from mamushi.lm.batches import batches, collate
 from mamushi.lm.tokens import TokenSet
 from mamushi.progress import Progress
 from mamushi.unlearning.objective import TextLoss
@@ -49,15 +50,16 @@ def gradients(
     loss_of.model.eval()
     loss_of.model.zero_grad(set_to_none=True)
     # Batches of so many tokens have no more than a micro-batch of texts of full length.
-    batches = list(by_length(forget.lengths, micro_batch_size * int(forget.lengths.max())))
+    most, shared = micro_batch_size * int(forget.lengths.max()), supports(loss_of.model)
+    parts = list(batches(forget.lengths, most, shared=shared))
     tokens = int(np.maximum(forget.lengths - 1, 0).sum())
     with Progress(len(forget), "saliency", "text") as progress:
-        for rows in batches[accelerator.process_index :: accelerator.num_processes]:
-            ids, mask = pad([forget[row] for row in rows], accelerator.device)
+        for rows in parts[accelerator.process_index :: accelerator.num_processes]:
+            batch = collate([forget[row] for row in rows], accelerator.device, shared=shared)
             if feed is not None:
                 feed(rows)
             with accelerator.autocast():
-                loss = loss_of(ids, mask, ids).sum() / tokens
+                loss = loss_of(batch).sum() / tokens
             torch.autograd.backward(loss)
             progress.advance(len(rows))
     if accelerator.num_processes > 1:

@@ -27,8 +27,10 @@ from transformers import PreTrainedModel
 
 from mamushi.errors import UserError
 from mamushi.files import atomic
-from mamushi.lm.batches import by_length, pad
+from mamushi.lm.attention import supports
+from mamushi.lm.batches import Batch, batches, collate
 from mamushi.lm.loading import HEADER_LENGTH, check_safetensors
+from mamushi.lm.loss import run
 from mamushi.lm.parameters import decoder_blocks
 from mamushi.lm.tokens import TokenSet, offsets_of
 from mamushi.progress import Progress
@@ -55,7 +57,9 @@ SAMPLE = 2
 class States(Protocol):
     """Where hidden states come from: a ``Trunk``, or anything that gives them in the same way."""
 
-    def hidden(self, ids: Sequence[str], lengths: NDArray[np.int64]) -> Tensor: ...
+    def hidden(self, ids: Sequence[str], lengths: NDArray[np.int64]) -> Tensor:
+        """States (tokens, width) of the texts, one after another."""
+        ...
 
 
 # --- the file ---------------------------------------------------------------------------------
@@ -101,15 +105,15 @@ class Trunk:
             ) from None
 
     def hidden(self, ids: Sequence[str], lengths: NDArray[np.int64]) -> Tensor:
-        """Hidden states (texts, max(lengths), width) of the first ``lengths`` tokens of each text.
+        """Hidden states (tokens, width) of the first ``lengths`` tokens of each text, one text
+        after another.
 
-        On the CPU, in the dtype in which they are stored, padded on the right with 0; at least one
-        token wide, as ``lm.batches.pad`` is. Reads those rows alone. Raises ``UserError`` for an id
-        that the file does not have and for a text longer than it is there.
+        On the CPU, in the dtype in which they are stored. Reads those rows alone. Raises
+        ``UserError`` for an id that the file does not have and for a text longer than it is there.
         """
-        longest = max(1, int(np.max(lengths, initial=0)))
-        found = np.zeros((len(ids), longest, self.width), dtype=self._states.dtype)
-        for row, text, length in zip(found, ids, lengths, strict=True):
+        found = np.empty((int(np.sum(lengths)), self.width), dtype=self._states.dtype)
+        place = 0
+        for text, length in zip(ids, np.asarray(lengths).tolist(), strict=True):
             start, stored = self._place(text)
             if length > stored:
                 raise UserError(
@@ -117,7 +121,8 @@ class Trunk:
                     where=self.path,
                     do=AGAIN,
                 )
-            row[:length] = self._states[start : start + length]
+            found[place : place + length] = self._states[start : start + length]
+            place += length
         return torch.from_numpy(found).view(self.dtype)
 
     def _place(self, text: str) -> tuple[int, int]:
@@ -195,7 +200,7 @@ def write_trunk(
     ):
         # Unknown until the first states have come out.
         begin = row_bytes = -1
-        for rows in by_length(joined.lengths, batch_tokens):
+        for rows in batches(joined.lengths, batch_tokens, shared=supports(model)):
             states = _rows(model, joined, rows, trained_blocks, accelerator)
             if begin < 0:
                 begin = _begin(handle, Path(path), joined, states, about)
@@ -273,19 +278,20 @@ def _rows(
     accelerator: Accelerator,
 ) -> Tensor:
     """States (tokens, width) of the texts of a batch without their padding, on the CPU."""
-    ids, mask = pad([texts[i] for i in rows], accelerator.device)
-    states = _entering(model, ids, mask, trained_blocks, accelerator)
-    return states[mask.bool()].cpu().contiguous()
+    batch = _batch(model, texts, rows, accelerator)
+    return _entering(model, batch, trained_blocks, accelerator).cpu().contiguous()
+
+
+def _batch(
+    model: PreTrainedModel, texts: TokenSet, rows: NDArray[np.int64], accelerator: Accelerator
+) -> Batch:
+    return collate([texts[i] for i in rows], accelerator.device, shared=supports(model))
 
 
 def _entering(
-    model: PreTrainedModel,
-    ids: Tensor,
-    mask: Tensor,
-    trained_blocks: int,
-    accelerator: Accelerator,
+    model: PreTrainedModel, batch: Batch, trained_blocks: int, accelerator: Accelerator
 ) -> Tensor:
-    """What enters the first trained block (texts, length, width); nothing behind it is computed."""
+    """What enters the first trained block (tokens, width); nothing behind it is computed."""
     found: list[Tensor] = []
 
     def stop(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -298,14 +304,15 @@ def _entering(
     )
     try:
         with accelerator.autocast():
-            model(input_ids=ids, attention_mask=mask)
+            run(model, model, batch)
     except _Reached:
         pass
     finally:
         handle.remove()
-    if found[0].shape[:2] != ids.shape:
-        raise ValueError(f"states of {tuple(found[0].shape)} for texts of {tuple(ids.shape)}")
-    return found[0]
+    if found[0].shape[:2] != batch.ids.shape:
+        shapes = tuple(found[0].shape), tuple(batch.ids.shape)
+        raise ValueError("states of {} for texts of {}".format(*shapes))
+    return batch.flat(found[0])
 
 
 def _first(blocks: nn.ModuleList, trained_blocks: int) -> int:
@@ -336,18 +343,17 @@ def _require_separable(
     order = np.argsort(texts.lengths, kind="stable")
     order = order[texts.lengths[order] > 0]
     rows = order[len(order) // 2 :][:SAMPLE]
-    ids, mask = pad([texts[i] for i in rows], accelerator.device)
+    batch = _batch(model, texts, rows, accelerator)
     with accelerator.autocast():
-        whole = model(input_ids=ids, attention_mask=mask).logits
+        whole = batch.flat(run(model, model, batch).logits)
     problem = "gives other logits"
     try:
-        given = _Given(_entering(model, ids, mask, trained_blocks, accelerator))
+        given = _Given(_entering(model, batch, trained_blocks, accelerator))
         with Tail(model, trained_blocks, given) as tail, accelerator.autocast():
             tail.put(texts.ids[rows].tolist(), texts.lengths[rows])
-            cut = model(input_ids=ids, attention_mask=mask).logits
+            cut = batch.flat(run(model, model, batch).logits)
         # A model that has diverged says NaN either way; to find that is not the task here.
-        real = mask.bool()
-        whole, cut = whole[real].float().nan_to_num(), cut[real].float().nan_to_num()
+        whole, cut = whole.float().nan_to_num(), cut.float().nan_to_num()
         if float((whole - cut).abs().max()) <= 1e-2 * float(whole.abs().max()):
             return
     except torch.OutOfMemoryError:
@@ -412,6 +418,7 @@ class Tail:
         self._frozen: list[nn.Module] = []
         self._handles: list[Any] = []
         self._put: Tensor | None = None
+        self._lengths = np.empty(0, dtype=np.int64)
 
     def __enter__(self) -> Tail:
         self._frozen = [self._blocks[i] for i in range(self._first)]
@@ -438,11 +445,16 @@ class Tail:
     def put(self, ids: Sequence[str], lengths: NDArray[np.int64]) -> None:
         """Take the states of these texts for the next forward pass, and for that one alone.
 
-        The pass must be over the same texts in the same order, each cut at ``lengths`` tokens and
-        padded on the right to the longest. Raises ``UserError`` as ``Trunk.hidden`` does.
+        The pass must be over the same texts in the same order, each cut at ``lengths`` tokens, in
+        one row or padded on the right to the longest. Raises ``UserError`` as ``Trunk.hidden``
+        does.
         """
+        states = self._trunk.hidden(ids, lengths)
         device = next(self._blocks[self._first].parameters()).device
-        self._put = self._trunk.hidden(ids, lengths).to(device)
+        if device.type == "cuda" and states.device.type == "cpu":
+            states = states.pin_memory()
+        self._put = states.to(device, non_blocking=True)[None]
+        self._lengths = np.asarray(lengths)
 
     def states(self) -> Tensor:
         """The states of the coming forward pass. Raises ``RuntimeError`` when none were put."""
@@ -451,12 +463,26 @@ class Tail:
         return self._put
 
     def _check(self, _: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Raise ``RuntimeError`` when the pass is over a batch of another shape than was put."""
+        """Lay the states out as the pass is. Raises ``RuntimeError`` when the pass is over a batch
+        of another shape than was put."""
         embedded = args[0] if args else kwargs["hidden_states"]
-        if embedded.shape != (put := self.states()).shape:
+        states = self.states()
+        padded = (len(self._lengths), max(1, int(self._lengths.max(initial=0))), states.shape[2])
+        if embedded.shape == padded != states.shape:
+            self._put = states = self._padded(states[0], padded)
+        if embedded.shape != states.shape:
             raise RuntimeError(
-                f"a forward pass over {tuple(embedded.shape)} with states of {tuple(put.shape)}"
+                f"a forward pass over {tuple(embedded.shape)} with states of {tuple(states.shape)}"
             )
+
+    def _padded(self, states: Tensor, shape: tuple[int, ...]) -> Tensor:
+        """The states (tokens, width) as (texts, longest, width), with 0 for padding."""
+        if len(states) == shape[0] * shape[1]:
+            return states.view(shape)
+        real = torch.from_numpy(np.arange(shape[1])[None, :] < self._lengths[:, None])
+        padded = states.new_zeros(shape)
+        padded[real.to(states.device)] = states
+        return padded
 
     def _substitute(
         self, _: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]
