@@ -8,7 +8,7 @@ SNAKEMAKE := $(BIN)/snakemake
 SNAKEFILES := Snakefile workflow/rules
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-evidence demo-unlearning small test lint format clean
+.PHONY: help setup demo demo-evidence demo-unlearning small bench test lint format clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 17
@@ -43,6 +43,11 @@ demo-unlearning: $(READY) ## the demo's half-gap budgets: results/unlearning.htm
 small: $(READY) ## 20 Newsgroups and Jigsaw with tiny models, within an hour; see profiles/small
 	$(SNAKEMAKE) --profile profiles/small
 	$(SNAKEMAKE) --profile profiles/small --report results/report.html
+
+# One thread each: what counts are ratios of CPU time.
+bench: $(READY) ## the benchmarks at a small size, on the CPU: benchmarks/results
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/selection.py
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/scale.py
 
 # The linters are among the tests, so that one line at the end says everything.
 test: $(READY) ## lint, type checks and all tests

@@ -245,9 +245,9 @@ def test_passes_over_the_embeddings(pool, name, monkeypatch):
     passes, rows = [], []
     blocks = Pool.blocks
 
-    def counted(self, dtype):
+    def counted(self, dtype, **least):
         passes.append(name)
-        for part, x in blocks(self, dtype):
+        for part, x in blocks(self, dtype, **least):
             rows.append(len(x))
             yield part, x
 
@@ -260,8 +260,6 @@ def test_passes_over_the_embeddings(pool, name, monkeypatch):
 @pytest.mark.skipif(hardware()["memory_by"] != "VmHWM", reason="the peak cannot be reset here")
 def test_no_selector_makes_a_wide_copy_of_the_embeddings(monkeypatch):
     """16 MiB of embeddings; in float32 they would take 32, in float64 64."""
-    monkeypatch.setattr(pool_module, "BLOCK_BYTES", 2**20)
-    monkeypatch.setattr("mamushi.selection.mlp.BLOCK_BYTES", 2**20)
     rng = np.random.default_rng(0)
     x = rng.standard_normal((16384, 512), dtype=np.float32).astype(np.float16)
     forget = np.arange(16384) % 64 == 0

@@ -17,8 +17,9 @@ from mamushi.errors import UserError
 
 Floats = NDArray[np.floating[Any]]
 
-BLOCK_BYTES = 64 * 2**20
-"""A block of embeddings, widened to float64, takes about this much memory."""
+BLOCK_BYTES = 2 * 2**20
+"""A block of embeddings, widened to float64, takes about this much memory: so little that it stays
+in a processor's cache from one operation to the next, and that its memory is used again."""
 
 
 @dataclass(frozen=True)
@@ -63,9 +64,14 @@ class Pool:
         positions = np.flatnonzero(self.forget)
         return positions[np.argsort(self.ids[positions], kind="stable")]
 
-    def blocks(self, dtype: type[np.floating[Any]] = np.float32) -> Iterator[tuple[slice, Floats]]:
-        """Consecutive rows with their embeddings as ``dtype``, in blocks of bounded memory."""
-        rows = max(1, BLOCK_BYTES // (8 * self.width))
+    def blocks(
+        self, dtype: type[np.floating[Any]] = np.float32, least: int = 1
+    ) -> Iterator[tuple[slice, Floats]]:
+        """Consecutive rows with their embeddings as ``dtype``, in blocks of bounded memory.
+
+        A block has ``least`` rows where there are as many.
+        """
+        rows = max(least, BLOCK_BYTES // (8 * self.width))
         for start in range(0, len(self.ids), rows):
             part = slice(start, min(start + rows, len(self.ids)))
             yield part, self.embeddings[part].astype(dtype)
