@@ -8,7 +8,7 @@ SNAKEMAKE := $(BIN)/snakemake
 SNAKEFILES := Snakefile workflow/rules
 
 .DEFAULT_GOAL := help
-.PHONY: help setup plan demo demo-evidence demo-unlearning small test lint format clean
+.PHONY: help setup plan demo demo-evidence demo-unlearning small bench test lint format clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 17
@@ -48,6 +48,11 @@ small: $(READY) ## 20 Newsgroups and Jigsaw with tiny models, within an hour; se
 plan: $(READY) ## what a run would take: PROFILE=, TARGETS=, ARGS= (Snakemake's), GPU=, GPUS=
 	@PYTHONPATH=workflow $(BIN)/python -m mamushi_runs plan $(if $(GPU),--gpu $(GPU)) \
 	  $(if $(GPUS),--gpus $(GPUS)) -- $(TARGETS) $(if $(PROFILE),--profile $(PROFILE)) $(ARGS)
+
+# One thread each: what counts are ratios of CPU time.
+bench: $(READY) ## the benchmarks at a small size, on the CPU: benchmarks/results
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/selection.py
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/scale.py
 
 # The linters are among the tests, so that one line at the end says everything.
 test: $(READY) ## lint, type checks and all tests

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 
 import numpy as np
@@ -13,6 +14,7 @@ from sklearn.linear_model import SGDClassifier
 from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.neural_network import MLPClassifier
 from sklearn.preprocessing import StandardScaler
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from mamushi.errors import UserError
 from mamushi.registry import load, plugin
@@ -144,81 +146,297 @@ def test_gradient_is_that_of_scikit_learn():
         return model.coefs_, model.intercepts_
 
     (start, start_bias), (moved, moved_bias) = parameters(1e-300), parameters(1.0)
-    network = mlp.glorot_network([7, 5, 4, 1], rng)
-    linear = [layer for layer in network if isinstance(layer, torch.nn.Linear)]
-    with torch.no_grad():
-        for layer, weight, bias in zip(linear, start, start_bias, strict=True):
-            layer.weight.copy_(torch.from_numpy(weight.T))
-            layer.bias.copy_(torch.from_numpy(bias))
-    x, y, w = (torch.tensor(a, dtype=torch.float32) for a in (x, y, w))
-    mlp.gradients(network, x, y, w, alpha=0.7)
-    for i, layer in enumerate(linear):
-        gradient, bias_gradient = start[i] - moved[i], start_bias[i] - moved_bias[i]
-        np.testing.assert_allclose(layer.weight.grad.numpy(), gradient.T, atol=2e-6)
-        np.testing.assert_allclose(layer.bias.grad.numpy(), bias_gradient, atol=2e-6)
+    stack = plain_stack([7, 5, 4, 1])
+    for layer, (weight, bias) in enumerate(zip(start, start_bias, strict=True)):
+        stack.weights[layer][0] = torch.from_numpy(weight.T)
+        stack.biases[layer][0] = torch.from_numpy(bias)
+    given = [torch.tensor(a[None], dtype=torch.float32) for a in (x, y, w)]
+    gradients, bias_gradients = stack.gradients(*given)
+    for layer in range(3):
+        gradient, bias_gradient = start[layer] - moved[layer], start_bias[layer] - moved_bias[layer]
+        # The penalty is in the step: Adam's weight decay of weights, and not of biases.
+        gradient -= 0.7 / w.sum() * start[layer]
+        np.testing.assert_allclose(gradients[layer][0].numpy(), gradient.T, atol=2e-6)
+        np.testing.assert_allclose(bias_gradients[layer][0].numpy(), bias_gradient, atol=2e-6)
+
+
+def plain_stack(widths, seeds=(0,)):
+    """Networks that take their features as they are."""
+    generators = [np.random.default_rng(seed) for seed in seeds]
+    one, zero = torch.ones(len(seeds), widths[0]), torch.zeros(len(seeds), widths[0])
+    return mlp.Stack.glorot(widths, generators, one, zero)
+
+
+def folds_of(pool, k, seed=0, keep=None):
+    """The tasks that cross_fit makes, of the first ``keep`` training rows of each."""
+    tasks = []
+
+    def spy(task):
+        tasks.append(task)
+        return np.arange(len(task.held), dtype=float), {}
+
+    cross_fit(pool, k, seed, spy, "spy")
+    if keep is None:
+        return tasks
+    return [dataclasses.replace(t, train=t.train[:n]) for t, n in zip(tasks, keep, strict=True)]
+
+
+def features_of(tasks, bf16=False):
+    return mlp.Features.of(tasks, torch.device("cpu"), bf16)
+
+
+@pytest.mark.parametrize("bf16", [False, True])
+def test_a_step_is_adam_on_the_penalised_loss_of_the_folds_own_features(pool, bf16):
+    """By autograd in float64, on features that are standardised by each fold's own statistics."""
+    tasks = folds_of(pool, 3)
+    chosen = recipe(hidden=[6, 5], alpha=40.0, learning_rate=0.01)
+    features = features_of(tasks, bf16)
+    batches = [mlp.Batches(task, chosen) for task in tasks]
+    stack = mlp.Stack.glorot([10, 6, 5, 1], [b.rng for b in batches], *features.affine(tasks))
+    expected = []
+    adam = mlp.Adam(stack, chosen)
+    steps = mlp.epoch(batches, [0, 1, 2], features.device)[:3]
+    for i, task in enumerate(tasks):
+        layers = []
+        for weight, bias in zip(stack.weights, stack.biases, strict=True):
+            layer = torch.nn.Linear(*reversed(weight.shape[1:]), dtype=torch.float64)
+            layer.weight.data, layer.bias.data = weight[i].double(), bias[i].double()
+            layers += [layer, torch.nn.ReLU()]
+        network = torch.nn.Sequential(*layers[:-1])
+        reference = torch.optim.Adam(network.parameters(), lr=0.01)
+        for batch in steps:
+            x = pool.embeddings[batch.rows[i].numpy()].astype(np.float64)
+            x = torch.from_numpy((x - task.mean) / task.scale)
+            w, y = batch.weights[i].double(), batch.labels[i].double()
+            loss = (
+                torch.nn.functional.binary_cross_entropy_with_logits(
+                    network(x)[:, 0], y, w, reduction="sum"
+                )
+                / w.sum()
+            )
+            penalty = sum((layer.weight**2).sum() for layer in network if hasattr(layer, "weight"))
+            reference.zero_grad()
+            (loss + 40.0 / (2 * w.sum()) * penalty).backward()
+            reference.step()
+        expected.append(network)
+    for batch in steps:
+        mlp.step(stack, adam, features, batch, 40.0)
+    # Steps of Adam are of the size of the learning rate whatever the gradient's.
+    allowed = 0.02 if bf16 else 2e-5
+    for i, network in enumerate(expected):
+        linear = [layer for layer in network if isinstance(layer, torch.nn.Linear)]
+        for layer, weight, bias in zip(linear, stack.weights, stack.biases, strict=True):
+            for ours, theirs in ((weight[i], layer.weight.data), (bias[i], layer.bias.data)):
+                assert float((ours - theirs).abs().mean()) < allowed / 4
+                assert float((ours - theirs).abs().max()) < 3 * allowed
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_folds_trained_together_are_those_trained_one_by_one(pool, precision):
+    """Also where one has fewer batches than the others, and where one stops before the others."""
+    tasks = folds_of(pool, 3, keep=(1999, 1200, 640))
+    chosen = recipe(precision=precision, patience=0, tolerance=0.02)
+    features = features_of(tasks, precision == "bf16")
+    stack, details = mlp.train(features, tasks, chosen)
+    assert len({fit["epochs"] for fit in details}) > 1
+    sizes = {len(mlp.Batches(task, chosen).epoch()) for task in tasks}
+    assert len(sizes) == 3
+    for i, task in enumerate(tasks):
+        alone, (fit,) = mlp.train(features, [task], chosen)
+        assert (fit["epochs"], fit["best_epoch"]) == (
+            details[i]["epochs"], details[i]["best_epoch"],
+        )  # fmt: skip
+        one = mlp.predict(alone, 0, features, task.held)
+        together = mlp.predict(stack, i, features, task.held)
+        assert np.abs(one - together).max() < (1e-3 if precision == "fp32" else 0.1) * one.std()
+    swapped, _ = mlp.train(features, tasks[::-1], chosen)
+    found = mlp.predict(swapped, 2, features, tasks[0].held)
+    first = mlp.predict(stack, 0, features, tasks[0].held)
+    assert np.abs(found - first).max() < (1e-3 if precision == "fp32" else 0.1) * first.std()
+
+
+def test_a_gpu_trains_in_stacks_of_bounded_size(pool, monkeypatch):
+    sizes = []
+    train = mlp.train
+    monkeypatch.setattr(
+        mlp,
+        "train",
+        lambda features, group, _: (sizes.append(len(group)), train(features, group, _))[1],
+    )
+    monkeypatch.setattr(mlp, "STACK", 4)
+    quick = {**SMALL, "epochs": 1, "seeds_averaged": 3}
+    one_by_one = run("mamushi", pool, **quick)
+    assert sizes == [1] * 9
+    sizes.clear()
+    monkeypatch.setattr(mlp, "stack_size", lambda device: mlp.STACK)
+    together = run("mamushi", pool, **quick)
+    assert sizes == [4, 4, 1]
+    np.testing.assert_allclose(together.scores, one_by_one.scores, atol=1e-4)
+
+
+class Waits(TorchDispatchMode):
+    """Records what makes a host wait for its device: reading a value, or a shape that needs one."""
+
+    NAMES = ("_local_scalar_dense", "nonzero", "masked_select", "item", "equal", "unique")
+
+    def __init__(self):
+        super().__init__()
+        self.ops, self.found = 0, []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.ops += 1
+        if any(name in str(func) for name in self.NAMES):
+            self.found.append(str(func))
+        return func(*args, **(kwargs or {}))
+
+
+def test_no_step_waits_for_the_device(pool):
+    tasks = folds_of(pool, 3, keep=(1999, 1200, 640))
+    chosen = recipe(precision="bf16")
+    features = features_of(tasks, True)
+    batches = [mlp.Batches(task, chosen) for task in tasks]
+    stack = mlp.Stack.glorot([10, 32, 1], [b.rng for b in batches], *features.affine(tasks))
+    adam = mlp.Adam(stack, chosen)
+    steps = mlp.epoch(batches, [0, 1, 2], features.device)
+    assert {len(batch.which) for batch in steps} == {1, 2, 3}
+    with Waits() as waits:
+        for batch in steps:
+            mlp.step(stack, adam, features, batch, 0.1)
+    assert waits.ops > 10 * len(steps)
+    assert waits.found == []
+
+
+def test_a_step_multiplies_no_more_than_the_layers_need(pool):
+    """Forward 2, weight gradients 2, and input gradients 2 but for the first layer, per weight."""
+    tasks = folds_of(pool, 3)
+    chosen = recipe(hidden=[64, 32], batch_size=500)
+    features = features_of(tasks)
+    batches = [mlp.Batches(tasks[0], chosen)]
+    stack = mlp.Stack.glorot([10, 64, 32, 1], [batches[0].rng], *features.affine(tasks[:1]))
+    batch = mlp.epoch(batches, [0], features.device)[0]
+    with monkeypatched_products() as flops:
+        stack.gradients(features.train(batch.rows), batch.labels, batch.weights)
+    # The last layer's forward product is no call of `product`.
+    first, second, last = 10 * 64, 64 * 32, 32
+    assert sum(flops) == 500 * 2 * (2 * first + 3 * second + 2 * last)
+
+
+@contextlib.contextmanager
+def monkeypatched_products():
+    flops, real = [], mlp.product
+
+    def counted(a, b):
+        flops.append(2 * a.shape[0] * a.shape[1] * a.shape[2] * b.shape[2])
+        return real(a, b)
+
+    mlp.product = counted
+    try:
+        yield flops
+    finally:
+        mlp.product = real
+
+
+def test_products_by_the_fast_kernel_are_exact():
+    rng = np.random.default_rng(0)
+    for f in (1, 3):
+        a, b = (torch.tensor(rng.normal(size=s)).float() for s in ((f, 37, 50), (f, 50, 21)))
+        for left, right in ((a, b), (a.mT.contiguous().mT, b.mT.contiguous().mT)):
+            wanted = (a.double() @ b.double()).float()
+            torch.testing.assert_close(mlp.product(left, right), wanted, rtol=1e-5, atol=1e-5)
+    half = torch.bmm(a.bfloat16(), b.bfloat16())
+    assert torch.equal(mlp.product(a.bfloat16(), b.bfloat16()), half)
+
+
+def test_one_seed_in_two_precisions_agrees_better_than_two_seeds(pool, scored):
+    """Rounding matters less than the seed, so that averaging seeds is what a ranking gains by."""
+
+    def ranks(seed, precision):
+        found = run("mamushi", pool, seed, **{**SMALL, "precision": precision})
+        return found.scores[pool.forget]
+
+    first = scored.scores[pool.forget]
+    between = [spearmanr(first, ranks(seed, "fp32")).statistic for seed in (1, 2)]
+    assert spearmanr(first, ranks(0, "bf16")).statistic >= max(between)
 
 
 def test_weights_start_as_glorot_drew_them():
-    network = mlp.glorot_network([300, 200, 1], np.random.default_rng(0))
-    first = network[0].weight.detach().numpy()
+    stack = plain_stack([300, 200, 1], seeds=(0, 1))
+    first = stack.weights[0]
     bound = np.sqrt(6 / 500)
-    assert np.abs(first).max() <= bound
-    assert first.std() == pytest.approx(bound / np.sqrt(3), rel=0.02)
-    assert 0 < network[0].bias.abs().max() <= bound
+    assert first.abs().max() <= bound
+    assert float(first[0].std()) == pytest.approx(bound / np.sqrt(3), rel=0.02)
+    assert 0 < stack.biases[0].abs().max() <= bound
+    assert not torch.equal(first[0], first[1])
 
 
-def fit_counting(losses, monkeypatch, **changes):
+def fit_counting(losses, monkeypatch, pool, **changes):
     """Epochs and best epoch when the held-out losses are these."""
     left = iter(losses)
-    monkeypatch.setattr(mlp, "held_out_loss", lambda *_: next(left))
-    rng = np.random.default_rng(0)
-    x = torch.tensor(rng.normal(0, 1, (60, 3)), dtype=torch.float32)
-    states = []
-    step = mlp.step
+    monkeypatch.setattr(mlp, "held_out_loss", lambda *_: [next(left)])
+    task = folds_of(pool, 3, keep=(300, 300, 300))[0]
+    states, step = [], mlp.step
     monkeypatch.setattr(
         mlp,
         "step",
-        lambda network, *rest: (step(network, *rest), states.append(network[0].weight.clone())),
+        lambda stack, *rest: (step(stack, *rest), states.append(stack.weights[0].clone())),
     )
-    network, details = mlp.train(
-        lambda rows: x[rows],
-        np.arange(60),
-        rng.random(60) < 0.5,
-        recipe(hidden=[4], **changes),
-        0,
-        torch.device("cpu"),
-    )
-    assert torch.equal(network[0].weight, states[details["best_epoch"] - 1])
+    chosen = recipe(hidden=[4], batch_size=300, **changes)
+    stack, (details,) = mlp.train(features_of([task]), [task], chosen)
+    monkeypatch.undo()
+    assert torch.equal(stack.weights[0], states[details["best_epoch"] - 1])
     return details["epochs"], details["best_epoch"]
 
 
-def test_early_stopping_is_scikit_learns_rule(monkeypatch):
+def test_early_stopping_is_scikit_learns_rule(monkeypatch, pool):
     """More than `patience` bad epochs in a row; one that falls too little may yet be the best."""
     falls = [1.0, 0.9, 0.89995, 0.8999, 0.95, 0.95, 0.95, 0.95]
-    assert fit_counting(falls, monkeypatch, patience=2) == (5, 4)
+    assert fit_counting(falls, monkeypatch, pool, patience=2) == (5, 4)
     resets = [1.0, 1.1, 1.1, 0.9, 1.0, 1.0, 1.0]
-    assert fit_counting(resets, monkeypatch, patience=2) == (7, 4)
-    assert fit_counting([3.0, 2.0, 1.0], monkeypatch, epochs=3) == (3, 3)
+    assert fit_counting(resets, monkeypatch, pool, patience=2) == (7, 4)
+    assert fit_counting([3.0, 2.0, 1.0], monkeypatch, pool, epochs=3) == (3, 3)
 
 
-def test_held_out_loss_is_the_weighted_cross_entropy():
-    rng = np.random.default_rng(0)
-    x, y = rng.normal(0, 1, (50, 3)).astype(np.float32), rng.random(50) < 0.4
-    w = balanced_weights(y).astype(np.float32)
-    network = mlp.glorot_network([3, 4, 1], rng)
-    held = np.arange(10, 45)
-    found = mlp.held_out_loss(
-        network,
-        lambda rows: torch.from_numpy(x[rows]),
-        np.arange(50),
-        held,
-        torch.from_numpy(y.astype(np.float32)),
-        torch.from_numpy(w),
-        8,
-        False,
-    )
-    probability = torch.sigmoid(network(torch.from_numpy(x[held]))).detach().numpy()[:, 0]
-    assert found == pytest.approx(log_loss(y[held], probability, sample_weight=w[held]), rel=1e-5)
+def test_a_loss_that_is_never_finite_is_said(monkeypatch, pool):
+    with pytest.raises(UserError, match="never finite in 3 epochs"):
+        fit_counting([np.nan] * 9, monkeypatch, pool, patience=2)
+
+
+def test_held_out_loss_is_the_weighted_cross_entropy(pool):
+    tasks = folds_of(pool, 3, keep=(900, 700, 500))
+    features = features_of(tasks)
+    batches = [mlp.Batches(task, recipe()) for task in tasks]
+    stack = mlp.Stack.glorot([10, 4, 1], [b.rng for b in batches], *features.affine(tasks))
+    held = mlp.Held(batches, features.device)
+    for running in ([0, 1, 2], [2]):
+        found = mlp.held_out_loss(stack, features, held, running, 32)
+        for i, loss in zip(running, found, strict=True):
+            task, own = tasks[i], batches[i]
+            rows = task.train[own.held]
+            logits = mlp.predict(stack, i, features, rows)
+            x = torch.tensor(task.features(rows))
+            by_hand = torch.relu(x @ stack.weights[0][i].T + stack.biases[0][i])
+            by_hand = (by_hand @ stack.weights[1][i].T + stack.biases[1][i])[:, 0]
+            np.testing.assert_allclose(logits, by_hand.numpy(), atol=1e-5)
+            y, w = task.forget[rows], balanced_weights(task.forget[task.train])[own.held]
+            wanted = log_loss(y, 1 / (1 + np.exp(-logits)), sample_weight=w)
+            assert loss == pytest.approx(wanted, rel=1e-5)
+
+
+def test_no_hidden_layer_is_a_logistic_regression(pool, scored):
+    found = run("mamushi", pool, **{**SMALL, "hidden": [], "learning_rate": 0.02})
+    forget = pool.forget
+    assert spearmanr(found.scores[forget], pool.truth[forget]).statistic > 0.98
+
+
+def test_the_precision_that_auto_chose_is_in_the_details(pool, monkeypatch):
+    quick = {**SMALL, "epochs": 1, "precision": "auto"}
+    for there, expected in ((True, "bf16"), (False, "fp32")):
+        monkeypatch.setattr(torch.cpu, "get_capabilities", lambda there=there: {"amx_bf16": there})
+        found = run("mamushi", pool, **quick)
+        assert found.details["resolved"] == {"precision": expected}
+        again = run("mamushi", pool, **{**quick, **found.details["resolved"]})
+        assert np.array_equal(again.scores, found.scores)
+    assert "resolved" not in run("mamushi", pool, **quick, estimator="sklearn").details
 
 
 def test_bf16_trains_to_the_same_ranking_without_ties(pool, scored):
@@ -227,6 +445,14 @@ def test_bf16_trains_to_the_same_ranking_without_ties(pool, scored):
     assert found.details["per_fold"][0]["fits"][0]["precision"] == "bf16"
     assert spearmanr(found.scores[forget], scored.scores[forget]).statistic > 0.95
     assert len(np.unique(found.scores[forget])) > 0.99 * forget.sum()
+
+
+def test_bf16_keeps_the_digits_of_columns_far_from_zero(pool, scored):
+    """Rounded before standardising, 8 bits of 2000 + x would leave nothing of x."""
+    far = dataclasses.replace(pool, embeddings=(2000 + 8 * pool.embeddings).astype(np.float16))
+    for precision in ("bf16", "fp32"):
+        found = run("mamushi", far, **{**SMALL, "precision": precision})
+        assert spearmanr(found.scores[pool.forget], pool.truth[pool.forget]).statistic > 0.93
 
 
 def test_precision_follows_the_hardware(monkeypatch):
@@ -242,10 +468,10 @@ def test_averaged_seeds_are_the_mean_of_their_networks(pool, monkeypatch):
     seen = []
     estimate = mlp.estimate_mlp
 
-    def spy(task, recipe):
-        found = estimate(task, recipe)
-        seen.append((task.held, found[0], task.seed))
-        return found
+    def spy(tasks, recipe):
+        for task, found in zip(tasks, estimate(tasks, recipe), strict=True):
+            seen.append((task.held, found[0], task.seed))
+            yield found
 
     monkeypatch.setattr(mlp, "estimate_mlp", spy)
     found = run("mamushi", pool, **{**SMALL, "epochs": 2, "seeds_averaged": 2})

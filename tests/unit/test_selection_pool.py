@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from scipy.stats import spearmanr
 from sklearn.metrics import roc_auc_score
@@ -15,7 +16,7 @@ from mamushi.selection import pool as pool_module
 from mamushi.selection.folds import balanced_weights, held_out, stratified_folds
 from mamushi.selection.metrics import auc, average_ranks, quality, spearman
 from mamushi.selection.pool import Pool, Scored, rank, read_pool
-from mamushi.selection.statistics import centroids, standard_scale, sums
+from mamushi.selection.statistics import centroids, products, standard_scale, sums
 
 
 def make_pool(n=200, d=6, share=0.3, seed=0):
@@ -72,7 +73,7 @@ def test_pool_holds_the_artifact_in_its_order(tmp_path):
     assert pool.embeddings.dtype == np.float16
     assert pool.embeddings.tolist() == VECTORS
     assert pool.truth.tolist() == [-1.0, 0.5, 2.0]  # joined by id, not by row
-    assert not pool.embeddings.flags.owndata  # a view of the table
+    assert not pool.embeddings.flags.writeable
 
 
 def test_pool_without_truth(tmp_path):
@@ -206,6 +207,38 @@ def test_centroids():
     mu1, mu2 = centroids(pool)
     np.testing.assert_allclose(mu1, x[pool.forget].mean(axis=0), rtol=1e-13)
     np.testing.assert_allclose(mu2, x[~pool.forget].mean(axis=0), rtol=1e-13)
+
+
+def test_products_in_blocks_are_those_of_the_whole(monkeypatch):
+    pool = make_pool(500, 6)
+    x, directions = pool.embeddings.astype(np.float64), np.random.default_rng(0).normal(size=(3, 6))
+    for rows in (500, 64, 1):
+        monkeypatch.setattr(pool_module, "BLOCK_BYTES", 8 * 6 * rows)
+        along, squares = products(pool, directions)
+        np.testing.assert_allclose(along, x @ directions.T, rtol=1e-13, atol=1e-12)
+        np.testing.assert_allclose(squares, (x**2).sum(axis=1), rtol=1e-13)
+
+
+def test_row_groups_are_read_one_after_the_other_into_one_matrix(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    vectors = rng.normal(size=(500, 7)).astype(np.float16)
+    ids = [f"t{i:03d}" for i in range(500)]
+    paths = write_inputs(tmp_path, vectors, ids, ["forget", "retain"] * 250)
+    pq.write_table(pq.read_table(paths[0]), paths[0], row_group_size=64, compression="none")
+    seen = []
+    read = pq.ParquetFile.read_row_group
+    monkeypatch.setattr(
+        pq.ParquetFile,
+        "read_row_group",
+        lambda self, group, **rest: (seen.append(group), read(self, group, **rest))[1],
+    )
+    assert np.array_equal(read_pool(*paths).embeddings, vectors)
+    assert seen == list(range(8))
+    vectors[450, 3] = np.nan
+    paths = write_inputs(tmp_path, vectors, ids, ["forget", "retain"] * 250)
+    pq.write_table(pq.read_table(paths[0]), paths[0], row_group_size=64, compression="none")
+    with pytest.raises(UserError, match="'t450' holds NaN or infinity"):
+        read_pool(*paths)
 
 
 def test_rank_measures_against_scipy_and_sklearn():

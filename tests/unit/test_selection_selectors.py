@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import partial
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from mamushi.errors import UserError
 from mamushi.registry import load, plugin, plugins
 from mamushi.selection import pool as pool_module
 from mamushi.selection.pool import Pool, Scored, rank
+from mamushi.selection.runtime import hardware, measure
 from mamushi.selection.selectors import kcenter
 
 
@@ -166,12 +168,115 @@ def test_kcenter_with_duplicates_and_a_single_point():
     x = np.array([[0.0], [0], [4], [4], [1]], np.float16)
     ids = np.array(list("cadbe"), dtype=object)
     pool = Pool(ids, np.ones(5, bool), x)
-    picks, radii = kcenter.farthest_first(0, 5, kcenter.gram_rows(x.astype(np.float32)))
+    wide = x.astype(np.float32)
+    picks, radii = kcenter.farthest_first(0, x, np.square(wide[:, 0]), (wide @ wide.T).__getitem__)
     assert picks.tolist() == [0, 2, 4, 1, 3]
     assert radii.tolist() == [4, 4, 1, 0, 0]
     assert sorted(ids[rank(pool, run("kcenter", pool))]) == sorted(ids)
     one = Pool(ids[:2], np.array([True, False]), x[:2])
     assert run("kcenter", one).scores[0] == 0.0
+
+
+def tricky(kind: str) -> np.ndarray:
+    """Points between which float32 cannot tell who is farther."""
+    rng = np.random.default_rng(2)
+    if kind == "grid":  # Most distances are shared by many pairs.
+        return rng.permutation(np.indices((6, 6, 6)).reshape(3, -1).T).astype(np.float16)
+    if kind == "copies":
+        return np.repeat(rng.normal(size=(60, 40)), 4, axis=0)[rng.permutation(240)].astype(
+            np.float16
+        )
+    if kind == "near copies":  # Distances a hundred thousandth of the norms.
+        base = rng.normal(size=(30, 64)).repeat(8, axis=0) * 100
+        return (base + rng.normal(size=base.shape) * 0.1).astype(np.float16)
+    assert kind == "far from zero"
+    return (1000 + rng.integers(0, 3, (300, 64))).astype(np.float16)
+
+
+@pytest.mark.parametrize("gram_gib", [4.0, 0])
+@pytest.mark.parametrize("kind", ["grid", "copies", "near copies", "far from zero"])
+def test_kcenter_picks_what_exact_arithmetic_picks(kind, gram_gib):
+    x = tricky(kind)
+    ids = np.array([f"t{i:04d}" for i in range(len(x))], dtype=object)
+    pool = Pool(ids, np.ones(len(x), bool), x)
+    scored = run("kcenter", pool, gram_gib=gram_gib)
+    order = rank(pool, scored)
+    wide = x.astype(np.float64)
+    nearest, picked = np.full(len(x), np.inf), order[:1].tolist()
+    for _ in range(len(x) - 1):
+        nearest = np.minimum(nearest, np.square(wide - wide[picked[-1]]).sum(axis=1))
+        nearest[picked[-1]] = -1.0
+        picked.append(int(nearest.argmax()))
+        assert scored.scores[picked[-1]] == pytest.approx(np.sqrt(nearest.max()), rel=1e-14)
+    assert order.tolist() == picked
+
+
+def test_kcenter_computes_few_distances_more_than_one_row_a_pick():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(1500, 200)).astype(np.float16)
+    wide, rows = x.astype(np.float32), []
+    kcenter.farthest_first(
+        0, x, np.square(wide).sum(axis=1), lambda i: (rows.append(i), wide @ wide[i])[1]
+    )
+    assert len(x) <= len(rows) < 1.1 * len(x)
+
+
+def test_float32_products_are_within_the_margin_of_kcenter():
+    rng = np.random.default_rng(0)
+    for x in (rng.normal(size=(400, 3000)), rng.random((400, 3000)) ** 8):
+        half = x.astype(np.float16)
+        single = half.astype(np.float32)
+        single -= single.mean(axis=0)
+        squares = np.einsum("ij,ij->i", single, single)
+        found = squares + squares[:, None] - 2 * kcenter.gram(single)
+        exact = cdist(half.astype(float), half.astype(float), "sqeuclidean")
+        margin = kcenter.ERROR * np.sqrt(3000) * 2**-24 * (4 * squares[:, None] + 2 * exact)
+        assert (np.abs(found - exact) < margin / 5).all()
+
+
+PASSES = {
+    "random": 0, "l2_norm": 1, "cos_mu2": 2, "lr_cos": 2, "vmf": 2, "coreset": 2, "lr_maha": 3,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PASSES)
+def test_passes_over_the_embeddings(pool, name, monkeypatch):
+    """Once for each thing that needs the one before it, and never all rows at once."""
+    passes, rows = [], []
+    blocks = Pool.blocks
+
+    def counted(self, dtype, **least):
+        passes.append(name)
+        for part, x in blocks(self, dtype, **least):
+            rows.append(len(x))
+            yield part, x
+
+    monkeypatch.setattr(Pool, "blocks", counted)
+    run(name, pool)
+    assert len(passes) == PASSES[name]
+    assert max(rows, default=0) <= 64
+
+
+@pytest.mark.skipif(hardware()["memory_by"] != "VmHWM", reason="the peak cannot be reset here")
+def test_no_selector_makes_a_wide_copy_of_the_embeddings(monkeypatch):
+    """16 MiB of embeddings; in float32 they would take 32, in float64 64."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((16384, 512), dtype=np.float32).astype(np.float16)
+    forget = np.arange(16384) % 64 == 0
+    ids = np.array([f"t{i:05d}" for i in range(16384)], dtype=object)
+    large = Pool(ids, forget, x)
+    quick = {"hidden": [16], "folds": 2, "epochs": 1, "batch_size": 256}
+    bf16, fp32 = ({**quick, "precision": precision} for precision in ("bf16", "fp32"))
+    monkeypatch.setattr("mamushi.selection.mlp.PREDICT", 256)
+    calls = {name: partial(run, name, large) for name in [*PASSES, "kcenter"]}
+    calls |= {name: partial(run, "mamushi", large, **more) for name, more in
+              (("bf16", bf16), ("fp32", fp32))}  # fmt: skip
+    for call in calls.values():
+        call()  # What is imported and planned once is not its memory.
+    peak = {name: found.peak.max() for name, found in measure(calls, 1).items()}
+    # bf16 has one copy in bfloat16.
+    allowed = {"bf16": 16 + 14}
+    assert {name: found for name, found in peak.items() if found > allowed.get(name, 14)} == {}
 
 
 def test_oracle_is_the_truth(pool):

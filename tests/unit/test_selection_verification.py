@@ -167,6 +167,27 @@ def test_what_the_stages_made_is_accepted(
     assert "lies in no results folder; name that folder with --root" in capsys.readouterr().err
 
 
+def test_the_precision_is_that_of_the_machine_that_scored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root, has_bf16 = tmp_path / "results", {"there": True}
+    monkeypatch.setattr("torch.cpu.get_capabilities", lambda: {"avx512_bf16": has_bf16["there"]})
+    quick = {"kind": "mamushi", "hidden": [8], "folds": 2, "epochs": 3}
+    monkeypatch.setitem(SELECTORS, "mlp", quick)
+    embed(root)
+    for name in ("mamushi_lr", "mlp"):
+        score(root, name)
+    remove(root, "mlp")
+    scored = place(root, paths.SCORES, selector="mlp")
+    there = read_table(scored, "scores")["score"].to_pylist()
+    assert read_metadata(scored)["details"]["resolved"] == {"precision": "bf16"}
+    has_bf16["there"] = False
+    assert main(["verify", str(manifest(root, "mlp"))]) == 0
+    score(root, "mlp")
+    assert read_metadata(scored)["details"]["resolved"] == {"precision": "fp32"}
+    assert read_table(scored, "scores")["score"].to_pylist() != there
+
+
 def test_an_id_swapped(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     listed = place(root, paths.REMOVAL, selector="mamushi_lr", beta="0.50")
     ids = read_table(listed, "removals")["id"].to_pylist()

@@ -3,7 +3,7 @@ an estimator that never saw it, and every statistic comes from the training fold
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,12 +42,27 @@ class Task:
         return x
 
 
-Estimator = Callable[[Task], tuple[Doubles, dict[str, Any]]]
-"""Gives the logits of the rows ``held``, and details of the fit."""
+Fit = tuple[Doubles, dict[str, Any]]
+"""The logits of the rows ``held``, and details of the fit."""
+
+Estimator = Callable[[Task], Fit]
 
 
 def cross_fit(pool: Pool, k: int, seed: int, estimate: Estimator, what: str) -> Scored:
+    """``cross_fit_together`` with an estimator that takes one fold at a time."""
+    return cross_fit_together(pool, k, seed, lambda tasks: map(estimate, tasks), what)
+
+
+def cross_fit_together(
+    pool: Pool,
+    k: int,
+    seed: int,
+    estimate: Callable[[Sequence[Task]], Iterable[Fit]],
+    what: str,
+) -> Scored:
     """Raw out-of-fold logits of all examples: the estimate of log p1(x)/p2(x).
+
+    ``estimate`` is given the tasks of all folds and gives the fit of each, in their order.
 
     ``details`` has the pooled and the per-fold AUC, and per fold the offset of its logits from the
     pooled ones (mean of the two class means, so that class sizes do not enter): the logits of the
@@ -55,24 +70,27 @@ def cross_fit(pool: Pool, k: int, seed: int, estimate: Estimator, what: str) -> 
     """
     fold = stratified_folds(pool.forget, k, seed)
     totals = sums(pool, fold, k)
-    logits = np.empty(len(pool.ids))
-    fits = []
-    with Progress(k, what, "fold") as progress:
-        for i in range(k):
-            n, mean, variance = totals.moments([j for j in range(k) if j != i])
-            held = np.flatnonzero(fold == i)
-            task = Task(
+    tasks = []
+    for i in range(k):
+        n, mean, variance = totals.moments([j for j in range(k) if j != i])
+        tasks.append(
+            Task(
                 pool.embeddings,
                 pool.forget,
                 np.flatnonzero(fold != i),
-                held,
+                np.flatnonzero(fold == i),
                 mean,
                 standard_scale(n, mean, variance),
                 derive_seed(seed, i),
             )
-            logits[held], details = estimate(task)
-            area = auc(logits[held], pool.forget[held])
-            fits.append({"auc": area, "middle": middle(logits[held], pool.forget[held]), **details})
+        )
+    logits = np.empty(len(pool.ids))
+    fits = []
+    with Progress(k, what, "fold") as progress:
+        for task, (found, details) in zip(tasks, estimate(tasks), strict=True):
+            logits[task.held], forget = found, pool.forget[task.held]
+            area = auc(found, forget)
+            fits.append({"auc": area, "middle": middle(found, forget), **details})
             progress.advance(note=f"AUC {area:.3f}")
     centre = middle(logits, pool.forget)
     for fit in fits:

@@ -1,23 +1,19 @@
-"""Directions of embeddings: unit vectors and cosine distance."""
+"""Directions of embeddings: cosine distance."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-
-def unit(x: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
-    """Rows of ``x`` (n, d) divided by their norms; a row of zeros has no direction and stays."""
-    norm = np.linalg.norm(x, axis=1, keepdims=True)
-    directions: NDArray[np.floating[Any]] = x / np.where(norm == 0, 1, norm)
-    return directions
+Doubles = NDArray[np.float64]
 
 
-def cosine_distance(
-    x: NDArray[np.floating[Any]], mu: NDArray[np.floating[Any]]
-) -> NDArray[np.floating[Any]]:
-    """d_cos(x, mu) = 1 - x.mu / (|x| |mu|) of the rows of ``x`` (n, d); 1 from or to zero."""
-    distance: NDArray[np.floating[Any]] = 1 - unit(x) @ unit(mu[None])[0]
-    return distance
+def cosine_distances(along: Doubles, squares: Doubles, mu: Doubles) -> Doubles:
+    """d_cos(x, mu) = 1 - x.mu / (|x| |mu|) (n, m), 1 from or to zero.
+
+    ``along`` (n, m) are the products x.mu with the rows of ``mu`` (m, d), ``squares`` (n,) the
+    |x|^2, as ``statistics.products`` gives them.
+    """
+    norms = np.sqrt(squares)[:, None] * np.linalg.norm(mu, axis=1)
+    distances: Doubles = 1 - along / np.where(norms == 0, 1, norms)
+    return distances

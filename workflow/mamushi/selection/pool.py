@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from mamushi.artifacts import DOMAINS, FORGET, INFERENCE, read_table
@@ -16,8 +17,9 @@ from mamushi.errors import UserError
 
 Floats = NDArray[np.floating[Any]]
 
-BLOCK_BYTES = 64 * 2**20
-"""A block of embeddings, widened to float64, takes about this much memory."""
+BLOCK_BYTES = 2 * 2**20
+"""A block of embeddings, widened to float64, takes about this much memory: so little that it stays
+in a processor's cache from one operation to the next, and that its memory is used again."""
 
 
 @dataclass(frozen=True)
@@ -62,9 +64,14 @@ class Pool:
         positions = np.flatnonzero(self.forget)
         return positions[np.argsort(self.ids[positions], kind="stable")]
 
-    def blocks(self, dtype: type[np.floating[Any]] = np.float32) -> Iterator[tuple[slice, Floats]]:
-        """Consecutive rows with their embeddings as ``dtype``, in blocks of bounded memory."""
-        rows = max(1, BLOCK_BYTES // (8 * self.width))
+    def blocks(
+        self, dtype: type[np.floating[Any]] = np.float32, least: int = 1
+    ) -> Iterator[tuple[slice, Floats]]:
+        """Consecutive rows with their embeddings as ``dtype``, in blocks of bounded memory.
+
+        A block has ``least`` rows where there are as many.
+        """
+        rows = max(least, BLOCK_BYTES // (8 * self.width))
         for start in range(0, len(self.ids), rows):
             part = slice(start, min(start + rows, len(self.ids)))
             yield part, self.embeddings[part].astype(dtype)
@@ -76,12 +83,12 @@ def read_pool(embeddings: str | Path, examples: str | Path, base: str | Path | N
     Raises ``UserError`` when they do not hold the same examples, when an embedding is not finite
     (its id is named) or when a domain is empty.
     """
-    table = read_table(embeddings, "embeddings")
+    table = read_table(embeddings, "embeddings", ["id", "domain"])
     ids = _strings(table["id"])
     pool = Pool(
         ids=ids,
         forget=_forget(table["domain"], embeddings),
-        embeddings=_matrix(table["embedding"]),
+        embeddings=_matrix(embeddings, ids),
         truth=_truth(table, examples, embeddings),
         base=None if base is None else _base(base, ids, embeddings),
     )
@@ -92,7 +99,6 @@ def read_pool(embeddings: str | Path, examples: str | Path, base: str | Path | N
                 where=embeddings,
                 do="a selection needs both domains in the inference section",
             )
-    _check_finite(pool, embeddings)
     return pool
 
 
@@ -134,12 +140,25 @@ def _forget(column: pa.ChunkedArray, where: str | Path) -> NDArray[np.bool_]:
     return np.asarray(domain == FORGET, dtype=np.bool_)
 
 
-def _matrix(column: pa.ChunkedArray) -> NDArray[np.float16]:
-    """The (n, d) vectors without a copy where the column is in one piece, as it is after a read."""
-    width = column.type.list_size
-    pieces = [c.flatten().to_numpy(zero_copy_only=True) for c in column.chunks]
-    flat = pieces[0] if len(pieces) == 1 else np.concatenate([np.empty(0, np.float16), *pieces])
-    matrix: NDArray[np.float16] = flat.reshape(-1, width)
+def _matrix(path: str | Path, ids: NDArray[np.object_]) -> NDArray[np.float16]:
+    """The (n, d) vectors, in memory once: one row group at a time from the mapped file."""
+    try:
+        file = pq.ParquetFile(path, memory_map=True)
+        width = file.schema_arrow.field("embedding").type.list_size
+        matrix = np.empty((len(ids), width), dtype=np.float16)
+        start = 0
+        for group in range(file.num_row_groups):
+            for piece in file.read_row_group(group, columns=["embedding"])["embedding"].chunks:
+                vectors = piece.flatten().to_numpy(zero_copy_only=True).reshape(-1, width)
+                part = slice(start, start + len(vectors))
+                matrix[part] = vectors
+                _check_finite(vectors, ids[part], path)
+                start = part.stop
+    except (pa.ArrowException, OSError) as error:
+        raise UserError(
+            f"damaged or not a Parquet file ({error})", where=path, do="delete it and run again"
+        ) from None
+    matrix.flags.writeable = False
     return matrix
 
 
@@ -190,12 +209,14 @@ def _base(path: str | Path, ids: NDArray[np.object_], embeddings: str | Path) ->
     return Scored(scores=_floats(table["score"]), fold=fold)
 
 
-def _check_finite(pool: Pool, where: str | Path) -> None:
-    for part, block in pool.blocks():
-        bad = np.flatnonzero(~np.isfinite(block).all(axis=1))
-        if len(bad):
-            raise UserError(
-                f"the embedding of example {pool.ids[part][bad[0]]!r} holds NaN or infinity",
-                where=where,
-                do="check the model's weights and precision, then embed again",
-            )
+def _check_finite(
+    vectors: NDArray[np.float16], ids: NDArray[np.object_], where: str | Path
+) -> None:
+    # No float16 but NaN and infinity has all five bits of the exponent set.
+    odd = (vectors.view(np.uint16) & 0x7C00) == 0x7C00
+    if odd.any():
+        raise UserError(
+            f"the embedding of example {ids[odd.any(axis=1).argmax()]!r} holds NaN or infinity",
+            where=where,
+            do="check the model's weights and precision, then embed again",
+        )

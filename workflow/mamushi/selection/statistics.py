@@ -1,4 +1,4 @@
-"""Means and variances by group of rows, from one pass over the embeddings."""
+"""Means, variances and products with a few directions, each from one pass over the embeddings."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ def sums(pool: Pool, group: NDArray[np.integer[Any]], groups: int) -> Sums:
     square = np.zeros((groups, pool.width))
     for part, block in pool.blocks(np.float64):
         belongs = (group[part] == np.arange(groups)[:, None]).astype(np.float64)
-        shifted = block - shift
-        total += belongs @ shifted
-        square += belongs @ np.square(shifted)
+        block -= shift
+        total += belongs @ block
+        square += belongs @ np.square(block, out=block)
     return Sums(np.bincount(group, minlength=groups), total, square, shift)
 
 
@@ -65,3 +65,16 @@ def centroids(pool: Pool) -> tuple[Doubles, Doubles]:
         total += np.stack([forget, ~forget]).astype(np.float64) @ block
     n1 = int(pool.forget.sum())
     return total[0] / n1, total[1] / (len(pool.ids) - n1)
+
+
+def products(pool: Pool, directions: Doubles) -> tuple[Doubles, Doubles]:
+    """Products (n, m) of the embeddings with ``directions`` (m, d), and their squared norms (n,).
+
+    What a selector by centroids needs of an embedding: distances and angles follow from these.
+    """
+    along = np.empty((len(pool.ids), len(directions)))
+    squares = np.empty(len(pool.ids))
+    for part, block in pool.blocks(np.float64):
+        along[part] = block @ directions.T
+        squares[part] = np.einsum("ij,ij->i", block, block)
+    return along, squares

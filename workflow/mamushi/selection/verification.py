@@ -8,9 +8,11 @@ again as well, each with the settings in its own file: the list and its expected
 them. So to verify a list costs as much as to run all of these selectors.
 
 Scores are compared within ``TOLERANCE``, because another processor or library adds in another
-order. On the machine that made them they are equal. The training of a network can carry such
-a difference further than that, on a GPU above all: then the message names the versions that
-differ, and to verify the list takes the versions and the kind of device that made it.
+order. On the machine that made them they are equal. A setting that was left to the machine, as the
+precision of the MLP is by default, is taken as the scores' metadata say that it was. The training
+of a network can carry a difference of rounding further than that, on a GPU above all: then the
+message names the versions that differ, and to verify the list takes the versions and the kind of
+device that made it.
 """
 
 from __future__ import annotations
@@ -117,12 +119,14 @@ def _place(path: Path) -> tuple[Path, dict[str, str]]:
 
 @dataclass
 class Scores:
-    """A file of scores: what it says of itself, and the table."""
+    """A file of scores: what it says of itself, and the table. ``resolved`` are the settings that
+    were left to the machine (a precision ``auto``), as that machine took them."""
 
     path: Path
     origin: Mapping[str, Any]
     embedded: object
     table: pa.Table
+    resolved: Mapping[str, Any]
 
 
 def _scores(path: Path) -> Scores:
@@ -138,7 +142,15 @@ def _scores(path: Path) -> Scores:
         raise UserError(
             "does not say what it was made from", where=path, do="delete it and score again"
         )
-    return Scores(path, origin, stored.get("embedded"), read_table(path, "scores"))
+    details = stored.get("details")
+    resolved = details.get("resolved") if isinstance(details, dict) else None
+    return Scores(
+        path,
+        origin,
+        stored.get("embedded"),
+        read_table(path, "scores"),
+        resolved if isinstance(resolved, dict) else {},
+    )
 
 
 def verify(path: Path, root: Path | None = None) -> list[str]:
@@ -327,7 +339,9 @@ def _same_scores(stored: Scores, files: Files, remarks: list[str]) -> set[Path]:
     if base is not None:
         checked |= _derive(base, files, chosen["seed"], remarks)
     pool = read_pool(files.embeddings, files.examples, base)
-    scored = load("selector", chosen["kind"]).score(pool, chosen["settings"], chosen["seed"])
+    # What a setting left to the machine that scored is no choice of this one.
+    taken = {**chosen["settings"], **stored.resolved}
+    scored = load("selector", chosen["kind"]).score(pool, taken, chosen["seed"])
     because = f" (other versions: {', '.join(remarks)})" if remarks else ""
     if scores["id"].to_pylist() != pool.ids.tolist():
         raise Difference(f"its examples are not those of {files.embeddings}", stored.path)

@@ -17,5 +17,7 @@ def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
     mu1, _ = centroids(pool)
     scores = np.empty(len(pool.ids))
     for part, x in pool.blocks(np.float64):
-        scores[part] = -np.linalg.norm(x - mu1, axis=1)
+        # Not |x|^2 - 2 x.mu1 + |mu1|^2, which loses the digits of a distance small beside |x|.
+        x -= mu1
+        scores[part] = -np.sqrt(np.einsum("ij,ij->i", x, x))
     return Scored(scores)

@@ -9,17 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from mamushi.selection.directions import cosine_distance
+from mamushi.selection.directions import cosine_distances
 from mamushi.selection.pool import Pool, Scored
-from mamushi.selection.statistics import centroids
+from mamushi.selection.statistics import centroids, products
 
 SETTINGS: dict[str, Any] = {}
 
 
 def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
     """s(x) = d_cos(x, mu2) with mu2 the mean of the retain embeddings."""
-    _, mu2 = centroids(pool)
-    scores = np.empty(len(pool.ids))
-    for part, x in pool.blocks(np.float64):
-        scores[part] = cosine_distance(x, mu2)
-    return Scored(scores)
+    mu2 = np.stack(centroids(pool)[1:])
+    return Scored(cosine_distances(*products(pool, mu2), mu2)[:, 0])

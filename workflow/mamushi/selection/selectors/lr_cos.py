@@ -9,17 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from mamushi.selection.directions import cosine_distance
+from mamushi.selection.directions import cosine_distances
 from mamushi.selection.pool import Pool, Scored
-from mamushi.selection.statistics import centroids
+from mamushi.selection.statistics import centroids, products
 
 SETTINGS: dict[str, Any] = {}
 
 
 def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
     """s(x) = d_cos(x, mu2) - d_cos(x, mu1) with mu1, mu2 the means of the two domains."""
-    mu1, mu2 = centroids(pool)
-    scores = np.empty(len(pool.ids))
-    for part, x in pool.blocks(np.float64):
-        scores[part] = cosine_distance(x, mu2) - cosine_distance(x, mu1)
-    return Scored(scores)
+    mu = np.stack(centroids(pool))
+    to1, to2 = cosine_distances(*products(pool, mu), mu).T
+    return Scored(to2 - to1)

@@ -37,21 +37,24 @@ def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
             "the embeddings do not vary within the domains, so they have no covariance to invert",
             do="check the embeddings",
         ) from None
+    # With Sigma = L L^T and y = L^-1 (x - mu1), v = L^-1 (mu1 - mu2): |y|^2 and |y + v|^2.
+    between = solve_triangular(root, mu1 - mu2, lower=True)
     scores = np.empty(len(pool.ids))
-    for part, x in pool.blocks(np.float64):
-        # |L^-1 (x - mu)|^2 = (x - mu)^T Sigma^-1 (x - mu) with Sigma = L L^T.
-        to1, to2 = (
-            np.linalg.norm(solve_triangular(root, (x - mu).T, lower=True), axis=0)
-            for mu in (mu1, mu2)
-        )
-        scores[part] = to2 - to1
+    for part, x in pool.blocks(np.float64, least=pool.width):
+        x -= mu1
+        # L^-1 of the transpose, which is in the order that LAPACK wants, in place.
+        y = solve_triangular(root, x.T, lower=True, overwrite_b=True, check_finite=False)
+        to1 = np.linalg.norm(y, axis=0)
+        y += between[:, None]
+        scores[part] = np.linalg.norm(y, axis=0) - to1
     return Scored(scores, details={"shrinkage": shrinkage})
 
 
 def pooled_ledoit_wolf(pool: Pool, mu1: Doubles, mu2: Doubles) -> tuple[Doubles, float]:
     """Sigma = (1 - a) S + a m I with S (d, d) the pooled covariance, m its mean variance; and a.
 
-    Ledoit and Wolf (2004), in one pass:
+    Ledoit and Wolf (2004), in one pass, by blocks as large as the covariance, or adding up their
+    products would take longer than the products:
 
         a = min(1, sum_i |x_i x_i^T - S|^2 / (n^2 |S - m I|^2)),
 
@@ -60,7 +63,7 @@ def pooled_ledoit_wolf(pool: Pool, mu1: Doubles, mu2: Doubles) -> tuple[Doubles,
     n, d = len(pool.ids), pool.width
     gram = np.zeros((d, d))
     fourth = 0.0
-    for part, x in pool.blocks(np.float64):
+    for part, x in pool.blocks(np.float64, least=pool.width):
         x -= np.where(pool.forget[part][:, None], mu1, mu2)
         gram += x.T @ x
         fourth += float((np.square(x).sum(axis=1) ** 2).sum())

@@ -8,14 +8,15 @@ folds.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mamushi.selection.crossfit import Task, cross_fit, derive_seed
+from mamushi.selection.crossfit import Fit, Task, cross_fit_together, derive_seed
 from mamushi.selection.pool import Pool, Scored
 
 SETTINGS: dict[str, Any] = {
@@ -105,17 +106,25 @@ def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
     """
     recipe = dict(settings)
     estimator, folds, seeds = (recipe.pop(key) for key in ("estimator", "folds", "seeds_averaged"))
+    estimate: Callable[[Sequence[Task]], Iterable[Fit]]
     if estimator == "sklearn":
         from mamushi.selection.reference import estimate_mlp_classifier
 
-        estimate = partial(estimate_mlp_classifier, settings=recipe)
+        estimate = partial(map, partial(estimate_mlp_classifier, settings=recipe))
     else:
         from mamushi.selection.mlp import Recipe, estimate_mlp
 
         estimate = partial(estimate_mlp, recipe=Recipe(**recipe))
 
-    def averaged(task: Task) -> tuple[NDArray[np.float64], dict[str, Any]]:
-        runs = [estimate(replace(task, seed=derive_seed(task.seed, i))) for i in range(seeds)]
-        return np.mean([logits for logits, _ in runs], axis=0), {"fits": [fit for _, fit in runs]}
+    def averaged(tasks: Sequence[Task]) -> Iterator[Fit]:
+        seeded = [replace(t, seed=derive_seed(t.seed, i)) for t in tasks for i in range(seeds)]
+        runs = iter(estimate(seeded))
+        for _ in tasks:
+            own = list(islice(runs, seeds))
+            yield np.mean([logits for logits, _ in own], axis=0), {"fits": [fit for _, fit in own]}
 
-    return cross_fit(pool, folds, seed, averaged, "mamushi")
+    found = cross_fit_together(pool, folds, seed, averaged, "mamushi")
+    if estimator == "torch":
+        used = found.details["per_fold"][0]["fits"][0]["precision"]
+        found.details["resolved"] = {"precision": used}
+    return found

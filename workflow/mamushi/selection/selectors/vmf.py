@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from mamushi.artifacts import DOMAINS
 from mamushi.errors import UserError
-from mamushi.selection.directions import unit
 from mamushi.selection.pool import Pool, Scored
+from mamushi.selection.statistics import products
 
 SETTINGS: dict[str, Any] = {}
 
@@ -31,9 +31,13 @@ def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
     Raises ``UserError`` when all embeddings of a domain have one direction, or none on average.
     """
     total = np.zeros((2, pool.width))
+    norm = np.empty(len(pool.ids))
     for part, x in pool.blocks(np.float64):
+        length = np.sqrt(np.einsum("ij,ij->i", x, x))
+        norm[part] = np.where(length == 0, 1, length)  # A row of zeros has no direction.
+        # The sum of the unit vectors of either domain, without making them.
         forget = pool.forget[part]
-        total += np.stack([forget, ~forget]).astype(np.float64) @ unit(x)
+        total += (np.stack([forget, ~forget]) / norm[part]) @ x
     n1 = int(pool.forget.sum())
     fits = []
     for name, resultant, n in zip(DOMAINS, total, (n1, len(pool.ids) - n1), strict=True):
@@ -46,10 +50,8 @@ def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
             )
         fits.append((resultant / length, concentration(length / n, pool.width)))
     (m1, k1), (m2, k2) = fits
-    scores = np.empty(len(pool.ids))
-    for part, x in pool.blocks(np.float64):
-        scores[part] = unit(x) @ (k1 * m1 - k2 * m2)
-    return Scored(scores, details={"concentration": {"forget": k1, "retain": k2}})
+    along, _ = products(pool, (k1 * m1 - k2 * m2)[None])
+    return Scored(along[:, 0] / norm, details={"concentration": {"forget": k1, "retain": k2}})
 
 
 def concentration(length: float, d: int) -> float:

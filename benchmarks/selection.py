@@ -1,0 +1,348 @@
+"""Selectors: time, memory and agreement with scikit-learn, on embeddings of known density ratio.
+
+    python benchmarks/selection.py            small, a few minutes on two cores
+    python benchmarks/selection.py --full     80,000 x 2,304, on a GPU if there is one
+    python benchmarks/selection.py --examples 20000 --width 2304 --points 8115 --picks 4869
+
+CPU times are those of one thread, and what is compared takes turns. `mlp_*` is the selector mamushi
+against scikit-learn's MLPClassifier in float32, with the same folds, scaling and class weights;
+`kcenter_*` is against distances from the newest centre by scikit-learn, pick by pick. `stage_*` are
+the stage commands as the workflow runs them, each a process of its own: seconds with start-up and
+reading, and the peak of its memory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pools import synthetic
+
+from mamushi.artifacts import embeddings_schema, write_table
+from mamushi.registry import load, plugin, plugins
+from mamushi.selection.crossfit import Task, cross_fit, derive_seed
+from mamushi.selection.folds import stratified_folds
+from mamushi.selection.metrics import auc, spearman
+from mamushi.selection.pool import Pool
+from mamushi.selection.statistics import sums
+from report import Report
+
+FOLDS = 5
+ARCHITECTURE = [1024, 512, 256]
+
+BRIEF: dict[str, dict[str, Any]] = {
+    "mamushi": {"epochs": 1},
+    "mamushi_lr": {"epochs": 1},
+    "mamushi_gbt": {"iterations": 2},
+    "mamushi_rulsif": {"widths": [1.0]},
+}
+"""Settings that shorten a selector and leave its memory as it is."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--full", action="store_true", help="the paper's size; no scikit-learn MLP")
+    parser.add_argument("--examples", type=int, help="embeddings")
+    parser.add_argument("--width", type=int, help="dimensions of an embedding")
+    parser.add_argument("--points", type=int, help="forget examples of K-Center")
+    parser.add_argument(
+        "--picks", type=int, help="picks of the loop that K-Center is compared with"
+    )
+    parser.add_argument("--share", type=float, default=0.1, help="of forget examples")
+    parser.add_argument(
+        "--parts", nargs="+", choices=["mlp", "kcenter", "stages"],
+        default=["mlp", "kcenter", "stages"],
+    )  # fmt: skip
+    parser.add_argument(
+        "--brief", action="store_true", help="stages that iterate do so once: for memory alone"
+    )
+    parser.add_argument("--selectors", nargs="+", help="of the part stages; all by default")
+    args = parser.parse_args()
+    examples = args.examples or (80_000 if args.full else 6_000)
+    width = args.width or (2304 if args.full else 768)
+    points = args.points or (8115 if args.full else 2500)
+    picks = min(points, args.picks or (4869 if args.full else 1500))
+
+    import torch
+    from threadpoolctl import threadpool_limits
+
+    gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else None
+    threads = (os.cpu_count() or 1) if args.full else 1
+    torch.set_num_threads(threads)
+    report = Report("selection", gpu, threads)
+    report.value("examples", examples)
+    report.value("width", width)
+    with threadpool_limits(threads):
+        if "mlp" in args.parts:
+            pool = synthetic(examples, width, args.share)
+            statistics(report, pool)
+            mlp(report, pool, with_reference=not args.full)
+        if "kcenter" in args.parts:
+            kcenter(report, points, width, picks)
+    if "stages" in args.parts:
+        pool = synthetic(examples, width, args.share)
+        stages(report, pool, threads, args.selectors, BRIEF if args.brief else {})
+    print(report.write())
+
+
+class Clock:
+    """Seconds of CPU and of wall time, of all threads, that the body of a `with` took."""
+
+    def __enter__(self) -> Clock:
+        _wait_for_gpu()
+        self._start = time.process_time(), time.perf_counter()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _wait_for_gpu()
+        self.cpu = time.process_time() - self._start[0]
+        self.wall = time.perf_counter() - self._start[1]
+
+
+def _wait_for_gpu() -> None:
+    import torch
+
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+
+
+def statistics(report: Report, pool: Pool) -> None:
+    """Means and variances of the training folds: one pass against a StandardScaler per fold."""
+    from sklearn.preprocessing import StandardScaler
+
+    fold = stratified_folds(pool.forget, FOLDS, 0)
+    with Clock() as ours:
+        sums(pool, fold, FOLDS)
+    with Clock() as theirs:
+        for i in range(FOLDS):
+            StandardScaler().fit(pool.embeddings[fold != i].astype(np.float32))
+    report.value("statistics_cpu_seconds", ours.cpu)
+    report.value("statistics_sklearn_cpu_seconds", theirs.cpu)
+    report.value("statistics_ratio", theirs.cpu / ours.cpu)
+
+
+def mlp(report: Report, pool: Pool, with_reference: bool) -> None:
+    """The torch estimator in both precisions, and scikit-learn's with two seeds, fold by fold."""
+    tasks = tasks_of(pool)
+    found: dict[str, Iterator[Any]] = {
+        f"ours_{precision}": ours(tasks, precision) for precision in ("bf16", "fp32")
+    }
+    if with_reference:
+        found |= {f"sklearn_seed{seed}": reference(tasks, seed) for seed in (0, 1)}
+    else:
+        warm_up(pool)
+    seconds: dict[str, list[float]] = {name: [] for name in found}
+    wall: dict[str, float] = dict.fromkeys(found, 0.0)
+    epochs: dict[str, list[int]] = {name: [] for name in found}
+    logits = {name: np.empty(len(pool.ids)) for name in found}
+    for task in tasks:
+        for name, fits in found.items():
+            with Clock() as clock:
+                logits[name][task.held], details = next(fits)
+            seconds[name].append(clock.cpu)
+            wall[name] += clock.wall
+            epochs[name].append(details["epochs"])
+    forget = pool.forget
+    assert pool.truth is not None
+    for name in found:
+        report.value(f"mlp_{name}_cpu_seconds", sum(seconds[name]))
+        report.value(f"mlp_{name}_wall_seconds", wall[name])
+        report.value(f"mlp_{name}_epochs", sum(epochs[name]))
+        report.value(f"mlp_{name}_auc", f"{auc(logits[name], forget):.5f}")
+        rho = spearman(logits[name][forget], pool.truth[forget])
+        report.value(f"mlp_{name}_spearman_with_truth", f"{rho:.4f}")
+    report.value("mlp_auc_of_the_truth", f"{auc(pool.truth, forget):.5f}")
+
+    def agreement(one: str, other: str) -> str:
+        return f"{spearman(logits[one][forget], logits[other][forget]):.4f}"
+
+    report.value("mlp_spearman_bf16_fp32", agreement("ours_bf16", "ours_fp32"))
+    if not with_reference:
+        return
+    report.value("mlp_spearman_sklearn_two_seeds", agreement("sklearn_seed0", "sklearn_seed1"))
+    for precision in ("bf16", "fp32"):
+        name = f"ours_{precision}"
+        for seed in (0, 1):
+            them = f"sklearn_seed{seed}"
+            report.value(f"mlp_spearman_{precision}_sklearn_seed{seed}", agreement(name, them))
+        theirs = np.array([seconds[f"sklearn_seed{seed}"] for seed in (0, 1)])
+        own = np.array(seconds[name])
+        report.value(f"mlp_{precision}_ratio", float(theirs.sum(axis=1).mean() / own.sum()))
+        report.value(f"mlp_{precision}_ratio_median_fold", float(np.median(theirs / own)))
+        per_epoch = np.array([epochs[f"sklearn_seed{seed}"] for seed in (0, 1)])
+        each = (theirs / per_epoch) / (own / np.array(epochs[name]))
+        report.value(f"mlp_{precision}_ratio_median_epoch", float(np.median(each)))
+
+
+def tasks_of(pool: Pool) -> list[Task]:
+    """The folds of the cross-fitting, each with its statistics."""
+    tasks: list[Task] = []
+
+    def keep(task: Task) -> tuple[NDArray[np.float64], dict[str, Any]]:
+        tasks.append(task)
+        return np.zeros(len(task.held)), {}
+
+    with open(os.devnull, "w", encoding="utf-8") as quiet, contextlib.redirect_stderr(quiet):
+        cross_fit(pool, FOLDS, 0, keep, "folds")
+    return tasks
+
+
+def recipe() -> dict[str, Any]:
+    """The settings of the selector mamushi that say how to train."""
+    settings = {**plugin("selector", "mamushi").defaults, "hidden": ARCHITECTURE}
+    return {k: settings[k] for k in settings.keys() - {"estimator", "folds", "seeds_averaged"}}
+
+
+def ours(tasks: list[Task], precision: str) -> Iterator[Any]:
+    from mamushi.selection.mlp import Recipe, estimate_mlp
+
+    return estimate_mlp(tasks, Recipe(**{**recipe(), "precision": precision}))
+
+
+def reference(tasks: list[Task], seed: int) -> Iterator[Any]:
+    from mamushi.selection.reference import estimate_mlp_classifier
+
+    for task in tasks:
+        yield estimate_mlp_classifier(replace(task, seed=derive_seed(task.seed, seed)), recipe())
+
+
+def warm_up(pool: Pool) -> None:
+    """A little of everything, so that a GPU's context and kernels are loaded before the clock."""
+    few = Pool(pool.ids[:20000], pool.forget[:20000], pool.embeddings[:20000])
+    for precision in ("bf16", "fp32"):
+        for _ in ours(tasks_of(few), precision):
+            pass
+
+
+def kcenter(report: Report, points: int, width: int, picks: int) -> None:
+    """The whole ranking by Gram matrix and without it, and ``picks`` of scikit-learn's loop."""
+    from sklearn.metrics.pairwise import euclidean_distances
+
+    module = load("selector", "kcenter")
+    half = synthetic(points, width, 0.5).embeddings
+    ids = np.array([f"t{i:07d}" for i in range(points)], dtype=object)
+    pool = Pool(ids, np.ones(points, dtype=np.bool_), half)
+    module.score(Pool(ids[:100], pool.forget[:100], half[:100]), {"gram_gib": 4.0}, 0)
+    with Clock() as clock:
+        order = module.score(pool, {"gram_gib": 4.0}, 0).order
+    report.value("kcenter_points", points)
+    report.value("kcenter_gram_cpu_seconds", clock.cpu)
+    report.value("kcenter_gram_wall_seconds", clock.wall)
+    x = half.astype(np.float32)
+    nearest = np.full(points, np.inf, dtype=np.float32)
+    pick, theirs = int(order[0]), []
+    with Clock() as loop:
+        for _ in range(picks):
+            theirs.append(pick)
+            np.minimum(nearest, euclidean_distances(x, x[pick : pick + 1])[:, 0], out=nearest)
+            nearest[pick] = -1
+            pick = int(nearest.argmax())
+    report.value("kcenter_sklearn_picks", picks)
+    report.value("kcenter_sklearn_cpu_seconds", loop.cpu)
+    report.value("kcenter_ratio", loop.cpu / clock.cpu)
+    same = len(set(order[:picks].tolist()) & set(theirs))
+    report.value("kcenter_same_set", f"{same}/{picks}")
+    report.value("kcenter_same_order", str(order[:picks].tolist() == theirs))
+    with Clock() as clock:
+        again = module.score(pool, {"gram_gib": 0.0}, 0).order
+    report.value("kcenter_matrix_vector_cpu_seconds", clock.cpu)
+    report.value("kcenter_matrix_vector_same_order", str(np.array_equal(order, again)))
+
+
+def stages(
+    report: Report,
+    pool: Pool,
+    threads: int,
+    chosen: list[str] | None,
+    more: dict[str, dict[str, Any]],
+) -> None:
+    """Seconds and peak memory of `mamushi score`, one process per selector."""
+    names = chosen or sorted(plugins("selector"))
+    with tempfile.TemporaryDirectory() as folder:
+        examples, embeddings = write(pool, Path(folder))
+        for name in sorted(names, key=lambda name: "DERIVES" in plugin("selector", name).literals):
+            out = Path(folder) / f"{name}.parquet"
+            derives = plugin("selector", name).literals.get("DERIVES")
+            asked = {
+                "selector": name,
+                "kind": name,
+                "settings": {**plugin("selector", name).defaults, **more.get(name, {})},
+                "seed": 0,
+            }
+            if derives is not None:
+                of = Path(folder) / f"{asked['settings'][derives]}.parquet"  # type: ignore[index]
+                if not of.exists():
+                    continue
+            command = [
+                *(sys.executable, "-m", "mamushi", "score", "--examples", str(examples)),
+                *("--embeddings", str(embeddings), "--out", str(out)),
+                *("--settings", json.dumps(asked)),
+                *(["--base", str(of)] if derives is not None else []),
+            ]
+            seconds, cpu, peak = spent(command, threads)
+            report.value(f"stage_{name}_wall_seconds", seconds)
+            report.value(f"stage_{name}_cpu_seconds", cpu)
+            report.value(f"stage_{name}_peak_gib", peak)
+
+
+def spent(command: list[str], threads: int) -> tuple[float, float, float]:
+    """Wall and CPU seconds, and the peak in GiB, of a process."""
+    limits = {f"{name}_NUM_THREADS": str(threads) for name in ("OMP", "OPENBLAS", "MKL")}
+    package = str(Path(__file__).parents[1] / "workflow")
+    start = time.perf_counter()
+    with tempfile.TemporaryFile() as log:
+        process = subprocess.Popen(
+            command,
+            stdout=log,
+            stderr=log,
+            env={**os.environ, **limits, "PYTHONPATH": package},
+        )
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode:
+            log.seek(0)
+            sys.exit(log.read().decode())
+    kib = usage.ru_maxrss / 1024 if sys.platform == "darwin" else usage.ru_maxrss
+    return time.perf_counter() - start, usage.ru_utime + usage.ru_stime, kib / 2**20
+
+
+def write(pool: Pool, folder: Path) -> tuple[Path, Path]:
+    """The tables `examples` and `embeddings` of ``pool``."""
+    import pyarrow as pa
+
+    ids = pool.ids.tolist()
+    domain = np.where(pool.forget, "forget", "retain").tolist()
+    examples, embeddings = folder / "examples.parquet", folder / "embeddings.parquet"
+    write_table(
+        examples,
+        "examples",
+        {
+            "id": ids,
+            "text": ids,
+            "domain": domain,
+            "section": ["inference"] * len(ids),
+            "log_density_ratio": pool.truth,
+        },
+    )
+    vectors = pa.FixedSizeListArray.from_arrays(
+        pa.array(pool.embeddings.ravel()),
+        type=embeddings_schema(pool.width).field("embedding").type,
+    )
+    write_table(embeddings, "embeddings", {"id": ids, "domain": domain, "embedding": vectors})
+    return examples, embeddings
+
+
+if __name__ == "__main__":
+    main()
