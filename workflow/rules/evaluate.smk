@@ -22,7 +22,7 @@ rule evaluate:
         mem_mb=memory(4000, 64000),
         runtime=minutes(30, 60),
     params:
-        settings=params(settings.evaluate, "model"),
+        settings=params(settings.evaluate, "model", "endpoint"),
     shell:
         "python -m mamushi evaluate --examples {input.examples:q} --tokens {input.tokens:q}"
         " --model-card {input.card:q} --trained {input.trained:q} --out {output:q}"
