@@ -19,7 +19,8 @@ from mamushi.errors import UserError
 from mamushi.files import read_json, sha256
 from mamushi.registry import plugins
 from mamushi.selection import frontier
-from mamushi.selection.removals import count, digest, expected, manifest, removals
+from mamushi.selection.manifest import expected, manifest
+from mamushi.selection.removals import count, digest, removals
 
 PI1 = 0.2
 P1 = np.array([0.05, 0.15, 0.25, 0.3, 0.25])

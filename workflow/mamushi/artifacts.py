@@ -328,7 +328,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         ("angle_sorted", pa.float64()),
     ),
     # One row per run, selector and budget: removal and preservation in nats with 95% bootstrap
-    # bands. `form` is how preservation was estimated (see selection/removals.py). `exact_*` are
+    # bands. `form` is how preservation was estimated (see selection/manifest.py). `exact_*` are
     # known for synthetic data alone.
     "frontier": _schema(
         ("dataset", pa.string()),

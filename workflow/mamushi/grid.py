@@ -71,10 +71,10 @@ def cells(axes: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         yield {"dataset": dataset, "model": model, "seed": seed}
 
 
-def removals(axes: Mapping[str, Any]) -> list[str]:
-    """The removal list of every cell, selector and budget."""
+def removals(axes: Mapping[str, Any], pattern: str = paths.REMOVAL) -> list[str]:
+    """The removal list of every cell, selector and budget, or what ``pattern`` has for it."""
     return [
-        paths.REMOVAL.format(**cell, selector=selector, beta=paths.beta(budget))
+        pattern.format(**cell, selector=selector, beta=paths.beta(budget))
         for cell in cells(axes)
         for selector, budget in product(axes["selectors"], axes["budgets"])
     ]
@@ -86,9 +86,12 @@ def budgets(config: Config) -> list[float]:
     return sorted({float(budget) for axes in asked for budget in axes["budgets"]})
 
 
-def manifests(axes: Mapping[str, Any]) -> list[str]:
-    """The manifest beside each removal list."""
-    return [path.removesuffix(".parquet") + ".json" for path in removals(axes)]
+def manifests(config: Config, axes: Mapping[str, Any]) -> list[str]:
+    """The manifests of every cell and selector, at all ``budgets`` of the configuration.
+
+    One job writes them all, and so all are asked for: see ``manifests`` in rules/select.smk.
+    """
+    return removals({**axes, "budgets": budgets(config)}, paths.MANIFEST)
 
 
 def scores(axes: Mapping[str, Any]) -> list[str]:

@@ -159,12 +159,11 @@ def embed(config: Config, model: str) -> dict[str, Any]:
     }
 
 
-def evaluate(config: Config, model: str) -> dict[str, Any]:
+def evaluate(config: Config, model: str, endpoint: str) -> dict[str, Any]:
     """Settings of the stage ``evaluate``."""
     return {
+        **_opened(config, model, endpoint),
         "evaluation": config["evaluation"],
-        "training": _counted(config, model)
-        | {"precision": config["models"][model]["training"]["precision"]},
         "code": _code("evaluate"),
     }
 

@@ -147,6 +147,19 @@ def start_tensors(wildcards):
     return paths.TRAINED.format(endpoint=endpoint, **wildcards)
 
 
+def kept_tensors(wildcards, output):
+    """Where a job keeps its trained tensors, if it is to.
+
+    Those that only ``keep_checkpoints`` asks for are no output of the rule: jobs that ran without
+    it would lack one, and Snakemake looks for no change in a job with an output that it has no
+    record of. What is derived from ``output`` does not count as a change either.
+    """
+    if "tensors" in output.keys():
+        return output.tensors
+    beside = os.path.join(os.path.dirname(output.card), "trained.safetensors")
+    return beside if config["keep_checkpoints"] else []
+
+
 def model_files(wildcards):
     """The files of a model in a folder, so that other weights under its name run again."""
     source = config["models"][wildcards.model]["source"] or ""
@@ -208,7 +221,7 @@ def examples():
 
 
 def removals():
-    return grid.removals(GRID) + grid.manifests(GRID)
+    return grid.removals(GRID) + grid.manifests(config, GRID)
 
 
 def measurable():
@@ -239,6 +252,9 @@ def studies():
 def unlearning():
     tables = settings.UNLEARNING_TABLES + settings.PROBE_TABLES
     return [
+        # Asked for by themselves: a table that reads what a checkpoint has chosen is not looked at
+        # before the checkpoint is, and so would not notice that a sweep is missing.
+        *(paths.SWEEP.format(**pair) for pair in grid.swept(config)),
         *expand(paths.TABLE, table=tables),
         *expand(paths.FIGURE, figure=settings.UNLEARNING_FIGURES),
     ]

@@ -22,7 +22,7 @@ rule evaluate:
         mem_mb=MODEL_MEMORY,
         runtime=minutes(30, 20, 5),
     params:
-        settings=params(settings.evaluate, "model"),
+        settings=params(settings.evaluate, "model", "endpoint"),
     shell:
         "python -m mamushi evaluate --examples {input.examples:q} --tokens {input.tokens:q}"
         " --model-card {input.card:q} --trained {input.trained:q} --out {output:q}"

@@ -4,7 +4,6 @@
 
 use rule unlearn as unlearn_and_probe with:
     output:
-        tensors=[paths.UNLEARNED_TENSORS] if config["keep_checkpoints"] else [],
         perplexity=paths.PERPLEXITY_UNLEARNED,
         log_table=paths.UNLEARNED_LOG,
         card=paths.UNLEARNED_CARD,
@@ -22,6 +21,7 @@ use rule unlearn as unlearn_and_probe with:
             settings.unlearn_and_probe, "dataset", "model", "seed", "unlearner"
         ),
         trunk=lambda wildcards: paths.TRUNK.format(**wildcards),
+        tensors=kept_tensors,
 
 
 ruleorder: unlearn_and_probe > unlearn

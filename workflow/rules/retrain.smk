@@ -11,7 +11,6 @@ rule retrain:
         card=base_of(paths.MODEL_CARD),
         removal=paths.REMOVAL,
     output:
-        tensors=[paths.RETRAINED_TENSORS] if config["keep_checkpoints"] else [],
         perplexity=paths.PERPLEXITY,
         log_table=paths.RETRAINED_LOG,
         card=paths.RETRAINED_CARD,
@@ -28,10 +27,11 @@ rule retrain:
         runtime=TRAINING_MINUTES,
     params:
         settings=params(settings.retrain, "dataset", "model", "seed"),
+        tensors=kept_tensors,
     shell:
         "python -m mamushi retrain --examples {input.examples:q} --tokens {input.tokens:q}"
         " --model-card {input.card:q} --removal {input.removal:q}"
-        " --perplexity {output.perplexity:q} --tensors {output.tensors:q}"
+        " --perplexity {output.perplexity:q} --tensors {params.tensors:q}"
         " --log-table {output.log_table:q} --card {output.card:q}"
         " --state {output.card:q}.state"
         " --settings {params.settings:q} > {log:q} 2>&1"

@@ -48,7 +48,8 @@ rule remove:
 
 
 # What each list was derived from, and what it is expected to do. One job for all budgets, and apart
-# from the lists: a new estimate of the density ratio tells more about a list and changes none.
+# from the lists: a new estimate of the density ratio tells more about a list and changes none. All
+# of its outputs have to be asked for: with one that is missing, no change of the job is looked for.
 rule manifests:
     input:
         scores=paths.SCORES,

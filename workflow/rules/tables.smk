@@ -6,7 +6,7 @@ rule tables:
     input:
         measurements=lambda wildcards: measurements(),
         scores=lambda wildcards: grid.scores(GRID),
-        removals=lambda wildcards: grid.manifests(GRID),
+        removals=lambda wildcards: grid.manifests(config, GRID),
     output:
         sad=report(
             paths.TABLE_CSV.replace("{table}", "sad"),
@@ -46,7 +46,7 @@ use rule tables as study_tables with:
         measurements=lambda wildcards: measurements(wildcards.study),
         scores=lambda wildcards: grid.scores(grid.comparison(config, wildcards.study)),
         removals=lambda wildcards: grid.manifests(
-            grid.comparison(config, wildcards.study)
+            config, grid.comparison(config, wildcards.study)
         ),
     output:
         sad=paths.STUDY_TABLE_CSV.replace("{table}", "sad"),

@@ -13,7 +13,6 @@ rule unlearn:
         card=of_start(paths.MODEL_CARD),
         removal=paths.REMOVAL,
     output:
-        tensors=[paths.UNLEARNED_TENSORS] if config["keep_checkpoints"] else [],
         perplexity=paths.PERPLEXITY_UNLEARNED,
         log_table=paths.UNLEARNED_LOG,
         card=paths.UNLEARNED_CARD,
@@ -33,11 +32,12 @@ rule unlearn:
     params:
         settings=params(settings.unlearn, "dataset", "model", "seed", "unlearner"),
         trunk=lambda wildcards: paths.TRUNK.format(**wildcards),
+        tensors=kept_tensors,
     shell:
         "python -m mamushi unlearn --examples {input.examples:q} --tokens {input.tokens:q}"
         " --model-card {input.card:q} --trained {input.trained:q} --trunk {params.trunk:q}"
         " --removal {input.removal:q} --perplexity {output.perplexity:q}"
-        " --tensors {output.tensors:q} --log-table {output.log_table:q}"
+        " --tensors {params.tensors:q} --log-table {output.log_table:q}"
         " --card {output.card:q} --state {output.card:q}.state"
         " --continuations {output.continuations:q} --relearning {output.relearning:q}"
         " --settings {params.settings:q} > {log:q} 2>&1"

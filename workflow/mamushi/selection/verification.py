@@ -32,8 +32,9 @@ from mamushi.errors import UserError
 from mamushi.files import read_json, sha256
 from mamushi.provenance import versions
 from mamushi.registry import load, plugin
+from mamushi.selection.manifest import manifest
 from mamushi.selection.pool import Scored, rank, read_pool
-from mamushi.selection.removals import budget_of, manifest, removals
+from mamushi.selection.removals import budget_of, removals
 
 TOLERANCE = 1e-4
 """Of a score, in standard deviations of the selector's scores."""

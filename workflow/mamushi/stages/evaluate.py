@@ -8,7 +8,7 @@ from mamushi.stages import _reading
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    _reading.arguments(parser, "perplexity table to write", "evaluation, training")
+    _reading.arguments(parser, "perplexity table to write", "evaluation, training, precision")
 
 
 def run(args: argparse.Namespace) -> None:
@@ -17,7 +17,7 @@ def run(args: argparse.Namespace) -> None:
     from mamushi.lm.tokens import read_tokens
 
     chosen = args.settings["evaluation"]
-    model, accelerator = _reading.opened(args, args.settings["training"]["precision"])
+    model, accelerator = _reading.opened(args, args.settings["precision"])
     texts = read_tokens(args.tokens, args.examples, EVALUATION, chosen["max_length"])
     require_domains(texts)
     nll = text_nll(model, texts, args.execution["batch_tokens"], accelerator)

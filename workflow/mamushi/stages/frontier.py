@@ -49,7 +49,8 @@ def run(args: argparse.Namespace) -> None:
     from mamushi.errors import UserError
     from mamushi.provenance import provenance
     from mamushi.selection.bootstrap import bands, exact, rows
-    from mamushi.selection.removals import budget_of, frontier
+    from mamushi.selection.manifest import frontier
+    from mamushi.selection.removals import budget_of
 
     chosen = args.settings
     if len(args.scores) != len(args.selectors):

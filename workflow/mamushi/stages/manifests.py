@@ -40,7 +40,8 @@ def run(args: argparse.Namespace) -> None:
     from mamushi.files import write_json
     from mamushi.provenance import provenance
     from mamushi.registry import plugin
-    from mamushi.selection.removals import budget_of, manifest
+    from mamushi.selection.manifest import manifest
+    from mamushi.selection.removals import budget_of
 
     chosen = args.settings
     scores = read_table(args.scores, "scores")
