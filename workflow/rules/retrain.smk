@@ -18,6 +18,8 @@ rule retrain:
         "results/logs/retrain/{dataset}/{model}/seed{seed}/{selector}/beta{beta}.log",
     benchmark:
         "results/benchmarks/retrain/{dataset}/{model}/seed{seed}/{selector}/beta{beta}.tsv"
+    group:
+        packed("retrain", "beta", retrained_betas())
     conda:
         "../../envs/mamushi.yaml"
     threads: cores(8)
@@ -29,7 +31,7 @@ rule retrain:
         settings=params(settings.retrain, "dataset", "model", "seed"),
         tensors=kept_tensors,
     shell:
-        "python -m mamushi retrain --examples {input.examples:q} --tokens {input.tokens:q}"
+        "exec python -m mamushi retrain --examples {input.examples:q} --tokens {input.tokens:q}"
         " --model-card {input.card:q} --removal {input.removal:q}"
         " --perplexity {output.perplexity:q} --tensors {params.tensors:q}"
         " --log-table {output.log_table:q} --card {output.card:q}"
