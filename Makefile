@@ -8,7 +8,7 @@ SNAKEMAKE := $(BIN)/snakemake
 SNAKEFILES := Snakefile workflow/rules
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-evidence demo-unlearning small test lint format clean
+.PHONY: help setup demo demo-evidence demo-unlearning small recover test lint format clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 17
@@ -43,6 +43,9 @@ demo-unlearning: $(READY) ## the demo's half-gap budgets: results/unlearning.htm
 small: $(READY) ## 20 Newsgroups and Jigsaw with tiny models, within an hour; see profiles/small
 	$(SNAKEMAKE) --profile profiles/small
 	$(SNAKEMAKE) --profile profiles/small --report results/report.html
+
+recover: $(READY) ## after a crash: show what is left and settle it; CHOICE=--wait, --adopt or --cancel
+	PYTHONPATH=workflow $(BIN)/python -m mamushi_runs recover $(CHOICE) -- $(OPTIONS)
 
 # The linters are among the tests, so that one line at the end says everything.
 test: $(READY) ## lint, type checks and all tests

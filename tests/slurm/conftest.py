@@ -1,0 +1,94 @@
+"""What tests on a real SLURM share: they are skipped where there is none, and leave no job behind."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.rules.workflow import ROOT
+from tests.slurm import cluster
+
+FOLDER = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Every test of this folder needs SLURM."""
+    for item in items:
+        if FOLDER in item.path.parents:
+            item.add_marker(pytest.mark.slurm)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def slurm(tmp_path_factory: pytest.TempPathFactory) -> cluster.Cluster:
+    """The cluster's names, after a job that shows that all of them work.
+
+    Skips where SLURM or its accounting is missing; a SLURM that is there and does not take a job, or
+    whose nodes do not see the tests' folder, is a failure.
+    """
+    for reason in (cluster.missing(), cluster.without_accounting()):
+        if reason is not None:
+            pytest.skip(reason)
+    names = cluster.here()
+    folder = base(tmp_path_factory)
+    seen = folder / "seen"
+    line = ["sbatch", "--wait", "--chdir", folder, "--output", "/dev/null", "--time", "2"]
+    line += ["--partition", names.cpu_partition, "--ntasks", "1", "--mem", "100"]
+    line += ["--account", names.account] if names.account else []
+    line += ["--wrap", "touch seen"]
+    done = subprocess.run(
+        [str(word) for word in line], capture_output=True, text=True, check=False, timeout=300
+    )
+    assert done.returncode == 0 and seen.exists(), (
+        f"a job does not write into {folder}: {done.stderr.strip() or 'not seen by the nodes'}. "
+        "Set MAMUSHI_SLURM_FOLDER to a folder on the shared file system, and "
+        "MAMUSHI_SLURM_ACCOUNT, MAMUSHI_SLURM_CPU_PARTITION, MAMUSHI_SLURM_GPU_PARTITION and "
+        "MAMUSHI_SLURM_GPU to this cluster's names"
+    )
+    return names
+
+
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A new folder that nodes see: in ``MAMUSHI_SLURM_FOLDER`` where that is set."""
+    new = tmp_path_factory.mktemp("slurm")
+    if "MAMUSHI_SLURM_FOLDER" not in os.environ:
+        return new
+    shared = Path(os.environ["MAMUSHI_SLURM_FOLDER"]) / new.parent.name / new.name
+    shared.mkdir(parents=True)
+    return shared
+
+
+@pytest.fixture(scope="module")
+def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder for the runs of a module; what is still queued from below it is cancelled."""
+    folder = base(tmp_path_factory)
+    yield folder
+    for inner in [folder, *(path for path in folder.iterdir() if path.is_dir())]:
+        cluster.cancel(inner)
+
+
+@pytest.fixture
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder for the runs of one test; what is still queued from it is cancelled."""
+    folder = base(tmp_path_factory)
+    yield folder
+    cluster.cancel(folder)
+
+
+def science(**training: object) -> dict[str, Any]:
+    """The demo's configuration, smaller: one seed, two selectors, two budgets, fewer texts."""
+    demo: dict[str, Any] = yaml.safe_load(
+        (ROOT / "profiles/demo/science.yaml").read_text(encoding="utf-8")
+    )
+    demo["grid"] |= {"seeds": [0], "budgets": [0.3, 0.6], "selectors": ["random", "mamushi"]}
+    demo["datasets"]["synthetic"]["sizes"] = {
+        section: {"forget": 120, "retain": 240}
+        for section in ("contamination", "inference", "evaluation")
+    }
+    demo["training"] |= training
+    return demo
