@@ -23,10 +23,10 @@ _RUN = re.compile(r"(?:[A-Za-z0-9_-]{1,50}_)?[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9
 OVER = frozenset(
     {
         *("BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL"),
-        *("OUT_OF_MEMORY", "REVOKED", "TIMEOUT"),
+        *("OUT_OF_MEMORY", "PREEMPTED", "REVOKED", "TIMEOUT"),
     }
 )
-"""States from which no job comes back by itself. A requeued one is pending in squeue."""
+"""States from which no job comes back by itself: a requeued one is pending in squeue."""
 
 
 class Unanswered(Exception):

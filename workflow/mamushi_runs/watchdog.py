@@ -29,6 +29,9 @@ LOOKS = 5
 which the plug-in asks again at the latest, so that it comes first wherever it can."""
 LONGEST_PAUSE = 180
 """Seconds between two queries of the plug-in, at most."""
+LONGEST = "MAMUSHI_POLL_SECONDS"
+"""The environment variable that bounds this pause for a cluster that may be asked more often: one
+query is for all jobs of the run."""
 SUBMISSION_SECONDS = 1800.0
 """A job that is not submitted after this long is told of."""
 
@@ -191,6 +194,10 @@ class Watchdog(threading.Thread):
                 # never ask for this job again.
                 if id(info) not in yielded and self._is_awaited(info) and not self._report(info):
                     yield info
+            if LONGEST in os.environ:
+                executor.next_seconds_between_status_checks = min(
+                    executor.next_seconds_between_status_checks, float(os.environ[LONGEST])
+                )
 
         executor.report_job_submission = report_job_submission
         executor.report_job_success = report_job_success
