@@ -6,9 +6,11 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 SNAKEMAKE := $(BIN)/snakemake
 SNAKEFILES := Snakefile workflow/rules
+# Makes a SLURM with made-up GPUs on a machine that has none; comes with the shared data.
+SLURM_UP := $(or $(MAMUSHI_SHARED),../shared)/slurm/slurm-up
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-evidence demo-unlearning small recover test lint format clean
+.PHONY: help setup demo demo-evidence demo-unlearning small recover test test-slurm lint format clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 17
@@ -49,7 +51,13 @@ recover: $(READY) ## after a crash: show what is left and settle it; CHOICE=--wa
 
 # The linters are among the tests, so that one line at the end says everything.
 test: $(READY) ## lint, type checks and all tests
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m "not slurm"
+
+# One test at a time: some stop a daemon or a node.
+test-slurm: $(READY) ## the tests that need a SLURM; brings one up where slurm-up is at hand
+	@scontrol ping 2>/dev/null | grep -q UP || ! test -x $(SLURM_UP) || test "$$(id -u)" != 0 || \
+	  $(SLURM_UP) || echo "slurm-up failed: no SLURM to test on" >&2
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/slurm
 
 lint: $(READY) ## formatting, lint and types of Python and Snakemake
 	$(BIN)/ruff check

@@ -87,7 +87,12 @@ def write_profile(folder: Path, cluster: Cluster, settings: Mapping[str, Any]) -
     profile["default-resources"]["slurm_partition"] = cluster.cpu_partition
     if cluster.account is not None:
         profile["default-resources"]["slurm_account"] = cluster.account
-    profile |= {"slurm-init-seconds-before-status-checks": 1, "latency-wait": 10}
+    profile |= {
+        "slurm-init-seconds-before-status-checks": 1,
+        "max-status-checks-per-second": 1,
+        "slurm-status-attempts": 60,
+        "latency-wait": 10,
+    }
     settings = dict(settings)
     for rule, resources in settings.pop("set-resources", {}).items():
         profile["set-resources"].setdefault(rule, {}).update(resources)
@@ -288,7 +293,7 @@ def what(comment: str) -> tuple[str, str | None, str]:
     groups have names with a full stop in front of the rest: ``RULE.…``.
     """
     name, _, wildcards = comment.removeprefix("rule_").partition("_wildcards_")
-    if match := re.fullmatch(r"((\w+)\.[\w.-]+)_\2", name):
+    if match := re.fullmatch(r"((\w+)\.[\w.-]+\.\d+)_(\w+)", name):
         return match.group(2), match.group(1), wildcards
     return name, None, wildcards
 

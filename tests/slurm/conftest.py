@@ -1,4 +1,4 @@
-"""What tests on a real SLURM share: they are skipped where there is none, and leave no job behind."""
+"""What tests on a real SLURM share: they are skipped where there is none, and leave no job."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def slurm(tmp_path_factory: pytest.TempPathFactory) -> cluster.Cluster:
     """The cluster's names, after a job that shows that all of them work.
 
-    Skips where SLURM or its accounting is missing; a SLURM that is there and does not take a job, or
-    whose nodes do not see the tests' folder, is a failure.
+    Skips where SLURM or its accounting is missing. A SLURM that is there and does not take a job,
+    or whose nodes do not see the tests' folder, is a failure.
     """
     for reason in (cluster.missing(), cluster.without_accounting()):
         if reason is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import os
 import re
@@ -172,6 +173,67 @@ def test_slurm_is_asked_in_the_way_that_loses_no_job() -> None:
     slurm = settings("slurm")
     assert slurm["slurm-status-command"] == "squeue"
     assert "slurm-array-jobs" not in slurm
+    # SLURM forgets a job after MinJobAge, 300 s unless it says otherwise; the plug-in turns to
+    # sacct when that is less than three times the first wait.
+    assert 3 * slurm["slurm-init-seconds-before-status-checks"] <= 300
+    # A controller that restarts is away for a minute; jobs are lost once all attempts failed.
+    assert slurm["slurm-status-attempts"] / slurm["max-status-checks-per-second"] >= 60
+
+
+def test_slurm_requeues_what_it_preempts_and_warns_before_the_end() -> None:
+    slurm = settings("slurm")
+    assert slurm["slurm-requeue"] is True
+    # An expression, so that it is quoted twice; to the steps (no `B:`), where the trainings are.
+    assert ast.literal_eval(slurm["default-resources"]["slurm_extra"]) == "--signal=TERM@120"
+    for name in ("mem_mb", "runtime"):
+        assert slurm["default-resources"][name].endswith(" * attempt")
+
+
+def test_packs_are_of_four_at_most_and_have_one_gpu() -> None:
+    slurm = settings("slurm")
+    assert 1 < slurm["group-components"]["pack"] <= 4
+    assert slurm["resources"] == {"gpu": 1}
+    # Of each submission: otherwise the whole run had one GPU.
+    assert slurm["set-resource-scopes"] == {"gpu": "local"}
+    # Groups change what a dry run prints and how jobs are chosen: no other profile has them.
+    for profile in PROFILES.keys() - {"slurm"}:
+        assert not {"groups", "group-components"} & settings(profile).keys()
+
+
+def rule_texts() -> dict[str, str]:
+    """The text of every rule, by its name; of a derived rule, what it changes."""
+    start = re.compile(r"^(?:use rule \w+ as (\w+) with|(?:rule|checkpoint) (\w+)):", re.MULTILINE)
+    found = {}
+    for path in ROOT.glob("workflow/rules/*.smk"):
+        text = path.read_text(encoding="utf-8")
+        starts = [*start.finditer(text)]
+        ends = [*(match.start() for match in starts), len(text)][1:]
+        for match, end in zip(starts, ends, strict=True):
+            found[match.group(1) or match.group(2)] = text[match.start() : end]
+    return found
+
+
+def test_every_command_takes_the_place_of_its_shell() -> None:
+    """A shell dies of SIGTERM at once, and Snakemake would end the job while the command saves."""
+    commands = {name: text for name, text in rule_texts().items() if "    shell:" in text}
+    assert "retrain" in commands and len(commands) > 20
+    for name, text in commands.items():
+        shell = text.split("    shell:", 1)[1].split("\n\n\n")[0]
+        assert re.match(r'\s+"exec python -m mamushi ', shell), name
+        assert not re.search(r"&&|\|\||;|\| ", shell), name
+
+
+def test_rules_made_from_a_local_rule_are_local() -> None:
+    """Snakemake does not hand `localrule` down."""
+    texts = rule_texts()
+    local = {name for name, text in texts.items() if "    localrule: True" in text}
+    made_from = {
+        name: match.group(1)
+        for name, text in texts.items()
+        if (match := re.match(r"use rule (\w+) as", text))
+    }
+    assert "figure_sad" in local and "figure_perplexity" in made_from
+    assert not {name for name, old in made_from.items() if old in local} - local
 
 
 def test_make_says_what_is_missing(tmp_path: Path) -> None:

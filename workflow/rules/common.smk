@@ -174,6 +174,41 @@ def minutes(small, large):
     )
 
 
+def packed(rule, axis, values):
+    """A rule's group, so that a cluster runs short jobs in packs.
+
+    Jobs of a tiny model that differ in the wildcard ``axis`` alone, and have one of ``values``
+    there, share a cluster job, in which they run one after the other. How many do is the size that
+    a profile's ``group-components`` give the group ``pack``; without it there are no packs. Which
+    they are depends on nothing else: Snakemake deals jobs out anew after each checkpoint, and a job
+    that runs in one pack must not turn up in another.
+    """
+    if not TINY:
+        return None
+    places = {str(value): place for place, value in enumerate(values)}
+
+    def pack(wildcards):
+        size = workflow.group_settings.group_components.get("pack", 1)
+        place = places.get(getattr(wildcards, axis))
+        if size < 2 or place is None or wildcards.model not in TINY:
+            return None
+        # As many packs as are needed, and all of about the same size.
+        number = place * -(-len(places) // size) // len(places)
+        others = [value for name, value in wildcards.items() if name != axis]
+        name = ".".join([rule, *others, str(number)])
+        # As Snakemake itself does for a group whose name has wildcards.
+        workflow.parent_groupids[name] = "pack"
+        return name
+
+    return pack
+
+
+def retrained_betas():
+    """Every budget at which the configuration retrains, the grid's first."""
+    budgets = [*grid.budgets(config), *sorted(config["unlearning"]["budgets"])]
+    return dict.fromkeys(map(paths.beta, budgets))
+
+
 def raw_files(wildcards):
     """The raw files of a dataset; none for one that is made or downloaded."""
     return files(config["datasets"][wildcards.dataset])

@@ -14,6 +14,8 @@ rule evaluate:
         "results/logs/evaluate/{dataset}/{model}/seed{seed}/{endpoint}.log",
     benchmark:
         "results/benchmarks/evaluate/{dataset}/{model}/seed{seed}/{endpoint}.tsv"
+    group:
+        packed("evaluate", "endpoint", ["base", "contaminated", "gold", "beta0"])
     conda:
         "../../envs/mamushi.yaml"
     threads: cores(8)
@@ -24,6 +26,6 @@ rule evaluate:
     params:
         settings=params(settings.evaluate, "model"),
     shell:
-        "python -m mamushi evaluate --examples {input.examples:q} --tokens {input.tokens:q}"
+        "exec python -m mamushi evaluate --examples {input.examples:q} --tokens {input.tokens:q}"
         " --model-card {input.card:q} --trained {input.trained:q} --out {output:q}"
         " --settings {params.settings:q} > {log:q} 2>&1"

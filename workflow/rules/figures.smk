@@ -24,7 +24,7 @@ rule figure_sad:
     params:
         settings=params(lambda config: settings.figure(config, GRID, "sad")),
     shell:
-        "python -m mamushi figure --tables $(dirname {input.table:q}) --out {output.pdf:q}"
+        "exec python -m mamushi figure --tables $(dirname {input.table:q}) --out {output.pdf:q}"
         " --settings {params.settings:q} > {log:q} 2>&1"
 
 
@@ -41,6 +41,7 @@ use rule figure_sad as figure_perplexity with:
         "results/logs/figure/perplexity.log",
     benchmark:
         "results/benchmarks/figure/perplexity.tsv"
+    localrule: True
     params:
         settings=params(lambda config: settings.figure(config, GRID, "perplexity")),
 
@@ -61,6 +62,7 @@ use rule figure_sad as figure_half_gap with:
         "results/logs/figure/half_gap.log",
     benchmark:
         "results/benchmarks/figure/half_gap.tsv"
+    localrule: True
     params:
         settings=params(
             lambda config: settings.figure(config, settings.swept(config), "half_gap")
@@ -83,6 +85,7 @@ use rule figure_sad as figure_relearning with:
         "results/logs/figure/relearning.log",
     benchmark:
         "results/benchmarks/figure/relearning.tsv"
+    localrule: True
     params:
         settings=params(
             lambda config: settings.figure(
@@ -107,6 +110,7 @@ use rule figure_sad as figure_frontier with:
         "results/logs/figure/frontier.log",
     benchmark:
         "results/benchmarks/figure/frontier.tsv"
+    localrule: True
     params:
         settings=params(lambda config: settings.figure(config, GRID, "frontier")),
 
@@ -135,7 +139,7 @@ rule figure_diagnostics:
             *RUN,
         ),
     shell:
-        "python -m mamushi figure --tables results --out {output.pdf:q}"
+        "exec python -m mamushi figure --tables results --out {output.pdf:q}"
         " --settings {params.settings:q} > {log:q} 2>&1"
 
 
@@ -154,6 +158,7 @@ use rule figure_diagnostics as figure_variance with:
         "results/logs/figure/variance/{dataset}/{model}/seed{seed}.log",
     benchmark:
         "results/benchmarks/figure/variance/{dataset}/{model}/seed{seed}.tsv"
+    localrule: True
     params:
         settings=params(
             lambda config, *run: settings.run_figure(config, "variance", *run),
@@ -174,6 +179,7 @@ use rule figure_variance as figure_discrimination with:
         "results/logs/figure/discrimination/{dataset}/{model}/seed{seed}.log",
     benchmark:
         "results/benchmarks/figure/discrimination/{dataset}/{model}/seed{seed}.tsv"
+    localrule: True
     params:
         settings=params(
             lambda config, *run: settings.run_figure(config, "discrimination", *run),
@@ -194,6 +200,7 @@ use rule figure_variance as figure_subspaces with:
         "results/logs/figure/subspaces/{dataset}/{model}/seed{seed}.log",
     benchmark:
         "results/benchmarks/figure/subspaces/{dataset}/{model}/seed{seed}.tsv"
+    localrule: True
     params:
         settings=params(
             lambda config, *run: settings.run_figure(config, "subspaces", *run),
@@ -217,6 +224,7 @@ use rule figure_sad as figure_study with:
         "results/logs/figure/study/{study}.log",
     benchmark:
         "results/benchmarks/figure/study/{study}.tsv"
+    localrule: True
     params:
         settings=params(
             lambda config, study: settings.figure(

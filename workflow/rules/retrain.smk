@@ -19,6 +19,8 @@ rule retrain:
         "results/logs/retrain/{dataset}/{model}/seed{seed}/{selector}/beta{beta}.log",
     benchmark:
         "results/benchmarks/retrain/{dataset}/{model}/seed{seed}/{selector}/beta{beta}.tsv"
+    group:
+        packed("retrain", "beta", retrained_betas())
     conda:
         "../../envs/mamushi.yaml"
     threads: cores(8)
@@ -29,7 +31,7 @@ rule retrain:
     params:
         settings=params(settings.retrain, "dataset", "model", "seed"),
     shell:
-        "python -m mamushi retrain --examples {input.examples:q} --tokens {input.tokens:q}"
+        "exec python -m mamushi retrain --examples {input.examples:q} --tokens {input.tokens:q}"
         " --model-card {input.card:q} --removal {input.removal:q}"
         " --perplexity {output.perplexity:q} --tensors {output.tensors:q}"
         " --log-table {output.log_table:q} --card {output.card:q}"

@@ -37,7 +37,7 @@ rule tables:
     params:
         settings=settings.as_json(settings.tables(GRID)),
     shell:
-        "python -m mamushi tables --out-folder $(dirname {output.sad:q})"
+        "exec python -m mamushi tables --out-folder $(dirname {output.sad:q})"
         " --settings {params.settings:q} > {log:q} 2>&1"
 
 
@@ -55,6 +55,7 @@ use rule tables as study_tables with:
         "results/logs/study_tables/{study}.log",
     benchmark:
         "results/benchmarks/study_tables/{study}.tsv"
+    localrule: True
     params:
         settings=lambda wildcards: settings.as_json(
             settings.tables(grid.comparison(config, wildcards.study))

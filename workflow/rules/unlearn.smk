@@ -23,6 +23,10 @@ rule unlearn:
         "results/logs/unlearn/{dataset}/{model}/seed{seed}/{unlearner}/{selector}/beta{beta}.log",
     benchmark:
         "results/benchmarks/unlearn/{dataset}/{model}/seed{seed}/{unlearner}/{selector}/beta{beta}.tsv"
+    group:
+        packed(
+            "unlearn", "beta", map(paths.beta, sorted(config["unlearning"]["budgets"]))
+        )
     conda:
         "../../envs/mamushi.yaml"
     threads: cores(8)
@@ -34,7 +38,7 @@ rule unlearn:
         settings=params(settings.unlearn, "dataset", "model", "seed", "unlearner"),
         trunk=lambda wildcards: paths.TRUNK.format(**wildcards),
     shell:
-        "python -m mamushi unlearn --examples {input.examples:q} --tokens {input.tokens:q}"
+        "exec python -m mamushi unlearn --examples {input.examples:q} --tokens {input.tokens:q}"
         " --model-card {input.card:q} --trained {input.trained:q} --trunk {params.trunk:q}"
         " --removal {input.removal:q} --perplexity {output.perplexity:q}"
         " --tensors {output.tensors:q} --log-table {output.log_table:q}"
@@ -62,6 +66,8 @@ use rule unlearn as unlearn_whole with:
         "results/logs/unlearn_whole/{dataset}/{model}/seed{seed}/{unlearner}.log",
     benchmark:
         "results/benchmarks/unlearn_whole/{dataset}/{model}/seed{seed}/{unlearner}.tsv"
+    group:
+        packed("unlearn_whole", "unlearner", config["unlearning"]["unlearners"])
 
 
 # A removal list of one's own, whose model is the product.
@@ -83,6 +89,8 @@ use rule unlearn as unlearn_list with:
         "results/logs/unlearn_list/{dataset}/{model}/seed{seed}/{unlearner}/{list}.log",
     benchmark:
         "results/benchmarks/unlearn_list/{dataset}/{model}/seed{seed}/{unlearner}/{list}.tsv"
+    group:
+        packed("unlearn_list", "list", config["unlearning"]["lists"])
 
 
 # The budgets at which a pair of unlearner and selector is measured: the configured ones and, once
@@ -102,7 +110,8 @@ checkpoint refine:
     params:
         settings=params(settings.refine, "dataset", "model", "unlearner", "selector"),
     shell:
-        "python -m mamushi refine --out {output:q} --settings {params.settings:q} > {log:q} 2>&1"
+        "exec python -m mamushi refine --out {output:q} --settings {params.settings:q}"
+        " > {log:q} 2>&1"
 
 
 rule half_gap:
@@ -134,5 +143,5 @@ rule half_gap:
     params:
         settings=settings.as_json(settings.half_gap(config)),
     shell:
-        "python -m mamushi half-gap --out-folder $(dirname {output.half_gap:q})"
+        "exec python -m mamushi half-gap --out-folder $(dirname {output.half_gap:q})"
         " --settings {params.settings:q} > {log:q} 2>&1"

@@ -1,0 +1,198 @@
+"""The demo's grid through sbatch: what SLURM was asked for, what it gave, and the same results."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import subprocess
+from collections import Counter
+from datetime import datetime
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as parquet
+import pytest
+import yaml
+from safetensors.numpy import load_file
+
+from tests.rules.workflow import ROOT, command, environment
+from tests.slurm import cluster
+from tests.slurm.conftest import science
+from tests.unit.test_project import gpu_rules
+
+WHOLE = "MAMUSHI_SLURM_WHOLE"
+"""Set it to 1 to run all of the demo's grid instead of a part, and its unlearning too."""
+GPUS = 2
+"""What the tests may find on the cluster that slurm-up makes."""
+
+
+def grid() -> tuple[list[str], dict[str, Any]]:
+    """Targets and configuration of the run that all tests of this file look at."""
+    if os.environ.get(WHOLE) == "1":
+        text = (ROOT / "profiles/demo/science.yaml").read_text(encoding="utf-8")
+        return ["all", "unlearning"], yaml.safe_load(text)
+    part = science()
+    # Five budgets are two packs.
+    part["grid"] |= {"budgets": [0.2, 0.3, 0.4, 0.5, 0.6], "selectors": ["random"]}
+    return ["all"], part
+
+
+@pytest.fixture(scope="module")
+def folders(shared_folder: Path) -> tuple[Path, Path]:
+    """Two folders in which the grid has run, at the same time: on SLURM, and on this machine."""
+    on_slurm, alone = shared_folder / "slurm", shared_folder / "alone"
+    targets, config = grid()
+    for folder in (on_slurm, alone):
+        folder.mkdir()
+    with open(alone / "said", "w", encoding="utf-8") as output:
+        line = command(*targets, "--cores", "1", directory=alone, config=config)
+        other = subprocess.Popen(line, env=environment(), stdout=output, stderr=output)
+        try:
+            done = cluster.run(*targets, directory=on_slurm, config=config)
+            assert other.wait() == 0, (alone / "said").read_text(encoding="utf-8")
+        finally:
+            other.terminate()
+            other.wait()
+    (on_slurm / "said").write_text(done.stdout, encoding="utf-8")
+    return on_slurm, alone
+
+
+@pytest.fixture(scope="module")
+def on_slurm(folders: tuple[Path, Path]) -> Path:
+    return folders[0]
+
+
+@pytest.fixture(scope="module")
+def jobs(on_slurm: Path) -> list[cluster.Job]:
+    """The SLURM jobs of the run on SLURM."""
+    return cluster.settled(on_slurm)
+
+
+def members(folder: Path) -> dict[str, list[str]]:
+    """The rules of the jobs in each pack that was submitted, out of what Snakemake said."""
+    said = (folder / "said").read_text(encoding="utf-8")
+    found = re.findall(
+        r"^Group job (\S+) \(jobs in lexicogr\. order\):\n((?:\n|\[.*\n| {4}.*\n)*)", said, re.M
+    )
+    return {name: re.findall(r"^ {4}rule (\w+):$", text, re.M) for name, text in found}
+
+
+def test_every_job_went_through_at_its_first_attempt(
+    on_slurm: Path, jobs: list[cluster.Job]
+) -> None:
+    assert {job.state for job in jobs} == {"COMPLETED"}
+    assert not cluster.queue(on_slurm)
+
+
+def test_gpu_rules_ask_for_one_gpu_of_the_type_and_others_for_none(
+    jobs: list[cluster.Job], slurm: cluster.Cluster
+) -> None:
+    gpu = f"gres/gpu:{slurm.gpu_model}"
+    for job in jobs:
+        asked = [job.requested.get(gpu), job.allocated.get(gpu)]
+        on_gpu = job.rule in gpu_rules()
+        assert asked == (["1", "1"] if on_gpu else [None, None]), job
+        assert on_gpu or not any(name.startswith("gres/gpu") for name in job.allocated), job
+        assert job.partition == (slurm.gpu_partition if on_gpu else slurm.cpu_partition), job
+        assert slurm.account in (None, job.account)
+    assert {job.rule for job in jobs} & gpu_rules()
+    assert {"examples", "tokens", "score"} <= {job.rule for job in jobs}
+
+
+def test_no_more_jobs_at_once_than_gpus(jobs: list[cluster.Job]) -> None:
+    """What SLURM counts is what the jobs get: its two GPUs are never shared."""
+    assert most_at_once([job for job in jobs if job.rule in gpu_rules()]) <= GPUS
+
+
+def most_at_once(jobs: list[cluster.Job]) -> int:
+    """How many of these jobs ran at the same time, at most."""
+    changes: list[tuple[datetime, int]] = []
+    for job in jobs:
+        assert job.started is not None and job.ended is not None
+        changes += [(job.started, 1), (job.ended, -1)]
+    # Accounting has whole seconds: one that ends frees its GPU for one that starts in the same.
+    running, most = 0, 0
+    for _, change in sorted(changes):
+        running += change
+        most = max(most, running)
+    return most
+
+
+def test_short_jobs_share_a_job_of_slurm(on_slurm: Path, jobs: list[cluster.Job]) -> None:
+    packs = members(on_slurm)
+    submitted = [job for job in jobs if job.pack]
+    assert {job.pack for job in submitted} == packs.keys() != set()
+    assert max(map(len, packs.values())) in (2, 3, 4)
+    _, config = grid()
+    axes = config["grid"]
+    retrained = [rules for name, rules in packs.items() if name.startswith("retrain.")]
+    runs = len(axes["selectors"]) * len(axes["seeds"])
+    assert len(retrained) == math.ceil(len(axes["budgets"]) / 4) * runs
+    assert sum(map(len, retrained)) == len(axes["budgets"]) * runs
+    for job in submitted:
+        if job.rule == "retrain":
+            assert job.pack is not None
+            # One after the other: the time of all, the memory and cores of one.
+            assert job.minutes == 60 * len(packs[job.pack])
+            assert job.megabytes == 4000
+            assert job.requested["cpu"] == "1"
+
+
+def test_the_jobs_of_a_pack_take_turns(jobs: list[cluster.Job]) -> None:
+    """Steps of one SLURM job follow each other, since they have one GPU between them."""
+    for job in jobs:
+        if job.pack is None:
+            continue
+        asked = ["sacct", "-j", job.id, "-n", "--parsable2", "--format", "JobID,Start,End"]
+        said = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
+        steps = sorted(
+            (start, end)
+            for name, start, end in (line.split("|") for line in said.splitlines())
+            if re.fullmatch(rf"{job.id}\.\d+", name)
+        )
+        assert len(steps) > 1 or job.rule != "retrain"
+        assert all(end <= start for (_, end), (start, _) in pairwise(steps))
+
+
+def test_nothing_that_takes_seconds_is_submitted(jobs: list[cluster.Job]) -> None:
+    local = re.compile(r"^(?:use rule \w+ as (\w+) with|rule (\w+)):(?:(?!^\S).)*?localrule: True")
+    found = {
+        match.group(1) or match.group(2)
+        for path in ROOT.glob("workflow/rules/*.smk")
+        for match in re.finditer(local.pattern, path.read_text(encoding="utf-8"), re.M | re.S)
+    }
+    assert {"remove", "tables", "figure_sad", "figure_perplexity"} <= found
+    assert not Counter(job.rule for job in jobs).keys() & found
+
+
+def test_results_are_those_of_a_run_without_slurm(folders: tuple[Path, Path]) -> None:
+    """Perplexities, scores, lists and tables value by value; tensors byte by byte."""
+    tables = compared(folders, "*.parquet")
+    kinds = {Path(name).name for name in tables} | {Path(name).parts[1] for name in tables}
+    assert {"perplexity.parquet", "embeddings.parquet", "data", "tables"} <= kinds
+    for name in tables:
+        one, other = (values(folder / name) for folder in folders)
+        assert one.equals(other), name
+    for name in compared(folders, "*.safetensors"):
+        one, other = (load_file(folder / name) for folder in folders)
+        assert one.keys() == other.keys() != set()
+        assert all(one[key].tobytes() == other[key].tobytes() for key in one), name
+
+
+def compared(folders: tuple[Path, Path], pattern: str) -> list[str]:
+    """The results of this kind, by their path in a folder: the same in both."""
+    one, other = (
+        sorted(str(path.relative_to(folder)) for path in (folder / "results").rglob(pattern))
+        for folder in folders
+    )
+    assert one == other != []
+    return one
+
+
+def values(path: Path) -> pa.Table:
+    """A table's columns, less those in which a training or a score notes how long it took."""
+    table = parquet.read_table(path)
+    return table.select([name for name in table.column_names if "seconds" not in name])
