@@ -10,7 +10,7 @@ SNAKEFILES := Snakefile workflow/rules
 SLURM_UP := $(or $(MAMUSHI_SHARED),../shared)/slurm/slurm-up
 
 .DEFAULT_GOAL := help
-.PHONY: help setup plan demo demo-evidence demo-unlearning small bench test test-slurm lint format clean
+.PHONY: help setup plan recover demo demo-evidence demo-unlearning small bench test test-slurm lint format clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 17
@@ -55,6 +55,9 @@ plan: $(READY) ## what a run would take: PROFILE=, TARGETS=, ARGS= (Snakemake's)
 bench: $(READY) ## the benchmarks at a small size, on the CPU: benchmarks/results
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/selection.py
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/scale.py
+
+recover: $(READY) ## after a crash: show what is left and settle it; CHOICE=--wait, --adopt or --cancel
+	PYTHONPATH=workflow $(BIN)/python -m mamushi_runs recover $(CHOICE) -- $(OPTIONS)
 
 # The linters are among the tests, so that one line at the end says everything.
 test: $(READY) ## lint, type checks and all tests

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from tests.rules.workflow import ROOT
-from tests.slurm import cluster
+from tests.slurm import cluster, scene
 
 FOLDER = Path(__file__).parent
 
@@ -92,3 +92,17 @@ def science(**training: object) -> dict[str, Any]:
     }
     demo["training"] |= training
     return demo
+
+
+@pytest.fixture(scope="session")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny grid, made on the CPU of this machine without SLURM; see ``scene``."""
+    return scene.undisturbed(base(tmp_path_factory))
+
+
+@pytest.fixture
+def disturbed(undisturbed: Path, folder: Path) -> Iterator[scene.Scene]:
+    """That grid with two models still to be retrained on SLURM; see ``scene``."""
+    made = scene.make(undisturbed, folder, scene.results(undisturbed))
+    yield made
+    made.close()

@@ -1,4 +1,8 @@
-"""What happens at the begin and the end of a run, in the process that the user started."""
+"""What happens at the begin and the end of a run, in the process that the user started.
+
+Snakemake calls neither in its jobs (they run with --no-hooks), nor in dry runs, for --unlock or
+when there is nothing to do.
+"""
 
 from __future__ import annotations
 
@@ -27,16 +31,18 @@ def read(workflow: Any, config: Mapping[str, Any]) -> None:
 
 def begin(workflow: Any, config: Mapping[str, Any]) -> None:
     """Before the first job. Raises ``UserError`` where the run must not start."""
-    from mamushi_runs import account
+    from mamushi_runs import account, guard
 
+    guard.begin(workflow)
     _say(lambda: account.begin(workflow, config))
 
 
 def end(workflow: Any, config: Mapping[str, Any], *, succeeded: bool) -> None:
     """After the last job."""
-    from mamushi_runs import account
+    from mamushi_runs import account, guard
 
     _say(lambda: account.end(workflow, succeeded=succeeded))
+    guard.end(succeeded=succeeded)
 
 
 def _say(account: Callable[[], str | None]) -> None:
