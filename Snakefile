@@ -73,19 +73,3 @@ rule data:
 for stage in STAGES:
 
     include: f"workflow/rules/{stage}.smk"
-
-
-# Outside the jobs, in the process that the user started: see workflow/mamushi_runs.
-onstart:
-    require_paths()
-    forget_forced()
-    explained(hooks.begin, workflow, config)
-
-
-onsuccess:
-    delete_cache()
-    hooks.end(workflow, config, succeeded=True)
-
-
-onerror:
-    hooks.end(workflow, config, succeeded=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -43,6 +44,22 @@ rule cleaned:
         "cleaned/kept.txt",
     shell:
         "python {config[script]:q} {input.removal:q} {input.examples:q} > {output:q}"
+
+
+# Snakemake runs the hooks of the main workflow alone.
+from mamushi_runs import hooks
+
+
+onstart:
+    hooks.started()
+
+
+onsuccess:
+    hooks.ended(True)
+
+
+onerror:
+    hooks.ended(False)
 """
 KEEP = """
 import sys
@@ -122,6 +139,10 @@ def test_its_removal_lists_feed_the_hosts_rules(host: Path) -> None:
     assert kept == [i for i in examples["id"] if i not in gone]
     # Nothing but what the list needs: no model was retrained.
     assert not list(host.glob("results/runs/**/retrained"))
+    # Its hooks ran: the forecast was kept, with what became of it, and what saves time is gone.
+    (record,) = host.glob("results/plan/*.json")
+    assert json.loads(record.read_text(encoding="utf-8"))["actual"]["succeeded"]
+    assert not list(host.glob("results/claims/*/record.json"))
     # A second run finds everything done.
     assert "Nothing to be done" in snakemake(host)
 

@@ -29,6 +29,24 @@ def read(workflow: Any, config: Mapping[str, Any]) -> None:
     parsed[:] = [Parsed(workflow, config, os.getcwd())]
 
 
+_offered: list[tuple[Callable[[], None], Callable[[bool], None]]] = []
+
+
+def offer(begin: Callable[[], None], end: Callable[[bool], None]) -> None:
+    """What ``started`` and ``ended`` do: the Snakefile's own, of the last one that was read."""
+    _offered[:] = [(begin, end)]
+
+
+def started() -> None:
+    """For ``onstart:`` of a workflow that imports this one: Snakemake skips ours then."""
+    _offered[-1][0]()
+
+
+def ended(succeeded: bool) -> None:
+    """For ``onsuccess:`` and ``onerror:`` of a workflow that imports this one."""
+    _offered[-1][1](succeeded)
+
+
 def begin(workflow: Any, config: Mapping[str, Any]) -> None:
     """Before the first job. Raises ``UserError`` where the run must not start."""
     from mamushi_runs import account, guard

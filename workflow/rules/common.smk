@@ -363,8 +363,9 @@ def require_paths():
     explained(
         grid.require_paths,
         config,
-        sorted({job.wildcards.dataset for job in jobs if job.rule.name == "examples"}),
-        sorted({job.wildcards.model for job in jobs if job.rule.name == "model_card"}),
+        # Another workflow that imports the rules may put words before their names.
+        sorted({j.wildcards.dataset for j in jobs if j.rule.name.endswith("examples")}),
+        sorted({j.wildcards.model for j in jobs if j.rule.name.endswith("model_card")}),
     )
 
 
@@ -379,3 +380,32 @@ def delete_cache():
     """After the last job: what only saved time. A run that failed leaves it for the next one."""
     shutil.rmtree(paths.CACHE, ignore_errors=True)
     claims.clear()
+
+
+def begin():
+    """Before the first job of a run."""
+    require_paths()
+    explained(hooks.begin, workflow, config)
+    forget_forced()
+
+
+def end(succeeded):
+    """After the last job of a run."""
+    if succeeded:
+        delete_cache()
+    hooks.end(workflow, config, succeeded=succeeded)
+
+
+hooks.offer(begin, end)
+
+
+onstart:
+    begin()
+
+
+onsuccess:
+    end(succeeded=True)
+
+
+onerror:
+    end(succeeded=False)
