@@ -78,6 +78,7 @@ for stage in STAGES:
 # Outside the jobs, in the process that the user started: see workflow/mamushi_runs.
 onstart:
     require_paths()
+    forget_forced()
     explained(hooks.begin, workflow, config)
 
 

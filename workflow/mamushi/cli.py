@@ -1,7 +1,8 @@
 """One thin command per workflow rule: ``python -m mamushi STAGE``.
 
 A stage is a module in ``mamushi/stages`` with ``arguments(parser)`` and ``run(args)``; it imports
-what is heavy inside ``run``, so that ``--help`` is immediate.
+what is heavy inside ``run``, so that ``--help`` is immediate. Literals say what it writes and reads
+(``WRITES``, ``READS``: see ``claims``), and whether it computes on a GPU (``GPU``: see ``leases``).
 """
 
 from __future__ import annotations
@@ -11,14 +12,17 @@ import errno
 import importlib
 import json
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from mamushi import __doc__ as overview
+from mamushi import claims, leases
 from mamushi.errors import UserError
 from mamushi.files import DISK_FULL
+from mamushi.interruption import Stopped
 
 STAGES = Path(__file__).parent / "stages"
 
@@ -56,7 +60,8 @@ def execution(parser: argparse.ArgumentParser) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one stage. Returns the exit code: 0, or 2 after a user's mistake told in one line."""
+    """Run one stage. Returns the exit code: 0, 2 after a user's mistake told in one line, or 128
+    and the number of the signal that ended it."""
     argv = list(sys.argv[1:] if argv is None else argv)
     parser = argparse.ArgumentParser(
         prog="mamushi",
@@ -71,10 +76,15 @@ def main(argv: Sequence[str] | None = None) -> int:
             about = (module.__doc__ or "").strip()
             sub = stages.add_parser(name, help=about.partition("\n")[0], description=about)
             module.arguments(sub)
-            sub.set_defaults(run=module.run)
+            sub.set_defaults(module=module)
     args = parser.parse_args(argv)
     try:
-        args.run(args)
+        _run(args, argv)
+    except (Stopped, KeyboardInterrupt) as end:
+        # On a line of its own, where a terminal shows ^C.
+        said = str(end) or "interrupted"
+        print(f"\nmamushi {args.stage}: {said}", file=sys.stderr, flush=True)
+        return end.status if isinstance(end, Stopped) else 128 + signal.SIGINT
     except UserError as error:
         print(f"mamushi {args.stage}: error: {error}", file=sys.stderr)
         return 2
@@ -98,3 +108,20 @@ def main(argv: Sequence[str] | None = None) -> int:
             return 2
         raise
     return 0
+
+
+def _run(args: argparse.Namespace, argv: Sequence[str]) -> None:
+    """Run the stage of ``args`` alone with its outputs and its GPU, or take over its results."""
+    with claims.claimed(args.stage, args, argv) as claim:
+        made = claim and claim.taken_over()
+        if made:
+            said = (
+                f"mamushi {args.stage}: the same command has run: took over the results of {made}"
+            )
+            print(said, file=sys.stderr, flush=True)
+            return
+        # Only now: who waits for another process holds no GPU.
+        with leases.leased(args.stage, getattr(args.module, "GPU", False)):
+            args.module.run(args)
+        if claim:
+            claim.finish()

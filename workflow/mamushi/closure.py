@@ -2,7 +2,7 @@
 
 The digest covers a module and everything of this package that it imports, at any level and inside
 functions. Files are parsed, never imported: it costs milliseconds and needs no torch. Formatting,
-comments and docstrings do not count, nor do modules that only word messages.
+comments and docstrings do not count, nor do modules that change no result.
 
 A plug-in that a stage loads by its name is no import that one can see: pass it as well, as in
 ``digest("mamushi.stages.score", "mamushi.selection.selectors.mamushi")``.
@@ -16,8 +16,14 @@ from functools import cache
 from pathlib import Path
 
 PACKAGE = Path(__file__).parent
-MESSAGES = frozenset({"errors", "progress", "cli"})
-"""Modules that change what a user reads, and never a result."""
+MESSAGES = frozenset(
+    {
+        *("errors", "progress", "cli"),
+        # Who computes, when, on which GPU, and when it stops to go on later: never what comes out.
+        *("claims", "leases", "locks", "interruption"),
+    }
+)
+"""Modules that change what a user reads or when something runs, and never a result."""
 
 
 @cache

@@ -8,13 +8,16 @@ import hashlib
 import json
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from mamushi.errors import UserError
 
 DISK_FULL = {errno.ENOSPC, errno.EDQUOT}
+
+keepers: list[Callable[[Path, Path], None]] = []
+"""Told each whole file just before it is renamed, and the path that it gets: see ``claims``."""
 
 
 @contextlib.contextmanager
@@ -27,12 +30,14 @@ def atomic(path: str | os.PathLike[str]) -> Iterator[Path]:
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
     _sweep(target)
-    part = target.with_name(f".{target.name}.{socket.gethostname()}-{os.getpid()}.part")
+    part = part_of(target)
     try:
         yield part
         # Opened for writing, because some file systems refuse to flush a read-only descriptor.
         with part.open("rb+") as handle:
             os.fsync(handle.fileno())
+        for keep in keepers:
+            keep(part, target)
         part.replace(target)
     except OSError as error:
         if error.errno in DISK_FULL:
@@ -44,6 +49,12 @@ def atomic(path: str | os.PathLike[str]) -> Iterator[Path]:
         raise
     finally:
         part.unlink(missing_ok=True)
+
+
+def part_of(target: Path) -> Path:
+    """Where this process writes what will be ``target``; whoever writes it next removes what a
+    killed process left there."""
+    return target.with_name(f".{target.name}.{socket.gethostname()}-{os.getpid()}.part")
 
 
 def _sweep(target: Path) -> None:

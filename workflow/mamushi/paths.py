@@ -7,7 +7,8 @@ selector=...)`` is the file in a stage. Write budgets with ``beta``: ``0.1`` bec
 from os import PathLike
 from pathlib import Path
 
-DATA = "results/data/{dataset}"
+RESULTS = "results"
+DATA = RESULTS + "/data/{dataset}"
 EXAMPLES = DATA + "/examples.parquet"
 DUPLICATES = DATA + "/duplicates.parquet"
 DATA_CARD = DATA + "/card.json"
@@ -41,6 +42,8 @@ PERPLEXITY = RUN + "/perplexity/{selector}/beta{beta}.parquet"
 
 CACHE = "results/cache"
 """What saves time within a run of the workflow, and is deleted after it."""
+CLAIMS = "results/claims"
+"""Who writes what, and what was finished: see ``claims``. Deleted after a run that succeeded."""
 TRUNK = CACHE + "/trunk/{dataset}/{model}/seed{seed}.safetensors"
 """What enters the first block that unlearning trains: the same for all that starts there."""
 UNLEARNED = RUN + "/unlearned/{unlearner}/{selector}/beta{beta}"

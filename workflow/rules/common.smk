@@ -8,7 +8,7 @@ from functools import partial
 from snakemake.exceptions import WorkflowError
 from snakemake.logging import logger
 
-from mamushi import grid, paths, settings
+from mamushi import claims, grid, paths, settings
 from mamushi.config import complete, files
 from mamushi.errors import UserError
 from mamushi_runs import environment, hooks
@@ -328,6 +328,14 @@ def require_paths():
     )
 
 
+def forget_forced():
+    """Before the first job: who forces jobs to run wants them computed, not taken over."""
+    wanted = workflow.dag_settings
+    if wanted.forceall or wanted.forcerun or wanted.forcetargets:
+        claims.clear()
+
+
 def delete_cache():
     """After the last job: what only saved time. A run that failed leaves it for the next one."""
     shutil.rmtree(paths.CACHE, ignore_errors=True)
+    claims.clear()

@@ -15,6 +15,7 @@ import torch
 from accelerate import Accelerator
 from transformers import PreTrainedModel
 
+from mamushi import interruption
 from mamushi.errors import UserError
 from mamushi.lm import checkpoint
 from mamushi.lm.batches import examples_of_step, pad, steps
@@ -85,7 +86,8 @@ def finetune(
 
     With ``state``, a file, everything is saved there each ``checkpoint_seconds``, and a run whose
     ``fingerprint`` equals the file's goes on from it: on the CPU bit for bit as if it had never
-    stopped. Raises ``UserError`` when there is nothing to train on or the loss is not finite.
+    stopped. It is also saved when the process is asked to end: see ``interruption``. Raises
+    ``UserError`` when there is nothing to train on or the loss is not finite.
     """
     if len(texts) == 0 or int(np.maximum(texts.lengths - 1, 0).sum()) == 0:
         raise UserError(f"{what}: no text with a token to predict", do="check the data card")
@@ -123,7 +125,10 @@ def finetune(
             log.append(**values)
         waiting.clear()
 
-    with Progress(total, what, "step", start=start) as progress:
+    with (
+        interruption.noticed(state is not None) as notice,
+        Progress(total, what, "step", start=start) as progress,
+    ):
         for step in range(start, total):
             rows = examples_of_step(step, len(texts), batch, seed)
             tokens = int(np.maximum(texts.lengths[rows] - 1, 0).sum())
@@ -154,14 +159,18 @@ def finetune(
                     norm,
                 )
             )
+            stop = notice.at(step + 1, accelerator)
             due = state is not None and (
-                time.monotonic() - saved >= float(settings["checkpoint_seconds"])
+                stop is not None
+                or time.monotonic() - saved >= float(settings["checkpoint_seconds"])
             )
             if progress.due() or due or len(waiting) >= 100:
                 collect()
             if due and state is not None and accelerator.is_main_process:
                 checkpoint.save(state, fingerprint, trained, optimizer, log.columns)
                 saved = time.monotonic()
+            if stop is not None:
+                raise interruption.Stopped(stop, step + 1, total)
             progress.advance(1, _note(log))
         collect()
     # Adam's moments, twice the size of what is trained, are of no use to whoever evaluates next.

@@ -9,6 +9,10 @@ from pathlib import Path
 
 from mamushi.cli import settings
 
+WRITES = ("out",)
+READS = ("examples",)
+GPU = True
+
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Paths, and the settings: ``name``, the sizes of ``tiny.build``, and ``pretraining`` (those of

@@ -6,6 +6,10 @@ import argparse
 
 from mamushi.stages import _reading
 
+WRITES = ("out",)
+READS = ("examples", "tokens", "model_card", "trained")
+GPU = True
+
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     _reading.arguments(parser, "embeddings table to write", "embedding, training")

@@ -7,6 +7,10 @@ from pathlib import Path
 
 from mamushi.stages import _training
 
+WRITES = ("tensors", "log_table", "card")
+READS = ("examples", "tokens", "model_card")
+GPU = True
+
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tensors", required=True, type=Path, help="trained tensors to write")

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
     from mamushi.selection.bootstrap import Truth
 
+WRITES = ("out",)
+READS = ("examples", "scores", "ratio")
+
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the stage."""

@@ -7,6 +7,10 @@ from pathlib import Path
 
 from mamushi.cli import execution, settings
 
+WRITES = ("out",)
+READS = ("model_card", "trained")
+GPU = True
+
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the stage."""

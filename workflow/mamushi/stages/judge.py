@@ -12,6 +12,10 @@ from typing import Any
 
 from mamushi.cli import execution, settings
 
+WRITES = ("out",)
+READS = ("model_card", "trained", "continuations")
+GPU = True
+
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the stage."""

@@ -14,6 +14,9 @@ from pathlib import Path
 
 from mamushi.cli import settings
 
+WRITES = ("out",)
+READS = ("scores", "ratio", "duplicates")
+
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--scores", type=Path, required=True, help="scores to rank by")

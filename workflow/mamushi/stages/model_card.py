@@ -7,6 +7,9 @@ from pathlib import Path
 
 from mamushi.cli import settings
 
+WRITES = ("out",)
+READS = None  # also what the settings name
+
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """The card's path, and the settings: the model's name and definition."""

@@ -7,6 +7,9 @@ from pathlib import Path
 
 from mamushi.cli import settings
 
+WRITES = ("out_folder",)
+READS = None  # also what the settings name
+
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the stage."""

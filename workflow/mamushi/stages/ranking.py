@@ -11,6 +11,9 @@ from pathlib import Path
 
 from mamushi.cli import settings
 
+WRITES = ("out",)
+READS = ("examples", "scores")
+
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the stage."""

@@ -16,6 +16,9 @@ from mamushi.cli import settings
 if TYPE_CHECKING:
     from mamushi.evaluation.sad import Floats
 
+WRITES = ("out",)
+READS = None  # also what the settings name
+
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the stage. Its inputs are a file per seed and budget, found by path."""

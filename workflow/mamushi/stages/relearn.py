@@ -9,6 +9,10 @@ import argparse
 
 from mamushi.stages import _reading
 
+WRITES = ("out",)
+READS = ("examples", "tokens", "model_card", "trained")
+GPU = True
+
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the stage."""

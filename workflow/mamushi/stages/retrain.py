@@ -11,6 +11,10 @@ from pathlib import Path
 
 from mamushi.stages import _training
 
+WRITES = ("perplexity", "log_table", "card", "tensors")
+READS = ("examples", "tokens", "model_card", "removal")
+GPU = True
+
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--removal", required=True, type=Path, help="removals table")

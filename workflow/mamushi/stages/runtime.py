@@ -13,6 +13,9 @@ from pathlib import Path
 
 from mamushi.cli import settings
 
+WRITES = ("out",)
+READS = ("examples", "embeddings")
+
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the stage."""

@@ -12,6 +12,9 @@ from pathlib import Path
 
 from mamushi.cli import settings
 
+WRITES = ("out",)
+READS = ("examples", "embeddings", "base")
+
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--examples", type=Path, required=True, help="the examples table")

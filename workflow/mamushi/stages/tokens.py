@@ -7,6 +7,9 @@ from pathlib import Path
 
 from mamushi.cli import settings
 
+WRITES = ("out",)
+READS = ("examples", "model_card")
+
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Paths, and the settings ``{"max_length": tokens of a text at most, BOS included}``."""

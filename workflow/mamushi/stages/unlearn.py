@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 
     Feed = Callable[[NDArray[np.int64]], None]
 
+WRITES = ("perplexity", "log_table", "card", "tensors", "continuations", "relearning")
+READS = ("examples", "tokens", "model_card", "trained", "removal")
+GPU = True
+
 CHOSEN = (
     "dataset, model, seed, unlearner, kind, settings, training, start, trained_blocks, max_length, "
     "evaluation, probe"

@@ -18,6 +18,7 @@ from accelerate import Accelerator
 from numpy.typing import NDArray
 from transformers import PreTrainedModel
 
+from mamushi import interruption
 from mamushi.errors import UserError
 from mamushi.lm import checkpoint
 from mamushi.lm.batches import examples_of_step, pad, steps
@@ -129,7 +130,8 @@ def unlearn(
 
     With ``state``, a file, everything is saved there each ``checkpoint_seconds``, and a run whose
     ``fingerprint`` equals the file's goes on from it: on the CPU bit for bit as if it had never
-    stopped. ``special`` are the token ids that random labels do not replace.
+    stopped. It is also saved when the process is asked to end: see ``interruption``. ``special``
+    are the token ids that random labels do not replace.
 
     Raises ``UserError`` when there is nothing to forget or to retain, and for a loss or gradient
     that is not finite; ``state`` then has the weights before that step.
@@ -249,7 +251,10 @@ class _Run:
         stopped_at = None
         start, began, saved = len(log["step"]), time.monotonic(), time.monotonic()
         before = log["seconds"][-1] if start else 0.0
-        with Progress(total, self.name, "step", start=start) as progress:
+        with (
+            interruption.noticed(state is not None) as notice,
+            Progress(total, self.name, "step", start=start) as progress,
+        ):
             for number in range(start, total):
                 step = self._step(number)
                 measured = self._gradient(step)
@@ -262,11 +267,15 @@ class _Run:
                     self._tell(stopped_at, log["forget_mean"][-1])
                     break
                 self._update(measured["gradient_norm"])
+                stop = notice.at(number + 1, self.accelerator)
                 if state is not None and (
-                    time.monotonic() - saved >= float(self.execution["checkpoint_seconds"])
+                    stop is not None
+                    or time.monotonic() - saved >= float(self.execution["checkpoint_seconds"])
                 ):
                     self._save(state, fingerprint, log)
                     saved = time.monotonic()
+                if stop is not None:
+                    raise interruption.Stopped(stop, number + 1, total)
         # Whoever measures the model next needs no gradients and no moments.
         self.optimizer.zero_grad(set_to_none=True)
         self.accelerator.free_memory()

@@ -1,0 +1,243 @@
+"""A job that is killed or asked to end, at the worst moments, and goes on to the same bits."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors import safe_open
+
+from mamushi import interruption
+from mamushi.interruption import Notice, Stopped, noticed
+from tests.faults.conftest import Made
+from tests.faults.grid import RUN, UNLEARNER
+
+pytestmark = pytest.mark.slow
+
+RETRAINED = f"{RUN}/retrained/lr_cos/beta0.25/card.json"
+WHOLE = f"{RUN}/unlearned/{UNLEARNER}/whole/card.json"
+OUTPUTS = {
+    "retrain": [
+        RETRAINED,
+        f"{RUN}/retrained/lr_cos/beta0.25/train_log.parquet",
+        f"{RUN}/perplexity/lr_cos/beta0.25.parquet",
+    ],
+    "unlearn_whole": [
+        WHOLE,
+        f"{RUN}/unlearned/{UNLEARNER}/whole/unlearn_log.parquet",
+        f"{RUN}/perplexity/{UNLEARNER}/whole.parquet",
+    ],
+    "contaminate": [
+        f"{RUN}/contaminated/{name}"
+        for name in ("card.json", "train_log.parquet", "trained.safetensors")
+    ],
+}
+LOOPS = {"retrain": RETRAINED, "unlearn_whole": WHOLE}
+"""Rules with a loop that saves, and the card beside which the state lies."""
+
+SEND = """
+# Counts the steps, and sends a signal in the middle of some.
+import os, signal
+from mamushi.lm import finetune
+from mamushi.unlearning import loop
+count = 0
+def counted(function):
+    def call(*args):
+        global count
+        count += 1
+        print("computes step", count, flush=True)
+        for each in SIGNALS.get(count, []):
+            os.kill(os.getpid(), each)
+        return function(*args)
+    return call
+finetune._accumulate = counted(finetune._accumulate)
+loop._Run._gradient = counted(loop._Run._gradient)
+"""
+
+
+def sending(**signals: list[signal.Signals]) -> str:
+    """A wrapper that sends signals in steps of its process, counted from 1: ``step7=[SIGTERM]``."""
+    given = {int(step.removeprefix("step")): list(map(int, s)) for step, s in signals.items()}
+    return f"SIGNALS = {given}\n{SEND}"
+
+
+def step_of(state: Path) -> int:
+    with safe_open(state, "pt") as file:
+        return int(file.get_tensor("log.step")[-1])
+
+
+def steps_in(log: str) -> int:
+    return log.count("computes step")
+
+
+@pytest.mark.parametrize("rule", LOOPS)
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGUSR1", "SIGHUP"])
+def test_asked_to_end_a_loop_saves_and_loses_no_step(
+    made: Made, tmp_path: Path, rule: str, name: str
+) -> None:
+    if name != "SIGTERM" and rule != "retrain":
+        pytest.skip("the signals are told apart in one place, and tested with one loop")
+    number = signal.Signals[name]
+    run = made.copy(tmp_path / "run", *OUTPUTS[rule])
+    state = run.folder / f"{LOOPS[rule]}.state"
+    assert run.start(rule, sending(step7=[number])).wait() == 128 + number
+    total = int(run.said().rpartition("after step 7 of ")[2].partition(";")[0])
+    (told,) = [line for line in run.said().splitlines() if line.startswith("mamushi")]
+    assert told == (
+        f"mamushi {made.commands[rule][0]}: stopped by {name} after step 7 of {total}; "
+        "the same command goes on from there"
+    )
+    assert "Traceback" not in run.said()
+    assert step_of(state) == 7
+    assert not any((run.folder / path).exists() for path in OUTPUTS[rule])
+    assert run.start(rule, sending()).wait() == 0, run.said()
+    assert steps_in(run.said()) == total - 7
+    assert run.differs() == []
+    assert not state.exists()
+
+
+def test_asked_twice_a_loop_ends_at_once(made: Made, tmp_path: Path) -> None:
+    run = made.copy(tmp_path / "run", *OUTPUTS["retrain"])
+    wrapper = sending(step5=[signal.SIGTERM, signal.SIGTERM])
+    assert run.start("retrain", wrapper).wait() == -signal.SIGTERM
+    assert steps_in(run.said()) == 5
+    assert not (run.folder / f"{RETRAINED}.state").exists()
+
+
+@pytest.mark.parametrize("rule", ["embed", "retrain"])
+def test_outside_a_loop_a_process_ends_at_once(made: Made, tmp_path: Path, rule: str) -> None:
+    """While it imports, opens the model, or computes what has no state."""
+    run = made.copy(tmp_path / "run")
+    for seconds in (0.3, 1.5):
+        process = run.start(rule)
+        time.sleep(seconds)
+        began = time.monotonic()
+        process.terminate()
+        assert process.wait() == -signal.SIGTERM
+        assert time.monotonic() - began < 1.5
+    assert run.differs() == []
+
+
+CUT = """
+import os, signal
+from mamushi.lm import checkpoint
+whole, count = checkpoint.save_file, 0
+def cut(tensors, part, metadata):
+    global count
+    count += 1
+    whole(tensors, part, metadata=metadata)
+    if count == 9:
+        SIGNAL
+checkpoint.save_file = cut
+"""
+
+
+@pytest.mark.parametrize("rule", LOOPS)
+def test_killed_in_the_middle_of_a_checkpoint_it_goes_on_from_the_one_before(
+    made: Made, tmp_path: Path, rule: str
+) -> None:
+    run = made.copy(tmp_path / "run", *OUTPUTS[rule])
+    state = run.folder / f"{LOOPS[rule]}.state"
+    kill = "os.truncate(part, os.path.getsize(part) // 2); os.kill(os.getpid(), signal.SIGKILL)"
+    process = run.start(rule, CUT.replace("SIGNAL", kill), checkpoint_seconds=0)
+    assert process.wait() == -signal.SIGKILL
+    (part,) = state.parent.glob("*.part")
+    assert step_of(state) == 8
+    assert part.stat().st_size < state.stat().st_size
+    assert run.start(rule, sending()).wait() == 0, run.said()
+    assert run.differs() == []
+    assert [*state.parent.glob(".*.part"), *state.parent.glob("*.state")] == []
+
+
+def test_asked_to_end_in_the_middle_of_a_checkpoint_it_is_whole(made: Made, tmp_path: Path) -> None:
+    run = made.copy(tmp_path / "run", *OUTPUTS["retrain"])
+    ask = CUT.replace("SIGNAL", "os.kill(os.getpid(), signal.SIGTERM)")
+    assert run.start("retrain", ask, checkpoint_seconds=0).wait() == 128 + signal.SIGTERM
+    # That save was of step 9; the notice is read after the next one.
+    assert step_of(run.folder / f"{RETRAINED}.state") == 10
+    assert run.start("retrain").wait() == 0
+    assert run.differs() == []
+
+
+def test_what_is_ignored_stays_ignored_and_all_is_put_back() -> None:
+    before = {each: signal.getsignal(each) for each in interruption.SIGNALS}
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with noticed(savable=True):
+            assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+            assert signal.getsignal(signal.SIGTERM) != before[signal.SIGTERM]
+        with noticed(savable=False):
+            assert signal.getsignal(signal.SIGTERM) == before[signal.SIGTERM]
+    finally:
+        signal.signal(signal.SIGHUP, before[signal.SIGHUP])
+    assert {each: signal.getsignal(each) for each in interruption.SIGNALS} == before
+
+
+def test_processes_of_a_launch_agree_at_every_tenth_step() -> None:
+    """Of three, the second was sent a signal: all hear of it, and none before they meet."""
+
+    class Two:
+        num_processes, device = 3, torch.device("cpu")
+
+        def gather(self, mine: torch.Tensor) -> torch.Tensor:
+            return torch.cat([mine, torch.tensor([int(signal.SIGUSR1)]), mine])
+
+    notice = Notice()
+    assert [notice.at(step, Two()) for step in (1, 9, 10, 11, 20)] == [
+        *(None, None, signal.SIGUSR1, None, signal.SIGUSR1)
+    ]
+
+
+@pytest.mark.slow
+def test_two_processes_stop_at_the_same_step(tmp_path: Path) -> None:
+    script = tmp_path / "two.py"
+    script.write_text(
+        textwrap.dedent(
+            """
+            import os, signal, sys
+            from pathlib import Path
+            from accelerate import PartialState
+            from mamushi.interruption import Stopped
+            from mamushi.lm import finetune
+            from tests.unit.models import model, token_set
+            from tests.unit.test_lm_finetune import train
+
+            accumulate, rank, count = finetune._accumulate, int(os.environ["RANK"]), 0
+            def counted(*args):
+                global count
+                count += 1
+                if rank == 1 and count == 3:
+                    os.kill(os.getpid(), signal.SIGTERM)
+                return accumulate(*args)
+            finetune._accumulate = counted
+            try:
+                train(model("llama"), token_set(), Path(sys.argv[1]) / "state", total=25,
+                      checkpoint_seconds=600)
+            except Stopped as end:
+                Path(sys.argv[1], str(rank)).write_text(str(end))
+            """
+        )
+    )
+    root = Path(__file__).parents[2]
+    subprocess.run(
+        [
+            *[sys.executable, "-m", "accelerate.commands.launch", "--cpu", "--num_processes", "2"],
+            *["--num_machines", "1", "--mixed_precision", "no", "--dynamo_backend", "no"],
+            *["--main_process_port", "29631", str(script), str(tmp_path)],
+        ],
+        check=True,
+        cwd=root,
+        env={**os.environ, "PYTHONPATH": f"{root}:{root / 'workflow'}"},
+        capture_output=True,
+        timeout=300,
+    )
+    said = {(tmp_path / rank).read_text() for rank in "01"}
+    assert said == {str(Stopped(signal.SIGTERM, 10, 25))}
+    assert step_of(tmp_path / "state") == 10

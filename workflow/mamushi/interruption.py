@@ -1,0 +1,82 @@
+"""A training loop that is asked to end saves its state first.
+
+SLURM sends SIGTERM when a job is preempted, cancelled or at its time limit, and SIGKILL after a
+grace period; ``--signal`` sends SIGUSR1, say, some time before. Ctrl-C is SIGINT, a lost terminal
+SIGHUP. Outside a training loop all of them end a process at once, as they do by default: whatever
+it has written is whole, and what it was computing has to be computed again in any case.
+
+Within one, the first of these signals is only noted: the loop ends its step, saves, and raises
+``Stopped``. The second one ends the process at once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+from collections.abc import Iterator
+from types import FrameType
+from typing import Any
+
+SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGHUP)
+
+TOGETHER = 10  # steps between two agreements of several processes
+
+
+class Stopped(BaseException):
+    """The state is saved, and the process is to end with ``status``. No mistake of anyone: nothing
+    that handles errors may take it for one."""
+
+    def __init__(self, received: signal.Signals, step: int, total: int) -> None:
+        self.status = 128 + received
+        after = f"stopped by {received.name} after step {step} of {total}"
+        super().__init__(f"{after}; the same command goes on from there")
+
+
+class Notice:
+    """Whether the process was asked to end, and by which signal."""
+
+    def __init__(self) -> None:
+        self.received: signal.Signals | None = None
+
+    def note(self, number: int, frame: FrameType | None) -> None:
+        """Handle a signal: the next one of its kind does what it does by default."""
+        self.received = signal.Signals(number)
+        for each in SIGNALS:
+            if signal.getsignal(each) == self.note:
+                signal.signal(each, signal.SIG_DFL)
+
+    def at(self, step: int, accelerator: Any) -> signal.Signals | None:
+        """The signal for which the loop should stop after ``step``, or None.
+
+        The same in all processes of a launch, whichever of them were sent one. To agree costs a
+        round of messages, so that they do every tenth step.
+        """
+        if accelerator.num_processes == 1:
+            return self.received
+        if step % TOGETHER:
+            return None
+        import torch
+
+        mine = torch.tensor([int(self.received or 0)], device=accelerator.device)
+        number = int(accelerator.gather(mine).max())
+        return signal.Signals(number) if number else None
+
+
+@contextlib.contextmanager
+def noticed(savable: bool) -> Iterator[Notice]:
+    """Within the block, signals to end are noted; nothing changes for a loop that cannot save.
+
+    Signals that are ignored (as SIGHUP is under ``nohup``) stay so.
+    """
+    notice = Notice()
+    before = {}
+    # Where a loop runs in a thread, as in some notebooks, signals are none of its business.
+    with contextlib.suppress(ValueError):
+        for each in SIGNALS if savable else ():
+            if signal.getsignal(each) in (signal.SIG_DFL, signal.default_int_handler):
+                before[each] = signal.signal(each, notice.note)
+    try:
+        yield notice
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)

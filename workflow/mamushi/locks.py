@@ -1,0 +1,158 @@
+"""Exclusive locks between processes: a file that one of them holds, and that says who.
+
+``flock`` locks. The kernel takes one back when its holder ends, however that ends, so that none is
+ever stale: there is nothing to clean up after a kill. Between nodes they work wherever the shared
+file system passes them on (NFS, Lustre with ``flock``, GPFS, BeeGFS and CephFS as usually set up).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import json
+import os
+import socket
+import sys
+import time
+import weakref
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+UNSUPPORTED = {errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK, errno.EINVAL}
+"""What a file system answers that has no such locks."""
+
+POLL = 0.5  # seconds between two looks at a lock that another process holds
+SAY = 60.0  # seconds between two messages while waiting
+
+_held: weakref.WeakSet[Lock] = weakref.WeakSet()
+
+
+class Lock:
+    """A lock that this process holds, until ``release`` or its end.
+
+    A child does not hold it: a program that this one starts gets no descriptor of the file (Python
+    opens files that way), and a forked copy of this process closes its own. So the lock says that
+    the process which took it is alive, and nothing else.
+    """
+
+    def __init__(self, path: Path, descriptor: int) -> None:
+        self.path, self.descriptor = path, descriptor
+        _held.add(self)
+
+    def __enter__(self) -> Lock:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.release()
+
+    def release(self) -> None:
+        """Let the next one in. The file stays; who deletes it does so while holding the lock."""
+        _held.discard(self)
+        with contextlib.suppress(OSError):
+            os.close(self.descriptor)
+        self.descriptor = -1
+
+
+def attempt(path: Path, stage: str, *, shared: bool = False) -> Lock | None:
+    """Take the lock of this file, which is made where it is missing; None if another holds it.
+
+    Several processes can hold a ``shared`` one at a time. ``stage`` is what the holder does; it
+    stands in the file with host, process and time. Raises ``OSError`` where the file cannot be
+    opened, or (with an error of ``UNSUPPORTED``) where its file system has no locks.
+    """
+    kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+    while True:
+        descriptor = os.open(path, flags, 0o666)
+        try:
+            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+            mine, there = os.fstat(descriptor), _stat(path)
+            # Between opening and locking, the file may have been deleted, and another one made in
+            # its place: a lock on the old one keeps nobody out.
+            if there is None or (mine.st_dev, mine.st_ino) != (there.st_dev, there.st_ino):
+                os.close(descriptor)
+                continue
+        except BlockingIOError:
+            os.close(descriptor)
+            return None
+        except BaseException:
+            os.close(descriptor)
+            raise
+        if not shared:
+            _describe(descriptor, stage)
+        return Lock(path, descriptor)
+
+
+def acquire(path: Path, stage: str, reason: str) -> Lock:
+    """Take the lock of this file, and wait for it as long as another process holds it.
+
+    While waiting, a line each minute on stderr says for whom, and ``reason``: ``waiting for node3
+    pid 4711 (SLURM job 88), which writes the same results/...``. Raises as ``attempt`` does.
+    """
+    said = -SAY
+    while (lock := attempt(path, stage)) is None:
+        if time.monotonic() - said >= SAY:
+            said = time.monotonic()
+            print(f"waiting for {spelled(holder(path))}, {reason}", file=sys.stderr, flush=True)
+        time.sleep(POLL)
+    return lock
+
+
+def holder(path: Path) -> dict[str, Any]:
+    """What the file of a lock says about its holder, or about the last one; empty if nothing."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def spelled(about: Mapping[str, Any]) -> str:
+    """A holder in words: ``node3 pid 4711 (SLURM job 88)``."""
+    if not about:
+        return "another process"
+    job = f" (SLURM job {about['job']})" if about.get("job") else ""
+    return f"{about.get('host')} pid {about.get('pid')}{job}"
+
+
+def myself(stage: str) -> dict[str, Any]:
+    """This process, as ``holder`` gives it: host, pid, SLURM job or None, stage, since when."""
+    return {
+        "host": socket.gethostname(),
+        "pid": os.getpid(),
+        "job": os.environ.get("SLURM_JOB_ID"),
+        "stage": stage,
+        "since": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+    }
+
+
+def _describe(descriptor: int, stage: str) -> None:
+    # By the descriptor that is held: where locks are emulated by those of POSIX, as on NFS, closing
+    # any other descriptor of the file would let go of it. Without it, as on a full disk, the lock
+    # is as good.
+    with contextlib.suppress(OSError):
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, (json.dumps(myself(stage)) + "\n").encode(), 0)
+
+
+def _stat(path: Path) -> os.stat_result | None:
+    try:
+        return os.stat(path, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+
+
+def _let_go() -> None:
+    for lock in list(_held):
+        lock.release()
+
+
+os.register_at_fork(after_in_child=_let_go)
