@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
+import pytest
 from safetensors import safe_open
 
 from mamushi import paths
@@ -27,6 +28,9 @@ from mamushi_runs import doubles
 from tests.rules import workflow
 from tests.slurm import cluster
 
+patient = pytest.mark.skipif(
+    os.environ.get("MAMUSHI_FAULTS") != "all", reason="takes its time: set MAMUSHI_FAULTS=all"
+)
 LENGTH = {"max_length": 32}
 SECTIONS = {
     "contamination": {"forget": 100, "retain": 200},
@@ -138,14 +142,14 @@ class Scene:
         """All that the main processes have said so far."""
         return (self.folder / "main.log").read_text(encoding="utf-8")
 
-    def finish(self, process: subprocess.Popen[str], seconds: float = 240) -> None:
+    def finish(self, process: subprocess.Popen[str], seconds: float = 600) -> None:
         """Wait for the end of a main process that must succeed, and compare all results."""
         code = self.end(process, seconds)
         assert code == 0, self.said
         assert self.complete(), self.difference()
         assert not cluster.queue(self.folder)
 
-    def end(self, process: subprocess.Popen[str], seconds: float = 240) -> int:
+    def end(self, process: subprocess.Popen[str], seconds: float = 600) -> int:
         """The exit status of a main process."""
         try:
             return process.wait(timeout=seconds)
@@ -161,7 +165,7 @@ class Scene:
         names = sorted(found.keys() | self.expected.keys())
         return ", ".join(name for name in names if found.get(name) != self.expected.get(name))
 
-    def training(self, steps: int = 5, seconds: float = 120) -> cluster.Queued:
+    def training(self, steps: int = 5, seconds: float = 300) -> cluster.Queued:
         """A SLURM job that has trained and saved that many steps, and trains on."""
 
         def found() -> cluster.Queued | None:
@@ -207,7 +211,7 @@ class Scene:
             stderr=subprocess.STDOUT,
             text=True,
             check=False,
-            timeout=240,
+            timeout=600,
         )
 
     def close(self) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from mamushi_runs.doubles import CHOICE
 from tests.slurm import cluster
-from tests.slurm.scene import Scene, saved
+from tests.slurm.scene import Scene, patient, saved
 
 
 def submitted(scene: Scene) -> int:
@@ -67,12 +67,13 @@ def test_a_restart_is_refused_until_one_chooses_and_then_waits(disturbed: Scene)
         assert disturbed.end(disturbed.start("--dry-run")) == 0
         assert submitted(disturbed) == 2
         waiting = disturbed.start(env={CHOICE: "wait"})
-        cluster.wait_for(lambda: "Waiting for 2 SLURM jobs" in disturbed.said, 60)
+        cluster.wait_for(lambda: "Waiting for 2 SLURM jobs" in disturbed.said, 180)
         assert submitted(disturbed) == 2
     disturbed.finish(waiting)
     assert "All jobs of the earlier run have ended." in disturbed.said
 
 
+@patient
 def test_cancelled_by_recover_and_continued_from_the_checkpoint(disturbed: Scene) -> None:
     job = killed(disturbed)
     left = {each.id for each in cluster.queue(disturbed.folder)}
@@ -89,18 +90,18 @@ def test_cancelled_by_recover_and_continued_from_the_checkpoint(disturbed: Scene
 
 def test_adopted_jobs_are_not_run_twice(disturbed: Scene) -> None:
     """The restarted run's jobs wait for the living ones, and take over what they finish."""
-    pytest.importorskip("mamushi.claims", reason="this version has no claims")
     job = killed(disturbed)
     with held_up(cluster.queue(disturbed.folder)):
         before = saved_times(disturbed, job)
         unlock(disturbed)
         main = disturbed.start(env={CHOICE: "adopt"})
-        cluster.wait_for(lambda: submitted(disturbed) >= 4, 60)
+        cluster.wait_for(lambda: submitted(disturbed) >= 4, 180)
     disturbed.finish(main)
     assert "Going on: jobs for the same files wait for them" in disturbed.said
     assert disturbed.continued(job, before)
 
 
+@patient
 def test_jobs_that_finish_alone_are_recorded_by_the_next_run(disturbed: Scene) -> None:
     """Else a later change of their settings would run nothing again."""
     killed(disturbed)
@@ -117,6 +118,7 @@ def test_jobs_that_finish_alone_are_recorded_by_the_next_run(disturbed: Scene) -
     assert "Nothing to be done" in disturbed.said
 
 
+@patient
 def test_a_second_main_process_is_refused_also_after_unlocking(disturbed: Scene) -> None:
     first = disturbed.start()
     disturbed.training(steps=1)
@@ -130,6 +132,7 @@ def test_a_second_main_process_is_refused_also_after_unlocking(disturbed: Scene)
     assert submitted(disturbed) <= 4  # its two retrainings, and figures where they are jobs
 
 
+@patient
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda each: each.name)
 def test_a_run_that_is_asked_to_end_leaves_nothing_behind(
     disturbed: Scene, number: signal.Signals
@@ -139,7 +142,7 @@ def test_a_run_that_is_asked_to_end_leaves_nothing_behind(
     job = disturbed.training()
     main.send_signal(number)
     assert disturbed.end(main) != 0
-    cluster.wait_for(lambda: not cluster.queue(disturbed.folder), 30)
+    cluster.wait_for(lambda: not cluster.queue(disturbed.folder), 240)
     before = saved_times(disturbed, job) if number == signal.SIGINT else None
     disturbed.finish(disturbed.start())
     assert before is None or disturbed.continued(job, before)
