@@ -46,8 +46,8 @@ small: $(READY) ## 20 Newsgroups and Jigsaw with tiny models, within an hour; se
 
 # make plan PROFILE=profiles/slurm TARGETS=unlearning GPU=h100 ARGS="--configfile mine.yaml"
 plan: $(READY) ## what a run would take: PROFILE=, TARGETS=, ARGS= (Snakemake's), GPU=, GPUS=
-	@PYTHONPATH=workflow $(BIN)/python -m mamushi_runs plan $(if $(GPU),--gpu $(GPU)) \
-	  $(if $(GPUS),--gpus $(GPUS)) -- $(TARGETS) $(if $(PROFILE),--profile $(PROFILE)) $(ARGS)
+	@PYTHONPATH=workflow $(BIN)/python -m mamushi_runs plan $(if $(GPU),--gpu '$(GPU)') \
+	  $(if $(GPUS),--gpus '$(GPUS)') -- $(TARGETS) $(if $(PROFILE),--profile $(PROFILE)) $(ARGS)
 
 # The linters are among the tests, so that one line at the end says everything.
 test: $(READY) ## lint, type checks and all tests
