@@ -52,7 +52,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the plan; returns 0. Raises ``UserError`` when the dry run fails, after what it said."""
+    """Print the plan; returns 0. Raises ``UserError`` when the dry run fails."""
     rates.rate(args.gpu, args.share)
     with dry_run(args.snakemake) as (jobs, config):
         made = account.expected(
