@@ -48,8 +48,8 @@ small: $(READY) ## 20 Newsgroups and Jigsaw with tiny models, within an hour; se
 
 # make plan PROFILE=profiles/slurm TARGETS=unlearning GPU=h100 ARGS="--configfile mine.yaml"
 plan: $(READY) ## what a run would take: PROFILE=, TARGETS=, ARGS= (Snakemake's), GPU=, GPUS=
-	@PYTHONPATH=workflow $(BIN)/python -m mamushi_runs plan $(if $(GPU),--gpu $(GPU)) \
-	  $(if $(GPUS),--gpus $(GPUS)) -- $(TARGETS) $(if $(PROFILE),--profile $(PROFILE)) $(ARGS)
+	@PYTHONPATH=workflow $(BIN)/python -m mamushi_runs plan $(if $(GPU),--gpu '$(GPU)') \
+	  $(if $(GPUS),--gpus '$(GPUS)') -- $(TARGETS) $(if $(PROFILE),--profile $(PROFILE)) $(ARGS)
 
 # One thread each: what counts are ratios of CPU time.
 bench: $(READY) ## the benchmarks at a small size, on the CPU: benchmarks/results

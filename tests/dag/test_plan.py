@@ -104,6 +104,21 @@ def test_a_users_mistake_is_one_line(tmp_path: Path) -> None:
     assert "Traceback" not in target.stderr + unknown.stderr
 
 
+def test_make_hands_its_variables_over() -> None:
+    given = ["PROFILE=profiles/slurm", "TARGETS=unlearning", "GPU=h100", "GPUS=8"]
+    made = subprocess.run(
+        # What it would do, once the environment is there.
+        ["make", "--dry-run", "--old-file=.venv/.ready", "plan", *given, "ARGS=--config a=b"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    words = " ".join(made.replace("\\\n", " ").split())
+    assert "mamushi_runs plan --gpu 'h100' --gpus '8' -- unlearning" in words
+    assert words.endswith("-- unlearning --profile profiles/slurm --config a=b")
+
+
 def test_another_workflow_is_no_case_for_it(tmp_path: Path) -> None:
     (tmp_path / "Snakefile").write_text("rule all:\n    shell: 'true'\n", encoding="utf-8")
     said = subprocess.run(

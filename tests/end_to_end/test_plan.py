@@ -26,8 +26,8 @@ RUNNING = 2
 
 
 def science(**changes: Any) -> dict[str, Any]:
-    """One seed, two selectors, two budgets: 19 jobs."""
-    demo = demo_science()
+    """One seed, two selectors, two budgets: 25 jobs."""
+    demo = demo_science(epochs=1)
     demo["grid"] |= {"selectors": ["random", "oracle"]}
     return demo | changes
 
@@ -128,7 +128,7 @@ def twice(tmp_path_factory: pytest.TempPathFactory) -> Twice:
 
 
 def test_the_second_run_takes_the_processor_time_of_its_plan(twice: Twice) -> None:
-    assert twice.plan["jobs"] == 23
+    assert twice.plan["jobs"] == 25
     assert twice.plan["benchmarks"] >= 15
     sources = [source for rule in twice.plan["rules"].values() for source in rule["sources"]]
     assert all(source.startswith("benchmarks") for source in sources)
@@ -148,7 +148,7 @@ def test_a_run_begins_with_its_forecast_and_ends_with_what_became_of_it(twice: T
         (twice.second.said, "from "),
     ):
         begun = next(line for line in said.splitlines() if line.startswith("Forecast for"))
-        assert "23 jobs" in begun and source in begun
+        assert "25 jobs" in begun and source in begun
         assert "Forecast against actual:" in said
         assert "No forecast" not in said
     records = sorted((twice.folder / "results/plan").glob("*.json"))
@@ -156,7 +156,7 @@ def test_a_run_begins_with_its_forecast_and_ends_with_what_became_of_it(twice: T
     for record, done in zip(map(read_json, records), (twice.first, twice.second), strict=True):
         actual = record["actual"]
         assert actual["succeeded"] and actual["failed"] == 0
-        assert actual["done"] == record["forecast"]["jobs"] == 23
+        assert actual["done"] == record["forecast"]["jobs"] == 25
         assert actual["rules"]["retrain"]["jobs"] == 4
         # All but what Snakemake still does after its hooks.
         assert actual["cpu_seconds"] == pytest.approx(done.cpu, rel=0.1)

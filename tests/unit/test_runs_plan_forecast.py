@@ -16,7 +16,7 @@ from mamushi.artifacts import write_table
 from mamushi.config import complete
 from mamushi.domains import CONTAMINATION, EVALUATION, FORGET, INFERENCE
 from mamushi.errors import UserError
-from mamushi_runs import account, rates, records, text, work
+from mamushi_runs import account, ledger, rates, text, work
 from mamushi_runs.forecast import Overhead, forecast
 from mamushi_runs.graph import Graph, Job, Limits
 from mamushi_runs.rates import Rate
@@ -391,20 +391,20 @@ def test_the_outcome_stands_beside_the_forecast(paper: dict[str, Any], tmp_path:
 
 
 def test_past_runs_tell_what_snakemake_itself_takes(tmp_path: Path) -> None:
-    assert records.overhead(3.0, tmp_path).cpu_of_job == Overhead().cpu_of_job
-    folder = tmp_path / records.FOLDER
+    assert ledger.overhead(3.0, tmp_path).cpu_of_job == Overhead().cpu_of_job
+    folder = tmp_path / ledger.FOLDER
     for number, one in enumerate(
         [actual(), actual(cpu_seconds=112.0), actual(cpu_seconds=117.0), actual(succeeded=False)]
     ):
-        records.write(folder / f"2026010{number}T000000-1.json", {"jobs": 10}, one)
+        ledger.write(folder / f"2026010{number}T000000-1.json", {"jobs": 10}, one)
     (folder / "20260109T000000-1.json").write_text("{")
-    records.write(folder / "20260108T000000-1.json", {"jobs": 10}, None)
-    learned = records.overhead(3.0, tmp_path)
+    ledger.write(folder / "20260108T000000-1.json", {"jobs": 10}, None)
+    learned = ledger.overhead(3.0, tmp_path)
     assert learned.cpu == 3.0
     assert learned.cpu_of_job == pytest.approx(1.0)
-    records.write(folder / "20260107T000000-1.json", {}, actual(cluster=True, cpu_seconds=1e6))
-    records.write(folder / "20260106T000000-1.json", {}, actual(done=1, cpu_seconds=1e6))
-    assert records.overhead(3.0, tmp_path).cpu_of_job == pytest.approx(1.0)
+    ledger.write(folder / "20260107T000000-1.json", {}, actual(cluster=True, cpu_seconds=1e6))
+    ledger.write(folder / "20260106T000000-1.json", {}, actual(done=1, cpu_seconds=1e6))
+    assert ledger.overhead(3.0, tmp_path).cpu_of_job == pytest.approx(1.0)
 
 
 def test_a_run_without_a_begin_has_no_end() -> None:

@@ -29,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sub.set_defaults(run=module.run)
     args = parser.parse_args(argv)
     try:
-        return int(args.run(args) or 0)
+        return int(args.run(args))
     except UserError as error:
         print(f"mamushi_runs {args.command}: error: {error}", file=sys.stderr)
         return 2

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mamushi_runs import benchmarks, graph, rates, records, text
+from mamushi_runs import benchmarks, graph, ledger, rates, text
 from mamushi_runs.forecast import forecast
 from mamushi_runs.graph import Graph
 
@@ -58,7 +58,7 @@ def expected(
         config,
         rates.rate(gpu or profile, share, padded),
         benchmarks=past,
-        overhead=records.overhead(processor_seconds()),
+        overhead=ledger.overhead(processor_seconds()),
     )
 
 
@@ -71,9 +71,9 @@ def begin(workflow: Any, config: Mapping[str, Any]) -> str | None:
     if not workflow.is_main_process or workflow.dryrun or workflow.touch:
         return None
     made = expected(graph.read(workflow), config)
-    path = records.new()
+    path = ledger.new()
     _begun.append(Begun(path, made, time.time(), time.monotonic(), processor_seconds()))
-    records.write(path, made, None)
+    ledger.write(path, made, None)
     return text.line(made)
 
 
@@ -86,7 +86,7 @@ def end(workflow: Any, *, succeeded: bool) -> str | None:
         return None
     begun = _begun.pop()
     actual = _actual(workflow, begun, succeeded)
-    records.write(begun.path, begun.forecast, actual)
+    ledger.write(begun.path, begun.forecast, actual)
     return text.outcome(begun.forecast, actual)
 
 

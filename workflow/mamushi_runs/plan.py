@@ -51,8 +51,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(args: argparse.Namespace) -> None:
-    """Print the plan. Raises ``UserError`` when the dry run fails, after what it said."""
+def run(args: argparse.Namespace) -> int:
+    """Print the plan; returns 0. Raises ``UserError`` when the dry run fails."""
     rates.rate(args.gpu, args.share)
     with dry_run(args.snakemake) as (jobs, config):
         made = account.expected(
@@ -66,6 +66,7 @@ def run(args: argparse.Namespace) -> None:
     if args.json:
         write_json(args.json, made)
     print(text.plan(made))
+    return 0
 
 
 @contextlib.contextmanager
