@@ -27,7 +27,7 @@ rule examples:
     params:
         settings=params(settings.examples, "dataset"),
     shell:
-        "python -m mamushi examples --out {output.examples:q}"
+        "exec python -m mamushi examples --out {output.examples:q}"
         " --duplicates {output.duplicates:q} --card {output.card:q}"
         " --cache results/downloads/{wildcards.dataset} --settings {params.settings:q}"
         " > {log:q} 2>&1"

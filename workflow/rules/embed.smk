@@ -24,6 +24,6 @@ rule embed:
     params:
         settings=params(settings.embed, "model"),
     shell:
-        "python -m mamushi embed --examples {input.examples:q} --tokens {input.tokens:q}"
+        "exec python -m mamushi embed --examples {input.examples:q} --tokens {input.tokens:q}"
         " --model-card {input.card:q} --trained {input.trained:q}"
         " --out {output:q} --settings {params.settings:q} > {log:q} 2>&1"

@@ -28,7 +28,7 @@ rule contaminate:
             partial(settings.endpoint, role="contaminated"), "dataset", "model", "seed"
         ),
     shell:
-        "python -m mamushi finetune --examples {input.examples:q} --tokens {input.tokens:q}"
+        "exec python -m mamushi finetune --examples {input.examples:q} --tokens {input.tokens:q}"
         " --model-card {input.card:q} --tensors {output.tensors:q}"
         " --log-table {output.log_table:q} --card {output.card:q}"
         " --state {output.card:q}.state"

@@ -22,7 +22,7 @@ rule frontier:
         selectors=GRID["selectors"],
         settings=params(settings.frontier, "dataset", "model", "seed"),
     shell:
-        "python -m mamushi frontier --examples {input.examples:q} --scores {input.scores:q}"
+        "exec python -m mamushi frontier --examples {input.examples:q} --scores {input.scores:q}"
         " --selectors {params.selectors:q} --ratio {input.ratio:q} --out {output:q}"
         " --settings {params.settings:q} > {log:q} 2>&1"
 
@@ -43,7 +43,7 @@ rule diagnostics:
         selectors=SCORED,
         settings=params(settings.diagnostics, "dataset", "model", "seed"),
     shell:
-        "python -m mamushi diagnostics --scores {input:q} --selectors {params.selectors:q}"
+        "exec python -m mamushi diagnostics --scores {input:q} --selectors {params.selectors:q}"
         " --out {output:q} --settings {params.settings:q} > {log:q} 2>&1"
 
 
@@ -65,7 +65,7 @@ rule geometry:
     params:
         settings=params(settings.geometry, "dataset", "model", "seed"),
     shell:
-        "python -m mamushi geometry --embeddings {input:q} --out {output:q}"
+        "exec python -m mamushi geometry --embeddings {input:q} --out {output:q}"
         " --settings {params.settings:q} > {log:q} 2>&1"
 
 
@@ -89,7 +89,7 @@ rule runtime:
     params:
         settings=params(settings.runtime, "dataset", "model", "seed"),
     shell:
-        "python -m mamushi runtime --examples {input.examples:q}"
+        "exec python -m mamushi runtime --examples {input.examples:q}"
         " --embeddings {input.embeddings:q} --out {output:q}"
         " --settings {params.settings:q} > {log:q} 2>&1"
 
@@ -116,7 +116,7 @@ rule ranking:
         selectors=SCORED,
         settings=params(settings.ranking, "dataset", "model", "seed"),
     shell:
-        "python -m mamushi ranking --examples {input.examples:q} --scores {input.scores:q}"
+        "exec python -m mamushi ranking --examples {input.examples:q} --scores {input.scores:q}"
         " --selectors {params.selectors:q} --out {output:q}"
         " --settings {params.settings:q} > {log:q} 2>&1"
 
@@ -146,7 +146,7 @@ rule qualitative:
     params:
         settings=settings.as_json(settings.qualitative(config)),
     shell:
-        "python -m mamushi qualitative --out-folder $(dirname {output.csv:q})"
+        "exec python -m mamushi qualitative --out-folder $(dirname {output.csv:q})"
         " --settings {params.settings:q} > {log:q} 2>&1"
 
 
@@ -217,5 +217,5 @@ rule evidence_tables:
     params:
         settings=settings.as_json(settings.evidence(config)),
     shell:
-        "python -m mamushi evidence --out-folder $(dirname {output.frontier:q})"
+        "exec python -m mamushi evidence --out-folder $(dirname {output.frontier:q})"
         " --settings {params.settings:q} > {log:q} 2>&1"

@@ -24,7 +24,7 @@ rule figure_sad:
     params:
         settings=params(lambda config: settings.figure(config, GRID, "sad")),
     shell:
-        "python -m mamushi figure --tables $(dirname {input.table:q}) --out {output.pdf:q}"
+        "exec python -m mamushi figure --tables $(dirname {input.table:q}) --out {output.pdf:q}"
         " --settings {params.settings:q} > {log:q} 2>&1"
 
 
@@ -135,7 +135,7 @@ rule figure_diagnostics:
             *RUN,
         ),
     shell:
-        "python -m mamushi figure --tables results --out {output.pdf:q}"
+        "exec python -m mamushi figure --tables results --out {output.pdf:q}"
         " --settings {params.settings:q} > {log:q} 2>&1"
 
 

@@ -22,7 +22,7 @@ rule model_card:
     params:
         settings=params(settings.model_card, "model"),
     shell:
-        "python -m mamushi model-card --out {output:q} --settings {params.settings:q}"
+        "exec python -m mamushi model-card --out {output:q} --settings {params.settings:q}"
         " > {log:q} 2>&1"
 
 
@@ -59,7 +59,7 @@ rule base_model:
     params:
         settings=params(settings.base_model, "model"),
     shell:
-        "python -m mamushi base-model --examples {input:q} --out $(dirname {output.card:q})"
+        "exec python -m mamushi base-model --examples {input:q} --out $(dirname {output.card:q})"
         " --settings {params.settings:q} > {log:q} 2>&1"
 
 
@@ -82,5 +82,5 @@ rule tokens:
     params:
         settings=params(lambda config: settings.tokens(config)),
     shell:
-        "python -m mamushi tokens --examples {input.examples:q} --model-card {input.card:q}"
+        "exec python -m mamushi tokens --examples {input.examples:q} --model-card {input.card:q}"
         " --out {output:q} --settings {params.settings:q} > {log:q} 2>&1"

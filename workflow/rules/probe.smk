@@ -47,7 +47,7 @@ rule generate:
     params:
         settings=params(settings.generate, "model", "endpoint"),
     shell:
-        "python -m mamushi generate --model-card {input.card:q} --trained {input.trained:q}"
+        "exec python -m mamushi generate --model-card {input.card:q} --trained {input.trained:q}"
         " --out {output:q} --settings {params.settings:q} > {log:q} 2>&1"
 
 
@@ -74,7 +74,7 @@ rule relearn:
     params:
         settings=params(settings.relearn, "model", "seed"),
     shell:
-        "python -m mamushi relearn --examples {input.examples:q} --tokens {input.tokens:q}"
+        "exec python -m mamushi relearn --examples {input.examples:q} --tokens {input.tokens:q}"
         " --model-card {input.card:q} --trained {input.trained:q} --out {output:q}"
         " --settings {params.settings:q} > {log:q} 2>&1"
 
@@ -101,7 +101,7 @@ rule judge:
     params:
         settings=params(settings.judge, "dataset", "model", "seed"),
     shell:
-        "python -m mamushi judge --model-card {input.card:q} --trained {input.trained:q}"
+        "exec python -m mamushi judge --model-card {input.card:q} --trained {input.trained:q}"
         " --continuations {input.continuations:q} --out {output:q}"
         " --settings {params.settings:q} > {log:q} 2>&1"
 
@@ -133,5 +133,5 @@ rule probes:
     params:
         settings=settings.as_json(settings.probes(config)),
     shell:
-        "python -m mamushi probes --out-folder $(dirname {output.generations:q})"
+        "exec python -m mamushi probes --out-folder $(dirname {output.generations:q})"
         " --settings {params.settings:q} > {log:q} 2>&1"

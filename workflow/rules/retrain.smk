@@ -29,7 +29,7 @@ rule retrain:
     params:
         settings=params(settings.retrain, "dataset", "model", "seed"),
     shell:
-        "python -m mamushi retrain --examples {input.examples:q} --tokens {input.tokens:q}"
+        "exec python -m mamushi retrain --examples {input.examples:q} --tokens {input.tokens:q}"
         " --model-card {input.card:q} --removal {input.removal:q}"
         " --perplexity {output.perplexity:q} --tensors {output.tensors:q}"
         " --log-table {output.log_table:q} --card {output.card:q}"

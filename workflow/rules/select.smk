@@ -22,7 +22,7 @@ rule score:
     params:
         settings=params(settings.score, "selector", "seed"),
     shell:
-        "python -m mamushi score --examples {input.examples:q} --embeddings {input.embeddings:q}"
+        "exec python -m mamushi score --examples {input.examples:q} --embeddings {input.embeddings:q}"
         " --base {input.base:q} --out {output:q} --settings {params.settings:q} > {log:q} 2>&1"
 
 
@@ -43,7 +43,7 @@ rule remove:
     params:
         settings=params(settings.remove, "beta"),
     shell:
-        "python -m mamushi remove --scores {input.scores:q} --duplicates {input.duplicates:q}"
+        "exec python -m mamushi remove --scores {input.scores:q} --duplicates {input.duplicates:q}"
         " --out {output:q} --settings {params.settings:q} > {log:q} 2>&1"
 
 
@@ -70,6 +70,6 @@ rule manifests:
     params:
         settings=params(settings.manifests, "dataset", "model", "seed", "selector"),
     shell:
-        "python -m mamushi manifests --scores {input.scores:q} --ratio {input.ratio:q}"
+        "exec python -m mamushi manifests --scores {input.scores:q} --ratio {input.ratio:q}"
         " --duplicates {input.duplicates:q} --out {output:q}"
         " --settings {params.settings:q} > {log:q} 2>&1"

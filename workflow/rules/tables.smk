@@ -37,7 +37,7 @@ rule tables:
     params:
         settings=settings.as_json(settings.tables(GRID)),
     shell:
-        "python -m mamushi tables --out-folder $(dirname {output.sad:q})"
+        "exec python -m mamushi tables --out-folder $(dirname {output.sad:q})"
         " --settings {params.settings:q} > {log:q} 2>&1"
 
 

@@ -34,7 +34,7 @@ rule unlearn:
         settings=params(settings.unlearn, "dataset", "model", "seed", "unlearner"),
         trunk=lambda wildcards: paths.TRUNK.format(**wildcards),
     shell:
-        "python -m mamushi unlearn --examples {input.examples:q} --tokens {input.tokens:q}"
+        "exec python -m mamushi unlearn --examples {input.examples:q} --tokens {input.tokens:q}"
         " --model-card {input.card:q} --trained {input.trained:q} --trunk {params.trunk:q}"
         " --removal {input.removal:q} --perplexity {output.perplexity:q}"
         " --tensors {output.tensors:q} --log-table {output.log_table:q}"
@@ -102,7 +102,7 @@ checkpoint refine:
     params:
         settings=params(settings.refine, "dataset", "model", "unlearner", "selector"),
     shell:
-        "python -m mamushi refine --out {output:q} --settings {params.settings:q} > {log:q} 2>&1"
+        "exec python -m mamushi refine --out {output:q} --settings {params.settings:q} > {log:q} 2>&1"
 
 
 rule half_gap:
@@ -134,5 +134,5 @@ rule half_gap:
     params:
         settings=settings.as_json(settings.half_gap(config)),
     shell:
-        "python -m mamushi half-gap --out-folder $(dirname {output.half_gap:q})"
+        "exec python -m mamushi half-gap --out-folder $(dirname {output.half_gap:q})"
         " --settings {params.settings:q} > {log:q} 2>&1"
