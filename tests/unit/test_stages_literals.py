@@ -27,6 +27,13 @@ def called() -> dict[str, list[str]]:
     return found
 
 
+def test_no_shell_stands_around_a_stage() -> None:
+    """It would end at once at the signal for which a training loop saves its state."""
+    for path in ROOT.glob("workflow/rules/*.smk"):
+        text = path.read_text(encoding="utf-8")
+        assert text.count("python -m mamushi") == text.count('"exec python -m mamushi'), path
+
+
 def module(stage: str) -> ModuleType:
     return importlib.import_module(f"mamushi.stages.{stage.replace('-', '_')}")
 

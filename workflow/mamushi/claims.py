@@ -161,8 +161,8 @@ def claimed(
     wait, because the others would in vain: raises ``UserError`` if another command is at work.
     """
     outputs = _named(args, getattr(args.module, "WRITES", ()))
-    here = Path(paths.RESULTS)
-    if not outputs or not _within(outputs[0], here) or int(os.environ.get("RANK", "0")) > 0:
+    inside = bool(outputs) and _within(outputs[0], Path(root).parent)
+    if not inside or int(os.environ.get("RANK", "0")) > 0:
         yield None
         return
     primary = os.path.relpath(outputs[0])

@@ -7,8 +7,7 @@ selector=...)`` is the file in a stage. Write budgets with ``beta``: ``0.1`` bec
 from os import PathLike
 from pathlib import Path
 
-RESULTS = "results"
-DATA = RESULTS + "/data/{dataset}"
+DATA = "results/data/{dataset}"
 EXAMPLES = DATA + "/examples.parquet"
 DUPLICATES = DATA + "/duplicates.parquet"
 DATA_CARD = DATA + "/card.json"

@@ -64,6 +64,8 @@ wildcard_constraints:
 LOOK_FIRST = 100
 
 # What every shell command finds around it; see there for why it is no parameter of the rules.
+# The commands `exec` the stage: a shell around it would end at the first signal that SLURM sends to
+# all processes of a job, and the job with it, before a training loop has saved its state.
 environment.give(PACKAGES, settings.as_json(config["execution"]))
 
 
