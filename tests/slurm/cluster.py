@@ -290,10 +290,10 @@ def what(comment: str) -> tuple[str, str | None, str]:
     """Rule, pack and wildcards that the plug-in wrote into a job's comment.
 
     It writes ``rule_RULE_wildcards_VALUES``, and ``rule_GROUP_RULE`` for a group; the workflow's
-    groups have names with a full stop in front of the rest: ``RULE.…``.
+    groups are called ``RULE+WILDCARDS+NUMBER``.
     """
     name, _, wildcards = comment.removeprefix("rule_").partition("_wildcards_")
-    if match := re.fullmatch(r"((\w+)\.[\w.-]+\.\d+)_(\w+)", name):
+    if match := re.fullmatch(r"((\w+)\+.+\+\d+)_(\w+)", name):
         return match.group(2), match.group(1), wildcards
     return name, None, wildcards
 

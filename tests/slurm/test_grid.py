@@ -129,7 +129,7 @@ def test_short_jobs_share_a_job_of_slurm(on_slurm: Path, jobs: list[cluster.Job]
     assert 1 < max(map(len, packs.values())) <= 4
     _, config = grid()
     axes = config["grid"]
-    retrained = [rules for name, rules in packs.items() if name.startswith("retrain.")]
+    retrained = [rules for name, rules in packs.items() if name.startswith("retrain+")]
     runs = len(axes["selectors"]) * len(axes["seeds"])
     assert len(retrained) == math.ceil(len(axes["budgets"]) / 4) * runs
     assert sum(map(len, retrained)) == len(axes["budgets"]) * runs
