@@ -48,13 +48,13 @@ def test_jobs_that_differ_in_one_thing_share_a_pack_of_four_at_most(tmp_path: Pa
     assert {len(members) for members in found.values()} <= {2, 3, 4}
     varies = {"retrain": "beta", "unlearn": "beta", "evaluate": "endpoint"}
     for pack, members in found.items():
-        rule = pack.split(".")[0]
+        rule = pack.split("+")[0]
         assert {name for name, _ in members} <= {rule, f"{rule}_and_probe"}
         # The same values of all wildcards but one.
         axis = rf"\b{varies.get(rule, 'unlearner')}=[^,]+"
         assert len({re.sub(axis, "", wildcards) for _, wildcards in members}) == 1
     # Nothing else: what others wait for starts as soon as it can.
-    assert {pack.split(".")[0] for pack in found} == {
+    assert {pack.split("+")[0] for pack in found} == {
         *("retrain", "unlearn", "unlearn_whole", "evaluate")
     }
 

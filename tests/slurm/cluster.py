@@ -279,6 +279,18 @@ def queue(directory: Path, *, ended: bool = False) -> list[Queued]:
     return found
 
 
+def running(directory: Path, rule: str, *, attempt: int = 1, seconds: float = 300) -> Queued:
+    """The job of ``rule`` that runs, once it is there for that attempt."""
+
+    def found() -> Queued | None:
+        listed = [job for job in queue(directory, ended=True) if job.rule == rule]
+        run = [job for job in listed if job.state == "RUNNING"]
+        return run[0] if len(listed) >= attempt and run else None
+
+    job: Queued = wait_for(found, seconds)
+    return job
+
+
 def cancel(directory: Path) -> None:
     """Cancel what still waits or runs of ``directory``, and wait until it is gone."""
     if left := [job.id for job in queue(directory)]:
@@ -290,10 +302,10 @@ def what(comment: str) -> tuple[str, str | None, str]:
     """Rule, pack and wildcards that the plug-in wrote into a job's comment.
 
     It writes ``rule_RULE_wildcards_VALUES``, and ``rule_GROUP_RULE`` for a group; the workflow's
-    groups have names with a full stop in front of the rest: ``RULE.…``.
+    groups are called ``RULE+WILDCARDS+NUMBER``.
     """
     name, _, wildcards = comment.removeprefix("rule_").partition("_wildcards_")
-    if match := re.fullmatch(r"((\w+)\.[\w.-]+\.\d+)_(\w+)", name):
+    if match := re.fullmatch(r"((\w+)\+.+\+\d+)_(\w+)", name):
         return match.group(2), match.group(1), wildcards
     return name, None, wildcards
 

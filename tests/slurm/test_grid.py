@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
+import shutil
 import subprocess
 from collections import Counter
 from datetime import datetime
@@ -18,6 +19,7 @@ import pytest
 import yaml
 from safetensors.numpy import load_file
 
+from mamushi import paths
 from tests.rules.workflow import ROOT, command, environment
 from tests.slurm import cluster
 from tests.slurm.conftest import science
@@ -129,7 +131,7 @@ def test_short_jobs_share_a_job_of_slurm(on_slurm: Path, jobs: list[cluster.Job]
     assert 1 < max(map(len, packs.values())) <= 4
     _, config = grid()
     axes = config["grid"]
-    retrained = [rules for name, rules in packs.items() if name.startswith("retrain.")]
+    retrained = [rules for name, rules in packs.items() if name.startswith("retrain+")]
     runs = len(axes["selectors"]) * len(axes["seeds"])
     assert len(retrained) == math.ceil(len(axes["budgets"]) / 4) * runs
     assert sum(map(len, retrained)) == len(axes["budgets"]) * runs
@@ -157,6 +159,32 @@ def test_the_jobs_of_a_pack_take_turns(on_slurm: Path, jobs: list[cluster.Job]) 
         )
         assert len(steps) == len(packs[job.pack])
         assert all(end <= start for (_, end), (start, _) in pairwise(steps))
+
+
+def test_a_pack_that_is_tried_again_asks_for_more(on_slurm: Path, folder: Path) -> None:
+    """Cancelled while it runs, as one is that has no more memory or time."""
+    shutil.copytree(on_slurm, folder, dirs_exist_ok=True)
+    _, config = grid()
+    cell = {"dataset": "synthetic", "model": "tiny-llama", "seed": 0}
+    cell["selector"] = config["grid"]["selectors"][0]
+    lost = [
+        paths.PERPLEXITY.format(**cell, beta=paths.beta(budget))
+        for budget in config["grid"]["budgets"][:2]
+    ]
+    for path in lost:
+        (folder / path).unlink()
+    with open(folder / "said", "w", encoding="utf-8") as output:
+        again = cluster.start(*lost, directory=folder, config=config, output=output)
+        subprocess.run(["scancel", cluster.running(folder, "retrain").id], check=True)
+        assert again.wait(timeout=900) == 0, (folder / "said").read_text(encoding="utf-8")
+    first, second = cluster.settled(folder)
+    assert first.pack == second.pack is not None
+    assert (first.state, second.state) == ("CANCELLED", "COMPLETED")
+    assert (first.megabytes, second.megabytes) == (4000, 8000)
+    assert (first.minutes, second.minutes) == (2 * 60, 4 * 60)
+    assert first.requested["gres/gpu"] == second.requested["gres/gpu"] == "1"
+    for path in lost:
+        assert values(folder / path).equals(values(on_slurm / path))
 
 
 def test_nothing_that_takes_seconds_is_submitted(jobs: list[cluster.Job]) -> None:

@@ -234,7 +234,8 @@ def packed(rule, axis, values):
         # As many packs as are needed, and all of about the same size.
         number = place * -(-len(places) // size) // len(places)
         others = [value for name, value in wildcards.items() if name != axis]
-        name = ".".join([rule, *others, str(number)])
+        # No configured name holds a plus sign, so that no two packs have one name.
+        name = "+".join([rule, *others, str(number)])
         # As Snakemake itself does for a group whose name has wildcards.
         workflow.parent_groupids[name] = "pack"
         return name
