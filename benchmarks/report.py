@@ -36,10 +36,10 @@ class Report:
         self.lines.append(f"{name} {shown}")
         print(self.lines[-1], flush=True)
 
-    def write(self) -> Path:
+    def write(self, folder: Path = RESULTS) -> Path:
         """The dated file; a later run of the same day and hardware replaces it."""
         slug = re.sub(r"[^a-z0-9]+", "-", self.machine.lower()).strip("-")
-        path = RESULTS / f"{self.name}-{datetime.date.today().isoformat()}-{slug}.txt"
+        path = folder / f"{self.name}-{datetime.date.today().isoformat()}-{slug}.txt"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("\n".join(self.lines) + "\n", encoding="utf-8")
         return path

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from pools import synthetic
 from mamushi.registry import load, plugin, plugins
 from mamushi.selection.pool import Pool, Scored, rank
 from mamushi.selection.removals import count
-from report import Report
+from report import RESULTS, Report
 
 FIXED: dict[str, dict[str, Any]] = {
     "mamushi": {"epochs": 2, "precision": "fp32"},
@@ -41,7 +42,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--full", action="store_true", help="the paper's sizes")
     parser.add_argument("--selectors", nargs="+", help="all that derive from no other by default")
+    parser.add_argument("--sizes", nargs="+", type=int, help="numbers of examples")
+    parser.add_argument("--widths", nargs="+", type=int, help="numbers of dimensions")
     parser.add_argument("--repeats", type=int, default=3, help="the median of these counts")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="the folder to write to")
     args = parser.parse_args()
 
     import torch
@@ -52,14 +56,14 @@ def main() -> None:
         name for name, found in plugins("selector").items() if "DERIVES" not in found.literals
     ]
     report = Report("scale", torch.cuda.get_device_name() if torch.cuda.is_available() else None, 1)
-    sizes = [10_000, 20_000, 40_000, 80_000] if args.full else [2_000, 4_000, 8_000, 16_000]
-    widths = [256, 512, 1024, 2048, 4096] if args.full else [64, 128, 256, 512]
+    full = args.full
+    sizes = args.sizes or [s * (5 if full else 1) for s in (2_000, 4_000, 8_000, 16_000)]
+    widths = args.widths or ([256, 512, 1024, 2048, 4096] if full else [64, 128, 256, 512])
     with threadpool_limits(1):
-        growth(report, "n", {n: (n, 256 if args.full else 128) for n in sizes}, names, args.repeats)
-        at = 10_000 if args.full else 2_000
-        growth(report, "d", {d: (at, d) for d in widths}, names, args.repeats)
+        growth(report, "n", {n: (n, widths[0]) for n in sizes}, names, args.repeats)
+        growth(report, "d", {d: (sizes[0], d) for d in widths}, names, args.repeats)
         budgets(report, synthetic(sizes[-1], widths[0]), names)
-    print(report.write())
+    print(report.write(args.results))
 
 
 def growth(

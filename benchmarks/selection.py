@@ -37,7 +37,7 @@ from mamushi.selection.folds import stratified_folds
 from mamushi.selection.metrics import auc, spearman
 from mamushi.selection.pool import Pool
 from mamushi.selection.statistics import sums
-from report import Report
+from report import RESULTS, Report
 
 FOLDS = 5
 ARCHITECTURE = [1024, 512, 256]
@@ -69,6 +69,7 @@ def main() -> None:
         "--brief", action="store_true", help="stages that iterate do so once: for memory alone"
     )
     parser.add_argument("--selectors", nargs="+", help="of the part stages; all by default")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="the folder to write to")
     args = parser.parse_args()
     examples = args.examples or (80_000 if args.full else 6_000)
     width = args.width or (2304 if args.full else 768)
@@ -94,7 +95,7 @@ def main() -> None:
     if "stages" in args.parts:
         pool = synthetic(examples, width, args.share)
         stages(report, pool, threads, args.selectors, BRIEF if args.brief else {})
-    print(report.write())
+    print(report.write(args.results))
 
 
 class Clock:

@@ -1,0 +1,86 @@
+"""The benchmarks of selection: they run, at a size that measures nothing, and what they are run on
+has the density ratio that it says."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def pools(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    import pools
+
+    return pools
+
+
+def test_the_ratio_of_the_synthetic_embeddings_is_exact(pools: Any) -> None:
+    """E_p1[p2/p1] = E_p2[p1/p2] = 1, and weighing p2 by the ratio gives the means of p1."""
+    pool = pools.synthetic(200_000, 20, 0.5, seed=3)
+    forget, truth = pool.forget, pool.truth
+    # A ratio has heavy tails: where it is moderate, the tails have no say.
+    for domain, sign in ((forget, -1), (~forget, 1)):
+        inside = np.abs(truth) < 3
+        there, elsewhere = domain & inside, ~domain & inside
+        weighed = np.exp(sign * truth[there]).sum() / domain.sum()
+        assert weighed == pytest.approx(elsewhere.sum() / (~domain).sum(), rel=0.02)
+    again = pools.synthetic(1000, 20, 0.5, seed=3)
+    assert np.array_equal(again.embeddings, pools.synthetic(1000, 20, 0.5, seed=3).embeddings)
+
+
+def test_no_hyperplane_ranks_them_as_the_ratio_does(pools: Any) -> None:
+    pool = pools.synthetic(4000, 64, 0.3)
+    x = (pool.embeddings - pool.embeddings.mean(axis=0, dtype=np.float64)).astype(np.float64)
+    x /= x.std(axis=0)
+    linear = LogisticRegression(C=0.1).fit(x, pool.forget).decision_function(x)
+    best = roc_auc_score(pool.forget, pool.truth)
+    assert 0.6 < roc_auc_score(pool.forget, linear) < best - 0.01 < 0.99
+
+
+def ran(tmp_path: Path, name: str, *options: str) -> dict[str, str]:
+    """The values of the file that a benchmark writes, after comparing it with what it printed."""
+    command = [sys.executable, f"benchmarks/{name}.py", *options, "--results", str(tmp_path)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "workflow"), "CUDA_VISIBLE_DEVICES": ""}
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    (written,) = tmp_path.glob(f"{name}-20*.txt")
+    lines = written.read_text().splitlines()
+    assert done.stdout.splitlines()[: len(lines)] == lines
+    about = [line for line in lines if line.startswith("# ")]
+    assert {"command", "date", "hardware", "torch"} <= {line.split()[1] for line in about}
+    return dict(line.split(" ", 1) for line in lines if not line.startswith("#"))
+
+
+def test_selection(tmp_path: Path) -> None:
+    found = ran(
+        tmp_path, "selection", "--examples", "200", "--width", "16", "--points", "80",
+        "--picks", "40", "--brief", "--selectors", "l2_norm",
+    )  # fmt: skip
+    assert found["kcenter_same_set"] == "40/40"
+    assert found["kcenter_matrix_vector_same_order"] == "True"
+    assert float(found["mlp_fp32_ratio"]) > 0
+    assert 0 < float(found["stage_l2_norm_peak_gib"]) < 4
+    assert float(found["mlp_sklearn_seed1_auc"]) > 0.5
+
+
+def test_scale(tmp_path: Path) -> None:
+    found = ran(
+        tmp_path, "scale", "--sizes", "200", "400", "--widths", "8", "16", "--repeats", "1",
+        "--selectors", "l2_norm", "lr_cos",
+    )  # fmt: skip
+    assert {f"exponent_{of}_{name}" for of in "nd" for name in ("l2_norm", "lr_cos")} <= set(found)
+    # A ranking serves every budget: more of them read no embedding again.
+    assert {found[f"budgets_{number}_passes"] for number in (1, 9, 99)} == {"2"}
