@@ -153,6 +153,7 @@ def mlp(report: Report, pool: Pool, with_reference: bool) -> None:
             with Clock() as clock:
                 logits[name][task.held], details = next(fits)
             seconds[name].append(clock.cpu)
+            report.value(f"mlp_{name}_fold{len(seconds[name]) - 1}_cpu_seconds", clock.cpu)
             wall[name] += clock.wall
             epochs[name].append(details["epochs"])
     forget = pool.forget

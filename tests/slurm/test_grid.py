@@ -75,12 +75,16 @@ def jobs(on_slurm: Path) -> list[cluster.Job]:
 
 def members(folder: Path) -> dict[str, list[str]]:
     """The rules of the jobs in each pack that was submitted, out of what Snakemake said."""
-    said = (folder / "said").read_text(encoding="utf-8")
-    group = r"Group job (\S+) \(jobs in lexicogr\. order\):\n((?:\n| {4}.*\n)*)"
-    return {
-        name: re.findall(r"^ {4}rule (\w+):$", text, re.MULTILINE)
-        for name, text in re.findall(group, said)
-    }
+    found: dict[str, list[str]] = {}
+    name = ""
+    # Line by line, since submissions are told from another thread and come in between.
+    for line in (folder / "said").read_text(encoding="utf-8").splitlines():
+        if match := re.search(r"Group job (\S+) \(jobs in lexicogr\. order\):", line):
+            name = match.group(1)
+            found[name] = []
+        elif match := re.fullmatch(r" {4}rule (\w+):", line):
+            found[name].append(match.group(1))
+    return found
 
 
 def test_every_job_went_through_at_its_first_attempt(
