@@ -1,0 +1,45 @@
+"""What every benchmark prints and keeps: `name value` lines, with the hardware and the versions."""
+
+from __future__ import annotations
+
+import datetime
+import re
+import sys
+from pathlib import Path
+
+from mamushi.provenance import versions
+from mamushi.selection.runtime import hardware
+
+RESULTS = Path(__file__).parent / "results"
+
+
+class Report:
+    """The numbers of one run of the benchmark ``name``."""
+
+    def __init__(self, name: str, gpu: str | None = None, threads: int | None = None) -> None:
+        found = hardware()
+        self.name, self.machine = name, gpu or f"{found['cpu']} {found['cores']} cores"
+        about = {
+            "command": " ".join(["python", f"benchmarks/{name}.py", *sys.argv[1:]]),
+            "date": datetime.date.today().isoformat(),
+            "hardware": self.machine,
+            "memory_gib": found["memory_gib"],
+            "threads": threads,
+            **versions(),
+        }
+        self.lines = [f"# {key} {value}" for key, value in about.items() if value is not None]
+        print("\n".join(self.lines), flush=True)
+
+    def value(self, name: str, number: float | str) -> None:
+        """Print and keep one number, to four significant digits."""
+        shown = f"{number:.4g}" if isinstance(number, float) else str(number)
+        self.lines.append(f"{name} {shown}")
+        print(self.lines[-1], flush=True)
+
+    def write(self) -> Path:
+        """The dated file; a later run of the same day and hardware replaces it."""
+        slug = re.sub(r"[^a-z0-9]+", "-", self.machine.lower()).strip("-")
+        path = RESULTS / f"{self.name}-{datetime.date.today().isoformat()}-{slug}.txt"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("\n".join(self.lines) + "\n", encoding="utf-8")
+        return path
