@@ -53,6 +53,9 @@ plan: $(READY) ## what a run would take: PROFILE=, TARGETS=, ARGS= (Snakemake's)
 
 # One thread each: what counts are ratios of CPU time.
 bench: $(READY) ## the benchmarks at a small size, on the CPU: benchmarks/results
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/finetune.py
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/embedding.py
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/startup.py
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/selection.py
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/scale.py
 

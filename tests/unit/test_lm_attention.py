@@ -5,6 +5,7 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from types import MethodType
 from typing import Any
@@ -196,8 +197,7 @@ def test_every_supported_type_is_tested() -> None:
     assert {*FAMILIES, *CONFIGS} == MODELS
 
 
-@pytest.mark.parametrize("kind", CONFIGS)
-def test_the_other_supported_types_too(kind: str) -> None:
+def small(kind: str) -> PreTrainedModel:
     sliding = {"sliding_window": 8} if kind == "mistral" else {}
     config = CONFIGS[kind](
         vocab_size=VOCABULARY,
@@ -212,7 +212,12 @@ def test_the_other_supported_types_too(kind: str) -> None:
         **sliding,
     )
     torch.manual_seed(0)
-    language_model = exact(AutoModelForCausalLM.from_config(config))
+    return exact(AutoModelForCausalLM.from_config(config))
+
+
+@pytest.mark.parametrize("kind", CONFIGS)
+def test_the_other_supported_types_too(kind: str) -> None:
+    language_model = small(kind)
     assert supports(language_model)
     texts = texts_of(LENGTHS["mixed"])
     expected = padded_by_hand(language_model, texts)
@@ -461,6 +466,50 @@ def test_equal_runs_give_equal_bits(family: str, precision: str) -> None:
         return [p.detach() for p in language_model.parameters()]
 
     assert all(map(torch.equal, weights(), weights()))
+
+
+def plain_kernel(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    offsets: Tensor,
+    also_offsets: Tensor,
+    longest: int,
+    also_longest: int,
+    *,
+    scale: float,
+    window_size: tuple[int, int],
+    enable_gqa: bool,
+) -> Tensor:
+    """What `torch.nn.attention.varlen` documents that it computes, one text after another."""
+    assert offsets.dtype == torch.int32 and int(offsets.diff().max()) == longest == also_longest
+    assert offsets is also_offsets and enable_gqa
+    left, right = window_size
+    found = []
+    for begin, end in pairwise(offsets.tolist()):
+        one, two, three = (x[begin:end].transpose(0, 1) for x in (q, k, v))
+        distance = torch.arange(end - begin)[:, None] - torch.arange(end - begin)[None, :]
+        seen = (distance >= -right) & ((distance <= left) | (left < 0))
+        groups = len(one) // len(two)
+        two, three = two.repeat_interleave(groups, 0), three.repeat_interleave(groups, 0)
+        scores = (one @ two.transpose(1, 2) * scale).masked_fill(~seen, -torch.inf)
+        found.append((scores.softmax(-1) @ three).transpose(0, 1))
+    return torch.cat(found)
+
+
+@pytest.mark.parametrize("kind", ["llama", "mistral"])
+def test_the_kernel_is_given_what_it_documents(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    language_model = exact(model("llama"))
+    if kind == "mistral":
+        language_model = small("mistral")
+    texts = texts_of(LENGTHS["mixed"])
+    expected = padded_by_hand(language_model, texts)
+    of_padded = gradients(language_model, expected)
+    monkeypatch.setattr(attention, "_half", lambda query: query.dtype)
+    monkeypatch.setattr(attention, "_kernel", lambda _: plain_kernel)
+    found = batch_nll(language_model, collate(texts, CPU, shared=True), uniform=True).sum()
+    assert float(found.detach()) == pytest.approx(float(expected.detach()), rel=1e-12, abs=0)
+    assert_equal(gradients(language_model, found), of_padded, 1e-11)
 
 
 # --- on a GPU ---------------------------------------------------------------------------------

@@ -13,8 +13,9 @@ neither ever holds scores between two texts of different groups.
 
 from __future__ import annotations
 
+import inspect
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from typing import Any, NamedTuple
@@ -222,22 +223,35 @@ def attend(
 
 
 def _half(query: Tensor) -> torch.dtype | None:
-    """The dtype in which CUDA kernels for variable lengths would compute, if they can."""
-    if not query.is_cuda or query.shape[-1] > 256:
+    """The dtype in which kernels for variable lengths would compute, where there are any."""
+    if not query.is_cuda or query.shape[-1] > 256 or _kernel(query.device.index) is None:
         return None
     dtype = torch.get_autocast_dtype("cuda") if torch.is_autocast_enabled("cuda") else query.dtype
     return dtype if dtype in (torch.bfloat16, torch.float16) else None
+
+
+@cache
+def _kernel(gpu: int | None) -> Callable[..., Any] | None:
+    """Flash attention for variable lengths; None where PyTorch or the GPU is too old for it."""
+    try:
+        # Not before it is needed: the module looks for CUDA.
+        from torch.nn.attention.varlen import varlen_attn
+    except ImportError:
+        return None
+    known = inspect.signature(varlen_attn).parameters.keys()
+    if not {"scale", "window_size", "enable_gqa"} <= known:
+        return None
+    return varlen_attn if torch.cuda.get_device_capability(gpu) >= (8, 0) else None
 
 
 def _varlen(
     q: Tensor, k: Tensor, v: Tensor, documents: Documents, scaling: float, window: int | None
 ) -> Tensor:
     """By one kernel: all are (tokens, heads, size)."""
-    # Not before it is needed: the module looks for CUDA.
-    from torch.nn.attention.varlen import varlen_attn
-
+    kernel = _kernel(q.device.index)
+    assert kernel is not None
     offsets = documents.offsets(q.device)
-    found = varlen_attn(
+    found: Tensor = kernel(
         q,
         k,
         v,
@@ -250,7 +264,6 @@ def _varlen(
         window_size=(-1 if window is None else window - 1, 0),
         enable_gqa=q.shape[1] != k.shape[1],
     )
-    assert isinstance(found, Tensor)
     return found
 
 

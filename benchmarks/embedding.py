@@ -1,0 +1,126 @@
+"""Embedding and perplexity at Jigsaw's lengths: padded to 128, sorted and padded, and ours.
+
+    python benchmarks/embedding.py                          a tiny Llama on one thread
+    python benchmarks/embedding.py --full                   Llama 3.1 8B on a GPU
+    python benchmarks/embedding.py --full --family gemma2   Gemma 2 2B; or qwen2, Qwen 2.5 7B
+
+`padded` takes texts as they come, each padded to 128 tokens; `sorted` takes them by length, padded
+to the longest of a batch; `ours` puts them in one row. All have the same budget of tokens in a
+batch, mean-pooling, and the head and loss of Mamushi. Real tokens per second, by CPU time where
+there is no GPU; variants take turns, medians count; `ratio_*` is ours over the other.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from unittest import mock
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from texts import LONGEST, jigsaw_like, make
+from transformers import PreTrainedModel
+
+from mamushi.lm import batches as grouping
+from mamushi.lm import device as devices
+from mamushi.lm import embed, perplexity
+from mamushi.lm.tokens import TokenSet
+from report import Report
+
+VARIANTS = ("padded", "sorted", "ours")
+
+
+@contextmanager
+def as_variant(variant: str) -> Iterator[None]:
+    """Within the block, batches are those of the variant."""
+
+    def as_they_come(
+        lengths: NDArray[np.int64], batch_tokens: int, *, shared: bool
+    ) -> Iterator[NDArray[np.int64]]:
+        size = max(1, batch_tokens // LONGEST)
+        for start in range(0, len(lengths), size):
+            yield np.arange(start, min(start + size, len(lengths)))
+
+    def grouped(*args: object, **options: object) -> object:
+        chosen = as_they_come if variant == "padded" else grouping.batches
+        return chosen(*args, **options)  # type: ignore[arg-type]
+
+    with ExitStack() as stack:
+        if variant != "ours":
+            for module in (embed, perplexity):
+                stack.enter_context(mock.patch.object(module, "supports", lambda _: False))
+                stack.enter_context(mock.patch.object(module, "batches", grouped))
+        yield
+
+
+def seconds(work: str, model: PreTrainedModel, texts: TokenSet, budget: int, bf16: bool) -> float:
+    """Of one pass over the texts."""
+    accelerator = devices.accelerator("bf16" if bf16 else "fp32")
+    gpu = model.device.type == "cuda"
+    if gpu:
+        torch.cuda.synchronize()
+    clock = time.perf_counter if gpu else time.process_time
+    begin = clock()
+    if work == "embed":
+        embed.embed(
+            model, texts, pooling="mean", layer=-1, batch_tokens=budget, accelerator=accelerator
+        )
+    else:
+        perplexity.text_nll(model, texts, budget, accelerator)
+    # Both have fetched their results when they return.
+    return clock() - begin
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--full", action="store_true", help="full size, on a GPU")
+    parser.add_argument("--family", choices=("llama", "qwen2", "gemma2"), default="llama")
+    parser.add_argument("--batch-tokens", type=int, default=16384)
+    args = parser.parse_args()
+    if args.full and not torch.cuda.is_available():
+        parser.error("--full needs a GPU")
+    if args.family != "llama" and not args.full:
+        parser.error("--family is for --full")
+    device = torch.device("cuda" if args.full else "cpu")
+    if not args.full:
+        torch.set_num_threads(1)
+    report = Report(
+        "embedding",
+        torch.cuda.get_device_name() if args.full else None,
+        None if args.full else 1,
+    )
+    model = make(args.family, args.full, device).requires_grad_(False)
+    texts = jigsaw_like(8000 if args.full else 600, model.config.vocab_size)
+    tokens = int(texts.lengths.sum())
+    report.value("family", args.family if args.full else "llama (tiny)")
+    report.value("parameters", sum(p.numel() for p in model.parameters()))
+    report.value("tokens_per_text", float(texts.lengths.mean()))
+    for work in ("embed", "perplexity"):
+        taken: dict[str, list[float]] = {variant: [] for variant in VARIANTS}
+        for _ in range(2 if args.full else 4):
+            for variant in VARIANTS:
+                with as_variant(variant):
+                    once = seconds(work, model, texts, args.batch_tokens, args.full)
+                taken[variant].append(once)
+        # The first round warms caches up.
+        for variant in VARIANTS:
+            report.value(
+                f"{work}_tokens_per_second_{variant}",
+                tokens / statistics.median(taken[variant][1:]),
+            )
+        for variant in VARIANTS[:-1]:
+            ratios = [a / b for a, b in zip(taken[variant], taken["ours"], strict=True)]
+            report.value(f"{work}_ratio_{variant}", statistics.median(ratios[1:]))
+        report.value(
+            f"{work}_seconds_for_80000_texts",
+            statistics.median(taken["ours"][1:]) * 80_000 / len(texts),
+        )
+    report.write()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,249 @@
+"""Fine-tuning at Jigsaw's lengths: Hugging Face's Trainer padded, Trainer flattened, and ours.
+
+    python benchmarks/finetune.py                          a tiny Llama on one thread, minutes
+    python benchmarks/finetune.py --full                   Llama 3.1 8B on a GPU
+    python benchmarks/finetune.py --full --family gemma2   Gemma 2 2B; or qwen2, Qwen 2.5 7B
+
+All three train the same tensors (the last three blocks, input embedding, head) of the same random
+weights by fused AdamW in batches of 32 texts: frozen weights in the forward precision, trained ones
+in fp32, for the Trainer too. `padded` pads every text to 128 tokens, as the paper does; `flattened`
+is the Trainer with `DataCollatorWithFlattening`, whose attention is transformers' own choice.
+
+`tokens_per_second_*` counts real tokens, and by CPU time where there is no GPU. The three take
+turns, and the median round counts; `ratio_*` is ours over the other. `optimizer_share_*` is the
+share of the step in AdamW. `peak_gib_*` is memory beyond the weights, for one step.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from accelerate.state import AcceleratorState, PartialState
+from texts import LONGEST, TRAINED, jigsaw_like, make, operations_per_token, peak_memory, trained
+from torch.optim.optimizer import (
+    register_optimizer_step_post_hook,
+    register_optimizer_step_pre_hook,
+)
+from transformers import (
+    DataCollatorWithFlattening,
+    PreTrainedModel,
+    Trainer,
+    TrainingArguments,
+)
+
+from mamushi.lm import device as devices
+from mamushi.lm.batches import examples_of_step
+from mamushi.lm.finetune import finetune
+from mamushi.lm.parameters import freeze
+from mamushi.lm.tokens import TokenSet
+from report import Report
+
+BATCH = 32
+VARIANTS = ("padded", "flattened", "ours")
+SETTINGS: dict[str, Any] = {
+    "epochs": 1.0,
+    "batch_size": BATCH,
+    "micro_batch_size": BATCH,
+    "learning_rate": 5e-5,
+    "betas": [0.9, 0.999],
+    "epsilon": 1e-8,
+    "weight_decay": 0.01,
+    "schedule": "constant",
+    "warmup_steps": 0,
+    "gradient_clip": None,
+    "checkpoint_seconds": 1e9,
+}
+
+
+@dataclass
+class Clock:
+    """When each optimizer step began and ended, on the GPU or in CPU time of this process."""
+
+    gpu: bool
+    begins: list[Any] = field(default_factory=list)
+    ends: list[Any] = field(default_factory=list)
+
+    def now(self) -> Any:
+        if not self.gpu:
+            return time.process_time()
+        event = torch.cuda.Event(enable_timing=True)
+        event.record()
+        return event
+
+    def between(self, begin: Any, end: Any) -> float:
+        """Seconds."""
+        return float(begin.elapsed_time(end)) / 1e3 if self.gpu else float(end - begin)
+
+    def __enter__(self) -> Clock:
+        self._handles = [
+            register_optimizer_step_pre_hook(lambda *_: self.begins.append(self.now())),
+            register_optimizer_step_post_hook(lambda *_: self.ends.append(self.now())),
+        ]
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for handle in self._handles:
+            handle.remove()
+        if self.gpu:
+            torch.cuda.synchronize()
+
+
+@dataclass
+class Measured:
+    """Of one run: real tokens per second, and the optimizer's share of the time."""
+
+    rate: float
+    optimizer: float
+
+
+def ours(model: PreTrainedModel, texts: TokenSet, steps: int, precision: str) -> list[int]:
+    """Train; the real tokens of each step."""
+    accelerator = devices.accelerator(precision)
+    finetune(model, texts, SETTINGS, total=steps, seed=0, accelerator=accelerator)
+    rows = (examples_of_step(step, len(texts), BATCH, 0) for step in range(steps))
+    return [int(texts.lengths[r].sum()) for r in rows]
+
+
+def theirs(flat: bool) -> Callable[[PreTrainedModel, TokenSet, int, str], list[int]]:
+    """The Trainer's run, with its batches padded or flattened."""
+
+    def run(model: PreTrainedModel, texts: TokenSet, steps: int, precision: str) -> list[int]:
+        AcceleratorState._reset_state(reset_partial_state=True)
+        counted: list[int] = []
+        flatten = DataCollatorWithFlattening(return_tensors="pt")
+
+        def collate(examples: Sequence[dict[str, list[int]]]) -> dict[str, torch.Tensor]:
+            counted.append(sum(len(example["input_ids"]) for example in examples))
+            if flat:
+                return dict(flatten(list(examples)))
+            ids = torch.zeros(len(examples), LONGEST, dtype=torch.int64)
+            mask = torch.zeros_like(ids)
+            for row, example in enumerate(examples):
+                own = torch.tensor(example["input_ids"])
+                ids[row, : len(own)], mask[row, : len(own)] = own, 1
+            labels = ids.masked_fill(mask == 0, -100)
+            return {"input_ids": ids, "attention_mask": mask, "labels": labels}
+
+        with tempfile.TemporaryDirectory() as folder:
+            arguments = TrainingArguments(
+                output_dir=folder,
+                per_device_train_batch_size=BATCH,
+                max_steps=steps,
+                learning_rate=SETTINGS["learning_rate"],
+                weight_decay=SETTINGS["weight_decay"],
+                lr_scheduler_type="constant",
+                max_grad_norm=0.0,
+                optim="adamw_torch_fused",
+                bf16=precision == "bf16",
+                use_cpu=model.device.type == "cpu",
+                save_strategy="no",
+                logging_strategy="no",
+                report_to="none",
+                disable_tqdm=True,
+                remove_unused_columns=False,
+                seed=0,
+            )
+            trainer = Trainer(
+                model=model,
+                args=arguments,
+                train_dataset=[{"input_ids": texts[i].tolist()} for i in range(len(texts))],
+                data_collator=collate,
+            )
+            # It prints its own figures, which count padding.
+            with contextlib.redirect_stdout(io.StringIO()):
+                trainer.train()
+            trainer.accelerator.free_memory()
+        AcceleratorState._reset_state(reset_partial_state=True)
+        PartialState._reset_state()
+        # The loader collates a batch ahead of the one that is trained on.
+        return counted[:steps]
+
+    return run
+
+
+RUNS = {"padded": theirs(False), "flattened": theirs(True), "ours": ours}
+
+
+def measure(
+    variant: str, model: PreTrainedModel, texts: TokenSet, steps: int, warm_up: int, precision: str
+) -> Measured:
+    """The steps after the first ``warm_up``."""
+    with Clock(model.device.type == "cuda") as clock:
+        tokens = RUNS[variant](model, texts, steps, precision)
+    total = clock.between(clock.ends[warm_up - 1], clock.ends[-1])
+    pairs = list(zip(clock.begins, clock.ends, strict=True))[warm_up:]
+    optimizer = sum(clock.between(*pair) for pair in pairs)
+    model.zero_grad(set_to_none=True)
+    return Measured(sum(tokens[warm_up:]) / total, optimizer / total)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--full", action="store_true", help="full size, on a GPU")
+    parser.add_argument("--family", choices=("llama", "qwen2", "gemma2"), default="llama")
+    parser.add_argument("--peak-tflops", type=float, default=790.0, help="of the GPU in bf16")
+    args = parser.parse_args()
+    if args.full and not torch.cuda.is_available():
+        parser.error("--full needs a GPU")
+    if args.family != "llama" and not args.full:
+        parser.error("--family is for --full")
+    device = torch.device("cuda" if args.full else "cpu")
+    precision = "bf16" if args.full else "fp32"
+    steps, warm_up, rounds = (120, 20, 1) if args.full else (13, 3, 3)
+    if not args.full:
+        torch.set_num_threads(1)
+    gpu = torch.cuda.get_device_name() if args.full else None
+    report = Report("finetune", gpu, None if args.full else 1)
+
+    model = make(args.family, args.full, device)
+    freeze(model, TRAINED)
+    devices.place(model, precision, device)
+    texts = jigsaw_like(4000, model.config.vocab_size)
+    report.value("family", args.family if args.full else "llama (tiny)")
+    report.value("parameters", sum(p.numel() for p in model.parameters()))
+    report.value("trained_parameters", trained(model))
+    report.value("tokens_per_text", float(texts.lengths.mean()))
+    report.value("gflop_per_token", operations_per_token(model) / 1e9)
+
+    found: dict[str, list[Measured]] = {variant: [] for variant in VARIANTS}
+    for _ in range(rounds):
+        for variant in VARIANTS:
+            found[variant].append(measure(variant, model, texts, steps, warm_up, precision))
+    rates = {v: statistics.median(m.rate for m in runs) for v, runs in found.items()}
+    for variant, runs in found.items():
+        report.value(f"tokens_per_second_{variant}", rates[variant])
+        share = statistics.median(m.optimizer for m in runs)
+        report.value(f"optimizer_share_{variant}", share)
+        report.value(
+            f"optimizer_seconds_{variant}",
+            share * float(texts.lengths.mean()) * BATCH / rates[variant],
+        )
+        if args.full:
+            peak = rates[variant] * operations_per_token(model) / args.peak_tflops / 1e12
+            report.value(f"fraction_of_peak_{variant}", peak)
+    for variant in VARIANTS[:-1]:
+        ratios = [
+            our.rate / their.rate for our, their in zip(found["ours"], found[variant], strict=True)
+        ]
+        report.value(f"ratio_{variant}", statistics.median(ratios))
+    if args.full:
+        report.value("weights_gib", torch.cuda.memory_allocated() / 2**30)
+    for variant in VARIANTS:
+        with peak_memory(device) as most:
+            RUNS[variant](model, texts, 2, precision)
+        model.zero_grad(set_to_none=True)
+        report.value(f"peak_gib_{variant}", most[0])
+    report.write()
+
+
+if __name__ == "__main__":
+    main()

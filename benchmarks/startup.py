@@ -1,0 +1,61 @@
+"""How long a stage's command takes to start.
+
+    python benchmarks/startup.py
+
+`help_seconds_*` is the wall time of `python -m mamushi STAGE --help`, the median of some runs, and
+`help_cpu_seconds_*` its CPU time; the slowest stage is told at the end. `import_seconds_*` is the
+wall time of importing what a stage imports once it runs, the interpreter's own start included.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import statistics
+import subprocess
+import sys
+import time
+
+from mamushi.cli import names
+from report import Report
+
+IMPORTS = {
+    "tables": "mamushi.artifacts",
+    "selection": "mamushi.selection.pool",
+    "training": "mamushi.lm.finetune",
+    "unlearning": "mamushi.unlearning.loop",
+}
+
+
+def taken(*command: str) -> tuple[float, float]:
+    """Wall and CPU seconds of a command."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    begin = time.perf_counter()
+    subprocess.run([sys.executable, *command], check=True, capture_output=True)
+    wall, after = time.perf_counter() - begin, resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return wall, cpu
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--runs", type=int, default=5)
+    args = parser.parse_args()
+    report = Report("startup")
+    slowest = ("", 0.0, 0.0)
+    for stage in names():
+        runs = [taken("-m", "mamushi", stage, "--help") for _ in range(args.runs)]
+        wall, cpu = (statistics.median(values) for values in zip(*runs, strict=True))
+        report.value(f"help_seconds_{stage}", wall)
+        report.value(f"help_cpu_seconds_{stage}", cpu)
+        slowest = max(slowest, (stage, wall, cpu), key=lambda found: found[1])
+    for name, module in IMPORTS.items():
+        runs = [taken("-c", f"import {module}") for _ in range(3)]
+        report.value(f"import_seconds_{name}", statistics.median(wall for wall, _ in runs))
+    report.value("slowest_stage", slowest[0])
+    report.value("help_seconds_slowest", slowest[1])
+    report.write()
+
+
+if __name__ == "__main__":
+    main()

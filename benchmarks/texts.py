@@ -1,0 +1,119 @@
+"""Texts and models for the benchmarks of training and embedding: real lengths, random weights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+from torch.profiler import ProfilerActivity, profile
+from transformers import (
+    AutoModelForCausalLM,
+    Gemma2Config,
+    LlamaConfig,
+    PreTrainedModel,
+    Qwen2Config,
+)
+
+from mamushi.lm.parameters import decoder_blocks
+from mamushi.lm.tokens import TokenSet, offsets_of
+
+LONGEST = 128
+TINY: dict[str, Any] = {
+    "vocab_size": 1024,
+    "hidden_size": 96,
+    "intermediate_size": 256,
+    "num_hidden_layers": 4,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": LONGEST,
+    "use_cache": False,
+}
+# As the configurations of the models on the hub have them.
+FULL = {
+    "llama": LlamaConfig(
+        vocab_size=128256,
+        hidden_size=4096,
+        intermediate_size=14336,
+        num_hidden_layers=32,
+        num_attention_heads=32,
+        num_key_value_heads=8,
+        max_position_embeddings=131072,
+        rope_parameters={"rope_type": "default", "rope_theta": 500000.0},
+        use_cache=False,
+    ),
+    "qwen2": Qwen2Config(
+        vocab_size=152064,
+        hidden_size=3584,
+        intermediate_size=18944,
+        num_hidden_layers=28,
+        num_attention_heads=28,
+        num_key_value_heads=4,
+        max_position_embeddings=32768,
+        tie_word_embeddings=False,
+        use_cache=False,
+    ),
+    "gemma2": Gemma2Config(use_cache=False),
+}
+TRAINED = {
+    "trained_blocks": 3,
+    "train_input_embedding": True,
+    "train_output_head": True,
+    "train_final_norm": False,
+}
+
+
+def jigsaw_like(count: int, vocabulary: int, seed: int = 0) -> TokenSet:
+    """Texts of 61 tokens on average and of at most 128, whose tokens follow Zipf's law."""
+    rng = np.random.default_rng(seed)
+    lengths = np.clip(rng.lognormal(3.95, 0.9, count), 3, LONGEST).astype(np.int64)
+    odds = 1.0 / np.arange(1, vocabulary + 1)
+    flat = rng.choice(vocabulary, size=int(lengths.sum()), p=odds / odds.sum()).astype(np.int32)
+    ids = np.array([f"t{i:06d}" for i in range(count)], dtype=object)
+    domains = np.array(["forget", "retain"], dtype=object)[np.arange(count) % 2]
+    return TokenSet(ids, domains, flat, offsets_of(lengths))
+
+
+def make(family: str, full: bool, device: torch.device) -> PreTrainedModel:
+    """A model with random weights: the size of the real one in bf16, or tiny in fp32."""
+    config = FULL[family] if full else LlamaConfig(**TINY)
+    dtype = torch.bfloat16 if full else torch.float32
+    torch.manual_seed(0)
+    with device:
+        return AutoModelForCausalLM.from_config(config, dtype=dtype).eval()
+
+
+def operations_per_token(model: PreTrainedModel) -> float:
+    """Of a training step, by the formula: forward 2N, gradients through all blocks 2N, and 2 for
+    each weight that is trained; N are the weights of matrix products."""
+    blocks = decoder_blocks(model)[1]
+    body = [sum(p.numel() for p in block.parameters() if p.ndim > 1) for block in blocks]
+    head = model.get_output_embeddings().weight.numel()
+    return float(4 * (sum(body) + head) + 2 * (sum(body[-TRAINED["trained_blocks"] :]) + head))
+
+
+@contextmanager
+def peak_memory(device: torch.device) -> Iterator[list[float]]:
+    """Within the block, the most memory that tensors take beyond what was there: one value, GiB."""
+    found: list[float] = []
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        yield found
+        found.append((torch.cuda.max_memory_allocated() - before) / 2**30)
+        return
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as measured:
+        yield found
+    events = [
+        event for event in measured.profiler.kineto_results.events() if event.name() == "[memory]"
+    ]
+    events.sort(key=lambda event: event.start_ns())
+    found.append(float(np.cumsum([event.nbytes() for event in events]).max()) / 2**30)
+
+
+def trained(model: nn.Module) -> int:
+    return sum(p.numel() for p in model.parameters() if p.requires_grad)

@@ -1,0 +1,60 @@
+"""A stage's command answers at once: what is heavy is imported only where it is used."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mamushi.cli import names
+from mamushi.closure import PACKAGE, _file, closure
+
+HEAVY = (
+    *("accelerate", "matplotlib", "numpy", "pandas", "pyarrow", "scipy", "seaborn", "sklearn"),
+    *("tokenizers", "torch", "transformers"),
+)
+# CPU seconds, which a busy machine stretches less than wall time; a quiet one needs 0.05.
+LIMIT = 0.3
+
+
+@pytest.mark.parametrize("stage", names())
+def test_help_imports_nothing_heavy(stage: str) -> None:
+    program = (
+        "import sys, time\n"
+        "from mamushi.cli import main\n"
+        "try:\n    main(sys.argv[1:])\n"
+        "except SystemExit as end:\n    assert not end.code\n"
+        "print('\\nloaded', time.process_time(), *sys.modules)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, stage, "--help"],
+        check=True,
+        capture_output=True,
+        text=True,
+        cwd=Path(PACKAGE).parent,
+    )
+    about, _, loaded = done.stdout.rpartition("\nloaded ")
+    seconds, *modules = loaded.split()
+    assert f"mamushi {stage}" in about
+    assert not set(HEAVY) & set(modules)
+    assert float(seconds) < LIMIT
+
+
+WITH_A_MODEL = {
+    *("base-model", "embed", "evaluate", "export", "finetune", "generate", "judge", "model-card"),
+    *("relearn", "retrain", "tokens", "unlearn"),
+}
+
+
+@pytest.mark.parametrize("stage", sorted({*names()} - WITH_A_MODEL - {"runtime"}))
+def test_a_stage_without_a_language_model_never_imports_one(stage: str) -> None:
+    # Plug-ins, which are loaded by name, are not in the closure: selectors may use torch.
+    for module in closure(f"mamushi.stages.{stage.replace('-', '_')}"):
+        path = _file(module, PACKAGE)
+        assert path is not None
+        for line in path.read_text(encoding="utf-8").splitlines():
+            words = line.split()
+            if words[:1] in (["import"], ["from"]):
+                assert words[1].partition(".")[0] not in ("accelerate", "torch", "transformers"), (
+                    f"{module}: {line}"
+                )
