@@ -143,7 +143,7 @@ class Forecaster:
             wall = self.gpu_seconds(work)
             return Estimate(wall, wall, None, COUNTED if work.flop else ASSUMED)
         if work.flop:
-            wall = CPU_START + work.padded_flop / CPU_RATE + work.steps * CPU_STEP
+            wall = CPU_START + work.flop / CPU_RATE + work.steps * CPU_STEP
             return Estimate(wall, wall, None, f"{COUNTED} on a CPU")
         seconds = work.seconds or CPU_START
         return Estimate(seconds / min(job.threads, 8), seconds, None, ASSUMED)

@@ -38,9 +38,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="share of the GPU's peak that a fine-tune reaches (default: the paper's, 0.266)",
     )
     parser.add_argument(
-        "--real-tokens",
+        "--padded",
         action="store_true",
-        help="with --share: texts count as long as they are, and not as they are padded",
+        help="texts count as long as a trainer of another make would pad them",
     )
     parser.add_argument(
         "--no-benchmarks", action="store_true", help="take no notice of past runs: only count"
@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
             config,
             gpu=args.gpu,
             share=args.share,
-            padded=False if args.real_tokens else None,
+            padded=args.padded or None,
             past=not args.no_benchmarks,
         )
     if args.json:
