@@ -1,9 +1,10 @@
 # What all rules share: the checked configuration, the words that a path may hold, the targets.
 import gc
+import inspect
 import itertools
 import json
 import shutil
-from functools import partial
+from functools import cache, partial
 
 from snakemake.exceptions import WorkflowError
 from snakemake.logging import logger
@@ -65,20 +66,35 @@ LOOK_FIRST = 100
 environment.give(PACKAGES, settings.as_json(config["execution"]))
 
 
+def signed(function):
+    """The function with its signature beside it.
+
+    Snakemake asks for the signature at every call, thousands of times in a dry run, and Python
+    works it out anew each time unless it finds it there.
+    """
+    function.__signature__ = inspect.signature(function)
+    return function
+
+
 def only(names):
     """A wildcard constraint that matches these names and nothing else."""
     return "|".join(re.escape(name) for name in names) or "(?!)"
 
 
 def params(function, *names):
-    """A rule's one parameter: the JSON of a stage's settings for the wildcards of these names."""
+    """A rule's one parameter: the JSON of a stage's settings for the wildcards of these names.
+
+    Made when a job asks for it, and once for all jobs that share those wildcards: 2,160 models are
+    retrained with 30 settings.
+    """
     types = [int if name == "seed" else str for name in names]
-    return lambda wildcards: settings.as_json(
-        function(
-            config,
-            *(kind(getattr(wildcards, name)) for kind, name in zip(types, names)),
-        )
-    )
+
+    @cache
+    def text(*values):
+        typed = (kind(value) for kind, value in zip(types, values))
+        return settings.as_json(function(config, *typed))
+
+    return signed(lambda wildcards: text(*[getattr(wildcards, name) for name in names]))
 
 
 def base_of(pattern):
@@ -145,6 +161,7 @@ def start_tensors(wildcards):
     return paths.TRAINED.format(endpoint=endpoint, **wildcards)
 
 
+@signed
 def kept_tensors(wildcards, output):
     """Where a job keeps its trained tensors, if it is to.
 
@@ -170,20 +187,24 @@ def model_files(wildcards):
 
 def cores(large):
     """Threads: one for a tiny model, whose products are too small to share."""
-    return lambda wildcards: 1 if wildcards.model in TINY else large
+    if not TINY:
+        return large
+    return signed(lambda wildcards: 1 if wildcards.model in TINY else large)
 
 
 def memory(small, large):
     """Megabytes that grow with each attempt, for tiny models and for models of billions."""
-    return lambda wildcards, attempt: attempt * (
-        small if wildcards.model in TINY else large
+    return signed(
+        lambda wildcards, attempt: attempt
+        * (small if wildcards.model in TINY else large)
     )
 
 
 def minutes(small, large):
     """Minutes that grow with each attempt, for tiny models and for models of billions."""
-    return lambda wildcards, attempt: attempt * (
-        small if wildcards.model in TINY else large
+    return signed(
+        lambda wildcards, attempt: attempt
+        * (small if wildcards.model in TINY else large)
     )
 
 
