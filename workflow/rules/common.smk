@@ -1,10 +1,11 @@
 # What all rules share: the checked configuration, the words that a path may hold, the targets.
 import gc
+import inspect
 import itertools
 import json
 import math
 import shutil
-from functools import partial
+from functools import cache, partial
 
 from snakemake.exceptions import WorkflowError
 from snakemake.logging import logger
@@ -69,20 +70,35 @@ LOOK_FIRST = 100
 environment.give(PACKAGES, settings.as_json(config["execution"]))
 
 
+def signed(function):
+    """The function with its signature beside it.
+
+    Snakemake asks for the signature at every call, thousands of times in a dry run, and Python
+    works it out anew each time unless it finds it there.
+    """
+    function.__signature__ = inspect.signature(function)
+    return function
+
+
 def only(names):
     """A wildcard constraint that matches these names and nothing else."""
     return "|".join(re.escape(name) for name in names) or "(?!)"
 
 
 def params(function, *names):
-    """A rule's one parameter: the JSON of a stage's settings for the wildcards of these names."""
+    """A rule's one parameter: the JSON of a stage's settings for the wildcards of these names.
+
+    Made when a job asks for it, and once for all jobs that share those wildcards: 2,160 models are
+    retrained with 30 settings.
+    """
     types = [int if name == "seed" else str for name in names]
-    return lambda wildcards: settings.as_json(
-        function(
-            config,
-            *(kind(getattr(wildcards, name)) for kind, name in zip(types, names)),
-        )
-    )
+
+    @cache
+    def text(*values):
+        typed = (kind(value) for kind, value in zip(types, values))
+        return settings.as_json(function(config, *typed))
+
+    return signed(lambda wildcards: text(*[getattr(wildcards, name) for name in names]))
 
 
 def base_of(pattern):
@@ -149,6 +165,7 @@ def start_tensors(wildcards):
     return paths.TRAINED.format(endpoint=endpoint, **wildcards)
 
 
+@signed
 def kept_tensors(wildcards, output):
     """Where a job keeps its trained tensors, if it is to.
 
@@ -174,7 +191,9 @@ def model_files(wildcards):
 
 def cores(large):
     """Threads: one for a tiny model, whose products are too small to share."""
-    return lambda wildcards: 1 if wildcards.model in TINY else large
+    if not TINY:
+        return large
+    return signed(lambda wildcards: 1 if wildcards.model in TINY else large)
 
 
 # Billions of parameters by model: a configured model is sized up once, and not for each job.
@@ -202,7 +221,7 @@ def scaled(small, large, each):
             return attempt * small
         return attempt * math.ceil(large + each * BILLIONS[wildcards.model])
 
-    return asked
+    return signed(asked)
 
 
 # A job with a model has, in the memory of its node, the libraries and data (16 GB) and for every

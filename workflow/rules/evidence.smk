@@ -123,7 +123,7 @@ rule ranking:
 
 rule qualitative:
     input:
-        [
+        lambda wildcards: [
             pattern.format(**run, selector=config["removal"]["ratio"])
             for run in grid.shown(config)
             for pattern in (paths.EXAMPLES, paths.SCORES)
@@ -144,7 +144,7 @@ rule qualitative:
     conda:
         "../../envs/mamushi.yaml"
     params:
-        settings=settings.as_json(settings.qualitative(config)),
+        settings=params(settings.qualitative),
     shell:
         "exec python -m mamushi qualitative --out-folder $(dirname {output.csv:q})"
         " --settings {params.settings:q} > {log:q} 2>&1"
@@ -152,12 +152,14 @@ rule qualitative:
 
 rule evidence_tables:
     input:
-        runs=[
+        runs=lambda wildcards: [
             pattern.format(**run)
             for run in grid.cells(GRID)
             for pattern in (paths.FRONTIER, paths.DIAGNOSTICS, paths.GEOMETRY)
         ],
-        runtime=[paths.RUNTIME.format(**run) for run in grid.shown(config)],
+        runtime=lambda wildcards: [
+            paths.RUNTIME.format(**run) for run in grid.shown(config)
+        ],
         sad=(
             paths.TABLE.replace("{table}", "sad")
             if config["evidence"]["measured"]
@@ -215,7 +217,7 @@ rule evidence_tables:
     conda:
         "../../envs/mamushi.yaml"
     params:
-        settings=settings.as_json(settings.evidence(config)),
+        settings=params(settings.evidence),
     shell:
         "exec python -m mamushi evidence --out-folder $(dirname {output.frontier:q})"
         " --settings {params.settings:q} > {log:q} 2>&1"

@@ -131,7 +131,7 @@ rule probes:
     conda:
         "../../envs/mamushi.yaml"
     params:
-        settings=settings.as_json(settings.probes(config)),
+        settings=params(settings.probes),
     shell:
         "exec python -m mamushi probes --out-folder $(dirname {output.generations:q})"
         " --settings {params.settings:q} > {log:q} 2>&1"

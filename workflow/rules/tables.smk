@@ -35,7 +35,7 @@ rule tables:
     conda:
         "../../envs/mamushi.yaml"
     params:
-        settings=settings.as_json(settings.tables(GRID)),
+        settings=params(lambda config: settings.tables(GRID)),
     shell:
         "exec python -m mamushi tables --out-folder $(dirname {output.sad:q})"
         " --settings {params.settings:q} > {log:q} 2>&1"
@@ -57,6 +57,7 @@ use rule tables as study_tables with:
         "results/benchmarks/study_tables/{study}.tsv"
     localrule: True
     params:
-        settings=lambda wildcards: settings.as_json(
-            settings.tables(grid.comparison(config, wildcards.study))
+        settings=params(
+            lambda config, study: settings.tables(grid.comparison(config, study)),
+            "study",
         ),

@@ -116,7 +116,9 @@ checkpoint refine:
 
 rule half_gap:
     input:
-        sweeps=[paths.SWEEP.format(**pair) for pair in grid.swept(config)],
+        sweeps=lambda wildcards: [
+            paths.SWEEP.format(**pair) for pair in grid.swept(config)
+        ],
         curves=lambda wildcards: refined_sweeps(),
         retrained=lambda wildcards: retrained_curves(),
     output:
@@ -141,7 +143,7 @@ rule half_gap:
     conda:
         "../../envs/mamushi.yaml"
     params:
-        settings=settings.as_json(settings.half_gap(config)),
+        settings=params(settings.half_gap),
     shell:
         "exec python -m mamushi half-gap --out-folder $(dirname {output.half_gap:q})"
         " --settings {params.settings:q} > {log:q} 2>&1"

@@ -1,0 +1,616 @@
+"""What a change of each configuration key runs again, on the small grid of ``contract_grid``.
+
+A contract is a row: key, another value, and the jobs by rule that would run. Several keys share an
+outcome, and stand under it. The counts follow from the grid: 2 datasets x 2 models x 2 seeds = 8
+runs, 3 selectors, 2 budgets, so 24 removal lists and 48 retrainings; the study `loaders` adds two
+runs with one selector and one budget, the study `selectors` five selectors and one budget on a run
+of the grid. Unlearning has 5 unlearners and one selector on 2 runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+
+def jobs(text: str) -> dict[str, int]:
+    """`score 2, remove 4` as a mapping."""
+    pairs = (entry.split() for entry in text.split(",") if entry.strip())
+    return {rule: int(count) for rule, count in pairs}
+
+
+class Contract(NamedTuple):
+    """A change of one key, and what would run."""
+
+    key: str
+    value: Any
+    runs: dict[str, int]
+
+
+NOTHING = ""
+
+# What only reads ----------------------------------------------------------------------------------
+
+FIGURES = """
+    figure_sad 1, figure_perplexity 1, figure_half_gap 1, figure_relearning 1, figure_frontier 1,
+    figure_diagnostics 4, figure_variance 4, figure_discrimination 4, figure_subspaces 4,
+    figure_study 2
+"""
+FRONTIER = "frontier 8, evidence_tables 1, figure_frontier 1"
+GEOMETRY = """
+    geometry 8, evidence_tables 1, figure_frontier 1, figure_variance 4, figure_discrimination 4,
+    figure_subspaces 4
+"""
+EVIDENCE_TABLES = "evidence_tables 1, figure_frontier 1"
+RUNTIME = "runtime 4, evidence_tables 1, figure_frontier 1"
+RATIO = """
+    score 9, manifests 31, tables 1, figure_sad 1, figure_perplexity 1, study_tables 2,
+    figure_study 2, frontier 8, diagnostics 8, ranking 4, qualitative 1, evidence_tables 1,
+    figure_frontier 1, figure_diagnostics 4
+"""
+
+# Data ---------------------------------------------------------------------------------------------
+
+ALL_DATA = """
+    examples 4, base_model 1, tokens 8, contaminate 6, gold 10, beta0 10, embed 10, score 33,
+    remove 55, manifests 31, retrain 55, evaluate 21, tables 1, figure_sad 1, figure_perplexity 1,
+    study_tables 2, figure_study 2, frontier 8, diagnostics 8, geometry 8, runtime 4, ranking 4,
+    qualitative 1, evidence_tables 1, figure_frontier 1, figure_diagnostics 4, figure_variance 4,
+    figure_discrimination 4, figure_subspaces 4, unlearn 18, unlearn_and_probe 2, unlearn_whole 10,
+    unlearn_list 10, refine 10, half_gap 1, figure_half_gap 1, generate 4, relearn 2, judge 2,
+    probes 1, figure_relearning 1
+"""
+"""All but the cards of the two ready-made models, and what these say by themselves. Of unlearning,
+18 + 2 models at the configured budgets: the finer ones are known once the sweeps are."""
+
+MADE = """
+    examples 1, base_model 1, tokens 6, contaminate 6, gold 8, beta0 8, embed 8, score 27,
+    remove 43, manifests 25, retrain 43, evaluate 17, tables 1, figure_sad 1, figure_perplexity 1,
+    study_tables 2, figure_study 2, frontier 6, diagnostics 6, geometry 6, runtime 3, ranking 3,
+    qualitative 1, evidence_tables 1, figure_frontier 1, figure_diagnostics 3, figure_variance 3,
+    figure_discrimination 3, figure_subspaces 3, unlearn 18, unlearn_and_probe 2, unlearn_whole 10,
+    unlearn_list 10, refine 10, half_gap 1, figure_half_gap 1, generate 4, relearn 2, judge 2,
+    probes 1, figure_relearning 1
+"""
+"""The dataset `made`, and everything of the model `tiny`, which is pretrained on it."""
+
+MINE = """
+    examples 1, tokens 3, contaminate 2, gold 4, beta0 4, embed 4, score 17, remove 29,
+    manifests 17, retrain 29, evaluate 8, tables 1, figure_sad 1, figure_perplexity 1,
+    study_tables 1, figure_study 1, frontier 4, diagnostics 4, geometry 4, runtime 2, ranking 2,
+    qualitative 1, evidence_tables 1, figure_frontier 1, figure_diagnostics 2, figure_variance 2,
+    figure_discrimination 2, figure_subspaces 2
+"""
+"""The dataset `mine` and no other. Tokens for three models: retraining of `ours` starts at
+`clean`."""
+
+OF_A_STUDY = """
+    examples 1, tokens 1, contaminate 1, gold 1, beta0 1, embed 1, score 2, remove 1, manifests 1,
+    retrain 1, evaluate 2, study_tables 1, figure_study 1
+"""
+"""A dataset of the study `loaders` alone."""
+
+# Models -------------------------------------------------------------------------------------------
+
+TINY = """
+    base_model 1, tokens 4, contaminate 6, gold 6, beta0 6, embed 6, score 21, remove 31,
+    manifests 19, retrain 31, evaluate 12, tables 1, figure_sad 1, figure_perplexity 1,
+    study_tables 2, figure_study 2, frontier 4, diagnostics 4, geometry 4, runtime 2, ranking 2,
+    qualitative 1, evidence_tables 1, figure_frontier 1, figure_diagnostics 2, figure_variance 2,
+    figure_discrimination 2, figure_subspaces 2, unlearn 9, unlearn_and_probe 1, unlearn_whole 5,
+    unlearn_list 5, refine 5, half_gap 1, figure_half_gap 1, generate 3, relearn 1, judge 1,
+    probes 1, figure_relearning 1
+"""
+OURS = """
+    model_card 1, tokens 2, embed 4, score 12, remove 24, manifests 12, retrain 24, evaluate 1,
+    tables 1, figure_sad 1, figure_perplexity 1, frontier 4, diagnostics 4, geometry 4, runtime 2,
+    ranking 2, qualitative 1, evidence_tables 1, figure_frontier 1, figure_diagnostics 2,
+    figure_variance 2, figure_discrimination 2, figure_subspaces 2, unlearn 9, unlearn_and_probe 1,
+    unlearn_whole 5, unlearn_list 5, refine 5, half_gap 1, figure_half_gap 1, generate 1, judge 1,
+    probes 1, figure_relearning 1
+"""
+"""The embedder and what is unlearned; gold and beta 0 are trained from its base."""
+
+CLEAN = """
+    model_card 1, tokens 2, gold 4, beta0 4, retrain 24, evaluate 8, tables 1, figure_sad 1,
+    figure_perplexity 1, refine 5, half_gap 1, figure_half_gap 1, generate 2, relearn 1, judge 1,
+    probes 1, figure_relearning 1
+"""
+"""The base of `ours`."""
+
+OTHER_BASE = """
+    gold 4, beta0 4, retrain 24, evaluate 8, tables 1, figure_sad 1, figure_perplexity 1, refine 5,
+    half_gap 1, figure_half_gap 1, generate 2, relearn 1, judge 1, probes 1, figure_relearning 1
+"""
+NOT_CONTAMINATED = """
+    model_card 1, tokens 2, contaminate 4, gold 4, beta0 4, embed 4, score 12, remove 24,
+    manifests 12, retrain 24, evaluate 8, tables 1, figure_sad 1, figure_perplexity 1, frontier 4,
+    diagnostics 4, geometry 4, runtime 2, ranking 2, qualitative 1, evidence_tables 1,
+    figure_frontier 1, figure_diagnostics 2, figure_variance 2, figure_discrimination 2,
+    figure_subspaces 2, unlearn 9, unlearn_and_probe 1, unlearn_whole 5, unlearn_list 5, refine 5,
+    half_gap 1, figure_half_gap 1, generate 3, relearn 1, judge 1, probes 1, figure_relearning 1
+"""
+TOKENS = """
+    tokens 8, contaminate 6, gold 10, beta0 10, embed 10, score 33, remove 55, manifests 31,
+    retrain 55, evaluate 21, tables 1, figure_sad 1, figure_perplexity 1, study_tables 2,
+    figure_study 2, frontier 8, diagnostics 8, geometry 8, runtime 4, ranking 4, qualitative 1,
+    evidence_tables 1, figure_frontier 1, figure_diagnostics 4, figure_variance 4,
+    figure_discrimination 4, figure_subspaces 4, unlearn 18, unlearn_and_probe 2, unlearn_whole 10,
+    unlearn_list 10, refine 10, half_gap 1, figure_half_gap 1, generate 3, relearn 2, judge 2,
+    probes 1, figure_relearning 1
+"""
+
+# Training -----------------------------------------------------------------------------------------
+
+TRAINING = """
+    contaminate 6, gold 10, beta0 10, embed 6, score 21, remove 31, manifests 19, retrain 55,
+    evaluate 20, tables 1, figure_sad 1, figure_perplexity 1, study_tables 2, figure_study 2,
+    frontier 4, diagnostics 4, geometry 4, runtime 2, ranking 2, qualitative 1, evidence_tables 1,
+    figure_frontier 1, figure_diagnostics 2, figure_variance 2, figure_discrimination 2,
+    figure_subspaces 2, unlearn 9, unlearn_and_probe 1, unlearn_whole 5, unlearn_list 5, refine 10,
+    half_gap 1, figure_half_gap 1, generate 3, relearn 2, judge 2, probes 1, figure_relearning 1
+"""
+"""From the contaminated models on. `ours` embeds and is unlearned as it is."""
+
+PRECISION = """
+    contaminate 6, gold 10, beta0 10, embed 6, score 21, remove 31, manifests 19, retrain 55,
+    evaluate 21, tables 1, figure_sad 1, figure_perplexity 1, study_tables 2, figure_study 2,
+    frontier 4, diagnostics 4, geometry 4, runtime 2, ranking 2, qualitative 1, evidence_tables 1,
+    figure_frontier 1, figure_diagnostics 2, figure_variance 2, figure_discrimination 2,
+    figure_subspaces 2, unlearn 18, unlearn_and_probe 2, unlearn_whole 10, unlearn_list 10,
+    refine 10, half_gap 1, figure_half_gap 1, generate 6, relearn 2, judge 2, probes 1,
+    figure_relearning 1
+"""
+"""The same, and all forward passes of models as they are."""
+
+MATCHED = """
+    gold 10, retrain 55, evaluate 10, tables 1, figure_sad 1, figure_perplexity 1, study_tables 2,
+    figure_study 2, refine 10, half_gap 1, figure_half_gap 1, generate 2, relearn 2, judge 2,
+    probes 1, figure_relearning 1
+"""
+"""Contaminated and beta 0 take the same steps either way."""
+
+TRAINING_OF_TINY = """
+    contaminate 6, gold 6, beta0 6, embed 6, score 21, remove 31, manifests 19, retrain 31,
+    evaluate 12, tables 1, figure_sad 1, figure_perplexity 1, study_tables 2, figure_study 2,
+    frontier 4, diagnostics 4, geometry 4, runtime 2, ranking 2, qualitative 1, evidence_tables 1,
+    figure_frontier 1, figure_diagnostics 2, figure_variance 2, figure_discrimination 2,
+    figure_subspaces 2, unlearn 9, unlearn_and_probe 1, unlearn_whole 5, unlearn_list 5, refine 5,
+    half_gap 1, figure_half_gap 1, generate 2, relearn 1, judge 1, probes 1, figure_relearning 1
+"""
+PRECISION_OF_TINY = TRAINING_OF_TINY.replace("generate 2", "generate 3")
+MATCHED_OF_TINY = """
+    gold 6, retrain 31, evaluate 6, tables 1, figure_sad 1, figure_perplexity 1, study_tables 2,
+    figure_study 2, refine 5, half_gap 1, figure_half_gap 1, generate 1, relearn 1, judge 1,
+    probes 1, figure_relearning 1
+"""
+TRAINING_OF_OURS = """
+    gold 4, beta0 4, retrain 24, evaluate 8, tables 1, figure_sad 1, figure_perplexity 1, refine 5,
+    half_gap 1, figure_half_gap 1, generate 1, relearn 1, judge 1, probes 1, figure_relearning 1
+"""
+PRECISION_OF_OURS = """
+    gold 4, beta0 4, retrain 24, evaluate 9, tables 1, figure_sad 1, figure_perplexity 1,
+    unlearn 9, unlearn_and_probe 1, unlearn_whole 5, unlearn_list 5, refine 5, half_gap 1,
+    figure_half_gap 1, generate 3, relearn 1, judge 1, probes 1, figure_relearning 1
+"""
+MATCHED_OF_OURS = """
+    gold 4, retrain 24, evaluate 4, tables 1, figure_sad 1, figure_perplexity 1, refine 5,
+    half_gap 1, figure_half_gap 1, generate 1, relearn 1, judge 1, probes 1, figure_relearning 1
+"""
+EVALUATION = """
+    retrain 55, evaluate 21, tables 1, figure_sad 1, figure_perplexity 1, study_tables 2,
+    figure_study 2, unlearn 18, unlearn_and_probe 2, unlearn_whole 10, unlearn_list 10, refine 10,
+    half_gap 1, figure_half_gap 1, relearn 2, judge 2, probes 1, figure_relearning 1
+"""
+"""Retrained models are measured where they are trained, and not kept."""
+
+# Selection ----------------------------------------------------------------------------------------
+
+EMBEDDING = """
+    embed 10, score 33, remove 55, manifests 31, retrain 55, tables 1, figure_sad 1,
+    figure_perplexity 1, study_tables 2, figure_study 2, frontier 8, diagnostics 8, geometry 8,
+    runtime 4, ranking 4, qualitative 1, evidence_tables 1, figure_frontier 1,
+    figure_diagnostics 4, figure_variance 4, figure_discrimination 4, figure_subspaces 4,
+    unlearn 18, unlearn_and_probe 2, refine 10, half_gap 1, figure_half_gap 1, judge 2, probes 1,
+    figure_relearning 1
+"""
+MAMUSHI = """
+    score 18, remove 32, manifests 31, retrain 32, tables 1, figure_sad 1, figure_perplexity 1,
+    study_tables 2, figure_study 2, frontier 8, diagnostics 8, runtime 4, ranking 4, qualitative 1,
+    evidence_tables 1, figure_frontier 1, figure_diagnostics 4, unlearn 18, unlearn_and_probe 2,
+    refine 10, half_gap 1, figure_half_gap 1, judge 2, probes 1, figure_relearning 1
+"""
+"""Its scores (8 runs, and 2 of a study as the ratio), those of `anti_mamushi`, their lists; all
+manifests, since it estimates the ratio. Not `random`, nor `again`, which has its own settings."""
+
+DERIVED = """
+    score 15, remove 16, manifests 8, retrain 16, tables 1, figure_sad 1, figure_perplexity 1,
+    frontier 8, diagnostics 8, runtime 4, ranking 4, evidence_tables 1, figure_frontier 1
+"""
+"""`anti_mamushi`, and the scores of `again` in the 7 runs that had none."""
+
+SELECTOR_OF_A_STUDY = """
+    score 1, remove 1, manifests 1, retrain 1, study_tables 1, figure_study 1
+"""
+
+# The grid -----------------------------------------------------------------------------------------
+
+FEWER_RUNS = """
+    tables 1, figure_sad 1, figure_perplexity 1, qualitative 1, evidence_tables 1,
+    figure_frontier 1
+"""
+ANOTHER_DATASET = """
+    tokens 2, contaminate 1, gold 3, beta0 3, embed 3, score 10, remove 23, manifests 11,
+    retrain 23, evaluate 6, tables 1, figure_sad 1, figure_perplexity 1, frontier 4, diagnostics 4,
+    geometry 4, runtime 2, ranking 2, qualitative 1, evidence_tables 1, figure_frontier 1,
+    figure_diagnostics 2, figure_variance 2, figure_discrimination 2, figure_subspaces 2
+"""
+"""`jigsaw`, of which the study has a part already."""
+
+ANOTHER_MODEL = """
+    contaminate 4, gold 4, beta0 4, embed 4, score 12, remove 24, manifests 12, retrain 24,
+    evaluate 8, tables 1, figure_sad 1, figure_perplexity 1, frontier 4, diagnostics 4, geometry 4,
+    runtime 2, ranking 2, qualitative 1, evidence_tables 1, figure_frontier 1,
+    figure_diagnostics 2, figure_variance 2, figure_discrimination 2, figure_subspaces 2
+"""
+ANOTHER_SEED = """
+    contaminate 2, gold 4, beta0 4, embed 4, score 12, remove 24, manifests 12, retrain 24,
+    evaluate 8, tables 1, figure_sad 1, figure_perplexity 1, frontier 4, diagnostics 4, geometry 4,
+    evidence_tables 1, figure_frontier 1
+"""
+OTHER_FIRST_SEED = """
+    tables 1, figure_sad 1, figure_perplexity 1, runtime 4, ranking 4, qualitative 1,
+    evidence_tables 1, figure_frontier 1, figure_diagnostics 4, figure_variance 4,
+    figure_discrimination 4, figure_subspaces 4
+"""
+"""What shows a single run shows the first seed's."""
+
+ANOTHER_BUDGET = """
+    remove 24, manifests 31, retrain 24, tables 1, figure_sad 1, figure_perplexity 1,
+    study_tables 2, figure_study 2, ranking 4, figure_frontier 1
+"""
+"""A job writes a selector's manifests at all budgets, of the grid and the studies."""
+
+FEWER_BUDGETS = """
+    manifests 31, tables 1, figure_sad 1, figure_perplexity 1, study_tables 2, figure_study 2,
+    ranking 4, figure_frontier 1
+"""
+ANOTHER_SELECTOR = """
+    score 8, remove 16, manifests 8, retrain 16, tables 1, figure_sad 1, figure_perplexity 1,
+    frontier 8, diagnostics 8, runtime 4, ranking 4, evidence_tables 1, figure_frontier 1
+"""
+FEWER_SELECTORS = """
+    tables 1, figure_sad 1, figure_perplexity 1, frontier 8, diagnostics 8, runtime 4, ranking 4,
+    evidence_tables 1, figure_frontier 1
+"""
+LARGER_STUDY = "score 5, remove 5, manifests 5, retrain 5, study_tables 1, figure_study 1"
+ANOTHER_BUDGET_OF_A_STUDY = """
+    remove 5, manifests 31, retrain 5, tables 1, figure_sad 1, figure_perplexity 1,
+    study_tables 2, figure_study 2, ranking 4
+"""
+
+# Unlearning ---------------------------------------------------------------------------------------
+
+UNLEARNING_RUNS = """
+    evaluate 1, unlearn 20, unlearn_whole 10, unlearn_list 10, refine 10, half_gap 1,
+    figure_half_gap 1
+"""
+"""Another dataset or seed: each unlearner on one more run of each model. Of the ends, only `ours`
+as it is was not measured there."""
+
+UNLEARNING_SELECTOR = "unlearn 20, refine 10, half_gap 1, figure_half_gap 1"
+UNLEARNING_BUDGET = """
+    remove 2, retrain 2, unlearn 10, refine 10, half_gap 1, figure_half_gap 1
+"""
+START = """
+    evaluate 1, unlearn 9, unlearn_and_probe 1, unlearn_whole 5, unlearn_list 5, refine 5,
+    half_gap 1, figure_half_gap 1, judge 1, probes 1, figure_relearning 1
+"""
+"""Of `tiny` alone: `ours` starts as it is."""
+
+SWEEPS = "refine 10, half_gap 1, figure_half_gap 1"
+HALF_GAP = "half_gap 1, figure_half_gap 1"
+UNLEARNING = """
+    unlearn 18, unlearn_and_probe 2, unlearn_whole 10, unlearn_list 10, refine 10, half_gap 1,
+    figure_half_gap 1, judge 2, probes 1, figure_relearning 1
+"""
+UNLEARNING_AND_RELEARNING = UNLEARNING + ", relearn 2"
+UNLEARNER = """
+    unlearn 4, unlearn_whole 2, unlearn_list 2, refine 2, half_gap 1, figure_half_gap 1
+"""
+PROBED_UNLEARNER = """
+    unlearn 2, unlearn_and_probe 2, unlearn_whole 2, unlearn_list 2, refine 2, half_gap 1,
+    figure_half_gap 1, judge 2, probes 1, figure_relearning 1
+"""
+LIST = "unlearn_list 10"
+
+# Probes: an unlearned model is asked in the job that makes it, and so made again to be asked ------
+
+PROBED_RUNS = """
+    evaluate 1, unlearn 2, unlearn_and_probe 2, refine 2, half_gap 1, figure_half_gap 1,
+    generate 6, relearn 2, judge 2, probes 1, figure_relearning 1
+"""
+FEWER_PROBED = """
+    unlearn 1, refine 1, half_gap 1, figure_half_gap 1, probes 1, figure_relearning 1
+"""
+ANOTHER_PROBED_UNLEARNER = """
+    unlearn_and_probe 2, refine 2, half_gap 1, figure_half_gap 1, judge 2, probes 1,
+    figure_relearning 1
+"""
+OTHER_PROBED_MODELS = """
+    unlearn 2, unlearn_and_probe 2, refine 2, half_gap 1, figure_half_gap 1, judge 2, probes 1,
+    figure_relearning 1
+"""
+PROMPTS = """
+    unlearn_and_probe 2, refine 2, half_gap 1, figure_half_gap 1, generate 6, judge 2, probes 1,
+    figure_relearning 1
+"""
+RELEARNING = """
+    unlearn_and_probe 2, refine 2, half_gap 1, figure_half_gap 1, relearn 2, judge 2, probes 1,
+    figure_relearning 1
+"""
+
+OTHER_TRAINING: dict[str, Any] = {
+    "epochs": 3,
+    "batch_size": 16,
+    "learning_rate": 1e-4,
+    "betas": [0.8, 0.999],
+    "epsilon": 1e-7,
+    "weight_decay": 0.1,
+    "schedule": "linear",
+    "warmup_steps": 10,
+    "gradient_clip": 1.0,
+    "max_length": 64,
+    "trained_blocks": 2,
+    "train_input_embedding": False,
+    "train_output_head": False,
+    "train_final_norm": True,
+}
+OTHER_UNLEARNING: dict[str, Any] = {
+    "epochs": 2,
+    "batch_size": 4,
+    "betas": [0.5, 0.999],
+    "epsilon": 1e-7,
+    "weight_decay": 0.1,
+    "gradient_clip": 1.0,
+    "stop_window": 4,
+    "steps": "matched",
+}
+TABLE = {"kind": "table", "path": "raw/mine2.csv", "forget": {"column": "topic", "values": [1]}}
+
+ROWS: dict[str, dict[str, list[Any]]] = {
+    # outcome -> key -> values, each a change of its own
+    ANOTHER_DATASET: {"grid.datasets": [["made", "mine", "jigsaw"]]},
+    FEWER_RUNS: {"grid.datasets": [["mine"]], "grid.models": [["tiny"]]},
+    ANOTHER_MODEL: {"grid.models": [["tiny", "ours", "clean"]]},
+    ANOTHER_SEED: {"grid.seeds": [[0, 1, 2]]},
+    OTHER_FIRST_SEED: {"grid.seeds": [[1]]},
+    ANOTHER_BUDGET: {"grid.budgets": [[0.2, 0.4, 0.95]]},
+    FEWER_BUDGETS: {"grid.budgets": [[0.4]]},
+    ANOTHER_SELECTOR: {"grid.selectors": [["random", "mamushi", "anti_mamushi", "vmf"]]},
+    FEWER_SELECTORS: {"grid.selectors": [["random"]]},
+    LARGER_STUDY: {
+        "studies.selectors.datasets": [["mine", "made"]],
+        "studies.selectors.models": [["tiny", "ours"]],
+        "studies.selectors.seeds": [[0, 1]],
+    },
+    ANOTHER_BUDGET_OF_A_STUDY: {"studies.selectors.budgets": [[0.4, 0.6]]},
+    SELECTOR_OF_A_STUDY: {
+        "studies.selectors.selectors": [
+            ["kcenter", "mamushi_gbt", "mamushi_lr", "mamushi_rulsif", "again", "vmf"]
+        ],
+        "selectors.again.kind": ["mamushi_lr"],
+        "selectors.kcenter.gram_gib": [1.0],
+        "selectors.mamushi_gbt.folds": [4],
+        "selectors.mamushi_gbt.components": [8],
+        "selectors.mamushi_gbt.learning_rate": [0.1],
+        "selectors.mamushi_gbt.iterations": [50],
+        "selectors.mamushi_gbt.leaves": [4],
+        "selectors.mamushi_gbt.leaf_size": [5],
+        "selectors.mamushi_gbt.l2": [2.0],
+        "selectors.mamushi_gbt.validation": [0.2],
+        "selectors.mamushi_gbt.patience": [2],
+        "selectors.mamushi_lr.folds": [4],
+        "selectors.mamushi_lr.alpha": [0.2],
+        "selectors.mamushi_lr.epochs": [5],
+        "selectors.mamushi_lr.patience": [2],
+        "selectors.mamushi_lr.tolerance": [1e-3],
+        "selectors.mamushi_lr.average": [True],
+        "selectors.mamushi_rulsif.folds": [4],
+        "selectors.mamushi_rulsif.components": [8],
+        "selectors.mamushi_rulsif.alpha": [0.2],
+        "selectors.mamushi_rulsif.centres": [20],
+        "selectors.mamushi_rulsif.widths": [[1.0]],
+        "selectors.mamushi_rulsif.penalties": [[0.1]],
+        "selectors.mamushi_rulsif.inner_folds": [3],
+        "selectors.mamushi_rulsif.limit": [4.0],
+    },
+    MAMUSHI: {
+        "selectors.mamushi.estimator": ["sklearn"],
+        "selectors.mamushi.folds": [4],
+        "selectors.mamushi.hidden": [[8]],
+        "selectors.mamushi.learning_rate": [1e-2],
+        "selectors.mamushi.batch_size": [32],
+        "selectors.mamushi.epochs": [5],
+        "selectors.mamushi.patience": [2],
+        "selectors.mamushi.tolerance": [1e-3],
+        "selectors.mamushi.validation": [0.2],
+        "selectors.mamushi.alpha": [0.2],
+        "selectors.mamushi.precision": ["fp32"],
+        "selectors.mamushi.seeds_averaged": [2],
+    },
+    DERIVED: {"selectors.anti_mamushi.of": ["again"]},
+    RATIO: {"removal.ratio": ["mamushi_lr"]},
+    ALL_DATA: {
+        "data.split_seed": [1],
+        "data.near_duplicates": [0.8],
+        "data.shingle_words": [4],
+        "data.permutations": [64],
+        "data.max_characters": [2_000_000],
+    },
+    MADE: {
+        "datasets.made": [TABLE],
+        "datasets.made.sizes": [{"inference": {"forget": 10, "retain": 10}}],
+        "datasets.made.vocabulary": [100],
+        "datasets.made.weights": [{"forget": [0.5, 0.5], "retain": [0.1, 0.9]}],
+        "datasets.made.topic_share": [0.5],
+        "datasets.made.words": [[10, 20]],
+        "datasets.made.seed": [1],
+    },
+    MINE: {
+        "datasets.mine.sections": [
+            {"contamination": 0.5, "inference": 0.3, "evaluation": 0.2},
+            {"contamination": 0.4, "inference": 0.5, "evaluation": 0.1},
+        ],
+        "datasets.mine.limit.forget": [100],
+        "datasets.mine.limit.retain": [100],
+        "datasets.mine.path": ["raw/mine2.csv"],
+        "datasets.mine.text": ["text"],
+        "datasets.mine.id": ["number"],
+        "datasets.mine.forget": [{"values": ["cats"]}],
+        "datasets.mine.section": ["part"],
+        "datasets.mine.section_values": [{"train": "inference"}],
+        "datasets.mine.stratum": ["group"],
+        "datasets.mine.labels": [["loud"]],
+    },
+    OF_A_STUDY: {
+        "datasets.jigsaw.path": ["raw/jigsaw2"],
+        "datasets.newsgroups.path": ["raw/other.tar.gz"],
+        "datasets.newsgroups.forget": [["sci.space"]],
+    },
+    OURS: {
+        "models.ours.source": ["raw/ours2"],
+        "models.ours.revision": ["0" * 40],
+        "models.ours.trust_remote_code": [True],
+    },
+    NOT_CONTAMINATED: {"models.ours.contaminated": [False]},
+    OTHER_BASE: {"models.ours.base": ["tiny"]},
+    CLEAN: {"models.clean.trust_remote_code": [True]},
+    TINY: {
+        "models.tiny.family": ["qwen2"],
+        "models.tiny.hidden_size": [32],
+        "models.tiny.layers": [2],
+        "models.tiny.heads": [2],
+        "models.tiny.key_value_heads": [1],
+        "models.tiny.intermediate_size": [64],
+        "models.tiny.vocabulary_size": [512],
+        "models.tiny.max_positions": [512],
+        "models.tiny.pretraining.datasets": [["made", "mine"]],
+        "models.tiny.pretraining.section": ["inference"],
+        "models.tiny.pretraining.domains": [["retain"]],
+        "models.tiny.pretraining.epochs": [2],
+        "models.tiny.pretraining.batch_size": [16],
+        "models.tiny.pretraining.learning_rate": [1e-3],
+        "models.tiny.pretraining.max_length": [64],
+        "models.tiny.pretraining.seed": [1],
+    },
+    TOKENS: {"tokens.max_length": [300]},
+    TRAINING: {f"training.{key}": [value] for key, value in OTHER_TRAINING.items()},
+    PRECISION: {"training.precision": ["fp32"]},
+    MATCHED: {"training.steps": ["matched"]},
+    TRAINING_OF_TINY: {
+        f"models.tiny.training.{key}": [value] for key, value in OTHER_TRAINING.items()
+    },
+    PRECISION_OF_TINY: {"models.tiny.training.precision": ["fp32"]},
+    MATCHED_OF_TINY: {"models.tiny.training.steps": ["matched"]},
+    TRAINING_OF_OURS: {
+        "models.ours.training.learning_rate": [1e-4],
+        "models.ours.training.trained_blocks": [2],
+    },
+    PRECISION_OF_OURS: {"models.ours.training.precision": ["fp32"]},
+    MATCHED_OF_OURS: {"models.ours.training.steps": ["matched"]},
+    EMBEDDING: {
+        "embedding.pooling": ["last"],
+        "embedding.layer": [2],
+        "embedding.max_length": [64],
+        "embedding.precision": ["fp32"],
+    },
+    EVALUATION: {"evaluation.max_length": [64]},
+    UNLEARNING_RUNS: {"unlearning.datasets": [["made", "mine"]], "unlearning.seeds": [[0, 1]]},
+    UNLEARNING_SELECTOR: {"unlearning.selectors": [["mamushi", "random"]]},
+    UNLEARNING_BUDGET: {"unlearning.budgets": [[0.2, 0.4, 0.6]]},
+    START: {"unlearning.start": ["contaminated"]},
+    SWEEPS: {"unlearning.fine": [0.05, None], "unlearning.target": [0.6]},
+    HALF_GAP: {
+        "unlearning.models": [["tiny"]],
+        "unlearning.unlearners": [["neggrad_plus"]],
+        "unlearning.retain_cap": [4.0],
+        "unlearning.resamples": [100],
+    },
+    UNLEARNING_AND_RELEARNING: {
+        "unlearning.trained_blocks": [2],
+        "unlearning.max_length": [64],
+    },
+    UNLEARNING: {f"unlearning.training.{key}": [value] for key, value in OTHER_UNLEARNING.items()},
+    UNLEARNER: {
+        **{f"unlearners.salun.training.{key}": [value] for key, value in OTHER_UNLEARNING.items()},
+        "unlearners.salun.kind": ["npo"],
+        "unlearners.salun.learning_rate": [1e-4],
+        "unlearners.salun.forget_weight": [0.5],
+        "unlearners.salun.retain_weight": [0.5],
+        "unlearners.salun.sparsity": [0.2],
+        "unlearners.graddiff.learning_rate": [1e-4],
+        "unlearners.graddiff.forget_weight": [0.5],
+        "unlearners.graddiff.retain_weight": [0.5],
+        "unlearners.graddiff.stop_forget_loss": [4.0],
+        "unlearners.npo.learning_rate": [1e-4],
+        "unlearners.npo.beta": [0.2],
+        "unlearners.npo.retain_weight": [0.5],
+        "unlearners.simnpo.learning_rate": [1e-4],
+        "unlearners.simnpo.beta": [0.5],
+        "unlearners.simnpo.gamma": [0.5],
+        "unlearners.simnpo.retain_weight": [0.5],
+    },
+    PROBED_UNLEARNER: {
+        "unlearners.neggrad_plus.training.epochs": [2],
+        "unlearners.neggrad_plus.learning_rate": [1e-4],
+        "unlearners.neggrad_plus.beta_ng": [0.5],
+        "unlearners.neggrad_plus.stop_forget_loss": [4.0],
+    },
+    LIST: {"unlearning.lists": [{"second": "raw/agreed.txt"}, {"agreed": "raw/mine.csv"}]},
+    PROBED_RUNS: {"probe.datasets": [["mine"]], "probe.seeds": [[1]]},
+    FEWER_PROBED: {"probe.models": [["tiny"]]},
+    ANOTHER_PROBED_UNLEARNER: {"probe.unlearners": [["neggrad_plus", "salun"]]},
+    OTHER_PROBED_MODELS: {"probe.selectors": [["random"]], "probe.budget": [0.2]},
+    PROMPTS: {"probe.prompts": [["So it"]], "probe.new_tokens": [20]},
+    RELEARNING: {
+        "probe.relearning.examples": [8],
+        "probe.relearning.steps": [[1, 2]],
+        "probe.relearning.batch_size": [4],
+        "probe.relearning.learning_rate": [1e-4],
+    },
+    FRONTIER: {"evidence.budgets": [[0.5]], "evidence.resamples": [10]},
+    GEOMETRY: {"evidence.components": [10]},
+    EVIDENCE_TABLES: {
+        "evidence.targets": [[{"target": "sad", "value": 0.6}]],
+        "evidence.measured": [True],
+        "evidence.worlds": [10],
+    },
+    RUNTIME: {"evidence.runtime.repeats": [2], "evidence.runtime.threads": [2]},
+    FIGURES: {
+        "figures.panel_width": [3.0],
+        "figures.panel_height": [3.0],
+        "figures.font_size": [9],
+        "figures.dpi": [100],
+        "figures.log_scale": [True],
+    },
+    NOTHING: {
+        "execution.micro_batch_size": [8],
+        "execution.batch_tokens": [1024],
+        "execution.checkpoint_seconds": [5],
+        "execution.cache_trunk": [False],
+        "keep_checkpoints": [True],  # from then on
+        # Nothing of this model is trained under its own name.
+        "models.clean.training.learning_rate": [1e-4],
+        "models.clean.training.trained_blocks": [2],
+        "models.clean.training.precision": ["fp32"],
+    },
+}
+
+
+def contracts() -> Iterator[Contract]:
+    """All rows of the table."""
+    for outcome, keys in ROWS.items():
+        for key, values in keys.items():
+            for value in values:
+                yield Contract(key, value, jobs(outcome))

@@ -1,0 +1,234 @@
+"""A change of a key runs again what it affects, and nothing else; every key has such a contract."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from mamushi.config import SCHEMA
+from mamushi.registry import plugin, plugins
+from mamushi.schema import Rule, read
+from tests.dag import contract_grid
+from tests.dag.contract_grid import CONFIG, TARGETS, changed, write_raw
+from tests.dag.contracts import CLEAN, LIST, MINE, OURS, Contract, contracts, jobs
+from tests.dag.dry_runs import Snakemake
+
+PLUGINS = {"datasets": "dataset", "selectors": "selector", "unlearners": "unlearner"}
+"""Sections of the configuration whose entries have the settings of their kind."""
+
+CONTRACTS = list(contracts())
+
+
+@pytest.fixture(scope="module")
+def snakemake() -> Iterator[Snakemake]:
+    with Snakemake() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory, snakemake: Snakemake) -> Path:
+    """A folder in which all targets of the small configuration are done."""
+    folder = tmp_path_factory.mktemp("finished")
+    contract_grid.make(folder)
+    snakemake.finish(folder, targets=TARGETS)
+    return folder
+
+
+# The keys -----------------------------------------------------------------------------------------
+
+
+def keys(rule: Rule, at: tuple[str, ...] = ()) -> Iterator[str]:
+    """The dotted keys that a schema knows; ``*`` for a name of the user's."""
+    named = rule.get("additionalProperties")
+    if rule.get("properties"):
+        for key, setting in rule["properties"].items():
+            yield from keys(setting, (*at, key))
+    elif len(at) == 1 and isinstance(named, dict):
+        for alternative in named.get("oneOf", [named]):
+            yield from keys(alternative, (*at, "*"))
+    else:
+        yield ".".join(at)
+
+
+def known() -> set[str]:
+    """Every key of config.yaml: the schema's, and those of the plug-ins, ``section.<kind>.key``."""
+    found = set(keys(read(SCHEMA)))
+    for section, kind in PLUGINS.items():
+        for name, found_plugin in plugins(kind).items():
+            found |= {f"{section}.<{name}>.{key}" for key in found_plugin.settings}
+    return found
+
+
+def covered(contract: Contract, of: set[str]) -> set[str]:
+    """The keys that a contract changes, as ``known`` names them."""
+    return {key for path in leaves(contract.key, contract.value) for key in named(path, of)}
+
+
+def leaves(at: str, value: Any) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from leaves(f"{at}.{key}", item)
+    else:
+        yield at
+
+
+def named(path: str, of: set[str]) -> Iterator[str]:
+    section, *rest = path.split(".")
+    spellings = [path]
+    if section in ("studies", "models", *PLUGINS):
+        # A kind may have dots in none of its keys, and no name of CONFIG has one.
+        entry, *inner = rest
+        spellings = [".".join([section, "*", *inner])]
+        if section in PLUGINS:
+            kind = CONFIG.get(section, {}).get(entry, {}).get("kind", entry)
+            spellings.append(".".join([section, f"<{kind}>", *inner]))
+    for spelling in spellings:
+        yield from (key for key in of if f"{spelling}.".startswith(f"{key}."))
+
+
+def test_every_key_has_a_contract() -> None:
+    of = known()
+    held = set().union(*(covered(contract, of) for contract in CONTRACTS))
+    assert of - held == set()
+
+
+def test_no_contract_is_about_an_unknown_key() -> None:
+    of = known()
+    assert [contract.key for contract in CONTRACTS if not covered(contract, of)] == []
+
+
+def test_a_key_without_a_contract_would_be_seen() -> None:
+    of = known() | {"training.momentum", "selectors.<vmf>.kappa", "models.*.tokenizer"}
+    held = set().union(*(covered(contract, of) for contract in CONTRACTS))
+    assert of - held == {"training.momentum", "selectors.<vmf>.kappa", "models.*.tokenizer"}
+
+
+# The contracts ------------------------------------------------------------------------------------
+
+
+def test_the_small_grid_has_every_rule(snakemake: Snakemake, finished: Path) -> None:
+    seen = snakemake.look(finished, targets=TARGETS)
+    assert set(seen["all"]) - set(TARGETS) == set(seen["rules"])
+    assert seen["needed"] == {}
+
+
+@pytest.mark.parametrize(
+    "contract", CONTRACTS, ids=[f"{row.key}={row.value}"[:60] for row in CONTRACTS]
+)
+def test_a_change_runs_what_it_affects(
+    snakemake: Snakemake, finished: Path, contract: Contract
+) -> None:
+    change = changed(contract.key, contract.value)
+    seen = snakemake.look(finished, targets=TARGETS, change=change)
+    assert seen["needed"] == contract.runs
+    # Nothing is left in a state in which the next change would go unnoticed.
+    assert seen["blind"] == {}
+
+
+def test_a_seed_runs_its_cells_alone(snakemake: Snakemake, finished: Path) -> None:
+    change = {"grid": {"seeds": [0, 1, 2]}}
+    runs = snakemake.look(finished, targets=TARGETS, change=change)["runs"]
+    assert {wildcards["seed"] for _, wildcards in runs if "seed" in wildcards} == {"2"}
+
+
+def test_a_selector_runs_itself_and_what_derives_from_it(
+    snakemake: Snakemake, finished: Path
+) -> None:
+    change = {"selectors": {"mamushi": {"folds": 4}}}
+    runs = snakemake.look(finished, targets=TARGETS, change=change)["runs"]
+    for rule in ("score", "remove", "retrain"):
+        selectors = {wildcards["selector"] for name, wildcards in runs if name == rule}
+        assert selectors == {"mamushi", "anti_mamushi"}
+
+
+def test_a_dataset_runs_itself_alone(snakemake: Snakemake, finished: Path) -> None:
+    change = {"datasets": {"mine": {"text": "text"}}}
+    runs = snakemake.look(finished, targets=TARGETS, change=change)["runs"]
+    assert {wildcards["dataset"] for _, wildcards in runs if "dataset" in wildcards} == {"mine"}
+
+
+def test_kept_checkpoints_hide_no_later_change(snakemake: Snakemake, finished: Path) -> None:
+    change = {"evaluation": {"max_length": 64}}
+    without = snakemake.would_run(finished, targets=TARGETS, change=change)
+    kept = snakemake.would_run(
+        finished, targets=TARGETS, change=change | {"keep_checkpoints": True}
+    )
+    assert kept == without
+
+
+# What is no setting -------------------------------------------------------------------------------
+
+
+def test_text_from_the_command_line_is_no_change(snakemake: Snakemake, finished: Path) -> None:
+    config = {
+        "training": {"learning_rate": "5.0e-5", "epochs": "5", "train_output_head": "true"},
+        "evaluation": {"max_length": "128"},
+        "figures": {"font_size": "8"},
+    }
+    assert snakemake.would_run(finished, targets=TARGETS, config=config) == {}
+    config["evaluation"]["max_length"] = "64"
+    assert snakemake.would_run(finished, targets=TARGETS, config=config)["evaluate"] == 21
+
+
+def test_the_order_of_keys_is_no_change(snakemake: Snakemake, finished: Path) -> None:
+    def backwards(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return {key: backwards(value[key]) for key in reversed(value)}
+        return value
+
+    own = finished / "config.yaml"
+    text = own.read_text(encoding="utf-8")
+    try:
+        own.write_text(yaml.safe_dump(backwards(CONFIG), sort_keys=False), encoding="utf-8")
+        assert own.read_text(encoding="utf-8") != text
+        assert snakemake.would_run(finished, targets=TARGETS) == {}
+    finally:
+        own.write_text(text, encoding="utf-8")
+
+
+def test_threads_and_resources_are_no_change(snakemake: Snakemake, finished: Path) -> None:
+    resources = {"overwrite_threads": {"retrain": 2}, "max_threads": 2, "cores": 16}
+    assert snakemake.would_run(finished, targets=TARGETS, resources=resources) == {}
+
+
+def test_the_caches_are_no_input(snakemake: Snakemake, finished: Path) -> None:
+    for name in ("cache/trunk/made/tiny/seed0.safetensors", "downloads/newsgroups/20news.pkz"):
+        write_raw(finished / "results" / name, "made again")
+    assert snakemake.would_run(finished, targets=TARGETS) == {}
+
+
+# Files that the user gives ------------------------------------------------------------------------
+
+FILES = {
+    "raw/mine.csv": MINE,
+    "raw/agreed.txt": LIST,
+    "raw/ours/model.safetensors": OURS,
+    "raw/clean/tokenizer.json": CLEAN,
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_counts_by_its_content(snakemake: Snakemake, finished: Path, name: str) -> None:
+    path = finished / name
+    text = path.read_text(encoding="utf-8")
+    try:
+        path.touch()
+        assert snakemake.would_run(finished, targets=TARGETS) == {}
+        path.write_text(f"{text} ", encoding="utf-8")
+        assert snakemake.would_run(finished, targets=TARGETS) == jobs(FILES[name])
+    finally:
+        write_raw(path, text)
+
+
+def test_every_plugin_with_settings_is_on_the_small_grid() -> None:
+    """Else a contract about its settings would be about nothing that exists."""
+    used = {name for study in CONFIG["studies"].values() for name in study["selectors"]}
+    used |= {*CONFIG["grid"]["selectors"], *CONFIG["unlearning"]["unlearners"]}
+    kinds = used | {entry["kind"] for entry in CONFIG["datasets"].values()}
+    for kind in PLUGINS.values():
+        for name in plugins(kind):
+            assert name in kinds or not plugin(kind, name).settings
