@@ -20,7 +20,7 @@ import sys
 import tempfile
 import traceback
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -95,7 +95,8 @@ class Snakemake:
 
     def look(self, folder: Path, **request: Any) -> dict[str, Any]:
         """What ``would_run`` knows, and more: ``needed`` and ``all`` jobs by rule, ``runs`` as
-        lists of the rule and its wildcards, ``seconds`` of CPU time."""
+        lists of the rule and its wildcards, ``blind`` ones, ``reasons`` by rule, how many
+        ``settings`` were made, ``seconds`` of CPU time."""
         return self._ask(do="look", folder=folder, **request)
 
     def finish(self, folder: Path, **request: Any) -> dict[str, int]:
@@ -174,7 +175,7 @@ def _planned(
     targets: Sequence[str] = (),
     snakefile: str = str(ROOT / "Snakefile"),
     settings: Mapping[str, Mapping[str, Any]] | None = None,
-):
+) -> Iterator[Any]:
     """Snakemake's workflow object after a dry run."""
     from snakemake.api import SnakemakeApi
     from snakemake.settings.enums import Quietness
@@ -218,6 +219,11 @@ def _planned(
 
 def _look(**request: Any) -> dict[str, Any]:
     before = os.times()
+    made: Counter[str] = Counter()
+    if "mamushi" in sys.modules:
+        from mamushi import settings
+
+        settings.as_json = _counting(settings.as_json, made)
     with _planned(**request) as workflow:
         # Targets are rules as well, but without an output there is nothing that they do.
         needed = [job for job in workflow.dag.needrun_jobs() if job.output]
@@ -236,8 +242,17 @@ def _look(**request: Any) -> dict[str, Any]:
             ),
             "runs": [[job.rule.name, dict(job.wildcards_dict)] for job in needed],
             "reasons": {job.rule.name: str(workflow.dag.reason(job)) for job in needed},
+            "settings": made.total(),
             "seconds": spent.user + spent.system - before.user - before.system,
         }
+
+
+def _counting(function: Callable[..., Any], calls: Counter[str]) -> Callable[..., Any]:
+    def counted(*args: Any) -> Any:
+        calls[function.__name__] += 1
+        return function(*args)
+
+    return counted
 
 
 def _finish(began: int, **request: Any) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -82,7 +83,7 @@ def _imports(name: str, package: Path) -> tuple[str, ...]:
     parts = name.split(".")
     around = parts if path.name == "__init__.py" else parts[:-1]
     named = {".".join(parts[:depth]) for depth in range(1, len(parts))}
-    for node in ast.walk(_tree(name, package)):
+    for node in _statements(_tree(name, package)):
         if isinstance(node, ast.Import):
             named.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -91,6 +92,14 @@ def _imports(name: str, package: Path) -> tuple[str, ...]:
             # `from mamushi.lm import embed` may name a module or something inside one.
             named.update([source, *(f"{source}.{alias.name}" for alias in node.names)])
     return tuple(sorted(found for found in named if _file(found, package) is not None))
+
+
+def _statements(node: ast.AST) -> Iterator[ast.AST]:
+    """The statements of a syntax tree at any depth. Expressions, most of it, hold none."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.stmt | ast.excepthandler | ast.match_case):
+            yield child
+            yield from _statements(child)
 
 
 @cache
