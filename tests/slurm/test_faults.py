@@ -153,20 +153,49 @@ def command_line(pid: int) -> str:
 
 @patient
 def test_a_node_that_goes_down(disturbed: Scene, own_cluster: Path) -> None:
+    """SLURM takes the node for lost, and all that ran on it is killed, as by a loss of power."""
     main = disturbed.start()
     job = disturbed.training()
-    assert job.node
+    lost = [each for each in cluster.queue(disturbed.folder) if each.state == "RUNNING"]
     control("update", f"NodeName={job.node}", "State=DOWN", "Reason=test")
     try:
         cluster.wait_for(lambda: state_of(disturbed, job) != "RUNNING", 180)
+        cluster.wait_for(lambda: not [kill_all_of(each) for each in lost if processes_of(each)], 60)
         before = times(disturbed, job)
     finally:
         control("update", f"NodeName={job.node}", "State=RESUME")
-    for each in cluster.queue(disturbed.folder):
-        if each.state == "PENDING":
-            at_once(disturbed, each)
+    for each in lost:
+        at_once(disturbed, each)
     disturbed.finish(main)
     assert disturbed.continued(job, before)
+
+
+def processes_of(job: cluster.Queued) -> list[int]:
+    """The processes of a job, by what SLURM put into their environment."""
+    mark = b"\0SLURM_JOB_ID=" + job.id.encode() + b"\0"
+    found = []
+    for path in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            if path.name.isdigit() and mark in b"\0" + (path / "environ").read_bytes() + b"\0":
+                found.append(int(path.name))
+    return found
+
+
+def kill_all_of(job: cluster.Queued) -> None:
+    """Kill the processes of a job with -9, and those that watch over them."""
+    for pid in [*processes_of(job), *daemons_of(job)]:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def daemons_of(job: cluster.Queued) -> list[int]:
+    """The job's slurmstepd processes, which name it in their title."""
+    return [
+        int(path.name)
+        for path in Path("/proc").iterdir()
+        if path.name.isdigit()
+        and command_line(int(path.name)).startswith(f"slurmstepd: [{job.id}.")
+    ]
 
 
 def test_a_controller_that_restarts(disturbed: Scene, own_cluster: Path) -> None:
