@@ -117,11 +117,14 @@ DATA = [f"data/own/{name}" for name in ("card.json", "duplicates.parquet", "exam
 """What the rule `examples` leaves of the dataset `own`."""
 
 
+BESIDE = ("logs", "benchmarks", "claims", "plan")
+
+
 def artifacts(directory: Path) -> list[str]:
-    """What lies in the results folder, hidden files too, besides logs and benchmarks."""
+    """What lies in the results folder, hidden files too, besides logs, benchmarks, locks, forecasts."""
     results = directory / "results"
     found = (path.relative_to(results) for path in results.rglob("*") if path.is_file())
-    return sorted(str(path) for path in found if path.parts[0] not in ("logs", "benchmarks"))
+    return sorted(str(path) for path in found if path.parts[0] not in BESIDE)
 
 
 def trainings(directory: Path) -> list[str]:
