@@ -230,7 +230,7 @@ def test_relearn_starts_where_the_gold_model_was_measured(world: World, tmp_path
     assert curve["step"] == [0, 1, 3]
     assert curve["examples"] == [4, 4, 4]
     assert len(set(curve["ppl_forget"])) == 3
-    measured = {"evaluation": {"max_length": 12}, "training": COUNTED | {"precision": "fp32"}}
+    measured = {"evaluation": {"max_length": 12}, "training": COUNTED, "precision": "fp32"}
     evaluated = stage(
         "evaluate",
         measured,
