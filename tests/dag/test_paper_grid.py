@@ -1,7 +1,7 @@
 """The paper's grid in a dry run: on a machine without data, weights or a GPU, and in seconds.
 
 Seconds are CPU time, in units of a program that does what Snakemake does (formats, matches, makes
-many small objects, reads signatures): shared machines swing by half in their speed, and so do both.
+many small objects, reads signatures): the speed of shared machines swings by half, for both alike.
 The unit takes about one second on the two slow cores for which the goals were set.
 """
 

@@ -121,7 +121,7 @@ BESIDE = ("logs", "benchmarks", "claims", "plan")
 
 
 def artifacts(directory: Path) -> list[str]:
-    """What lies in the results folder, hidden files too, besides logs, benchmarks, locks, forecasts."""
+    """What lies in the results folder, hidden files too, besides what ``BESIDE`` names."""
     results = directory / "results"
     found = (path.relative_to(results) for path in results.rglob("*") if path.is_file())
     return sorted(str(path) for path in found if path.parts[0] not in BESIDE)
