@@ -7,8 +7,10 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -71,6 +73,17 @@ class Made:
         """The results that are not what they were, among those that are there."""
         now = grid.contents(self.folder / "results")
         return [name for name in self.contents if now.get(name) != self.contents[name]]
+
+
+@pytest.fixture(autouse=True)
+def told_to_end() -> Iterator[None]:
+    """Where pytest runs in the background or under `nohup`, it ignores some signals to end, and so
+    would all that it starts."""
+    default = {signal.SIGINT: signal.default_int_handler, signal.SIGHUP: signal.SIG_DFL}
+    before = {each: signal.signal(each, handler) for each, handler in default.items()}
+    yield
+    for each, handler in before.items():
+        signal.signal(each, handler)
 
 
 @pytest.fixture(scope="session")

@@ -76,40 +76,50 @@ class Disturbed:
 
         Raises ``AssertionError`` where a result is damaged, or the workflow fails by itself.
         """
-        kills = 0
+        kills, main = 0, None
         while True:
-            self.unlock()
-            self.starts += 1
-            main = start(self.folder)
+            if main is None:
+                self.unlock()
+                self.starts += 1
+                main = start(self.folder)
             wait = self.random.uniform(0.5, self.longest)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 main.wait(wait if kills < most else PATIENCE)
                 assert main.returncode == 0, (self.folder / "said.log").read_text()[-4000:]
                 return kills
             assert kills < most, f"hangs: {(self.folder / 'said.log').read_text()[-4000:]}"
-            done = self.kill(main)
-            kills += done is not None
-            if done is not None:
-                self.kills[done] += 1
+            kind, ends = self.kill(main)
+            if ends and main.wait(PATIENCE) == 0:
+                # It was complete before the signal came.
+                return kills
+            kills += 1
+            self.kills[kind] += 1
             alive = commands(self.folder)
-            self.orphans += len(alive)
-            say(f"{sum(self.kills.values())} kills, last {done}; {len(alive)} jobs live on")
             readable(self.folder / "results")
+            say(f"{sum(self.kills.values())} kills, last {kind}; {len(alive)} jobs are there")
+            if not ends:
+                continue
+            main = None
+            self.orphans += len(alive)
             if self.random.random() < 0.5:
                 time.sleep(self.random.uniform(0.0, 4.0))
             else:
                 self.at_once += 1
 
-    def kill(self, main: subprocess.Popen[bytes]) -> str | None:
-        """Kill something, wait for the main process to end, and say what; None if it was too late.
+    def kill(self, main: subprocess.Popen[bytes]) -> tuple[str, bool]:
+        """Kill something; say what, and whether the main process comes to its end by that.
 
         Signals to the main process are its user's or the machine's. ``group`` is Ctrl-C in a
-        terminal, or its power cord; a job dies alone of a lack of memory.
+        terminal, or its power cord; a job dies alone of a lack of memory. With a job of its own
+        fails the main process, which first waits for the others, and not with an orphan.
         """
         # Of the main process most of all, because its jobs live on.
         kinds = ["main KILL", "main KILL", "main TERM", "main INT", "group INT", "group KILL"]
         kind = self.random.choice([*kinds, "job KILL", "job KILL", "job TERM"])
         who, _, name = kind.partition(" ")
+        jobs = sorted(commands(self.folder))
+        if who == "job" and not jobs:
+            who, name, kind = "main", "KILL", "main KILL"
         number = signal.Signals[f"SIG{name}"]
         with contextlib.suppress(ProcessLookupError):
             if who == "main":
@@ -117,16 +127,11 @@ class Disturbed:
             elif who == "group":
                 os.killpg(main.pid, number)
             else:
-                jobs = sorted(commands(self.folder))
-                if not jobs:
-                    main.kill()
-                    kind = "main KILL"
-                else:
-                    os.kill(self.random.choice(jobs), number)
-        # After a job's end Snakemake waits for the others, and then gives up.
-        if main.wait(PATIENCE) == 0 and who != "main":
-            return None
-        return kind
+                chosen = self.random.choice(jobs)
+                own = _parent(chosen) == main.pid
+                os.kill(chosen, number)
+                return (kind, True) if own else (f"orphan {name}", False)
+        return kind, True
 
     def unlock(self) -> None:
         """What Snakemake asks its user to do after it was killed."""
@@ -159,6 +164,13 @@ def readable(results: Path) -> None:
             if attempt == 19 or not _absent(error):
                 raise
             time.sleep(0.1)
+
+
+def _parent(pid: int) -> int:
+    """The parent of a process, 0 for one that is gone."""
+    with contextlib.suppress(OSError):
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    return 0
 
 
 def _absent(error: BaseException) -> bool:

@@ -462,14 +462,14 @@ def test_damaged_artifact_is_named(
 
 
 @contextmanager
-def small_disk(folder: Path) -> Iterator[None]:
-    """A file system of 2 MB in ``folder``.
+def small_disk(folder: Path, megabytes: int = 2) -> Iterator[None]:
+    """A file system of so many megabytes in ``folder``.
 
     A limit on the size of files would not do: it is another error (EFBIG, with a signal before it),
     and it would hit the logs of Snakemake as well.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    mount = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(folder)]
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "tmpfs", str(folder)]
     if (
         not shutil.which("mount")
         or subprocess.run(mount, check=False, capture_output=True).returncode

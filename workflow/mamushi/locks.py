@@ -15,7 +15,6 @@ import os
 import socket
 import sys
 import time
-import weakref
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
@@ -27,7 +26,7 @@ UNSUPPORTED = {errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK, errn
 POLL = 0.5  # seconds between two looks at a lock that another process holds
 SAY = 60.0  # seconds between two messages while waiting
 
-_held: weakref.WeakSet[Lock] = weakref.WeakSet()
+_held: set[Lock] = set()
 
 
 class Lock:
