@@ -221,6 +221,11 @@ class Scene:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait(timeout=30)
         cluster.cancel(self.folder)
+        # A SLURM without cgroups does not find every process of a job that it kills.
+        for path in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                if Path(os.readlink(path / "cwd")) == self.folder.resolve():
+                    os.kill(int(path.name), signal.SIGKILL)
 
 
 def make(base: Path, folder: Path, expected: dict[str, str]) -> Scene:

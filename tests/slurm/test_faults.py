@@ -163,11 +163,22 @@ def test_a_node_that_goes_down(disturbed: Scene, own_cluster: Path) -> None:
         cluster.wait_for(lambda: not [kill_all_of(each) for each in lost if processes_of(each)], 60)
         before = times(disturbed, job)
     finally:
-        control("update", f"NodeName={job.node}", "State=RESUME")
+        cluster.wait_for(lambda: resumed(job.node), 120)
     for each in lost:
         at_once(disturbed, each)
     disturbed.finish(main)
     assert disturbed.continued(job, before)
+
+
+def resumed(node: str) -> bool:
+    """Whether a node takes jobs; asks SLURM for it where it does not come back by itself."""
+    asked = ["sinfo", "--noheader", f"--nodes={node}", "--format=%T"]
+    states = subprocess.run(asked, check=True, capture_output=True, text=True).stdout.split()
+    if states and all(state in ("idle", "mixed", "allocated", "completing") for state in states):
+        return True
+    with contextlib.suppress(subprocess.CalledProcessError):
+        control("update", f"NodeName={node}", "State=RESUME")
+    return False
 
 
 def processes_of(job: cluster.Queued) -> list[int]:
