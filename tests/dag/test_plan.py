@@ -108,8 +108,18 @@ def test_make_hands_its_variables_over() -> None:
     given = ["PROFILE=profiles/slurm", "TARGETS=unlearning", "GPU=h100", "GPUS=8"]
     made = subprocess.run(
         # What it would do, once the environment is there.
-        ["make", "--dry-run", "--old-file=.venv/.ready", "plan", *given, "ARGS=--config a=b"],
+        [
+            "make",
+            "--no-print-directory",
+            "--dry-run",
+            "--old-file=.venv/.ready",
+            "plan",
+            *given,
+            "ARGS=--config a=b",
+        ],
         cwd=ROOT,
+        # The tests may have been started by make itself.
+        env={k: v for k, v in environment().items() if not k.startswith("MAKE")},
         capture_output=True,
         text=True,
         check=True,

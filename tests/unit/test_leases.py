@@ -33,7 +33,9 @@ GPU 1: NVIDIA H100 80GB HBM3 (UUID: {H100[1]})
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Outside of SLURM, without GPUs, with leases of its own."""
     for name in ("SLURM_JOB_ID", "WORLD_SIZE", "RANK", VISIBLE):
-        monkeypatch.delenv(name, raising=False)
+        # Set first, so that what is put back in the end is what was there before.
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
     monkeypatch.setenv(SWITCH, str(tmp_path / "leases"))
     monkeypatch.setattr(leases, "DRIVER", tmp_path / "driver")
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
