@@ -24,7 +24,8 @@ EXECUTION = {
     "micro_batch_size": 32,
     "batch_tokens": 16384,
     "checkpoint_seconds": 600,
-    "cache_trunk": False,
+    # As the workflow does by default: states computed in other batches have other last bits.
+    "cache_trunk": True,
 }
 
 

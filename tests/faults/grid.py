@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 from safetensors import safe_open
 
 from mamushi.files import read_json
+from tests.rules.workflow import NO_RESULTS
 
 DATASET, MODEL, UNLEARNER = "synthetic", "tiny", "neggrad_plus"
 RUN = f"results/runs/{DATASET}/{MODEL}/seed0"
@@ -92,13 +93,14 @@ def contents(results: Path) -> dict[str, str]:
     """A digest of each result by its path, without the columns that hold times.
 
     Raises whatever reading it raises for a file that is damaged. Logs, benchmarks and figures (the
-    dates in a PDF) are left out, and what is no result: claims, cache, checkpoints.
+    dates in a PDF) are left out, and what is no result: forecasts (one for each start of
+    Snakemake), claims, cache, checkpoints.
     """
     return {
         str(path.relative_to(results)): hashlib.sha256(_content(path)).hexdigest()
         for path in sorted(results.rglob("*"))
         if path.is_file()
-        and path.relative_to(results).parts[0] not in {"logs", "benchmarks", "claims", "cache"}
+        and path.relative_to(results).parts[0] not in NO_RESULTS
         and path.suffix in {".parquet", ".json", ".safetensors", ".csv"}
         and not path.name.startswith(".")
     }

@@ -13,6 +13,8 @@ import yaml
 
 ROOT = Path(__file__).parents[2]
 SNAKEMAKE = Path(sys.executable).with_name("snakemake")
+NO_RESULTS = frozenset({"logs", "benchmarks", "plan", "claims", "cache"})
+"""Folders of results/ with what says how a run went, or what saves time, and not what came out."""
 
 
 def command(*args: str | Path, directory: Path, config: Mapping[str, Any] | None) -> list[str]:

@@ -101,7 +101,7 @@ def results(folder: Path) -> dict[str, str]:
     root = folder / "results"
     for path in sorted(root.rglob("*")):
         name = str(path.relative_to(root))
-        if not path.is_file() or name.startswith(("logs/", "benchmarks/", "claims/")):
+        if not path.is_file() or path.relative_to(root).parts[0] in workflow.NO_RESULTS:
             continue
         if path.name.endswith("_log.parquet"):
             table = pq.read_table(path)
