@@ -1,9 +1,5 @@
 """Texts in one row against padded texts: the same loss and the same gradients."""
 
-import os
-import subprocess
-import sys
-import textwrap
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -43,6 +39,7 @@ from mamushi.lm.parameters import freeze
 from mamushi.lm.perplexity import text_nll
 from mamushi.lm.tokens import TokenSet, offsets_of
 from tests.unit.models import FAMILIES, TRAINING, VOCABULARY, model, token_set
+from tests.unit.processes import in_two_processes
 
 CPU = torch.device("cpu")
 REFERENCE = "reference"
@@ -410,43 +407,25 @@ def test_micro_batches_of_1_to_32_give_the_same_gradients(family: str) -> None:
 
 @pytest.mark.slow
 def test_two_processes_give_the_gradients_of_one(tmp_path: Path) -> None:
-    script = tmp_path / "two.py"
-    script.write_text(
-        textwrap.dedent(
-            """
-            import sys
-            from accelerate import PartialState
-            from safetensors.torch import save_file
-            from mamushi.lm import device
-            from tests.unit.models import FAMILIES
-            from tests.unit.test_lm_attention import step_gradients
+    in_two_processes(
+        tmp_path,
+        """
+        import sys
+        from accelerate import PartialState
+        from safetensors.torch import save_file
+        from mamushi.lm import device
+        from tests.unit.models import FAMILIES
+        from tests.unit.test_lm_attention import step_gradients
 
-            accelerator = device.accelerator("fp32")
-            assert accelerator.num_processes == 2
-            for family in FAMILIES:
-                for micro in (3, 32):
-                    _, found = step_gradients(family, micro, accelerator)
-                    if PartialState().is_main_process:
-                        save_file(found, f"{sys.argv[1]}-{family}-{micro}")
-            """
-        )
-    )
-    root = Path(__file__).parents[2]
-    subprocess.run(
-        [
-            *[sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2"],
-            *[str(script), str(tmp_path / "two")],
-        ],
-        check=True,
-        cwd=root,
-        env={
-            **os.environ,
-            "PYTHONPATH": f"{root}:{root / 'workflow'}",
-            "OMP_NUM_THREADS": "1",
-            "ACCELERATE_USE_CPU": "true",
-        },
-        capture_output=True,
-        timeout=300,
+        accelerator = device.accelerator("fp32")
+        assert accelerator.num_processes == 2
+        for family in FAMILIES:
+            for micro in (3, 32):
+                _, found = step_gradients(family, micro, accelerator)
+                if PartialState().is_main_process:
+                    save_file(found, f"{sys.argv[1]}-{family}-{micro}")
+        """,
+        tmp_path / "two",
     )
     for family in FAMILIES:
         _, expected = step_gradients(family, 32, device.accelerator("fp32"))

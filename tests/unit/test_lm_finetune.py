@@ -1,14 +1,12 @@
 """The fine-tuning engine: exact steps, frozen parts, resumption."""
 
 import copy
-import subprocess
-import sys
-import textwrap
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file
 from torch.nn import functional
 from transformers import PreTrainedModel
 
@@ -19,6 +17,7 @@ from mamushi.lm.finetune import finetune, learning_rate
 from mamushi.lm.parameters import freeze
 from mamushi.lm.tokens import TokenSet
 from tests.unit.models import FAMILIES, TRAINING, model, token_set
+from tests.unit.processes import in_two_processes
 
 
 def train(
@@ -204,43 +203,23 @@ def test_a_loss_that_is_not_finite_names_the_step() -> None:
 
 @pytest.mark.slow
 def test_two_processes_make_the_steps_of_one(tmp_path: Path) -> None:
-    script = tmp_path / "two.py"
-    script.write_text(
-        textwrap.dedent(
-            """
-            import sys, torch
-            from safetensors.torch import save_file
-            from tests.unit.models import model, token_set
-            from tests.unit.test_lm_finetune import train
-            from accelerate import PartialState
+    in_two_processes(
+        tmp_path,
+        """
+        import sys, torch
+        from safetensors.torch import save_file
+        from tests.unit.models import model, token_set
+        from tests.unit.test_lm_finetune import train
+        from accelerate import PartialState
 
-            trained, log = train(model("llama"), token_set(), total=4, learning_rate=1e-3)
-            assert PartialState().num_processes == 2
-            if PartialState().is_main_process:
-                save_file({n: p.detach().contiguous() for n, p in trained.named_parameters()},
-                          sys.argv[1])
-            """
-        )
+        trained, log = train(model("llama"), token_set(), total=4, learning_rate=1e-3)
+        assert PartialState().num_processes == 2
+        if PartialState().is_main_process:
+            save_file({n: p.detach().contiguous() for n, p in trained.named_parameters()},
+                      sys.argv[1])
+        """,
+        tmp_path / "two.safetensors",
     )
-    root = Path(__file__).parents[2]
-    subprocess.run(
-        [
-            *[sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2"],
-            *[str(script), str(tmp_path / "two.safetensors")],
-        ],
-        check=True,
-        cwd=root,
-        env={
-            **__import__("os").environ,
-            "PYTHONPATH": f"{root}:{root / 'workflow'}",
-            "OMP_NUM_THREADS": "1",
-            "ACCELERATE_USE_CPU": "true",
-        },
-        capture_output=True,
-        timeout=300,
-    )
-    from safetensors.torch import load_file
-
     alone, _ = train(model("llama"), token_set(), total=4, learning_rate=1e-3)
     for name, value in load_file(tmp_path / "two.safetensors").items():
         torch.testing.assert_close(states(alone)[name], value, rtol=1e-3, atol=2e-4)

@@ -1,10 +1,6 @@
 """The loop that all unlearners share: exact steps, resumption, early stops, what goes wrong."""
 
 import math
-import os
-import subprocess
-import sys
-import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +20,7 @@ from mamushi.unlearning import loop
 from mamushi.unlearning.loop import Outcome, steps_of, unlearn
 from mamushi.unlearning.trunk import Trunk, write_trunk
 from tests.unit.models import FAMILIES, model, token_set
+from tests.unit.processes import in_two_processes
 
 KINDS = tuple(plugins("unlearner"))
 BLOCKS = {
@@ -549,39 +546,22 @@ def of_batch(kind: str, batch: int) -> tuple[PreTrainedModel, Outcome]:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["salun", "npo"])
 def test_two_processes_make_the_steps_of_one(kind: str, tmp_path: Path) -> None:
-    script = tmp_path / "two.py"
-    script.write_text(
-        textwrap.dedent(
-            """
-            import sys
-            from accelerate import PartialState
-            from safetensors.torch import save_file
-            from tests.unit.test_unlearning_loop import of_batch, weights
+    in_two_processes(
+        tmp_path,
+        """
+        import sys
+        from accelerate import PartialState
+        from safetensors.torch import save_file
+        from tests.unit.test_unlearning_loop import of_batch, weights
 
-            for batch in (4, 1):
-                found, _ = of_batch(sys.argv[1], batch)
-                assert PartialState().num_processes == 2
-                if PartialState().is_main_process:
-                    save_file(weights(found), f"{sys.argv[2]}{batch}")
-            """
-        )
-    )
-    root = Path(__file__).parents[2]
-    subprocess.run(
-        [
-            *[sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2"],
-            *[str(script), kind, str(tmp_path / "two")],
-        ],
-        check=True,
-        cwd=root,
-        env={
-            **os.environ,
-            "PYTHONPATH": f"{root}:{root / 'workflow'}",
-            "OMP_NUM_THREADS": "1",
-            "ACCELERATE_USE_CPU": "true",
-        },
-        capture_output=True,
-        timeout=300,
+        for batch in (4, 1):
+            found, _ = of_batch(sys.argv[1], batch)
+            assert PartialState().num_processes == 2
+            if PartialState().is_main_process:
+                save_file(weights(found), f"{sys.argv[2]}{batch}")
+        """,
+        kind,
+        tmp_path / "two",
     )
     for batch in (4, 1):
         alone, _ = of_batch(kind, batch)
