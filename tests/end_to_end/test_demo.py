@@ -19,7 +19,7 @@ from safetensors.torch import load_file
 
 from mamushi import paths
 from mamushi.artifacts import read_metadata, read_table
-from mamushi.files import sha256
+from mamushi.files import read_json, sha256
 from mamushi.settings import EVIDENCE_TABLES
 from tests.rules.workflow import ROOT, command, environment, run
 
@@ -69,6 +69,16 @@ def test_curves_have_all_budgets_between_shared_ends(demo: Path) -> None:
     summary = csv.read_csv(demo / paths.TABLE_CSV.format(table="sad_summary")).to_pandas()
     areas = summary.groupby("selector")["area_mean"].first()
     assert areas["oracle"] < areas["anti_mamushi"]
+
+
+def test_each_set_of_removed_texts_is_trained_on_once(demo: Path) -> None:
+    cards = [
+        read_json(path) for path in sorted(demo.glob("results/runs/**/retrained/**/card.json"))
+    ]
+    logs = [path.read_text() for path in sorted(demo.glob("results/logs/retrain/**/*.log"))]
+    assert len(cards) == len(logs) == len(SELECTORS) * 2
+    trained = [log for log in logs if "took over" not in log]
+    assert len(trained) == len({card["removal_set"] for card in cards}) == len(cards)
 
 
 def test_removals_are_nested_and_their_manifests_name_their_sources(demo: Path) -> None:

@@ -229,6 +229,28 @@ def _raise_if_superseded(folder: Path, primary: str, command: str) -> None:
         )
 
 
+@contextlib.contextmanager
+def alone(name: str, stage: str, reason: str, root: str = paths.CLAIMS) -> Iterator[None]:
+    """Within the block, no other process is in the block of this ``name``; waits for its turn.
+
+    ``reason`` ends the sentence that is said while waiting: see ``locks.acquire``. Where the file
+    system has no locks, all go in.
+    """
+    folder = Path(root) / hashlib.sha256(name.encode()).hexdigest()[:16]
+    lock: locks.Lock | None = None
+    try:
+        while lock is None:
+            folder.mkdir(parents=True, exist_ok=True)
+            # The folder may be deleted under our feet: see `clear`.
+            with contextlib.suppress(FileNotFoundError):
+                lock = locks.acquire(folder / LOCK, stage, reason)
+    except OSError as error:
+        if error.errno not in locks.UNSUPPORTED:
+            raise
+    with lock or contextlib.nullcontext():
+        yield
+
+
 def clear(root: str | os.PathLike[str] = paths.CLAIMS) -> None:
     """Forget all results but those that a living process writes, or waits for."""
     for folder in [path for path in Path(root).glob("*") if path.is_dir()]:

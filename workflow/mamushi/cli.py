@@ -3,11 +3,14 @@
 A stage is a module in ``mamushi/stages`` with ``arguments(parser)`` and ``run(args)``; it imports
 what is heavy inside ``run``, so that ``--help`` is immediate. Literals say what it writes and reads
 (``WRITES``, ``READS``: see ``claims``), and whether it computes on a GPU (``GPU``: see ``leases``).
+One whose result other commands may have computed has ``shared(args)``, a context manager: within
+its block none of them runs, and it gives the one that was copied from, or None.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import errno
 import importlib
 import json
@@ -120,8 +123,11 @@ def _run(args: argparse.Namespace, argv: Sequence[str]) -> None:
             )
             print(said, file=sys.stderr, flush=True)
             return
-        # Only now: who waits for another process holds no GPU.
-        with leases.leased(args.stage, getattr(args.module, "GPU", False)):
-            args.module.run(args)
+        shared = getattr(args.module, "shared", lambda args: contextlib.nullcontext())
+        with shared(args) as twin:
+            if twin is None:
+                # Only now: who waits for another process holds no GPU.
+                with leases.leased(args.stage, getattr(args.module, "GPU", False)):
+                    args.module.run(args)
         if claim:
             claim.finish()

@@ -4,6 +4,7 @@
 selector=...)`` is the file in a stage. Write budgets with ``beta``: ``0.1`` becomes ``0.10``.
 """
 
+import re
 from os import PathLike
 from pathlib import Path
 
@@ -106,6 +107,16 @@ def beta(budget: float | str) -> str:
     if abs(float(text) - float(budget)) > 1e-9:
         raise ValueError(f"budget {budget} has more than two decimals")
     return text
+
+
+def wildcards(pattern: str, path: str | PathLike[str]) -> dict[str, str] | None:
+    """The values that make ``pattern`` this file, whatever the folder of results is called, and
+    that folder as ``root``; None for a file of another pattern."""
+    # Odd parts of what is split at the wildcards are their names.
+    parts = re.split(r"\{(\w+)\}", pattern.removeprefix("results/"))
+    spelled = [f"(?P<{p}>[^/]+?)" if i % 2 else re.escape(p) for i, p in enumerate(parts)]
+    found = re.fullmatch(f"(?P<root>.+?)/{''.join(spelled)}", Path(path).as_posix())
+    return found.groupdict() if found else None
 
 
 def under(root: str | PathLike[str], pattern: str, **wildcards: str | int) -> Path:

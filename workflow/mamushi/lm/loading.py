@@ -419,6 +419,14 @@ def trained_metadata(path: str | Path) -> dict[str, Any]:
         return dict(json.loads((stored.metadata() or {}).get("mamushi", "{}")))
 
 
+def copy_trained(path: str | Path, to: str | Path, metadata: Mapping[str, Any]) -> None:
+    """Store the tensors of a file that ``save_trained`` wrote in another, with ``metadata``."""
+    with _open_trained(path) as stored:
+        tensors = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118
+    with atomic(to) as part, writing_safetensors():
+        save_file(tensors, part, metadata={"mamushi": json.dumps(metadata, sort_keys=True)})
+
+
 def load_trained(path: str | Path, model: PreTrainedModel) -> None:
     """Copy trained tensors into ``model``, each in the dtype and on the device that it has there.
 
