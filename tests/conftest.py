@@ -19,6 +19,19 @@ os.environ.update(
 ROOT = Path(__file__).parents[1]
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Keep all but the tests of SLURM from it, where it is installed.
+
+    Each start of Snakemake asks the controller for its configuration, as soon as the plug-in for
+    SLURM is imported, and waits ten seconds for one that is down.
+    """
+    if item.get_closest_marker("slurm"):
+        if os.environ.get("SLURM_CONF") == os.devnull:
+            del os.environ["SLURM_CONF"]
+    else:
+        os.environ.setdefault("SLURM_CONF", os.devnull)
+
+
 @pytest.fixture(scope="session")
 def shared() -> Path:
     """Folder with the real data under ``data``: ``MAMUSHI_SHARED``, else beside the repository."""

@@ -24,12 +24,6 @@ CONTRACTS = list(contracts())
 
 
 @pytest.fixture(scope="module")
-def snakemake() -> Iterator[Snakemake]:
-    with Snakemake() as started:
-        yield started
-
-
-@pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory, snakemake: Snakemake) -> Path:
     """A folder in which all targets of the small configuration are done."""
     folder = tmp_path_factory.mktemp("finished")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -60,12 +59,6 @@ OF: dict[str, tuple[str, set[str]]] = {
     "a selector's setting": ("selector", {"kcenter"}),
     "a seed": ("seed", {"5"}),
 }
-
-
-@pytest.fixture(scope="module")
-def snakemake() -> Iterator[Snakemake]:
-    with Snakemake() as started:
-        yield started
 
 
 @pytest.fixture(scope="module")

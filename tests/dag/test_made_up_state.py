@@ -7,7 +7,6 @@ import re
 import shutil
 import subprocess
 from base64 import urlsafe_b64decode
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -68,12 +67,6 @@ def records(folder: Path) -> dict[str, dict[str, Any]]:
             kept = {key: value for key, value in record.items() if key not in VOLATILE}
             found[urlsafe_b64decode(name).decode()] = kept
     return found
-
-
-@pytest.fixture(scope="module")
-def snakemake() -> Iterator[Snakemake]:
-    with Snakemake() as started:
-        yield started
 
 
 @pytest.fixture(scope="module")

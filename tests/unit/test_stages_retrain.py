@@ -14,14 +14,12 @@ from safetensors.torch import load_file
 from mamushi import paths
 from mamushi.artifacts import read_metadata, read_table, write_table
 from mamushi.cli import main
-from mamushi.files import read_json, write_json
-from mamushi.lm import finetune, loading, tiny
+from mamushi.files import read_json
+from mamushi.lm import finetune
 from mamushi.lm.loading import trained_metadata
-from mamushi.lm.tokens import write_tokens
 from tests.unit.models import TRAINING
-from tests.unit.test_lm_loading import SIZES
 from tests.unit.test_project import ROOT
-from tests.unit.test_stages_unlearn import EXECUTION, FILES, WORDS, examples
+from tests.unit.test_stages_unlearn import EXECUTION, FILES, write_base
 
 CELL = {"dataset": "d", "model": "m", "seed": 0}
 CHOSEN = {
@@ -41,21 +39,7 @@ FORGET = ["if0", "if1", "if2", "if3"]
 @pytest.fixture
 def made(tmp_path: Path) -> Path:
     """A base model, examples and tokens beside the folder of results."""
-    built, tokenizer = tiny.build({"family": "llama", **SIZES}, [" ".join(WORDS)], 0)
-    built.save_pretrained(tmp_path / "base")
-    tokenizer.save_pretrained(tmp_path / "base")
-    base = str(tmp_path / "base")
-    card = loading.inspect("m", base, revision=None, trust_remote_code=False, contaminated=False)
-    write_json(tmp_path / "card.json", card)
-    write_table(tmp_path / "examples.parquet", "examples", examples())
-    write_tokens(
-        tmp_path / "tokens.parquet",
-        read_table(tmp_path / "examples.parquet", "examples"),
-        tokenizer,
-        max_length=16,
-        vocabulary_size=SIZES["vocabulary_size"],
-        provenance={},
-    )
+    write_base(tmp_path)
     return tmp_path
 
 
@@ -209,3 +193,6 @@ def test_who_comes_while_the_same_set_is_trained_on_waits_for_it(made: Path) -> 
     said = [process.communicate(timeout=240)[1] for process in started]
     assert [process.returncode for process in started] == [0, 0, 0], said
     assert sum("took over" in text for text in said) == 2
+    # Locks of sets are gone with the last one that held them; claims of outputs stay until the end.
+    outputs = {path.parent for path in made.glob("results/claims/*/queue")}
+    assert {*(made / "results/claims").iterdir()} == outputs

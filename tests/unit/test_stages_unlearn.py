@@ -48,10 +48,8 @@ def examples() -> dict[str, Any]:
     }
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A base model, a start model's tensors, examples and tokens."""
-    root = tmp_path_factory.mktemp("unlearn")
+def write_base(root: Path) -> None:
+    """A base model with its card, examples and tokens."""
     built, tokenizer = tiny.build({"family": "llama", **SIZES}, [" ".join(WORDS)], 0)
     built.save_pretrained(root / "base")
     tokenizer.save_pretrained(root / "base")
@@ -59,9 +57,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "mine", str(root / "base"), revision=None, trust_remote_code=False, contaminated=False
     )
     write_json(root / "card.json", card)
-    other, _ = tiny.build({"family": "llama", **SIZES}, [" ".join(WORDS)], 1)
-    parameters.freeze(other, TRAINING)
-    loading.save_trained(root / "start.safetensors", other, {})
     write_table(root / "examples.parquet", "examples", examples())
     write_tokens(
         root / "tokens.parquet",
@@ -71,6 +66,16 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         vocabulary_size=SIZES["vocabulary_size"],
         provenance={},
     )
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A base model, a start model's tensors, examples and tokens."""
+    root = tmp_path_factory.mktemp("unlearn")
+    write_base(root)
+    other, _ = tiny.build({"family": "llama", **SIZES}, [" ".join(WORDS)], 1)
+    parameters.freeze(other, TRAINING)
+    loading.save_trained(root / "start.safetensors", other, {})
     return root
 
 

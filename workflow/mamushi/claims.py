@@ -248,7 +248,13 @@ def alone(name: str, stage: str, reason: str, root: str = paths.CLAIMS) -> Itera
         if error.errno not in locks.UNSUPPORTED:
             raise
     with lock or contextlib.nullcontext():
-        yield
+        try:
+            yield
+        finally:
+            if lock:
+                with contextlib.suppress(OSError):
+                    lock.path.unlink()
+                    folder.rmdir()
 
 
 def clear(root: str | os.PathLike[str] = paths.CLAIMS) -> None:
