@@ -248,9 +248,17 @@ def jobs(directory: Path, *, requeued: bool = False) -> list[Job]:
 
 
 def settled(directory: Path, seconds: float = 60) -> list[Job]:
-    """The jobs of ``directory`` once accounting, which lags behind, has the end of each."""
-    wait_for(lambda: all(job.state in ENDED for job in jobs(directory)), seconds)
-    return jobs(directory)
+    """The jobs of ``directory`` once accounting, which lags behind, has all of them and the end of
+    each."""
+
+    def settled() -> list[Job] | None:
+        known = {job.id for job in queue(directory, ended=True)}
+        found = jobs(directory)
+        over = all(job.state in ENDED for job in found)
+        return found if over and known <= {job.id for job in found} else None
+
+    found: list[Job] = wait_for(settled, seconds)
+    return found
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,7 @@ def folders(shared_folder: Path) -> tuple[Path, Path]:
         line = command(*targets, "--cores", "1", directory=alone, config=config)
         other = subprocess.Popen(line, env=environment(), stdout=output, stderr=output)
         try:
-            done = cluster.run(*targets, directory=on_slurm, config=config)
+            done = cluster.run(*targets, directory=on_slurm, config=config, timeout=7200)
             assert other.wait() == 0, (alone / "said").read_text(encoding="utf-8")
         finally:
             other.terminate()

@@ -258,6 +258,39 @@ def test_looks_must_agree_in_a_row() -> None:
     assert array.take(["7_1", "7_2"], {"7": "PENDING", "7_2": "FAILED"}) == {"7_2": "FAILED"}
 
 
+HANGING = """
+import os, sys, time
+folder = os.path.dirname(sys.argv[0])
+open(os.path.join(folder, "asking"), "w").close()
+while not os.path.exists(os.path.join(folder, "answer")):
+    time.sleep(0.02)
+"""
+"""A query that is under way until it may answer."""
+
+
+@pytest.mark.parametrize("watched", [False, True])
+def test_jobs_are_cancelled_while_they_are_asked_for(
+    slurm: Commands, executor: Any, watched: bool
+) -> None:
+    """Without the watchdog they are not. When that fails, the plug-in has been repaired."""
+    executor._submitted_job_clusters = set()
+    guard = watch(executor, [], looks=10**6) if watched else None
+    slurm.replace("squeue", HANGING)
+    submit(executor, 1)
+    submit(executor, 2)
+    soon((slurm.folder / "asking").exists)
+    soon(lambda: executor.active_jobs == [])
+    # As Executor.cancel does, which ends the threads of a whole executor besides.
+    with executor.lock:
+        active = list(executor.active_jobs)
+    executor.cancel_jobs(active)
+    (slurm.folder / "answer").touch()
+    if guard:
+        guard.stop()
+    cancelled = " ".join(line for line in slurm.asked if line.startswith("scancel")).split()
+    assert {"1", "2"} & set(cancelled) == ({"1", "2"} if watched else set())
+
+
 def test_a_dead_poller_ends_the_run(slurm: Commands, executor: Any) -> None:
     guard = watch(executor, [])
     executor.check_active_jobs = None  # raises in the thread

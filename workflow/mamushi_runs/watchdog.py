@@ -6,7 +6,11 @@ whose state it does not know ("CANCELLED by 0" of sacct), counts as running; a s
 database never answers at all. The first is prevented where it arises. For the rest, a thread asks
 squeue itself, and what has been over or unknown there for several looks in a row, while Snakemake
 still waits for it, is reported to Snakemake as what it is: finished, or failed and to be tried
-again. Nothing is ever cancelled here, and silence of SLURM ends no job.
+again. Silence of SLURM ends no job.
+
+Cancelling has a hole of the same kind: while a query is under way, the plug-in's list of jobs is
+empty, and a run that is interrupted just then leaves its jobs behind. They are cancelled with the
+listed ones.
 """
 
 from __future__ import annotations
@@ -162,7 +166,7 @@ class Watchdog(threading.Thread):
             executor.report_job_success,
             executor.report_job_error,
         )
-        check = executor.check_active_jobs
+        check, cancel = executor.check_active_jobs, executor.cancel_jobs
 
         def report_job_submission(info: Any, *args: Any, **kwargs: Any) -> None:
             if info.external_jobid is not None:
@@ -199,10 +203,16 @@ class Watchdog(threading.Thread):
                     executor.next_seconds_between_status_checks, float(os.environ[LONGEST])
                 )
 
+        def cancel_jobs(active: list[Any]) -> None:
+            with self._lock:
+                unlisted = [info for info in self._awaited.values() if info not in active]
+            cancel([*active, *unlisted])
+
         executor.report_job_submission = report_job_submission
         executor.report_job_success = report_job_success
         executor.report_job_error = report_job_error
         executor.check_active_jobs = check_active_jobs
+        executor.cancel_jobs = cancel_jobs
 
     def _is_awaited(self, info: Any) -> bool:
         with self._lock:
@@ -334,7 +344,10 @@ def start(workflow: Any, say: Say) -> None:
     """
     scheduler = workflow.scheduler
     executor = getattr(scheduler, "_executor", None)
-    needed = ("check_active_jobs", "wait_thread", "wait", "run_uuid", "report_job_submission")
+    needed = (
+        *("check_active_jobs", "cancel_jobs", "report_job_submission"),
+        *("wait_thread", "wait", "run_uuid"),
+    )
     if missing := [name for name in needed if not hasattr(executor, name)]:
         say(
             "No watchdog over SLURM jobs: this version of Snakemake's executor has no "
