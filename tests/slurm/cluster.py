@@ -251,13 +251,13 @@ def settled(directory: Path, seconds: float = 60) -> list[Job]:
     """The jobs of ``directory`` once accounting, which lags behind, has all of them and the end of
     each."""
 
-    def settled() -> list[Job] | None:
+    def complete() -> list[Job] | None:
         known = {job.id for job in queue(directory, ended=True)}
         found = jobs(directory)
         over = all(job.state in ENDED for job in found)
         return found if over and known <= {job.id for job in found} else None
 
-    found: list[Job] = wait_for(settled, seconds)
+    found: list[Job] = wait_for(complete, seconds)
     return found
 
 

@@ -275,10 +275,13 @@ def test_jobs_are_cancelled_while_they_are_asked_for(
     """Without the watchdog they are not. When that fails, the plug-in has been repaired."""
     executor._submitted_job_clusters = set()
     guard = watch(executor, [], looks=10**6) if watched else None
-    slurm.replace("squeue", HANGING)
+    slurm.jobs(row(1, "RUNNING"), row(2, "RUNNING"))
     submit(executor, 1)
     submit(executor, 2)
+    slurm.replace("squeue", HANGING)
     soon((slurm.folder / "asking").exists)
+    # A query that began before comes to its end; the next one is for both jobs, and hangs.
+    time.sleep(1)
     soon(lambda: executor.active_jobs == [])
     # As Executor.cancel does, which ends the threads of a whole executor besides.
     with executor.lock:

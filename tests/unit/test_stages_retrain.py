@@ -29,7 +29,7 @@ CHOSEN = {
     "role": "retrained",
     "section": "inference",
     "domains": ["forget", "retain"],
-    "training": TRAINING | {"max_length": 16, "steps": "epochs", "precision": "fp32"},
+    "training": TRAINING,
     "evaluation": {"max_length": 16},
     "code": "c",
 }
@@ -37,9 +37,11 @@ FORGET = ["if0", "if1", "if2", "if3"]
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> Path:
-    """A base model, examples and tokens beside the folder of results."""
+def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A base model, examples and tokens beside the folder of results, in which the commands run, so
+    that they claim what they write."""
     write_base(tmp_path)
+    monkeypatch.chdir(tmp_path)
     return tmp_path
 
 

@@ -38,19 +38,15 @@ def copied(args: argparse.Namespace, origin: dict[str, Any]) -> Iterator[Path | 
     if where is None or int(os.environ.get("WORLD_SIZE", "1")) > 1:
         yield None
         return
-    cell = paths.RUN.format(**where)
-    name = f"{cell} {json.dumps(_shared(origin), sort_keys=True)}"
-    with claims.alone(name, args.stage, "which retrains on the same texts", _claims(where)):
+    name = json.dumps(_shared(origin), sort_keys=True)
+    root = str(paths.under(where["root"], paths.CLAIMS))
+    with claims.alone(name, args.stage, "which retrains on the same texts", root):
         for card in sorted(Path(where["root"]).glob(_everywhere(where))):
             if card != args.card and _copy(args, origin, card):
                 print(f"trained on the same texts: took over {card.parent}", file=sys.stderr)
                 yield card
                 return
         yield None
-
-
-def _claims(where: dict[str, str]) -> str:
-    return str(paths.under(where["root"], paths.CLAIMS))
 
 
 def _everywhere(where: dict[str, str]) -> str:

@@ -10,8 +10,7 @@ texts, remove the same texts, one fine-tune is made and the others copy what it 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -29,13 +28,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     _training.arguments(parser, "dataset, model, seed, section, domains, training, evaluation")
 
 
-@contextmanager
-def shared(args: argparse.Namespace) -> Iterator[Path | None]:
+def shared(args: argparse.Namespace) -> AbstractContextManager[Path | None]:
     """Within the block, no other retraining on the same texts runs. Gives the card of one that was
     finished before, after copying its results; None if there is none."""
-    removed = _removed(args)
-    with _twins.copied(args, _origin(args, removed)) as twin:
-        yield twin
+    return _twins.copied(args, _origin(args, _removed(args)))
 
 
 def run(args: argparse.Namespace) -> None:
