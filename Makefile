@@ -62,9 +62,11 @@ bench: $(READY) ## the benchmarks at a small size, on the CPU: benchmarks/result
 recover: $(READY) ## after a crash: show what is left and settle it; CHOICE=--wait, --adopt or --cancel
 	PYTHONPATH=workflow $(BIN)/python -m mamushi_runs recover $(CHOICE) -- $(OPTIONS)
 
-# The linters are among the tests, so that one line at the end says everything.
+# The linters are among the tests, so that one line at the end says everything. The order is that of
+# tests/conftest.py, the longest files first.
 test: $(READY) ## lint, type checks and all tests
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m "not slurm"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder \
+	  -m "not slurm"
 
 # One test at a time: some stop a daemon or a node.
 test-slurm: $(READY) ## the tests that need a SLURM; brings one up where slurm-up is at hand

@@ -3,11 +3,13 @@
     python benchmarks/finetune.py                          a tiny Llama on one thread, minutes
     python benchmarks/finetune.py --full                   Llama 3.1 8B on a GPU
     python benchmarks/finetune.py --full --family gemma2   Gemma 2 2B; or qwen2, Qwen 2.5 7B
+    python benchmarks/finetune.py --compile                also ours with execution.compile
 
 All three train the same tensors (the last three blocks, input embedding, head) of the same random
 weights by fused AdamW in batches of 32 texts: frozen weights in the forward precision, trained ones
 in fp32, for the Trainer too. `padded` pads every text to 128 tokens, as the paper does; `flattened`
 is the Trainer with `DataCollatorWithFlattening`, whose attention is transformers' own choice.
+`warm_up_seconds_*` are those of the steps before the ones that count, compilation included.
 
 `tokens_per_second_*` counts real tokens, and by CPU time where there is no GPU. The three take
 turns, and the median round counts; `ratio_*` is ours over the other. `optimizer_share_*` is the
@@ -48,7 +50,7 @@ from mamushi.lm.tokens import TokenSet
 from report import Report
 
 BATCH = 32
-VARIANTS = ("padded", "flattened", "ours")
+VARIANTS = ["padded", "flattened", "ours"]
 SETTINGS: dict[str, Any] = {
     "epochs": 1.0,
     "batch_size": BATCH,
@@ -84,6 +86,7 @@ class Clock:
         return float(begin.elapsed_time(end)) / 1e3 if self.gpu else float(end - begin)
 
     def __enter__(self) -> Clock:
+        self.start = self.now()
         self._handles = [
             register_optimizer_step_pre_hook(lambda *_: self.begins.append(self.now())),
             register_optimizer_step_post_hook(lambda *_: self.ends.append(self.now())),
@@ -99,18 +102,25 @@ class Clock:
 
 @dataclass
 class Measured:
-    """Of one run: real tokens per second, and the optimizer's share of the time."""
+    """Of one run: real tokens per second, the optimizer's share of the time, and the seconds until
+    the steps began that count."""
 
     rate: float
     optimizer: float
+    warm_up: float
 
 
-def ours(model: PreTrainedModel, texts: TokenSet, steps: int, precision: str) -> list[int]:
-    """Train; the real tokens of each step."""
-    accelerator = devices.accelerator(precision)
-    finetune(model, texts, SETTINGS, total=steps, seed=0, accelerator=accelerator)
-    rows = (examples_of_step(step, len(texts), BATCH, 0) for step in range(steps))
-    return [int(texts.lengths[r].sum()) for r in rows]
+def ours(compiled: bool) -> Callable[[PreTrainedModel, TokenSet, int, str], list[int]]:
+    """A training of ours, with its blocks compiled or not; gives the real tokens of each step."""
+
+    def run(model: PreTrainedModel, texts: TokenSet, steps: int, precision: str) -> list[int]:
+        settings = SETTINGS | {"compile": compiled}
+        accelerator = devices.accelerator(precision)
+        finetune(model, texts, settings, total=steps, seed=0, accelerator=accelerator)
+        rows = (examples_of_step(step, len(texts), BATCH, 0) for step in range(steps))
+        return [int(texts.lengths[r].sum()) for r in rows]
+
+    return run
 
 
 def theirs(flat: bool) -> Callable[[PreTrainedModel, TokenSet, int, str], list[int]]:
@@ -170,7 +180,12 @@ def theirs(flat: bool) -> Callable[[PreTrainedModel, TokenSet, int, str], list[i
     return run
 
 
-RUNS = {"padded": theirs(False), "flattened": theirs(True), "ours": ours}
+RUNS = {
+    "padded": theirs(False),
+    "flattened": theirs(True),
+    "ours": ours(False),
+    "compiled": ours(True),
+}
 
 
 def measure(
@@ -183,7 +198,8 @@ def measure(
     pairs = list(zip(clock.begins, clock.ends, strict=True))[warm_up:]
     optimizer = sum(clock.between(*pair) for pair in pairs)
     model.zero_grad(set_to_none=True)
-    return Measured(sum(tokens[warm_up:]) / total, optimizer / total)
+    before = clock.between(clock.start, clock.ends[warm_up - 1])
+    return Measured(sum(tokens[warm_up:]) / total, optimizer / total, before)
 
 
 def main() -> None:
@@ -191,7 +207,9 @@ def main() -> None:
     parser.add_argument("--full", action="store_true", help="full size, on a GPU")
     parser.add_argument("--family", choices=("llama", "qwen2", "gemma2"), default="llama")
     parser.add_argument("--peak-tflops", type=float, default=790.0, help="of the GPU in bf16")
+    parser.add_argument("--compile", action="store_true", help="also with execution.compile")
     args = parser.parse_args()
+    variants = [*VARIANTS, "compiled"] if args.compile else VARIANTS
     if args.full and not torch.cuda.is_available():
         parser.error("--full needs a GPU")
     if args.family != "llama" and not args.full:
@@ -214,9 +232,9 @@ def main() -> None:
     report.value("tokens_per_text", float(texts.lengths.mean()))
     report.value("gflop_per_token", operations_per_token(model) / 1e9)
 
-    found: dict[str, list[Measured]] = {variant: [] for variant in VARIANTS}
+    found: dict[str, list[Measured]] = {variant: [] for variant in variants}
     for _ in range(rounds):
-        for variant in VARIANTS:
+        for variant in variants:
             found[variant].append(measure(variant, model, texts, steps, warm_up, precision))
     rates = {v: statistics.median(m.rate for m in runs) for v, runs in found.items()}
     for variant, runs in found.items():
@@ -227,17 +245,20 @@ def main() -> None:
             f"optimizer_seconds_{variant}",
             share * float(texts.lengths.mean()) * BATCH / rates[variant],
         )
+        report.value(f"warm_up_seconds_{variant}", max(m.warm_up for m in runs))
         if args.full:
             peak = rates[variant] * operations_per_token(model) / args.peak_tflops / 1e12
             report.value(f"fraction_of_peak_{variant}", peak)
-    for variant in VARIANTS[:-1]:
+    for variant in variants:
+        if variant == "ours":
+            continue
         ratios = [
             our.rate / their.rate for our, their in zip(found["ours"], found[variant], strict=True)
         ]
         report.value(f"ratio_{variant}", statistics.median(ratios))
     if args.full:
         report.value("weights_gib", torch.cuda.memory_allocated() / 2**30)
-    for variant in VARIANTS:
+    for variant in variants:
         with peak_memory(device) as most:
             RUNS[variant](model, texts, 2, precision)
         model.zero_grad(set_to_none=True)

@@ -19,6 +19,20 @@ os.environ.update(
 ROOT = Path(__file__).parents[1]
 
 
+LONG = ("end_to_end", "faults", "rules", "dag")
+"""Folders of tests that run the workflow, those with the longest files first."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with what takes long, so that no worker is left with it when the others are done."""
+
+    def folder(item: pytest.Item) -> int:
+        name = item.path.parent.name
+        return LONG.index(name) if name in LONG else len(LONG)
+
+    items.sort(key=folder)
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Keep all but the tests of SLURM from it, where it is installed.
 

@@ -598,6 +598,7 @@ ROWS: dict[str, dict[str, list[Any]]] = {
         "execution.micro_batch_size": [8],
         "execution.batch_tokens": [1024],
         "execution.checkpoint_seconds": [5],
+        "execution.compile": [True],
         "execution.cache_trunk": [False],
         "keep_checkpoints": [True],  # from then on
         # Nothing of this model is trained under its own name.

@@ -44,9 +44,9 @@ def science(**training: object) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder in which the whole workflow has run."""
+    """A folder in which the whole workflow has run, as it runs for a user."""
     folder = tmp_path_factory.mktemp("demo")
-    run("--cores", "2", directory=folder, config=science())
+    run("--cores", "2", directory=folder, config=science(), cold=True)
     return folder
 
 
@@ -79,6 +79,30 @@ def test_each_set_of_removed_texts_is_trained_on_once(demo: Path) -> None:
     assert len(cards) == len(logs) == len(SELECTORS) * 2
     trained = [log for log in logs if "took over" not in log]
     assert len(trained) == len({card["removal_set"] for card in cards}) == len(cards)
+
+
+def test_a_set_that_two_selectors_remove_is_trained_on_once(demo: Path) -> None:
+    """At one budget a selector has run before the other, at the next they run at the same time."""
+    config = science()
+    config["grid"] |= {"selectors": ["oracle", "twin"], "budgets": [0.3, 0.8]}
+    config["selectors"] = {**config.get("selectors", {}), "twin": {"kind": "oracle"}}
+    cells = [(selector, beta) for beta in ("0.30", "0.80") for selector in ("oracle", "twin")]
+    targets = [
+        paths.PERPLEXITY.format(**CELL, selector=selector, beta=beta) for selector, beta in cells
+    ]
+    said = run(*targets, "--cores", "2", directory=demo, config=config).stdout
+    assert said.count("rule retrain:") == 3
+    logs = [
+        (demo / f"results/logs/retrain/synthetic/tiny-llama/seed0/{selector}/beta{beta}.log")
+        for selector, beta in cells
+    ]
+    took_over = ["took over" in log.read_text() for log in logs]
+    assert took_over[:2] == [False, True]
+    assert sorted(took_over[2:]) == [False, True]
+    measured = [read_table(demo / target, "perplexity") for target in targets]
+    assert measured[0].equals(measured[1])
+    assert measured[2].equals(measured[3])
+    assert not measured[0].equals(measured[2])
 
 
 def test_removals_are_nested_and_their_manifests_name_their_sources(demo: Path) -> None:

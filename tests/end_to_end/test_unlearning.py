@@ -16,7 +16,7 @@ from mamushi.artifacts import read_metadata, read_table
 from mamushi.evaluation.crossing import first_crossing
 from mamushi.files import read_json
 from tests.end_to_end.test_demo import science as demo_science
-from tests.rules.workflow import command, environment, run
+from tests.rules.workflow import command, run, warmed
 
 CELL = {"dataset": "synthetic", "model": "tiny-llama", "seed": 0}
 PAIRS = [
@@ -56,7 +56,7 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
     line = command("unlearning", "--cores", "2", directory=folder, config=config)
     with (folder / "said.txt").open("w") as said:
         running = subprocess.Popen(
-            line, env=environment(), stdout=said, stderr=subprocess.STDOUT, text=True
+            line, env=warmed(), stdout=said, stderr=subprocess.STDOUT, text=True
         )
         most = 0
         while running.poll() is None:

@@ -27,7 +27,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mamushi import paths
-from tests.rules.workflow import command, environment, run
+from tests.rules.workflow import command, run, warmed
 
 TRAINS = ("base_model", "contaminate", "gold", "beta0", "retrain")
 MAX_CHARACTERS = 1000
@@ -384,7 +384,7 @@ def pair(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Pair:
     config = configuration({"own": own}, {"lab": {"source": str(model)}})
     first = subprocess.Popen(
         command(EMBEDDINGS, directory=folder, config=config),
-        env=environment(),
+        env=warmed(),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

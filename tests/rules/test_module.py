@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from tests.rules.workflow import ROOT, SNAKEMAKE, environment
+from tests.rules.workflow import ROOT, SNAKEMAKE, environment, warmed
 
 HOST = """
 configfile: "host.yaml"
@@ -103,7 +103,7 @@ def snakemake(host: Path, *args: str) -> str:
         [SNAKEMAKE, "--cores", "2", *args],
         cwd=host,
         # The host's own rule finds the Python of this test, as an installed host's rules would.
-        env=environment(PATH=f"{Path(sys.executable).parent}:{os.environ['PATH']}"),
+        env=warmed(PATH=f"{Path(sys.executable).parent}:{os.environ['PATH']}"),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

@@ -163,6 +163,7 @@ def test_a_silent_slurm_stops_a_run_that_needs_it(slurm: Commands, folder: Path)
     assert len(slurm.asked) == 2  # attempts
     (line,) = settle(folder, required=False)
     assert "would not be noticed" in line
+    assert len(slurm.asked) == 3  # who needs no SLURM asks once
 
 
 def test_a_squeue_that_hangs_is_given_up(

@@ -199,7 +199,8 @@ def settle(
     if not squeue.available():
         return
     try:
-        jobs = squeue.jobs_of(folder)
+        # A run that needs no SLURM does not wait for one that is down.
+        jobs = squeue.jobs_of(folder, patient=required)
     except squeue.Unanswered as error:
         if required:
             raise UserError(

@@ -52,16 +52,17 @@ def available() -> bool:
     return shutil.which("squeue") is not None
 
 
-def jobs_of(folder: str | os.PathLike[str]) -> list[Job]:
+def jobs_of(folder: str | os.PathLike[str], *, patient: bool = True) -> list[Job]:
     """This user's pending and running jobs that Snakemake submitted in ``folder``.
 
-    Raises ``Unanswered``.
+    ``patient``: whether to ask again where there is no answer. Raises ``Unanswered``.
     """
     # The number of the user, since containers may have no name for it; `--me` is newer than many
     # clusters are.
     answer = ask(
         *("squeue", "--noheader", f"--user={os.getuid()}"),
         "--format=" + _SEPARATOR.join(_FIELDS),
+        **({} if patient else {"attempts": 1}),
     )
     own = Path(folder).resolve()
     found = []

@@ -20,6 +20,7 @@ from mamushi.errors import UserError
 from mamushi.lm import checkpoint
 from mamushi.lm.attention import supports
 from mamushi.lm.batches import collate, examples_of_step, steps
+from mamushi.lm.compiled import compiled
 from mamushi.lm.loss import TokenLoss
 from mamushi.lm.tokens import TokenSet
 from mamushi.progress import Progress
@@ -127,6 +128,7 @@ def finetune(
         waiting.clear()
 
     with (
+        compiled(model, bool(settings.get("compile", False))),
         interruption.noticed(state is not None) as notice,
         Progress(total, what, "step", start=start) as progress,
     ):

@@ -23,6 +23,7 @@ from mamushi.errors import UserError
 from mamushi.lm import checkpoint
 from mamushi.lm.attention import supports, to_device
 from mamushi.lm.batches import collate, examples_of_step, steps
+from mamushi.lm.compiled import compiled
 from mamushi.lm.parameters import decoder_blocks
 from mamushi.lm.perplexity import text_nll
 from mamushi.lm.tokens import TokenSet
@@ -254,6 +255,7 @@ class _Run:
         start, began, saved = len(log["step"]), time.monotonic(), time.monotonic()
         before = log["seconds"][-1] if start else 0.0
         with (
+            compiled(self.model, bool(self.execution.get("compile", False))),
             interruption.noticed(state is not None) as notice,
             Progress(total, self.name, "step", start=start) as progress,
         ):
