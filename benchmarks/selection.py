@@ -5,10 +5,11 @@
     python benchmarks/selection.py --examples 20000 --width 2304 --points 8115 --picks 4869
 
 CPU times are those of one thread, and what is compared takes turns. `mlp_*` is the selector mamushi
-against scikit-learn's MLPClassifier in float32, with the same folds, scaling and class weights;
-`kcenter_*` is against distances from the newest centre by scikit-learn, pick by pick. `stage_*` are
-the stage commands as the workflow runs them, each a process of its own: seconds with start-up and
-reading, and the peak of its memory.
+against scikit-learn's MLPClassifier in float32, with the same folds, scaling, class weights and
+rule of stopping. Each has seeds of its own, but for `mlp_same_draws_*`: ours with the draws that
+scikit-learn makes from its first seed. `kcenter_*` is against distances from the newest centre by
+scikit-learn, pick by pick. `stage_*` are the stage commands as the workflow runs them, each a
+process of its own: seconds with start-up and reading, and the peak of its memory.
 """
 
 from __future__ import annotations
@@ -142,6 +143,7 @@ def mlp(report: Report, pool: Pool, with_reference: bool) -> None:
     }
     if with_reference:
         found |= {f"sklearn_seed{seed}": reference(tasks, seed) for seed in (0, 1)}
+        found["same_draws_bf16"] = same_draws(tasks, "bf16")
     else:
         warm_up(pool)
     seconds: dict[str, list[float]] = {name: [] for name in found}
@@ -174,6 +176,7 @@ def mlp(report: Report, pool: Pool, with_reference: bool) -> None:
     if not with_reference:
         return
     report.value("mlp_spearman_sklearn_two_seeds", agreement("sklearn_seed0", "sklearn_seed1"))
+    report.value("mlp_spearman_sklearn_same_draws", agreement("sklearn_seed0", "same_draws_bf16"))
     for precision in ("bf16", "fp32"):
         name = f"ours_{precision}"
         for seed in (0, 1):
@@ -214,10 +217,29 @@ def ours(tasks: list[Task], precision: str) -> Iterator[Any]:
 
 
 def reference(tasks: list[Task], seed: int) -> Iterator[Any]:
+    from scikit import ByLoss
+
     from mamushi.selection.reference import estimate_mlp_classifier
 
-    for task in tasks:
-        yield estimate_mlp_classifier(replace(task, seed=derive_seed(task.seed, seed)), recipe())
+    for task in seeded(tasks, seed):
+        yield estimate_mlp_classifier(task, recipe(), ByLoss)
+
+
+def same_draws(tasks: list[Task], precision: str) -> Iterator[Any]:
+    """Ours from the weights, held-out parts and batches of ``reference`` with its first seed."""
+    from scikit import replayed
+
+    fits = ours(seeded(tasks, 0), precision)
+    for _ in tasks:
+        # Others take turns with it, which draw for themselves.
+        with replayed():
+            fit = next(fits)
+        yield fit
+
+
+def seeded(tasks: list[Task], seed: int) -> list[Task]:
+    """The tasks with other seeds."""
+    return [replace(task, seed=derive_seed(task.seed, seed)) for task in tasks]
 
 
 def warm_up(pool: Pool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from pathlib import Path
 
@@ -16,7 +17,16 @@ os.environ.update(
     TOKENIZERS_PARALLELISM="false",
 )
 
+# As in `python -m mamushi`: the libraries make hundreds of thousands of objects that stay.
+gc.set_threshold(100_000, 50, 50)
+
 ROOT = Path(__file__).parents[1]
+
+
+def pytest_collection_finish() -> None:
+    """Each training ends with a look for garbage; let it not search what all tests share."""
+    gc.collect()
+    gc.freeze()
 
 
 LONG = ("end_to_end", "faults", "rules", "dag")

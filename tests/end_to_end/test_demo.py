@@ -44,9 +44,9 @@ def science(**training: object) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder in which the whole workflow has run, as it runs for a user."""
+    """A folder in which the whole workflow has run."""
     folder = tmp_path_factory.mktemp("demo")
-    run("--cores", "2", directory=folder, config=science(), cold=True)
+    run("--cores", "2", directory=folder, config=science())
     return folder
 
 

@@ -42,7 +42,10 @@ class Ran(NamedTuple):
 
 
 def ran(folder: Path, config: dict[str, Any], look: Callable[[], None] = lambda: None) -> Ran:
-    """Run the grid with two jobs at a time; ``look`` is called meanwhile, again and again."""
+    """Run the grid with two jobs at a time; ``look`` is called meanwhile, again and again.
+
+    As a user's run: every command imports its libraries itself, and counts as their process.
+    """
     line = command("--cores", str(RUNNING), directory=folder, config=config)
     began = time.monotonic()
     with (folder / "said.txt").open("w") as said:
@@ -52,7 +55,8 @@ def ran(folder: Path, config: dict[str, Any], look: Callable[[], None] = lambda:
             if pid:
                 break
             look()
-            time.sleep(0.02)
+            # To walk through the results takes as long as this, of a processor that the jobs need.
+            time.sleep(0.1)
     running.returncode = os.waitstatus_to_exitcode(status)
     text = (folder / "said.txt").read_text()
     assert running.returncode == 0, text

@@ -61,7 +61,7 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
         most = 0
         while running.poll() is None:
             most = max(most, len(weights(folder)))
-            time.sleep(0.05)
+            time.sleep(0.1)
     assert running.returncode == 0, (folder / "said.txt").read_text()
     return folder, most
 

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from tests.faults import grid
-from tests.rules.workflow import ROOT, environment, run
+from tests.rules.workflow import ROOT, environment, run, warmed
 
 EXECUTION = {
     "micro_batch_size": 32,
@@ -46,14 +46,23 @@ class Made:
         return Made(copied, self.commands, self.contents)
 
     def start(
-        self, rule: str, wrapper: str = "", log: str = "log", **execution: Any
+        self,
+        rule: str,
+        wrapper: str = "",
+        log: str = "log",
+        *,
+        cold: bool = False,
+        **execution: Any,
     ) -> subprocess.Popen[str]:
-        """Start a rule's command. A ``wrapper`` is Python to run before, in the same process."""
+        """Start a rule's command. A ``wrapper`` is Python to run before, in the same process.
+
+        With ``cold``, that is the process that is returned; else one that it passes signals to.
+        """
         line = [sys.executable, "-m", "mamushi"]
         if wrapper:
             main = "from mamushi.cli import main; import sys; sys.exit(main(sys.argv[1:]))"
             line = [sys.executable, "-c", f"{wrapper}\n{main}"]
-        env = environment(
+        env = (environment if cold else warmed)(
             PYTHONPATH=str(ROOT / "workflow"),
             MAMUSHI_EXECUTION=json.dumps(EXECUTION | execution),
         )

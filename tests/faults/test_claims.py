@@ -44,7 +44,7 @@ def test_started_twice_one_computes_and_the_other_takes_over(
 ) -> None:
     copied = made.copy(tmp_path / "run", *OUTPUTS.get(rule, []))
     with Audit(copied.folder) as audit:
-        two = [copied.start(rule, log=f"log{number}") for number in range(2)]
+        two = [copied.start(rule, log=f"log{number}", cold=True) for number in range(2)]
         assert [one.wait() for one in two] == [0, 0]
     said = [copied.said(f"log{number}") for number in range(2)]
     assert sorted(TAKEN in log for log in said) == [False, True]
@@ -126,7 +126,7 @@ def test_who_waits_for_one_that_is_killed_goes_on_from_its_state(
     made: Made, tmp_path: Path
 ) -> None:
     copied = made.copy(tmp_path / "run", *OUTPUTS["retrain"])
-    first = copied.start("retrain", sending(), "first", checkpoint_seconds=0)
+    first = copied.start("retrain", sending(), "first", cold=True, checkpoint_seconds=0)
     until((copied.folder / STATE).exists)
     second = copied.start("retrain", sending(), "second", checkpoint_seconds=0)
     until(lambda: "waiting for" in copied.said("second"))

@@ -119,7 +119,7 @@ def test_outside_a_loop_a_process_ends_at_once(made: Made, tmp_path: Path, rule:
     """While it imports, opens the model, or computes what has no state."""
     run = made.copy(tmp_path / "run")
     for seconds in (0.3, 1.5):
-        process = run.start(rule)
+        process = run.start(rule, cold=True)
         time.sleep(seconds)
         began = time.monotonic()
         process.terminate()

@@ -57,16 +57,14 @@ def run(
     config: Mapping[str, Any] | None = None,
     check: bool = True,
     env: Mapping[str, str | None] | None = None,
-    cold: bool = False,
 ) -> subprocess.CompletedProcess[str]:
-    """Run the workflow; all that it says, errors too, is in ``stdout``.
+    """Run the workflow, its commands ``warmed``; all that it says, errors too, is in ``stdout``.
 
-    With ``cold``, as its user does; else its commands are ``warmed``, which saves most of the time.
     Raises ``AssertionError`` with that when ``check`` and the exit status is not 0.
     """
     done = subprocess.run(
         command(*args, directory=directory, config=config),
-        env=(environment if cold else warmed)(**(env or {})),
+        env=warmed(**(env or {})),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

@@ -74,6 +74,7 @@ def test_selection(tmp_path: Path) -> None:
     assert float(found["mlp_fp32_ratio"]) > 0
     assert 0 < float(found["stage_l2_norm_peak_gib"]) < 4
     assert float(found["mlp_sklearn_seed1_auc"]) > 0.5
+    assert float(found["mlp_spearman_sklearn_same_draws"]) > 0.9
 
 
 def test_scale(tmp_path: Path) -> None:

@@ -22,7 +22,8 @@ from mamushi.selection import mlp
 from mamushi.selection.crossfit import Task, cross_fit
 from mamushi.selection.folds import balanced_weights, stratified_folds
 from mamushi.selection.pool import Pool
-from mamushi.selection.reference import logits
+from mamushi.selection.reference import estimate_mlp_classifier, logits
+from tests.rules.workflow import ROOT
 
 SMALL = {"hidden": [32, 16], "batch_size": 256, "precision": "fp32", "folds": 3}
 
@@ -85,6 +86,32 @@ def test_auc_is_that_of_the_reference(pool, scored):
     assert ours > theirs - 0.01
     bayes = roc_auc_score(pool.forget, pool.truth)
     assert ours > bayes - 0.02
+
+
+def test_with_the_same_draws_it_is_the_reference(pool, monkeypatch):
+    """From the same weights, held-out part and batches, scikit-learn ends at the same logits."""
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    from scikit import ByLoss, replayed
+
+    recipe = {**plugin("selector", "mamushi").defaults, **SMALL}
+    folds, _ = recipe.pop("folds"), recipe.pop("seeds_averaged")
+    recipe.pop("estimator")
+
+    def ours(task):
+        (fit,) = mlp.estimate_mlp([task], mlp.Recipe(**recipe))
+        return fit
+
+    def theirs(task):
+        return estimate_mlp_classifier(task, recipe, ByLoss)
+
+    alone, reference = (cross_fit(pool, folds, 0, estimate, "") for estimate in (ours, theirs))
+    with replayed():
+        same = cross_fit(pool, folds, 0, ours, "")
+    epochs = [[fit["epochs"] for fit in one.details["per_fold"]] for one in (same, reference)]
+    assert epochs[0] == epochs[1]
+    # Logits of many epochs, over which float32 rounds in another order.
+    np.testing.assert_allclose(same.scores, reference.scores, atol=0.05)
+    assert np.abs(alone.scores - reference.scores).max() > 0.5
 
 
 def test_details_of_the_folds(pool, scored):

@@ -3,14 +3,15 @@
 A small run of the workflow is dozens of commands, of which each imports libraries for four seconds
 and computes for one. The server imports them once, and forks for every command that
 ``site/sitecustomize.py`` hands to it: a process like any other, with the command's arguments,
-folder, environment and files, that ends when the command is killed. Of the package itself nothing
-is imported before the fork.
+folder, environment and files, that takes its signals and ends when it is killed. Of the package
+itself nothing is imported before the fork.
 
     python -m tests.warm.server SOCKET      ends with its standard input
 """
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import importlib
 import json
@@ -20,8 +21,8 @@ import select
 import signal
 import socket
 import sys
-import threading
 import traceback
+from typing import Any
 
 LIBRARIES = (
     "accelerate",
@@ -66,51 +67,72 @@ def main(address: str) -> None:
     while True:
         ready, _, _ = select.select([listening, sys.stdin], [], [])
         if sys.stdin in ready:
+            os.unlink(address)
+            with contextlib.suppress(OSError):
+                # The folder that was made for it; any other has more in it.
+                os.rmdir(os.path.dirname(address))
             return
         line, _ = listening.accept()
         if os.fork() == 0:
             listening.close()
-            os._exit(_serve(line))
+            os._exit(_look_after(line))
         line.close()
 
 
-def _serve(line: socket.socket) -> int:
-    """In the forked process: become the command, run it, and say how it ended."""
+def _look_after(line: socket.socket) -> int:
+    """In a process of its own: start the command, pass its signals on, and tell how it ended."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     length, files, _, _ = socket.recv_fds(line, 8, 3)
     with line.makefile("rb") as read:
         asked = json.loads(read.read(int.from_bytes(length, "big")))
+    command = os.fork()
+    if command == 0:
+        line.close()
+        os._exit(_become(asked, files))
+    for file in files:
+        os.close(file)
+    ended = os.pidfd_open(command)
+    while True:
+        ready, _, _ = select.select([line, ended], [], [])
+        if ended in ready:
+            status = os.waitstatus_to_exitcode(os.waitpid(command, 0)[1])
+            with contextlib.suppress(OSError):
+                line.send(bytes([-status, 0] if status < 0 else [0, status]))
+            return 0
+        sent = line.recv(1)
+        os.kill(command, sent[0] if sent else signal.SIGKILL)
+        if not sent:
+            # Who asked was killed, and its command with it.
+            return 0
+
+
+def _become(asked: dict[str, Any], files: list[int]) -> int:
+    """Run the command with its files, folder and environment."""
     for number, file in enumerate(files):
         os.dup2(file, number)
         os.close(file)
     os.chdir(asked["folder"])
     os.environ.clear()
     os.environ.update(asked["environment"])
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.orig_argv[1:] = asked["words"]
     search = [part for part in os.environ.get("PYTHONPATH", "").split(os.pathsep) if part]
     sys.path[:] = search + [part for part in sys.path if part not in search]
-    threading.Thread(target=_obey, args=(line,), daemon=True).start()
     status = _run(asked["words"])
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
-    line.send(bytes([status]))
     return status
-
-
-def _obey(line: socket.socket) -> None:
-    """Take signals that the command was sent; die with it."""
-    while number := line.recv(1):
-        os.kill(os.getpid(), number[0])
-    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def _run(words: list[str]) -> int:
     """The exit status of ``python`` with these words."""
     try:
         if words[0] == "-m":
-            sys.argv = [words[1], *words[2:]]
+            sys.argv = words[1:]
             runpy.run_module(words[1], run_name="__main__", alter_sys=True)
+        elif words[0] == "-c":
+            sys.argv = ["-c", *words[2:]]
+            exec(compile(words[1], "<string>", "exec"), {"__name__": "__main__"})
         else:
             sys.argv = words
             runpy.run_path(words[0], run_name="__main__")

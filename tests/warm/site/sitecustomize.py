@@ -10,7 +10,9 @@ import sys
 
 _SOCKET = os.environ.get("MAMUSHI_WARM")
 _WORDS = sys.orig_argv[1:]
-_PACKAGE = _WORDS[:2] == ["-m", "mamushi"]
+_PACKAGE = _WORDS[:2] == ["-m", "mamushi"] or (
+    _WORDS[:1] == ["-c"] and "from mamushi.cli import main" in _WORDS[1]
+)
 _PROGRAM = bool(_WORDS) and os.path.basename(_WORDS[0]) == "snakemake"
 
 
@@ -31,14 +33,20 @@ def _hand_over(address: str) -> None:
         "environment": dict(os.environ),
     }
     message = json.dumps(asked).encode("utf-8", "surrogateescape")
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, lambda number, _: line.send(bytes([number])))
     socket.send_fds(line, [len(message).to_bytes(8, "big")], [0, 1, 2])
     line.sendall(message)
-    status = line.recv(1)
-    # A process that was killed says nothing any more.
-    os._exit(status[0] if status else 128 + signal.SIGKILL)
+    end = line.recv(2)
+    if not end:
+        os._exit(1)
+    if end[0]:
+        # It was killed by a signal, so this one is, too.
+        if end[0] != signal.SIGKILL:
+            signal.signal(end[0], signal.SIG_DFL)
+        os.kill(os.getpid(), end[0])
+    os._exit(end[1])
 
 
 if _SOCKET and (_PACKAGE or _PROGRAM):

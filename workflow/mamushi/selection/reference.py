@@ -17,15 +17,17 @@ from mamushi.selection.folds import balanced_weights
 Doubles = NDArray[np.float64]
 
 
-def estimate_mlp_classifier(task: Task, settings: dict[str, Any]) -> tuple[Doubles, dict[str, Any]]:
-    """Held-out logits of ``MLPClassifier`` with balanced sample weights.
+def estimate_mlp_classifier(
+    task: Task, settings: dict[str, Any], kind: type[MLPClassifier] = MLPClassifier
+) -> tuple[Doubles, dict[str, Any]]:
+    """Held-out logits of ``MLPClassifier``, or a ``kind`` of it, with balanced sample weights.
 
     It differs from the torch estimator in its early stopping, on the weighted accuracy of the
     held-out part instead of the weighted loss, and in float32 throughout. It holds a standardised
     copy of the training folds in memory.
     """
     y = task.forget[task.train]
-    model = MLPClassifier(
+    model = kind(
         hidden_layer_sizes=tuple(settings["hidden"]),
         alpha=settings["alpha"],
         batch_size=min(settings["batch_size"], len(y)),
