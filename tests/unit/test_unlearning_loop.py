@@ -1,6 +1,7 @@
 """The loop that all unlearners share: exact steps, resumption, early stops, what goes wrong."""
 
 import math
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -508,6 +509,25 @@ def test_the_trunk_changes_nothing(kind: str, cached: tuple[str, Trunk]) -> None
     # Its frozen blocks are back.
     ids = torch.arange(8)[None]
     torch.testing.assert_close(tail(ids).logits, plain(ids).logits, rtol=5e-3, atol=5e-3)
+
+
+@pytest.mark.parametrize("on_trunk", [False, True])
+def test_compiled_blocks_make_the_same_steps(
+    cached: tuple[str, Trunk], on_trunk: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    family, trunk = cached
+    _, plain = run("salun", start(family))
+    torch.compiler.reset()
+    # The compiler itself is that of test_lm_compiled, and takes long.
+    monkeypatch.setattr(loop, "compiled", partial(loop.compiled, backend="eager"))
+    monkeypatch.setitem(EXECUTION, "compile", True)
+    before = torch._dynamo.utils.counters["stats"]["unique_graphs"]
+    found, other = run("salun", start(family), trunk=trunk if on_trunk else None)
+    assert torch._dynamo.utils.counters["stats"]["unique_graphs"] > before
+    for name in ("forget_loss", "retain_loss"):
+        np.testing.assert_allclose(other.log[name], plain.log[name], rtol=1e-4)
+    assert all(block._compiled_call_impl is None for block in found.model.layers)
+    torch.compiler.reset()
 
 
 def test_no_frozen_block_runs_on_a_trunk(cached: tuple[str, Trunk]) -> None:
