@@ -232,6 +232,6 @@ def test_the_audit_sees_two_that_compute_the_same(made: Made, tmp_path: Path) ->
     elsewhere = [word.replace(f"{grid.RUN}/contaminated", "elsewhere") for word in line]
     copied.commands = {"elsewhere": elsewhere}
     with Audit(copied.folder) as audit:
-        two = [copied.start("elsewhere", log=f"log{number}") for number in range(2)]
+        two = [copied.start("elsewhere", log=f"log{number}", cold=True) for number in range(2)]
         assert [one.wait() for one in two] == [0, 0]
     assert [*audit.doubles] == ["finetune elsewhere/card.json"]

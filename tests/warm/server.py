@@ -114,7 +114,12 @@ def _become(asked: dict[str, Any], files: list[int]) -> int:
     os.chdir(asked["folder"])
     os.environ.clear()
     os.environ.update(asked["environment"])
+    # Not what the server itself ignores, as one that was started by `nohup` does.
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
+        signal.signal(number, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in asked["ignored"]:
+        signal.signal(number, signal.SIG_IGN)
     sys.orig_argv[1:] = asked["words"]
     search = [part for part in os.environ.get("PYTHONPATH", "").split(os.pathsep) if part]
     sys.path[:] = search + [part for part in sys.path if part not in search]

@@ -27,15 +27,17 @@ def _hand_over(address: str) -> None:
         line.connect(address)
     except OSError:
         return
+    signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
+    taken = [number for number in signals if signal.getsignal(number) != signal.SIG_IGN]
     asked = {
         "words": _WORDS,
         "folder": os.getcwd(),
         "environment": dict(os.environ),
+        "ignored": [number for number in signals if number not in taken],
     }
     message = json.dumps(asked).encode("utf-8", "surrogateescape")
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
-        if signal.getsignal(number) != signal.SIG_IGN:
-            signal.signal(number, lambda number, _: line.send(bytes([number])))
+    for number in taken:
+        signal.signal(number, lambda number, _: line.send(bytes([number])))
     socket.send_fds(line, [len(message).to_bytes(8, "big")], [0, 1, 2])
     line.sendall(message)
     end = line.recv(2)
