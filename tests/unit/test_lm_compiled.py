@@ -14,7 +14,7 @@ from transformers import AttentionInterface, PreTrainedModel
 from mamushi.errors import UserError
 from mamushi.lm import attention, device
 from mamushi.lm.batches import collate
-from mamushi.lm.compiled import CACHE, compiled
+from mamushi.lm.compiled import CACHE, CXX, compiled
 from mamushi.lm.finetune import finetune
 from mamushi.lm.loss import TokenLoss
 from mamushi.lm.parameters import freeze
@@ -97,7 +97,7 @@ def test_nothing_stays_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not any(map(shutil.which, ("g++", "clang++", "c++"))), reason="no C++ compiler")
+@pytest.mark.skipif(shutil.which(CXX) is None, reason=f"needs the compiler {CXX}")
 def test_a_training_by_the_real_compiler_ends_at_the_same_weights() -> None:
     ends = []
     for wanted in (False, True):

@@ -14,6 +14,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -26,6 +27,7 @@ from mamushi.lm.attention import NAME, attend
 from mamushi.lm.parameters import decoder_blocks
 
 CACHE = "TORCHINDUCTOR_CACHE_DIR"
+CXX = "clang++" if sys.platform == "darwin" else "g++"
 
 
 @contextmanager
@@ -56,9 +58,10 @@ def compiled(model: PreTrainedModel, wanted: bool, backend: str = "inductor") ->
 
 
 def _require_compiler(device: torch.device) -> None:
-    names = [os.environ["CXX"]] if "CXX" in os.environ else ["g++", "clang++", "c++"]
-    if not any(shutil.which(name) for name in names):
-        lacking = f"a C++ compiler ({' or '.join(names)})"
+    # As torch finds it, for which CXX names a program and no options.
+    program = os.environ.get("CXX", CXX)
+    if shutil.which(program) is None:
+        lacking = f"the C++ compiler {program}"
     elif device.type == "cuda" and importlib.util.find_spec("triton") is None:
         lacking = "the Python package triton"
     else:
