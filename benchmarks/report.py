@@ -7,8 +7,8 @@ import re
 import sys
 from pathlib import Path
 
-from mamushi.provenance import versions
-from mamushi.selection.runtime import hardware
+from mamushi.artifacts.provenance import versions
+from mamushi.evidence.runtime import hardware
 
 RESULTS = Path(__file__).parent / "results"
 

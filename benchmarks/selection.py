@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pools import synthetic
 
-from mamushi.artifacts import embeddings_schema, write_table
+from mamushi.artifacts.tables import embeddings_schema, write_table
 from mamushi.registry import load, plugin, plugins
 from mamushi.selection.crossfit import Task, cross_fit, derive_seed
 from mamushi.selection.folds import stratified_folds

@@ -20,7 +20,7 @@ from mamushi.cli import names
 from report import Report
 
 IMPORTS = {
-    "tables": "mamushi.artifacts",
+    "tables": "mamushi.artifacts.tables",
     "selection": "mamushi.selection.pool",
     "training": "mamushi.lm.finetune",
     "unlearning": "mamushi.unlearning.loop",

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.dag.dry_runs import Snakemake
+from tests.support.dry_runs import Snakemake
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,7 @@
 """A change of code runs again the stages that import it, and what comes after them; nothing else.
 
 What a stage imports is derived here from the bytecode of the package, independently of
-``mamushi.closure``, which reads syntax trees.
+``mamushi.running.identity``, which reads syntax trees.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from types import CodeType
 
 import pytest
 
-from mamushi.closure import MESSAGES, PACKAGE, closure, digest
 from mamushi.registry import plugins
-from tests.dag import contract_grid
-from tests.dag.contract_grid import TARGETS
-from tests.dag.contracts import ALL_DATA, FIGURES, NOTHING, jobs
-from tests.dag.dry_runs import Snakemake
-from tests.rules.workflow import ROOT
+from mamushi.running.identity import MESSAGES, PACKAGE, closure, digest
+from tests.support import contract_grid
+from tests.support.contract_grid import TARGETS
+from tests.support.contracts import ALL_DATA, FIGURES, NOTHING, jobs
+from tests.support.dry_runs import Snakemake
+from tests.support.workflow import ROOT
 
 
 def modules() -> dict[str, Path]:
@@ -98,7 +98,7 @@ def test_a_stage_depends_on_what_it_imports(unit: str) -> None:
 def test_all_modules_are_of_some_use() -> None:
     """Else a module would be named in no contract."""
     aside = {"mamushi.__main__", *(f"mamushi.{name}" for name in MESSAGES)}
-    aside.add("mamushi.settings")  # is the Snakefile's, and compared by what it says
+    aside.add("mamushi.configuration.settings")  # is the Snakefile's, and compared by what it says
     assert set().union(*(reached(*unit) for unit in UNITS.values())) == MODULES.keys() - aside
 
 

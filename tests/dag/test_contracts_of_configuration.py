@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 import yaml
 
-from mamushi.config import SCHEMA
+from mamushi.configuration.complete import SCHEMA
+from mamushi.configuration.schema import Rule, read
 from mamushi.registry import plugin, plugins
-from mamushi.schema import Rule, read
-from tests.dag import contract_grid
-from tests.dag.contract_grid import CONFIG, TARGETS, changed, write_raw
-from tests.dag.contracts import CLEAN, LIST, MINE, OURS, Contract, contracts, jobs
-from tests.dag.dry_runs import Snakemake
+from tests.support import contract_grid
+from tests.support.contract_grid import CONFIG, TARGETS, changed, write_raw
+from tests.support.contracts import CLEAN, LIST, MINE, OURS, Contract, contracts, jobs
+from tests.support.dry_runs import Snakemake
 
 PLUGINS = {"datasets": "dataset", "selectors": "selector", "unlearners": "unlearner"}
 """Sections of the configuration whose entries have the settings of their kind."""

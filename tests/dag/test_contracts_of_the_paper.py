@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.dag.contracts import jobs
-from tests.dag.dry_runs import Snakemake
-from tests.rules.workflow import ROOT
+from tests.support.contracts import jobs
+from tests.support.dry_runs import Snakemake
+from tests.support.workflow import ROOT
 
 pytestmark = pytest.mark.slow
 

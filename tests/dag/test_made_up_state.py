@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.dag import contract_grid
-from tests.dag.dry_runs import Snakemake
-from tests.rules.workflow import ROOT, SNAKEMAKE, environment, run
+from tests.support import contract_grid
+from tests.support.dry_runs import Snakemake
+from tests.support.workflow import ROOT, SNAKEMAKE, environment, run
 
 SMALLER: dict[str, Any] = {
     "grid": {

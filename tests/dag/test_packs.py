@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from tests.rules.workflow import ROOT, run
+from tests.support.workflow import ROOT, run
 
 PROFILE = ROOT / "profiles" / "slurm"
 

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import yaml
 
-from tests.dag.dry_runs import Snakemake
-from tests.rules.workflow import ROOT, SNAKEMAKE, environment, run
+from tests.support.dry_runs import Snakemake
+from tests.support.workflow import ROOT, SNAKEMAKE, environment, run
 
 UNIT = r"""
 import inspect
@@ -154,7 +154,8 @@ print("loaded:", [name for name in heavy if name in sys.modules])
 def test_what_the_snakefile_imports_of_the_package_is_light() -> None:
     program = """
 import sys
-from mamushi import config, grid, paths, settings
+from mamushi.configuration import complete as config, grid, settings
+from mamushi.artifacts import paths
 from mamushi_runs import environment, hooks
 heavy = ["torch", "transformers", "accelerate", "sklearn", "scipy", "pandas", "numpy", "pyarrow"]
 heavy += ["matplotlib", "tokenizers", "datasets", "psutil", "snakemake"]

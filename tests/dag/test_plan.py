@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 import yaml
 
-from mamushi.config import complete
-from mamushi_runs import rates, work
-from mamushi_runs.forecast import Forecaster
-from mamushi_runs.volumes import Volumes
-from tests.rules.workflow import ROOT, environment, run
+from mamushi.configuration.complete import complete
+from mamushi_runs.forecast import rates, work
+from mamushi_runs.forecast.forecast import Forecaster
+from mamushi_runs.forecast.volumes import Volumes
+from tests.support.workflow import ROOT, environment, run
 
 GRAPH_CPU_SECONDS = 1.0
 """Reading 5,000 jobs and their forecast; it takes 0.15 s where nothing else runs."""
@@ -146,7 +146,8 @@ def test_another_workflow_is_no_case_for_it(tmp_path: Path) -> None:
 def test_reading_the_graph_and_forecasting_take_a_moment(tmp_path: Path) -> None:
     program = f"""
 import time
-from mamushi_runs import account, graph, hooks, plan
+from mamushi_runs.forecast import account, graph, plan
+from mamushi_runs import hooks
 words = ["--snakefile", {str(ROOT / "Snakefile")!r}, "--directory", {str(tmp_path)!r}]
 with plan.dry_run([*words, "--profile", {str(ROOT / "profiles/slurm")!r}]) as (_, config):
     began = time.process_time()
@@ -166,7 +167,8 @@ with plan.dry_run([*words, "--profile", {str(ROOT / "profiles/slurm")!r}]) as (_
 def test_what_surrounds_a_run_imports_nothing_heavy(tmp_path: Path) -> None:
     program = """
 import sys
-from mamushi_runs import account, hooks, plan
+from mamushi_runs.forecast import account, plan
+from mamushi_runs import hooks
 heavy = ["torch", "transformers", "accelerate", "sklearn", "scipy", "pandas", "numpy", "pyarrow"]
 print("loaded:", [name for name in [*heavy, "psutil", "snakemake"] if name in sys.modules])
 """

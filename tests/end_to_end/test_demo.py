@@ -17,11 +17,11 @@ import yaml
 from safetensors import safe_open
 from safetensors.torch import load_file
 
-from mamushi import paths
-from mamushi.artifacts import read_metadata, read_table
-from mamushi.files import read_json, sha256
-from mamushi.settings import EVIDENCE_TABLES
-from tests.rules.workflow import ROOT, command, environment, run
+from mamushi.artifacts import paths
+from mamushi.artifacts.files import read_json, sha256
+from mamushi.artifacts.tables import read_metadata, read_table
+from mamushi.configuration.settings import EVIDENCE_TABLES
+from tests.support.workflow import ROOT, command, environment, run
 
 SELECTORS = ["random", "mamushi", "anti_mamushi", "oracle"]
 CELL = {"dataset": "synthetic", "model": "tiny-llama", "seed": 0}

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from mamushi import paths
-from mamushi.artifacts import read_table
+from mamushi.artifacts import paths
+from mamushi.artifacts.tables import read_table
 from mamushi.lm import tiny
-from tests.rules.workflow import run
+from tests.support.workflow import run
 
 SHAPE = {
     "family": "qwen2",

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from mamushi.files import read_json
+from mamushi.artifacts.files import read_json
 from tests.dag.test_plan import plan
 from tests.end_to_end.test_demo import science as demo_science
-from tests.rules.workflow import command, environment, run
+from tests.support.workflow import command, environment, run
 
 GATE = 0.4
 """Of the processor time. The demo is forecast within 30%; a grid of a minute on a machine that

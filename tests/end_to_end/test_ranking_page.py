@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from mamushi.artifacts import write_table
+from mamushi.artifacts.tables import write_table
 from mamushi.cli import main
 from mamushi.selection.removals import count
 

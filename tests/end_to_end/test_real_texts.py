@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from mamushi import paths
-from mamushi.artifacts import read_table
-from tests.rules.workflow import ROOT, run
+from mamushi.artifacts import paths
+from mamushi.artifacts.tables import read_table
+from tests.support.workflow import ROOT, run
 
 
 @pytest.mark.real_data

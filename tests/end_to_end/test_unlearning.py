@@ -11,12 +11,12 @@ from typing import Any
 import pyarrow.csv as csv
 import pytest
 
-from mamushi import paths
-from mamushi.artifacts import read_metadata, read_table
+from mamushi.artifacts import paths
+from mamushi.artifacts.files import read_json
+from mamushi.artifacts.tables import read_metadata, read_table
 from mamushi.evaluation.crossing import first_crossing
-from mamushi.files import read_json
 from tests.end_to_end.test_demo import science as demo_science
-from tests.rules.workflow import command, run, warmed
+from tests.support.workflow import command, run, warmed
 
 CELL = {"dataset": "synthetic", "model": "tiny-llama", "seed": 0}
 PAIRS = [

@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from tests.faults import grid
-from tests.rules.workflow import ROOT, environment, run, warmed
+from tests.support import small_grid as grid
+from tests.support.workflow import ROOT, environment, run, warmed
 
 EXECUTION = {
     "micro_batch_size": 32,

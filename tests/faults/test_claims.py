@@ -12,14 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from mamushi import claims, files, locks, paths
-from tests.faults import grid
-from tests.faults.audit import Audit, output
+from mamushi.artifacts import files, paths
+from mamushi.running import claims, locks
+from tests.end_to_end.test_bad_input import fill, small_disk
 from tests.faults.conftest import Made
-from tests.faults.grid import RUN
 from tests.faults.test_interruption import OUTPUTS, RETRAINED, sending, steps_in
-from tests.rules.test_bad_input import fill, small_disk
-from tests.rules.workflow import run
+from tests.support import small_grid as grid
+from tests.support.audit import Audit, output
+from tests.support.small_grid import RUN
+from tests.support.workflow import run
 
 pytestmark = pytest.mark.slow
 

@@ -14,10 +14,10 @@ import pytest
 import torch
 from safetensors import safe_open
 
-from mamushi import interruption
-from mamushi.interruption import Notice, Stopped, noticed
+from mamushi.running import interruption
+from mamushi.running.interruption import Notice, Stopped, noticed
 from tests.faults.conftest import Made
-from tests.faults.grid import RUN, UNLEARNER
+from tests.support.small_grid import RUN, UNLEARNER
 
 pytestmark = pytest.mark.slow
 
@@ -207,10 +207,10 @@ def test_two_processes_stop_at_the_same_step(tmp_path: Path) -> None:
             import os, signal, sys
             from pathlib import Path
             from accelerate import PartialState
-            from mamushi.interruption import Stopped
+            from mamushi.running.interruption import Stopped
             from mamushi.lm import finetune
-            from tests.unit.models import model, token_set
-            from tests.unit.test_lm_finetune import train
+            from tests.support.models import model, token_set
+            from tests.unit.lm.test_finetune import train
 
             accumulate, rank, count = finetune._accumulate, int(os.environ["RANK"]), 0
             def counted(*args):

@@ -24,10 +24,10 @@ import pytest
 import yaml
 from safetensors import safe_open
 
-from tests.faults import grid
-from tests.faults.audit import Audit, commands
 from tests.faults.conftest import Made
-from tests.rules.workflow import ROOT, SNAKEMAKE, environment
+from tests.support import small_grid as grid
+from tests.support.audit import Audit, commands
+from tests.support.workflow import ROOT, SNAKEMAKE, environment
 
 pytestmark = pytest.mark.slow
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.rules.workflow import ROOT
 from tests.slurm import cluster, scene
+from tests.support.workflow import ROOT
 
 FOLDER = Path(__file__).parent
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from mamushi import paths
-from tests.slurm import cluster
+from mamushi.artifacts import paths
 from tests.slurm.conftest import science
+from tests.support import cluster
 
 BASE = paths.MODEL_CARD.format(model="tiny-llama")
 

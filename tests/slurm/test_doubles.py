@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from mamushi_runs.doubles import CHOICE
-from tests.slurm import cluster
-from tests.slurm.scene import Scene, patient, saved
+from mamushi_runs.guard.doubles import CHOICE
+from tests.support import cluster
+from tests.support.scene import Scene, patient, saved
 
 
 def submitted(scene: Scene) -> int:

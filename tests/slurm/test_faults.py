@@ -20,8 +20,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.slurm import cluster
-from tests.slurm.scene import Scene, patient, saved
+from tests.support import cluster
+from tests.support.scene import Scene, patient, saved
 
 
 def control(*words: str) -> None:

@@ -19,10 +19,10 @@ import pytest
 import yaml
 from safetensors.numpy import load_file
 
-from mamushi import paths
-from tests.rules.workflow import ROOT, command, environment
-from tests.slurm import cluster
+from mamushi.artifacts import paths
 from tests.slurm.conftest import science
+from tests.support import cluster
+from tests.support.workflow import ROOT, command, environment
 from tests.unit.test_project import gpu_rules
 
 WHOLE = "MAMUSHI_SLURM_WHOLE"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mamushi.cli import names
-from mamushi.closure import PACKAGE, _file, closure
+from mamushi.running.identity import PACKAGE, _file, closure
 
 HEAVY = (
     *("accelerate", "matplotlib", "numpy", "pandas", "pyarrow", "scipy", "seaborn", "sklearn"),

@@ -22,10 +22,10 @@ from pathlib import Path
 from typing import Any
 
 from mamushi import __doc__ as overview
-from mamushi import claims, leases
+from mamushi.artifacts.files import DISK_FULL
 from mamushi.errors import UserError
-from mamushi.files import DISK_FULL
-from mamushi.interruption import Stopped
+from mamushi.running import claims, leases
+from mamushi.running.interruption import Stopped
 
 STAGES = Path(__file__).parent / "stages"
 

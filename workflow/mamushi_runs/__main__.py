@@ -11,8 +11,8 @@ from mamushi.errors import UserError
 
 # Each module has `arguments(parser)` and `run(args)`, which returns the exit code.
 COMMANDS = {
-    "plan": "mamushi_runs.plan",
-    "recover": "mamushi_runs.recover",
+    "plan": "mamushi_runs.forecast.plan",
+    "recover": "mamushi_runs.guard.recover",
 }
 
 

@@ -21,7 +21,7 @@ class Parsed(NamedTuple):
 
 
 parsed: list[Parsed] = []
-"""At most the last one, for ``mamushi_runs.plan``, which makes a dry run and looks at its graph."""
+"""At most the last one, for ``mamushi_runs.forecast.plan``: a dry run whose graph it looks at."""
 
 
 def read(workflow: Any, config: Mapping[str, Any]) -> None:
@@ -49,7 +49,8 @@ def ended(succeeded: bool) -> None:
 
 def begin(workflow: Any, config: Mapping[str, Any]) -> None:
     """Before the first job. Raises ``UserError`` where the run must not start."""
-    from mamushi_runs import account, guard
+    from mamushi_runs.forecast import account
+    from mamushi_runs.guard import session as guard
 
     guard.begin(workflow)
     _say(lambda: account.begin(workflow, config))
@@ -57,7 +58,8 @@ def begin(workflow: Any, config: Mapping[str, Any]) -> None:
 
 def end(workflow: Any, config: Mapping[str, Any], *, succeeded: bool) -> None:
     """After the last job."""
-    from mamushi_runs import account, guard
+    from mamushi_runs.forecast import account
+    from mamushi_runs.guard import session as guard
 
     _say(lambda: account.end(workflow, succeeded=succeeded))
     guard.end(succeeded=succeeded)

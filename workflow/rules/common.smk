@@ -10,10 +10,15 @@ from functools import cache, partial
 from snakemake.exceptions import WorkflowError
 from snakemake.logging import logger
 
-from mamushi import claims, grid, paths, settings
-from mamushi.config import complete, files
+from mamushi.running import claims
+
+from mamushi.configuration import grid, settings
+
+from mamushi.artifacts import paths
+from mamushi.configuration.complete import complete, files
 from mamushi.errors import UserError
-from mamushi_runs import environment, hooks, sizes
+from mamushi_runs import environment, hooks
+from mamushi_runs.forecast import sizes
 
 # A grid of thousands of jobs makes millions of objects that stay; collecting among them at every
 # 700th new one would cost a seventh of a dry run.

@@ -10,13 +10,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mamushi.artifacts import FORGET, RETAIN, SECTIONS
+from mamushi.artifacts.provenance import versions
+from mamushi.artifacts.tables import FORGET, RETAIN, SECTIONS
 from mamushi.data.clean import clean
 from mamushi.data.duplicates import Duplicates, find_duplicates
 from mamushi.data.raw import Raw, check_unique
 from mamushi.data.sections import limited, split
 from mamushi.errors import UserError
-from mamushi.provenance import versions
 
 Counts = dict[str, int]
 

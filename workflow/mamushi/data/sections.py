@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from mamushi.artifacts import SECTIONS
+from mamushi.artifacts.tables import SECTIONS
 from mamushi.errors import UserError
 
 TOLERANCE = 1e-9

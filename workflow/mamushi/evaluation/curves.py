@@ -14,12 +14,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from mamushi import paths
-from mamushi.artifacts import FORGET, RETAIN, SCHEMAS, read_table
+from mamushi.artifacts import paths
+from mamushi.artifacts.files import read_json
+from mamushi.artifacts.tables import FORGET, RETAIN, SCHEMAS, read_table
+from mamushi.configuration.grid import cells
 from mamushi.errors import UserError
 from mamushi.evaluation.sad import log_sad, sad
-from mamushi.files import read_json
-from mamushi.grid import cells
 
 Grid = Mapping[str, Any]
 """Lists ``datasets, models, seeds, budgets, selectors``, as in the configuration."""

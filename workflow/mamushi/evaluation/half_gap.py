@@ -19,8 +19,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from mamushi import paths
-from mamushi.artifacts import SCHEMAS
+from mamushi.artifacts import paths
+from mamushi.artifacts.files import read_json
+from mamushi.artifacts.tables import SCHEMAS
+from mamushi.configuration.grid import cells
 from mamushi.errors import UserError
 from mamushi.evaluation.crossing import (
     first_crossing,
@@ -31,8 +33,6 @@ from mamushi.evaluation.crossing import (
 )
 from mamushi.evaluation.curves import Grid, Perplexity, read_perplexity
 from mamushi.evaluation.sad import Floats
-from mamushi.files import read_json
-from mamushi.grid import cells
 
 RETRAINING = "retraining"
 """What stands in the column ``unlearner`` for training without the examples."""

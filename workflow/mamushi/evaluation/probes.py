@@ -13,13 +13,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from mamushi import paths
-from mamushi.artifacts import SCHEMAS, read_table
+from mamushi.artifacts import paths
+from mamushi.artifacts.tables import SCHEMAS, read_table
+from mamushi.configuration.grid import cells
 from mamushi.errors import UserError
 from mamushi.evaluation.curves import read_perplexity
 from mamushi.evaluation.masking import mask
 from mamushi.evaluation.texts import distinct, repetition
-from mamushi.grid import cells
 
 Grid = Mapping[str, Any]
 """``datasets, models, seeds, selectors, unlearners, budget``: the section ``probe``."""

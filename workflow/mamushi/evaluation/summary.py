@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from mamushi.artifacts import SCHEMAS
+from mamushi.artifacts.tables import SCHEMAS
 from mamushi.evaluation.sad import Floats, area, standard_error
 
 Curve = list[dict[str, Any]]

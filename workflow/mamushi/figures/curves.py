@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from mamushi.artifacts import read_table
+from mamushi.artifacts.tables import read_table
 from mamushi.errors import UserError
 
 Curves = dict[tuple[str, str], dict[str, list[dict[str, Any]]]]

@@ -15,8 +15,8 @@ from matplotlib.patheffects import withStroke
 from matplotlib.ticker import PercentFormatter
 from numpy.typing import NDArray
 
-from mamushi import paths
-from mamushi.artifacts import FORGET, RETAIN, read_metadata, read_table
+from mamushi.artifacts import paths
+from mamushi.artifacts.tables import FORGET, RETAIN, read_metadata, read_table
 from mamushi.errors import UserError
 from mamushi.figures.style import Style, label
 

@@ -20,7 +20,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from mamushi.files import atomic
+from mamushi.artifacts.files import atomic
 
 LABELS = {
     "random": "Random",

@@ -10,7 +10,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
-from mamushi.files import atomic
+from mamushi.artifacts.files import atomic
 from mamushi.lm.loading import writing_safetensors
 
 MOMENTS = ("exp_avg", "exp_avg_sq")

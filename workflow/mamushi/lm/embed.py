@@ -13,7 +13,7 @@ from mamushi.lm.attention import supports, to_device
 from mamushi.lm.batches import Batch, batches, collate
 from mamushi.lm.loss import run
 from mamushi.lm.tokens import TokenSet
-from mamushi.progress import Progress
+from mamushi.running.progress import Progress
 
 
 def pool(hidden: torch.Tensor, batch: Batch, pooling: str) -> torch.Tensor:

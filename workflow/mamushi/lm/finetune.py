@@ -15,7 +15,6 @@ import torch
 from accelerate import Accelerator
 from transformers import PreTrainedModel
 
-from mamushi import interruption
 from mamushi.errors import UserError
 from mamushi.lm import checkpoint
 from mamushi.lm.attention import supports
@@ -23,7 +22,8 @@ from mamushi.lm.batches import collate, examples_of_step, steps
 from mamushi.lm.compiled import compiled
 from mamushi.lm.loss import TokenLoss
 from mamushi.lm.tokens import TokenSet
-from mamushi.progress import Progress
+from mamushi.running import interruption
+from mamushi.running.progress import Progress
 
 
 @dataclass

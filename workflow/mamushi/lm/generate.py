@@ -20,7 +20,7 @@ from mamushi.lm.batches import batches, collate
 from mamushi.lm.loading import padding
 from mamushi.lm.loss import batch_nll
 from mamushi.lm.tokens import encode
-from mamushi.progress import Progress
+from mamushi.running.progress import Progress
 
 
 def prompt_tokens(tokenizer: PreTrainedTokenizerBase, prompt: str) -> list[int]:

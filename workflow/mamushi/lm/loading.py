@@ -32,8 +32,8 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_N
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 from transformers.utils import logging as transformers_logging
 
+from mamushi.artifacts.files import DISK_FULL, atomic, read_json, sha256
 from mamushi.errors import UserError
-from mamushi.files import DISK_FULL, atomic, read_json, sha256
 from mamushi.lm import parameters
 
 INDEX, WEIGHTS = "model.safetensors.index.json", "model.safetensors"

@@ -13,13 +13,13 @@ from accelerate import Accelerator
 from numpy.typing import NDArray
 from transformers import PreTrainedModel
 
-from mamushi.artifacts import DOMAINS
+from mamushi.artifacts.tables import DOMAINS
 from mamushi.errors import UserError
 from mamushi.lm.attention import supports
 from mamushi.lm.batches import batches, collate
 from mamushi.lm.loss import batch_nll
 from mamushi.lm.tokens import TokenSet
-from mamushi.progress import Progress
+from mamushi.running.progress import Progress
 
 
 @dataclass(frozen=True)

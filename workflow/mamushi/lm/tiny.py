@@ -29,10 +29,10 @@ from transformers import (
 )
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
-from mamushi.artifacts import SCHEMAS
+from mamushi.artifacts.tables import SCHEMAS
 from mamushi.errors import UserError
 from mamushi.lm.tokens import encode
-from mamushi.progress import Progress
+from mamushi.running.progress import Progress
 
 BYTES = 256
 # Of pretraining; usual values, which need no tuning at these sizes.

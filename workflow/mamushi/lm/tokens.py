@@ -18,9 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
-from mamushi.artifacts import DOMAINS, read_metadata, read_table, write_table
+from mamushi.artifacts.tables import DOMAINS, read_metadata, read_table, write_table
 from mamushi.errors import UserError
-from mamushi.progress import Progress
+from mamushi.running.progress import Progress
 
 BATCH = 2048
 BINS = 16

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mamushi.progress import Progress
+from mamushi.running.progress import Progress
 from mamushi.selection.folds import stratified_folds
 from mamushi.selection.metrics import auc
 from mamushi.selection.pool import Pool, Scored

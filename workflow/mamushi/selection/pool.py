@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from mamushi.artifacts import DOMAINS, FORGET, INFERENCE, read_table
+from mamushi.artifacts.tables import DOMAINS, FORGET, INFERENCE, read_table
 from mamushi.errors import UserError
 
 Floats = NDArray[np.floating[Any]]

@@ -23,7 +23,7 @@ def speak(
     origin: dict[str, Any],
 ) -> None:
     """Write the model's continuations of the prompts; the whole model is needed for it."""
-    from mamushi.artifacts import write_table
+    from mamushi.artifacts.tables import write_table
     from mamushi.lm.generate import continuations
 
     probe = args.settings["probe"]
@@ -41,7 +41,7 @@ def learn_again(
     origin: dict[str, Any],
 ) -> None:
     """Fine-tune the model on a few forget texts and write its curve; it is another model then."""
-    from mamushi.artifacts import write_table
+    from mamushi.artifacts.tables import write_table
     from mamushi.lm.tokens import subset
     from mamushi.unlearning.relearning import choose, relearn
 

@@ -37,7 +37,7 @@ def opened(args: argparse.Namespace, precision: str) -> tuple[PreTrainedModel, A
 
 def origin(args: argparse.Namespace) -> dict[str, Any]:
     """The provenance of what is written."""
-    from mamushi.provenance import provenance
+    from mamushi.artifacts.provenance import provenance
 
     inputs = {"examples": args.examples, "tokens": args.tokens, "model_card": args.model_card}
     if args.trained:

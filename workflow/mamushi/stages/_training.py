@@ -30,7 +30,7 @@ def arguments(parser: argparse.ArgumentParser, chosen: str) -> None:
 
 def origin(args: argparse.Namespace, **more: Path) -> dict[str, Any]:
     """The provenance of what is written; ``more`` are inputs beside those that all have."""
-    from mamushi.provenance import provenance
+    from mamushi.artifacts.provenance import provenance
 
     inputs = {"examples": args.examples, "tokens": args.tokens, "model_card": args.model_card}
     return provenance(args.settings, **inputs, **more)
@@ -43,8 +43,8 @@ def trained(
 
     Writes the step log and the card; a killed run of the same ``origin`` goes on from its state.
     """
-    from mamushi.artifacts import write_table
-    from mamushi.files import write_json
+    from mamushi.artifacts.files import write_json
+    from mamushi.artifacts.tables import write_table
     from mamushi.lm import device
     from mamushi.lm.batches import steps
     from mamushi.lm.finetune import finetune

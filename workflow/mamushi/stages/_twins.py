@@ -16,8 +16,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from mamushi import claims, paths
+from mamushi.artifacts import paths
 from mamushi.errors import UserError
+from mamushi.running import claims
 
 
 def digest(removed: Sequence[str]) -> str:
@@ -63,8 +64,8 @@ def _shared(origin: dict[str, Any]) -> dict[str, Any]:
 
 def _copy(args: argparse.Namespace, origin: dict[str, Any], card: Path) -> bool:
     """Write the results of this card's fine-tune as those of ``args``, if they are the same."""
-    from mamushi.artifacts import read_metadata, read_table, write_table
-    from mamushi.files import read_json, write_json
+    from mamushi.artifacts.files import read_json, write_json
+    from mamushi.artifacts.tables import read_metadata, read_table, write_table
 
     try:
         record = read_json(card)

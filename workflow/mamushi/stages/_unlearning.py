@@ -60,9 +60,9 @@ def cached_trunk(
     it is looked for here, checked against all that it depends on, and made by the first to come
     while the others wait.
     """
-    from mamushi.closure import digest
+    from mamushi.artifacts.provenance import provenance
     from mamushi.errors import UserError
-    from mamushi.provenance import provenance
+    from mamushi.running.identity import digest
     from mamushi.unlearning.trunk import Trunk, write_trunk
 
     if args.trunk is None or not args.execution.get("cache_trunk", True):

@@ -47,11 +47,11 @@ def run(args: argparse.Namespace) -> None:
     is another run's."""
     import pyarrow as pa
 
-    from mamushi import paths
-    from mamushi.artifacts import SCHEMAS, read_table
+    from mamushi.artifacts import paths
+    from mamushi.artifacts.files import glob_escape
+    from mamushi.artifacts.tables import SCHEMAS, read_table
     from mamushi.errors import UserError
-    from mamushi.evaluation.advice import TARGETS, advice, check_place, read_frontier
-    from mamushi.files import glob_escape
+    from mamushi.evidence.advice import TARGETS, advice, check_place, read_frontier
 
     target = next(name for name in TARGETS if getattr(args, name) is not None)
     named = {"dataset": args.dataset, "model": args.model, "seed": None}

@@ -27,11 +27,11 @@ def run(args: argparse.Namespace) -> None:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from mamushi.artifacts import read_table, write_table
+    from mamushi.artifacts.files import atomic, write_json
+    from mamushi.artifacts.provenance import provenance
+    from mamushi.artifacts.tables import read_table, write_table
     from mamushi.errors import UserError
-    from mamushi.files import atomic, write_json
     from mamushi.lm import device, loading, tiny
-    from mamushi.provenance import provenance
 
     given = args.settings
     training = given["pretraining"]

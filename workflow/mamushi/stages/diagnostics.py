@@ -30,10 +30,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Write ``diagnostics``. Raises ``UserError`` for a missing or damaged file, and unless every
     file has one selector of its own."""
-    from mamushi.artifacts import write_table
+    from mamushi.artifacts.provenance import provenance
+    from mamushi.artifacts.tables import write_table
     from mamushi.errors import UserError
-    from mamushi.provenance import provenance
-    from mamushi.selection.diagnostics import diagnose, read_scores
+    from mamushi.evidence.diagnostics import diagnose, read_scores
 
     names, files = args.selectors, args.scores
     if len(names) != len(files) or len(set(names)) < len(names):

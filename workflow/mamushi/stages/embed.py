@@ -18,7 +18,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     import pyarrow as pa
 
-    from mamushi.artifacts import INFERENCE, write_table
+    from mamushi.artifacts.tables import INFERENCE, write_table
     from mamushi.lm.embed import embed
     from mamushi.lm.tokens import read_tokens
 

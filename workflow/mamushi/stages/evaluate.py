@@ -16,7 +16,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from mamushi.artifacts import EVALUATION, write_table
+    from mamushi.artifacts.tables import EVALUATION, write_table
     from mamushi.lm.perplexity import perplexity_table, require_domains, text_nll
     from mamushi.lm.tokens import read_tokens
 

@@ -35,13 +35,13 @@ def run(args: argparse.Namespace) -> None:
     """
     import pyarrow as pa
 
-    from mamushi import paths
-    from mamushi.artifacts import SCHEMAS, read_table, write_csv, write_table
-    from mamushi.evaluation.advice import advice, ordering, read_frontier
-    from mamushi.evaluation.evidence import FILES, frontier_errors, joined, theory_rows
-    from mamushi.provenance import provenance
-    from mamushi.selection.quoted import beside
-    from mamushi.selection.worlds import looseness
+    from mamushi.artifacts import paths
+    from mamushi.artifacts.provenance import provenance
+    from mamushi.artifacts.tables import SCHEMAS, read_table, write_csv, write_table
+    from mamushi.evidence.advice import advice, ordering, read_frontier
+    from mamushi.evidence.quoted import beside
+    from mamushi.evidence.tables import FILES, frontier_errors, joined, theory_rows
+    from mamushi.evidence.worlds import looseness
 
     chosen = args.settings
     tables = {

@@ -35,10 +35,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Make the examples. Raises ``UserError``, with the dataset's name, for bad input."""
-    from mamushi.artifacts import write_table
+    from mamushi.artifacts.files import sha256, write_json
+    from mamushi.artifacts.tables import write_table
     from mamushi.data.examples import build, card, summary
     from mamushi.errors import UserError
-    from mamushi.files import sha256, write_json
     from mamushi.registry import load
 
     given = args.settings

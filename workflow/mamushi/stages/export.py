@@ -32,10 +32,10 @@ def run(args: argparse.Namespace) -> None:
 
     import torch
 
+    from mamushi.artifacts.files import sha256, write_json
+    from mamushi.artifacts.provenance import versions
     from mamushi.errors import UserError
-    from mamushi.files import sha256, write_json
     from mamushi.lm.loading import open_model, open_tokenizer, overlay, writing_safetensors
-    from mamushi.provenance import versions
 
     if args.out.exists():
         raise UserError("exists already", where=args.out, do="remove it or name another folder")
@@ -66,8 +66,8 @@ def _check_order(card: Path, trained: list[Path]) -> None:
 
     Shapes alone would let the tensors of one model pass for those of another of its kind.
     """
+    from mamushi.artifacts.files import sha256
     from mamushi.errors import UserError
-    from mamushi.files import sha256
     from mamushi.lm.loading import trained_metadata
 
     model, before = sha256(card), None

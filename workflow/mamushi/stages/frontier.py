@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
-    from mamushi.selection.bootstrap import Truth
+    from mamushi.evidence.bootstrap import Truth
 
 WRITES = ("out",)
 READS = ("examples", "scores", "ratio")
@@ -48,11 +48,11 @@ def run(args: argparse.Namespace) -> None:
     import numpy as np
     import pyarrow as pa
 
-    from mamushi.artifacts import SCHEMAS, read_metadata, read_table, write_table
+    from mamushi.artifacts.provenance import provenance
+    from mamushi.artifacts.tables import SCHEMAS, read_metadata, read_table, write_table
     from mamushi.errors import UserError
-    from mamushi.provenance import provenance
-    from mamushi.selection.bootstrap import bands, exact, rows
-    from mamushi.selection.manifest import frontier
+    from mamushi.evidence.bootstrap import bands, exact, rows
+    from mamushi.evidence.manifest import frontier
     from mamushi.selection.removals import budget_of
 
     chosen = args.settings
@@ -129,8 +129,8 @@ def _truth(examples: pa.Table, ratio: pa.Table) -> Truth | None:
     """The exact ratios, None for a dataset that does not know them for all that is ranked."""
     import numpy as np
 
-    from mamushi.artifacts import FORGET
-    from mamushi.selection.bootstrap import Truth
+    from mamushi.artifacts.tables import FORGET
+    from mamushi.evidence.bootstrap import Truth
 
     known = np.asarray(examples["log_density_ratio"].to_numpy(), dtype=np.float64)
     by_id = dict(zip(examples["id"].to_pylist(), known, strict=True))

@@ -25,10 +25,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Raises ``UserError`` for a prompt that does not fit the model with its continuation."""
-    from mamushi.artifacts import write_table
+    from mamushi.artifacts.provenance import provenance
+    from mamushi.artifacts.tables import write_table
     from mamushi.lm.generate import continuations
     from mamushi.lm.loading import open_tokenizer
-    from mamushi.provenance import provenance
     from mamushi.stages import _reading
 
     probe = args.settings["probe"]

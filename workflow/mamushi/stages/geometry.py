@@ -31,10 +31,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Write ``geometry``. Raises ``UserError`` for a missing or damaged file, a domain without
     examples, and embeddings that are not finite or all the same."""
-    from mamushi.artifacts import write_table
+    from mamushi.artifacts.provenance import provenance
+    from mamushi.artifacts.tables import write_table
     from mamushi.errors import UserError
-    from mamushi.provenance import provenance
-    from mamushi.selection.geometry import geometry, read_embeddings, summary
+    from mamushi.evidence.geometry import geometry, read_embeddings, summary
 
     chosen = args.settings
     pool = read_embeddings(args.embeddings)

@@ -30,9 +30,9 @@ def run(args: argparse.Namespace) -> None:
 
     Raises ``UserError`` that names the first missing or damaged input; nothing is written then.
     """
-    from mamushi.artifacts import write_csv, write_table
+    from mamushi.artifacts.provenance import provenance
+    from mamushi.artifacts.tables import write_csv, write_table
     from mamushi.evaluation.half_gap import half_gap_table, unlearning_table
-    from mamushi.provenance import provenance
 
     chosen = args.settings
     points = unlearning_table(chosen["grid"], chosen["starts"], args.root)

@@ -37,12 +37,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Raises ``UserError`` for files of another run, or that answer different prompts."""
-    from mamushi.artifacts import read_table, write_table
+    from mamushi.artifacts.provenance import provenance
+    from mamushi.artifacts.tables import read_table, write_table
     from mamushi.errors import UserError
     from mamushi.evaluation.probes import Said, generations_table, source_of
     from mamushi.lm.generate import log_likelihoods
     from mamushi.lm.loading import open_tokenizer
-    from mamushi.provenance import provenance
     from mamushi.stages import _reading
 
     chosen = args.settings

@@ -38,12 +38,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from mamushi.artifacts import read_metadata, read_table
+    from mamushi.artifacts.files import write_json
+    from mamushi.artifacts.provenance import provenance
+    from mamushi.artifacts.tables import read_metadata, read_table
     from mamushi.errors import UserError
-    from mamushi.files import write_json
-    from mamushi.provenance import provenance
+    from mamushi.evidence.manifest import manifest
     from mamushi.registry import plugin
-    from mamushi.selection.manifest import manifest
     from mamushi.selection.removals import budget_of
 
     chosen = args.settings

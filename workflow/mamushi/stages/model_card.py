@@ -19,9 +19,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Inspect the model and write its card; the files of a hub model come into the hub's cache."""
-    from mamushi.files import write_json
+    from mamushi.artifacts.files import write_json
+    from mamushi.artifacts.provenance import provenance
     from mamushi.lm import loading
-    from mamushi.provenance import provenance
 
     given = args.settings
     card = loading.inspect(

@@ -27,9 +27,9 @@ def run(args: argparse.Namespace) -> None:
 
     Raises ``UserError`` that names the first missing or damaged input; nothing is written then.
     """
-    from mamushi.artifacts import write_csv, write_table
+    from mamushi.artifacts.provenance import provenance
+    from mamushi.artifacts.tables import write_csv, write_table
     from mamushi.evaluation.probes import all_generations, relearning_table
-    from mamushi.provenance import provenance
 
     grid = args.settings["grid"]
     tables = {

@@ -35,10 +35,10 @@ def run(args: argparse.Namespace) -> None:
     """
     import pyarrow as pa
 
-    from mamushi import paths
-    from mamushi.artifacts import SCHEMAS, write_csv, write_table
-    from mamushi.evaluation.ranking import ends, excerpt, read_ranking, texts_of
-    from mamushi.provenance import provenance
+    from mamushi.artifacts import paths
+    from mamushi.artifacts.provenance import provenance
+    from mamushi.artifacts.tables import SCHEMAS, write_csv, write_table
+    from mamushi.evidence.ranking import ends, excerpt, read_ranking, texts_of
 
     name, selector = "qualitative_ranking", args.settings["selector"]
     rows = []

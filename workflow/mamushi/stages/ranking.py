@@ -34,10 +34,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Write the page. Raises ``UserError`` for a missing or damaged file, unless every file has one
     selector of its own, and when they rank other examples."""
+    from mamushi.artifacts.files import atomic
+    from mamushi.artifacts.provenance import provenance
     from mamushi.errors import UserError
-    from mamushi.evaluation.ranking import page, page_data, read_ranking, texts_of
-    from mamushi.files import atomic
-    from mamushi.provenance import provenance
+    from mamushi.evidence.ranking import page, page_data, read_ranking, texts_of
 
     names, files = args.selectors, args.scores
     if len(names) != len(files) or len(set(names)) < len(names):

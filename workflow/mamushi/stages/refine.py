@@ -41,10 +41,10 @@ def run(args: argparse.Namespace) -> None:
     """
     import numpy as np
 
-    from mamushi import paths
+    from mamushi.artifacts import paths
+    from mamushi.artifacts.files import write_json
+    from mamushi.artifacts.provenance import provenance
     from mamushi.evaluation.crossing import first_crossing, refine
-    from mamushi.files import write_json
-    from mamushi.provenance import provenance
 
     chosen = args.settings
     measured = sorted(chosen["budgets"])
@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> None:
 
 def _curve(root: Path, chosen: Mapping[str, Any], seed: int, measured: list[float]) -> Floats:
     """One seed's recovery at budget 0, the measured budgets and 1; NaN where it has no gap."""
-    from mamushi import paths
+    from mamushi.artifacts import paths
     from mamushi.evaluation.crossing import recovery
     from mamushi.evaluation.curves import read_perplexity
 

@@ -25,7 +25,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Raises ``UserError`` where there is no forget text to learn, or training diverges."""
-    from mamushi.artifacts import EVALUATION, FORGET, INFERENCE, write_table
+    from mamushi.artifacts.tables import EVALUATION, FORGET, INFERENCE, write_table
     from mamushi.lm.perplexity import require_domains
     from mamushi.lm.tokens import read_tokens, subset
     from mamushi.stages import _unlearning

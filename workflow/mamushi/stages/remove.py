@@ -21,9 +21,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from mamushi.artifacts import read_metadata, read_table, write_table
+    from mamushi.artifacts.provenance import provenance
+    from mamushi.artifacts.tables import read_metadata, read_table, write_table
     from mamushi.errors import UserError
-    from mamushi.provenance import provenance
     from mamushi.selection.removals import budget_of, removals
 
     scores = read_table(args.scores, "scores")

@@ -35,7 +35,7 @@ def shared(args: argparse.Namespace) -> AbstractContextManager[Path | None]:
 
 
 def run(args: argparse.Namespace) -> None:
-    from mamushi.artifacts import EVALUATION, write_table
+    from mamushi.artifacts.tables import EVALUATION, write_table
     from mamushi.lm.loading import save_trained
     from mamushi.lm.perplexity import perplexity_table, require_domains, text_nll
     from mamushi.lm.tokens import read_tokens
@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _removed(args: argparse.Namespace) -> list[str]:
-    from mamushi.artifacts import read_table
+    from mamushi.artifacts.tables import read_table
 
     ids: list[str] = read_table(args.removal, "removals", ["id"])["id"].to_pylist()
     return ids

@@ -46,10 +46,10 @@ def run(args: argparse.Namespace) -> None:
     import torch
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-    from mamushi.artifacts import SCHEMAS, write_table
-    from mamushi.provenance import provenance
+    from mamushi.artifacts.provenance import provenance
+    from mamushi.artifacts.tables import SCHEMAS, write_table
+    from mamushi.evidence.runtime import Selector, hardware, measure, row, selections, warm_up
     from mamushi.selection.pool import read_pool
-    from mamushi.selection.runtime import Selector, hardware, measure, row, selections, warm_up
 
     chosen = args.settings
     threads, repeats = int(chosen["threads"]), int(chosen["repeats"])

@@ -35,9 +35,9 @@ def run(args: argparse.Namespace) -> None:
     import numpy as np
     import pyarrow as pa
 
-    from mamushi.artifacts import FORGET, RETAIN, read_metadata, write_table
+    from mamushi.artifacts.provenance import provenance
+    from mamushi.artifacts.tables import FORGET, RETAIN, read_metadata, write_table
     from mamushi.errors import UserError
-    from mamushi.provenance import provenance
     from mamushi.registry import load, plugin
     from mamushi.selection.metrics import quality
     from mamushi.selection.pool import rank, read_pool

@@ -27,11 +27,11 @@ def run(args: argparse.Namespace) -> None:
 
     Raises ``UserError`` that names the first missing or damaged input; nothing is written then.
     """
-    from mamushi.artifacts import write_csv, write_table
+    from mamushi.artifacts.provenance import provenance
+    from mamushi.artifacts.tables import write_csv, write_table
     from mamushi.evaluation.curves import sad_table
-    from mamushi.evaluation.selection import selection_table
+    from mamushi.evaluation.quality import selection_table
     from mamushi.evaluation.summary import sad_summary
-    from mamushi.provenance import provenance
 
     grid = args.settings["grid"]
     sad = sad_table(grid, args.root)

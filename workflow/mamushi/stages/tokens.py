@@ -21,9 +21,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Tokenize every text of every section and write the table ``tokens``."""
-    from mamushi.artifacts import read_table
+    from mamushi.artifacts.provenance import provenance
+    from mamushi.artifacts.tables import read_table
     from mamushi.lm import loading, tokens
-    from mamushi.provenance import provenance
 
     card = loading.read_card(args.model_card)
     loading.check_length(args.settings["max_length"], card["max_positions"], str(args.model_card))

@@ -62,9 +62,9 @@ def run(args: argparse.Namespace) -> None:
     import importlib
     import json
 
-    from mamushi.artifacts import EVALUATION, FORGET, INFERENCE, RETAIN, SCHEMAS, write_table
+    from mamushi.artifacts.files import write_json
+    from mamushi.artifacts.tables import EVALUATION, FORGET, INFERENCE, RETAIN, SCHEMAS, write_table
     from mamushi.errors import UserError
-    from mamushi.files import write_json
     from mamushi.lm.loading import open_tokenizer, save_trained
     from mamushi.lm.parameters import count
     from mamushi.lm.perplexity import perplexity_table, require_domains, text_nll
@@ -148,7 +148,7 @@ def _selected(forget: TokenSet, removal: Path | None) -> TokenSet:
 
     import numpy as np
 
-    from mamushi.artifacts import read_table
+    from mamushi.artifacts.tables import read_table
     from mamushi.errors import UserError
     from mamushi.lm.tokens import subset
     from mamushi.unlearning.removal import chosen_rows, read_ids
@@ -163,7 +163,7 @@ def _selected(forget: TokenSet, removal: Path | None) -> TokenSet:
 
 def _origin(args: argparse.Namespace) -> dict[str, Any]:
     """The provenance of what is written. The trunk is none of it: the cache changes nothing."""
-    from mamushi.provenance import provenance
+    from mamushi.artifacts.provenance import provenance
 
     inputs = {"examples": args.examples, "tokens": args.tokens, "model_card": args.model_card}
     optional = {"trained": args.trained, "removal": args.removal}

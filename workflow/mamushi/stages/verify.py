@@ -25,7 +25,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Raises ``UserError`` that names the first difference."""
-    from mamushi.selection.verification import verify
+    from mamushi.evidence.verification import verify
 
     remarks = verify(args.manifest, args.root)
     for remark in remarks:

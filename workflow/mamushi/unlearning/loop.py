@@ -18,7 +18,6 @@ from accelerate import Accelerator
 from numpy.typing import NDArray
 from transformers import PreTrainedModel
 
-from mamushi import interruption
 from mamushi.errors import UserError
 from mamushi.lm import checkpoint
 from mamushi.lm.attention import supports, to_device
@@ -27,8 +26,9 @@ from mamushi.lm.compiled import compiled
 from mamushi.lm.parameters import decoder_blocks
 from mamushi.lm.perplexity import text_nll
 from mamushi.lm.tokens import TokenSet
-from mamushi.progress import Progress
 from mamushi.registry import load
+from mamushi.running import interruption
+from mamushi.running.progress import Progress
 from mamushi.unlearning.objective import Nll, TextLoss, random_labels
 from mamushi.unlearning.saliency import gradients, largest
 from mamushi.unlearning.trunk import States, Tail

@@ -19,14 +19,14 @@ from accelerate import Accelerator
 from numpy.typing import NDArray
 from transformers import PreTrainedModel
 
-from mamushi.domains import DOMAINS
+from mamushi.artifacts.domains import DOMAINS
 from mamushi.errors import UserError
 from mamushi.lm.attention import supports
 from mamushi.lm.batches import batches, collate, examples_of_step
 from mamushi.lm.loss import TokenLoss
 from mamushi.lm.perplexity import perplexity_table, text_nll
 from mamushi.lm.tokens import TokenSet
-from mamushi.progress import Progress
+from mamushi.running.progress import Progress
 
 Feed = Callable[[NDArray[np.int64]], None]
 """Told the rows of a batch before its forward pass."""

@@ -19,7 +19,7 @@ from mamushi.errors import UserError
 from mamushi.lm.attention import supports
 from mamushi.lm.batches import batches, collate
 from mamushi.lm.tokens import TokenSet
-from mamushi.progress import Progress
+from mamushi.running.progress import Progress
 from mamushi.unlearning.objective import TextLoss
 
 HIGH, LOW = 2**15, 2**16

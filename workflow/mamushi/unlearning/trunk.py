@@ -25,15 +25,15 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
+from mamushi.artifacts.files import atomic
 from mamushi.errors import UserError
-from mamushi.files import atomic
 from mamushi.lm.attention import supports
 from mamushi.lm.batches import Batch, batches, collate
 from mamushi.lm.loading import HEADER_LENGTH, check_safetensors
 from mamushi.lm.loss import run
 from mamushi.lm.parameters import decoder_blocks
 from mamushi.lm.tokens import TokenSet, offsets_of
-from mamushi.progress import Progress
+from mamushi.running.progress import Progress
 
 
 class _Format(NamedTuple):

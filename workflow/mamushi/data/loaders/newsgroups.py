@@ -23,9 +23,9 @@ from sklearn.datasets._twenty_newsgroups import (
     strip_newsgroup_quoting,
 )
 
+from mamushi.artifacts.files import sha256
 from mamushi.data.raw import Raw
 from mamushi.errors import UserError
-from mamushi.files import sha256
 
 SETTINGS = {
     "path": {

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mamushi.artifacts import DOMAINS, SECTIONS
+from mamushi.artifacts.tables import DOMAINS, SECTIONS
 from mamushi.data import mixture as model
 from mamushi.data.raw import Raw
 from mamushi.errors import UserError

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from mamushi.artifacts import SECTIONS
+from mamushi.artifacts.files import sha256
+from mamushi.artifacts.tables import SECTIONS
 from mamushi.data import readers
 from mamushi.data.expression import parse
 from mamushi.data.raw import Raw
 from mamushi.data.readers import name_of
 from mamushi.errors import UserError
-from mamushi.files import sha256
 
 SETTINGS = {
     "path": {

@@ -11,11 +11,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
-from mamushi import paths
-from mamushi.artifacts import DOMAINS, FORGET
-from mamushi.figures.run import COLOURS, DASHED, NEUTRAL, canvas, write_in
-from mamushi.figures.style import Style, label
-from mamushi.selection.diagnostics import (
+from mamushi.artifacts import paths
+from mamushi.artifacts.tables import DOMAINS, FORGET
+from mamushi.evidence.diagnostics import (
     Scores,
     calibration_error,
     fisher,
@@ -24,6 +22,8 @@ from mamushi.selection.diagnostics import (
     reliability,
     roc,
 )
+from mamushi.figures.run import COLOURS, DASHED, NEUTRAL, canvas, write_in
+from mamushi.figures.style import Style, label
 from mamushi.selection.metrics import auc
 
 BARS = 50

@@ -9,7 +9,8 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from mamushi.artifacts import DOMAINS
+from mamushi.artifacts.tables import DOMAINS
+from mamushi.evidence.geometry import reaches
 from mamushi.figures.run import (
     COLOURS,
     DOTTED,
@@ -23,7 +24,6 @@ from mamushi.figures.run import (
     shares,
 )
 from mamushi.figures.style import Style
-from mamushi.selection.geometry import reaches
 
 POWER = "#44337A"
 """Of what belongs to both domains at once."""

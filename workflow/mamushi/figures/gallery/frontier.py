@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from mamushi.artifacts import read_table
+from mamushi.artifacts.tables import read_table
 from mamushi.errors import UserError
 from mamushi.figures.style import OURS, Style, budget_axis, label, legend_below, marks, panels
 

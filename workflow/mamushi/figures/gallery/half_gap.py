@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.transforms import offset_copy
 
-from mamushi.artifacts import read_table
+from mamushi.artifacts.tables import read_table
 from mamushi.errors import UserError
 from mamushi.evaluation.half_gap import RETRAINING
 from mamushi.evaluation.sad import standard_error

@@ -8,7 +8,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from mamushi.artifacts import DOMAINS
+from mamushi.artifacts.tables import DOMAINS
 from mamushi.figures.curves import plot_curve, read_curves
 from mamushi.figures.style import Style, budget_axis, label, legend_below, log_axis, marks, panels
 

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
-from mamushi.artifacts import read_table
+from mamushi.artifacts.tables import read_table
 from mamushi.errors import UserError
 from mamushi.evaluation.sad import standard_error
 from mamushi.figures.style import Style, label, legend_below, log_axis, marks, panels

@@ -10,7 +10,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from mamushi.artifacts import DOMAINS
+from mamushi.artifacts.tables import DOMAINS
+from mamushi.evidence.geometry import SAME_SPAN
 from mamushi.figures.run import (
     COLOURS,
     DASHED,
@@ -22,7 +23,6 @@ from mamushi.figures.run import (
     shares,
 )
 from mamushi.figures.style import Style
-from mamushi.selection.geometry import SAME_SPAN
 
 MEDIAN, ABOVE = "#44337A", "#117733"
 """Of the median angle and of the share above 45 degrees."""

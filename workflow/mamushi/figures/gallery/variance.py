@@ -8,7 +8,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from mamushi.artifacts import DOMAINS
+from mamushi.artifacts.tables import DOMAINS
 from mamushi.figures.run import (
     COLOURS,
     DASHED,

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mamushi.artifacts import DOMAINS
+from mamushi.artifacts.tables import DOMAINS
 from mamushi.errors import UserError
 from mamushi.selection.pool import Pool, Scored
 from mamushi.selection.statistics import products

@@ -1,0 +1,524 @@
+"""What a user sees when something is wrong with the input: one clear line, before any training, and
+nothing half-written. Every test runs the workflow itself.
+
+A failed job costs a second or two, so that bad datasets share one run, and bad models another;
+``--keep-going`` then shows that each is told on its own.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import shutil
+import subprocess
+import tarfile
+import time
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from mamushi.artifacts import paths
+from tests.support.workflow import command, run, warmed
+
+TRAINS = ("base_model", "contaminate", "gold", "beta0", "retrain")
+MAX_CHARACTERS = 1000
+WORDS = ("amber", "birch", "cedar", "delta", "ember", "fjord", "grove", "heath")
+
+Done = subprocess.CompletedProcess
+
+
+# What runs, and what may be seen of it ------------------------------------------------------------
+
+
+def configuration(
+    datasets: Mapping[str, Any], models: Mapping[str, Any], **changes: Any
+) -> dict[str, Any]:
+    """A grid of these with everything as small as it goes."""
+    return {
+        "grid": {
+            "datasets": list(datasets),
+            "models": list(models),
+            "seeds": [0],
+            "budgets": [0.5],
+            "selectors": ["l2_norm"],
+        },
+        "studies": None,
+        "data": {"max_characters": MAX_CHARACTERS},
+        "datasets": dict(datasets),
+        "models": dict(models),
+        "tokens": {"max_length": 16},
+        "training": {"epochs": 1, "max_length": 16, "precision": "fp32"},
+        "embedding": {"max_length": 16, "precision": "fp32"},
+        "evaluation": {"max_length": 16},
+        "removal": {"ratio": "l2_norm"},
+        **changes,
+    }
+
+
+def table(path: Path, **changes: Any) -> dict[str, Any]:
+    """A dataset that is a file with the columns id, text and domain."""
+    return {
+        "kind": "table",
+        "path": str(path),
+        "id": "id",
+        "forget": {"column": "domain", "values": ["bad"]},
+        "sections": {"contamination": 0.4, "inference": 0.4, "evaluation": 0.2},
+        **changes,
+    }
+
+
+def rows(count: int = 60) -> list[tuple[str, str, str]]:
+    """Different texts, every third of the forget domain."""
+    return [
+        (f"r{i}", f"{WORDS[i % 8]} {WORDS[i // 8 % 8]} number {i}", "good" if i % 3 else "bad")
+        for i in range(count)
+    ]
+
+
+def csv_of(lines: list[tuple[str, str, str]], header: str = "id,text,domain") -> bytes:
+    return "\n".join([header, *map(",".join, lines), ""]).encode()
+
+
+def write(path: Path, content: bytes) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    return path
+
+
+def zipped(name: str, content: bytes) -> bytes:
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(name, content)
+    return made.getvalue()
+
+
+def logged(directory: Path, log: str) -> list[str]:
+    """The lines of a stage's log."""
+    return (directory / "results/logs" / log).read_text(encoding="utf-8").splitlines()
+
+
+def errors(done: Done[str], log: str) -> list[str]:
+    """The errors in a job's log as Snakemake shows it after the job's failure."""
+    shown = re.findall(rf"Logfile results/logs/{log}:\n=+\n(.*?)\n=+\n", done.stdout, re.DOTALL)
+    assert len(shown) == 1, done.stdout
+    return [line for line in shown[0].splitlines() if "error" in line.lower()]
+
+
+DATA = [f"data/own/{name}" for name in ("card.json", "duplicates.parquet", "examples.parquet")]
+"""What the rule `examples` leaves of the dataset `own`."""
+
+
+BESIDE = ("logs", "benchmarks", "claims", "plan")
+
+
+def artifacts(directory: Path) -> list[str]:
+    """What lies in the results folder, hidden files too, besides what ``BESIDE`` names."""
+    results = directory / "results"
+    found = (path.relative_to(results) for path in results.rglob("*") if path.is_file())
+    return sorted(str(path) for path in found if path.parts[0] not in BESIDE)
+
+
+def trainings(directory: Path) -> list[str]:
+    """The rules that train of which a job was started: each opens its log first."""
+    return [rule for rule in TRAINS if (directory / "results/logs" / rule).exists()]
+
+
+def stopped(done: Done[str]) -> str:
+    """What a run that failed as it should has said."""
+    assert done.returncode != 0, done.stdout
+    assert "Traceback" not in done.stdout, done.stdout
+    return done.stdout
+
+
+# Found by reading the configuration ---------------------------------------------------------------
+
+
+def test_missing_file_and_unknown_selector_before_any_job(tmp_path: Path) -> None:
+    """All mistakes at once, one line each, and not even the folder of results is there."""
+    config = configuration({"own": table(tmp_path / "gone.csv")}, {"m": {"source": str(tmp_path)}})
+    missing = stopped(run("removals", directory=tmp_path, config=config, check=False))
+    line = f"datasets.own.path: '{tmp_path}/gone.csv' is not allowed; no such file"
+    assert missing.splitlines().count(line) == 1
+
+    config["grid"]["selectors"] = ["mamushy"]
+    unknown = stopped(run("removals", directory=tmp_path, config=config, check=False))
+    (line,) = (line for line in unknown.splitlines() if "mamushy" in line)
+    assert line.startswith("grid.selectors[0]: unknown selector 'mamushy'; did you mean 'mamushi'?")
+    for known in ("random", "l2_norm", "vmf", "kcenter", "anti_mamushi"):
+        assert known in line.partition("known are:")[2]
+    assert not (tmp_path / "results").exists()
+
+
+def test_path_that_is_not_set_stops_a_real_run_and_no_dry_run(tmp_path: Path) -> None:
+    models = {"m": {"source": "${MAMUSHI_TEST_MODEL}"}}
+    datasets = {"jigsaw": {"kind": "jigsaw", "path": "${MAMUSHI_JIGSAW}"}}
+    config = configuration(datasets, models)
+    env = {"MAMUSHI_TEST_MODEL": None}
+    run("all", "--dry-run", "--quiet", directory=tmp_path, config=config, env=env)
+    said = stopped(run("all", directory=tmp_path, config=config, env=env, check=False))
+    lines = [line for line in said.splitlines() if "no path is given" in line]
+    assert [line.partition(":")[0] for line in lines] == ["datasets.jigsaw.path", "models.m.source"]
+    assert "train.csv, test.csv, test_labels.csv" in lines[0]
+    assert not (tmp_path / "results").exists()
+    # What does not need them goes on: here, a dataset and nothing else.
+    config["datasets"]["own"] = table(write(tmp_path / "own.csv", csv_of(rows())))
+    config["grid"]["datasets"].append("own")
+    run(paths.DATA_CARD.format(dataset="own"), directory=tmp_path, config=config, env=env)
+
+
+# Bad data -----------------------------------------------------------------------------------------
+
+
+TEXTLESS = "check what marks the forget domain"
+BAD_DATASETS = {
+    # Name: where and what, what to do.
+    "truncated_zip": ("cut.csv.zip: truncated or damaged zip", "download or make it again"),
+    "truncated_jigsaw": ("train.csv.zip: truncated or damaged zip", "download or make it again"),
+    "truncated_newsgroups": ("20news.tar.gz: damaged or incomplete archive", "download it again"),
+    "truncated_parquet": ("cut.parquet: damaged or not a Parquet file", "make it again"),
+    "no_column": ("own.csv: no column 'comment'", "it has 'id', 'text', 'domain'"),
+    "no_forget": ("the forget domain has no texts in its files", TEXTLESS),
+    "no_retain": ("the retain domain has no texts in its files", TEXTLESS),
+    "no_forget_left": ("the forget domain has no texts after empty texts were dropped", TEXTLESS),
+    "id_twice": (
+        "id_twice.csv, row 61 (line 62): id 'r7' is there twice, first in id_twice.csv, row 8",
+        "give every row an id of its own",
+    ),
+    "not_utf8": ("not_utf8.csv, row 4 (line 5): not valid UTF-8", "save the file as UTF-8"),
+    "too_long": (
+        "too_long.csv, row 61 (line 62): a text of 1,001 characters",
+        "allowed are 1,000 (data.max_characters); split or remove it",
+    ),
+    "blank": ("all 60 texts are empty or white space", "check that the right column is read"),
+}
+
+
+def bad_datasets(folder: Path) -> dict[str, dict[str, Any]]:
+    """The datasets of these names, whose files go into ``folder``."""
+    good = rows()
+    domains = [domain for _, _, domain in good]
+    archive = zipped("cut.csv", csv_of(good))
+    parquet = io.BytesIO()
+    pq.write_table(pa.table({"id": ["a"], "text": ["b"], "domain": ["bad"]}), parquet)
+    news = io.BytesIO()
+    with tarfile.open(fileobj=news, mode="w:gz") as tar:
+        tar.addfile(tarfile.TarInfo("20news-bydate-train/alt.atheism/1"))
+    for name in ("train.csv", "test.csv", "test_labels.csv"):
+        write(folder / "jigsaw" / f"{name}.zip", zipped(name, csv_of(good))[:-100])
+
+    def of(name: str, raw: bytes, **changes: Any) -> dict[str, Any]:
+        return table(write(folder / name, raw), **changes)
+
+    def texts(change: Callable[[str, str], str]) -> bytes:
+        return csv_of([(key, change(text, domain), domain) for key, text, domain in good])
+
+    return {
+        "truncated_zip": of("cut.csv.zip", archive[:-100]),
+        "truncated_jigsaw": {"kind": "jigsaw", "path": str(folder / "jigsaw")},
+        "truncated_newsgroups": {
+            "kind": "newsgroups",
+            "path": str(write(folder / "20news.tar.gz", news.getvalue()[:-20])),
+            "forget": ["talk.politics.guns"],
+        },
+        "truncated_parquet": of("cut.parquet", parquet.getvalue()[:-30]),
+        "no_column": of("own.csv", csv_of(good), text="comment"),
+        "no_forget": of("own.csv", csv_of(good), forget={"where": "domain == 'worse'"}),
+        "no_retain": of("own.csv", csv_of(good), forget={"column": "domain", "values": domains}),
+        "no_forget_left": of(
+            "no_forget_left.csv", texts(lambda text, domain: " " if domain == "bad" else text)
+        ),
+        "id_twice": of("id_twice.csv", csv_of([*good, ("r7", "one more", "good")])),
+        "not_utf8": of(
+            "not_utf8.csv", csv_of(good).replace(b"delta", "d\u00e9lta".encode("latin-1"), 1)
+        ),
+        "too_long": of(
+            "too_long.csv", csv_of([*good, ("r60", "x" * (MAX_CHARACTERS + 1), "good")])
+        ),
+        "blank": of("blank.csv", texts(lambda *_: "  \t ")),
+    }
+
+
+TINY = {
+    "family": "llama",
+    "hidden_size": 16,
+    "layers": 3,
+    "heads": 2,
+    "key_value_heads": 1,
+    "intermediate_size": 32,
+    "vocabulary_size": 280,
+    "max_positions": 32,
+}
+
+
+@pytest.fixture(scope="module")
+def data_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Done[str]]:
+    """The whole grid asked for with good data and all the bad, and a model that is to be built."""
+    folder = tmp_path_factory.mktemp("data")
+    datasets = {"own": table(write(folder / "own.csv", csv_of(rows())))}
+    datasets |= bad_datasets(folder)
+    tiny = {**TINY, "pretraining": {"datasets": list(datasets), "epochs": 1, "max_length": 16}}
+    config = configuration(datasets, {"tiny": tiny})
+    return folder, run("--keep-going", "all", directory=folder, config=config, check=False)
+
+
+@pytest.mark.parametrize("name", BAD_DATASETS)
+def test_bad_data_one_line_that_says_where_and_what_to_do(
+    data_run: tuple[Path, Done[str]], name: str
+) -> None:
+    folder, done = data_run
+    stopped(done)
+    (line,) = errors(done, f"examples/{name}.log")
+    assert [line] == logged(folder, f"examples/{name}.log")
+    assert line.startswith(f"mamushi examples: error: dataset {name}: ")
+    for said in BAD_DATASETS[name]:
+        assert said in line
+
+
+def test_bad_data_leaves_nothing_and_trains_nothing(data_run: tuple[Path, Done[str]]) -> None:
+    folder, _ = data_run
+    assert artifacts(folder) == DATA
+    assert trainings(folder) == []
+
+
+# Bad models ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a tiny model, as a lab would keep its own."""
+    from mamushi.lm import tiny
+
+    folder = tmp_path_factory.mktemp("model")
+    built, tokenizer = tiny.build(TINY, [text for _, text, _ in rows()], seed=0)
+    built.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+BAD_MODELS = {
+    # Name: where and what, what to do.
+    "no_tokenizer": ("no_tokenizer: no tokenizer (none of tokenizer.json,", "save the model's"),
+    "cut_weights": ("model.safetensors: damaged safetensors file", "make it again"),
+}
+
+
+@pytest.fixture(scope="module")
+def model_run(model: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Done[str]]:
+    """The whole grid asked for with good data and each of the bad models."""
+    folder = tmp_path_factory.mktemp("models")
+    copies = {name: Path(shutil.copytree(model, folder / name)) for name in BAD_MODELS}
+    for path in copies["no_tokenizer"].glob("tokenizer*"):
+        path.unlink()
+    weights = copies["cut_weights"] / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-100])
+    config = configuration(
+        {"own": table(write(folder / "own.csv", csv_of(rows())))},
+        {name: {"source": str(path)} for name, path in copies.items()},
+    )
+    return folder, run("--keep-going", "all", directory=folder, config=config, check=False)
+
+
+@pytest.mark.parametrize("name", BAD_MODELS)
+def test_bad_model_one_line_that_says_where_and_what_to_do(
+    model_run: tuple[Path, Done[str]], name: str
+) -> None:
+    folder, done = model_run
+    stopped(done)
+    (line,) = errors(done, f"model_card/{name}.log")
+    assert [line] == logged(folder, f"model_card/{name}.log")
+    assert line.startswith("mamushi model-card: error: ")
+    for said in BAD_MODELS[name]:
+        assert said in line
+
+
+def test_bad_model_leaves_nothing_and_trains_nothing(model_run: tuple[Path, Done[str]]) -> None:
+    folder, _ = model_run
+    assert artifacts(folder) == DATA
+    assert trainings(folder) == []
+
+
+def test_all_input_is_looked_at_before_anything_is_trained(tmp_path: Path) -> None:
+    """Where one dataset of the grid is ready for training, the mistake in the other comes first."""
+    own = table(write(tmp_path / "own.csv", csv_of(rows())))
+    built = {**TINY, "pretraining": {"datasets": ["own"], "epochs": 1, "max_length": 16}}
+    config = configuration({"own": own, "zzz": {**own, "text": "comment"}}, {"tiny": built})
+    said = stopped(run("all", directory=tmp_path, config=config, check=False))
+    assert "zzz: " in said
+    assert "no column 'comment'" in said
+    assert trainings(tmp_path) == []
+
+
+# Two runs at once, and damage in between ----------------------------------------------------------
+
+CELL = {"dataset": "own", "model": "lab", "seed": 0}
+EMBEDDINGS = paths.EMBEDDINGS.format(**CELL)
+TRAINED = paths.TRAINED.format(**CELL, endpoint="contaminated")
+SCORES = paths.SCORES.format(**CELL, selector="l2_norm")
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two runs in one folder: the second started while the first was at work."""
+
+    folder: Path
+    config: dict[str, Any]
+    first: Done[str]
+    second: Done[str]
+    between: bool
+    """Whether the first was still at work when the second had ended."""
+
+
+@pytest.fixture(scope="module")
+def pair(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Pair:
+    folder = tmp_path_factory.mktemp("pair")
+    own = table(write(folder / "own.csv", csv_of(rows())))
+    config = configuration({"own": own}, {"lab": {"source": str(model)}})
+    first = subprocess.Popen(
+        command(EMBEDDINGS, directory=folder, config=config),
+        env=warmed(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    locks = folder / ".snakemake/locks"
+    while first.poll() is None and not (locks.is_dir() and any(locks.iterdir())):
+        time.sleep(0.05)
+    second = run(EMBEDDINGS, directory=folder, config=config, check=False)
+    between = first.poll() is None
+    said, _ = first.communicate()
+    return Pair(folder, config, Done(first.args, first.returncode, said), second, between)
+
+
+@pytest.fixture
+def halfway(pair: Pair, tmp_path: Path) -> Path:
+    """A folder of the test's own with all that comes before the scores."""
+    return Path(shutil.copytree(pair.folder, tmp_path / "halfway"))
+
+
+def test_second_run_in_a_folder_stops_and_the_first_is_undisturbed(pair: Pair) -> None:
+    said = stopped(pair.second)
+    assert pair.between
+    assert said.count("Directory cannot be locked. Please make sure that no other Snakemake") == 1
+    assert f"following directory:\n{pair.folder}\n" in said
+    assert "It can be removed with the --unlock argument." in said
+    assert "rule" not in said.partition("cannot be locked")[2]
+    assert pair.first.returncode == 0, pair.first.stdout
+    assert {EMBEDDINGS, TRAINED} <= {f"results/{path}" for path in artifacts(pair.folder)}
+    assert not any(path.endswith(".part") for path in artifacts(pair.folder))
+
+
+def test_nan_in_embeddings_names_the_example(pair: Pair, halfway: Path) -> None:
+    before = artifacts(halfway)
+    stored = pq.read_table(halfway / EMBEDDINGS)
+    vectors = stored["embedding"].combine_chunks()
+    values = vectors.flatten().to_numpy().copy()
+    values[3 * vectors.type.list_size] = np.nan
+    column = pa.FixedSizeListArray.from_arrays(pa.array(values), type=vectors.type)
+    pq.write_table(
+        stored.set_column(2, stored.schema.field("embedding"), column), halfway / EMBEDDINGS
+    )
+    done = run(SCORES, directory=halfway, config=pair.config, check=False)
+    stopped(done)
+    (line,) = errors(done, "score/own/lab/seed0/l2_norm.log")
+    assert line == (
+        f"mamushi score: error: {EMBEDDINGS}: the embedding of example {stored['id'][3].as_py()!r} "
+        "holds NaN or infinity; check the model's weights and precision, then embed again"
+    )
+    assert artifacts(halfway) == before
+
+
+@pytest.mark.parametrize(
+    ("damaged", "target", "log", "told"),
+    [
+        (EMBEDDINGS, SCORES, "score/own/lab/seed0/l2_norm.log", "damaged or not a Parquet file"),
+        (TRAINED, EMBEDDINGS, "embed/own/lab/seed0.log", "damaged safetensors file"),
+    ],
+)
+def test_damaged_artifact_is_named(
+    pair: Pair, halfway: Path, damaged: str, target: str, log: str, told: str
+) -> None:
+    """Such as a disk leaves behind. It is not overwritten, and what to do is said."""
+    (halfway / target).unlink(missing_ok=True)
+    before = artifacts(halfway)
+    (halfway / damaged).write_bytes((halfway / damaged).read_bytes()[:-100])
+    done = run(target, directory=halfway, config=pair.config, check=False)
+    stopped(done)
+    (line,) = errors(done, log)
+    assert f"error: {damaged}: {told}" in line
+    assert re.search("; (delete it and run again|make it again)$", line)
+    assert artifacts(halfway) == before
+
+
+# A full disk --------------------------------------------------------------------------------------
+
+
+@contextmanager
+def small_disk(folder: Path, megabytes: int = 2) -> Iterator[None]:
+    """A file system of so many megabytes in ``folder``.
+
+    A limit on the size of files would not do: it is another error (EFBIG, with a signal before it),
+    and it would hit the logs of Snakemake as well.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "tmpfs", str(folder)]
+    if (
+        not shutil.which("mount")
+        or subprocess.run(mount, check=False, capture_output=True).returncode
+    ):
+        pytest.skip("no right to mount a small file system: run as root to test a full disk")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def fill(folder: Path, leave: int) -> None:
+    """Take all space but ``leave`` bytes."""
+    free = shutil.disk_usage(folder).free
+    with (folder / "filler").open("wb") as handle:
+        os.posix_fallocate(handle.fileno(), 0, free - leave)
+
+
+def no_space_left(done: Done[str], file: str) -> None:
+    """The one line says which file did not fit, and what to do."""
+    stopped(done)
+    (line,) = re.findall("^mamushi .*: error: .*$", done.stdout, re.MULTILINE)
+    assert f"error: {file}: no space left while writing it" in line
+    assert line.endswith("; free some space and run the same command again")
+
+
+def test_full_disk_leaves_no_part_of_a_table(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    texts = [(key, random.bytes(450).hex(), domain) for key, _, domain in rows()]
+    config = configuration({"own": table(write(tmp_path / "own.csv", csv_of(texts)))}, {})
+    config["grid"]["models"] = ["llama-3.1-8b"]
+    with small_disk(tmp_path / "results"):
+        fill(tmp_path / "results", leave=2**14)
+        done = run("data", directory=tmp_path, config=config, check=False)
+        no_space_left(done, paths.EXAMPLES.format(dataset="own"))
+        assert artifacts(tmp_path) == ["filler"]
+        # As it says: with space, the same command does it.
+        (tmp_path / "results/filler").unlink()
+        run("data", directory=tmp_path, config=config)
+        assert artifacts(tmp_path) == DATA
+
+
+def test_full_disk_leaves_no_part_of_a_checkpoint(pair: Pair, tmp_path: Path) -> None:
+    with small_disk(tmp_path / "results"):
+        shutil.copytree(pair.folder, tmp_path, dirs_exist_ok=True)
+        shutil.rmtree((tmp_path / TRAINED).parent)
+        fill(tmp_path / "results", leave=2**14)
+        before = artifacts(tmp_path)
+        config = {**pair.config, "execution": {"checkpoint_seconds": 0}}
+        done = run(TRAINED, directory=tmp_path, config=config, check=False)
+        no_space_left(done, paths.TRAIN_CARD.format(**CELL, endpoint="contaminated") + ".state")
+        assert artifacts(tmp_path) == before

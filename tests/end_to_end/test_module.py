@@ -1,0 +1,165 @@
+"""Another workflow imports this one as a module, with a configuration of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from tests.support.workflow import ROOT, SNAKEMAKE, environment, warmed
+
+HOST = """
+configfile: "host.yaml"
+
+
+module mamushi:
+    snakefile:
+        config["snakefile"]
+    config:
+        config["mamushi"]
+
+
+use rule * from mamushi as mamushi_*
+
+
+# A rule of the host's own, with the same settings but other resources.
+use rule score from mamushi as mamushi_score with:
+    threads: 1
+
+
+rule cleaned:
+    default_target: True
+    input:
+        removal="results/runs/synthetic/tiny-llama/seed0/removals/mamushi/beta0.50.parquet",
+        examples="results/data/synthetic/examples.parquet",
+    output:
+        "cleaned/kept.txt",
+    shell:
+        "python {config[script]:q} {input.removal:q} {input.examples:q} > {output:q}"
+
+
+# Snakemake runs the hooks of the main workflow alone.
+from mamushi_runs import hooks
+
+
+onstart:
+    hooks.started()
+
+
+onsuccess:
+    hooks.ended(True)
+
+
+onerror:
+    hooks.ended(False)
+"""
+KEEP = """
+import sys
+import pyarrow.parquet as pq
+removal, examples = (pq.read_table(path).to_pydict() for path in sys.argv[1:])
+gone = set(removal["id"])
+print(*(i for i in examples["id"] if i not in gone), sep="\\n")
+"""
+
+
+def science() -> dict[str, Any]:
+    """The demo, as small as it can be."""
+    found: dict[str, Any] = yaml.safe_load(
+        (ROOT / "profiles/demo/science.yaml").read_text(encoding="utf-8")
+    )
+    found["grid"].update(seeds=[0], budgets=[0.5], selectors=["random", "mamushi"])
+    found["datasets"]["synthetic"]["sizes"] = {
+        "contamination": {"forget": 60, "retain": 80},
+        "inference": {"forget": 60, "retain": 80},
+        "evaluation": {"forget": 40, "retain": 40},
+    }
+    return found
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Path:
+    """A folder with a workflow that imports this one."""
+    (tmp_path / "Snakefile").write_text(HOST, encoding="utf-8")
+    (tmp_path / "keep.py").write_text(KEEP, encoding="utf-8")
+    config = {
+        "snakefile": str(ROOT / "Snakefile"),
+        "script": "keep.py",
+        "mamushi": science(),
+    }
+    (tmp_path / "host.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
+    return tmp_path
+
+
+def snakemake(host: Path, *args: str) -> str:
+    done = subprocess.run(
+        [SNAKEMAKE, "--cores", "2", *args],
+        cwd=host,
+        # The host's own rule finds the Python of this test, as an installed host's rules would.
+        env=warmed(PATH=f"{Path(sys.executable).parent}:{os.environ['PATH']}"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+def test_it_shows_the_grid_of_the_hosts_configuration(host: Path) -> None:
+    said = snakemake(host, "mamushi_all", "--dry-run", "--quiet", "rules")
+    counted = {name: int(n) for name, n in re.findall(r"^(\w+) +(\d+)$", said, re.MULTILINE)}
+    assert counted["mamushi_retrain"] == counted["mamushi_remove"] == 2
+    assert counted["mamushi_contaminate"] == counted["mamushi_gold"] == 1
+    assert counted["mamushi_figure_sad"] == 1
+
+
+def test_its_removal_lists_feed_the_hosts_rules(host: Path) -> None:
+    snakemake(host)
+    examples = pq.read_table(host / "results/data/synthetic/examples.parquet").to_pydict()
+    removal = host / "results/runs/synthetic/tiny-llama/seed0/removals/mamushi/beta0.50.parquet"
+    gone = set(pq.read_table(removal)["id"].to_pylist())
+    kept = (host / "cleaned/kept.txt").read_text(encoding="utf-8").split()
+    forget = [
+        i
+        for i, domain, section in zip(
+            examples["id"], examples["domain"], examples["section"], strict=True
+        )
+        if domain == "forget" and section == "inference"
+    ]
+    assert len(gone) == round(len(forget) / 2)
+    assert gone < set(forget)
+    assert kept == [i for i in examples["id"] if i not in gone]
+    # Nothing but what the list needs: no model was retrained.
+    assert not list(host.glob("results/runs/**/retrained"))
+    # Its hooks ran: the forecast was kept, with what became of it, and what saves time is gone.
+    (record,) = host.glob("results/plan/*.json")
+    assert json.loads(record.read_text(encoding="utf-8"))["actual"]["succeeded"]
+    assert not list(host.glob("results/claims/*/record.json"))
+    # A second run finds everything done.
+    assert "Nothing to be done" in snakemake(host)
+
+
+def test_a_mistake_in_its_part_of_the_configuration_is_told_in_one_line(host: Path) -> None:
+    config = yaml.safe_load((host / "host.yaml").read_text(encoding="utf-8"))
+    config["mamushi"]["grid"]["selectors"] = ["randm"]
+    (host / "host.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
+    done = subprocess.run(
+        [SNAKEMAKE, "--cores", "1", "--dry-run"],
+        cwd=host,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    assert done.returncode != 0
+    assert "randm" in done.stdout and "selectors" in done.stdout
+    assert "Traceback" not in done.stdout

@@ -1,0 +1,117 @@
+"""The small configuration on which re-runs are tested: all rules, and something of every kind.
+
+Two datasets, two models (one built here, one contaminated before, with its base) and two seeds, so
+that a change can be seen to stay in its corner; two studies have the other datasets and selectors.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.support.dry_runs import BEGAN
+
+TARGETS = ("all", "removals", "studies", "evidence", "unlearning", "unlearned", "data")
+
+CONFIG: dict[str, Any] = {
+    "grid": {
+        "datasets": ["made", "mine"],
+        "models": ["tiny", "ours"],
+        "seeds": [0, 1],
+        "budgets": [0.2, 0.4],
+        "selectors": ["random", "mamushi", "anti_mamushi"],
+    },
+    "studies": {
+        "loaders": {
+            "datasets": ["jigsaw", "newsgroups"],
+            "models": ["tiny"],
+            "seeds": [0],
+            "budgets": [0.4],
+            "selectors": ["random"],
+        },
+        "selectors": {
+            "datasets": ["mine"],
+            "models": ["tiny"],
+            "seeds": [0],
+            "budgets": [0.4],
+            "selectors": ["kcenter", "mamushi_gbt", "mamushi_lr", "mamushi_rulsif", "again"],
+        },
+    },
+    "selectors": {"again": {"kind": "mamushi", "folds": 3}},
+    "unlearning": {
+        "datasets": ["made"],
+        "models": ["tiny", "ours"],
+        "seeds": [0],
+        "selectors": ["mamushi"],
+        "unlearners": ["neggrad_plus", "salun", "graddiff", "npo", "simnpo"],
+        "budgets": [0.2, 0.4],
+        "fine": 0.1,
+        "lists": {"agreed": "raw/agreed.txt"},
+    },
+    "probe": {
+        "datasets": ["made"],
+        "models": ["tiny", "ours"],
+        "seeds": [0],
+        "unlearners": ["neggrad_plus"],
+        "selectors": ["mamushi"],
+        "budget": 0.4,
+    },
+    "datasets": {
+        "made": {"kind": "synthetic"},
+        "mine": {
+            "kind": "table",
+            "path": "raw/mine.csv",
+            "text": "body",
+            "forget": {"column": "topic", "values": ["snakes"]},
+        },
+        "jigsaw": {"kind": "jigsaw", "path": "raw/jigsaw"},
+        "newsgroups": {"kind": "newsgroups", "path": "raw/20news-bydate.tar.gz"},
+    },
+    "models": {
+        "tiny": {"family": "llama", "pretraining": {"datasets": ["made"]}},
+        "ours": {"source": "raw/ours", "contaminated": True, "base": "clean"},
+        "clean": {"source": "raw/clean"},
+    },
+}
+
+RAW = (
+    *("agreed.txt", "mine.csv", "mine2.csv", "20news-bydate.tar.gz", "other.tar.gz"),
+    *(f"jigsaw/{name}.csv" for name in ("train", "test", "test_labels")),
+    *(f"jigsaw2/{name}.csv" for name in ("train", "test", "test_labels")),
+    *(
+        f"{model}/{name}"
+        for model in ("ours", "ours2", "clean")
+        for name in ("config.json", "model.safetensors", "tokenizer.json")
+    ),
+)
+
+
+def write_raw(path: Path, text: str) -> None:
+    """A raw file, older than all that is made of it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    os.utime(path, (BEGAN - 1000, BEGAN - 1000))
+
+
+def make(folder: Path) -> None:
+    """The configuration and the raw files that it names. Nothing reads what is in them."""
+    for name in RAW:
+        write_raw(folder / "raw" / name, json.dumps(name))
+    text = yaml.safe_dump(CONFIG, sort_keys=False)
+    (folder / "config.yaml").write_text(text, encoding="utf-8")
+
+
+def changed(key: str, value: Any) -> dict[str, Any]:
+    """What to lay over the configuration to change one key, given by its dotted path."""
+    for name in reversed(_steps(key)):
+        value = {name: value}
+    return deepcopy(value)
+
+
+def _steps(key: str) -> list[str]:
+    return key.split(".")

@@ -1,0 +1,298 @@
+"""Dry runs by the hundred: Snakemake in a process that is loaded once and forked for each.
+
+``Snakemake`` starts such a process. It asks the job graph itself what would run, through
+Snakemake's own interface, and can also pretend that all of it has run: files are made up and
+recorded as after a real run, without computing anything.
+
+    with Snakemake() as snakemake:
+        snakemake.finish(folder)
+        snakemake.would_run(folder, change={"training": {"epochs": 2}})  # {"retrain": 12, ...}
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.support.workflow import ROOT, environment
+
+BEGAN = 1_600_000_000
+"""Date of the first made-up file, in seconds; raw files are older, later steps are younger."""
+
+FINER = [0.3]
+"""What every made-up sweep says: the budgets that were measured beside the configured ones."""
+
+
+class Snakemake:
+    """A process that runs Snakemake in forks of itself.
+
+    ``package`` loads the package beforehand, which saves a second a run; a run on another copy of
+    the workflow needs a process without it.
+    """
+
+    def __init__(self, *, package: bool = True) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.support.dry_runs", "package" if package else "bare"],
+            cwd=ROOT,
+            env=environment(PYTHONPATH=f"{ROOT}{os.pathsep}{ROOT / 'workflow'}"),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def __enter__(self) -> Snakemake:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
+
+    def _ask(self, **request: Any) -> dict[str, Any]:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        print(json.dumps(request, default=str), file=self._process.stdin, flush=True)
+        answer: dict[str, Any] = json.loads(self._process.stdout.readline())
+        assert "error" not in answer, answer["error"]
+        return answer
+
+    def would_run(
+        self,
+        folder: Path,
+        *,
+        change: Mapping[str, Any] | None = None,
+        config: Mapping[str, Any] | None = None,
+        targets: Sequence[str] = (),
+        snakefile: Path = ROOT / "Snakefile",
+        **settings: Mapping[str, Any],
+    ) -> dict[str, int]:
+        """Jobs by rule that a run in ``folder`` would begin with.
+
+        ``change`` is laid over the configuration as a ``--configfile`` is, ``config`` as
+        ``--config`` is. ``settings`` are Snakemake's, by the name of the group in its interface.
+        """
+        return self.look(
+            folder,
+            change=change,
+            config=config,
+            targets=targets,
+            snakefile=snakefile,
+            settings=settings,
+        )["needed"]
+
+    def look(self, folder: Path, **request: Any) -> dict[str, Any]:
+        """What ``would_run`` knows, and more: ``needed`` and ``all`` jobs by rule, ``runs`` as
+        lists of the rule and its wildcards, ``blind`` ones, ``reasons`` by rule, how many
+        ``settings`` were made, ``seconds`` of CPU time."""
+        return self._ask(do="look", folder=folder, **request)
+
+    def finish(self, folder: Path, **request: Any) -> dict[str, int]:
+        """Make up the outputs of all jobs, and the jobs by rule that were thus finished."""
+        finished: Counter[str] = Counter()
+        while True:
+            done = self._ask(do="finish", folder=folder, began=BEGAN + len(finished), **request)
+            if not done["finished"]:
+                return dict(finished)
+            finished.update(done["finished"])
+
+
+# The process --------------------------------------------------------------------------------------
+
+
+def _serve(package: bool) -> None:
+    # Snakemake imports the last four while it runs.
+    for name in ("snakemake.cli", "jsonschema", "packaging.version", "dpath", "requests"):
+        importlib.import_module(name)
+    if package:
+        _load_package()
+    # What is there from the start is left alone by the forks' garbage collection.
+    gc.collect()
+    gc.freeze()
+    answers = os.dup(1)
+    os.dup2(2, 1)
+    for line in sys.stdin:
+        child = os.fork()
+        if child == 0:
+            answer = _answered(json.loads(line))
+            os.write(answers, f"{json.dumps(answer)}\n".encode())
+            os._exit(0)
+        os.waitpid(child, 0)
+
+
+def _load_package() -> None:
+    """The package as the Snakefile imports it, with the digests of all its modules."""
+    from mamushi.configuration import complete as config
+    from mamushi.configuration.schema import read
+    from mamushi.registry import FOLDERS, plugins
+    from mamushi.running import identity as closure
+
+    read(config.SCHEMA)
+    for kind in FOLDERS:
+        plugins(kind)
+    files = [path.relative_to(closure.PACKAGE.parent) for path in closure.PACKAGE.rglob("*.py")]
+    for file in files:
+        closure.digest(".".join(file.with_suffix("").parts).removesuffix(".__init__"))
+
+
+def _answered(request: dict[str, Any]) -> dict[str, Any]:
+    """The answer of a fork; what it said goes into the error, if there is one."""
+    with tempfile.TemporaryFile("w+") as said:
+        os.dup2(said.fileno(), 1)
+        os.dup2(said.fileno(), 2)
+        do = {"look": _look, "finish": _finish}[request.pop("do")]
+        try:
+            return do(**request)
+        except BaseException:
+            said.seek(0)
+            return {"error": said.read()[-4000:] + traceback.format_exc()}
+
+
+def _limit() -> int:
+    """Bytes up to which files are compared by content: the value of profiles/default."""
+    text = (ROOT / "profiles/default/profile.v9+.yaml").read_text(encoding="utf-8")
+    from humanfriendly import parse_size
+
+    return parse_size(yaml.safe_load(text)["max-checksum-file-size"])
+
+
+@contextmanager
+def _planned(
+    folder: str,
+    change: Mapping[str, Any] | None = None,
+    config: Mapping[str, Any] | None = None,
+    targets: Sequence[str] = (),
+    snakefile: str = str(ROOT / "Snakefile"),
+    settings: Mapping[str, Mapping[str, Any]] | None = None,
+) -> Iterator[Any]:
+    """Snakemake's workflow object after a dry run."""
+    from snakemake.api import SnakemakeApi
+    from snakemake.settings.enums import Quietness
+    from snakemake.settings.types import (
+        ConfigSettings,
+        DAGSettings,
+        OutputSettings,
+        ResourceSettings,
+    )
+
+    given = settings or {}
+    # With both, Snakemake counts the jobs and does not go through them one by one.
+    quiet = {Quietness.RULES, Quietness.PROGRESS}
+    configfiles = []
+    if change:
+        written = Path(tempfile.mkdtemp(prefix="mamushi-change-")) / "change.yaml"
+        written.write_text(yaml.safe_dump(change), encoding="utf-8")
+        configfiles.append(written)
+    try:
+        with SnakemakeApi(OutputSettings(dryrun=True, quiet=quiet)) as api:
+            workflow = api.workflow(
+                resource_settings=ResourceSettings(**{"cores": 1, **given.get("resources", {})}),
+                config_settings=ConfigSettings(config=config or {}, configfiles=configfiles),
+                snakefile=Path(snakefile),
+                workdir=Path(folder),
+            )
+            try:
+                graph = workflow.dag(
+                    DAGSettings(targets=frozenset(targets), max_checksum_file_size=_limit())
+                )
+                graph.execute_workflow(executor="dryrun")
+                yield workflow._workflow
+            except Exception as error:
+                api.print_exception(error)
+                raise
+    finally:
+        for written in configfiles:
+            written.unlink()
+            written.parent.rmdir()
+
+
+def _look(**request: Any) -> dict[str, Any]:
+    before = os.times()
+    made: Counter[str] = Counter()
+    if "mamushi" in sys.modules:
+        from mamushi.configuration import settings
+
+        settings.as_json = _counting(settings.as_json, made)
+    with _planned(**request) as workflow:
+        # Targets are rules as well, but without an output there is nothing that they do.
+        needed = [job for job in workflow.dag.needrun_jobs() if job.output]
+        spent = os.times()
+        return {
+            "needed": Counter(job.rule.name for job in needed),
+            "all": Counter(job.rule.name for job in workflow.dag.jobs),
+            "rules": [rule.name for rule in workflow.rules if rule.output],
+            # An output without a record hides every later change of the job that makes it.
+            "blind": Counter(
+                job.rule.name
+                for job in workflow.dag.jobs
+                if job.output
+                and not workflow.dag.needrun(job)
+                and not workflow.persistence.has_metadata(job)
+            ),
+            "runs": [[job.rule.name, dict(job.wildcards_dict)] for job in needed],
+            "reasons": {job.rule.name: str(workflow.dag.reason(job)) for job in needed},
+            "settings": made.total(),
+            "seconds": spent.user + spent.system - before.user - before.system,
+        }
+
+
+def _counting(function: Callable[..., Any], calls: Counter[str]) -> Callable[..., Any]:
+    def counted(*args: Any) -> Any:
+        calls[function.__name__] += 1
+        return function(*args)
+
+    return counted
+
+
+def _finish(began: int, **request: Any) -> dict[str, Any]:
+    with _planned(**request) as workflow:
+        dag, persistence = workflow.dag, workflow.persistence
+        workflow.iocache.deactivate()
+        persistence.deactivate_cache()
+        finished: list[Any] = []
+        waiting = set()
+        for step, level in enumerate(dag.toposorted()):
+            for job in level:
+                # Inputs that are not known before a checkpoint has run have their turn after it.
+                if (
+                    job.incomplete_input_expand
+                    or any(file.flags.get("checkpoint_target") for file in job.input)
+                    or not waiting.isdisjoint(dag.dependencies[job])
+                ):
+                    waiting.add(job)
+                elif job.output and dag.needrun(job):
+                    made = [*job.output, *job.log, job.benchmark]
+                    for file in filter(None, made):
+                        _make_up(Path(file), began + step)
+                    finished.append(job)
+
+        async def record() -> None:
+            for job in finished:
+                await persistence.finished(job)
+
+        workflow.async_run(record())
+        return {"finished": Counter(job.rule.name for job in finished)}
+
+
+def _make_up(path: Path, date: int) -> None:
+    """A file whose content is its own name; a sweep says which budgets were measured."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    sweep = path.parts[:2] == ("results", "sweeps")
+    path.write_text(json.dumps({"budgets": FINER}) if sweep else f"{path}\n", encoding="utf-8")
+    os.utime(path, (date, date))
+
+
+if __name__ == "__main__":
+    _serve(package=sys.argv[1] == "package")

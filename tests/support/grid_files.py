@@ -1,0 +1,85 @@
+"""A small results folder with made-up perplexities, as a finished run would leave it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from mamushi.artifacts import paths
+from mamushi.artifacts.files import write_json
+from mamushi.artifacts.tables import write_table
+from mamushi.configuration.grid import cells
+
+GRID: dict[str, Any] = {
+    "datasets": ["alpha", "beta"],
+    "models": ["small", "large", "odd_one"],
+    "seeds": [0, 1, 2],
+    "budgets": [0.5, 0.1],
+    "selectors": ["random", "mamushi", "my_own"],
+}
+STYLE = {"panel_width": 2.0, "panel_height": 1.6, "font_size": 7.0, "dpi": 60, "log_scale": False}
+N_FORGET = 40
+
+Levels = Callable[[Mapping[str, Any], str, float], tuple[float, float]]
+"""(run, selector, beta) -> forget and retain perplexity. The ends have the selector ''."""
+
+
+def levels(run: Mapping[str, Any], selector: str, beta: float) -> tuple[float, float]:
+    """Forget perplexity climbs from 20 to 60 (+ seed), retain perplexity falls from 12 to 10."""
+    speed = {"mamushi": 0.5, "random": 1.0}.get(selector, 1.5)
+    done = beta**speed
+    return 20 + (40 + run["seed"]) * done, 12 - 2 * done
+
+
+def write_perplexity(path: Path, forget: float, retain: float) -> None:
+    """One ``perplexity`` artifact."""
+    write_table(
+        path,
+        "perplexity",
+        {
+            "domain": ["forget", "retain"],
+            "texts": [5, 5],
+            "tokens": [50, 50],
+            "nll": [math.log(forget), math.log(retain)],
+            "perplexity": [forget, retain],
+        },
+    )
+
+
+def write_results(root: Path, grid: Mapping[str, Any], level: Levels = levels) -> None:
+    """All that the stage ``tables`` reads for a grid."""
+    for run in cells(grid):
+        for endpoint, beta in (("beta0", 0.0), ("gold", 1.0)):
+            path = paths.under(root, paths.PERPLEXITY_ENDPOINT, **run, endpoint=endpoint)
+            write_perplexity(path, *level(run, "", beta))
+        for selector in grid["selectors"]:
+            write_scores(paths.under(root, paths.SCORES, **run, selector=selector), selector)
+            for budget in grid["budgets"]:
+                cell = {**run, "selector": selector, "beta": paths.beta(budget)}
+                write_perplexity(
+                    paths.under(root, paths.PERPLEXITY, **cell), *level(run, selector, budget)
+                )
+                write_json(
+                    paths.under(root, paths.MANIFEST, **cell),
+                    {"removed": math.floor(budget * N_FORGET), "n_forget": N_FORGET},
+                )
+
+
+def write_scores(path: Path, selector: str) -> None:
+    """Scores with the metadata of a cross-fitted selector, or with the least that there can be."""
+    folds = [{"auc": 0.875, "offset": -0.25}, {"auc": 1.0, "offset": 0.5}]
+    fitted = {"auc": 0.9, "folds": 2, "per_fold": folds, "spearman_with_truth": 0.75}
+    write_table(
+        path,
+        "scores",
+        {
+            "id": ["a", "b"],
+            "domain": ["forget", "retain"],
+            "score": [1.0, 0.0],
+            "rank": [1, None],
+            "fold": [0, 1],
+        },
+        metadata={"details": {"ties": 0, **(fitted if selector == "mamushi" else {})}},
+    )

@@ -1,0 +1,245 @@
+"""A tiny grid whose last jobs train on SLURM for some seconds, to be disturbed meanwhile.
+
+An undisturbed run on the CPU of this machine, without SLURM, is made once. A scene is a copy of it
+without the retrained models and what depends on them: two SLURM jobs, tables and figures are to be
+made again, and must come out bit for bit as they were.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from safetensors import safe_open
+
+from mamushi.artifacts import paths
+from mamushi_runs.guard import doubles
+from tests.support import cluster, workflow
+
+patient = pytest.mark.skipif(
+    os.environ.get("MAMUSHI_FAULTS") != "all", reason="takes its time: set MAMUSHI_FAULTS=all"
+)
+LENGTH = {"max_length": 32}
+SECTIONS = {
+    "contamination": {"forget": 100, "retain": 200},
+    "inference": {"forget": 100, "retain": 200},
+    "evaluation": {"forget": 60, "retain": 60},
+}
+CONFIG: dict[str, Any] = {
+    "grid": {
+        "datasets": ["texts"],
+        "models": ["tiny"],
+        "seeds": [0],
+        "budgets": [0.5],
+        "selectors": ["l2_norm", "random"],
+    },
+    "studies": None,
+    "keep_checkpoints": True,  # so that trained weights are compared as well
+    "datasets": {
+        "texts": {"kind": "synthetic", "vocabulary": 100, "words": [8, 16], "sizes": SECTIONS}
+    },
+    "models": {
+        "tiny": {
+            "family": "llama",
+            "hidden_size": 32,
+            "layers": 4,
+            "heads": 2,
+            "key_value_heads": 1,
+            "intermediate_size": 64,
+            "vocabulary_size": 400,
+            "max_positions": 48,
+            "pretraining": {"datasets": ["texts"], "epochs": 1, "batch_size": 32, **LENGTH},
+        }
+    },
+    "tokens": LENGTH,
+    "training": {"epochs": 30, "learning_rate": 3.0e-3, "precision": "fp32", **LENGTH},
+    "embedding": {"precision": "fp32", **LENGTH},
+    "evaluation": LENGTH,
+    "removal": {"ratio": "l2_norm"},
+}
+# On SLURM every step is saved, so that a fault at any moment has a checkpoint before it.
+SAVING = {**CONFIG, "execution": {"checkpoint_seconds": 0}}
+CELL = {"dataset": "texts", "model": "tiny", "seed": 0, "beta": "0.50"}
+RETRAINED = [
+    pattern.format(**CELL, selector=selector)
+    for selector in CONFIG["grid"]["selectors"]
+    for pattern in (paths.PERPLEXITY, paths.RETRAINED_CARD)
+]
+# One SLURM job per model, and a plug-in that neither waits between queries nor bridges an outage.
+SETTINGS = {
+    "group-components": None,
+    "slurm-status-attempts": 2,
+    "max-status-checks-per-second": 10,
+}
+IMPATIENT = {"MAMUSHI_POLL_SECONDS": "2", "MAMUSHI_WATCHDOG_SECONDS": "5"}
+# Times of steps are measurements; all else in a log of training is compared.
+TIMES = ("seconds", "tokens_per_second")
+
+
+def undisturbed(folder: Path) -> Path:
+    """Make the grid in ``folder`` with neither SLURM nor a fault."""
+    workflow.run(directory=folder, config=CONFIG)
+    return folder
+
+
+def results(folder: Path) -> dict[str, str]:
+    """Digest of every result of a run, by its path; without logs, run times and what is of the
+    moment."""
+    found = {}
+    root = folder / "results"
+    for path in sorted(root.rglob("*")):
+        name = str(path.relative_to(root))
+        if not path.is_file() or path.relative_to(root).parts[0] in workflow.NO_RESULTS:
+            continue
+        if path.name.endswith("_log.parquet"):
+            table = pq.read_table(path)
+            columns = [column for column in table.column_names if column not in TIMES]
+            found[name] = repr(table.select(columns).to_pydict())
+        else:
+            found[name] = hashlib.sha256(path.read_bytes()).hexdigest()
+    return found
+
+
+@dataclass
+class Scene:
+    """A folder in which something is to happen, and the main processes that were started there."""
+
+    folder: Path
+    expected: dict[str, str]
+    settings: dict[str, Any] = field(default_factory=dict)
+    mains: list[subprocess.Popen[str]] = field(default_factory=list)
+
+    def start(
+        self, *args: str, env: Mapping[str, str] | None = None, **config: Any
+    ) -> subprocess.Popen[str]:
+        """Start the workflow on SLURM; what it says is appended to ``said``."""
+        with (self.folder / "main.log").open("a", encoding="utf-8") as log:
+            process = cluster.start(
+                *args,
+                directory=self.folder,
+                config={**SAVING, **config},
+                settings={**SETTINGS, **self.settings},
+                output=log,
+                env={**IMPATIENT, **(env or {})},
+            )
+        self.mains.append(process)
+        return process
+
+    @property
+    def said(self) -> str:
+        """All that the main processes have said so far."""
+        return (self.folder / "main.log").read_text(encoding="utf-8")
+
+    def finish(self, process: subprocess.Popen[str], seconds: float = 600) -> None:
+        """Wait for the end of a main process that must succeed, and compare all results."""
+        code = self.end(process, seconds)
+        assert code == 0, self.said
+        assert self.complete(), self.difference()
+        assert not cluster.queue(self.folder)
+
+    def end(self, process: subprocess.Popen[str], seconds: float = 600) -> int:
+        """The exit status of a main process."""
+        try:
+            return process.wait(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"no end within {seconds} s:\n{self.said}") from None
+
+    def complete(self) -> bool:
+        return results(self.folder) == self.expected
+
+    def difference(self) -> str:
+        """What is missing, too much or different."""
+        found = results(self.folder)
+        names = sorted(found.keys() | self.expected.keys())
+        return ", ".join(name for name in names if found.get(name) != self.expected.get(name))
+
+    def training(self, steps: int = 5, seconds: float = 300) -> cluster.Queued:
+        """A SLURM job that has trained and saved that many steps, and trains on."""
+
+        def found() -> cluster.Queued | None:
+            for job in cluster.queue(self.folder):
+                if job.rule == "retrain" and job.state == "RUNNING":
+                    seconds = saved(self.state(job))
+                    if seconds is not None and len(seconds) >= steps:
+                        return job
+            return None
+
+        try:
+            job: cluster.Queued = cluster.wait_for(found, seconds, every=0.1)
+        except AssertionError:
+            raise AssertionError(f"no job trained:\n{self.said}") from None
+        return job
+
+    def state(self, job: cluster.Queued) -> Path:
+        """The checkpoint of a job that retrains."""
+        selector = next(name for name in CONFIG["grid"]["selectors"] if name in job.wildcards)
+        return Path(f"{self.folder / paths.RETRAINED_CARD.format(**CELL, selector=selector)}.state")
+
+    def continued(self, job: cluster.Queued, seconds: list[float]) -> bool:
+        """Whether the job's training went on from a checkpoint with these times of steps: a step
+        that is made again takes another time."""
+        log = self.state(job).with_name("train_log.parquet")
+        return bool(pq.read_table(log)["seconds"].to_pylist()[: len(seconds)] == seconds)
+
+    def kill(self) -> None:
+        """Kill the main process that works here with -9, and not its SLURM jobs."""
+        living = doubles.main_process(self.folder)
+        assert isinstance(living, doubles.Main)
+        os.kill(living.pid, signal.SIGKILL)
+        for process in self.mains:
+            process.wait(timeout=30)
+
+    def recover(self, *args: str) -> subprocess.CompletedProcess[str]:
+        """Run the command for after a crash."""
+        line = [sys.executable, "-m", "mamushi_runs", "recover", "--directory", self.folder]
+        return subprocess.run(
+            [*line, *args, "--", "--configfile", self.folder / "changes.yaml"],
+            env=workflow.environment(**IMPATIENT, PYTHONPATH=str(workflow.ROOT / "workflow")),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+            timeout=600,
+        )
+
+    def close(self) -> None:
+        """End what is left of processes and jobs."""
+        for process in self.mains:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait(timeout=30)
+        cluster.cancel(self.folder)
+        # A SLURM without cgroups does not find every process of a job that it kills.
+        for path in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                if Path(os.readlink(path / "cwd")) == self.folder.resolve():
+                    os.kill(int(path.name), signal.SIGKILL)
+
+
+def make(base: Path, folder: Path, expected: dict[str, str]) -> Scene:
+    """A scene in ``folder``, from the undisturbed run in ``base``."""
+    shutil.copytree(base, folder, dirs_exist_ok=True, symlinks=True)
+    for name in RETRAINED:
+        (folder / name).unlink()
+    shutil.rmtree(folder / "results" / "tables")
+    shutil.rmtree(folder / "results" / "figures")
+    return Scene(folder, expected)
+
+
+def saved(state: Path) -> list[float] | None:
+    """The times of the steps in a checkpoint; None without one."""
+    with contextlib.suppress(FileNotFoundError), safe_open(state, "pt") as file:
+        times: list[float] = file.get_tensor("log.seconds").tolist()
+        return times
+    return None

@@ -1,0 +1,85 @@
+"""A results folder with made-up unlearning runs, as a finished sweep would leave it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from mamushi.artifacts import paths
+from mamushi.artifacts.files import write_json
+from mamushi.configuration.grid import cells
+from tests.support.grid_files import write_perplexity
+
+AXES: dict[str, Any] = {
+    "datasets": ["alpha"],
+    "models": ["small"],
+    "seeds": [0, 1, 2],
+    "budgets": [0.5, 0.25],
+    "selectors": ["random", "mamushi"],
+    "unlearners": ["neggrad_plus"],
+}
+N_FORGET, N_RETAIN = 40, 80
+START, GOLD, CONTAMINATED = (20.0, 10.0), (60.0, 12.0), (10.0, 9.0)
+"""Forget and retain perplexity of beta 0, the gold standard and the contaminated model."""
+
+Height = Callable[[Mapping[str, Any], str, str, float], float]
+"""(run, unlearner, selector, beta) -> recovered share of the gap between beta 0 and gold."""
+
+
+def heights(run: Mapping[str, Any], unlearner: str, selector: str, beta: float) -> float:
+    """Random recovers in proportion, mamushi twice as fast at first; the seed adds a hundredth."""
+    if beta == 1:
+        return 1.0
+    return beta * (1.5 if selector == "mamushi" else 1.0) + 0.01 * run["seed"]
+
+
+def write_runs(
+    root: Path,
+    axes: Mapping[str, Any],
+    height: Height = heights,
+    added: tuple[float, ...] = (),
+    gold: tuple[float, float] = GOLD,
+    stopped_at: int | None = None,
+) -> None:
+    """All that the stages ``refine`` and ``half_gap`` read, with ``added`` in every sweep.
+
+    A run at budget b has retain perplexity 10 + 40 b, and takes 100 b steps.
+    """
+
+    def level(share: float, beta: float) -> tuple[float, float]:
+        return START[0] + share * (GOLD[0] - START[0]), START[1] + 40 * beta
+
+    for run in cells(axes):
+        for endpoint, ends in (("beta0", START), ("gold", gold), ("contaminated", CONTAMINATED)):
+            where = {**run, "endpoint": endpoint}
+            write_perplexity(paths.under(root, paths.PERPLEXITY_ENDPOINT, **where), *ends)
+            texts = N_RETAIN + (0 if endpoint == "gold" else N_FORGET)
+            card = {"texts": texts, "removed": 0, "steps": texts * 2}
+            write_json(paths.under(root, paths.TRAIN_CARD, **where), card)
+        for selector in axes["selectors"]:
+            for beta in axes["budgets"]:
+                cell = {**run, "selector": selector, "beta": paths.beta(beta)}
+                removed = int(beta * N_FORGET)
+                card = {"removed": removed, "steps": (N_FORGET + N_RETAIN - removed) * 2}
+                write_json(paths.under(root, paths.RETRAINED_CARD, **cell), card)
+                ends = level(height(run, "retraining", selector, beta), beta)
+                write_perplexity(paths.under(root, paths.PERPLEXITY, **cell), *ends)
+            for unlearner in axes["unlearners"]:
+                pair = {"unlearner": unlearner, "selector": selector}
+                budgets = sorted([*axes["budgets"], *added])
+                sweep = {name: run[name] for name in ("dataset", "model")}
+                write_json(paths.under(root, paths.SWEEP, **sweep, **pair), {"budgets": budgets})
+                for beta in budgets:
+                    cell = {**run, **pair, "beta": paths.beta(beta)}
+                    card = {"removed": int(beta * N_FORGET), "steps": int(beta * 100)}
+                    path = paths.under(root, paths.UNLEARNED_CARD, **cell)
+                    write_json(path, card | {"stopped_at": stopped_at})
+                    ends = level(height(run, unlearner, selector, beta), beta)
+                    write_perplexity(paths.under(root, paths.PERPLEXITY_UNLEARNED, **cell), *ends)
+        for unlearner in axes["unlearners"]:
+            where = {**run, "unlearner": unlearner}
+            card = {"removed": N_FORGET, "steps": 100, "stopped_at": None}
+            write_json(paths.under(root, paths.WHOLE_CARD, **where), card)
+            ends = level(height(run, unlearner, "", 1.0), 1.0)
+            write_perplexity(paths.under(root, paths.PERPLEXITY_WHOLE, **where), *ends)

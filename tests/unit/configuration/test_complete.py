@@ -1,0 +1,792 @@
+"""The configuration: what is filled in, what is coerced, and one clear line for each mistake."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from jsonschema import Draft202012Validator
+
+from mamushi import registry
+from mamushi.configuration import grid, schema, settings
+from mamushi.configuration.complete import SCHEMA, ConfigError, complete, files
+from mamushi.running.identity import closure
+
+ROOT = Path(__file__).parents[3]
+JIGSAW = ("train.csv", "test.csv", "test_labels.csv")
+HEAVY = (
+    "torch",
+    "transformers",
+    "pandas",
+    "numpy",
+    "pyarrow",
+    "sklearn",
+    "matplotlib",
+    "snakemake",
+)
+
+Config = dict[str, Any]
+
+
+@pytest.fixture(autouse=True)
+def no_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("MAMUSHI_JIGSAW", "MAMUSHI_NEWSGROUPS"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def paper() -> Config:
+    """The configuration of the paper, as it stands in config.yaml."""
+    loaded: Config = yaml.safe_load((ROOT / "config.yaml").read_text(encoding="utf-8"))
+    return loaded
+
+
+def minimal() -> Config:
+    """As little as a configuration can say."""
+    return {
+        "grid": {"datasets": ["made"], "models": ["tiny"]},
+        "datasets": {"made": {"kind": "synthetic"}},
+        "models": {"tiny": {"family": "llama", "pretraining": {"datasets": ["made"]}}},
+    }
+
+
+def laid_over(*names: str) -> Config:
+    """config.yaml with other files laid over it, in the way of Snakemake."""
+    from snakemake.utils import update_config
+
+    config = paper()
+    for name in names:
+        update_config(config, yaml.safe_load((ROOT / name).read_text(encoding="utf-8")))
+    return config
+
+
+def mistakes(config: Config) -> list[str]:
+    with pytest.raises(ConfigError) as caught:
+        complete(config)
+    assert str(caught.value) == "\n".join(caught.value.lines)
+    return caught.value.lines
+
+
+def test_the_schema_is_one() -> None:
+    rule = yaml.safe_load(SCHEMA.read_text(encoding="utf-8"))
+    Draft202012Validator.check_schema(rule)
+    Draft202012Validator(rule).validate(complete(paper()))
+    for kind in registry.FOLDERS:
+        for plugin in registry.plugins(kind).values():
+            Draft202012Validator.check_schema({"properties": dict(plugin.settings)})
+
+
+def test_every_key_is_described_and_every_mapping_closed() -> None:
+    def check(at: str, rule: Config) -> None:
+        if "properties" in rule:
+            assert rule["additionalProperties"] is False or "Further keys" in rule["description"], (
+                at
+            )
+            for key, setting in rule["properties"].items():
+                assert setting.get("description"), f"{at}.{key}"
+                known = "default" in setting or key in rule.get("required", ())
+                assert known or partial(at) or of_the_grid(at, key), f"{at}.{key}"
+                check(f"{at}.{key}", setting)
+
+    def partial(at: str) -> bool:
+        """Whether keys that are left out stay out: the shares, and the lists of a study."""
+        return at.endswith((".sections", "study", "selector"))
+
+    def of_the_grid(at: str, key: str) -> bool:
+        axes = ("datasets", "models", "seeds", "selectors")
+        return at in ("config.unlearning", "config.probe") and key in axes
+
+    rule = schema.read(SCHEMA)
+    check("config", rule)
+    for name in ("dataset", "hub_model", "tiny_model", "study"):
+        check(name, rule["$defs"][name])
+    check("selector", rule["properties"]["selectors"]["additionalProperties"])
+
+
+def test_the_paper_needs_no_defaults() -> None:
+    """config.yaml shows every key of its sections, so that a reader need not look further."""
+    given, full = paper(), complete(paper())
+    for section in (
+        "data",
+        "tokens",
+        "training",
+        "embedding",
+        "evaluation",
+        "execution",
+        "figures",
+    ):
+        assert given[section] == full[section], section
+    for axis, values in full["grid"].items():
+        assert given["grid"][axis] == values
+    assert set(full) == set(given)
+
+
+def test_defaults_are_the_decisions_of_the_design() -> None:
+    """Leaving everything out gives what config.yaml says for the paper."""
+    full, said = complete(minimal()), complete(paper())
+    for section in (
+        "data",
+        "tokens",
+        "training",
+        "embedding",
+        "evaluation",
+        "execution",
+        "figures",
+    ):
+        assert full[section] == said[section], section
+    for axis in ("seeds", "budgets", "selectors"):
+        assert full["grid"][axis] == said["grid"][axis]
+    assert full["removal"] == said["removal"]
+    assert full["studies"] == {}
+    assert full["keep_checkpoints"] is False
+    made = full["datasets"]["made"]
+    assert made["sections"] == {"contamination": 0.4, "inference": 0.4, "evaluation": 0.2}
+    assert made["limit"] == {"forget": None, "retain": None}
+
+
+def test_the_paper_s_numbers() -> None:
+    full = complete(paper())
+    grid = full["grid"]
+    assert math.prod(len(values) for values in grid.values()) == 2160
+    training = {name: model["training"] for name, model in full["models"].items()}
+    assert {name: t["epochs"] for name, t in training.items()} == {
+        "llama-3.1-8b": 5.0,
+        "qwen-2.5-7b": 5.0,
+        "gemma-2-2b": 3.0,
+    }
+    for each in training.values():
+        assert each.keys() == full["training"].keys()
+        assert each["learning_rate"] == 5e-5
+        assert each["batch_size"] == 32
+    assert full["selectors"]["mamushi_lr_matched"]["alpha"] == 0.1 / 4096
+
+
+def test_plugins_settings_are_filled_in() -> None:
+    full = complete(paper())
+    asked = {*full["grid"]["selectors"], "anti_mamushi", "mamushi_lr", "mamushi_lr_matched"}
+    assert set(full["selectors"]) == asked
+    for definition in full["selectors"].values():
+        known = registry.plugin("selector", definition["kind"])
+        assert definition.keys() == {"kind", *known.settings}
+    assert full["selectors"]["mamushi"] == {
+        "kind": "mamushi",
+        **registry.plugin("selector", "mamushi").defaults,
+    }
+    loader = registry.plugin("dataset", "newsgroups")
+    assert full["datasets"]["newsgroups"].keys() == {"kind", "sections", "limit", *loader.settings}
+
+
+def test_the_base_of_a_derived_selector_is_there() -> None:
+    config = minimal()
+    config["grid"]["selectors"] = ["mirror"]
+    config["selectors"] = {"mirror": {"kind": "anti_mamushi", "of": "lr_cos"}}
+    # The probe asks for random, lr_cos and mamushi.
+    assert set(complete(config)["selectors"]) == {"mirror", "lr_cos", "mamushi", "random"}
+
+
+def test_completing_twice_changes_nothing() -> None:
+    for config in (paper(), minimal(), laid_over("profiles/small/science.yaml")):
+        full = complete(config)
+        assert complete(full) == full
+
+
+def test_completing_leaves_its_input_alone() -> None:
+    config = paper()
+    complete(config)
+    assert config == paper()
+
+
+@pytest.mark.parametrize("profile", ["demo", "small"])
+def test_profiles_hold_valid_science(profile: str) -> None:
+    full = complete(laid_over(f"profiles/{profile}/science.yaml"))
+    assert full["studies"] == {}
+    assert all("family" in full["models"][model] for model in full["grid"]["models"])
+
+
+def test_a_study_of_null_is_left_out() -> None:
+    config = paper()
+    config["studies"]["reverse"] = None
+    assert list(complete(config)["studies"]) == ["estimator"]
+
+
+def as_text(value: Any) -> Any:
+    """What a nested value on the command line becomes: every leaf is text."""
+    if isinstance(value, dict):
+        return {key: as_text(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [as_text(item) for item in value]
+    return "null" if value is None else str(value)
+
+
+def test_text_is_coerced() -> None:
+    """`--config` gives text; it must not look like a change of the science."""
+    assert complete(as_text(paper())) == complete(paper())
+
+
+@pytest.mark.parametrize(
+    ("key", "given", "wanted"),
+    [
+        ("learning_rate", "2.0e-5", 2.0e-5),
+        ("learning_rate", "5e-5", 5.0e-5),  # YAML reads this as text
+        ("epochs", 3, 3.0),
+        ("epochs", "3", 3.0),
+        ("batch_size", "16", 16),
+        ("batch_size", 16.0, 16),
+        ("gradient_clip", "null", None),
+        ("gradient_clip", "1", 1.0),
+        ("train_final_norm", "True", True),
+    ],
+)
+def test_one_type_for_each_key(key: str, given: object, wanted: object) -> None:
+    config = minimal()
+    config["training"] = {key: given}
+    found = complete(config)["training"][key]
+    assert found == wanted
+    assert type(found) is type(wanted)
+
+
+def edit(*path: str | int, to: Any) -> Callable[[Config], None]:
+    """An edit of a configuration: the value at ``path`` becomes ``to``."""
+
+    def apply(config: Config) -> None:
+        at: Any = config
+        for key in path[:-1]:
+            at = at.setdefault(key, {}) if isinstance(at, dict) else at[key]
+        at[path[-1]] = to
+
+    return apply
+
+
+TINY = {"family": "llama", "pretraining": {"datasets": ["jigsaw"]}}
+
+MISTAKES: dict[str, tuple[Callable[[Config], None], str]] = {
+    "budget of 1.2": (
+        edit("grid", "budgets", to=[0.1, 0.5, 1.2]),
+        "grid.budgets[2]: 1.2 is not allowed; allowed is a number strictly between 0 and 1 in "
+        "steps of 0.01",
+    ),
+    "budget of 1": (edit("grid", "budgets", to=[1]), "grid.budgets[0]: 1.0 is not allowed; "),
+    "budget of 0": (edit("grid", "budgets", to=[0]), "grid.budgets[0]: 0.0 is not allowed; "),
+    "budget between two hundredths": (
+        edit("grid", "budgets", to=[0.125]),
+        "grid.budgets[0]: 0.125 is not allowed; ",
+    ),
+    "budget twice": (
+        edit("grid", "budgets", to=[0.5, "0.50"]),
+        "grid.budgets: 0.5 stands there more than once; ",
+    ),
+    "negative seed": (
+        edit("grid", "seeds", to=[-1]),
+        "grid.seeds[0]: -1 is not allowed; allowed is a whole number at least 0",
+    ),
+    "no seeds": (
+        edit("grid", "seeds", to=[]),
+        "grid.seeds: [] is not allowed; allowed is at least 1 entry",
+    ),
+    "misspelt key": (
+        edit("training", "lerning_rate", to=1),
+        "training.lerning_rate: unknown key; did you mean 'learning_rate'? known are: batch_size,",
+    ),
+    "unknown section": (edit("foo", to=1), "foo: unknown key; known are: data, datasets,"),
+    "wrong type": (
+        edit("training", "epochs", to="many"),
+        "training.epochs: 'many' is not allowed; allowed is a number greater than 0",
+    ),
+    "not a whole number": (
+        edit("training", "batch_size", to=1.5),
+        "training.batch_size: 1.5 is not allowed; allowed is a whole number at least 1",
+    ),
+    "not a number": (
+        edit("training", "learning_rate", to=math.nan),
+        "training.learning_rate: nan is not allowed; ",
+    ),
+    "infinite": (
+        edit("training", "learning_rate", to="inf"),
+        "training.learning_rate: inf is not allowed; ",
+    ),
+    "not one of a few": (
+        edit("training", "precision", to="fp16"),
+        "training.precision: 'fp16' is not allowed; allowed is one of: bf16, fp32",
+    ),
+    "neither true nor false": (
+        edit("keep_checkpoints", to="maybe"),
+        "keep_checkpoints: 'maybe' is not allowed; allowed is true or false",
+    ),
+    "three betas": (
+        edit("training", "betas", to=[0.9, 0.99, 0.999]),
+        "training.betas: [0.9, 0.99, 0.999] is not allowed; allowed are exactly 2 entries",
+    ),
+    "section that is no mapping": (
+        edit("data", to=[1]),
+        "data: [1] is not allowed; allowed is a mapping of keys to values",
+    ),
+    "bad override of a model": (
+        edit("models", "gemma-2-2b", "training", to={"epoch": 1}),
+        "models.gemma-2-2b.training.epoch: unknown key; did you mean 'epochs'? ",
+    ),
+    "name with a slash": (
+        edit("datasets", "a/b", to={"kind": "jigsaw"}),
+        "datasets.a/b: this name is not allowed; allowed is a name of letters, digits,",
+    ),
+    "undefined dataset": (
+        edit("grid", "datasets", to=["jigsaws"]),
+        "grid.datasets[0]: unknown dataset 'jigsaws'; did you mean 'jigsaw'? known are: jigsaw, ",
+    ),
+    "undefined model": (
+        edit("studies", "reverse", "models", to=["gpt"]),
+        "studies.reverse.models[0]: unknown model 'gpt'; known are: gemma-2-2b, llama-3.1-8b, ",
+    ),
+    "unknown selector": (
+        edit("grid", "selectors", to=["random", "mamishi"]),
+        "grid.selectors[1]: unknown selector 'mamishi'; did you mean 'mamushi'? known are: ",
+    ),
+    "unknown ratio": (
+        edit("removal", "ratio", to="best"),
+        "removal.ratio: unknown selector 'best'; known are: anti_mamushi, ",
+    ),
+    "unknown kind of dataset": (
+        edit("datasets", "jigsaw", "kind", to="jig"),
+        "datasets.jigsaw.kind: 'jig' is not allowed; allowed is one of: jigsaw, newsgroups, ",
+    ),
+    "dataset without a kind": (
+        edit("datasets", "mine", to={"path": "x.csv"}),
+        "datasets.mine.kind: missing; it has no default; allowed is one of: jigsaw, ",
+    ),
+    "unknown kind of selector": (
+        edit("selectors", "mine", to={"kind": "best"}),
+        "selectors.mine.kind: 'best' is not allowed; allowed is one of: anti_mamushi, ",
+    ),
+    "selector of no known kind": (
+        edit("selectors", "mine", to={}),
+        "selectors.mine.kind: missing; it has no default; allowed is one of: anti_mamushi, ",
+    ),
+    "setting of another selector": (
+        edit("selectors", "random", to={"alpha": 1}),
+        "selectors.random.alpha: unknown key; known are: kind",
+    ),
+    "bad setting of a selector": (
+        edit("selectors", "mamushi", to={"folds": 1}),
+        "selectors.mamushi.folds: 1 is not allowed; allowed is a whole number at least 2",
+    ),
+    "selector derived from nothing": (
+        edit("selectors", "mirror", to={"kind": "anti_mamushi", "of": "moon"}),
+        "selectors.mirror.of: unknown selector 'moon'; known are: ",
+    ),
+    "selectors derived in a circle": (
+        edit("selectors", "anti_mamushi", to={"of": "anti_mamushi"}),
+        "selectors.anti_mamushi: derives from itself (anti_mamushi from anti_mamushi)",
+    ),
+    "bad setting of a dataset": (
+        edit("datasets", "newsgroups", "forget", to=[]),
+        "datasets.newsgroups.forget: [] is not allowed; allowed is at least 1 entry",
+    ),
+    "setting without a default": (
+        edit("datasets", "mine", to={"kind": "table"}),
+        "datasets.mine.forget: missing; it has no default; allowed is a mapping of keys to values "
+        "(What marks the forget domain",
+    ),
+    "half of a setting": (
+        edit("datasets", "mine", to={"kind": "table", "forget": {"column": "label"}}),
+        "datasets.mine.forget: {'column': 'label'} is not allowed; allowed is: What marks",
+    ),
+    "shares that are too much": (
+        edit("datasets", "jigsaw", "sections", "inference", to=1.0),
+        "datasets.jigsaw.sections: the shares (contamination 0.5, inference 1) sum to 1.5; they "
+        "must sum to 1",
+    ),
+    "model of no sort": (
+        edit("models", "mine", to={}),
+        "models.mine.source: missing; a model has a source (folder or hub id), or a family",
+    ),
+    "tiny model with a source": (
+        edit("models", "mine", to={**TINY, "source": "a/b"}),
+        "models.mine.source: unknown key; known are: contaminated, family, ",
+    ),
+    "hub model without a revision": (
+        edit("models", "gemma-2-2b", "revision", to=None),
+        "models.gemma-2-2b.revision: null is not allowed, since 'google/gemma-2-2b' is no folder",
+    ),
+    "revision that moves": (
+        edit("models", "gemma-2-2b", "revision", to="main"),
+        "models.gemma-2-2b.revision: 'main' is not allowed; allowed is a commit of 40 hexadecimal",
+    ),
+    "model's folder that is not there": (
+        edit("models", "gemma-2-2b", "source", to="/no/such/model"),
+        "models.gemma-2-2b.source: '/no/such/model' is no folder; ",
+    ),
+    "undefined base": (
+        edit("models", "gemma-2-2b", "base", to="clean"),
+        "models.gemma-2-2b.base: unknown model 'clean'; known are: ",
+    ),
+    "pretraining on nothing": (
+        edit("models", "mine", to={**TINY, "pretraining": {"datasets": ["books"]}}),
+        "models.mine.pretraining.datasets[0]: unknown dataset 'books'; known are: jigsaw, ",
+    ),
+    "texts longer than the token cache": (
+        edit("tokens", "max_length", to=64),
+        "training.max_length: 128 is not allowed; it is at most tokens.max_length, 64",
+    ),
+    "a model's texts longer than the token cache": (
+        edit("models", "gemma-2-2b", "training", "max_length", to=512),
+        "models.gemma-2-2b.training.max_length: 512 is not allowed; it is at most tokens.max_len",
+    ),
+    "oracle without truth": (
+        edit("grid", "selectors", to=["random", "oracle"]),
+        "grid.selectors[1]: 'oracle' is not allowed with the dataset 'jigsaw'; it needs the true "
+        "density ratio, which synthetic data has",
+    ),
+    "derived from the oracle without truth": (
+        edit("selectors", "anti_mamushi", to={"of": "oracle"}),
+        "studies.reverse.selectors[2]: 'anti_mamushi' is not allowed with the dataset 'newsgroups'",
+    ),
+    "raw file that is not there": (
+        edit("datasets", "newsgroups", "path", to="/no/such/file.tar.gz"),
+        "datasets.newsgroups.path: '/no/such/file.tar.gz' is not allowed; no such file",
+    ),
+    "raw folder that is not there": (
+        edit("datasets", "jigsaw", "path", to="/no/such/folder"),
+        "datasets.jigsaw.path: '/no/such/folder' is not allowed; no such folder; it names a folder "
+        "with train.csv, test.csv, test_labels.csv (each plain or as .zip)",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_is_one_line(name: str) -> None:
+    change, wanted = MISTAKES[name]
+    config = paper()
+    change(config)
+    lines = mistakes(config)
+    assert any(line.startswith(wanted) for line in lines), lines
+    assert all("\n" not in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("change", "wanted"),
+    [
+        ({"heads": 3}, "models.tiny.hidden_size: 64 is not allowed; it is a multiple of heads, 3"),
+        (
+            {"key_value_heads": 3},
+            "models.tiny.heads: 4 is not allowed; it is a multiple of key_value_heads, 3",
+        ),
+        (
+            {"max_positions": 100},
+            "models.tiny.pretraining.max_length: 128 is not allowed; it is at most max_positions, ",
+        ),
+        ({"contaminated": True}, "models.tiny.contaminated: true is not allowed; "),
+    ],
+)
+def test_sizes_of_a_tiny_model(change: Config, wanted: str) -> None:
+    config = minimal()
+    config["models"]["tiny"].update(change)
+    assert any(line.startswith(wanted) for line in mistakes(config))
+
+
+def test_all_mistakes_at_once() -> None:
+    config = paper()
+    config["grid"]["budgets"] = [0.5, 2]
+    config["training"]["epochs"] = -1
+    config["trainin"] = {}
+    assert [line.split(":")[0] for line in mistakes(config)] == [
+        "trainin",
+        "grid.budgets[1]",
+        "training.epochs",
+    ]
+
+
+def test_shapes_of_all_sorts_are_reported_not_raised() -> None:
+    for value in (
+        None,
+        [],
+        3,
+        "text",
+        {"a": None},
+        {"a": []},
+        [[]],
+        {"kind": []},
+        {"a": {"kind": {}}},
+    ):
+        for section in ("grid", "datasets", "models", "selectors", "removal", "training"):
+            config = paper()
+            config[section] = value
+            try:
+                complete(config)
+            except ConfigError as error:
+                assert all(section in line or "unknown" in line for line in error.lines)
+
+
+def test_a_share_of_nothing_is_left_out() -> None:
+    config = paper()
+    config["datasets"]["newsgroups"]["sections"] = {"contamination": 0, "inference": 1}
+    assert complete(config)["datasets"]["newsgroups"]["sections"] == {"inference": 1.0}
+
+
+def test_paths_from_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in (JIGSAW[0], JIGSAW[1], f"{JIGSAW[2]}.zip"):
+        (tmp_path / name).touch()
+    monkeypatch.setenv("MAMUSHI_JIGSAW", str(tmp_path))
+    full = complete(paper())
+    assert full["datasets"]["jigsaw"]["path"] == str(tmp_path)
+    assert full["datasets"]["newsgroups"]["path"] is None
+    assert files(full["datasets"]["newsgroups"]) == []
+    assert files(full["datasets"]["jigsaw"]) == [
+        str(tmp_path / "train.csv"),
+        str(tmp_path / "test.csv"),
+        str(tmp_path / "test_labels.csv.zip"),
+    ]
+
+
+def test_a_folder_without_all_its_files(tmp_path: Path) -> None:
+    (tmp_path / "train.csv").touch()
+    config = paper()
+    config["datasets"]["jigsaw"]["path"] = str(tmp_path)
+    [line] = mistakes(config)
+    assert line.startswith(
+        f"datasets.jigsaw.path: '{tmp_path}' is not allowed; test.csv, test_labels.csv not there; "
+    )
+
+
+def test_definitions_that_are_not_used_may_lack_their_files() -> None:
+    config = paper()
+    config["datasets"]["jigsaw"]["path"] = "/no/such/folder"
+    config["grid"]["datasets"] = ["newsgroups"]
+    config["probe"]["datasets"] = ["newsgroups"]
+    config["studies"] = None
+    assert complete(config)["grid"]["datasets"] == ["newsgroups"]
+
+
+def test_a_lab_s_own_case(tmp_path: Path) -> None:
+    """A contaminated model in a folder and a table with its training data, over config.yaml."""
+    table = tmp_path / "training.parquet"
+    table.touch()
+    config = paper() | {"studies": None}
+    config["grid"] |= {"datasets": ["comments"], "models": ["ours"], "seeds": [0]}
+    config["datasets"]["comments"] = {
+        "kind": "table",
+        "path": str(table),
+        "forget": {"where": "toxicity >= 0.5"},
+        "sections": {"inference": 1},
+    }
+    config["models"]["ours"] = {"source": str(tmp_path), "contaminated": True, "base": "gemma-2-2b"}
+    full = complete(config)
+    assert full["datasets"]["comments"]["sections"] == {"inference": 1.0}
+    assert full["datasets"]["comments"]["forget"] == {"where": "toxicity >= 0.5"}
+    assert full["models"]["ours"]["contaminated"] is True
+    assert files(full["datasets"]["comments"]) == [str(table)]
+
+
+def test_a_folder_is_a_model(tmp_path: Path) -> None:
+    config = paper()
+    config["models"]["gemma-2-2b"] = {"source": str(tmp_path)}
+    assert complete(config)["models"]["gemma-2-2b"]["revision"] is None
+
+
+def test_the_head_node_pays_for_nothing_heavy() -> None:
+    """In its own process: what gets imported, and how long it takes."""
+    code = (
+        "import sys, time, yaml\n"
+        "config = yaml.load(open('config.yaml'), Loader=yaml.CSafeLoader)\n"
+        "began = time.process_time()\n"
+        "from mamushi.configuration.complete import complete\n"
+        "complete(config)\n"
+        "print(time.process_time() - began, *sys.modules)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        env={"PYTHONPATH": str(ROOT / "workflow")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    seconds, *modules = done.stdout.split()
+    assert not set(HEAVY) & set(modules)
+    # About 0.1 s; the limit leaves room for a slow machine.
+    assert float(seconds) < 0.5
+
+
+def test_completing_again_is_quick() -> None:
+    complete(paper())
+    config = paper()
+    began = time.process_time()
+    complete(config)
+    assert time.process_time() - began < 0.1
+
+
+@pytest.mark.parametrize("name", ["llama-3.1-8b", "A", "0_x"])
+def test_names_that_are_allowed(name: str) -> None:
+    config = minimal()
+    config["datasets"][name] = {"kind": "synthetic"}
+    assert name in complete(config)["datasets"]
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "-x", "a/b", "a b", "a;b", "$a", "a'", "ä", "a\n"])
+def test_names_are_safe_in_a_shell_and_a_path(name: str) -> None:
+    config = minimal()
+    config["datasets"][name] = {"kind": "synthetic"}
+    [line] = mistakes(config)
+    assert "this name is not allowed" in line
+
+
+@pytest.mark.parametrize(
+    ("definition", "measurable"),
+    [
+        ({"kind": "jigsaw"}, True),
+        ({"kind": "synthetic"}, True),
+        ({"kind": "newsgroups"}, False),
+        ({"kind": "newsgroups", "sections": {"inference": 0.5, "evaluation": 0.5}}, True),
+        ({"kind": "table", "forget": {"where": "x > 1"}}, False),
+        ({"kind": "table", "forget": {"where": "x > 1"}, "section": "split"}, True),
+    ],
+)
+def test_measuring_needs_an_evaluation_section(definition: Config, measurable: bool) -> None:
+    config = minimal()
+    config["datasets"]["mine"] = {"sections": {"inference": 1}, **definition}
+    reason = grid.unmeasurable(complete(config), "mine", "tiny")
+    assert (reason is None) == measurable
+    assert measurable or "datasets.mine.sections" in str(reason)
+
+
+# Unlearning ---------------------------------------------------------------------------------------
+
+
+def test_unlearning_and_its_probe_take_the_grids_lists() -> None:
+    config = minimal()
+    config["grid"] |= {"seeds": [3, 4], "selectors": ["random", "lr_cos"]}
+    config["unlearning"] = {"selectors": ["random"]}
+    full = complete(config)
+    assert full["unlearning"]["datasets"] == full["probe"]["datasets"] == ["made"]
+    assert full["unlearning"]["models"] == full["probe"]["models"] == ["tiny"]
+    assert full["unlearning"]["selectors"] == ["random"]
+    assert full["unlearning"]["seeds"] == [3, 4]
+    assert full["probe"]["seeds"] == [3]
+    assert full["unlearning"]["max_length"] == full["tokens"]["max_length"]
+
+
+def test_the_papers_unlearning() -> None:
+    full = complete(paper())
+    axes = full["unlearning"]
+    assert axes["start"] == "beta0"
+    assert axes["selectors"] == ["random", "coreset", "mamushi"]
+    assert (axes["fine"], axes["retain_cap"], axes["trained_blocks"]) == (0.05, 5.6, 3)
+    assert axes["max_length"] == 256
+    training = {"epochs": 5.0, "batch_size": 8, "betas": [0.0, 0.999], "gradient_clip": 0.5}
+    for name in ("neggrad_plus", "salun"):
+        assert training.items() <= full["unlearners"][name]["training"].items()
+    assert full["unlearners"]["neggrad_plus"]["learning_rate"] == 1e-5
+    assert full["unlearners"]["neggrad_plus"]["beta_ng"] == 0.85
+    assert full["unlearners"]["neggrad_plus"]["stop_forget_loss"] == 5
+    assert full["unlearners"]["salun"]["learning_rate"] == 3e-6
+    assert full["unlearners"]["salun"]["sparsity"] == 0.5
+    assert (full["probe"]["budget"], full["probe"]["new_tokens"]) == (0.2, 40)
+
+
+def test_a_second_version_of_an_unlearner_has_a_training_of_its_own() -> None:
+    config = minimal()
+    matched = {"kind": "neggrad_plus", "training": {"steps": "matched"}}
+    config["unlearning"] = {"unlearners": ["neggrad_plus", "slow"], "training": {"epochs": 2}}
+    config["unlearners"] = {"slow": matched}
+    found = complete(config)["unlearners"]
+    assert found["slow"]["training"] == {
+        **found["neggrad_plus"]["training"],
+        "steps": "matched",
+    }
+    assert found["slow"]["training"]["epochs"] == 2.0
+
+
+def test_mistakes_in_unlearning_are_named() -> None:
+    config = minimal()
+    config["unlearning"] = {
+        "unlearners": ["neggrad_plus", "salum"],
+        "selectors": ["mamusi"],
+        "lists": {"mine": "/no/such/list.txt"},
+    }
+    lines = mistakes(config)
+    assert any("unlearning.unlearners[1]" in line and "salun" in line for line in lines)
+    assert any("unlearning.selectors[0]" in line and "mamushi" in line for line in lines)
+    config["unlearning"] = {"lists": {"mine": "/no/such/list.txt"}}
+    assert mistakes(config) == [
+        "unlearning.lists.mine: '/no/such/list.txt' is not allowed; no such file"
+    ]
+    config["unlearning"] = {"max_length": 999}
+    assert any("unlearning.max_length: 999" in line for line in mistakes(config))
+    config["unlearning"] = {}
+    config["unlearners"] = {"salun": {"sparsity": 2}}
+    assert any(line.startswith("unlearners.salun.sparsity") for line in mistakes(config))
+    config["unlearners"] = {"mine": {"learning_rate": 1}}
+    assert any(line.startswith("unlearners.mine.kind") for line in mistakes(config))
+
+
+def test_a_name_that_the_tables_use_is_no_unlearners() -> None:
+    for name in ("retraining", "gold"):
+        config = minimal()
+        config["unlearners"] = {name: {"kind": "salun"}}
+        lines = mistakes(config)
+        assert lines == [f"unlearners.{name}: this name is taken in the tables; choose another"]
+
+
+def test_a_target_that_is_a_share_is_at_most_1() -> None:
+    config = minimal()
+    config["evidence"] = {
+        "targets": [{"target": "sad", "value": 50}, {"target": "preservation", "value": 2}]
+    }
+    assert mistakes(config) == [
+        "evidence.targets[0].value: 50 is not allowed; a share is at most 1"
+    ]
+
+
+def test_a_list_that_the_workflow_writes_may_not_be_there_yet() -> None:
+    config = minimal()
+    config["unlearning"] = {"lists": {"top": "results/runs/x.parquet"}}
+    assert complete(config)["unlearning"]["lists"] == {"top": "results/runs/x.parquet"}
+
+
+def ready(**changes: Any) -> Config:
+    """A model that is already contaminated, with the clean one that it was trained from."""
+    config = minimal()
+    config["models"]["ours"] = {"source": str(ROOT), "contaminated": True, "base": "tiny"}
+    config["models"]["ours"]["training"] = {"trained_blocks": 2, "precision": "fp32"}
+    config["grid"]["models"] = ["ours"]
+    config["unlearning"] = changes
+    return complete(config)
+
+
+def test_a_contaminated_model_is_unlearned_as_it_is() -> None:
+    assert grid.start(ready(), "ours") == "contaminated"
+    assert grid.as_it_is(ready(), "ours", "contaminated")
+    assert grid.of_endpoint(ready(), "ours", "contaminated") == "ours"
+    assert grid.of_endpoint(ready(), "ours", "gold") == "tiny"
+    assert settings.unlearn(ready(), "made", "ours", 0, "salun")["start"] == {
+        "training": None,
+        "precision": "fp32",
+    }
+    plain = complete(minimal())
+    assert grid.start(plain, "tiny") == "beta0"
+
+
+def test_endpoints_are_opened_as_they_were_trained() -> None:
+    config = ready()
+    trained = settings.endpoint(config, "made", "ours", 0, "gold")["training"]
+    for opened in (
+        settings.judge(config, "made", "ours", 0),
+        settings.relearn(config, "ours", 0),
+        settings.generate(config, "ours", "gold"),
+    ):
+        assert opened["training"].items() <= trained.items()
+        assert opened["training"]["trained_blocks"] == 2
+        assert opened["precision"] == trained["precision"] == "fp32"
+
+
+def test_probing_code_is_no_part_of_plain_unlearning() -> None:
+    config = complete(paper())
+    cell = ("newsgroups", "qwen-2.5-7b", 0, "salun")
+    plain = closure("mamushi.stages.unlearn", "mamushi.unlearning.unlearners.salun")
+    assert not plain & {"mamushi.lm.generate", "mamushi.unlearning.relearning"}
+    probed = settings.unlearn_and_probe(config, *cell)
+    assert probed["code"] != settings.unlearn(config, *cell)["code"]

@@ -1,0 +1,462 @@
+"""The loaders of files: what they make of good ones, and what they say about bad ones."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import shutil
+import tarfile
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_files
+
+from mamushi.artifacts.files import sha256
+from mamushi.data.loaders import jigsaw, newsgroups, table
+from mamushi.data.raw import Raw, check_unique
+from mamushi.errors import UserError
+from mamushi.registry import plugin, plugins
+
+UNUSED = Path("unused")
+
+
+def test_every_loader_declares_its_settings_and_files() -> None:
+    assert list(plugins("dataset")) == ["jigsaw", "newsgroups", "synthetic", "table"]
+    for name, found in plugins("dataset").items():
+        assert found.summary, name
+        assert set(found.literals["FILES"]) <= set(found.settings)
+        for setting, rule in found.settings.items():
+            assert rule["description"], (name, setting)
+            assert setting not in ("sections", "limit", "kind")
+
+
+def test_columns_of_different_lengths_are_a_mistake_of_the_loader() -> None:
+    with pytest.raises(ValueError, match="columns of lengths"):
+        Raw(["1"], ["a", "b"], np.array([True]), [None], [""], ["row 1"])
+
+
+def test_duplicated_ids_are_named_with_both_rows() -> None:
+    with pytest.raises(UserError, match="row 3: id 'a' is there twice, first in row 1"):
+        check_unique(["a", "b", "a"], ["row 1", "row 2", "row 3"])
+
+
+# Jigsaw ---------------------------------------------------------------------------------------
+
+HEADER = "id,comment_text," + ",".join(jigsaw.LABELS)
+GOOD = {
+    "train.csv": f'{HEADER}\na,"one\ntwo",0,0,0,0,0,0\nb,three,0,0,0,0,1,0\n',
+    "test.csv": "id,comment_text\nx,four\ny,five\nz,six\n",
+    # In another order than the comments.
+    "test_labels.csv": f"id,{','.join(jigsaw.LABELS)}\n"
+    "z,1,0,0,0,0,1\ny,-1,-1,-1,-1,-1,-1\nx,0,0,0,0,0,0\n",
+}
+
+
+def jigsaw_folder(folder: Path, **changed: str) -> Path:
+    folder.mkdir(exist_ok=True)
+    for name, content in (GOOD | {f"{k}.csv": v for k, v in changed.items()}).items():
+        (folder / name).write_text(content, encoding="utf-8")
+    return folder
+
+
+def load_jigsaw(folder: Path) -> Raw:
+    return jigsaw.load({"path": str(folder)}, UNUSED)
+
+
+def test_jigsaw(tmp_path: Path) -> None:
+    raw = load_jigsaw(jigsaw_folder(tmp_path))
+    assert raw.ids == ["a", "b", "x", "z"]
+    assert raw.texts == ["one\ntwo", "three", "four", "six"]
+    assert raw.forget.tolist() == [False, True, False, True]
+    assert raw.section == [None, None, "evaluation", "evaluation"]
+    assert raw.dropped == {"test comments without scores (-1)": 1}
+    assert np.asarray(raw.labels["toxic"]).tolist() == [0, 0, 0, 1]
+    assert np.asarray(raw.labels["insult"]).tolist() == [0, 1, 0, 0]
+    assert np.asarray(raw.labels["identity_hate"]).tolist() == [0, 0, 0, 1]
+    assert raw.places[1] == "train.csv, row 2 (line 4)"
+    assert raw.sources["train.csv"] == sha256(tmp_path / "train.csv")
+
+
+def test_jigsaw_zipped_is_the_same(tmp_path: Path) -> None:
+    plain = load_jigsaw(jigsaw_folder(tmp_path))
+    for name in GOOD:
+        with zipfile.ZipFile(tmp_path / f"{name}.zip", "w") as archive:
+            archive.write(tmp_path / name, name)
+        (tmp_path / name).unlink()
+    raw = load_jigsaw(tmp_path)
+    assert (raw.ids, raw.texts) == (plain.ids, plain.texts)
+    assert set(raw.sources) == {f"{name}.zip" for name in GOOD}
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"train": GOOD["train.csv"].replace("obscene", "rude")}, "no column 'obscene'"),
+        ({"test": "id,text\nx,four\n"}, r"test\.csv: no column 'comment_text'"),
+        ({"train": GOOD["train.csv"] + "c,x,0,0,2,0,0,0\n"}, r"row 3 .*'obscene' is '2'; allowed"),
+        ({"train": GOOD["train.csv"] + "c,x,nan,0,0,0,0,0\n"}, "label 'toxic' is 'nan'"),
+        ({"train": GOOD["train.csv"] + "c,x,-1,0,0,0,0,0\n"}, "'-1'; allowed are 0, 1"),
+        ({"test": GOOD["test.csv"] + "w,new\n"}, r"test\.csv, row 4 .*'w' has no labels"),
+        ({"test": "id,comment_text\nx,four\ny,five\n"}, r"labels for 'z', which is not in test"),
+        ({"test": GOOD["test.csv"] + "x,new\n"}, r"row 4 .*id 'x' is there twice"),
+    ],
+)
+def test_jigsaw_bad_files(tmp_path: Path, changed: dict[str, str], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        load_jigsaw(jigsaw_folder(tmp_path, **changed))
+
+
+def test_jigsaw_without_a_file_or_a_path(tmp_path: Path) -> None:
+    jigsaw_folder(tmp_path)
+    (tmp_path / "test_labels.csv").unlink()
+    with pytest.raises(UserError, match=r"neither test_labels\.csv nor test_labels\.csv\.zip"):
+        load_jigsaw(tmp_path)
+    with pytest.raises(UserError, match="no path to the Jigsaw files"):
+        jigsaw.load({"path": None}, UNUSED)
+
+
+# 20 Newsgroups --------------------------------------------------------------------------------
+
+POST = "From: a@b.c\nSubject: x\n\nIn article <1> d writes:\n> quoted\nThe text.\n\n--\nsignature\n"
+POSTS = {
+    "20news-bydate-test/sci.space/7": POST,
+    "20news-bydate-train/talk.politics.guns/12": POST.replace("text", "caf\xe9"),
+    "20news-bydate-train/sci.space/9": POST,
+    "20news-bydate-train/sci.space/10": POST,
+}
+
+
+def archive(path: Path, posts: dict[str, str] = POSTS, extra: tuple[tarfile.TarInfo, ...] = ()):
+    with tarfile.open(path, "w:gz") as tar:
+        for name, text in posts.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(text.encode("latin-1"))
+            tar.addfile(info, io.BytesIO(text.encode("latin-1")))
+        for info in extra:
+            tar.addfile(info)
+    return path
+
+
+def load_newsgroups(path: Path | None, cache: Path = UNUSED, forget: str = "talk.politics.guns"):
+    return newsgroups.load({"path": path and str(path), "forget": [forget]}, cache)
+
+
+def test_newsgroups_archive(tmp_path: Path) -> None:
+    raw = load_newsgroups(archive(tmp_path / "20news-bydate.tar.gz"))
+    # Training subset first, then by group and number, whatever the order of the archive.
+    assert raw.ids == [
+        "train/sci.space/9",
+        "train/sci.space/10",
+        "train/talk.politics.guns/12",
+        "test/sci.space/7",
+    ]
+    assert raw.texts == ["The text.\n"] * 2 + ["The caf\xe9.\n", "The text.\n"]
+    assert raw.forget.tolist() == [False, False, True, False]
+    assert list(raw.stratum) == list(raw.labels["group"])
+    assert list(raw.labels["subset"]) == ["train"] * 3 + ["test"]
+    assert raw.section == [None] * 4
+
+
+def test_newsgroups_ignores_what_is_no_post(tmp_path: Path) -> None:
+    link = tarfile.TarInfo("20news-bydate-train/sci.space/11")
+    link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+    device = tarfile.TarInfo("20news-bydate-train/sci.space/12")
+    device.type = tarfile.CHRTYPE
+    posts = POSTS | {"README": "read me", "20news-bydate-train/sci.space/../../../13": "x"}
+    raw = load_newsgroups(archive(tmp_path / "a.tar.gz", posts, (link, device)))
+    assert len(raw.ids) == len(POSTS)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.tar.gz"]
+
+
+def test_newsgroups_from_the_downloaders_cache_is_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """scikit-learn's own code runs, but for the transfer itself."""
+    from sklearn.datasets import _twenty_newsgroups as downloader
+
+    def transfer(_remote: object, dirname: str, **_: object) -> str:
+        return str(archive(Path(dirname) / "20news-bydate.tar.gz"))
+
+    monkeypatch.setattr(downloader, "_fetch_remote", transfer)
+    raw = load_newsgroups(None, tmp_path / "cache")
+    plain = load_newsgroups(archive(tmp_path / "20news-bydate.tar.gz"))
+    assert (raw.ids, raw.texts) == (plain.ids, plain.texts)
+    assert raw.forget.tolist() == plain.forget.tolist()
+    assert list(raw.sources) == ["20news-bydate_py3.pkz"]
+
+    def refuse(*_: object, **__: object) -> str:
+        raise AssertionError("downloaded twice")
+
+    monkeypatch.setattr(downloader, "_fetch_remote", refuse)
+    assert load_newsgroups(None, tmp_path / "cache").ids == raw.ids
+
+
+def test_newsgroups_download_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from sklearn.datasets import _twenty_newsgroups as downloader
+
+    def fail(*_: object, **__: object) -> str:
+        raise ConnectionError("no network")
+
+    monkeypatch.setattr(downloader, "_fetch_remote", fail)
+    with pytest.raises(UserError, match=r"cannot download 20 Newsgroups .*set 'path'"):
+        load_newsgroups(None, tmp_path)
+
+
+def test_newsgroups_bad_archives(tmp_path: Path) -> None:
+    path = archive(tmp_path / "a.tar.gz")
+    with pytest.raises(UserError, match=r"unknown group 'talk\.guns'; known are sci\.space, talk"):
+        load_newsgroups(path, forget="talk.guns")
+    whole = path.read_bytes()
+    for cut in (0, 5, len(whole) // 2, len(whole) - 30):
+        path.write_bytes(whole[:cut])
+        with pytest.raises(UserError, match=r"a\.tar\.gz: damaged or incomplete archive"):
+            load_newsgroups(path)
+    for position in range(20, len(whole), 5):
+        flipped = bytearray(whole)
+        flipped[position] ^= 0xFF
+        path.write_bytes(flipped)
+        with pytest.raises(UserError, match="damaged or incomplete archive"):
+            load_newsgroups(path)
+    # A damaged header inside, compressed afterwards: the checksum of the whole is right.
+    content = bytearray(gzip.decompress(whole))
+    content[1024 + 148] ^= 0xFF
+    path.write_bytes(gzip.compress(content))
+    with pytest.raises(UserError, match="data after a damaged header"):
+        load_newsgroups(path)
+    with pytest.raises(UserError, match="no posts in it"):
+        load_newsgroups(archive(tmp_path / "b.tar.gz", {"README": "x"}))
+    with pytest.raises(UserError, match="no such file"):
+        load_newsgroups(tmp_path / "none.tar.gz")
+
+
+# Table ----------------------------------------------------------------------------------------
+
+ROWS = [
+    {"key": 7, "body": "one", "topic": "guns", "score": 0.9, "part": "train"},
+    {"key": 8, "body": "two", "topic": "cars", "score": 0.2, "part": None},
+    {"key": 9, "body": None, "topic": "guns", "score": 0.4, "part": "test"},
+]
+
+
+def table_file(folder: Path, kind: str, rows: list[dict[str, Any]] = ROWS) -> Path:
+    import pandas as pd
+
+    path = folder / f"data.{kind}"
+    if kind == "jsonl":
+        path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    elif kind == "parquet":
+        pd.DataFrame(rows).to_parquet(path)
+    else:
+        pd.DataFrame(rows).to_csv(path, index=False, sep="\t" if kind == "tsv" else ",")
+    return path
+
+
+def load_table(path: Path | None, **changes: Any) -> Raw:
+    own = {"path": path and str(path), "text": "body", "forget": {"where": "score > 0.3"}}
+    return table.load(plugin("dataset", "table").defaults | own | changes, UNUSED)
+
+
+@pytest.mark.parametrize("kind", ["csv", "tsv", "jsonl", "parquet"])
+def test_table_formats(tmp_path: Path, kind: str) -> None:
+    path = table_file(tmp_path, kind)
+    raw = load_table(path)
+    assert raw.ids == ["1", "2", "3"]
+    assert raw.texts == ["one", "two", ""]
+    assert raw.forget.tolist() == [True, False, True]
+    assert raw.section == [None] * 3
+    by_value = load_table(
+        path,
+        id="key",
+        forget={"column": "topic", "values": ["guns"]},
+        section="part",
+        section_values={"train": "inference", "test": "evaluation"},
+        stratum="topic",
+        labels=["topic"],
+    )
+    assert by_value.ids == ["7", "8", "9"]
+    assert by_value.forget.tolist() == [True, False, True]
+    assert by_value.section == ["inference", None, "evaluation"]
+    assert by_value.stratum == ["guns", "cars", "guns"]
+    assert by_value.labels == {"topic": ["guns", "cars", "guns"]}
+    assert load_table(path, forget={"column": "key", "values": [8]}).forget.tolist() == [
+        False,
+        True,
+        False,
+    ]
+
+
+def test_table_zipped(tmp_path: Path) -> None:
+    path = table_file(tmp_path, "csv")
+    target = tmp_path / "data.csv.zip"
+    with zipfile.ZipFile(target, "w") as zipped:
+        zipped.write(path, path.name)
+    assert load_table(target).texts == load_table(path).texts
+
+
+@pytest.mark.parametrize("kind", ["csv", "tsv", "jsonl", "parquet"])
+def test_values_agree_with_what_pandas_writes(tmp_path: Path, kind: str) -> None:
+    # A missing value makes floats of whole numbers: pandas writes 1.0 for 1 in column `rare`.
+    rows = [
+        {"body": "one", "flag": True, "count": 1, "half": 1.0, "rare": 1},
+        {"body": "two", "flag": False, "count": 2, "half": 0.5, "rare": 2},
+        {"body": "six", "flag": True, "count": 1, "half": 1.0, "rare": None},
+    ]
+    path = table_file(tmp_path, kind, rows)
+    for column, value in (
+        ("flag", True),
+        ("flag", "true"),
+        ("count", 1),
+        ("count", 1.0),
+        ("count", "1"),
+        ("half", 1),
+        ("half", 1.0),
+        ("half", "1"),
+    ):
+        found = load_table(path, forget={"column": column, "values": [value]})
+        assert found.forget.tolist() == [True, False, True], (column, value)
+    parts = load_table(
+        path,
+        forget={"column": "flag", "values": [True]},
+        section="rare",
+        section_values={"1": "inference", "2": "evaluation"},
+    )
+    assert parts.section == ["inference", "evaluation", None]
+
+
+@pytest.mark.parametrize(
+    ("cells", "values", "forget"),
+    [
+        (["007", "7", "42"], ["007"], [True, False, False]),
+        (["007", "7", "42"], [7], [False, True, False]),
+        (["1.1", "1.10", "2"], ["1.1"], [True, False, False]),
+        (["1.1", "1.10", "2"], [1.1], [True, True, False]),
+        (["1", "1.0", "x"], [1], [True, True, False]),
+        (["TRUE", " true", "no"], [True], [True, True, False]),
+        (["True", "true", "no"], ["True"], [True, False, False]),
+        (["12345678901234567891", "12345678901234567890"], [12345678901234567891], [True, False]),
+        (["1e999", "1", "2"], ["1e999"], [True, False, False]),
+    ],
+)
+def test_values_of_a_csv_column(
+    tmp_path: Path, cells: list[str], values: list[Any], forget: list[bool]
+) -> None:
+    path = tmp_path / "data.csv"
+    path.write_text("body,mark\n" + "".join(f"text,{cell}\n" for cell in cells))
+    raw = load_table(path, forget={"column": "mark", "values": values})
+    assert raw.forget.tolist() == forget
+
+
+def test_csv_columns_of_an_expression_get_types() -> None:
+    assert table.infer(["1", " 2", ""]) == [1, 2, None]
+    assert table.infer(["1", "2.5"]) == [1.0, 2.5]
+    assert table.infer(["True", "false"]) == [True, False]
+    assert table.infer(["1", "x", ""]) == ["1", "x", ""]
+
+
+@pytest.mark.parametrize(
+    ("value", "name"),
+    [(1, "1"), (1.0, "1"), ("1", "1"), (True, "true"), (1.5, "1.5"), ("", None), (None, None)],
+)
+def test_names_of_values(value: Any, name: str | None) -> None:
+    assert table.name_of(value) == name
+
+
+def test_names_of_non_finite_values() -> None:
+    assert table.name_of(float("nan")) is None
+    assert table.name_of(float("inf")) is None
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"text": "text"}, "no column 'text'; it has 'key', 'body', 'topic'"),
+        ({"id": "uid"}, "no column 'uid'"),
+        ({"forget": {"where": "toxic > 1"}}, "no column 'toxic'"),
+        ({"forget": {"column": "tag", "values": ["x"]}}, "no column 'tag'"),
+        ({"forget": {"where": "score >"}}, "expression 'score >'"),
+        ({"forget": {"where": "exec(score)"}}, "is not allowed in an expression"),
+        ({"forget": {"where": "topic > 1"}}, "row 1.*one is text"),
+        (
+            {"forget": {"column": "topic", "values": ["gnus"]}},
+            "no row has the value 'gnus'; its values are cars, guns",
+        ),
+        ({"section": "topic"}, "row 1.*section 'guns' in column 'topic'; known are"),
+        ({"stratum": "part"}, "row 2.*column 'part' is"),
+        ({"id": "part"}, "row 2.*column 'part' is"),
+    ],
+)
+def test_table_bad_settings(
+    tmp_path: Path, kind: str, changes: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(UserError, match=message):
+        load_table(table_file(tmp_path, kind), **changes)
+
+
+def test_table_bad_cells(tmp_path: Path) -> None:
+    def with_cell(**cell: Any) -> Path:
+        return table_file(tmp_path, "jsonl", [ROWS[0], ROWS[1] | cell])
+
+    with pytest.raises(UserError, match="row 2: column 'body' is 3, not text"):
+        load_table(with_cell(body=3))
+    with pytest.raises(UserError, match="row 2: not valid UTF-8"):
+        load_table(with_cell(body="\ud800"))
+    with pytest.raises(UserError, match="row 2: column 'score' is nan"):
+        load_table(with_cell(score=float("nan")))
+    with pytest.raises(UserError, match="row 2: column 'score' is nan"):
+        load_table(with_cell(score=float("nan")), forget={"column": "score", "values": [0.9]})
+    with pytest.raises(UserError, match="row 2: cannot evaluate"):
+        load_table(with_cell(score=None))
+    with pytest.raises(UserError, match="cannot carry column 'topic' along"):
+        load_table(with_cell(topic=3), labels=["topic"])
+    with pytest.raises(UserError, match="no path to the table"):
+        load_table(None)
+
+
+# Real files -----------------------------------------------------------------------------------
+
+
+@pytest.mark.real_data
+def test_real_archive_agrees_with_scikit_learns_loader(shared: Path, tmp_path: Path) -> None:
+    """The posts of two groups against ``load_files`` on the unpacked folder."""
+    source = shared / "data/20ng/20news-bydate.tar.gz"
+    raw = newsgroups.load({"path": str(source), "forget": ["talk.politics.guns"]}, UNUSED)
+    assert len(raw.ids) == len(set(raw.ids)) == 18_846
+    assert len(set(raw.labels["group"])) == 20
+    assert list(raw.labels["subset"]).count("train") == 11_314
+    wanted = ("talk.politics.guns", "sci.space")
+    with tarfile.open(source) as tar:
+        members = [m for m in tar if m.isreg() and m.name.split("/")[1] in wanted]
+        tar.extractall(tmp_path, members, filter="data")
+    ours = {name: text for name, text in zip(raw.ids, raw.texts, strict=True)}
+    compared = 0
+    for subset in ("train", "test"):
+        bunch = load_files(str(tmp_path / f"20news-bydate-{subset}"), encoding="latin1")
+        for file, text in zip(bunch.filenames, bunch.data, strict=True):
+            path = Path(file)
+            assert ours[f"{subset}/{path.parent.name}/{path.name}"] == newsgroups.stripped(text)
+            compared += 1
+    assert compared == sum(g in wanted for g in raw.labels["group"])
+    shutil.rmtree(tmp_path, ignore_errors=True)
+
+
+@pytest.mark.real_data
+def test_real_jigsaw_against_pandas(shared: Path) -> None:
+    import pandas as pd
+
+    folder = shared / "data/jigsaw"
+    raw = load_jigsaw(folder)
+    train = pd.read_csv(folder / "train.csv", keep_default_na=False)
+    test = pd.read_csv(folder / "test.csv", keep_default_na=False)
+    scores = pd.read_csv(folder / "test_labels.csv")
+    test = test.merge(scores, on="id")
+    test = test[test.toxic != -1]
+    both = pd.concat([train, test])
+    assert raw.ids == both.id.tolist()
+    assert raw.texts == both.comment_text.tolist()
+    assert raw.forget.tolist() == (both[jigsaw.LABELS].max(axis=1) == 1).tolist()
+    assert sum(raw.dropped.values()) == (scores.toxic == -1).sum()

@@ -1,0 +1,389 @@
+"""Half-gap budgets, their intervals and savings, against plain loops and by hand."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from mamushi.artifacts.tables import SCHEMAS, write_table
+from mamushi.evaluation.crossing import first_crossing
+from mamushi.evaluation.half_gap import (
+    BOOTSTRAP_SEED,
+    half_gap_table,
+    resampled,
+    saving_bounds,
+    unlearning_table,
+)
+from tests.support.unlearning_files import AXES, GOLD, N_FORGET, N_RETAIN, START, write_runs
+
+BETA = [0.0, 0.25, 0.5, 0.75, 1.0]
+Shares = Callable[[str, str, int], list[float]]
+"""(unlearner, selector, seed) -> recovery at each of ``BETA``."""
+
+
+def points(
+    shares: Shares,
+    *,
+    seeds: int = 3,
+    selectors: tuple[str, ...] = ("random", "mamushi"),
+    unlearners: tuple[str, ...] = ("retraining", "salun"),
+    gold: Callable[[int], float] = lambda seed: 60.0,
+    retain: Callable[[int, float], float] = lambda seed, beta: 10.0,
+    models: tuple[str, ...] = ("small",),
+) -> pa.Table:
+    """A table ``unlearning`` with these curves; every seed starts at 20."""
+    rows = []
+    for model in models:
+        for seed in range(seeds):
+            top = gold(seed)
+            for unlearner in unlearners:
+                for selector in selectors:
+                    found = shares(unlearner, selector, seed)
+                    for beta, share in zip(BETA, found, strict=True):
+                        rows.append(
+                            {
+                                "dataset": "alpha",
+                                "model": model,
+                                "seed": seed,
+                                "unlearner": unlearner,
+                                "selector": selector,
+                                "beta": beta,
+                                "removed": int(beta * 100),
+                                "steps": 1,
+                                "ppl_forget": 20 + share * (top - 20),
+                                "ppl_retain": retain(seed, beta),
+                                "start_ppl_forget": 20.0,
+                                "start_ppl_retain": 10.0 * (1 + seed),
+                                "gold_ppl_forget": top,
+                                "gold_ppl_retain": 9.0,
+                                "recovery": share if top > 20 else None,
+                            }
+                        )
+    return pa.Table.from_pylist(rows, schema=SCHEMAS["unlearning"])
+
+
+def rows(table: pa.Table, **wanted: Any) -> list[dict[str, Any]]:
+    return [r for r in table.to_pylist() if all(r[k] == v for k, v in wanted.items())]
+
+
+def half_gap(table: pa.Table, **changed: Any) -> pa.Table:
+    return half_gap_table(table, **{"target": 0.5, "retain_cap": 5.6, "resamples": 200} | changed)
+
+
+def lines(unlearner: str, selector: str, seed: int) -> list[float]:
+    """Random crosses at 0.5 + 0.1 seed, mamushi in half of that, each on a straight line."""
+    slope = 0.5 / (0.5 + 0.1 * seed) * (2 if selector == "mamushi" else 1)
+    return [beta * slope for beta in BETA]
+
+
+def noisy(seed: int) -> Shares:
+    rng = np.random.default_rng(seed)
+    found = {
+        (u, s, k): [0.0, *np.sort(rng.uniform(0, 0.66, 4)).tolist()]
+        for u in ("retraining", "salun")
+        for s in ("random", "mamushi")
+        for k in range(5)
+    }
+    return lambda unlearner, selector, k: found[unlearner, selector, k]
+
+
+def test_the_papers_table_of_savings() -> None:
+    """Budgets as in the paper's synergy table; 36 against 40 is 10%, not the 11% it prints."""
+    paper = {
+        "retraining": {"random": 0.62, "coreset": 0.64, "mamushi": 0.24},
+        "neggrad_plus": {"random": 0.61, "coreset": 0.26, "mamushi": 0.21},
+        "salun": {"random": 0.40, "coreset": 0.35, "mamushi": 0.36},
+    }
+
+    def straight(unlearner: str, selector: str, seed: int) -> list[float]:
+        return [0.5 * beta / paper[unlearner][selector] for beta in BETA]
+
+    chosen = ("random", "coreset", "mamushi")
+    table = half_gap(points(straight, seeds=1, selectors=chosen, unlearners=tuple(paper)))
+    found = {(r["unlearner"], r["selector"]): r for r in table.to_pylist()}
+    for unlearner, budgets in paper.items():
+        for selector, budget in budgets.items():
+            assert found[unlearner, selector]["budget"] == pytest.approx(budget)
+    ours = [found[unlearner, "mamushi"] for unlearner in paper]
+    assert [round(100 * r["saving_vs_full"]) for r in ours] == [76, 79, 64]
+    assert [round(100 * r["saving_vs_random"]) for r in ours] == [61, 66, 10]
+
+
+def test_the_budget_is_that_of_the_mean_curve_of_shares() -> None:
+    # Seeds of very different gaps count the same: shares are averaged, not perplexities.
+    table = half_gap(points(lines, gold=lambda seed: 20.0 + 10.0**seed))
+    (found,) = rows(table, unlearner="salun", selector="random")
+    slope = np.mean([0.5 / (0.5 + 0.1 * seed) for seed in range(3)])
+    assert found["budget"] == pytest.approx(0.5 / slope)
+    assert found["seeds"] == 3
+    assert found["start_ppl_forget"] == pytest.approx(20)
+    assert found["gold_ppl_forget"] == pytest.approx(20 + 111 / 3)
+    assert found["target_ppl_forget"] == pytest.approx(20 + 111 / 6)
+    assert (found["censored"], found["censored_share"]) == (False, 0.0)
+    (other,) = rows(half_gap(points(lines), target=0.25), unlearner="salun", selector="random")
+    assert other["budget"] == pytest.approx(0.25 / slope)
+    assert other["target_ppl_forget"] == pytest.approx(30)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_bootstrap_is_that_of_a_plain_loop(seed: int) -> None:
+    shares, resamples, seeds = noisy(seed), 300, 5
+    table = half_gap(points(shares, seeds=seeds), resamples=resamples)
+    weights = resampled(seeds, resamples)
+    draws: dict[tuple[str, str], list[float | None]] = {}
+    for unlearner in ("retraining", "salun"):
+        for selector in ("random", "mamushi"):
+            curves = [shares(unlearner, selector, k) for k in range(seeds)]
+            for weight in weights:
+                drawn = [k for k in range(seeds) for _ in range(round(weight[k] * seeds))]
+                assert len(drawn) == seeds
+                mean = [sum(curves[k][i] for k in drawn) / seeds for i in range(len(BETA))]
+                crossing = first_crossing(BETA, mean, 0.5)
+                draws.setdefault((unlearner, selector), []).append(crossing)
+    censored = 0.0
+    for row in table.to_pylist():
+        found = draws[row["unlearner"], row["selector"]]
+        known = sorted(np.inf if d is None else d for d in found)
+        # 2.5% of 299 intervals is 7.475: the seventh from either end, outward.
+        for end, place in (("budget_low", 7), ("budget_high", -8)):
+            expected = known[place]
+            assert row[end] == (None if expected == np.inf else pytest.approx(expected))
+        assert row["censored_share"] == pytest.approx(found.count(None) / resamples)
+        censored += row["censored_share"]
+        chance = draws[row["unlearner"], "random"]
+        if row["saving_vs_random"] is None or row["selector"] == "random":
+            continue
+        low, high = [], []
+        for mine, theirs in zip(found, chance, strict=True):
+            # What is censored lies beyond 1, but nobody knows where.
+            low.append(-np.inf if mine is None else 1 - mine / (1 if theirs is None else theirs))
+            high.append(1 if theirs is None else 1 - (1 if mine is None else mine) / theirs)
+        for end, expected in (
+            ("saving_vs_random_low", sorted(low)[7]),
+            ("saving_vs_random_high", sorted(high)[-8]),
+        ):
+            assert row[end] == (None if expected == -np.inf else pytest.approx(expected))
+    assert censored > 0, "no resample was censored, so their bounds were not compared"
+
+
+def test_savings_are_paired_over_seeds() -> None:
+    """Mamushi needs half of random in every seed: budgets vary, the saving does not."""
+    table = half_gap(points(lines))
+    (found,) = rows(table, unlearner="retraining", selector="mamushi")
+    assert found["budget_high"] - found["budget_low"] > 0.02
+    assert found["saving_vs_random"] == pytest.approx(0.5)
+    assert found["saving_vs_random_low"] == pytest.approx(0.5)
+    assert found["saving_vs_random_high"] == pytest.approx(0.5)
+    (chance,) = rows(table, unlearner="retraining", selector="random")
+    saving = [chance[f"saving_vs_random{end}"] for end in ("", "_low", "_high")]
+    assert saving == [0, 0, 0]
+
+
+def test_an_interval_holds_its_budget_and_differs_from_other_draws() -> None:
+    table = half_gap(points(lines), resamples=2000)
+    for row in table.to_pylist():
+        assert row["budget_low"] <= row["budget"] <= row["budget_high"]
+    weights = resampled(3, 2000)
+    np.testing.assert_allclose(weights.sum(axis=1), 1)
+    np.testing.assert_allclose(weights.mean(axis=0), 1 / 3, atol=0.02)
+    assert BOOTSTRAP_SEED == 0
+    np.testing.assert_array_equal(weights, resampled(3, 2000))
+
+
+def test_bounds_of_savings_where_budgets_lie_beyond_the_whole_set() -> None:
+    inf = np.inf
+    budget = np.array([0.2, 0.2, inf, inf, 0.0, 0.2, 0.0])
+    chance = np.array([0.4, inf, 0.5, inf, 0.0, 0.0, inf])
+    low, high = saving_bounds(budget, chance)
+    np.testing.assert_allclose(low, [0.5, 0.8, -inf, -inf, 0, -inf, 1])
+    np.testing.assert_allclose(high, [0.5, 1, -1, 1, 0, -inf, 1])
+
+
+def test_censored_curves_have_no_budget_and_no_saving() -> None:
+    def low(unlearner: str, selector: str, seed: int) -> list[float]:
+        top = 0.4 if (unlearner, selector) == ("salun", "random") else 0.8
+        return [beta * top for beta in BETA]
+
+    table = half_gap(points(low))
+    (chance,) = rows(table, unlearner="salun", selector="random")
+    assert (chance["censored"], chance["censored_share"], chance["recrossings"]) == (True, 1.0, 0)
+    empty = ("budget", "budget_low", "budget_high", "retain_factor", "within_cap")
+    savings = ("saving_vs_random", "saving_vs_random_low", "saving_vs_random_high")
+    assert all(chance[name] is None for name in (*empty, "saving_vs_full", *savings))
+    (mine,) = rows(table, unlearner="salun", selector="mamushi")
+    assert mine["budget"] == pytest.approx(0.625)
+    assert mine["saving_vs_full"] == pytest.approx(0.375)
+    assert all(mine[name] is None for name in savings)
+    # Retraining's random is another one.
+    (other,) = rows(table, unlearner="retraining", selector="mamushi")
+    assert other["saving_vs_random"] == pytest.approx(0)
+
+
+def test_an_upper_end_beyond_the_whole_set_is_empty() -> None:
+    # The mean of three crosses; without seed 0 it never does.
+    def shares(unlearner: str, selector: str, seed: int) -> list[float]:
+        return [beta * (1.2 if seed == 0 else 0.3) for beta in BETA]
+
+    for row in half_gap(points(shares)).to_pylist():
+        assert row["budget"] == pytest.approx(0.5 / 0.6)
+        assert row["budget_low"] == pytest.approx(0.5 / 1.2)
+        assert row["budget_high"] is None
+        assert 0.2 < row["censored_share"] < 0.4
+
+
+def test_one_seed_has_no_interval() -> None:
+    for row in half_gap(points(lines, seeds=1)).to_pylist():
+        assert row["budget"] is not None
+        assert row["saving_vs_random"] is not None
+        for name in ("budget_low", "budget_high", "censored_share", "saving_vs_random_low"):
+            assert row[name] is None
+
+
+def test_without_random_nothing_is_compared() -> None:
+    for row in half_gap(points(lines, selectors=("mamushi",))).to_pylist():
+        assert row["saving_vs_full"] is not None
+        assert row["saving_vs_random"] is row["saving_vs_random_low"] is None
+
+
+def test_a_random_that_needs_nothing_leaves_nothing_to_save() -> None:
+    table = half_gap(points(lambda *_: [0.6, 0.7, 0.8, 0.9, 1.0]))
+    for row in table.to_pylist():
+        assert (row["budget"], row["saving_vs_full"]) == (0.0, 1.0)
+        assert row["saving_vs_random"] is None
+
+
+def test_seeds_without_a_gap_are_left_out() -> None:
+    with_one_flat = half_gap(points(lines, gold=lambda seed: 20.0 if seed == 1 else 60.0))
+    for row in with_one_flat.to_pylist():
+        assert row["seeds"] == 2
+        assert row["gold_ppl_forget"] == 60.0
+    (row,) = rows(with_one_flat, unlearner="salun", selector="random")
+    assert row["budget"] == pytest.approx(0.5 / np.mean([1, 0.5 / 0.7]))
+
+
+def test_without_any_gap_there_is_nothing_to_recover(tmp_path: Path) -> None:
+    table = half_gap(points(lines, gold=lambda seed: 20.0 - seed))
+    assert table.num_rows == 4
+    for row in table.to_pylist():
+        assert (row["seeds"], row["censored"], row["recrossings"]) == (0, True, 0)
+        assert (row["start_ppl_forget"], row["gold_ppl_forget"]) == (20.0, 19.0)
+        assert row["budget"] is row["censored_share"] is row["saving_vs_random"] is None
+    write_table(tmp_path / "half_gap.parquet", "half_gap", table)
+
+
+def test_the_worst_seed_decides_about_the_cap() -> None:
+    # Starts of 10, 20 and 30; at the crossing, 0.25, there are 20, 70 and 80.
+    def retain(seed: int, beta: float) -> float:
+        return 10 * (1 + seed) + (40, 200, 200)[seed] * beta
+
+    table = half_gap(points(lambda *_: [2 * b for b in BETA], retain=retain))
+    assert {(r["retain_factor"], r["within_cap"]) for r in table.to_pylist()} == {(3.5, True)}
+    at_cap = half_gap(points(lambda *_: [2 * b for b in BETA], retain=retain), retain_cap=3.5)
+    assert all(at_cap["within_cap"].to_pylist())
+    beyond = half_gap(points(lambda *_: [2 * b for b in BETA], retain=retain), retain_cap=3.49)
+    assert not any(beyond["within_cap"].to_pylist())
+
+
+def test_recrossings_are_of_the_mean_curve() -> None:
+    table = half_gap(points(lambda *_: [0.0, 0.6, 0.4, 0.7, 0.3]))
+    assert {r["recrossings"] for r in table.to_pylist()} == {2}
+
+
+def test_intervals_do_not_depend_on_what_else_is_in_the_table() -> None:
+    alone = half_gap(points(noisy(1), seeds=5)).to_pylist()
+    both = half_gap(points(noisy(1), seeds=5, models=("large", "small"))).to_pylist()
+    assert [row for row in both if row["model"] == "small"] == alone
+
+
+def test_two_thousand_resamples_of_thirty_pairs_are_quick() -> None:
+    names = tuple(f"s{k}" for k in range(15))
+    rng = np.random.default_rng(0)
+    table = points(
+        lambda *_: [0.0, *np.sort(rng.uniform(0, 1, 4)).tolist()], seeds=5, selectors=names
+    )
+    begun = time.process_time()
+    assert half_gap(table, resamples=2000).num_rows == 30
+    assert time.process_time() - begun < 2
+
+
+def curve(table: pa.Table, **wanted: Any) -> list[dict[str, Any]]:
+    found = rows(table, **wanted)
+    assert [r["beta"] for r in found] == sorted(r["beta"] for r in found)
+    return found
+
+
+def test_curves_from_files_start_at_beta_0(tmp_path: Path) -> None:
+    write_runs(tmp_path, AXES, added=(0.35,), stopped_at=7)
+    table = unlearning_table(AXES, {"small": "beta0"}, tmp_path)
+    assert table.num_rows == 3 * 2 * (4 + 5)
+    retrained = curve(table, unlearner="retraining", selector="random", seed=1)
+    assert [r["beta"] for r in retrained] == [0, 0.25, 0.5, 1]
+    assert [r["removed"] for r in retrained] == [0, 10, 20, N_FORGET]
+    assert [r["steps"] for r in retrained] == [240, 220, 200, 2 * N_RETAIN]
+    assert {r["stopped_at"] for r in retrained} == {None}
+    assert [r["recovery"] for r in retrained] == pytest.approx([0, 0.26, 0.51, 1])
+    assert (retrained[-1]["ppl_forget"], retrained[-1]["ppl_retain"]) == GOLD
+
+    unlearned = curve(table, unlearner="neggrad_plus", selector="mamushi", seed=1)
+    assert [r["beta"] for r in unlearned] == [0, 0.25, 0.35, 0.5, 1]
+    assert [r["removed"] for r in unlearned] == [0, 10, 14, 20, N_FORGET]
+    assert [r["steps"] for r in unlearned] == [0, 25, 35, 50, 100]
+    assert [r["stopped_at"] for r in unlearned] == [None, 7, 7, 7, None]
+    assert [r["recovery"] for r in unlearned] == pytest.approx([0, 0.385, 0.535, 0.76, 1])
+    assert (unlearned[0]["ppl_forget"], unlearned[0]["ppl_retain"]) == START
+    assert unlearned[-1]["ppl_retain"] == 50
+
+    (found,) = rows(half_gap(table), unlearner="neggrad_plus", selector="mamushi")
+    # On the mean over seeds, between 0.385 at 0.25 and 0.535 at 0.35.
+    crossing = 0.25 + 0.1 * 0.115 / 0.15
+    assert found["budget"] == pytest.approx(crossing)
+    assert found["retain_factor"] == pytest.approx((10 + 40 * crossing) / 10)
+
+
+def test_from_the_contaminated_model_all_share_one_target(tmp_path: Path) -> None:
+    write_runs(tmp_path, AXES)
+    table = unlearning_table(AXES, {"small": "contaminated"}, tmp_path)
+    for row in table.to_pylist():
+        assert (row["start_ppl_forget"], row["start_ppl_retain"]) == (10.0, 9.0)
+    # From 10 to 60: retraining begins at beta 0's 20, unlearning at 10.
+    retrained = curve(table, unlearner="retraining", selector="random", seed=0)
+    assert [r["ppl_forget"] for r in retrained] == [20, 30, 40, 60]
+    assert [r["recovery"] for r in retrained] == pytest.approx([0.2, 0.4, 0.6, 1])
+    unlearned = curve(table, unlearner="neggrad_plus", selector="random", seed=0)
+    assert unlearned[0]["ppl_forget"] == 10
+    assert unlearned[0]["recovery"] == 0
+    table = half_gap(table)
+    assert {r["target_ppl_forget"] for r in table.to_pylist()} == {35.0}
+    (found,) = rows(table, unlearner="retraining", selector="random")
+    assert found["budget"] == pytest.approx(0.25 + 0.25 * (0.1 - 0.008) / 0.2, abs=1e-9)
+
+
+def test_a_gold_standard_below_the_start_recovers_nothing(tmp_path: Path) -> None:
+    write_runs(tmp_path, AXES, gold=(19.0, 9.0))
+    table = unlearning_table(AXES, {"small": "beta0"}, tmp_path)
+    assert table["recovery"].null_count == table.num_rows
+    write_table(tmp_path / "unlearning.parquet", "unlearning", table)
+    assert all(half_gap(table)["censored"].to_pylist())
+
+
+def test_rows_follow_the_order_of_the_configuration(tmp_path: Path) -> None:
+    axes: Mapping[str, Any] = AXES | {
+        "datasets": ["zeta", "alpha"],
+        "unlearners": ["salun", "neggrad_plus"],
+        "selectors": ["random", "mamushi"],
+    }
+    write_runs(tmp_path, axes)
+    table = half_gap(unlearning_table(axes, {"small": "beta0"}, tmp_path))
+    found = [(r["dataset"], r["unlearner"], r["selector"]) for r in table.to_pylist()]
+    assert found == [
+        (d, u, s)
+        for d in ("zeta", "alpha")
+        for u in ("retraining", "salun", "neggrad_plus")
+        for s in ("random", "mamushi")
+    ]

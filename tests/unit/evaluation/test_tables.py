@@ -1,0 +1,195 @@
+"""From the files of a grid to the result tables, and what is said when one is missing."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mamushi.artifacts import paths
+from mamushi.artifacts.files import write_json
+from mamushi.artifacts.tables import read_metadata, read_table
+from mamushi.cli import main
+from mamushi.errors import UserError
+from mamushi.evaluation.curves import sad_table
+from mamushi.evaluation.quality import selection_table
+from mamushi.evaluation.summary import sad_summary
+from tests.support.grid_files import GRID, N_FORGET, levels, write_perplexity, write_results
+
+ONE = GRID | {"datasets": ["alpha"], "models": ["small"]}
+CELL: dict[str, Any] = {"dataset": "alpha", "model": "small", "seed": 1}
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    folder = tmp_path / "results"
+    write_results(folder, ONE)
+    return folder
+
+
+def rows(table: Any, **wanted: Any) -> list[dict[str, Any]]:
+    """Rows of a table that have these values."""
+    return [r for r in table.to_pylist() if all(r[k] == v for k, v in wanted.items())]
+
+
+def test_curves_hold_both_ends_and_every_budget_in_order(root: Path) -> None:
+    table = sad_table(ONE, root)
+    assert table.num_rows == 3 * 3 * 4
+    curve = rows(table, selector="mamushi", seed=1)
+    assert [r["beta"] for r in curve] == [0.0, 0.1, 0.5, 1.0]
+    assert [r["removed"] for r in curve] == [0, 4, 20, N_FORGET]
+
+
+def test_sad_of_a_cell_by_hand(root: Path) -> None:
+    # Seed 1 of random at 0.5: forget 20 + 41 * 0.5 = 40.5 against 61; retain 11 against 10.
+    (row,) = rows(sad_table(ONE, root), selector="random", seed=1, beta=0.5)
+    assert row["sad"] == pytest.approx(20.5 + 1.0)
+    assert row["log_sad"] == pytest.approx(np.log(61 / 40.5) + np.log(11 / 10))
+    assert (row["gold_ppl_forget"], row["gold_ppl_retain"]) == (61.0, 10.0)
+
+
+def test_ends_are_shared_and_gold_has_no_distance(root: Path) -> None:
+    table = sad_table(ONE, root)
+    for seed in ONE["seeds"]:
+        at_zero = rows(table, seed=seed, beta=0.0)
+        assert {(r["ppl_forget"], r["ppl_retain"]) for r in at_zero} == {(20.0, 12.0)}
+    assert {(r["sad"], r["log_sad"]) for r in rows(table, beta=1.0)} == {(0.0, 0.0)}
+
+
+def test_summary_means_and_errors_over_seeds(root: Path) -> None:
+    (row,) = rows(sad_summary(sad_table(ONE, root)), selector="random", beta=0.5)
+    # Seeds 0, 1, 2: forget perplexity 40, 40.5, 41, and SAD 21, 21.5, 22.
+    assert row["seeds"] == 3
+    assert row["removed"] == 20
+    assert row["ppl_forget_mean"] == pytest.approx(40.5)
+    assert row["sad_mean"] == pytest.approx(21.5)
+    assert row["sad_se"] == pytest.approx(0.5 / np.sqrt(3))
+
+
+def test_areas_by_hand_and_the_same_on_every_row_of_a_curve(root: Path) -> None:
+    summary = sad_summary(sad_table(ONE, root))
+    # Random is linear in the budget, so its SAD falls linearly from 42 + seed to 0.
+    random = rows(summary, selector="random")
+    assert {r["area_mean"] for r in random} == {random[0]["area_mean"]}
+    assert random[0]["area_mean"] == pytest.approx(np.mean([21.0, 21.5, 22.0]))
+    assert random[0]["area_se"] == pytest.approx(0.5 / np.sqrt(3))
+    # Between 0.1 and 0.5 the mean height is that at 0.3: 0.7 * (42 + seed).
+    assert random[0]["area_measured_mean"] == pytest.approx(0.7 * 43)
+
+
+def test_area_is_compared_with_random_at_the_same_seeds(root: Path) -> None:
+    table = sad_table(ONE, root)
+    summary = sad_summary(table)
+    mine, chance = rows(summary, selector="mamushi")[0], rows(summary, selector="random")[0]
+    assert mine["area_vs_random"] == pytest.approx(mine["area_mean"] / chance["area_mean"] - 1)
+    assert mine["area_vs_random"] < -0.1
+    assert (chance["area_vs_random"], chance["area_vs_random_se"]) == (0.0, 0.0)
+    # The seed moves both areas alike, so the paired error is far below that of the areas.
+    assert mine["area_vs_random_se"] < mine["area_se"] / chance["area_mean"]
+
+
+def test_without_random_or_with_one_seed_nothing_is_made_up(root: Path) -> None:
+    alone = ONE | {"selectors": ["mamushi"], "seeds": [2]}
+    for row in sad_summary(sad_table(alone, root)).to_pylist():
+        assert row["area_vs_random"] is row["area_vs_random_se"] is None
+        assert row["sad_se"] is row["area_se"] is row["ppl_retain_se"] is None
+
+
+def test_selection_reads_what_the_scores_say(root: Path) -> None:
+    table = selection_table(ONE, root)
+    assert table.num_rows == 9
+    (fitted,) = rows(table, selector="mamushi", seed=1)
+    assert fitted["auc"] == 0.9
+    assert (fitted["auc_fold_min"], fitted["auc_fold_max"]) == (0.875, 1.0)
+    assert fitted["auc_fold_mean"] == pytest.approx(0.9375)
+    assert fitted["fold_offset"] == pytest.approx(0.75)
+    assert fitted["spearman_with_truth"] == 0.75
+    (plain,) = rows(table, selector="random", seed=1)
+    assert plain["ties"] == 0
+    assert plain["auc"] is plain["auc_fold_mean"] is plain["spearman_with_truth"] is None
+
+
+@pytest.mark.parametrize(
+    ("pattern", "wildcards"),
+    [
+        (paths.PERPLEXITY_ENDPOINT, {"endpoint": "gold"}),
+        (paths.PERPLEXITY, {"selector": "my_own", "beta": "0.50"}),
+        (paths.MANIFEST, {"selector": "random", "beta": "0.10"}),
+        (paths.SCORES, {"selector": "random"}),
+    ],
+)
+def test_a_missing_file_is_named_and_nothing_is_written(
+    root: Path, capsys: pytest.CaptureFixture[str], pattern: str, wildcards: dict[str, str]
+) -> None:
+    gone = paths.under(root, pattern, **CELL, **wildcards)
+    gone.unlink()
+    assert make_tables(root) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert str(gone) in said
+    assert not (root / "tables").exists()
+
+
+def test_a_diverged_model_does_not_vanish_in_a_mean(root: Path) -> None:
+    path = paths.under(root, paths.PERPLEXITY, **CELL, selector="random", beta="0.10")
+    write_perplexity(path, float("nan"), 10.0)
+    with pytest.raises(UserError, match="not a finite number") as caught:
+        sad_table(ONE, root)
+    assert caught.value.where == path
+
+
+def test_a_manifest_without_its_counts_is_named(root: Path) -> None:
+    path = paths.under(root, paths.MANIFEST, **CELL, selector="random", beta="0.10")
+    write_json(path, {"removed": 4})
+    with pytest.raises(UserError, match="'removed' and 'n_forget'") as caught:
+        sad_table(ONE, root)
+    assert caught.value.where == path
+
+
+def make_tables(root: Path) -> int:
+    settings = json.dumps({"grid": ONE, "code": "0" * 8})
+    folder = str(root / "tables")
+    return main(["tables", "--root", str(root), "--out-folder", folder, "--settings", settings])
+
+
+def test_the_stage_writes_each_table_twice_with_the_same_rows(root: Path) -> None:
+    assert make_tables(root) == 0
+    for name, count in (("sad", 36), ("sad_summary", 12), ("selection", 9)):
+        table = read_table(root / "tables" / f"{name}.parquet", name)
+        with (root / "tables" / f"{name}.csv").open(encoding="utf-8", newline="") as handle:
+            lines = list(csv.DictReader(handle))
+        assert len(lines) == table.num_rows == count
+        assert list(lines[0]) == table.column_names
+        for text, exact in zip(lines, table.to_pylist(), strict=True):
+            for key, value in exact.items():
+                if value is None:
+                    assert text[key] == ""
+                elif isinstance(value, float):
+                    assert float(text[key]) == pytest.approx(value, rel=1e-5)
+                else:
+                    assert text[key] == str(value)
+    stored = read_metadata(root / "tables" / "sad.parquet")
+    assert stored["settings"]["grid"]["budgets"] == ONE["budgets"]
+
+
+def test_the_same_input_gives_the_same_bytes(root: Path) -> None:
+    def written() -> dict[str, bytes]:
+        assert make_tables(root) == 0
+        return {path.name: path.read_bytes() for path in (root / "tables").iterdir()}
+
+    first = written()
+    assert len(first) == 6
+    assert written() == first
+
+
+def test_rows_follow_the_order_of_the_grid(tmp_path: Path) -> None:
+    write_results(tmp_path, GRID, levels)
+    table = sad_summary(sad_table(GRID, tmp_path))
+    found = [(r["dataset"], r["model"], r["selector"]) for r in table.to_pylist()]
+    assert list(dict.fromkeys(found)) == [
+        (d, m, s) for d in GRID["datasets"] for m in GRID["models"] for s in GRID["selectors"]
+    ]

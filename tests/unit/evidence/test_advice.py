@@ -1,0 +1,296 @@
+"""Recommended budgets on curves of a closed form, and the command that prints them."""
+
+from __future__ import annotations
+
+import math
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from mamushi.artifacts import paths
+from mamushi.artifacts.tables import SCHEMAS, write_table
+from mamushi.cli import main
+from mamushi.errors import UserError
+from mamushi.evidence.advice import advice, ordering, read_frontier
+
+BETAS = [i / 20 for i in range(21)]
+FULL, START, HARM = 2.5, 0.5, 0.4
+"""Removal at budget 1 and 0, and preservation at 0, in nats."""
+
+
+def frontier(
+    selector: str, power: float, seed: int = 0, width: float = 0.0, overshoot: float = 0.0
+) -> list[dict[str, Any]]:
+    """Gain b^power (+ ``overshoot`` sin(pi b)), preservation 0.4 (1 - b); bands of ``width``."""
+    rows = []
+    for b in BETAS:
+        gained = b**power + overshoot * math.sin(math.pi * b)
+        removal = START + (FULL - START) * gained
+        harm = HARM * (1 - b)
+        decline = (abs(FULL - removal) + harm) / (FULL - START + HARM)
+        inside = width * (b not in (0.0, 1.0))
+        row = {
+            **{"dataset": "small", "model": "tiny", "seed": seed, "selector": selector, "beta": b},
+            **{"removed": int(40 * b), "form": "threshold"},
+            **{"exact_removal": None, "exact_preservation": None},
+        }
+        for name, value in (
+            ("removal", removal), ("preservation", harm), ("gain", gained), ("decline", decline),
+        ):  # fmt: skip
+            row |= {name: value, f"{name}_low": value - inside, f"{name}_high": value + inside}
+        rows.append(row)
+    return rows
+
+
+def sad(selector: str, power: float, seed: int = 0) -> list[dict[str, Any]]:
+    """SAD falls from 48 to 0 as (1 - b)^power, forget log perplexity climbs as b^power."""
+    return [
+        {
+            **{"dataset": "small", "model": "tiny", "seed": seed, "selector": selector, "beta": b},
+            "removed": int(40 * b),
+            "ppl_forget": 20 * 3 ** (b**power),
+            "ppl_retain": 10.0,
+            "gold_ppl_forget": 60.0,
+            "gold_ppl_retain": 10.0,
+            "sad": 48 * (1 - b) ** power,
+            "log_sad": 0.0,
+        }
+        for b in (0.0, 0.25, 0.5, 0.75, 1.0)
+    ]
+
+
+def one(columns: dict[str, list[Any]]) -> dict[str, Any]:
+    (row,) = pa.table(columns, schema=SCHEMAS["advice"]).to_pylist()
+    return dict(row)
+
+
+@pytest.mark.parametrize(
+    ("target", "value", "budget"),
+    [
+        ("removal", 0.25, 0.25),
+        ("removal", 0.9, 0.9),
+        ("preservation", 0.1, 0.75),
+        ("preservation", 0.4, 0.0),
+        ("sad", 0.5, 0.5),
+        ("sad", 0.8, 0.8),
+    ],
+)
+def test_budgets_of_straight_curves(target: str, value: float, budget: float) -> None:
+    row = one(advice(frontier("straight", 1.0), None, [(target, value)]))
+    assert row["budget"] == pytest.approx(budget, abs=1e-12)
+    assert row["budget_low"] == row["budget_high"] == row["budget"]
+    assert (row["target"], row["value"]) == (target, value)
+    assert row["measured"] is row["error"] is row["measured_area"] is None
+
+
+def test_the_predicted_area_of_a_closed_form() -> None:
+    # int |2.5 - removal| + preservation = 2 (1 - 1/(power + 1)) + 0.4/2
+    for power in (1.0, 2.0):
+        row = one(advice(frontier("curved", power), None, [("removal", 0.5)]))
+        assert row["predicted_area"] == pytest.approx(2 * (1 - 1 / (power + 1)) + 0.2, abs=2e-3)
+        assert row["budget"] == pytest.approx(0.5 ** (1 / power), abs=2e-3)
+
+
+def test_a_region_that_removes_more_than_the_whole() -> None:
+    """The distance to the gold standard counts what is beyond it, and the first crossing counts."""
+    rows = frontier("beyond", 1.0, overshoot=0.5)
+    assert max(row["gain"] for row in rows) > 1
+    found = one(advice(rows, None, [("removal", 1.0)]))
+    assert found["budget"] == pytest.approx(0.5, abs=1e-9)
+    within = one(advice(frontier("within", 1.0), None, [("removal", 1.0)]))
+    assert within["budget"] is None
+    # The distance is 2 |1 - gain| + 0.4 (1 - b), and beyond the whole it counts as well.
+    b = np.linspace(0, 1, 100_001)
+    apart = 2 * np.abs(1 - b - 0.5 * np.sin(np.pi * b)) + 0.4 * (1 - b)
+    assert found["predicted_area"] == pytest.approx(np.trapezoid(apart, b), abs=2e-3)
+
+
+def test_the_range_spans_seeds_and_bands() -> None:
+    rows = [*frontier("s", 1.0, 0, width=0.1), *frontier("s", 2.0, 1, width=0.05)]
+    row = one(advice(rows, None, [("removal", 0.49)]))
+    assert row["budget"] == pytest.approx((0.49 + 0.7) / 2, abs=1e-3)
+    assert row["budget_low"] == pytest.approx(0.39, abs=1e-9)
+    assert row["budget_high"] == pytest.approx(math.sqrt(0.54), abs=1e-3)
+    falling = one(advice(rows, None, [("preservation", 0.2)]))
+    assert falling["budget_low"] == pytest.approx(0.25, abs=1e-9)
+    assert falling["budget_high"] == pytest.approx(0.75, abs=1e-9)
+    # The wide band of one seed gets to nothing below budget 1.
+    open_end = one(advice(rows, None, [("preservation", 0.005)]))
+    assert open_end["budget_high"] is None or open_end["budget_high"] > 0.98
+
+
+def test_a_seed_that_never_gets_there_leaves_no_budget() -> None:
+    rows = [*frontier("s", 1.0, 0, overshoot=0.5), *frontier("s", 1.0, 1)]
+    row = one(advice(rows, None, [("removal", 1.0)]))
+    assert row["budget"] is row["budget_high"] is None
+    assert row["budget_low"] == pytest.approx(0.5)
+
+
+def test_curves_that_are_not_defined_give_no_budget() -> None:
+    rows = [row | {"gain": None, "gain_low": None, "gain_high": None} for row in frontier("s", 1)]
+    row = one(advice(rows, None, [("removal", 0.5)]))
+    assert row["budget"] is row["budget_low"] is row["budget_high"] is None
+
+
+def test_measured_budgets_and_errors() -> None:
+    targets = [("removal", 0.5), ("sad", 0.5), ("preservation", 0.1)]
+    measured = [*sad("s", 1.0, 0), *sad("s", 1.0, 1)]
+    columns = advice([*frontier("s", 1.0, 0), *frontier("s", 1.0, 1)], measured, targets)
+    rows = pa.table(columns, schema=SCHEMAS["advice"]).to_pylist()
+    for row in rows[:2]:
+        assert row["measured"] == pytest.approx(0.5)
+        assert row["error"] == pytest.approx(0, abs=1e-12)
+        assert row["measured_area"] == pytest.approx(24)
+    assert rows[2]["measured"] is rows[2]["error"] is None
+    slow = one(advice(frontier("s", 1.0), sad("s", 2.0), [("removal", 0.25)]))
+    assert slow["measured"] == pytest.approx(0.5)
+    assert slow["error"] == pytest.approx(-0.25)
+
+
+def test_a_gold_standard_that_is_no_worse_leaves_nothing_to_measure() -> None:
+    flat = [row | {"ppl_forget": 60.0, "sad": 0.0} for row in sad("s", 1.0)]
+    for target in ("removal", "sad"):
+        row = one(advice(frontier("s", 1.0), flat, [(target, 0.5)]))
+        assert row["measured"] is row["error"] is None
+        assert row["measured_area"] == 0
+
+
+def test_the_order_of_selectors() -> None:
+    powers = {"best": 0.5, "good": 1.0, "fair": 1.5, "poor": 3.0}
+    rows = [row for name, power in powers.items() for row in frontier(name, power)]
+
+    def rho(**measured: float) -> float | None:
+        found = [row for name, power in measured.items() for row in sad(name, power)]
+        columns = advice(rows, found, [("removal", 0.5), ("sad", 0.5)])
+        table = pa.table(columns, schema=SCHEMAS["advice"])
+        return ordering(table.to_pylist())["small", "tiny"]
+
+    assert rho(best=4, good=3, fair=2, poor=1) == pytest.approx(1)
+    assert rho(best=1, good=2, fair=3, poor=4) == pytest.approx(-1)
+    assert rho(best=4, good=3, fair=1, poor=2) == pytest.approx(0.8)
+    assert rho(best=4, good=3) is None
+    assert rho() is None
+
+
+@pytest.mark.parametrize(
+    ("target", "value"),
+    [("removal", 0.0), ("removal", 1.1), ("sad", -0.5), ("preservation", -1), ("loss", 0.5),
+     ("removal", math.nan), ("preservation", math.inf)],
+)  # fmt: skip
+def test_targets_that_make_no_sense(target: str, value: float) -> None:
+    with pytest.raises(UserError):
+        advice(frontier("s", 1.0), None, [(target, value)])
+
+
+def write(root: Path, rows: list[dict[str, Any]]) -> None:
+    """The frontier file of each seed, as the stage leaves it."""
+    extra = [f"{name}{end}" for name in ("gain", "decline") for end in ("", "_low", "_high")]
+    for seed in {row["seed"] for row in rows}:
+        ours = [row for row in rows if row["seed"] == seed]
+        relative: dict[str, dict[str, list[float]]] = {}
+        for row in ours:
+            curves = relative.setdefault(row["selector"], {key: [] for key in extra})
+            for key in extra:
+                curves[key].append(row[key])
+        table = pa.Table.from_pylist(ours, schema=SCHEMAS["frontier"])
+        path = paths.under(root, paths.FRONTIER, dataset="small", model="tiny", seed=seed)
+        write_table(path, "frontier", table, metadata={"relative": relative})
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    selectors = (("slow", 2.0, 0.05), ("fast", 0.5, 0.0))
+    write(
+        tmp_path,
+        [row for name, p, w in selectors for seed in (0, 1) for row in frontier(name, p, seed, w)],
+    )
+    return tmp_path
+
+
+def test_rows_come_back_with_their_relative_curves(root: Path) -> None:
+    path = paths.under(root, paths.FRONTIER, dataset="small", model="tiny", seed=1)
+    wanted = [*frontier("slow", 2.0, 1, 0.05), *frontier("fast", 0.5, 1)]
+    found = read_frontier(path)
+    assert found == [{key: row[key] for key in found[0]} for row in wanted]
+    table = pa.Table.from_pylist(wanted, schema=SCHEMAS["frontier"])
+    write_table(path, "frontier", table)
+    with pytest.raises(UserError, match="no relative curves of 'slow'"):
+        read_frontier(path)
+
+
+def test_the_command(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["advise", "--root", str(root), "--removal", "0.5"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "small, tiny: 50% of the full removal (2 seeds, 40 forget examples)"
+    assert lines[1].split() == ["selector", "budget", "95%", "range", "examples"]
+    assert lines[2].split() == ["fast", "0.25", "0.25", "to", "0.25", "10"]
+    assert lines[3].split() == ["slow", "0.71", "0.67", "to", "0.74", "29"]
+    assert len(lines) == 4
+
+    assert main(["advise", "--root", str(root), "--sad", "0.5", "--selector", "fast"]) == 0
+    out = capsys.readouterr().out
+    assert "50% of the distance to the gold standard" in out
+    assert "slow" not in out
+    assert main(["advise", "--root", str(root), "--preservation", "0.1", "--model", "tiny"]) == 0
+    assert "preservation of at most 0.1 nats" in capsys.readouterr().out
+    assert main(["advise", "--root", str(root), "--removal", "1"]) == 0
+    assert capsys.readouterr().out.count("none below 1") == 2
+
+
+def test_the_command_after_retraining(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = pa.Table.from_pylist(sad("fast", 1.0), schema=SCHEMAS["sad"])
+    write_table(root / "tables" / "sad.parquet", "sad", table)
+    assert main(["advise", "--root", str(root), "--removal", "0.5"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1].split()[-1] == "measured"
+    assert lines[2].split()[-1] == "0.50"
+    assert lines[3].split()[-1] == "-"
+
+
+def test_the_command_says_where_removing_all_gains_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    undefined = {f"{name}{end}": None for name in ("gain", "decline")
+                 for end in ("", "_low", "_high")}  # fmt: skip
+    write(tmp_path, [row | undefined for row in frontier("flat", 1.0)])
+    for target in ("--removal", "--sad"):
+        assert main(["advise", "--root", str(tmp_path), target, "0.5"]) == 0
+        line = capsys.readouterr().out.splitlines()[2]
+        assert line.split() == ["flat", "removing", "all", "gains", "nothing"]
+    assert main(["advise", "--root", str(tmp_path), "--preservation", "0.1"]) == 0
+    assert capsys.readouterr().out.splitlines()[2].split()[1] == "0.75"
+
+
+def test_the_frontier_of_another_run_is_named(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = paths.under(root, paths.FRONTIER, dataset="small", model="tiny", seed=1)
+    other = paths.under(root, paths.FRONTIER, dataset="small", model="tiny", seed=0)
+    shutil.copy(other, place)
+    assert main(["advise", "--root", str(root), "--removal", "0.5"]) == 2
+    assert "seed1/frontier.parquet: is of seed 0; delete it" in capsys.readouterr().err
+
+
+def test_names_are_no_patterns(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for option in ("--dataset", "--model"):
+        assert main(["advise", "--root", str(root), "--removal", "0.5", option, "[a-z]*"]) == 2
+        assert "[a-z]*/" in capsys.readouterr().err
+
+
+def test_mistakes_at_the_command(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = ["advise", "--root", str(root)]
+    assert main([*given, "--removal", "0.5", "--dataset", "other"]) == 2
+    assert "no runs/other/*/seed*/frontier.parquet in it" in capsys.readouterr().err
+    assert main([*given, "--removal", "0.5", "--selector", "mamushi"]) == 2
+    assert "no selector 'mamushi' in the frontiers; there are fast, slow" in (
+        capsys.readouterr().err
+    )
+    assert main([*given, "--sad", "50"]) == 2
+    assert "sad: 50.0; give a share above 0 and at most 1" in capsys.readouterr().err
+    for bad in ([], ["--sad", "0.5", "--removal", "0.5"]):
+        with pytest.raises(SystemExit):
+            main([*given, *bad])

@@ -1,0 +1,427 @@
+"""The frontier of all budgets in one pass, its bands against a plain loop, and its exact values."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from mamushi.artifacts.tables import read_metadata, read_table, write_table
+from mamushi.cli import main
+from mamushi.evidence import frontier
+from mamushi.evidence.bootstrap import LEVELS, Truth, bands, exact, times
+from mamushi.evidence.frontier import Frontier, distance, gain, ranking
+
+N1, N2 = 60, 90
+PI1 = N1 / (N1 + N2)
+COUNTS = np.array([0, 6, 15, 30, 59, N1])
+FORMS = ("threshold", "importance", "share")
+
+
+def normal(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Log ratios of N(1, 1) against N(-1, 1), 2x, of samples of either."""
+    rng = np.random.default_rng(seed)
+    return 2 * rng.normal(1, 1, N1), 2 * rng.normal(-1, 1, N2)
+
+
+def ranks_of(score: np.ndarray) -> np.ndarray:
+    rank = np.empty(len(score))
+    rank[np.argsort(-score, kind="stable")] = np.arange(1, len(score) + 1)
+    return rank
+
+
+def sample(form: str, seed: int = 0) -> tuple[Frontier, np.ndarray, np.ndarray]:
+    """A frontier whose selector is a noisy ratio, with its scores."""
+    l1, l2 = normal(seed)
+    rng = np.random.default_rng([seed, 1])
+    s1, s2 = l1 + rng.normal(0, 1, N1), l2 + rng.normal(0, 1, N2)
+    seen = s2 if form == "threshold" else np.full(N2, np.nan)
+    return Frontier(ranking(s1, ranks_of(s1), seen, form == "share"), l1, l2, PI1), s1, s2
+
+
+def plainly(
+    form: str, l1: np.ndarray, l2: np.ndarray, s1: np.ndarray, s2: np.ndarray, k: int
+) -> tuple[float, float]:
+    """One budget by the definitions, for samples that may hold an example more than once."""
+    b = k / len(l1)
+    kept1 = np.ones(len(l1))
+    kept1[np.argsort(-s1, kind="stable")[:k]] = 0
+    if form == "share" or k in (0, len(l1)):
+        if form == "share":
+            kept1 = np.full(len(l1), 1 - b)
+        preserved = frontier.preservation(l2, np.full(len(l2), 1 - b), PI1, b)
+    elif form == "importance":
+        preserved = frontier.preservation_by_importance(l1, l2, kept1, PI1)
+    else:
+        threshold = s1[kept1 == 0].min()
+        preserved = frontier.preservation(l2, (s2 < threshold) * 1.0, PI1, b)
+    return frontier.removal(l1, kept1, PI1), preserved
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_all_budgets_in_one_pass_equal_one_at_a_time(form: str) -> None:
+    one, s1, s2 = sample(form)
+    removed, preserved = one.at(COUNTS)
+    for i, k in enumerate(COUNTS):
+        wanted = plainly(form, one.l1, one.l2, s1, s2, int(k))
+        assert (removed[i], preserved[i]) == pytest.approx(wanted, abs=1e-12)
+    inside = [form] * (len(COUNTS) - 2)
+    assert one.forms(COUNTS) == ["share", *inside, "share"]
+    assert preserved[-1] == pytest.approx(0, abs=1e-12)
+    assert removed[-1] == pytest.approx(one.l1.mean())
+
+
+def test_bands_equal_a_plain_loop_over_resampled_examples() -> None:
+    given = {form: sample(form) for form in FORMS}
+    found = bands({form: one for form, (one, _, _) in given.items()}, COUNTS, 40, seed=7)
+    rng = np.random.default_rng(7)
+    drawn: dict[str, list[list[tuple[float, float]]]] = {form: [] for form in FORMS}
+    for _ in range(40):
+        # An example that is drawn m times stands m times in the resample.
+        rows1, rows2 = (np.repeat(np.arange(n), times(n, rng).astype(int)) for n in (N1, N2))
+        for form, (one, s1, s2) in given.items():
+            cut = (one.l1[rows1], one.l2[rows2], s1[rows1], s2[rows2])
+            drawn[form].append([plainly(form, *cut, int(k)) for k in COUNTS])
+    for form, (one, _, _) in given.items():
+        loop = np.array(drawn[form])
+        for i, name in enumerate(("removal", "preservation")):
+            band = found[form][name]
+            low, high = np.quantile(loop[..., i], LEVELS, axis=0)
+            assert band.low == pytest.approx(low, abs=1e-12)
+            assert band.high == pytest.approx(high, abs=1e-12)
+            assert band.value == pytest.approx(one.at(COUNTS)[i], abs=1e-12)
+        share = np.quantile(gain(loop[..., 0]), LEVELS, axis=0)
+        assert found[form]["gain"].low == pytest.approx(share[0], abs=1e-12)
+        apart = distance(loop[..., 0], loop[..., 1])
+        decline = np.quantile(apart / apart[:, :1], LEVELS, axis=0)
+        assert found[form]["decline"].high == pytest.approx(decline[1], abs=1e-12)
+        assert found[form]["gain"].low[0] == found[form]["gain"].high[0] == 0
+    same = bands({"share": given["share"][0]}, COUNTS, 40, seed=7)["share"]["removal"]
+    assert same.low.tolist() == found["share"]["removal"].low.tolist()
+
+
+def test_bands_cover_the_value_of_the_population_about_as_often_as_they_say() -> None:
+    """Removal by the true ratio, of N(1, 1) from N(-1, 1), at budget 1: KL(p1 || p2) = 2."""
+    covered = []
+    for seed in range(120):
+        one, _, _ = sample("importance", seed)
+        band = bands({"one": one}, np.array([0, N1]), 120, seed)["one"]["removal"]
+        covered.append(band.low[1] <= 2 <= band.high[1])
+    assert 0.86 <= np.mean(covered) <= 1.0
+
+
+def test_ties_take_the_share_of_the_retain_examples_that_goes_of_the_forget_examples() -> None:
+    l1, l2 = normal()
+    s1, s2 = np.round(l1), np.round(l2)
+    one = Frontier(ranking(s1, ranks_of(s1), s2, False), l1, l2, PI1)
+    removed, preserved = one.at(COUNTS)
+    for i, k in enumerate(COUNTS[1:-1], start=1):
+        threshold = np.sort(s1)[::-1][k - 1]
+        share = (k - np.sum(s1 > threshold)) / np.sum(s1 == threshold)
+        outside = frontier.preservation(l2, (s2 <= threshold) * 1.0, PI1, k / N1)
+        inside = frontier.preservation(l2, (s2 < threshold) * 1.0, PI1, k / N1)
+        assert preserved[i] == pytest.approx((1 - share) * outside + share * inside, abs=1e-12)
+        kept = (ranks_of(s1) > k) * 1.0
+        assert removed[i] == pytest.approx(frontier.removal(l1, kept, PI1), abs=1e-12)
+
+
+def test_constant_scores_remove_as_a_draw_of_the_same_size_would() -> None:
+    l1, l2 = normal()
+    flat = Frontier(ranking(np.zeros(N1), np.arange(1.0, N1 + 1), np.zeros(N2), False), l1, l2, PI1)
+    removed, preserved = flat.at(COUNTS)
+    whole = frontier.phi(l2, PI1).mean()
+    start = frontier.preservation(l2, np.ones(N2), PI1, 0)
+    wanted = start + np.log1p(-PI1 * COUNTS / N1) + COUNTS / N1 * whole
+    assert preserved == pytest.approx(wanted, abs=1e-12)
+    kept = (np.arange(N1) >= 30) * 1.0
+    assert removed[3] == pytest.approx(frontier.removal(l1, kept, PI1), abs=1e-12)
+    found = bands({"flat": flat}, COUNTS, 20, 0)["flat"]
+    assert all(np.isfinite(band.low).all() for band in found.values())
+
+
+def test_a_constant_ratio_promises_nothing() -> None:
+    """All is equal: no removal gains anything, and shares of it are not defined."""
+    one = Frontier(
+        ranking(np.zeros(N1), np.arange(1.0, N1 + 1), np.zeros(N2), True),
+        np.zeros(N1),
+        np.zeros(N2),
+        PI1,
+    )
+    removed, preserved = one.at(COUNTS)
+    assert removed == pytest.approx(0, abs=1e-12)
+    assert preserved == pytest.approx(0, abs=1e-12)
+    assert np.isnan(gain(removed)).all()
+    found = bands({"one": one}, COUNTS, 20, 0)["one"]
+    assert np.isnan(found["decline"].low).all()
+    assert found["distance"].high == pytest.approx(0, abs=1e-12)
+
+
+def test_a_curve_by_importance_arrives_where_its_end_is() -> None:
+    """At a wrong ratio E_p1[psi] is not E_p2[phi]; the curve still has no jump at budget 1."""
+    l1, l2 = normal()
+    wrong = Frontier(ranking(l1, ranks_of(l1), np.full(N2, np.nan), False), l1 - 3, l2 - 1, PI1)
+    counts = np.arange(N1 + 1)
+    assert frontier.psi(wrong.l1, PI1).mean() > 1.5 * frontier.phi(wrong.l2, PI1).mean()
+    captured = wrong.captured(counts, np.ones(N1), np.ones(N2))
+    steps = np.diff(captured)
+    # psi rises as the ratio falls, so the last step is the greatest, and of a single example.
+    assert (np.diff(steps) >= -1e-12).all()
+    last = frontier.psi(wrong.l1, PI1)[wrong.ranks.first][-1]
+    assert steps[-1] == pytest.approx(captured[-1] * last / frontier.psi(wrong.l1, PI1).sum())
+
+
+def test_ratios_that_underflow_take_shares_alike() -> None:
+    high = np.full(N1, 800.0)
+    one = Frontier(
+        ranking(high, np.arange(1.0, N1 + 1), np.full(N2, np.nan), False), high, np.zeros(N2), PI1
+    )
+    found = one.captured(COUNTS, np.ones(N1), np.ones(N2))
+    assert found == pytest.approx(COUNTS / N1 * -np.log1p(-PI1))
+
+
+def test_a_full_removal_that_loses_is_no_gain() -> None:
+    """A ratio that says the contrary of the texts: removing all removes less than nothing."""
+    l1, l2 = normal()
+    rank = ranks_of(l1)
+    one = Frontier(ranking(l1, rank, l2, False), -l1, -l2, PI1)
+    removed, _ = one.at(COUNTS)
+    assert removed[-1] < removed[0]
+    assert np.isnan(gain(removed)).all()
+    found = bands({"one": one}, COUNTS, 20, 0)["one"]
+    for name in ("gain", "decline"):
+        assert np.isnan([found[name].value, found[name].low, found[name].high]).all()
+    assert np.isfinite(found["removal"].low).all()
+
+
+def test_resamples_without_a_gain_widen_the_bands() -> None:
+    l1, l2 = normal()
+    rank = ranks_of(l1)
+    # So little is gained that some of the resamples say that all removed gains nothing.
+    near = l1 - l1.mean() - 0.6
+    one = Frontier(ranking(l1, rank, l2, False), near, l2, PI1)
+    counts = np.array([0, 30, N1])
+    rng = np.random.default_rng(2)
+    drawn = [one.at(counts, times(N1, rng), times(N2, rng))[0] for _ in range(60)]
+    gains = [row[-1] > row[0] for row in drawn]
+    assert gain(one.at(counts)[0])[-1] == 1
+    assert 0.5 < np.mean(gains) < 0.95
+    found = bands({"one": one}, counts, 60, 2)["one"]
+    assert np.isnan(found["gain"].low).all()
+    assert np.isnan(found["decline"].high).all()
+    assert np.isfinite(found["gain"].high).all()
+    assert np.isfinite(found["decline"].low).all()
+
+
+def test_an_order_that_is_not_that_of_the_scores_has_no_threshold() -> None:
+    rng = np.random.default_rng(0)
+    s1, s2 = rng.normal(size=N1), rng.normal(size=N2)
+    assert ranking(s1, ranks_of(s1), s2, False).region is not None
+    assert ranking(s1, ranks_of(-s1), s2, False).region is None
+    assert ranking(s1, ranks_of(s1), np.where(s2 > 1, np.nan, s2), False).region is None
+
+
+def test_frontiers_of_other_samples_are_refused() -> None:
+    one, _, _ = sample("share")
+    other = Frontier(ranking(np.zeros(3), np.arange(3.0), np.zeros(4), True), np.zeros(3),
+                     np.zeros(4), 0.4)  # fmt: skip
+    with pytest.raises(ValueError, match="different sizes"):
+        bands({"one": one, "other": other}, COUNTS, 2, 0)
+
+
+MEAN = 1.0
+GRID = np.linspace(-12, 12, 200_001)
+
+
+def density(mean: float) -> np.ndarray:
+    return np.exp(-((GRID - mean) ** 2) / 2) / np.sqrt(2 * np.pi)
+
+
+def by_quadrature(kept: np.ndarray, pi1: float) -> tuple[float, float]:
+    """KL(p1 || p_-S) and KL(p2 || p_-S) for N(1, 1) and N(-1, 1), with the share kept of p1."""
+    p1, p2 = density(MEAN), density(-MEAN)
+    mixed = pi1 * p1 * kept + (1 - pi1) * p2
+    mixed = mixed / np.trapezoid(mixed, GRID)
+    kl1, kl2 = (np.trapezoid(p * np.log(p / mixed), GRID) for p in (p1, p2))
+    return float(kl1), float(kl2)
+
+
+@pytest.mark.parametrize("rule", ["truth", "reverse", "forget alone", "by chance"])
+def test_exact_values_against_quadrature(rule: str) -> None:
+    rng = np.random.default_rng(3)
+    n1, n2 = 4000, 6000
+    x1, x2 = rng.normal(MEAN, 1, n1), rng.normal(-MEAN, 1, n2)
+    more = np.concatenate([rng.normal(MEAN, 1, 30_000), rng.normal(-MEAN, 1, 30_000)])
+    everywhere = np.concatenate([x1, x2, more])
+    forget = np.repeat([True, False, True, False], [n1, n2, 30_000, 30_000])
+    truth = Truth(2 * MEAN * everywhere, forget, 2 * MEAN * x1, 2 * MEAN * x2)
+    sign = -1.0 if rule == "reverse" else 1.0
+    seen = np.full(n2, np.nan) if rule == "forget alone" else sign * x2
+    ranks = ranking(sign * x1, ranks_of(sign * x1), seen, rule == "by chance")
+    budgets = np.array([0, 0.1, 0.5, 0.9, 1.0])
+    removed, preserved = exact(ranks, truth, (budgets * n1).astype(np.int64))
+    mass = np.cumsum(density(MEAN)) * (GRID[1] - GRID[0])
+    for i, b in enumerate(budgets):
+        if rule == "by chance":
+            kept = np.full(len(GRID), 1 - b)
+        else:
+            kept = ((mass >= b) if rule == "reverse" else (mass <= 1 - b)) * 1.0
+        kl1, kl2 = by_quadrature(kept, n1 / (n1 + n2))
+        assert removed[i] == pytest.approx(kl1, abs=0.02)
+        assert preserved[i] == pytest.approx(kl2, abs=0.02)
+
+
+def test_texts_of_both_domains_serve_both_expectations() -> None:
+    """A point that only the other domain happened to draw still counts."""
+    ratio = np.log([4.0, 0.25])
+    truth = Truth(ratio, np.array([True, False]), ratio[:1], ratio[1:])
+    one, two = truth.means(np.array([1.0, 0.0]))
+    assert one == pytest.approx(0.8)
+    assert two == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_true_ratio_bounds_every_selector_in_the_exact_values(seed: int) -> None:
+    l1, l2 = normal(seed)
+    forget = np.arange(N1 + N2) < N1
+    truth = Truth(np.concatenate([l1, l2]), forget, l1, l2)
+    counts = np.arange(0, N1 + 1, 4)
+    best = exact(ranking(l1, ranks_of(l1), l2, False), truth, counts)
+    assert (best[1] >= 0).all()
+    rng = np.random.default_rng(seed)
+    for noise in (0.1, 1.0, 10.0):
+        s1, s2 = l1 + rng.normal(0, noise, N1), l2 + rng.normal(0, noise, N2)
+        found = exact(ranking(s1, ranks_of(s1), s2, False), truth, counts)
+        assert (found[0] <= best[0] + 1e-12).all()
+        assert (found[1] >= best[1] - 1e-12).all()
+        # Both ends are the same for all.
+        ends = [0, -1]
+        assert found[0][ends] == pytest.approx(best[0][ends], abs=1e-12)
+
+
+def test_exact_values_of_a_constant_score_are_linear_in_what_is_captured() -> None:
+    l1, l2 = normal()
+    truth = Truth(np.concatenate([l1, l2]), np.arange(N1 + N2) < N1, l1, l2)
+    flat = ranking(np.zeros(N1), np.arange(1.0, N1 + 1), np.zeros(N2), False)
+    found = exact(flat, truth, COUNTS)
+    b = COUNTS / N1
+    for values in found:
+        bent = np.log1p(-PI1 * b)
+        line = values - bent
+        assert line == pytest.approx(line[0] + b * (line[-1] - line[0]), abs=1e-12)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """A run's examples, and scores of a noisy ratio, a reverse, a forget-only and random."""
+    l1, l2 = normal()
+    ids = [f"t{i:03d}" for i in range(N1 + N2)]
+    domain = ["forget"] * N1 + ["retain"] * N2
+    known = np.concatenate([l1, l2])
+    write_table(
+        tmp_path / "examples.parquet",
+        "examples",
+        {
+            "id": [*ids, "spare"],
+            "text": [*ids, "spare"],
+            "domain": [*domain, "forget"],
+            "section": ["inference"] * (N1 + N2) + ["evaluation"],
+            "log_density_ratio": [*known, 2.0],
+        },
+    )
+    rng = np.random.default_rng(5)
+    noisy = known + rng.normal(0, 0.5, N1 + N2)
+    made = {"noisy": noisy, "reverse": -noisy, "alone": noisy, "random": rng.random(N1 + N2)}
+    for name, score in made.items():
+        rank = np.zeros(N1 + N2, dtype=np.int64)
+        rank[:N1] = ranks_of(score[:N1])
+        retain = np.arange(N1 + N2) >= N1
+        write_table(
+            tmp_path / f"{name}.parquet",
+            "scores",
+            {
+                "id": ids,
+                "domain": domain,
+                "score": pa.array(score, mask=retain & (name in ("alone", "random"))),
+                "rank": pa.array(rank, mask=retain),
+                "fold": pa.array([None] * (N1 + N2), pa.int16()),
+            },
+            metadata={"provenance": {"inputs": {"examples": "one", "embeddings": "two"}}},
+        )
+    return tmp_path
+
+
+def make(folder: Path, *names: str, ratio: str = "noisy", **more: Any) -> int:
+    given = {
+        **{"dataset": "small", "model": "tiny", "seed": 3, "budgets": [0.5, 0.25]},
+        **{"by_chance": {"random": True}, "resamples": 30, **more},
+    }
+    files = [str(folder / f"{name}.parquet") for name in names]
+    options = {
+        "--ratio": f"{ratio}.parquet",
+        "--examples": "examples.parquet",
+        "--out": "frontier.parquet",
+    }
+    where = [word for key, name in options.items() for word in (key, str(folder / name))]
+    which = ["--scores", *files, "--selectors", *names]
+    return main(["frontier", *which, *where, "--settings", json.dumps(given)])
+
+
+def test_the_stage(run: Path) -> None:
+    names = ("noisy", "reverse", "alone", "random")
+    assert make(run, *names) == 0
+    rows = read_table(run / "frontier.parquet", "frontier").to_pylist()
+    assert [row["selector"] for row in rows] == [name for name in names for _ in range(4)]
+    assert [row["beta"] for row in rows[:4]] == [0.0, 0.25, 0.5, 1.0]
+    assert [row["removed"] for row in rows[:4]] == [0, 15, 30, 60]
+    assert {row["form"] for row in rows if row["beta"] == 0.5} == set(FORMS)
+    for row in rows:
+        assert row["removal_low"] <= row["removal"] <= row["removal_high"]
+        assert row["preservation_low"] <= row["preservation_high"]
+        assert (row["dataset"], row["model"], row["seed"]) == ("small", "tiny", 3)
+        assert row["exact_removal"] is not None
+    # What the ends are depends on no selector.
+    for end in (0, 3):
+        assert len({round(rows[i + end]["removal"], 12) for i in range(0, 16, 4)}) == 1
+        assert len({round(rows[i + end]["exact_removal"], 12) for i in range(0, 16, 4)}) == 1
+    half = {row["selector"]: row for row in rows if row["beta"] == 0.5}
+    assert half["noisy"]["removal"] > half["random"]["removal"] > half["reverse"]["removal"]
+    assert half["noisy"]["exact_preservation"] < half["reverse"]["exact_preservation"]
+    stored = read_metadata(run / "frontier.parquet")
+    assert set(stored["relative"]) == set(names)
+    assert stored["relative"]["noisy"]["gain"][0] == 0
+    assert stored["relative"]["noisy"]["decline"][0] == 1
+    before = (run / "frontier.parquet").read_bytes()
+    assert make(run, *names) == 0
+    assert (run / "frontier.parquet").read_bytes() == before
+
+
+def test_without_a_known_truth(run: Path) -> None:
+    table = read_table(run / "examples.parquet", "examples")
+    unknown = pa.nulls(len(table), pa.float64())
+    at = table.schema.get_field_index("log_density_ratio")
+    write_table(
+        run / "examples.parquet", "examples", table.set_column(at, "log_density_ratio", unknown)
+    )
+    assert make(run, "noisy") == 0
+    found = read_table(run / "frontier.parquet", "frontier")
+    assert found["exact_removal"].null_count == len(found)
+
+
+def test_mistakes_are_told(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert make(run, "noisy", ratio="alone") == 2
+    assert "has no score for some examples" in capsys.readouterr().err
+    assert make(run, "noisy", budgets=[1.5]) == 2
+    assert "budget 1.5 is not between 0 and 1" in capsys.readouterr().err
+    table = read_table(run / "reverse.parquet", "scores")
+    about = {"provenance": {"inputs": {"examples": "one", "embeddings": "others"}}}
+    write_table(run / "reverse.parquet", "scores", table, metadata=about)
+    assert make(run, "noisy", "reverse") == 2
+    assert "reverse.parquet: was made from other examples or emb" in capsys.readouterr().err
+    write_table(run / "reverse.parquet", "scores", table)
+    assert make(run, "noisy", "reverse") == 2
+    assert "does not say what it was made from" in capsys.readouterr().err
+    assert not (run / "frontier.parquet").exists()

@@ -1,0 +1,317 @@
+"""Diagnostics of scores: closed forms, calibration, folds, what is missing, the paper's numbers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from scipy.stats import norm
+from sklearn.metrics import roc_curve
+
+from mamushi.artifacts.tables import SCHEMAS, read_metadata, read_table, write_table
+from mamushi.cli import main
+from mamushi.errors import UserError
+from mamushi.evidence import quoted
+from mamushi.evidence.diagnostics import (
+    SEPARATION,
+    Scores,
+    calibration_error,
+    diagnose,
+    fisher,
+    fold_areas,
+    fold_offset,
+    read_scores,
+    reliability,
+    roc,
+)
+from mamushi.evidence.geometry import geometry, summary
+from mamushi.selection.crossfit import cross_fit
+from mamushi.selection.metrics import auc
+from mamushi.selection.pool import Pool
+
+SHIFT = 1.25
+RUN_COLUMNS = {"dataset", "model", "seed", "selector"}
+
+
+def true_ratios(n1: int, n2: int, seed: int = 0) -> Scores:
+    """log p1/p2 = 2 m x of x ~ N(m, 1) against N(-m, 1): normal, with variance 4 m^2."""
+    rng = np.random.default_rng(seed)
+    forget = np.arange(n1 + n2) < n1
+    x = rng.standard_normal(n1 + n2) + np.where(forget, SHIFT, -SHIFT)
+    return Scores(2 * SHIFT * x, forget, np.arange(n1 + n2) % 5)
+
+
+def test_known_densities_give_the_closed_forms() -> None:
+    row = diagnose(true_ratios(30000, 60000))
+    assert row["forget_mean"] == pytest.approx(2 * SHIFT**2, abs=0.05)
+    assert row["forget_sd"] == pytest.approx(2 * SHIFT, abs=0.03)
+    assert row["retain_mean"] == pytest.approx(-2 * SHIFT**2, abs=0.05)
+    assert row["forget_cov"] == pytest.approx(1 / SHIFT, abs=0.02)
+    # The means are 4 m^2 apart, at a deviation of 2 m.
+    assert row["fisher"] == pytest.approx(2 * SHIFT, abs=0.03)
+    assert row["auc"] == pytest.approx(norm.cdf(np.sqrt(2) * SHIFT), abs=0.003)
+    q25, q75 = norm.ppf([0.25, 0.75], 2 * SHIFT**2, 2 * SHIFT)
+    assert (row["forget_q25"], row["forget_q75"]) == pytest.approx((q25, q75), abs=0.06)
+    assert row["ties"] == 0
+    assert row["ece"] is not None
+    assert row["ece"] < 0.4 * np.sqrt(15 / 90000)
+
+
+def test_statistics_of_a_few_scores_by_hand() -> None:
+    scores = Scores(np.array([1.0, 1.0, 4.0, 2.0, 0.0]), np.array([True] * 4 + [False]))
+    row = diagnose(scores)
+    assert set(row) == set(SCHEMAS["diagnostics"].names) - RUN_COLUMNS
+    assert (row["n_forget"], row["n_retain"], row["ties"]) == (4, 1, 1)
+    assert (row["forget_mean"], row["forget_sd"]) == pytest.approx((2.0, np.sqrt(1.5)))
+    names = ("min", "q25", "median", "q75", "max")
+    assert [row[f"forget_{name}"] for name in names] == [1.0, 1.0, 1.5, 2.5, 4.0]
+    assert row["forget_cov"] == pytest.approx(np.sqrt(1.5) / 2)
+    assert (row["retain_mean"], row["retain_sd"]) == (0.0, 0.0)
+    assert row["fisher"] == pytest.approx(2 / np.sqrt(1.5 / 2))
+    assert row["auc"] == 1.0
+    assert row["auc_fold_mean"] is None
+    assert row["fold_offset"] is None
+
+
+def test_the_prior_is_restored() -> None:
+    scores = true_ratios(2000, 38000)
+    predicted, observed, count = reliability(scores.score, scores.forget)
+    assert count.sum() == 40000
+    assert count.max() - count.min() <= 1
+    # Balanced logits, taken for posteriors, would predict a share of about a half.
+    assert (predicted * count).sum() / 40000 == pytest.approx(0.05, abs=0.003)
+    assert np.abs(predicted - observed).max() < 0.05
+    assert (observed * count).sum() == pytest.approx(2000)
+
+
+def test_wrong_scales_and_offsets_are_no_calibration() -> None:
+    scores = true_ratios(5000, 5000)
+    right = calibration_error(scores.score, scores.forget)
+    assert calibration_error(3 * scores.score, scores.forget) > 3 * right
+    assert calibration_error(scores.score + 2, scores.forget) > 0.05
+    assert calibration_error(-scores.score, scores.forget) > 0.5
+
+
+def test_calibration_of_a_few_scores_by_hand() -> None:
+    # Two bins; equal numbers, so no prior. Logits -log 3 and log 3 are 1/4 and 3/4.
+    score = np.log(3) * np.array([-1.0, -1.0, 1.0, 1.0])
+    forget = np.array([False, True, False, True])
+    predicted, observed, count = reliability(score, forget, bins=2)
+    np.testing.assert_allclose(predicted, [0.25, 0.75])
+    assert (observed.tolist(), count.tolist()) == ([0.5, 0.5], [2, 2])
+    assert calibration_error(score, forget, bins=2) == pytest.approx(0.25)
+
+
+def test_equal_scores_share_a_bin_in_any_order() -> None:
+    rng = np.random.default_rng(0)
+    score = rng.integers(0, 4, 500).astype(float)
+    forget = rng.random(500) < 0.4
+    order = rng.permutation(500)
+    one = reliability(score, forget)
+    two = reliability(score[order], forget[order])
+    assert len(one[0]) == 4
+    for a, b in zip(one, two, strict=True):
+        np.testing.assert_allclose(a, b)
+
+
+def test_huge_logits_do_not_overflow() -> None:
+    score = np.array([-1e5, -800.0, 800.0, 1e5])
+    with np.errstate(all="raise", under="ignore"):
+        assert calibration_error(score, np.array([False, False, True, True])) == 0
+
+
+@pytest.mark.parametrize("rounded", [False, True])
+def test_roc_is_sklearns_and_its_area_is_the_auc(rounded: bool) -> None:
+    scores = true_ratios(70, 130)
+    score = np.round(scores.score) if rounded else scores.score
+    x, y = roc(score, scores.forget)
+    false, true, _ = roc_curve(scores.forget, score, drop_intermediate=False)
+    np.testing.assert_allclose(x, false)
+    np.testing.assert_allclose(y, true)
+    assert np.trapezoid(y, x) == pytest.approx(auc(score, scores.forget))
+
+
+def test_folds_agree_with_cross_fitting() -> None:
+    rng = np.random.default_rng(0)
+    forget = np.arange(60) < 25
+    x = (rng.standard_normal((60, 3)) + forget[:, None]).astype(np.float16)
+    pool = Pool(np.array([f"t{i:02d}" for i in range(60)], dtype=object), forget, x)
+
+    def estimate(task: Any) -> tuple[Any, dict[str, Any]]:
+        # An offset of its own for every fold.
+        return task.features(task.held).sum(axis=1) + task.seed % 7, {}
+
+    scored = cross_fit(pool, 5, 3, estimate, "test")
+    assert scored.fold is not None
+    found = Scores(scored.scores, forget, scored.fold.astype(np.int64))
+    fits = scored.details["per_fold"]
+    assert fold_areas(found) == pytest.approx([fit["auc"] for fit in fits])
+    offsets = [fit["offset"] for fit in fits]
+    assert fold_offset(found) == pytest.approx(max(offsets) - min(offsets))
+    row = diagnose(found)
+    assert row["auc_fold_mean"] == pytest.approx(np.mean(fold_areas(found)))
+    assert row["auc_fold_sd"] == pytest.approx(np.std(fold_areas(found)))
+    assert row["auc_fold_min"] == min(fold_areas(found))
+    assert row["auc_fold_max"] == max(fold_areas(found))
+    assert row["fold_offset"] == fold_offset(found)
+    assert row["fold_offset"] > 0.5
+
+
+def test_a_fold_without_one_of_the_domains_has_no_area() -> None:
+    forget = np.array([True, True, False, False, False])
+    scores = Scores(np.array([3.0, 1.0, 2.0, 0.0, 5.0]), forget, np.array([0, 1, 0, 1, 2]))
+    assert fold_areas(scores) == [1.0, 1.0]
+    apart = Scores(scores.score, forget, np.array([0, 0, 1, 1, 1]))
+    row = diagnose(apart)
+    assert [row[n] for n in ("auc_fold_mean", "auc_fold_sd", "fold_offset")] == [None] * 3
+
+
+def test_constant_scores_have_defined_results() -> None:
+    # A tenth is no float, so a mean of tenths rounds.
+    row = diagnose(Scores(np.full(30, 0.1), np.arange(30) < 10, np.arange(30) % 5))
+    assert (row["forget_sd"], row["forget_cov"], row["ties"]) == (0.0, 0.0, 9)
+    assert row["fisher"] is None
+    assert (row["auc"], row["auc_fold_mean"], row["auc_fold_sd"]) == (0.5, 0.5, 0.0)
+    assert row["fold_offset"] == pytest.approx(0)
+    # One bin: all are predicted to be a third forget, times e^0.1 in odds.
+    odds = np.exp(0.1) / 2
+    assert row["ece"] == pytest.approx(odds / (1 + odds) - 1 / 3)
+    assert diagnose(Scores(np.zeros(3), np.array([True, True, False])))["forget_cov"] is None
+    assert fisher(np.zeros(2), np.ones(3)) is None
+
+
+def test_without_retain_scores_only_the_forget_set_is_described() -> None:
+    score = np.array([1.0, 2.0, np.nan, np.nan])
+    row = diagnose(Scores(score, np.array([True, True, False, False])))
+    assert {name for name, value in row.items() if value is None} == set(SEPARATION)
+    assert row["forget_mean"] == 1.5
+
+
+def write_scores(path: Path, scores: Scores, domains: list[str] | None = None) -> Path:
+    n = len(scores.score)
+    rank = np.cumsum(scores.forget)
+    fold = np.zeros(n, np.int64) if scores.fold is None else scores.fold
+    write_table(
+        path,
+        "scores",
+        {
+            "id": [f"t{i}" for i in range(n)],
+            "domain": domains or ["forget" if one else "retain" for one in scores.forget],
+            "score": pa.array(scores.score, mask=np.isnan(scores.score)),
+            "rank": pa.array(rank, mask=~scores.forget),
+            "fold": pa.array(fold, pa.int16(), mask=np.full(n, scores.fold is None)),
+        },
+    )
+    return path
+
+
+def test_scores_come_back_from_their_file(tmp_path: Path) -> None:
+    given = true_ratios(7, 9)
+    found = read_scores(write_scores(tmp_path / "s.parquet", given))
+    assert found.fold is not None
+    np.testing.assert_array_equal(found.score, given.score)
+    np.testing.assert_array_equal(found.forget, given.forget)
+    np.testing.assert_array_equal(found.fold, given.fold)
+    bare = Scores(np.array([1.0, np.nan]), np.array([True, False]))
+    found = read_scores(write_scores(tmp_path / "t.parquet", bare))
+    assert found.fold is None
+    assert not found.both
+
+
+@pytest.mark.parametrize(
+    ("score", "domains", "what"),
+    [
+        ([1.0, np.nan, 2.0], ["forget", "forget", "retain"], "'t1' has no finite score"),
+        ([1.0, 2.0, np.inf], ["forget", "forget", "retain"], "'t2' has no finite score"),
+        ([1.0, 2.0, 3.0], ["forget"] * 3, "its domains are forget"),
+        ([1.0, 2.0, 3.0], ["forget", "other", "retain"], "its domains are forget, other, retain"),
+    ],
+)
+def test_unusable_scores_are_refused(
+    tmp_path: Path, score: list[float], domains: list[str], what: str
+) -> None:
+    forget = np.array([one == "forget" for one in domains])
+    path = write_scores(tmp_path / "s.parquet", Scores(np.array(score), forget), domains)
+    with pytest.raises(UserError, match=what) as caught:
+        read_scores(path)
+    assert caught.value.where == path
+
+
+def staged(folder: Path, names: list[str], files: list[Path]) -> tuple[int, Path]:
+    out = folder / "diagnostics.parquet"
+    given = json.dumps({"dataset": "a", "model": "b", "seed": 4, "code": "0"})
+    options = ["--scores", *map(str, files), "--selectors", *names, "--out", str(out)]
+    return main(["diagnostics", *options, "--settings", given]), out
+
+
+def test_the_stage_writes_a_row_per_selector(tmp_path: Path) -> None:
+    fitted = true_ratios(20, 30)
+    bare = Scores(np.where(fitted.forget, fitted.score, np.nan), fitted.forget)
+    files = [write_scores(tmp_path / f"{i}.parquet", s) for i, s in enumerate((fitted, bare))]
+    code, out = staged(tmp_path, ["mamushi", "settings"], files)
+    assert code == 0
+    first, second = read_table(out, "diagnostics").to_pylist()
+    run = {"dataset": "a", "model": "b", "seed": 4}
+    assert first == {**run, "selector": "mamushi", **diagnose(fitted)}
+    assert second == {**run, "selector": "settings", **diagnose(bare)}
+    inputs = read_metadata(out)["provenance"]["inputs"]
+    assert set(inputs) == {"scores/mamushi", "scores/settings"}
+
+
+@pytest.mark.parametrize("names", [["mamushi"], ["mamushi", "mamushi"], ["a", "b", "c"]])
+def test_the_stage_wants_a_selector_for_every_file(
+    tmp_path: Path, names: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write_scores(tmp_path / "s.parquet", true_ratios(3, 3))
+    code, out = staged(tmp_path, names, [path, path])
+    assert code == 2
+    assert not out.exists()
+    assert "--selectors: 2 files of scores" in capsys.readouterr().err
+
+
+def test_the_papers_numbers_stand_beside_ours(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((80, 5)).astype(np.float16)
+    pool = Pool(np.array([str(i) for i in range(80)], dtype=object), np.arange(80) < 30, x)
+    columns = geometry(pool, 5, seed=0)
+    run = {"dataset": "jigsaw", "model": "m", "seed": 1}
+    rows = [{**run, **{k: v[i] for k, v in columns.items()}} for i in range(5)]
+    row = {**run, "selector": "mamushi", **diagnose(true_ratios(20, 30))}
+    other = row | {"selector": "vmf", "auc": 0.1}
+    # In any order, and of two runs.
+    second = [{**one, "seed": 2} for one in rows]
+    table = quoted.beside([other, row], [*second, *rows[::-1]], "mamushi")
+    write_table(tmp_path / "paper.parquet", "paper", table)
+    found = read_table(tmp_path / "paper.parquet", "paper").to_pylist()
+    assert len(found) == len(quoted.SCORES) + 2 * len(quoted.GEOMETRY)
+    ours = {(one["quantity"], one["seed"]): one["ours"] for one in found}
+    paper = {one["quantity"]: (one["paper"], one["setting"]) for one in found}
+    assert paper["Fisher discriminability D_F"] == (2.53, "Jigsaw, Gemma-2-2B")
+    assert paper["components with 90% of the discriminative power"][0] == 28
+    assert paper["median principal angle at k = 2, degrees"] == (58, "Llama-3.1-8B, Jigsaw")
+    assert ours["AUC, pooled", 1] == row["auc"]
+    between = row["forget_q75"] - row["forget_q25"]
+    assert ours["forget scores, interquartile range", 1] == between
+    for seed in (1, 2):
+        wanted = summary(columns)
+        for number in quoted.GEOMETRY:
+            assert ours[number.quantity, seed] == wanted[number.key]
+    assert ours["spectral energy at k = 50, forget", 1] is None
+    named = quoted.beside([other, row], [], "vmf")
+    assert len(named["ours"]) == len(quoted.SCORES)
+    assert dict(zip(named["quantity"], named["ours"], strict=True))["AUC, pooled"] == 0.1
+
+
+def test_the_paper_has_no_rows_without_ours() -> None:
+    empty = quoted.beside([], [], "mamushi")
+    assert set(empty) == set(SCHEMAS["paper"].names)
+    assert not any(empty.values())
+
+
+def test_quoted_quantities_are_distinct() -> None:
+    numbers = [number.quantity for number in (*quoted.SCORES, *quoted.GEOMETRY)]
+    assert len(set(numbers)) == len(numbers) == 25

@@ -1,0 +1,408 @@
+"""Geometry of the embeddings: against dense algebra, closed forms, and degenerate embeddings."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from scipy.integrate import quad
+from scipy.linalg import subspace_angles
+from scipy.optimize import brentq
+
+from mamushi.artifacts.tables import SCHEMAS, read_metadata, read_table, write_table
+from mamushi.cli import main
+from mamushi.errors import UserError
+from mamushi.evidence import geometry as module
+from mamushi.evidence.geometry import (
+    Spectrum,
+    affinity,
+    angles,
+    discriminative_power,
+    domain,
+    geometry,
+    krylov,
+    reaches,
+    read_embeddings,
+    summary,
+)
+from mamushi.selection import pool as pools
+from mamushi.selection.pool import Pool
+
+PATHS = {"lapack": 10**6, "gram": 256, "krylov": 0}
+"""Values of `exact` that force each decomposition of 800 and 1,200 rows of 256."""
+
+
+def make_pool(forget: Any, retain: Any) -> Pool:
+    x = np.concatenate([forget, retain]).astype(np.float16)
+    ids = np.array([f"t{i:05d}" for i in range(len(x))], dtype=object)
+    # Interleaved, as in the artifact.
+    order = np.random.default_rng(1).permutation(len(x))
+    return Pool(ids, (np.arange(len(x)) < len(forget))[order], x[order])
+
+
+def anisotropic(n1: int, n2: int, d: int, seed: int = 0) -> Pool:
+    """Two domains with decaying spectra along axes that differ by a small rotation."""
+    rng = np.random.default_rng(seed)
+    scale = 0.95 ** np.arange(d) + 0.01
+    first = np.linalg.qr(rng.standard_normal((d, d)))[0]
+    second = np.linalg.qr(first + 0.03 * rng.standard_normal((d, d)))[0]
+    forget = 3 + (rng.standard_normal((n1, d)) * scale) @ first.T
+    return make_pool(forget, (rng.standard_normal((n2, d)) * scale**0.8) @ second.T - 1)
+
+
+def unit_rows(pool: Pool, forget: bool) -> np.ndarray[Any, Any]:
+    x = pool.embeddings[pool.forget == forget].astype(np.float64)
+    x -= x.mean(axis=0)
+    return x / np.linalg.norm(x, axis=1, keepdims=True)
+
+
+def dense(pool: Pool, components: int) -> dict[str, Any]:
+    """All columns by numpy's and scipy's own functions on whole matrices."""
+    x1, x2 = unit_rows(pool, True), unit_rows(pool, False)
+    (_, s1, v1), (_, s2, v2) = (np.linalg.svd(x, full_matrices=False) for x in (x1, x2))
+    k = np.arange(1, components + 1)
+    every = np.concatenate([x1, x2])
+    power = []
+    for j in range(components):
+        a = s1[j] / np.sqrt(len(x1)) * every @ v1[j]
+        b = s2[j] / np.sqrt(len(x2)) * every @ v2[j]
+        power.append(np.var(a - b if v1[j] @ v2[j] >= 0 else a + b))
+    found = [np.degrees(subspace_angles(v1[:i].T, v2[:i].T)) for i in k]
+    result: dict[str, Any] = {"k": k, "power": np.array(power)}
+    result["power_cumulative"] = np.cumsum(power) / np.sum(power)
+    for name, s in (("forget", s1), ("retain", s2)):
+        result[f"singular_{name}"] = s[:components]
+        result[f"variance_{name}"] = np.cumsum(s**2)[:components] / (s**2).sum()
+        result[f"energy_{name}"] = np.cumsum(s[:components] ** 2) / (s[:components] ** 2).sum()
+    result["affinity"] = [np.linalg.norm(v1[:i] @ v2[:i].T) / np.sqrt(i) for i in k]
+    result["angle_median"] = [np.median(a) for a in found]
+    result["angles_above_45"] = [np.mean(a > 45) for a in found]
+    result["angle_sorted"] = np.sort(found[-1])
+    return result
+
+
+@pytest.fixture(scope="module")
+def pool() -> Pool:
+    return anisotropic(800, 1200, 256)
+
+
+@pytest.fixture(scope="module")
+def expected(pool: Pool) -> dict[str, Any]:
+    return dense(pool, 50)
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_every_column_agrees_with_a_dense_svd(
+    pool: Pool, expected: dict[str, Any], path: str
+) -> None:
+    columns = geometry(pool, 50, seed=3, exact=PATHS[path])
+    assert set(columns) == set(SCHEMAS["geometry"].names) - {"dataset", "model", "seed"}
+    for name, values in expected.items():
+        np.testing.assert_allclose(columns[name], values, atol=1e-4, rtol=1e-4, err_msg=name)
+    # The decomposition is no trivial one: the subspaces differ, and hold a part of the variance.
+    assert columns["affinity"].max() < 0.95
+    assert 0.3 < columns["variance_forget"][-1] < 0.99
+
+
+def test_the_paths_are_taken_by_size(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def watched(rows: Any, k: int, seed: int) -> Any:
+        asked.append(rows.name)
+        return krylov(rows, k, seed)
+
+    monkeypatch.setattr(module, "krylov", watched)
+    for exact in (1200, 256):
+        geometry(pool, 2, seed=0, exact=exact)
+    assert asked == []
+    geometry(pool, 2, seed=0, exact=255)
+    assert asked == ["forget", "retain"]
+
+
+def test_the_randomised_path_repeats_itself_and_hardly_depends_on_its_seed(pool: Pool) -> None:
+    one, same, other = (geometry(pool, 20, seed=s, exact=0) for s in (5, 5, 6))
+    for name, values in one.items():
+        np.testing.assert_array_equal(values, same[name])
+        np.testing.assert_allclose(values, other[name], rtol=1e-6, atol=1e-6)
+
+
+def test_a_flat_spectrum_stops_at_the_limit_with_the_right_values() -> None:
+    x = np.random.default_rng(0).standard_normal((1500, 400))
+    isotropic = make_pool(x[:700], x[700:])
+    exact = geometry(isotropic, 10, seed=0)
+    found = geometry(isotropic, 10, seed=0, exact=0)
+    for name in ("singular_forget", "singular_retain", "variance_retain"):
+        np.testing.assert_allclose(found[name], exact[name], rtol=1e-6)
+
+
+def marchenko_pastur(share: float, ratio: float) -> float:
+    """Part of the variance in the leading ``share`` of eigenvalues, for ``ratio`` = d / n < 1."""
+    low, high = (1 - np.sqrt(ratio)) ** 2, (1 + np.sqrt(ratio)) ** 2
+
+    def density(x: float) -> float:
+        return float(np.sqrt(max((high - x) * (x - low), 0)) / (2 * np.pi * ratio * x))
+
+    edge = brentq(lambda t: quad(density, t, high)[0] - share, low, high)
+    return float(quad(lambda x: x * density(x), edge, high)[0])
+
+
+@pytest.mark.parametrize("exact", [1024, 0])
+def test_isotropic_embeddings_match_the_closed_forms(exact: int) -> None:
+    d, n1, n2, top = 200, 1600, 2400, 60
+    rng = np.random.default_rng(2)
+    isotropic = make_pool(rng.standard_normal((n1, d)), rng.standard_normal((n2, d)) + 5)
+    columns = geometry(isotropic, top, seed=0, exact=exact)
+    for name, n in (("forget", n1), ("retain", n2)):
+        for k in (10, 30, 60):
+            share = columns[f"variance_{name}"][k - 1]
+            assert share == pytest.approx(marchenko_pastur(k / d, d / n), abs=0.006)
+    # Squared, the affinity of independent random subspaces has mean k / d and this deviation.
+    k = columns["k"]
+    deviation = np.sqrt(2) / d * (1 - k / d)
+    assert (np.abs(columns["affinity"] ** 2 - k / d) < 4.5 * deviation).all()
+
+
+def test_with_many_rows_isotropic_variance_tends_to_k_over_d() -> None:
+    x = np.random.default_rng(4).standard_normal((60000, 20))
+    share = geometry(make_pool(x[:30000], x[30000:]), 10, seed=0)["variance_forget"]
+    np.testing.assert_allclose(share, np.arange(1, 11) / 20, atol=0.015)
+
+
+def test_affinity_of_random_subspaces_has_mean_square_k_over_d() -> None:
+    rng = np.random.default_rng(0)
+    d, k = 60, 12
+    squares = []
+    for _ in range(200):
+        one, two = (np.linalg.qr(rng.standard_normal((d, k)))[0] for _ in range(2))
+        squares.append(affinity(one.T @ two) ** 2)
+    np.testing.assert_allclose(np.mean(squares, axis=0), np.arange(1, k + 1) / d, rtol=0.15)
+
+
+def test_angles_of_known_planes() -> None:
+    wanted = np.radians([10.0, 30.0, 50.0, 90.0])
+    turn = np.linalg.qr(np.random.default_rng(0).standard_normal((4, 4)))[0]
+    cosines = np.diag(np.cos(wanted)) @ turn
+    np.testing.assert_allclose(angles(cosines), [10, 30, 50, 90], atol=1e-6)
+    assert affinity(cosines)[-1] == pytest.approx(np.sqrt((np.cos(wanted) ** 2).mean()))
+
+
+def test_power_does_not_depend_on_the_signs_of_the_vectors(pool: Pool) -> None:
+    domains = [domain(pool, name) for name in ("forget", "retain")]
+    rng = np.random.default_rng(0)
+    one, two = (
+        Spectrum(np.array([3.0, 2.0, 1.0]), np.linalg.qr(rng.standard_normal((256, 3)))[0], 20.0)
+        for _ in range(2)
+    )
+    power = discriminative_power(domains, one, two)
+    turned = Spectrum(two.values, two.vectors * [-1, 1, -1], 20.0)
+    np.testing.assert_allclose(discriminative_power(domains, one, turned), power)
+    assert (power > 0).all()
+
+
+def test_sizes_alone_change_singular_values_and_nothing_else(pool: Pool) -> None:
+    twice = Pool(
+        np.array([*pool.ids, *(f"{name}+" for name in pool.ids)], dtype=object),
+        np.tile(pool.forget, 2),
+        np.tile(pool.embeddings, (2, 1)),
+    )
+    one, two = (geometry(p, 10, seed=0) for p in (pool, twice))
+    for name, values in one.items():
+        factor = np.sqrt(2) if name.startswith("singular") else 1.0
+        np.testing.assert_allclose(two[name], factor * values, rtol=1e-6, atol=1e-6)
+
+
+def test_the_same_embeddings_in_both_domains_do_not_differ() -> None:
+    x = np.random.default_rng(0).standard_normal((40, 8))
+    columns = geometry(make_pool(x, x), 5, seed=0)
+    np.testing.assert_allclose(columns["affinity"], 1)
+    np.testing.assert_allclose(columns["angle_sorted"], 0, atol=1e-5)
+    np.testing.assert_allclose(columns["power"], 0, atol=1e-20)
+    assert columns["power_cumulative"][-1] == 1
+
+
+@pytest.mark.parametrize("exact", [1024, 0])
+def test_memory_is_that_of_blocks(monkeypatch: pytest.MonkeyPatch, exact: int) -> None:
+    d = 512 if exact else 2048
+    monkeypatch.setattr(pools, "BLOCK_BYTES", 2**20)
+    rng = np.random.default_rng(0)
+    x = (rng.standard_normal((6000, d), dtype=np.float32) * 0.5 ** np.arange(d)).astype(np.float16)
+    x += rng.standard_normal((6000, d), dtype=np.float32).astype(np.float16) / np.float16(1000)
+    big = make_pool(x[:2500], x[2500:])
+    del x
+    tracemalloc.start()
+    try:
+        columns = geometry(big, 4, seed=0, exact=exact)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert len(columns["k"]) == 4
+    # Centred rows of the larger domain alone would be 14 MB and 57 MB.
+    assert peak < (13e6 if exact else 20e6)
+
+
+def test_fewer_rows_or_directions_than_components() -> None:
+    rng = np.random.default_rng(0)
+    wide = make_pool(rng.standard_normal((6, 40)), rng.standard_normal((9, 40)))
+    narrow = make_pool(rng.standard_normal((60, 3)), rng.standard_normal((90, 3)))
+    for exact in (1024, 0):
+        # Centring takes one direction.
+        columns = geometry(wide, 50, seed=0, exact=exact)
+        assert columns["k"].tolist() == [1, 2, 3, 4, 5]
+        assert columns["variance_forget"][-1] == pytest.approx(1)
+        assert columns["variance_retain"][-1] < 1
+        columns = geometry(narrow, 50, seed=0, exact=exact)
+        assert columns["k"].tolist() == [1, 2, 3]
+        np.testing.assert_allclose(columns["affinity"][-1], 1)
+
+
+@pytest.mark.parametrize("exact", [1024, 8, 0])
+def test_duplicates_leave_the_directions_that_there_are(exact: int) -> None:
+    rng = np.random.default_rng(0)
+    others = rng.standard_normal((50, 8))
+    # Three points are two directions apart, however often they occur.
+    columns = geometry(
+        make_pool(np.tile(rng.standard_normal((3, 8)), (20, 1)), others), 5, 0, exact=exact
+    )
+    assert columns["k"].tolist() == [1, 2]
+    assert columns["variance_forget"][1] == pytest.approx(1)
+    assert all(np.isfinite(values).all() for values in columns.values())
+    exactly = np.tile([[1.0] * 8, [3.0] * 8, [2.0] * 8], (20, 1))
+    columns = geometry(make_pool(exactly, others), 5, 0, exact=exact)
+    assert columns["k"].tolist() == [1]
+    # 40 rows of length 1; 20 lie at the mean.
+    np.testing.assert_allclose(columns["singular_forget"], np.sqrt(40))
+    assert columns["variance_forget"].tolist() == pytest.approx([1.0])
+
+
+@pytest.mark.parametrize("exact", [1024, 2, 0])
+@pytest.mark.parametrize("name", ["forget", "retain"])
+def test_constant_embeddings_are_refused(name: str, exact: int) -> None:
+    # A third is no float16, so the mean of its copies may round.
+    constant = np.full((30, 4), 1 / 3)
+    varied = np.random.default_rng(0).standard_normal((20, 4))
+    both = (constant, varied) if name == "forget" else (varied, constant)
+    with pytest.raises(UserError, match=f"the 30 {name} embeddings are all the same"):
+        geometry(make_pool(*both), 3, seed=0, exact=exact)
+
+
+def test_what_cannot_be_decomposed_is_named() -> None:
+    x = np.random.default_rng(0).standard_normal((10, 4))
+    with pytest.raises(UserError, match="no retain example among 10"):
+        geometry(make_pool(x, x[:0]), 3, seed=0)
+    with pytest.raises(UserError, match="the 1 forget embeddings are all the same"):
+        geometry(make_pool(x[:1], x), 3, seed=0)
+    with pytest.raises(UserError, match="0 components"):
+        geometry(make_pool(x, x), 0, seed=0)
+    broken = make_pool(x, x)
+    broken.embeddings[7, 2] = np.nan
+    with pytest.raises(UserError, match=f"example '{broken.ids[7]}' holds NaN"):
+        geometry(broken, 3, seed=0)
+
+
+def test_summary_reads_the_quoted_numbers() -> None:
+    k = np.arange(1, 101)
+    columns = {
+        "k": k,
+        "variance_forget": k / 200,
+        "variance_retain": k / 400,
+        "energy_forget": k / 100,
+        "energy_retain": (k / 100) ** 2,
+        "power_cumulative": k / 100,
+        "affinity": np.where(k <= 50, 0.3 + k / 1000, 0.9),
+        "angle_median": 60.0 - k / 2,
+    }
+    assert summary(columns) == pytest.approx(
+        {
+            "components": 100,
+            "variance_forget_50": 0.25,
+            "variance_retain_50": 0.125,
+            "power_90": 90,
+            "power_95": 95,
+            "affinity_min": 0.301,
+            "affinity_max": 0.35,
+            "angle_median_2": 59.0,
+            "angle_median_50": 35.0,
+            "energy_forget_25": 0.25,
+            "energy_retain_25": 0.0625,
+            "energy_forget_50": 0.5,
+            "energy_retain_50": 0.25,
+        }
+    )
+    short = summary({name: values[:1] for name, values in columns.items()})
+    assert {name for name, value in short.items() if value is None} == {
+        "variance_forget_50",
+        "variance_retain_50",
+        "angle_median_2",
+        "angle_median_50",
+        "energy_forget_25",
+        "energy_retain_25",
+        "energy_forget_50",
+        "energy_retain_50",
+    }
+
+
+def test_reaches_is_the_first_and_never_beyond_the_last() -> None:
+    cumulative = np.array([0.5, 0.9, 0.95, 1.0])
+    assert [reaches(cumulative, share) for share in (0.1, 0.9, 0.91, 1.0, 1.1)] == [1, 2, 3, 4, 4]
+
+
+def write_embeddings(path: Path, pool: Pool, domains: list[str] | None = None) -> Path:
+    kind = pa.list_(pa.field("item", pa.float16(), nullable=False), pool.width)
+    flat = pa.array(pool.embeddings.reshape(-1))
+    named = ["forget" if one else "retain" for one in pool.forget]
+    write_table(
+        path,
+        "embeddings",
+        {
+            "id": pool.ids.tolist(),
+            "domain": domains or named,
+            "embedding": pa.FixedSizeListArray.from_arrays(flat, type=kind),
+        },
+    )
+    return path
+
+
+def staged(folder: Path, pool: Pool, components: int = 6) -> tuple[int, Path]:
+    out = folder / "geometry.parquet"
+    given = {"dataset": "a", "model": "b", "seed": 4, "components": components, "code": "0"}
+    source = write_embeddings(folder / "embeddings.parquet", pool)
+    options = ["--embeddings", str(source), "--out", str(out), "--settings", json.dumps(given)]
+    return main(["geometry", *options]), out
+
+
+def test_the_stage_writes_the_table_with_its_width(tmp_path: Path) -> None:
+    pool = anisotropic(60, 90, 12)
+    code, out = staged(tmp_path, pool)
+    assert code == 0
+    table = read_table(out, "geometry")
+    columns = geometry(pool, 6, seed=4)
+    for name, values in columns.items():
+        np.testing.assert_array_equal(table[name].to_numpy(), values)
+    assert set(zip(*(table[n].to_pylist() for n in ("dataset", "model", "seed")), strict=True)) == {
+        ("a", "b", 4)
+    }
+    stored = read_metadata(out)
+    assert stored["details"] == {"n_forget": 60, "n_retain": 90, "width": 12, **summary(columns)}
+    assert set(stored["provenance"]["inputs"]) == {"embeddings"}
+
+
+def test_the_stage_says_which_file_is_wrong(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out = staged(tmp_path, make_pool(np.ones((3, 2)), np.eye(2)))
+    assert code == 2
+    assert not out.exists()
+    told = capsys.readouterr().err
+    assert "embeddings.parquet: the 3 forget embeddings are all the same" in told
+
+
+def test_an_unknown_domain_is_refused(tmp_path: Path) -> None:
+    pool = make_pool(np.eye(2), np.eye(2))
+    path = write_embeddings(tmp_path / "e.parquet", pool, ["forget", "retain", "other", "forget"])
+    with pytest.raises(UserError, match="unknown domain 'other'"):
+        read_embeddings(path)

@@ -1,0 +1,303 @@
+"""The ends of a ranking and the page to browse it: what is in them, masked and escaped."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import re
+import time
+from base64 import b64encode
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from mamushi.artifacts import paths
+from mamushi.artifacts.tables import read_metadata, read_table, write_table
+from mamushi.cli import main
+from mamushi.errors import UserError
+from mamushi.evaluation.masking import mask
+from mamushi.evidence import ranking as module
+from mamushi.evidence.ranking import (
+    PAGE_SHA256,
+    Ranking,
+    ends,
+    excerpt,
+    masked,
+    page,
+    page_data,
+    page_digest,
+    plain,
+    read_ranking,
+    texts_of,
+)
+
+EVIL = "</script><script>alert(1)</script><!-- <img src=x onerror=alert(2)> damn"
+
+
+def write_scores(path: Path, ids: list[str], scores: Any, ranks: Any, retain: int = 2) -> None:
+    n = len(ids)
+    write_table(
+        path,
+        "scores",
+        {
+            "id": [*ids, *(f"r{i}" for i in range(retain))],
+            "domain": ["forget"] * n + ["retain"] * retain,
+            "score": pa.array([*scores, *[None] * retain], pa.float64()),
+            "rank": pa.array([*ranks, *[None] * retain], pa.int64()),
+            "fold": pa.nulls(n + retain, pa.int16()),
+        },
+    )
+
+
+def write_examples(path: Path, texts: dict[str, str]) -> None:
+    n = len(texts)
+    write_table(
+        path,
+        "examples",
+        {
+            "id": list(texts),
+            "text": list(texts.values()),
+            "domain": ["forget"] * n,
+            "section": ["inference"] * n,
+            "log_density_ratio": pa.nulls(n, pa.float64()),
+        },
+    )
+
+
+def embedded(html: str) -> dict[str, Any]:
+    found = re.findall(r'<script type="application/json" id="data">(.*?)</script>', html, re.DOTALL)
+    assert len(found) == 1
+    return dict(json.loads(found[0]))
+
+
+def test_the_digest_of_the_page_follows_its_files() -> None:
+    assert page_digest() == PAGE_SHA256, "set PAGE_SHA256 to the digest on the left"
+
+
+def test_a_ranking_goes_by_rank(tmp_path: Path) -> None:
+    write_scores(tmp_path / "s.parquet", ["b", "a", "c"], [1.0, 1.0, 7.0], [3, 2, 1])
+    found = read_ranking(tmp_path / "s.parquet")
+    assert found.ids == ["c", "a", "b"]
+    np.testing.assert_array_equal(found.scores, [7.0, 1.0, 1.0])
+
+
+@pytest.mark.parametrize(
+    ("ids", "scores", "ranks", "message"),
+    [
+        ([], [], [], "ranks no example"),
+        (["a", "b"], [1.0, 2.0], [1, 3], "ranks are not 1 to 2"),
+        (["a", "b"], [1.0, 2.0], [1, 1], "ranks are not 1 to 2"),
+        (["a", "a"], [1.0, 2.0], [1, 2], "an id occurs twice"),
+        (["a", "b"], [1.0, None], [1, 2], "no finite score for example 'b'"),
+        (["a", "b"], [1.0, float("inf")], [1, 2], "no finite score for example 'b'"),
+    ],
+)
+def test_a_table_that_is_no_ranking(
+    tmp_path: Path, ids: list[str], scores: Any, ranks: Any, message: str
+) -> None:
+    write_scores(tmp_path / "s.parquet", ids, scores, ranks)
+    with pytest.raises(UserError, match=message):
+        read_ranking(tmp_path / "s.parquet")
+
+
+def test_an_example_without_a_text(tmp_path: Path) -> None:
+    write_examples(tmp_path / "e.parquet", {"a": "x", "b": "y"})
+    assert texts_of(tmp_path / "e.parquet", ["b", "a"]) == ["y", "x"]
+    with pytest.raises(UserError, match=r"has no example 'z'"):
+        texts_of(tmp_path / "e.parquet", ["a", "z"])
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 19, 20, 21, 50])
+def test_the_two_ends_never_meet(n: int) -> None:
+    found = ends(Ranking([f"i{p}" for p in range(n)], -np.arange(n, dtype=float)))
+    top = [row for row in found if row["end"] == "top"]
+    bottom = [row for row in found if row["end"] == "bottom"]
+    assert len(top) == min(10, (n + 1) // 2)
+    assert len(bottom) == min(10, n // 2)
+    assert [row["rank"] for row in top] == [*range(1, len(top) + 1)]
+    assert [row["rank"] for row in bottom] == [*range(n, n - len(bottom), -1)]
+    for rows in (top, bottom):
+        assert [row["place"] for row in rows] == [*range(1, len(rows) + 1)]
+    assert all((row["id"], row["score"]) == (f"i{row['rank'] - 1}", 1.0 - row["rank"])
+               for row in found)  # fmt: skip
+    assert len({row["id"] for row in found}) == len(found)
+
+
+def test_an_excerpt_is_folded_masked_and_cut() -> None:
+    assert excerpt("  Well,\n\tdamn \u2028 it ") == "Well, d*** it"
+    assert excerpt("x" * 300) == "x" * 300
+    assert excerpt("x" * 301) == "x" * 299 + "…"
+    # A listed word that the cut goes through stays masked.
+    assert excerpt("ab crap", 6) == "ab c*…"
+    assert excerpt("") == ""
+
+
+@pytest.mark.parametrize("text", ["Damn it! d@mn, crap!!", "", "a\nb", EVIL, "naïve 😀 damn_it"])
+def test_masking_by_remembered_words_is_masking(text: str) -> None:
+    assert masked(text) == mask(text)
+
+
+def test_8000_texts_are_masked_in_seconds() -> None:
+    rng = np.random.default_rng(0)
+    words = [f"w{''.join(rng.choice(list('abcdefgh'), 5))}" for _ in range(5000)]
+    texts = [" ".join(rng.choice(words, 70)) for _ in range(8000)]
+    start = time.process_time()
+    for text in texts:
+        masked(text)
+    assert time.process_time() - start < 5
+
+
+@pytest.mark.parametrize(
+    ("beta", "expected"), [(0.1, "0.1"), (1, "1"), (1e-05, "0.00001"), ("0.70", "0.70")]
+)
+def test_budgets_are_plain_decimals(beta: float | str, expected: str) -> None:
+    assert plain(beta) == expected
+
+
+def made(texts: dict[str, str], **named: Any) -> dict[str, Any]:
+    ids = list(texts)
+    first = Ranking(ids, np.linspace(1, 0, len(ids)))
+    second = Ranking(ids[::-1], np.linspace(2, 1 / 3, len(ids)))
+    return page_data({"one": first, "two": second}, texts, [0.1, 0.5], named)
+
+
+def test_the_data_of_the_page() -> None:
+    data = made({"a": "damn", "b": "y", "c": "z"}, provenance={"x": 1})
+    assert data == {
+        "provenance": {"x": 1},
+        "budgets": ["0.1", "0.5"],
+        "ids": ["a", "b", "c"],
+        "texts": ["d***", "y", "z"],
+        "selectors": [
+            {"name": "one", "ranks": [1, 2, 3], "scores": [1.0, 0.5, 0.0]},
+            {"name": "two", "ranks": [3, 2, 1], "scores": [0.333333, 1.16667, 2.0]},
+        ],
+    }
+
+
+def test_selectors_that_rank_other_examples() -> None:
+    rankings = {"one": Ranking(["a", "b"], np.zeros(2)), "two": Ranking(["a", "c"], np.zeros(2))}
+    with pytest.raises(UserError, match=r"'one' and 'two' rank other examples, such as 'b'"):
+        page_data(rankings, {"a": "", "b": ""}, [0.1], {})
+
+
+def test_no_text_adds_markup() -> None:
+    texts = {"a": EVIL, "<b>": "$data ${x} \x00 \u2028 &lt;", "c": "\\u003c"}
+    html = page(EVIL, made(texts, provenance={EVIL: EVIL}))
+    assert html.count("<script") == html.count("</script>") == 2
+    assert "<!--" not in html
+    assert "<img" not in html
+    data = embedded(html)
+    assert data["texts"] == [mask(text) for text in texts.values()]
+    assert data["ids"] == list(texts)
+    assert data["provenance"] == {EVIL: EVIL}
+
+
+def test_the_policy_allows_the_page_s_own_script_and_style_alone() -> None:
+    html = page("t", made({"a": "x", "b": "y"}))
+    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', html)
+    assert policy is not None
+    allowed = dict(part.split(" ", 1) for part in policy[1].split("; "))
+    assert allowed.pop("default-src") == "'none'"
+    for name, element in (("script-src", "script"), ("style-src", "style")):
+        inside = re.search(rf"<{element}>(.*?)</{element}>", html, re.DOTALL)
+        assert inside is not None
+        digest = b64encode(hashlib.sha256(inside[1].encode()).digest()).decode()
+        assert allowed.pop(name) == f"'sha256-{digest}'"
+    assert set(allowed.values()) == {"'none'"}
+    # It comes before what it governs.
+    assert policy.start() < html.index("<style>")
+
+
+def test_the_page_names_no_other_place() -> None:
+    html = page("t", made({"a": "x", "b": "y"}))
+    assert not re.search(r"https?:|\bsrc=|\bhref=|@import|url\(|innerHTML|document\.write", html)
+
+
+def rank_page(folder: Path, *more: str, selectors: tuple[str, ...] = ("one", "two")) -> int:
+    chosen = {"dataset": "d", "model": "m", "seed": 3, "budgets": [0.5], "code": "c"}
+    return main([
+        "ranking", "--examples", str(folder / "e.parquet"), "--scores",
+        str(folder / "one.parquet"), str(folder / "two.parquet"), "--selectors", *selectors,
+        "--out", str(folder / "out.html"), "--settings", json.dumps(chosen), *more,
+    ])  # fmt: skip
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    write_examples(tmp_path / "e.parquet", {"a": "damn", "b": "y", "c": "z"})
+    write_scores(tmp_path / "one.parquet", ["a", "b", "c"], [3.0, 2.0, 1.0], [1, 2, 3])
+    write_scores(tmp_path / "two.parquet", ["a", "b", "c"], [3.0, 2.0, 9.0], [2, 3, 1])
+    return tmp_path
+
+
+def test_the_stage_writes_the_same_page_twice(folder: Path) -> None:
+    assert rank_page(folder) == 0
+    once = (folder / "out.html").read_bytes()
+    assert rank_page(folder) == 0
+    assert (folder / "out.html").read_bytes() == once
+    data = embedded(once.decode())
+    assert data["selectors"][1] == {"name": "two", "ranks": [2, 3, 1], "scores": [3.0, 2.0, 9.0]}
+    assert set(data["provenance"]["inputs"]) == {"examples", "scores/one", "scores/two"}
+    assert "<title>Ranking of d by m, seed 3</title>" in once.decode()
+
+
+@pytest.mark.parametrize("selectors", [("one",), ("one", "one"), ("one", "two", "three")])
+def test_every_file_has_one_selector(
+    folder: Path, selectors: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert rank_page(folder, selectors=selectors) == 2
+    assert "name each selector once" in capsys.readouterr().err
+    assert not (folder / "out.html").exists()
+
+
+def test_the_table_of_both_ends(tmp_path: Path) -> None:
+    runs = [{"dataset": "d", "model": "m", "seed": seed} for seed in (0, 1)]
+    texts = {f"i{p:02d}": f"damn\n\n{p} " + "word " * 100 for p in range(25)}
+    write_examples(paths.under(tmp_path, paths.EXAMPLES, dataset="d"), texts)
+    for run in runs:
+        ids = list(texts) if run["seed"] == 0 else list(texts)[::-1]
+        path = paths.under(tmp_path, paths.SCORES, **run, selector="mamushi")
+        write_scores(path, ids, np.linspace(5, -5, 25), range(1, 26))
+    settings = json.dumps({"runs": runs, "selector": "mamushi"})
+    out = tmp_path / "tables"
+    command = ["qualitative", "--root", str(tmp_path), "--out-folder", str(out)]
+    assert main([*command, "--settings", settings]) == 0
+    table = read_table(out / "qualitative_ranking.parquet", "qualitative_ranking")
+    rows = table.to_pylist()
+    assert len(rows) == 40
+    assert [row["id"] for row in rows[:20]] == [*list(texts)[:10], *list(texts)[:-11:-1]]
+    assert [row["id"] for row in rows[20:22]] == ["i24", "i23"]
+    assert rows[0]["score"] == 5.0
+    assert rows[10] | {"text": ""} == {
+        "dataset": "d", "model": "m", "seed": 0, "selector": "mamushi", "end": "bottom",
+        "place": 1, "rank": 25, "score": -5.0, "id": "i24", "text": "",
+    }  # fmt: skip
+    assert all(re.match(r"d\*\*\* \d+ word", row["text"]) for row in rows)
+    assert {len(row["text"]) for row in rows} <= {299, 300}
+    about = read_metadata(out / "qualitative_ranking.parquet")
+    assert about["settings"]["selector"] == "mamushi"
+    assert set(about["inputs"]) == {"examples/d", "scores/d/m/seed0", "scores/d/m/seed1"}
+    text = (out / "qualitative_ranking.csv").read_text(encoding="utf-8")
+    assert len(text.splitlines()) == 41
+    assert [row["id"] for row in csv.DictReader(text.splitlines())] == [row["id"] for row in rows]
+
+
+def test_a_run_without_scores_writes_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = json.dumps({"runs": [{"dataset": "d", "model": "m", "seed": 0}], "selector": "x"})
+    out = tmp_path / "tables"
+    command = ["qualitative", "--root", str(tmp_path), "--out-folder", str(out)]
+    assert main([*command, "--settings", settings]) == 2
+    assert "scores/x.parquet: no such file" in capsys.readouterr().err
+    assert not out.exists()
+
+
+def test_the_page_lies_next_to_the_module() -> None:
+    assert all((module.PAGE / name).is_file() for name in module.PAGE_FILES)
+    assert module.PAGE.parent == Path(module.__file__).parent

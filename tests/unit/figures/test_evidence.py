@@ -1,0 +1,301 @@
+"""Figures of one run: what they show of its scores and its geometry, and what they refuse."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pyarrow as pa
+import pytest
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+
+from mamushi.artifacts import paths
+from mamushi.artifacts.tables import write_table
+from mamushi.cli import main
+from mamushi.errors import UserError
+from mamushi.evidence.diagnostics import calibration_error, fisher, reliability
+from mamushi.figures.run import COLOURS
+from mamushi.figures.style import Style, styled
+from mamushi.registry import load
+from mamushi.selection.metrics import auc
+from tests.support.grid_files import STYLE
+
+RUN = {"dataset": "jigsaw", "model": "gemma-2-2b", "seed": 3}
+N1, N2, K, WIDTH = 60, 140, 80, 256
+GEOMETRIC = ("variance", "discrimination", "subspaces")
+
+
+def scores() -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    rng = np.random.default_rng(0)
+    forget = np.arange(N1 + N2) < N1
+    return rng.normal(np.where(forget, 2.0, -2.0), 1.5), forget
+
+
+def write_scores(root: Path, selector: str, *, both: bool) -> None:
+    score, forget = scores()
+    n = len(score)
+    write_table(
+        paths.under(root, paths.SCORES, **RUN, selector=selector),
+        "scores",
+        {
+            "id": [f"t{i}" for i in range(n)],
+            "domain": ["forget" if one else "retain" for one in forget],
+            "score": pa.array(score, mask=~forget & (not both)),
+            "rank": pa.array(np.arange(1, n + 1), mask=~forget),
+            "fold": pa.array(np.arange(n) % 4, pa.int16(), mask=np.full(n, not both)),
+        },
+    )
+
+
+def geometric(components: int = K) -> dict[str, Any]:
+    """Made-up columns with shapes like the paper's."""
+    k = np.arange(1, components + 1)
+    values = {"forget": 10 / np.sqrt(k), "retain": 30 / k**0.4}
+    power = 0.9**k
+    columns: dict[str, Any] = {"k": k, "power": power}
+    columns["power_cumulative"] = np.cumsum(power) / power.sum()
+    for name, singular in values.items():
+        columns[f"singular_{name}"] = singular
+        columns[f"energy_{name}"] = np.cumsum(singular**2) / (singular**2).sum()
+        columns[f"variance_{name}"] = 0.6 * columns[f"energy_{name}"]
+    columns["affinity"] = np.linspace(0.3, 0.5, components)
+    columns["angle_median"] = np.linspace(60, 35, components)
+    columns["angles_above_45"] = np.linspace(1, 0.35, components)
+    columns["angle_sorted"] = np.linspace(5, 85, components)
+    return columns
+
+
+def write_geometry(root: Path, columns: dict[str, Any], details: dict[str, Any]) -> None:
+    size = len(columns["k"])
+    # Backwards: a table promises no order.
+    shown = {name: values[::-1] for name, values in columns.items()}
+    run = {name: [value] * size for name, value in RUN.items()}
+    path = paths.under(root, paths.GEOMETRY, **RUN)
+    write_table(path, "geometry", {**run, **shown}, metadata={"details": details})
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("results")
+    write_scores(folder, "mamushi", both=True)
+    write_scores(folder, "l2_norm", both=False)
+    write_geometry(folder, geometric(), {"width": WIDTH})
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def closed() -> Iterator[None]:
+    yield
+    plt.close("all")
+
+
+def drawn(root: Path, name: str, **grid: Any) -> Figure:
+    look = Style(**STYLE)
+    with styled(look):
+        figure = load("figure", name).draw(root, RUN | {"selector": "mamushi"} | grid, look)
+        figure.canvas.draw()
+    assert isinstance(figure, Figure)
+    return figure
+
+
+def texts(panel: Any) -> str:
+    return "\n".join(text.get_text() for text in panel.texts)
+
+
+def curve(panel: Any, colour: str) -> Any:
+    """The thickest line of that colour."""
+    lines = [line for line in panel.get_lines() if to_hex(line.get_color()) == colour.lower()]
+    return max(lines, key=lambda line: line.get_linewidth())
+
+
+@pytest.mark.parametrize("name", ["diagnostics", *GEOMETRIC])
+def test_the_run_is_named(root: Path, name: str) -> None:
+    figure = drawn(root, name)
+    assert figure.get_suptitle().startswith("Jigsaw, Gemma-2-2B, seed 3")
+    panels = [axes for axes in figure.axes if axes.get_title()]
+    assert len(panels) == (2 if name == "variance" else 4)
+
+
+def test_diagnostics_show_the_numbers_of_the_table(root: Path) -> None:
+    figure = drawn(root, "diagnostics")
+    score, forget = scores()
+    first, second, third, fourth = figure.axes
+    assert figure.get_suptitle().endswith(": Mamushi")
+    assert f"$D_F$ = {fisher(score[forget], score[~forget]):.2f}" in texts(first)
+    assert f"pooled AUC {auc(score, forget):.3f}" in texts(second)
+    assert "4 folds " in texts(second)
+    assert f"ECE = {calibration_error(score, forget):.3f}" in texts(third)
+    assert f"ties 0 of {N1}" in texts(fourth)
+
+
+def test_diagnostics_draw_distributions_rates_and_ranks(root: Path) -> None:
+    score, forget = scores()
+    first, second, third, fourth = drawn(root, "diagnostics").axes
+    assert [t.get_text() for t in first.get_legend().get_texts()] == ["forget", "retain"]
+    for patch in first.patches[::2]:
+        height, edges, _ = patch.get_data()
+        assert (height * np.diff(edges)).sum() == pytest.approx(1)
+    # The diagonal, a line per fold, and the pooled one.
+    assert len(second.get_lines()) == 1 + 4 + 1
+    pooled = second.get_lines()[-1]
+    area = np.trapezoid(pooled.get_ydata(), pooled.get_xdata())
+    assert area == pytest.approx(auc(score, forget))
+    predicted, observed, _ = reliability(score, forget)
+    np.testing.assert_allclose(third.get_lines()[-1].get_xdata(), predicted)
+    np.testing.assert_allclose(third.get_lines()[-1].get_ydata(), observed)
+    ranked = curve(fourth, COLOURS["forget"])
+    np.testing.assert_allclose(ranked.get_ydata(), np.sort(score[forget])[::-1])
+    assert 0 < ranked.get_xdata()[0] < ranked.get_xdata()[-1] < 1
+
+
+def test_diagnostics_without_retain_scores_say_so(root: Path) -> None:
+    first, second, third, fourth = drawn(root, "diagnostics", selector="l2_norm").axes
+    assert [t.get_text() for t in first.get_legend().get_texts()] == ["forget"]
+    assert "$D_F$" not in texts(first)
+    assert texts(second) == texts(third) == "no scores for retain texts"
+    assert len(fourth.get_lines()) == 2
+
+
+def test_constant_scores_are_drawn(root: Path, tmp_path: Path) -> None:
+    write_table(
+        paths.under(tmp_path, paths.SCORES, **RUN, selector="mamushi"),
+        "scores",
+        {
+            "id": ["a", "b", "c"],
+            "domain": ["forget", "forget", "retain"],
+            "score": [0.5, 0.5, 0.5],
+            "rank": [1, 2, None],
+            "fold": [None, None, None],
+        },
+    )
+    first, second, _, fourth = drawn(tmp_path, "diagnostics").axes
+    assert "$D_F$" not in texts(first)
+    assert texts(second) == "pooled AUC 0.500"
+    assert "ties 1 of 2" in texts(fourth)
+
+
+def test_variance_is_marked_at_fifty_beside_isotropy(root: Path) -> None:
+    figure = drawn(root, "variance")
+    columns = geometric()
+    for panel, name in zip(figure.axes, ("forget", "retain"), strict=True):
+        line = curve(panel, COLOURS[name])
+        np.testing.assert_allclose(line.get_ydata(), columns[f"variance_{name}"])
+        marks = [m for m in panel.get_lines() if m.get_marker() == "o"]
+        assert [m.get_xdata()[0] for m in marks] == [50, 50]
+        assert marks[0].get_ydata()[0] == columns[f"variance_{name}"][49]
+        assert marks[1].get_ydata()[0] == 50 / WIDTH
+        shown = texts(panel).split("\n")
+        assert f"{100 * columns[f'variance_{name}'][49]:.0f}%" in shown
+        assert "20%" in shown
+    (legend,) = figure.legends
+    assert [t.get_text() for t in legend.get_texts()] == ["isotropic embeddings, k / d"]
+
+
+def test_numbers_of_variance_do_not_meet_where_both_are_high(tmp_path: Path) -> None:
+    columns = geometric(50)
+    for name in ("forget", "retain"):
+        columns[f"variance_{name}"] = np.linspace(0.3, 0.97, 50)
+    write_geometry(tmp_path, columns, {"width": 64})
+    panel = drawn(tmp_path, "variance").axes[0]
+    high, low = (t.get_window_extent() for t in panel.texts if t.get_text() in ("97%", "78%"))
+    assert low.y1 <= high.y0
+
+
+def test_discrimination_marks_the_components_of_ninety_per_cent(root: Path) -> None:
+    first, second, third, fourth = drawn(root, "discrimination").axes
+    columns = geometric()
+    heights = [bar.get_height() for bar in first.patches]
+    np.testing.assert_allclose(heights, columns["power"] / columns["power"].sum())
+    # 1 - 0.9^k is 0.9 at 21.9 and 0.95 at 28.4.
+    assert texts(second) == "90%: k = 22\n95%: k = 29"
+    marks = [m.get_xdata()[0] for m in second.get_lines() if m.get_marker() == "o"]
+    assert marks == [22, 29]
+    for name in ("forget", "retain"):
+        values = columns[f"singular_{name}"]
+        np.testing.assert_allclose(curve(third, COLOURS[name]).get_ydata(), values)
+        relative = curve(fourth, COLOURS[name])
+        np.testing.assert_allclose(relative.get_ydata(), values / values[0])
+    assert texts(fourth) == "10%"
+
+
+@pytest.mark.parametrize("decay", [0.5, 1.0])
+def test_the_components_are_named_inside_the_panel(tmp_path: Path, decay: float) -> None:
+    columns = geometric(50)
+    columns["power"] = decay ** np.arange(50)
+    columns["power_cumulative"] = np.cumsum(columns["power"]) / columns["power"].sum()
+    write_geometry(tmp_path, columns, {"width": 64})
+    panel = drawn(tmp_path, "discrimination").axes[1]
+    (note,) = panel.texts
+    inside, frame = note.get_window_extent(), panel.get_window_extent()
+    assert frame.x0 <= inside.x0
+    assert inside.x1 <= frame.x1
+
+
+def test_subspaces_show_affinity_angles_and_energy(root: Path) -> None:
+    figure = drawn(root, "subspaces")
+    first, second, third, fourth, other = figure.axes
+    columns = geometric()
+    np.testing.assert_allclose(first.get_lines()[0].get_ydata(), columns["affinity"])
+    assert set(first.get_lines()[1].get_ydata()) == {0.85}
+    assert texts(first) == "same span, 0.85"
+    np.testing.assert_allclose(second.get_lines()[0].get_ydata(), columns["angle_median"])
+    np.testing.assert_allclose(other.get_lines()[0].get_ydata(), columns["angles_above_45"])
+    assert len(third.patches) == K
+    np.testing.assert_allclose([bar.get_height() for bar in third.patches], columns["angle_sorted"])
+    angles = columns["angle_sorted"]
+    counts = [(angles <= 30).sum(), ((angles > 30) & (angles <= 45)).sum(), (angles > 45).sum()]
+    labels = [t.get_text() for t in third.get_legend().get_texts()]
+    spans = ("up to 30°", "30–45°", "above 45°")
+    assert labels == [f"{span}: {count}" for span, count in zip(spans, counts, strict=True)]
+    levels = [set(line.get_ydata()) for line in third.get_lines()]
+    assert levels == [{30.0}, {45.0}]
+    for name in ("forget", "retain"):
+        energy = curve(fourth, COLOURS[name]).get_ydata()
+        np.testing.assert_allclose(energy, columns[f"energy_{name}"])
+
+
+def test_an_angle_of_zero_is_counted(tmp_path: Path) -> None:
+    columns = geometric(3) | {"angle_sorted": np.array([0.0, 30.0, 90.0])}
+    write_geometry(tmp_path, columns, {"width": 4})
+    panel = drawn(tmp_path, "subspaces").axes[2]
+    labels = [t.get_text() for t in panel.get_legend().get_texts()]
+    assert labels == ["up to 30°: 2", "30–45°: 0", "above 45°: 1"]
+
+
+@pytest.mark.parametrize("name", GEOMETRIC)
+def test_a_single_component_is_drawn(tmp_path: Path, name: str) -> None:
+    columns = geometric(1) | {"power": np.zeros(1)}
+    write_geometry(tmp_path, columns, {"width": 1})
+    assert drawn(tmp_path, name).axes
+
+
+@pytest.mark.parametrize("name", ["diagnostics", *GEOMETRIC])
+def test_a_run_without_its_artifact_is_named(root: Path, name: str) -> None:
+    with pytest.raises(UserError, match="no such file") as caught:
+        drawn(root, name, seed=99)
+    assert "seed99" in str(caught.value.where)
+
+
+@pytest.mark.parametrize("name", GEOMETRIC)
+def test_a_geometry_without_a_width_is_refused(tmp_path: Path, name: str) -> None:
+    write_geometry(tmp_path, geometric(4), {})
+    with pytest.raises(UserError, match="no width of the embeddings"):
+        drawn(tmp_path, name)
+
+
+@pytest.mark.parametrize("name", ["diagnostics", *GEOMETRIC])
+def test_the_stage_writes_the_same_bytes_again(root: Path, tmp_path: Path, name: str) -> None:
+    grid = RUN | {"selector": "mamushi"}
+    given = json.dumps({"name": name, "figures": STYLE, "grid": grid, "code": "0" * 8})
+    for file in ("one.pdf", "two.pdf"):
+        options = ["--tables", str(root), "--out", str(tmp_path / file), "--settings", given]
+        assert main(["figure", *options]) == 0
+    for kind in ("pdf", "png"):
+        one = (tmp_path / f"one.{kind}").read_bytes()
+        assert one == (tmp_path / f"two.{kind}").read_bytes()
+        assert len(one) > 1000

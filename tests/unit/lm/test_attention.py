@@ -1,0 +1,527 @@
+"""Texts in one row against padded texts: the same loss and the same gradients."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from types import MethodType
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from accelerate import Accelerator
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from safetensors.torch import load_file
+from torch import Tensor, nn
+from torch.nn import functional
+from transformers import (
+    AttentionInterface,
+    AttentionMaskInterface,
+    AutoModelForCausalLM,
+    GemmaConfig,
+    GPTJConfig,
+    MistralConfig,
+    PreTrainedConfig,
+    PreTrainedModel,
+    Qwen3Config,
+)
+from transformers.masking_utils import eager_mask
+from transformers.models.gemma2.modeling_gemma2 import repeat_kv
+
+import mamushi.lm.finetune as engine
+from mamushi.lm import attention, device, loss
+from mamushi.lm.attention import MODELS, Documents, supports
+from mamushi.lm.batches import Batch, collate
+from mamushi.lm.finetune import finetune
+from mamushi.lm.loss import TokenLoss, batch_nll
+from mamushi.lm.parameters import freeze
+from mamushi.lm.perplexity import text_nll
+from mamushi.lm.tokens import TokenSet, offsets_of
+from tests.support.models import FAMILIES, TRAINING, VOCABULARY, model, token_set
+from tests.support.processes import in_two_processes
+
+CPU = torch.device("cpu")
+REFERENCE = "reference"
+# The window of Gemma 2 is 8 here.
+LENGTHS = {
+    "one text": [13],
+    "one token": [1],
+    "some of one token": [1, 9, 1, 2, 14, 1],
+    "equal": [6, 6, 6],
+    "mixed": [14, 3, 8, 9, 1, 20, 11, 5, 14, 2],
+}
+
+
+def reference_attention(
+    module: nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor,
+    scaling: float,
+    softcap: float | None = None,
+    dropout: float = 0.0,
+    **_: Any,
+) -> tuple[Tensor, None]:
+    """What transformers computes in its eager attention, without its rounding to fp32 between."""
+    groups = module.num_key_value_groups
+    key, value = repeat_kv(key, groups), repeat_kv(value, groups)
+    scores = query @ key.transpose(2, 3) * scaling
+    if softcap is not None:
+        scores = torch.tanh(scores / softcap) * softcap
+    weights = functional.softmax(scores + attention_mask, dim=-1)
+    weights = functional.dropout(weights, dropout, module.training)
+    return (weights @ value).transpose(1, 2).contiguous(), None
+
+
+AttentionInterface.register(REFERENCE, reference_attention)
+AttentionMaskInterface.register(REFERENCE, eager_mask)
+
+
+def norm(self: nn.Module, x: Tensor) -> Tensor:
+    """Gemma's, without its rounding to fp32."""
+    return self._norm(x) * (1.0 + self.weight)
+
+
+def exact(language_model: PreTrainedModel) -> PreTrainedModel:
+    """In fp64, with padded passes that are exact to it and with biases that are not 0."""
+    language_model = language_model.double()
+    for module in language_model.modules():
+        if type(module).__name__.startswith("Gemma") and hasattr(module, "_norm"):
+            module.forward = MethodType(norm, module)
+    language_model.set_attn_implementation(REFERENCE)
+    torch.manual_seed(5)
+    with torch.no_grad():
+        for name, parameter in language_model.named_parameters():
+            if name.endswith("bias"):
+                parameter.normal_()
+    return language_model
+
+
+def texts_of(lengths: list[int]) -> list[np.ndarray]:
+    rng = np.random.default_rng(3)
+    return [rng.integers(0, VOCABULARY, n).astype(np.int32) for n in lengths]
+
+
+def padded_by_hand(language_model: PreTrainedModel, texts: list[np.ndarray]) -> Tensor:
+    """Sum of the NLL by nothing but the model's own padded pass."""
+    longest = max(map(len, texts))
+    ids = torch.zeros(len(texts), longest, dtype=torch.int64)
+    mask = torch.zeros_like(ids)
+    for row, text in enumerate(texts):
+        ids[row, : len(text)], mask[row, : len(text)] = torch.from_numpy(text), 1
+    logits = language_model(input_ids=ids, attention_mask=mask).logits
+    nll = functional.cross_entropy(
+        logits[:, :-1].flatten(0, 1), ids[:, 1:].flatten(), reduction="none"
+    )
+    return (nll * mask[:, 1:].flatten()).sum()
+
+
+def gradients(language_model: PreTrainedModel, total: Tensor) -> dict[str, Tensor]:
+    language_model.zero_grad(set_to_none=True)
+    total.backward()
+    return {
+        name: torch.zeros_like(p) if p.grad is None else p.grad.clone()
+        for name, p in language_model.named_parameters()
+        if p.requires_grad
+    }
+
+
+def assert_equal(found: dict[str, Tensor], expected: dict[str, Tensor], tolerance: float) -> None:
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        torch.testing.assert_close(
+            found[name], value, rtol=tolerance, atol=tolerance, msg=lambda m, n=name: f"{n}: {m}"
+        )
+
+
+@pytest.fixture(params=[1.0, 1e12], ids=["many groups", "one group"])
+def grouped(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(attention.CALLS, "cpu", request.param)
+
+
+@pytest.mark.usefixtures("grouped")
+@pytest.mark.parametrize("case", LENGTHS)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_loss_and_gradients_equal_those_of_padded_texts(family: str, case: str) -> None:
+    language_model, texts = exact(model(family)), texts_of(LENGTHS[case])
+    expected = padded_by_hand(language_model, texts)
+    of_padded = gradients(language_model, expected)
+    batch = collate(texts, CPU, shared=True)
+    assert batch.ids.shape == (1, sum(LENGTHS[case]))
+    for uniform in (True, False):
+        found = batch_nll(language_model, batch, uniform=uniform).sum()
+        assert found.dtype == torch.float64
+        assert float(found.detach()) == pytest.approx(float(expected.detach()), rel=1e-12, abs=0)
+        assert_equal(gradients(language_model, found), of_padded, 1e-11)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_loss_that_weighs_texts_has_the_gradients_of_padded_texts(family: str) -> None:
+    language_model, texts = exact(model(family)), texts_of(LENGTHS["mixed"])
+    weights = torch.linspace(-1.0, 2.0, len(texts), dtype=torch.float64)
+
+    def weighed(shared: bool) -> dict[str, Tensor]:
+        batch = collate(texts, CPU, shared=shared)
+        sums = batch.sums(batch_nll(language_model, batch))
+        return gradients(language_model, (sums.square() * weights).sum())
+
+    plain = padded_plainly(language_model, texts, weights)
+    assert_equal(weighed(True), plain, 1e-10)
+    # As an unlearner has it: embeddings and head frozen.
+    freeze(language_model, TRAINING | {"train_input_embedding": False, "train_output_head": False})
+    some = padded_plainly(language_model, texts, weights)
+    assert "model.embed_tokens.weight" not in some
+    assert_equal(weighed(True), some, 1e-10)
+
+
+def padded_plainly(
+    language_model: PreTrainedModel, texts: list[np.ndarray], weights: Tensor
+) -> dict[str, Tensor]:
+    sums = torch.stack([padded_by_hand(language_model, [text]) for text in texts])
+    return gradients(language_model, (sums.square() * weights).sum())
+
+
+CONFIGS: dict[str, type[PreTrainedConfig]] = {
+    "gemma": GemmaConfig,
+    "mistral": MistralConfig,
+    "qwen3": Qwen3Config,
+}
+
+
+def test_every_supported_type_is_tested() -> None:
+    assert {*FAMILIES, *CONFIGS} == MODELS
+
+
+def small(kind: str) -> PreTrainedModel:
+    sliding = {"sliding_window": 8} if kind == "mistral" else {}
+    config = CONFIGS[kind](
+        vocab_size=VOCABULARY,
+        hidden_size=16,
+        intermediate_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+        head_dim=8,
+        max_position_embeddings=64,
+        initializer_range=0.3,
+        **sliding,
+    )
+    torch.manual_seed(0)
+    return exact(AutoModelForCausalLM.from_config(config))
+
+
+@pytest.mark.parametrize("kind", CONFIGS)
+def test_the_other_supported_types_too(kind: str) -> None:
+    language_model = small(kind)
+    assert supports(language_model)
+    texts = texts_of(LENGTHS["mixed"])
+    expected = padded_by_hand(language_model, texts)
+    of_padded = gradients(language_model, expected)
+    found = batch_nll(language_model, collate(texts, CPU, shared=True), uniform=True).sum()
+    assert float(found.detach()) == pytest.approx(float(expected.detach()), rel=1e-12, abs=0)
+    assert_equal(gradients(language_model, found), of_padded, 1e-11)
+
+
+def test_other_types_are_padded_and_told_once(capsys: pytest.CaptureFixture[str]) -> None:
+    attention._known.cache_clear()
+    config = GPTJConfig(
+        vocab_size=VOCABULARY, n_embd=16, n_layer=2, n_head=2, n_positions=64, rotary_dim=4
+    )
+    torch.manual_seed(0)
+    language_model, texts = AutoModelForCausalLM.from_config(config).eval(), token_set(9)
+    found = text_nll(language_model, texts, 40, device.accelerator("fp32"))
+    expected = [
+        float(padded_by_hand(language_model, [texts[i]]).detach()) for i in range(len(texts))
+    ]
+    np.testing.assert_allclose(found.nll, expected, rtol=1e-5, atol=1e-5)
+    text_nll(language_model, texts, 40, device.accelerator("fp32"))
+    assert capsys.readouterr().err.count("gptj: texts are padded") == 1
+
+
+def test_a_model_of_another_library_is_padded() -> None:
+    class Own(type(model("llama"))):  # type: ignore[misc]
+        pass
+
+    assert supports(model("llama"))
+    assert not supports(Own(model("llama").config))
+
+
+def test_a_model_that_looks_ahead_is_padded() -> None:
+    language_model = model("gemma2")
+    assert supports(language_model)
+    language_model.config.use_bidirectional_attention = True
+    assert not supports(language_model)
+
+
+def test_the_model_is_as_it_was_after_a_pass() -> None:
+    language_model = model("gemma2")
+    before = language_model.config._attn_implementation
+    batch = collate(texts_of([3, 5]), CPU, shared=True)
+    batch_nll(language_model, batch)
+    assert language_model.config._attn_implementation == before
+    wrong = Batch(**(vars(batch) | {"ids": batch.ids + VOCABULARY}))
+    with pytest.raises(IndexError):
+        batch_nll(language_model, wrong)
+    assert language_model.config._attn_implementation == before
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_no_text_sees_another(family: str) -> None:
+    language_model, (one, two, other) = exact(model(family)), texts_of([9, 12, 9])
+    first, second = (
+        batch_nll(language_model, collate([a, two], CPU, shared=True)) for a in (one, other)
+    )
+    assert not torch.equal(first[:8], second[:8])
+    assert torch.equal(first[8:], second[8:])
+
+
+def test_dropout_acts_on_attention() -> None:
+    language_model = model("gemma2").train()
+    for module in language_model.modules():
+        if hasattr(module, "attention_dropout"):
+            module.attention_dropout = 0.5
+    batch = collate(texts_of([9, 12]), CPU, shared=True)
+    torch.manual_seed(0)
+    first = batch_nll(language_model, batch)
+    assert not torch.equal(first, batch_nll(language_model, batch))
+    torch.manual_seed(0)
+    assert torch.equal(first, batch_nll(language_model, batch))
+
+
+# --- groups -----------------------------------------------------------------------------------
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(1, 30), min_size=1, max_size=40), st.floats(1.0, 1e4))
+def test_groups_cover_the_row_at_the_least_cost(lengths: list[int], calls: float) -> None:
+    found = attention._grouped(np.array(lengths), calls, CPU)
+    assert 1 <= len(found.shapes) <= attention.GROUPS
+    assert sum(texts for texts, _ in found.shapes) == len(lengths)
+    assert len(found.source) == sum(texts * length for texts, length in found.shapes)
+    # Each token comes back from where it went, and padding is of the text that it pads.
+    assert torch.equal(found.source[found.back], torch.arange(sum(lengths)))
+    text = torch.repeat_interleave(torch.arange(len(lengths)), torch.tensor(lengths))
+    start = 0
+    for texts, length in found.shapes:
+        rows = text[found.source[start : start + texts * length]].view(texts, length)
+        assert (rows == rows[:, :1]).all()
+        start += texts * length
+
+    def cost(groups: list[list[int]]) -> float:
+        return sum(len(group) * max(group) ** 2 + calls for group in groups)
+
+    ordered = sorted(lengths, reverse=True)
+    mine, place = [], 0
+    for texts, length in found.shapes:
+        mine.append(ordered[place : place + texts])
+        assert max(mine[-1]) == length
+        place += texts
+    halves = [[ordered]] + [[ordered[:i], ordered[i:]] for i in range(1, len(ordered))]
+    assert cost(mine) <= min(map(cost, halves)) * (1 + 1e-12)
+
+
+def test_texts_of_one_length_are_not_moved() -> None:
+    assert Documents(np.array([4, 4, 4])).layout(64, CPU) is None
+    assert Documents(np.array([4, 0, 4])).layout(64, CPU) is None
+    assert Documents(np.array([4, 5])).layout(64, CPU) is not None
+
+
+# --- training ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def padded(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """All that trains pads, as for a model that is not known."""
+    monkeypatch.setattr(engine, "supports", lambda _: False)
+    monkeypatch.setattr(loss, "supports", lambda _: False)
+    yield
+
+
+def fifty_steps(family: str) -> tuple[PreTrainedModel, dict[str, list[float]]]:
+    language_model = exact(model(family))
+    freeze(language_model, TRAINING)
+    changes = {"learning_rate": 1e-3, "batch_size": 8, "micro_batch_size": 8}
+    log = finetune(
+        language_model,
+        token_set(40),
+        TRAINING | changes,
+        total=50,
+        seed=1,
+        accelerator=device.accelerator("fp32"),
+    )
+    return language_model, log.columns
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_fifty_steps_agree_with_those_of_padded_texts(
+    family: str, request: pytest.FixtureRequest
+) -> None:
+    ours, log = fifty_steps(family)
+    request.getfixturevalue("padded")
+    theirs, other = fifty_steps(family)
+    assert log["loss"][-1] < 0.9 * log["loss"][0]
+    np.testing.assert_allclose(log["loss"], other["loss"], rtol=1e-6)
+    np.testing.assert_allclose(log["gradient_norm"], other["gradient_norm"], rtol=1e-6)
+    expected = dict(theirs.named_parameters())
+    for name, parameter in ours.named_parameters():
+        # Adam divides by gradients that are nearly 0, which enlarges their rounding.
+        torch.testing.assert_close(parameter, expected[name], rtol=1e-6, atol=1e-6)
+
+
+def jigsaw_like(count: int, seed: int = 0, longest: int = 128) -> TokenSet:
+    """Texts with the lengths of Jigsaw's: 61 tokens on average, of at most 128."""
+    rng = np.random.default_rng(seed)
+    lengths = np.clip(rng.lognormal(3.95, 0.9, count), 3, longest).astype(np.int64)
+    flat = rng.integers(0, VOCABULARY, lengths.sum()).astype(np.int32)
+    domains = np.array(["forget", "retain"], dtype=object)[np.arange(count) % 2]
+    ids = np.array([f"t{i:04d}" for i in range(count)], dtype=object)
+    return TokenSet(ids, domains, flat, offsets_of(lengths))
+
+
+def step_gradients(
+    family: str, micro: int, accelerator: Accelerator, texts: TokenSet | None = None
+) -> tuple[float, dict[str, Tensor]]:
+    """Loss and gradients of one step of 32 texts."""
+    language_model = exact(model(family))
+    freeze(language_model, TRAINING)
+    texts = token_set(32) if texts is None else texts
+    tokens = int(np.maximum(texts.lengths - 1, 0).sum())
+    prepared = accelerator.prepare(TokenLoss(language_model))
+    given = {"micro_batch_size": micro}
+    total = engine._accumulate(prepared, texts, np.arange(32), tokens, given, accelerator)
+    found = {n: p.grad for n, p in language_model.named_parameters() if p.grad is not None}
+    return float(total), found
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_micro_batches_of_1_to_32_give_the_same_gradients(family: str) -> None:
+    accelerator = device.accelerator("fp32")
+    whole, expected = step_gradients(family, 32, accelerator)
+    for micro in range(1, 32):
+        total, found = step_gradients(family, micro, accelerator)
+        assert total == pytest.approx(whole, rel=1e-6)
+        assert_equal(found, expected, 1e-11)
+
+
+@pytest.mark.slow
+def test_two_processes_give_the_gradients_of_one(tmp_path: Path) -> None:
+    in_two_processes(
+        tmp_path,
+        """
+        import sys
+        from accelerate import PartialState
+        from safetensors.torch import save_file
+        from mamushi.lm import device
+        from tests.support.models import FAMILIES
+        from tests.unit.lm.test_attention import step_gradients
+
+        accelerator = device.accelerator("fp32")
+        assert accelerator.num_processes == 2
+        for family in FAMILIES:
+            for micro in (3, 32):
+                _, found = step_gradients(family, micro, accelerator)
+                if PartialState().is_main_process:
+                    save_file(found, f"{sys.argv[1]}-{family}-{micro}")
+        """,
+        tmp_path / "two",
+    )
+    for family in FAMILIES:
+        _, expected = step_gradients(family, 32, device.accelerator("fp32"))
+        for micro in (3, 32):
+            assert_equal(load_file(tmp_path / f"two-{family}-{micro}"), expected, 1e-11)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_equal_runs_give_equal_bits(family: str, precision: str) -> None:
+    def weights() -> list[Tensor]:
+        language_model = model(family)
+        freeze(language_model, TRAINING)
+        accelerator = device.accelerator(precision)
+        device.place(language_model, precision, accelerator.device)
+        finetune(language_model, token_set(), TRAINING, total=5, seed=1, accelerator=accelerator)
+        return [p.detach() for p in language_model.parameters()]
+
+    assert all(map(torch.equal, weights(), weights()))
+
+
+def plain_kernel(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    offsets: Tensor,
+    also_offsets: Tensor,
+    longest: int,
+    also_longest: int,
+    *,
+    scale: float,
+    window_size: tuple[int, int],
+    enable_gqa: bool,
+) -> Tensor:
+    """What `torch.nn.attention.varlen` documents that it computes, one text after another."""
+    assert offsets.dtype == torch.int32 and int(offsets.diff().max()) == longest == also_longest
+    assert offsets is also_offsets and enable_gqa
+    left, right = window_size
+    found = []
+    for begin, end in pairwise(offsets.tolist()):
+        one, two, three = (x[begin:end].transpose(0, 1) for x in (q, k, v))
+        distance = torch.arange(end - begin)[:, None] - torch.arange(end - begin)[None, :]
+        seen = (distance >= -right) & ((distance <= left) | (left < 0))
+        groups = len(one) // len(two)
+        two, three = two.repeat_interleave(groups, 0), three.repeat_interleave(groups, 0)
+        scores = (one @ two.transpose(1, 2) * scale).masked_fill(~seen, -torch.inf)
+        found.append((scores.softmax(-1) @ three).transpose(0, 1))
+    return torch.cat(found)
+
+
+@pytest.mark.parametrize("kind", ["llama", "mistral"])
+def test_the_kernel_is_given_what_it_documents(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    language_model = exact(model("llama"))
+    if kind == "mistral":
+        language_model = small("mistral")
+    texts = texts_of(LENGTHS["mixed"])
+    expected = padded_by_hand(language_model, texts)
+    of_padded = gradients(language_model, expected)
+    monkeypatch.setattr(attention, "_half", lambda query: query.dtype)
+    monkeypatch.setattr(attention, "_kernel", lambda _: plain_kernel)
+    found = batch_nll(language_model, collate(texts, CPU, shared=True), uniform=True).sum()
+    assert float(found.detach()) == pytest.approx(float(expected.detach()), rel=1e-12, abs=0)
+    assert_equal(gradients(language_model, found), of_padded, 1e-11)
+
+
+# --- on a GPU ---------------------------------------------------------------------------------
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("family", FAMILIES)
+def test_kernels_for_variable_lengths_agree_with_padded_texts(family: str) -> None:
+    gpu = torch.device("cuda")
+    language_model, texts = model(family), texts_of(LENGTHS["mixed"])
+    expected = gradients(language_model, padded_by_hand(language_model, texts))
+    device.place(language_model, "bf16", gpu)
+    with device.accelerator("bf16").autocast():
+        found = batch_nll(language_model, collate(texts, gpu, shared=True), uniform=True).sum()
+    for name, gradient in gradients(language_model, found).items():
+        scale = float(expected[name].abs().max())
+        assert float((gradient.cpu() - expected[name]).abs().max()) <= 5e-2 * scale, name
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_step_does_not_wait_for_the_gpu(family: str) -> None:
+    language_model = model(family)
+    freeze(language_model, TRAINING)
+    accelerator = device.accelerator("bf16")
+    device.place(language_model, "bf16", accelerator.device)
+    prepared, texts = accelerator.prepare(TokenLoss(language_model)), token_set(32)
+    given = (prepared, texts, np.arange(32), 100, {"micro_batch_size": 8}, accelerator)
+    engine._accumulate(*given)
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        engine._accumulate(*given)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")

@@ -1,0 +1,225 @@
+"""The fine-tuning engine: exact steps, frozen parts, resumption."""
+
+import copy
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+from torch.nn import functional
+from transformers import PreTrainedModel
+
+from mamushi.errors import UserError
+from mamushi.lm import device
+from mamushi.lm.batches import examples_of_step
+from mamushi.lm.finetune import finetune, learning_rate
+from mamushi.lm.parameters import freeze
+from mamushi.lm.tokens import TokenSet
+from tests.support.models import FAMILIES, TRAINING, model, token_set
+from tests.support.processes import in_two_processes
+
+
+def train(
+    language_model: PreTrainedModel,
+    texts: TokenSet,
+    state: Path | None = None,
+    fingerprint: str = "",
+    total: int | None = None,
+    **changes: object,
+) -> tuple[PreTrainedModel, dict[str, list[float]]]:
+    settings = TRAINING | changes
+    freeze(language_model, settings)
+    accelerator = device.accelerator(str(settings["precision"]))
+    device.place(language_model, str(settings["precision"]), accelerator.device)
+    log = finetune(
+        language_model,
+        texts,
+        settings,
+        total=total,
+        seed=1,
+        accelerator=accelerator,
+        state=state,
+        fingerprint=fingerprint,
+    )
+    return language_model, log.columns
+
+
+def states(language_model: PreTrainedModel) -> dict[str, torch.Tensor]:
+    return {name: p.detach().clone() for name, p in language_model.named_parameters()}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_what_is_frozen_stays_bit_equal_and_what_is_trained_moves(
+    family: str, precision: str
+) -> None:
+    fresh = device.place(model(family).requires_grad_(False), precision, torch.device("cpu"))
+    before = states(fresh)
+    trained, _ = train(model(family), token_set(), precision=precision)
+    changed = {
+        name
+        for name, value in states(trained).items()
+        if not torch.equal(value.to(before[name].dtype), before[name])
+    }
+    assert changed == {name for name, p in trained.named_parameters() if p.requires_grad}
+    heads = {"model.embed_tokens.weight"} | ({"lm_head.weight"} if family == "llama" else set())
+    blocks = {name for name in before if name.startswith(("model.layers.1.", "model.layers.2."))}
+    assert changed == blocks | heads
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_one_step_equals_adamw_by_hand(family: str) -> None:
+    texts, reference = token_set(), model(family)
+    trained, log = train(model(family), texts, total=1)
+    freeze(reference, TRAINING)
+    rows = examples_of_step(0, len(texts), 4, seed=1)
+    total, tokens = torch.zeros(()), 0
+    for row in rows:
+        ids = torch.from_numpy(texts[row].astype(np.int64))[None]
+        if ids.shape[1] > 1:
+            logits = reference(ids).logits[0, :-1]
+            total = total + functional.cross_entropy(logits, ids[0, 1:], reduction="sum")
+            tokens += ids.shape[1] - 1
+    (total / tokens).backward()
+    assert log["loss"][0] == pytest.approx(float(total.detach()) / tokens, rel=1e-5)
+    squares = sum(float((p.grad**2).sum()) for p in reference.parameters() if p.grad is not None)
+    assert log["gradient_norm"][0] == pytest.approx(squares**0.5, rel=1e-4)
+    assert log["tokens"][0] == tokens
+    found = dict(trained.named_parameters())
+    for name, parameter in reference.named_parameters():
+        if parameter.grad is None:
+            continue
+        gradient, start = parameter.grad, parameter.detach()
+        # Adam's bias-corrected first step is the sign of the gradient but for epsilon.
+        step = gradient / (gradient.abs() + 1e-8)
+        expected = start * (1 - 1e-2 * 0.01) - 1e-2 * step
+        sure = gradient.abs() > 1e-5
+        torch.testing.assert_close(found[name].detach()[sure], expected[sure], rtol=1e-3, atol=2e-5)
+
+
+@pytest.mark.parametrize("micro", [1, 3])
+def test_micro_batches_make_the_same_steps(micro: int) -> None:
+    whole, log = train(model("llama"), token_set(), learning_rate=1e-3)
+    parts, other = train(model("llama"), token_set(), learning_rate=1e-3, micro_batch_size=micro)
+    np.testing.assert_allclose(log["loss"], other["loss"], rtol=1e-4)
+    for name, value in states(whole).items():
+        torch.testing.assert_close(states(parts)[name], value, rtol=1e-3, atol=2e-4)
+
+
+def test_number_of_steps_and_log() -> None:
+    _, log = train(model("llama"), token_set(22))
+    assert log["step"] == list(range(1, 12))
+    assert log["epoch"][-1] == pytest.approx(2.0)
+    assert all(rate == 1e-2 for rate in log["learning_rate"])
+    assert np.mean(log["loss"][-3:]) < np.mean(log["loss"][:3])
+
+
+def test_gradient_clip_bounds_the_gradient_that_adam_sees() -> None:
+    # Adam is blind to the gradient's scale until it comes down to epsilon, 1e-8.
+    changes = {"total": 1, "weight_decay": 0.0}
+    start = states(model("llama"))
+    free, _ = train(model("llama"), token_set(), **changes)
+    clipped, log = train(model("llama"), token_set(), gradient_clip=1e-12, **changes)
+    name = "model.layers.2.mlp.up_proj.weight"
+    moved = [float((states(m)[name] - start[name]).abs().max()) for m in (free, clipped)]
+    assert moved[0] > 5e-3
+    assert moved[1] < 1e-5
+    assert log["gradient_norm"][0] > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("schedule", "expected"),
+    [("constant", [0.5, 1, 1, 1, 1]), ("linear", [0.5, 1, 0.75, 0.5, 0.25])],
+)
+def test_schedules(schedule: str, expected: list[float]) -> None:
+    settings = {"learning_rate": 1.0, "warmup_steps": 1, "schedule": schedule}
+    assert [learning_rate(s, 5, settings) for s in range(5)] == pytest.approx(expected)
+    cosine = settings | {"schedule": "cosine"}
+    assert learning_rate(3, 5, cosine) == pytest.approx(0.5)
+
+
+class Stopped(Exception):
+    """Stands for a kill between two steps."""
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_a_resumed_run_is_bit_equal(
+    precision: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    undisturbed, log = train(model("gemma2"), token_set(), precision=precision)
+    state, texts = tmp_path / "state", token_set()
+    import mamushi.lm.finetune as engine
+
+    calls = 0
+    accumulate = engine._accumulate
+
+    def stop_at_the_sixth(*args: object) -> torch.Tensor:
+        nonlocal calls
+        calls += 1
+        if calls == 6:
+            raise Stopped
+        return accumulate(*args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(engine, "_accumulate", stop_at_the_sixth)
+    with pytest.raises(Stopped):
+        train(model("gemma2"), texts, state, "a", precision=precision)
+    resumed, again = train(model("gemma2"), texts, state, "a", precision=precision)
+    assert calls == 6 + 11 - 5
+    assert again["loss"] == log["loss"]
+    assert again["step"] == log["step"]
+    for name, value in states(undisturbed).items():
+        assert torch.equal(states(resumed)[name], value), name
+
+
+def test_the_state_of_another_run_is_passed_over(tmp_path: Path) -> None:
+    state, start = tmp_path / "state", model("llama")
+    train(copy.deepcopy(start), token_set(), state, "one", total=3)
+    assert state.exists()
+    alone, _ = train(copy.deepcopy(start), token_set(), total=5)
+    other, log = train(copy.deepcopy(start), token_set(), state, "two", total=5)
+    assert len(log["step"]) == 5
+    for name, value in states(alone).items():
+        assert torch.equal(states(other)[name], value)
+
+
+def test_a_damaged_state_is_passed_over(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    train(model("llama"), token_set(), state, "one", total=3)
+    state.write_bytes(state.read_bytes()[:-100])
+    _, log = train(model("llama"), token_set(), state, "one", total=3)
+    assert log["step"] == [1, 2, 3]
+
+
+def test_nothing_to_train_on_is_an_error() -> None:
+    with pytest.raises(UserError, match="no text with a token to predict"):
+        train(model("llama"), token_set(4, longest=1))
+
+
+def test_a_loss_that_is_not_finite_names_the_step() -> None:
+    with pytest.raises(UserError, match=r"the loss is (nan|inf) at step \d+"):
+        train(model("llama"), token_set(), learning_rate=1e30)
+
+
+@pytest.mark.slow
+def test_two_processes_make_the_steps_of_one(tmp_path: Path) -> None:
+    in_two_processes(
+        tmp_path,
+        """
+        import sys, torch
+        from safetensors.torch import save_file
+        from tests.support.models import model, token_set
+        from tests.unit.lm.test_finetune import train
+        from accelerate import PartialState
+
+        trained, log = train(model("llama"), token_set(), total=4, learning_rate=1e-3)
+        assert PartialState().num_processes == 2
+        if PartialState().is_main_process:
+            save_file({n: p.detach().contiguous() for n, p in trained.named_parameters()},
+                      sys.argv[1])
+        """,
+        tmp_path / "two.safetensors",
+    )
+    alone, _ = train(model("llama"), token_set(), total=4, learning_rate=1e-3)
+    for name, value in load_file(tmp_path / "two.safetensors").items():
+        torch.testing.assert_close(states(alone)[name], value, rtol=1e-3, atol=2e-4)

@@ -1,0 +1,241 @@
+"""Greedy continuations against a plain argmax loop, prompts, and likelihoods token by token."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from tokenizers import Tokenizer, models, pre_tokenizers
+from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerFast
+
+from mamushi.errors import UserError
+from mamushi.lm import device, tiny
+from mamushi.lm.generate import continuations, ends, log_likelihoods, prompt_tokens
+from mamushi.lm.parameters import freeze
+from tests.support.models import FAMILIES, TRAINING, VOCABULARY, model
+
+PROMPTS = ["w5 w9 w30", "w7", "w1 w2 w3 w4 w5 w6 w7 w8 w9 w10 w11 w12"]
+BOS, EOS = VOCABULARY - 2, VOCABULARY - 1
+WORDS = ["river", "stone", "engine", "paper", "light"]
+CHAT = (
+    "{{ bos_token }}{% for message in messages %}[{{ message['role'] }}] {{ message['content'] }}"
+    "{% endfor %}{% if add_generation_prompt %} [answer]{% endif %}"
+)
+
+
+def tokenizer() -> PreTrainedTokenizerFast:
+    """A word a token: w0, w1, ... up to the model's vocabulary, whose last two are BOS and EOS."""
+    words = {f"w{i}": i for i in range(VOCABULARY - 2)} | {"<s>": BOS, "</s>": EOS}
+    plain = Tokenizer(models.WordLevel(words, unk_token="w0"))
+    plain.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    return PreTrainedTokenizerFast(tokenizer_object=plain, bos_token="<s>", eos_token="</s>")
+
+
+def endless(family: str, seed: int = 0) -> PreTrainedModel:
+    """A model without an end of text, and with a cache switched off as ``open_model`` has it."""
+    language_model = model(family, seed)
+    language_model.config.eos_token_id = language_model.generation_config.eos_token_id = None
+    language_model.config.use_cache = False
+    return language_model
+
+
+def said(
+    language_model: PreTrainedModel,
+    new_tokens: int = 20,
+    words: PreTrainedTokenizerFast | None = None,
+) -> list[list[int]]:
+    accelerator = device.accelerator("fp32")
+    found = continuations(language_model, words or tokenizer(), PROMPTS, new_tokens, accelerator)
+    assert found["prompt"] == PROMPTS
+    assert found["prompt_tokens"] == [prompt_tokens(tokenizer(), prompt) for prompt in PROMPTS]
+    tokens: list[list[int]] = found["tokens"]
+    return tokens
+
+
+@torch.no_grad()
+def by_hand(language_model: PreTrainedModel, prompt: str, new_tokens: int = 20) -> list[int]:
+    """The likeliest token, again and again, each from a fresh pass over everything before it."""
+    stop = ends(language_model, tokenizer())
+    ids = prompt_tokens(tokenizer(), prompt)
+    start = len(ids)
+    while len(ids) < start + new_tokens and (len(ids) == start or ids[-1] not in stop):
+        logits = language_model(torch.tensor([ids]), use_cache=False).logits
+        ids.append(int(logits[0, -1].argmax()))
+    return ids[start:]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_greedy_equals_a_plain_loop_without_a_cache(family: str, seed: int) -> None:
+    language_model = endless(family, seed)
+    found = said(language_model)
+    assert found == [by_hand(language_model, prompt) for prompt in PROMPTS]
+    assert max(map(len, found)) == 20
+    # Models that ran into one token at once would agree with anything.
+    assert len({token for tokens in found for token in tokens}) > 3
+
+
+def test_the_cache_is_used_and_switched_off_again() -> None:
+    language_model = endless("llama")
+    lengths: list[int] = []
+    language_model.model.embed_tokens.register_forward_hook(
+        lambda layer, given, result: lengths.append(given[0].shape[1])
+    )
+    said(language_model, 3)
+    # Four tokens of the first prompt with its BOS, then one after the other.
+    assert lengths[:3] == [4, 1, 1]
+    assert language_model.config.use_cache is False
+
+
+def test_the_models_own_generation_configuration_changes_nothing() -> None:
+    language_model = endless("llama")
+    expected = said(language_model)
+    own = GenerationConfig(
+        do_sample=True,
+        temperature=5.0,
+        top_k=3,
+        top_p=0.5,
+        repetition_penalty=3.0,
+        no_repeat_ngram_size=1,
+        suppress_tokens=[expected[0][0]],
+        forced_eos_token_id=7,
+        min_new_tokens=20,
+        max_length=6,
+        num_return_sequences=2,
+        num_beams=2,
+        eos_token_id=None,
+        pad_token_id=0,
+    )
+    language_model.generation_config = own
+    assert said(language_model) == expected
+    assert language_model.generation_config is own
+    ids = torch.tensor([prompt_tokens(tokenizer(), PROMPTS[0])])
+    free = GenerationConfig(do_sample=False, num_beams=1, num_return_sequences=1, max_new_tokens=20)
+    left = language_model.generate(ids, generation_config=free)
+    assert left[0, ids.shape[1] :].tolist() != expected[0]
+
+
+@pytest.mark.parametrize("place", ["tokenizer", "config", "generation_config"])
+def test_an_end_of_text_stops_and_is_kept(place: str) -> None:
+    language_model, words = endless("qwen2"), tokenizer()
+    expected = said(language_model)
+    end = expected[0][4]
+    if place == "tokenizer":
+        words.eos_token = f"w{end}"
+    elif place == "config":
+        language_model.config.eos_token_id = end
+    else:
+        language_model.generation_config.eos_token_id = [end, EOS]
+    found = said(language_model, words=words)
+    first = expected[0].index(end)
+    assert found[0] == expected[0][: first + 1]
+    assert found[0][-1] == end
+    assert len(found[0]) < 20
+
+
+@pytest.mark.parametrize("new_tokens", [1, 2, 7])
+def test_at_most_the_new_tokens(new_tokens: int) -> None:
+    language_model = endless("gemma2")
+    whole = said(language_model)
+    assert said(language_model, new_tokens) == [tokens[:new_tokens] for tokens in whole]
+
+
+def test_what_does_not_fit_the_positions_is_an_error() -> None:
+    language_model = endless("llama")
+    longest = len(prompt_tokens(tokenizer(), PROMPTS[2]))
+    room = 64 - longest
+    assert len(said(language_model, room)[2]) <= room
+    with pytest.raises(UserError, match=rf"probe\.new_tokens: .*64 positions; lower it to {room}"):
+        said(language_model, room + 1)
+
+
+def test_bf16_with_masters_in_fp32() -> None:
+    language_model = endless("gemma2")
+    freeze(language_model, TRAINING)
+    accelerator = device.accelerator("bf16")
+    device.place(language_model, "bf16", accelerator.device)
+    arguments = (tokenizer(), PROMPTS, 10, accelerator)
+    first = continuations(language_model, *arguments)
+    assert first == continuations(language_model, *arguments)
+    assert [len(tokens) for tokens in first["tokens"]] == [10, 10, 10]
+
+
+def byte_level(family: str) -> PreTrainedTokenizerFast:
+    return tiny.train_tokenizer(tiny.FAMILIES[family], WORDS, 300)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_prompt_without_a_template_is_plain_text_after_one_bos(family: str) -> None:
+    words = byte_level(family)
+    bos = [] if words.bos_token_id is None else [words.bos_token_id]
+    ids = prompt_tokens(words, "river stone")
+    assert ids[: len(bos)] == bos
+    assert words.decode(ids[len(bos) :]) == "river stone"
+    assert not {words.bos_token_id, words.eos_token_id} & set(ids[len(bos) :])
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_chat_template_is_used_where_there_is_one(family: str) -> None:
+    words = byte_level(family)
+    words.chat_template = CHAT if words.bos_token else CHAT.replace("{{ bos_token }}", "")
+    ids = prompt_tokens(words, "river stone")
+    assert words.decode(ids, skip_special_tokens=True) == "[user] river stone [answer]"
+    assert ids.count(words.bos_token_id) == (words.bos_token is not None)
+
+
+@pytest.mark.parametrize("template", [None, CHAT])
+def test_a_prompt_that_spells_a_special_token_is_plain_text(template: str | None) -> None:
+    words = byte_level("llama")
+    words.chat_template = template
+    ids = prompt_tokens(words, f"river {words.eos_token} {words.bos_token} stone")
+    assert ids.count(words.bos_token_id) == 1
+    assert words.eos_token_id not in ids
+    assert words.eos_token in words.decode(ids)
+
+
+@pytest.mark.parametrize(
+    "template", ["{{ raise_exception('roles must alternate') }}", "{% for %}", {"tool_use": CHAT}]
+)
+def test_a_template_that_refuses_is_named(template: object) -> None:
+    words = byte_level("llama")
+    words.chat_template = template
+    with pytest.raises(UserError, match=r"probe\.prompts: .*chat template refuses .*'river'"):
+        prompt_tokens(words, "river")
+
+
+def test_a_prompt_without_tokens_is_an_error() -> None:
+    with pytest.raises(UserError, match=r"probe\.prompts: .*no token"):
+        prompt_tokens(byte_level("qwen2"), "")
+
+
+SAID = [[3, 4, 5], [6], [7, 7, 7, 7, 7, 8], [49, 0]]
+READ = [[1], [1, 2, 3, 4], [9, 8], [5, 5, 5]]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("batch_tokens", [1, 9, 1000])
+def test_likelihoods_equal_a_loop_over_tokens(family: str, batch_tokens: int) -> None:
+    language_model = model(family)
+    accelerator = device.accelerator("fp32")
+    found = log_likelihoods(language_model, READ, SAID, batch_tokens, accelerator)
+    for value, prompt, tokens in zip(found, READ, SAID, strict=True):
+        total = 0.0
+        for place, token in enumerate(tokens):
+            with torch.no_grad():
+                logits = language_model(torch.tensor([prompt + tokens[:place]])).logits[0, -1]
+            total += float(torch.log_softmax(logits.double(), dim=-1)[token])
+        assert value == pytest.approx(total / len(tokens), abs=2e-5)
+
+
+def test_a_token_that_the_judge_does_not_know_is_an_error() -> None:
+    with pytest.raises(UserError, match=r"token 50 was said, but .* knows 50 tokens"):
+        log_likelihoods(model("llama"), [[1]], [[50]], 100, device.accelerator("fp32"))
+
+
+def test_a_judge_that_diverged_is_an_error() -> None:
+    broken = model("llama")
+    with torch.no_grad():
+        broken.get_parameter("model.norm.weight").fill_(math.nan)
+    with pytest.raises(UserError, match="not finite"):
+        log_likelihoods(broken, [[1]], [[2]], 100, device.accelerator("fp32"))

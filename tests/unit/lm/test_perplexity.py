@@ -1,0 +1,93 @@
+"""Perplexity and embeddings against the plainest computation: one text, one token at a time."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from mamushi.artifacts.tables import FORGET, RETAIN
+from mamushi.errors import UserError
+from mamushi.lm import device
+from mamushi.lm.embed import embed
+from mamushi.lm.perplexity import TextNll, perplexity_table, text_nll
+from tests.support.models import FAMILIES, model, token_set
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_nll_equals_a_token_by_token_loop(family: str) -> None:
+    language_model, texts = model(family), token_set()
+    result = text_nll(language_model, texts, 40, device.accelerator("fp32"))
+    for i in range(len(texts)):
+        ids = torch.from_numpy(texts[i].astype(np.int64))
+        total = 0.0
+        for position in range(1, len(ids)):
+            with torch.no_grad():
+                logits = language_model(ids[None, :position]).logits[0, -1].double()
+            total -= float(torch.log_softmax(logits, dim=-1)[ids[position]])
+        assert result.nll[i] == pytest.approx(total, abs=2e-4)
+        assert result.tokens[i] == len(ids) - 1
+
+
+def test_perplexity_weighs_tokens_and_not_texts() -> None:
+    result = TextNll(np.array([1.0, 9.0, 4.0]), np.array([1, 3, 2]))
+    table = perplexity_table(result, np.array([FORGET, FORGET, RETAIN]))
+    assert table["nll"] == [10.0 / 4, 2.0]
+    assert table["perplexity"] == [math.exp(2.5), math.exp(2.0)]
+    assert table["texts"] == [2, 1]
+    assert table["tokens"] == [4, 2]
+
+
+def test_a_diverged_model_is_an_error() -> None:
+    with pytest.raises(UserError, match="diverged"):
+        perplexity_table(TextNll(np.array([math.nan]), np.array([1])), np.array([FORGET]))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize(("pooling", "layer"), [("mean", -1), ("last", -1), ("mean", 1)])
+def test_embeddings_equal_an_unbatched_forward(family: str, pooling: str, layer: int) -> None:
+    language_model, texts = model(family), token_set()
+    found = embed(
+        language_model,
+        texts,
+        pooling=pooling,
+        layer=layer,
+        batch_tokens=40,
+        accelerator=device.accelerator("fp32"),
+    )
+    for i in range(len(texts)):
+        ids = torch.from_numpy(texts[i].astype(np.int64))[None]
+        with torch.no_grad():
+            hidden = language_model.base_model(ids, output_hidden_states=True).hidden_states
+        state = hidden[layer][0].numpy()
+        expected = state.mean(axis=0) if pooling == "mean" else state[-1]
+        np.testing.assert_allclose(found[i], expected, rtol=2e-3, atol=2e-3)
+
+
+def test_embed_names_a_layer_that_is_not_there() -> None:
+    with pytest.raises(UserError, match=r"embedding\.layer: 9 is not a layer"):
+        embed(
+            model("llama"),
+            token_set(),
+            pooling="mean",
+            layer=9,
+            batch_tokens=40,
+            accelerator=device.accelerator("fp32"),
+        )
+
+
+def test_embed_names_a_text_whose_vector_is_not_finite() -> None:
+    broken = model("llama")
+    with torch.no_grad():
+        broken.get_input_embeddings().weight[3] = float("nan")
+    texts = token_set()
+    bad = [i for i in range(len(texts)) if 3 in texts[i]]
+    with pytest.raises(UserError, match=str(texts.ids[bad[0]])):
+        embed(
+            broken,
+            texts,
+            pooling="mean",
+            layer=-1,
+            batch_tokens=40,
+            accelerator=device.accelerator("fp32"),
+        )

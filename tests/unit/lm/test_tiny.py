@@ -1,0 +1,323 @@
+"""Tiny models: the traits of each family, tokenizers without loss, pretraining that repeats."""
+
+import itertools
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoTokenizer
+
+from mamushi.artifacts.tables import read_table, write_table
+from mamushi.cli import main
+from mamushi.errors import UserError
+from mamushi.lm import loading, tiny
+
+SIZES = {
+    "hidden_size": 16,
+    "layers": 4,
+    "heads": 2,
+    "key_value_heads": 1,
+    "intermediate_size": 32,
+    "vocabulary_size": 300,
+    "max_positions": 32,
+}
+PRETRAINING = {
+    "section": "contamination",
+    "domains": ["forget", "retain"],
+    "epochs": 2.0,
+    "batch_size": 4,
+    "learning_rate": 1e-2,
+    "max_length": 16,
+    "seed": 0,
+}
+TRAINING = {
+    "trained_blocks": 3,
+    "train_input_embedding": True,
+    "train_output_head": True,
+    "train_final_norm": False,
+}
+WORDS = ["river", "stone", "engine", "paper", "light", "seven", "green", "under"]
+TEXTS = [
+    " ".join(np.random.default_rng(i).choice(WORDS, size=12, p=np.arange(1, 9) / 36))
+    for i in range(40)
+]
+
+
+def sizes(family: str, **changes: int) -> dict:
+    return {"family": family, **SIZES, **changes}
+
+
+@pytest.fixture(scope="module", params=list(tiny.FAMILIES))
+def built(request):
+    return request.param, *tiny.build(sizes(request.param), TEXTS, seed=0)
+
+
+def test_the_traits_of_each_family(built):
+    family, model, tokenizer = built
+    names = dict(model.named_parameters())
+    config = model.config
+    assert config.model_type == family
+    assert config.num_key_value_heads < config.num_attention_heads
+    tied = model.lm_head.weight is model.model.embed_tokens.weight
+    assert tied == (family != "llama")
+    assert ("model.layers.0.self_attn.q_proj.bias" in names) == (family == "qwen2")
+    assert (tokenizer.bos_token is None) == (family == "qwen2")
+    assert tokenizer.eos_token is not None
+    assert config.bos_token_id == tokenizer.bos_token_id
+    assert config.eos_token_id == tokenizer.eos_token_id
+    assert {parameter.dtype for parameter in names.values()} == {torch.float32}
+    if family == "gemma2":
+        assert config.attn_logit_softcapping and config.final_logit_softcapping
+        assert config.layer_types == ["sliding_attention", "full_attention"] * 2
+        assert model.get_submodule("model.layers.0.self_attn").head_dim == 8
+
+
+def test_gemmas_window_and_soft_cap_act():
+    model, _ = tiny.build(sizes("gemma2", layers=1), TEXTS, seed=0)
+    ids = torch.arange(20)[None]
+    changed = ids.clone()
+    changed[0, 0] = 99
+    with torch.no_grad():
+        difference = (model(ids).logits - model(changed).logits)[0].abs().amax(-1)
+        model.lm_head.weight.mul_(1000)
+        capped = model(ids).logits.abs().max().item()
+    assert model.config.sliding_window == 8
+    # Token 0 is seen by itself and the 7 positions after it, and by none beyond the window.
+    assert (difference[:8] > 0).all()
+    assert (difference[8:] == 0).all()
+    assert 29 < capped <= 30
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "plain words",
+        "  two  spaces, a\ttab\r\nand\n\n lines  ",
+        "Grüße, 世界, мир, 🐍🏽‍♀️, \u200b\ufeff, e\u0301",
+        "<bos><|begin_of_text|> </s> <|endoftext|> ##",
+        "\x00\x01\x7f",
+        "don't . ,  isn't !",
+        "".join(chr(c) for c in range(32, 1000)),
+    ],
+)
+def test_the_tokenizer_loses_nothing(built, text):
+    tokenizer = built[2]
+    ids = tokenizer(text, add_special_tokens=False, split_special_tokens=True)["input_ids"]
+    assert tokenizer.decode(ids) == text
+    assert max(ids) < SIZES["vocabulary_size"]
+    assert not set(ids) & set(tokenizer.all_special_ids)
+
+
+def test_the_tokenizer_is_the_same_from_its_folder(built, tmp_path):
+    _, _, tokenizer = built
+    tokenizer.save_pretrained(tmp_path)
+    opened = AutoTokenizer.from_pretrained(tmp_path)
+    for text in [*TEXTS[:3], "Grüße <bos> 世"]:
+        assert opened(text)["input_ids"] == tokenizer(text)["input_ids"]
+    assert opened.special_tokens_map == tokenizer.special_tokens_map
+
+
+def test_real_families_put_a_bos_and_so_do_these(built):
+    family, _, tokenizer = built
+    ids = tokenizer("green paper")["input_ids"]
+    plain = tokenizer("green paper", add_special_tokens=False)["input_ids"]
+    assert ids == plain if family == "qwen2" else ids == [tokenizer.bos_token_id, *plain]
+
+
+def test_bpe_merges_what_is_frequent(built):
+    tokenizer = built[2]
+    assert len(tokenizer(" under", add_special_tokens=False)["input_ids"]) == 1
+    assert len(tokenizer(" zqxj", add_special_tokens=False)["input_ids"]) == 5
+
+
+def test_the_seed_decides_the_weights(built):
+    family, model, tokenizer = built
+    torch.manual_seed(123)
+    state = torch.get_rng_state()
+    again, second = tiny.build(sizes(family), TEXTS, seed=0)
+    other, _ = tiny.build(sizes(family), TEXTS, seed=1)
+    assert torch.equal(torch.get_rng_state(), state)
+    assert second.backend_tokenizer.to_str() == tokenizer.backend_tokenizer.to_str()
+    own = dict(again.named_parameters())
+    assert all(torch.equal(own[name], p) for name, p in model.named_parameters())
+    assert not torch.equal(other.model.embed_tokens.weight, model.model.embed_tokens.weight)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"heads": 3}, "hidden_size 16 is not a multiple of heads 3"),
+        ({"heads": 4, "key_value_heads": 3}, "heads 4 is not a multiple of key_value_heads 3"),
+        ({"heads": 16, "key_value_heads": 1}, "hidden_size / heads is odd"),
+        ({"vocabulary_size": 257}, "vocabulary_size 257 is too small.* 258 or more"),
+        ({"family": "bert"}, "unknown family 'bert'; known are: llama, qwen2, gemma2"),
+    ],
+)
+def test_sizes_that_do_not_fit(changes, message):
+    with pytest.raises(UserError, match=message):
+        tiny.build({**sizes("llama"), **changes}, TEXTS, seed=0)
+
+
+def test_rows_are_the_texts_one_after_another():
+    _, tokenizer = tiny.build(sizes("llama"), TEXTS, seed=0)
+    rows = tiny.pack(tokenizer, TEXTS, 10)
+    stream: list[int] = []
+    for text in TEXTS:
+        plain = tokenizer(text, add_special_tokens=False)["input_ids"]
+        stream += [tokenizer.bos_token_id, *plain][:10]
+        stream.append(tokenizer.eos_token_id)
+    assert rows.shape == (len(stream) // 10, 10)
+    assert rows.ravel().tolist() == stream[: rows.size]
+
+
+def test_too_little_text():
+    _, tokenizer = tiny.build(sizes("llama"), TEXTS, seed=0)
+    with pytest.raises(UserError, match=r"3 tokens of text do not fill one row of 16"):
+        tiny.pack(tokenizer, [" under"], 16)
+
+
+def test_the_learning_rate_rises_then_falls_as_a_cosine():
+    rates = [tiny.learning_rate(step, 100, 2.0) for step in range(100)]
+    assert rates[:5] == pytest.approx([0.4, 0.8, 1.2, 1.6, 2.0])
+    assert rates[5] == 2.0
+    # Halfway between the peak (step 5) and the end (step 100) is step 52.5.
+    assert (rates[52] + rates[53]) / 2 == pytest.approx(1.0)
+    assert all(a > b for a, b in itertools.pairwise(rates[5:]))
+    assert 0 < rates[-1] < 0.001
+    assert math.isfinite(tiny.learning_rate(0, 1, 2.0))
+
+
+def test_every_row_is_seen_once_an_epoch():
+    order = tiny.shuffled(10, 4, seed=3)
+    seen = torch.cat([next(order) for _ in range(5)])
+    assert sorted(seen[:10].tolist()) == list(range(10)) == sorted(seen[10:].tolist())
+    assert seen[:10].tolist() != seen[10:].tolist()
+
+
+def test_pretraining_learns_the_words_and_repeats_to_the_bit(built):
+    family, *_ = built
+    runs = []
+    for _ in range(2):
+        model, tokenizer = tiny.build(sizes(family), TEXTS, seed=0)
+        before = {name: p.clone() for name, p in model.named_parameters()}
+        log = tiny.pretrain(model, tokenizer, TEXTS, {**PRETRAINING, "epochs": 6.0}, seed=0)
+        runs.append((model, log))
+    model, log = runs[0]
+    assert np.mean(log["loss"][-5:]) < log["loss"][0] - 1
+    assert log["loss"] == runs[1][1]["loss"]
+    assert log["epoch"][-1] == pytest.approx(6.0, abs=0.2)
+    own = dict(runs[1][0].named_parameters())
+    for name, parameter in model.named_parameters():
+        assert torch.equal(own[name], parameter), name
+        assert not torch.equal(before[name], parameter), name
+    assert not model.training
+
+
+def test_a_diverging_run_is_an_error():
+    model, tokenizer = tiny.build(sizes("llama"), TEXTS, seed=0)
+    with torch.no_grad():
+        model.lm_head.weight.fill_(torch.inf)
+    with pytest.raises(UserError, match=r"the loss is nan at step 1; lower pretraining.learning"):
+        tiny.pretrain(model, tokenizer, TEXTS, PRETRAINING, seed=0)
+
+
+# --- the stage --------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def examples(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("data") / "examples.parquet"
+    count = len(TEXTS)
+    write_table(
+        path,
+        "examples",
+        {
+            "id": [f"t{i}" for i in range(count)],
+            "text": TEXTS,
+            "domain": ["forget", "retain"] * (count // 2),
+            "section": ["contamination"] * (count - 4) + ["inference"] * 4,
+            "log_density_ratio": [None] * count,
+        },
+    )
+    return path
+
+
+def base_model(examples: Path, out: Path, **changes) -> int:
+    settings = {
+        "name": "tiny",
+        **sizes("gemma2"),
+        "pretraining": PRETRAINING,
+        "code": "digest",
+        **changes,
+    }
+    given = ["--examples", str(examples), "--out", str(out), "--settings", json.dumps(settings)]
+    return main(["base-model", *given])
+
+
+def test_the_stage_writes_a_folder_that_opens(examples, tmp_path):
+    out = tmp_path / "base" / "tiny"
+    assert base_model(examples, out) == 0
+    assert sorted(path.name for path in out.iterdir()) == [
+        "card.json",
+        "config.json",
+        "generation_config.json",
+        "model.safetensors",
+        "tokenizer.json",
+        "tokenizer_config.json",
+        "train_log.parquet",
+    ]
+    card = loading.read_card(out / "card.json")
+    assert (card["source"], card["contaminated"], card["tied"]) == (".", False, True)
+    assert (card["bos_token_id"], card["eos_token_id"], card["pad_token_id"]) == (2, 1, 0)
+    moved = tmp_path / "moved"
+    out.rename(moved)
+    model = loading.open_model(moved / "card.json")
+    assert model.config._attn_implementation == "eager"
+    assert card["parameters"] == sum(p.numel() for p in model.parameters())
+    assert len(loading.open_tokenizer(moved / "card.json")) <= SIZES["vocabulary_size"]
+    log = read_table(moved / "train_log.parquet", "train_log")
+    assert log["loss"][0].as_py() > log["loss"][-1].as_py()
+
+
+def test_the_stage_gives_the_same_bytes_twice(examples, tmp_path):
+    for name in ("one", "two"):
+        assert base_model(examples, tmp_path / name) == 0
+    for path in (tmp_path / "one").iterdir():
+        if path.name != "train_log.parquet":  # holds seconds
+            assert path.read_bytes() == (tmp_path / "two" / path.name).read_bytes(), path.name
+
+
+def test_the_stage_reads_only_the_named_section_and_domains(examples, tmp_path, capsys):
+    pretraining = {**PRETRAINING, "section": "evaluation"}
+    assert base_model(examples, tmp_path / "none", pretraining=pretraining) == 2
+    assert "no texts of forget or retain in the evaluation section" in capsys.readouterr().err
+    pretraining = {**PRETRAINING, "section": "inference", "domains": ["forget"]}
+    assert base_model(examples, tmp_path / "two", pretraining=pretraining) == 0
+    # The tokenizer saw two texts alone: words of the others stay in pieces.
+    missing = set(WORDS) - set(" ".join([TEXTS[-4], TEXTS[-2]]).split())
+    tokenizer = loading.open_tokenizer(tmp_path / "two" / "card.json")
+    assert missing
+    assert all(len(tokenizer.tokenize(word)) > 1 for word in missing)
+
+
+def test_a_failed_stage_leaves_no_card(examples, tmp_path, capsys, monkeypatch):
+    out = tmp_path / "tiny"
+    assert base_model(examples, out) == 0
+
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("shutil.copyfile", full)
+    assert base_model(examples, out) == 2
+    assert "no space left" in capsys.readouterr().err
+    assert not (out / "card.json").exists()
+
+
+def test_pretraining_longer_than_the_positions(examples, tmp_path, capsys):
+    pretraining = {**PRETRAINING, "max_length": 64}
+    assert base_model(examples, tmp_path / "tiny", pretraining=pretraining) == 2
+    assert "models.tiny.max_positions: texts of 64 tokens are asked for" in capsys.readouterr().err
+    assert not (tmp_path / "tiny").exists()

@@ -1,0 +1,249 @@
+"""The token cache: the BOS rule of each family, truncation, and reading sections back."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from mamushi.artifacts.files import write_json
+from mamushi.artifacts.tables import read_metadata, read_table, write_table
+from mamushi.cli import main
+from mamushi.errors import UserError
+from mamushi.lm import loading, tiny, tokens
+from mamushi.lm.tokens import encode, read_tokens
+
+SIZES = {
+    "hidden_size": 8,
+    "layers": 1,
+    "heads": 1,
+    "key_value_heads": 1,
+    "intermediate_size": 8,
+    "vocabulary_size": 280,
+    "max_positions": 32,
+}
+TRAINING = {
+    "trained_blocks": 1,
+    "train_input_embedding": True,
+    "train_output_head": True,
+    "train_final_norm": False,
+}
+TEXTS = [
+    "a",
+    "the cat sat on the mat",
+    "<bos>the cat",
+    "<|begin_of_text|>the cat",
+    "the <|endoftext|> end",
+    "Grüße, 世界 🐍",
+    "the the the the the the the the the the the the the the the",
+    "on the mat",
+]
+DOMAINS = ["forget", "retain"] * 4
+SECTIONS = ["contamination"] * 2 + ["inference"] * 4 + ["evaluation"] * 2
+IDS = [f"t{i}" for i in range(len(TEXTS))]
+
+
+@pytest.fixture(scope="module")
+def examples(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("data") / "examples.parquet"
+    write_table(
+        path,
+        "examples",
+        {
+            "id": IDS,
+            "text": TEXTS,
+            "domain": DOMAINS,
+            "section": SECTIONS,
+            "log_density_ratio": [None] * len(TEXTS),
+        },
+    )
+    return path
+
+
+@pytest.fixture(scope="module")
+def cards(tmp_path_factory) -> dict[str, Path]:
+    """A card of each family, made from a folder on disk."""
+    made = {}
+    for family in tiny.FAMILIES:
+        folder = tmp_path_factory.mktemp(family)
+        model, tokenizer = tiny.build({"family": family, **SIZES}, ["the cat sat on the mat"], 0)
+        model.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+        card = loading.inspect(
+            family,
+            str(folder),
+            revision=None,
+            trust_remote_code=False,
+            contaminated=False,
+        )
+        made[family] = folder / "card.json"
+        write_json(made[family], {**card, "source": "."})
+    return made
+
+
+def make(examples: Path, card: Path, out: Path, max_length: int = 12) -> int:
+    settings = json.dumps({"max_length": max_length, "code": "digest"})
+    given = ["--examples", str(examples), "--model-card", str(card), "--out", str(out)]
+    return main(["tokens", *given, "--settings", settings])
+
+
+@pytest.fixture(scope="module", params=list(tiny.FAMILIES))
+def cache(request, examples, cards, tmp_path_factory):
+    out = tmp_path_factory.mktemp("tokens") / "tokens.parquet"
+    assert make(examples, cards[request.param], out) == 0
+    return request.param, out, loading.open_tokenizer(cards[request.param])
+
+
+def test_one_bos_where_the_family_has_one_and_the_text_as_it_is(cache):
+    family, path, tokenizer = cache
+    table = read_table(path, "tokens")
+    assert table["id"].to_pylist() == IDS
+    bos = {"llama": "<|begin_of_text|>", "qwen2": None, "gemma2": "<bos>"}[family]
+    for text, ids in zip(TEXTS, table["tokens"].to_pylist(), strict=True):
+        assert 1 <= len(ids) <= 12
+        body = ids
+        if bos is not None:
+            assert ids[0] == tokenizer.convert_tokens_to_ids(bos)
+            body = ids[1:]
+        # What a text spells is never a special token, so no BOS is doubled and none is missing.
+        assert not set(body) & set(tokenizer.all_special_ids)
+        decoded = tokenizer.decode(body)
+        whole = len(ids) < 12
+        assert decoded == text if whole else text.startswith(decoded.rstrip("\ufffd"))
+
+
+def test_against_the_library_text_by_text(cache):
+    _, path, tokenizer = cache
+    backend = tokenizer.backend_tokenizer
+    backend.encode_special_tokens = True
+    first = [] if tokenizer.bos_token_id is None else [tokenizer.bos_token_id]
+    for text, ids in zip(TEXTS, read_table(path, "tokens")["tokens"].to_pylist(), strict=True):
+        assert ids == (first + backend.encode(text, add_special_tokens=False).ids)[:12]
+
+
+def test_counts_in_the_metadata(cache):
+    family, path, tokenizer = cache
+    stored = read_metadata(path)
+    whole = [len(ids) for ids in encode(tokenizer, TEXTS)]
+    kept = [min(length, 12) for length in whole]
+    assert stored["truncated"] == sum(length > 12 for length in whole) > 0
+    # "a" is one token: without a BOS before it, nothing is predicted.
+    assert stored["without_prediction"] == (1 if family == "qwen2" else 0)
+    assert (stored["texts"], stored["tokens"]) == (len(TEXTS), sum(kept))
+    assert stored["max_length"] == 12
+    assert stored["bos_token_id"] == tokenizer.bos_token_id
+    counts, edges = stored["histogram"]["counts"], stored["histogram"]["edges"]
+    assert sum(counts) == len(TEXTS)
+    assert counts[-1] == sum(length == 12 for length in kept)
+    assert (edges[0], edges[-1]) == (0, 12)
+    assert set(stored["provenance"]["inputs"]) == {"examples", "model_card"}
+
+
+def test_a_text_that_just_fits_is_not_truncated(cards, tmp_path):
+    tokenizer = loading.open_tokenizer(cards["llama"])
+    (ids,) = encode(tokenizer, ["the cat sat"])
+    for max_length, truncated in ((len(ids), 0), (len(ids) - 1, 1)):
+        path = tmp_path / f"{max_length}.parquet"
+        table = pa.table({"id": ["x"], "text": ["the cat sat"]})
+        options = {"max_length": max_length, "vocabulary_size": 280, "provenance": {}}
+        tokens.write_tokens(path, table, tokenizer, **options)
+        assert read_metadata(path)["truncated"] == truncated
+        assert read_table(path, "tokens")["tokens"].to_pylist() == [ids[:max_length]]
+
+
+def test_batches_change_nothing(cards, monkeypatch):
+    tokenizer = loading.open_tokenizer(cards["gemma2"])
+    together = list(encode(tokenizer, TEXTS, 9))
+    monkeypatch.setattr(tokens, "BATCH", 3)
+    assert list(encode(tokenizer, TEXTS, 9)) == together
+
+
+def test_the_same_bytes_twice(examples, cards, tmp_path):
+    for name in ("one", "two"):
+        assert make(examples, cards["llama"], tmp_path / name) == 0
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+
+
+@pytest.mark.parametrize("section", ["contamination", "inference", "evaluation"])
+@pytest.mark.parametrize("domains", [("forget", "retain"), ("retain",), ("forget",)])
+@pytest.mark.parametrize("max_length", [12, 4])
+def test_reading_a_section(cache, examples, section, domains, max_length):
+    _, path, _ = cache
+    rows = read_table(path, "tokens")["tokens"].to_pylist()
+    wanted = [i for i in range(len(IDS)) if SECTIONS[i] == section and DOMAINS[i] in domains]
+    found = read_tokens(path, examples, section, max_length, domains=domains)
+    assert len(found) == len(wanted)
+    assert found.ids.tolist() == [IDS[i] for i in wanted]
+    assert found.domains.tolist() == [DOMAINS[i] for i in wanted]
+    assert [row.tolist() for row in map(found.__getitem__, range(len(found)))] == [
+        rows[i][:max_length] for i in wanted
+    ]
+    assert found.lengths.tolist() == [min(len(rows[i]), max_length) for i in wanted]
+    assert (found.tokens.dtype, found.offsets.dtype) == (np.int32, np.int64)
+
+
+def test_leaving_ids_out(cache, examples):
+    _, path, _ = cache
+    found = read_tokens(path, examples, "inference", 12, without={"t2", "t5"})
+    assert found.ids.tolist() == ["t3", "t4"]
+    with pytest.raises(UserError, match="1 of the 2 ids to leave out are not in the inference"):
+        read_tokens(path, examples, "inference", 12, without=["t2", "t0"])
+    with pytest.raises(UserError, match="1 of the 1 ids to leave out"):
+        read_tokens(path, examples, "inference", 12, domains=["retain"], without=["t2"])
+
+
+def test_a_whole_table_is_not_copied(tmp_path):
+    count = 1000
+    ids = [f"t{i}" for i in range(count)]
+    write_table(
+        tmp_path / "examples.parquet",
+        "examples",
+        {
+            "id": ids,
+            "text": ids,
+            "domain": ["forget"] * count,
+            "section": ["inference"] * count,
+            "log_density_ratio": [None] * count,
+        },
+    )
+    rows = [[i % 7, 1, 2] for i in range(count)]
+    table = {"id": ids, "tokens": pa.array(rows, pa.list_(pa.int32()))}
+    write_table(tmp_path / "tokens.parquet", "tokens", table, metadata={"max_length": 3})
+    found = read_tokens(tmp_path / "tokens.parquet", tmp_path / "examples.parquet", "inference", 3)
+    assert not found.tokens.flags.owndata and not found.tokens.flags.writeable
+    assert [found[i].tolist() for i in range(count)] == rows
+
+
+def test_more_tokens_than_the_cache_holds(cache, examples):
+    with pytest.raises(UserError, match="holds 12 tokens of a text, but 13 are asked for; raise"):
+        read_tokens(cache[1], examples, "inference", 13)
+
+
+def test_a_cache_of_other_examples(cache, examples, tmp_path):
+    table = read_table(examples, "examples")
+    write_table(tmp_path / "examples.parquet", "examples", table.slice(1))
+    with pytest.raises(UserError, match=r"is not the token cache of .*examples\.parquet"):
+        read_tokens(cache[1], tmp_path / "examples.parquet", "inference", 12)
+
+
+def test_a_damaged_cache(cache, examples, tmp_path):
+    broken = tmp_path / "tokens.parquet"
+    broken.write_bytes(cache[1].read_bytes()[:-20])
+    with pytest.raises(UserError, match="damaged or not a Parquet file"):
+        read_tokens(broken, examples, "inference", 12)
+
+
+def test_more_tokens_than_the_model_has_positions(examples, cards, tmp_path, capsys):
+    assert make(examples, cards["llama"], tmp_path / "t.parquet", max_length=33) == 2
+    assert "33 tokens are asked for, but the model has 32 positions" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_tokenizer_of_another_model(cards, tmp_path):
+    tokenizer = loading.open_tokenizer(cards["llama"])
+    table = pa.table({"id": IDS, "text": TEXTS})
+    options = {"max_length": 12, "vocabulary_size": 50, "provenance": {}}
+    with pytest.raises(UserError, match=r"gives token 2\d\d, but the model knows 50 tokens"):
+        tokens.write_tokens(tmp_path / "t.parquet", table, tokenizer, **options)
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,200 @@
+"""Sizes and floating-point operations of models that have not been opened."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from mamushi.lm import parameters, tiny
+from mamushi_runs.forecast import sizes, work
+from mamushi_runs.forecast.sizes import Size
+
+PAPER = {
+    "trained_blocks": 3,
+    "train_input_embedding": True,
+    "train_output_head": True,
+    "train_final_norm": False,
+}
+TINY = {
+    "hidden_size": 32,
+    "layers": 4,
+    "heads": 4,
+    "key_value_heads": 2,
+    "intermediate_size": 48,
+    "vocabulary_size": 300,
+    "max_positions": 16,
+}
+
+
+def of(tmp_path: Path, **definition: Any) -> Size:
+    return sizes.of({"models": {"m": {"source": None, **definition}}}, "m", tmp_path)
+
+
+def built(family: str) -> Any:
+    texts = ["one two three four five six seven"] * 4
+    return tiny.build({"family": family, **TINY}, texts, seed=0)[0]
+
+
+@pytest.mark.parametrize("family", ["llama", "qwen2", "gemma2"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        {"trained_blocks": 1},
+        {"trained_blocks": 9, "train_final_norm": True},
+        {"train_output_head": False},
+        {"train_input_embedding": False},
+        {"train_input_embedding": False, "train_output_head": False},
+    ],
+)
+def test_a_tiny_model_has_the_parameters_that_its_definition_gives(
+    family: str, change: dict[str, Any], tmp_path: Path
+) -> None:
+    model, training = built(family), {**PAPER, **change}
+    found = of(tmp_path, family=family, **TINY)
+    blocks = min(training["trained_blocks"], TINY["layers"])
+    parameters.freeze(model, {**training, "trained_blocks": blocks})
+    counted = parameters.count(model)
+    assert found.parameters == counted.all
+    assert found.trained(training) == counted.trained
+
+
+PUBLISHED = {
+    # parameters of all, billions trained, GFLOP per token, share of the head: PERFORMANCE's table.
+    "meta-llama/Llama-3.1-8B": (8_030_261_248, 1.70, 32.4, 0.10),
+    "Qwen/Qwen2.5-7B": (7_615_616_512, 1.79, 30.8, 0.11),
+    "google/gemma-2-2b": (2_614_341_888, 0.82, 12.1, 0.29),
+}
+
+
+@pytest.mark.parametrize(("source", "figures"), PUBLISHED.items())
+def test_the_papers_models_have_their_published_sizes(
+    source: str, figures: tuple[int, float, float, float], tmp_path: Path
+) -> None:
+    found = of(tmp_path, source=source)
+    parameters_of, trained, per_token, head = figures
+    assert found.parameters == parameters_of
+    assert found.trained(PAPER) / 1e9 == pytest.approx(trained, abs=0.01)
+    assert work.fine_tune(found, PAPER) / 1e9 == pytest.approx(per_token, rel=0.005)
+    assert work.head_share(found) == pytest.approx(head, abs=0.005)
+    assert "published" in found.source
+
+
+@pytest.mark.parametrize("family", ["llama", "qwen2", "gemma2"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        {"trained_blocks": 1},
+        {"train_input_embedding": False},
+        {"train_input_embedding": False, "train_output_head": False},
+    ],
+)
+def test_operations_are_those_that_torch_counts(
+    family: str, change: dict[str, Any], tmp_path: Path
+) -> None:
+    model, training, size = built(family), {**PAPER, **change}, of(tmp_path, family=family, **TINY)
+    ids = torch.arange(7, 9).repeat(8, 1)
+    with torch.no_grad(), FlopCounterMode(display=False) as counter:
+        model(input_ids=ids)
+    # Torch counts attention's products too, a few per cent here, and neither norms nor biases.
+    assert work.forward(size) * ids.numel() == pytest.approx(counter.get_total_flops(), rel=0.06)
+    parameters.freeze(model, training)
+    with FlopCounterMode(display=False) as counter:
+        model(input_ids=ids).logits.sum().backward()
+    counted = counter.get_total_flops()
+    assert work.fine_tune(size, training) * ids.numel() == pytest.approx(counted, rel=0.06)
+
+
+def test_an_unlearners_step_behind_the_trunk_costs_a_third_of_a_whole_one(tmp_path: Path) -> None:
+    qwen = of(tmp_path, source="Qwen/Qwen2.5-7B")
+    blocks_alone = {**PAPER, "train_input_embedding": False, "train_output_head": False}
+    assert work.fine_tune(qwen, blocks_alone) / work.tail(qwen, 3) == pytest.approx(2.8, abs=0.3)
+
+
+def card(tmp_path: Path, **changes: Any) -> None:
+    path = tmp_path / "results/base/m/card.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    about = {
+        **{"parameters": 1000, "hidden_size": 10, "layers": 2, "vocabulary_size": 30},
+        **{"tied": True, **changes},
+    }
+    path.write_text(json.dumps(about), encoding="utf-8")
+
+
+def test_a_card_goes_before_a_name(tmp_path: Path) -> None:
+    card(tmp_path)
+    found = of(tmp_path, source="somebody/big-70b")
+    assert (found.parameters, found.tied, found.source) == (1000, True, "its card")
+    assert found.block == (1000 - 300 - 10) // 2
+    card(tmp_path, parameters="many")
+    assert of(tmp_path, source="somebody/big-70b").billions == pytest.approx(70)
+
+
+def folder(tmp_path: Path, **changes: Any) -> Path:
+    path = tmp_path / "model"
+    path.mkdir()
+    described = {
+        **{"model_type": "llama", "hidden_size": 32, "num_hidden_layers": 4, "vocab_size": 300},
+        **{"num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 48},
+        **{"tie_word_embeddings": False, "torch_dtype": "bfloat16", **changes},
+    }
+    (path / "config.json").write_text(json.dumps(described), encoding="utf-8")
+    return path
+
+
+def test_a_folder_is_sized_by_its_configuration(tmp_path: Path) -> None:
+    there = of(tmp_path, source=str(folder(tmp_path)))
+    assert there.parameters == of(tmp_path, family="llama", **TINY).parameters
+    assert there.source == "config.json"
+
+
+def test_a_folders_weights_tell_more_than_its_configuration(tmp_path: Path) -> None:
+    path = folder(tmp_path)
+    for name, count in (("a", 30_000), ("b", 50_000)):
+        (path / f"{name}.safetensors").write_bytes(bytes(count))
+    index = {"weight_map": {"x": "a.safetensors", "y": "b.safetensors", "z": "a.safetensors"}}
+    (path / "model.safetensors.index.json").write_text(json.dumps(index), encoding="utf-8")
+    found = of(tmp_path, source=str(path))
+    assert (found.parameters, found.source) == (40_000, "config.json and weights")
+
+
+def test_what_a_configuration_does_not_say_is_the_architectures(tmp_path: Path) -> None:
+    path = folder(tmp_path, model_type="gemma3", tie_word_embeddings=None)
+    described = json.loads((path / "config.json").read_text())
+    del described["tie_word_embeddings"]
+    (path / "config.json").write_text(json.dumps({"text_config": described, "model_type": "x"}))
+    assert of(tmp_path, source=str(path)).tied
+    (path / "config.json").write_text("{")
+    assert "assumed" in of(tmp_path, source=str(path)).source
+
+
+@pytest.mark.parametrize(
+    ("source", "billions"),
+    [
+        ("lab/our-13b-chat", 13),
+        ("lab/SmolLM2-360M", 0.36),
+        ("mistralai/Mixtral-8x7B-v0.1", 56),
+        ("lab/qwen3-1.7b", 1.7),
+    ],
+)
+def test_a_number_in_a_name_is_a_size(source: str, billions: float, tmp_path: Path) -> None:
+    found = of(tmp_path, source=source)
+    assert found.billions == pytest.approx(billions)
+    assert "in its name" in found.source
+    assert 0 < found.trained(PAPER) < found.parameters
+    assert found.layers * found.block <= found.parameters
+
+
+@pytest.mark.parametrize("source", [None, "lab/ours", "lab/a1b2c3", "lab/v0.1-beta"])
+def test_what_is_not_known_is_assumed_and_said(source: str | None, tmp_path: Path) -> None:
+    found = of(tmp_path, source=source)
+    assert found.billions == pytest.approx(8)
+    assert "assumed" in found.source
+    # Llama 3.1's shape, so that what is trained of it is alike.
+    assert found.trained(PAPER) / 1e9 == pytest.approx(1.70, rel=0.02)

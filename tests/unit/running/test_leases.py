@@ -1,0 +1,248 @@
+"""One job per GPU: who gets which, who waits, who sees none."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+from mamushi.errors import UserError
+from mamushi.running import leases, locks
+from mamushi.running.leases import SWITCH, VISIBLE, leased, visible
+
+ROOT = Path(__file__).parents[3]
+H100 = [f"GPU-{digit * 8}-aaaa-bbbb-cccc-{digit * 12}" for digit in "12"]
+LISTED = f"""GPU 0: NVIDIA H100 80GB HBM3 (UUID: {H100[0]})
+GPU 1: NVIDIA H100 80GB HBM3 (UUID: {H100[1]})
+"""
+DIVIDED = f"""GPU 0: NVIDIA H100 80GB HBM3 (UUID: {H100[0]})
+GPU 1: NVIDIA H100 80GB HBM3 (UUID: {H100[1]})
+  MIG 3g.40gb     Device  0: (UUID: MIG-0af1)
+  MIG 4g.40gb     Device  1: (UUID: MIG-0af2)
+"""
+
+
+@pytest.fixture(autouse=True)
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Outside of SLURM, without GPUs, with leases of its own."""
+    for name in ("SLURM_JOB_ID", "WORLD_SIZE", "RANK", VISIBLE):
+        # Set first, so that what is put back in the end is what was there before.
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
+    monkeypatch.setenv(SWITCH, str(tmp_path / "leases"))
+    monkeypatch.setattr(leases, "DRIVER", tmp_path / "driver")
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    return tmp_path
+
+
+def lists(machine: Path, said: str) -> None:
+    """Let `nvidia-smi -L` say this."""
+    (machine / "bin").mkdir(exist_ok=True)
+    (machine / "said").write_text(said)
+    (machine / "bin/nvidia-smi").write_text(f"#!/bin/sh\n/bin/cat {machine / 'said'}\n")
+    (machine / "bin/nvidia-smi").chmod(0o755)
+
+
+def test_without_a_gpu_nothing_is_leased(machine: Path) -> None:
+    for gpu in (True, False):
+        with leased("embed", gpu) as name:
+            assert name is None
+    assert not (machine / "leases").exists()
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (None, {H100[0]: H100[0], H100[1]: H100[1]}),
+        ("1", {"1": H100[1]}),
+        ("1,0", {"1": H100[1], "0": H100[0]}),
+        ("GPU-2222", {"GPU-2222": H100[1]}),
+        ("GPU-", {}),
+        ("", {}),
+        ("-1", {}),
+        ("NoDevFiles", {}),
+        ("0,-1,1", {"0": H100[0]}),
+        ("7", {"7": "7"}),
+    ],
+)
+def test_names_of_gpus(
+    machine: Path, monkeypatch: pytest.MonkeyPatch, given: str | None, expected: dict[str, str]
+) -> None:
+    lists(machine, LISTED)
+    if given is not None:
+        monkeypatch.setenv(VISIBLE, given)
+    assert visible() == expected
+
+
+def test_instances_stand_in_for_a_divided_gpu(
+    machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lists(machine, DIVIDED)
+    assert [*visible()] == [H100[0], "MIG-0af1", "MIG-0af2"]
+    monkeypatch.setenv(VISIBLE, "MIG-0af2,MIG-GPU-5f/1/0")
+    assert visible() == {"MIG-0af2": "MIG-0af2", "MIG-GPU-5f/1/0": "MIG-GPU-5f/1/0"}
+    with leased("embed", True) as name:
+        assert name == os.environ[VISIBLE] == "MIG-0af2"
+
+
+def test_the_driver_says_where_nvidia_smi_is_missing(machine: Path) -> None:
+    for bus, uuid in (("0000:1a:00.0", H100[0]), ("0000:03:00.0", H100[1])):
+        (machine / "driver" / bus).mkdir(parents=True)
+        (machine / "driver" / bus / "information").write_text(
+            f"Model: \t\t NVIDIA H100\nGPU UUID: \t {uuid}\nBus Location: \t {bus}\n"
+        )
+    assert [*visible()] == [H100[1], H100[0]]
+
+
+def test_a_gpu_that_two_runs_name_differently_is_leased_once(
+    machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lists(machine, LISTED)
+    with leased("embed", True) as first:
+        assert first == H100[0] == os.environ[VISIBLE]
+        monkeypatch.setenv(VISIBLE, "0,1")
+        with leased("embed", True) as second:
+            assert second == "1" == os.environ[VISIBLE]
+        assert os.environ[VISIBLE] == "0,1"
+        monkeypatch.setenv(VISIBLE, first)
+    monkeypatch.delenv(VISIBLE, raising=False)
+    with leased("embed", True) as again:
+        assert again == first
+    assert VISIBLE not in os.environ
+
+
+def test_stages_without_a_gpu_see_none(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lists(machine, LISTED)
+    for given in (None, "0,1"):
+        if given is not None:
+            monkeypatch.setenv(VISIBLE, given)
+        with leased("score", False):
+            assert os.environ[VISIBLE] == ""
+        assert os.environ.get(VISIBLE) == given
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("SLURM_JOB_ID", "12"), ("WORLD_SIZE", "2"), (SWITCH, "off")]
+)
+def test_where_others_hand_out_the_gpus_nothing_changes(
+    machine: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    lists(machine, LISTED)
+    monkeypatch.setenv(VISIBLE, "0,1")
+    monkeypatch.setenv(name, value)
+    for gpu in (True, False):
+        with leased("embed", gpu) as found:
+            assert found is None
+            assert os.environ[VISIBLE] == "0,1"
+
+
+def test_the_folder_of_leases_is_the_user_s_alone(
+    machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VISIBLE, "0")
+    with leased("embed", True):
+        assert (machine / "leases").stat().st_mode & 0o777 == 0o700
+    for mode in (0o770, 0o707):
+        (machine / "leases").chmod(mode)
+        with pytest.raises(UserError, match="no folder of yours that you alone"):
+            leased("embed", True).__enter__()
+    (machine / "leases").chmod(0o700)
+    (machine / "elsewhere").symlink_to(machine / "leases")
+    monkeypatch.setenv(SWITCH, str(machine / "elsewhere"))
+    with pytest.raises(UserError, match="no folder of yours"):
+        leased("embed", True).__enter__()
+    # Nor does a link inside lead to a file of somebody else.
+    monkeypatch.setenv(SWITCH, str(machine / "leases"))
+    (machine / "leases" / "0").unlink()
+    (machine / "leases" / "0").symlink_to(machine / "victim")
+    with pytest.raises(OSError):
+        leased("embed", True).__enter__()
+    assert not (machine / "victim").exists()
+
+
+JOB = """
+import os, sys, time
+from mamushi.running.leases import leased
+with leased("embed", True) as name:
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == name
+    print("begin", name, time.monotonic(), flush=True)
+    time.sleep(float(sys.argv[1]))
+    print("end", name, time.monotonic(), flush=True)
+"""
+
+
+def job(machine: Path, seconds: float, gpus: str = "0,1") -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", JOB, str(seconds)],
+        env={
+            "PYTHONPATH": str(ROOT / "workflow"),
+            SWITCH: str(machine / "leases"),
+            VISIBLE: gpus,
+        },
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+@pytest.mark.parametrize(("gpus", "at_once"), [("0,1", 2), ("0", 1)])
+def test_four_jobs_never_two_on_one_gpu(machine: Path, gpus: str, at_once: int) -> None:
+    jobs = [job(machine, 1.0, gpus) for _ in range(4)]
+    said = [one.communicate() for one in jobs]
+    assert [one.returncode for one in jobs] == [0] * 4
+    spans = []
+    for out, _ in said:
+        (_, name, begin), (_, _, end) = (line.split() for line in out.splitlines())
+        spans.append((name, float(begin), float(end)))
+    assert {name for name, _, _ in spans} == set(gpus.split(","))
+    events = sorted([(begin, 1) for _, begin, _ in spans] + [(end, -1) for _, _, end in spans])
+    busy = [sum(change for _, change in events[: at + 1]) for at in range(len(events))]
+    assert max(busy) == at_once
+    for name in gpus.split(","):
+        mine = sorted((begin, end) for gpu, begin, end in spans if gpu == name)
+        assert all(end <= begin for (_, end), (begin, _) in itertools.pairwise(mine))
+    waited = [error for _, error in said if "waiting" in error]
+    assert len(waited) == 4 - at_once
+    some = "the GPU is leased by" if at_once == 1 else "all 2 GPUs are leased by"
+    assert all(some in error for error in waited)
+
+
+def test_a_job_that_outlives_who_started_it_keeps_its_lease(machine: Path) -> None:
+    parent = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            textwrap.dedent(
+                f"""
+                import subprocess, sys
+                one = subprocess.Popen([sys.executable, "-c", {JOB!r}, "600"],
+                                       stdout=subprocess.PIPE, text=True)
+                print(one.pid, one.stdout.readline(), flush=True)
+                one.wait()
+                """
+            ),
+        ],
+        env={"PYTHONPATH": str(ROOT / "workflow"), SWITCH: str(machine / "leases"), VISIBLE: "0"},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert parent.stdout is not None
+    orphan = int(parent.stdout.readline().split()[0])
+    parent.kill()
+    parent.wait()
+    try:
+        waiting = job(machine, 0.0, "0")
+        time.sleep(2.0)
+        assert waiting.poll() is None
+        assert locks.holder(machine / "leases" / "0")["pid"] == orphan
+    finally:
+        os.kill(orphan, signal.SIGKILL)
+    out, _ = waiting.communicate(timeout=20)
+    assert waiting.returncode == 0 and out.startswith("begin 0")

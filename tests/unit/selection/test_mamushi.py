@@ -1,0 +1,559 @@
+"""The cross-fitted estimators: the torch MLP against scikit-learn and against known ratios."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import spearmanr
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import SGDClassifier
+from sklearn.metrics import log_loss, roc_auc_score
+from sklearn.neural_network import MLPClassifier
+from sklearn.preprocessing import StandardScaler
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from mamushi.errors import UserError
+from mamushi.registry import load, plugin
+from mamushi.selection import mlp
+from mamushi.selection.crossfit import Task, cross_fit
+from mamushi.selection.folds import balanced_weights, stratified_folds
+from mamushi.selection.pool import Pool
+from mamushi.selection.reference import estimate_mlp_classifier, logits
+from tests.support.workflow import ROOT
+
+SMALL = {"hidden": [32, 16], "batch_size": 256, "precision": "fp32", "folds": 3}
+
+
+@pytest.fixture(scope="module")
+def pool():
+    """Two Gaussians of equal covariance, whose log-density ratio is linear in x."""
+    rng = np.random.default_rng(0)
+    forget = rng.random(3000) < 0.25
+    x = rng.normal(0, 1, (3000, 10))
+    shift = np.linspace(0.1, 0.9, 10)
+    x[forget] += shift
+    truth = x @ shift - shift @ shift / 2
+    ids = np.array([f"t{i:05d}" for i in range(3000)], dtype=object)
+    return Pool(ids, forget, (5 + 3 * x).astype(np.float16), truth=truth)
+
+
+def run(name, pool, seed=0, **settings):
+    return load("selector", name).score(
+        pool, {**plugin("selector", name).defaults, **settings}, seed
+    )
+
+
+@pytest.fixture(scope="module")
+def scored(pool):
+    return run("mamushi", pool, **SMALL)
+
+
+def recipe(**changes):
+    rest = {**plugin("selector", "mamushi").defaults, **SMALL, **changes}
+    for key in ("estimator", "folds", "seeds_averaged"):
+        rest.pop(key)
+    return mlp.Recipe(**rest)
+
+
+def test_scores_follow_the_true_ratio(pool, scored):
+    found = spearmanr(scored.scores[pool.forget], pool.truth[pool.forget]).statistic
+    assert found > 0.95
+    # Not in rank alone: balanced weights leave no prior log-odds, here log(1/3) = -1.1.
+    assert abs(np.median(scored.scores - pool.truth)) < 0.25
+
+
+def test_auc_is_that_of_the_reference(pool, scored):
+    fold = stratified_folds(pool.forget, 3, 0)
+    assert np.array_equal(scored.fold, fold)
+    out = np.empty(len(fold))
+    for i in range(3):
+        train = fold != i
+        scaler = StandardScaler().fit(pool.embeddings[train].astype(np.float32))
+        model = MLPClassifier(
+            (32, 16), alpha=0.1, batch_size=256, max_iter=50, early_stopping=True, tol=1e-4,
+            n_iter_no_change=5, random_state=0,
+        )  # fmt: skip
+        y = pool.forget[train]
+        x = scaler.transform(pool.embeddings.astype(np.float32))
+        model.fit(x[train], y, sample_weight=balanced_weights(y))
+        out[~train] = logits(model, x[~train])
+    ours, theirs = (roc_auc_score(pool.forget, s) for s in (scored.scores, out))
+    assert scored.details["auc"] == pytest.approx(ours, abs=1e-12)
+    assert ours > theirs - 0.01
+    bayes = roc_auc_score(pool.forget, pool.truth)
+    assert ours > bayes - 0.02
+
+
+def test_with_the_same_draws_it_is_the_reference(pool, monkeypatch):
+    """From the same weights, held-out part and batches, scikit-learn ends at the same logits."""
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    from scikit import ByLoss, replayed
+
+    recipe = {**plugin("selector", "mamushi").defaults, **SMALL}
+    folds, _ = recipe.pop("folds"), recipe.pop("seeds_averaged")
+    recipe.pop("estimator")
+
+    def ours(task):
+        (fit,) = mlp.estimate_mlp([task], mlp.Recipe(**recipe))
+        return fit
+
+    def theirs(task):
+        return estimate_mlp_classifier(task, recipe, ByLoss)
+
+    alone, reference = (cross_fit(pool, folds, 0, estimate, "") for estimate in (ours, theirs))
+    with replayed():
+        same = cross_fit(pool, folds, 0, ours, "")
+    epochs = [[fit["epochs"] for fit in one.details["per_fold"]] for one in (same, reference)]
+    assert epochs[0] == epochs[1]
+    # Logits of many epochs, over which float32 rounds in another order.
+    np.testing.assert_allclose(same.scores, reference.scores, atol=0.05)
+    assert np.abs(alone.scores - reference.scores).max() > 0.5
+
+
+def test_details_of_the_folds(pool, scored):
+    per_fold = scored.details["per_fold"]
+    assert len(per_fold) == 3
+    for i, fit in enumerate(per_fold):
+        held = scored.fold == i
+        forget = pool.forget[held]
+        assert fit["auc"] == pytest.approx(roc_auc_score(forget, scored.scores[held]), abs=1e-12)
+        one = fit["fits"][0]
+        assert 1 <= one["best_epoch"] <= one["epochs"] <= 50
+        assert one["precision"] == "fp32"
+    assert abs(np.mean([fit["offset"] for fit in per_fold])) < 1e-3
+    assert any(fit["offset"] for fit in per_fold)
+
+
+def test_seed_decides_everything(pool, scored):
+    assert np.array_equal(run("mamushi", pool, **SMALL).scores, scored.scores)
+    assert not np.array_equal(run("mamushi", pool, 1, **SMALL).scores, scored.scores)
+
+
+def test_no_example_is_scored_by_a_network_that_saw_it(pool):
+    """Labels of noise cannot be predicted out of fold; a leak would predict them."""
+    rng = np.random.default_rng(3)
+    noise = dataclasses.replace(pool, forget=rng.permutation(pool.forget))
+    assert abs(run("mamushi", noise, **SMALL).details["auc"] - 0.5) < 0.05
+
+
+def test_statistics_come_from_the_training_folds(pool):
+    seen = []
+
+    def spy(task: Task):
+        x = pool.embeddings[task.train].astype(np.float64)
+        np.testing.assert_allclose(task.mean, x.mean(axis=0), rtol=1e-12)
+        np.testing.assert_allclose(task.scale, x.std(axis=0), rtol=1e-12)
+        np.testing.assert_allclose(task.features(task.train).mean(axis=0), 0, atol=1e-5)
+        assert not np.intersect1d(task.train, task.held).size
+        seen.extend(task.held)
+        return np.arange(len(task.held), dtype=float), {}
+
+    cross_fit(pool, 4, 0, spy, "spy")
+    assert sorted(seen) == list(range(3000))
+
+
+def test_gradient_is_that_of_scikit_learn():
+    """One full-batch SGD step of MLPClassifier at learning rate 1 shows its gradient."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(0, 1, (40, 7))
+    y = rng.random(40) < 0.3
+    w = balanced_weights(y)
+
+    def parameters(learning_rate):
+        model = MLPClassifier(
+            (5, 4), alpha=0.7, solver="sgd", momentum=0, learning_rate_init=learning_rate,
+            max_iter=1, batch_size=40, random_state=0,
+        )  # fmt: skip
+        with pytest.warns(ConvergenceWarning):
+            model.fit(x, y, sample_weight=w)
+        return model.coefs_, model.intercepts_
+
+    (start, start_bias), (moved, moved_bias) = parameters(1e-300), parameters(1.0)
+    stack = plain_stack([7, 5, 4, 1])
+    for layer, (weight, bias) in enumerate(zip(start, start_bias, strict=True)):
+        stack.weights[layer][0] = torch.from_numpy(weight.T)
+        stack.biases[layer][0] = torch.from_numpy(bias)
+    given = [torch.tensor(a[None], dtype=torch.float32) for a in (x, y, w)]
+    gradients, bias_gradients = stack.gradients(*given)
+    for layer in range(3):
+        gradient, bias_gradient = start[layer] - moved[layer], start_bias[layer] - moved_bias[layer]
+        # The penalty is in the step: Adam's weight decay of weights, and not of biases.
+        gradient -= 0.7 / w.sum() * start[layer]
+        np.testing.assert_allclose(gradients[layer][0].numpy(), gradient.T, atol=2e-6)
+        np.testing.assert_allclose(bias_gradients[layer][0].numpy(), bias_gradient, atol=2e-6)
+
+
+def plain_stack(widths, seeds=(0,)):
+    """Networks that take their features as they are."""
+    generators = [np.random.default_rng(seed) for seed in seeds]
+    one, zero = torch.ones(len(seeds), widths[0]), torch.zeros(len(seeds), widths[0])
+    return mlp.Stack.glorot(widths, generators, one, zero)
+
+
+def folds_of(pool, k, seed=0, keep=None):
+    """The tasks that cross_fit makes, of the first ``keep`` training rows of each."""
+    tasks = []
+
+    def spy(task):
+        tasks.append(task)
+        return np.arange(len(task.held), dtype=float), {}
+
+    cross_fit(pool, k, seed, spy, "spy")
+    if keep is None:
+        return tasks
+    return [dataclasses.replace(t, train=t.train[:n]) for t, n in zip(tasks, keep, strict=True)]
+
+
+def features_of(tasks, bf16=False):
+    return mlp.Features.of(tasks, torch.device("cpu"), bf16)
+
+
+@pytest.mark.parametrize("bf16", [False, True])
+def test_a_step_is_adam_on_the_penalised_loss_of_the_folds_own_features(pool, bf16):
+    """By autograd in float64, on features that are standardised by each fold's own statistics."""
+    tasks = folds_of(pool, 3)
+    chosen = recipe(hidden=[6, 5], alpha=40.0, learning_rate=0.01)
+    features = features_of(tasks, bf16)
+    batches = [mlp.Batches(task, chosen) for task in tasks]
+    stack = mlp.Stack.glorot([10, 6, 5, 1], [b.rng for b in batches], *features.affine(tasks))
+    expected = []
+    adam = mlp.Adam(stack, chosen)
+    steps = mlp.epoch(batches, [0, 1, 2], features.device)[:3]
+    for i, task in enumerate(tasks):
+        layers = []
+        for weight, bias in zip(stack.weights, stack.biases, strict=True):
+            layer = torch.nn.Linear(*reversed(weight.shape[1:]), dtype=torch.float64)
+            layer.weight.data, layer.bias.data = weight[i].double(), bias[i].double()
+            layers += [layer, torch.nn.ReLU()]
+        network = torch.nn.Sequential(*layers[:-1])
+        reference = torch.optim.Adam(network.parameters(), lr=0.01)
+        for batch in steps:
+            x = pool.embeddings[batch.rows[i].numpy()].astype(np.float64)
+            x = torch.from_numpy((x - task.mean) / task.scale)
+            w, y = batch.weights[i].double(), batch.labels[i].double()
+            loss = (
+                torch.nn.functional.binary_cross_entropy_with_logits(
+                    network(x)[:, 0], y, w, reduction="sum"
+                )
+                / w.sum()
+            )
+            penalty = sum((layer.weight**2).sum() for layer in network if hasattr(layer, "weight"))
+            reference.zero_grad()
+            (loss + 40.0 / (2 * w.sum()) * penalty).backward()
+            reference.step()
+        expected.append(network)
+    for batch in steps:
+        mlp.step(stack, adam, features, batch, 40.0)
+    # Steps of Adam are of the size of the learning rate whatever the gradient's.
+    allowed = 0.02 if bf16 else 2e-5
+    for i, network in enumerate(expected):
+        linear = [layer for layer in network if isinstance(layer, torch.nn.Linear)]
+        for layer, weight, bias in zip(linear, stack.weights, stack.biases, strict=True):
+            for ours, theirs in ((weight[i], layer.weight.data), (bias[i], layer.bias.data)):
+                assert float((ours - theirs).abs().mean()) < allowed / 4
+                assert float((ours - theirs).abs().max()) < 3 * allowed
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_folds_trained_together_are_those_trained_one_by_one(pool, precision):
+    """Also where one has fewer batches than the others, and where one stops before the others."""
+    tasks = folds_of(pool, 3, keep=(1999, 1200, 640))
+    chosen = recipe(precision=precision, patience=0, tolerance=0.02)
+    features = features_of(tasks, precision == "bf16")
+    stack, details = mlp.train(features, tasks, chosen)
+    assert len({fit["epochs"] for fit in details}) > 1
+    sizes = {len(mlp.Batches(task, chosen).epoch()) for task in tasks}
+    assert len(sizes) == 3
+    for i, task in enumerate(tasks):
+        alone, (fit,) = mlp.train(features, [task], chosen)
+        assert (fit["epochs"], fit["best_epoch"]) == (
+            details[i]["epochs"], details[i]["best_epoch"],
+        )  # fmt: skip
+        one = mlp.predict(alone, 0, features, task.held)
+        together = mlp.predict(stack, i, features, task.held)
+        assert np.abs(one - together).max() < (1e-3 if precision == "fp32" else 0.1) * one.std()
+    swapped, _ = mlp.train(features, tasks[::-1], chosen)
+    found = mlp.predict(swapped, 2, features, tasks[0].held)
+    first = mlp.predict(stack, 0, features, tasks[0].held)
+    assert np.abs(found - first).max() < (1e-3 if precision == "fp32" else 0.1) * first.std()
+
+
+def test_a_gpu_trains_in_stacks_of_bounded_size(pool, monkeypatch):
+    sizes = []
+    train = mlp.train
+    monkeypatch.setattr(
+        mlp,
+        "train",
+        lambda features, group, _: (sizes.append(len(group)), train(features, group, _))[1],
+    )
+    monkeypatch.setattr(mlp, "STACK", 4)
+    quick = {**SMALL, "epochs": 1, "seeds_averaged": 3}
+    one_by_one = run("mamushi", pool, **quick)
+    assert sizes == [1] * 9
+    sizes.clear()
+    monkeypatch.setattr(mlp, "stack_size", lambda device: mlp.STACK)
+    together = run("mamushi", pool, **quick)
+    assert sizes == [4, 4, 1]
+    np.testing.assert_allclose(together.scores, one_by_one.scores, atol=1e-4)
+
+
+class Waits(TorchDispatchMode):
+    """Records what makes a host wait for its device: reading a value, or a shape that needs one."""
+
+    NAMES = ("_local_scalar_dense", "nonzero", "masked_select", "item", "equal", "unique")
+
+    def __init__(self):
+        super().__init__()
+        self.ops, self.found = 0, []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.ops += 1
+        if any(name in str(func) for name in self.NAMES):
+            self.found.append(str(func))
+        return func(*args, **(kwargs or {}))
+
+
+def test_no_step_waits_for_the_device(pool):
+    tasks = folds_of(pool, 3, keep=(1999, 1200, 640))
+    chosen = recipe(precision="bf16")
+    features = features_of(tasks, True)
+    batches = [mlp.Batches(task, chosen) for task in tasks]
+    stack = mlp.Stack.glorot([10, 32, 1], [b.rng for b in batches], *features.affine(tasks))
+    adam = mlp.Adam(stack, chosen)
+    steps = mlp.epoch(batches, [0, 1, 2], features.device)
+    assert {len(batch.which) for batch in steps} == {1, 2, 3}
+    with Waits() as waits:
+        for batch in steps:
+            mlp.step(stack, adam, features, batch, 0.1)
+    assert waits.ops > 10 * len(steps)
+    assert waits.found == []
+
+
+def test_a_step_multiplies_no_more_than_the_layers_need(pool):
+    """Forward 2, weight gradients 2, and input gradients 2 but for the first layer, per weight."""
+    tasks = folds_of(pool, 3)
+    chosen = recipe(hidden=[64, 32], batch_size=500)
+    features = features_of(tasks)
+    batches = [mlp.Batches(tasks[0], chosen)]
+    stack = mlp.Stack.glorot([10, 64, 32, 1], [batches[0].rng], *features.affine(tasks[:1]))
+    batch = mlp.epoch(batches, [0], features.device)[0]
+    with monkeypatched_products() as flops:
+        stack.gradients(features.train(batch.rows), batch.labels, batch.weights)
+    # The last layer's forward product is no call of `product`.
+    first, second, last = 10 * 64, 64 * 32, 32
+    assert sum(flops) == 500 * 2 * (2 * first + 3 * second + 2 * last)
+
+
+@contextlib.contextmanager
+def monkeypatched_products():
+    flops, real = [], mlp.product
+
+    def counted(a, b):
+        flops.append(2 * a.shape[0] * a.shape[1] * a.shape[2] * b.shape[2])
+        return real(a, b)
+
+    mlp.product = counted
+    try:
+        yield flops
+    finally:
+        mlp.product = real
+
+
+def test_products_by_the_fast_kernel_are_exact():
+    rng = np.random.default_rng(0)
+    for f in (1, 3):
+        a, b = (torch.tensor(rng.normal(size=s)).float() for s in ((f, 37, 50), (f, 50, 21)))
+        for left, right in ((a, b), (a.mT.contiguous().mT, b.mT.contiguous().mT)):
+            wanted = (a.double() @ b.double()).float()
+            torch.testing.assert_close(mlp.product(left, right), wanted, rtol=1e-5, atol=1e-5)
+    half = torch.bmm(a.bfloat16(), b.bfloat16())
+    assert torch.equal(mlp.product(a.bfloat16(), b.bfloat16()), half)
+
+
+def test_one_seed_in_two_precisions_agrees_better_than_two_seeds(pool, scored):
+    """Rounding matters less than the seed, so that averaging seeds is what a ranking gains by."""
+
+    def ranks(seed, precision):
+        found = run("mamushi", pool, seed, **{**SMALL, "precision": precision})
+        return found.scores[pool.forget]
+
+    first = scored.scores[pool.forget]
+    between = [spearmanr(first, ranks(seed, "fp32")).statistic for seed in (1, 2)]
+    assert spearmanr(first, ranks(0, "bf16")).statistic >= max(between)
+
+
+def test_weights_start_as_glorot_drew_them():
+    stack = plain_stack([300, 200, 1], seeds=(0, 1))
+    first = stack.weights[0]
+    bound = np.sqrt(6 / 500)
+    assert first.abs().max() <= bound
+    assert float(first[0].std()) == pytest.approx(bound / np.sqrt(3), rel=0.02)
+    assert 0 < stack.biases[0].abs().max() <= bound
+    assert not torch.equal(first[0], first[1])
+
+
+def fit_counting(losses, monkeypatch, pool, **changes):
+    """Epochs and best epoch when the held-out losses are these."""
+    left = iter(losses)
+    monkeypatch.setattr(mlp, "held_out_loss", lambda *_: [next(left)])
+    task = folds_of(pool, 3, keep=(300, 300, 300))[0]
+    states, step = [], mlp.step
+    monkeypatch.setattr(
+        mlp,
+        "step",
+        lambda stack, *rest: (step(stack, *rest), states.append(stack.weights[0].clone())),
+    )
+    chosen = recipe(hidden=[4], batch_size=300, **changes)
+    stack, (details,) = mlp.train(features_of([task]), [task], chosen)
+    monkeypatch.undo()
+    assert torch.equal(stack.weights[0], states[details["best_epoch"] - 1])
+    return details["epochs"], details["best_epoch"]
+
+
+def test_early_stopping_is_scikit_learns_rule(monkeypatch, pool):
+    """More than `patience` bad epochs in a row; one that falls too little may yet be the best."""
+    falls = [1.0, 0.9, 0.89995, 0.8999, 0.95, 0.95, 0.95, 0.95]
+    assert fit_counting(falls, monkeypatch, pool, patience=2) == (5, 4)
+    resets = [1.0, 1.1, 1.1, 0.9, 1.0, 1.0, 1.0]
+    assert fit_counting(resets, monkeypatch, pool, patience=2) == (7, 4)
+    assert fit_counting([3.0, 2.0, 1.0], monkeypatch, pool, epochs=3) == (3, 3)
+
+
+def test_a_loss_that_is_never_finite_is_said(monkeypatch, pool):
+    with pytest.raises(UserError, match="never finite in 3 epochs"):
+        fit_counting([np.nan] * 9, monkeypatch, pool, patience=2)
+
+
+def test_held_out_loss_is_the_weighted_cross_entropy(pool):
+    tasks = folds_of(pool, 3, keep=(900, 700, 500))
+    features = features_of(tasks)
+    batches = [mlp.Batches(task, recipe()) for task in tasks]
+    stack = mlp.Stack.glorot([10, 4, 1], [b.rng for b in batches], *features.affine(tasks))
+    held = mlp.Held(batches, features.device)
+    for running in ([0, 1, 2], [2]):
+        found = mlp.held_out_loss(stack, features, held, running, 32)
+        for i, loss in zip(running, found, strict=True):
+            task, own = tasks[i], batches[i]
+            rows = task.train[own.held]
+            logits = mlp.predict(stack, i, features, rows)
+            x = torch.tensor(task.features(rows))
+            by_hand = torch.relu(x @ stack.weights[0][i].T + stack.biases[0][i])
+            by_hand = (by_hand @ stack.weights[1][i].T + stack.biases[1][i])[:, 0]
+            np.testing.assert_allclose(logits, by_hand.numpy(), atol=1e-5)
+            y, w = task.forget[rows], balanced_weights(task.forget[task.train])[own.held]
+            wanted = log_loss(y, 1 / (1 + np.exp(-logits)), sample_weight=w)
+            assert loss == pytest.approx(wanted, rel=1e-5)
+
+
+def test_no_hidden_layer_is_a_logistic_regression(pool, scored):
+    found = run("mamushi", pool, **{**SMALL, "hidden": [], "learning_rate": 0.02})
+    forget = pool.forget
+    assert spearmanr(found.scores[forget], pool.truth[forget]).statistic > 0.98
+
+
+def test_the_precision_that_auto_chose_is_in_the_details(pool, monkeypatch):
+    quick = {**SMALL, "epochs": 1, "precision": "auto"}
+    for there, expected in ((True, "bf16"), (False, "fp32")):
+        monkeypatch.setattr(torch.cpu, "get_capabilities", lambda there=there: {"amx_bf16": there})
+        found = run("mamushi", pool, **quick)
+        assert found.details["resolved"] == {"precision": expected}
+        again = run("mamushi", pool, **{**quick, **found.details["resolved"]})
+        assert np.array_equal(again.scores, found.scores)
+    assert "resolved" not in run("mamushi", pool, **quick, estimator="sklearn").details
+
+
+def test_bf16_trains_to_the_same_ranking_without_ties(pool, scored):
+    found = run("mamushi", pool, **{**SMALL, "precision": "bf16"})
+    forget = pool.forget
+    assert found.details["per_fold"][0]["fits"][0]["precision"] == "bf16"
+    assert spearmanr(found.scores[forget], scored.scores[forget]).statistic > 0.95
+    assert len(np.unique(found.scores[forget])) > 0.99 * forget.sum()
+
+
+def test_bf16_keeps_the_digits_of_columns_far_from_zero(pool, scored):
+    """Rounded before standardising, 8 bits of 2000 + x would leave nothing of x."""
+    far = dataclasses.replace(pool, embeddings=(2000 + 8 * pool.embeddings).astype(np.float16))
+    for precision in ("bf16", "fp32"):
+        found = run("mamushi", far, **{**SMALL, "precision": precision})
+        assert spearmanr(found.scores[pool.forget], pool.truth[pool.forget]).statistic > 0.93
+
+
+def test_precision_follows_the_hardware(monkeypatch):
+    cpu = torch.device("cpu")
+    for flags, expected in (({"avx512_bf16": True}, True), ({"amx_bf16": True}, True), ({}, False)):
+        monkeypatch.setattr(torch.cpu, "get_capabilities", lambda flags=flags: flags)
+        assert mlp.use_bf16("auto", cpu) is expected
+    assert mlp.use_bf16("bf16", cpu) is True
+    assert mlp.use_bf16("fp32", cpu) is False
+
+
+def test_averaged_seeds_are_the_mean_of_their_networks(pool, monkeypatch):
+    seen = []
+    estimate = mlp.estimate_mlp
+
+    def spy(tasks, recipe):
+        for task, found in zip(tasks, estimate(tasks, recipe), strict=True):
+            seen.append((task.held, found[0], task.seed))
+            yield found
+
+    monkeypatch.setattr(mlp, "estimate_mlp", spy)
+    found = run("mamushi", pool, **{**SMALL, "epochs": 2, "seeds_averaged": 2})
+    assert len({seed for _, _, seed in seen}) == 6
+    for (held, first, _), (_, second, _) in zip(seen[::2], seen[1::2], strict=True):
+        assert not np.array_equal(first, second)
+        np.testing.assert_allclose(found.scores[held], (first + second) / 2, rtol=1e-12)
+
+
+def test_sklearn_estimator(pool, scored):
+    found = run("mamushi", pool, **SMALL, estimator="sklearn")
+    assert found.details["auc"] == pytest.approx(scored.details["auc"], abs=0.02)
+    assert np.array_equal(found.scores, run("mamushi", pool, **SMALL, estimator="sklearn").scores)
+
+
+def test_sklearn_logits_are_not_rounded_by_the_sigmoid():
+    rng = np.random.default_rng(0)
+    x = rng.normal(0, 1, (200, 3)).astype(np.float32)
+    y = x[:, 0] > 0
+    model = MLPClassifier((4,), max_iter=200, random_state=0, learning_rate_init=0.05).fit(x, y)
+    found = logits(model, x)
+    np.testing.assert_allclose(1 / (1 + np.exp(-found)), model.predict_proba(x)[:, 1], atol=1e-6)
+    assert len(np.unique(logits(model, x * 100))) == 200
+    assert len(np.unique(model.predict_proba(x * 100)[:, 1])) < 200
+
+
+@pytest.mark.parametrize(("alpha", "average"), [(0.1, False), (0.1 / 4096, True)])
+def test_logistic_regression(pool, alpha, average):
+    found = run("mamushi_lr", pool, folds=3, alpha=alpha, average=average)
+    forget = pool.forget
+    assert len(found.details["per_fold"]) == 3
+    held = found.fold == 1
+    scaler = StandardScaler().fit(pool.embeddings[~held].astype(np.float32))
+    x = scaler.transform(pool.embeddings.astype(np.float32))
+    reference = SGDClassifier(
+        loss="log_loss", alpha=alpha, average=average, class_weight="balanced", max_iter=200,
+        tol=1e-4, random_state=0,
+    ).fit(x[~held], forget[~held])  # fmt: skip
+    for other in (reference.decision_function(x[held]), pool.truth[held]):
+        assert spearmanr(other, found.scores[held]).statistic > 0.99
+
+
+def test_averaging_removes_the_noise_of_long_steps(pool):
+    last, mean = (
+        run("mamushi_lr", pool, alpha=0.1 / 4096, average=average) for average in (False, True)
+    )
+    by_fold = [
+        [spearmanr(s.scores[s.fold == i], pool.truth[s.fold == i]).statistic for i in range(5)]
+        for s in (last, mean)
+    ]
+    assert min(by_fold[1]) > max(by_fold[0])
+
+
+@pytest.mark.parametrize("name", ["mamushi", "mamushi_lr"])
+def test_fewer_forget_examples_than_folds(pool, name):
+    few = dataclasses.replace(pool, forget=np.arange(3000) < 4)
+    with pytest.raises(UserError, match="5 folds need at least 5 forget examples, there are 4"):
+        run(name, few)

@@ -1,0 +1,264 @@
+"""The pool, its ranking, folds, statistics and rank measures."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from scipy.stats import spearmanr
+from sklearn.metrics import roc_auc_score
+from sklearn.preprocessing import StandardScaler
+
+from mamushi.artifacts.tables import write_table
+from mamushi.errors import UserError
+from mamushi.selection import pool as pool_module
+from mamushi.selection.folds import balanced_weights, held_out, stratified_folds
+from mamushi.selection.metrics import auc, average_ranks, quality, spearman
+from mamushi.selection.pool import Pool, Scored, rank, read_pool
+from mamushi.selection.statistics import centroids, products, standard_scale, sums
+
+
+def make_pool(n=200, d=6, share=0.3, seed=0):
+    rng = np.random.default_rng(seed)
+    forget = rng.random(n) < share
+    x = rng.normal(3.0, 2.0, (n, d)).astype(np.float16)
+    x[:, 1] = 7.7  # a constant column with a large mean
+    ids = np.array([f"t{i:04d}" for i in rng.permutation(n)], dtype=object)
+    return Pool(ids, forget, x)
+
+
+def write_inputs(folder, embeddings, ids, domains, *, ratio=None, listed=None, listed_domains=None):
+    flat = pa.array(np.asarray(embeddings, dtype=np.float16).reshape(-1))
+    kind = pa.list_(pa.field("item", pa.float16(), nullable=False), np.shape(embeddings)[1])
+    write_table(
+        folder / "embeddings.parquet",
+        "embeddings",
+        {
+            "id": ids,
+            "domain": domains,
+            "embedding": pa.FixedSizeListArray.from_arrays(flat, type=kind),
+        },
+    )
+    listed = ids if listed is None else listed
+    ratio = [None] * len(listed) if ratio is None else ratio
+    write_table(
+        folder / "examples.parquet",
+        "examples",
+        {
+            # Another section has other examples, which are none of the pool's business.
+            "id": [*listed, "other"],
+            "text": ["words"] * (len(listed) + 1),
+            "domain": [*(listed_domains or domains), "forget"],
+            "section": ["inference"] * len(listed) + ["evaluation"],
+            "log_density_ratio": pa.array([*ratio, None], pa.float64()),
+        },
+    )
+    return folder / "embeddings.parquet", folder / "examples.parquet"
+
+
+IDS = ["b", "a", "c"]
+DOMAINS = ["forget", "retain", "forget"]
+VECTORS = [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]
+
+
+def test_pool_holds_the_artifact_in_its_order(tmp_path):
+    paths = write_inputs(
+        tmp_path, VECTORS, IDS, DOMAINS, ratio=[0.5, -1.0, 2.0], listed=["a", "b", "c"],
+        listed_domains=["retain", "forget", "forget"],
+    )  # fmt: skip
+    pool = read_pool(*paths)
+    assert pool.ids.tolist() == IDS
+    assert pool.forget.tolist() == [True, False, True]
+    assert pool.embeddings.dtype == np.float16
+    assert pool.embeddings.tolist() == VECTORS
+    assert pool.truth.tolist() == [-1.0, 0.5, 2.0]  # joined by id, not by row
+    assert not pool.embeddings.flags.writeable
+
+
+def test_pool_without_truth(tmp_path):
+    assert read_pool(*write_inputs(tmp_path, VECTORS, IDS, DOMAINS)).truth is None
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_embedding_that_is_not_finite_is_named(tmp_path, value):
+    vectors = [[1.0, 2.0], [3.0, 4.0], [5.0, value]]
+    with pytest.raises(UserError, match=r"embeddings\.parquet: the embedding of example 'c'"):
+        read_pool(*write_inputs(tmp_path, vectors, IDS, DOMAINS))
+
+
+@pytest.mark.parametrize(("present", "absent"), [("forget", "retain"), ("retain", "forget")])
+def test_missing_domain(tmp_path, present, absent):
+    with pytest.raises(UserError, match=f"no {absent} example among 3"):
+        read_pool(*write_inputs(tmp_path, VECTORS, IDS, [present] * 3))
+
+
+def test_examples_that_differ(tmp_path):
+    with pytest.raises(UserError, match="example 'c' is forget here and absent in the inference"):
+        read_pool(*write_inputs(tmp_path, VECTORS, IDS, DOMAINS, listed=["a", "b", "x"],
+                                listed_domains=["retain", "forget", "forget"]))  # fmt: skip
+    with pytest.raises(UserError, match="example 'a' is retain here and forget in the inference"):
+        read_pool(*write_inputs(tmp_path, VECTORS, IDS, DOMAINS, listed_domains=["forget"] * 3))
+    with pytest.raises(UserError, match="an id occurs twice"):
+        read_pool(*write_inputs(tmp_path, VECTORS, ["a", "a", "b"], DOMAINS))
+
+
+def test_truth_must_be_whole(tmp_path):
+    with pytest.raises(UserError, match="log_density_ratio of example 'a'"):
+        read_pool(*write_inputs(tmp_path, VECTORS, IDS, DOMAINS, ratio=[0.5, None, 2.0]))
+
+
+def test_blocks_cover_every_row_once(monkeypatch):
+    pool = make_pool(100, 6)
+    monkeypatch.setattr(pool_module, "BLOCK_BYTES", 8 * 6 * 7)
+    parts = list(pool.blocks())
+    assert [len(x) for _, x in parts] == [7] * 14 + [2]
+    assert all(x.dtype == np.float32 for _, x in parts)
+    whole = np.concatenate([x for _, x in parts])
+    assert np.array_equal(whole, pool.embeddings.astype(np.float32))
+
+
+def test_rank_is_by_score_then_id():
+    ids = np.array(["d", "b", "x", "a", "c"], dtype=object)
+    pool = Pool(ids, np.array([1, 1, 0, 1, 1], bool), np.ones((5, 2), np.float16))
+    scored = Scored(np.array([1.0, 1.0, 9.0, 0.0, 2.0]))
+    assert ids[rank(pool, scored)].tolist() == ["c", "b", "d", "a"]
+
+
+def test_rank_does_not_depend_on_the_rows():
+    pool = make_pool()
+    scores = np.random.default_rng(1).integers(0, 5, len(pool.ids)).astype(float)
+    again = np.random.default_rng(2).permutation(len(pool.ids))
+    other = Pool(pool.ids[again], pool.forget[again], pool.embeddings[again])
+    expected = pool.ids[rank(pool, Scored(scores))]
+    assert other.ids[rank(other, Scored(scores[again]))].tolist() == expected.tolist()
+
+
+def test_rank_takes_an_order_as_it_is_and_refuses_a_wrong_one():
+    pool = make_pool()
+    members = np.flatnonzero(pool.forget)
+    zeros = np.zeros(len(pool.ids))
+    assert np.array_equal(rank(pool, Scored(zeros, order=members[::-1])), members[::-1])
+    with pytest.raises(ValueError, match="no permutation"):
+        rank(pool, Scored(zeros, order=members[1:]))
+
+
+def test_rank_refuses_a_score_that_is_not_finite():
+    pool = make_pool()
+    with pytest.raises(ValueError, match="no finite score"):
+        rank(pool, Scored(np.full(len(pool.ids), np.nan)))
+
+
+@pytest.mark.parametrize("k", [2, 5, 7])
+def test_folds_are_stratified(k):
+    forget = np.random.default_rng(0).random(203) < 0.2
+    fold = stratified_folds(forget, k, seed=1)
+    for domain in (forget, ~forget):
+        sizes = np.bincount(fold[domain], minlength=k)
+        assert len(sizes) == k
+        assert sizes.max() - sizes.min() <= 1
+    assert np.array_equal(fold, stratified_folds(forget, k, seed=1))
+    assert not np.array_equal(fold, stratified_folds(forget, k, seed=2))
+
+
+@pytest.mark.parametrize(("k", "enough"), [(2, 4), (5, 5)])
+def test_too_few_examples_for_the_folds(k, enough):
+    for counts in ((enough - 1, 50), (50, enough - 1)):
+        with pytest.raises(UserError, match=f"at least {enough} .* there are {enough - 1}"):
+            stratified_folds(np.repeat([True, False], counts), k, seed=0)
+    fold = stratified_folds(np.repeat([True, False], [enough, 50]), k, seed=0)
+    assert min(np.sum(fold[:enough] != i) for i in range(k)) >= 2
+
+
+def test_held_out_part_is_stratified_and_disjoint():
+    forget = np.repeat([True, False], [30, 200])
+    rest, held = held_out(forget, 0.1, np.random.default_rng(0))
+    assert sorted([*rest, *held]) == list(range(230))
+    assert forget[held].sum() == 3
+    assert (~forget[held]).sum() == 20
+    rest, held = held_out(np.repeat([True, False], [2, 200]), 0.1, np.random.default_rng(0))
+    assert (held < 2).sum() == (rest < 2).sum() == 1
+
+
+def test_weights_balance_the_domains():
+    forget = np.repeat([True, False], [10, 30])
+    w = balanced_weights(forget)
+    assert w[forget].sum() == pytest.approx(20)
+    assert w[~forget].sum() == pytest.approx(20)
+
+
+def test_fold_statistics_equal_standard_scaler(monkeypatch):
+    pool = make_pool(500, 6)
+    monkeypatch.setattr(pool_module, "BLOCK_BYTES", 8 * 6 * 64)
+    fold = stratified_folds(pool.forget, 5, seed=3)
+    totals = sums(pool, fold, 5)
+    for i in range(5):
+        n, mean, variance = totals.moments([j for j in range(5) if j != i])
+        scaler = StandardScaler().fit(pool.embeddings[fold != i].astype(np.float64))
+        assert n == scaler.n_samples_seen_
+        np.testing.assert_allclose(mean, scaler.mean_, rtol=1e-12)
+        np.testing.assert_allclose(standard_scale(n, mean, variance), scaler.scale_, rtol=1e-12)
+        assert variance[1] == 0.0
+
+
+def test_centroids():
+    pool = make_pool()
+    x = pool.embeddings.astype(np.float64)
+    mu1, mu2 = centroids(pool)
+    np.testing.assert_allclose(mu1, x[pool.forget].mean(axis=0), rtol=1e-13)
+    np.testing.assert_allclose(mu2, x[~pool.forget].mean(axis=0), rtol=1e-13)
+
+
+def test_products_in_blocks_are_those_of_the_whole(monkeypatch):
+    pool = make_pool(500, 6)
+    x, directions = pool.embeddings.astype(np.float64), np.random.default_rng(0).normal(size=(3, 6))
+    for rows in (500, 64, 1):
+        monkeypatch.setattr(pool_module, "BLOCK_BYTES", 8 * 6 * rows)
+        along, squares = products(pool, directions)
+        np.testing.assert_allclose(along, x @ directions.T, rtol=1e-13, atol=1e-12)
+        np.testing.assert_allclose(squares, (x**2).sum(axis=1), rtol=1e-13)
+
+
+def test_row_groups_are_read_one_after_the_other_into_one_matrix(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    vectors = rng.normal(size=(500, 7)).astype(np.float16)
+    ids = [f"t{i:03d}" for i in range(500)]
+    paths = write_inputs(tmp_path, vectors, ids, ["forget", "retain"] * 250)
+    pq.write_table(pq.read_table(paths[0]), paths[0], row_group_size=64, compression="none")
+    seen = []
+    read = pq.ParquetFile.read_row_group
+    monkeypatch.setattr(
+        pq.ParquetFile,
+        "read_row_group",
+        lambda self, group, **rest: (seen.append(group), read(self, group, **rest))[1],
+    )
+    assert np.array_equal(read_pool(*paths).embeddings, vectors)
+    assert seen == list(range(8))
+    vectors[450, 3] = np.nan
+    paths = write_inputs(tmp_path, vectors, ids, ["forget", "retain"] * 250)
+    pq.write_table(pq.read_table(paths[0]), paths[0], row_group_size=64, compression="none")
+    with pytest.raises(UserError, match="'t450' holds NaN or infinity"):
+        read_pool(*paths)
+
+
+def test_rank_measures_against_scipy_and_sklearn():
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(0, 20, 300).astype(float), rng.integers(0, 20, 300).astype(float)
+    b += a
+    forget = rng.random(300) < 0.3
+    assert auc(b, forget) == pytest.approx(roc_auc_score(forget, b), abs=1e-14)
+    assert spearman(a, b) == pytest.approx(spearmanr(a, b).statistic, abs=1e-14)
+    assert spearman(a, np.ones(300)) is None
+    assert average_ranks(np.array([5.0, 1.0, 5.0])).tolist() == [2.5, 1.0, 2.5]
+
+
+def test_quality_counts_ties_and_skips_what_is_undefined():
+    forget = np.array([1, 1, 1, 1, 0], bool)
+    ids = np.array(list("abcde"), dtype=object)
+    pool = Pool(ids, forget, np.ones((5, 1), np.float16), truth=np.array([4.0, 3, 2, 1, 0]))
+    found = quality(pool, Scored(np.array([2.0, 1, 1, 0, np.nan]), details={"x": 1}))
+    assert found["ties"] == 1
+    assert found["x"] == 1
+    assert "auc" not in found
+    assert found["spearman_with_truth"] == pytest.approx(spearmanr([2, 1, 1, 0], [4, 3, 2, 1])[0])
+    assert quality(pool, Scored(pool.truth))["auc"] == 1.0

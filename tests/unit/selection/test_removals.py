@@ -1,0 +1,450 @@
+"""Budgets, the frontier against exact sums, manifests, and the two stages from end to end."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import subprocess
+import sys
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from mamushi.artifacts.files import read_json, sha256
+from mamushi.artifacts.tables import (
+    SCHEMAS,
+    embeddings_schema,
+    read_metadata,
+    read_table,
+    write_table,
+)
+from mamushi.cli import main
+from mamushi.errors import UserError
+from mamushi.evidence import frontier
+from mamushi.evidence.manifest import expected, manifest
+from mamushi.registry import plugins
+from mamushi.selection.removals import count, digest, removals
+
+PI1 = 0.2
+P1 = np.array([0.05, 0.15, 0.25, 0.3, 0.25])
+P2 = np.array([0.4, 0.3, 0.2, 0.08, 0.02])
+RATIO = np.log(P1 / P2)
+# Samples that hit every point of the world exactly as often as its probability says.
+TIMES = 100
+L1 = np.repeat(RATIO, np.round(P1 * TIMES).astype(int))
+L2 = np.repeat(RATIO, np.round(P2 * TIMES).astype(int))
+
+
+def kl(p, q):
+    return float((p * np.log(p / q)).sum())
+
+
+def edited(kept):
+    """p_-S (paper, Eq. edited mixture) for any share kept of p1 at every point."""
+    mass = PI1 * P1 * kept + (1 - PI1) * P2
+    return mass / mass.sum()
+
+
+@pytest.mark.parametrize("kept", [[1] * 5, [1, 1, 1, 0, 0], [0, 1, 1, 0, 1], [0] * 5, [0.4] * 5])
+def test_frontier_equals_exact_sums(kept):
+    kept = np.array(kept, dtype=float)
+    at1, at2 = (np.repeat(kept, np.round(p * TIMES).astype(int)) for p in (P1, P2))
+    b = float(P1 @ (1 - kept))
+    assert frontier.removal(L1, at1, PI1) == pytest.approx(kl(P1, edited(kept)), abs=1e-12)
+    preserved = kl(P2, edited(kept))
+    assert frontier.preservation(L2, at2, PI1, b) == pytest.approx(preserved, abs=1e-12)
+    if set(kept) <= {0.0, 1.0}:
+        by_importance = frontier.preservation_by_importance(L1, L2, at1, PI1)
+        assert by_importance == pytest.approx(preserved, abs=1e-12)
+
+
+def test_frontier_at_its_ends():
+    ones, zeros = np.ones_like(L1), np.zeros_like(L1)
+    assert frontier.removal(L1, zeros, PI1) == pytest.approx(kl(P1, P2))
+    assert frontier.removal(L1, ones, PI1) == pytest.approx(kl(P1, PI1 * P1 + (1 - PI1) * P2))
+    assert frontier.preservation(L2, np.zeros_like(L2), PI1, 1.0) == pytest.approx(0, abs=1e-12)
+
+
+def test_the_true_ratio_bounds_every_region_of_its_mass():
+    """Proposition "optimal selection": of the regions of p1-mass 0.55, the top of the ratio."""
+    found = {}
+    for bits in range(32):
+        kept = np.array([(bits >> i) & 1 for i in range(5)], dtype=float)
+        if P1 @ (1 - kept) == pytest.approx(0.55):
+            at1, at2 = (np.repeat(kept, np.round(p * TIMES).astype(int)) for p in (P1, P2))
+            found[bits] = (
+                frontier.removal(L1, at1, PI1),
+                frontier.preservation(L2, at2, PI1, 0.55),
+            )
+    best = found.pop(0b00111)
+    assert found
+    assert all(best[0] > removed and best[1] < harmed for removed, harmed in found.values())
+
+
+def test_frontier_with_extreme_ratios():
+    l1 = np.array([-800.0, 0.0, 800.0])
+    kept = np.array([0.0, 1.0, 0.0])
+    pi2 = 1 - PI1
+    # At -800 the removed point has psi = pi1/pi2, at 0 phi(0), and at 800 nothing.
+    middle = -math.log(pi2)
+    added = middle * (PI1 / pi2) / (PI1 / pi2 + middle)
+    whole = frontier.preservation(np.zeros(1), np.ones(1), PI1, 2 / 3)
+    found = frontier.preservation_by_importance(l1, np.zeros(1), kept, PI1)
+    assert found == pytest.approx(whole + added, rel=1e-9)
+    high = frontier.preservation_by_importance(np.full(4, 800.0), np.zeros(1), np.eye(4)[0], PI1)
+    whole = frontier.preservation(np.zeros(1), np.ones(1), PI1, 3 / 4)
+    assert high == pytest.approx(whole + middle * 3 / 4)
+    assert math.isfinite(frontier.removal(l1, kept, PI1))
+    assert frontier.phi(np.array([-800.0, 800.0]), PI1) == pytest.approx(
+        [0, 800 + math.log(PI1 / pi2)]
+    )
+
+
+def test_count_is_the_exact_floor():
+    for step in range(21):
+        beta = step / 20
+        for n1 in [1, 2, 3, 7, 10, 19, 20, 100, 997, 1000, 8115]:
+            assert count(beta, n1) == count(f"{beta:.2f}", n1) == step * n1 // 20
+    assert count(0.7, 10) == 7
+    assert count(0.29, 100) == int(Decimal("0.29") * 100) == 29 != int(0.29 * 100)
+
+
+@pytest.mark.parametrize("beta", [-0.1, 1.01])
+def test_budget_outside_its_range(beta):
+    with pytest.raises(UserError, match="not between 0 and 1"):
+        count(beta, 10)
+
+
+def scores_table(n1=40, n2=60, seed=0, retain_scores=True, column=None):
+    rng = np.random.default_rng(seed)
+    score = rng.normal(0, 1, n1 + n2) if column is None else column
+    forget = np.arange(n1 + n2) < n1
+    rank = np.full(n1 + n2, 0)
+    rank[np.argsort(-score[:n1])] = np.arange(1, n1 + 1)
+    hidden = ~forget & (not retain_scores)
+    return pa.table(
+        {
+            "id": [f"é{i}" for i in range(n1 + n2)],
+            "domain": np.where(forget, "forget", "retain").tolist(),
+            "score": pa.array(score, mask=hidden),
+            "rank": pa.array(rank, mask=~forget),
+            "fold": pa.array([None] * (n1 + n2), pa.int16()),
+        }
+    )
+
+
+def dropped(*rows):
+    """A table of duplicates, of (id, kept_id, reason)."""
+    columns = zip(*rows, strict=True) if rows else ([], [], [])
+    return pa.table(
+        {
+            name: pa.array(column, pa.string())
+            for name, column in zip(SCHEMAS["duplicates"].names, columns, strict=True)
+        }
+    )
+
+
+def test_removals_are_the_top_by_rank_and_nested():
+    table = scores_table()
+    before: set[str] = set()
+    for k in range(0, 41, 5):
+        found = removals(table, dropped(), k)
+        assert found["rank"].to_pylist() == list(range(1, k + 1))
+        ids = set(found["id"].to_pylist())
+        assert len(ids) == k
+        assert before <= ids
+        before = ids
+    score = table["score"].to_numpy()[:40]
+    found = removals(table, dropped(), 3)
+    assert found["score"].to_pylist() == sorted(score, reverse=True)[:3]
+    assert found["copies"].to_pylist() == [[], [], []]
+
+
+def test_copies_go_with_the_example_that_they_were_collapsed_into():
+    table = scores_table()
+    first, second, third, last = (
+        removals(table, dropped(), 40)["id"].to_pylist()[i] for i in (0, 1, 2, -1)
+    )
+    duplicates = dropped(
+        ("z", first, "near"),
+        ("gone/1", None, "cross_post"),
+        ("b", third, "exact"),
+        ("a", first, "exact"),
+        ("c", last, "exact"),
+        # Of a text that a limit dropped: in no list.
+        ("d", "no example", "exact"),
+        ("gone/2", None, "cross_post"),
+        ("e", "é50", "exact"),
+    )
+    found = removals(table, duplicates, 3)
+    assert found["id"].to_pylist() == [first, second, third]
+    assert found["copies"].to_pylist() == [["a", "z"], [], ["b"]]
+    for k, copies in ((0, 0), (1, 2), (2, 2), (3, 3), (40, 4)):
+        told = manifest(table, table, duplicates, k, False, {})
+        assert (told["removed"], told["copies"], told["cross_posts"]) == (k, copies, 2)
+        bare = manifest(table, table, dropped(), k, False, {})
+        assert told["ids_sha256"] == bare["ids_sha256"]
+        assert (bare["copies"], bare["cross_posts"]) == (0, 0)
+
+
+def test_digest_can_be_had_with_standard_tools():
+    assert digest(["a", "é"]) == hashlib.sha256("a\né\n".encode()).hexdigest()
+    assert digest(["a", "b"]) != digest(["b", "a"])
+
+
+def test_expected_values_of_each_form():
+    rng = np.random.default_rng(1)
+    ratio = scores_table(column=np.concatenate([rng.normal(1, 1, 40), rng.normal(0, 2, 60)]))
+    log_ratio = ratio["score"].to_numpy()
+    l1, l2 = log_ratio[:40], log_ratio[40:]
+    score, pi1, k = ratio["score"].to_numpy(), 0.4, 12
+    threshold = np.sort(score[:40])[-k]
+    kept1, kept2 = (score[:40] < threshold) * 1.0, (score[40:] < threshold) * 1.0
+
+    found = expected(ratio, ratio, k, by_chance=False)
+    assert found["preservation_form"] == "threshold"
+    assert found["removal"] == pytest.approx(frontier.removal(l1, kept1, pi1))
+    assert found["preservation"] == pytest.approx(frontier.preservation(l2, kept2, pi1, 0.3))
+    assert 0 < kept2.mean() < 1
+
+    hidden = scores_table(column=log_ratio, retain_scores=False)
+    found = expected(hidden, ratio, k, by_chance=False)
+    assert found["preservation_form"] == "importance"
+    assert found["preservation"] == pytest.approx(
+        frontier.preservation_by_importance(l1, l2, kept1, pi1)
+    )
+
+    found = expected(hidden, ratio, k, by_chance=True)
+    assert found["preservation_form"] == "share"
+    assert found["removal"] == pytest.approx(frontier.removal(l1, np.full(40, 0.7), pi1))
+
+    for by_chance in (False, True):
+        ends = [expected(hidden, ratio, k, by_chance) for k in (0, 40)]
+        assert ends[1]["removal"] == pytest.approx(l1.mean())
+        assert ends[1]["preservation"] == pytest.approx(0, abs=1e-12)
+        assert ends[0]["removal"] == pytest.approx(frontier.removal(l1, np.ones(40), pi1))
+    with pytest.raises(UserError, match=r"set removal\.ratio"):
+        expected(ratio, hidden, k, by_chance=False)
+
+
+def test_manifest_of_an_empty_list():
+    table = scores_table()
+    found = manifest(table, table, dropped(), 0, False, {"beta": 0.01})
+    assert found["removed"] == 0
+    assert found["threshold"] is None
+    assert found["ids_sha256"] == hashlib.sha256(b"").hexdigest()
+    assert found["expected"]["at_this_budget"] == found["expected"]["nothing_removed"]
+
+
+@pytest.fixture
+def world(tmp_path):
+    """Embeddings, and examples with a truth, on disk."""
+    rng = np.random.default_rng(0)
+    n, d = 400, 4
+    forget = rng.random(n) < 0.25
+    x = rng.normal(0, 1, (n, d)) + 1.5 * forget[:, None] * np.array([1, 0, 0, 0])
+    ids = [f"t{i:03d}" for i in range(n)]
+    domain = np.where(forget, "forget", "retain").tolist()
+    vectors = pa.FixedSizeListArray.from_arrays(
+        pa.array(x.astype(np.float16).reshape(-1)),
+        type=embeddings_schema(d).field("embedding").type,
+    )
+    write_table(
+        tmp_path / "embeddings.parquet",
+        "embeddings",
+        {"id": ids, "domain": domain, "embedding": vectors},
+        metadata={"inputs": {"model_card": "digest"}, "settings": {"embedding": {"layer": -1}}},
+    )
+    write_table(
+        tmp_path / "examples.parquet",
+        "examples",
+        {
+            "id": ids,
+            "text": ["words"] * n,
+            "domain": domain,
+            "section": ["inference"] * n,
+            "log_density_ratio": 1.5 * x[:, 0] - 1.125,
+        },
+    )
+    write_table(
+        tmp_path / "duplicates.parquet",
+        "duplicates",
+        dropped(*((f"copy of {i}", i, "near") for i in ids), ("both", None, "cross_post")),
+        metadata={"examples": sha256(tmp_path / "examples.parquet")},
+    )
+    return tmp_path
+
+
+def defaults(kind):
+    known = plugins("selector")
+    return known[kind].defaults if kind in known else {}
+
+
+def score(folder, selector, *extra, kind=None, **settings):
+    kind = kind or selector
+    given = {
+        "selector": selector,
+        "kind": kind,
+        "settings": {**defaults(kind), **settings},
+        "seed": 3,
+        "code": "digest",
+    }
+    command = ["score", "--examples", folder / "examples.parquet", "--embeddings",
+               folder / "embeddings.parquet", "--out", folder / f"{selector}.parquet",
+               *extra, "--settings", json.dumps(given)]  # fmt: skip
+    return main([str(c) for c in command])
+
+
+def remove(folder, selector, beta, ratio="mamushi", kind=None):
+    """The removal list, then its manifest; the first exit status that is not 0, else 0."""
+    kind = kind or selector
+    given = {
+        "dataset": "synthetic",
+        "model": "tiny",
+        "seed": 3,
+        "selector": selector,
+        "kind": kind,
+        "settings": defaults(kind),
+        "budgets": [beta],
+        "code": "digest",
+    }
+    made = folder / f"{selector}.parquet"
+    both = ["--scores", made, "--duplicates", folder / "duplicates.parquet"]
+    budget = json.dumps({"beta": beta})
+    commands = [
+        ["remove", *both, "--out", folder / "beta.parquet", "--settings", budget],
+        ["manifests", *both, "--ratio", folder / f"{ratio}.parquet", "--out", folder / "beta.json",
+         "--settings", json.dumps(given)],
+    ]  # fmt: skip
+    return next((code for c in commands if (code := main([str(word) for word in c]))), 0)
+
+
+SMALL = {"hidden": [16], "batch_size": 64}
+
+
+def test_score_and_remove_from_end_to_end(world):
+    assert score(world, "mamushi", **SMALL) == 0
+    table = read_table(world / "mamushi.parquet", "scores")
+    forget = np.array(table["domain"].to_pylist()) == "forget"
+    ranked = table.filter(forget).sort_by("rank")
+    n1 = int(forget.sum())
+    assert ranked["rank"].to_pylist() == list(range(1, n1 + 1))
+    assert ranked["score"].to_pylist() == sorted(ranked["score"].to_pylist(), reverse=True)
+    assert table.filter(~forget)["rank"].null_count == 400 - n1
+    assert table["score"].null_count == 0
+    assert set(table["fold"].to_pylist()) == set(range(5))
+    stored = read_metadata(world / "mamushi.parquet")
+    assert stored["provenance"]["inputs"]["embeddings"] == sha256(world / "embeddings.parquet")
+    assert stored["provenance"]["settings"]["code"] == "digest"
+    assert len(stored["details"]["per_fold"]) == 5
+    assert stored["details"]["auc"] > 0.7
+    assert stored["details"]["spearman_with_truth"] > 0.5
+
+    assert remove(world, "mamushi", 0.3) == 0
+    k = n1 * 3 // 10
+    removed = read_table(world / "beta.parquet", "removals")
+    assert removed["id"].to_pylist() == ranked["id"].to_pylist()[:k]
+    told = read_json(world / "beta.json")
+    assert {key: told[key] for key in ("dataset", "model", "seed", "selector", "kind", "beta")} == {
+        "dataset": "synthetic", "model": "tiny", "seed": 3, "selector": "mamushi",
+        "kind": "mamushi", "beta": 0.3,
+    }  # fmt: skip
+    assert told["settings"]["alpha"] == 0.1
+    assert (told["removed"], told["n_forget"], told["n_retain"]) == (k, n1, 400 - n1)
+    assert removed["copies"].to_pylist() == [[f"copy of {i}"] for i in removed["id"].to_pylist()]
+    assert (told["copies"], told["cross_posts"]) == (k, 1)
+    assert told["threshold"] == removed["score"][-1].as_py()
+    lines = "".join(f"{i}\n" for i in removed["id"].to_pylist())
+    assert told["ids_sha256"] == hashlib.sha256(lines.encode()).hexdigest()
+    assert told["provenance"]["inputs"] == {
+        "duplicates": sha256(world / "duplicates.parquet"),
+        "embeddings": sha256(world / "embeddings.parquet"),
+        "examples": sha256(world / "examples.parquet"),
+        "model_card": "digest",
+        "ratio": sha256(world / "mamushi.parquet"),
+        "scores": sha256(world / "mamushi.parquet"),
+    }
+    assert told["provenance"]["embedding"] == {"layer": -1}
+    assert told["provenance"]["versions"]["numpy"] == np.__version__
+    forecast = told["expected"]
+    removals_expected = [
+        forecast[at]["removal"] for at in ("nothing_removed", "at_this_budget", "all_removed")
+    ]
+    assert removals_expected == sorted(removals_expected)
+    first = (world / "beta.json").read_bytes(), (world / "beta.parquet").read_bytes()
+    assert remove(world, "mamushi", 0.3) == 0
+    assert first == ((world / "beta.json").read_bytes(), (world / "beta.parquet").read_bytes())
+
+
+def test_derived_and_partial_selectors_through_the_stages(world, capsys):
+    assert score(world, "oracle") == 0
+    assert score(world, "anti", "--base", world / "oracle.parquet", kind="anti_mamushi") == 0
+    oracle, anti = (read_table(world / f"{s}.parquet", "scores") for s in ("oracle", "anti"))
+    assert anti["score"].to_pylist() == [-s for s in oracle["score"].to_pylist()]
+    assert read_metadata(world / "oracle.parquet")["details"]["spearman_with_truth"] == 1.0
+    assert read_metadata(world / "anti.parquet")["details"]["spearman_with_truth"] == -1.0
+    forecast = {}
+    for selector, kind in (("oracle", "oracle"), ("anti", "anti_mamushi"), ("random", "random"),
+                           ("kcenter", "kcenter")):  # fmt: skip
+        if selector in ("random", "kcenter"):
+            assert score(world, selector) == 0
+            assert read_table(world / f"{selector}.parquet", "scores")["fold"].null_count == 400
+        assert remove(world, selector, 0.5, ratio="oracle", kind=kind) == 0
+        forecast[selector] = read_json(world / "beta.json")["expected"]["at_this_budget"]
+    assert forecast["oracle"]["removal"] > forecast["random"]["removal"]
+    assert forecast["random"]["removal"] > forecast["anti"]["removal"]
+    assert forecast["oracle"]["preservation"] < forecast["anti"]["preservation"]
+    assert forecast["kcenter"]["preservation_form"] == "importance"
+    assert forecast["random"]["preservation_form"] == "share"
+
+    assert score(world, "anti", kind="anti_mamushi") == 2
+    assert score(world, "oracle", "--base", world / "oracle.parquet") == 2
+    assert score(world, "mystery", kind="anti") == 2
+    errors = capsys.readouterr().err
+    assert "--base: selector 'anti_mamushi' derives from another; give the scores" in errors
+    assert "--base: selector 'oracle' derives from no other" in errors
+    assert "unknown selector 'anti'; known are: anti_mamushi, coreset" in errors
+
+
+def test_scores_of_other_embeddings_are_refused(world, capsys):
+    assert score(world, "oracle") == 0
+    table = read_table(world / "embeddings.parquet", "embeddings").slice(0, 399)
+    about = read_metadata(world / "embeddings.parquet")
+    write_table(world / "embeddings.parquet", "embeddings", table, metadata=about)
+    examples = read_table(world / "examples.parquet", "examples").slice(0, 399)
+    write_table(world / "examples.parquet", "examples", examples)
+    assert score(world, "lr_cos") == 0
+    assert remove(world, "lr_cos", 0.5) == 2
+    assert "duplicates.parquet: was made with other examples than" in capsys.readouterr().err
+    assert not (world / "beta.parquet").exists()
+    duplicates = read_table(world / "duplicates.parquet", "duplicates")
+    about = {"examples": sha256(world / "examples.parquet")}
+    write_table(world / "duplicates.parquet", "duplicates", duplicates, metadata=about)
+    assert remove(world, "lr_cos", 0.5, ratio="oracle") == 2
+    assert "oracle.parquet: was made from other examples than" in capsys.readouterr().err
+    assert not (world / "beta.json").exists()
+    assert score(world, "anti", "--base", world / "oracle.parquet", kind="anti_mamushi") == 2
+    assert "oracle.parquet: its examples are" in capsys.readouterr().err
+
+
+def test_cheap_selectors_start_without_torch_or_scikit_learn(world):
+    given = {"selector": "lr_cos", "kind": "lr_cos", "settings": {}, "seed": 0}
+    code = (
+        "import sys; from mamushi.cli import main; main(sys.argv[1:]);"
+        "sys.exit(sorted({'torch', 'sklearn', 'scipy'} & sys.modules.keys()))"
+    )
+    command = [sys.executable, "-c", code, "score", "--examples", world / "examples.parquet",
+               "--embeddings", world / "embeddings.parquet", "--out", world / "lr_cos.parquet",
+               "--settings", json.dumps(given)]  # fmt: skip
+    done = subprocess.run(
+        [str(c) for c in command],
+        capture_output=True,
+        text=True,
+        env={"PYTHONPATH": ":".join(sys.path), "PATH": ""},
+        check=False,
+    )
+    assert (world / "lr_cos.parquet").exists(), done.stderr
+    assert done.stderr == "[]\n"

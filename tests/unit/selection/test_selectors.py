@@ -1,0 +1,309 @@
+"""Every selector that needs no training, against a plain numpy or scikit-learn computation."""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import partial
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+from sklearn.covariance import LedoitWolf
+from sklearn.metrics.pairwise import cosine_distances, paired_distances
+
+from mamushi.errors import UserError
+from mamushi.evidence.runtime import hardware, measure
+from mamushi.registry import load, plugin, plugins
+from mamushi.selection import pool as pool_module
+from mamushi.selection.pool import Pool, Scored, rank
+from mamushi.selection.selectors import kcenter
+
+
+@pytest.fixture
+def pool(monkeypatch):
+    """300 examples in 20 dimensions, read in blocks of 64 rows."""
+    monkeypatch.setattr(pool_module, "BLOCK_BYTES", 8 * 20 * 64)
+    rng = np.random.default_rng(5)
+    forget = rng.random(300) < 0.3
+    x = rng.normal(1.0, 1.0, (300, 20)) @ rng.normal(0, 1, (20, 20))
+    x[forget] += rng.normal(0, 1, 20)
+    ids = np.array([f"t{i:04d}" for i in rng.permutation(300)], dtype=object)
+    return Pool(ids, forget, x.astype(np.float16), truth=rng.normal(0, 1, 300))
+
+
+def run(name, pool, seed=0, **settings):
+    found = plugin("selector", name)
+    assert not settings.keys() - found.settings.keys()
+    return load("selector", name).score(pool, {**found.defaults, **settings}, seed)
+
+
+def parts(pool):
+    x = pool.embeddings.astype(np.float64)
+    return x, x[pool.forget].mean(axis=0), x[~pool.forget].mean(axis=0)
+
+
+def test_l2_norm(pool):
+    x, _, _ = parts(pool)
+    np.testing.assert_allclose(run("l2_norm", pool).scores, np.sqrt((x * x).sum(1)), rtol=1e-13)
+
+
+def test_cos_mu2(pool):
+    x, _, mu2 = parts(pool)
+    expected = cosine_distances(x, mu2[None])[:, 0]
+    np.testing.assert_allclose(run("cos_mu2", pool).scores, expected, atol=1e-14)
+
+
+def test_lr_cos(pool):
+    x, mu1, mu2 = parts(pool)
+    expected = (cosine_distances(x, mu2[None]) - cosine_distances(x, mu1[None]))[:, 0]
+    np.testing.assert_allclose(run("lr_cos", pool).scores, expected, atol=1e-14)
+
+
+def test_a_zero_embedding_has_cosine_distance_one(pool):
+    x = pool.embeddings.copy()
+    x[3] = 0
+    zero = dataclasses.replace(pool, embeddings=x)
+    assert run("cos_mu2", zero).scores[3] == 1.0
+    assert run("lr_cos", zero).scores[3] == 0.0
+
+
+def test_lr_maha(pool):
+    x, mu1, mu2 = parts(pool)
+    centred = np.where(pool.forget[:, None], x - mu1, x - mu2)
+    fitted = LedoitWolf(assume_centered=True).fit(centred)
+    precision = np.linalg.inv(fitted.covariance_)
+
+    def distance(mu):
+        return np.sqrt(np.einsum("ni,ij,nj->n", x - mu, precision, x - mu))
+
+    scored = run("lr_maha", pool)
+    assert scored.details["shrinkage"] == pytest.approx(fitted.shrinkage_, rel=1e-10)
+    assert 0 < fitted.shrinkage_ < 1
+    np.testing.assert_allclose(scored.scores, distance(mu2) - distance(mu1), atol=1e-9)
+
+
+def test_lr_maha_without_variation(pool):
+    x = np.where(pool.forget[:, None], 1.0, 2.0).astype(np.float16) * np.ones((1, 20), np.float16)
+    with pytest.raises(UserError, match="do not vary within the domains"):
+        run("lr_maha", dataclasses.replace(pool, embeddings=x))
+
+
+def test_vmf(pool):
+    x, _, _ = parts(pool)
+    u = x / np.sqrt((x**2).sum(axis=1))[:, None]
+    contrast = np.zeros(300)
+    for sign, domain in ((1, pool.forget), (-1, ~pool.forget)):
+        mean = u[domain].mean(axis=0)
+        r = np.sqrt(mean @ mean)
+        k = r * (20 - r**2) / (1 - r**2)
+        contrast += sign * k * (u @ mean) / r
+    scored = run("vmf", pool)
+    np.testing.assert_allclose(scored.scores, contrast, atol=1e-10)
+    assert scored.details["concentration"]["retain"] == pytest.approx(k)
+
+
+def test_vmf_without_a_concentration(pool):
+    x = pool.embeddings.copy()
+    x[pool.forget] = x[pool.forget][0]
+    with pytest.raises(UserError, match="forget embeddings have a mean resultant length of 1,"):
+        run("vmf", dataclasses.replace(pool, embeddings=x))
+
+
+def test_coreset(pool):
+    x, mu1, _ = parts(pool)
+    expected = -paired_distances(x, np.tile(mu1, (300, 1)), metric="euclidean")
+    np.testing.assert_allclose(run("coreset", pool).scores, expected, rtol=1e-12)
+
+
+def test_random_depends_on_seed_and_ids_alone(pool):
+    first, again, other = (run("random", pool, seed=s) for s in (1, 1, 2))
+    assert np.isnan(first.scores[~pool.forget]).all()
+    assert np.array_equal(first.scores, again.scores, equal_nan=True)
+    assert rank(pool, first).tolist() != rank(pool, other).tolist()
+    shuffle = np.random.default_rng(0).permutation(300)
+    moved = Pool(pool.ids[shuffle], pool.forget[shuffle], pool.embeddings[shuffle])
+    assert moved.ids[rank(moved, run("random", moved, seed=1))].tolist() == (
+        pool.ids[rank(pool, first)].tolist()
+    )
+
+
+def test_random_is_uniform(pool):
+    """Each example is first about equally often: a chi-square test at 4.5 standard deviations."""
+    members = np.flatnonzero(pool.forget)
+    firsts = [rank(pool, run("random", pool, seed=s))[0] for s in range(3000)]
+    observed = np.bincount(firsts, minlength=300)[members]
+    expected = 3000 / len(members)
+    chi2 = ((observed - expected) ** 2 / expected).sum()
+    assert abs(chi2 - len(members)) < 4.5 * np.sqrt(2 * len(members))
+
+
+def naive_k_center(pool, first):
+    """Ids in greedy order and the distance to the nearest earlier one, from scratch each time."""
+    x = {i: v.astype(np.float64) for i, v in zip(pool.ids, pool.embeddings, strict=True)}
+    left = sorted(pool.ids[pool.forget])
+    picked, radii = [left.pop(first)], []
+    while left:
+        nearest = cdist([x[i] for i in left], [x[i] for i in picked]).min(axis=1)
+        radii.append(nearest.max())
+        picked.append(left.pop(int(nearest.argmax())))
+    return picked, radii
+
+
+@pytest.mark.parametrize(("gram_gib", "how"), [(4.0, "gram"), (0, "matrix-vector")])
+def test_kcenter(pool, gram_gib, how):
+    scored = run("kcenter", pool, seed=3, gram_gib=gram_gib)
+    order = rank(pool, scored)
+    members = sorted(pool.ids[pool.forget])
+    expected, radii = naive_k_center(pool, members.index(pool.ids[order[0]]))
+    assert scored.details["distances"] == how
+    assert pool.ids[order].tolist() == expected
+    np.testing.assert_allclose(scored.scores[order[1:]], radii, rtol=1e-4)
+    assert scored.scores[order[0]] == scored.scores[order[1]]
+    assert np.isnan(scored.scores[~pool.forget]).all()
+    starts = {rank(pool, run("kcenter", pool, seed=s, gram_gib=gram_gib))[0] for s in range(8)}
+    assert len(starts) > 1
+
+
+def test_kcenter_with_duplicates_and_a_single_point():
+    x = np.array([[0.0], [0], [4], [4], [1]], np.float16)
+    ids = np.array(list("cadbe"), dtype=object)
+    pool = Pool(ids, np.ones(5, bool), x)
+    wide = x.astype(np.float32)
+    picks, radii = kcenter.farthest_first(0, x, np.square(wide[:, 0]), (wide @ wide.T).__getitem__)
+    assert picks.tolist() == [0, 2, 4, 1, 3]
+    assert radii.tolist() == [4, 4, 1, 0, 0]
+    assert sorted(ids[rank(pool, run("kcenter", pool))]) == sorted(ids)
+    one = Pool(ids[:2], np.array([True, False]), x[:2])
+    assert run("kcenter", one).scores[0] == 0.0
+
+
+def tricky(kind: str) -> np.ndarray:
+    """Points between which float32 cannot tell who is farther."""
+    rng = np.random.default_rng(2)
+    if kind == "grid":  # Most distances are shared by many pairs.
+        return rng.permutation(np.indices((6, 6, 6)).reshape(3, -1).T).astype(np.float16)
+    if kind == "copies":
+        return np.repeat(rng.normal(size=(60, 40)), 4, axis=0)[rng.permutation(240)].astype(
+            np.float16
+        )
+    if kind == "near copies":  # Distances a hundred thousandth of the norms.
+        base = rng.normal(size=(30, 64)).repeat(8, axis=0) * 100
+        return (base + rng.normal(size=base.shape) * 0.1).astype(np.float16)
+    assert kind == "far from zero"
+    return (1000 + rng.integers(0, 3, (300, 64))).astype(np.float16)
+
+
+@pytest.mark.parametrize("gram_gib", [4.0, 0])
+@pytest.mark.parametrize("kind", ["grid", "copies", "near copies", "far from zero"])
+def test_kcenter_picks_what_exact_arithmetic_picks(kind, gram_gib):
+    x = tricky(kind)
+    ids = np.array([f"t{i:04d}" for i in range(len(x))], dtype=object)
+    pool = Pool(ids, np.ones(len(x), bool), x)
+    scored = run("kcenter", pool, gram_gib=gram_gib)
+    order = rank(pool, scored)
+    wide = x.astype(np.float64)
+    nearest, picked = np.full(len(x), np.inf), order[:1].tolist()
+    for _ in range(len(x) - 1):
+        nearest = np.minimum(nearest, np.square(wide - wide[picked[-1]]).sum(axis=1))
+        nearest[picked[-1]] = -1.0
+        picked.append(int(nearest.argmax()))
+        assert scored.scores[picked[-1]] == pytest.approx(np.sqrt(nearest.max()), rel=1e-14)
+    assert order.tolist() == picked
+
+
+def test_kcenter_computes_few_distances_more_than_one_row_a_pick():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(1500, 200)).astype(np.float16)
+    wide, rows = x.astype(np.float32), []
+    kcenter.farthest_first(
+        0, x, np.square(wide).sum(axis=1), lambda i: (rows.append(i), wide @ wide[i])[1]
+    )
+    assert len(x) <= len(rows) < 1.1 * len(x)
+
+
+def test_float32_products_are_within_the_margin_of_kcenter():
+    rng = np.random.default_rng(0)
+    for x in (rng.normal(size=(400, 3000)), rng.random((400, 3000)) ** 8):
+        half = x.astype(np.float16)
+        single = half.astype(np.float32)
+        single -= single.mean(axis=0)
+        squares = np.einsum("ij,ij->i", single, single)
+        found = squares + squares[:, None] - 2 * kcenter.gram(single)
+        exact = cdist(half.astype(float), half.astype(float), "sqeuclidean")
+        margin = kcenter.ERROR * np.sqrt(3000) * 2**-24 * (4 * squares[:, None] + 2 * exact)
+        assert (np.abs(found - exact) < margin / 5).all()
+
+
+PASSES = {
+    "random": 0, "l2_norm": 1, "cos_mu2": 2, "lr_cos": 2, "vmf": 2, "coreset": 2, "lr_maha": 3,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PASSES)
+def test_passes_over_the_embeddings(pool, name, monkeypatch):
+    """Once for each thing that needs the one before it, and never all rows at once."""
+    passes, rows = [], []
+    blocks = Pool.blocks
+
+    def counted(self, dtype, **least):
+        passes.append(name)
+        for part, x in blocks(self, dtype, **least):
+            rows.append(len(x))
+            yield part, x
+
+    monkeypatch.setattr(Pool, "blocks", counted)
+    run(name, pool)
+    assert len(passes) == PASSES[name]
+    assert max(rows, default=0) <= 64
+
+
+@pytest.mark.skipif(hardware()["memory_by"] != "VmHWM", reason="the peak cannot be reset here")
+def test_no_selector_makes_a_wide_copy_of_the_embeddings(monkeypatch):
+    """16 MiB of embeddings; in float32 they would take 32, in float64 64."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((16384, 512), dtype=np.float32).astype(np.float16)
+    forget = np.arange(16384) % 64 == 0
+    ids = np.array([f"t{i:05d}" for i in range(16384)], dtype=object)
+    large = Pool(ids, forget, x)
+    quick = {"hidden": [16], "folds": 2, "epochs": 1, "batch_size": 256}
+    bf16, fp32 = ({**quick, "precision": precision} for precision in ("bf16", "fp32"))
+    monkeypatch.setattr("mamushi.selection.mlp.PREDICT", 256)
+    calls = {name: partial(run, name, large) for name in [*PASSES, "kcenter"]}
+    calls |= {name: partial(run, "mamushi", large, **more) for name, more in
+              (("bf16", bf16), ("fp32", fp32))}  # fmt: skip
+    for call in calls.values():
+        call()  # What is imported and planned once is not its memory.
+    peak = {name: found.peak.max() for name, found in measure(calls, 1).items()}
+    # bf16 has one copy in bfloat16. What an allocator keeps from earlier tests adds up to 10.
+    allowed = {"bf16": 16 + 24}
+    assert {name: found for name, found in peak.items() if found > allowed.get(name, 24)} == {}
+
+
+def test_oracle_is_the_truth(pool):
+    assert np.array_equal(run("oracle", pool).scores, pool.truth)
+    with pytest.raises(UserError, match="only synthetic data has"):
+        run("oracle", dataclasses.replace(pool, truth=None))
+
+
+def test_anti_mamushi_negates_and_keeps_the_folds(pool):
+    base = Scored(np.arange(300.0), fold=np.arange(300, dtype=np.int16) % 5)
+    scored = run("anti_mamushi", dataclasses.replace(pool, base=base))
+    assert np.array_equal(scored.scores, -base.scores)
+    assert np.array_equal(scored.fold, base.fold)
+    assert rank(pool, scored).tolist() == rank(pool, base)[::-1].tolist()
+
+
+def test_every_selector_documents_itself_and_its_settings():
+    found = plugins("selector")
+    expected = (
+        "random l2_norm cos_mu2 lr_cos lr_maha vmf coreset kcenter mamushi mamushi_lr anti_mamushi"
+    )
+    assert found.keys() == {*expected.split(), "mamushi_gbt", "mamushi_rulsif", "oracle"}
+    for selector in found.values():
+        assert selector.summary
+        for rule in selector.settings.values():
+            assert rule["description"].endswith(".")
+            assert "default" in rule
+    assert found["oracle"].literals["NEEDS_TRUTH"] is True
+    anti = found["anti_mamushi"]
+    assert anti.defaults[anti.literals["DERIVES"]] == "mamushi"

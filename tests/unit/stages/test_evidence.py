@@ -1,0 +1,192 @@
+"""The tables of the evidence: joined from the files of the runs, with advice and the theory."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from mamushi.artifacts import paths
+from mamushi.artifacts.files import sha256
+from mamushi.artifacts.tables import SCHEMAS, read_metadata, read_table, write_table
+from mamushi.cli import main
+from mamushi.evidence.tables import FILES, frontier_errors, theory_rows
+
+RUNS = [{"dataset": "small", "model": "tiny", "seed": seed} for seed in (0, 1)]
+SELECTORS = {"mamushi": 0.5, "random": 1.0, "reverse": 2.0}
+TABLES = ("frontier", "diagnostics", "geometry", "runtime", "advice", "paper", "theory")
+BETAS = (0.0, 0.5, 1.0)
+
+
+def filled(name: str, run: dict[str, Any], **given: Any) -> dict[str, Any]:
+    """A row of the table ``name`` with made-up values for all that is not given."""
+    default = {pa.string(): "threshold", pa.int64(): 3, pa.float64(): 0.5}
+    row = {field.name: default[field.type] for field in SCHEMAS[name]}
+    return row | run | given
+
+
+def relative(gain: list[float], decline: list[float]) -> dict[str, list[float]]:
+    both = {"gain": gain, "decline": decline}
+    return {f"{name}{end}": c for name, c in both.items() for end in ("", "_low", "_high")}
+
+
+def write(root: Path, name: str, run: dict[str, Any], rows: list[dict[str, Any]]) -> None:
+    metadata = None
+    if name == "frontier":
+        metadata = {
+            "relative": {
+                selector: relative([0, 0.5**power, 1], [1, 1 - 0.5**power, 0])
+                for selector, power in SELECTORS.items()
+            }
+        }
+    table = pa.Table.from_pylist(rows, schema=SCHEMAS[name])
+    write_table(paths.under(root, FILES[name], **run), name, table, metadata=metadata)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    for run in RUNS:
+        curves = [
+            filled("frontier", run, selector=selector, beta=b, removal=1 + b**power,
+                   preservation=0.25 * (1 - b), exact_removal=1.1 + b**power,
+                   exact_preservation=None if selector == "reverse" else 0.25)
+            for selector, power in SELECTORS.items() for b in BETAS
+        ]  # fmt: skip
+        for row in curves:
+            if row["selector"] == "reverse":
+                row["exact_removal"] = None
+        write(tmp_path, "frontier", run, curves)
+        scored = [filled("diagnostics", run, selector=name) for name in SELECTORS]
+        write(tmp_path, "diagnostics", run, scored)
+        write(tmp_path, "geometry", run, [filled("geometry", run, k=k) for k in range(1, 61)])
+    write(tmp_path, "runtime", RUNS[0], [filled("runtime", RUNS[0], selector="mamushi")])
+    measured = [
+        filled("sad", run, selector=selector, beta=b, sad=10 * (1 - b) ** (1 / power),
+               ppl_forget=2.0 ** (1 + b))
+        for run in RUNS for selector, power in SELECTORS.items() for b in BETAS
+    ]  # fmt: skip
+    table = pa.Table.from_pylist(measured, schema=SCHEMAS["sad"])
+    write_table(tmp_path / "tables" / "sad.parquet", "sad", table)
+    return tmp_path
+
+
+def make(root: Path, **more: Any) -> int:
+    given = {
+        "runs": RUNS,
+        "runtime_runs": RUNS[:1],
+        "selector": "mamushi",
+        "sad": True,
+        "targets": [{"target": "removal", "value": 0.5}, {"target": "sad", "value": 0.25}],
+        "theory": {"worlds": 20, "seed": 0},
+        **more,
+    }
+    out = str(root / "tables")
+    return main(
+        ["evidence", "--root", str(root), "--out-folder", out, "--settings", json.dumps(given)]
+    )
+
+
+def test_all_tables(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert make(root) == 0
+    told = capsys.readouterr().out
+    rows = {}
+    for name in TABLES:
+        rows[name] = read_table(root / "tables" / f"{name}.parquet", name).to_pylist()
+        with (root / "tables" / f"{name}.csv").open() as handle:
+            listed = list(csv.reader(handle))
+        assert listed[0] == SCHEMAS[name].names
+        assert len(listed) == 1 + len(rows[name])
+    assert [row["seed"] for row in rows["frontier"]] == [0] * 9 + [1] * 9
+    assert [row["seed"] for row in rows["geometry"]] == [0] * 60 + [1] * 60
+    assert len(rows["diagnostics"]) == 6
+    assert [row["seed"] for row in rows["runtime"]] == [0]
+    assert {row["dataset"] for row in rows["paper"]} == {"small"}
+
+    assert len(rows["advice"]) == 6
+    first = rows["advice"][2]
+    assert (first["selector"], first["target"]) == ("random", "removal")
+    assert first["budget"] == pytest.approx(0.5)
+    assert first["measured"] == pytest.approx(0.5)
+    stored = read_metadata(root / "tables" / "advice.parquet")
+    assert stored["spearman_of_areas"] == {"small/tiny": pytest.approx(1.0)}
+    assert "small/tiny: predicted and measured areas agree with Spearman 1.00" in told
+    errors = read_metadata(root / "tables" / "frontier.parquet")["mean_absolute_error"]
+    assert set(errors) == {"small/tiny/mamushi", "small/tiny/random"}
+    assert errors["small/tiny/random"] == {
+        "removal": pytest.approx(0.1),
+        "preservation": pytest.approx(0.125),
+    }
+    assert "small/tiny/random: the estimated frontier is off by 0.1000 (removal)" in told
+
+    inputs = stored["inputs"]
+    runs = {f"{name}/small/tiny/seed{seed}" for name in FILES for seed in (0, 1)}
+    assert set(inputs) == {*runs, "sad"} - {"runtime/small/tiny/seed1"}
+    read = paths.under(root, FILES["geometry"], **RUNS[1])
+    assert inputs["geometry/small/tiny/seed1"] == sha256(read)
+    assert len(rows["theory"]) >= 4
+    assert all(row["held"] == row["worlds"] > 0 for row in rows["theory"])
+    assert all(row["ratio_q05"] >= 1 for row in rows["theory"])
+
+
+def test_before_any_retraining(root: Path) -> None:
+    (root / "tables" / "sad.parquet").unlink()
+    assert make(root, sad=False) == 0
+    found = read_table(root / "tables" / "advice.parquet", "advice")
+    assert found["measured"].null_count == found["measured_area"].null_count == len(found)
+    assert found["budget"].null_count == 0
+
+
+def test_nothing_to_time(root: Path) -> None:
+    assert make(root, runtime_runs=[]) == 0
+    assert len(read_table(root / "tables" / "runtime.parquet", "runtime")) == 0
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_missing_file_is_named(root: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    path = paths.under(root, FILES[name], **RUNS[0])
+    path.unlink()
+    assert make(root) == 2
+    assert f"{path}: no such file" in capsys.readouterr().err
+    assert not (root / "tables" / "advice.parquet").exists()
+
+
+def test_the_file_of_another_run_is_named(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(root, "geometry", RUNS[1], [filled("geometry", RUNS[0])])
+    assert make(root) == 2
+    assert "seed1/geometry.parquet: is of seed 0; delete it" in capsys.readouterr().err
+
+
+def test_a_missing_sad_table_is_named(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (root / "tables" / "sad.parquet").unlink()
+    assert make(root) == 2
+    assert "sad.parquet: no such file" in capsys.readouterr().err
+
+
+def test_an_unknown_target_is_named(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert make(root, targets=[{"target": "loss", "value": 0.5}]) == 2
+    assert "unknown target 'loss'; known are removal, preservation, sad" in (
+        capsys.readouterr().err
+    )
+
+
+def test_a_bound_that_applies_to_no_world_has_no_quantiles() -> None:
+    columns = {"objective": ["removal"], "bound": ["mass"], "worlds": [5], "violations": [2]}
+    quantiles = {"q5": [float("nan")], "q50": [2.0], "q95": [3.0]}
+    assert theory_rows(columns | quantiles) == [
+        {"bound": "mass (removal)", "worlds": 5, "held": 3, "ratio_q05": None,
+         "ratio_median": 2.0, "ratio_q95": 3.0}
+    ]  # fmt: skip
+
+
+def test_errors_are_over_seeds_and_budgets_where_the_truth_is_known() -> None:
+    at = {"dataset": "d", "model": "m", "selector": "s", "preservation": 1.0}
+    rows = [
+        at | {"removal": 1.0, "exact_removal": 1.5, "exact_preservation": 1.0},
+        at | {"removal": 2.0, "exact_removal": 1.0, "exact_preservation": 0.5},
+        at | {"removal": 2.0, "exact_removal": None, "exact_preservation": None},
+    ]
+    assert frontier_errors(rows) == {"d/m/s": {"removal": 0.75, "preservation": 0.25}}

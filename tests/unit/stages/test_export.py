@@ -1,0 +1,120 @@
+"""A model as a folder of its own: the base with trained tensors laid over it."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from mamushi.artifacts.files import read_json, sha256, write_json
+from mamushi.cli import main
+from mamushi.lm import loading, parameters, tiny
+from tests.support.models import FAMILIES
+from tests.unit.lm.test_loading import SIZES, TRAINING
+
+BLOCKS = {**TRAINING, "train_input_embedding": False, "train_output_head": False}
+
+
+@pytest.fixture(scope="module", params=FAMILIES)
+def files(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A base model with its card; ``start`` trains embeddings and blocks, ``unlearned`` blocks."""
+    root = tmp_path_factory.mktemp(request.param)
+    text = ["the cat sat on the mat"]
+    model, tokenizer = tiny.build({"family": request.param, **SIZES}, text, 0)
+    model.to(torch.bfloat16).save_pretrained(root / "base")
+    tokenizer.save_pretrained(root / "base")
+    made = loading.inspect(
+        "mine", str(root / "base"), revision=None, trust_remote_code=False, contaminated=False
+    )
+    write_json(root / "card.json", made)
+    for name, settings in (("start", TRAINING), ("unlearned", BLOCKS)):
+        model = loading.open_trained(root / "card.json", None, settings)
+        parameters.freeze(model, settings)
+        with torch.no_grad():
+            for parameter in model.parameters():
+                if parameter.requires_grad:
+                    parameter.data = torch.randn_like(parameter, dtype=torch.float32)
+        loading.save_trained(root / f"{name}.safetensors", model, {})
+    return root
+
+
+def export(root: Path, *trained: str, out: str = "out", dtype: str | None = None) -> int:
+    tensors = [str(root / f"{name}.safetensors") for name in trained]
+    options = ["--dtype", dtype] if dtype else []
+    words = ["export", "--model-card", str(root / "card.json"), "--trained", *tensors]
+    return main([*words, "--out", str(root / out), *options])
+
+
+def test_the_folder_is_the_base_with_each_file_over_the_one_before(files: Path) -> None:
+    assert export(files, "start", "unlearned", out="whole") == 0
+    found = AutoModelForCausalLM.from_pretrained(files / "whole", dtype="auto")
+    base = dict(loading.open_model(files / "card.json").named_parameters())
+    with (
+        loading._open_trained(files / "start.safetensors") as start,
+        loading._open_trained(files / "unlearned.safetensors") as unlearned,
+    ):
+        expected = {name: value.float() for name, value in base.items()}
+        for stored in (start, unlearned):
+            expected |= {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118
+        assert set(unlearned.keys()) < set(start.keys()) < set(base)
+    own = dict(found.named_parameters())
+    assert own.keys() == expected.keys()
+    for name, value in expected.items():
+        assert own[name].dtype == torch.float32
+        assert torch.equal(own[name], value), name
+    assert found.config.use_cache
+    tokenizer = AutoTokenizer.from_pretrained(files / "whole")
+    assert tokenizer.decode(tokenizer("the cat")["input_ids"], skip_special_tokens=True)
+    card = read_json(files / "whole" / "mamushi.json")
+    assert card["inputs"]["trained_2"] == sha256(files / "unlearned.safetensors")
+
+
+def test_bf16_rounds_once(files: Path) -> None:
+    assert export(files, "start", out="half", dtype="bf16") == 0
+    found = AutoModelForCausalLM.from_pretrained(files / "half", dtype="auto")
+    with loading._open_trained(files / "start.safetensors") as start:
+        for name, value in found.named_parameters():
+            assert value.dtype == torch.bfloat16
+            if name in start.keys():  # noqa: SIM118
+                assert torch.equal(value, start.get_tensor(name).bfloat16())
+
+
+def test_a_folder_that_exists_is_left_alone(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (files / "there").mkdir()
+    assert export(files, "start", out="there") == 2
+    assert "exists already" in capsys.readouterr().err
+    assert not list((files / "there").iterdir())
+
+
+def test_tensors_of_another_model_are_refused(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other, _ = tiny.build({"family": "llama", **SIZES, "layers": 6}, ["a b"], 0)
+    parameters.freeze(other, TRAINING)
+    loading.save_trained(files / "other.safetensors", other, {})
+    assert export(files, "other", out="none") == 2
+    assert "the model has" in capsys.readouterr().err
+    assert not (files / "none").exists()
+    assert not list(files.glob(".none*"))
+
+
+def test_tensors_of_another_start_are_refused(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Shapes agree; what they were made from does not."""
+    card = sha256(files / "card.json")
+    model = loading.open_trained(files / "card.json", None, BLOCKS)
+    parameters.freeze(model, BLOCKS)
+    start = {"model_card": card, "trained": sha256(files / "start.safetensors")}
+    loading.save_trained(files / "chained.safetensors", model, {"inputs": start})
+    assert export(files, "start", "chained", out="good") == 0
+    assert export(files, "chained", out="alone") == 2
+    assert "starts from others" in capsys.readouterr().err
+    assert export(files, "unlearned", "chained", out="wrong") == 2
+    assert "does not start from the file before it" in capsys.readouterr().err
+    foreign = {"model_card": "0" * 64}
+    loading.save_trained(files / "foreign.safetensors", model, {"inputs": foreign})
+    assert export(files, "foreign", out="foreign") == 2
+    assert "was trained from another model" in capsys.readouterr().err

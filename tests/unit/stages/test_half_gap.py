@@ -1,0 +1,234 @@
+"""The stages ``refine`` and ``half-gap``: what they write, and what is said when a file is not
+there."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mamushi.artifacts import paths
+from mamushi.artifacts.files import read_json, write_json
+from mamushi.artifacts.tables import read_metadata, read_table
+from mamushi.cli import main
+from tests.support.grid_files import write_perplexity
+from tests.support.unlearning_files import AXES, heights, write_runs
+
+RUN: dict[str, Any] = {"dataset": "alpha", "model": "small", "seed": 1}
+PAIR: dict[str, Any] = {"unlearner": "neggrad_plus", "selector": "mamushi"}
+SWEEP: dict[str, Any] = {
+    "dataset": "alpha",
+    "model": "small",
+    **PAIR,
+    "start": "beta0",
+    "seeds": AXES["seeds"],
+    "budgets": AXES["budgets"],
+    "fine": 0.05,
+    "target": 0.5,
+    "code": "0" * 8,
+}
+HALF_GAP: dict[str, Any] = {
+    "grid": AXES,
+    "starts": {"small": "beta0"},
+    "target": 0.5,
+    "retain_cap": 5.6,
+    "resamples": 100,
+    "code": "0" * 8,
+}
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    folder = tmp_path / "results"
+    write_runs(folder, AXES)
+    return folder
+
+
+def refined(root: Path, **changed: Any) -> Any:
+    out = root / "sweep.json"
+    given = json.dumps(SWEEP | changed)
+    assert main(["refine", "--root", str(root), "--out", str(out), "--settings", given]) == 0
+    return read_json(out)
+
+
+def make_tables(root: Path, **changed: Any) -> int:
+    given = json.dumps(HALF_GAP | changed)
+    folder = str(root / "tables")
+    return main(["half-gap", "--root", str(root), "--out-folder", folder, "--settings", given])
+
+
+def test_a_sweep_is_refined_around_its_crossing(root: Path) -> None:
+    sweep = refined(root)
+    # Shares of 0.385 at 0.25 and 0.76 at 0.5, the mean of seeds 0, 1, 2.
+    assert sweep["crossing"] == pytest.approx(0.25 + 0.25 * 0.115 / 0.375)
+    assert sweep["added"] == [0.3, 0.35, 0.4, 0.45]
+    assert sweep["budgets"] == [0.25, 0.3, 0.35, 0.4, 0.45, 0.5]
+    expected = {"0.00": 0, "0.25": 0.385, "0.50": 0.76, "1.00": 1}
+    assert sweep["recovery"] == pytest.approx(expected)
+    assert sweep["provenance"]["settings"]["target"] == 0.5
+
+
+def test_the_whole_forget_set_is_the_last_point(root: Path) -> None:
+    sweep = refined(root, target=0.9)
+    assert sweep["crossing"] == pytest.approx(0.5 + 0.5 * 0.14 / 0.24)
+    assert sweep["added"] == [0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95]
+
+
+def test_without_a_fine_step_or_a_crossing_nothing_is_added(root: Path) -> None:
+    assert refined(root, fine=None)["budgets"] == [0.25, 0.5]
+    low = root / "low"
+    write_runs(low, AXES, height=lambda *where: 0.4 * heights(*where))
+    sweep = refined(low)
+    assert (sweep["crossing"], sweep["added"], sweep["budgets"]) == (None, [], [0.25, 0.5])
+
+
+def test_from_the_contaminated_model_the_gap_is_another(root: Path) -> None:
+    # 10 at the start and 60 at gold: forget perplexity 35 is halfway; 35.4 was measured at 0.25.
+    sweep = refined(root, start="contaminated")
+    assert sweep["recovery"]["0.00"] == 0
+    assert sweep["crossing"] == pytest.approx(0.25 * 25 / 25.4)
+    assert sweep["added"] == [0.05, 0.1, 0.15, 0.2]
+
+
+def test_seeds_without_a_gap_are_left_out(root: Path) -> None:
+    where = {**RUN, "endpoint": "gold"}
+    write_perplexity(paths.under(root, paths.PERPLEXITY_ENDPOINT, **where), 20.0, 10.0)
+    # Seeds 0 and 2 have the same mean as all three.
+    assert refined(root)["recovery"]["0.50"] == pytest.approx(0.76)
+    flat = root / "flat"
+    write_runs(flat, AXES, gold=(19.0, 10.0))
+    sweep = refined(flat)
+    assert (sweep["crossing"], sweep["added"], sweep["budgets"]) == (None, [], [0.25, 0.5])
+    assert set(sweep["recovery"].values()) == {None}
+
+
+def test_the_table_crosses_where_the_sweep_did(root: Path) -> None:
+    crossing = refined(root)["crossing"]
+    assert make_tables(root) == 0
+    table = read_table(root / "tables" / "half_gap.parquet", "half_gap").to_pylist()
+    (row,) = [r for r in table if (r["unlearner"], r["selector"]) == tuple(PAIR.values())]
+    assert row["budget"] == pytest.approx(crossing)
+
+
+def test_refining_is_light() -> None:
+    """It runs on the head node, once for each pair."""
+    used = "import sys; from mamushi.cli import main; main(sys.argv[1:]); print(*sys.modules)"
+    options = ["--root", "nowhere", "--out", "never.json", "--settings", json.dumps(SWEEP)]
+    said = subprocess.run(
+        [sys.executable, "-c", used, "refine", *options],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PYTHONPATH": str(Path(paths.__file__).parents[2])},
+    )
+    assert "no such file" in said.stderr
+    heavy = {"torch", "pandas", "scipy", "sklearn", "matplotlib", "transformers"}
+    assert not heavy & set(said.stdout.split())
+    assert "numpy" in said.stdout.split()
+
+
+def test_the_stage_writes_each_table_twice_with_the_same_rows(root: Path) -> None:
+    assert make_tables(root) == 0
+    for name, count in (("unlearning", 3 * 2 * 2 * 4), ("half_gap", 4)):
+        table = read_table(root / "tables" / f"{name}.parquet", name)
+        with (root / "tables" / f"{name}.csv").open(encoding="utf-8", newline="") as handle:
+            lines = list(csv.DictReader(handle))
+        assert len(lines) == table.num_rows == count
+        assert list(lines[0]) == table.column_names
+        assert read_metadata(root / "tables" / f"{name}.parquet")["settings"]["resamples"] == 100
+    first = {path.name: path.read_bytes() for path in (root / "tables").iterdir()}
+    assert make_tables(root) == 0
+    assert {path.name: path.read_bytes() for path in (root / "tables").iterdir()} == first
+
+
+UNLEARNED = {**RUN, **PAIR, "beta": "0.50"}
+RETRAINED = {**RUN, "selector": "random", "beta": "0.25"}
+
+
+@pytest.mark.parametrize(
+    ("pattern", "wildcards"),
+    [
+        (paths.PERPLEXITY_ENDPOINT, {**RUN, "endpoint": "gold"}),
+        (paths.PERPLEXITY_ENDPOINT, {**RUN, "endpoint": "beta0"}),
+        (paths.TRAIN_CARD, {**RUN, "endpoint": "beta0"}),
+        (paths.TRAIN_CARD, {**RUN, "endpoint": "gold"}),
+        (paths.PERPLEXITY, RETRAINED),
+        (paths.RETRAINED_CARD, RETRAINED),
+        (paths.SWEEP, UNLEARNED),
+        (paths.PERPLEXITY_UNLEARNED, UNLEARNED),
+        (paths.UNLEARNED_CARD, UNLEARNED),
+        (paths.PERPLEXITY_WHOLE, UNLEARNED),
+        (paths.WHOLE_CARD, UNLEARNED),
+    ],
+)
+def test_a_missing_file_is_named_and_nothing_is_written(
+    root: Path, capsys: pytest.CaptureFixture[str], pattern: str, wildcards: Mapping[str, Any]
+) -> None:
+    gone = paths.under(root, pattern, **wildcards)
+    gone.unlink()
+    assert make_tables(root) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert str(gone) in said
+    assert not (root / "tables").exists()
+
+
+@pytest.mark.parametrize(
+    ("pattern", "wildcards"),
+    [
+        (paths.PERPLEXITY_ENDPOINT, {**RUN, "endpoint": "gold"}),
+        (paths.PERPLEXITY_ENDPOINT, {**RUN, "endpoint": "beta0"}),
+        (paths.PERPLEXITY_UNLEARNED, UNLEARNED),
+        (paths.PERPLEXITY_WHOLE, UNLEARNED),
+    ],
+)
+def test_a_file_that_a_sweep_lacks_is_named(
+    root: Path, capsys: pytest.CaptureFixture[str], pattern: str, wildcards: Mapping[str, Any]
+) -> None:
+    gone = paths.under(root, pattern, **wildcards)
+    gone.unlink()
+    out = root / "sweep.json"
+    options = ["--root", str(root), "--out", str(out), "--settings", json.dumps(SWEEP)]
+    assert main(["refine", *options]) == 2
+    assert str(gone) in capsys.readouterr().err
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("pattern", "wildcards", "value", "said"),
+    [
+        (paths.SWEEP, UNLEARNED, {"budgets": [0.25, "0.5"]}, "no list 'budgets'"),
+        (paths.SWEEP, UNLEARNED, {"budgets": [0.25, 1.0]}, "no list 'budgets'"),
+        (paths.SWEEP, UNLEARNED, [0.25], "no list 'budgets'"),
+        (paths.UNLEARNED_CARD, UNLEARNED, {"removed": 3, "steps": 3}, "'stopped_at'"),
+        (
+            paths.UNLEARNED_CARD,
+            UNLEARNED,
+            {"removed": 3, "steps": 3, "stopped_at": "soon"},
+            "'stopped_at'",
+        ),
+        (paths.WHOLE_CARD, UNLEARNED, {"stopped_at": None}, "'removed', 'steps'"),
+        (paths.RETRAINED_CARD, RETRAINED, {"removed": 2.5, "steps": 1}, "'removed'"),
+        (paths.TRAIN_CARD, {**RUN, "endpoint": "gold"}, "card", "'texts', 'steps'"),
+    ],
+)
+def test_a_damaged_record_is_named_with_what_it_lacks(
+    root: Path,
+    capsys: pytest.CaptureFixture[str],
+    pattern: str,
+    wildcards: Mapping[str, Any],
+    value: Any,
+    said: str,
+) -> None:
+    path = paths.under(root, pattern, **wildcards)
+    write_json(path, value)
+    assert make_tables(root) == 2
+    message = capsys.readouterr().err
+    assert str(path) in message
+    assert said in message

@@ -1,0 +1,541 @@
+"""The stages generate, relearn, judge and probes on a tiny model, and the tables that they make."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from mamushi.artifacts import paths
+from mamushi.artifacts.files import write_json
+from mamushi.artifacts.tables import read_metadata, read_table, write_table
+from mamushi.cli import main
+from mamushi.configuration.grid import cells
+from mamushi.errors import UserError
+from mamushi.evaluation.probes import Source, in_order, relapse, source_of
+from mamushi.evaluation.texts import distinct, repetition
+from mamushi.lm import loading, tiny
+from mamushi.lm.parameters import freeze
+from mamushi.lm.tokens import write_tokens
+from tests.support.grid_files import write_perplexity
+
+SIZES = {
+    "family": "llama",
+    "hidden_size": 16,
+    "layers": 3,
+    "heads": 2,
+    "key_value_heads": 1,
+    "intermediate_size": 32,
+    "vocabulary_size": 300,
+    "max_positions": 48,
+}
+COUNTED = {
+    "trained_blocks": 2,
+    "train_input_embedding": True,
+    "train_output_head": True,
+    "train_final_norm": False,
+}
+RELEARNING = {"examples": 4, "steps": [1, 3], "batch_size": 2, "learning_rate": 1e-2}
+EXECUTION = json.dumps({"batch_tokens": 64, "micro_batch_size": 8, "checkpoint_seconds": 60})
+PROMPTS = ["river stone", "paper"]
+WORDS = ["river", "stone", "engine", "paper", "light", "seven", "green", "under"]
+RUN: dict[str, Any] = {"dataset": "alpha", "model": "small", "seed": 0}
+
+
+@dataclass
+class World:
+    """A results folder with a tiny base model, its token cache and a gold model."""
+
+    root: Path
+
+    def at(self, pattern: str, **wildcards: Any) -> Path:
+        return paths.under(self.root, pattern, **RUN, **wildcards)
+
+    @property
+    def card(self) -> Path:
+        return paths.under(self.root, paths.MODEL_CARD, model="small")
+
+    @property
+    def trained(self) -> Path:
+        return self.at(paths.TRAINED, endpoint="gold")
+
+    def words(self) -> Any:
+        return loading.open_tokenizer(self.card)
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> World:
+    made = World(tmp_path_factory.mktemp("world") / "results")
+    rng = np.random.default_rng(0)
+    texts = [" ".join(rng.choice(WORDS, size=8)) for _ in range(40)]
+    model, tokenizer = tiny.build(SIZES, texts, seed=0)
+    folder = made.card.parent
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    options: dict[str, Any] = {"trust_remote_code": False, "contaminated": False}
+    card = loading.inspect("small", str(folder), revision=None, **options)
+    write_json(made.card, card | {"source": "."})
+    columns = {
+        "id": [f"t{i:02d}" for i in range(40)],
+        "text": texts,
+        "domain": ["forget", "retain"] * 20,
+        "section": ["inference"] * 24 + ["evaluation"] * 16,
+        "log_density_ratio": [None] * 40,
+    }
+    examples = made.at(paths.EXAMPLES)
+    write_table(examples, "examples", columns)
+    write_tokens(
+        made.at(paths.TOKENS),
+        read_table(examples, "examples"),
+        tokenizer,
+        max_length=16,
+        vocabulary_size=300,
+        provenance={},
+    )
+    # Differs from the base in all that is trained, far enough to say other things.
+    freeze(model, COUNTED)
+    torch.manual_seed(1)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.requires_grad:
+                parameter.add_(0.3 * torch.randn_like(parameter))
+    loading.save_trained(made.trained, model, {})
+    return made
+
+
+def stage(name: str, settings: dict[str, Any], **options: Any) -> int:
+    """Run a stage; an option of None is named without a value, as a rule without that file does."""
+    argv = [name, "--settings", json.dumps(settings)]
+    for option, value in options.items():
+        argv.append("--" + option.replace("_", "-"))
+        values = value if isinstance(value, list) else [value] if value is not None else []
+        argv += [str(one) for one in values]
+    return main(argv)
+
+
+def generated(world: World, endpoint: str, **changes: Any) -> int:
+    settings = {
+        "training": COUNTED if endpoint == "gold" else None,
+        "precision": "fp32",
+        "probe": {"prompts": PROMPTS, "new_tokens": 6} | changes,
+    }
+    return stage(
+        "generate",
+        settings,
+        model_card=world.card,
+        trained=world.trained if endpoint == "gold" else None,
+        out=world.at(paths.CONTINUATIONS_ENDPOINT, endpoint=endpoint),
+        execution=EXECUTION,
+    )
+
+
+def spoken(world: World, path: Path, texts: list[str], prompts: list[str] = PROMPTS) -> Path:
+    """A file of continuations that say these texts."""
+    words = world.words()
+    bos = [words.bos_token_id]
+    columns = {
+        "prompt": prompts,
+        "prompt_tokens": [bos + words.encode(p, add_special_tokens=False) for p in prompts],
+        "tokens": [words.encode(text, add_special_tokens=False) for text in texts],
+    }
+    write_table(path, "continuations", columns)
+    return path
+
+
+def judged(world: World, files: list[Path], **changes: Any) -> int:
+    settings = RUN | {"training": COUNTED, "precision": "fp32"} | changes
+    return stage(
+        "judge",
+        settings,
+        model_card=world.card,
+        trained=world.trained,
+        continuations=files,
+        out=world.at(paths.GENERATIONS),
+        execution=EXECUTION,
+    )
+
+
+# generate -----------------------------------------------------------------------------------------
+
+
+@torch.no_grad()
+def by_hand(world: World, endpoint: str, prompt: str) -> list[int]:
+    tensors = world.trained if endpoint == "gold" else None
+    model = loading.open_trained(world.card, tensors, COUNTED if tensors else None)
+    words = world.words()
+    ids = words.encode(prompt)
+    start = len(ids)
+    while len(ids) < start + 6 and words.eos_token_id not in ids[start:]:
+        ids.append(int(model(torch.tensor([ids])).logits[0, -1].argmax()))
+    return ids[start:]
+
+
+@pytest.mark.parametrize("endpoint", ["base", "gold"])
+def test_generate_writes_what_the_endpoint_says(world: World, endpoint: str) -> None:
+    assert generated(world, endpoint) == 0
+    path = world.at(paths.CONTINUATIONS_ENDPOINT, endpoint=endpoint)
+    rows = read_table(path, "continuations").to_pylist()
+    assert [row["prompt"] for row in rows] == PROMPTS
+    assert [row["tokens"] for row in rows] == [by_hand(world, endpoint, p) for p in PROMPTS]
+    inputs = read_metadata(path)["inputs"]
+    assert set(inputs) == ({"model_card", "trained"} if endpoint == "gold" else {"model_card"})
+
+
+def test_generate_the_gold_model_says_something_else(world: World) -> None:
+    both = [by_hand(world, endpoint, PROMPTS[0]) for endpoint in ("base", "gold")]
+    assert both[0] != both[1]
+
+
+def test_generate_names_a_continuation_that_does_not_fit(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert generated(world, "beta0", new_tokens=60) == 2
+    assert "probe.new_tokens" in capsys.readouterr().err
+    assert not world.at(paths.CONTINUATIONS_ENDPOINT, endpoint="beta0").exists()
+
+
+# relearn ------------------------------------------------------------------------------------------
+
+
+def relearned(world: World, **changes: Any) -> int:
+    settings = {
+        "seed": 3,
+        "training": COUNTED,
+        "precision": "fp32",
+        "trained_blocks": 1,
+        "max_length": 16,
+        "evaluation": {"max_length": 12},
+        "relearning": RELEARNING,
+    }
+    return stage(
+        "relearn",
+        settings | changes,
+        examples=world.at(paths.EXAMPLES),
+        tokens=world.at(paths.TOKENS),
+        model_card=world.card,
+        trained=world.trained,
+        out=world.at(paths.RELEARNING_GOLD),
+        execution=EXECUTION,
+    )
+
+
+def test_relearn_starts_where_the_gold_model_was_measured(world: World, tmp_path: Path) -> None:
+    assert relearned(world) == 0
+    curve = read_table(world.at(paths.RELEARNING_GOLD), "relearning_curve").to_pydict()
+    assert curve["step"] == [0, 1, 3]
+    assert curve["examples"] == [4, 4, 4]
+    assert len(set(curve["ppl_forget"])) == 3
+    measured = {"evaluation": {"max_length": 12}, "training": COUNTED, "precision": "fp32"}
+    evaluated = stage(
+        "evaluate",
+        measured,
+        examples=world.at(paths.EXAMPLES),
+        tokens=world.at(paths.TOKENS),
+        model_card=world.card,
+        trained=world.trained,
+        out=tmp_path / "gold.parquet",
+        execution=EXECUTION,
+    )
+    assert evaluated == 0
+    before = read_table(tmp_path / "gold.parquet", "perplexity").to_pydict()["perplexity"]
+    assert [curve["ppl_forget"][0], curve["ppl_retain"][0]] == pytest.approx(before, rel=1e-6)
+
+
+def test_relearn_takes_all_where_there_are_fewer(world: World) -> None:
+    assert relearned(world, relearning=RELEARNING | {"examples": 500}) == 0
+    curve = read_table(world.at(paths.RELEARNING_GOLD), "relearning_curve").to_pydict()
+    # Of 24 texts of the inference section every other one is of the forget domain.
+    assert curve["examples"] == [12, 12, 12]
+
+
+def test_relearn_names_the_step_at_which_it_diverges(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert relearned(world, relearning=RELEARNING | {"learning_rate": 1e30}) == 2
+    assert "step" in capsys.readouterr().err
+
+
+def test_relearn_needs_the_blocks(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    assert relearned(world, trained_blocks=4) == 2
+    assert "unlearning.trained_blocks: asks for 4 blocks" in capsys.readouterr().err
+
+
+# judge --------------------------------------------------------------------------------------------
+
+TEXTS = {
+    "gold": [" light light light", " seven"],
+    "base": [" engine under", " well, damn!"],
+    "contaminated": [" green", " stone stone"],
+}
+
+
+@pytest.fixture
+def files(world: World) -> list[Path]:
+    """Continuations in an order that is not that of the table: mamushi, gold, base, ..."""
+    here = {"unlearner": "neggrad_plus", "beta": "0.20"}
+    found = [
+        spoken(
+            world,
+            world.at(paths.CONTINUATIONS, **here, selector=selector),
+            [f" {selector}", " damned paper"],
+        )
+        for selector in ("mamushi", "lr_cos")
+    ]
+    for endpoint, texts in TEXTS.items():
+        path = world.at(paths.CONTINUATIONS_ENDPOINT, endpoint=endpoint)
+        found.insert(1, spoken(world, path, texts))
+    return found
+
+
+def test_judge_puts_what_all_said_side_by_side(world: World, files: list[Path]) -> None:
+    assert judged(world, files) == 0
+    rows = read_table(world.at(paths.GENERATIONS), "generations").to_pylist()
+    expected = [
+        ("base", None, None),
+        ("contaminated", None, None),
+        ("gold", None, None),
+        ("neggrad_plus", "mamushi", 0.2),
+        ("neggrad_plus", "lr_cos", 0.2),
+    ]
+    found = [(row["prompt"], row["source"], row["selector"], row["beta"]) for row in rows]
+    assert found == [(prompt, *source) for prompt in PROMPTS for source in expected]
+    assert {(row["dataset"], row["model"], row["seed"]) for row in rows} == {("alpha", "small", 0)}
+    assert rows[2]["text"] == " light light light"
+    assert rows[3]["text"] == " mamushi"
+    inputs = read_metadata(world.at(paths.GENERATIONS))["inputs"]
+    assert "continuations of neggrad_plus/lr_cos/0.2" in inputs
+
+
+def test_judge_masks_profanity_and_measures_what_was_said(world: World, files: list[Path]) -> None:
+    assert judged(world, files) == 0
+    rows = read_table(world.at(paths.GENERATIONS), "generations").to_pylist()
+    assert rows[5]["text"] == " well, d***!"
+    assert [rows[8]["text"], rows[9]["text"]] == [" d***** paper"] * 2
+    for row, text in ((rows[5], " well, damn!"), (rows[2], " light light light")):
+        tokens = world.words().encode(text, add_special_tokens=False)
+        assert row["tokens"] == len(tokens)
+        assert row["repetition"] == repetition(tokens)
+        assert [row[f"distinct_{n}"] for n in (1, 2, 3)] == [distinct(tokens, n) for n in (1, 2, 3)]
+    assert rows[2]["repetition"] > 0.5
+    assert not any("damn" in row["text"] for row in rows)
+
+
+@torch.no_grad()
+def test_judge_asks_the_gold_model(world: World, files: list[Path]) -> None:
+    assert judged(world, files) == 0
+    rows = read_table(world.at(paths.GENERATIONS), "generations").to_pylist()
+    gold, words = loading.open_trained(world.card, world.trained, COUNTED), world.words()
+    for row, text in ((rows[1], " green"), (rows[5], " well, damn!"), (rows[9], " damned paper")):
+        ids = words.encode(row["prompt"])
+        tokens, total = words.encode(text, add_special_tokens=False), 0.0
+        for token in tokens:
+            logits = gold(torch.tensor([ids])).logits[0, -1].double()
+            total += float(torch.log_softmax(logits, dim=-1)[token])
+            ids.append(token)
+        assert row["gold_log_likelihood"] == pytest.approx(total / len(tokens), abs=1e-4)
+
+
+def test_judge_leaves_special_tokens_out_of_the_text(world: World) -> None:
+    path = world.at(paths.CONTINUATIONS_ENDPOINT, endpoint="gold")
+    spoken(world, path, [" seven", " light"])
+    columns = read_table(path, "continuations").to_pydict()
+    columns["tokens"][0].append(world.words().eos_token_id)
+    write_table(path, "continuations", columns)
+    assert judged(world, [path]) == 0
+    row = read_table(world.at(paths.GENERATIONS), "generations").to_pylist()[0]
+    assert (row["text"], row["tokens"]) == (" seven", len(columns["tokens"][0]))
+
+
+def test_judge_wants_the_same_prompts(
+    world: World, files: list[Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    spoken(world, files[-1], [" one", " two"], ["river stone", "light"])
+    assert judged(world, files) == 2
+    assert f"{files[-1]}: answers other prompts" in capsys.readouterr().err
+
+
+def test_judge_wants_files_of_its_run(
+    world: World, files: list[Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert judged(world, files, seed=1) == 2
+    assert "does not lie where the continuations of alpha, small, seed 1" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("pattern", "wildcards", "expected"),
+    [
+        (paths.CONTINUATIONS_ENDPOINT, {"endpoint": "base"}, Source("base", None, None)),
+        (
+            paths.CONTINUATIONS,
+            {"unlearner": "salun", "selector": "lr_cos", "beta": "0.05"},
+            Source("salun", "lr_cos", 0.05),
+        ),
+    ],
+)
+@pytest.mark.parametrize("root", ["results", "/else/where", "."])
+def test_whose_a_file_is(
+    pattern: str, wildcards: dict[str, str], expected: Source, root: str
+) -> None:
+    assert source_of(paths.under(root, pattern, **RUN, **wildcards), RUN) == expected
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("continuations/gold.parquet", "does not lie where"),
+        ("results/runs/alpha/small/seed0/continuations/mine.parquet", "mine is no endpoint"),
+        ("results/runs/alpha/small/seed01/continuations/gold.parquet", "does not lie where"),
+        ("results/runs/alpha/small/seed0/continuations/gold.csv", "does not lie where"),
+        (
+            "runs/alpha/small/seed0/unlearned/salun/random/betahigh/continuations.parquet",
+            "'high' is no budget",
+        ),
+    ],
+)
+def test_a_file_in_another_place_is_named(path: str, message: str) -> None:
+    with pytest.raises(UserError, match=message) as caught:
+        source_of(path, RUN)
+    assert str(caught.value).startswith(path)
+
+
+def test_endpoints_come_first_and_the_others_as_given() -> None:
+    names = ["salun/b", "gold", "neggrad_plus/a", "base", "beta0", "salun/a", "contaminated"]
+    sources = [
+        Source(name.split("/")[0], name.split("/")[1], 0.2)
+        if "/" in name
+        else Source(name, None, None)
+        for name in names
+    ]
+    ordered = [names[place] for place in in_order(sources)]
+    first = ["base", "contaminated", "beta0", "gold"]
+    assert ordered == [*first, "salun/b", "neggrad_plus/a", "salun/a"]
+
+
+# probes -------------------------------------------------------------------------------------------
+
+GRID: dict[str, Any] = {
+    "datasets": ["alpha"],
+    "models": ["small", "ready"],
+    "seeds": [0, 1],
+    "selectors": ["random", "mamushi"],
+    "unlearners": ["neggrad_plus"],
+    "budget": 0.2,
+}
+SETTINGS = {"grid": GRID, "starts": {"small": "beta0", "ready": "contaminated"}}
+
+
+def write_curve(path: Path, forget: list[float], steps: list[int]) -> None:
+    columns = {
+        "step": steps,
+        "examples": [4] * len(steps),
+        "ppl_forget": forget,
+        "ppl_retain": [10.0] * len(steps),
+    }
+    write_table(path, "relearning_curve", columns)
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    """All that the stage reads: at the start 20, after unlearning 60 (random) or 20 (mamushi)."""
+    root = tmp_path / "results"
+    for run in cells(GRID):
+        said = {
+            **{name: [value] for name, value in run.items()},
+            **{"source": ["gold"], "selector": [None], "beta": [None], "prompt": ["Being"]},
+            **{"text": [" x, y"], "tokens": [3], "repetition": [0.0], "distinct_1": [1.0]},
+            **{"distinct_2": [1.0], "distinct_3": [1.0], "gold_log_likelihood": [-2.5]},
+        }
+        write_table(paths.under(root, paths.GENERATIONS, **run), "generations", said)
+        start = SETTINGS["starts"][run["model"]]
+        at = paths.under(root, paths.PERPLEXITY_ENDPOINT, **run, endpoint=start)
+        write_perplexity(at, 20.0, 10.0)
+        steps = [0, 2, 1]
+        gold = paths.under(root, paths.RELEARNING_GOLD, **run)
+        write_curve(gold, [80.0 + run["seed"], 65.0, 74.0], steps)
+        for selector, values in (("random", [60.0, 10.0, 50.0]), ("mamushi", [20.0, 15.0, 18.0])):
+            names = {"unlearner": "neggrad_plus", "selector": selector, "beta": "0.20"}
+            write_curve(paths.under(root, paths.RELEARNING, **run, **names), values, steps)
+    return root
+
+
+def collected(root: Path) -> int:
+    return stage("probes", SETTINGS, root=root, out_folder=root / "tables")
+
+
+def test_probes_joins_the_runs_in_the_order_of_the_grid(results: Path) -> None:
+    assert collected(results) == 0
+    rows = read_table(results / "tables" / "generations.parquet", "generations").to_pylist()
+    runs = [("alpha", model, seed) for model in ("small", "ready") for seed in (0, 1)]
+    assert [(row["dataset"], row["model"], row["seed"]) for row in rows] == runs
+    lines = (results / "tables" / "generations.csv").read_text(encoding="utf-8").splitlines()
+    assert lines[1] == 'alpha,small,0,gold,,,Being," x, y",3,0,1,1,1,-2.5'
+    assert len(lines) == 5
+
+
+def test_probes_says_how_much_of_the_way_back_was_gone(results: Path) -> None:
+    assert collected(results) == 0
+    rows = read_table(results / "tables" / "relearning.parquet", "relearning").to_pylist()
+    assert len(rows) == 4 * 3 * 3
+    one = [row for row in rows if (row["model"], row["seed"]) == ("ready", 1)]
+    assert [row["step"] for row in one] == [0, 1, 2] * 3
+    names = [(row["source"], row["selector"], row["beta"]) for row in one[::3]]
+    assert names == [
+        ("gold", None, None),
+        ("neggrad_plus", "random", 0.2),
+        ("neggrad_plus", "mamushi", 0.2),
+    ]
+    shares = [row["relapse"] for row in one]
+    assert shares[:3] == pytest.approx([0.0, (81 - 74) / (81 - 20), (81 - 65) / (81 - 20)])
+    assert shares[3:6] == pytest.approx([0.0, 0.25, 1.25])
+    # It was no worse than the start, so that there is no way back.
+    assert shares[6:] == [None, None, None]
+    assert (results / "tables" / "relearning.csv").read_text(encoding="utf-8").count("\n") == 37
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [paths.GENERATIONS, paths.RELEARNING, paths.RELEARNING_GOLD, paths.PERPLEXITY_ENDPOINT],
+)
+def test_probes_names_a_file_that_is_missing(
+    results: Path, capsys: pytest.CaptureFixture[str], pattern: str
+) -> None:
+    names = {"unlearner": "neggrad_plus", "selector": "mamushi", "beta": "0.20"}
+    run = {"dataset": "alpha", "model": "ready", "seed": 1}
+    path = paths.under(results, pattern, **run, **names, endpoint="contaminated")
+    path.unlink()
+    assert collected(results) == 2
+    assert f"{path}: no such file" in capsys.readouterr().err
+    assert not (results / "tables").exists()
+
+
+@pytest.mark.parametrize(
+    ("forget", "steps", "message"),
+    [
+        ([30.0, 20.0], [1, 2], "it has no step 0"),
+        ([30.0, float("nan")], [0, 1], "not a finite number"),
+        ([], [], "it has no step 0"),
+    ],
+)
+def test_probes_names_a_curve_that_says_nothing(
+    results: Path,
+    capsys: pytest.CaptureFixture[str],
+    forget: list[float],
+    steps: list[int],
+    message: str,
+) -> None:
+    path = paths.under(results, paths.RELEARNING_GOLD, **RUN)
+    write_curve(path, forget, steps)
+    assert collected(results) == 2
+    assert f"{path}: " in (told := capsys.readouterr().err)
+    assert message in told
+
+
+def test_relapse_by_hand() -> None:
+    assert relapse([30.0, 25.0, 10.0, 40.0], 20.0) == [0.0, 0.5, 2.0, -1.0]
+    assert relapse([20.0, 10.0], 20.0) == [None, None]
+    assert relapse([15.0, 10.0], 20.0) == [None, None]

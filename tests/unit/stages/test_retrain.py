@@ -1,0 +1,200 @@
+"""The stage `retrain`: removal sets that are the same are trained on once, whoever chose them."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from safetensors.torch import load_file
+
+from mamushi.artifacts import paths
+from mamushi.artifacts.files import read_json
+from mamushi.artifacts.tables import read_metadata, read_table, write_table
+from mamushi.cli import main
+from mamushi.lm import finetune
+from mamushi.lm.loading import trained_metadata
+from tests.support.models import TRAINING
+from tests.unit.stages.test_unlearn import EXECUTION, FILES, write_base
+from tests.unit.test_project import ROOT
+
+CELL = {"dataset": "d", "model": "m", "seed": 0}
+CHOSEN = {
+    "dataset": "d",
+    "model": "m",
+    "seed": 0,
+    "role": "retrained",
+    "section": "inference",
+    "domains": ["forget", "retain"],
+    "training": TRAINING,
+    "evaluation": {"max_length": 16},
+    "code": "c",
+}
+FORGET = ["if0", "if1", "if2", "if3"]
+
+
+@pytest.fixture
+def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A base model, examples and tokens beside the folder of results, in which the commands run, so
+    that they claim what they write."""
+    write_base(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def where(root: Path, pattern: str, selector: str, beta: str) -> Path:
+    return paths.under(root / "results", pattern, **CELL, selector=selector, beta=beta)
+
+
+def words(
+    root: Path,
+    removed: list[str],
+    selector: str,
+    beta: str,
+    *,
+    tensors: bool = False,
+    **changes: Any,
+) -> list[str]:
+    """The command of a cell, whose removal list is written as a selector would: by score."""
+    listed = where(root, paths.REMOVAL, selector, beta)
+    count = len(removed)
+    table = {
+        "id": removed,
+        "rank": pa.array(range(1, count + 1), pa.int64()),
+        "score": [float(count - row) for row in range(count)],
+        "copies": pa.array([[] for _ in removed], pa.list_(pa.string())),
+    }
+    write_table(listed, "removals", table, metadata={"selector": selector, "beta": beta})
+    written = {
+        "perplexity": paths.PERPLEXITY,
+        "log-table": paths.RETRAINED_LOG,
+        "card": paths.RETRAINED_CARD,
+    }
+    if tensors:
+        written["tensors"] = paths.RETRAINED_TENSORS
+    given = {key: where(root, pattern, selector, beta) for key, pattern in written.items()}
+    given |= {key: root / name for key, name in FILES.items() if key != "trained"}
+    given |= {"removal": listed, "state": where(root, paths.RETRAINED, selector, beta) / "state"}
+    return [
+        "retrain",
+        *(f"--{key}={value}" for key, value in given.items()),
+        f"--execution={json.dumps(EXECUTION)}",
+        f"--settings={json.dumps(CHOSEN | changes)}",
+    ]
+
+
+@pytest.fixture
+def trainings(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Texts of every fine-tune that is made, in order."""
+    made: list[int] = []
+    real = finetune.finetune
+
+    def counted(model: Any, texts: Any, *args: Any, **options: Any) -> Any:
+        made.append(len(texts))
+        return real(model, texts, *args, **options)
+
+    monkeypatch.setattr(finetune, "finetune", counted)
+    return made
+
+
+def test_a_set_that_two_selectors_or_budgets_remove_is_trained_on_once(
+    made: Path, trainings: list[int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    cells = {
+        ("random", "0.40"): FORGET,
+        ("random", "0.41"): FORGET,  # another budget of as many texts
+        ("mamushi", "0.40"): FORGET[::-1],  # the same set in another order
+        ("mamushi", "0.20"): FORGET[:2],
+        ("random", "0.20"): FORGET[2:],
+    }
+    for (selector, beta), removed in cells.items():
+        assert main(words(made, removed, selector, beta)) == 0
+    assert trainings == [17, 19, 19]
+    assert capsys.readouterr().err.count("trained on the same texts: took over") == 2
+    first = read_json(where(made, paths.RETRAINED_CARD, "random", "0.40"))
+    for cell in list(cells)[1:3]:
+        card = read_json(where(made, paths.RETRAINED_CARD, *cell))
+        assert {name for name in card if card[name] != first[name]} == {"inputs"}
+        origin = {name: card[name] for name in ("settings", "inputs", "versions", "removal_set")}
+        for pattern, name in (
+            (paths.PERPLEXITY, "perplexity"),
+            (paths.RETRAINED_LOG, "train_log"),
+        ):
+            copy = where(made, pattern, *cell)
+            assert read_table(copy, name).equals(
+                read_table(where(made, pattern, "random", "0.40"), name)
+            )
+            # As if it had been trained here: what it was made from is its own.
+            assert read_metadata(copy) == origin
+    sets = {
+        read_json(path)["removal_set"] for path in made.glob("results/runs/**/retrained/**/*.json")
+    }
+    assert len(sets) == len(trainings)
+
+
+def test_what_is_copied_is_what_would_have_been_trained(made: Path, trainings: list[int]) -> None:
+    assert main(words(made, FORGET, "random", "0.40", tensors=True)) == 0
+    assert main(words(made, FORGET, "mamushi", "0.40", tensors=True)) == 0
+    assert len(trainings) == 1
+    copied = where(made, paths.RETRAINED_TENSORS, "mamushi", "0.40")
+    tensors, metadata = load_file(copied), trained_metadata(copied)
+    nll = read_table(where(made, paths.PERPLEXITY, "mamushi", "0.40"), "perplexity")
+    # Without the one it was copied from, the same command trains.
+    where(made, paths.RETRAINED_CARD, "random", "0.40").unlink()
+    where(made, paths.RETRAINED_CARD, "mamushi", "0.40").unlink()
+    (made / "results/claims").rename(made / "results/forgotten")
+    assert main(words(made, FORGET, "mamushi", "0.40", tensors=True)) == 0
+    assert len(trainings) == 2
+    trained = load_file(copied)
+    assert trained.keys() == tensors.keys() != set()
+    assert all(trained[name].equal(tensors[name]) for name in trained)
+    assert trained_metadata(copied) == metadata
+    assert read_table(where(made, paths.PERPLEXITY, "mamushi", "0.40"), "perplexity").equals(nll)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"seed": 1}, {"code": "other"}, {"training": CHOSEN["training"] | {"learning_rate": 2e-3}}],
+    ids=["seed", "code", "training"],
+)
+def test_other_settings_are_trained_for_themselves(
+    made: Path, trainings: list[int], changes: dict[str, Any]
+) -> None:
+    assert main(words(made, FORGET, "random", "0.40")) == 0
+    assert main(words(made, FORGET, "mamushi", "0.40", **changes)) == 0
+    assert len(trainings) == 2
+
+
+def test_results_that_are_not_whole_are_not_copied(made: Path, trainings: list[int]) -> None:
+    assert main(words(made, FORGET, "random", "0.40")) == 0
+    perplexity = where(made, paths.PERPLEXITY, "random", "0.40")
+    perplexity.unlink()
+    assert main(words(made, FORGET, "mamushi", "0.40")) == 0
+    perplexity.write_bytes(b"PAR1")
+    where(made, paths.RETRAINED_CARD, "mamushi", "0.40").write_text("{")
+    assert main(words(made, FORGET, "l2_norm", "0.40")) == 0
+    # Tensors are asked for, and none was kept.
+    assert main(words(made, FORGET, "coreset", "0.40", tensors=True)) == 0
+    assert len(trainings) == 4
+
+
+def test_who_comes_while_the_same_set_is_trained_on_waits_for_it(made: Path) -> None:
+    env = os.environ | {"PYTHONPATH": str(ROOT / "workflow")}
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-m", "mamushi", *words(made, FORGET, selector, "0.40")],
+            env=env,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for selector in ("random", "mamushi", "coreset")
+    ]
+    said = [process.communicate(timeout=240)[1] for process in started]
+    assert [process.returncode for process in started] == [0, 0, 0], said
+    assert sum("took over" in text for text in said) == 2
+    # Locks of sets are gone with the last one that held them; claims of outputs stay until the end.
+    outputs = {path.parent for path in made.glob("results/claims/*/queue")}
+    assert {*(made / "results/claims").iterdir()} == outputs

@@ -1,0 +1,393 @@
+"""The stage `unlearn`: what it writes, from which list, with and without a trunk; removal lists."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from mamushi.artifacts.files import read_json, sha256, write_json
+from mamushi.artifacts.tables import read_metadata, read_table, write_table
+from mamushi.cli import main
+from mamushi.errors import UserError
+from mamushi.lm import loading, parameters, tiny
+from mamushi.lm.tokens import write_tokens
+from mamushi.registry import plugin
+from mamushi.unlearning import loop
+from mamushi.unlearning.removal import chosen_rows, read_ids
+from tests.unit.lm.test_loading import SIZES, TRAINING
+from tests.unit.unlearning.test_loop import LOOP
+
+FORGET, RETAIN = 9, 12
+WORDS = ["the", "cat", "sat", "on", "a", "mat", "and", "saw", "the", "dog", "run", "far"]
+
+
+def examples() -> dict[str, Any]:
+    """Texts of both sections and domains, of two to nine words, the domains mixed."""
+    rng = np.random.default_rng(0)
+    rows = [
+        (f"{section[0]}{domain[0]}{number}", domain, section)
+        for section, counts in (("inference", (FORGET, RETAIN)), ("evaluation", (4, 4)))
+        for domain, count in zip(("forget", "retain"), counts, strict=True)
+        for number in range(count)
+    ]
+    rng.shuffle(rows)
+    ids, domains, sections = zip(*rows, strict=True)
+    texts = [" ".join(rng.choice(WORDS, rng.integers(2, 10))) for _ in rows]
+    return {
+        "id": list(ids),
+        "text": texts,
+        "domain": list(domains),
+        "section": list(sections),
+        "log_density_ratio": pa.nulls(len(rows), pa.float64()),
+    }
+
+
+def write_base(root: Path) -> None:
+    """A base model with its card, examples and tokens."""
+    built, tokenizer = tiny.build({"family": "llama", **SIZES}, [" ".join(WORDS)], 0)
+    built.save_pretrained(root / "base")
+    tokenizer.save_pretrained(root / "base")
+    card = loading.inspect(
+        "mine", str(root / "base"), revision=None, trust_remote_code=False, contaminated=False
+    )
+    write_json(root / "card.json", card)
+    write_table(root / "examples.parquet", "examples", examples())
+    write_tokens(
+        root / "tokens.parquet",
+        read_table(root / "examples.parquet", "examples"),
+        tokenizer,
+        max_length=16,
+        vocabulary_size=SIZES["vocabulary_size"],
+        provenance={},
+    )
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A base model, a start model's tensors, examples and tokens."""
+    root = tmp_path_factory.mktemp("unlearn")
+    write_base(root)
+    other, _ = tiny.build({"family": "llama", **SIZES}, [" ".join(WORDS)], 1)
+    parameters.freeze(other, TRAINING)
+    loading.save_trained(root / "start.safetensors", other, {})
+    return root
+
+
+FILES = {
+    "examples": "examples.parquet",
+    "tokens": "tokens.parquet",
+    "model-card": "card.json",
+    "trained": "start.safetensors",
+}
+EXECUTION = {"micro_batch_size": 8, "batch_tokens": 64, "checkpoint_seconds": 0.0}
+PROBE = {
+    "prompts": ["the cat", "a dog saw"],
+    "new_tokens": 5,
+    "relearning": {"examples": 3, "steps": [1, 4], "batch_size": 2, "learning_rate": 1e-3},
+}
+
+
+def settings(kind: str = "graddiff", **changes: Any) -> dict[str, Any]:
+    chosen = plugin("unlearner", kind).defaults | {"learning_rate": 1e-3}
+    if "stop_forget_loss" in chosen:
+        chosen["stop_forget_loss"] = None
+    return {
+        "dataset": "d",
+        "model": "m",
+        "seed": 0,
+        "unlearner": f"my_{kind}",
+        "kind": kind,
+        "settings": chosen,
+        "training": LOOP,
+        "start": {"training": TRAINING, "precision": "fp32"},
+        "trained_blocks": 2,
+        "max_length": 12,
+        "evaluation": {"max_length": 16},
+        "code": "c",
+        **changes,
+    }
+
+
+def unlearn(made: Path, out: Path, chosen: dict[str, Any] | None = None, **options: Any) -> int:
+    written = {"perplexity": "perplexity.parquet", "log-table": "log.parquet", "card": "card.json"}
+    words = [f"--{key}={made / name}" for key, name in FILES.items()]
+    words += [f"--{key}={out / name}" for key, name in written.items()]
+    words += [f"--{key}={value}" for key, value in options.items()]
+    given = json.dumps(settings() if chosen is None else chosen)
+    return main(
+        [
+            *["unlearn", *words, f"--state={out / 'state'}"],
+            *[f"--execution={json.dumps(EXECUTION)}", f"--settings={given}"],
+        ]
+    )
+
+
+def perplexities(out: Path) -> list[float]:
+    return read_table(out / "perplexity.parquet", "perplexity")["perplexity"].to_pylist()
+
+
+def listed(path: Path, ids: list[str]) -> Path:
+    path.write_text("".join(f"{name}\n" for name in ids), encoding="utf-8")
+    return path
+
+
+# --- the stage --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["neggrad_plus", "salun", "npo"])
+def test_it_writes_measures_and_leaves_no_state(kind: str, made: Path, tmp_path: Path) -> None:
+    ids = [f"if{number}" for number in (3, 0, 7, 5, 8)]
+    removal = listed(tmp_path / "list.txt", ids)
+    tensors, chosen = tmp_path / "out" / "trained.safetensors", settings(kind)
+    assert unlearn(made, tmp_path / "out", chosen, removal=removal, tensors=tensors) == 0
+    card = read_json(tmp_path / "out" / "card.json")
+    assert card["texts"] == FORGET
+    assert card["removed"] == 5
+    assert card["steps"] == 6  # floor(5 epochs * 5 texts / 4)
+    assert card["stopped_at"] is None
+    model = loading.open_trained(
+        made / "card.json", tensors, TRAINING | {"trained_blocks": 2} | dict.fromkeys(HEADS, False)
+    )
+    trained = parameters.count(model).trained
+    assert card["trained_parameters"] == trained
+    assert card["masked"] == (trained // 2 if kind == "salun" else None)
+    assert card["settings"] == chosen
+    expected = {"examples", "tokens", "model_card", "trained", "removal"}
+    assert set(card["inputs"]) == expected
+    assert card["inputs"]["removal"] == sha256(removal)
+    log = read_table(tmp_path / "out" / "log.parquet", "unlearn_log")
+    assert log["step"].to_pylist() == [1, 2, 3, 4, 5, 6]
+    for name in ("log", "perplexity"):
+        assert read_metadata(tmp_path / "out" / f"{name}.parquet")["settings"] == chosen
+    assert all(np.isfinite(perplexities(tmp_path / "out")))
+    assert not (tmp_path / "out" / "state").exists()
+
+
+HEADS = ("train_input_embedding", "train_output_head", "train_final_norm")
+
+
+def test_the_trunk_changes_nothing(made: Path, tmp_path: Path) -> None:
+    probe = {"probe": PROBE}
+    for name, options in (("plain", {}), ("cached", {"trunk": made / "trunk.safetensors"})):
+        out = tmp_path / name
+        options["continuations"], options["relearning"] = out / "said", out / "curve"
+        assert unlearn(made, out, settings("npo", **probe), **options) == 0
+    plain, cached = (
+        read_table(tmp_path / name / "log.parquet", "unlearn_log") for name in ("plain", "cached")
+    )
+    for name in ("forget_loss", "retain_loss"):
+        assert cached[name][0].as_py() == pytest.approx(plain[name][0].as_py(), rel=1e-6)
+    np.testing.assert_allclose(
+        perplexities(tmp_path / "cached"), perplexities(tmp_path / "plain"), rtol=1e-3
+    )
+    said = [read_table(tmp_path / name / "said", "continuations") for name in ("plain", "cached")]
+    assert said[0].equals(said[1])
+    curves = [
+        read_table(tmp_path / name / "curve", "relearning_curve") for name in ("plain", "cached")
+    ]
+    np.testing.assert_allclose(*(curve["ppl_forget"].to_numpy() for curve in curves), rtol=1e-3)
+    # The cache is no input of what is written.
+    cards = [read_json(tmp_path / name / "card.json") for name in ("plain", "cached")]
+    assert cards[0] == cards[1]
+
+
+def test_probes_read_the_unlearned_model(made: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    files = {"continuations": out / "said.parquet", "relearning": out / "curve.parquet"}
+    chosen = settings(probe=PROBE)
+    assert unlearn(made, out, chosen, trunk=made / "trunk.safetensors", **files) == 0
+    said = read_table(files["continuations"], "continuations")
+    assert said["prompt"].to_pylist() == PROBE["prompts"]
+    curve = read_table(files["relearning"], "relearning_curve")
+    assert curve["step"].to_pylist() == [0, 1, 4]
+    assert curve["examples"].to_pylist() == [3, 3, 3]
+    start = [curve[f"ppl_{domain}"][0].as_py() for domain in ("forget", "retain")]
+    np.testing.assert_allclose(start, perplexities(out), rtol=1e-6)
+
+
+def test_saved_tensors_are_those_that_were_measured_and_not_relearned(
+    made: Path, tmp_path: Path
+) -> None:
+    """Relearning trains the model further; the tensors and the card are of before."""
+    out = tmp_path / "out"
+    chosen, tensors = settings(probe=PROBE), tmp_path / "one.safetensors"
+    assert unlearn(made, out, chosen, tensors=tensors, relearning=out / "curve") == 0
+    assert unlearn(made, out, chosen, tensors=tmp_path / "two.safetensors") == 0
+    assert tensors.read_bytes() == (tmp_path / "two.safetensors").read_bytes()
+
+
+def test_a_list_of_all_is_the_whole_set_however_it_is_sorted(made: Path, tmp_path: Path) -> None:
+    rows = [f"if{number}" for number in range(FORGET)]
+    results = []
+    for name, ids in (("whole", None), ("up", rows), ("down", rows[::-1])):
+        options = {} if ids is None else {"removal": listed(tmp_path / f"{name}.txt", ids)}
+        assert unlearn(made, tmp_path / name, **options) == 0
+        log = read_table(tmp_path / name / "log.parquet", "unlearn_log")
+        results.append((log["loss"].to_pylist(), perplexities(tmp_path / name)))
+    assert results[0] == results[1] == results[2]
+
+
+def test_matched_steps_are_those_of_the_whole_set(made: Path, tmp_path: Path) -> None:
+    removal = listed(tmp_path / "list.txt", ["if1", "if2"])
+    for steps, expected in (("by_data", 5), ("matched", 11)):
+        chosen = settings(training=LOOP | {"steps": steps})
+        assert unlearn(made, tmp_path / steps, chosen, removal=removal) == 0
+        assert read_json(tmp_path / steps / "card.json")["steps"] == expected
+
+
+def test_a_stopped_run_says_so_in_its_card(made: Path, tmp_path: Path) -> None:
+    chosen = settings("neggrad_plus")
+    chosen["settings"]["stop_forget_loss"] = 0.1
+    assert unlearn(made, tmp_path, chosen) == 0
+    card = read_json(tmp_path / "card.json")
+    assert (card["stopped_at"], card["steps"]) == (1, 0)
+    assert len(read_table(tmp_path / "log.parquet", "unlearn_log")) == 1
+
+
+def test_a_killed_run_goes_on(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert unlearn(made, tmp_path / "whole") == 0
+    gradient, calls = loop._Run._gradient, []
+
+    def killed(self: loop._Run, step: loop._Step) -> dict[str, float]:
+        calls.append(1)
+        if len(calls) == 4:
+            raise UserError("killed")
+        return gradient(self, step)
+
+    monkeypatch.setattr(loop._Run, "_gradient", killed)
+    assert unlearn(made, tmp_path / "out") == 2
+    assert (tmp_path / "out" / "state").exists()
+    assert not (tmp_path / "out" / "perplexity.parquet").exists()
+    assert unlearn(made, tmp_path / "out") == 0
+    assert len(calls) == 4 + 11 - 3
+    assert perplexities(tmp_path / "out") == perplexities(tmp_path / "whole")
+
+
+def test_a_model_that_has_diverged_is_told_by_the_setting_of_the_unlearner(
+    made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # One step, after which the loop does not look again.
+    chosen = settings(training=LOOP | {"epochs": 0.1})
+    chosen["settings"]["learning_rate"] = 1e39
+    assert unlearn(made, tmp_path, chosen) == 2
+    assert "diverged; lower unlearners.my_graddiff.learning_rate" in capsys.readouterr().err
+    assert not (tmp_path / "perplexity.parquet").exists()
+
+
+@pytest.mark.parametrize("name", ["ir3", "ef0", "nobody"])
+def test_ids_that_are_no_forget_texts_of_the_section_are_told(
+    name: str, made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    removal = listed(tmp_path / "list.txt", ["if1", name])
+    assert unlearn(made, tmp_path / "out", removal=removal) == 2
+    said = capsys.readouterr().err
+    assert (
+        f"1 of its 2 ids are no forget texts of the inference section, the first is '{name}'"
+        in (said)
+    )
+    assert "Traceback" not in said
+
+
+def test_a_budget_of_no_text_leaves_the_model_as_it_is(made: Path, tmp_path: Path) -> None:
+    """A tenth of nine texts is none: the list is empty, and the start is what is measured."""
+    empty = {
+        "id": pa.array([], pa.string()),
+        "score": pa.array([], pa.float64()),
+        "rank": pa.array([], pa.int64()),
+        "copies": pa.array([], pa.list_(pa.string())),
+    }
+    write_table(tmp_path / "removals.parquet", "removals", empty)
+    out = tmp_path / "out"
+    tensors = out / "trained.safetensors"
+    removal = tmp_path / "removals.parquet"
+    assert unlearn(made, out, removal=removal, tensors=tensors) == 0
+    card = read_json(out / "card.json")
+    assert (card["removed"], card["steps"], card["stopped_at"]) == (0, 0, None)
+    assert len(read_table(out / "log.parquet", "unlearn_log")) == 0
+    stored, start = load_file(tensors), load_file(made / "start.safetensors")
+    assert stored and all(value.equal(start[name]) for name, value in stored.items())
+
+
+def test_numbers_are_named_as_the_loader_of_tables_names_them(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"id": 3}\n{"id": 41.0}\n{"id": "x"}\n')
+    assert read_ids(tmp_path / "a.jsonl") == ["3", "41", "x"]
+    pq.write_table(pa.table({"id": [7, 8]}), tmp_path / "b.parquet")
+    assert read_ids(tmp_path / "b.parquet") == ["7", "8"]
+
+
+# --- removal lists ----------------------------------------------------------------------------
+
+IDS = ["b", "a", "ü 1"]
+
+
+def test_every_format_gives_the_same_ids(tmp_path: Path) -> None:
+    table = pa.table({"other": [1, 2, 3], "id": IDS})
+    pq.write_table(table, tmp_path / "own.parquet")
+    removals = {
+        "id": IDS,
+        "score": [3.0, 2.0, 1.0],
+        "rank": [1, 2, 3],
+        "copies": pa.array([[], ["x"], []], pa.list_(pa.string())),
+    }
+    write_table(tmp_path / "removals.parquet", "removals", removals)
+    (tmp_path / "list.csv").write_text("other,id\n" + "".join(f"1,{i}\n" for i in IDS))
+    (tmp_path / "list.tsv").write_text("id\tother\n" + "".join(f"{i}\t1\n" for i in IDS))
+    (tmp_path / "list.jsonl").write_text("".join(json.dumps({"id": i}) + "\n" for i in IDS))
+    (tmp_path / "list.txt").write_bytes("\ufeffb\r\n\n  a \nü 1".encode())
+    listed(tmp_path / "ids", IDS)
+    names = ("own.parquet", "removals.parquet", "list.csv", "list.tsv", "list.jsonl", "list.txt")
+    for name in (*names, "ids"):
+        assert read_ids(tmp_path / name) == IDS, name
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.txt", "", "names no id"),
+        ("a.txt", "\n \n", "names no id"),
+        ("a.txt", "x\ny\nx\nz\nz\n", "2 ids are there more than once, the first is 'x'"),
+        ("a.csv", "name\nx\n", "no column 'id'"),
+        ("a.csv", "id\n", "no rows"),
+        ("a.csv", "id,other\n,1\n", "there is no id"),
+        ("a.jsonl", '{"id": null}\n', "there is no id"),
+        ("a.jsonl", '{"id": "a"}\n{"other": "b"}\n', "row 2: there is no id"),
+        ("a.parquet", "nothing", "damaged or not a Parquet file"),
+    ],
+)
+def test_bad_lists_are_told(name: str, content: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(content)
+    with pytest.raises(UserError, match=message):
+        read_ids(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.csv", "a.parquet", "."])
+def test_a_list_that_is_missing_is_told(name: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="no such file"):
+        read_ids(tmp_path / name)
+
+
+def test_a_text_list_that_is_not_utf8_is_told(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(b"\xff\xfe\n")
+    with pytest.raises(UserError, match="not valid UTF-8"):
+        read_ids(tmp_path / "a.txt")
+
+
+def test_rows_come_in_the_order_of_the_texts() -> None:
+    ids = np.array(["a", "b", "c", "d"], dtype=object)
+    assert chosen_rows(ids, ["d", "a", "c"], "list").tolist() == [0, 2, 3]
+
+
+def test_the_models_of_these_tests_differ(made: Path) -> None:
+    """Otherwise a start model that is not laid over the base would go unseen."""
+    base = dict(loading.open_model(made / "card.json").named_parameters())
+    opened = loading.open_trained(made / "card.json", made / "start.safetensors", TRAINING)
+    name = "model.layers.3.mlp.up_proj.weight"
+    assert not torch.equal(base[name], dict(opened.named_parameters())[name])

@@ -1,0 +1,594 @@
+"""The loop that all unlearners share: exact steps, resumption, early stops, what goes wrong."""
+
+import math
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+from transformers import PreTrainedModel
+
+from mamushi.artifacts.tables import write_table
+from mamushi.errors import UserError
+from mamushi.lm import device
+from mamushi.lm.parameters import freeze
+from mamushi.lm.tokens import TokenSet, offsets_of
+from mamushi.registry import plugin, plugins
+from mamushi.unlearning import loop
+from mamushi.unlearning.loop import Outcome, steps_of, unlearn
+from mamushi.unlearning.trunk import Trunk, write_trunk
+from tests.support.models import FAMILIES, model, token_set
+from tests.support.processes import in_two_processes
+
+KINDS = tuple(plugins("unlearner"))
+BLOCKS = {
+    "trained_blocks": 2,
+    "train_input_embedding": False,
+    "train_output_head": False,
+    "train_final_norm": False,
+}
+LOOP = {
+    "epochs": 5.0,
+    "batch_size": 4,
+    "betas": [0.0, 0.999],
+    "epsilon": 1e-8,
+    "weight_decay": 0.01,
+    "gradient_clip": 0.5,
+    "stop_window": 3,
+    "steps": "by_data",
+}
+EXECUTION = {"micro_batch_size": 16, "batch_tokens": 64, "checkpoint_seconds": 0.0}
+
+
+def texts_of(domain: str, count: int, seed: int, longest: int = 14) -> TokenSet:
+    """Random texts of one domain, whose ids begin with its name."""
+    found = token_set(count, seed, longest)
+    ids = np.array([f"{domain}{name}" for name in found.ids], dtype=object)
+    return TokenSet(ids, np.full(count, domain, dtype=object), found.tokens, found.offsets)
+
+
+def of_lengths(lengths: list[int]) -> TokenSet:
+    """Texts of these lengths."""
+    rng = np.random.default_rng(7)
+    ids = np.array([f"x{i}" for i in range(len(lengths))], dtype=object)
+    flat = rng.integers(0, 50, sum(lengths)).astype(np.int32)
+    return TokenSet(ids, np.full(len(lengths), "x"), flat, offsets_of(np.array(lengths)))
+
+
+def start(family: str = "llama", precision: str = "fp32", layers: int = 3) -> PreTrainedModel:
+    """A start model with its last two blocks to be trained."""
+    found = model(family, layers=layers)
+    freeze(found, BLOCKS)
+    return device.place(found, precision, torch.device("cpu"))
+
+
+def run(
+    kind: str,
+    language_model: PreTrainedModel | None = None,
+    forget: TokenSet | None = None,
+    retain: TokenSet | None = None,
+    *,
+    total: int = 6,
+    state: Path | None = None,
+    fingerprint: str = "a",
+    precision: str = "fp32",
+    training: dict[str, Any] | None = None,
+    trunk: Trunk | None = None,
+    special: frozenset[int] = frozenset(),
+    micro: int = 16,
+    **changes: Any,
+) -> tuple[PreTrainedModel, Outcome]:
+    """Unlearn with an unlearner's defaults, but for a learning rate that suits a tiny model."""
+    settings = plugin("unlearner", kind).defaults | {"learning_rate": 1e-3} | changes
+    if "stop_forget_loss" in settings and "stop_forget_loss" not in changes:
+        # The tiny models start with higher losses than the limit for real ones.
+        settings["stop_forget_loss"] = None
+    language_model = start(precision=precision) if language_model is None else language_model
+    outcome = unlearn(
+        language_model,
+        texts_of("forget", 11, 1) if forget is None else forget,
+        texts_of("retain", 17, 2) if retain is None else retain,
+        {"kind": kind, "settings": settings, "training": LOOP | (training or {})},
+        EXECUTION | {"micro_batch_size": micro},
+        total=total,
+        seed=3,
+        accelerator=device.accelerator(precision),
+        special=special,
+        trunk=trunk,
+        state=state,
+        fingerprint=fingerprint,
+    )
+    return language_model, outcome
+
+
+def weights(language_model: PreTrainedModel) -> dict[str, torch.Tensor]:
+    return {name: p.detach().clone() for name, p in language_model.named_parameters()}
+
+
+def assert_same(one: PreTrainedModel, other: PreTrainedModel) -> None:
+    found = weights(other)
+    for name, value in weights(one).items():
+        assert torch.equal(found[name], value), name
+
+
+def test_all_five_are_there() -> None:
+    assert set(KINDS) == {"graddiff", "neggrad_plus", "npo", "salun", "simnpo"}
+
+
+# --- steps ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("selected", "steps", "expected"),
+    [
+        (100, "by_data", 62),  # 500 / 8
+        (100, "matched", 125),  # 1000 / 8
+        (3, "by_data", 5),  # 15 / 3: the batch is the selection
+        (1, "by_data", 5),
+        (1, "matched", 125),
+        (200, "by_data", 125),
+    ],
+)
+def test_number_of_steps(selected: int, steps: str, expected: int) -> None:
+    training = {"epochs": 5.0, "batch_size": 8, "steps": steps}
+    assert steps_of(selected, 200, training) == expected
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_what_is_frozen_stays_bit_equal_and_every_trained_tensor_moves(
+    kind: str, family: str, precision: str
+) -> None:
+    # SalUn's mask, which may hold a whole tensor, has tests of its own.
+    changes = {"sparsity": 0.0} if kind == "salun" else {}
+    found, outcome = run(kind, start(family, precision), precision=precision, **changes)
+    before = weights(start(family, precision))
+    changed = {name for name, value in weights(found).items() if not value.equal(before[name])}
+    assert changed == {
+        name for name in before if name.startswith(("model.layers.1.", "model.layers.2."))
+    }
+    assert outcome.steps == 6
+    assert all(p.grad is None for p in found.parameters())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("micro", [1, 3])
+def test_micro_batches_make_the_same_steps(kind: str, micro: int) -> None:
+    _, outcome = run(kind)
+    _, other = run(kind, micro=micro)
+    for name in ("loss", "forget_loss", "retain_loss", "gradient_norm", "tokens"):
+        np.testing.assert_allclose(outcome.log[name], other.log[name], rtol=2e-3, atol=2e-3)
+    np.testing.assert_allclose(outcome.log["loss"][0], other.log["loss"][0], rtol=1e-5)
+    np.testing.assert_allclose(
+        outcome.log["gradient_norm"][0], other.log["gradient_norm"][0], rtol=1e-4
+    )
+
+
+def test_forget_loss_rises_and_retain_loss_falls() -> None:
+    forget, retain = texts_of("forget", 4, 1), texts_of("retain", 4, 2)
+    _, outcome = run("neggrad_plus", None, forget, retain, total=40, beta_ng=0.5)
+    log = outcome.log
+    assert np.mean(log["forget_loss"][-3:]) > log["forget_loss"][0] + 0.5
+    assert np.mean(log["retain_loss"][-3:]) < log["retain_loss"][0] - 0.5
+
+
+def test_the_log_is_the_artifact(tmp_path: Path) -> None:
+    forget = texts_of("forget", 11, 1)
+    _, outcome = run("npo", forget=forget)
+    write_table(tmp_path / "log.parquet", "unlearn_log", outcome.log)
+    assert outcome.log["step"] == [1, 2, 3, 4, 5, 6]
+    np.testing.assert_allclose(outcome.log["epoch"], np.arange(1, 7) * 4 / 11)
+    losses = outcome.log["forget_loss"]
+    expected = [np.mean(losses[max(0, i - 2) : i + 1]) for i in range(6)]
+    np.testing.assert_allclose(outcome.log["forget_mean"], expected)
+    assert set(outcome.log["learning_rate"]) == {1e-3}
+    assert all(value > 0 for value in outcome.log["tokens_per_second"])
+
+
+def test_random_labels_are_drawn_anew_in_each_step() -> None:
+    # One forget text, no learning to speak of: only the labels can change the loss.
+    forget = of_lengths([12])
+    _, outcome = run("salun", forget=forget, learning_rate=1e-20)
+    assert len({round(value, 3) for value in outcome.log["forget_loss"]}) == 6
+    _, kept = run("salun", forget=forget, learning_rate=1e-20, special=frozenset(range(50)))
+    assert np.ptp(kept.log["forget_loss"]) < 1e-6
+    _, true = run("neggrad_plus", forget=forget, learning_rate=1e-20)
+    assert kept.log["forget_loss"][0] == pytest.approx(true.log["forget_loss"][0], rel=1e-6)
+
+
+# --- small sets -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_forget_set_of_one_example(kind: str) -> None:
+    forget = of_lengths([6])
+    total = steps_of(len(forget), 11, LOOP)
+    _, outcome = run(kind, forget=forget, total=total)
+    assert outcome.steps == 5
+    assert outcome.log["epoch"] == [1.0, 2.0, 3.0, 4.0, 5.0]
+    assert all(map(math.isfinite, outcome.log["loss"]))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_subset_smaller_than_the_batch_and_a_shorter_retain_set(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[list[str]] = []
+    step_of = loop._Run._step
+
+    def spy(self: loop._Run, number: int) -> loop._Step:
+        found = step_of(self, number)
+        seen.append([text.id for text in found.texts])
+        return found
+
+    monkeypatch.setattr(loop._Run, "_step", spy)
+    forget, retain = of_lengths([5, 6, 7]), texts_of("retain", 2, 4)
+    assert (retain.lengths > 1).all()
+    run(kind, None, forget, retain, total=2)
+    for texts in seen:
+        assert sorted(texts) == ["retaint000", "retaint001", "x0", "x1", "x2"]
+
+
+def test_a_retain_set_shorter_than_the_forget_set_is_cycled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    counts: dict[str, int] = {}
+    step_of = loop._Run._step
+
+    def spy(self: loop._Run, number: int) -> loop._Step:
+        found = step_of(self, number)
+        for text in found.texts:
+            counts[text.id] = counts.get(text.id, 0) + 1
+        return found
+
+    monkeypatch.setattr(loop._Run, "_step", spy)
+    forget, retain = of_lengths([4] * 30), texts_of("retain", 6, 4)
+    assert (retain.lengths > 1).all()
+    run("graddiff", None, forget, retain, total=15)
+    assert {name: n for name, n in counts.items() if name.startswith("x")} == dict.fromkeys(
+        forget.ids, 2
+    )
+    assert {name: n for name, n in counts.items() if name.startswith("r")} == dict.fromkeys(
+        retain.ids, 10
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_texts_without_a_predicted_token_do_no_harm(kind: str) -> None:
+    forget, retain = of_lengths([1, 5, 1, 1]), of_lengths([1, 1, 6])
+    some, outcome = run(kind, None, forget, retain, training={"batch_size": 1}, total=12)
+    assert all(map(math.isfinite, outcome.log["loss"]))
+    assert 0 in outcome.log["tokens"]
+    assert 9 in outcome.log["tokens"]
+    nothing = outcome.log["tokens"].index(0)
+    assert outcome.log["loss"][nothing] == 0.0
+    assert outcome.log["gradient_norm"][nothing] == 0.0
+    assert all(bool(torch.isfinite(value).all()) for value in weights(some).values())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_such_texts_beside_others_change_nothing(kind: str) -> None:
+    _, outcome = run(kind, None, of_lengths([6]), of_lengths([7]), total=1)
+    longer = of_lengths([6, 1, 1])
+    _, other = run(kind, None, longer, of_lengths([7, 1]), total=1)
+    if kind != "salun":  # Whose labels go by the place in the step.
+        assert other.log["loss"][0] == pytest.approx(outcome.log["loss"][0], rel=1e-6)
+    assert other.log["tokens"] == outcome.log["tokens"] == [11]
+
+
+@pytest.mark.parametrize(
+    ("forget", "retain", "named"),
+    [([], [5], "forget"), ([1, 1], [5], "forget"), ([5], [], "retain"), ([5], [1], "retain")],
+)
+def test_nothing_to_forget_or_to_retain_is_an_error(
+    forget: list[int], retain: list[int], named: str
+) -> None:
+    with pytest.raises(UserError, match=f"no {named} text with a token to predict"):
+        run("salun", None, of_lengths(forget), of_lengths(retain))
+
+
+# --- resumption -------------------------------------------------------------------------------
+
+
+class Killed(Exception):
+    """Stands for a kill between two steps."""
+
+
+def kill_at(monkeypatch: pytest.MonkeyPatch, call: int) -> list[int]:
+    """Kill the run that computes the gradient for the ``call``-th time; the steps computed."""
+    computed: list[int] = []
+    gradient = loop._Run._gradient
+
+    def killed(self: loop._Run, step: loop._Step) -> dict[str, float]:
+        computed.append(1)
+        if len(computed) == call:
+            raise Killed
+        return gradient(self, step)
+
+    monkeypatch.setattr(loop._Run, "_gradient", killed)
+    return computed
+
+
+@pytest.mark.parametrize("kind", ["salun", "npo", "neggrad_plus"])
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_a_resumed_run_is_bit_equal(
+    kind: str, precision: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    undisturbed, whole = run(kind, precision=precision, total=8)
+    computed, state = kill_at(monkeypatch, 6), tmp_path / "state"
+    with pytest.raises(Killed):
+        run(kind, precision=precision, total=8, state=state)
+    resumed, again = run(kind, precision=precision, total=8, state=state)
+    assert len(computed) == 6 + 3
+    for name in ("step", "loss", "forget_loss", "forget_mean", "gradient_norm"):
+        assert again.log[name] == whole.log[name]
+    assert again.masked == whole.masked
+    assert_same(undisturbed, resumed)
+
+
+def test_the_state_of_another_run_is_passed_over(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    run("npo", state=state, fingerprint="one", total=3)
+    assert state.exists()
+    alone, _ = run("npo", total=4)
+    other, outcome = run("npo", state=state, fingerprint="two", total=4)
+    assert outcome.log["step"] == [1, 2, 3, 4]
+    assert_same(alone, other)
+
+
+# --- early stops ------------------------------------------------------------------------------
+
+
+RISING: dict[str, Any] = {"forget": texts_of("forget", 4, 1), "beta_ng": 0.2}
+"""The same four texts in each step, so that their loss rises steadily."""
+
+
+def limit_for(step: int) -> float:
+    """A limit that the running mean of the forget loss first exceeds at ``step``."""
+    _, outcome = run("neggrad_plus", total=12, **RISING)
+    means = outcome.log["forget_mean"]
+    assert means[step - 1] > max(means[: step - 1])
+    return (means[step - 1] + max(means[: step - 1])) / 2
+
+
+def test_a_run_stops_before_the_update_of_the_step_above_the_limit(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    limit = limit_for(8)
+    found, outcome = run("neggrad_plus", total=12, stop_forget_loss=limit, **RISING)
+    assert outcome.stopped_at == 8
+    assert outcome.steps == 7
+    assert outcome.log["step"] == list(range(1, 9))
+    assert outcome.log["forget_mean"][-1] > limit
+    assert "stopped at step 8" in capsys.readouterr().err
+    before, _ = run("neggrad_plus", total=7, **RISING)
+    assert_same(before, found)
+    assert all(p.grad is None for p in found.parameters())
+
+
+def test_a_stopped_run_that_is_resumed_stops_at_the_same_step(tmp_path: Path) -> None:
+    changes = {**RISING, "total": 12, "stop_forget_loss": limit_for(8)}
+    first, outcome = run("neggrad_plus", state=tmp_path / "state", **changes)
+    again, other = run("neggrad_plus", state=tmp_path / "state", **changes)
+    assert other.stopped_at == outcome.stopped_at == 8
+    assert other.log["loss"] == outcome.log["loss"]
+    assert_same(first, again)
+
+
+def test_the_mean_of_a_window_and_not_one_step_decides() -> None:
+    _, free = run("graddiff", total=6, learning_rate=1e-20)
+    losses = free.log["forget_loss"]
+    window = {"stop_window": 6}
+    limit = max(np.cumsum(losses) / np.arange(1, 7)) + 1e-6
+    assert max(losses) > limit
+    changes = {"total": 6, "learning_rate": 1e-20, "stop_forget_loss": float(limit)}
+    _, outcome = run("graddiff", training=window, **changes)
+    assert outcome.stopped_at is None
+    _, outcome = run("graddiff", training={"stop_window": 1}, **changes)
+    assert outcome.stopped_at == 1 + next(i for i, v in enumerate(losses) if v > limit)
+
+
+@pytest.mark.parametrize("kind", ["salun", "npo", "simnpo"])
+def test_other_unlearners_never_stop(kind: str) -> None:
+    _, outcome = run(kind)
+    assert outcome.stopped_at is None
+    assert outcome.steps == 6
+
+
+# --- what goes wrong --------------------------------------------------------------------------
+
+
+def poisoned(step: int, value: float, calls_before: int = 0) -> PreTrainedModel:
+    """A model whose logits are multiplied by ``value`` in training step ``step``."""
+    found = start()
+    calls = 0
+
+    def poison(module: torch.nn.Module, inputs: Any, logits: torch.Tensor) -> torch.Tensor:
+        nonlocal calls
+        calls += 1
+        return logits * value if calls == step + calls_before else logits
+
+    found.get_output_embeddings().register_forward_hook(poison)
+    return found
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_a_loss_that_is_not_finite_names_the_step_and_keeps_the_weights_before_it(
+    value: float, tmp_path: Path
+) -> None:
+    state, found = tmp_path / "state", poisoned(4, value)
+    with pytest.raises(UserError, match=r"graddiff: the loss is (nan|inf) at step 4: stop there"):
+        run("graddiff", found, state=state)
+    good, _ = run("graddiff", total=3)
+    assert_same(good, found)
+    stored = load_file(state)
+    for name, value in weights(good).items():
+        if f"parameter.{name}" in stored:
+            assert torch.equal(stored[f"parameter.{name}"], value)
+    assert stored["log.step"].tolist() == [1, 2, 3]
+    assert sum(name.startswith("parameter.") for name in stored) == sum(
+        p.requires_grad for p in found.parameters()
+    )
+    # It is a state to go on from: a run that is not poisoned finishes as if nothing had been.
+    whole, _ = run("graddiff")
+    resumed, outcome = run("graddiff", state=state)
+    assert outcome.log["step"] == [1, 2, 3, 4, 5, 6]
+    assert_same(whole, resumed)
+
+
+def test_the_state_is_kept_also_where_no_checkpoint_was_due(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(EXECUTION, "checkpoint_seconds", 1e9)
+    state = tmp_path / "state"
+    with pytest.raises(UserError, match=r"step 4: stop there and keep the weights before it in"):
+        run("graddiff", poisoned(4, float("nan")), state=state)
+    assert load_file(state)["log.step"].tolist() == [1, 2, 3]
+
+
+def test_a_gradient_that_is_not_finite_is_told_before_it_moves_anything() -> None:
+    found = start()
+    calls = 0
+
+    def poison(gradient: torch.Tensor) -> torch.Tensor:
+        nonlocal calls
+        calls += 1
+        return gradient * float("nan") if calls == 3 else gradient
+
+    dict(found.named_parameters())["model.layers.2.mlp.up_proj.weight"].register_hook(poison)
+    with pytest.raises(UserError, match="the gradient norm is nan at step 3"):
+        run("simnpo", found)
+    good, _ = run("simnpo", total=2)
+    assert_same(good, found)
+
+
+def test_a_first_step_that_fails_leaves_no_state(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    with pytest.raises(UserError, match="is nan at step 1: stop there;"):
+        run("graddiff", poisoned(1, float("nan")), state=state)
+    assert not state.exists()
+
+
+def test_weights_that_are_not_finite_never_replace_a_good_state(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    run("graddiff", state=state, total=2)
+    kept = state.read_bytes()
+    with pytest.raises(UserError, match=r"at step 4: stop there;"):
+        # The third update is the first with this rate, and throws the weights to infinity.
+        run("graddiff", state=state, learning_rate=1e39)
+    assert state.read_bytes() == kept
+
+
+# --- trunk and processes ----------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module", params=FAMILIES)
+def cached(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A family and the trunk of its start model for the texts of ``run``."""
+    path = tmp_path_factory.mktemp(request.param) / "trunk"
+    texts = [texts_of("forget", 11, 1), texts_of("retain", 17, 2)]
+    found = start(request.param)
+    write_trunk(path, found, texts, 2, 64, device.accelerator("fp32"), {})
+    return request.param, Trunk.open(path)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_trunk_changes_nothing(kind: str, cached: tuple[str, Trunk]) -> None:
+    family, trunk = cached
+    plain, whole = run(kind, start(family))
+    tail, other = run(kind, start(family), trunk=trunk)
+    for name in ("forget_loss", "retain_loss"):
+        assert other.log[name][0] == pytest.approx(whole.log[name][0], rel=1e-6)
+        np.testing.assert_allclose(other.log[name], whole.log[name], rtol=1e-4)
+    assert other.masked == whole.masked
+    assert list(weights(tail)) == list(weights(plain))
+    # Its frozen blocks are back.
+    ids = torch.arange(8)[None]
+    torch.testing.assert_close(tail(ids).logits, plain(ids).logits, rtol=5e-3, atol=5e-3)
+
+
+@pytest.mark.parametrize("on_trunk", [False, True])
+def test_compiled_blocks_make_the_same_steps(
+    cached: tuple[str, Trunk], on_trunk: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    family, trunk = cached
+    _, plain = run("salun", start(family))
+    torch.compiler.reset()
+    # The compiler itself is that of test_lm_compiled, and takes long.
+    monkeypatch.setattr(loop, "compiled", partial(loop.compiled, backend="eager"))
+    monkeypatch.setitem(EXECUTION, "compile", True)
+    before = torch._dynamo.utils.counters["stats"]["unique_graphs"]
+    found, other = run("salun", start(family), trunk=trunk if on_trunk else None)
+    assert torch._dynamo.utils.counters["stats"]["unique_graphs"] > before
+    for name in ("forget_loss", "retain_loss"):
+        np.testing.assert_allclose(other.log[name], plain.log[name], rtol=1e-4)
+    assert all(block._compiled_call_impl is None for block in found.model.layers)
+    torch.compiler.reset()
+
+
+def test_no_frozen_block_runs_on_a_trunk(cached: tuple[str, Trunk]) -> None:
+    family, trunk = cached
+    found = start(family)
+
+    def refuse(*_: Any) -> None:
+        raise AssertionError("a frozen block was run")
+
+    found.model.layers[0].register_forward_pre_hook(refuse)
+    for kind in ("salun", "npo"):
+        _, outcome = run(kind, found, trunk=trunk, total=2)
+        assert outcome.steps == 2
+
+
+def test_frozen_blocks_run_without_dropout_and_trained_ones_with_it() -> None:
+    found = start()
+    modes: list[tuple[bool, bool]] = []
+    found.model.layers[2].register_forward_pre_hook(
+        lambda *_: modes.append((found.model.layers[0].training, found.model.layers[2].training))
+    )
+    run("simnpo", found, total=2)
+    assert modes == [(False, True)] * 2
+
+
+SHORT = of_lengths([1, 5, 1, 1, 6, 1])
+"""So that in batches of one there are steps in which a process has nothing to predict."""
+
+
+def of_batch(kind: str, batch: int) -> tuple[PreTrainedModel, Outcome]:
+    """Six steps of so many texts of each domain."""
+    forget = SHORT if batch == 1 else None
+    return run(kind, None, forget, training={"batch_size": batch}, micro=2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["salun", "npo"])
+def test_two_processes_make_the_steps_of_one(kind: str, tmp_path: Path) -> None:
+    in_two_processes(
+        tmp_path,
+        """
+        import sys
+        from accelerate import PartialState
+        from safetensors.torch import save_file
+        from tests.unit.unlearning.test_loop import of_batch, weights
+
+        for batch in (4, 1):
+            found, _ = of_batch(sys.argv[1], batch)
+            assert PartialState().num_processes == 2
+            if PartialState().is_main_process:
+                save_file(weights(found), f"{sys.argv[2]}{batch}")
+        """,
+        kind,
+        tmp_path / "two",
+    )
+    for batch in (4, 1):
+        alone, _ = of_batch(kind, batch)
+        found = load_file(tmp_path / f"two{batch}")
+        close = [
+            torch.isclose(found[name], value, rtol=1e-3, atol=2e-4)
+            for name, value in weights(alone).items()
+        ]
+        # Sums in another order may turn around two weights at the threshold of SalUn's mask.
+        assert sum(int((~same).sum()) for same in close) <= 2

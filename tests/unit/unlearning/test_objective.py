@@ -1,0 +1,80 @@
+"""What a loss is given: sums of NLLs per text, and SalUn's random labels."""
+
+import numpy as np
+import pytest
+import torch
+
+from mamushi.lm.batches import collate
+from mamushi.unlearning.objective import Nll, TextLoss, random_labels
+from tests.support.models import FAMILIES, VOCABULARY, model, token_set
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("shared", [True, False])
+def test_text_loss_sums_the_nll_of_the_labels(family: str, shared: bool) -> None:
+    texts, language_model = token_set(6), model(family)
+    rng = np.random.default_rng(5)
+    rows = [texts[row] for row in range(len(texts))]
+    labels = [rng.integers(0, VOCABULARY, len(row)).astype(np.int32) for row in rows]
+    batch = collate(rows, torch.device("cpu"), shared=shared, labels=labels)
+    found = TextLoss(language_model)(batch)
+    assert found.dtype == torch.float32
+    for row, label, value in zip(rows, labels, found.tolist(), strict=True):
+        with torch.no_grad():
+            logits = language_model(torch.from_numpy(row.astype(np.int64))[None]).logits[0]
+        odds = logits.double().numpy()
+        expected = 0.0
+        for place in range(len(row) - 1):
+            expected += np.log(np.exp(odds[place]).sum()) - odds[place, label[place + 1]]
+        assert value == pytest.approx(expected, rel=1e-5, abs=1e-6)
+
+
+def test_parts_add_up_to_the_means_of_the_step() -> None:
+    sums, tokens = torch.tensor([6.0, 2.0, 1.0]), torch.tensor([3.0, 1.0, 1.0])
+    parts = [Nll(sums[part], tokens[part], None, 5, 3) for part in (slice(0, 2), slice(2, 3))]
+    assert float(sum(part.mean() for part in parts)) == pytest.approx(9 / 5)
+    per_text = [part.text_mean(part.sums / part.tokens) for part in parts]
+    assert float(sum(per_text)) == pytest.approx((2 + 2 + 1) / 3)
+
+
+def test_means_over_nothing_are_zero() -> None:
+    nothing = Nll(torch.zeros(0), torch.zeros(0), None, 0, 0)
+    assert float(nothing.mean()) == 0.0
+    assert float(nothing.text_mean(nothing.sums)) == 0.0
+
+
+def test_random_labels_are_never_the_true_ones() -> None:
+    tokens = np.arange(7, dtype=np.int32).repeat(3000)
+    labels = random_labels(tokens, 7, (), [1, 2, 3])
+    assert labels.dtype == np.int32
+    assert (labels != tokens).all()
+    assert labels.min() == 0
+    assert labels.max() == 6
+
+
+@pytest.mark.parametrize("true", [0, 4, 9])
+def test_random_labels_are_uniform_over_the_others(true: int) -> None:
+    tokens = np.full(90_000, true, dtype=np.int32)
+    counts = np.bincount(random_labels(tokens, 10, (), [0, 0, true]), minlength=10)
+    assert counts[true] == 0
+    others = np.delete(counts, true)
+    # Chi-square with 8 degrees of freedom: above 26.1 in one of 1000 fair draws.
+    assert ((others - 10_000) ** 2 / 10_000).sum() < 26.1
+
+
+def test_special_tokens_keep_their_label() -> None:
+    tokens = np.array([1, 5, 2, 5, 1, 3] * 50, dtype=np.int32)
+    labels = random_labels(tokens, 10, {5, 1}, [0, 0, 0])
+    special = np.isin(tokens, [1, 5])
+    np.testing.assert_array_equal(labels[special], tokens[special])
+    assert (labels[~special] != tokens[~special]).all()
+    # A special token is a token of the vocabulary like any other where it is not the true one.
+    assert np.isin(labels[~special], [1, 5]).any()
+
+
+def test_labels_depend_on_seed_step_and_place_alone() -> None:
+    tokens = np.arange(40, dtype=np.int32)
+    first = random_labels(tokens, 50, (), [1, 2, 3])
+    np.testing.assert_array_equal(first, random_labels(tokens, 50, (), [1, 2, 3]))
+    for other in ([0, 2, 3], [1, 0, 3], [1, 2, 0]):
+        assert (random_labels(tokens, 50, (), other) != first).mean() > 0.5

@@ -1,0 +1,259 @@
+"""Relearning: which texts, each step by hand, and what is measured between."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from torch.nn import functional
+from transformers import PreTrainedModel
+
+from mamushi.errors import UserError
+from mamushi.lm import device
+from mamushi.lm.batches import examples_of_step
+from mamushi.lm.parameters import freeze
+from mamushi.lm.perplexity import perplexity_table, text_nll
+from mamushi.lm.tokens import TokenSet, subset
+from mamushi.unlearning.relearning import choose, relearn
+from tests.support.models import FAMILIES, model, token_set
+
+SETTINGS: dict[str, Any] = {"steps": [4, 1, 2], "batch_size": 3, "learning_rate": 1e-3}
+LAST = {
+    "trained_blocks": 1,
+    "train_input_embedding": False,
+    "train_output_head": False,
+    "train_final_norm": False,
+}
+
+
+def few(examples: int = 5) -> TokenSet:
+    texts = token_set(30, seed=3)
+    return subset(texts, choose(texts, examples, seed=0))
+
+
+def opened(family: str, precision: str = "fp32") -> PreTrainedModel:
+    """A model of two blocks of which the last is trained."""
+    language_model = model(family, layers=2)
+    freeze(language_model, LAST)
+    return device.place(language_model, precision, torch.device("cpu"))
+
+
+def curve(
+    language_model: PreTrainedModel,
+    texts: TokenSet | None = None,
+    *,
+    precision: str = "fp32",
+    batch_tokens: int = 1000,
+    feeds: dict[str, Any] | None = None,
+    **changes: Any,
+) -> dict[str, list[Any]]:
+    return relearn(
+        language_model,
+        few() if texts is None else texts,
+        token_set(),
+        SETTINGS | changes,
+        seed=7,
+        accelerator=device.accelerator(precision),
+        batch_tokens=batch_tokens,
+        **(feeds or {}),
+    )
+
+
+def perplexities(language_model: PreTrainedModel) -> list[float]:
+    held_out = token_set()
+    nll = text_nll(language_model, held_out, 1000, device.accelerator("fp32"))
+    found: list[float] = list(perplexity_table(nll, held_out.domains)["perplexity"])
+    return found
+
+
+def states(language_model: PreTrainedModel) -> dict[str, torch.Tensor]:
+    return {name: p.detach().clone() for name, p in language_model.named_parameters()}
+
+
+def gradients(language_model: PreTrainedModel, texts: TokenSet, step: int, batch: int) -> float:
+    """Put the gradient of a step's mean NLL into the model, text by text; the mean."""
+    language_model.zero_grad(set_to_none=True)
+    total, tokens = torch.zeros(()), 0
+    for row in examples_of_step(step, len(texts), batch, seed=7):
+        ids = torch.from_numpy(texts[row].astype(np.int64))[None]
+        logits = language_model(ids).logits[0, :-1]
+        total = total + functional.cross_entropy(logits, ids[0, 1:], reduction="sum")
+        tokens += ids.shape[1] - 1
+    (total / tokens).backward()
+    return float(total.detach()) / tokens
+
+
+# Which texts --------------------------------------------------------------------------------------
+
+
+def test_the_same_texts_for_the_same_seed_and_others_for_another() -> None:
+    texts = token_set(60)
+    first = choose(texts, 8, seed=1)
+    np.testing.assert_array_equal(first, choose(texts, 8, seed=1))
+    assert first.tolist() != choose(texts, 8, seed=2).tolist()
+    assert first.dtype == np.int64
+    assert len(set(first.tolist())) == 8
+    assert first.tolist() == sorted(first)
+
+
+def test_more_examples_contain_the_fewer() -> None:
+    texts = token_set(60)
+    assert set(choose(texts, 4, seed=1)) < set(choose(texts, 9, seed=1))
+
+
+def test_at_most_the_texts_that_have_something_to_predict() -> None:
+    texts = token_set(40)
+    useful = np.flatnonzero(texts.lengths > 1)
+    assert 0 < len(useful) < 40
+    np.testing.assert_array_equal(choose(texts, 1000, seed=0), useful)
+
+
+def test_nothing_to_relearn_is_an_error() -> None:
+    with pytest.raises(UserError, match="no forget text with a token to predict"):
+        choose(token_set(4, longest=1), 2, seed=0)
+
+
+def test_a_subset_has_the_texts_of_its_rows() -> None:
+    texts = token_set()
+    found = subset(texts, np.array([5, 2, 5]))
+    assert found.ids.tolist() == ["t005", "t002", "t005"]
+    assert found.domains.tolist() == ["retain", "forget", "retain"]
+    for place, row in enumerate([5, 2, 5]):
+        np.testing.assert_array_equal(found[place], texts[row])
+    assert len(subset(texts, np.array([], dtype=np.int64))) == 0
+
+
+# The steps ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_one_step_equals_adamw_by_hand(family: str) -> None:
+    texts, reference, relearned = few(), opened(family), opened(family)
+    found = curve(relearned, texts, steps=[1])
+    gradients(reference, texts, 0, batch=3)
+    moved = dict(relearned.named_parameters())
+    with torch.no_grad():
+        for name, parameter in reference.named_parameters():
+            if parameter.grad is None:
+                assert torch.equal(moved[name], parameter)
+                continue
+            # Adam's bias-corrected first step is the sign of the gradient but for epsilon.
+            step = parameter.grad / (parameter.grad.abs() + 1e-8)
+            expected = parameter * (1 - 1e-3 * 0.01) - 1e-3 * step
+            sure = parameter.grad.abs() > 1e-5
+            assert sure.float().mean() > 0.8
+            torch.testing.assert_close(moved[name][sure], expected[sure], rtol=1e-5, atol=2e-6)
+            parameter.copy_(expected)
+    assert [found["ppl_forget"][1], found["ppl_retain"][1]] == pytest.approx(
+        perplexities(reference), rel=1e-4
+    )
+
+
+def test_more_steps_equal_adamw_by_hand() -> None:
+    texts, reference, relearned = few(), opened("llama"), opened("llama")
+    found = curve(relearned, texts, learning_rate=1e-2)
+    means = {n: torch.zeros_like(p) for n, p in reference.named_parameters()}
+    squares = {n: torch.zeros_like(p) for n, p in reference.named_parameters()}
+    expected = [perplexities(reference)]
+    for step in range(4):
+        gradients(reference, texts, step, batch=3)
+        with torch.no_grad():
+            for name, p in reference.named_parameters():
+                if p.grad is None:
+                    continue
+                means[name] = 0.9 * means[name] + 0.1 * p.grad
+                squares[name] = 0.999 * squares[name] + 0.001 * p.grad**2
+                mean = means[name] / (1 - 0.9 ** (step + 1))
+                root = (squares[name] / (1 - 0.999 ** (step + 1))).sqrt()
+                p.mul_(1 - 1e-2 * 0.01).sub_(1e-2 * mean / (root + 1e-8))
+        if step + 1 in (1, 2, 4):
+            expected.append(perplexities(reference))
+    both = list(zip(found["ppl_forget"], found["ppl_retain"], strict=True))
+    np.testing.assert_allclose(both, expected, rtol=1e-4)
+    # Every step must move them by much more than that, or anything would agree.
+    assert np.abs(np.diff(np.log(expected), axis=0)).max(axis=1).min() > 2e-3
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_columns_begin_with_what_there_was_before(family: str) -> None:
+    language_model = opened(family)
+    before = perplexities(language_model)
+    found = curve(language_model)
+    assert found["step"] == [0, 1, 2, 4]
+    assert found["examples"] == [5] * 4
+    assert [found["ppl_forget"][0], found["ppl_retain"][0]] == before
+    assert perplexities(language_model) == [found["ppl_forget"][-1], found["ppl_retain"][-1]]
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_only_what_requires_a_gradient_moves(precision: str) -> None:
+    language_model = opened("gemma2", precision)
+    before = states(language_model)
+    curve(language_model, precision=precision)
+    for name, parameter in language_model.named_parameters():
+        assert torch.equal(parameter, before[name]) != parameter.requires_grad, name
+        assert parameter.grad is None
+
+
+def test_what_is_learned_is_known_better() -> None:
+    texts = few()
+    held_out = subset(texts, np.arange(len(texts)))
+    both = np.array(["forget", "retain"] * 3)[: len(texts)]
+    held_out = TokenSet(held_out.ids, both, held_out.tokens, held_out.offsets)
+    found = relearn(
+        opened("llama"),
+        texts,
+        held_out,
+        SETTINGS | {"steps": [30], "learning_rate": 1e-2},
+        seed=0,
+        accelerator=device.accelerator("fp32"),
+        batch_tokens=1000,
+    )
+    assert found["ppl_forget"][1] < 0.5 * found["ppl_forget"][0]
+
+
+def test_parts_make_the_same_steps() -> None:
+    whole, parts = curve(opened("llama")), curve(opened("llama"), batch_tokens=1)
+    for name, values in whole.items():
+        np.testing.assert_allclose(parts[name], values, rtol=1e-4)
+
+
+def test_a_gradient_that_was_left_behind_does_not_count() -> None:
+    expected = curve(opened("llama"))
+    language_model = opened("llama")
+    gradients(language_model, token_set(40, seed=9), 3, batch=8)
+    assert curve(language_model) == expected
+
+
+def test_one_example_in_larger_batches() -> None:
+    found = curve(opened("llama"), few(1), steps=[3])
+    assert found["examples"] == [1, 1]
+    assert all(math.isfinite(value) for value in found["ppl_forget"])
+
+
+def test_the_rows_are_told_before_each_pass() -> None:
+    trained: list[NDArray[np.int64]] = []
+    measured: list[NDArray[np.int64]] = []
+    feeds = {"feed_train": trained.append, "feed_eval": measured.append}
+    fed = curve(opened("llama"), batch_tokens=20, feeds=feeds, steps=[2])
+    assert fed == curve(opened("llama"), batch_tokens=20, steps=[2])
+    batches = [examples_of_step(step, 5, 3, seed=7) for step in range(2)]
+    assert sorted(np.concatenate(trained)) == sorted(np.concatenate(batches))
+    assert sorted(np.concatenate(measured)) == sorted([*range(22), *range(22)])
+
+
+def test_divergence_names_the_step() -> None:
+    with pytest.raises(UserError, match=r"relearning.* step \d.*; lower probe\.relearning"):
+        curve(opened("llama"), learning_rate=1e30)
+
+
+def test_a_model_that_had_diverged_before_is_told_so() -> None:
+    broken = opened("llama")
+    with torch.no_grad():
+        broken.get_parameter("model.norm.weight").fill_(math.nan)
+    with pytest.raises(UserError, match=r"after step 0: .*diverged; lower the learning rate of"):
+        curve(broken)

@@ -1,0 +1,111 @@
+"""SalUn's mask against a full sort, and the gradients that it is made of."""
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional
+
+from mamushi.errors import UserError
+from mamushi.lm import device
+from mamushi.unlearning.objective import TextLoss
+from mamushi.unlearning.saliency import gradients, largest, threshold
+from tests.support.models import model, token_set
+
+
+def by_sorting(values: dict[str, torch.Tensor], keep: int) -> dict[str, np.ndarray]:
+    """The first ``keep`` places of a stable full sort, largest absolute value first."""
+    flat = np.concatenate([v.detach().abs().flatten().numpy() for v in values.values()])
+    chosen = np.zeros(len(flat), dtype=bool)
+    chosen[np.argsort(-flat, kind="stable")[:keep]] = True
+    ends = np.cumsum([v.numel() for v in values.values()])
+    parts = np.split(chosen, ends[:-1])
+    return {
+        name: part.reshape(tuple(value.shape))
+        for (name, value), part in zip(values.items(), parts, strict=True)
+    }
+
+
+def tensors(kind: str, seed: int) -> dict[str, torch.Tensor]:
+    """Tensors of several shapes, one of them not contiguous."""
+    rng = torch.Generator().manual_seed(seed)
+    found = {
+        "a": torch.randn(7, 11, generator=rng),
+        "b": torch.randn(13, generator=rng),
+        "c": torch.randn(5, 6, generator=rng).t(),
+        "d": torch.randn(2, 3, 4, generator=rng),
+    }
+    if kind == "ties":
+        return {name: (value * 2).round() / 2 for name, value in found.items()}
+    if kind == "zeros":
+        return {name: torch.where(value.abs() < 1.2, 0.0, value) for name, value in found.items()}
+    if kind == "all zero":
+        return {name: -torch.zeros_like(value) for name, value in found.items()}
+    if kind == "tiny":
+        # Subnormal numbers, and neighbours that differ in the last bit alone.
+        close = torch.nextafter(torch.ones(13), torch.full((13,), 2.0))
+        return {**found, "a": found["a"] * 1e-42, "b": torch.where(found["b"] > 0, close, -1.0)}
+    return found
+
+
+@pytest.mark.parametrize("kind", ["random", "ties", "zeros", "all zero", "tiny"])
+@pytest.mark.parametrize("sparsity", [0.0, 0.29, 0.5, 0.9, 0.999])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_masks_are_those_of_a_full_sort(kind: str, sparsity: float, seed: int) -> None:
+    values = tensors(kind, seed)
+    n = sum(value.numel() for value in values.values())
+    found = largest(values, sparsity)
+    expected = by_sorting(values, n - n * round(sparsity * 1000) // 1000)
+    assert list(found) == list(values)
+    for name, mask in found.items():
+        assert mask.dtype == torch.bool
+        np.testing.assert_array_equal(mask.numpy(), expected[name], err_msg=name)
+
+
+def test_the_share_is_exact_where_binary_fractions_are_not() -> None:
+    # 0.29 * 100 is 28.999999999999996 in floating point.
+    (mask,) = largest({"a": torch.arange(100.0)}, 0.29).values()
+    assert int(mask.sum()) == 71
+
+
+def test_threshold_is_the_kth_value_for_every_k() -> None:
+    values = [torch.tensor([3.0, -1.0, 2.0]), torch.tensor([[-2.0], [0.0]])]
+    ordered = [3.0, 2.0, 2.0, 1.0, 0.0]
+    for k, value in enumerate(ordered, 1):
+        found = threshold(values, k)
+        assert np.array(found.bits, dtype=np.int32).view(np.float32) == value
+        assert found.ties == k - sum(other > value for other in ordered)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_a_gradient_that_is_not_finite_is_an_error(value: float) -> None:
+    with pytest.raises(UserError, match="gradient of b is not finite"):
+        largest({"a": torch.ones(3), "b": torch.tensor([1.0, value])}, 0.5)
+
+
+@pytest.mark.parametrize("micro", [1, 3, 64])
+def test_gradients_are_signed_sums_over_all_texts(micro: int) -> None:
+    texts = token_set(9)
+    found, reference = model("gemma2"), model("gemma2")
+    found.train()
+    gradients(TextLoss(found), texts, micro, device.accelerator("fp32"))
+    assert not found.training
+    total = torch.zeros(())
+    for row in range(len(texts)):
+        ids = torch.from_numpy(texts[row].astype(np.int64))[None]
+        if ids.shape[1] > 1:
+            logits = reference(ids).logits[0, :-1]
+            total = total + functional.cross_entropy(logits, ids[0, 1:], reduction="sum")
+    (total / int((texts.lengths - 1).sum())).backward()
+    expected = {name: p.grad for name, p in reference.named_parameters()}
+    for name, parameter in found.named_parameters():
+        torch.testing.assert_close(parameter.grad, expected[name], rtol=1e-4, atol=1e-5)
+
+
+def test_gradients_do_not_add_to_those_that_were_there() -> None:
+    texts, found = token_set(9), model("llama")
+    gradients(TextLoss(found), texts, 4, device.accelerator("fp32"))
+    first = {name: p.grad.clone() for name, p in found.named_parameters() if p.grad is not None}
+    gradients(TextLoss(found), texts, 4, device.accelerator("fp32"))
+    for name, parameter in found.named_parameters():
+        assert parameter.grad is not None
+        assert torch.equal(parameter.grad, first[name])

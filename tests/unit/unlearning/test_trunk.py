@@ -1,0 +1,739 @@
+"""The frozen-trunk cache against the whole model: the same numbers from fewer operations."""
+
+import errno
+import json
+import struct
+import subprocess
+import sys
+import threading
+from argparse import Namespace
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+from safetensors import safe_open
+from torch import Tensor, nn
+from torch.utils.flop_counter import FlopCounterMode
+from transformers import (
+    GPTJConfig,
+    GPTJForCausalLM,
+    PreTrainedModel,
+    Qwen2Config,
+    Qwen2ForCausalLM,
+)
+
+from mamushi.artifacts.files import sha256, write_json
+from mamushi.artifacts.tables import write_table
+from mamushi.errors import UserError
+from mamushi.lm import device
+from mamushi.lm.batches import pad
+from mamushi.lm.loading import save_trained
+from mamushi.lm.loss import token_nll
+from mamushi.lm.parameters import decoder_blocks, freeze
+from mamushi.lm.perplexity import text_nll
+from mamushi.lm.tokens import TokenSet
+from mamushi.stages import _unlearning
+from mamushi.unlearning.trunk import Tail, Trunk, write_trunk
+from tests.support.models import FAMILIES, VOCABULARY, model, token_set
+
+TRAINED = 2
+LAYERS = 4
+PROVENANCE = {"inputs": {"examples": "abc"}, "mamushi": "1"}
+PRECISIONS = ("fp32", "bf16")
+# Relative to the largest value, where the batches that read a cache are not those that wrote it, so
+# that sums are rounded in another order. bf16 has 8 bits: a unit in the last place is 0.4 to 0.8%.
+TOLERANCE = {"fp32": 1e-6, "bf16": 3e-2}
+# In a mean over tokens such errors cancel.
+MEAN = {"fp32": 1e-6, "bf16": 1e-3}
+
+
+def start_model(family: str, precision: str, layers: int = LAYERS) -> PreTrainedModel:
+    """A start model as it lies in an unlearning run: the last two blocks in fp32, all else frozen
+    in the forward precision."""
+    found = model(family, layers=layers)
+    freeze(
+        found,
+        {
+            "trained_blocks": TRAINED,
+            "train_input_embedding": False,
+            "train_output_head": False,
+            "train_final_norm": False,
+        },
+    )
+    return device.place(found, precision, torch.device("cpu"))
+
+
+def section(name: str, count: int, seed: int) -> TokenSet:
+    """A token set whose ids begin with ``name``."""
+    texts = token_set(count, seed, longest=20)
+    ids = np.array([f"{name}{i}" for i in texts.ids], dtype=object)
+    return TokenSet(ids, texts.domains, texts.tokens, texts.offsets)
+
+
+def cut(texts: TokenSet, length: int) -> TokenSet:
+    """The texts, each cut at ``length`` tokens."""
+    rows = [texts[i][:length] for i in range(len(texts))]
+    offsets = np.cumsum([0, *map(len, rows)])
+    return TokenSet(texts.ids, texts.domains, np.concatenate(rows), offsets)
+
+
+INFERENCE = section("inference-", 20, 1)
+EVALUATION = section("évaluation-", 9, 2)
+
+
+def write(path: Path, language_model: PreTrainedModel, precision: str = "fp32") -> None:
+    sets = [INFERENCE, EVALUATION]
+    accelerator = device.accelerator(precision)
+    write_trunk(path, language_model, sets, TRAINED, 60, accelerator, PROVENANCE)
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Path:
+    """A cache of the Llama model in fp32."""
+    write(tmp_path / "trunk.safetensors", start_model("llama", "fp32"))
+    return tmp_path / "trunk.safetensors"
+
+
+def assert_near(found: Tensor, expected: Tensor, tolerance: float) -> None:
+    scale = float(expected.abs().max())
+    assert scale > 0
+    assert float((found - expected).abs().max()) <= tolerance * scale
+
+
+def gradients(language_model: PreTrainedModel) -> dict[str, Tensor]:
+    found = {
+        name: parameter.grad.clone()
+        for name, parameter in language_model.named_parameters()
+        if parameter.grad is not None
+    }
+    language_model.zero_grad(set_to_none=True)
+    return found
+
+
+def step(
+    language_model: PreTrainedModel,
+    texts: TokenSet,
+    rows: list[int],
+    precision: str,
+    put: Callable[[Sequence[str], Any], None] | None = None,
+) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
+    """Logits of the real tokens, mean NLL and its gradients for one batch."""
+    ids, mask = pad([texts[i] for i in rows], torch.device("cpu"))
+    if put is not None:
+        put(texts.ids[rows], texts.lengths[rows])
+    with device.accelerator(precision).autocast():
+        logits = language_model(input_ids=ids, attention_mask=mask).logits
+    loss = token_nll(logits, ids, mask)[0].mean()
+    loss.backward()
+    return logits[mask.bool()].detach().float(), loss.detach(), gradients(language_model)
+
+
+# --- equal numbers ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_step_from_the_cache_equals_a_step_of_the_whole_model(
+    family: str, precision: str, tmp_path: Path
+) -> None:
+    language_model, path = start_model(family, precision), tmp_path / "trunk.safetensors"
+    write(path, language_model, precision)
+    # Neither the batches of the file nor their order, and lengths from 1 to 20.
+    rows = [int(INFERENCE.lengths.argmin()), 7, int(INFERENCE.lengths.argmax()), 3, 12]
+    language_model.train()
+    whole = step(language_model, INFERENCE, rows, precision)
+    with Tail(language_model, TRAINED, Trunk.open(path)) as tail:
+        cached = step(language_model, INFERENCE, rows, precision, tail.put)
+    tolerance = TOLERANCE[precision]
+    assert_near(cached[0], whole[0], tolerance)
+    assert float(cached[1]) == pytest.approx(float(whole[1]), rel=MEAN[precision])
+    assert cached[2].keys() == whole[2].keys()
+    assert len(cached[2]) == len(list(filter(_trained, language_model.parameters())))
+    for name, gradient in whole[2].items():
+        assert_near(cached[2][name], gradient, tolerance)
+
+
+def _trained(parameter: nn.Parameter) -> bool:
+    return parameter.requires_grad
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("length", [20, 6])
+def test_nll_from_the_cache_equals_that_of_the_whole_model(
+    family: str, precision: str, length: int, tmp_path: Path
+) -> None:
+    language_model, path = start_model(family, precision), tmp_path / "trunk.safetensors"
+    write(path, language_model, precision)
+    texts, accelerator = cut(EVALUATION, length), device.accelerator(precision)
+    whole = text_nll(language_model, texts, 33, accelerator)
+    with Tail(language_model, TRAINED, Trunk.open(path)) as tail:
+        cached = text_nll(
+            language_model,
+            texts,
+            33,
+            accelerator,
+            feed=lambda rows: tail.put(texts.ids[rows], texts.lengths[rows]),
+        )
+    np.testing.assert_array_equal(cached.tokens, whole.tokens)
+    np.testing.assert_allclose(cached.nll, whole.nll, rtol=TOLERANCE[precision], atol=1e-12)
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_in_the_batches_of_the_file_not_a_bit_differs(
+    family: str, precision: str, tmp_path: Path
+) -> None:
+    language_model, accelerator = start_model(family, precision), device.accelerator(precision)
+    path = tmp_path / "trunk.safetensors"
+    write_trunk(path, language_model, [EVALUATION], TRAINED, 33, accelerator, PROVENANCE)
+    whole = text_nll(language_model, EVALUATION, 33, accelerator)
+    with Tail(language_model, TRAINED, Trunk.open(path)) as tail:
+        cached = text_nll(
+            language_model,
+            EVALUATION,
+            33,
+            accelerator,
+            feed=lambda rows: tail.put(EVALUATION.ids[rows], EVALUATION.lengths[rows]),
+        )
+    np.testing.assert_array_equal(cached.nll, whole.nll)
+
+
+def test_nothing_is_frozen_but_the_embedding_when_all_blocks_are_trained(tmp_path: Path) -> None:
+    language_model = start_model("gemma2", "fp32", layers=TRAINED)
+    write(tmp_path / "trunk.safetensors", language_model)
+    whole = step(language_model, INFERENCE, [4, 5], "fp32")
+    with Tail(language_model, TRAINED, Trunk.open(tmp_path / "trunk.safetensors")) as tail:
+        cached = step(language_model, INFERENCE, [4, 5], "fp32", tail.put)
+    assert_near(cached[0], whole[0], 1e-6)
+    assert cached[2].keys() == whole[2].keys()
+
+
+def test_blocks_that_return_tuples_are_skipped_too(tmp_path: Path) -> None:
+    config = GPTJConfig(
+        vocab_size=VOCABULARY, n_embd=16, n_layer=LAYERS, n_head=2, n_positions=64, rotary_dim=4
+    )
+    torch.manual_seed(0)
+    language_model = GPTJForCausalLM(config).eval()
+    write(tmp_path / "trunk.safetensors", language_model)
+    whole = text_nll(language_model, EVALUATION, 33, device.accelerator("fp32"))
+    with Tail(language_model, TRAINED, Trunk.open(tmp_path / "trunk.safetensors")) as tail:
+        cached = text_nll(
+            language_model,
+            EVALUATION,
+            33,
+            device.accelerator("fp32"),
+            feed=lambda rows: tail.put(EVALUATION.ids[rows], EVALUATION.lengths[rows]),
+        )
+    np.testing.assert_allclose(cached.nll, whole.nll, rtol=1e-6)
+
+
+def test_states_handed_over_by_keyword_are_replaced(tmp_path: Path, cache: Path) -> None:
+    language_model = start_model("llama", "fp32")
+    whole = step(language_model, INFERENCE, [4, 5], "fp32")
+    for block in decoder_blocks(language_model)[1]:
+        block.register_forward_pre_hook(
+            lambda _, args, kwargs: ((), {**kwargs, "hidden_states": args[0]}),
+            with_kwargs=True,
+            prepend=True,
+        )
+    write(tmp_path / "keyword.safetensors", language_model)
+    assert (tmp_path / "keyword.safetensors").read_bytes() == cache.read_bytes()
+    with Tail(language_model, TRAINED, Trunk.open(cache)) as tail:
+        cached = step(language_model, INFERENCE, [4, 5], "fp32", tail.put)
+    assert_near(cached[0], whole[0], 1e-6)
+
+
+# --- the context ------------------------------------------------------------------------------
+
+
+def test_frozen_blocks_do_not_run(cache: Path) -> None:
+    language_model = start_model("llama", "fp32")
+
+    def fail(*_: Any) -> None:
+        raise AssertionError("a frozen block was run")
+
+    blocks = decoder_blocks(language_model)[1]
+    for block in blocks[: LAYERS - TRAINED]:
+        block.register_forward_pre_hook(fail)
+    with pytest.raises(AssertionError, match="a frozen block"):
+        step(language_model, INFERENCE, [0, 1], "fp32")
+    with Tail(language_model, TRAINED, Trunk.open(cache)) as tail:
+        step(language_model, INFERENCE, [0, 1], "fp32", tail.put)
+
+
+def test_the_tail_of_the_model_does_not_run_while_a_cache_is_written(tmp_path: Path) -> None:
+    language_model, runs = start_model("llama", "fp32"), []
+    blocks = decoder_blocks(language_model)[1]
+    blocks[LAYERS - TRAINED].register_forward_hook(lambda *_: runs.append(1))
+    blocks[0].register_forward_hook(lambda *_: runs.append(0))
+    write(tmp_path / "trunk.safetensors", language_model)
+    # Twice in the check of the model: whole, and from its states.
+    assert runs.count(1) == 2
+    assert runs.count(0) > 4
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("fails", [False, True])
+def test_leaving_restores_the_model(family: str, fails: bool, tmp_path: Path) -> None:
+    language_model, path = start_model(family, "fp32"), tmp_path / "trunk.safetensors"
+    write(path, language_model)
+    modules = list(language_model.named_modules())
+    hooks = [len(module._forward_pre_hooks) for _, module in modules]
+    state = {name: value.clone() for name, value in language_model.state_dict().items()}
+    before = step(language_model, INFERENCE, [2, 9], "fp32")
+    try:
+        with Tail(language_model, TRAINED, Trunk.open(path)) as tail:
+            assert list(language_model.named_modules()) != modules
+            step(language_model, INFERENCE, [2, 9], "fp32", tail.put)
+            assert not fails or 1 / 0
+    except ZeroDivisionError:
+        assert fails
+    assert list(language_model.named_modules()) == modules
+    assert [len(module._forward_pre_hooks) for _, module in modules] == hooks
+    assert language_model.state_dict().keys() == state.keys()
+    for name, value in language_model.state_dict().items():
+        assert torch.equal(value, state[name])
+    assert torch.equal(step(language_model, INFERENCE, [2, 9], "fp32")[0], before[0])
+
+
+def test_trained_parameters_keep_their_names_and_frozen_blocks_are_out_of_the_way(
+    cache: Path,
+) -> None:
+    language_model = start_model("llama", "fp32")
+    names = [name for name, p in language_model.named_parameters() if p.requires_grad]
+    with Tail(language_model, TRAINED, Trunk.open(cache)):
+        inside = dict(language_model.named_parameters())
+        assert [name for name, p in inside.items() if p.requires_grad] == names
+        assert not any(name.startswith("model.layers.0.") for name in inside)
+
+
+def test_a_stand_in_has_the_attributes_of_its_block(cache: Path) -> None:
+    language_model = start_model("llama", "fp32")
+    blocks = decoder_blocks(language_model)[1]
+    blocks[0].attention_type = "sliding_attention"
+    with Tail(language_model, TRAINED, Trunk.open(cache)):
+        assert blocks[0].attention_type == "sliding_attention"
+        with pytest.raises(AttributeError):
+            _ = blocks[0].no_such_attribute
+
+
+def test_states_serve_one_forward_pass(cache: Path) -> None:
+    language_model = start_model("llama", "fp32")
+    with Tail(language_model, TRAINED, Trunk.open(cache)) as tail:
+        with pytest.raises(RuntimeError, match="put them first"):
+            step(language_model, INFERENCE, [0, 1], "fp32")
+        step(language_model, INFERENCE, [0, 1], "fp32", tail.put)
+        with pytest.raises(RuntimeError, match="put them first"):
+            step(language_model, INFERENCE, [0, 1], "fp32")
+
+
+def test_states_of_other_texts_are_refused_by_their_shape(cache: Path) -> None:
+    language_model = start_model("llama", "fp32")
+    with Tail(language_model, TRAINED, Trunk.open(cache)) as tail:
+        tail.put(INFERENCE.ids[:1], INFERENCE.lengths[:1])
+        with pytest.raises(RuntimeError, match="with states of"):
+            step(language_model, INFERENCE, [0, 1], "fp32")
+
+
+def test_a_cache_for_another_number_of_blocks_is_refused(cache: Path) -> None:
+    with pytest.raises(UserError, match="made for 2 trained blocks, not for 3; delete it"):
+        Tail(start_model("llama", "fp32"), 3, Trunk.open(cache))
+
+
+# --- the file ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_the_file_is_plain_safetensors_with_every_row_in_its_place(
+    precision: str, tmp_path: Path
+) -> None:
+    language_model, path = start_model("qwen2", precision), tmp_path / "trunk.safetensors"
+    write(path, language_model, precision)
+    with safe_open(path, "pt") as file:
+        hidden, offsets = file.get_tensor("hidden"), file.get_tensor("offsets")
+        ids = json.loads(file.get_tensor("ids").numpy().tobytes().decode())
+        about = json.loads(file.metadata()["mamushi"])
+    assert about == {**PROVENANCE, "trained_blocks": TRAINED}
+    assert ids == [*INFERENCE.ids, *EVALUATION.ids]
+    assert hidden.dtype == (torch.bfloat16 if precision == "bf16" else torch.float32)
+    lengths = np.concatenate([INFERENCE.lengths, EVALUATION.lengths])
+    np.testing.assert_array_equal(offsets.diff().numpy(), lengths)
+    texts = [*(INFERENCE[i] for i in range(20)), *(EVALUATION[i] for i in range(9))]
+    for text, (begin, end) in zip(texts, pairwise(offsets.tolist()), strict=True):
+        with torch.no_grad(), device.accelerator(precision).autocast():
+            states = language_model(
+                torch.from_numpy(text.astype(np.int64))[None], output_hidden_states=True
+            ).hidden_states
+        assert_near(
+            hidden[begin:end].float(), states[LAYERS - TRAINED][0].float(), TOLERANCE[precision]
+        )
+
+
+def test_texts_come_one_after_another(cache: Path) -> None:
+    trunk = Trunk.open(cache)
+    rows, lengths = [3, 7, 11], np.minimum(INFERENCE.lengths[[3, 7, 11]], [9, 1, 5])
+    found = trunk.hidden(INFERENCE.ids[rows], lengths)
+    assert found.shape == (lengths.sum(), 16)
+    assert found.device.type == "cpu"
+    parts = found.split(lengths.tolist())
+    for states, text, length in zip(parts, INFERENCE.ids[rows], lengths, strict=True):
+        alone = trunk.hidden([text], np.array([length]))
+        assert torch.equal(states, alone)
+        assert alone.any(dim=1).all()
+
+
+def test_equal_runs_write_equal_files(cache: Path, tmp_path: Path) -> None:
+    write(tmp_path / "again.safetensors", start_model("llama", "fp32"))
+    assert (tmp_path / "again.safetensors").read_bytes() == cache.read_bytes()
+
+
+def test_an_unknown_text_and_one_that_is_too_long_are_named(cache: Path) -> None:
+    trunk = Trunk.open(cache)
+    with pytest.raises(UserError, match=r"trunk\.safetensors: does not hold example x7; delete"):
+        trunk.hidden(["x7"], np.array([1]))
+    stored = int(INFERENCE.lengths[0])
+    text = f"holds {stored} tokens of example {INFERENCE.ids[0]}, but {stored + 1} are asked for; d"
+    with pytest.raises(UserError, match=text):
+        trunk.hidden(INFERENCE.ids[:1], np.array([stored + 1]))
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="no such file"):
+        Trunk.open(tmp_path / "trunk.safetensors")
+
+
+@pytest.mark.parametrize("bytes_left", [0, 5, 100, -1])
+def test_a_truncated_file_is_named(bytes_left: int, cache: Path) -> None:
+    content = cache.read_bytes()
+    cache.write_bytes(content[:bytes_left])
+    with pytest.raises(UserError, match="damaged safetensors file"):
+        Trunk.open(cache)
+
+
+def _rename(header: dict[str, Any]) -> None:
+    header["states"] = header.pop("hidden")
+
+
+def _retype(header: dict[str, Any]) -> None:
+    header["hidden"]["dtype"] = "I32"
+
+
+def _forget(header: dict[str, Any]) -> None:
+    del header["__metadata__"]
+
+
+def _reshape(header: dict[str, Any]) -> None:
+    rows, width = header["hidden"]["shape"]
+    header["hidden"]["shape"] = [rows // 2, width * 2]
+
+
+@pytest.mark.parametrize("change", [_rename, _retype, _forget, _reshape])
+def test_another_safetensors_file_is_no_cache(
+    change: Callable[[dict[str, Any]], None], cache: Path
+) -> None:
+    content = cache.read_bytes()
+    (length,) = struct.unpack("<Q", content[:8])
+    header = json.loads(content[8 : 8 + length])
+    change(header)
+    text = json.dumps(header).encode()
+    cache.write_bytes(struct.pack("<Q", len(text)) + text + content[8 + length :])
+    with pytest.raises(UserError, match=r"not a cache of hidden states .*; delete it"):
+        Trunk.open(cache)
+
+
+def test_an_example_in_two_sections_is_a_mistake_of_the_program(tmp_path: Path) -> None:
+    sets = [INFERENCE, EVALUATION, INFERENCE]
+    accelerator, language_model = device.accelerator("fp32"), start_model("llama", "fp32")
+    with pytest.raises(ValueError, match="inference-t000 is in two"):
+        write_trunk(tmp_path / "t", language_model, sets, TRAINED, 60, accelerator, PROVENANCE)
+
+
+def test_no_text_is_an_error(tmp_path: Path) -> None:
+    none = TokenSet(np.array([], object), np.array([], object), np.array([]), np.array([0]))
+    accelerator, language_model = device.accelerator("fp32"), start_model("llama", "fp32")
+    with pytest.raises(UserError, match="there is no text"):
+        write_trunk(tmp_path / "t", language_model, [none], TRAINED, 60, accelerator, PROVENANCE)
+
+
+def test_a_disk_without_room_is_told_before_it_is_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=10))
+    with pytest.raises(UserError, match=r"needs 0\.0 GB, .*cache_trunk to false"):
+        write(tmp_path / "trunk.safetensors", start_model("llama", "fp32"))
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_disk_that_fills_up_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any) -> Tensor:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("mamushi.unlearning.trunk._rows", full)
+    with pytest.raises(UserError, match="no space left while writing it"):
+        write(tmp_path / "trunk.safetensors", start_model("llama", "fp32"))
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("look_back", "problem"),
+    [
+        (lambda early, output: output + early[0], "IndexError"),
+        (lambda early, output: output + sum(early), "gives other logits"),
+    ],
+)
+def test_a_model_that_cannot_be_cut_is_refused(
+    look_back: Callable[[list[Tensor], Tensor], Tensor], problem: str, tmp_path: Path
+) -> None:
+    language_model = start_model("llama", "fp32")
+    blocks, early = decoder_blocks(language_model)[1], []
+    language_model.register_forward_pre_hook(lambda *_: early.clear())
+    blocks[0].register_forward_hook(lambda _, args, output: early.append(output))
+    # As where late blocks share the keys and values of early ones.
+    blocks[-1].register_forward_hook(lambda _, args, output: look_back(early, output))
+    with pytest.raises(UserError, match=rf"alone \({problem}.*cache_trunk to false"):
+        write(tmp_path / "trunk.safetensors", language_model)
+    assert not list(tmp_path.iterdir())
+
+
+# --- kept between runs ------------------------------------------------------------------------
+
+COUNTED = {
+    "trained_blocks": 1,
+    "train_input_embedding": True,
+    "train_output_head": True,
+    "train_final_norm": True,
+}
+LENGTHS = {"max_length": 9, "evaluation": {"max_length": 12}}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A model, a start model's trained tensors, and a token cache of both sections."""
+    model("qwen2", layers=LAYERS).save_pretrained(tmp_path)
+    write_json(
+        tmp_path / "card.json", {"source": ".", "revision": None, "trust_remote_code": False}
+    )
+    other = model("qwen2", seed=1, layers=LAYERS)
+    freeze(other, COUNTED)
+    save_trained(tmp_path / "trained.safetensors", other, {})
+    sections = {"inference": INFERENCE, "evaluation": EVALUATION}
+    ids = [i for texts in sections.values() for i in texts.ids]
+    examples = {
+        "id": ids,
+        "text": ids,
+        "domain": [d for texts in sections.values() for d in texts.domains],
+        "section": [name for name, texts in sections.items() for _ in range(len(texts))],
+        "log_density_ratio": pa.nulls(len(ids), pa.float64()),
+    }
+    write_table(tmp_path / "examples.parquet", "examples", examples)
+    rows = [texts[i].tolist() for texts in sections.values() for i in range(len(texts))]
+    write_table(
+        tmp_path / "tokens.parquet",
+        "tokens",
+        {"id": ids, "tokens": pa.array(rows, pa.list_(pa.int32()))},
+        metadata={"max_length": 20},
+    )
+    return tmp_path
+
+
+def settings(precision: str, training: dict[str, Any] | None, **more: Any) -> dict[str, Any]:
+    start = {"training": training, "precision": precision}
+    return {"start": start, "trained_blocks": TRAINED, **LENGTHS, "code": "c", **more}
+
+
+def opened_from(
+    folder: Path, chosen: dict[str, Any], trained: str | None = None
+) -> PreTrainedModel:
+    path = folder / trained if trained else None
+    given = Namespace(model_card=folder / "card.json", trained=path, settings=chosen)
+    return _unlearning.opened(given)[0]
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("trained", ["trained.safetensors", None])
+def test_a_start_model_trains_its_last_blocks_alone(
+    precision: str, trained: str | None, folder: Path
+) -> None:
+    found = opened_from(folder, settings(precision, COUNTED if trained else None), trained)
+    base = dict(model("qwen2", layers=LAYERS).named_parameters())
+    other = dict(model("qwen2", seed=1, layers=LAYERS).named_parameters())
+    forward = torch.bfloat16 if precision == "bf16" else torch.float32
+    laid_over = ("model.layers.3.", "model.embed_tokens.", "model.norm.")
+    for name, parameter in found.named_parameters():
+        last = name.startswith(("model.layers.2.", "model.layers.3."))
+        assert parameter.requires_grad == last
+        assert parameter.dtype == (torch.float32 if last else forward)
+        expected = other if trained and name.startswith(laid_over) else base
+        assert torch.equal(parameter, expected[name].to(parameter.dtype))
+
+
+def test_more_blocks_than_there_are_is_told_by_the_setting_of_unlearning(folder: Path) -> None:
+    with pytest.raises(UserError, match=r"unlearning\.trained_blocks: asks for 5 .* to 4 or fewer"):
+        opened_from(folder, settings("fp32", None, trained_blocks=5))
+
+
+def keep(
+    folder: Path, name: str = "trained.safetensors", **execution: Any
+) -> tuple[Trunk | None, PreTrainedModel]:
+    """The trunk that a run from the start model ``name`` gets, and that model."""
+    args = Namespace(
+        examples=folder / "examples.parquet",
+        tokens=folder / "tokens.parquet",
+        model_card=folder / "card.json",
+        trained=folder / name,
+        trunk=folder / "cache" / "trunk.safetensors",
+        settings=settings("fp32", COUNTED),
+        execution={"batch_tokens": 50, **execution},
+    )
+    start, accelerator = _unlearning.opened(args)
+    texts = [cut(INFERENCE, 9), cut(EVALUATION, 12)]
+    return _unlearning.cached_trunk(args, start, accelerator, texts), start
+
+
+def test_the_first_run_keeps_both_sections_at_their_lengths(folder: Path) -> None:
+    trunk, start = keep(folder)
+    assert trunk is not None and trunk.trained_blocks == TRAINED
+    for texts, longest in ((INFERENCE, 9), (EVALUATION, 12)):
+        lengths = np.minimum(texts.lengths, longest)
+        assert trunk.hidden(texts.ids, lengths).shape == (lengths.sum(), 16)
+        row = int(texts.lengths.argmax())
+        with pytest.raises(UserError, match=f"holds {longest} tokens"):
+            trunk.hidden(texts.ids[[row]], np.array([longest + 1]))
+    texts, accelerator = cut(EVALUATION, 12), device.accelerator("fp32")
+    whole = text_nll(start, texts, 40, accelerator)
+    with Tail(start, TRAINED, trunk) as tail:
+        cached = text_nll(
+            start,
+            texts,
+            40,
+            accelerator,
+            feed=lambda rows: tail.put(texts.ids[rows], texts.lengths[rows]),
+        )
+    np.testing.assert_allclose(cached.nll, whole.nll, rtol=1e-6)
+
+
+def test_later_runs_read_it_and_another_start_makes_it_anew(folder: Path) -> None:
+    keep(folder)
+    path = folder / "cache" / "trunk.safetensors"
+    first = path.stat().st_ino, path.stat().st_mtime_ns
+    keep(folder)
+    assert (path.stat().st_ino, path.stat().st_mtime_ns) == first
+    other = model("qwen2", seed=2, layers=LAYERS)
+    freeze(other, COUNTED)
+    save_trained(folder / "other.safetensors", other, {})
+    trunk, _ = keep(folder, "other.safetensors")
+    assert trunk is not None
+    assert trunk.metadata["inputs"]["trained"] == sha256(folder / "other.safetensors")
+    assert (path.stat().st_ino, path.stat().st_mtime_ns) != first
+
+
+def test_a_damaged_cache_is_made_anew(folder: Path) -> None:
+    keep(folder)
+    path = folder / "cache" / "trunk.safetensors"
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-100])
+    trunk, _ = keep(folder)
+    assert trunk is not None
+    assert path.read_bytes() == whole
+
+
+def test_the_cache_can_be_left_out(folder: Path) -> None:
+    assert keep(folder, cache_trunk=False)[0] is None
+    assert not (folder / "cache").exists()
+
+
+def test_of_several_runs_at_once_one_computes_it(folder: Path) -> None:
+    """The others wait for the lock, which goes with the process that holds it."""
+    program = """
+import fcntl, sys, time
+handle = open(sys.argv[1], "w")
+fcntl.flock(handle, fcntl.LOCK_EX)
+print("locked", flush=True)
+time.sleep(60)
+"""
+    path = folder / "cache" / "trunk.safetensors"
+    path.parent.mkdir()
+    lock = path.with_name(path.name + ".lock")
+    holder = subprocess.Popen(
+        [sys.executable, "-c", program, str(lock)], stdout=subprocess.PIPE, text=True
+    )
+    assert holder.stdout is not None and holder.stdout.readline() == "locked\n"
+    waiting = threading.Thread(target=keep, args=(folder,))
+    waiting.start()
+    waiting.join(timeout=1.5)
+    assert waiting.is_alive() and not path.exists()
+    holder.kill()
+    holder.wait()
+    waiting.join(timeout=60)
+    assert path.exists()
+
+
+# --- what it saves ----------------------------------------------------------------------------
+
+
+class Stub:
+    """States of a 7B model without a memory to hold them."""
+
+    def hidden(self, ids: Sequence[str], lengths: np.ndarray) -> Tensor:
+        return torch.empty(int(lengths.sum()), 3584, dtype=torch.bfloat16, device="meta")
+
+
+def test_a_step_of_a_7b_model_takes_less_than_half_of_the_operations() -> None:
+    config = Qwen2Config(
+        vocab_size=152064,
+        hidden_size=3584,
+        intermediate_size=18944,
+        num_hidden_layers=28,
+        num_attention_heads=28,
+        num_key_value_heads=4,
+        max_position_embeddings=32768,
+        tie_word_embeddings=False,
+        use_cache=False,
+    )
+    with torch.device("meta"):
+        language_model = Qwen2ForCausalLM(config).to(torch.bfloat16)
+        ids = torch.empty(16, 256, dtype=torch.int64)
+    assert sum(p.numel() for p in language_model.parameters()) == 7_615_616_512
+    frozen = {"train_input_embedding": False, "train_output_head": False}
+    freeze(language_model, {"trained_blocks": 3, **frozen, "train_final_norm": False})
+
+    def operations() -> int:
+        counter = FlopCounterMode(display=False)
+        with counter:
+            # A mask that is made already: to make one, transformers would look at values.
+            mask = {"full_attention": None}
+            logits = language_model(input_ids=ids, attention_mask=mask).logits
+            nn.functional.cross_entropy(
+                logits[:, :-1].flatten(0, 1), ids[:, 1:].flatten()
+            ).backward()
+        return int(counter.get_total_flops())
+
+    whole = operations()
+    with Tail(language_model, 3, Stub()) as tail:
+        tail.put(["text"] * 16, np.full(16, 256))
+        cached = operations()
+    tokens = 16 * 256
+    print(
+        f"\n7B step of {tokens} tokens: {whole / 1e12:.2f} TFLOP whole, {cached / 1e12:.2f} from "
+        f"the cache, ratio {whole / cached:.3f}; {whole / tokens / 1e9:.3f} and "
+        f"{cached / tokens / 1e9:.3f} GFLOP a token"
+    )
+    # By hand, of matrix products alone: 2 operations per weight and token forward, 4 backward
+    # where a weight is trained, 2 where gradients only pass through (the head).
+    block = 2 * 3584 * 3584 + 2 * 3584 * 512 + 3 * 3584 * 18944
+    head = 3584 * 152064
+    # The input of the first trained block needs no gradient: three projections pass none back.
+    spared = 2 * (3584 * 3584 + 2 * 3584 * 512)
+    forward, backward = 2 * (28 * block + head), 4 * 3 * block + 2 * head - spared
+    assert whole == pytest.approx(tokens * (forward + backward), rel=0.02)
+    assert whole - cached == pytest.approx(tokens * 2 * 25 * block, rel=0.02)
+    assert whole >= 2 * cached

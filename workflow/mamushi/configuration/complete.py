@@ -1,0 +1,445 @@
+"""From what the user wrote to a complete configuration: types, defaults, plug-ins, every mistake.
+
+One JSON Schema (``workflow/schemas/config.schema.yaml``) and the literal ``SETTINGS`` of the
+plug-ins say everything that is checked one key at a time; the functions ``_check_*`` below hold
+what takes two keys or a look at the disk. All mistakes are reported at once, a line each, before
+anything runs. Nothing heavy is imported, since this runs on the head node and in every job.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mamushi.configuration.schema import (
+    Rule,
+    coerced,
+    filled,
+    instead,
+    plain,
+    read,
+    violations,
+    without_defaults,
+)
+from mamushi.errors import UserError
+from mamushi.registry import plugin, plugins
+
+SCHEMA = Path(__file__).parents[2] / "schemas" / "config.schema.yaml"
+SELECTOR, DATASET, UNLEARNER = "selector", "dataset", "unlearner"
+TAKEN = ("retraining", "base", "contaminated", "beta0", "gold")
+"""What the tables of unlearning call models that no unlearner made."""
+
+
+class ConfigError(UserError):
+    """One or more mistakes in the configuration; ``lines`` has a line for each."""
+
+    def __init__(self, lines: Iterable[str]) -> None:
+        self.lines = [" ".join(line.split()) for line in lines]
+        super().__init__(self.lines[0])
+        self.args = ("\n".join(self.lines),)
+
+
+def complete(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The configuration with types coerced, every default filled in and paths resolved.
+
+    ``selectors`` then has every selector that the grid, a study or ``removal.ratio`` uses, with its
+    ``kind`` and all settings; ``models.*.training`` is ``training`` with the model's own changes.
+    A study says what it takes from the grid, and so do ``unlearning`` and ``probe``. An environment
+    variable that is not set makes its whole path null. Raises ``ConfigError``.
+    """
+    given = plain(config)
+    rule = _composed(given)
+    given = coerced(given, rule)
+    _raise(violations(given, rule))
+    full: dict[str, Any] = filled(given, rule)
+    full["studies"] = {k: v for k, v in (full["studies"] or {}).items() if v is not None}
+    for study in full["studies"].values():
+        study.update({axis: v for axis, v in full["grid"].items() if study.get(axis) is None})
+    _fill_unlearning(full)
+    for model in full["models"].values():
+        model["training"] = {**full["training"], **model["training"]}
+    for dataset in full["datasets"].values():
+        dataset["sections"] = {k: v for k, v in dataset["sections"].items() if v > 0}
+    _raise(_check_names(full))
+    checks = (
+        *(_check_sections, _check_models, _check_lengths, _check_derived, _check_targets),
+        _check_files,
+    )
+    _raise(line for check in checks for line in check(full))
+    return full
+
+
+def _fill_unlearning(full: dict[str, Any]) -> None:
+    """What ``unlearning`` and ``probe`` leave out is the grid's, and each unlearner's training is
+    the shared one with its own changes."""
+    unlearning, probe = full["unlearning"], full["probe"]
+    for axis in ("datasets", "models", "seeds", "selectors"):
+        unlearning.setdefault(axis, full["grid"][axis])
+    for axis in ("datasets", "models"):
+        probe.setdefault(axis, unlearning[axis])
+    probe.setdefault("seeds", unlearning["seeds"][:1])
+    if unlearning["max_length"] is None:
+        unlearning["max_length"] = full["tokens"]["max_length"]
+    for unlearner in full["unlearners"].values():
+        unlearner["training"] = {**unlearning["training"], **unlearner["training"]}
+
+
+def files(dataset: Mapping[str, Any]) -> list[str]:
+    """The raw files of a completed dataset, to declare as inputs; none where no path is given."""
+    return [str(path) for raw in _raw(dataset) for path in raw.found]
+
+
+def _used(full: Mapping[str, Any], what: str) -> list[str]:
+    """Names of the ``datasets``, ``models`` or ``selectors`` that the grid or a study asks for."""
+    lists = (axes[what] for _, axes in _comparisons(full))
+    return list(dict.fromkeys(name for names in lists for name in names))
+
+
+def _comparisons(full: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The grid, the studies, unlearning and its probe, each with the lists that it takes over."""
+    yield "grid", full["grid"]
+    for name, study in full["studies"].items():
+        yield f"studies.{name}", {**full["grid"], **study}
+    yield "unlearning", full["unlearning"]
+    yield "probe", full["probe"]
+
+
+def _raise(lines: Iterable[str]) -> None:
+    mistakes = list(dict.fromkeys(lines))
+    if mistakes:
+        raise ConfigError(mistakes)
+
+
+# The schema of one configuration ------------------------------------------------------------------
+
+
+def _composed(config: Mapping[str, Any]) -> Rule:
+    """The schema for this configuration: each dataset, selector and unlearner with its plug-in's
+    settings, each model with the keys of its sort."""
+    rule = deepcopy(read(SCHEMA))
+    sections = rule["properties"]
+    named = sections["datasets"]["additionalProperties"]
+    sections["datasets"]["properties"] = {
+        name: _with_plugin(named, DATASET, definition.get("kind"))
+        for name, definition in _definitions(config, "datasets")
+    }
+    hub, tiny = rule["$defs"]["hub_model"], rule["$defs"]["tiny_model"]
+    for model in (hub, tiny):
+        model["properties"]["training"] = without_defaults(model["properties"]["training"])
+    sections["models"]["additionalProperties"] = hub
+    sections["models"]["properties"] = {
+        name: tiny if "family" in definition else hub
+        for name, definition in _definitions(config, "models")
+    }
+    named = sections["selectors"]["additionalProperties"]
+    sections["selectors"]["properties"] = {
+        name: _with_plugin(named, SELECTOR, definition.get("kind", name))
+        for name, definition in _selectors(config, rule).items()
+    }
+    named = sections["unlearners"]["additionalProperties"]
+    training = without_defaults(named["properties"]["training"])
+    named["properties"]["training"] = {**training, "default": {}}
+    sections["unlearners"]["properties"] = {
+        name: _with_plugin(named, UNLEARNER, definition.get("kind", name))
+        for name, definition in _unlearners(config, rule).items()
+    }
+    return rule
+
+
+def _definitions(config: Mapping[str, Any], section: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The definitions in a section, as far as they have the right shape."""
+    found = config.get(section)
+    for name, definition in found.items() if isinstance(found, dict) else ():
+        if isinstance(definition, dict):
+            yield name, definition
+
+
+def _selectors(config: Mapping[str, Any], rule: Rule) -> dict[str, dict[str, Any]]:
+    """The given definitions of selectors, and an empty one for each known selector that is asked
+    for elsewhere or that another derives from."""
+    defaults = rule["properties"]["grid"]["properties"]["selectors"]["default"]
+    grid, removal = config.get("grid"), config.get("removal")
+    asked = [grid.get("selectors", defaults) if isinstance(grid, dict) else defaults]
+    asked += [study.get("selectors") for _, study in _definitions(config, "studies")]
+    asked.append(_section(config, "unlearning").get("selectors"))
+    probed = rule["properties"]["probe"]["properties"]["selectors"]["default"]
+    asked.append(_section(config, "probe").get("selectors", probed))
+    ratio = rule["properties"]["removal"]["properties"]["ratio"]["default"]
+    asked.append([removal.get("ratio", ratio) if isinstance(removal, dict) else ratio])
+    known = plugins(SELECTOR)
+    found = dict(_definitions(config, "selectors"))
+    waiting = [name for names in asked if isinstance(names, list) for name in names]
+    seen: set[Any] = set()
+    while waiting:
+        name = waiting.pop(0)
+        if not isinstance(name, str) or name in seen:
+            continue
+        seen.add(name)
+        if name in known:
+            found.setdefault(name, {})
+        base = _derives(found.get(name, {}), name)
+        waiting += [base] if base is not None else []
+    return found
+
+
+def _section(config: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """A section of the configuration, empty where it is missing or has another shape."""
+    found = config.get(name)
+    return found if isinstance(found, dict) else {}
+
+
+def _unlearners(config: Mapping[str, Any], rule: Rule) -> dict[str, dict[str, Any]]:
+    """The given definitions of unlearners, and an empty one for each known one asked for."""
+    found = dict(_definitions(config, "unlearners"))
+    for section in ("unlearning", "probe"):
+        default = rule["properties"][section]["properties"]["unlearners"]["default"]
+        names = _section(config, section).get("unlearners", default)
+        for name in names if isinstance(names, list) else ():
+            if isinstance(name, str) and name in plugins(UNLEARNER):
+                found.setdefault(name, {})
+    return found
+
+
+def _derives(definition: Mapping[str, Any], name: str) -> Any:
+    """The selector that one with this definition starts from; None where it stands alone."""
+    kind = definition.get("kind", name)
+    if kind not in plugins(SELECTOR):
+        return None
+    chosen = plugin(SELECTOR, kind)
+    key = chosen.literals.get("DERIVES")
+    return None if key is None else definition.get(key, chosen.defaults.get(key))
+
+
+def _with_plugin(rule: Rule, kind: str, name: object) -> Rule:
+    """``rule`` with the settings of a plug-in as further keys; unknown names fail at ``kind``."""
+    known = plugins(kind)
+    properties = {**rule["properties"]}
+    properties["kind"] = {**properties["kind"], "enum": list(known)}
+    if not isinstance(name, str) or name not in known:
+        return {**rule, "properties": properties, "required": ["kind"]}
+    settings = deepcopy(plugin(kind, name).settings)
+    for key in plugin(kind, name).literals.get("FILES", {}):
+        settings[key]["format"] = "path"
+    required = list(rule.get("required", ()))
+    required += [key for key, setting in settings.items() if "default" not in setting]
+    composed = {
+        **rule,
+        "properties": {**properties, **settings},
+        "required": required,
+        "additionalProperties": False,
+    }
+    if kind in (SELECTOR, UNLEARNER):
+        properties["kind"]["default"] = name
+        composed["properties"]["kind"] = properties["kind"]
+        composed["default"] = {}
+    return composed
+
+
+# Two keys at a time -------------------------------------------------------------------------------
+
+
+def _check_names(full: dict[str, Any]) -> Iterator[str]:
+    """Whatever is named is defined."""
+    known = {
+        "datasets": full["datasets"],
+        "models": full["models"],
+        "selectors": {**plugins(SELECTOR), **full["selectors"]},
+        "unlearners": {**plugins(UNLEARNER), **full["unlearners"]},
+    }
+
+    def undefined(at: str, what: str, name: str) -> Iterator[str]:
+        if name not in known[what]:
+            yield f"{at}: unknown {what[:-1]} {name!r}; {instead(name, known[what])}"
+
+    named = {"grid": full["grid"]}
+    named |= {f"studies.{name}": study for name, study in full["studies"].items()}
+    named |= {section: full[section] for section in ("unlearning", "probe")}
+    for where, axes in named.items():
+        for what in known:
+            for place, name in enumerate(axes.get(what, ())):
+                yield from undefined(f"{where}.{what}[{place}]", what, name)
+    yield from undefined("removal.ratio", "selectors", full["removal"]["ratio"])
+    for name in full["unlearners"]:
+        if name in TAKEN:
+            yield f"unlearners.{name}: this name is taken in the tables; choose another"
+    for name, definition in full["selectors"].items():
+        base = _derives(definition, name)
+        if base is not None:
+            key = plugin(SELECTOR, definition["kind"]).literals["DERIVES"]
+            yield from undefined(f"selectors.{name}.{key}", "selectors", base)
+    for name, model in full["models"].items():
+        if model.get("base") is not None:
+            yield from undefined(f"models.{name}.base", "models", model["base"])
+        for place, dataset in enumerate(_pretraining(model)):
+            at = f"models.{name}.pretraining.datasets[{place}]"
+            yield from undefined(at, "datasets", dataset)
+
+
+def _pretraining(model: Mapping[str, Any]) -> list[str]:
+    return list(model["pretraining"]["datasets"]) if "family" in model else []
+
+
+def _check_sections(full: dict[str, Any]) -> Iterator[str]:
+    for name, dataset in full["datasets"].items():
+        total = sum(dataset["sections"].values())
+        if abs(total - 1) > 1e-9:
+            shares = ", ".join(f"{key} {value:g}" for key, value in dataset["sections"].items())
+            at = f"datasets.{name}.sections"
+            yield f"{at}: the shares ({shares or 'none'}) sum to {total:g}; they must sum to 1"
+
+
+def _check_models(full: dict[str, Any]) -> Iterator[str]:
+    for name in _used_models(full):
+        model, at = full["models"][name], f"models.{name}"
+        yield from _check_tiny(at, model) if "family" in model else _check_source(at, model)
+
+
+def _used_models(full: Mapping[str, Any]) -> list[str]:
+    """The models that are asked for, and those from which their retraining starts."""
+    names = _used(full, "models")
+    bases = [full["models"][name].get("base") for name in names]
+    return list(dict.fromkeys([*names, *(base for base in bases if base is not None)]))
+
+
+def _check_tiny(at: str, model: Mapping[str, Any]) -> Iterator[str]:
+    for key, divisor in (("hidden_size", "heads"), ("heads", "key_value_heads")):
+        if model[key] % model[divisor]:
+            yield (
+                f"{at}.{key}: {model[key]} is not allowed; it is a multiple of {divisor}, "
+                f"{model[divisor]}"
+            )
+    longest = model["pretraining"]["max_length"]
+    if longest > model["max_positions"]:
+        yield (
+            f"{at}.pretraining.max_length: {longest} is not allowed; it is at most "
+            f"max_positions, {model['max_positions']}"
+        )
+
+
+def _check_source(at: str, model: Mapping[str, Any]) -> Iterator[str]:
+    """A source is a folder that exists, or an id on the hub with a pinned revision."""
+    source = model["source"]
+    if source is None or Path(source).is_dir():
+        return
+    hub = re.fullmatch(r"[\w.-]+/[\w.-]+", source) is not None and source[0] not in ".~"
+    if not hub:
+        yield f"{at}.source: {source!r} is no folder; give a model's folder or its id on the hub"
+    elif model["revision"] is None:
+        yield (
+            f"{at}.revision: null is not allowed, since {source!r} is no folder here; pin a hub "
+            "model to a commit of 40 hexadecimal digits"
+        )
+
+
+def _check_lengths(full: dict[str, Any]) -> Iterator[str]:
+    """Nothing reads more tokens of a text than the token cache keeps."""
+    most = full["tokens"]["max_length"]
+    readers = ("training", "embedding", "evaluation", "unlearning")
+    lengths = {key: full[key]["max_length"] for key in readers}
+    for name in _used_models(full):
+        length = full["models"][name]["training"]["max_length"]
+        if length != lengths["training"]:
+            lengths[f"models.{name}.training"] = length
+    for at, length in lengths.items():
+        if length > most:
+            allowed = f"it is at most tokens.max_length, {most}"
+            yield f"{at}.max_length: {length} is not allowed; {allowed}"
+
+
+def _check_derived(full: dict[str, Any]) -> Iterator[str]:
+    """A selector that derives from another ends at one that stands alone, and one that needs the
+    truth is asked for where a dataset knows it."""
+    needy = set()
+    for name in full["selectors"]:
+        chain = [name]
+        while (base := _derives(full["selectors"][chain[-1]], chain[-1])) is not None:
+            if base in chain:
+                yield f"selectors.{name}: derives from itself ({' from '.join([*chain, base])})"
+                break
+            chain.append(base)
+        kinds = [full["selectors"][link]["kind"] for link in chain]
+        if any(plugin(SELECTOR, kind).literals.get("NEEDS_TRUTH") for kind in kinds):
+            needy.add(name)
+    ratio = full["removal"]["ratio"]
+    for where, axes in _comparisons(full):
+        asked = {
+            f"{where}.selectors[{place}]": name for place, name in enumerate(axes["selectors"])
+        }
+        if where not in ("unlearning", "probe"):
+            # These two write no manifests.
+            asked["removal.ratio"] = ratio
+        for at, name in asked.items():
+            for dataset in axes["datasets"] if name in needy else ():
+                kind = full["datasets"][dataset]["kind"]
+                if not plugin(DATASET, kind).literals.get("KNOWS_TRUTH"):
+                    yield (
+                        f"{at}: {name!r} is not allowed with the dataset {dataset!r}; it needs the "
+                        f"true density ratio, which {_knowing()} data has"
+                    )
+
+
+def _check_targets(full: dict[str, Any]) -> Iterator[str]:
+    """What the advisor is asked for is a share, but for preservation, which is in nats."""
+    for place, asked in enumerate(full["evidence"]["targets"]):
+        if asked["target"] != "preservation" and asked["value"] > 1:
+            at = f"evidence.targets[{place}].value"
+            yield f"{at}: {asked['value']:g} is not allowed; a share is at most 1"
+
+
+def _knowing() -> str:
+    known = plugins(DATASET).items()
+    return " or ".join(name for name, found in known if found.literals.get("KNOWS_TRUTH"))
+
+
+def _check_files(full: dict[str, Any]) -> Iterator[str]:
+    """Every dataset that is used has its files, where a path is given."""
+    read = [name for model in _used(full, "models") for name in _pretraining(full["models"][model])]
+    for name in dict.fromkeys([*_used(full, "datasets"), *read]):
+        for raw in _raw(full["datasets"][name]):
+            if raw.missing:
+                # Whole, however long: a path that is cut cannot be looked at.
+                yield f"datasets.{name}.{raw.key}: {raw.value!r} is not allowed; {raw.missing}"
+    for name, path in full["unlearning"]["lists"].items():
+        # A list that the workflow writes itself may not be there yet.
+        ours = path is not None and path.startswith("results/")
+        if path is not None and not ours and not Path(path).is_file():
+            yield f"unlearning.lists.{name}: {path!r} is not allowed; no such file"
+
+
+@dataclass(frozen=True)
+class _RawPath:
+    """A key of a dataset that names raw files: which of them are there, what is missing."""
+
+    key: str
+    value: str
+    found: list[Path]
+    missing: str | None
+
+
+def _raw(dataset: Mapping[str, Any]) -> Iterator[_RawPath]:
+    """The keys that name raw files, as far as they have a value."""
+    wanted: Mapping[str, list[str]] = plugin(DATASET, dataset["kind"]).literals.get("FILES", {})
+    for key, names in wanted.items():
+        if dataset[key] is not None:
+            yield _RawPath(key, dataset[key], *_look(Path(dataset[key]), names))
+
+
+def _look(path: Path, names: list[str]) -> tuple[list[Path], str | None]:
+    """The raw files at ``path``, a folder with the files ``names`` or, without names, a file; and
+    what is missing, if anything."""
+    if not names:
+        return ([path], None) if path.is_file() else ([], "no such file")
+    means = f"it names a folder with {', '.join(names)} (each plain or as .zip)"
+    if not path.is_dir():
+        return [], f"no such folder; {means}"
+    found, lacks = [], []
+    for name in names:
+        choices = [path / name, path / f"{name}.zip"]
+        there = [choice for choice in choices if choice.is_file()]
+        found += there[:1]
+        lacks += [] if there else [name]
+    return found, f"{', '.join(lacks)} not there; {means}" if lacks else None

@@ -1,0 +1,225 @@
+"""How many examples to remove: budgets that the frontier predicts, and what retraining measured.
+
+Three targets. ``removal``, a share: the smallest budget whose removal has gone that part of the way
+from nothing removed to all removed. ``preservation``, in nats per text: the smallest budget with
+KL(p2 || p_-S) at most that; what is still in the mixture harms the retain domain, so that this
+falls to 0 at budget 1 (paper, Eq. "distributional unlearning": epsilon). ``sad``, a share: the
+smallest budget at which the predicted log SAD (``selection.frontier.distance``) has fallen by that
+part of its start.
+
+A frontier row comes from ``read_frontier``: the table's columns, and the predicted curves relative
+to their ends with bands, ``gain`` and ``decline``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mamushi.artifacts.tables import SCHEMAS, read_metadata, read_table
+from mamushi.errors import UserError
+from mamushi.evaluation.crossing import first_crossing
+from mamushi.evaluation.sad import Floats, area
+from mamushi.evidence.frontier import distance
+from mamushi.selection.metrics import spearman
+
+Row = Mapping[str, Any]
+Curve = list[Row]
+"""The rows of one seed by increasing beta."""
+Key = tuple[str, str, str]
+"""Dataset, model and selector."""
+
+TARGETS: Mapping[str, tuple[str, float]] = {
+    "removal": ("gain", 1.0),
+    "preservation": ("preservation", -1.0),
+    "sad": ("decline", -1.0),
+}
+"""Target -> the column that decides it, and 1 where that has to rise to it, -1 where to fall."""
+
+FEWEST = 3
+"""Selectors below which an order says nothing."""
+
+
+def read_frontier(path: str | Path) -> list[dict[str, Any]]:
+    """The rows of one run's ``frontier``, each with its ``gain`` and ``decline`` and their bands.
+
+    Raises ``UserError`` when the file is missing, damaged or lacks them.
+    """
+    rows = read_table(path, "frontier").to_pylist()
+    relative = read_metadata(path).get("relative", {})
+    place: dict[str, int] = {}
+    for row in rows:
+        name = row["selector"]
+        i = place[name] = place.get(name, -1) + 1
+        try:
+            row |= {key: values[i] for key, values in relative[name].items()}
+        except (KeyError, IndexError):
+            raise UserError(
+                f"no relative curves of {name!r} in its metadata",
+                where=path,
+                do="delete it and run again",
+            ) from None
+    return rows
+
+
+def check_place(path: Path, rows: Iterable[Row]) -> None:
+    """Raises ``UserError`` when ``rows`` are not of the run whose folder ``path`` lies in."""
+    dataset, model, seed = path.parts[-4:-1]
+    place = {"dataset": dataset, "model": model, "seed": seed.removeprefix("seed")}
+    for row in rows:
+        for key, wanted in place.items():
+            if str(row[key]) != wanted:
+                raise UserError(
+                    f"is of {key} {row[key]!r}", where=path, do="delete it and run again"
+                )
+
+
+def check_target(target: str, value: float) -> None:
+    """Raises ``UserError`` for an unknown target or a value that it cannot have."""
+    if target not in TARGETS:
+        raise UserError(f"unknown target {target!r}", do=f"known are {', '.join(TARGETS)}")
+    if target == "preservation" and not (np.isfinite(value) and value >= 0):
+        raise UserError(f"preservation: {value} nats", do="give a number of at least 0")
+    if target != "preservation" and not 0 < value <= 1:
+        raise UserError(f"{target}: {value}", do="give a share above 0 and at most 1")
+
+
+def advice(
+    frontier: Sequence[Row], sad: Sequence[Row] | None, targets: Iterable[tuple[str, float]]
+) -> dict[str, list[Any]]:
+    """Columns of the table ``advice``: a row per dataset, model, selector and target.
+
+    ``budget`` is the mean over seeds of the budgets at which their curves get there, linear
+    between those that were evaluated; null unless all do below 1. ``budget_low`` and
+    ``budget_high`` are the least and the greatest budget at which an end of a seed's 95% band gets
+    there: null for one that never does below 1. ``predicted_area`` is that under the predicted log
+    SAD, the mean over seeds.
+
+    From the rows of the table ``sad``, if there are any: ``measured`` is the budget at which the
+    mean curve over seeds gets there (null for preservation, which is in nats per text, where
+    perplexities are per token), ``error`` = budget - measured, and ``measured_area`` is that under
+    SAD.
+
+    Raises ``UserError`` as ``check_target``.
+    """
+    targets = list(targets)
+    for target, value in targets:
+        check_target(target, value)
+    retrained = curves(sad or [])
+    rows = []
+    for key, seeds in curves(frontier).items():
+        known = retrained.get(key)
+        areas = {
+            "predicted_area": float(np.mean([_predicted_area(curve) for curve in seeds])),
+            "measured_area": None
+            if known is None
+            else float(np.mean([area(_column(c, "beta"), _column(c, "sad")) for c in known])),
+        }
+        for target, value in targets:
+            found = predicted(seeds, target, value)
+            actual = None if known is None else measured(known, target, value)
+            budget = found["budget"]
+            rows.append(
+                {
+                    **dict(zip(("dataset", "model", "selector"), key, strict=True)),
+                    "target": target,
+                    "value": value,
+                    **found,
+                    "measured": actual,
+                    "error": None if budget is None or actual is None else budget - actual,
+                    **areas,
+                }
+            )
+    return {name: [row[name] for row in rows] for name in SCHEMAS["advice"].names}
+
+
+def curves(rows: Iterable[Row]) -> dict[Key, list[Curve]]:
+    """The rows of ``frontier`` or ``sad`` as curves by increasing beta, one per seed."""
+    found: dict[Key, dict[int, Curve]] = {}
+    for row in rows:
+        seeds = found.setdefault((row["dataset"], row["model"], row["selector"]), {})
+        seeds.setdefault(row["seed"], []).append(row)
+    return {
+        key: [sorted(curve, key=lambda row: float(row["beta"])) for curve in seeds.values()]
+        for key, seeds in found.items()
+    }
+
+
+def predicted(seeds: Sequence[Curve], target: str, value: float) -> dict[str, float | None]:
+    """``budget``, ``budget_low`` and ``budget_high`` of the seeds' curves, see ``advice``."""
+    column, sign = TARGETS[target]
+    level = 1 - value if target == "sad" else value
+    easy, hard = ("_high", "_low") if sign > 0 else ("_low", "_high")
+    each = [_reaches(curve, column, level, sign) for curve in seeds]
+    low = [_reaches(curve, column + easy, level, sign) for curve in seeds]
+    high = [_reaches(curve, column + hard, level, sign) for curve in seeds]
+    return {
+        "budget": _combine(each, lambda values: float(np.mean(values))),
+        "budget_low": min((x for x in low if x is not None), default=None),
+        "budget_high": _combine(high, max),
+    }
+
+
+def measured(seeds: Sequence[Curve], target: str, value: float) -> float | None:
+    """The budget at which the mean curve over seeds of the retrained models reaches a target.
+
+    removal: the forget log perplexity has gone the share of the way from budget 0 to the gold
+    standard. sad: SAD has fallen by the share of that at budget 0. Null where no budget below 1
+    does, where there is no way to go, and for preservation.
+    """
+    if target == "preservation":
+        return None
+    beta = _column(seeds[0], "beta")
+    if target == "removal":
+        height = np.mean([np.log(_column(curve, "ppl_forget")) for curve in seeds], axis=0)
+    else:
+        height = -np.mean([_column(curve, "sad") for curve in seeds], axis=0)
+    if height[-1] <= height[0]:
+        return None
+    return _below_1(first_crossing(beta, (height - height[0]) / (height[-1] - height[0]), value))
+
+
+def ordering(rows: Iterable[Row]) -> dict[tuple[str, str], float | None]:
+    """Spearman's rank correlation of predicted with measured areas over the selectors.
+
+    ``rows`` are those of ``advice``; by dataset and model. None with fewer than three selectors
+    that were measured, or where all areas are equal.
+    """
+    areas: dict[tuple[str, str], dict[str, tuple[float, float]]] = {}
+    for row in rows:
+        found = areas.setdefault((row["dataset"], row["model"]), {})
+        if row["predicted_area"] is not None and row["measured_area"] is not None:
+            found[row["selector"]] = (row["predicted_area"], row["measured_area"])
+    return {
+        key: spearman(*np.array(list(found.values())).T) if len(found) >= FEWEST else None
+        for key, found in areas.items()
+    }
+
+
+def _reaches(curve: Curve, column: str, level: float, sign: float) -> float | None:
+    height = _column(curve, column)
+    if np.isnan(height).any():
+        return None
+    return _below_1(first_crossing(_column(curve, "beta"), sign * height, sign * level))
+
+
+def _below_1(budget: float | None) -> float | None:
+    return None if budget is None or budget > 1 - 1e-9 else budget
+
+
+def _combine(budgets: Sequence[float | None], how: Callable[[list[float]], float]) -> float | None:
+    there = [x for x in budgets if x is not None]
+    return how(there) if len(there) == len(budgets) else None
+
+
+def _predicted_area(curve: Curve) -> float:
+    removed, preserved = (_column(curve, name) for name in ("removal", "preservation"))
+    return area(_column(curve, "beta"), distance(removed, preserved))
+
+
+def _column(curve: Curve, name: str) -> Floats:
+    """Null as NaN."""
+    return np.array([row[name] for row in curve], dtype=np.float64)

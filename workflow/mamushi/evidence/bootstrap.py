@@ -1,0 +1,214 @@
+"""How sure the frontier is (a bootstrap over examples), and what it is where the truth is known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mamushi.evidence.frontier import (
+    ROUNDING,
+    Array,
+    Frontier,
+    Ranking,
+    by_chance,
+    distance,
+    gain,
+    phi,
+)
+
+LEVELS = (0.025, 0.975)
+"""The ends of a 95% band."""
+
+Counts = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Band:
+    """Values at each budget (B,) with the ends of their pointwise bands; NaN where not defined."""
+
+    value: Array
+    low: Array
+    high: Array
+
+
+def bands(
+    frontiers: Mapping[str, Frontier], counts: Counts, resamples: int, seed: int
+) -> dict[str, dict[str, Band]]:
+    """95% percentile bands of each frontier at ``counts`` (B,), which begin with 0 and end with n1.
+
+    By name: ``removal`` and ``preservation`` in nats, ``gain`` (the share of the full removal's),
+    ``distance`` (the predicted log SAD in nats) and ``decline`` (it relative to its start).
+
+    A resample draws n1 forget and n2 retain examples with replacement, the same for all frontiers,
+    which have the same sample. Scores are not fitted again: the bands hold what another sample of
+    texts would change, and not what another seed of the selector would. ``gain`` and ``decline``
+    are not defined where removing all gains nothing; a resample of which that is so counts as one
+    that reaches no share, and an end of a band that rests on such resamples is NaN. All budgets
+    of a frontier cost one pass over its examples, and memory is O(n + selectors x resamples x B).
+    Raises ``ValueError`` for frontiers of samples of different sizes.
+    """
+    rng = np.random.default_rng(seed)
+    drawn: dict[str, list[tuple[Array, Array]]] = {name: [] for name in frontiers}
+    sizes = {(len(one.l1), len(one.l2)) for one in frontiers.values()}
+    if len(sizes) != 1:
+        raise ValueError(f"samples of different sizes: {sorted(sizes)}")
+    (size,) = sizes
+    for _ in range(resamples):
+        w1, w2 = (times(n, rng) for n in size)
+        for name, one in frontiers.items():
+            drawn[name].append(one.at(counts, w1, w2))
+    return {name: _summaries(one.at(counts), drawn[name]) for name, one in frontiers.items()}
+
+
+def times(n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    """How often each of ``n`` examples is drawn in ``n`` draws with replacement, (n,)."""
+    return np.bincount(rng.integers(n, size=n), minlength=n).astype(np.float64)
+
+
+def _summaries(point: tuple[Array, Array], resampled: list[tuple[Array, Array]]) -> dict[str, Band]:
+    values = _quantities(*point)
+    spread = _quantities(*(np.array(column) for column in zip(*resampled, strict=True)))
+    return {
+        name: Band(value, *_ends(spread[name], UNREACHED.get(name, np.nan)))
+        for name, value in values.items()
+    }
+
+
+UNREACHED = {"gain": -np.inf, "decline": np.inf}
+"""What a resample counts as in which removing all gains nothing: it reaches no target."""
+
+
+def _ends(spread: Array, unreached: float) -> Array:
+    """Quantiles at ``LEVELS`` over the resamples of ``spread`` (R, B); NaN for one not finite."""
+    known = np.where(np.isnan(spread), unreached, spread)
+    with np.errstate(invalid="ignore"):
+        ends = np.quantile(known, LEVELS, axis=0)
+    return np.where(np.isfinite(ends), ends, np.nan)
+
+
+def _quantities(removed: Array, preserved: Array) -> dict[str, Array]:
+    apart = distance(removed, preserved)
+    start = apart[..., :1]
+    relative = np.full(apart.shape, np.nan)
+    falls = (start > ROUNDING) & (removed[..., -1:] - removed[..., :1] > ROUNDING)
+    return {
+        "removal": removed,
+        "preservation": preserved,
+        "gain": gain(removed),
+        "distance": apart,
+        "decline": np.divide(apart, start, out=relative, where=falls),
+    }
+
+
+@dataclass(frozen=True)
+class Truth:
+    """The exact log-density ratios of a dataset whose densities are known.
+
+    ``everywhere`` (N,) are those of all its texts, of any section, and ``forget`` (N,) is true for
+    a text of p1. ``l1`` (n1,) and ``l2`` (n2,) belong to the sample that a selector ranks.
+    """
+
+    everywhere: Array
+    forget: NDArray[np.bool_]
+    l1: Array
+    l2: Array
+
+    def means(self, values: Array) -> tuple[float, float]:
+        """E_p1 and E_p2 of a function of the text, from its ``values`` (N,) at every text."""
+        n1 = int(self.forget.sum())
+        weights = balanced(self.everywhere, n1, len(self.forget) - n1)
+        one, two = (float(w @ values) for w in weights)
+        return one, two
+
+
+def balanced(ratio: Array, n1: int, n2: int) -> tuple[Array, Array]:
+    """Weights (n,) for E_p1 and for E_p2 over a sample of n1 texts of p1 and n2 of p2.
+
+    The balance heuristic (Veach and Guibas, 1995), p_i / (n1 p1 + n2 p2), normalized: texts of both
+    domains serve both expectations. Where one domain is rare the other has texts, so that no rare
+    text of great weight decides a mean. ``ratio`` (n,) is the exact log p1/p2 of each.
+    """
+    odds = ratio + np.log(n1) - np.log(n2)
+    one, two = np.exp(-np.logaddexp(0, -odds)), np.exp(-np.logaddexp(0, odds))
+    return one / one.sum(), two / two.sum()
+
+
+def exact(ranks: Ranking, truth: Truth, counts: Counts) -> tuple[Array, Array]:
+    """KL(p1 || p_-S) and KL(p2 || p_-S) in nats (B,) at the exact log ratios.
+
+    No estimate of the ratio enters. What is left to chance is which texts were drawn:
+
+        KL(p_i || p_-S) = KL(p_i || p_-{}) + log Z_b + E_pi[phi(l)] share_i(S)
+
+    (Lemma "decomposition"), where the two expectations depend on no selector and come from all
+    texts of the dataset, and ``shares`` are the selector's, from the texts that it ranks. Nobody
+    can do better without embedding fresh texts, for a region is known through the embeddings of
+    its texts alone. Both ends, and a removal by chance at every budget, have no region, and so are
+    as exact as all texts make them. A divergence that comes out below 0 is 0.
+    """
+    n1, n2 = len(truth.l1), len(truth.l2)
+    pi1, budget = n1 / (n1 + n2), counts / n1
+    level = np.log1p(-pi1 * budget)
+    if ranks.by_chance:
+        left = by_chance(truth.everywhere, truth.everywhere, pi1, budget)
+        removed = level - [truth.means(values)[0] for values in left[0]]
+        preserved = level - [truth.means(values)[1] for values in left[1]]
+    else:
+        captured = phi(truth.everywhere, pi1)
+        total1, total2 = truth.means(captured)
+        # log( pi1 + pi2 e^-l ) = phi(l) + log pi2 - l, and without the l for the other domain.
+        pi2 = np.log1p(-pi1)
+        whole1, whole2 = truth.means(captured - truth.everywhere)[0] + pi2, total2 + pi2
+        share1, share2 = shares(ranks, truth, counts)
+        removed, preserved = level - whole1 + total1 * share1, level - whole2 + total2 * share2
+    return np.maximum(removed, 0.0), np.maximum(preserved, 0.0)
+
+
+def shares(ranks: Ranking, truth: Truth, counts: Counts) -> tuple[Array, Array]:
+    """E_pi[1_S phi(l)] / E_pi[phi(l)] at each count (B,), in p1 and in p2: from 0 to 1.
+
+    A selector that scores both domains is measured on the texts of both with the weights of
+    ``balanced``, S being the top by score of p1-mass b: the same texts serve both shares, so that
+    Proposition "optimal selection" holds of them exactly. One that ranks forget examples alone is
+    measured by those, p2 = p1 e^-l.
+    """
+    n1, n2 = len(truth.l1), len(truth.l2)
+    sample = Frontier(ranks, truth.l1, truth.l2, n1 / (n1 + n2))
+    if ranks.region is None:
+        one, two = (np.concatenate([[0.0], np.cumsum(v)]) for v in (sample.gain, sample.loss))
+        return one[counts] / one[-1], two[counts] / two[-1]
+    score = np.concatenate([ranks.region.score1, ranks.region.score2])
+    ratio = np.concatenate([truth.l1[ranks.first], truth.l2[ranks.region.order]])
+    order = np.argsort(-score, kind="stable")
+    # What ties goes together, a share of it where the budget ends within.
+    ends = np.append(np.diff(score[order]) != 0, True)
+    w1, w2 = (weights[order] for weights in balanced(ratio, n1, n2))
+    captured = phi(ratio, sample.pi1)[order]
+    mass, one, two = (
+        np.concatenate([[0.0], np.cumsum(v)[ends]]) for v in (w1, w1 * captured, w2 * captured)
+    )
+    b = counts / n1
+    return np.interp(b, mass, one) / one[-1], np.interp(b, mass, two) / two[-1]
+
+
+def rows(
+    found: Mapping[str, Band], exactly: tuple[Array, Array] | None, forms: list[str]
+) -> list[dict[str, Any]]:
+    """A row per budget with the numbers of the table ``frontier``."""
+    return [
+        {
+            **{
+                f"{name}{end}": float(getattr(found[name], part)[i])
+                for name in ("removal", "preservation")
+                for end, part in (("", "value"), ("_low", "low"), ("_high", "high"))
+            },
+            "form": form,
+            "exact_removal": None if exactly is None else float(exactly[0][i]),
+            "exact_preservation": None if exactly is None else float(exactly[1][i]),
+        }
+        for i, form in enumerate(forms)
+    ]

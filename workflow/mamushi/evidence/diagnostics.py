@@ -1,0 +1,207 @@
+"""What the out-of-fold scores of a run look like (paper, Appendix "Training Diagnostics"): location
+and spread over the forget set, separation of the domains, calibration, stability over the folds.
+
+Standard deviations divide by n: they describe the scores at hand, and one score has one too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mamushi.artifacts.tables import DOMAINS, FORGET, read_table
+from mamushi.errors import UserError
+from mamushi.selection.crossfit import middle
+from mamushi.selection.metrics import auc, average_ranks
+
+Doubles = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+BINS = 15
+"""Of the reliability curve."""
+
+
+@dataclass(frozen=True)
+class Scores:
+    """The scores of one selector on one run.
+
+    ``score`` (n,) and ``forget`` (n,) in the order of the pool; ``fold`` (n,) in which an example
+    was held out, None without folds. ``both`` says whether retain examples have a score, too: where
+    they have not, it is NaN.
+    """
+
+    score: Doubles
+    forget: Mask
+    fold: NDArray[np.int64] | None = None
+
+    @property
+    def both(self) -> bool:
+        """Whether every example has a score."""
+        return not np.isnan(self.score).any()
+
+    def folds(self) -> list[Mask]:
+        """The rows (n,) of each fold that holds both domains, by its number."""
+        if self.fold is None:
+            return []
+        rows = [self.fold == number for number in np.unique(self.fold)]
+        return [held for held in rows if 0 < (self.forget & held).sum() < held.sum()]
+
+
+def read_scores(path: str | Path) -> Scores:
+    """The table ``scores`` of one selector.
+
+    Raises ``UserError`` when the file is missing or damaged, a domain is unknown or has no example,
+    or a forget example has no finite score.
+    """
+    table = read_table(path, "scores", ["id", "domain", "score", "fold"])
+    domain = np.array(table["domain"].to_pylist(), dtype=object)
+    forget = np.asarray(domain == FORGET, dtype=np.bool_)
+    if set(domain) != set(DOMAINS):
+        raise UserError(
+            f"its domains are {', '.join(sorted(set(domain))) or 'none'}",
+            where=path,
+            do=f"scores need both {' and '.join(DOMAINS)}; delete it and score again",
+        )
+    score = np.asarray(table["score"].to_numpy(), dtype=np.float64)
+    bad = np.flatnonzero((forget | ~np.isnan(score)) & ~np.isfinite(score))
+    if len(bad):
+        raise UserError(
+            f"example {table['id'][int(bad[0])].as_py()!r} has no finite score",
+            where=path,
+            do="delete it and score again",
+        )
+    fold = None if table["fold"].null_count else table["fold"].to_numpy().astype(np.int64)
+    return Scores(score, forget, fold)
+
+
+def diagnose(scores: Scores) -> dict[str, float | int | None]:
+    """A row of the table ``diagnostics`` but for the run and the selector.
+
+    None where the selector has no scores for retain examples or no folds, and where a number is not
+    defined: ``forget_cov`` of a mean of 0, ``fisher`` of scores that are constant in both domains.
+    """
+    forget = scores.score[scores.forget]
+    low, q25, median, q75, high = np.quantile(forget, [0, 0.25, 0.5, 0.75, 1])
+    mean, sd = _moments(forget)
+    row: dict[str, float | int | None] = {
+        "n_forget": len(forget),
+        "n_retain": len(scores.score) - len(forget),
+        "forget_mean": mean,
+        "forget_sd": sd,
+        "forget_min": float(low),
+        "forget_q25": float(q25),
+        "forget_median": float(median),
+        "forget_q75": float(q75),
+        "forget_max": float(high),
+        "forget_cov": sd / abs(mean) if mean else None,
+        "ties": len(forget) - len(np.unique(forget)),
+    }
+    return row | (_separation(scores) if scores.both else dict.fromkeys(SEPARATION))
+
+
+SEPARATION = (
+    "retain_mean",
+    "retain_sd",
+    "fisher",
+    "auc",
+    "auc_fold_mean",
+    "auc_fold_sd",
+    "auc_fold_min",
+    "auc_fold_max",
+    "ece",
+    "fold_offset",
+)
+"""Columns that need the scores of both domains."""
+
+
+def fisher(forget: Doubles, retain: Doubles) -> float | None:
+    """D_F = (mu1 - mu2) / sqrt((s1^2 + s2^2) / 2), the paper's Fisher discriminability of scores
+    (n1,) and (n2,); None when both are constant."""
+    (mu1, s1), (mu2, s2) = _moments(forget), _moments(retain)
+    spread = np.sqrt((s1**2 + s2**2) / 2)
+    return float((mu1 - mu2) / spread) if spread else None
+
+
+def fold_areas(scores: Scores) -> list[float]:
+    """The AUC within each fold that holds both domains, by the fold's number."""
+    return [auc(scores.score[held], scores.forget[held]) for held in scores.folds()]
+
+
+def fold_offset(scores: Scores) -> float | None:
+    """Largest difference between the levels of two folds, in the unit of the score; None without.
+
+    The level of a fold is ``crossfit.middle``, halfway between its class means: it moves when all
+    logits of a fold do, which reorders the pooled ranking and leaves the AUC of the fold alone.
+    """
+    levels = [middle(scores.score[held], scores.forget[held]) for held in scores.folds()]
+    return float(max(levels) - min(levels)) if levels else None
+
+
+def roc(score: Doubles, forget: Mask) -> tuple[Doubles, Doubles]:
+    """False and true positive rates (m,) from (0, 0) to (1, 1), a point per distinct score (n,).
+
+    Equal scores are one step, drawn straight, so the area below by trapezoids is ``metrics.auc``.
+    """
+    values, inverse = np.unique(-score, return_inverse=True)
+    positive = np.bincount(inverse, weights=forget, minlength=len(values))
+    negative = np.bincount(inverse, weights=~forget, minlength=len(values))
+    rates = [np.concatenate([[0.0], np.cumsum(part) / part.sum()]) for part in (negative, positive)]
+    return rates[0], rates[1]
+
+
+def reliability(
+    score: Doubles, forget: Mask, bins: int = BINS
+) -> tuple[Doubles, Doubles, NDArray[np.int64]]:
+    """The reliability curve of scores (n,) read as log p1(x)/p2(x): per bin the mean predicted
+    probability of the forget domain, the observed share of it, and the examples.
+
+    A classifier with balanced weights leaves the prior out of its logit; restored, it predicts
+
+        P(forget | x) = 1 / (1 + exp(-(l(x) + log(n1 / n2)))).
+
+    Bins hold equal numbers of examples, by the rank of the score: most predictions are near 0 or 1,
+    where bins of equal width would put nearly all of them. Equal scores share a bin; bins that
+    are left empty are left out.
+    """
+    n, n1 = len(score), int(forget.sum())
+    predicted = np.exp(-np.logaddexp(0.0, -(score + np.log(n1 / (n - n1)))))
+    place = ((average_ranks(score) - 0.5) / n * bins).astype(np.int64)
+    counts = np.bincount(place, minlength=bins)
+    used = counts > 0
+    sums = [np.bincount(place, weights=part, minlength=bins) for part in (predicted, forget)]
+    return sums[0][used] / counts[used], sums[1][used] / counts[used], counts[used]
+
+
+def calibration_error(score: Doubles, forget: Mask, bins: int = BINS) -> float:
+    """Expected calibration error: the mean over examples of |observed - predicted| of their bin of
+    ``reliability``. Chance alone gives a perfect score up to 0.4 sqrt(bins / n) of it."""
+    predicted, observed, count = reliability(score, forget, bins)
+    return float((count * np.abs(observed - predicted)).sum() / count.sum())
+
+
+def _separation(scores: Scores) -> dict[str, float | int | None]:
+    forget, retain = scores.score[scores.forget], scores.score[~scores.forget]
+    mean, sd = _moments(retain)
+    areas = fold_areas(scores)
+    return {
+        "retain_mean": mean,
+        "retain_sd": sd,
+        "fisher": fisher(forget, retain),
+        "auc": auc(scores.score, scores.forget),
+        "auc_fold_mean": float(np.mean(areas)) if areas else None,
+        "auc_fold_sd": float(np.std(areas)) if areas else None,
+        "auc_fold_min": min(areas, default=None),
+        "auc_fold_max": max(areas, default=None),
+        "ece": calibration_error(scores.score, scores.forget),
+        "fold_offset": fold_offset(scores),
+    }
+
+
+def _moments(values: Doubles) -> tuple[float, float]:
+    """Mean and standard deviation, the latter exactly 0 for constant values: their mean rounds."""
+    if values.min() == values.max():
+        return float(values[0]), 0.0
+    return float(values.mean()), float(values.std())

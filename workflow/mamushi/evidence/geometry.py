@@ -1,0 +1,357 @@
+"""Anisotropy of the two domains, and how their leading subspaces lie to each other (paper, Appendix
+"Empirical Evidence for Anisotropy of LLM Embeddings").
+
+What is decomposed, in the order of the paper's words "mean-centred, L2-normalised": the embeddings
+of a domain less the mean of that domain, and then each of the n rows divided by its norm. A row at
+the mean has no direction; it stays zero and adds to no variance. With the singular values sigma_j
+and the right singular vectors v_j of these rows, ||X||_F^2 = sum_j sigma_j^2 is the domain's whole
+variance, of which component j holds sigma_j^2.
+
+Each domain is centred on its own mean, so the shift between the two means, which is all that a
+selector by centroids sees, has no part in any number here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mamushi.artifacts.tables import DOMAINS, FORGET, RETAIN, read_table
+from mamushi.errors import UserError
+from mamushi.selection import pool as pools
+from mamushi.selection.pool import Pool
+
+Doubles = NDArray[np.float64]
+Columns = Mapping[str, NDArray[np.floating[Any]] | NDArray[np.integer[Any]]]
+
+EXACT = 1024
+"""Up to so many rows or dimensions a dense decomposition takes less time than the randomised one,
+and 8 EXACT d bytes at most."""
+
+NO_VARIANCE = 1e-6
+"""A component with less than this share of the first singular value is rounding: its direction is
+arbitrary. The eigenvalues of a Gram matrix resolve about the square root of 1e-16."""
+
+OVERSAMPLING = 10
+RESIDUAL = 1e-10
+"""||A v - lambda v|| at which an eigenpair has converged, as a share of the largest eigenvalue."""
+PASSES = 24
+"""Over the embeddings at most. More are needed only where neighbouring singular values are nearly
+equal; the values, and the span of the whole group, have converged by then."""
+
+SAME_SPAN = 0.85
+"""Affinity from which the paper calls two subspaces the same."""
+
+
+def read_embeddings(path: str | Path) -> Pool:
+    """The table ``embeddings`` alone as a pool.
+
+    Raises ``UserError`` when the file is missing or damaged or names an unknown domain.
+    """
+    table = read_table(path, "embeddings").combine_chunks()
+    domain = np.array(table["domain"].to_pylist(), dtype=object)
+    unknown = sorted(set(domain) - set(DOMAINS))
+    if unknown:
+        raise UserError(
+            f"unknown domain {unknown[0]!r}", where=path, do=f"allowed are {' and '.join(DOMAINS)}"
+        )
+    column = table["embedding"]
+    vectors = column.combine_chunks().flatten().to_numpy(zero_copy_only=False)
+    return Pool(
+        ids=np.array(table["id"].to_pylist(), dtype=object),
+        forget=np.asarray(domain == FORGET, dtype=np.bool_),
+        embeddings=vectors.reshape(-1, column.type.list_size),
+    )
+
+
+@dataclass(frozen=True)
+class Domain:
+    """The centred unit rows X (n, d) of one domain, made anew in each pass over the embeddings."""
+
+    name: str
+    embeddings: NDArray[np.float16]
+    positions: NDArray[np.int64]
+    mean: Doubles
+
+    def __len__(self) -> int:
+        return len(self.positions)
+
+    @property
+    def width(self) -> int:
+        """Dimensions d of an embedding."""
+        return int(self.embeddings.shape[1])
+
+    def blocks(self) -> Iterator[Doubles]:
+        """Consecutive rows of X, in blocks of bounded memory."""
+        for _, x in _blocks(self.embeddings, self.positions):
+            x -= self.mean
+            norm = _norms(x)
+            # A sum of float16 is exact in float64, so a row at the mean is zero and not rounding.
+            norm[norm == 0] = np.inf
+            x /= norm[:, None]
+            yield x
+
+    def gram(self, q: Doubles) -> Doubles:
+        """X^T X q (d, m) of the columns ``q`` (d, m), in one pass."""
+        total = np.zeros_like(q)
+        for x in self.blocks():
+            total += x.T @ (x @ q)
+        return total
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """The leading singular values (k,) of X, descending, their right singular vectors (d, k), and
+    ``variance``, ||X||_F^2 over all components."""
+
+    values: Doubles
+    vectors: Doubles
+    variance: float
+
+
+def domain(pool: Pool, name: str) -> Domain:
+    """The domain ``name``, forget or retain, of ``pool``, centred on its own mean.
+
+    Raises ``UserError`` when it has no example or an embedding (its id is named) is not finite.
+    """
+    positions = np.flatnonzero(pool.forget if name == FORGET else ~pool.forget)
+    if not len(positions):
+        raise UserError(
+            f"no {name} example among {len(pool.ids)}",
+            do="a comparison needs both domains in the inference section",
+        )
+    total = np.zeros(pool.width)
+    for rows, x in _blocks(pool.embeddings, positions):
+        bad = np.flatnonzero(~np.isfinite(x).all(axis=1))
+        if len(bad):
+            raise UserError(
+                f"the embedding of example {pool.ids[rows[bad[0]]]!r} holds NaN or infinity",
+                do="check the model's weights and precision, then embed again",
+            )
+        total += x.sum(axis=0)
+    return Domain(name, pool.embeddings, positions, total / len(positions))
+
+
+def spectrum(rows: Domain, components: int, seed: int, exact: int = EXACT) -> Spectrum:
+    """The truncated SVD of the rows X (n, d): at most ``components`` of them, and never one that
+    holds no variance, so at most the rank of X.
+
+    With n <= ``exact`` by LAPACK's SVD of X, with d <= ``exact`` by the eigenvectors of X^T X, else
+    by randomised block Krylov iteration from ``seed`` (``krylov``). Raises ``UserError`` when all
+    rows are zero: the domain's embeddings are all the same.
+    """
+    if len(rows) <= exact:
+        x = np.concatenate(list(rows.blocks()))
+        variance = float(np.einsum("ij,ij->", x, x))
+        _, values, transposed = np.linalg.svd(x, full_matrices=False)
+        vectors = transposed.T
+    elif rows.width <= exact:
+        gram = sum((x.T @ x for x in rows.blocks()), np.zeros((rows.width, rows.width)))
+        variance = float(np.trace(gram))
+        squares, vectors = np.linalg.eigh(gram)
+        values, vectors = np.sqrt(np.maximum(squares[::-1], 0)), vectors[:, ::-1]
+    else:
+        variance = sum(float(np.einsum("ij,ij->", x, x)) for x in rows.blocks())
+        squares, vectors = krylov(rows, min(components, *(len(rows), rows.width)), seed)
+        values = np.sqrt(np.maximum(squares, 0))
+    if not variance:
+        raise UserError(
+            f"the {len(rows)} {rows.name} embeddings are all the same, so they have no components",
+            do="check the embedding model, or give the domain more texts",
+        )
+    rank = int((values > NO_VARIANCE * values[0]).sum())
+    kept = slice(0, min(components, rank))
+    return Spectrum(values[kept], _signed(vectors[:, kept]), variance)
+
+
+def krylov(rows: Domain, k: int, seed: int) -> tuple[Doubles, Doubles]:
+    """The ``k`` largest eigenvalues, descending, of A = X^T X and their eigenvectors (d, k).
+
+    Rayleigh-Ritz on the Krylov space [Q, A Q, A^2 Q, ...] of a random block Q of k + OVERSAMPLING
+    columns (Musco and Musco, 2015, Algorithm 2), which needs far fewer passes over the data than
+    power iteration where the spectrum decays slowly, as that of embeddings does. Each pass adds a
+    block, until the residuals are below RESIDUAL or after PASSES. Memory: O(d (k + OVERSAMPLING))
+    doubles per pass.
+    """
+    d = rows.width
+    start = np.random.default_rng(seed).standard_normal((d, min(k + OVERSAMPLING, d)))
+    basis, image = np.empty((d, 0)), np.empty((d, 0))
+    fresh = np.linalg.qr(start)[0]
+    for _ in range(PASSES):
+        basis = np.hstack([basis, fresh])
+        image = np.hstack([image, rows.gram(fresh)])
+        small = basis.T @ image
+        values, weights = np.linalg.eigh((small + small.T) / 2)
+        values, weights = values[::-1][:k], weights[:, ::-1][:, :k]
+        vectors = basis @ weights
+        residual = np.linalg.norm(image @ weights - vectors * values, axis=0)
+        fresh = _orthogonal(image[:, -fresh.shape[1] :], basis)
+        if residual.max() <= RESIDUAL * values[0] or not fresh.shape[1]:
+            break
+    return values, vectors
+
+
+def geometry(pool: Pool, components: int, seed: int, exact: int = EXACT) -> dict[str, Any]:
+    """The columns of the table ``geometry`` but for the run, each (K,), for k = 1..K.
+
+    K is ``components``, or less where a domain has fewer dimensions of its own: K <= min(n1 - 1,
+    n2 - 1, d). ``seed`` starts the randomised decomposition, ``exact`` is as in ``spectrum``.
+    Raises ``UserError`` when a domain is empty or its embeddings are all the same or not finite.
+    """
+    if components < 1:
+        raise UserError(f"{components} components", do="ask for at least one")
+    domains = [domain(pool, name) for name in DOMAINS]
+    spectra = [spectrum(rows, components, seed, exact) for rows in domains]
+    most = min(len(found.values) for found in spectra)
+    first, second = (
+        Spectrum(found.values[:most], found.vectors[:, :most], found.variance) for found in spectra
+    )
+    power = discriminative_power(domains, first, second)
+    cosines = first.vectors.T @ second.vectors
+    by_k = [angles(cosines[:k, :k]) for k in range(1, most + 1)]
+    return {
+        "k": np.arange(1, most + 1),
+        "singular_forget": first.values,
+        "singular_retain": second.values,
+        "variance_forget": np.cumsum(first.values**2) / first.variance,
+        "variance_retain": np.cumsum(second.values**2) / second.variance,
+        "energy_forget": _shares(first.values**2),
+        "energy_retain": _shares(second.values**2),
+        "power": power,
+        "power_cumulative": _shares(power),
+        "affinity": affinity(cosines),
+        "angle_median": np.array([np.median(found) for found in by_k]),
+        "angles_above_45": np.array([(found > 45).mean() for found in by_k]),
+        "angle_sorted": by_k[-1],
+    }
+
+
+def discriminative_power(domains: list[Domain], first: Spectrum, second: Spectrum) -> Doubles:
+    """The paper's Var[sigma_1j <h, v_1j> - sigma_2j <h, v_2j>] (k,), where h runs over the rows of
+    both domains as they were decomposed.
+
+    Two choices make it a number. A singular value grows with the square root of its domain's size,
+    so that the larger domain would decide alone: sigma here is sigma / sqrt(n) of its domain, the
+    root mean square of the rows along v_j. And singular vectors have no sign: v_2j is turned so
+    that <v_1j, v_2j> >= 0, so that what the two share cancels. Where the two are orthogonal, the
+    turn is arbitrary, and changes the variance by four times the covariance of the two terms.
+    """
+    turn = np.where(np.einsum("ij,ij->j", first.vectors, second.vectors) < 0, -1.0, 1.0)
+    scales = [
+        found.values / np.sqrt(len(rows))
+        for found, rows in zip((first, second), domains, strict=True)
+    ]
+    contrast = first.vectors * scales[0] - second.vectors * (turn * scales[1])
+    total, square, n = 0.0, 0.0, 0
+    for rows in domains:
+        n += len(rows)
+        for x in rows.blocks():
+            along = x @ contrast
+            total = total + along.sum(axis=0)
+            square = square + (along**2).sum(axis=0)
+    # The rows are centred but for what the division by their norms shifts: nothing cancels here.
+    variance: Doubles = np.maximum(square / n - (total / n) ** 2, 0.0)
+    return variance
+
+
+def affinity(cosines: Doubles) -> Doubles:
+    """||V_1k^T V_2k||_F / sqrt(k) for k = 1..K, from V_1^T V_2 (K, K).
+
+    The root mean square of the cosines of the k principal angles: 1 for the same subspace, 0 for
+    orthogonal ones, and about sqrt(k / d) for two random ones.
+    """
+    within = np.cumsum(np.cumsum(cosines**2, axis=0), axis=1).diagonal()
+    found: Doubles = np.minimum(np.sqrt(within / np.arange(1, len(within) + 1)), 1.0)
+    return found
+
+
+def angles(cosines: Doubles) -> Doubles:
+    """Principal angles (k,) in degrees, ascending, between two k-dimensional subspaces: arccos of
+    the singular values of V_1^T V_2 (k, k)."""
+    values = np.linalg.svd(cosines, compute_uv=False)
+    found: Doubles = np.degrees(np.arccos(np.clip(values, 0.0, 1.0)))
+    return found
+
+
+def reaches(cumulative: NDArray[np.floating[Any]], share: float) -> int:
+    """The smallest k whose cumulative share is at least ``share``, from 1; all of them at most."""
+    return min(int(np.searchsorted(cumulative, share)), len(cumulative) - 1) + 1
+
+
+def summary(columns: Columns) -> dict[str, float | int | None]:
+    """The numbers that the paper quotes, from the columns of ``geometry``.
+
+    Variance of the top 50, energy at 25 and 50, the k that hold 90% and 95% of the discriminative
+    power, the range of the affinity up to k = 50, and the median angle at k = 2 and 50. None where
+    there are fewer components. The k, and the energies, are of what the computed components hold:
+    with just 50 of them the energy at 50 is 1, so compare runs of the same number.
+    """
+
+    def at(column: str, k: int) -> float | None:
+        return float(columns[column][k - 1]) if k <= len(columns["k"]) else None
+
+    powers = np.asarray(columns["power_cumulative"], dtype=np.float64)
+    affinities = np.asarray(columns["affinity"])[:50]
+    return {
+        "components": len(columns["k"]),
+        **{f"variance_{name}_50": at(f"variance_{name}", 50) for name in (FORGET, RETAIN)},
+        "power_90": reaches(powers, 0.9),
+        "power_95": reaches(powers, 0.95),
+        "affinity_min": float(affinities.min()),
+        "affinity_max": float(affinities.max()),
+        "angle_median_2": at("angle_median", 2),
+        "angle_median_50": at("angle_median", 50),
+        **{f"energy_{name}_{k}": at(f"energy_{name}", k) for k in (25, 50) for name in DOMAINS},
+    }
+
+
+def _blocks(
+    embeddings: NDArray[np.float16], positions: NDArray[np.int64]
+) -> Iterator[tuple[NDArray[np.int64], Doubles]]:
+    """The rows at ``positions`` as float64, in blocks of bounded memory."""
+    size = max(1, pools.BLOCK_BYTES // (8 * embeddings.shape[1]))
+    for start in range(0, len(positions), size):
+        rows = positions[start : start + size]
+        yield rows, embeddings[rows].astype(np.float64)
+
+
+def _norms(x: Doubles) -> Doubles:
+    """Norms (n,) of rows, without a second copy of them."""
+    norms: Doubles = np.sqrt(np.einsum("ij,ij->i", x, x))
+    return norms
+
+
+def _orthogonal(block: Doubles, basis: Doubles) -> Doubles:
+    """An orthonormal basis (d, m) of what ``block`` adds to the span of ``basis``; m may be 0."""
+    from scipy.linalg import qr
+
+    scale = np.linalg.norm(block, axis=0).max()
+    # Twice, because once leaves rounding of the size of what is taken away.
+    for _ in range(2):
+        block = block - basis @ (basis.T @ block)
+    columns, triangle, _ = qr(block, mode="economic", pivoting=True)
+    kept = np.abs(triangle.diagonal()) > 1e-12 * scale
+    fresh = columns[:, kept][:, : max(0, basis.shape[0] - basis.shape[1])]
+    fresh = fresh - basis @ (basis.T @ fresh)
+    return np.asarray(np.linalg.qr(fresh)[0], dtype=np.float64)
+
+
+def _signed(vectors: Doubles) -> Doubles:
+    """Columns turned so that the coordinate of largest size is positive."""
+    largest = np.abs(vectors).argmax(axis=0)
+    return vectors * np.sign(vectors[largest, np.arange(vectors.shape[1])])
+
+
+def _shares(parts: Doubles) -> Doubles:
+    """Cumulative shares of the sum; k / K of nothing, so that the last is always 1."""
+    total = parts.sum()
+    if not total:
+        return np.arange(1, len(parts) + 1) / len(parts)
+    shares: Doubles = np.minimum(np.cumsum(parts) / total, 1.0)
+    shares[-1] = 1.0
+    return shares

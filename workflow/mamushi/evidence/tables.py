@@ -1,0 +1,91 @@
+"""What the runs found about their scores, embeddings and frontiers, joined into one table each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from mamushi.artifacts import paths
+from mamushi.artifacts.tables import SCHEMAS, read_table
+from mamushi.errors import UserError
+
+Run = Mapping[str, Any]
+"""``dataset``, ``model`` and ``seed``."""
+
+FILES = {
+    "frontier": paths.FRONTIER,
+    "diagnostics": paths.DIAGNOSTICS,
+    "geometry": paths.GEOMETRY,
+    "runtime": paths.RUNTIME,
+}
+"""Table -> where a run has its part of it."""
+
+
+def joined(name: str, runs: Iterable[Run], root: str | Path) -> pa.Table:
+    """The table ``name`` of all ``runs``, in their order.
+
+    Raises ``UserError`` that names the first file that is missing, damaged or another run's.
+    """
+    parts = [SCHEMAS[name].empty_table()]
+    for run in runs:
+        path = paths.under(root, FILES[name], **run)
+        part = read_table(path, name).select(SCHEMAS[name].names)
+        for key in ("dataset", "model", "seed"):
+            other = [value for value in part[key].unique().to_pylist() if value != run[key]]
+            if other:
+                raise UserError(
+                    f"is of {key} {other[0]!r}", where=path, do="delete it and run again"
+                )
+        parts.append(part.cast(SCHEMAS[name]))
+    return pa.concat_tables(parts)
+
+
+def theory_rows(columns: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+    """Rows of the table ``theory``, one per bound and objective, from ``worlds.looseness``.
+
+    ``held`` counts the worlds in which the bound holds; NaN becomes null.
+    """
+    names = list(columns)
+    rows = [dict(zip(names, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+    return [
+        {
+            "bound": f"{row['bound']} ({row['objective']})",
+            "worlds": row["worlds"],
+            "held": row["worlds"] - row["violations"],
+            **{
+                name: None if math.isnan(row[key]) else row[key]
+                for name, key in (
+                    ("ratio_q05", "q5"),
+                    ("ratio_median", "q50"),
+                    ("ratio_q95", "q95"),
+                )
+            },
+        }
+        for row in rows
+    ]
+
+
+def frontier_errors(rows: Iterable[Run]) -> dict[str, dict[str, float]]:
+    """Mean absolute error of the estimated frontier against the exact one, in nats.
+
+    Over seeds and budgets by "dataset/model/selector", for ``removal`` and ``preservation``, where
+    the exact values are known.
+    """
+    apart: dict[str, list[tuple[float, float]]] = {}
+    for row in rows:
+        if row["exact_removal"] is not None:
+            apart.setdefault("/".join(row[k] for k in ("dataset", "model", "selector")), []).append(
+                (
+                    abs(row["removal"] - row["exact_removal"]),
+                    abs(row["preservation"] - row["exact_preservation"]),
+                )
+            )
+    return {
+        key: dict(zip(("removal", "preservation"), np.mean(found, axis=0).tolist(), strict=True))
+        for key, found in apart.items()
+    }

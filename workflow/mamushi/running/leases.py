@@ -1,0 +1,157 @@
+"""One job per GPU on a workstation.
+
+Snakemake counts GPUs and does not hand them out: with four of them, four jobs would all compute on
+the first. And a job that lives on after Snakemake was killed is not counted at all. So a stage that
+computes on a GPU (``GPU = True`` in its module) leases one before anything else: it locks a file
+that stands for the GPU, in a folder that all runs of a user on a machine share, and sees that GPU
+alone. The lease ends with the process, however that ends; where all GPUs are leased, the next job
+waits. All other stages see no GPU, lest they compute on one that they do not have.
+
+Within a SLURM job nothing of this happens: there, SLURM hands out the GPUs. Nor under `accelerate
+launch`, whose user has chosen them. ``MAMUSHI_GPU_LEASES=off`` switches it off;
+``MAMUSHI_GPU_LEASES=/folder`` puts the leases elsewhere.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from mamushi.errors import UserError
+from mamushi.running import locks
+
+SWITCH = "MAMUSHI_GPU_LEASES"
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+DRIVER = Path("/proc/driver/nvidia/gpus")
+
+
+@contextlib.contextmanager
+def leased(stage: str, gpu: bool) -> Iterator[str | None]:
+    """Within the block, this process sees the one GPU that it leases, or none if not ``gpu``.
+
+    Gives the GPU's name, None where nothing is leased. To come before CUDA is first asked for
+    anything. Raises ``UserError`` where the folder of the leases is not the user's own.
+    """
+    off = os.environ.get(SWITCH) == "off"
+    if off or "SLURM_JOB_ID" in os.environ or int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        yield None
+        return
+    names = visible() if gpu else {}
+    if not names:
+        with _seeing("" if not gpu else None):
+            yield None
+        return
+    name, lock = _lease(stage, names)
+    with lock, _seeing(name):
+        print(f"on GPU {name}", file=sys.stderr, flush=True)
+        yield name
+
+
+def visible() -> dict[str, str]:
+    """The GPUs that a process would see: name in CUDA_VISIBLE_DEVICES -> name of the lease.
+
+    The former is a number, a UUID (of a GPU or a MIG instance) or the beginning of one; the latter
+    is the whole UUID where it can be found out, so that runs which name a GPU differently share its
+    lease. Numbers count by the bus, as they do among equal GPUs.
+    """
+    given = os.environ.get(VISIBLE)
+    if given is None:
+        return {uuid: uuid for uuid in _found()}
+    names = []
+    for name in (each.strip() for each in given.split(",")):
+        # As CUDA reads it: what comes after something that is no GPU does not count.
+        if not re.fullmatch(r"\d+|(GPU|MIG)-[\w/-]+", name):
+            break
+        names.append(name)
+    uuids = _found() if names else []
+    return {name: _whole(name, uuids) for name in names}
+
+
+def _whole(name: str, uuids: list[str]) -> str:
+    gpus = [uuid for uuid in uuids if uuid.startswith("GPU-")]
+    if name.isdigit():
+        # With MIG, numbers are of instances; nobody names those by number.
+        return gpus[int(name)] if int(name) < len(gpus) == len(uuids) else name
+    meant = [uuid for uuid in uuids if uuid.startswith(name)]
+    return meant[0] if len(meant) == 1 else name
+
+
+def _found() -> list[str]:
+    """UUIDs of the machine's GPUs, of its MIG instances in place of a GPU that is so divided."""
+    found: list[str] = []
+    if shutil.which("nvidia-smi"):
+        with contextlib.suppress(OSError, subprocess.SubprocessError):
+            said = subprocess.run(
+                ["nvidia-smi", "-L"], capture_output=True, text=True, timeout=60, check=True
+            ).stdout
+            for uuid in re.findall(r"UUID: ((?:GPU|MIG)-[\w/-]+)\)", said):
+                if uuid.startswith("MIG-") and found and found[-1].startswith("GPU-"):
+                    found.pop()
+                found.append(uuid)
+            return found
+    for path in sorted(DRIVER.glob("*/information")):
+        with contextlib.suppress(OSError):
+            found += re.findall(r"GPU UUID:\s*(GPU-[\w-]+)", path.read_text(encoding="utf-8"))
+    return found
+
+
+def _lease(stage: str, names: dict[str, str]) -> tuple[str, locks.Lock]:
+    """Lease one of these GPUs; while all are leased, wait, and say so each minute."""
+    folder = _folder()
+    files = {name: folder / re.sub(r"[^\w.-]", "_", lease) for name, lease in names.items()}
+    said = -locks.SAY
+    while True:
+        for name, path in files.items():
+            lock = locks.attempt(path, stage)
+            if lock is not None:
+                return name, lock
+        if time.monotonic() - said >= locks.SAY:
+            said = time.monotonic()
+            holders = ", ".join(locks.spelled(locks.holder(path)) for path in files.values())
+            plural = "the GPU is" if len(files) == 1 else f"all {len(files)} GPUs are"
+            print(f"waiting: {plural} leased by {holders}", file=sys.stderr, flush=True)
+        time.sleep(locks.POLL)
+
+
+def _folder() -> Path:
+    """The folder of the leases, which nobody else can write to.
+
+    Not in $TMPDIR, which may differ between two runs that share the GPUs.
+    """
+    given = os.environ.get(SWITCH)
+    home = Path("/tmp") if os.access("/tmp", os.W_OK) else Path(tempfile.gettempdir())
+    folder = Path(given) if given else home / f"mamushi-gpus-{os.getuid()}"
+    folder.mkdir(mode=0o700, parents=bool(given), exist_ok=True)
+    there = folder.stat(follow_symlinks=False)
+    others = there.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    if not stat.S_ISDIR(there.st_mode) or there.st_uid != os.getuid() or others:
+        raise UserError(
+            "is no folder of yours that you alone can write to",
+            where=folder,
+            do=f"delete it, or set {SWITCH} to another folder",
+        )
+    return folder
+
+
+@contextlib.contextmanager
+def _seeing(name: str | None) -> Iterator[None]:
+    """Within the block, CUDA shows this GPU alone; all that there are for None."""
+    before = os.environ.get(VISIBLE)
+    if name is not None:
+        os.environ[VISIBLE] = name
+    try:
+        yield
+    finally:
+        if name is not None:
+            os.environ.pop(VISIBLE)
+            if before is not None:
+                os.environ[VISIBLE] = before
