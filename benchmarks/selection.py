@@ -31,6 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pools import synthetic
 
+from mamushi.artifacts import schemas
 from mamushi.artifacts.tables import embeddings_schema, write_table
 from mamushi.registry import load, plugin, plugins
 from mamushi.selection.crossfit import Task, cross_fit, derive_seed
@@ -351,7 +352,7 @@ def write(pool: Pool, folder: Path) -> tuple[Path, Path]:
     examples, embeddings = folder / "examples.parquet", folder / "embeddings.parquet"
     write_table(
         examples,
-        "examples",
+        schemas.EXAMPLES,
         {
             "id": ids,
             "text": ids,
@@ -364,7 +365,7 @@ def write(pool: Pool, folder: Path) -> tuple[Path, Path]:
         pa.array(pool.embeddings.ravel()),
         type=embeddings_schema(pool.width).field("embedding").type,
     )
-    write_table(embeddings, "embeddings", {"id": ids, "domain": domain, "embedding": vectors})
+    write_table(embeddings, schemas.EMBEDDINGS, {"id": ids, "domain": domain, "embedding": vectors})
     return examples, embeddings
 
 

@@ -17,7 +17,7 @@ import yaml
 from safetensors import safe_open
 from safetensors.torch import load_file
 
-from mamushi.artifacts import paths
+from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.files import read_json, sha256
 from mamushi.artifacts.tables import read_metadata, read_table
 from mamushi.configuration.settings import EVIDENCE_TABLES
@@ -56,7 +56,7 @@ def test_a_second_run_does_nothing(demo: Path) -> None:
 
 
 def test_curves_have_all_budgets_between_shared_ends(demo: Path) -> None:
-    sad = read_table(demo / paths.TABLE.format(table="sad"), "sad").to_pandas()
+    sad = read_table(demo / paths.TABLE.format(table="sad"), schemas.SAD).to_pandas()
     assert sorted(sad["selector"].unique()) == sorted(SELECTORS)
     for _, rows in sad.groupby("selector"):
         assert sorted(rows["beta"]) == [0.0, 0.3, 0.6, 1.0]
@@ -99,7 +99,7 @@ def test_a_set_that_two_selectors_remove_is_trained_on_once(demo: Path) -> None:
     took_over = ["took over" in log.read_text() for log in logs]
     assert took_over[:2] == [False, True]
     assert sorted(took_over[2:]) == [False, True]
-    measured = [read_table(demo / target, "perplexity") for target in targets]
+    measured = [read_table(demo / target, schemas.PERPLEXITY) for target in targets]
     assert measured[0].equals(measured[1])
     assert measured[2].equals(measured[3])
     assert not measured[0].equals(measured[2])
@@ -111,7 +111,9 @@ def test_removals_are_nested_and_their_manifests_name_their_sources(demo: Path) 
         lists = []
         for budget, size in (("0.30", 36), ("0.60", 72)):
             where = {**CELL, "selector": selector, "beta": budget}
-            ids = read_table(demo / paths.REMOVAL.format(**where), "removals")["id"].to_pylist()
+            ids = read_table(demo / paths.REMOVAL.format(**where), schemas.REMOVALS)[
+                "id"
+            ].to_pylist()
             assert len(ids) == size
             lists.append(ids)
             manifest = json.loads((demo / paths.MANIFEST.format(**where)).read_text())
@@ -160,12 +162,12 @@ def test_evidence_beside_what_retraining_found(demo: Path) -> None:
     assert "rule score:" not in said
     for table in (*EVIDENCE_TABLES, "qualitative_ranking"):
         assert len(read_table(demo / paths.TABLE.format(table=table), table)) > 0
-    frontier = read_table(demo / paths.TABLE.format(table="frontier"), "frontier").to_pandas()
+    frontier = read_table(demo / paths.TABLE.format(table="frontier"), schemas.FRONTIER).to_pandas()
     assert set(frontier["selector"]) == set(SELECTORS)
     assert {0.0, 0.05, 0.3, 0.6, 0.95, 1.0} <= set(frontier["beta"])
     assert frontier["exact_removal"].notna().all()
     assert (frontier["removal_low"] <= frontier["removal_high"]).all()
-    advice = read_table(demo / paths.TABLE.format(table="advice"), "advice").to_pandas()
+    advice = read_table(demo / paths.TABLE.format(table="advice"), schemas.ADVICE).to_pandas()
     predicted = advice.groupby("selector")["predicted_area"].first()
     assert predicted["oracle"] < predicted["random"] < predicted["anti_mamushi"]
     assert advice["measured_area"].notna().all()
@@ -300,7 +302,7 @@ def test_a_fine_tune_that_is_killed_goes_on_bit_for_bit(demo: Path, tmp_path: Pa
     for name, value in undisturbed.items():
         assert value.equal(resumed[name]), name
     log = read_table(
-        tmp_path / paths.TRAIN_LOG.format(**CELL, endpoint="gold"), "train_log"
+        tmp_path / paths.TRAIN_LOG.format(**CELL, endpoint="gold"), schemas.TRAIN_LOG
     ).to_pandas()
     assert list(log["step"]) == list(range(1, len(log) + 1))
     assert killed_at < len(log)

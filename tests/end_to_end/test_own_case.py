@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mamushi.artifacts import paths
+from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.tables import read_table
 from mamushi.lm import tiny
 from tests.support.workflow import run
@@ -93,12 +93,12 @@ def test_it_ends_with_ranking_and_lists(lab: Path, done: Path) -> None:
     with (lab / "training.csv").open(encoding="utf-8") as handle:
         source = {row["doc"]: row["source"] for row in csv.DictReader(handle)}
     for selector in ("lr_cos", "mamushi"):
-        scores = read_table(done / paths.SCORES.format(**cell, selector=selector), "scores")
+        scores = read_table(done / paths.SCORES.format(**cell, selector=selector), schemas.SCORES)
         ranked = scores.to_pandas().dropna(subset=["rank"])
         assert all(source[i] == "theirs" for i in ranked["id"])
         assert sorted(ranked["rank"]) == list(range(1, len(ranked) + 1))
         removal = done / paths.REMOVAL.format(**cell, selector=selector, beta="0.10")
-        ids = read_table(removal, "removals")["id"].to_pylist()
+        ids = read_table(removal, schemas.REMOVALS)["id"].to_pylist()
         assert len(ids) == len(ranked) // 10
         assert ids == list(ranked.sort_values("rank")["id"])[: len(ids)]
 
@@ -136,4 +136,7 @@ def test_retraining_runs_when_it_is_asked_for(lab: Path, done: Path) -> None:
         dataset="comments", model="ours", seed=0, selector="mamushi", beta="0.25"
     )
     run(target, directory=done, config=given)
-    assert read_table(done / target, "perplexity")["domain"].to_pylist() == ["forget", "retain"]
+    assert read_table(done / target, schemas.PERPLEXITY)["domain"].to_pylist() == [
+        "forget",
+        "retain",
+    ]

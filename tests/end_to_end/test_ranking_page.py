@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from mamushi.artifacts import schemas
 from mamushi.artifacts.tables import write_table
 from mamushi.cli import main
 from mamushi.selection.removals import count
@@ -164,7 +165,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     texts[10] = "two\nlines with \u202e a bidi override, \u2028 a separator and \x00 a zero"
     domain = ["forget"] * N + ["retain"] * RETAIN
     write_table(
-        folder / "examples.parquet", "examples",
+        folder / "examples.parquet", schemas.EXAMPLES,
         {"id": ids, "text": texts, "domain": domain, "section": ["inference"] * len(ids),
          "log_density_ratio": pa.nulls(len(ids), pa.float64())},
     )  # fmt: skip
@@ -178,7 +179,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         rank[order] = np.arange(1, N + 1)
         ranks[name] = dict(zip(ids[:N], rank[:N].tolist(), strict=True))
         write_table(
-            folder / f"{name}.parquet", "scores",
+            folder / f"{name}.parquet", schemas.SCORES,
             {"id": ids, "domain": domain, "score": score,
              "rank": pa.array(rank, mask=np.arange(len(ids)) >= N),
              "fold": pa.nulls(len(ids), pa.int16())},

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from mamushi.artifacts import paths
+from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.tables import read_table
 from tests.support.workflow import ROOT, run
 
@@ -24,7 +24,7 @@ def test_the_small_runs_data(shared: Path, tmp_path: Path) -> None:
     for dataset, read in (("newsgroups", 18846), ("jigsaw", 20000)):
         card = json.loads((tmp_path / paths.DATA_CARD.format(dataset=dataset)).read_text())
         assert card["counts"]["read"] + sum(card["counts"]["left_out"].values()) >= read
-        examples = read_table(tmp_path / paths.EXAMPLES.format(dataset=dataset), "examples")
+        examples = read_table(tmp_path / paths.EXAMPLES.format(dataset=dataset), schemas.EXAMPLES)
         found = examples.select(["id", "domain", "section"]).to_pandas()
         assert found["id"].is_unique
         assert set(found["domain"]) == {"forget", "retain"}

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow.csv as csv
 import pytest
 
-from mamushi.artifacts import paths
+from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.files import read_json
 from mamushi.artifacts.tables import read_metadata, read_table
 from mamushi.evaluation.crossing import first_crossing
@@ -144,13 +144,15 @@ def test_finer_steps_add_cells_beside_the_crossings_alone(swept: tuple[Path, int
 
 def test_the_tables_say_what_the_curves_say(swept: tuple[Path, int]) -> None:
     folder, _ = swept
-    half = read_table(folder / paths.TABLE.format(table="half_gap"), "half_gap").to_pylist()
+    half = read_table(folder / paths.TABLE.format(table="half_gap"), schemas.HALF_GAP).to_pylist()
     assert [(row["unlearner"], row["selector"]) for row in half] == [
         (unlearner, selector)
         for unlearner in ("retraining", "neggrad_plus", "salun")
         for selector in ("random", "mamushi")
     ]
-    curves = read_table(folder / paths.TABLE.format(table="unlearning"), "unlearning").to_pylist()
+    curves = read_table(
+        folder / paths.TABLE.format(table="unlearning"), schemas.UNLEARNING
+    ).to_pylist()
     for row in half:
         pair = (row["unlearner"], row["selector"])
         curve = [c for c in curves if (c["unlearner"], c["selector"]) == pair]
@@ -172,7 +174,9 @@ def test_the_tables_say_what_the_curves_say(swept: tuple[Path, int]) -> None:
 
 def test_generations_are_of_every_model_and_prompt(swept: tuple[Path, int]) -> None:
     folder, _ = swept
-    said = read_table(folder / paths.TABLE.format(table="generations"), "generations").to_pylist()
+    said = read_table(
+        folder / paths.TABLE.format(table="generations"), schemas.GENERATIONS
+    ).to_pylist()
     models = [(row["source"], row["selector"]) for row in said]
     assert len(models) == 3 * 5
     assert models[:5] == [
@@ -190,14 +194,14 @@ def test_generations_are_of_every_model_and_prompt(swept: tuple[Path, int]) -> N
 
 def test_relearning_starts_where_unlearning_ended(swept: tuple[Path, int]) -> None:
     folder, _ = swept
-    table = read_table(folder / paths.TABLE.format(table="relearning"), "relearning")
+    table = read_table(folder / paths.TABLE.format(table="relearning"), schemas.RELEARNING)
     rows = table.to_pylist()
     assert [row["step"] for row in rows] == [0, 1, 4] * 3
     for row in rows:
         if row["source"] == "neggrad_plus" and row["step"] == 0:
             where = {**CELL, "unlearner": "neggrad_plus", "selector": row["selector"]}
             path = folder / paths.PERPLEXITY_UNLEARNED.format(**where, beta="0.40")
-            forget = read_table(path, "perplexity").to_pylist()[0]
+            forget = read_table(path, schemas.PERPLEXITY).to_pylist()[0]
             assert row["ppl_forget"] == pytest.approx(forget["perplexity"], rel=1e-5)
 
 
@@ -230,7 +234,7 @@ def test_a_cap_or_a_target_runs_no_unlearning(swept: tuple[Path, int]) -> None:
 def test_without_the_cache_the_numbers_are_the_same(swept: tuple[Path, int]) -> None:
     folder, _ = swept
     target = paths.PERPLEXITY_UNLEARNED.format(**CELL, **PAIRS[0], beta="0.80")
-    kept = read_table(folder / target, "perplexity")["nll"].to_pylist()
+    kept = read_table(folder / target, schemas.PERPLEXITY)["nll"].to_pylist()
     config = science() | {"execution": {"cache_trunk": False}}
     aside = folder / "aside.parquet"
     (folder / target).rename(aside)
@@ -238,7 +242,7 @@ def test_without_the_cache_the_numbers_are_the_same(swept: tuple[Path, int]) -> 
         run(target, directory=folder, config=config)
         log = folder / "results/logs/unlearn/synthetic/tiny-llama/seed0/neggrad_plus/random"
         assert "trunk:" not in (log / "beta0.80.log").read_text()
-        again = read_table(folder / target, "perplexity")["nll"].to_pylist()
+        again = read_table(folder / target, schemas.PERPLEXITY)["nll"].to_pylist()
         assert again == pytest.approx(kept, rel=1e-5)
     finally:
         aside.replace(folder / target)
@@ -248,7 +252,7 @@ def test_a_list_of_ones_own_ends_in_a_model(swept: tuple[Path, int]) -> None:
     """The first ids of a removal list, as a text file: unlearned, kept, and handed on."""
     folder, _ = swept
     removal = folder / paths.REMOVAL.format(**CELL, selector="mamushi", beta="0.40")
-    ids = read_table(removal, "removals")["id"].to_pylist()[:9]
+    ids = read_table(removal, schemas.REMOVALS)["id"].to_pylist()[:9]
     (folder / "mine.txt").write_text("".join(f"{i}\n" for i in ids))
     config = science()
     config["unlearning"] |= {
@@ -259,7 +263,7 @@ def test_a_list_of_ones_own_ends_in_a_model(swept: tuple[Path, int]) -> None:
     where = {**CELL, "unlearner": "npo", "list": "mine"}
     card = read_json(folder / paths.LISTED_CARD.format(**where))
     assert card["removed"] == 9
-    log = read_table(folder / paths.LISTED_LOG.format(**where), "unlearn_log")
+    log = read_table(folder / paths.LISTED_LOG.format(**where), schemas.UNLEARN_LOG)
     assert len(log) == card["steps"] == 9 * 5 // 8
     assert read_metadata(folder / paths.LISTED_PERPLEXITY.format(**where))
     start = folder / paths.TRAINED.format(**CELL, endpoint="beta0")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from mamushi.artifacts import paths
+from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.files import write_json
 from mamushi.artifacts.tables import write_table
 from mamushi.configuration.grid import cells
@@ -37,7 +37,7 @@ def write_perplexity(path: Path, forget: float, retain: float) -> None:
     """One ``perplexity`` artifact."""
     write_table(
         path,
-        "perplexity",
+        schemas.PERPLEXITY,
         {
             "domain": ["forget", "retain"],
             "texts": [5, 5],
@@ -73,7 +73,7 @@ def write_scores(path: Path, selector: str) -> None:
     fitted = {"auc": 0.9, "folds": 2, "per_fold": folds, "spearman_with_truth": 0.75}
     write_table(
         path,
-        "scores",
+        schemas.SCORES,
         {
             "id": ["a", "b"],
             "domain": ["forget", "retain"],

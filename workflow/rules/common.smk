@@ -10,13 +10,12 @@ from functools import cache, partial
 from snakemake.exceptions import WorkflowError
 from snakemake.logging import logger
 
-from mamushi.running import claims
-
-from mamushi.configuration import grid, settings
-
 from mamushi.artifacts import paths
+from mamushi.configuration import grid, settings
 from mamushi.configuration.complete import complete, files
 from mamushi.errors import UserError
+from mamushi.registry import plugin, plugins
+from mamushi.running import stage as stages
 from mamushi_runs import environment, hooks
 from mamushi_runs.forecast import sizes
 
@@ -46,7 +45,7 @@ STAGES = [
 NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
 GRID = grid.comparison(config)
 TINY = [model for model in config["models"] if grid.is_tiny(config, model)]
-RUN = ("dataset", "model", "seed")
+CELL = ("dataset", "model", "seed")
 # The selectors whose scores are looked at: first the one that estimates the ratio, with which the
 # page of the ranking opens, then the grid's.
 SCORED = list(dict.fromkeys([config["removal"]["ratio"], *GRID["selectors"]]))
@@ -70,8 +69,6 @@ wildcard_constraints:
 LOOK_FIRST = 100
 
 # What every shell command finds around it; see there for why it is no parameter of the rules.
-# The commands `exec` the stage: a shell around it would end at the first signal that SLURM sends to
-# all processes of a job, and the job with it, before a training loop has saved its state.
 environment.give(PACKAGES, settings.as_json(config["execution"]))
 
 
@@ -83,6 +80,16 @@ def signed(function):
     """
     function.__signature__ = inspect.signature(function)
     return function
+
+
+def command(name, **places):
+    """The shell command of a stage: each of its files is the rule's input or output of that name,
+    each other option a parameter; ``places`` says where that is not so."""
+    roles = {role: f"{{{role}.NAME:q}}" for role in ("input", "output", "params")}
+    words = stages.command(name, {**roles, **places})
+    # `exec`: a shell around it would end at the first signal that SLURM sends to all processes of a
+    # job, and the job with it, before a training loop has saved its state.
+    return f"exec {words} --settings {{params.settings:q}} > {{log:q}} 2>&1"
 
 
 def only(names):
@@ -304,7 +311,7 @@ def tables():
 
 
 def figures():
-    return expand(paths.FIGURE, figure=settings.FIGURES) if measurable() else []
+    return expand(paths.FIGURE, figure=settings.figures("grid")) if measurable() else []
 
 
 def studies():
@@ -318,7 +325,10 @@ def unlearning():
         # before the checkpoint is, and so would not notice that a sweep is missing.
         *(paths.SWEEP.format(**pair) for pair in grid.swept(config)),
         *expand(paths.TABLE, table=tables),
-        *expand(paths.FIGURE, figure=settings.UNLEARNING_FIGURES),
+        *expand(
+            paths.FIGURE,
+            figure=settings.figures("unlearning") + settings.figures("probe"),
+        ),
     ]
 
 
@@ -326,12 +336,12 @@ def evidence():
     tables = (*settings.EVIDENCE_TABLES, "qualitative_ranking")
     return [
         *expand(paths.TABLE, table=tables),
-        *expand(paths.FIGURE, figure=["frontier"]),
+        *expand(paths.FIGURE, figure=settings.figures("evidence")),
         *(
             pattern.format(figure=figure, **run)
             for run in grid.shown(config)
-            for figure in settings.RUN_FIGURES
-            for pattern in [paths.RUN_FIGURE]
+            for figure in settings.figures("cell")
+            for pattern in [paths.CELL_FIGURE]
         ),
         *(paths.RANKING.format(**run) for run in grid.shown(config)),
     ]
@@ -396,24 +406,16 @@ def require_paths():
     )
 
 
-def forget_forced():
-    """Before the first job: who forces jobs to run wants them computed, not taken over."""
-    wanted = workflow.dag_settings
-    if wanted.forceall or wanted.forcerun or wanted.forcetargets:
-        claims.clear()
-
-
 def delete_cache():
     """After the last job: what only saved time. A run that failed leaves it for the next one."""
     shutil.rmtree(paths.CACHE, ignore_errors=True)
-    claims.clear()
+    shutil.rmtree(paths.CLAIMS, ignore_errors=True)
 
 
 def begin():
     """Before the first job of a run."""
     require_paths()
     explained(hooks.begin, workflow, config)
-    forget_forced()
 
 
 def end(succeeded):

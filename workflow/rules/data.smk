@@ -27,7 +27,4 @@ rule examples:
     params:
         settings=params(settings.examples, "dataset"),
     shell:
-        "exec python -m mamushi examples --out {output.examples:q}"
-        " --duplicates {output.duplicates:q} --card {output.card:q}"
-        " --cache results/downloads/{wildcards.dataset} --settings {params.settings:q}"
-        " > {log:q} 2>&1"
+        command("examples", cache="results/downloads/{wildcards.dataset}")

@@ -7,9 +7,9 @@ rule embed:
         trained=embedder,
         examples=paths.EXAMPLES,
         tokens=paths.TOKENS,
-        card=paths.MODEL_CARD,
+        model_card=paths.MODEL_CARD,
     output:
-        paths.EMBEDDINGS,
+        out=paths.EMBEDDINGS,
     log:
         "results/logs/embed/{dataset}/{model}/seed{seed}.log",
     benchmark:
@@ -24,6 +24,4 @@ rule embed:
     params:
         settings=params(settings.embed, "model"),
     shell:
-        "exec python -m mamushi embed --examples {input.examples:q} --tokens {input.tokens:q}"
-        " --model-card {input.card:q} --trained {input.trained:q}"
-        " --out {output:q} --settings {params.settings:q} > {log:q} 2>&1"
+        command("embed")

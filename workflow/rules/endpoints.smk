@@ -7,7 +7,7 @@ rule contaminate:
     input:
         examples=paths.EXAMPLES,
         tokens=paths.TOKENS,
-        card=paths.MODEL_CARD,
+        model_card=paths.MODEL_CARD,
     output:
         tensors=paths.TRAINED.replace("{endpoint}", "contaminated"),
         log_table=paths.TRAIN_LOG.replace("{endpoint}", "contaminated"),
@@ -28,18 +28,14 @@ rule contaminate:
             partial(settings.endpoint, role="contaminated"), "dataset", "model", "seed"
         ),
     shell:
-        "exec python -m mamushi finetune --examples {input.examples:q} --tokens {input.tokens:q}"
-        " --model-card {input.card:q} --tensors {output.tensors:q}"
-        " --log-table {output.log_table:q} --card {output.card:q}"
-        " --state {output.card:q}.state"
-        " --settings {params.settings:q} > {log:q} 2>&1"
+        command("finetune")
 
 
 use rule contaminate as gold with:
     input:
         examples=paths.EXAMPLES,
         tokens=base_of(paths.TOKENS),
-        card=base_of(paths.MODEL_CARD),
+        model_card=base_of(paths.MODEL_CARD),
     output:
         tensors=paths.TRAINED.replace("{endpoint}", "gold"),
         log_table=paths.TRAIN_LOG.replace("{endpoint}", "gold"),

@@ -7,9 +7,9 @@ rule evaluate:
         trained=tensors_of,
         examples=paths.EXAMPLES,
         tokens=of_endpoint(paths.TOKENS),
-        card=of_endpoint(paths.MODEL_CARD),
+        model_card=of_endpoint(paths.MODEL_CARD),
     output:
-        paths.PERPLEXITY_ENDPOINT,
+        out=paths.PERPLEXITY_ENDPOINT,
     log:
         "results/logs/evaluate/{dataset}/{model}/seed{seed}/{endpoint}.log",
     benchmark:
@@ -26,6 +26,4 @@ rule evaluate:
     params:
         settings=params(settings.evaluate, "model", "endpoint"),
     shell:
-        "exec python -m mamushi evaluate --examples {input.examples:q} --tokens {input.tokens:q}"
-        " --model-card {input.card:q} --trained {input.trained:q} --out {output:q}"
-        " --settings {params.settings:q} > {log:q} 2>&1"
+        command("evaluate")

@@ -8,7 +8,7 @@ rule frontier:
         scores=expand(paths.SCORES, selector=GRID["selectors"], allow_missing=True),
         ratio=paths.SCORES.replace("{selector}", config["removal"]["ratio"]),
     output:
-        paths.FRONTIER,
+        out=paths.FRONTIER,
     log:
         "results/logs/frontier/{dataset}/{model}/seed{seed}.log",
     benchmark:
@@ -22,16 +22,14 @@ rule frontier:
         selectors=GRID["selectors"],
         settings=params(settings.frontier, "dataset", "model", "seed"),
     shell:
-        "exec python -m mamushi frontier --examples {input.examples:q} --scores {input.scores:q}"
-        " --selectors {params.selectors:q} --ratio {input.ratio:q} --out {output:q}"
-        " --settings {params.settings:q} > {log:q} 2>&1"
+        command("frontier")
 
 
 rule diagnostics:
     input:
-        expand(paths.SCORES, selector=SCORED, allow_missing=True),
+        scores=expand(paths.SCORES, selector=SCORED, allow_missing=True),
     output:
-        paths.DIAGNOSTICS,
+        out=paths.DIAGNOSTICS,
     log:
         "results/logs/diagnostics/{dataset}/{model}/seed{seed}.log",
     benchmark:
@@ -43,15 +41,14 @@ rule diagnostics:
         selectors=SCORED,
         settings=params(settings.diagnostics, "dataset", "model", "seed"),
     shell:
-        "exec python -m mamushi diagnostics --scores {input:q} --selectors {params.selectors:q}"
-        " --out {output:q} --settings {params.settings:q} > {log:q} 2>&1"
+        command("diagnostics")
 
 
 rule geometry:
     input:
-        paths.EMBEDDINGS,
+        embeddings=paths.EMBEDDINGS,
     output:
-        paths.GEOMETRY,
+        out=paths.GEOMETRY,
     log:
         "results/logs/geometry/{dataset}/{model}/seed{seed}.log",
     benchmark:
@@ -65,8 +62,7 @@ rule geometry:
     params:
         settings=params(settings.geometry, "dataset", "model", "seed"),
     shell:
-        "exec python -m mamushi geometry --embeddings {input:q} --out {output:q}"
-        " --settings {params.settings:q} > {log:q} 2>&1"
+        command("geometry")
 
 
 # Every selector on the same embeddings, one after another.
@@ -75,7 +71,7 @@ rule runtime:
         examples=paths.EXAMPLES,
         embeddings=paths.EMBEDDINGS,
     output:
-        paths.RUNTIME,
+        out=paths.RUNTIME,
     log:
         "results/logs/runtime/{dataset}/{model}/seed{seed}.log",
     benchmark:
@@ -89,9 +85,7 @@ rule runtime:
     params:
         settings=params(settings.runtime, "dataset", "model", "seed"),
     shell:
-        "exec python -m mamushi runtime --examples {input.examples:q}"
-        " --embeddings {input.embeddings:q} --out {output:q}"
-        " --settings {params.settings:q} > {log:q} 2>&1"
+        command("runtime")
 
 
 rule ranking:
@@ -99,7 +93,7 @@ rule ranking:
         examples=paths.EXAMPLES,
         scores=expand(paths.SCORES, selector=SCORED, allow_missing=True),
     output:
-        report(
+        out=report(
             paths.RANKING,
             caption="../report/ranking.rst",
             category="Rankings",
@@ -116,9 +110,7 @@ rule ranking:
         selectors=SCORED,
         settings=params(settings.ranking, "dataset", "model", "seed"),
     shell:
-        "exec python -m mamushi ranking --examples {input.examples:q} --scores {input.scores:q}"
-        " --selectors {params.selectors:q} --out {output:q}"
-        " --settings {params.settings:q} > {log:q} 2>&1"
+        command("ranking")
 
 
 rule qualitative:
@@ -146,8 +138,7 @@ rule qualitative:
     params:
         settings=params(settings.qualitative),
     shell:
-        "exec python -m mamushi qualitative --out-folder $(dirname {output.csv:q})"
-        " --settings {params.settings:q} > {log:q} 2>&1"
+        command("qualitative", out_folder="$(dirname {output.csv:q})")
 
 
 rule evidence_tables:
@@ -219,5 +210,4 @@ rule evidence_tables:
     params:
         settings=params(settings.evidence),
     shell:
-        "exec python -m mamushi evidence --out-folder $(dirname {output.frontier:q})"
-        " --settings {params.settings:q} > {log:q} 2>&1"
+        command("evidence", out_folder="$(dirname {output.frontier:q})")

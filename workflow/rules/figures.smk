@@ -1,219 +1,74 @@
-# The paper's figures, drawn from the tables. A caption's path takes no wildcards, so that each figure
-# has a rule of its own: the first in full, the others by what differs.
+# Every figure in the gallery, each of which declares its category and label in the report, what it is
+# of (the grid, evidence, unlearning, the probe, or one cell), and the tables, or artifacts of a cell, that it
+# reads. Its caption is the file of its name in workflow/report.
+SHOWN = {
+    "grid": lambda config: GRID,
+    "evidence": lambda config: GRID,
+    "unlearning": settings.swept,
+    "probe": settings.probed,
+}
+OF_CELL = {
+    "scores": paths.SCORES.replace("{selector}", config["removal"]["ratio"]),
+    "geometry": paths.GEOMETRY,
+}
 
 
-rule figure_sad:
+def drawn(config, *cell, name):
+    """The settings of a figure, of one cell or of all that its tables hold."""
+    if cell:
+        return settings.figure_of_cell(config, name, *cell)
+    return settings.figure(
+        config, SHOWN[plugin("figure", name).literals["OF"]](config), name
+    )
+
+
+for name, figure in plugins("figure").items():
+    of_cell = figure.literals["OF"] == "cell"
+    pdf, png = [
+        pattern.replace("{figure}", name)
+        for pattern in (
+            [paths.CELL_FIGURE, paths.CELL_FIGURE_PNG]
+            if of_cell
+            else [paths.FIGURE, paths.FIGURE_PNG]
+        )
+    ]
+    place = f"{name}/{{dataset}}/{{model}}/seed{{seed}}" if of_cell else name
+
+    rule:
+        name:
+            f"figure_{name}"
+        input:
+            [
+                OF_CELL[each] if of_cell else paths.TABLE.replace("{table}", each)
+                for each in figure.literals["READS"]
+            ],
+        output:
+            out=pdf,
+            png=report(
+                png,
+                caption=f"../report/{name}.rst",
+                category=figure.literals["CATEGORY"],
+                labels={"figure": figure.literals["LABEL"]}
+                | ({"run": "{dataset}, {model}, {seed}"} if of_cell else {}),
+            ),
+        log:
+            f"results/logs/figure/{place}.log",
+        benchmark:
+            f"results/benchmarks/figure/{place}.tsv"
+        localrule: True
+        conda:
+            "../../envs/mamushi.yaml"
+        params:
+            settings=params(partial(drawn, name=name), *(CELL if of_cell else ())),
+        shell:
+            command("figure", tables="results" if of_cell else "results/tables")
+
+
+rule figure_study:
     input:
-        table=paths.TABLE.replace("{table}", "sad"),
-        others=expand(paths.TABLE, table=settings.TABLES),
+        expand(paths.STUDY_TABLE, table=settings.TABLES, allow_missing=True),
     output:
-        pdf=paths.FIGURE.replace("{figure}", "sad"),
-        png=report(
-            paths.FIGURE_PNG.replace("{figure}", "sad"),
-            caption="../report/sad.rst",
-            category="Figures",
-            labels={"figure": "SAD"},
-        ),
-    log:
-        "results/logs/figure/sad.log",
-    benchmark:
-        "results/benchmarks/figure/sad.tsv"
-    localrule: True
-    conda:
-        "../../envs/mamushi.yaml"
-    params:
-        settings=params(lambda config: settings.figure(config, GRID, "sad")),
-    shell:
-        "exec python -m mamushi figure --tables $(dirname {input.table:q}) --out {output.pdf:q}"
-        " --settings {params.settings:q} > {log:q} 2>&1"
-
-
-use rule figure_sad as figure_perplexity with:
-    output:
-        pdf=paths.FIGURE.replace("{figure}", "perplexity"),
-        png=report(
-            paths.FIGURE_PNG.replace("{figure}", "perplexity"),
-            caption="../report/perplexity.rst",
-            category="Figures",
-            labels={"figure": "Perplexity"},
-        ),
-    log:
-        "results/logs/figure/perplexity.log",
-    benchmark:
-        "results/benchmarks/figure/perplexity.tsv"
-    localrule: True
-    params:
-        settings=params(lambda config: settings.figure(config, GRID, "perplexity")),
-
-
-use rule figure_sad as figure_half_gap with:
-    input:
-        table=paths.TABLE.replace("{table}", "half_gap"),
-        others=expand(paths.TABLE, table=settings.UNLEARNING_TABLES),
-    output:
-        pdf=paths.FIGURE.replace("{figure}", "half_gap"),
-        png=report(
-            paths.FIGURE_PNG.replace("{figure}", "half_gap"),
-            caption="../report/half_gap.rst",
-            category="Unlearning",
-            labels={"figure": "Half-gap budgets"},
-        ),
-    log:
-        "results/logs/figure/half_gap.log",
-    benchmark:
-        "results/benchmarks/figure/half_gap.tsv"
-    localrule: True
-    params:
-        settings=params(
-            lambda config: settings.figure(config, settings.swept(config), "half_gap")
-        ),
-
-
-use rule figure_sad as figure_relearning with:
-    input:
-        table=paths.TABLE.replace("{table}", "relearning"),
-        others=expand(paths.TABLE, table=settings.PROBE_TABLES),
-    output:
-        pdf=paths.FIGURE.replace("{figure}", "relearning"),
-        png=report(
-            paths.FIGURE_PNG.replace("{figure}", "relearning"),
-            caption="../report/relearning.rst",
-            category="Unlearning",
-            labels={"figure": "Relearning"},
-        ),
-    log:
-        "results/logs/figure/relearning.log",
-    benchmark:
-        "results/benchmarks/figure/relearning.tsv"
-    localrule: True
-    params:
-        settings=params(
-            lambda config: settings.figure(
-                config, settings.probed(config), "relearning"
-            )
-        ),
-
-
-use rule figure_sad as figure_frontier with:
-    input:
-        table=paths.TABLE.replace("{table}", "frontier"),
-        others=[],
-    output:
-        pdf=paths.FIGURE.replace("{figure}", "frontier"),
-        png=report(
-            paths.FIGURE_PNG.replace("{figure}", "frontier"),
-            caption="../report/frontier.rst",
-            category="Evidence",
-            labels={"figure": "Frontier"},
-        ),
-    log:
-        "results/logs/figure/frontier.log",
-    benchmark:
-        "results/benchmarks/figure/frontier.tsv"
-    localrule: True
-    params:
-        settings=params(lambda config: settings.figure(config, GRID, "frontier")),
-
-
-rule figure_diagnostics:
-    input:
-        scores=paths.SCORES.replace("{selector}", config["removal"]["ratio"]),
-    output:
-        pdf=paths.RUN_FIGURE.replace("{figure}", "diagnostics"),
-        png=report(
-            paths.RUN_FIGURE_PNG.replace("{figure}", "diagnostics"),
-            caption="../report/diagnostics.rst",
-            category="Evidence",
-            labels={"figure": "Diagnostics", "run": "{dataset}, {model}, {seed}"},
-        ),
-    log:
-        "results/logs/figure/diagnostics/{dataset}/{model}/seed{seed}.log",
-    benchmark:
-        "results/benchmarks/figure/diagnostics/{dataset}/{model}/seed{seed}.tsv"
-    localrule: True
-    conda:
-        "../../envs/mamushi.yaml"
-    params:
-        settings=params(
-            lambda config, *run: settings.run_figure(config, "diagnostics", *run),
-            *RUN,
-        ),
-    shell:
-        "exec python -m mamushi figure --tables results --out {output.pdf:q}"
-        " --settings {params.settings:q} > {log:q} 2>&1"
-
-
-use rule figure_diagnostics as figure_variance with:
-    input:
-        paths.GEOMETRY,
-    output:
-        pdf=paths.RUN_FIGURE.replace("{figure}", "variance"),
-        png=report(
-            paths.RUN_FIGURE_PNG.replace("{figure}", "variance"),
-            caption="../report/variance.rst",
-            category="Evidence",
-            labels={"figure": "Variance", "run": "{dataset}, {model}, {seed}"},
-        ),
-    log:
-        "results/logs/figure/variance/{dataset}/{model}/seed{seed}.log",
-    benchmark:
-        "results/benchmarks/figure/variance/{dataset}/{model}/seed{seed}.tsv"
-    localrule: True
-    params:
-        settings=params(
-            lambda config, *run: settings.run_figure(config, "variance", *run),
-            *RUN,
-        ),
-
-
-use rule figure_variance as figure_discrimination with:
-    output:
-        pdf=paths.RUN_FIGURE.replace("{figure}", "discrimination"),
-        png=report(
-            paths.RUN_FIGURE_PNG.replace("{figure}", "discrimination"),
-            caption="../report/discrimination.rst",
-            category="Evidence",
-            labels={"figure": "Discrimination", "run": "{dataset}, {model}, {seed}"},
-        ),
-    log:
-        "results/logs/figure/discrimination/{dataset}/{model}/seed{seed}.log",
-    benchmark:
-        "results/benchmarks/figure/discrimination/{dataset}/{model}/seed{seed}.tsv"
-    localrule: True
-    params:
-        settings=params(
-            lambda config, *run: settings.run_figure(config, "discrimination", *run),
-            *RUN,
-        ),
-
-
-use rule figure_variance as figure_subspaces with:
-    output:
-        pdf=paths.RUN_FIGURE.replace("{figure}", "subspaces"),
-        png=report(
-            paths.RUN_FIGURE_PNG.replace("{figure}", "subspaces"),
-            caption="../report/subspaces.rst",
-            category="Evidence",
-            labels={"figure": "Subspaces", "run": "{dataset}, {model}, {seed}"},
-        ),
-    log:
-        "results/logs/figure/subspaces/{dataset}/{model}/seed{seed}.log",
-    benchmark:
-        "results/benchmarks/figure/subspaces/{dataset}/{model}/seed{seed}.tsv"
-    localrule: True
-    params:
-        settings=params(
-            lambda config, *run: settings.run_figure(config, "subspaces", *run),
-            *RUN,
-        ),
-
-
-use rule figure_sad as figure_study with:
-    input:
-        table=paths.STUDY_TABLE.replace("{table}", "sad"),
-        others=expand(paths.STUDY_TABLE, table=settings.TABLES, allow_missing=True),
-    output:
-        pdf=paths.STUDY_FIGURE,
+        out=paths.STUDY_FIGURE,
         png=report(
             paths.STUDY_FIGURE_PNG,
             caption="../report/study.rst",
@@ -225,6 +80,8 @@ use rule figure_sad as figure_study with:
     benchmark:
         "results/benchmarks/figure/study/{study}.tsv"
     localrule: True
+    conda:
+        "../../envs/mamushi.yaml"
     params:
         settings=params(
             lambda config, study: settings.figure(
@@ -232,3 +89,5 @@ use rule figure_sad as figure_study with:
             ),
             "study",
         ),
+    shell:
+        command("figure", tables="results/tables/{wildcards.study}")

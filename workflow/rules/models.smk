@@ -6,7 +6,7 @@ rule model_card:
     input:
         model_files,
     output:
-        paths.MODEL_CARD,
+        out=paths.MODEL_CARD,
     log:
         "results/logs/model_card/{model}.log",
     benchmark:
@@ -22,14 +22,13 @@ rule model_card:
     params:
         settings=params(settings.model_card, "model"),
     shell:
-        "exec python -m mamushi model-card --out {output:q} --settings {params.settings:q}"
-        " > {log:q} 2>&1"
+        command("model-card")
 
 
 # A tiny model of a real architecture, with a tokenizer of its own, pretrained here.
 rule base_model:
     input:
-        lambda wildcards: expand(
+        examples=lambda wildcards: expand(
             paths.EXAMPLES,
             dataset=config["models"][wildcards.model]["pretraining"]["datasets"],
         ),
@@ -59,16 +58,15 @@ rule base_model:
     params:
         settings=params(settings.base_model, "model"),
     shell:
-        "exec python -m mamushi base-model --examples {input:q} --out $(dirname {output.card:q})"
-        " --settings {params.settings:q} > {log:q} 2>&1"
+        command("base-model", out="$(dirname {output.card:q})")
 
 
 rule tokens:
     input:
         examples=paths.EXAMPLES,
-        card=paths.MODEL_CARD,
+        model_card=paths.MODEL_CARD,
     output:
-        paths.TOKENS,
+        out=paths.TOKENS,
     log:
         "results/logs/tokens/{dataset}/{model}.log",
     benchmark:
@@ -82,5 +80,4 @@ rule tokens:
     params:
         settings=params(lambda config: settings.tokens(config)),
     shell:
-        "exec python -m mamushi tokens --examples {input.examples:q} --model-card {input.card:q}"
-        " --out {output:q} --settings {params.settings:q} > {log:q} 2>&1"
+        command("tokens")

@@ -30,9 +30,9 @@ ruleorder: unlearn_and_probe > unlearn
 rule generate:
     input:
         trained=tensors_of,
-        card=of_endpoint(paths.MODEL_CARD),
+        model_card=of_endpoint(paths.MODEL_CARD),
     output:
-        paths.CONTINUATIONS_ENDPOINT,
+        out=paths.CONTINUATIONS_ENDPOINT,
     log:
         "results/logs/generate/{dataset}/{model}/seed{seed}/{endpoint}.log",
     benchmark:
@@ -47,8 +47,7 @@ rule generate:
     params:
         settings=params(settings.generate, "model", "endpoint"),
     shell:
-        "exec python -m mamushi generate --model-card {input.card:q} --trained {input.trained:q}"
-        " --out {output:q} --settings {params.settings:q} > {log:q} 2>&1"
+        command("generate")
 
 
 # A model that never saw the domain learns it too: what relearning is compared with.
@@ -57,9 +56,9 @@ rule relearn:
         trained=paths.TRAINED.replace("{endpoint}", "gold"),
         examples=paths.EXAMPLES,
         tokens=base_of(paths.TOKENS),
-        card=base_of(paths.MODEL_CARD),
+        model_card=base_of(paths.MODEL_CARD),
     output:
-        paths.RELEARNING_GOLD,
+        out=paths.RELEARNING_GOLD,
     log:
         "results/logs/relearn/{dataset}/{model}/seed{seed}.log",
     benchmark:
@@ -74,9 +73,7 @@ rule relearn:
     params:
         settings=params(settings.relearn, "model", "seed"),
     shell:
-        "exec python -m mamushi relearn --examples {input.examples:q} --tokens {input.tokens:q}"
-        " --model-card {input.card:q} --trained {input.trained:q} --out {output:q}"
-        " --settings {params.settings:q} > {log:q} 2>&1"
+        command("relearn")
 
 
 # The gold standard reads what all models of a run said.
@@ -84,9 +81,9 @@ rule judge:
     input:
         continuations=lambda wildcards: grid.continuations(config, {**wildcards}),
         trained=paths.TRAINED.replace("{endpoint}", "gold"),
-        card=base_of(paths.MODEL_CARD),
+        model_card=base_of(paths.MODEL_CARD),
     output:
-        paths.GENERATIONS,
+        out=paths.GENERATIONS,
     log:
         "results/logs/judge/{dataset}/{model}/seed{seed}.log",
     benchmark:
@@ -101,9 +98,7 @@ rule judge:
     params:
         settings=params(settings.judge, "dataset", "model", "seed"),
     shell:
-        "exec python -m mamushi judge --model-card {input.card:q} --trained {input.trained:q}"
-        " --continuations {input.continuations:q} --out {output:q}"
-        " --settings {params.settings:q} > {log:q} 2>&1"
+        command("judge")
 
 
 rule probes:
@@ -133,5 +128,4 @@ rule probes:
     params:
         settings=params(settings.probes),
     shell:
-        "exec python -m mamushi probes --out-folder $(dirname {output.generations:q})"
-        " --settings {params.settings:q} > {log:q} 2>&1"
+        command("probes", out_folder="$(dirname {output.generations:q})")

@@ -8,7 +8,7 @@ rule retrain:
     input:
         examples=paths.EXAMPLES,
         tokens=base_of(paths.TOKENS),
-        card=base_of(paths.MODEL_CARD),
+        model_card=base_of(paths.MODEL_CARD),
         removal=paths.REMOVAL,
     output:
         perplexity=paths.PERPLEXITY,
@@ -31,9 +31,4 @@ rule retrain:
         settings=params(settings.retrain, "dataset", "model", "seed"),
         tensors=kept_tensors,
     shell:
-        "exec python -m mamushi retrain --examples {input.examples:q} --tokens {input.tokens:q}"
-        " --model-card {input.card:q} --removal {input.removal:q}"
-        " --perplexity {output.perplexity:q} --tensors {params.tensors:q}"
-        " --log-table {output.log_table:q} --card {output.card:q}"
-        " --state {output.card:q}.state"
-        " --settings {params.settings:q} > {log:q} 2>&1"
+        command("retrain", tensors="{params.tensors:q}")

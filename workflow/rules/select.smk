@@ -8,7 +8,7 @@ rule score:
         examples=paths.EXAMPLES,
         embeddings=paths.EMBEDDINGS,
     output:
-        paths.SCORES,
+        out=paths.SCORES,
     log:
         "results/logs/score/{dataset}/{model}/seed{seed}/{selector}.log",
     benchmark:
@@ -22,9 +22,7 @@ rule score:
     params:
         settings=params(settings.score, "selector", "seed"),
     shell:
-        "exec python -m mamushi score --examples {input.examples:q}"
-        " --embeddings {input.embeddings:q} --base {input.base:q} --out {output:q}"
-        " --settings {params.settings:q} > {log:q} 2>&1"
+        command("score")
 
 
 # The product: the ids to remove at a budget, and the copies of their texts.
@@ -33,7 +31,7 @@ rule remove:
         scores=paths.SCORES,
         duplicates=paths.DUPLICATES,
     output:
-        paths.REMOVAL,
+        out=paths.REMOVAL,
     log:
         "results/logs/remove/{dataset}/{model}/seed{seed}/{selector}/beta{beta}.log",
     benchmark:
@@ -44,8 +42,7 @@ rule remove:
     params:
         settings=params(settings.remove, "beta"),
     shell:
-        "exec python -m mamushi remove --scores {input.scores:q} --duplicates {input.duplicates:q}"
-        " --out {output:q} --settings {params.settings:q} > {log:q} 2>&1"
+        command("remove")
 
 
 # What each list was derived from, and what it is expected to do. One job for all budgets, and apart
@@ -57,7 +54,7 @@ rule manifests:
         ratio=paths.SCORES.replace("{selector}", config["removal"]["ratio"]),
         duplicates=paths.DUPLICATES,
     output:
-        expand(
+        out=expand(
             paths.MANIFEST,
             beta=[paths.beta(budget) for budget in grid.budgets(config)],
             allow_missing=True,
@@ -72,6 +69,4 @@ rule manifests:
     params:
         settings=params(settings.manifests, "dataset", "model", "seed", "selector"),
     shell:
-        "exec python -m mamushi manifests --scores {input.scores:q} --ratio {input.ratio:q}"
-        " --duplicates {input.duplicates:q} --out {output:q}"
-        " --settings {params.settings:q} > {log:q} 2>&1"
+        command("manifests")

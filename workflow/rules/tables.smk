@@ -37,8 +37,7 @@ rule tables:
     params:
         settings=params(lambda config: settings.tables(GRID)),
     shell:
-        "exec python -m mamushi tables --out-folder $(dirname {output.sad:q})"
-        " --settings {params.settings:q} > {log:q} 2>&1"
+        command("tables", out_folder="$(dirname {output.sad:q})")
 
 
 use rule tables as study_tables with:

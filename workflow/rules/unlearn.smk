@@ -10,7 +10,7 @@ rule unlearn:
         trained=start_tensors,
         examples=paths.EXAMPLES,
         tokens=of_start(paths.TOKENS),
-        card=of_start(paths.MODEL_CARD),
+        model_card=of_start(paths.MODEL_CARD),
         removal=paths.REMOVAL,
     output:
         perplexity=paths.PERPLEXITY_UNLEARNED,
@@ -38,13 +38,7 @@ rule unlearn:
         trunk=lambda wildcards: paths.TRUNK.format(**wildcards),
         tensors=kept_tensors,
     shell:
-        "exec python -m mamushi unlearn --examples {input.examples:q} --tokens {input.tokens:q}"
-        " --model-card {input.card:q} --trained {input.trained:q} --trunk {params.trunk:q}"
-        " --removal {input.removal:q} --perplexity {output.perplexity:q}"
-        " --tensors {params.tensors:q} --log-table {output.log_table:q}"
-        " --card {output.card:q} --state {output.card:q}.state"
-        " --continuations {output.continuations:q} --relearning {output.relearning:q}"
-        " --settings {params.settings:q} > {log:q} 2>&1"
+        command("unlearn", tensors="{params.tensors:q}")
 
 
 # All of the forget set: the end that the curves of every selector share.
@@ -53,7 +47,7 @@ use rule unlearn as unlearn_whole with:
         trained=start_tensors,
         examples=paths.EXAMPLES,
         tokens=of_start(paths.TOKENS),
-        card=of_start(paths.MODEL_CARD),
+        model_card=of_start(paths.MODEL_CARD),
         removal=[],
     output:
         tensors=[],
@@ -76,7 +70,7 @@ use rule unlearn as unlearn_list with:
         trained=start_tensors,
         examples=paths.EXAMPLES,
         tokens=of_start(paths.TOKENS),
-        card=of_start(paths.MODEL_CARD),
+        model_card=of_start(paths.MODEL_CARD),
         removal=lambda wildcards: config["unlearning"]["lists"][wildcards.list],
     output:
         tensors=paths.LISTED_TENSORS,
@@ -99,7 +93,7 @@ checkpoint refine:
     input:
         lambda wildcards: first_sweep(wildcards),
     output:
-        paths.SWEEP,
+        out=paths.SWEEP,
     log:
         "results/logs/refine/{dataset}/{model}/{unlearner}/{selector}.log",
     benchmark:
@@ -110,8 +104,7 @@ checkpoint refine:
     params:
         settings=params(settings.refine, "dataset", "model", "unlearner", "selector"),
     shell:
-        "exec python -m mamushi refine --out {output:q} --settings {params.settings:q}"
-        " > {log:q} 2>&1"
+        command("refine")
 
 
 rule half_gap:
@@ -145,5 +138,4 @@ rule half_gap:
     params:
         settings=params(settings.half_gap),
     shell:
-        "exec python -m mamushi half-gap --out-folder $(dirname {output.half_gap:q})"
-        " --settings {params.settings:q} > {log:q} 2>&1"
+        command("half-gap", out_folder="$(dirname {output.half_gap:q})")

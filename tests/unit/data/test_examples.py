@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from mamushi import cli
+from mamushi.artifacts import schemas
 from mamushi.artifacts.files import read_json, sha256
 from mamushi.artifacts.tables import read_metadata, read_table
 from mamushi.data.duplicates import key, shingles
@@ -170,7 +171,7 @@ def test_stage_writes_table_and_card_and_the_same_bytes_again(
     given = stage_settings("synthetic", {}, sizes=sizes) | {"code": "digest"}
     assert run(tmp_path / "a", given) == 0
     assert "section inference: 20 forget, 30 retain" in capsys.readouterr().err
-    table = read_table(tmp_path / "a/out/examples.parquet", "examples")
+    table = read_table(tmp_path / "a/out/examples.parquet", schemas.EXAMPLES)
     assert table.num_rows == 60
     assert table["log_density_ratio"].null_count == 0
     card = read_json(tmp_path / "a/out/card.json")
@@ -179,7 +180,7 @@ def test_stage_writes_table_and_card_and_the_same_bytes_again(
     assert card["versions"]["mamushi"]
     assert run(tmp_path / "b", given) == 0
     duplicates = tmp_path / "a/out/duplicates.parquet"
-    assert read_table(duplicates, "duplicates").num_rows == 0
+    assert read_table(duplicates, schemas.DUPLICATES).num_rows == 0
     of = read_metadata(duplicates)["examples"]
     assert of == sha256(tmp_path / "a/out/examples.parquet")
     for name in ("examples.parquet", "duplicates.parquet", "card.json"):

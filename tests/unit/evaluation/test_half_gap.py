@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from mamushi.artifacts.tables import SCHEMAS, write_table
+from mamushi.artifacts import schemas
+from mamushi.artifacts.tables import write_table
 from mamushi.evaluation.crossing import first_crossing
 from mamushi.evaluation.half_gap import (
     BOOTSTRAP_SEED,
@@ -65,7 +66,7 @@ def points(
                                 "recovery": share if top > 20 else None,
                             }
                         )
-    return pa.Table.from_pylist(rows, schema=SCHEMAS["unlearning"])
+    return pa.Table.from_pylist(rows, schema=schemas.UNLEARNING.schema)
 
 
 def rows(table: pa.Table, **wanted: Any) -> list[dict[str, Any]]:
@@ -274,7 +275,7 @@ def test_without_any_gap_there_is_nothing_to_recover(tmp_path: Path) -> None:
         assert (row["seeds"], row["censored"], row["recrossings"]) == (0, True, 0)
         assert (row["start_ppl_forget"], row["gold_ppl_forget"]) == (20.0, 19.0)
         assert row["budget"] is row["censored_share"] is row["saving_vs_random"] is None
-    write_table(tmp_path / "half_gap.parquet", "half_gap", table)
+    write_table(tmp_path / "half_gap.parquet", schemas.HALF_GAP, table)
 
 
 def test_the_worst_seed_decides_about_the_cap() -> None:
@@ -368,7 +369,7 @@ def test_a_gold_standard_below_the_start_recovers_nothing(tmp_path: Path) -> Non
     write_runs(tmp_path, AXES, gold=(19.0, 9.0))
     table = unlearning_table(AXES, {"small": "beta0"}, tmp_path)
     assert table["recovery"].null_count == table.num_rows
-    write_table(tmp_path / "unlearning.parquet", "unlearning", table)
+    write_table(tmp_path / "unlearning.parquet", schemas.UNLEARNING, table)
     assert all(half_gap(table)["censored"].to_pylist())
 
 

@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from mamushi.artifacts import paths
-from mamushi.artifacts.tables import SCHEMAS, write_table
+from mamushi.artifacts import paths, schemas
+from mamushi.artifacts.tables import write_table
 from mamushi.cli import main
 from mamushi.errors import UserError
 from mamushi.evidence.advice import advice, ordering, read_frontier
@@ -64,7 +64,7 @@ def sad(selector: str, power: float, seed: int = 0) -> list[dict[str, Any]]:
 
 
 def one(columns: dict[str, list[Any]]) -> dict[str, Any]:
-    (row,) = pa.table(columns, schema=SCHEMAS["advice"]).to_pylist()
+    (row,) = pa.table(columns, schema=schemas.ADVICE.schema).to_pylist()
     return dict(row)
 
 
@@ -140,7 +140,7 @@ def test_measured_budgets_and_errors() -> None:
     targets = [("removal", 0.5), ("sad", 0.5), ("preservation", 0.1)]
     measured = [*sad("s", 1.0, 0), *sad("s", 1.0, 1)]
     columns = advice([*frontier("s", 1.0, 0), *frontier("s", 1.0, 1)], measured, targets)
-    rows = pa.table(columns, schema=SCHEMAS["advice"]).to_pylist()
+    rows = pa.table(columns, schema=schemas.ADVICE.schema).to_pylist()
     for row in rows[:2]:
         assert row["measured"] == pytest.approx(0.5)
         assert row["error"] == pytest.approx(0, abs=1e-12)
@@ -166,7 +166,7 @@ def test_the_order_of_selectors() -> None:
     def rho(**measured: float) -> float | None:
         found = [row for name, power in measured.items() for row in sad(name, power)]
         columns = advice(rows, found, [("removal", 0.5), ("sad", 0.5)])
-        table = pa.table(columns, schema=SCHEMAS["advice"])
+        table = pa.table(columns, schema=schemas.ADVICE.schema)
         return ordering(table.to_pylist())["small", "tiny"]
 
     assert rho(best=4, good=3, fair=2, poor=1) == pytest.approx(1)
@@ -196,9 +196,9 @@ def write(root: Path, rows: list[dict[str, Any]]) -> None:
             curves = relative.setdefault(row["selector"], {key: [] for key in extra})
             for key in extra:
                 curves[key].append(row[key])
-        table = pa.Table.from_pylist(ours, schema=SCHEMAS["frontier"])
+        table = pa.Table.from_pylist(ours, schema=schemas.FRONTIER.schema)
         path = paths.under(root, paths.FRONTIER, dataset="small", model="tiny", seed=seed)
-        write_table(path, "frontier", table, metadata={"relative": relative})
+        write_table(path, schemas.FRONTIER, table, metadata={"relative": relative})
 
 
 @pytest.fixture
@@ -216,8 +216,8 @@ def test_rows_come_back_with_their_relative_curves(root: Path) -> None:
     wanted = [*frontier("slow", 2.0, 1, 0.05), *frontier("fast", 0.5, 1)]
     found = read_frontier(path)
     assert found == [{key: row[key] for key in found[0]} for row in wanted]
-    table = pa.Table.from_pylist(wanted, schema=SCHEMAS["frontier"])
-    write_table(path, "frontier", table)
+    table = pa.Table.from_pylist(wanted, schema=schemas.FRONTIER.schema)
+    write_table(path, schemas.FRONTIER, table)
     with pytest.raises(UserError, match="no relative curves of 'slow'"):
         read_frontier(path)
 
@@ -242,8 +242,8 @@ def test_the_command(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_the_command_after_retraining(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    table = pa.Table.from_pylist(sad("fast", 1.0), schema=SCHEMAS["sad"])
-    write_table(root / "tables" / "sad.parquet", "sad", table)
+    table = pa.Table.from_pylist(sad("fast", 1.0), schema=schemas.SAD.schema)
+    write_table(root / "tables" / "sad.parquet", schemas.SAD, table)
     assert main(["advise", "--root", str(root), "--removal", "0.5"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[1].split()[-1] == "measured"

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from mamushi.artifacts import schemas
 from mamushi.artifacts.tables import read_metadata, read_table, write_table
 from mamushi.cli import main
 from mamushi.evidence import frontier
@@ -323,7 +324,7 @@ def run(tmp_path: Path) -> Path:
     known = np.concatenate([l1, l2])
     write_table(
         tmp_path / "examples.parquet",
-        "examples",
+        schemas.EXAMPLES,
         {
             "id": [*ids, "spare"],
             "text": [*ids, "spare"],
@@ -341,7 +342,7 @@ def run(tmp_path: Path) -> Path:
         retain = np.arange(N1 + N2) >= N1
         write_table(
             tmp_path / f"{name}.parquet",
-            "scores",
+            schemas.SCORES,
             {
                 "id": ids,
                 "domain": domain,
@@ -373,7 +374,7 @@ def make(folder: Path, *names: str, ratio: str = "noisy", **more: Any) -> int:
 def test_the_stage(run: Path) -> None:
     names = ("noisy", "reverse", "alone", "random")
     assert make(run, *names) == 0
-    rows = read_table(run / "frontier.parquet", "frontier").to_pylist()
+    rows = read_table(run / "frontier.parquet", schemas.FRONTIER).to_pylist()
     assert [row["selector"] for row in rows] == [name for name in names for _ in range(4)]
     assert [row["beta"] for row in rows[:4]] == [0.0, 0.25, 0.5, 1.0]
     assert [row["removed"] for row in rows[:4]] == [0, 15, 30, 60]
@@ -400,14 +401,16 @@ def test_the_stage(run: Path) -> None:
 
 
 def test_without_a_known_truth(run: Path) -> None:
-    table = read_table(run / "examples.parquet", "examples")
+    table = read_table(run / "examples.parquet", schemas.EXAMPLES)
     unknown = pa.nulls(len(table), pa.float64())
     at = table.schema.get_field_index("log_density_ratio")
     write_table(
-        run / "examples.parquet", "examples", table.set_column(at, "log_density_ratio", unknown)
+        run / "examples.parquet",
+        schemas.EXAMPLES,
+        table.set_column(at, "log_density_ratio", unknown),
     )
     assert make(run, "noisy") == 0
-    found = read_table(run / "frontier.parquet", "frontier")
+    found = read_table(run / "frontier.parquet", schemas.FRONTIER)
     assert found["exact_removal"].null_count == len(found)
 
 
@@ -416,12 +419,12 @@ def test_mistakes_are_told(run: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert "has no score for some examples" in capsys.readouterr().err
     assert make(run, "noisy", budgets=[1.5]) == 2
     assert "budget 1.5 is not between 0 and 1" in capsys.readouterr().err
-    table = read_table(run / "reverse.parquet", "scores")
+    table = read_table(run / "reverse.parquet", schemas.SCORES)
     about = {"provenance": {"inputs": {"examples": "one", "embeddings": "others"}}}
-    write_table(run / "reverse.parquet", "scores", table, metadata=about)
+    write_table(run / "reverse.parquet", schemas.SCORES, table, metadata=about)
     assert make(run, "noisy", "reverse") == 2
     assert "reverse.parquet: was made from other examples or emb" in capsys.readouterr().err
-    write_table(run / "reverse.parquet", "scores", table)
+    write_table(run / "reverse.parquet", schemas.SCORES, table)
     assert make(run, "noisy", "reverse") == 2
     assert "does not say what it was made from" in capsys.readouterr().err
     assert not (run / "frontier.parquet").exists()

@@ -12,7 +12,8 @@ import pytest
 from scipy.stats import norm
 from sklearn.metrics import roc_curve
 
-from mamushi.artifacts.tables import SCHEMAS, read_metadata, read_table, write_table
+from mamushi.artifacts import schemas
+from mamushi.artifacts.tables import read_metadata, read_table, write_table
 from mamushi.cli import main
 from mamushi.errors import UserError
 from mamushi.evidence import quoted
@@ -64,7 +65,7 @@ def test_known_densities_give_the_closed_forms() -> None:
 def test_statistics_of_a_few_scores_by_hand() -> None:
     scores = Scores(np.array([1.0, 1.0, 4.0, 2.0, 0.0]), np.array([True] * 4 + [False]))
     row = diagnose(scores)
-    assert set(row) == set(SCHEMAS["diagnostics"].names) - RUN_COLUMNS
+    assert set(row) == set(schemas.DIAGNOSTICS.schema.names) - RUN_COLUMNS
     assert (row["n_forget"], row["n_retain"], row["ties"]) == (4, 1, 1)
     assert (row["forget_mean"], row["forget_sd"]) == pytest.approx((2.0, np.sqrt(1.5)))
     names = ("min", "q25", "median", "q75", "max")
@@ -197,7 +198,7 @@ def write_scores(path: Path, scores: Scores, domains: list[str] | None = None) -
     fold = np.zeros(n, np.int64) if scores.fold is None else scores.fold
     write_table(
         path,
-        "scores",
+        schemas.SCORES,
         {
             "id": [f"t{i}" for i in range(n)],
             "domain": domains or ["forget" if one else "retain" for one in scores.forget],
@@ -254,7 +255,7 @@ def test_the_stage_writes_a_row_per_selector(tmp_path: Path) -> None:
     files = [write_scores(tmp_path / f"{i}.parquet", s) for i, s in enumerate((fitted, bare))]
     code, out = staged(tmp_path, ["mamushi", "settings"], files)
     assert code == 0
-    first, second = read_table(out, "diagnostics").to_pylist()
+    first, second = read_table(out, schemas.DIAGNOSTICS).to_pylist()
     run = {"dataset": "a", "model": "b", "seed": 4}
     assert first == {**run, "selector": "mamushi", **diagnose(fitted)}
     assert second == {**run, "selector": "settings", **diagnose(bare)}
@@ -285,8 +286,8 @@ def test_the_papers_numbers_stand_beside_ours(tmp_path: Path) -> None:
     # In any order, and of two runs.
     second = [{**one, "seed": 2} for one in rows]
     table = quoted.beside([other, row], [*second, *rows[::-1]], "mamushi")
-    write_table(tmp_path / "paper.parquet", "paper", table)
-    found = read_table(tmp_path / "paper.parquet", "paper").to_pylist()
+    write_table(tmp_path / "paper.parquet", schemas.PAPER, table)
+    found = read_table(tmp_path / "paper.parquet", schemas.PAPER).to_pylist()
     assert len(found) == len(quoted.SCORES) + 2 * len(quoted.GEOMETRY)
     ours = {(one["quantity"], one["seed"]): one["ours"] for one in found}
     paper = {one["quantity"]: (one["paper"], one["setting"]) for one in found}
@@ -308,7 +309,7 @@ def test_the_papers_numbers_stand_beside_ours(tmp_path: Path) -> None:
 
 def test_the_paper_has_no_rows_without_ours() -> None:
     empty = quoted.beside([], [], "mamushi")
-    assert set(empty) == set(SCHEMAS["paper"].names)
+    assert set(empty) == set(schemas.PAPER.schema.names)
     assert not any(empty.values())
 
 

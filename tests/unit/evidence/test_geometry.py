@@ -14,7 +14,8 @@ from scipy.integrate import quad
 from scipy.linalg import subspace_angles
 from scipy.optimize import brentq
 
-from mamushi.artifacts.tables import SCHEMAS, read_metadata, read_table, write_table
+from mamushi.artifacts import schemas
+from mamushi.artifacts.tables import read_metadata, read_table, write_table
 from mamushi.cli import main
 from mamushi.errors import UserError
 from mamushi.evidence import geometry as module
@@ -101,7 +102,7 @@ def test_every_column_agrees_with_a_dense_svd(
     pool: Pool, expected: dict[str, Any], path: str
 ) -> None:
     columns = geometry(pool, 50, seed=3, exact=PATHS[path])
-    assert set(columns) == set(SCHEMAS["geometry"].names) - {"dataset", "model", "seed"}
+    assert set(columns) == set(schemas.GEOMETRY.schema.names) - {"dataset", "model", "seed"}
     for name, values in expected.items():
         np.testing.assert_allclose(columns[name], values, atol=1e-4, rtol=1e-4, err_msg=name)
     # The decomposition is no trivial one: the subspaces differ, and hold a part of the variance.
@@ -357,7 +358,7 @@ def write_embeddings(path: Path, pool: Pool, domains: list[str] | None = None) -
     named = ["forget" if one else "retain" for one in pool.forget]
     write_table(
         path,
-        "embeddings",
+        schemas.EMBEDDINGS,
         {
             "id": pool.ids.tolist(),
             "domain": domains or named,
@@ -379,7 +380,7 @@ def test_the_stage_writes_the_table_with_its_width(tmp_path: Path) -> None:
     pool = anisotropic(60, 90, 12)
     code, out = staged(tmp_path, pool)
     assert code == 0
-    table = read_table(out, "geometry")
+    table = read_table(out, schemas.GEOMETRY)
     columns = geometry(pool, 6, seed=4)
     for name, values in columns.items():
         np.testing.assert_array_equal(table[name].to_numpy(), values)

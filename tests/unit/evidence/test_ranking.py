@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from mamushi.artifacts import paths
+from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.tables import read_metadata, read_table, write_table
 from mamushi.cli import main
 from mamushi.errors import UserError
@@ -42,7 +42,7 @@ def write_scores(path: Path, ids: list[str], scores: Any, ranks: Any, retain: in
     n = len(ids)
     write_table(
         path,
-        "scores",
+        schemas.SCORES,
         {
             "id": [*ids, *(f"r{i}" for i in range(retain))],
             "domain": ["forget"] * n + ["retain"] * retain,
@@ -57,7 +57,7 @@ def write_examples(path: Path, texts: dict[str, str]) -> None:
     n = len(texts)
     write_table(
         path,
-        "examples",
+        schemas.EXAMPLES,
         {
             "id": list(texts),
             "text": list(texts.values()),
@@ -267,7 +267,7 @@ def test_the_table_of_both_ends(tmp_path: Path) -> None:
     out = tmp_path / "tables"
     command = ["qualitative", "--root", str(tmp_path), "--out-folder", str(out)]
     assert main([*command, "--settings", settings]) == 0
-    table = read_table(out / "qualitative_ranking.parquet", "qualitative_ranking")
+    table = read_table(out / "qualitative_ranking.parquet", schemas.QUALITATIVE_RANKING)
     rows = table.to_pylist()
     assert len(rows) == 40
     assert [row["id"] for row in rows[:20]] == [*list(texts)[:10], *list(texts)[:-11:-1]]

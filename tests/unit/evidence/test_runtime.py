@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from mamushi.artifacts import schemas
 from mamushi.artifacts.tables import embeddings_schema, read_metadata, read_table, write_table
 from mamushi.cli import main
 from mamushi.errors import UserError
@@ -175,7 +176,7 @@ def timed(folder: Path, truth: bool, threads: int = 1) -> int:
     domain = np.where(given.forget, "forget", "retain").tolist()
     ids = given.ids.tolist()
     write_table(
-        folder / "examples.parquet", "examples",
+        folder / "examples.parquet", schemas.EXAMPLES,
         {"id": ids, "text": ids, "domain": domain, "section": ["inference"] * N,
          "log_density_ratio": pa.array(RATIO, mask=np.full(N, not truth))},
     )  # fmt: skip
@@ -183,7 +184,7 @@ def timed(folder: Path, truth: bool, threads: int = 1) -> int:
     vectors = pa.FixedSizeListArray.from_arrays(pa.array(given.embeddings.ravel()), type=kind)
     write_table(
         folder / "embeddings.parquet",
-        "embeddings",
+        schemas.EMBEDDINGS,
         {"id": ids, "domain": domain, "embedding": vectors},
     )
     chosen = {
@@ -208,7 +209,7 @@ def test_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, truth: bool)
     # The stage sets it for its process, which is this one.
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     assert timed(tmp_path, truth) == 0
-    table = read_table(tmp_path / "runtime.parquet", "runtime")
+    table = read_table(tmp_path / "runtime.parquet", schemas.RUNTIME)
     rows = {entry["selector"]: entry for entry in table.to_pylist()}
     assert list(rows) == [name for name in SELECTORS if truth or name != "oracle"]
     for entry in rows.values():

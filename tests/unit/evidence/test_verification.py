@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from mamushi.artifacts import paths
+from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.files import read_json, sha256, write_json
 from mamushi.artifacts.tables import embeddings_schema, read_metadata, read_table, write_table
 from mamushi.cli import main
@@ -47,10 +47,10 @@ def embed(root: Path, seed: int = 0) -> None:
     about = {"id": ids, "domain": domain}
     texts = {"text": ids, "section": ["inference"] * N, "log_density_ratio": [None] * N}
     examples = paths.under(root, paths.EXAMPLES, dataset="small")
-    write_table(examples, "examples", {**about, **texts})
+    write_table(examples, schemas.EXAMPLES, {**about, **texts})
     write_table(
         paths.under(root, paths.DUPLICATES, dataset="small"),
-        "duplicates",
+        schemas.DUPLICATES,
         {"id": ["copy"], "kept_id": ["t003"], "reason": ["near"]},
         metadata={"examples": sha256(examples)},
     )
@@ -59,7 +59,7 @@ def embed(root: Path, seed: int = 0) -> None:
     )
     write_table(
         place(root, paths.EMBEDDINGS),
-        "embeddings",
+        schemas.EMBEDDINGS,
         {**about, "embedding": vectors},
         metadata={
             "inputs": {"examples": sha256(examples), "trained": "a0", "model_card": "b1"},
@@ -180,19 +180,19 @@ def test_the_precision_is_that_of_the_machine_that_scored(
         score(root, name)
     remove(root, "mlp")
     scored = place(root, paths.SCORES, selector="mlp")
-    there = read_table(scored, "scores")["score"].to_pylist()
+    there = read_table(scored, schemas.SCORES)["score"].to_pylist()
     assert read_metadata(scored)["details"]["resolved"] == {"precision": "bf16"}
     has_bf16["there"] = False
     assert main(["verify", str(manifest(root, "mlp"))]) == 0
     score(root, "mlp")
     assert read_metadata(scored)["details"]["resolved"] == {"precision": "fp32"}
-    assert read_table(scored, "scores")["score"].to_pylist() != there
+    assert read_table(scored, schemas.SCORES)["score"].to_pylist() != there
 
 
 def test_an_id_swapped(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     listed = place(root, paths.REMOVAL, selector="mamushi_lr", beta="0.50")
-    ids = read_table(listed, "removals")["id"].to_pylist()
-    ranked = read_table(place(root, paths.SCORES, selector="mamushi_lr"), "scores")
+    ids = read_table(listed, schemas.REMOVALS)["id"].to_pylist()
+    ranked = read_table(place(root, paths.SCORES, selector="mamushi_lr"), schemas.SCORES)
     (spared,) = ranked.filter(pc.equal(ranked["rank"], 21))["id"].to_pylist()
 
     def swap(rows: list[dict[str, Any]]) -> None:
@@ -216,7 +216,7 @@ def test_a_copy_left_out(root: Path, capsys: pytest.CaptureFixture[str]) -> None
     name, path = next(
         (name, path)
         for name, path in (("upside_down", listed), ("mamushi_lr", other))
-        if "t003" in read_table(path, "removals")["id"].to_pylist()
+        if "t003" in read_table(path, schemas.REMOVALS)["id"].to_pylist()
     )
 
     def drop(rows: list[dict[str, Any]]) -> None:
@@ -256,7 +256,7 @@ def test_two_ranks_exchanged(root: Path, capsys: pytest.CaptureFixture[str]) -> 
             rows[0]["rank"], rows[3]["rank"] = rows[3]["rank"], rows[0]["rank"]
 
         path = place(root, paths.SCORES, selector=name)
-        rank = read_table(path, "scores")["rank"].to_pylist()
+        rank = read_table(path, schemas.SCORES)["rank"].to_pylist()
         rewrite(path, "scores", change)
         told = refused(root, capsys, name)
         assert f"the rank of 't000' is {rank[3]}, derived again {rank[0]}" in told
@@ -428,7 +428,7 @@ def test_scores_that_tell_otherwise_of_their_model(
     path = place(root, paths.SCORES, selector="mamushi_lr")
     about = read_metadata(path)
     about["embedded"]["inputs"]["trained"] = "ff"
-    write_table(path, "scores", read_table(path, "scores"), metadata=about)
+    write_table(path, schemas.SCORES, read_table(path, schemas.SCORES), metadata=about)
     remove(root, "mamushi_lr")
     assert "how these were made" in refused(root, capsys)
 
@@ -437,7 +437,9 @@ def test_scores_that_do_not_say_how_they_were_made(
     root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = place(root, paths.SCORES, selector="mamushi_lr")
-    write_table(path, "scores", read_table(path, "scores"), metadata={"provenance": None})
+    write_table(
+        path, schemas.SCORES, read_table(path, schemas.SCORES), metadata={"provenance": None}
+    )
     assert main(["verify", str(manifest(root))]) == 2
     assert "does not say what it was made from; delete it" in capsys.readouterr().err
 

@@ -14,7 +14,7 @@ import pytest
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
-from mamushi.artifacts import paths
+from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.tables import write_table
 from mamushi.cli import main
 from mamushi.errors import UserError
@@ -41,7 +41,7 @@ def write_scores(root: Path, selector: str, *, both: bool) -> None:
     n = len(score)
     write_table(
         paths.under(root, paths.SCORES, **RUN, selector=selector),
-        "scores",
+        schemas.SCORES,
         {
             "id": [f"t{i}" for i in range(n)],
             "domain": ["forget" if one else "retain" for one in forget],
@@ -76,7 +76,7 @@ def write_geometry(root: Path, columns: dict[str, Any], details: dict[str, Any])
     shown = {name: values[::-1] for name, values in columns.items()}
     run = {name: [value] * size for name, value in RUN.items()}
     path = paths.under(root, paths.GEOMETRY, **RUN)
-    write_table(path, "geometry", {**run, **shown}, metadata={"details": details})
+    write_table(path, schemas.GEOMETRY, {**run, **shown}, metadata={"details": details})
 
 
 @pytest.fixture(scope="module")
@@ -164,7 +164,7 @@ def test_diagnostics_without_retain_scores_say_so(root: Path) -> None:
 def test_constant_scores_are_drawn(root: Path, tmp_path: Path) -> None:
     write_table(
         paths.under(tmp_path, paths.SCORES, **RUN, selector="mamushi"),
-        "scores",
+        schemas.SCORES,
         {
             "id": ["a", "b", "c"],
             "domain": ["forget", "forget", "retain"],

@@ -15,7 +15,8 @@ from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
-from mamushi.artifacts.tables import SCHEMAS, write_table
+from mamushi.artifacts import schemas
+from mamushi.artifacts.tables import write_table
 from mamushi.cli import main
 from mamushi.errors import UserError
 from mamushi.figures.style import MARKS, Style, styled
@@ -58,8 +59,8 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for selector in GRID["selectors"]
         for beta in BETAS
     ]
-    table = pa.Table.from_pylist(rows, schema=SCHEMAS["frontier"])
-    write_table(folder / "frontier.parquet", "frontier", table)
+    table = pa.Table.from_pylist(rows, schema=schemas.FRONTIER.schema)
+    write_table(folder / "frontier.parquet", schemas.FRONTIER, table)
     return folder
 
 

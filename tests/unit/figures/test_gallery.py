@@ -13,6 +13,7 @@ import pytest
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
+from mamushi.artifacts import schemas
 from mamushi.artifacts.tables import write_table
 from mamushi.cli import main
 from mamushi.errors import UserError
@@ -30,7 +31,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("results")
     write_results(root, GRID)
     summary = sad_summary(sad_table(GRID, root))
-    write_table(root / "tables" / "sad_summary.parquet", "sad_summary", summary)
+    write_table(root / "tables" / "sad_summary.parquet", schemas.SAD_SUMMARY, summary)
     return root / "tables"
 
 
@@ -92,7 +93,7 @@ def test_bands_are_one_standard_error_and_absent_for_one_seed(tables: Path, tmp_
     single = ONE_PANEL | {"seeds": [1]}
     write_results(tmp_path, single)
     summary = sad_summary(sad_table(single, tmp_path))
-    write_table(tmp_path / "sad_summary.parquet", "sad_summary", summary)
+    write_table(tmp_path / "sad_summary.parquet", schemas.SAD_SUMMARY, summary)
     (axes,) = drawn(tmp_path, "sad", single).axes
     assert len(axes.collections) == 0
     assert len(named(axes)) == 3

@@ -14,6 +14,7 @@ import pytest
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
+from mamushi.artifacts import schemas
 from mamushi.artifacts.tables import write_table
 from mamushi.cli import main
 from mamushi.errors import UserError
@@ -64,7 +65,7 @@ def write_rows(
     if without is not None:
         rows = [row for row in rows if any(row[key] != value for key, value in without.items())]
     columns = {name: [row[name] for row in rows] for name in rows[0]}
-    write_table(folder / "relearning.parquet", "relearning", columns)
+    write_table(folder / "relearning.parquet", schemas.RELEARNING, columns)
     return folder
 
 

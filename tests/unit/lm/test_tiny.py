@@ -10,6 +10,7 @@ import pytest
 import torch
 from transformers import AutoTokenizer
 
+from mamushi.artifacts import schemas
 from mamushi.artifacts.tables import read_table, write_table
 from mamushi.cli import main
 from mamushi.errors import UserError
@@ -233,7 +234,7 @@ def examples(tmp_path_factory) -> Path:
     count = len(TEXTS)
     write_table(
         path,
-        "examples",
+        schemas.EXAMPLES,
         {
             "id": [f"t{i}" for i in range(count)],
             "text": TEXTS,
@@ -278,7 +279,7 @@ def test_the_stage_writes_a_folder_that_opens(examples, tmp_path):
     assert model.config._attn_implementation == "eager"
     assert card["parameters"] == sum(p.numel() for p in model.parameters())
     assert len(loading.open_tokenizer(moved / "card.json")) <= SIZES["vocabulary_size"]
-    log = read_table(moved / "train_log.parquet", "train_log")
+    log = read_table(moved / "train_log.parquet", schemas.TRAIN_LOG)
     assert log["loss"][0].as_py() > log["loss"][-1].as_py()
 
 

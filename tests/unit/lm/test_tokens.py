@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from mamushi.artifacts import schemas
 from mamushi.artifacts.files import write_json
 from mamushi.artifacts.tables import read_metadata, read_table, write_table
 from mamushi.cli import main
@@ -49,7 +50,7 @@ def examples(tmp_path_factory) -> Path:
     path = tmp_path_factory.mktemp("data") / "examples.parquet"
     write_table(
         path,
-        "examples",
+        schemas.EXAMPLES,
         {
             "id": IDS,
             "text": TEXTS,
@@ -97,7 +98,7 @@ def cache(request, examples, cards, tmp_path_factory):
 
 def test_one_bos_where_the_family_has_one_and_the_text_as_it_is(cache):
     family, path, tokenizer = cache
-    table = read_table(path, "tokens")
+    table = read_table(path, schemas.TOKENS)
     assert table["id"].to_pylist() == IDS
     bos = {"llama": "<|begin_of_text|>", "qwen2": None, "gemma2": "<bos>"}[family]
     for text, ids in zip(TEXTS, table["tokens"].to_pylist(), strict=True):
@@ -118,7 +119,9 @@ def test_against_the_library_text_by_text(cache):
     backend = tokenizer.backend_tokenizer
     backend.encode_special_tokens = True
     first = [] if tokenizer.bos_token_id is None else [tokenizer.bos_token_id]
-    for text, ids in zip(TEXTS, read_table(path, "tokens")["tokens"].to_pylist(), strict=True):
+    for text, ids in zip(
+        TEXTS, read_table(path, schemas.TOKENS)["tokens"].to_pylist(), strict=True
+    ):
         assert ids == (first + backend.encode(text, add_special_tokens=False).ids)[:12]
 
 
@@ -149,7 +152,7 @@ def test_a_text_that_just_fits_is_not_truncated(cards, tmp_path):
         options = {"max_length": max_length, "vocabulary_size": 280, "provenance": {}}
         tokens.write_tokens(path, table, tokenizer, **options)
         assert read_metadata(path)["truncated"] == truncated
-        assert read_table(path, "tokens")["tokens"].to_pylist() == [ids[:max_length]]
+        assert read_table(path, schemas.TOKENS)["tokens"].to_pylist() == [ids[:max_length]]
 
 
 def test_batches_change_nothing(cards, monkeypatch):
@@ -170,7 +173,7 @@ def test_the_same_bytes_twice(examples, cards, tmp_path):
 @pytest.mark.parametrize("max_length", [12, 4])
 def test_reading_a_section(cache, examples, section, domains, max_length):
     _, path, _ = cache
-    rows = read_table(path, "tokens")["tokens"].to_pylist()
+    rows = read_table(path, schemas.TOKENS)["tokens"].to_pylist()
     wanted = [i for i in range(len(IDS)) if SECTIONS[i] == section and DOMAINS[i] in domains]
     found = read_tokens(path, examples, section, max_length, domains=domains)
     assert len(found) == len(wanted)
@@ -198,7 +201,7 @@ def test_a_whole_table_is_not_copied(tmp_path):
     ids = [f"t{i}" for i in range(count)]
     write_table(
         tmp_path / "examples.parquet",
-        "examples",
+        schemas.EXAMPLES,
         {
             "id": ids,
             "text": ids,
@@ -209,7 +212,7 @@ def test_a_whole_table_is_not_copied(tmp_path):
     )
     rows = [[i % 7, 1, 2] for i in range(count)]
     table = {"id": ids, "tokens": pa.array(rows, pa.list_(pa.int32()))}
-    write_table(tmp_path / "tokens.parquet", "tokens", table, metadata={"max_length": 3})
+    write_table(tmp_path / "tokens.parquet", schemas.TOKENS, table, metadata={"max_length": 3})
     found = read_tokens(tmp_path / "tokens.parquet", tmp_path / "examples.parquet", "inference", 3)
     assert not found.tokens.flags.owndata and not found.tokens.flags.writeable
     assert [found[i].tolist() for i in range(count)] == rows
@@ -221,8 +224,8 @@ def test_more_tokens_than_the_cache_holds(cache, examples):
 
 
 def test_a_cache_of_other_examples(cache, examples, tmp_path):
-    table = read_table(examples, "examples")
-    write_table(tmp_path / "examples.parquet", "examples", table.slice(1))
+    table = read_table(examples, schemas.EXAMPLES)
+    write_table(tmp_path / "examples.parquet", schemas.EXAMPLES, table.slice(1))
     with pytest.raises(UserError, match=r"is not the token cache of .*examples\.parquet"):
         read_tokens(cache[1], tmp_path / "examples.parquet", "inference", 12)
 

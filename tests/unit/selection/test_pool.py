@@ -10,6 +10,7 @@ from scipy.stats import spearmanr
 from sklearn.metrics import roc_auc_score
 from sklearn.preprocessing import StandardScaler
 
+from mamushi.artifacts import schemas
 from mamushi.artifacts.tables import write_table
 from mamushi.errors import UserError
 from mamushi.selection import pool as pool_module
@@ -33,7 +34,7 @@ def write_inputs(folder, embeddings, ids, domains, *, ratio=None, listed=None, l
     kind = pa.list_(pa.field("item", pa.float16(), nullable=False), np.shape(embeddings)[1])
     write_table(
         folder / "embeddings.parquet",
-        "embeddings",
+        schemas.EMBEDDINGS,
         {
             "id": ids,
             "domain": domains,
@@ -44,7 +45,7 @@ def write_inputs(folder, embeddings, ids, domains, *, ratio=None, listed=None, l
     ratio = [None] * len(listed) if ratio is None else ratio
     write_table(
         folder / "examples.parquet",
-        "examples",
+        schemas.EXAMPLES,
         {
             # Another section has other examples, which are none of the pool's business.
             "id": [*listed, "other"],

@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from mamushi.artifacts import schemas
 from mamushi.artifacts.files import read_json, sha256
 from mamushi.artifacts.tables import (
-    SCHEMAS,
     embeddings_schema,
     read_metadata,
     read_table,
@@ -142,7 +142,7 @@ def dropped(*rows):
     return pa.table(
         {
             name: pa.array(column, pa.string())
-            for name, column in zip(SCHEMAS["duplicates"].names, columns, strict=True)
+            for name, column in zip(schemas.DUPLICATES.schema.names, columns, strict=True)
         }
     )
 
@@ -254,13 +254,13 @@ def world(tmp_path):
     )
     write_table(
         tmp_path / "embeddings.parquet",
-        "embeddings",
+        schemas.EMBEDDINGS,
         {"id": ids, "domain": domain, "embedding": vectors},
         metadata={"inputs": {"model_card": "digest"}, "settings": {"embedding": {"layer": -1}}},
     )
     write_table(
         tmp_path / "examples.parquet",
-        "examples",
+        schemas.EXAMPLES,
         {
             "id": ids,
             "text": ["words"] * n,
@@ -271,7 +271,7 @@ def world(tmp_path):
     )
     write_table(
         tmp_path / "duplicates.parquet",
-        "duplicates",
+        schemas.DUPLICATES,
         dropped(*((f"copy of {i}", i, "near") for i in ids), ("both", None, "cross_post")),
         metadata={"examples": sha256(tmp_path / "examples.parquet")},
     )
@@ -327,7 +327,7 @@ SMALL = {"hidden": [16], "batch_size": 64}
 
 def test_score_and_remove_from_end_to_end(world):
     assert score(world, "mamushi", **SMALL) == 0
-    table = read_table(world / "mamushi.parquet", "scores")
+    table = read_table(world / "mamushi.parquet", schemas.SCORES)
     forget = np.array(table["domain"].to_pylist()) == "forget"
     ranked = table.filter(forget).sort_by("rank")
     n1 = int(forget.sum())
@@ -345,7 +345,7 @@ def test_score_and_remove_from_end_to_end(world):
 
     assert remove(world, "mamushi", 0.3) == 0
     k = n1 * 3 // 10
-    removed = read_table(world / "beta.parquet", "removals")
+    removed = read_table(world / "beta.parquet", schemas.REMOVALS)
     assert removed["id"].to_pylist() == ranked["id"].to_pylist()[:k]
     told = read_json(world / "beta.json")
     assert {key: told[key] for key in ("dataset", "model", "seed", "selector", "kind", "beta")} == {
@@ -382,7 +382,7 @@ def test_score_and_remove_from_end_to_end(world):
 def test_derived_and_partial_selectors_through_the_stages(world, capsys):
     assert score(world, "oracle") == 0
     assert score(world, "anti", "--base", world / "oracle.parquet", kind="anti_mamushi") == 0
-    oracle, anti = (read_table(world / f"{s}.parquet", "scores") for s in ("oracle", "anti"))
+    oracle, anti = (read_table(world / f"{s}.parquet", schemas.SCORES) for s in ("oracle", "anti"))
     assert anti["score"].to_pylist() == [-s for s in oracle["score"].to_pylist()]
     assert read_metadata(world / "oracle.parquet")["details"]["spearman_with_truth"] == 1.0
     assert read_metadata(world / "anti.parquet")["details"]["spearman_with_truth"] == -1.0
@@ -391,7 +391,9 @@ def test_derived_and_partial_selectors_through_the_stages(world, capsys):
                            ("kcenter", "kcenter")):  # fmt: skip
         if selector in ("random", "kcenter"):
             assert score(world, selector) == 0
-            assert read_table(world / f"{selector}.parquet", "scores")["fold"].null_count == 400
+            assert (
+                read_table(world / f"{selector}.parquet", schemas.SCORES)["fold"].null_count == 400
+            )
         assert remove(world, selector, 0.5, ratio="oracle", kind=kind) == 0
         forecast[selector] = read_json(world / "beta.json")["expected"]["at_this_budget"]
     assert forecast["oracle"]["removal"] > forecast["random"]["removal"]
@@ -411,18 +413,18 @@ def test_derived_and_partial_selectors_through_the_stages(world, capsys):
 
 def test_scores_of_other_embeddings_are_refused(world, capsys):
     assert score(world, "oracle") == 0
-    table = read_table(world / "embeddings.parquet", "embeddings").slice(0, 399)
+    table = read_table(world / "embeddings.parquet", schemas.EMBEDDINGS).slice(0, 399)
     about = read_metadata(world / "embeddings.parquet")
-    write_table(world / "embeddings.parquet", "embeddings", table, metadata=about)
-    examples = read_table(world / "examples.parquet", "examples").slice(0, 399)
-    write_table(world / "examples.parquet", "examples", examples)
+    write_table(world / "embeddings.parquet", schemas.EMBEDDINGS, table, metadata=about)
+    examples = read_table(world / "examples.parquet", schemas.EXAMPLES).slice(0, 399)
+    write_table(world / "examples.parquet", schemas.EXAMPLES, examples)
     assert score(world, "lr_cos") == 0
     assert remove(world, "lr_cos", 0.5) == 2
     assert "duplicates.parquet: was made with other examples than" in capsys.readouterr().err
     assert not (world / "beta.parquet").exists()
-    duplicates = read_table(world / "duplicates.parquet", "duplicates")
+    duplicates = read_table(world / "duplicates.parquet", schemas.DUPLICATES)
     about = {"examples": sha256(world / "examples.parquet")}
-    write_table(world / "duplicates.parquet", "duplicates", duplicates, metadata=about)
+    write_table(world / "duplicates.parquet", schemas.DUPLICATES, duplicates, metadata=about)
     assert remove(world, "lr_cos", 0.5, ratio="oracle") == 2
     assert "oracle.parquet: was made from other examples than" in capsys.readouterr().err
     assert not (world / "beta.json").exists()

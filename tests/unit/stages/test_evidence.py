@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from mamushi.artifacts import paths
+from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.files import sha256
-from mamushi.artifacts.tables import SCHEMAS, read_metadata, read_table, write_table
+from mamushi.artifacts.tables import read_metadata, read_table, write_table
 from mamushi.cli import main
 from mamushi.evidence.tables import FILES, frontier_errors, theory_rows
 
@@ -69,8 +69,8 @@ def root(tmp_path: Path) -> Path:
                ppl_forget=2.0 ** (1 + b))
         for run in RUNS for selector, power in SELECTORS.items() for b in BETAS
     ]  # fmt: skip
-    table = pa.Table.from_pylist(measured, schema=SCHEMAS["sad"])
-    write_table(tmp_path / "tables" / "sad.parquet", "sad", table)
+    table = pa.Table.from_pylist(measured, schema=schemas.SAD.schema)
+    write_table(tmp_path / "tables" / "sad.parquet", schemas.SAD, table)
     return tmp_path
 
 
@@ -135,14 +135,14 @@ def test_all_tables(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_before_any_retraining(root: Path) -> None:
     (root / "tables" / "sad.parquet").unlink()
     assert make(root, sad=False) == 0
-    found = read_table(root / "tables" / "advice.parquet", "advice")
+    found = read_table(root / "tables" / "advice.parquet", schemas.ADVICE)
     assert found["measured"].null_count == found["measured_area"].null_count == len(found)
     assert found["budget"].null_count == 0
 
 
 def test_nothing_to_time(root: Path) -> None:
     assert make(root, runtime_runs=[]) == 0
-    assert len(read_table(root / "tables" / "runtime.parquet", "runtime")) == 0
+    assert len(read_table(root / "tables" / "runtime.parquet", schemas.RUNTIME)) == 0
 
 
 @pytest.mark.parametrize("name", FILES)

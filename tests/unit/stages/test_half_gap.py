@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from mamushi.artifacts import paths
+from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.files import read_json, write_json
 from mamushi.artifacts.tables import read_metadata, read_table
 from mamushi.cli import main
@@ -111,7 +111,7 @@ def test_seeds_without_a_gap_are_left_out(root: Path) -> None:
 def test_the_table_crosses_where_the_sweep_did(root: Path) -> None:
     crossing = refined(root)["crossing"]
     assert make_tables(root) == 0
-    table = read_table(root / "tables" / "half_gap.parquet", "half_gap").to_pylist()
+    table = read_table(root / "tables" / "half_gap.parquet", schemas.HALF_GAP).to_pylist()
     (row,) = [r for r in table if (r["unlearner"], r["selector"]) == tuple(PAIR.values())]
     assert row["budget"] == pytest.approx(crossing)
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from mamushi.artifacts import paths
+from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.files import write_json
 from mamushi.artifacts.tables import read_metadata, read_table, write_table
 from mamushi.cli import main
@@ -88,10 +88,10 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
         "log_density_ratio": [None] * 40,
     }
     examples = made.at(paths.EXAMPLES)
-    write_table(examples, "examples", columns)
+    write_table(examples, schemas.EXAMPLES, columns)
     write_tokens(
         made.at(paths.TOKENS),
-        read_table(examples, "examples"),
+        read_table(examples, schemas.EXAMPLES),
         tokenizer,
         max_length=16,
         vocabulary_size=300,
@@ -143,7 +143,7 @@ def spoken(world: World, path: Path, texts: list[str], prompts: list[str] = PROM
         "prompt_tokens": [bos + words.encode(p, add_special_tokens=False) for p in prompts],
         "tokens": [words.encode(text, add_special_tokens=False) for text in texts],
     }
-    write_table(path, "continuations", columns)
+    write_table(path, schemas.CONTINUATIONS, columns)
     return path
 
 
@@ -179,7 +179,7 @@ def by_hand(world: World, endpoint: str, prompt: str) -> list[int]:
 def test_generate_writes_what_the_endpoint_says(world: World, endpoint: str) -> None:
     assert generated(world, endpoint) == 0
     path = world.at(paths.CONTINUATIONS_ENDPOINT, endpoint=endpoint)
-    rows = read_table(path, "continuations").to_pylist()
+    rows = read_table(path, schemas.CONTINUATIONS).to_pylist()
     assert [row["prompt"] for row in rows] == PROMPTS
     assert [row["tokens"] for row in rows] == [by_hand(world, endpoint, p) for p in PROMPTS]
     inputs = read_metadata(path)["inputs"]
@@ -226,7 +226,7 @@ def relearned(world: World, **changes: Any) -> int:
 
 def test_relearn_starts_where_the_gold_model_was_measured(world: World, tmp_path: Path) -> None:
     assert relearned(world) == 0
-    curve = read_table(world.at(paths.RELEARNING_GOLD), "relearning_curve").to_pydict()
+    curve = read_table(world.at(paths.RELEARNING_GOLD), schemas.RELEARNING_CURVE).to_pydict()
     assert curve["step"] == [0, 1, 3]
     assert curve["examples"] == [4, 4, 4]
     assert len(set(curve["ppl_forget"])) == 3
@@ -242,13 +242,13 @@ def test_relearn_starts_where_the_gold_model_was_measured(world: World, tmp_path
         execution=EXECUTION,
     )
     assert evaluated == 0
-    before = read_table(tmp_path / "gold.parquet", "perplexity").to_pydict()["perplexity"]
+    before = read_table(tmp_path / "gold.parquet", schemas.PERPLEXITY).to_pydict()["perplexity"]
     assert [curve["ppl_forget"][0], curve["ppl_retain"][0]] == pytest.approx(before, rel=1e-6)
 
 
 def test_relearn_takes_all_where_there_are_fewer(world: World) -> None:
     assert relearned(world, relearning=RELEARNING | {"examples": 500}) == 0
-    curve = read_table(world.at(paths.RELEARNING_GOLD), "relearning_curve").to_pydict()
+    curve = read_table(world.at(paths.RELEARNING_GOLD), schemas.RELEARNING_CURVE).to_pydict()
     # Of 24 texts of the inference section every other one is of the forget domain.
     assert curve["examples"] == [12, 12, 12]
 
@@ -294,7 +294,7 @@ def files(world: World) -> list[Path]:
 
 def test_judge_puts_what_all_said_side_by_side(world: World, files: list[Path]) -> None:
     assert judged(world, files) == 0
-    rows = read_table(world.at(paths.GENERATIONS), "generations").to_pylist()
+    rows = read_table(world.at(paths.GENERATIONS), schemas.GENERATIONS).to_pylist()
     expected = [
         ("base", None, None),
         ("contaminated", None, None),
@@ -313,7 +313,7 @@ def test_judge_puts_what_all_said_side_by_side(world: World, files: list[Path]) 
 
 def test_judge_masks_profanity_and_measures_what_was_said(world: World, files: list[Path]) -> None:
     assert judged(world, files) == 0
-    rows = read_table(world.at(paths.GENERATIONS), "generations").to_pylist()
+    rows = read_table(world.at(paths.GENERATIONS), schemas.GENERATIONS).to_pylist()
     assert rows[5]["text"] == " well, d***!"
     assert [rows[8]["text"], rows[9]["text"]] == [" d***** paper"] * 2
     for row, text in ((rows[5], " well, damn!"), (rows[2], " light light light")):
@@ -328,7 +328,7 @@ def test_judge_masks_profanity_and_measures_what_was_said(world: World, files: l
 @torch.no_grad()
 def test_judge_asks_the_gold_model(world: World, files: list[Path]) -> None:
     assert judged(world, files) == 0
-    rows = read_table(world.at(paths.GENERATIONS), "generations").to_pylist()
+    rows = read_table(world.at(paths.GENERATIONS), schemas.GENERATIONS).to_pylist()
     gold, words = loading.open_trained(world.card, world.trained, COUNTED), world.words()
     for row, text in ((rows[1], " green"), (rows[5], " well, damn!"), (rows[9], " damned paper")):
         ids = words.encode(row["prompt"])
@@ -343,11 +343,11 @@ def test_judge_asks_the_gold_model(world: World, files: list[Path]) -> None:
 def test_judge_leaves_special_tokens_out_of_the_text(world: World) -> None:
     path = world.at(paths.CONTINUATIONS_ENDPOINT, endpoint="gold")
     spoken(world, path, [" seven", " light"])
-    columns = read_table(path, "continuations").to_pydict()
+    columns = read_table(path, schemas.CONTINUATIONS).to_pydict()
     columns["tokens"][0].append(world.words().eos_token_id)
-    write_table(path, "continuations", columns)
+    write_table(path, schemas.CONTINUATIONS, columns)
     assert judged(world, [path]) == 0
-    row = read_table(world.at(paths.GENERATIONS), "generations").to_pylist()[0]
+    row = read_table(world.at(paths.GENERATIONS), schemas.GENERATIONS).to_pylist()[0]
     assert (row["text"], row["tokens"]) == (" seven", len(columns["tokens"][0]))
 
 
@@ -436,7 +436,7 @@ def write_curve(path: Path, forget: list[float], steps: list[int]) -> None:
         "ppl_forget": forget,
         "ppl_retain": [10.0] * len(steps),
     }
-    write_table(path, "relearning_curve", columns)
+    write_table(path, schemas.RELEARNING_CURVE, columns)
 
 
 @pytest.fixture
@@ -450,7 +450,7 @@ def results(tmp_path: Path) -> Path:
             **{"text": [" x, y"], "tokens": [3], "repetition": [0.0], "distinct_1": [1.0]},
             **{"distinct_2": [1.0], "distinct_3": [1.0], "gold_log_likelihood": [-2.5]},
         }
-        write_table(paths.under(root, paths.GENERATIONS, **run), "generations", said)
+        write_table(paths.under(root, paths.GENERATIONS, **run), schemas.GENERATIONS, said)
         start = SETTINGS["starts"][run["model"]]
         at = paths.under(root, paths.PERPLEXITY_ENDPOINT, **run, endpoint=start)
         write_perplexity(at, 20.0, 10.0)
@@ -469,7 +469,7 @@ def collected(root: Path) -> int:
 
 def test_probes_joins_the_runs_in_the_order_of_the_grid(results: Path) -> None:
     assert collected(results) == 0
-    rows = read_table(results / "tables" / "generations.parquet", "generations").to_pylist()
+    rows = read_table(results / "tables" / "generations.parquet", schemas.GENERATIONS).to_pylist()
     runs = [("alpha", model, seed) for model in ("small", "ready") for seed in (0, 1)]
     assert [(row["dataset"], row["model"], row["seed"]) for row in rows] == runs
     lines = (results / "tables" / "generations.csv").read_text(encoding="utf-8").splitlines()
@@ -479,7 +479,7 @@ def test_probes_joins_the_runs_in_the_order_of_the_grid(results: Path) -> None:
 
 def test_probes_says_how_much_of_the_way_back_was_gone(results: Path) -> None:
     assert collected(results) == 0
-    rows = read_table(results / "tables" / "relearning.parquet", "relearning").to_pylist()
+    rows = read_table(results / "tables" / "relearning.parquet", schemas.RELEARNING).to_pylist()
     assert len(rows) == 4 * 3 * 3
     one = [row for row in rows if (row["model"], row["seed"]) == ("ready", 1)]
     assert [row["step"] for row in one] == [0, 1, 2] * 3

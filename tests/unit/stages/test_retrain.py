@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from safetensors.torch import load_file
 
-from mamushi.artifacts import paths
+from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.files import read_json
 from mamushi.artifacts.tables import read_metadata, read_table, write_table
 from mamushi.cli import main
@@ -67,7 +67,7 @@ def words(
         "score": [float(count - row) for row in range(count)],
         "copies": pa.array([[] for _ in removed], pa.list_(pa.string())),
     }
-    write_table(listed, "removals", table, metadata={"selector": selector, "beta": beta})
+    write_table(listed, schemas.REMOVALS, table, metadata={"selector": selector, "beta": beta})
     written = {
         "perplexity": paths.PERPLEXITY,
         "log-table": paths.RETRAINED_LOG,
@@ -141,7 +141,7 @@ def test_what_is_copied_is_what_would_have_been_trained(made: Path, trainings: l
     assert len(trainings) == 1
     copied = where(made, paths.RETRAINED_TENSORS, "mamushi", "0.40")
     tensors, metadata = load_file(copied), trained_metadata(copied)
-    nll = read_table(where(made, paths.PERPLEXITY, "mamushi", "0.40"), "perplexity")
+    nll = read_table(where(made, paths.PERPLEXITY, "mamushi", "0.40"), schemas.PERPLEXITY)
     # Without the one it was copied from, the same command trains.
     where(made, paths.RETRAINED_CARD, "random", "0.40").unlink()
     where(made, paths.RETRAINED_CARD, "mamushi", "0.40").unlink()
@@ -152,7 +152,9 @@ def test_what_is_copied_is_what_would_have_been_trained(made: Path, trainings: l
     assert trained.keys() == tensors.keys() != set()
     assert all(trained[name].equal(tensors[name]) for name in trained)
     assert trained_metadata(copied) == metadata
-    assert read_table(where(made, paths.PERPLEXITY, "mamushi", "0.40"), "perplexity").equals(nll)
+    assert read_table(where(made, paths.PERPLEXITY, "mamushi", "0.40"), schemas.PERPLEXITY).equals(
+        nll
+    )
 
 
 @pytest.mark.parametrize(

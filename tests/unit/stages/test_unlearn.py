@@ -11,6 +11,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from mamushi.artifacts import schemas
 from mamushi.artifacts.files import read_json, sha256, write_json
 from mamushi.artifacts.tables import read_metadata, read_table, write_table
 from mamushi.cli import main
@@ -57,10 +58,10 @@ def write_base(root: Path) -> None:
         "mine", str(root / "base"), revision=None, trust_remote_code=False, contaminated=False
     )
     write_json(root / "card.json", card)
-    write_table(root / "examples.parquet", "examples", examples())
+    write_table(root / "examples.parquet", schemas.EXAMPLES, examples())
     write_tokens(
         root / "tokens.parquet",
-        read_table(root / "examples.parquet", "examples"),
+        read_table(root / "examples.parquet", schemas.EXAMPLES),
         tokenizer,
         max_length=16,
         vocabulary_size=SIZES["vocabulary_size"],
@@ -129,7 +130,7 @@ def unlearn(made: Path, out: Path, chosen: dict[str, Any] | None = None, **optio
 
 
 def perplexities(out: Path) -> list[float]:
-    return read_table(out / "perplexity.parquet", "perplexity")["perplexity"].to_pylist()
+    return read_table(out / "perplexity.parquet", schemas.PERPLEXITY)["perplexity"].to_pylist()
 
 
 def listed(path: Path, ids: list[str]) -> Path:
@@ -161,7 +162,7 @@ def test_it_writes_measures_and_leaves_no_state(kind: str, made: Path, tmp_path:
     expected = {"examples", "tokens", "model_card", "trained", "removal"}
     assert set(card["inputs"]) == expected
     assert card["inputs"]["removal"] == sha256(removal)
-    log = read_table(tmp_path / "out" / "log.parquet", "unlearn_log")
+    log = read_table(tmp_path / "out" / "log.parquet", schemas.UNLEARN_LOG)
     assert log["step"].to_pylist() == [1, 2, 3, 4, 5, 6]
     for name in ("log", "perplexity"):
         assert read_metadata(tmp_path / "out" / f"{name}.parquet")["settings"] == chosen
@@ -179,17 +180,21 @@ def test_the_trunk_changes_nothing(made: Path, tmp_path: Path) -> None:
         options["continuations"], options["relearning"] = out / "said", out / "curve"
         assert unlearn(made, out, settings("npo", **probe), **options) == 0
     plain, cached = (
-        read_table(tmp_path / name / "log.parquet", "unlearn_log") for name in ("plain", "cached")
+        read_table(tmp_path / name / "log.parquet", schemas.UNLEARN_LOG)
+        for name in ("plain", "cached")
     )
     for name in ("forget_loss", "retain_loss"):
         assert cached[name][0].as_py() == pytest.approx(plain[name][0].as_py(), rel=1e-6)
     np.testing.assert_allclose(
         perplexities(tmp_path / "cached"), perplexities(tmp_path / "plain"), rtol=1e-3
     )
-    said = [read_table(tmp_path / name / "said", "continuations") for name in ("plain", "cached")]
+    said = [
+        read_table(tmp_path / name / "said", schemas.CONTINUATIONS) for name in ("plain", "cached")
+    ]
     assert said[0].equals(said[1])
     curves = [
-        read_table(tmp_path / name / "curve", "relearning_curve") for name in ("plain", "cached")
+        read_table(tmp_path / name / "curve", schemas.RELEARNING_CURVE)
+        for name in ("plain", "cached")
     ]
     np.testing.assert_allclose(*(curve["ppl_forget"].to_numpy() for curve in curves), rtol=1e-3)
     # The cache is no input of what is written.
@@ -202,9 +207,9 @@ def test_probes_read_the_unlearned_model(made: Path, tmp_path: Path) -> None:
     files = {"continuations": out / "said.parquet", "relearning": out / "curve.parquet"}
     chosen = settings(probe=PROBE)
     assert unlearn(made, out, chosen, trunk=made / "trunk.safetensors", **files) == 0
-    said = read_table(files["continuations"], "continuations")
+    said = read_table(files["continuations"], schemas.CONTINUATIONS)
     assert said["prompt"].to_pylist() == PROBE["prompts"]
-    curve = read_table(files["relearning"], "relearning_curve")
+    curve = read_table(files["relearning"], schemas.RELEARNING_CURVE)
     assert curve["step"].to_pylist() == [0, 1, 4]
     assert curve["examples"].to_pylist() == [3, 3, 3]
     start = [curve[f"ppl_{domain}"][0].as_py() for domain in ("forget", "retain")]
@@ -228,7 +233,7 @@ def test_a_list_of_all_is_the_whole_set_however_it_is_sorted(made: Path, tmp_pat
     for name, ids in (("whole", None), ("up", rows), ("down", rows[::-1])):
         options = {} if ids is None else {"removal": listed(tmp_path / f"{name}.txt", ids)}
         assert unlearn(made, tmp_path / name, **options) == 0
-        log = read_table(tmp_path / name / "log.parquet", "unlearn_log")
+        log = read_table(tmp_path / name / "log.parquet", schemas.UNLEARN_LOG)
         results.append((log["loss"].to_pylist(), perplexities(tmp_path / name)))
     assert results[0] == results[1] == results[2]
 
@@ -247,7 +252,7 @@ def test_a_stopped_run_says_so_in_its_card(made: Path, tmp_path: Path) -> None:
     assert unlearn(made, tmp_path, chosen) == 0
     card = read_json(tmp_path / "card.json")
     assert (card["stopped_at"], card["steps"]) == (1, 0)
-    assert len(read_table(tmp_path / "log.parquet", "unlearn_log")) == 1
+    assert len(read_table(tmp_path / "log.parquet", schemas.UNLEARN_LOG)) == 1
 
 
 def test_a_killed_run_goes_on(
@@ -304,14 +309,14 @@ def test_a_budget_of_no_text_leaves_the_model_as_it_is(made: Path, tmp_path: Pat
         "rank": pa.array([], pa.int64()),
         "copies": pa.array([], pa.list_(pa.string())),
     }
-    write_table(tmp_path / "removals.parquet", "removals", empty)
+    write_table(tmp_path / "removals.parquet", schemas.REMOVALS, empty)
     out = tmp_path / "out"
     tensors = out / "trained.safetensors"
     removal = tmp_path / "removals.parquet"
     assert unlearn(made, out, removal=removal, tensors=tensors) == 0
     card = read_json(out / "card.json")
     assert (card["removed"], card["steps"], card["stopped_at"]) == (0, 0, None)
-    assert len(read_table(out / "log.parquet", "unlearn_log")) == 0
+    assert len(read_table(out / "log.parquet", schemas.UNLEARN_LOG)) == 0
     stored, start = load_file(tensors), load_file(made / "start.safetensors")
     assert stored and all(value.equal(start[name]) for name, value in stored.items())
 
@@ -337,7 +342,7 @@ def test_every_format_gives_the_same_ids(tmp_path: Path) -> None:
         "rank": [1, 2, 3],
         "copies": pa.array([[], ["x"], []], pa.list_(pa.string())),
     }
-    write_table(tmp_path / "removals.parquet", "removals", removals)
+    write_table(tmp_path / "removals.parquet", schemas.REMOVALS, removals)
     (tmp_path / "list.csv").write_text("other,id\n" + "".join(f"1,{i}\n" for i in IDS))
     (tmp_path / "list.tsv").write_text("id\tother\n" + "".join(f"{i}\t1\n" for i in IDS))
     (tmp_path / "list.jsonl").write_text("".join(json.dumps({"id": i}) + "\n" for i in IDS))

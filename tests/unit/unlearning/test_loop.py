@@ -11,6 +11,7 @@ import torch
 from safetensors.torch import load_file
 from transformers import PreTrainedModel
 
+from mamushi.artifacts import schemas
 from mamushi.artifacts.tables import write_table
 from mamushi.errors import UserError
 from mamushi.lm import device
@@ -179,7 +180,7 @@ def test_forget_loss_rises_and_retain_loss_falls() -> None:
 def test_the_log_is_the_artifact(tmp_path: Path) -> None:
     forget = texts_of("forget", 11, 1)
     _, outcome = run("npo", forget=forget)
-    write_table(tmp_path / "log.parquet", "unlearn_log", outcome.log)
+    write_table(tmp_path / "log.parquet", schemas.UNLEARN_LOG, outcome.log)
     assert outcome.log["step"] == [1, 2, 3, 4, 5, 6]
     np.testing.assert_allclose(outcome.log["epoch"], np.arange(1, 7) * 4 / 11)
     losses = outcome.log["forget_loss"]

@@ -28,6 +28,7 @@ from transformers import (
     Qwen2ForCausalLM,
 )
 
+from mamushi.artifacts import schemas
 from mamushi.artifacts.files import sha256, write_json
 from mamushi.artifacts.tables import write_table
 from mamushi.errors import UserError
@@ -534,11 +535,11 @@ def folder(tmp_path: Path) -> Path:
         "section": [name for name, texts in sections.items() for _ in range(len(texts))],
         "log_density_ratio": pa.nulls(len(ids), pa.float64()),
     }
-    write_table(tmp_path / "examples.parquet", "examples", examples)
+    write_table(tmp_path / "examples.parquet", schemas.EXAMPLES, examples)
     rows = [texts[i].tolist() for texts in sections.values() for i in range(len(texts))]
     write_table(
         tmp_path / "tokens.parquet",
-        "tokens",
+        schemas.TOKENS,
         {"id": ids, "tokens": pa.array(rows, pa.list_(pa.int32()))},
         metadata={"max_length": 20},
     )

@@ -1,8 +1,14 @@
 """What an artifact was made from: settings, digests of the inputs, versions. No times, so that the
-same inputs give the same bytes."""
+same inputs give the same bytes.
+
+This is the one identity of a result. A claim, a twin, a checkpoint, the shared trunk and a restart
+compare it, and nothing else.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import platform
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
@@ -10,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from mamushi import __version__
-from mamushi.artifacts.files import sha256
+from mamushi.artifacts.files import read_json, sha256
 
 PACKAGES = (
     "torch",
@@ -43,3 +49,30 @@ def provenance(settings: Mapping[str, Any], **inputs: str | Path) -> dict[str, A
         "inputs": {name: sha256(path) for name, path in sorted(inputs.items())},
         "versions": versions(),
     }
+
+
+def fingerprint(origin: Mapping[str, Any]) -> str:
+    """The identity as a name: SHA-256 of its canonical JSON."""
+    return hashlib.sha256(json.dumps(origin, sort_keys=True).encode()).hexdigest()
+
+
+def recorded(path: Path) -> dict[str, Any] | None:
+    """What the artifact at ``path`` says that it was made from, None where it says nothing.
+
+    Raises ``UserError`` or ``OSError`` for a file that is missing or damaged.
+    """
+    if path.suffix == ".parquet":
+        from mamushi.artifacts.tables import read_metadata
+
+        stored = read_metadata(path)
+    elif path.suffix == ".safetensors":
+        with path.open("rb") as file:
+            header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+        stored = json.loads(header.get("__metadata__", {}).get("mamushi", "{}"))
+    elif path.suffix == ".json":
+        stored = read_json(path)
+    else:
+        return None
+    found = stored.get("provenance", stored)
+    names = ("settings", "inputs", "versions")
+    return {name: found[name] for name in names} if found.keys() >= set(names) else None

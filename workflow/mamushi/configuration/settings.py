@@ -2,23 +2,24 @@
 
 A rule hands them to its command as one JSON object and keeps the same text as its parameter, so
 that a change of configuration runs again exactly what it affects. ``code`` is the digest of the
-modules that the stage imports. All functions take the configuration that ``config.complete`` gave.
+definitions that the stage reaches. All functions take the configuration that ``complete`` gave.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from mamushi.artifacts.domains import CONTAMINATION, FORGET, INFERENCE, RETAIN
 from mamushi.configuration import grid
-from mamushi.registry import plugin
+from mamushi.registry import plugin, plugins
 from mamushi.running.identity import digest
 
 Config = Mapping[str, Any]
 
-ENDPOINTS: Mapping[str, tuple[str, list[str]]] = {
+SECTIONS: Mapping[str, tuple[str, list[str]]] = {
     "contaminated": (CONTAMINATION, [FORGET, RETAIN]),
     "beta0": (INFERENCE, [FORGET, RETAIN]),
     "gold": (INFERENCE, [RETAIN]),
@@ -27,156 +28,348 @@ ENDPOINTS: Mapping[str, tuple[str, list[str]]] = {
 
 TABLES = ("sad", "sad_summary", "selection")
 """What the stage ``tables`` writes, each as Parquet and CSV."""
-
-FIGURES = ("sad", "perplexity")
-"""What the stage ``figure`` draws of the grid."""
-
 UNLEARNING_TABLES = ("unlearning", "half_gap")
-"""What the stage ``half_gap`` writes, each as Parquet and CSV."""
-
+"""What the stage ``half_gap`` writes."""
 PROBE_TABLES = ("generations", "relearning")
-"""What the stage ``probes`` writes, each as Parquet and CSV."""
+"""What the stage ``probes`` writes."""
+EVIDENCE_TABLES = ("frontier", "advice", "diagnostics", "geometry", "runtime", "paper", "theory")
+"""What the stage ``evidence`` writes."""
 
-UNLEARNING_FIGURES = ("half_gap", "relearning")
-"""What the stage ``figure`` draws of unlearning."""
-
-EVIDENCE_TABLES = (
-    "frontier",
-    "advice",
-    "diagnostics",
-    "geometry",
-    "runtime",
-    "paper",
-    "theory",
-)
-"""What the stage ``evidence`` writes, each as Parquet and CSV."""
-
-RUN_FIGURES = ("diagnostics", "variance", "discrimination", "subspaces")
-"""What the stage ``figure`` draws of one run."""
-
-COUNTED = ("trained_blocks", "train_input_embedding", "train_output_head", "train_final_norm")
-"""Settings of `training` that decide which parameters are trained."""
+# Parts that several stages have ---------------------------------------------------------------
 
 
-def as_json(settings: Mapping[str, Any]) -> str:
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What a stage's results depend on beside its inputs."""
+
+    code: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell(Settings):
+    """A dataset, a model and a seed."""
+
+    dataset: str
+    model: str
+    seed: int
+
+    @property
+    def cell(self) -> dict[str, Any]:
+        """The wildcards of the cell's folder, and the first columns of its tables."""
+        return {"dataset": self.dataset, "model": self.model, "seed": self.seed}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trained:
+    """Which parameters are trained."""
+
+    trained_blocks: int
+    train_input_embedding: bool
+    train_output_head: bool
+    train_final_norm: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Training(Trained):
+    """The section ``training`` of the configuration."""
+
+    epochs: float
+    batch_size: int
+    learning_rate: float
+    betas: list[float]
+    epsilon: float
+    weight_decay: float
+    schedule: str
+    warmup_steps: int
+    gradient_clip: float | None
+    max_length: int
+    precision: str
+    steps: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnlearnTraining:
+    """The section ``unlearning.training``."""
+
+    epochs: float
+    batch_size: int
+    betas: list[float]
+    epsilon: float
+    weight_decay: float
+    gradient_clip: float | None
+    stop_window: int
+    steps: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Opened:
+    """How a model is opened: what its tensors hold, None without any, and its precision."""
+
+    training: Trained | None
+    precision: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Embedding:
+    """The section ``embedding``."""
+
+    pooling: str
+    layer: int
+    max_length: int
+    precision: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluation:
+    """The section ``evaluation``."""
+
+    max_length: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Relearning:
+    """The section ``probe.relearning``."""
+
+    examples: int
+    steps: list[int]
+    batch_size: int
+    learning_rate: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prompts:
+    """What a model is asked to continue."""
+
+    prompts: list[str]
+    new_tokens: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Probe(Prompts):
+    """What an unlearned model is asked in the job that made it."""
+
+    relearning: Relearning
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chosen:
+    """A selector's kind and settings, under the name that the configuration gives it."""
+
+    selector: str
+    kind: str
+    settings: dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Execution:
+    """The section ``execution``: how to run, without effect on results."""
+
+    micro_batch_size: int
+    batch_tokens: int
+    checkpoint_seconds: float
+    compile: bool = False
+    cache_trunk: bool = True
+
+
+def as_json(settings: Settings | Mapping[str, Any]) -> str:
     """The settings as the one canonical text that is compared and handed over."""
-    return json.dumps(settings, sort_keys=True)
+    return json.dumps(
+        settings if isinstance(settings, Mapping) else asdict(settings), sort_keys=True
+    )
 
 
 def _code(stage: str, *plugins: str) -> str:
     return digest(f"mamushi.stages.{stage}", *plugins)
 
 
-def examples(config: Config, dataset: str) -> dict[str, Any]:
-    """Settings of the stage ``examples``."""
+def _cell(dataset: str, model: str, seed: int) -> dict[str, Any]:
+    return {"dataset": dataset, "model": model, "seed": seed}
+
+
+def _training(config: Config, model: str) -> Training:
+    return Training(**config["models"][model]["training"])
+
+
+def _trained(config: Config, model: str) -> Trained:
+    training = config["models"][model]["training"]
+    return Trained(**{key: training[key] for key in Trained.__dataclass_fields__})
+
+
+def _opened(config: Config, model: str, endpoint: str) -> Opened:
+    alone = grid.as_it_is(config, model, endpoint)
+    # Trained from whatever base, an endpoint is trained as the model of its cell is.
+    return Opened(
+        training=None if alone else _trained(config, model),
+        precision=config["models"][model]["training"]["precision"],
+    )
+
+
+# Data and models ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Examples(Settings):
+    """Settings of the stage ``examples``; ``loader`` and ``kind`` are of the dataset's loader."""
+
+    dataset: str
+    kind: str
+    loader: dict[str, Any]
+    sections: dict[str, float]
+    limit: dict[str, int | None]
+    data: dict[str, Any]
+
+
+def examples(config: Config, dataset: str) -> Examples:
     definition = config["datasets"][dataset]
     loader = plugin("dataset", definition["kind"])
-    return {
-        "dataset": dataset,
-        "kind": definition["kind"],
-        "loader": {key: definition[key] for key in loader.settings},
-        "sections": definition["sections"],
-        "limit": definition["limit"],
-        "data": config["data"],
-        "code": _code("examples", loader.module),
-    }
+    return Examples(
+        dataset=dataset,
+        kind=definition["kind"],
+        loader={key: definition[key] for key in loader.settings},
+        sections=definition["sections"],
+        limit=definition["limit"],
+        data=config["data"],
+        code=_code("examples", loader.module),
+    )
 
 
-def _counted(config: Config, model: str) -> dict[str, Any]:
-    training = config["models"][model]["training"]
-    return {key: training[key] for key in COUNTED}
-
-
-def base_model(config: Config, model: str) -> dict[str, Any]:
+@dataclass(frozen=True, kw_only=True)
+class BaseModel(Settings):
     """Settings of the stage ``base_model``: the tiny model's definition."""
-    definition = {
-        key: value
-        for key, value in config["models"][model].items()
-        if key not in ("training", "contaminated", "base")
-    }
-    return {
-        "name": model,
-        **definition,
-        "code": _code("base_model"),
-    }
+
+    name: str
+    sizes: dict[str, Any]
+    pretraining: dict[str, Any]
 
 
-def model_card(config: Config, model: str) -> dict[str, Any]:
+def base_model(config: Config, model: str) -> BaseModel:
+    definition = dict(config["models"][model])
+    pretraining = definition.pop("pretraining")
+    sizes = {k: v for k, v in definition.items() if k not in ("training", "contaminated", "base")}
+    return BaseModel(name=model, sizes=sizes, pretraining=pretraining, code=_code("base_model"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelCard(Settings):
     """Settings of the stage ``model_card``: where the model is."""
+
+    name: str
+    source: str
+    revision: str | None
+    trust_remote_code: bool
+    contaminated: bool
+
+
+def model_card(config: Config, model: str) -> ModelCard:
     definition = config["models"][model]
-    return {
-        "name": model,
-        "source": definition["source"],
-        "revision": definition["revision"],
-        "trust_remote_code": definition["trust_remote_code"],
-        "contaminated": definition["contaminated"],
-        "code": _code("model_card"),
-    }
+    keys = ("source", "revision", "trust_remote_code", "contaminated")
+    return ModelCard(name=model, **{k: definition[k] for k in keys}, code=_code("model_card"))
 
 
-def tokens(config: Config) -> dict[str, Any]:
+@dataclass(frozen=True, kw_only=True)
+class Tokens(Settings):
     """Settings of the stage ``tokens``."""
-    return {**config["tokens"], "code": _code("tokens")}
+
+    max_length: int
 
 
-def endpoint(config: Config, dataset: str, model: str, seed: int, role: str) -> dict[str, Any]:
+def tokens(config: Config) -> Tokens:
+    return Tokens(**config["tokens"], code=_code("tokens"))
+
+
+# Training, embedding, perplexity --------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class FineTune(Cell):
     """Settings of the stage ``finetune`` for contaminated, gold or beta 0."""
-    section, domains = ENDPOINTS[role]
+
+    role: str
+    section: str
+    domains: list[str]
+    training: Training
+
+
+def endpoint(config: Config, dataset: str, model: str, seed: int, role: str) -> FineTune:
+    section, domains = SECTIONS[role]
     training = config["models"][model]["training"]
     if role != "gold":
         # Matched to the steps of beta 0 or not is the same for those two.
         training = {**training, "steps": "by_data"}
-    return {
-        "dataset": dataset,
-        "model": model,
-        "seed": seed,
-        "role": role,
-        "section": section,
-        "domains": domains,
-        "training": training,
-        "code": _code("finetune"),
-    }
+    return FineTune(
+        **_cell(dataset, model, seed),
+        role=role,
+        section=section,
+        domains=domains,
+        training=Training(**training),
+        code=_code("finetune"),
+    )
 
 
-def retrain(config: Config, dataset: str, model: str, seed: int) -> dict[str, Any]:
+@dataclass(frozen=True, kw_only=True)
+class Retrain(FineTune):
     """Settings of the stage ``retrain``: beta 0 but for the removal list, and measured."""
-    return {
-        **endpoint(config, dataset, model, seed, "beta0"),
-        "role": "retrained",
-        "training": config["models"][model]["training"],
-        "evaluation": config["evaluation"],
-        "code": _code("retrain"),
-    }
+
+    evaluation: Evaluation
 
 
-def embed(config: Config, model: str) -> dict[str, Any]:
+def retrain(config: Config, dataset: str, model: str, seed: int) -> Retrain:
+    section, domains = SECTIONS["beta0"]
+    return Retrain(
+        **_cell(dataset, model, seed),
+        role="retrained",
+        section=section,
+        domains=domains,
+        training=_training(config, model),
+        evaluation=Evaluation(**config["evaluation"]),
+        code=_code("retrain"),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Embed(Settings):
     """Settings of the stage ``embed``; no ``training`` for a model that embeds as it is."""
+
+    embedding: Embedding
+    training: Trained | None
+
+
+def embed(config: Config, model: str) -> Embed:
     ready = config["models"][model].get("contaminated", False)
-    return {
-        "embedding": config["embedding"],
-        "training": None if ready else _counted(config, model),
-        "code": _code("embed"),
-    }
+    return Embed(
+        embedding=Embedding(**config["embedding"]),
+        training=None if ready else _trained(config, model),
+        code=_code("embed"),
+    )
 
 
-def evaluate(config: Config, model: str, endpoint: str) -> dict[str, Any]:
+@dataclass(frozen=True, kw_only=True)
+class Evaluate(Opened, Settings):
     """Settings of the stage ``evaluate``."""
-    return {
-        **_opened(config, model, endpoint),
-        "evaluation": config["evaluation"],
-        "code": _code("evaluate"),
-    }
+
+    evaluation: Evaluation
 
 
-def selector(config: Config, name: str) -> dict[str, Any]:
-    """A selector's kind and settings, under the name that the configuration gives it."""
+def evaluate(config: Config, model: str, endpoint: str) -> Evaluate:
+    return Evaluate(
+        **vars(_opened(config, model, endpoint)),
+        evaluation=Evaluation(**config["evaluation"]),
+        code=_code("evaluate"),
+    )
+
+
+# Selection ------------------------------------------------------------------------------------
+
+
+def selector(config: Config, name: str) -> Chosen:
+    """A selector as the configuration defines it."""
     definition = config["selectors"][name]
     known = plugin("selector", definition["kind"])
-    return {
-        "selector": name,
-        "kind": definition["kind"],
-        "settings": {key: definition[key] for key in known.settings},
-    }
+    return Chosen(
+        selector=name,
+        kind=definition["kind"],
+        settings={key: definition[key] for key in known.settings},
+    )
 
 
 def derives(config: Config, name: str) -> str | None:
@@ -186,102 +379,135 @@ def derives(config: Config, name: str) -> str | None:
     return str(definition[key]) if key else None
 
 
-def score(config: Config, name: str, seed: int) -> dict[str, Any]:
+@dataclass(frozen=True, kw_only=True)
+class Score(Chosen, Settings):
     """Settings of the stage ``score``."""
+
+    seed: int
+
+
+def score(config: Config, name: str, seed: int) -> Score:
     chosen = selector(config, name)
-    module = plugin("selector", chosen["kind"]).module
-    return {**chosen, "seed": seed, "code": _code("score", module)}
+    module = plugin("selector", chosen.kind).module
+    return Score(**vars(chosen), seed=seed, code=_code("score", module))
 
 
-def remove(config: Config, beta: str) -> dict[str, Any]:
+@dataclass(frozen=True, kw_only=True)
+class Remove(Settings):
     """Settings of the stage ``remove``: a list depends on the ranking and its budget alone."""
-    return {"beta": float(beta), "code": _code("remove")}
+
+    beta: float
 
 
-def manifests(config: Config, dataset: str, model: str, seed: int, name: str) -> dict[str, Any]:
+def remove(config: Config, beta: str) -> Remove:
+    return Remove(beta=float(beta), code=_code("remove"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manifests(Chosen, Cell):
     """Settings of the stage ``manifests``."""
-    return {
-        "dataset": dataset,
-        "model": model,
-        "seed": seed,
-        **selector(config, name),
-        "budgets": grid.budgets(config),
-        "code": _code("manifests"),
-    }
+
+    budgets: list[float]
 
 
-def unlearner(config: Config, name: str) -> dict[str, Any]:
-    """An unlearner's kind, settings and training, under the name that the configuration gives."""
-    definition = config["unlearners"][name]
+def manifests(config: Config, dataset: str, model: str, seed: int, name: str) -> Manifests:
+    return Manifests(
+        **_cell(dataset, model, seed),
+        **vars(selector(config, name)),
+        budgets=grid.budgets(config),
+        code=_code("manifests"),
+    )
+
+
+# Unlearning -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Started:
+    """The model that unlearning starts from, and what of it is trained then."""
+
+    start: Opened
+    trained_blocks: int
+    max_length: int
+    evaluation: Evaluation
+
+
+def _started(config: Config, model: str, endpoint: str) -> Started:
+    return Started(
+        start=_opened(config, model, endpoint),
+        trained_blocks=config["unlearning"]["trained_blocks"],
+        max_length=config["unlearning"]["max_length"],
+        evaluation=Evaluation(**config["evaluation"]),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unlearn(Started, Cell):
+    """Settings of the stage ``unlearn``; the same for every selector, budget and list. ``probe`` is
+    there where the model is also probed."""
+
+    unlearner: str
+    kind: str
+    settings: dict[str, Any]
+    training: UnlearnTraining
+    probe: Probe | None = None
+
+
+def unlearn(
+    config: Config, dataset: str, model: str, seed: int, name: str, *, probed: bool = False
+) -> Unlearn:
+    definition, probe = config["unlearners"][name], config["probe"]
     known = plugin("unlearner", definition["kind"])
-    return {
-        "unlearner": name,
-        "kind": definition["kind"],
-        "settings": {key: definition[key] for key in known.settings},
-        "training": definition["training"],
-    }
+    return Unlearn(
+        **_cell(dataset, model, seed),
+        **vars(_started(config, model, grid.start(config, model))),
+        unlearner=name,
+        kind=definition["kind"],
+        settings={key: definition[key] for key in known.settings},
+        training=UnlearnTraining(**definition["training"]),
+        probe=Probe(
+            prompts=probe["prompts"],
+            new_tokens=probe["new_tokens"],
+            relearning=Relearning(**probe["relearning"]),
+        )
+        if probed
+        else None,
+        # Just what is probed runs again after a change of the probes' code.
+        code=_code("unlearn", known.module, *(["mamushi.stages._probing"] if probed else [])),
+    )
 
 
-def _opened(config: Config, model: str, endpoint: str) -> dict[str, Any]:
-    """How the model of an endpoint is opened: what its tensors hold, None without any."""
-    alone = grid.as_it_is(config, model, endpoint)
-    # Trained from whatever base, an endpoint is trained as the model of its run is.
-    return {
-        "training": None if alone else _counted(config, model),
-        "precision": config["models"][model]["training"]["precision"],
-    }
-
-
-def _started(config: Config, model: str) -> dict[str, Any]:
-    """How the model that unlearning starts from is opened, and what of it is trained then."""
-    return {
-        "start": _opened(config, model, grid.start(config, model)),
-        "trained_blocks": config["unlearning"]["trained_blocks"],
-        "max_length": config["unlearning"]["max_length"],
-        "evaluation": config["evaluation"],
-    }
-
-
-def unlearn(config: Config, dataset: str, model: str, seed: int, name: str) -> dict[str, Any]:
-    """Settings of the stage ``unlearn``; the same for every selector, budget and list."""
-    chosen = unlearner(config, name)
-    return {
-        "dataset": dataset,
-        "model": model,
-        "seed": seed,
-        **chosen,
-        **_started(config, model),
-        "code": _code("unlearn", plugin("unlearner", chosen["kind"]).module),
-    }
-
-
-def unlearn_and_probe(
-    config: Config, dataset: str, model: str, seed: int, name: str
-) -> dict[str, Any]:
+def unlearn_and_probe(config: Config, dataset: str, model: str, seed: int, name: str) -> Unlearn:
     """Settings of the stage ``unlearn`` where the model is also probed."""
-    plain = unlearn(config, dataset, model, seed, name)
-    module = plugin("unlearner", plain["kind"]).module
-    return {
-        **plain,
-        "probe": {key: config["probe"][key] for key in ("prompts", "new_tokens", "relearning")},
-        "code": _code("unlearn", module, "mamushi.stages._probing"),
-    }
+    return unlearn(config, dataset, model, seed, name, probed=True)
 
 
-def refine(
-    config: Config, dataset: str, model: str, unlearner: str, selector: str
-) -> dict[str, Any]:
+@dataclass(frozen=True, kw_only=True)
+class Refine(Settings):
     """Settings of the stage ``refine``."""
+
+    dataset: str
+    model: str
+    unlearner: str
+    selector: str
+    start: str
+    seeds: list[int]
+    budgets: list[float]
+    fine: float | None
+    target: float
+
+
+def refine(config: Config, dataset: str, model: str, unlearner: str, selector: str) -> Refine:
     axes = config["unlearning"]
-    return {
-        "dataset": dataset,
-        "model": model,
-        "unlearner": unlearner,
-        "selector": selector,
-        "start": grid.start(config, model),
+    return Refine(
+        dataset=dataset,
+        model=model,
+        unlearner=unlearner,
+        selector=selector,
+        start=grid.start(config, model),
         **{key: axes[key] for key in ("seeds", "budgets", "fine", "target")},
-        "code": _code("refine"),
-    }
+        code=_code("refine"),
+    )
 
 
 def swept(config: Config) -> dict[str, Any]:
@@ -296,94 +522,156 @@ def probed(config: Config) -> dict[str, Any]:
     return {key: config["probe"][key] for key in keys}
 
 
-def half_gap(config: Config) -> dict[str, Any]:
-    """Settings of the stage ``half_gap``."""
+@dataclass(frozen=True, kw_only=True)
+class Collected(Settings):
+    """Settings of a stage that collects what a grid measured."""
+
+    grid: dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class HalfGap(Collected):
+    """Settings of the stage ``half_gap``; ``starts`` are the endpoints by model."""
+
+    starts: dict[str, str]
+    target: float
+    retain_cap: float
+    resamples: int
+
+
+def half_gap(config: Config) -> HalfGap:
     axes = config["unlearning"]
-    return {
-        "grid": swept(config),
-        "starts": {model: grid.start(config, model) for model in axes["models"]},
+    return HalfGap(
+        grid=swept(config),
+        starts={model: grid.start(config, model) for model in axes["models"]},
         **{key: axes[key] for key in ("target", "retain_cap", "resamples")},
-        "code": _code("half_gap"),
-    }
+        code=_code("half_gap"),
+    )
 
 
-def generate(config: Config, model: str, endpoint: str) -> dict[str, Any]:
+# Probes ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Generate(Opened, Settings):
     """Settings of the stage ``generate``: an endpoint's continuations of the prompts."""
-    return {
-        **_opened(config, model, endpoint),
-        "probe": {key: config["probe"][key] for key in ("prompts", "new_tokens")},
-        "code": _code("generate"),
-    }
+
+    probe: Prompts
 
 
-def relearn(config: Config, model: str, seed: int) -> dict[str, Any]:
+def generate(config: Config, model: str, endpoint: str) -> Generate:
+    probe = {key: config["probe"][key] for key in ("prompts", "new_tokens")}
+    opened = vars(_opened(config, model, endpoint))
+    return Generate(**opened, probe=Prompts(**probe), code=_code("generate"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Relearn(Started, Settings):
     """Settings of the stage ``relearn``: the gold model's curve, for comparison."""
-    return {
-        "seed": seed,
-        **_opened(config, model, "gold"),
-        "trained_blocks": config["unlearning"]["trained_blocks"],
-        "max_length": config["unlearning"]["max_length"],
-        "evaluation": config["evaluation"],
-        "relearning": config["probe"]["relearning"],
-        "code": _code("relearn"),
-    }
+
+    seed: int
+    relearning: Relearning
 
 
-def judge(config: Config, dataset: str, model: str, seed: int) -> dict[str, Any]:
-    """Settings of the stage ``judge``: the gold model reads what all models of a run said."""
-    return {
-        "dataset": dataset,
-        "model": model,
-        "seed": seed,
-        **_opened(config, model, "gold"),
-        "code": _code("judge"),
-    }
+def relearn(config: Config, model: str, seed: int) -> Relearn:
+    return Relearn(
+        seed=seed,
+        **vars(_started(config, model, "gold")),
+        relearning=Relearning(**config["probe"]["relearning"]),
+        code=_code("relearn"),
+    )
 
 
-def probes(config: Config) -> dict[str, Any]:
+@dataclass(frozen=True, kw_only=True)
+class Judge(Opened, Cell):
+    """Settings of the stage ``judge``: the gold model reads what all models of a cell said."""
+
+
+def judge(config: Config, dataset: str, model: str, seed: int) -> Judge:
+    return Judge(
+        **_cell(dataset, model, seed),
+        **vars(_opened(config, model, "gold")),
+        code=_code("judge"),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Probes(Collected):
     """Settings of the stage ``probes``."""
-    return {
-        "grid": probed(config),
-        "starts": {model: grid.start(config, model) for model in config["probe"]["models"]},
-        "code": _code("probes"),
-    }
+
+    starts: dict[str, str]
 
 
-def frontier(config: Config, dataset: str, model: str, seed: int) -> dict[str, Any]:
-    """Settings of the stage ``frontier``."""
-    kinds = {name: selector(config, name)["kind"] for name in config["grid"]["selectors"]}
-    return {
-        "dataset": dataset,
-        "model": model,
-        "seed": seed,
-        "budgets": sorted({*config["evidence"]["budgets"], *config["grid"]["budgets"]}),
-        "by_chance": {
+def probes(config: Config) -> Probes:
+    return Probes(
+        grid=probed(config),
+        starts={model: grid.start(config, model) for model in config["probe"]["models"]},
+        code=_code("probes"),
+    )
+
+
+# Evidence -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Frontier(Cell):
+    """Settings of the stage ``frontier``; ``by_chance`` says of each selector whether it ranks
+    without a look at the texts."""
+
+    budgets: list[float]
+    by_chance: dict[str, bool]
+    resamples: int
+
+
+def frontier(config: Config, dataset: str, model: str, seed: int) -> Frontier:
+    kinds = {name: config["selectors"][name]["kind"] for name in config["grid"]["selectors"]}
+    return Frontier(
+        **_cell(dataset, model, seed),
+        budgets=sorted({*config["evidence"]["budgets"], *config["grid"]["budgets"]}),
+        by_chance={
             name: bool(plugin("selector", kind).literals.get("BY_CHANCE"))
             for name, kind in kinds.items()
         },
-        "resamples": config["evidence"]["resamples"],
-        "code": _code("frontier"),
-    }
+        resamples=config["evidence"]["resamples"],
+        code=_code("frontier"),
+    )
 
 
-def diagnostics(config: Config, dataset: str, model: str, seed: int) -> dict[str, Any]:
+@dataclass(frozen=True, kw_only=True)
+class Diagnostics(Cell):
     """Settings of the stage ``diagnostics``."""
-    return {"dataset": dataset, "model": model, "seed": seed, "code": _code("diagnostics")}
 
 
-def geometry(config: Config, dataset: str, model: str, seed: int) -> dict[str, Any]:
+def diagnostics(config: Config, dataset: str, model: str, seed: int) -> Diagnostics:
+    return Diagnostics(dataset=dataset, model=model, seed=seed, code=_code("diagnostics"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Geometry(Cell):
     """Settings of the stage ``geometry``."""
-    return {
-        "dataset": dataset,
-        "model": model,
-        "seed": seed,
-        "components": config["evidence"]["components"],
-        "code": _code("geometry"),
-    }
+
+    components: int
 
 
-def runtime(config: Config, dataset: str, model: str, seed: int) -> dict[str, Any]:
+def geometry(config: Config, dataset: str, model: str, seed: int) -> Geometry:
+    return Geometry(
+        **_cell(dataset, model, seed),
+        components=config["evidence"]["components"],
+        code=_code("geometry"),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Runtime(Cell):
     """Settings of the stage ``runtime``; ``bases`` are what derived selectors start from."""
+
+    selectors: list[Chosen]
+    bases: list[Chosen]
+    repeats: int
+    threads: int
+
+
+def runtime(config: Config, dataset: str, model: str, seed: int) -> Runtime:
     timed = list(config["grid"]["selectors"])
     bases: list[str] = []
     for name in timed:
@@ -391,69 +679,104 @@ def runtime(config: Config, dataset: str, model: str, seed: int) -> dict[str, An
             bases.append(found)
             name = found
     chosen = [selector(config, name) for name in timed + bases]
-    modules = {plugin("selector", each["kind"]).module for each in chosen}
-    return {
-        "dataset": dataset,
-        "model": model,
-        "seed": seed,
-        "selectors": chosen[: len(timed)],
-        "bases": chosen[len(timed) :],
+    modules = {plugin("selector", each.kind).module for each in chosen}
+    return Runtime(
+        **_cell(dataset, model, seed),
+        selectors=chosen[: len(timed)],
+        bases=chosen[len(timed) :],
         **config["evidence"]["runtime"],
-        "code": _code("runtime", *sorted(modules)),
-    }
+        code=_code("runtime", *sorted(modules)),
+    )
 
 
-def ranking(config: Config, dataset: str, model: str, seed: int) -> dict[str, Any]:
+@dataclass(frozen=True, kw_only=True)
+class Ranking(Cell):
     """Settings of the stage ``ranking``."""
-    return {
-        "dataset": dataset,
-        "model": model,
-        "seed": seed,
-        "budgets": grid.budgets(config),
-        "code": _code("ranking"),
-    }
+
+    budgets: list[float]
 
 
-def qualitative(config: Config) -> dict[str, Any]:
+def ranking(config: Config, dataset: str, model: str, seed: int) -> Ranking:
+    return Ranking(
+        **_cell(dataset, model, seed),
+        budgets=grid.budgets(config),
+        code=_code("ranking"),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Qualitative(Settings):
     """Settings of the stage ``qualitative``."""
-    return {
-        "runs": grid.shown(config),
-        "selector": config["removal"]["ratio"],
-        "code": _code("qualitative"),
-    }
+
+    cells: list[dict[str, Any]]
+    selector: str
 
 
-def evidence(config: Config) -> dict[str, Any]:
-    """Settings of the stage ``evidence``."""
-    return {
-        "runs": list(grid.cells(config["grid"])),
-        "runtime_runs": grid.shown(config),
-        "selector": config["removal"]["ratio"],
-        "sad": config["evidence"]["measured"],
-        "targets": config["evidence"]["targets"],
-        "theory": {"worlds": config["evidence"]["worlds"], "seed": 0},
-        "code": _code("evidence"),
-    }
+def qualitative(config: Config) -> Qualitative:
+    return Qualitative(
+        cells=grid.shown(config), selector=config["removal"]["ratio"], code=_code("qualitative")
+    )
 
 
-def run_figure(config: Config, name: str, dataset: str, model: str, seed: int) -> dict[str, Any]:
-    """Settings of the stage ``figure`` for a figure of one run."""
-    shown: dict[str, Any] = {"dataset": dataset, "model": model, "seed": seed}
-    if name == "diagnostics":
+@dataclass(frozen=True, kw_only=True)
+class Evidence(Settings):
+    """Settings of the stage ``evidence``; ``selector`` is the one whose scores estimate the
+    log-density ratio, ``sad`` whether there is a table of what retraining measured."""
+
+    cells: list[dict[str, Any]]
+    runtime_cells: list[dict[str, Any]]
+    selector: str
+    sad: bool
+    targets: list[dict[str, Any]]
+    theory: dict[str, int]
+
+
+def evidence(config: Config) -> Evidence:
+    return Evidence(
+        cells=list(grid.cells(config["grid"])),
+        runtime_cells=grid.shown(config),
+        selector=config["removal"]["ratio"],
+        sad=config["evidence"]["measured"],
+        targets=config["evidence"]["targets"],
+        theory={"worlds": config["evidence"]["worlds"], "seed": 0},
+        code=_code("evidence"),
+    )
+
+
+# Tables and figures ---------------------------------------------------------------------------
+
+
+def tables(comparison: Mapping[str, Any]) -> Collected:
+    """Settings of the stage ``tables`` for the grid or a study."""
+    return Collected(grid=dict(comparison), code=_code("tables"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure(Settings):
+    """Settings of the stage ``figure``: what is drawn of which axes or cell, in what style."""
+
+    name: str
+    figures: dict[str, Any]
+    grid: dict[str, Any]
+
+
+def figures(of: str) -> list[str]:
+    """The figures that declare to be of the grid, evidence, unlearning, the probe or one cell."""
+    return [name for name, each in plugins("figure").items() if each.literals["OF"] == of]
+
+
+def figure(config: Config, shown: Mapping[str, Any], name: str) -> Figure:
+    return Figure(
+        name=name,
+        figures=config["figures"],
+        grid=dict(shown),
+        code=_code("figure", plugin("figure", name).module),
+    )
+
+
+def figure_of_cell(config: Config, name: str, dataset: str, model: str, seed: int) -> Figure:
+    """Settings of the stage ``figure`` for a figure of one cell."""
+    shown = _cell(dataset, model, seed)
+    if "scores" in plugin("figure", name).literals["READS"]:
         shown["selector"] = config["removal"]["ratio"]
     return figure(config, shown, name)
-
-
-def tables(comparison: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings of the stage ``tables`` for the grid or a study."""
-    return {"grid": dict(comparison), "code": _code("tables")}
-
-
-def figure(config: Config, comparison: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Settings of the stage ``figure`` for the grid or a study."""
-    return {
-        "name": name,
-        "figures": config["figures"],
-        "grid": dict(comparison),
-        "code": _code("figure", plugin("figure", name).module),
-    }

@@ -14,9 +14,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from mamushi.artifacts import paths
+from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.files import read_json
-from mamushi.artifacts.tables import FORGET, RETAIN, SCHEMAS, read_table
+from mamushi.artifacts.tables import FORGET, RETAIN, read_table
 from mamushi.configuration.grid import cells
 from mamushi.errors import UserError
 from mamushi.evaluation.sad import log_sad, sad
@@ -41,7 +41,7 @@ def read_perplexity(path: str | Path) -> Perplexity:
     Raises ``UserError`` when it is missing or damaged, lacks a domain, or holds a number that is
     not finite: a diverged training must not vanish in a mean.
     """
-    rows = {row["domain"]: row for row in read_table(path, "perplexity").to_pylist()}
+    rows = {row["domain"]: row for row in read_table(path, schemas.PERPLEXITY).to_pylist()}
     if set(rows) != {FORGET, RETAIN}:
         raise UserError(
             f"holds the domains {sorted(rows)} instead of forget and retain",
@@ -83,7 +83,7 @@ def sad_table(grid: Grid, root: str | Path = "results") -> pa.Table:
     Raises ``UserError`` that names the first missing or damaged file.
     """
     rows = [row for run in cells(grid) for row in _run_rows(run, grid, root)]
-    return pa.Table.from_pylist(rows, schema=SCHEMAS["sad"])
+    return pa.Table.from_pylist(rows, schema=schemas.SAD.schema)
 
 
 def _run_rows(run: dict[str, Any], grid: Grid, root: str | Path) -> Iterator[dict[str, Any]]:

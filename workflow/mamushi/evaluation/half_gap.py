@@ -19,9 +19,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from mamushi.artifacts import paths
+from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.files import read_json
-from mamushi.artifacts.tables import SCHEMAS
 from mamushi.configuration.grid import cells
 from mamushi.errors import UserError
 from mamushi.evaluation.crossing import (
@@ -66,7 +65,7 @@ def unlearning_table(
     first missing or damaged file.
     """
     rows = [row for run in cells(grid) for row in _run_rows(run, grid, starts, root)]
-    return pa.Table.from_pylist(rows, schema=SCHEMAS["unlearning"])
+    return pa.Table.from_pylist(rows, schema=schemas.UNLEARNING.schema)
 
 
 def _run_rows(
@@ -221,7 +220,7 @@ def half_gap_table(
     for (dataset, model), group in groups.items():
         for found in _pair_rows(group, target, retain_cap, resamples):
             rows.append({"dataset": dataset, "model": model, **found})
-    return pa.Table.from_pylist(rows, schema=SCHEMAS["half_gap"])
+    return pa.Table.from_pylist(rows, schema=schemas.HALF_GAP.schema)
 
 
 def _pair_rows(

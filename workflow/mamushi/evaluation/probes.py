@@ -13,8 +13,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from mamushi.artifacts import paths
-from mamushi.artifacts.tables import SCHEMAS, read_table
+from mamushi.artifacts import paths, schemas
+from mamushi.artifacts.tables import read_table
 from mamushi.configuration.grid import cells
 from mamushi.errors import UserError
 from mamushi.evaluation.curves import read_perplexity
@@ -136,7 +136,7 @@ def generations_table(
         for place, prompt in enumerate(prompts)
         for one in ordered
     ]
-    return pa.Table.from_pylist(rows, schema=SCHEMAS["generations"])
+    return pa.Table.from_pylist(rows, schema=schemas.GENERATIONS.schema)
 
 
 def all_generations(grid: Grid, root: str | Path = "results") -> pa.Table:
@@ -145,7 +145,7 @@ def all_generations(grid: Grid, root: str | Path = "results") -> pa.Table:
     Raises ``UserError`` that names the first missing or damaged file.
     """
     found = [
-        read_table(paths.under(root, paths.GENERATIONS, **run), "generations")
+        read_table(paths.under(root, paths.GENERATIONS, **run), schemas.GENERATIONS)
         for run in cells(grid)
     ]
     return pa.concat_tables([table.replace_schema_metadata(None) for table in found])
@@ -171,7 +171,7 @@ def relearning_table(
     names the first missing or damaged file.
     """
     rows = [row for run in cells(grid) for row in _run_rows(run, grid, starts, root)]
-    return pa.Table.from_pylist(rows, schema=SCHEMAS["relearning"])
+    return pa.Table.from_pylist(rows, schema=schemas.RELEARNING.schema)
 
 
 def _run_rows(
@@ -196,7 +196,7 @@ def _run_rows(
 
 def _read_curve(path: str | Path) -> list[dict[str, Any]]:
     """The rows of a ``relearning_curve`` by increasing step, from step 0 on."""
-    rows: list[dict[str, Any]] = read_table(path, "relearning_curve").to_pylist()
+    rows: list[dict[str, Any]] = read_table(path, schemas.RELEARNING_CURVE).to_pylist()
     rows.sort(key=lambda row: int(row["step"]))
     measured = ("ppl_forget", "ppl_retain")
     finite = all(math.isfinite(row[name]) for row in rows for name in measured)

@@ -8,8 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from mamushi.artifacts import paths
-from mamushi.artifacts.tables import SCHEMAS, read_metadata
+from mamushi.artifacts import paths, schemas
+from mamushi.artifacts.tables import read_metadata
 from mamushi.configuration.grid import cells
 from mamushi.errors import UserError
 
@@ -24,7 +24,7 @@ def selection_table(grid: Mapping[str, Any], root: str | Path = "results") -> pa
         for selector in grid["selectors"]:
             path = paths.under(root, paths.SCORES, **run, selector=selector)
             rows.append({**run, "selector": selector, **_quality(path)})
-    return pa.Table.from_pylist(rows, schema=SCHEMAS["selection"])
+    return pa.Table.from_pylist(rows, schema=schemas.SELECTION.schema)
 
 
 def _quality(path: Path) -> dict[str, Any]:

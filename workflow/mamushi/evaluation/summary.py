@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from mamushi.artifacts.tables import SCHEMAS
+from mamushi.artifacts import schemas
 from mamushi.evaluation.sad import Floats, area, standard_error
 
 Curve = list[dict[str, Any]]
@@ -45,7 +45,7 @@ def sad_summary(table: pa.Table) -> pa.Table:
             for name in MEASURED:
                 row |= _mean(name, np.array([seed[name] for seed in point]))
             rows.append(row | whole)
-    return pa.Table.from_pylist(rows, schema=SCHEMAS["sad_summary"])
+    return pa.Table.from_pylist(rows, schema=schemas.SAD_SUMMARY.schema)
 
 
 def _curves(table: pa.Table) -> dict[tuple[str, str, str], list[Curve]]:

@@ -19,7 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from mamushi.artifacts.tables import SCHEMAS, read_metadata, read_table
+from mamushi.artifacts import schemas
+from mamushi.artifacts.tables import read_metadata, read_table
 from mamushi.errors import UserError
 from mamushi.evaluation.crossing import first_crossing
 from mamushi.evaluation.sad import Floats, area
@@ -48,7 +49,7 @@ def read_frontier(path: str | Path) -> list[dict[str, Any]]:
 
     Raises ``UserError`` when the file is missing, damaged or lacks them.
     """
-    rows = read_table(path, "frontier").to_pylist()
+    rows = read_table(path, schemas.FRONTIER).to_pylist()
     relative = read_metadata(path).get("relative", {})
     place: dict[str, int] = {}
     for row in rows:
@@ -133,7 +134,7 @@ def advice(
                     **areas,
                 }
             )
-    return {name: [row[name] for row in rows] for name in SCHEMAS["advice"].names}
+    return {name: [row[name] for row in rows] for name in schemas.ADVICE.schema.names}
 
 
 def curves(rows: Iterable[Row]) -> dict[Key, list[Curve]]:

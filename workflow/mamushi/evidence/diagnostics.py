@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from mamushi.artifacts import schemas
 from mamushi.artifacts.tables import DOMAINS, FORGET, read_table
 from mamushi.errors import UserError
 from mamushi.selection.crossfit import middle
@@ -56,7 +57,7 @@ def read_scores(path: str | Path) -> Scores:
     Raises ``UserError`` when the file is missing or damaged, a domain is unknown or has no example,
     or a forget example has no finite score.
     """
-    table = read_table(path, "scores", ["id", "domain", "score", "fold"])
+    table = read_table(path, schemas.SCORES, ["id", "domain", "score", "fold"])
     domain = np.array(table["domain"].to_pylist(), dtype=object)
     forget = np.asarray(domain == FORGET, dtype=np.bool_)
     if set(domain) != set(DOMAINS):

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mamushi.artifacts import schemas
 from mamushi.artifacts.tables import DOMAINS, FORGET, RETAIN, read_table
 from mamushi.errors import UserError
 from mamushi.selection import pool as pools
@@ -53,7 +54,7 @@ def read_embeddings(path: str | Path) -> Pool:
 
     Raises ``UserError`` when the file is missing or damaged or names an unknown domain.
     """
-    table = read_table(path, "embeddings").combine_chunks()
+    table = read_table(path, schemas.EMBEDDINGS).combine_chunks()
     domain = np.array(table["domain"].to_pylist(), dtype=object)
     unknown = sorted(set(domain) - set(DOMAINS))
     if unknown:

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mamushi.artifacts import schemas
 from mamushi.artifacts.tables import read_table
 from mamushi.errors import UserError
 from mamushi.evaluation.masking import WORD, mask
@@ -56,7 +57,7 @@ def read_ranking(path: str | Path) -> Ranking:
     Raises ``UserError`` when it is missing or damaged, ranks nothing, does not rank from 1 to n1,
     or has no finite score for an example that it ranks.
     """
-    table = read_table(path, "scores", ["id", "score", "rank"])
+    table = read_table(path, schemas.SCORES, ["id", "score", "rank"])
     table = table.filter(table["rank"].is_valid()).sort_by("rank")
     scores = np.asarray(table["score"].to_numpy(), dtype=np.float64)
     again = "delete it and score again"
@@ -78,7 +79,7 @@ def texts_of(examples: str | Path, ids: Sequence[str]) -> list[str]:
 
     Raises ``UserError`` for an id that the table ``examples`` lacks.
     """
-    table = read_table(examples, "examples", ["id", "text"])
+    table = read_table(examples, schemas.EXAMPLES, ["id", "text"])
     found = dict(zip(table["id"].to_pylist(), table["text"].to_pylist(), strict=True))
     missing = [name for name in ids if name not in found]
     if missing:

@@ -11,37 +11,30 @@ import numpy as np
 import pyarrow as pa
 
 from mamushi.artifacts import paths
-from mamushi.artifacts.tables import SCHEMAS, read_table
+from mamushi.artifacts.schemas import Table
+from mamushi.artifacts.tables import read_table
 from mamushi.errors import UserError
 
-Run = Mapping[str, Any]
+Cell = Mapping[str, Any]
 """``dataset``, ``model`` and ``seed``."""
 
-FILES = {
-    "frontier": paths.FRONTIER,
-    "diagnostics": paths.DIAGNOSTICS,
-    "geometry": paths.GEOMETRY,
-    "runtime": paths.RUNTIME,
-}
-"""Table -> where a run has its part of it."""
 
-
-def joined(name: str, runs: Iterable[Run], root: str | Path) -> pa.Table:
-    """The table ``name`` of all ``runs``, in their order.
+def joined(kind: Table, pattern: str, cells: Iterable[Cell], root: str | Path) -> pa.Table:
+    """The table of all cells, from the file that each has at ``pattern``, in their order.
 
     Raises ``UserError`` that names the first file that is missing, damaged or another run's.
     """
-    parts = [SCHEMAS[name].empty_table()]
-    for run in runs:
-        path = paths.under(root, FILES[name], **run)
-        part = read_table(path, name).select(SCHEMAS[name].names)
+    parts = [kind.schema.empty_table()]
+    for cell in cells:
+        path = paths.under(root, pattern, **cell)
+        part = read_table(path, kind).select(kind.schema.names)
         for key in ("dataset", "model", "seed"):
-            other = [value for value in part[key].unique().to_pylist() if value != run[key]]
+            other = [value for value in part[key].unique().to_pylist() if value != cell[key]]
             if other:
                 raise UserError(
                     f"is of {key} {other[0]!r}", where=path, do="delete it and run again"
                 )
-        parts.append(part.cast(SCHEMAS[name]))
+        parts.append(part.cast(kind.schema))
     return pa.concat_tables(parts)
 
 
@@ -70,7 +63,7 @@ def theory_rows(columns: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def frontier_errors(rows: Iterable[Run]) -> dict[str, dict[str, float]]:
+def frontier_errors(rows: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, float]]:
     """Mean absolute error of the estimated frontier against the exact one, in nats.
 
     Over seeds and budgets by "dataset/model/selector", for ``removal`` and ``preservation``, where

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from mamushi.artifacts import paths
+from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.files import read_json, sha256
 from mamushi.artifacts.provenance import versions
 from mamushi.artifacts.tables import read_metadata, read_table
@@ -149,7 +149,7 @@ def _scores(path: Path) -> Scores:
         path,
         origin,
         stored.get("embedded"),
-        read_table(path, "scores"),
+        read_table(path, schemas.SCORES),
         resolved if isinstance(resolved, dict) else {},
     )
 
@@ -175,13 +175,13 @@ def verify(path: Path, root: Path | None = None) -> list[str]:
     derived = _same_scores(ranked, files, remarks)
     _same_file(files.scores, inputs["scores"], "scores")
     _same_file(files.duplicates, inputs["duplicates"], "duplicates")
-    duplicates = read_table(files.duplicates, "duplicates")
+    duplicates = read_table(files.duplicates, schemas.DUPLICATES)
     k = budget_of(named["beta"], scores)
-    _same_list(read_table(files.removals, "removals"), removals(scores, duplicates, k), files)
+    _same_list(read_table(files.removals, schemas.REMOVALS), removals(scores, duplicates, k), files)
     estimated = files.with_digest(inputs["ratio"])
     if estimated not in derived:
         _derive(estimated, files, ranked.origin["settings"]["seed"], remarks)
-    ratio = read_table(estimated, "scores")
+    ratio = read_table(estimated, schemas.SCORES)
     by_chance = bool(plugin("selector", named["kind"]).literals.get("BY_CHANCE", False))
     _same_manifest(named, manifest(scores, ratio, duplicates, k, by_chance, {}), path)
     return remarks

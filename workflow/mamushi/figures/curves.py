@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
+from mamushi.artifacts import schemas
 from mamushi.artifacts.tables import read_table
 from mamushi.errors import UserError
 
@@ -22,7 +23,7 @@ def read_curves(tables: str | Path, grid: Mapping[str, Any]) -> Curves:
     Raises ``UserError`` when the table lacks one.
     """
     path = Path(tables) / "sad_summary.parquet"
-    rows = read_table(path, "sad_summary").to_pylist()
+    rows = read_table(path, schemas.SAD_SUMMARY).to_pylist()
     found: Curves = {}
     for dataset in grid["datasets"]:
         for model in grid["models"]:

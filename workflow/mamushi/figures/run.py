@@ -15,7 +15,7 @@ from matplotlib.patheffects import withStroke
 from matplotlib.ticker import PercentFormatter
 from numpy.typing import NDArray
 
-from mamushi.artifacts import paths
+from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.tables import FORGET, RETAIN, read_metadata, read_table
 from mamushi.errors import UserError
 from mamushi.figures.style import Style, label
@@ -55,7 +55,7 @@ def read_geometry(root: str | Path, grid: Mapping[str, Any]) -> Geometry:
     """
     run = {key: grid[key] for key in ("dataset", "model", "seed")}
     path = paths.under(root, paths.GEOMETRY, **run)
-    table = read_table(path, "geometry").sort_by("k")
+    table = read_table(path, schemas.GEOMETRY).sort_by("k")
     width = read_metadata(path).get("details", {}).get("width")
     if width is None or not len(table):
         raise UserError(

@@ -29,7 +29,7 @@ from transformers import (
 )
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
-from mamushi.artifacts.tables import SCHEMAS
+from mamushi.artifacts import schemas
 from mamushi.errors import UserError
 from mamushi.lm.tokens import encode
 from mamushi.running.progress import Progress
@@ -227,7 +227,7 @@ def pretrain(
         betas=BETAS,
         fused=True,
     )
-    log: dict[str, list[float]] = {name: [] for name in SCHEMAS["train_log"].names}
+    log: dict[str, list[float]] = {name: [] for name in schemas.TRAIN_LOG.schema.names}
     order = shuffled(len(rows), batch, seed)
     began = last = time.perf_counter()
     with Progress(steps, "pretraining", "step") as progress:

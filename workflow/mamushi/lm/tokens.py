@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
+from mamushi.artifacts import schemas
 from mamushi.artifacts.tables import DOMAINS, read_metadata, read_table, write_table
 from mamushi.errors import UserError
 from mamushi.running.progress import Progress
@@ -93,7 +94,7 @@ def write_tokens(
     rows = pa.ListArray.from_arrays(offsets_of(length).astype(np.int32), flat)
     write_table(
         path,
-        "tokens",
+        schemas.TOKENS,
         {"id": examples["id"], "tokens": rows},
         metadata={
             "max_length": max_length,
@@ -161,8 +162,8 @@ def read_tokens(
             where=tokens_path,
             do="raise tokens.max_length",
         )
-    examples = read_table(examples_path, "examples", ["id", "domain", "section"])
-    table = read_table(tokens_path, "tokens")
+    examples = read_table(examples_path, schemas.EXAMPLES, ["id", "domain", "section"])
+    table = read_table(tokens_path, schemas.TOKENS)
     if not table["id"].equals(examples["id"]):
         raise UserError(
             f"is not the token cache of {examples_path}",

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from mamushi.artifacts import schemas
 from mamushi.artifacts.tables import DOMAINS, FORGET, INFERENCE, read_table
 from mamushi.errors import UserError
 
@@ -83,7 +84,7 @@ def read_pool(embeddings: str | Path, examples: str | Path, base: str | Path | N
     Raises ``UserError`` when they do not hold the same examples, when an embedding is not finite
     (its id is named) or when a domain is empty.
     """
-    table = read_table(embeddings, "embeddings", ["id", "domain"])
+    table = read_table(embeddings, schemas.EMBEDDINGS, ["id", "domain"])
     ids = _strings(table["id"])
     pool = Pool(
         ids=ids,
@@ -166,7 +167,9 @@ def _truth(
     table: pa.Table, examples: str | Path, embeddings: str | Path
 ) -> NDArray[np.float64] | None:
     """The log-density ratios in the order of ``table``, after checking that the ids agree."""
-    wanted = read_table(examples, "examples", ["id", "domain", "section", "log_density_ratio"])
+    wanted = read_table(
+        examples, schemas.EXAMPLES, ["id", "domain", "section", "log_density_ratio"]
+    )
     section = _strings(wanted["section"]) == INFERENCE
     domain = dict(
         zip(_strings(wanted["id"])[section], _strings(wanted["domain"])[section], strict=True)
@@ -198,7 +201,7 @@ def _truth(
 
 
 def _base(path: str | Path, ids: NDArray[np.object_], embeddings: str | Path) -> Scored:
-    table = read_table(path, "scores", ["id", "score", "fold"])
+    table = read_table(path, schemas.SCORES, ["id", "score", "fold"])
     if not np.array_equal(_strings(table["id"]), ids):
         raise UserError(
             f"its examples are not those of {embeddings}",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -11,51 +11,50 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
     from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
+    from mamushi.configuration.settings import Probe, Unlearn
     from mamushi.lm.tokens import TokenSet
+    from mamushi.running.stage import Job
     from mamushi.unlearning.relearning import Feed
 
 
-def speak(
-    args: argparse.Namespace,
+def said(
+    probe: Probe,
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
     accelerator: Accelerator,
-    origin: dict[str, Any],
-) -> None:
-    """Write the model's continuations of the prompts; the whole model is needed for it."""
-    from mamushi.artifacts.tables import write_table
+) -> dict[str, list[Any]]:
+    """The model's continuations of the prompts, for which the whole model is needed: columns of
+    the table ``continuations``."""
     from mamushi.lm.generate import continuations
 
-    probe = args.settings["probe"]
-    said = continuations(model, tokenizer, probe["prompts"], probe["new_tokens"], accelerator)
-    write_table(args.continuations, "continuations", said, metadata=origin)
+    return continuations(model, tokenizer, probe.prompts, probe.new_tokens, accelerator)
 
 
-def learn_again(
-    args: argparse.Namespace,
+def relearned(
+    chosen: Unlearn,
+    job: Job,
     model: PreTrainedModel,
     forget: TokenSet,
     held_out: TokenSet,
     accelerator: Accelerator,
     feed_of: Callable[[TokenSet], Feed | None],
-    origin: dict[str, Any],
-) -> None:
-    """Fine-tune the model on a few forget texts and write its curve; it is another model then."""
-    from mamushi.artifacts.tables import write_table
+) -> dict[str, list[Any]]:
+    """Fine-tune the model on a few forget texts, after which it is another one: columns of the
+    table ``relearning_curve``."""
     from mamushi.lm.tokens import subset
     from mamushi.unlearning.relearning import choose, relearn
 
-    wanted, seed = args.settings["probe"]["relearning"], args.settings["seed"]
-    few = subset(forget, choose(forget, wanted["examples"], seed))
-    curve = relearn(
+    assert chosen.probe is not None
+    wanted = chosen.probe.relearning
+    few = subset(forget, choose(forget, wanted.examples, chosen.seed))
+    return relearn(
         model,
         few,
         held_out,
-        wanted,
-        seed=seed,
+        asdict(wanted),
+        seed=chosen.seed,
         accelerator=accelerator,
-        batch_tokens=args.execution["batch_tokens"],
+        batch_tokens=job.execution.batch_tokens,
         feed_train=feed_of(few),
         feed_eval=feed_of(held_out),
     )
-    write_table(args.relearning, "relearning_curve", curve, metadata=origin)

@@ -47,9 +47,9 @@ def run(args: argparse.Namespace) -> None:
     is another run's."""
     import pyarrow as pa
 
-    from mamushi.artifacts import paths
+    from mamushi.artifacts import paths, schemas
     from mamushi.artifacts.files import glob_escape
-    from mamushi.artifacts.tables import SCHEMAS, read_table
+    from mamushi.artifacts.tables import read_table
     from mamushi.errors import UserError
     from mamushi.evidence.advice import TARGETS, advice, check_place, read_frontier
 
@@ -80,9 +80,9 @@ def run(args: argparse.Namespace) -> None:
         )
     rows = [row for row in rows if not args.selector or row["selector"] in args.selector]
     measured = args.root / "tables" / "sad.parquet"
-    sad = read_table(measured, "sad").to_pylist() if measured.is_file() else None
+    sad = read_table(measured, schemas.SAD).to_pylist() if measured.is_file() else None
     columns = advice(rows, sad, [(target, getattr(args, target))])
-    found = pa.table(columns, schema=SCHEMAS["advice"]).to_pylist()
+    found = pa.table(columns, schema=schemas.ADVICE.schema).to_pylist()
     print(report(found, rows))
 
 

@@ -6,51 +6,33 @@ its selector has none for retain examples or uses no folds, is left empty.
 
 from __future__ import annotations
 
-import argparse
+from dataclasses import dataclass
 from pathlib import Path
 
-from mamushi.cli import settings
-
-WRITES = ("out",)
-READS = ("scores",)
+from mamushi.configuration.settings import Diagnostics
+from mamushi.running.stage import Job, option, reads, writes
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of the stage."""
-    parser.add_argument("--scores", required=True, nargs="+", type=Path, help="scores tables")
-    parser.add_argument(
-        "--selectors", required=True, nargs="+", help="their selectors, in the same order"
-    )
-    parser.add_argument("--out", required=True, type=Path, help="the diagnostics table to write")
-    parser.add_argument(
-        "--settings", required=True, type=settings, help='{"dataset": .., "model": .., "seed": ..}'
-    )
+@dataclass(frozen=True, kw_only=True)
+class Files:
+    scores: list[Path] = reads("scores tables", named_by="selectors")
+    selectors: list[str] = option("their selectors, in the same order")
+    out: Path = writes("the diagnostics table to write")
 
 
-def run(args: argparse.Namespace) -> None:
-    """Write ``diagnostics``. Raises ``UserError`` for a missing or damaged file, and unless every
-    file has one selector of its own."""
-    from mamushi.artifacts.provenance import provenance
+def run(files: Files, chosen: Diagnostics, job: Job) -> None:
+    """Write ``diagnostics``. Raises ``UserError`` for a missing or damaged file."""
+    from mamushi.artifacts import schemas
     from mamushi.artifacts.tables import write_table
-    from mamushi.errors import UserError
     from mamushi.evidence.diagnostics import diagnose, read_scores
 
-    names, files = args.selectors, args.scores
-    if len(names) != len(files) or len(set(names)) < len(names):
-        raise UserError(
-            f"{len(files)} files of scores and the selectors {', '.join(names)}",
-            where="--selectors",
-            do="name each selector once, in the order of --scores",
-        )
-    this = {key: args.settings[key] for key in ("dataset", "model", "seed")}
     rows = [
-        {**this, "selector": name, **diagnose(read_scores(path))}
-        for name, path in zip(names, files, strict=True)
+        {**chosen.cell, "selector": name, **diagnose(read_scores(path))}
+        for name, path in zip(files.selectors, files.scores, strict=True)
     ]
-    inputs = {f"scores/{name}": path for name, path in zip(names, files, strict=True)}
     write_table(
-        args.out,
-        "diagnostics",
+        files.out,
+        schemas.DIAGNOSTICS,
         {key: [row[key] for row in rows] for key in rows[0]},
-        metadata={"provenance": provenance(args.settings, **inputs)},
+        metadata={"provenance": job.origin},
     )

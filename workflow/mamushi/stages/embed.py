@@ -2,45 +2,46 @@
 
 from __future__ import annotations
 
-import argparse
+from dataclasses import dataclass
+from pathlib import Path
 
-from mamushi.stages import _reading
+from mamushi.configuration.settings import Embed, Opened
+from mamushi.running.stage import Job, writes
+from mamushi.stages import _models
 
-WRITES = ("out",)
-READS = ("examples", "tokens", "model_card", "trained")
 GPU = True
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
-    _reading.arguments(parser, "embeddings table to write", "embedding, training")
+@dataclass(frozen=True, kw_only=True)
+class Files(_models.TextFiles, _models.ModelFiles):
+    out: Path = writes("embeddings table to write")
 
 
-def run(args: argparse.Namespace) -> None:
+def run(files: Files, chosen: Embed, job: Job) -> None:
     import pyarrow as pa
 
+    from mamushi.artifacts import schemas
     from mamushi.artifacts.tables import INFERENCE, write_table
     from mamushi.lm.embed import embed
     from mamushi.lm.tokens import read_tokens
 
-    chosen = args.settings["embedding"]
-    model, accelerator = _reading.opened(args, chosen["precision"])
-    texts = read_tokens(args.tokens, args.examples, INFERENCE, chosen["max_length"])
+    how = chosen.embedding
+    opened = Opened(training=chosen.training, precision=how.precision)
+    model, accelerator = _models.opened(files, opened)
+    texts = read_tokens(files.tokens, files.examples, INFERENCE, how.max_length)
     vectors = embed(
         model,
         texts,
-        pooling=chosen["pooling"],
-        layer=chosen["layer"],
-        batch_tokens=args.execution["batch_tokens"],
+        pooling=how.pooling,
+        layer=how.layer,
+        batch_tokens=job.execution.batch_tokens,
         accelerator=accelerator,
     )
-    flat = pa.array(vectors.reshape(-1))
-    write_table(
-        args.out,
-        "embeddings",
-        {
-            "id": texts.ids,
-            "domain": texts.domains,
-            "embedding": pa.FixedSizeListArray.from_arrays(flat, vectors.shape[1]),
-        },
-        metadata=_reading.origin(args),
-    )
+    columns = {
+        "id": texts.ids,
+        "domain": texts.domains,
+        "embedding": pa.FixedSizeListArray.from_arrays(
+            pa.array(vectors.reshape(-1)), vectors.shape[1]
+        ),
+    }
+    write_table(files.out, schemas.EMBEDDINGS, columns, metadata=job.origin)

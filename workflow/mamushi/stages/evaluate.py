@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-import argparse
+from dataclasses import dataclass
+from pathlib import Path
 
-from mamushi.stages import _reading
+from mamushi.configuration.settings import Evaluate
+from mamushi.running.stage import Job, writes
+from mamushi.stages import _models
 
-WRITES = ("out",)
-READS = ("examples", "tokens", "model_card", "trained")
 GPU = True
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
-    _reading.arguments(parser, "perplexity table to write", "evaluation, training, precision")
+@dataclass(frozen=True, kw_only=True)
+class Files(_models.TextFiles, _models.ModelFiles):
+    out: Path = writes("perplexity table to write")
 
 
-def run(args: argparse.Namespace) -> None:
+def run(files: Files, chosen: Evaluate, job: Job) -> None:
+    from mamushi.artifacts import schemas
     from mamushi.artifacts.tables import EVALUATION, write_table
     from mamushi.lm.perplexity import perplexity_table, require_domains, text_nll
     from mamushi.lm.tokens import read_tokens
 
-    chosen = args.settings["evaluation"]
-    model, accelerator = _reading.opened(args, args.settings["precision"])
-    texts = read_tokens(args.tokens, args.examples, EVALUATION, chosen["max_length"])
+    model, accelerator = _models.opened(files, chosen)
+    length = chosen.evaluation.max_length
+    texts = read_tokens(files.tokens, files.examples, EVALUATION, length)
     require_domains(texts)
-    nll = text_nll(model, texts, args.execution["batch_tokens"], accelerator)
+    nll = text_nll(model, texts, job.execution.batch_tokens, accelerator)
     table = perplexity_table(nll, texts.domains)
-    write_table(args.out, "perplexity", table, metadata=_reading.origin(args))
+    write_table(files.out, schemas.PERPLEXITY, table, metadata=job.origin)

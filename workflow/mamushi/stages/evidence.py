@@ -2,86 +2,69 @@
 
 from __future__ import annotations
 
-import argparse
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from mamushi.cli import settings
-
-WRITES = ("out_folder",)
-READS = None  # also what the settings name
+from mamushi.configuration.settings import Evidence
+from mamushi.running.stage import Job, root, writes
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of the stage. Its inputs are a few files per run, found by path."""
-    parser.add_argument(
-        "--root", type=Path, default=Path("results"), help="results folder (default: %(default)s)"
-    )
-    parser.add_argument("--out-folder", required=True, type=Path, help="where to write the tables")
-    parser.add_argument(
-        "--settings",
-        required=True,
-        type=settings,
-        help='{"runs": [{"dataset", "model", "seed"}, ...], "runtime_runs": [...], "selector": '
-        'whose scores estimate the log-density ratio, "sad": whether tables/sad.parquet is there, '
-        '"targets": [{"target", "value"}, ...], "theory": {"worlds", "seed"}}',
-    )
+@dataclass(frozen=True, kw_only=True)
+class Files:
+    root: Path = root()
+    out_folder: Path = writes("where to write the tables")
 
 
-def run(args: argparse.Namespace) -> None:
+def run(files: Files, chosen: Evidence, job: Job) -> None:
     """Write ``frontier, diagnostics, geometry, runtime, advice, paper, theory``: Parquet and CSV.
 
     Raises ``UserError`` that names the first missing or damaged input; nothing is written then.
     """
     import pyarrow as pa
 
-    from mamushi.artifacts import paths
-    from mamushi.artifacts.provenance import provenance
-    from mamushi.artifacts.tables import SCHEMAS, read_table, write_csv, write_table
+    from mamushi.artifacts import paths, schemas
+    from mamushi.artifacts.tables import publish, read_table
     from mamushi.evidence.advice import advice, ordering, read_frontier
     from mamushi.evidence.quoted import beside
-    from mamushi.evidence.tables import FILES, frontier_errors, joined, theory_rows
+    from mamushi.evidence.tables import frontier_errors, joined, theory_rows
     from mamushi.evidence.worlds import looseness
 
-    chosen = args.settings
-    tables = {
-        name: joined(name, chosen["runs"], args.root)
-        for name in ("frontier", "diagnostics", "geometry")
-    }
-    tables["runtime"] = joined("runtime", chosen["runtime_runs"], args.root)
+    frontier, diagnostics, geometry = (
+        joined(kind, pattern, chosen.cells, files.root)
+        for kind, pattern in (
+            (schemas.FRONTIER, paths.FRONTIER),
+            (schemas.DIAGNOSTICS, paths.DIAGNOSTICS),
+            (schemas.GEOMETRY, paths.GEOMETRY),
+        )
+    )
+    runtime = joined(schemas.RUNTIME, paths.RUNTIME, chosen.runtime_cells, files.root)
     curves = [
         row
-        for run in chosen["runs"]
-        for row in read_frontier(paths.under(args.root, paths.FRONTIER, **run))
+        for cell in chosen.cells
+        for row in read_frontier(paths.under(files.root, paths.FRONTIER, **cell))
     ]
-    inputs = {
-        f"{name}/{run['dataset']}/{run['model']}/seed{run['seed']}": paths.under(
-            args.root, pattern, **run
-        )
-        for name, pattern in FILES.items()
-        for run in chosen["runtime_runs" if name == "runtime" else "runs"]
-    }
     sad = None
-    if chosen["sad"]:
-        inputs["sad"] = paths.under(args.root, paths.TABLE, table="sad")
-        sad = read_table(inputs["sad"], "sad").to_pylist()
-    targets = [(one["target"], one["value"]) for one in chosen["targets"]]
-    tables["advice"] = pa.table(advice(curves, sad, targets), schema=SCHEMAS["advice"])
-    rows = {name: tables[name].to_pylist() for name in ("diagnostics", "geometry")}
-    tables["paper"] = pa.table(beside(**rows, selector=chosen["selector"]), schema=SCHEMAS["paper"])
-    worlds = theory_rows(looseness(**chosen["theory"]))
-    tables["theory"] = pa.Table.from_pylist(worlds, schema=SCHEMAS["theory"])
-    made_from = provenance(chosen, **inputs)
-    errors = frontier_errors(tables["frontier"].to_pylist())
-    order = {"/".join(pair): rho for pair, rho in ordering(tables["advice"].to_pylist()).items()}
-    about: dict[str, dict[str, Any]] = {
-        "frontier": {"mean_absolute_error": errors},
-        "advice": {"spearman_of_areas": order},
-    }
-    for name, table in tables.items():
-        metadata = {**made_from, **about.get(name, {})}
-        write_table(args.out_folder / f"{name}.parquet", name, table, metadata=metadata)
-        write_csv(args.out_folder / f"{name}.csv", table)
+    if chosen.sad:
+        sad = read_table(paths.under(files.root, paths.TABLE, table="sad"), schemas.SAD).to_pylist()
+    targets = [(one["target"], one["value"]) for one in chosen.targets]
+    advised = pa.table(advice(curves, sad, targets), schema=schemas.ADVICE.schema)
+    quoted = beside(diagnostics.to_pylist(), geometry.to_pylist(), chosen.selector)
+    worlds = theory_rows(looseness(**chosen.theory))
+    errors = frontier_errors(frontier.to_pylist())
+    order = {"/".join(pair): rho for pair, rho in ordering(advised.to_pylist()).items()}
+    made = job.origin
+    publish(
+        files.out_folder, [(schemas.FRONTIER, frontier)], {**made, "mean_absolute_error": errors}
+    )
+    publish(files.out_folder, [(schemas.ADVICE, advised)], {**made, "spearman_of_areas": order})
+    rest = [
+        (schemas.DIAGNOSTICS, diagnostics),
+        (schemas.GEOMETRY, geometry),
+        (schemas.RUNTIME, runtime),
+        (schemas.PAPER, pa.table(quoted, schema=schemas.PAPER.schema)),
+        (schemas.THEORY, pa.Table.from_pylist(worlds, schema=schemas.THEORY.schema)),
+    ]
+    publish(files.out_folder, rest, made)
     for key, error in errors.items():
         print(
             f"{key}: the estimated frontier is off by {error['removal']:.4f} (removal) and "

@@ -6,51 +6,40 @@ sections. Nothing is written unless all of it succeeds.
 
 from __future__ import annotations
 
-import argparse
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
-from mamushi.cli import settings
-
-WRITES = ("out", "duplicates", "card")
-READS = None  # also what the settings name
+from mamushi.configuration.settings import Examples
+from mamushi.running.stage import Job, option, writes
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of the stage."""
-    parser.add_argument(
-        "--settings",
-        type=settings,
-        required=True,
-        help="JSON object: dataset (its name), kind (of loader), loader (the loader's settings), "
-        "sections (shares), limit (texts of each domain in a section), data (the settings 'data')",
-    )
-    parser.add_argument("--out", type=Path, required=True, help="examples.parquet to write")
-    parser.add_argument(
-        "--duplicates", type=Path, required=True, help="duplicates.parquet to write"
-    )
-    parser.add_argument("--card", type=Path, required=True, help="card.json to write")
-    parser.add_argument("--cache", type=Path, required=True, help="folder for downloads")
+@dataclass(frozen=True, kw_only=True)
+class Files:
+    examples: Path = writes("examples.parquet to write")
+    duplicates: Path = writes("duplicates.parquet to write")
+    card: Path = writes("card.json to write")
+    cache: Path = option("folder for downloads")
 
 
-def run(args: argparse.Namespace) -> None:
+def run(files: Files, chosen: Examples, job: Job) -> None:
     """Make the examples. Raises ``UserError``, with the dataset's name, for bad input."""
+    from mamushi.artifacts import schemas
     from mamushi.artifacts.files import sha256, write_json
     from mamushi.artifacts.tables import write_table
     from mamushi.data.examples import build, card, summary
     from mamushi.errors import UserError
     from mamushi.registry import load
 
-    given = args.settings
     try:
-        raw = load("dataset", given["kind"]).load(given["loader"], args.cache)
-        table, duplicates, counts = build(raw, given["sections"], given["limit"], given["data"])
+        raw = load("dataset", chosen.kind).load(chosen.loader, files.cache)
+        table, duplicates, counts = build(raw, chosen.sections, chosen.limit, chosen.data)
     except UserError as error:
-        raise UserError(str(error), where=f"dataset {given['dataset']}") from None
+        raise UserError(str(error), where=f"dataset {chosen.dataset}") from None
     for line in summary(counts):
-        print(f"{given['dataset']}: {line}", file=sys.stderr)
-    write_table(args.out, "examples", table)
+        print(f"{chosen.dataset}: {line}", file=sys.stderr)
+    write_table(files.examples, schemas.EXAMPLES, table)
     # So that a removal list can tell that it joins what belongs together.
-    of = {"examples": sha256(args.out)}
-    write_table(args.duplicates, "duplicates", duplicates, metadata=of)
-    write_json(args.card, card(given, raw, counts))
+    of = {"examples": sha256(files.examples)}
+    write_table(files.duplicates, schemas.DUPLICATES, duplicates, metadata=of)
+    write_json(files.card, card(job.origin["settings"], raw, counts))

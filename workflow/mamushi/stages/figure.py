@@ -2,33 +2,25 @@
 
 from __future__ import annotations
 
-import argparse
+from dataclasses import dataclass
 from pathlib import Path
 
-from mamushi.cli import settings
-
-WRITES = ("out",)
-READS = None  # also what the settings name
+from mamushi.configuration.settings import Figure
+from mamushi.running.stage import Job, option, writes
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of the stage."""
-    parser.add_argument("--tables", required=True, type=Path, help="folder of the result tables")
-    parser.add_argument("--out", required=True, type=Path, help="the PDF; a PNG goes beside it")
-    parser.add_argument(
-        "--settings",
-        required=True,
-        type=settings,
-        help='{"name": file in figures/gallery, "figures": {style}, "grid": {...}}',
-    )
+@dataclass(frozen=True, kw_only=True)
+class Files:
+    tables: Path = option("folder of the result tables")
+    out: Path = writes("the PDF; a PNG goes beside it")
 
 
-def run(args: argparse.Namespace) -> None:
+def run(files: Files, chosen: Figure, job: Job) -> None:
     """Raises ``UserError`` for an unknown figure or a table without the grid's rows."""
     from mamushi.figures.style import Style, save, styled
     from mamushi.registry import load
 
-    module = load("figure", args.settings["name"])
-    style = Style(**args.settings["figures"])
+    module = load("figure", chosen.name)
+    style = Style(**chosen.figures)
     with styled(style):
-        save(module.draw(args.tables, args.settings["grid"], style), args.out, style)
+        save(module.draw(files.tables, chosen.grid, style), files.out, style)

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import argparse
+from dataclasses import dataclass
 from pathlib import Path
 
-from mamushi.stages import _training
+from mamushi.configuration.settings import FineTune
+from mamushi.running.stage import Job, writes
+from mamushi.stages import _models
 
-WRITES = ("tensors", "log_table", "card")
-READS = ("examples", "tokens", "model_card")
 GPU = True
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--tensors", required=True, type=Path, help="trained tensors to write")
-    _training.arguments(parser, "dataset, model, seed, role, section, domains, training")
+@dataclass(frozen=True, kw_only=True)
+class Files(_models.TrainingFiles):
+    tensors: Path = writes("trained tensors to write")
 
 
-def run(args: argparse.Namespace) -> None:
+def run(files: Files, chosen: FineTune, job: Job) -> None:
     from mamushi.lm.loading import save_trained
 
-    origin = _training.origin(args)
-    model, accelerator = _training.trained(args, origin)
+    model, accelerator = _models.fine_tuned(files, chosen, job)
     if accelerator.is_main_process:
-        save_trained(args.tensors, model, origin)
+        save_trained(files.tensors, model, job.origin)
         # Last, so that a kill before this line still finds the state to go on from.
-        args.state.unlink(missing_ok=True)
+        files.state.unlink(missing_ok=True)

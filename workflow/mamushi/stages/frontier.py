@@ -7,11 +7,12 @@ knows its densities the exact values beside them.
 
 from __future__ import annotations
 
-import argparse
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mamushi.cli import settings
+from mamushi.configuration.settings import Frontier
+from mamushi.running.stage import Job, option, reads, writes
 
 if TYPE_CHECKING:
     import numpy as np
@@ -19,82 +20,59 @@ if TYPE_CHECKING:
 
     from mamushi.evidence.bootstrap import Truth
 
-WRITES = ("out",)
-READS = ("examples", "scores", "ratio")
+
+@dataclass(frozen=True, kw_only=True)
+class Files:
+    examples: Path = reads("the examples table")
+    scores: list[Path] = reads("scores to rank by", named_by="selectors")
+    selectors: list[str] = option("the selector of each, in the same order")
+    ratio: Path = reads("scores that estimate the log-density ratio")
+    out: Path = writes("the frontier table to write")
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of the stage."""
-    parser.add_argument("--examples", type=Path, required=True, help="the examples table")
-    parser.add_argument("--scores", type=Path, required=True, nargs="+", help="scores to rank by")
-    parser.add_argument(
-        "--selectors", required=True, nargs="+", help="the selector of each, in the same order"
-    )
-    parser.add_argument(
-        "--ratio", type=Path, required=True, help="scores that estimate the log-density ratio"
-    )
-    parser.add_argument("--out", type=Path, required=True, help="the frontier table to write")
-    parser.add_argument(
-        "--settings",
-        type=settings,
-        required=True,
-        help='{"dataset", "model", "seed", "budgets": [...], "by_chance": {selector: true or '
-        'false}, "resamples"}',
-    )
-
-
-def run(args: argparse.Namespace) -> None:
+def run(files: Files, chosen: Frontier, job: Job) -> None:
     """Raises ``UserError`` for scores of other examples, or a ratio that lacks a score."""
     import numpy as np
     import pyarrow as pa
 
-    from mamushi.artifacts.provenance import provenance
-    from mamushi.artifacts.tables import SCHEMAS, read_metadata, read_table, write_table
+    from mamushi.artifacts import schemas
+    from mamushi.artifacts.tables import read_metadata, read_table, write_table
     from mamushi.errors import UserError
     from mamushi.evidence.bootstrap import bands, exact, rows
     from mamushi.evidence.manifest import frontier
     from mamushi.selection.removals import budget_of
 
-    chosen = args.settings
-    if len(args.scores) != len(args.selectors):
-        raise UserError(
-            f"{len(args.selectors)} selectors for {len(args.scores)} files of scores",
-            where="--selectors",
-            do="give one for each",
-        )
-    ratio = read_table(args.ratio, "scores")
-    made = {args.ratio: _sources(read_metadata(args.ratio), args.ratio)}
+    ratio = read_table(files.ratio, schemas.SCORES)
+    made = {files.ratio: _sources(read_metadata(files.ratio), files.ratio)}
     frontiers = {}
-    for name, path in zip(args.selectors, args.scores, strict=True):
+    for name, path in zip(files.selectors, files.scores, strict=True):
         made[path] = _sources(read_metadata(path), path)
-        if made[path] != made[args.ratio]:
+        if made[path] != made[files.ratio]:
             raise UserError(
-                f"was made from other examples or embeddings than {args.ratio}",
+                f"was made from other examples or embeddings than {files.ratio}",
                 where=path,
                 do="delete both and score again",
             )
-        scores = read_table(path, "scores")
-        frontiers[name] = frontier(scores, ratio, bool(chosen["by_chance"].get(name, False)))
-    budgets = sorted({0.0, 1.0, *map(float, chosen["budgets"])})
+        scores = read_table(path, schemas.SCORES)
+        frontiers[name] = frontier(scores, ratio, bool(chosen.by_chance.get(name, False)))
+    budgets = sorted({0.0, 1.0, *map(float, chosen.budgets)})
     counts = np.array([budget_of(beta, ratio) for beta in budgets])
-    found = bands(frontiers, counts, chosen["resamples"], chosen["seed"])
-    truth = _truth(read_table(args.examples, "examples"), ratio)
-    run = {key: chosen[key] for key in ("dataset", "model", "seed")}
+    found = bands(frontiers, counts, chosen.resamples, chosen.seed)
+    truth = _truth(read_table(files.examples, schemas.EXAMPLES), ratio)
     table = []
     for name, one in frontiers.items():
         exactly = None if truth is None else exact(one.ranks, truth, counts)
         along = rows(found[name], exactly, one.forms(counts))
         table += [
-            {**run, "selector": name, "beta": beta, "removed": int(k), **row}
+            {**chosen.cell, "selector": name, "beta": beta, "removed": int(k), **row}
             for beta, k, row in zip(budgets, counts, along, strict=True)
         ]
-    inputs = {f"scores/{n}": p for n, p in zip(args.selectors, args.scores, strict=True)}
     write_table(
-        args.out,
-        "frontier",
-        pa.Table.from_pylist(table, schema=SCHEMAS["frontier"]),
+        files.out,
+        schemas.FRONTIER,
+        pa.Table.from_pylist(table, schema=schemas.FRONTIER.schema),
         metadata={
-            "provenance": provenance(chosen, examples=args.examples, ratio=args.ratio, **inputs),
+            "provenance": job.origin,
             # What the advisor reads: it has targets relative to the ends of a curve, whose bands
             # do not follow from those of the curve.
             "relative": {

@@ -7,49 +7,40 @@ quotes.
 
 from __future__ import annotations
 
-import argparse
+from dataclasses import dataclass
 from pathlib import Path
 
-from mamushi.cli import settings
-
-WRITES = ("out",)
-READS = ("embeddings",)
+from mamushi.configuration.settings import Geometry
+from mamushi.running.stage import Job, reads, writes
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of the stage."""
-    parser.add_argument("--embeddings", required=True, type=Path, help="the embeddings table")
-    parser.add_argument("--out", required=True, type=Path, help="the geometry table to write")
-    parser.add_argument(
-        "--settings",
-        required=True,
-        type=settings,
-        help='{"dataset": .., "model": .., "seed": .., "components": how many at most}',
-    )
+@dataclass(frozen=True, kw_only=True)
+class Files:
+    embeddings: Path = reads("the embeddings table")
+    out: Path = writes("the geometry table to write")
 
 
-def run(args: argparse.Namespace) -> None:
+def run(files: Files, chosen: Geometry, job: Job) -> None:
     """Write ``geometry``. Raises ``UserError`` for a missing or damaged file, a domain without
     examples, and embeddings that are not finite or all the same."""
-    from mamushi.artifacts.provenance import provenance
+    from mamushi.artifacts import schemas
     from mamushi.artifacts.tables import write_table
     from mamushi.errors import UserError
     from mamushi.evidence.geometry import geometry, read_embeddings, summary
 
-    chosen = args.settings
-    pool = read_embeddings(args.embeddings)
+    pool = read_embeddings(files.embeddings)
     try:
-        columns = geometry(pool, chosen["components"], chosen["seed"])
+        columns = geometry(pool, chosen.components, chosen.seed)
     except UserError as error:
-        raise UserError(error.what, where=args.embeddings, do=error.do) from None
+        raise UserError(error.what, where=files.embeddings, do=error.do) from None
     size = len(columns["k"])
-    this = {key: [chosen[key]] * size for key in ("dataset", "model", "seed")}
+    this = {key: [value] * size for key, value in chosen.cell.items()}
     write_table(
-        args.out,
-        "geometry",
+        files.out,
+        schemas.GEOMETRY,
         {**this, **columns},
         metadata={
-            "provenance": provenance(chosen, embeddings=args.embeddings),
+            "provenance": job.origin,
             "details": {
                 "n_forget": int(pool.forget.sum()),
                 "n_retain": int((~pool.forget).sum()),

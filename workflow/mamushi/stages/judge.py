@@ -6,60 +6,48 @@ the forget domain.
 
 from __future__ import annotations
 
-import argparse
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mamushi.cli import execution, settings
+from mamushi.configuration.settings import Judge
+from mamushi.running.stage import Job, reads, writes
+from mamushi.stages import _models
 
-WRITES = ("out",)
-READS = ("model_card", "trained", "continuations")
 GPU = True
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of the stage."""
-    parser.add_argument("--model-card", required=True, type=Path, help="card of the base model")
-    parser.add_argument("--trained", nargs="?", type=Path, help="the gold model's tensors")
-    parser.add_argument(
-        "--continuations",
-        nargs="+",
-        required=True,
-        type=Path,
-        help="continuations tables; whose they are is read from their place under results",
+@dataclass(frozen=True, kw_only=True)
+class Files(_models.ModelFiles):
+    continuations: list[Path] = reads(
+        "continuations tables; whose they are is read from their place under results"
     )
-    parser.add_argument("--out", required=True, type=Path, help="generations table to write")
-    execution(parser)
-    parser.add_argument(
-        "--settings", required=True, type=settings, help="JSON: dataset, model, seed, training, ..."
-    )
+    out: Path = writes("generations table to write")
 
 
-def run(args: argparse.Namespace) -> None:
+def run(files: Files, chosen: Judge, job: Job) -> None:
     """Raises ``UserError`` for files of another run, or that answer different prompts."""
-    from mamushi.artifacts.provenance import provenance
+    from mamushi.artifacts import schemas
     from mamushi.artifacts.tables import read_table, write_table
     from mamushi.errors import UserError
     from mamushi.evaluation.probes import Said, generations_table, source_of
     from mamushi.lm.generate import log_likelihoods
     from mamushi.lm.loading import open_tokenizer
-    from mamushi.stages import _reading
 
-    chosen = args.settings
-    sources = [source_of(path, chosen) for path in args.continuations]
+    sources = [source_of(path, chosen.cell) for path in files.continuations]
     tables: list[dict[str, list[Any]]] = [
-        read_table(path, "continuations").to_pydict() for path in args.continuations
+        read_table(path, schemas.CONTINUATIONS).to_pydict() for path in files.continuations
     ]
     prompts = tables[0]["prompt"]
-    for path, table in zip(args.continuations, tables, strict=True):
+    for path, table in zip(files.continuations, tables, strict=True):
         if table["prompt"] != prompts:
             raise UserError(
-                f"answers other prompts than {args.continuations[0]}",
+                f"answers other prompts than {files.continuations[0]}",
                 where=path,
                 do="delete both and run again",
             )
-    tokenizer = open_tokenizer(args.model_card)
-    model, accelerator = _reading.opened(args, chosen["precision"])
+    tokenizer = open_tokenizer(files.model_card)
+    model, accelerator = _models.opened(files, chosen)
     said = [
         Said(
             source=source,
@@ -69,19 +57,11 @@ def run(args: argparse.Namespace) -> None:
                 model,
                 table["prompt_tokens"],
                 table["tokens"],
-                args.execution["batch_tokens"],
+                job.execution.batch_tokens,
                 accelerator,
             ).tolist(),
         )
         for source, table in zip(sources, tables, strict=True)
     ]
-    inputs = {f"continuations of {s}": p for s, p in zip(sources, args.continuations, strict=True)}
-    inputs["model_card"] = args.model_card
-    if args.trained:
-        inputs["trained"] = args.trained
-    write_table(
-        args.out,
-        "generations",
-        generations_table(chosen, prompts, said),
-        metadata=provenance(chosen, **inputs),
-    )
+    table = generations_table(chosen.cell, prompts, said)
+    write_table(files.out, schemas.GENERATIONS, table, metadata=job.origin)

@@ -2,33 +2,28 @@
 
 from __future__ import annotations
 
-import argparse
+from dataclasses import dataclass
 from pathlib import Path
 
-from mamushi.cli import settings
-
-WRITES = ("out",)
-READS = None  # also what the settings name
+from mamushi.configuration.settings import ModelCard
+from mamushi.running.stage import Job, writes
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
-    """The card's path, and the settings: the model's name and definition."""
-    parser.add_argument("--out", type=Path, required=True, metavar="JSON")
-    parser.add_argument("--settings", type=settings, required=True, metavar="JSON")
+@dataclass(frozen=True, kw_only=True)
+class Files:
+    out: Path = writes("card to write")
 
 
-def run(args: argparse.Namespace) -> None:
+def run(files: Files, chosen: ModelCard, job: Job) -> None:
     """Inspect the model and write its card; the files of a hub model come into the hub's cache."""
     from mamushi.artifacts.files import write_json
-    from mamushi.artifacts.provenance import provenance
     from mamushi.lm import loading
 
-    given = args.settings
     card = loading.inspect(
-        given["name"],
-        given["source"],
-        revision=given["revision"],
-        trust_remote_code=given["trust_remote_code"],
-        contaminated=given["contaminated"],
+        chosen.name,
+        chosen.source,
+        revision=chosen.revision,
+        trust_remote_code=chosen.trust_remote_code,
+        contaminated=chosen.contaminated,
     )
-    write_json(args.out, {**card, "provenance": provenance(given)})
+    write_json(files.out, {**card, "provenance": job.origin})

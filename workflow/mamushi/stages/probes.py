@@ -2,41 +2,31 @@
 
 from __future__ import annotations
 
-import argparse
+from dataclasses import dataclass
 from pathlib import Path
 
-from mamushi.cli import settings
-
-WRITES = ("out_folder",)
-READS = None  # also what the settings name
+from mamushi.configuration.settings import Probes
+from mamushi.running.stage import Job, root, writes
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of the stage."""
-    parser.add_argument(
-        "--root", type=Path, default=Path("results"), help="results folder (default: %(default)s)"
-    )
-    parser.add_argument("--out-folder", required=True, type=Path, help="where to write the tables")
-    parser.add_argument(
-        "--settings", required=True, type=settings, help='{"grid": ..., "starts": by model}'
-    )
+@dataclass(frozen=True, kw_only=True)
+class Files:
+    root: Path = root()
+    out_folder: Path = writes("where to write the tables")
 
 
-def run(args: argparse.Namespace) -> None:
+def run(files: Files, chosen: Probes, job: Job) -> None:
     """Write ``generations`` and ``relearning``, each as Parquet and as CSV.
 
     Raises ``UserError`` that names the first missing or damaged input; nothing is written then.
     """
-    from mamushi.artifacts.provenance import provenance
-    from mamushi.artifacts.tables import write_csv, write_table
+    from mamushi.artifacts import schemas
+    from mamushi.artifacts.tables import publish
     from mamushi.evaluation.probes import all_generations, relearning_table
 
-    grid = args.settings["grid"]
-    tables = {
-        "generations": all_generations(grid, args.root),
-        "relearning": relearning_table(grid, args.settings["starts"], args.root),
-    }
-    made_from = provenance(args.settings)
-    for name, table in tables.items():
-        write_table(args.out_folder / f"{name}.parquet", name, table, metadata=made_from)
-        write_csv(args.out_folder / f"{name}.csv", table)
+    grid = chosen.grid
+    tables = [
+        (schemas.GENERATIONS, all_generations(grid, files.root)),
+        (schemas.RELEARNING, relearning_table(grid, chosen.starts, files.root)),
+    ]
+    publish(files.out_folder, tables, job.origin)

@@ -6,53 +6,32 @@ budget removes, and where two selectors differ.
 
 from __future__ import annotations
 
-import argparse
+from dataclasses import dataclass
 from pathlib import Path
 
-from mamushi.cli import settings
-
-WRITES = ("out",)
-READS = ("examples", "scores")
+from mamushi.configuration.settings import Ranking
+from mamushi.running.stage import Job, option, reads, writes
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of the stage."""
-    parser.add_argument("--examples", required=True, type=Path, help="the examples table")
-    parser.add_argument("--scores", required=True, nargs="+", type=Path, help="scores tables")
-    parser.add_argument(
-        "--selectors", required=True, nargs="+", help="their selectors, in the same order"
-    )
-    parser.add_argument("--out", required=True, type=Path, help="the HTML file to write")
-    parser.add_argument(
-        "--settings",
-        required=True,
-        type=settings,
-        help='{"dataset": .., "model": .., "seed": .., "budgets": [..]}',
-    )
+@dataclass(frozen=True, kw_only=True)
+class Files:
+    examples: Path = reads("the examples table")
+    scores: list[Path] = reads("scores tables", named_by="selectors")
+    selectors: list[str] = option("their selectors, in the same order")
+    out: Path = writes("the HTML file to write")
 
 
-def run(args: argparse.Namespace) -> None:
-    """Write the page. Raises ``UserError`` for a missing or damaged file, unless every file has one
-    selector of its own, and when they rank other examples."""
+def run(files: Files, chosen: Ranking, job: Job) -> None:
+    """Write the page. Raises ``UserError`` for a missing or damaged file, and for scores that rank
+    other examples."""
     from mamushi.artifacts.files import atomic
-    from mamushi.artifacts.provenance import provenance
-    from mamushi.errors import UserError
     from mamushi.evidence.ranking import page, page_data, read_ranking, texts_of
 
-    names, files = args.selectors, args.scores
-    if len(names) != len(files) or len(set(names)) < len(names):
-        raise UserError(
-            f"{len(files)} files of scores and the selectors {', '.join(names)}",
-            where="--selectors",
-            do="name each selector once, in the order of --scores",
-        )
-    chosen = args.settings
-    rankings = {name: read_ranking(path) for name, path in zip(names, files, strict=True)}
-    ids = rankings[names[0]].ids
-    texts = dict(zip(ids, texts_of(args.examples, ids), strict=True))
-    inputs = {f"scores/{name}": path for name, path in zip(names, files, strict=True)}
-    about = {"provenance": provenance(chosen, examples=args.examples, **inputs)}
-    data = page_data(rankings, texts, chosen["budgets"], about)
-    title = f"Ranking of {chosen['dataset']} by {chosen['model']}, seed {chosen['seed']}"
-    with atomic(args.out) as part:
+    named = zip(files.selectors, files.scores, strict=True)
+    rankings = {name: read_ranking(path) for name, path in named}
+    ids = rankings[files.selectors[0]].ids
+    texts = dict(zip(ids, texts_of(files.examples, ids), strict=True))
+    data = page_data(rankings, texts, chosen.budgets, {"provenance": job.origin})
+    title = f"Ranking of {chosen.dataset} by {chosen.model}, seed {chosen.seed}"
+    with atomic(files.out) as part:
         part.write_text(page(title, data), encoding="utf-8", newline="\n")

@@ -6,35 +6,24 @@ multiples of ``fine`` between these are added.
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mamushi.cli import settings
+from mamushi.configuration.settings import Refine
+from mamushi.running.stage import Job, root, writes
 
 if TYPE_CHECKING:
     from mamushi.evaluation.sad import Floats
 
-WRITES = ("out",)
-READS = None  # also what the settings name
+
+@dataclass(frozen=True, kw_only=True)
+class Files:
+    root: Path = root()
+    out: Path = writes("the sweep's budgets (JSON)")
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of the stage. Its inputs are a file per seed and budget, found by path."""
-    parser.add_argument(
-        "--root", type=Path, default=Path("results"), help="results folder (default: %(default)s)"
-    )
-    parser.add_argument("--out", required=True, type=Path, help="the sweep's budgets (JSON)")
-    parser.add_argument(
-        "--settings",
-        required=True,
-        type=settings,
-        help="JSON: dataset, model, unlearner, selector, start, seeds, budgets, fine, target",
-    )
-
-
-def run(args: argparse.Namespace) -> None:
+def run(files: Files, chosen: Refine, job: Job) -> None:
     """Write ``budgets`` (measured and added), ``added``, ``crossing`` and the mean ``recovery``.
 
     Raises ``UserError`` that names the first missing or damaged perplexity.
@@ -43,47 +32,45 @@ def run(args: argparse.Namespace) -> None:
 
     from mamushi.artifacts import paths
     from mamushi.artifacts.files import write_json
-    from mamushi.artifacts.provenance import provenance
     from mamushi.evaluation.crossing import first_crossing, refine
 
-    chosen = args.settings
-    measured = sorted(chosen["budgets"])
+    measured = sorted(chosen.budgets)
     beta = [0.0, *measured, 1.0]
-    curves = np.array([_curve(args.root, chosen, seed, measured) for seed in chosen["seeds"]])
+    curves = np.array([_curve(files.root, chosen, seed, measured) for seed in chosen.seeds])
     with_gap = curves[~np.isnan(curves).any(axis=1)]
     mean = with_gap.mean(axis=0) if len(with_gap) else None
-    found = None if mean is None else first_crossing(beta, mean, chosen["target"])
-    added = [] if mean is None else refine(beta, mean, chosen["target"], chosen["fine"])
+    found = None if mean is None else first_crossing(beta, mean, chosen.target)
+    added = [] if mean is None else refine(beta, mean, chosen.target, chosen.fine)
     added = [budget for budget in added if budget not in measured]
     heights: list[float | None] = [None] * len(beta) if mean is None else mean.tolist()
     write_json(
-        args.out,
+        files.out,
         {
             "budgets": sorted([*measured, *added]),
             "added": added,
             "crossing": found,
             "recovery": dict(zip(map(paths.beta, beta), heights, strict=True)),
-            "provenance": provenance(chosen),
+            "provenance": job.origin,
         },
     )
 
 
-def _curve(root: Path, chosen: Mapping[str, Any], seed: int, measured: list[float]) -> Floats:
+def _curve(root: Path, chosen: Refine, seed: int, measured: list[float]) -> Floats:
     """One seed's recovery at budget 0, the measured budgets and 1; NaN where it has no gap."""
     from mamushi.artifacts import paths
     from mamushi.evaluation.crossing import recovery
     from mamushi.evaluation.curves import read_perplexity
 
-    run = {"dataset": chosen["dataset"], "model": chosen["model"], "seed": seed}
-    pair = {**run, "unlearner": chosen["unlearner"], "selector": chosen["selector"]}
+    run: dict[str, Any] = {"dataset": chosen.dataset, "model": chosen.model, "seed": seed}
+    pair = {**run, "unlearner": chosen.unlearner, "selector": chosen.selector}
     start, gold = (
         read_perplexity(paths.under(root, paths.PERPLEXITY_ENDPOINT, **run, endpoint=endpoint))
-        for endpoint in (chosen["start"], "gold")
+        for endpoint in (chosen.start, "gold")
     )
     between = [
         paths.under(root, paths.PERPLEXITY_UNLEARNED, **pair, beta=paths.beta(budget))
         for budget in measured
     ]
-    whole = paths.under(root, paths.PERPLEXITY_WHOLE, **run, unlearner=chosen["unlearner"])
+    whole = paths.under(root, paths.PERPLEXITY_WHOLE, **run, unlearner=chosen.unlearner)
     ppl = [start.ppl_forget, *(read_perplexity(p).ppl_forget for p in [*between, whole])]
     return recovery(ppl, start.ppl_forget, gold.ppl_forget)

@@ -5,52 +5,42 @@ It never saw the domain: an unlearned model that comes back much faster had only
 
 from __future__ import annotations
 
-import argparse
+from dataclasses import asdict, dataclass
+from pathlib import Path
 
-from mamushi.stages import _reading
+from mamushi.configuration.settings import Relearn
+from mamushi.running.stage import Job, writes
+from mamushi.stages import _models
 
-WRITES = ("out",)
-READS = ("examples", "tokens", "model_card", "trained")
 GPU = True
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of the stage."""
-    _reading.arguments(
-        parser,
-        "relearning curve to write",
-        "seed, training, precision, trained_blocks, max_length, evaluation, relearning",
-    )
+@dataclass(frozen=True, kw_only=True)
+class Files(_models.TextFiles, _models.ModelFiles):
+    out: Path = writes("relearning curve to write")
 
 
-def run(args: argparse.Namespace) -> None:
+def run(files: Files, chosen: Relearn, job: Job) -> None:
     """Raises ``UserError`` where there is no forget text to learn, or training diverges."""
+    from mamushi.artifacts import schemas
     from mamushi.artifacts.tables import EVALUATION, FORGET, INFERENCE, write_table
     from mamushi.lm.perplexity import require_domains
     from mamushi.lm.tokens import read_tokens, subset
-    from mamushi.stages import _unlearning
     from mamushi.unlearning.relearning import choose, relearn
 
-    chosen, relearning = args.settings, args.settings["relearning"]
-    source = (args.tokens, args.examples)
-    held_out = read_tokens(*source, EVALUATION, chosen["evaluation"]["max_length"])
+    source = (files.tokens, files.examples)
+    held_out = read_tokens(*source, EVALUATION, chosen.evaluation.max_length)
     require_domains(held_out)
-    texts = read_tokens(*source, INFERENCE, chosen["max_length"], domains=[FORGET])
-    few = subset(texts, choose(texts, relearning["examples"], chosen["seed"]))
-    start = {key: chosen[key] for key in ("training", "precision")}
-    opened = argparse.Namespace(
-        model_card=args.model_card,
-        trained=args.trained,
-        settings={"start": start} | {key: chosen[key] for key in ("trained_blocks", "seed")},
-    )
-    model, accelerator = _unlearning.opened(opened)
+    texts = read_tokens(*source, INFERENCE, chosen.max_length, domains=[FORGET])
+    few = subset(texts, choose(texts, chosen.relearning.examples, chosen.seed))
+    model, accelerator = _models.opened_to_train(files, chosen, chosen.seed)
     curve = relearn(
         model,
         few,
         held_out,
-        relearning,
-        seed=chosen["seed"],
+        asdict(chosen.relearning),
+        seed=chosen.seed,
         accelerator=accelerator,
-        batch_tokens=args.execution["batch_tokens"],
+        batch_tokens=job.execution.batch_tokens,
     )
-    write_table(args.out, "relearning_curve", curve, metadata=_reading.origin(args))
+    write_table(files.out, schemas.RELEARNING_CURVE, curve, metadata=job.origin)

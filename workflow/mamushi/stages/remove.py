@@ -2,39 +2,34 @@
 
 from __future__ import annotations
 
-import argparse
+from dataclasses import dataclass
 from pathlib import Path
 
-from mamushi.cli import settings
-
-WRITES = ("out",)
-READS = ("scores", "duplicates")
+from mamushi.configuration.settings import Remove
+from mamushi.running.stage import Job, reads, writes
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--scores", type=Path, required=True, help="scores to rank by")
-    parser.add_argument(
-        "--duplicates", type=Path, required=True, help="the dataset's duplicates table"
-    )
-    parser.add_argument("--out", type=Path, required=True, help="the removals table to write")
-    parser.add_argument("--settings", type=settings, required=True, help='{"beta"}')
+@dataclass(frozen=True, kw_only=True)
+class Files:
+    scores: Path = reads("scores to rank by")
+    duplicates: Path = reads("the dataset's duplicates table")
+    out: Path = writes("the removals table to write")
 
 
-def run(args: argparse.Namespace) -> None:
-    from mamushi.artifacts.provenance import provenance
+def run(files: Files, chosen: Remove, job: Job) -> None:
+    from mamushi.artifacts import schemas
     from mamushi.artifacts.tables import read_metadata, read_table, write_table
     from mamushi.errors import UserError
     from mamushi.selection.removals import budget_of, removals
 
-    scores = read_table(args.scores, "scores")
-    duplicates = read_table(args.duplicates, "duplicates")
-    examples = read_metadata(args.scores)["provenance"]["inputs"]["examples"]
-    if read_metadata(args.duplicates)["examples"] != examples:
+    scores = read_table(files.scores, schemas.SCORES)
+    duplicates = read_table(files.duplicates, schemas.DUPLICATES)
+    examples = read_metadata(files.scores)["provenance"]["inputs"]["examples"]
+    if read_metadata(files.duplicates)["examples"] != examples:
         raise UserError(
-            f"was made with other examples than {args.scores}",
-            where=args.duplicates,
+            f"was made with other examples than {files.scores}",
+            where=files.duplicates,
             do="make the examples and the scores again",
         )
-    table = removals(scores, duplicates, budget_of(args.settings["beta"], scores))
-    origin = provenance(args.settings, scores=args.scores, duplicates=args.duplicates)
-    write_table(args.out, "removals", table, metadata={"provenance": origin})
+    table = removals(scores, duplicates, budget_of(chosen.beta, scores))
+    write_table(files.out, schemas.REMOVALS, table, metadata={"provenance": job.origin})

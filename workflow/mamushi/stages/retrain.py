@@ -4,63 +4,128 @@ Both in one process: loading the base model once more and passing billions of tr
 through a file would cost more than the measurement. The weights are kept only when asked for.
 
 Who chose the list makes no difference: where selectors, or budgets that round to one number of
-texts, remove the same texts, one fine-tune is made and the others copy what it measured.
+texts, remove the same texts, one fine-tune is made and the others copy what it measured. There is
+no index of them that could be out of date: the cards are it.
 """
 
 from __future__ import annotations
 
-import argparse
-from contextlib import AbstractContextManager
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mamushi.stages import _training, _twins
+from mamushi.configuration.settings import Retrain
+from mamushi.running.stage import Job, reads, writes
+from mamushi.stages import _models
 
-WRITES = ("perplexity", "log_table", "card", "tensors")
-READS = ("examples", "tokens", "model_card", "removal")
 GPU = True
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--removal", required=True, type=Path, help="removals table")
-    parser.add_argument("--perplexity", required=True, type=Path, help="perplexity table to write")
-    parser.add_argument("--tensors", nargs="?", type=Path, help="trained tensors to write")
-    _training.arguments(parser, "dataset, model, seed, section, domains, training, evaluation")
+@dataclass(frozen=True, kw_only=True)
+class Files(_models.TrainingFiles):
+    removal: Path = reads("removals table")
+    perplexity: Path = writes("perplexity table to write")
+    tensors: Path | None = writes("trained tensors to write", default=None)
 
 
-def shared(args: argparse.Namespace) -> AbstractContextManager[Path | None]:
-    """Within the block, no other retraining on the same texts runs. Gives the card of one that was
-    finished before, after copying its results; None if there is none."""
-    return _twins.copied(args, _origin(args, _removed(args)))
-
-
-def run(args: argparse.Namespace) -> None:
+def run(files: Files, chosen: Retrain, job: Job) -> None:
+    from mamushi.artifacts import schemas
+    from mamushi.artifacts.files import read_json, write_json
     from mamushi.artifacts.tables import EVALUATION, write_table
     from mamushi.lm.loading import save_trained
     from mamushi.lm.perplexity import perplexity_table, require_domains, text_nll
     from mamushi.lm.tokens import read_tokens
 
-    length = args.settings["evaluation"]["max_length"]
-    held_out = read_tokens(args.tokens, args.examples, EVALUATION, length)
+    length = chosen.evaluation.max_length
+    held_out = read_tokens(files.tokens, files.examples, EVALUATION, length)
     require_domains(held_out)
-    removed = _removed(args)
-    origin = _origin(args, removed)
-    model, accelerator = _training.trained(args, origin, removed)
+    removed = _removed(files)
+    model, accelerator = _models.fine_tuned(files, chosen, job, removed)
     if accelerator.is_main_process:
-        nll = text_nll(model, held_out, args.execution["batch_tokens"], accelerator)
+        nll = text_nll(model, held_out, job.execution.batch_tokens, accelerator)
         table = perplexity_table(nll, held_out.domains)
-        write_table(args.perplexity, "perplexity", table, metadata=origin)
-        if args.tensors:
-            save_trained(args.tensors, model, origin)
-        args.state.unlink(missing_ok=True)
+        write_table(files.perplexity, schemas.PERPLEXITY, table, metadata=job.origin)
+        if files.tensors:
+            save_trained(files.tensors, model, job.origin)
+        write_json(files.card, read_json(files.card) | {"same": _same(job.origin, removed)})
+        files.state.unlink(missing_ok=True)
 
 
-def _removed(args: argparse.Namespace) -> list[str]:
+def _removed(files: Files) -> list[str]:
+    from mamushi.artifacts import schemas
     from mamushi.artifacts.tables import read_table
 
-    ids: list[str] = read_table(args.removal, "removals", ["id"])["id"].to_pylist()
+    ids: list[str] = read_table(files.removal, schemas.REMOVALS, ["id"])["id"].to_pylist()
     return ids
 
 
-def _origin(args: argparse.Namespace, removed: list[str]) -> dict[str, Any]:
-    return _training.origin(args, removal=args.removal) | {"removal_set": _twins.digest(removed)}
+def _same(origin: Mapping[str, Any], removed: list[str]) -> str:
+    """The identity of a fine-tune: the set of removed texts in place of the file that lists it."""
+    from mamushi.artifacts.provenance import fingerprint
+
+    inputs = {name: value for name, value in origin["inputs"].items() if name != "removal"}
+    return fingerprint({**origin, "inputs": inputs, "removed": sorted(set(removed))})
+
+
+@contextmanager
+def shared(files: Files, chosen: Retrain, job: Job) -> Iterator[Path | None]:
+    """Within the block, no other retraining of this cell on the same texts runs.
+
+    Gives the card of one that is finished, whose results have been written as this one's, under its
+    own origin; None if there is none. Always None for outputs that lie elsewhere than in results,
+    and under `accelerate launch` with several processes, which would have to agree.
+    """
+    from mamushi.artifacts import paths
+    from mamushi.running.claims import alone
+
+    where = paths.wildcards(paths.RETRAINED_CARD, files.card)
+    if where is None or int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        yield None
+        return
+    same = _same(job.origin, _removed(files))
+    root = where["root"]
+    everywhere = paths.under(root, paths.RETRAINED_CARD, **{**where, "selector": "*", "beta": "*"})
+    locks = paths.under(root, paths.CLAIMS)
+    with alone(same, job.stage, "which retrains on the same texts", locks):
+        for card in sorted(Path(root).glob(str(everywhere.relative_to(root)))):
+            if card != files.card and _copied(files, job, card, same):
+                print(f"trained on the same texts: took over {card.parent}", file=sys.stderr)
+                yield card
+                return
+        yield None
+
+
+def _copied(files: Files, job: Job, card: Path, same: str) -> bool:
+    """Write the results of this card's fine-tune as those of ``files``, if they are the same."""
+    from mamushi.artifacts import paths, schemas
+    from mamushi.artifacts.files import read_json, write_json
+    from mamushi.artifacts.provenance import recorded
+    from mamushi.artifacts.tables import read_table, write_table
+    from mamushi.errors import UserError
+    from mamushi.lm.loading import copy_trained
+
+    try:
+        card_there, theirs = read_json(card), recorded(card)
+        where = paths.wildcards(paths.RETRAINED_CARD, card) or {}
+        log = paths.under(pattern=paths.RETRAINED_LOG, **where)
+        perplexity = paths.under(pattern=paths.PERPLEXITY, **where)
+        tensors = paths.under(pattern=paths.RETRAINED_TENSORS, **where)
+        made = [log, perplexity, *([tensors] if files.tensors else [])]
+        if card_there.get("same") != same or any(recorded(path) != theirs for path in made):
+            return False
+        steps = read_table(log, schemas.TRAIN_LOG)
+        measured = read_table(perplexity, schemas.PERPLEXITY)
+        if files.tensors:
+            copy_trained(tensors, files.tensors, job.origin)
+    except (UserError, FileNotFoundError):
+        # It is being made, or made again.
+        return False
+    write_table(files.log_table, schemas.TRAIN_LOG, steps, metadata=job.origin)
+    write_json(files.card, {**card_there, **job.origin})
+    write_table(files.perplexity, schemas.PERPLEXITY, measured, metadata=job.origin)
+    files.state.unlink(missing_ok=True)
+    return True

@@ -8,30 +8,21 @@ out where nobody knows it.
 
 from __future__ import annotations
 
-import argparse
+from dataclasses import dataclass
 from pathlib import Path
 
-from mamushi.cli import settings
-
-WRITES = ("out",)
-READS = ("examples", "embeddings")
+from mamushi.configuration.settings import Runtime
+from mamushi.running.stage import Job, reads, writes
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of the stage."""
-    parser.add_argument("--examples", type=Path, required=True, help="the examples table")
-    parser.add_argument("--embeddings", type=Path, required=True, help="their embeddings")
-    parser.add_argument("--out", type=Path, required=True, help="the runtime table to write")
-    parser.add_argument(
-        "--settings",
-        type=settings,
-        required=True,
-        help='{"dataset", "model", "seed", "selectors": [{"selector", "kind", "settings"}, ...], '
-        '"repeats", "threads"}, and perhaps "bases": selectors that others only derive from',
-    )
+@dataclass(frozen=True, kw_only=True)
+class Files:
+    examples: Path = reads("the examples table")
+    embeddings: Path = reads("their embeddings")
+    out: Path = writes("the runtime table to write")
 
 
-def run(args: argparse.Namespace) -> None:
+def run(files: Files, chosen: Runtime, job: Job) -> None:
     """Write ``runtime``.
 
     Raises ``UserError`` for unusable embeddings, for a selector that derives from one that is not
@@ -46,25 +37,23 @@ def run(args: argparse.Namespace) -> None:
     import torch
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-    from mamushi.artifacts.provenance import provenance
-    from mamushi.artifacts.tables import SCHEMAS, write_table
+    from mamushi.artifacts import schemas
+    from mamushi.artifacts.tables import write_table
     from mamushi.evidence.runtime import Selector, hardware, measure, row, selections, warm_up
     from mamushi.selection.pool import read_pool
 
-    chosen = args.settings
-    threads, repeats = int(chosen["threads"]), int(chosen["repeats"])
-    pool = read_pool(args.embeddings, args.examples)
+    threads, repeats = chosen.threads, chosen.repeats
+    pool = read_pool(files.embeddings, files.examples)
     named, bases = (
-        {one["selector"]: Selector(one["kind"], one["settings"]) for one in chosen.get(key, ())}
-        for key in ("selectors", "bases")
+        {one.selector: Selector(one.kind, one.settings) for one in some}
+        for some in (chosen.selectors, chosen.bases)
     )
     torch.set_num_threads(threads)
-    calls, left_out = selections(pool, named, chosen["seed"], bases)
+    calls, left_out = selections(pool, named, chosen.seed, bases)
     # Imports what the selectors need, so that the limit below finds their thread pools.
-    warm_up(pool, named, chosen["seed"], bases)
+    warm_up(pool, named, chosen.seed, bases)
     with threadpool_limits(limits=threads):
         timings = measure(calls, repeats)
-    this = {key: chosen[key] for key in ("dataset", "model", "seed")}
     sizes = {
         "n_forget": int(pool.forget.sum()),
         "n_retain": int((~pool.forget).sum()),
@@ -72,13 +61,13 @@ def run(args: argparse.Namespace) -> None:
         "threads": threads,
         "repeats": repeats,
     }
-    rows = [{**this, "selector": name, **sizes, **row(one)} for name, one in timings.items()]
+    rows = [{**chosen.cell, "selector": name, **sizes, **row(one)} for name, one in timings.items()]
     write_table(
-        args.out,
-        "runtime",
-        pa.Table.from_pylist(rows, schema=SCHEMAS["runtime"]),
+        files.out,
+        schemas.RUNTIME,
+        pa.Table.from_pylist(rows, schema=schemas.RUNTIME.schema),
         metadata={
-            "provenance": provenance(chosen, examples=args.examples, embeddings=args.embeddings),
+            "provenance": job.origin,
             "hardware": hardware(),
             "left_out": left_out,
             "seconds": {

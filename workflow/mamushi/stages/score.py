@@ -7,64 +7,51 @@ score separates the domains (AUC) and, for synthetic data, how well it follows t
 
 from __future__ import annotations
 
-import argparse
+from dataclasses import dataclass
 from pathlib import Path
 
-from mamushi.cli import settings
-
-WRITES = ("out",)
-READS = ("examples", "embeddings", "base")
+from mamushi.configuration.settings import Score
+from mamushi.running.stage import Job, reads, writes
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--examples", type=Path, required=True, help="the examples table")
-    parser.add_argument("--embeddings", type=Path, required=True, help="their embeddings")
-    parser.add_argument(
-        "--base", nargs="?", type=Path, help="scores of the selector that this derives from"
-    )
-    parser.add_argument("--out", type=Path, required=True, help="the scores table to write")
-    parser.add_argument(
-        "--settings",
-        type=settings,
-        required=True,
-        help='{"selector": name, "kind": plug-in, "settings": {...}, "seed": integer}',
-    )
+@dataclass(frozen=True, kw_only=True)
+class Files:
+    examples: Path = reads("the examples table")
+    embeddings: Path = reads("their embeddings")
+    base: Path | None = reads("scores of the selector that this derives from", default=None)
+    out: Path = writes("the scores table to write")
 
 
-def run(args: argparse.Namespace) -> None:
+def run(files: Files, chosen: Score, job: Job) -> None:
     import numpy as np
     import pyarrow as pa
 
-    from mamushi.artifacts.provenance import provenance
+    from mamushi.artifacts import schemas
     from mamushi.artifacts.tables import FORGET, RETAIN, read_metadata, write_table
     from mamushi.errors import UserError
     from mamushi.registry import load, plugin
     from mamushi.selection.metrics import quality
     from mamushi.selection.pool import rank, read_pool
 
-    chosen = args.settings
-    found = plugin("selector", chosen["kind"])
+    found = plugin("selector", chosen.kind)
     derives = found.literals.get("DERIVES")
-    if (derives is None) != (args.base is None):
+    if (derives is None) != (files.base is None):
         raise UserError(
-            f"selector {chosen['kind']!r} "
+            f"selector {chosen.kind!r} "
             + ("derives from no other" if derives is None else "derives from another"),
             where="--base",
             do="leave it out" if derives is None else f"give the scores of its setting {derives!r}",
         )
-    pool = read_pool(args.embeddings, args.examples, args.base)
-    scored = load("selector", chosen["kind"]).score(pool, chosen["settings"], chosen["seed"])
+    pool = read_pool(files.embeddings, files.examples, files.base)
+    scored = load("selector", chosen.kind).score(pool, chosen.settings, chosen.seed)
     order = rank(pool, scored)
     ranks = np.zeros(len(pool.ids), dtype=np.int64)
     ranks[order] = np.arange(1, len(order) + 1)
-    inputs = {"examples": args.examples, "embeddings": args.embeddings}
-    if args.base is not None:
-        inputs["base"] = args.base
     n = len(pool.ids)
     fold = np.zeros(n, np.int16) if scored.fold is None else scored.fold
     write_table(
-        args.out,
-        "scores",
+        files.out,
+        schemas.SCORES,
         {
             "id": pa.array(pool.ids, pa.string()),
             "domain": pa.array(np.where(pool.forget, FORGET, RETAIN).tolist()),
@@ -73,9 +60,9 @@ def run(args: argparse.Namespace) -> None:
             "fold": pa.array(fold, mask=np.full(n, scored.fold is None)),
         },
         metadata={
-            "provenance": provenance(chosen, **inputs),
+            "provenance": job.origin,
             # Carried along, so that a removal list names its model without opening the embeddings.
-            "embedded": read_metadata(args.embeddings),
+            "embedded": read_metadata(files.embeddings),
             "details": quality(pool, scored),
         },
     )

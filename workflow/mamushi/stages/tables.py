@@ -2,46 +2,35 @@
 
 from __future__ import annotations
 
-import argparse
+from dataclasses import dataclass
 from pathlib import Path
 
-from mamushi.cli import settings
-
-WRITES = ("out_folder",)
-READS = None  # also what the settings name
+from mamushi.configuration.settings import Collected
+from mamushi.running.stage import Job, root, writes
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of the stage. Its inputs are thousands of files, so they are found by path."""
-    parser.add_argument(
-        "--root", type=Path, default=Path("results"), help="results folder (default: %(default)s)"
-    )
-    parser.add_argument("--out-folder", required=True, type=Path, help="where to write the tables")
-    parser.add_argument(
-        "--settings", required=True, type=settings, help='{"grid": datasets, models, seeds, ...}'
-    )
+@dataclass(frozen=True, kw_only=True)
+class Files:
+    root: Path = root()
+    out_folder: Path = writes("where to write the tables")
 
 
-def run(args: argparse.Namespace) -> None:
+def run(files: Files, chosen: Collected, job: Job) -> None:
     """Write ``sad``, ``sad_summary`` and ``selection``, each as Parquet and as CSV.
 
     Raises ``UserError`` that names the first missing or damaged input; nothing is written then.
     """
-    from mamushi.artifacts.provenance import provenance
-    from mamushi.artifacts.tables import write_csv, write_table
+    from mamushi.artifacts import schemas
+    from mamushi.artifacts.tables import publish
     from mamushi.evaluation.curves import sad_table
     from mamushi.evaluation.quality import selection_table
     from mamushi.evaluation.summary import sad_summary
 
-    grid = args.settings["grid"]
-    sad = sad_table(grid, args.root)
-    tables = {
-        "sad": sad,
-        "sad_summary": sad_summary(sad),
-        "selection": selection_table(grid, args.root),
-    }
-    # The digests of thousands of inputs would say no more than the settings, which name them all.
-    made_from = provenance(args.settings)
-    for name, table in tables.items():
-        write_table(args.out_folder / f"{name}.parquet", name, table, metadata=made_from)
-        write_csv(args.out_folder / f"{name}.csv", table)
+    grid = chosen.grid
+    sad = sad_table(grid, files.root)
+    tables = [
+        (schemas.SAD, sad),
+        (schemas.SAD_SUMMARY, sad_summary(sad)),
+        (schemas.SELECTION, selection_table(grid, files.root)),
+    ]
+    publish(files.out_folder, tables, job.origin)

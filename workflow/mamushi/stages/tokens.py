@@ -2,36 +2,33 @@
 
 from __future__ import annotations
 
-import argparse
+from dataclasses import dataclass
 from pathlib import Path
 
-from mamushi.cli import settings
-
-WRITES = ("out",)
-READS = ("examples", "model_card")
+from mamushi.configuration.settings import Tokens
+from mamushi.running.stage import Job, reads, writes
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
-    """Paths, and the settings ``{"max_length": tokens of a text at most, BOS included}``."""
-    parser.add_argument("--examples", type=Path, required=True, metavar="PARQUET")
-    parser.add_argument("--model-card", type=Path, required=True, metavar="JSON")
-    parser.add_argument("--out", type=Path, required=True, metavar="PARQUET")
-    parser.add_argument("--settings", type=settings, required=True, metavar="JSON")
+@dataclass(frozen=True, kw_only=True)
+class Files:
+    examples: Path = reads("examples table")
+    model_card: Path = reads("card of the model")
+    out: Path = writes("token cache to write")
 
 
-def run(args: argparse.Namespace) -> None:
+def run(files: Files, chosen: Tokens, job: Job) -> None:
     """Tokenize every text of every section and write the table ``tokens``."""
-    from mamushi.artifacts.provenance import provenance
+    from mamushi.artifacts import schemas
     from mamushi.artifacts.tables import read_table
     from mamushi.lm import loading, tokens
 
-    card = loading.read_card(args.model_card)
-    loading.check_length(args.settings["max_length"], card["max_positions"], str(args.model_card))
+    card = loading.read_card(files.model_card)
+    loading.check_length(chosen.max_length, card["max_positions"], str(files.model_card))
     tokens.write_tokens(
-        args.out,
-        read_table(args.examples, "examples", ["id", "text"]),
-        loading.open_tokenizer(args.model_card),
-        max_length=args.settings["max_length"],
+        files.out,
+        read_table(files.examples, schemas.EXAMPLES, ["id", "text"]),
+        loading.open_tokenizer(files.model_card),
+        max_length=chosen.max_length,
         vocabulary_size=card["vocabulary_size"],
-        provenance=provenance(args.settings, examples=args.examples, model_card=args.model_card),
+        provenance=job.origin,
     )

@@ -6,16 +6,21 @@ relearns, because the weights are kept only when asked for.
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Callable, Iterator
+import contextlib
+import importlib
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from mamushi.cli import execution, settings
+from mamushi.configuration.settings import Unlearn
+from mamushi.running.stage import Job, option, reads, writes
+from mamushi.stages import _models
 
 if TYPE_CHECKING:
     import numpy as np
+    from accelerate import Accelerator
     from numpy.typing import NDArray
     from transformers import PreTrainedModel
 
@@ -24,107 +29,85 @@ if TYPE_CHECKING:
 
     Feed = Callable[[NDArray[np.int64]], None]
 
-WRITES = ("perplexity", "log_table", "card", "tensors", "continuations", "relearning")
-READS = ("examples", "tokens", "model_card", "trained", "removal")
 GPU = True
 
-CHOSEN = (
-    "dataset, model, seed, unlearner, kind, settings, training, start, trained_blocks, max_length, "
-    "evaluation, probe"
-)
 
-
-def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--examples", required=True, type=Path, help="examples table")
-    parser.add_argument("--tokens", required=True, type=Path, help="token cache of the model")
-    parser.add_argument("--model-card", required=True, type=Path, help="card of the base model")
-    parser.add_argument("--trained", nargs="?", type=Path, help="tensors of the start model")
-    parser.add_argument("--trunk", nargs="?", type=Path, help="file that keeps its hidden states")
-    parser.add_argument(
-        "--removal",
-        nargs="?",
-        type=Path,
-        help="what to unlearn: a removals table, or a table or text file of ids; default: all",
+@dataclass(frozen=True, kw_only=True)
+class Files(_models.TrainingFiles, _models.ModelFiles):
+    removal: Path | None = reads(
+        "what to unlearn: a removals table, or a table or text file of ids; default: all",
+        default=None,
     )
-    parser.add_argument("--perplexity", required=True, type=Path, help="perplexity table to write")
-    parser.add_argument("--tensors", nargs="?", type=Path, help="unlearned tensors to write")
-    parser.add_argument("--log-table", required=True, type=Path, help="step log to write")
-    parser.add_argument("--card", required=True, type=Path, help="card to write")
-    parser.add_argument("--state", required=True, type=Path, help="checkpoint to resume from")
-    parser.add_argument("--continuations", nargs="?", type=Path, help="continuations to write")
-    parser.add_argument("--relearning", nargs="?", type=Path, help="relearning curve to write")
-    execution(parser)
-    parser.add_argument("--settings", required=True, type=settings, help=f"JSON: {CHOSEN}")
+    trunk: Path | None = option("file that keeps the start model's hidden states", default=None)
+    perplexity: Path = writes("perplexity table to write")
+    tensors: Path | None = writes("unlearned tensors to write", default=None)
+    continuations: Path | None = writes("continuations to write", default=None)
+    relearning: Path | None = writes("relearning curve to write", default=None)
 
 
-def run(args: argparse.Namespace) -> None:
-    import hashlib
-    import importlib
-    import json
-
+def run(files: Files, chosen: Unlearn, job: Job) -> None:
+    from mamushi.artifacts import schemas
     from mamushi.artifacts.files import write_json
-    from mamushi.artifacts.tables import EVALUATION, FORGET, INFERENCE, RETAIN, SCHEMAS, write_table
+    from mamushi.artifacts.provenance import fingerprint
+    from mamushi.artifacts.tables import EVALUATION, FORGET, INFERENCE, RETAIN, write_table
     from mamushi.errors import UserError
     from mamushi.lm.loading import open_tokenizer, save_trained
     from mamushi.lm.parameters import count
     from mamushi.lm.perplexity import perplexity_table, require_domains, text_nll
     from mamushi.lm.tokens import read_tokens
-    from mamushi.stages._unlearning import cached_trunk, opened
     from mamushi.unlearning.loop import Outcome, steps_of, unlearn
 
-    chosen, length = args.settings, args.settings["max_length"]
-    held_out = read_tokens(
-        args.tokens, args.examples, EVALUATION, chosen["evaluation"]["max_length"]
-    )
+    source, length = (files.tokens, files.examples), chosen.max_length
+    held_out = read_tokens(*source, EVALUATION, chosen.evaluation.max_length)
     require_domains(held_out)
     forget, retain = (
-        read_tokens(args.tokens, args.examples, INFERENCE, length, domains=[domain])
-        for domain in (FORGET, RETAIN)
+        read_tokens(*source, INFERENCE, length, domains=[domain]) for domain in (FORGET, RETAIN)
     )
-    selected = _selected(forget, args.removal)
-    tokenizer = open_tokenizer(args.model_card)
-    origin = _origin(args)
-    model, accelerator = opened(args)
-    trunk = cached_trunk(args, model, accelerator, [forget, retain, held_out])
-    outcome = Outcome({name: [] for name in SCHEMAS["unlearn_log"].names}, None, None)
+    selected = _selected(forget, files.removal)
+    tokenizer = open_tokenizer(files.model_card)
+    model, accelerator = _models.opened_to_train(files, chosen, chosen.seed)
+    trunk = _trunk(files, chosen, job, model, accelerator, [forget, retain, held_out])
+    outcome = Outcome({name: [] for name in schemas.UNLEARN_LOG.schema.names}, None, None)
     if len(selected):
         outcome = unlearn(
             model,
             selected,
             retain,
-            chosen,
-            args.execution,
-            total=steps_of(len(selected), len(forget), chosen["training"]),
-            seed=chosen["seed"],
+            asdict(chosen),
+            asdict(job.execution),
+            total=steps_of(len(selected), len(forget), asdict(chosen.training)),
+            seed=chosen.seed,
             accelerator=accelerator,
             special=frozenset(tokenizer.all_special_ids),
             trunk=trunk,
-            state=args.state,
-            fingerprint=hashlib.sha256(json.dumps(origin, sort_keys=True).encode()).hexdigest(),
+            state=files.state,
+            fingerprint=fingerprint(job.origin),
         )
     if not accelerator.is_main_process:
         return
-    with _feed(model, chosen["trained_blocks"], trunk) as feed_of:
-        batch = args.execution["batch_tokens"]
+    with _feed(model, chosen.trained_blocks, trunk) as feed_of:
+        batch = job.execution.batch_tokens
         nll = text_nll(model, held_out, batch, accelerator, feed=feed_of(held_out))
     try:
         table = perplexity_table(nll, held_out.domains)
     except UserError as error:
-        remedy = f"lower unlearners.{chosen['unlearner']}.learning_rate"
+        remedy = f"lower unlearners.{chosen.unlearner}.learning_rate"
         raise UserError(error.what, do=remedy) from error
-    write_table(args.perplexity, "perplexity", table, metadata=origin)
-    if args.tensors:
-        save_trained(args.tensors, model, origin)
+    write_table(files.perplexity, schemas.PERPLEXITY, table, metadata=job.origin)
+    if files.tensors:
+        save_trained(files.tensors, model, job.origin)
     trained = count(model).trained
-    if chosen.get("probe"):
+    if chosen.probe:
         # By name, so that a change of the probes' code runs again just what is probed.
-        probing = importlib.import_module("mamushi.stages._probing")
-        if args.continuations:
-            probing.speak(args, model, tokenizer, accelerator, origin)
-        if args.relearning:
-            with _feed(model, chosen["trained_blocks"], trunk) as feed_of:
-                probing.learn_again(args, model, forget, held_out, accelerator, feed_of, origin)
-    write_table(args.log_table, "unlearn_log", outcome.log, metadata=origin)
+        probe = importlib.import_module("mamushi.stages._probing")
+        if files.continuations:
+            said = probe.said(chosen.probe, model, tokenizer, accelerator)
+            write_table(files.continuations, schemas.CONTINUATIONS, said, metadata=job.origin)
+        if files.relearning:
+            with _feed(model, chosen.trained_blocks, trunk) as feed_of:
+                curve = probe.relearned(chosen, job, model, forget, held_out, accelerator, feed_of)
+            write_table(files.relearning, schemas.RELEARNING_CURVE, curve, metadata=job.origin)
+    write_table(files.log_table, schemas.UNLEARN_LOG, outcome.log, metadata=job.origin)
     counts = {
         "texts": len(forget),
         "removed": len(selected),
@@ -133,8 +116,8 @@ def run(args: argparse.Namespace) -> None:
         "masked": outcome.masked,
         "trained_parameters": trained,
     }
-    write_json(args.card, origin | counts)
-    args.state.unlink(missing_ok=True)
+    write_json(files.card, {**job.origin, **counts})
+    files.state.unlink(missing_ok=True)
 
 
 def _selected(forget: TokenSet, removal: Path | None) -> TokenSet:
@@ -144,10 +127,9 @@ def _selected(forget: TokenSet, removal: Path | None) -> TokenSet:
     one text has an empty list, with which the model stays as it is; an empty list of one's own is a
     mistake.
     """
-    import contextlib
-
     import numpy as np
 
+    from mamushi.artifacts import schemas
     from mamushi.artifacts.tables import read_table
     from mamushi.errors import UserError
     from mamushi.lm.tokens import subset
@@ -156,18 +138,61 @@ def _selected(forget: TokenSet, removal: Path | None) -> TokenSet:
     if removal is None:
         return forget
     with contextlib.suppress(UserError):
-        if not len(read_table(removal, "removals", ["id"])):
+        if not len(read_table(removal, schemas.REMOVALS, ["id"])):
             return subset(forget, np.array([], dtype=np.int64))
     return subset(forget, chosen_rows(forget.ids, read_ids(removal), removal))
 
 
-def _origin(args: argparse.Namespace) -> dict[str, Any]:
-    """The provenance of what is written. The trunk is none of it: the cache changes nothing."""
-    from mamushi.artifacts.provenance import provenance
+def _trunk(
+    files: Files,
+    chosen: Unlearn,
+    job: Job,
+    model: PreTrainedModel,
+    accelerator: Accelerator,
+    texts: Sequence[TokenSet],
+) -> Trunk | None:
+    """The trunk's output for ``texts``, from the file ``files.trunk`` or computed and kept there.
 
-    inputs = {"examples": args.examples, "tokens": args.tokens, "model_card": args.model_card}
-    optional = {"trained": args.trained, "removal": args.removal}
-    return provenance(args.settings, **inputs, **{k: v for k, v in optional.items() if v})
+    None where no file is named, or where ``execution.cache_trunk`` is off. ``model`` is still the
+    start. The file is shared by all jobs that start there and is no artifact: a rule's output that
+    is deleted once it is used would run again, and all that read it, whenever one of them does. So
+    it is looked for here, checked against all that it depends on, and made by the first to come
+    while the others wait.
+    """
+    from mamushi.artifacts import paths
+    from mamushi.errors import UserError
+    from mamushi.running.claims import alone
+    from mamushi.running.identity import digest
+    from mamushi.unlearning.trunk import Trunk, write_trunk
+
+    path = files.trunk
+    if path is None or not job.execution.cache_trunk:
+        return None
+    keys = ("start", "trained_blocks", "max_length", "evaluation")
+    about = {
+        **job.origin,
+        "settings": {key: job.origin["settings"][key] for key in keys}
+        | {"code": digest("mamushi.unlearning.trunk")},
+        "inputs": {k: v for k, v in job.origin["inputs"].items() if k != "removal"},
+    }
+
+    def found() -> Trunk | None:
+        try:
+            trunk = Trunk.open(path)
+        except UserError:
+            # Missing, or cut off by a full disk or a kill: made again.
+            return None
+        return trunk if {key: trunk.metadata.get(key) for key in about} == about else None
+
+    if accelerator.is_main_process and found() is None:
+        # Beside results/cache, wherever these are.
+        locks = path.parents[4] / Path(paths.CLAIMS).name
+        with alone(str(path), job.stage, f"which writes the same {path}", locks):
+            if found() is None:
+                blocks, batch = chosen.trained_blocks, job.execution.batch_tokens
+                write_trunk(path, model, texts, blocks, batch, accelerator, about)
+    accelerator.wait_for_everyone()
+    return found()
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 import yaml
 
-from mamushi.artifacts import paths
+from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.domains import CONTAMINATION, EVALUATION, FORGET, INFERENCE
 from mamushi.artifacts.tables import write_table
 from mamushi.configuration.complete import complete
@@ -288,7 +288,7 @@ def test_volumes_come_from_what_has_been_made(demo: dict[str, Any], tmp_path: Pa
     rows = {"id": [str(n) for n in range(4)], "tokens": [list(range(n)) for n in lengths]}
     write_table(
         cache,
-        "tokens",
+        schemas.TOKENS,
         {"id": pa.array(rows["id"]), "tokens": pa.array(rows["tokens"], pa.list_(pa.int32()))},
         metadata={
             "texts": 4,

@@ -26,6 +26,11 @@ from mamushi.figures.run import COLOURS, DASHED, NEUTRAL, canvas, write_in
 from mamushi.figures.style import Style, label
 from mamushi.selection.metrics import auc
 
+CATEGORY = "Evidence"
+LABEL = "Diagnostics"
+OF = "cell"
+READS = ["scores"]
+
 BARS = 50
 """Of the histograms, over the range of both domains."""
 DEEP = "#44337A"

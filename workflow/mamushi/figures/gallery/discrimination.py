@@ -25,6 +25,11 @@ from mamushi.figures.run import (
 )
 from mamushi.figures.style import Style
 
+CATEGORY = "Evidence"
+LABEL = "Discrimination"
+OF = "cell"
+READS = ["geometry"]
+
 POWER = "#44337A"
 """Of what belongs to both domains at once."""
 SHARES = (0.9, 0.95)

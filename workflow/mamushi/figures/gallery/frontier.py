@@ -14,9 +14,15 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from mamushi.artifacts import schemas
 from mamushi.artifacts.tables import read_table
 from mamushi.errors import UserError
 from mamushi.figures.style import OURS, Style, budget_axis, label, legend_below, marks, panels
+
+CATEGORY = "Evidence"
+LABEL = "Frontier"
+OF = "evidence"
+READS = ["frontier"]
 
 QUANTITIES = {
     "removal": "removal\nKL($p_1$ ‖ $p_{-S}$), nats",
@@ -65,7 +71,7 @@ def draw(tables: str | Path, grid: Mapping[str, Any], style: Style) -> Figure:
 
 def _read(tables: str | Path, grid: Mapping[str, Any]) -> dict[tuple[str, str], Curves]:
     path = Path(tables) / "frontier.parquet"
-    rows = read_table(path, "frontier").to_pylist()
+    rows = read_table(path, schemas.FRONTIER).to_pylist()
     found: dict[tuple[str, str], Curves] = {}
     for dataset in grid["datasets"]:
         for model in grid["models"]:

@@ -12,11 +12,18 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.transforms import offset_copy
 
+from mamushi.artifacts import schemas
+from mamushi.artifacts.schemas import Table
 from mamushi.artifacts.tables import read_table
 from mamushi.errors import UserError
 from mamushi.evaluation.half_gap import RETRAINING
 from mamushi.evaluation.sad import standard_error
 from mamushi.figures.style import Style, budget_axis, label, legend_below, log_axis, marks, panels
+
+CATEGORY = "Unlearning"
+LABEL = "Half-gap budgets"
+OF = "unlearning"
+READS = ["unlearning", "half_gap"]
 
 LEVELS = {
     "gold standard": ("gold_ppl_forget", (0, (6, 2)), 0.9),
@@ -45,8 +52,8 @@ def draw(tables: str | Path, grid: Mapping[str, Any], style: Style) -> Figure:
     ``grid`` has the lists ``datasets, models, seeds, selectors, unlearners`` of ``unlearning``.
     Raises ``UserError`` when ``unlearning.parquet`` or ``half_gap.parquet`` lacks a curve.
     """
-    points = _read(Path(tables), "unlearning", grid)
-    crossings = _read(Path(tables), "half_gap", grid)
+    points = _read(Path(tables), schemas.UNLEARNING, grid)
+    crossings = _read(Path(tables), schemas.HALF_GAP, grid)
     pairs = list(product(grid["datasets"], grid["models"]))
     unlearners = [RETRAINING, *grid["unlearners"]]
     lines = marks(grid["selectors"])
@@ -74,21 +81,21 @@ def draw(tables: str | Path, grid: Mapping[str, Any], style: Style) -> Figure:
 
 
 def _read(
-    tables: Path, name: str, grid: Mapping[str, Any]
+    tables: Path, kind: Table, grid: Mapping[str, Any]
 ) -> dict[tuple[str, str, str, str], list[Row]]:
     """The rows of a table by dataset, model, unlearner and selector.
 
     Raises ``UserError`` when it lacks one of the grid's, or a seed of one.
     """
-    path = tables / f"{name}.parquet"
+    path = tables / f"{kind.name}.parquet"
     found: dict[tuple[str, str, str, str], list[Row]] = {}
-    for row in read_table(path, name).to_pylist():
+    for row in read_table(path, kind).to_pylist():
         key = (row["dataset"], row["model"], row["unlearner"], row["selector"])
         found.setdefault(key, []).append(row)
     unlearners = (RETRAINING, *grid["unlearners"])
     for key in product(grid["datasets"], grid["models"], unlearners, grid["selectors"]):
         rows = found.get(key, [])
-        seeds = {row["seed"] for row in rows} if name == "unlearning" else set(grid["seeds"])
+        seeds = {row["seed"] for row in rows} if kind is schemas.UNLEARNING else set(grid["seeds"])
         if not rows or not seeds >= set(grid["seeds"]):
             raise UserError(
                 f"no rows of all seeds for {', '.join(key)}",

@@ -12,6 +12,11 @@ from mamushi.artifacts.tables import DOMAINS
 from mamushi.figures.curves import plot_curve, read_curves
 from mamushi.figures.style import Style, budget_axis, label, legend_below, log_axis, marks, panels
 
+CATEGORY = "Figures"
+LABEL = "Perplexity"
+OF = "grid"
+READS = ["sad", "sad_summary", "selection"]
+
 LEVELS = {"gold standard": (-1, (0, (6, 2))), "nothing removed": (0, (0, (1, 1.5)))}
 """The two ends of every curve as horizontal lines: row of the curve, dash pattern."""
 

@@ -12,10 +12,16 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
+from mamushi.artifacts import schemas
 from mamushi.artifacts.tables import read_table
 from mamushi.errors import UserError
 from mamushi.evaluation.sad import standard_error
 from mamushi.figures.style import Style, label, legend_below, log_axis, marks, panels
+
+CATEGORY = "Unlearning"
+LABEL = "Relearning"
+OF = "probe"
+READS = ["generations", "relearning"]
 
 GOLD = ("gold", None)
 REFERENCE = {
@@ -39,7 +45,7 @@ def draw(tables: str | Path, grid: Mapping[str, Any], style: Style) -> Figure:
     ``UserError`` when ``relearning.parquet`` lacks a curve, or a seed's curve a step.
     """
     path = Path(tables) / "relearning.parquet"
-    rows = read_table(path, "relearning").to_pylist()
+    rows = read_table(path, schemas.RELEARNING).to_pylist()
     pairs = list(product(grid["datasets"], grid["models"]))
     lines = _lines(grid)
     figure, axes = panels(1, len(pairs), style)

@@ -11,6 +11,11 @@ from matplotlib.figure import Figure
 from mamushi.figures.curves import plot_curve, read_curves
 from mamushi.figures.style import Style, budget_axis, label, legend_below, log_axis, marks, panels
 
+CATEGORY = "Figures"
+LABEL = "SAD"
+OF = "grid"
+READS = ["sad", "sad_summary", "selection"]
+
 
 def draw(tables: str | Path, grid: Mapping[str, Any], style: Style) -> Figure:
     """Mean over seeds with bands of one standard error; dotted ends at budgets 0 and 1."""

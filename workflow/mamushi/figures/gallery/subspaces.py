@@ -24,6 +24,11 @@ from mamushi.figures.run import (
 )
 from mamushi.figures.style import Style
 
+CATEGORY = "Evidence"
+LABEL = "Subspaces"
+OF = "cell"
+READS = ["geometry"]
+
 MEDIAN, ABOVE = "#44337A", "#117733"
 """Of the median angle and of the share above 45 degrees."""
 BANDS = (("#009E73", 30), ("#E69F00", 45), ("#CC79A7", 90))

@@ -22,6 +22,11 @@ from mamushi.figures.run import (
 )
 from mamushi.figures.style import Style, legend_below
 
+CATEGORY = "Evidence"
+LABEL = "Variance"
+OF = "cell"
+READS = ["geometry"]
+
 TOP = 50
 """Components whose share of the variance is marked, as the paper quotes it."""
 MOST = 0.9

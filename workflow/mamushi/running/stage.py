@@ -1,0 +1,201 @@
+"""What a stage is: the files that it reads and writes, declared once, and a function.
+
+A stage is a module in ``mamushi/stages`` with a dataclass ``Files``, each field of which is a file
+(``reads``, ``writes``) or another option (``option``) of its command, and with ``run(files, chosen,
+job)``, where the annotation of ``chosen`` is the class of its settings. From these come the parser
+of the command, the command line of its rule, and the record of what its results were made from. It
+imports what is heavy inside ``run``, since the Snakefile looks at the declarations.
+
+``GPU = True`` says that it computes on a GPU (see ``leases``). A stage whose result other commands
+may have computed has ``shared(files, chosen, job)``, a context manager: within its block none of
+them runs, and it gives what was copied from another one, or None.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields
+from pathlib import Path
+from types import ModuleType
+from typing import Any, get_type_hints
+
+from mamushi.artifacts.provenance import provenance
+from mamushi.errors import UserError
+
+FOLDER = Path(__file__).parents[1] / "stages"
+
+
+def reads(about: str, *, named_by: str | None = None, **more: Any) -> Any:
+    """A file, or a list of files, on which the results depend. The files of a list are recorded
+    under the names that the field ``named_by`` lists."""
+    return field(metadata={"about": about, "role": "input", "named_by": named_by}, **more)
+
+
+def writes(about: str, **more: Any) -> Any:
+    """A file to write, or a list of files, or the folder of several."""
+    return field(metadata={"about": about, "role": "output"}, **more)
+
+
+def option(about: str, **more: Any) -> Any:
+    """What else a command is given: names, or a place for what only saves time."""
+    return field(metadata={"about": about, "role": "params"}, **more)
+
+
+def root() -> Any:
+    """The folder of results, in which a stage finds its inputs by path."""
+    return field(
+        default=Path("results"),
+        metadata={"about": "results folder (default: %(default)s)", "role": "root"},
+    )
+
+
+@dataclass(frozen=True)
+class Job:
+    """One invocation of a stage."""
+
+    stage: str
+    origin: Mapping[str, Any]
+    """What its results are made from: settings, digests of the inputs, versions."""
+    execution: Any
+    """How to run: ``configuration.settings.Execution``; None for a stage without a GPU."""
+
+
+def names() -> list[str]:
+    """The commands, by name: the module's name with dashes for underscores."""
+    return sorted(path.stem.replace("_", "-") for path in FOLDER.glob("[!_]*.py"))
+
+
+def module(name: str) -> ModuleType:
+    """The module of a command."""
+    return importlib.import_module(f"mamushi.stages.{name.replace('-', '_')}")
+
+
+def declared(stage: ModuleType) -> list[tuple[str, str, str, Any]]:
+    """Name, role, meaning and type of each field of the stage's files."""
+    hints = get_type_hints(stage.Files)
+    return [
+        (each.name, each.metadata["role"], each.metadata["about"], hints[each.name])
+        for each in fields(stage.Files)
+    ]
+
+
+def arguments(parser: argparse.ArgumentParser, stage: ModuleType) -> None:
+    """Add the options of a stage."""
+    defaults = {each.name: each.default for each in fields(stage.Files)}
+    for name, _, about, kind in declared(stage):
+        given: dict[str, Any] = {"help": about}
+        if kind in (list[Path], list[str]):
+            given |= {"nargs": "+", "type": Path if kind == list[Path] else str}
+        elif kind == Path | None:
+            given |= {"nargs": "?", "type": Path}
+        else:
+            given["type"] = kind
+        if defaults[name] is MISSING:
+            given["required"] = True
+        else:
+            given["default"] = defaults[name]
+        parser.add_argument(f"--{name.replace('_', '-')}", **given)
+    if getattr(stage, "GPU", False):
+        # No setting, because a change of it must run nothing again; the workflow hands it over in
+        # the environment, where Snakemake does not look for changes.
+        default = os.environ.get("MAMUSHI_EXECUTION")
+        parser.add_argument(
+            "--execution",
+            type=_object,
+            default=default,
+            required=default is None,
+            help="JSON: the section `execution` of the configuration (or $MAMUSHI_EXECUTION)",
+        )
+    about = " ".join((_settings(stage).__doc__ or "").split())
+    parser.add_argument("--settings", type=_object, required=True, help=f"JSON. {about}")
+
+
+def command(name: str, places: Mapping[str, str]) -> str:
+    """The words of a stage's command in a template: ``places`` has the place of an option by its
+    name, or by its role with ``NAME`` for the name; an option without a place is left out."""
+    words = [f"python -m mamushi {name}"]
+    for option_name, role, _, _ in declared(module(name)):
+        place = places.get(option_name, places.get(role, "").replace("NAME", option_name))
+        if place:
+            words.append(f"--{option_name.replace('_', '-')} {place}")
+    return " ".join(words)
+
+
+def _object(text: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise argparse.ArgumentTypeError(f"not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise argparse.ArgumentTypeError("not a JSON object")
+    return value
+
+
+def _settings(stage: ModuleType) -> type:
+    """The class of a stage's settings."""
+    annotation: str = stage.run.__annotations__["chosen"]
+    found: type = getattr(stage, annotation)
+    return found
+
+
+@dataclass(frozen=True)
+class Command:
+    """A stage with what it was given."""
+
+    stage: ModuleType
+    files: Any
+    chosen: Any
+    job: Job
+
+    @property
+    def outputs(self) -> list[Path]:
+        """What is to be written, the primary output first."""
+        found = [path for role, _, path in _paths(self.stage, self.files) if role == "output"]
+        return found
+
+    @property
+    def complete(self) -> bool:
+        """Whether ``job.origin`` names all inputs, so that results can be told to be current."""
+        return all(role != "root" for _, role, _, _ in declared(self.stage))
+
+
+def given(name: str, args: argparse.Namespace) -> Command:
+    """The command of parsed options. Raises ``UserError`` for an input that is missing, and for a
+    list of files without a name for each."""
+    import msgspec
+
+    from mamushi.configuration.settings import Execution
+
+    stage = module(name)
+    files = stage.Files(**{each.name: getattr(args, each.name) for each in fields(stage.Files)})
+    for each in fields(stage.Files):
+        if by := each.metadata.get("named_by"):
+            listed, labels = getattr(files, each.name), getattr(files, by)
+            if len(listed) != len(labels) or len(set(labels)) < len(labels):
+                raise UserError(
+                    f"{len(listed)} files of {each.name} and the {by} {', '.join(labels)}",
+                    where=f"--{by}",
+                    do=f"name each once, in the order of --{each.name}",
+                )
+    chosen: Any = msgspec.convert(args.settings, _settings(stage))
+    inputs = {label: path for role, label, path in _paths(stage, files) if role == "input"}
+    execution = msgspec.convert(args.execution, Execution) if "execution" in args else None
+    origin = provenance(args.settings, **inputs)
+    return Command(stage, files, chosen, Job(name, origin, execution))
+
+
+def _paths(stage: ModuleType, files: Any) -> Iterator[tuple[str, str, Path]]:
+    """Role, label and path of each file that is given."""
+    for each in fields(stage.Files):
+        value, role = getattr(files, each.name), each.metadata["role"]
+        if isinstance(value, Path):
+            yield role, each.name, value
+        elif isinstance(value, Sequence) and role in ("input", "output"):
+            by = each.metadata.get("named_by")
+            labels = getattr(files, by) if by else [str(place) for place in range(len(value))]
+            for label, path in zip(labels, value, strict=True):
+                yield role, f"{each.name}/{label}", path
