@@ -40,9 +40,9 @@ EVIDENCE_TABLES = ("frontier", "advice", "diagnostics", "geometry", "runtime", "
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What a stage's results depend on beside its inputs."""
+    """What a stage's results depend on beside its inputs; no ``code`` in a command by hand."""
 
-    code: str
+    code: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
