@@ -88,10 +88,11 @@ def shared(files: Files, chosen: Retrain, job: Job) -> Iterator[Path | None]:
         return
     same = _same(job.origin, _removed(files))
     root = where["root"]
-    everywhere = paths.under(root, paths.RETRAINED_CARD, **{**where, "selector": "*", "beta": "*"})
+    everywhere = {**where, "selector": "*", "beta": "*"}
+    cards = paths.under(pattern=paths.RETRAINED_CARD, **everywhere).relative_to(root)
     locks = paths.under(root, paths.CLAIMS)
     with alone(same, job.stage, "which retrains on the same texts", locks):
-        for card in sorted(Path(root).glob(str(everywhere.relative_to(root)))):
+        for card in sorted(Path(root).glob(str(cards))):
             if card != files.card and _copied(files, job, card, same):
                 print(f"trained on the same texts: took over {card.parent}", file=sys.stderr)
                 yield card
