@@ -21,7 +21,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
+
+from mamushi.artifacts.tables import FORGET
+from mamushi.errors import UserError
 
 Array = NDArray[np.floating[Any]]
 
@@ -276,3 +281,33 @@ def _accumulate(values: Array) -> Array:
 def _log(x: Array) -> Array:
     with np.errstate(divide="ignore"):
         return np.log(x)
+
+
+def frontier(scores: pa.Table, ratio: pa.Table, by_chance: bool) -> Frontier:
+    """The frontier of a selector's ``scores``, with ``ratio``'s scores as the log-density ratio.
+
+    The tables hold the same examples in one order. Raises ``UserError`` when they do not, or when
+    ``ratio`` lacks a score.
+    """
+    if ratio["score"].null_count:
+        raise UserError(
+            "the selector that estimates the log-density ratio has no score for some examples",
+            do="set removal.ratio to one that scores both domains, such as mamushi",
+        )
+    if not scores["id"].equals(ratio["id"]):
+        raise UserError(
+            "the scores and those that estimate the log-density ratio hold other examples",
+            do="delete both and score again",
+        )
+    return Frontier(*along(scores, ratio["score"].to_numpy(), by_chance))
+
+
+def along(
+    scores: pa.Table, log_ratio: NDArray[np.float64], by_chance: bool
+) -> tuple[Ranking, NDArray[np.float64], NDArray[np.float64], float]:
+    """A selector's ranking, the ``log_ratio`` (n,) of its examples by domain, and pi1 = n1/n."""
+    forget = np.asarray(pc.equal(scores["domain"], FORGET))
+    score = np.asarray(scores["score"].to_numpy(), dtype=np.float64)
+    rank = np.asarray(scores["rank"].to_numpy(), dtype=np.float64)
+    ranks = ranking(score[forget], rank[forget], score[~forget], by_chance)
+    return ranks, log_ratio[forget], log_ratio[~forget], float(forget.mean())

@@ -39,7 +39,7 @@ def run(files: Files, chosen: Frontier, job: Job) -> None:
     from mamushi.artifacts.tables import read_metadata, read_table, write_table
     from mamushi.errors import UserError
     from mamushi.evidence.bootstrap import bands, exact, rows
-    from mamushi.evidence.manifest import frontier
+    from mamushi.evidence.frontier import frontier
     from mamushi.selection.removals import budget_of
 
     ratio = read_table(files.ratio, schemas.SCORES)
