@@ -10,7 +10,7 @@ SNAKEFILES := Snakefile workflow/rules
 SLURM_UP := $(or $(MAMUSHI_SHARED),../shared)/slurm/slurm-up
 
 .DEFAULT_GOAL := help
-.PHONY: help setup plan recover demo demo-evidence demo-unlearning small bench test test-slurm lint format clean
+.PHONY: help setup plan recover demo demo-evidence demo-unlearning small bench docs test test-all test-slurm lint format clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 17
@@ -59,6 +59,9 @@ bench: $(READY) ## the benchmarks at a small size, on the CPU: benchmarks/result
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/selection.py
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/scale.py
 
+docs: $(READY) ## the documentation, with every table's columns: results/docs/index.html
+	$(BIN)/mkdocs build --strict --quiet
+
 recover: $(READY) ## after a crash: show what is left and settle it; CHOICE=--wait, --adopt or --cancel
 	PYTHONPATH=workflow $(BIN)/python -m mamushi_runs recover $(CHOICE) -- $(OPTIONS)
 
@@ -67,6 +70,8 @@ recover: $(READY) ## after a crash: show what is left and settle it; CHOICE=--wa
 test: $(READY) ## lint, type checks and all tests
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder \
 	  -m "not slurm"
+
+test-all: test test-slurm ## all of them, with injected faults, random kills and a SLURM
 
 # One test at a time: some stop a daemon or a node.
 test-slurm: $(READY) ## the tests that need a SLURM; brings one up where slurm-up is at hand
