@@ -22,7 +22,6 @@ from markdown.extensions.toc import slugify
 
 from mamushi import cli, registry
 from mamushi.artifacts import paths
-from mamushi.artifacts.tables import write_table
 from mamushi.configuration.complete import complete
 from mamushi.evaluation.curves import sad_table
 from mamushi.evaluation.summary import sad_summary
@@ -296,25 +295,27 @@ def imported(path: Path) -> ModuleType:
     return module
 
 
+def test_every_column_says_what_it_means_and_no_other_does() -> None:
+    tables = hook()
+    found, words = tables.schemas(), tables.meanings()
+    assert words["tables"].keys() == found.keys()
+    shared = set(words["shared"])
+    for name, schema in found.items():
+        own = set(words["tables"][name].get("columns", {}))
+        assert own <= set(schema.names) <= own | shared, name
+    assert shared <= {column for schema in found.values() for column in schema.names}
+
+
 def test_the_page_of_tables_has_every_column() -> None:
     tables = hook()
-    found = tables.all_tables()
-    assert {"sad", "removals", "embeddings"} <= found.keys()
-    text = tables.page(found.values())
-    assert text.count("\n## ") == len(found)
-    for table in found.values():
-        for field in table.schema:
-            assert f"\n| `{field.name}` | " in tables.section(table)
-            assert tables.section(table) in text
-    assert "| `score` | float64? |" in text and "| `copies` | list of string |" in text
-
-
-def test_every_column_says_what_it_means() -> None:
-    pytest.importorskip("mamushi.artifacts.schemas")
-    for name, table in hook().all_tables().items():
-        assert table.about, name
-        for field in table.schema:
-            assert (field.metadata or {}).get(b"about"), f"{name}.{field.name}"
+    found = tables.schemas()
+    text = tables.page(found, tables.meanings())
+    assert text.count("\n## ") == len(found) > 20
+    assert text.count("\n| `") == sum(len(schema) for schema in found.values())
+    for row in ("| `score` | float64? |", "| `copies` | list of string |", "| `id` | string |"):
+        assert row in text
+    # Bars end cells, so those of absolute values are written in another way.
+    assert all(line.count("|") in (0, 4) for line in text.splitlines())
 
 
 # Layout -------------------------------------------------------------------------------------------
@@ -330,7 +331,8 @@ def test_artifacts_lie_where_the_page_says() -> None:
     known = {value for value in vars(paths).values() if isinstance(value, str)}
     said = first_cells("docs/layout.md", "Artifacts")
     assert len(said) > 20
-    places = {place.replace("CELL", paths.RUN) for place in said} - {"results/plan"}
+    (cell,) = re.findall(r"^`CELL` stands for `(.*?)`", TEXTS[ROOT / "docs/layout.md"], re.M)
+    places = {place.replace("CELL", cell) for place in said} - {"results/plan"}
     assert not places - known
 
 
@@ -392,6 +394,16 @@ def test_templates_are_found_as_plugins(
         )
 
 
+def test_the_template_of_a_figure_declares_what_its_rule_reads(
+    added: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "ROOT", tmp_path)
+    (found,) = registry.plugins.__wrapped__("figure").values()
+    rules = (ROOT / "workflow/rules/figures.smk").read_text(encoding="utf-8")
+    assert set(re.findall(r'literals\["(\w+)"\]', rules)) <= found.literals.keys()
+    assert found.literals["READS"] == ["sad", "sad_summary", "selection"]
+
+
 def test_linters_are_content_with_templates(added: dict[str, Path]) -> None:
     for command in (["check"], ["format", "--check"]):
         done = subprocess.run(
@@ -428,15 +440,21 @@ def test_the_template_of_a_loader_reads(added: dict[str, Path], tmp_path: Path) 
     assert raw.texts == ["one", "two", "three"] and raw.forget.tolist() == [True, True, False]
 
 
-def test_the_template_of_a_figure_draws(added: dict[str, Path], tmp_path: Path) -> None:
+def test_the_template_of_a_figure_draws(
+    added: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     grid = GRID | {"datasets": ["alpha"], "models": ["small"]}
     write_results(tmp_path, grid)
-    table = tmp_path / "tables/sad_summary.parquet"
-    write_table(table, "sad_summary", sad_summary(sad_table(grid, tmp_path)))
+    rows = sad_summary(sad_table(grid, tmp_path)).to_pylist()
+    curves = {name: [r for r in rows if r["selector"] == name] for name in grid["selectors"]}
+    module = imported(added["areas"])
+    monkeypatch.setattr(module, "read_curves", lambda tables, grid: {("alpha", "small"): curves})
     style = Style(**STYLE)
     with styled(style):
-        figure = imported(added["areas"]).draw(table.parent, grid, style)
-    assert len(figure.axes[0].patches) == len(grid["selectors"])
+        figure = module.draw(tmp_path, grid, style)
+    assert [bar.get_height() for bar in figure.axes[0].patches] == [
+        curve[0]["area_mean"] for curve in curves.values()
+    ]
     plt.close("all")
 
 
