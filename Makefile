@@ -10,7 +10,7 @@ SNAKEFILES := Snakefile workflow/rules
 SLURM_UP := $(or $(MAMUSHI_SHARED),../shared)/slurm/slurm-up
 
 .DEFAULT_GOAL := help
-.PHONY: help setup plan recover demo demo-evidence demo-unlearning small bench docs test test-all test-slurm lint format clean
+.PHONY: help setup plan recover demo demo-evidence demo-unlearning small bench test test-slurm lint format clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 17
@@ -59,10 +59,11 @@ bench: $(READY) ## the benchmarks at a small size, on the CPU: benchmarks/result
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/selection.py
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/scale.py
 
+.PHONY: docs
 docs: $(READY) ## the documentation, with every table's columns: results/docs/index.html
 	$(BIN)/mkdocs build --strict --quiet
 
-recover: $(READY) ## after a crash: show what is left and settle it; CHOICE=--wait, --adopt or --cancel
+recover: $(READY) ## after a crash: show what is left and settle it; CHOICE=--wait or --cancel
 	PYTHONPATH=workflow $(BIN)/python -m mamushi_runs recover $(CHOICE) -- $(OPTIONS)
 
 # The linters are among the tests, so that one line at the end says everything. The order is that of
@@ -71,13 +72,14 @@ test: $(READY) ## lint, type checks and all tests
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder \
 	  -m "not slurm"
 
-test-all: test test-slurm ## all of them, with injected faults, random kills and a SLURM
-
 # One test at a time: some stop a daemon or a node.
 test-slurm: $(READY) ## the tests that need a SLURM; brings one up where slurm-up is at hand
 	@scontrol ping 2>/dev/null | grep -q UP || ! test -x $(SLURM_UP) || test "$$(id -u)" != 0 || \
 	  $(SLURM_UP) || echo "slurm-up failed: no SLURM to test on" >&2
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/slurm
+
+.PHONY: test-all
+test-all: test test-slurm ## all of these
 
 lint: $(READY) ## formatting, lint and types of Python and Snakemake
 	$(BIN)/ruff check

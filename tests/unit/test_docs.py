@@ -342,7 +342,6 @@ def test_rooms_import_in_the_order_of_the_page() -> None:
     assert set(rooms) == {path.parent.name for path in package.glob("*/__init__.py")}
     for place, room in enumerate(rooms):
         for path in (package / room).rglob("*.py"):
-            # What stages import is the parser's: `cli` knows no room but the two below all others.
             below = imports(path) & set(rooms) - set(rooms[: place + 1])
             assert not below, f"{path.relative_to(package)} imports {below}"
 
