@@ -1,0 +1,464 @@
+"""The documentation's commands, keys, files, links and templates are those that exist."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+import torch
+import yaml
+from markdown.extensions.toc import slugify
+
+from mamushi import cli, registry
+from mamushi.artifacts import paths
+from mamushi.configuration.complete import complete
+from mamushi.evaluation.curves import sad_table
+from mamushi.evaluation.summary import sad_summary
+from mamushi.figures.style import Style, styled
+from mamushi.selection.pool import Pool, rank
+from mamushi.unlearning.objective import Nll
+from mamushi_runs.__main__ import main as runs
+from tests.support.grid_files import GRID, STYLE, write_results
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", ROOT / "profiles/slurm/README.md", *sorted(ROOT.glob("docs/*.md"))]
+TEXTS = {page: page.read_text(encoding="utf-8") for page in PAGES}
+SCHEMA = yaml.safe_load((ROOT / "workflow/schemas/config.schema.yaml").read_text(encoding="utf-8"))
+KINDS = {"datasets": "dataset", "selectors": "selector", "unlearners": "unlearner"}
+
+every_page = pytest.mark.parametrize(
+    "page", PAGES, ids=[str(page.relative_to(ROOT)) for page in PAGES]
+)
+
+
+def blocks(text: str, language: str) -> list[str]:
+    """The fenced blocks in a language."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+def inline(text: str) -> list[str]:
+    """What stands in backticks within the prose."""
+    return re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S))
+
+
+def commands(text: str) -> Iterator[list[str]]:
+    """The words of every command in a block, and of those in the prose that name a program."""
+    lines = [line for block in blocks(text, "sh") for line in joined(block)]
+    lines += [code for code in inline(text) if re.match(r"(make|snakemake|python -m) ", code)]
+    for line in lines:
+        words = shlex.split(line, comments=True)
+        while words and re.match(r"[A-Z_]+=", words[0]):
+            words = words[1:]
+        if words:
+            yield words
+
+
+def joined(block: str) -> list[str]:
+    return block.replace("\\\n", " ").splitlines()
+
+
+# Commands -----------------------------------------------------------------------------------------
+
+MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
+
+
+def check_make(words: list[str]) -> None:
+    targets = set(re.findall(r"^([a-z-]+):", MAKEFILE, re.MULTILINE))
+    for word in words:
+        name, given, value = word.partition("=")
+        if not given:
+            assert word in targets, f"no target {word}"
+            continue
+        assert f"$({name})" in MAKEFILE, f"no variable {name}"
+        if name == "PROFILE":
+            check_profile(value)
+
+
+def check_profile(name: str) -> None:
+    assert list((ROOT / name).glob("profile*.yaml")), f"no profile {name}"
+
+
+def check_snakemake(words: list[str]) -> None:
+    from snakemake.cli import get_argument_parser
+
+    args = get_argument_parser().parse_args(words)
+    texts = [path.read_text(encoding="utf-8") for path in ROOT.glob("workflow/rules/*.smk")]
+    texts.append((ROOT / "Snakefile").read_text(encoding="utf-8"))
+    found = [re.findall(r"^(?:rule|checkpoint) (\w+):|\bas (\w+) with:", t, re.M) for t in texts]
+    rules = {name for names in found for pair in names for name in pair if name}
+    assert {*args.targets, *args.forcerun} <= rules
+    for profile in args.profile or ():
+        check_profile(profile)
+
+
+def check_python(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    package, command, *options = words
+    with pytest.raises(SystemExit) as ended:
+        {"mamushi": cli.main, "mamushi_runs": runs}[package]([command, "--help"])
+    assert ended.value.code == 0, f"no command {command}"
+    said = capsys.readouterr().out
+    for option in options:
+        if option.startswith("--"):
+            assert re.search(rf"{option}\b(?!-)", said), f"{command} has no {option}"
+
+
+@every_page
+def test_commands_are_those_that_exist(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for words in commands(TEXTS[page]):
+        match words:
+            case ["make", *rest]:
+                check_make(rest)
+            case ["snakemake", *rest]:
+                check_snakemake(rest)
+            case ["python", "-m", "mamushi", "STAGE"]:
+                pass
+            case ["python", "-m", *rest]:
+                check_python(rest, capsys)
+            case ["export", given]:
+                name = given.partition("=")[0]
+                assert f"${{{name}}}" in (ROOT / "config.yaml").read_text(encoding="utf-8")
+            case _:
+                assert words == [".", ".venv/bin/activate"], f"unknown command {words}"
+
+
+def test_the_checks_of_commands_fail_where_they_should(capsys: pytest.CaptureFixture[str]) -> None:
+    for wrong in (["demoo"], ["plan", "PROFILE=profiles/none"], ["plan", "NONE=1"]):
+        with pytest.raises(AssertionError):
+            check_make(wrong)
+    with pytest.raises(AssertionError):
+        check_snakemake(["removal", "--dry-run"])
+    with pytest.raises(SystemExit):
+        check_snakemake(["removals", "--dry-runs-of-mine"])
+    for words in (["mamushi", "advice"], ["mamushi", "advise", "--remov"]):
+        with pytest.raises(AssertionError):
+            check_python(words, capsys)
+
+
+# Configuration ------------------------------------------------------------------------------------
+
+
+def declared(keys: list[str]) -> bool:
+    """Whether the schema, or a plug-in's ``SETTINGS``, has the key with this path."""
+    if len(keys) > 2 and keys[0] in KINDS:
+        plugins = registry.plugins(KINDS[keys[0]])
+        chosen = [plugins[keys[1]]] if keys[1] in plugins else plugins.values()
+        if any(keys[2] in plugin.settings for plugin in chosen):
+            return True
+    return _in(SCHEMA, keys)
+
+
+def _in(rule: Any, keys: list[str]) -> bool:
+    while isinstance(rule, Mapping) and "$ref" in rule:
+        target: Any = SCHEMA
+        for part in rule["$ref"].removeprefix("#/").split("/"):
+            target = target[part]
+        rule = target
+    if not isinstance(rule, Mapping):
+        return False  # no further keys, or those of a plug-in
+    if not keys:
+        return True
+    if "oneOf" in rule:
+        return any(_in(one, keys) for one in rule["oneOf"])
+    if keys[0] in rule.get("properties", {}):
+        return _in(rule["properties"][keys[0]], keys[1:])
+    return _in(rule.get("additionalProperties"), keys[1:])
+
+
+def leaves(given: Any, above: tuple[str, ...] = ()) -> Iterator[list[str]]:
+    """The path of every key that holds no mapping, down to where a plug-in's own setting begins."""
+    if isinstance(given, dict) and not (len(above) > 2 and above[0] in KINDS):
+        for key, value in given.items():
+            yield from leaves(value, (*above, key))
+    else:
+        yield [*above]
+
+
+def test_configuration_keys_are_those_that_exist() -> None:
+    named = {code for text in TEXTS.values() for code in inline(text)}
+    dotted = {code for code in named if re.fullmatch(r"[a-z_]+(\.[a-z0-9_]+)+", code)}
+    keys = [code.split(".") for code in dotted if code.split(".")[0] in SCHEMA["properties"]]
+    assert len(keys) > 30
+    keys += [
+        path
+        for text in TEXTS.values()
+        for block in blocks(text, "yaml")
+        for path in leaves(yaml.safe_load(block))
+    ]
+    assert not [".".join(path) for path in keys if not declared(path)]
+    for wrong in ("training.step", "selectors.mamushi.fold", "unlearning.training.stops"):
+        assert not declared(wrong.split("."))
+
+
+def merged(old: Any, new: Any) -> Any:
+    if not isinstance(old, dict) or not isinstance(new, dict):
+        return new
+    return old | {key: merged(old.get(key), value) for key, value in new.items()}
+
+
+def test_the_configurations_of_ones_own_case_are_complete(tmp_path: Path) -> None:
+    for name in ("ours", "clean"):
+        (tmp_path / "models" / name).mkdir(parents=True)
+    for name in ("training.parquet", "agreed.parquet"):
+        (tmp_path / name).touch()
+    moved = {"/models/": f"{tmp_path}/models/", "/data/": f"{tmp_path}/"}
+    moved |= {" agreed.parquet": f" {tmp_path}/agreed.parquet"}
+
+    def read(block: str) -> Any:
+        for old, new in moved.items():
+            block = block.replace(old, new)
+        return yaml.safe_load(block)
+
+    own, *measured = blocks(TEXTS[ROOT / "docs/own-case.md"], "yaml")
+    (short,) = blocks(TEXTS[ROOT / "README.md"], "yaml")
+    assert yaml.safe_load(short) == yaml.safe_load(own)
+    assert complete(read(own))["grid"]["selectors"] == ["mamushi"]
+    unlearning = blocks(TEXTS[ROOT / "docs/unlearning.md"], "yaml")
+    assert len(measured) == 1 and len(unlearning) == 2
+    for block in (*measured, *unlearning):
+        full = complete(merged(read(own), read(block)))
+        assert full["models"]["ours"]["contaminated"]
+
+
+# Files and links ----------------------------------------------------------------------------------
+
+
+@every_page
+def test_files_in_the_prose_exist(page: Path) -> None:
+    new = {path for path, _ in templates()} | {"workflow/report/areas.rst"}
+    folders = "workflow|tests|benchmarks|profiles|docs|envs"
+    for code in inline(TEXTS[page]):
+        if re.fullmatch(rf"({folders})(/[a-zA-Z0-9_.+-]+)+", code) and code not in new:
+            assert "NAME" in code or (ROOT / code).exists(), code
+
+
+def links(text: str) -> list[str]:
+    found: list[str] = re.findall(r"\]\(([^)\s]+)\)", text)
+    return [link for link in found if not link.startswith("http")]
+
+
+@pytest.mark.parametrize("page", PAGES[:2], ids=["README.md", "profiles/slurm/README.md"])
+def test_links_lead_somewhere(page: Path) -> None:
+    """Those between the pages of ``docs`` are checked when these are built."""
+    assert links(TEXTS[page])
+    for link in links(TEXTS[page]):
+        name, _, anchor = link.partition("#")
+        target = (page.parent / name).resolve()
+        assert target.is_file(), link
+        heads = re.findall(r"^#+ (.*)$", target.read_text("utf-8"), re.M) if anchor else []
+        assert not anchor or anchor in {slugify(head, "-") for head in heads}, link
+
+
+def test_the_readme_is_short() -> None:
+    assert len(TEXTS[ROOT / "README.md"].splitlines()) <= 150
+
+
+def test_pages_build_without_a_warning_and_open_offline(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", tmp_path],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    made = {path.stem for path in tmp_path.glob("*.html")} - {"404"}
+    assert made == {path.stem for path in ROOT.glob("docs/*.md")} | {"tables"}
+    loaded = re.compile(r"""(?:<script|<link|<img)[^>]*(?:src|href)=["'](?:https?:)?//""")
+    for path in tmp_path.glob("*.html"):
+        assert not loaded.search(path.read_text(encoding="utf-8")), path.name
+
+
+# Tables -------------------------------------------------------------------------------------------
+
+
+def hook() -> ModuleType:
+    return imported(ROOT / "docs/tables.py")
+
+
+def imported(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"of_the_docs_{path.stem}", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_column_says_what_it_means_and_no_other_does() -> None:
+    tables = hook()
+    found, words = tables.schemas(), tables.meanings()
+    assert words["tables"].keys() == found.keys()
+    shared = set(words["shared"])
+    for name, schema in found.items():
+        own = set(words["tables"][name].get("columns", {}))
+        assert own <= set(schema.names) <= own | shared, name
+    assert shared <= {column for schema in found.values() for column in schema.names}
+
+
+def test_the_page_of_tables_has_every_column() -> None:
+    tables = hook()
+    found = tables.schemas()
+    text = tables.page(found, tables.meanings())
+    assert text.count("\n## ") == len(found) > 20
+    assert text.count("\n| `") == sum(len(schema) for schema in found.values())
+    for row in ("| `score` | float64? |", "| `copies` | list of string |", "| `id` | string |"):
+        assert row in text
+    # Bars end cells, so those of absolute values are written in another way.
+    assert all(line.count("|") in (0, 4) for line in text.splitlines())
+
+
+# Layout -------------------------------------------------------------------------------------------
+
+
+def first_cells(page: str, heading: str) -> list[str]:
+    """What stands in backticks in the first column of the table below a heading."""
+    text = TEXTS[ROOT / page].split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    return re.findall(r"^\| `([^`]+)` \|", text, re.MULTILINE)
+
+
+def test_artifacts_lie_where_the_page_says() -> None:
+    known = {value for value in vars(paths).values() if isinstance(value, str)}
+    said = first_cells("docs/layout.md", "Artifacts")
+    assert len(said) > 20
+    (cell,) = re.findall(r"^`CELL` stands for `(.*?)`", TEXTS[ROOT / "docs/layout.md"], re.M)
+    places = {place.replace("CELL", cell) for place in said} - {"results/plan"}
+    assert not places - known
+
+
+def test_rooms_import_in_the_order_of_the_page() -> None:
+    package = ROOT / "workflow/mamushi"
+    rooms = first_cells("docs/layout.md", "Rooms of the package")
+    assert set(rooms) == {path.parent.name for path in package.glob("*/__init__.py")}
+    for place, room in enumerate(rooms):
+        for path in (package / room).rglob("*.py"):
+            below = imports(path) & set(rooms) - set(rooms[: place + 1])
+            assert not below, f"{path.relative_to(package)} imports {below}"
+
+
+def imports(path: Path) -> set[str]:
+    """The rooms that a module imports from."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module == "mamushi":
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("mamushi."):
+            found.add((node.module or "").split(".")[1])
+        elif isinstance(node, ast.Import):
+            names = [alias.name.split(".") for alias in node.names]
+            found |= {parts[1] for parts in names if parts[0] == "mamushi" and len(parts) > 1}
+    return found
+
+
+# Templates ----------------------------------------------------------------------------------------
+
+
+def templates() -> list[tuple[str, str]]:
+    """The files that the page shows how to add: path and content."""
+    text = TEXTS[ROOT / "docs/adding.md"]
+    return re.findall(r"^`(workflow/[^`]+\.py)`[^\n]*:\n\n```python\n(.*?)^```$", text, re.M | re.S)
+
+
+@pytest.fixture
+def added(tmp_path: Path) -> dict[str, Path]:
+    """The templates in folders like the package's, by room and name."""
+    files = {}
+    for name, content in templates():
+        path = tmp_path / Path(name).relative_to("workflow/mamushi")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content, encoding="utf-8")
+        files[path.stem] = path
+    assert files.keys() == {"far", "retain_only", "two_files", "areas", "overlap"}
+    return files
+
+
+def test_templates_are_found_as_plugins(
+    added: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "ROOT", tmp_path)
+    for kind, name in (("selector", "far"), ("unlearner", "retain_only"), ("dataset", "two_files")):
+        (found,) = registry.plugins.__wrapped__(kind).values()
+        assert (
+            found.name == name and found.summary and found.settings.keys() == found.defaults.keys()
+        )
+
+
+def test_the_template_of_a_figure_declares_what_its_rule_reads(
+    added: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "ROOT", tmp_path)
+    (found,) = registry.plugins.__wrapped__("figure").values()
+    rules = (ROOT / "workflow/rules/figures.smk").read_text(encoding="utf-8")
+    assert set(re.findall(r'literals\["(\w+)"\]', rules)) <= found.literals.keys()
+    assert found.literals["READS"] == ["sad", "sad_summary", "selection"]
+
+
+def test_linters_are_content_with_templates(added: dict[str, Path]) -> None:
+    for command in (["check"], ["format", "--check"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "ruff", *command, "--config=pyproject.toml", *added.values()],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_template_of_a_selector_ranks(added: dict[str, Path]) -> None:
+    x = np.array([[0, 0], [3, 4], [0, 1], [0, 2], [0, 0]], dtype=np.float16)
+    ids = np.array(list("abcde"), dtype=object)
+    pool = Pool(ids, np.array([True, True, True, True, False]), x)
+    scored = imported(added["far"]).score(pool, {"order": 2.0}, 0)
+    assert scored.scores.tolist() == [0, 5, 1, 2, 0]
+    assert ids[rank(pool, scored)].tolist() == list("bdca")
+
+
+def test_the_template_of_an_unlearner_has_a_gradient(added: dict[str, Path]) -> None:
+    sums = torch.tensor([2.0, 4.0], dtype=torch.float64, requires_grad=True)
+    nll = Nll(sums, torch.tensor([1.0, 2.0]), None, step_tokens=3, step_texts=2)
+    loss = imported(added["retain_only"]).loss(nll, nll, {})
+    loss.backward()
+    assert loss.item() == 2.0 and sums.grad is not None and sums.grad.tolist() == [1 / 3, 1 / 3]
+
+
+def test_the_template_of_a_loader_reads(added: dict[str, Path], tmp_path: Path) -> None:
+    (tmp_path / "forget.txt").write_text("one\ntwo\n", encoding="utf-8")
+    (tmp_path / "retain.txt").write_text("three\n", encoding="utf-8")
+    raw = imported(added["two_files"]).load({"path": str(tmp_path)}, tmp_path)
+    assert raw.texts == ["one", "two", "three"] and raw.forget.tolist() == [True, True, False]
+
+
+def test_the_template_of_a_figure_draws(
+    added: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    grid = GRID | {"datasets": ["alpha"], "models": ["small"]}
+    write_results(tmp_path, grid)
+    rows = sad_summary(sad_table(grid, tmp_path)).to_pylist()
+    curves = {name: [r for r in rows if r["selector"] == name] for name in grid["selectors"]}
+    module = imported(added["areas"])
+    monkeypatch.setattr(module, "read_curves", lambda tables, grid: {("alpha", "small"): curves})
+    style = Style(**STYLE)
+    with styled(style):
+        figure = module.draw(tmp_path, grid, style)
+    assert [bar.get_height() for bar in figure.axes[0].patches] == [
+        curve[0]["area_mean"] for curve in curves.values()
+    ]
+    plt.close("all")
+
+
+def test_the_template_of_an_analysis_computes(added: dict[str, Path]) -> None:
+    overlap = imported(added["overlap"]).overlap
+    first, second = np.array([3, 0, 2, 1]), np.array([0, 3, 1, 2])
+    wanted = [len({*first[:k]} & {*second[:k]}) / k for k in (1, 2, 3, 4)]
+    np.testing.assert_allclose(overlap(first, second), wanted)
