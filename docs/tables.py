@@ -15,6 +15,7 @@ import yaml
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
+from mamushi.artifacts import schemas as declared
 from mamushi.artifacts.tables import embeddings_schema
 
 PAGE = "tables.md"
@@ -41,12 +42,6 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def schemas() -> dict[str, pa.Schema]:
     """The columns of every table, by its name."""
-    try:
-        from mamushi.artifacts import schemas as declared
-    except ImportError:  # the base of this branch
-        from mamushi.artifacts.tables import SCHEMAS
-
-        return SCHEMAS | {"embeddings": embeddings_schema(1)}
     found = [each for each in vars(declared).values() if isinstance(each, declared.Table)]
     # How wide the vectors are is the model's affair.
     return {each.name: each.schema for each in found} | {"embeddings": embeddings_schema(1)}

@@ -1,8 +1,9 @@
 """Mamushi: which training examples to remove from a language model, how many, and what it buys.
 
-Rooms, in the order in which data flows; a room imports only from rooms before it:
-``data`` -> ``lm`` -> ``selection`` -> ``unlearning`` -> ``evaluation`` -> ``figures``.
+Rooms, in the order in which data flows; a room imports only from rooms before it: ``artifacts`` and
+``running``, on which all rest, then ``data`` -> ``lm`` -> ``selection`` -> ``unlearning`` ->
+``evaluation`` -> ``evidence`` -> ``figures``. ``configuration`` says what is asked for, and
 ``stages`` holds one thin command per workflow rule: ``python -m mamushi STAGE --help``.
 """
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"

@@ -1,5 +1,5 @@
 """The tables that stages hand to each other: one definition each, so that adding one changes no
-other. What each column means: docs/columns.yaml."""
+other. What each is about, and what its columns mean: docs/columns.yaml."""
 
 from __future__ import annotations
 
@@ -22,31 +22,21 @@ def _table(name: str, *columns: tuple[str, pa.DataType] | tuple[str, pa.DataType
     return Table(name, pa.schema([pa.field(c[0], c[1], nullable=len(c) == 3) for c in columns]))
 
 
-# One row per kept text. Loaders add the labels that it came with as `label_*` columns.
 EXAMPLES = _table(
     "examples",
     ("id", pa.string()),
     ("text", pa.string()),
     ("domain", pa.string()),
     ("section", pa.string()),
-    # The exact log p1(text)/p2(text) in nats; known for synthetic data alone.
     ("log_density_ratio", pa.float64(), NULLABLE),
 )
 
-# One row per duplicate that was dropped, in the order of the files. `kept_id` is the text that
-# was kept for it (a limit may have dropped that one later), null for a cross-post, of which
-# none is kept. `reason`: exact, near or cross_post.
 DUPLICATES = _table(
     "duplicates", ("id", pa.string()), ("kept_id", pa.string(), NULLABLE), ("reason", pa.string())
 )
 
-# Token ids with the BOS where the tokenizer defines one, in the order of the examples.
 TOKENS = _table("tokens", ("id", pa.string()), ("tokens", pa.list_(pa.int32())))
-# The width of `embedding` is the model's: see `embeddings_schema`.
 EMBEDDINGS = _table("embeddings", ("id", pa.string()), ("domain", pa.string()))
-# The inference section. Rank 1 goes first; only forget examples have one. The score of a
-# retain example is the same function at its embedding, null where a selector has none.
-# `fold` is the cross-fitting fold in which an example was held out, null without folds.
 SCORES = _table(
     "scores",
     ("id", pa.string()),
@@ -56,8 +46,6 @@ SCORES = _table(
     ("fold", pa.int16(), NULLABLE),
 )
 
-# The product: the forget examples to remove at one budget, by rank. `copies` are the ids of the
-# texts that were collapsed into the example and are to be removed with it, sorted.
 REMOVALS = _table(
     "removals",
     ("id", pa.string()),
@@ -66,7 +54,6 @@ REMOVALS = _table(
     ("copies", pa.list_(pa.string())),
 )
 
-# One row per domain. `nll` is the mean negative log-likelihood per predicted token in nats.
 PERPLEXITY = _table(
     "perplexity",
     ("domain", pa.string()),
@@ -76,7 +63,6 @@ PERPLEXITY = _table(
     ("perplexity", pa.float64()),
 )
 
-# One row per optimizer step. `tokens` are predicted tokens, `seconds` since the first step.
 TRAIN_LOG = _table(
     "train_log",
     ("step", pa.int64()),
@@ -105,8 +91,6 @@ SAD = _table(
     ("log_sad", pa.float64()),
 )
 
-# Mean and standard error over the seeds of each row of `sad`; the area columns belong to the
-# whole curve and repeat on each of its rows. Errors are null with a single seed.
 SAD_SUMMARY = _table(
     "sad_summary",
     ("dataset", pa.string()),
@@ -125,15 +109,12 @@ SAD_SUMMARY = _table(
     ("log_sad_se", pa.float64(), NULLABLE),
     ("area_mean", pa.float64()),
     ("area_se", pa.float64(), NULLABLE),
-    # Between the first and the last measured budget alone, without the shared ends.
     ("area_measured_mean", pa.float64()),
     ("area_measured_se", pa.float64(), NULLABLE),
-    # Mean of area / (mean area of random) - 1: -0.25 is a quarter below random.
     ("area_vs_random", pa.float64(), NULLABLE),
     ("area_vs_random_se", pa.float64(), NULLABLE),
 )
 
-# From the metadata of the scores; null where a selector or dataset has no such thing.
 SELECTION = _table(
     "selection",
     ("dataset", pa.string()),
@@ -144,16 +125,11 @@ SELECTION = _table(
     ("auc_fold_mean", pa.float64(), NULLABLE),
     ("auc_fold_min", pa.float64(), NULLABLE),
     ("auc_fold_max", pa.float64(), NULLABLE),
-    # Largest difference between the offsets of two folds, in nats.
     ("fold_offset", pa.float64(), NULLABLE),
     ("spearman_with_truth", pa.float64(), NULLABLE),
-    # Forget examples minus their distinct scores.
     ("ties", pa.int64()),
 )
 
-# One row per optimizer step of an unlearner. `forget_loss` and `retain_loss` are mean NLLs per
-# predicted token of the step's forget and retain texts, in nats and before its update;
-# `forget_mean` is the running mean of `forget_loss` by which a run stops.
 UNLEARN_LOG = _table(
     "unlearn_log",
     ("step", pa.int64()),
@@ -169,8 +145,6 @@ UNLEARN_LOG = _table(
     ("seconds", pa.float64()),
 )
 
-# Every measured point of the budget-perplexity curves; `unlearner` may be `retraining`.
-# `recovery` is the share of the way from the start to the gold standard in forget perplexity.
 UNLEARNING = _table(
     "unlearning",
     ("dataset", pa.string()),
@@ -180,7 +154,6 @@ UNLEARNING = _table(
     ("selector", pa.string()),
     ("beta", pa.float64()),
     ("removed", pa.int64()),
-    # Optimizer steps, and the step at which a forget loss above its limit ended the run.
     ("steps", pa.int64()),
     ("stopped_at", pa.int64(), NULLABLE),
     ("ppl_forget", pa.float64()),
@@ -192,8 +165,6 @@ UNLEARNING = _table(
     ("recovery", pa.float64(), NULLABLE),
 )
 
-# One row per dataset, model, unlearner and selector: the smallest budget that recovers the
-# target share of the gap, on the mean curve over seeds. Null where it is censored.
 HALF_GAP = _table(
     "half_gap",
     ("dataset", pa.string()),
@@ -205,26 +176,19 @@ HALF_GAP = _table(
     ("target_ppl_forget", pa.float64()),
     ("gold_ppl_forget", pa.float64()),
     ("budget", pa.float64(), NULLABLE),
-    # 95% interval of the paired bootstrap over seeds; null with one seed. A null upper end with
-    # a lower one means that it lies beyond the whole forget set.
     ("budget_low", pa.float64(), NULLABLE),
     ("budget_high", pa.float64(), NULLABLE),
     ("censored", pa.bool_()),
-    # Share of the bootstrap's curves that never reach the target.
     ("censored_share", pa.float64(), NULLABLE),
-    # Times that the curve falls below the target again after its first crossing.
     ("recrossings", pa.int64()),
-    # Retain perplexity at the crossing over that of the start: the largest of the seeds.
     ("retain_factor", pa.float64(), NULLABLE),
     ("within_cap", pa.bool_(), NULLABLE),
-    # Relative savings in examples: 0.76 is 76% fewer than the whole forget set, or than random.
     ("saving_vs_full", pa.float64(), NULLABLE),
     ("saving_vs_random", pa.float64(), NULLABLE),
     ("saving_vs_random_low", pa.float64(), NULLABLE),
     ("saving_vs_random_high", pa.float64(), NULLABLE),
 )
 
-# What a model says after each prompt, as token ids: the texts are for the table `generations`.
 CONTINUATIONS = _table(
     "continuations",
     ("prompt", pa.string()),
@@ -232,8 +196,6 @@ CONTINUATIONS = _table(
     ("tokens", pa.list_(pa.int32())),
 )
 
-# The continuations of all models of a run, read by its gold model. `source` is an endpoint or
-# an unlearner. `text` has profanity masked.
 GENERATIONS = _table(
     "generations",
     ("dataset", pa.string()),
@@ -249,11 +211,9 @@ GENERATIONS = _table(
     ("distinct_1", pa.float64()),
     ("distinct_2", pa.float64()),
     ("distinct_3", pa.float64()),
-    # Mean log-likelihood per token under the gold model, in nats.
     ("gold_log_likelihood", pa.float64()),
 )
 
-# Held-out perplexity after so many steps of fine-tuning on a few forget examples.
 RELEARNING_CURVE = _table(
     "relearning_curve",
     ("step", pa.int64()),
@@ -262,7 +222,6 @@ RELEARNING_CURVE = _table(
     ("ppl_retain", pa.float64()),
 )
 
-# `relapse` is the share of the way back from step 0 to the start model in forget perplexity.
 RELEARNING = _table(
     "relearning",
     ("dataset", pa.string()),
@@ -278,8 +237,6 @@ RELEARNING = _table(
     ("relapse", pa.float64(), NULLABLE),
 )
 
-# One row per run and selector, of its out-of-fold scores. Null where a selector has no score
-# for retain examples, no folds, or where a number is not defined (a mean of 0 has no CoV).
 DIAGNOSTICS = _table(
     "diagnostics",
     ("dataset", pa.string()),
@@ -295,26 +252,20 @@ DIAGNOSTICS = _table(
     ("forget_median", pa.float64()),
     ("forget_q75", pa.float64()),
     ("forget_max", pa.float64()),
-    # Coefficient of variation: sd / |mean|.
     ("forget_cov", pa.float64(), NULLABLE),
     ("retain_mean", pa.float64(), NULLABLE),
     ("retain_sd", pa.float64(), NULLABLE),
-    # Fisher discriminability: difference of means over the root mean variance.
     ("fisher", pa.float64(), NULLABLE),
     ("auc", pa.float64(), NULLABLE),
     ("auc_fold_mean", pa.float64(), NULLABLE),
     ("auc_fold_sd", pa.float64(), NULLABLE),
     ("auc_fold_min", pa.float64(), NULLABLE),
     ("auc_fold_max", pa.float64(), NULLABLE),
-    # Expected calibration error once the log prior odds are restored.
     ("ece", pa.float64(), NULLABLE),
     ("fold_offset", pa.float64(), NULLABLE),
     ("ties", pa.int64()),
 )
 
-# One row per run and k = 1..components. Shares are of the domain's whole variance; `energy` is
-# the share of what the top components hold. Angles in degrees, between the two top-k subspaces;
-# `angle_sorted` is the k-th smallest angle between the two largest subspaces.
 GEOMETRY = _table(
     "geometry",
     ("dataset", pa.string()),
@@ -335,9 +286,6 @@ GEOMETRY = _table(
     ("angle_sorted", pa.float64()),
 )
 
-# One row per run, selector and budget: removal and preservation in nats with 95% bootstrap
-# bands. `form` is how preservation was estimated (see selection/manifest.py). `exact_*` are
-# known for synthetic data alone.
 FRONTIER = _table(
     "frontier",
     ("dataset", pa.string()),
@@ -357,15 +305,11 @@ FRONTIER = _table(
     ("exact_preservation", pa.float64(), NULLABLE),
 )
 
-# One row per dataset, model, selector and target. Budgets are means over seeds with the range
-# that seeds and bootstrap span; null where no budget below 1 reaches the target. `measured` is
-# the budget at which the retrained models reach it, where there are any.
 ADVICE = _table(
     "advice",
     ("dataset", pa.string()),
     ("model", pa.string()),
     ("selector", pa.string()),
-    # removal, preservation or sad.
     ("target", pa.string()),
     ("value", pa.float64()),
     ("budget", pa.float64(), NULLABLE),
@@ -373,13 +317,10 @@ ADVICE = _table(
     ("budget_high", pa.float64(), NULLABLE),
     ("measured", pa.float64(), NULLABLE),
     ("error", pa.float64(), NULLABLE),
-    # Area under the predicted curve over budgets 0 to 1, which orders selectors, and of SAD.
     ("predicted_area", pa.float64(), NULLABLE),
     ("measured_area", pa.float64(), NULLABLE),
 )
 
-# One row per selector on one run's embeddings. Seconds: the median and half the interquartile
-# range over the repeats. Memory: the peak beyond what was in use before.
 RUNTIME = _table(
     "runtime",
     ("dataset", pa.string()),
@@ -398,14 +339,12 @@ RUNTIME = _table(
     ("peak_mib", pa.float64()),
 )
 
-# The first and the last of a ranking. `text` is cut and has profanity masked.
 QUALITATIVE_RANKING = _table(
     "qualitative_ranking",
     ("dataset", pa.string()),
     ("model", pa.string()),
     ("seed", pa.int64()),
     ("selector", pa.string()),
-    # top or bottom, and the place there, from 1.
     ("end", pa.string()),
     ("place", pa.int64()),
     ("rank", pa.int64()),
@@ -414,8 +353,6 @@ QUALITATIVE_RANKING = _table(
     ("text", pa.string()),
 )
 
-# The numbers that the paper quotes beside ours. `setting` is the paper's; null where ours has
-# no such number.
 PAPER = _table(
     "paper",
     ("quantity", pa.string()),
@@ -427,7 +364,6 @@ PAPER = _table(
     ("ours", pa.float64(), NULLABLE),
 )
 
-# How loose the transfer bound is, over random worlds: quantiles of bound / regret.
 THEORY = _table(
     "theory",
     ("bound", pa.string()),

@@ -160,17 +160,6 @@ class Chosen:
     settings: dict[str, Any]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Execution:
-    """The section ``execution``: how to run, without effect on results."""
-
-    micro_batch_size: int
-    batch_tokens: int
-    checkpoint_seconds: float
-    compile: bool = False
-    cache_trunk: bool = True
-
-
 def as_json(settings: Settings | Mapping[str, Any]) -> str:
     """The settings as the one canonical text that is compared and handed over."""
     return json.dumps(

@@ -53,6 +53,17 @@ def root() -> Any:
     )
 
 
+@dataclass(frozen=True, kw_only=True)
+class Execution:
+    """The section ``execution``: how to run, without effect on results."""
+
+    micro_batch_size: int = 32
+    batch_tokens: int = 16384
+    checkpoint_seconds: float = 600
+    compile: bool = False
+    cache_trunk: bool = True
+
+
 @dataclass(frozen=True)
 class Job:
     """One invocation of a stage."""
@@ -60,8 +71,8 @@ class Job:
     stage: str
     origin: Mapping[str, Any]
     """What its results are made from: settings, digests of the inputs, versions."""
-    execution: Any
-    """How to run: ``configuration.settings.Execution``; None for a stage without a GPU."""
+    execution: Execution
+    """How to run; its defaults for a stage without a GPU."""
 
 
 def names() -> list[str]:
@@ -168,8 +179,6 @@ def given(name: str, args: argparse.Namespace) -> Command:
     list of files without a name for each."""
     import msgspec
 
-    from mamushi.configuration.settings import Execution
-
     stage = module(name)
     files = stage.Files(**{each.name: getattr(args, each.name) for each in fields(stage.Files)})
     for each in fields(stage.Files):
@@ -183,7 +192,7 @@ def given(name: str, args: argparse.Namespace) -> Command:
                 )
     chosen: Any = msgspec.convert(args.settings, _settings(stage))
     inputs = {label: path for role, label, path in _paths(stage, files) if role == "input"}
-    execution = msgspec.convert(args.execution, Execution) if "execution" in args else None
+    execution = msgspec.convert(getattr(args, "execution", {}), Execution)
     origin = provenance(args.settings, **inputs)
     return Command(stage, files, chosen, Job(name, origin, execution))
 
