@@ -184,16 +184,6 @@ def kept_tensors(wildcards, output):
     return beside if config["keep_checkpoints"] else []
 
 
-def model_files(wildcards):
-    """The files of a model in a folder, so that other weights under its name run again."""
-    source = config["models"][wildcards.model]["source"] or ""
-    return sorted(
-        os.path.join(source, name)
-        for name in (os.listdir(source) if os.path.isdir(source) else [])
-        if name.endswith((".json", ".model", ".txt", ".jinja", ".safetensors"))
-    )
-
-
 def cores(large):
     """Threads: one for a tiny model, whose products are too small to share."""
     if not TINY:
@@ -271,11 +261,6 @@ def retrained_betas():
     """Every budget at which the configuration retrains, the grid's first."""
     budgets = [*grid.budgets(config), *sorted(config["unlearning"]["budgets"])]
     return dict.fromkeys(map(paths.beta, budgets))
-
-
-def raw_files(wildcards):
-    """The raw files of a dataset; none for one that is made or downloaded."""
-    return files(config["datasets"][wildcards.dataset])
 
 
 def examples():

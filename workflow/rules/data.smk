@@ -3,8 +3,9 @@
 
 
 rule examples:
+    # By content, which is among the settings: a date tells neither an older file nor a copy.
     input:
-        raw_files,
+        ancient(lambda wildcards: files(config["datasets"][wildcards.dataset])),
     output:
         examples=paths.EXAMPLES,
         duplicates=paths.DUPLICATES,

@@ -4,7 +4,7 @@
 # A model that exists, in a folder or on the hub: looked at before anything is spent on it.
 rule model_card:
     input:
-        model_files,
+        ancient(lambda wildcards: settings.model_files(config, wildcards.model)),
     output:
         paths.MODEL_CARD,
     log:

@@ -91,6 +91,12 @@ use rule unlearn as unlearn_list with:
         "results/benchmarks/unlearn_list/{dataset}/{model}/seed{seed}/{unlearner}/{list}.tsv"
     group:
         packed("unlearn_list", "list", config["unlearning"]["lists"])
+    params:
+        settings=params(
+            settings.unlearn_list, "dataset", "model", "seed", "unlearner", "list"
+        ),
+        trunk=lambda wildcards: paths.TRUNK.format(**wildcards),
+        tensors=kept_tensors,
 
 
 # The budgets at which a pair of unlearner and selector is measured: the configured ones and, once

@@ -16,7 +16,7 @@ from mamushi.artifacts.files import read_json
 from mamushi.artifacts.tables import read_metadata, read_table, write_table
 from mamushi.cli import main
 from mamushi.lm import finetune
-from mamushi.lm.loading import trained_metadata
+from mamushi.artifacts.tensors import trained_metadata
 from tests.support.models import TRAINING
 from tests.unit.stages.test_unlearn import EXECUTION, FILES, write_base
 from tests.unit.test_project import ROOT

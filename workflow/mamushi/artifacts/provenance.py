@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mamushi import __version__
-from mamushi.artifacts.files import sha256
+from mamushi.artifacts import digests
 
 PACKAGES = (
     "torch",
@@ -40,6 +40,6 @@ def provenance(settings: Mapping[str, Any], **inputs: str | Path) -> dict[str, A
     """``{"settings", "inputs": {name: sha256}, "versions"}`` for an artifact's card or metadata."""
     return {
         "settings": dict(settings),
-        "inputs": {name: sha256(path) for name, path in sorted(inputs.items())},
+        "inputs": {name: digests.of(path) for name, path in sorted(inputs.items())},
         "versions": versions(),
     }

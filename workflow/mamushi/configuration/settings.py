@@ -8,11 +8,14 @@ modules that the stage imports. All functions take the configuration that ``conf
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import os
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from mamushi.artifacts import digests
 from mamushi.artifacts.domains import CONTAMINATION, FORGET, INFERENCE, RETAIN
 from mamushi.configuration import grid
+from mamushi.configuration.complete import files
 from mamushi.registry import plugin
 from mamushi.running.identity import digest
 
@@ -78,6 +81,7 @@ def examples(config: Config, dataset: str) -> dict[str, Any]:
         "sections": definition["sections"],
         "limit": definition["limit"],
         "data": config["data"],
+        "inputs": _digests(files(definition)),
         "code": _code("examples", loader.module),
     }
 
@@ -101,6 +105,22 @@ def base_model(config: Config, model: str) -> dict[str, Any]:
     }
 
 
+def model_files(config: Config, model: str) -> list[str]:
+    """The files of a model in a folder, code among them where it is trusted; none of a hub model."""
+    definition = config["models"][model]
+    folder = os.path.expanduser(definition["source"] or "")
+    endings = (".json", ".model", ".txt", ".jinja", ".safetensors")
+    endings += (".py",) if definition["trust_remote_code"] else ()
+    names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+    return [os.path.join(folder, name) for name in names if name.endswith(endings)]
+
+
+def _digests(paths: Iterable[str]) -> dict[str, str]:
+    """SHA-256 by name of the files that come from outside, so that another one runs again what
+    reads it, whatever its date; a dry run does without those that are not there yet."""
+    return {os.path.basename(path): digests.of(path) for path in paths if os.path.isfile(path)}
+
+
 def model_card(config: Config, model: str) -> dict[str, Any]:
     """Settings of the stage ``model_card``: where the model is."""
     definition = config["models"][model]
@@ -110,6 +130,7 @@ def model_card(config: Config, model: str) -> dict[str, Any]:
         "revision": definition["revision"],
         "trust_remote_code": definition["trust_remote_code"],
         "contaminated": definition["contaminated"],
+        "inputs": _digests(model_files(config, model)),
         "code": _code("model_card"),
     }
 
@@ -252,6 +273,17 @@ def unlearn(config: Config, dataset: str, model: str, seed: int, name: str) -> d
         **chosen,
         **_started(config, model),
         "code": _code("unlearn", plugin("unlearner", chosen["kind"]).module),
+    }
+
+
+def unlearn_list(
+    config: Config, dataset: str, model: str, seed: int, name: str, removal: str
+) -> dict[str, Any]:
+    """Settings of the stage ``unlearn`` for the removal list of one's own that is called so."""
+    path = config["unlearning"]["lists"][removal]
+    return {
+        **unlearn(config, dataset, model, seed, name),
+        "inputs": _digests([path] if path else []),
     }
 
 

@@ -45,6 +45,7 @@ def trained(
     """
     from mamushi.artifacts.files import write_json
     from mamushi.artifacts.tables import write_table
+    from mamushi.artifacts.tensors import drop_others
     from mamushi.lm import device
     from mamushi.lm.batches import steps
     from mamushi.lm.finetune import finetune
@@ -85,5 +86,6 @@ def trained(
             "trained_parameters": sum(p.numel() for p in changed),
             "trained_tensors": len(changed),
         }
+        drop_others(args.card, origin)
         write_json(args.card, origin | counts)
     return model, accelerator

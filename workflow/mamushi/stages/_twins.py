@@ -66,6 +66,7 @@ def _copy(args: argparse.Namespace, origin: dict[str, Any], card: Path) -> bool:
     """Write the results of this card's fine-tune as those of ``args``, if they are the same."""
     from mamushi.artifacts.files import read_json, write_json
     from mamushi.artifacts.tables import read_metadata, read_table, write_table
+    from mamushi.artifacts.tensors import drop_others
 
     try:
         record = read_json(card)
@@ -85,6 +86,7 @@ def _copy(args: argparse.Namespace, origin: dict[str, Any], card: Path) -> bool:
         # It is being made, or made again.
         return False
     write_table(args.log_table, "train_log", found["train_log"], metadata=origin)
+    drop_others(args.card, origin)
     write_json(args.card, record | origin)
     write_table(args.perplexity, "perplexity", found["perplexity"], metadata=origin)
     args.state.unlink(missing_ok=True)
@@ -94,7 +96,8 @@ def _copy(args: argparse.Namespace, origin: dict[str, Any], card: Path) -> bool:
 def _copy_tensors(
     to: Path, origin: dict[str, Any], theirs: dict[str, Any], where: dict[str, str]
 ) -> bool:
-    from mamushi.lm.loading import copy_trained, trained_metadata
+    from mamushi.artifacts.tensors import trained_metadata
+    from mamushi.lm.loading import copy_trained
 
     source = paths.under(pattern=paths.RETRAINED_TENSORS, **where)
     if not source.exists() or trained_metadata(source) != theirs:

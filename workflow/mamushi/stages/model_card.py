@@ -19,6 +19,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Inspect the model and write its card; the files of a hub model come into the hub's cache."""
+    import os
+
     from mamushi.artifacts.files import write_json
     from mamushi.artifacts.provenance import provenance
     from mamushi.lm import loading
@@ -31,4 +33,8 @@ def run(args: argparse.Namespace) -> None:
         trust_remote_code=given["trust_remote_code"],
         contaminated=given["contaminated"],
     )
-    write_json(args.out, {**card, "provenance": provenance(given)})
+    source = card["source"]
+    if card["revision"] is None and not os.path.isabs(source):
+        # As seen from the card, so that a project can be moved or copied.
+        source = os.path.relpath(source, args.out.parent)
+    write_json(args.out, {**card, "source": source, "provenance": provenance(given)})

@@ -64,6 +64,7 @@ def run(args: argparse.Namespace) -> None:
 
     from mamushi.artifacts.files import write_json
     from mamushi.artifacts.tables import EVALUATION, FORGET, INFERENCE, RETAIN, SCHEMAS, write_table
+    from mamushi.artifacts.tensors import drop_others
     from mamushi.errors import UserError
     from mamushi.lm.loading import open_tokenizer, save_trained
     from mamushi.lm.parameters import count
@@ -133,6 +134,7 @@ def run(args: argparse.Namespace) -> None:
         "masked": outcome.masked,
         "trained_parameters": trained,
     }
+    drop_others(args.card, origin)
     write_json(args.card, origin | counts)
     args.state.unlink(missing_ok=True)
 
