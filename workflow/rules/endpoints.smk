@@ -5,7 +5,7 @@
 
 rule contaminate:
     input:
-        examples=paths.EXAMPLES,
+        examples=made(paths.EXAMPLES),
         tokens=paths.TOKENS,
         card=paths.MODEL_CARD,
     output:
@@ -37,7 +37,7 @@ rule contaminate:
 
 use rule contaminate as gold with:
     input:
-        examples=paths.EXAMPLES,
+        examples=made(paths.EXAMPLES),
         tokens=base_of(paths.TOKENS),
         card=base_of(paths.MODEL_CARD),
     output:

@@ -29,10 +29,10 @@ rule model_card:
 # A tiny model of a real architecture, with a tokenizer of its own, pretrained here.
 rule base_model:
     input:
-        lambda wildcards: expand(
-            paths.EXAMPLES,
-            dataset=config["models"][wildcards.model]["pretraining"]["datasets"],
-        ),
+        lambda wildcards: [
+            made_of(paths.EXAMPLES, dataset)
+            for dataset in config["models"][wildcards.model]["pretraining"]["datasets"]
+        ],
     output:
         card=paths.MODEL_CARD,
         files=multiext(
@@ -65,7 +65,7 @@ rule base_model:
 
 rule tokens:
     input:
-        examples=paths.EXAMPLES,
+        examples=made(paths.EXAMPLES),
         card=paths.MODEL_CARD,
     output:
         paths.TOKENS,

@@ -5,7 +5,7 @@
 rule score:
     input:
         base=scored_before,
-        examples=paths.EXAMPLES,
+        examples=made(paths.EXAMPLES),
         embeddings=paths.EMBEDDINGS,
     output:
         paths.SCORES,
@@ -31,7 +31,7 @@ rule score:
 rule remove:
     input:
         scores=paths.SCORES,
-        duplicates=paths.DUPLICATES,
+        duplicates=made(paths.DUPLICATES),
     output:
         paths.REMOVAL,
     log:
@@ -55,7 +55,7 @@ rule manifests:
     input:
         scores=paths.SCORES,
         ratio=paths.SCORES.replace("{selector}", config["removal"]["ratio"]),
-        duplicates=paths.DUPLICATES,
+        duplicates=made(paths.DUPLICATES),
     output:
         expand(
             paths.MANIFEST,

@@ -8,7 +8,7 @@
 rule unlearn:
     input:
         trained=start_tensors,
-        examples=paths.EXAMPLES,
+        examples=made(paths.EXAMPLES),
         tokens=of_start(paths.TOKENS),
         card=of_start(paths.MODEL_CARD),
         removal=paths.REMOVAL,
@@ -51,7 +51,7 @@ rule unlearn:
 use rule unlearn as unlearn_whole with:
     input:
         trained=start_tensors,
-        examples=paths.EXAMPLES,
+        examples=made(paths.EXAMPLES),
         tokens=of_start(paths.TOKENS),
         card=of_start(paths.MODEL_CARD),
         removal=[],
@@ -74,7 +74,7 @@ use rule unlearn as unlearn_whole with:
 use rule unlearn as unlearn_list with:
     input:
         trained=start_tensors,
-        examples=paths.EXAMPLES,
+        examples=made(paths.EXAMPLES),
         tokens=of_start(paths.TOKENS),
         card=of_start(paths.MODEL_CARD),
         removal=lambda wildcards: config["unlearning"]["lists"][wildcards.list],

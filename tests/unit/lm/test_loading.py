@@ -394,6 +394,9 @@ def test_code_that_comes_with_a_model_runs_only_when_trusted(folder, tmp_path, m
     assert card["digests"]["own.py"] == sha256(folder / "own.py")
     write_json(folder / "card.json", card)
     assert type(loading.open_model(folder / "card.json")).__name__ == "Own"
+    (folder / "own.py").write_text(OWN, encoding="utf-8")
+    with pytest.raises(UserError, match=r"own\.py: is not the file that .*card.json was made from"):
+        loading.open_model(folder / "card.json")
 
 
 def test_more_positions_than_the_model_has(folders):

@@ -14,9 +14,9 @@ from safetensors.torch import load_file
 from mamushi.artifacts import paths
 from mamushi.artifacts.files import read_json
 from mamushi.artifacts.tables import read_metadata, read_table, write_table
+from mamushi.artifacts.tensors import trained_metadata
 from mamushi.cli import main
 from mamushi.lm import finetune
-from mamushi.artifacts.tensors import trained_metadata
 from tests.support.models import TRAINING
 from tests.unit.stages.test_unlearn import EXECUTION, FILES, write_base
 from tests.unit.test_project import ROOT

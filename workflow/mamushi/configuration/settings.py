@@ -106,11 +106,11 @@ def base_model(config: Config, model: str) -> dict[str, Any]:
 
 
 def model_files(config: Config, model: str) -> list[str]:
-    """The files of a model in a folder, code among them where it is trusted; none of a hub model."""
+    """The files of a model in a folder, with its code where that is trusted; none of the hub's."""
     definition = config["models"][model]
     folder = os.path.expanduser(definition["source"] or "")
-    endings = (".json", ".model", ".txt", ".jinja", ".safetensors")
-    endings += (".py",) if definition["trust_remote_code"] else ()
+    code = [".py"] if definition["trust_remote_code"] else []
+    endings = (".json", ".model", ".txt", ".jinja", ".safetensors", *code)
     names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
     return [os.path.join(folder, name) for name in names if name.endswith(endings)]
 
