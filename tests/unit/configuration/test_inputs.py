@@ -46,13 +46,13 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def listed(name: str) -> dict[str, Any]:
-    return settings.unlearn_list(config(), "own", "lab", 0, "salun", name)
+def listed(given: dict[str, Any], name: str) -> dict[str, Any]:
+    return settings.unlearn_list(given, "own", "lab", 0, "salun", name)
 
 
 def test_files_by_their_digests() -> None:
     assert settings.examples(config(), "own")["inputs"] == {"own.csv": digest("own.csv")}
-    assert listed("agreed")["inputs"] == {"agreed.txt": digest("agreed.txt")}
+    assert listed(config(), "agreed")["inputs"] == {"agreed.txt": digest("agreed.txt")}
     card = settings.model_card(config(), "lab")
     assert card["inputs"].keys() == {"config.json", "a.safetensors"}
 
@@ -69,10 +69,10 @@ def test_code_that_is_trusted_counts() -> None:
 
 
 def test_a_dry_run_does_without_files_that_are_not_there() -> None:
-    given = config()
+    given, hub = config(), config(source="some/model", revision="0" * 40)
     Path("own.csv").unlink()
     Path("lab").rename("gone")
-    assert listed("made")["inputs"] == {}
+    assert listed(given, "made")["inputs"] == {}
     assert settings.examples(given, "own")["inputs"] == {}
     assert settings.model_card(given, "lab")["inputs"] == {}
-    assert settings.model_files(config(source="some/model", revision="0" * 40), "lab") == []
+    assert settings.model_files(hub, "lab") == []
