@@ -118,7 +118,7 @@ DATA = [f"data/own/{name}" for name in ("card.json", "duplicates.parquet", "exam
 """What the rule `examples` leaves of the dataset `own`."""
 
 
-BESIDE = ("logs", "benchmarks", "claims", "plan")
+BESIDE = ("logs", "benchmarks", "claims", "plan", "digests")
 
 
 def artifacts(directory: Path) -> list[str]:

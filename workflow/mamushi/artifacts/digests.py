@@ -19,7 +19,7 @@ from pathlib import Path
 from mamushi.artifacts.files import atomic, sha256
 from mamushi.errors import UserError
 
-STORE = Path("results/.digests.json")
+STORE = Path("results/digests/known.json")
 MOST = 4096
 """Files whose digests are kept, those that were read last."""
 SMALL = 1 << 16
@@ -74,7 +74,7 @@ def _stored() -> dict[str, str]:
 def _keep(key: str, digest: str) -> None:
     """Add to the store, if this folder has results. Of two processes that write at the same moment
     one may undo the other's entry, which is then made again."""
-    if not STORE.parent.is_dir():
+    if not STORE.parents[1].is_dir():
         return
     newest = list({**_stored(), key: digest}.items())[-MOST:]
     body = json.dumps(dict(newest), indent=0).encode()
