@@ -21,7 +21,7 @@ def about(metadata: Mapping[str, Any]) -> dict[str, str]:
 
     One key: safetensors writes several in an order that changes from run to run.
     """
-    return {"mamushi": seal.SLOT + json.dumps(metadata, sort_keys=True)}
+    return {"mamushi": json.dumps({**metadata, "checksum": seal.SLOT}, sort_keys=True)}
 
 
 def trained_metadata(path: str | Path) -> dict[str, Any]:
@@ -30,7 +30,8 @@ def trained_metadata(path: str | Path) -> dict[str, Any]:
     data = seal.opened(path)
     (length,) = HEADER_LENGTH.unpack_from(data)
     header = json.loads(data[HEADER_LENGTH.size : HEADER_LENGTH.size + length])
-    return dict(json.loads(header["__metadata__"]["mamushi"][len(seal.SLOT) :]))
+    stored = json.loads(header["__metadata__"]["mamushi"])
+    return {name: value for name, value in stored.items() if name != "checksum"}
 
 
 def drop_others(card: Path, made_from: Mapping[str, Any]) -> None:
