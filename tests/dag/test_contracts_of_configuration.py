@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -9,7 +11,9 @@ from typing import Any
 import pytest
 import yaml
 
-from mamushi.configuration.complete import SCHEMA
+from mamushi.artifacts import paths
+from mamushi.configuration import settings
+from mamushi.configuration.complete import SCHEMA, complete
 from mamushi.configuration.schema import Rule, read
 from mamushi.registry import plugin, plugins
 from tests.support import contract_grid
@@ -212,10 +216,39 @@ def test_a_file_counts_by_its_content(snakemake: Snakemake, finished: Path, name
     try:
         path.touch()
         assert snakemake.would_run(finished, targets=TARGETS) == {}
-        path.write_text(f"{text} ", encoding="utf-8")
+        # As old as the one before it, and of its size.
+        write_raw(path, text.swapcase())
         assert snakemake.would_run(finished, targets=TARGETS) == jobs(FILES[name])
     finally:
         write_raw(path, text)
+
+
+def test_a_remade_dataset_is_compared_before_anything_runs_on_it(
+    snakemake: Snakemake, finished: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever rule reads its tables: other raw files, or other code, may make the same of it."""
+    monkeypatch.chdir(finished)
+    own, card = Path("raw/mine.csv"), Path(paths.DATA_CARD.format(dataset="mine"))
+    text, said, date = own.read_text(encoding="utf-8"), card.read_bytes(), card.stat().st_mtime
+    made = settings.examples(complete(CONFIG), "mine")
+
+    def needed(**changes: Any) -> dict[str, int]:
+        card.write_text(json.dumps({"settings": {**made, **changes}}), encoding="utf-8")
+        os.utime(card, (date, date))
+        return snakemake.would_run(finished, targets=TARGETS)
+
+    try:
+        assert needed() == {}
+        write_raw(own, f"\ufeff{text}")
+        assert needed() == {"examples": 1}
+        assert needed(code="before") == {"examples": 1}
+        assert needed(limit=7) == jobs(MINE)
+        card.write_text("{", encoding="utf-8")
+        assert snakemake.would_run(finished, targets=TARGETS) == jobs(MINE)
+    finally:
+        write_raw(own, text)
+        card.write_bytes(said)
+        os.utime(card, (date, date))
 
 
 def test_every_plugin_with_settings_is_on_the_small_grid() -> None:

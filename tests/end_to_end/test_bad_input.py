@@ -27,6 +27,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mamushi.artifacts import paths
+from mamushi.artifacts.seal import seal
 from tests.support.workflow import command, run, warmed
 
 TRAINS = ("base_model", "contaminate", "gold", "beta0", "retrain")
@@ -117,7 +118,7 @@ DATA = [f"data/own/{name}" for name in ("card.json", "duplicates.parquet", "exam
 """What the rule `examples` leaves of the dataset `own`."""
 
 
-BESIDE = ("logs", "benchmarks", "claims", "plan")
+BESIDE = ("logs", "benchmarks", "claims", "plan", "digests")
 
 
 def artifacts(directory: Path) -> list[str]:
@@ -426,6 +427,7 @@ def test_nan_in_embeddings_names_the_example(pair: Pair, halfway: Path) -> None:
     pq.write_table(
         stored.set_column(2, stored.schema.field("embedding"), column), halfway / EMBEDDINGS
     )
+    seal(halfway / EMBEDDINGS)
     done = run(SCORES, directory=halfway, config=pair.config, check=False)
     stopped(done)
     (line,) = errors(done, "score/own/lab/seed0/l2_norm.log")
@@ -439,8 +441,8 @@ def test_nan_in_embeddings_names_the_example(pair: Pair, halfway: Path) -> None:
 @pytest.mark.parametrize(
     ("damaged", "target", "log", "told"),
     [
-        (EMBEDDINGS, SCORES, "score/own/lab/seed0/l2_norm.log", "damaged or not a Parquet file"),
-        (TRAINED, EMBEDDINGS, "embed/own/lab/seed0.log", "damaged safetensors file"),
+        (EMBEDDINGS, SCORES, "score/own/lab/seed0/l2_norm.log", "damaged, or written by an"),
+        (TRAINED, EMBEDDINGS, "embed/own/lab/seed0.log", "damaged, or written by an"),
     ],
 )
 def test_damaged_artifact_is_named(

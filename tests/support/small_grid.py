@@ -110,7 +110,9 @@ def _content(path: Path) -> bytes:
     if path.suffix == ".parquet":
         table = pq.read_table(path)
         kept = table.select([name for name in table.column_names if name not in TIMES])
-        return repr((kept.schema, kept.to_pydict(), kept.schema.metadata)).encode()
+        about = (kept.schema.metadata or {}).get(b"mamushi")
+        kept = kept.replace_schema_metadata()
+        return repr((kept.schema, kept.to_pydict(), about)).encode()
     if path.suffix == ".safetensors":
         with safe_open(path, "np") as file:
             tensors = {name: file.get_tensor(name) for name in sorted(file.keys())}

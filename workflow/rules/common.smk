@@ -7,7 +7,7 @@ import math
 import shutil
 from functools import cache, partial
 
-from snakemake.exceptions import WorkflowError
+from snakemake.exceptions import IncompleteCheckpointException, WorkflowError
 from snakemake.logging import logger
 
 from mamushi.artifacts import paths
@@ -191,16 +191,6 @@ def kept_tensors(wildcards, output):
     return beside if config["keep_checkpoints"] else []
 
 
-def model_files(wildcards):
-    """The files of a model in a folder, so that other weights under its name run again."""
-    source = config["models"][wildcards.model]["source"] or ""
-    return sorted(
-        os.path.join(source, name)
-        for name in (os.listdir(source) if os.path.isdir(source) else [])
-        if name.endswith((".json", ".model", ".txt", ".jinja", ".safetensors"))
-    )
-
-
 def cores(large):
     """Threads: one for a tiny model, whose products are too small to share."""
     if not TINY:
@@ -280,9 +270,41 @@ def retrained_betas():
     return dict.fromkeys(map(paths.beta, budgets))
 
 
-def raw_files(wildcards):
-    """The raw files of a dataset; none for one that is made or downloaded."""
-    return files(config["datasets"][wildcards.dataset])
+def remade(dataset):
+    """Whether a dataset's tables are there and are about to be made again, but only because of
+    other raw files or other code: then they may well be the same."""
+    try:
+        with open(paths.DATA_CARD.format(dataset=dataset), encoding="utf-8") as card:
+            before = json.load(card)["settings"]
+    except (OSError, ValueError, LookupError, TypeError):
+        return False
+    now = json.loads(settings.as_json(settings.examples(config, dataset)))
+    changed = {key for key in {*before, *now} if before.get(key) != now.get(key)}
+    return bool(changed) and changed <= {"inputs", "code"}
+
+
+REMADE = [dataset for dataset in config["datasets"] if remade(dataset)]
+"""Their rule is a checkpoint this time. What depends on them is no reason to run before it, and
+compared with their content after it: Snakemake by itself runs all that depends on a job that runs."""
+
+
+def made_of(pattern, dataset):
+    """The path of a table of this dataset, which counts for nothing until it has been remade."""
+    path = pattern.format(dataset=dataset)
+    if dataset not in REMADE:
+        return path
+    try:
+        checkpoints.examples.get(dataset=dataset)
+    except IncompleteCheckpointException:
+        return ancient(path)
+    return path
+
+
+def made(pattern):
+    """The pattern's path for the dataset of the wildcards; see ``made_of`` and ``base_of``."""
+    if not REMADE:
+        return pattern
+    return signed(lambda wildcards: made_of(pattern, wildcards.dataset))
 
 
 def examples():

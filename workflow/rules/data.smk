@@ -2,29 +2,66 @@
 # split into the contamination, inference and evaluation sections.
 
 
-rule examples:
-    input:
-        raw_files,
-    output:
-        examples=paths.EXAMPLES,
-        duplicates=paths.DUPLICATES,
-        card=report(
-            paths.DATA_CARD,
-            caption="../report/data.rst",
-            category="Data",
-            labels={"dataset": "{dataset}"},
-        ),
-    log:
-        "results/logs/examples/{dataset}.log",
-    benchmark:
-        "results/benchmarks/examples/{dataset}.tsv"
-    priority: LOOK_FIRST
-    conda:
-        "../../envs/mamushi.yaml"
-    resources:
-        mem_mb=lambda wildcards, attempt: 8000 * attempt,
-        runtime=lambda wildcards, attempt: 60 * attempt,
-    params:
-        settings=params(settings.examples, "dataset"),
-    shell:
-        command("examples", cache="results/downloads/{wildcards.dataset}")
+if REMADE:
+    logger.info(
+        f"Made again from other files or code: {', '.join(REMADE)}. What depends on that runs "
+        "only if the texts turn out to be others."
+    )
+
+    checkpoint examples:
+        # By content, which is among the settings: a date tells neither an older file nor a copy.
+        input:
+            ancient(lambda wildcards: files(config["datasets"][wildcards.dataset])),
+        output:
+            examples=paths.EXAMPLES,
+            duplicates=paths.DUPLICATES,
+            card=report(
+                paths.DATA_CARD,
+                caption="../report/data.rst",
+                category="Data",
+                labels={"dataset": "{dataset}"},
+            ),
+        log:
+            "results/logs/examples/{dataset}.log",
+        benchmark:
+            "results/benchmarks/examples/{dataset}.tsv"
+        priority: LOOK_FIRST
+        conda:
+            "../../envs/mamushi.yaml"
+        resources:
+            mem_mb=lambda wildcards, attempt: 8000 * attempt,
+            runtime=lambda wildcards, attempt: 60 * attempt,
+        params:
+            settings=params(settings.examples, "dataset"),
+        shell:
+            command("examples", cache="results/downloads/{wildcards.dataset}")
+
+else:
+
+    rule examples:
+        # By content, which is among the settings: a date tells neither an older file nor a copy.
+        input:
+            ancient(lambda wildcards: files(config["datasets"][wildcards.dataset])),
+        output:
+            examples=paths.EXAMPLES,
+            duplicates=paths.DUPLICATES,
+            card=report(
+                paths.DATA_CARD,
+                caption="../report/data.rst",
+                category="Data",
+                labels={"dataset": "{dataset}"},
+            ),
+        log:
+            "results/logs/examples/{dataset}.log",
+        benchmark:
+            "results/benchmarks/examples/{dataset}.tsv"
+        priority: LOOK_FIRST
+        conda:
+            "../../envs/mamushi.yaml"
+        resources:
+            mem_mb=lambda wildcards, attempt: 8000 * attempt,
+            runtime=lambda wildcards, attempt: 60 * attempt,
+        params:
+            settings=params(settings.examples, "dataset"),
+        shell:
+            command("examples", cache="results/downloads/{wildcards.dataset}")

@@ -5,7 +5,7 @@
 rule embed:
     input:
         trained=embedder,
-        examples=paths.EXAMPLES,
+        examples=made(paths.EXAMPLES),
         tokens=paths.TOKENS,
         model_card=paths.MODEL_CARD,
     output:

@@ -5,7 +5,7 @@
 
 rule contaminate:
     input:
-        examples=paths.EXAMPLES,
+        examples=made(paths.EXAMPLES),
         tokens=paths.TOKENS,
         model_card=paths.MODEL_CARD,
     output:
@@ -33,7 +33,7 @@ rule contaminate:
 
 use rule contaminate as gold with:
     input:
-        examples=paths.EXAMPLES,
+        examples=made(paths.EXAMPLES),
         tokens=base_of(paths.TOKENS),
         model_card=base_of(paths.MODEL_CARD),
     output:

@@ -5,7 +5,7 @@
 rule evaluate:
     input:
         trained=tensors_of,
-        examples=paths.EXAMPLES,
+        examples=made(paths.EXAMPLES),
         tokens=of_endpoint(paths.TOKENS),
         model_card=of_endpoint(paths.MODEL_CARD),
     output:

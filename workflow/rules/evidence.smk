@@ -4,7 +4,7 @@
 
 rule frontier:
     input:
-        examples=paths.EXAMPLES,
+        examples=made(paths.EXAMPLES),
         scores=expand(paths.SCORES, selector=GRID["selectors"], allow_missing=True),
         ratio=paths.SCORES.replace("{selector}", config["removal"]["ratio"]),
     output:
@@ -68,7 +68,7 @@ rule geometry:
 # Every selector on the same embeddings, one after another.
 rule runtime:
     input:
-        examples=paths.EXAMPLES,
+        examples=made(paths.EXAMPLES),
         embeddings=paths.EMBEDDINGS,
     output:
         out=paths.RUNTIME,
@@ -90,7 +90,7 @@ rule runtime:
 
 rule ranking:
     input:
-        examples=paths.EXAMPLES,
+        examples=made(paths.EXAMPLES),
         scores=expand(paths.SCORES, selector=SCORED, allow_missing=True),
     output:
         out=report(
@@ -116,9 +116,12 @@ rule ranking:
 rule qualitative:
     input:
         lambda wildcards: [
-            pattern.format(**run, selector=config["removal"]["ratio"])
+            path
             for run in grid.shown(config)
-            for pattern in (paths.EXAMPLES, paths.SCORES)
+            for path in (
+                made_of(paths.EXAMPLES, run["dataset"]),
+                paths.SCORES.format(**run, selector=config["removal"]["ratio"]),
+            )
         ],
     output:
         csv=report(

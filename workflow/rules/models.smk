@@ -4,7 +4,7 @@
 # A model that exists, in a folder or on the hub: looked at before anything is spent on it.
 rule model_card:
     input:
-        model_files,
+        ancient(lambda wildcards: settings.model_files(config, wildcards.model)),
     output:
         out=paths.MODEL_CARD,
     log:
@@ -28,10 +28,10 @@ rule model_card:
 # A tiny model of a real architecture, with a tokenizer of its own, pretrained here.
 rule base_model:
     input:
-        examples=lambda wildcards: expand(
-            paths.EXAMPLES,
-            dataset=config["models"][wildcards.model]["pretraining"]["datasets"],
-        ),
+        examples=lambda wildcards: [
+            made_of(paths.EXAMPLES, dataset)
+            for dataset in config["models"][wildcards.model]["pretraining"]["datasets"]
+        ],
     output:
         card=paths.MODEL_CARD,
         files=multiext(
@@ -63,7 +63,7 @@ rule base_model:
 
 rule tokens:
     input:
-        examples=paths.EXAMPLES,
+        examples=made(paths.EXAMPLES),
         model_card=paths.MODEL_CARD,
     output:
         out=paths.TOKENS,

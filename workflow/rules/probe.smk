@@ -54,7 +54,7 @@ rule generate:
 rule relearn:
     input:
         trained=paths.TRAINED.replace("{endpoint}", "gold"),
-        examples=paths.EXAMPLES,
+        examples=made(paths.EXAMPLES),
         tokens=base_of(paths.TOKENS),
         model_card=base_of(paths.MODEL_CARD),
     output:

@@ -6,7 +6,7 @@
 
 rule retrain:
     input:
-        examples=paths.EXAMPLES,
+        examples=made(paths.EXAMPLES),
         tokens=base_of(paths.TOKENS),
         model_card=base_of(paths.MODEL_CARD),
         removal=paths.REMOVAL,

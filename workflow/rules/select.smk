@@ -5,7 +5,7 @@
 rule score:
     input:
         base=scored_before,
-        examples=paths.EXAMPLES,
+        examples=made(paths.EXAMPLES),
         embeddings=paths.EMBEDDINGS,
     output:
         out=paths.SCORES,
@@ -29,7 +29,7 @@ rule score:
 rule remove:
     input:
         scores=paths.SCORES,
-        duplicates=paths.DUPLICATES,
+        duplicates=made(paths.DUPLICATES),
     output:
         out=paths.REMOVAL,
     log:
@@ -52,7 +52,7 @@ rule manifests:
     input:
         scores=paths.SCORES,
         ratio=paths.SCORES.replace("{selector}", config["removal"]["ratio"]),
-        duplicates=paths.DUPLICATES,
+        duplicates=made(paths.DUPLICATES),
     output:
         out=expand(
             paths.MANIFEST,

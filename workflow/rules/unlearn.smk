@@ -8,7 +8,7 @@
 rule unlearn:
     input:
         trained=start_tensors,
-        examples=paths.EXAMPLES,
+        examples=made(paths.EXAMPLES),
         tokens=of_start(paths.TOKENS),
         model_card=of_start(paths.MODEL_CARD),
         removal=paths.REMOVAL,
@@ -45,7 +45,7 @@ rule unlearn:
 use rule unlearn as unlearn_whole with:
     input:
         trained=start_tensors,
-        examples=paths.EXAMPLES,
+        examples=made(paths.EXAMPLES),
         tokens=of_start(paths.TOKENS),
         model_card=of_start(paths.MODEL_CARD),
         removal=[],
@@ -68,7 +68,7 @@ use rule unlearn as unlearn_whole with:
 use rule unlearn as unlearn_list with:
     input:
         trained=start_tensors,
-        examples=paths.EXAMPLES,
+        examples=made(paths.EXAMPLES),
         tokens=of_start(paths.TOKENS),
         model_card=of_start(paths.MODEL_CARD),
         removal=lambda wildcards: config["unlearning"]["lists"][wildcards.list],
@@ -85,6 +85,12 @@ use rule unlearn as unlearn_list with:
         "results/benchmarks/unlearn_list/{dataset}/{model}/seed{seed}/{unlearner}/{list}.tsv"
     group:
         packed("unlearn_list", "list", config["unlearning"]["lists"])
+    params:
+        settings=params(
+            settings.unlearn_list, "dataset", "model", "seed", "unlearner", "list"
+        ),
+        trunk=lambda wildcards: paths.TRUNK.format(**wildcards),
+        tensors=kept_tensors,
 
 
 # The budgets at which a pair of unlearner and selector is measured: the configured ones and, once

@@ -1,6 +1,7 @@
 """Model cards, opening models, trained tensors, and every way in which a model can be broken."""
 
 import json
+import os
 import shutil
 import struct
 from collections.abc import Callable
@@ -20,6 +21,7 @@ from transformers import (
 )
 
 from mamushi.artifacts.files import read_json, sha256, write_json
+from mamushi.artifacts.tensors import trained_metadata
 from mamushi.cli import main
 from mamushi.errors import UserError
 from mamushi.lm import loading, parameters, tiny
@@ -39,6 +41,7 @@ TRAINING = {
     "train_output_head": True,
     "train_final_norm": False,
 }
+CARD = shutil.ignore_patterns("card.json")
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
@@ -65,7 +68,7 @@ def folders(tmp_path_factory) -> dict[str, Path]:
 @pytest.fixture
 def folder(folders, tmp_path) -> Path:
     """A Llama's folder of the test's own, to break."""
-    return Path(shutil.copytree(folders["llama"], tmp_path / "llama"))
+    return Path(shutil.copytree(folders["llama"], tmp_path / "llama", ignore=CARD))
 
 
 def look(source: Path | str, **changes) -> dict:
@@ -80,6 +83,7 @@ def look(source: Path | str, **changes) -> dict:
 
 def card_of(folder: Path, **changes) -> Path:
     path = folder / "card.json"
+    path.unlink(missing_ok=True)
     write_json(path, {**look(folder), "source": ".", **changes})
     return path
 
@@ -125,11 +129,6 @@ def test_a_model_in_shards(folders):
     card = look(folders["sharded"])
     assert {*shards, "model.safetensors.index.json"} < card["digests"].keys()
     assert card["parameters"] == look(folders["llama"])["parameters"]
-
-
-def test_a_relative_folder_becomes_absolute(folders, monkeypatch):
-    monkeypatch.chdir(folders["llama"].parent)
-    assert look("llama")["source"] == str(folders["llama"])
 
 
 def test_the_stage(folders, tmp_path, capsys):
@@ -196,6 +195,51 @@ def test_a_folder_that_went_away(folder):
     shutil.rmtree(folder)
     with pytest.raises(UserError, match=r"card.json: no such folder: .*llama"):
         loading.open_model(path)
+
+
+@pytest.fixture
+def project(folder, tmp_path, monkeypatch) -> Path:
+    """A project with a model of its own under a relative path, and the model's card."""
+    root = tmp_path / "project"
+    shutil.copytree(folder, root / "models" / "mine")
+    monkeypatch.chdir(root)
+    settings = {"name": "mine", "source": "models/mine", "revision": None}
+    settings |= {"trust_remote_code": False, "contaminated": False}
+    out = "results/base/mine/card.json"
+    assert main(["model-card", "--out", out, "--settings", json.dumps(settings)]) == 0
+    return root
+
+
+def test_a_copied_project_opens_its_own_model_and_a_moved_one_too(project, monkeypatch):
+    card = Path("results/base/mine/card.json")
+    copy = Path(shutil.copytree(project, project.parent / "copy"))
+    moved = project.rename(project.parent / "moved")
+    for root in (copy, moved):
+        monkeypatch.chdir(root)
+        assert loading._folder(card, loading.read_card(card)) == root / "models" / "mine"
+    assert str(project.parent) not in card.read_text(encoding="utf-8")
+    # Also where results are a link to another disk.
+    (moved / "results").rename(project.parent / "disk")
+    (moved / "results").symlink_to(project.parent / "disk")
+    assert loading._folder(card, loading.read_card(card)) == moved / "models" / "mine"
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "config.json", "tokenizer.json"])
+def test_a_file_that_changed_after_the_card_is_not_opened(project, name):
+    """In place, and with its size and its date as they were."""
+    card, path = Path("results/base/mine/card.json"), project / "models" / "mine" / name
+    stat = path.stat()
+    content = bytearray(path.read_bytes())
+    content[-9] ^= 1
+    path.write_bytes(content)
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    for opened in (loading.open_model, loading.open_tokenizer):
+        with pytest.raises(UserError) as caught:
+            opened(card)
+        assert str(caught.value) == (
+            f"{path}: is not the file that {card} was made from; put that back, or delete the card "
+            "and run again"
+        )
 
 
 def test_what_is_no_card(tmp_path):
@@ -350,6 +394,9 @@ def test_code_that_comes_with_a_model_runs_only_when_trusted(folder, tmp_path, m
     assert card["digests"]["own.py"] == sha256(folder / "own.py")
     write_json(folder / "card.json", card)
     assert type(loading.open_model(folder / "card.json")).__name__ == "Own"
+    (folder / "own.py").write_text(OWN, encoding="utf-8")
+    with pytest.raises(UserError, match=r"own\.py: is not the file that .*card.json was made from"):
+        loading.open_model(folder / "card.json")
 
 
 def test_more_positions_than_the_model_has(folders):
@@ -372,11 +419,10 @@ def hub(tmp_path, monkeypatch) -> Path:
 
 def test_a_model_in_the_hubs_cache(hub, folders, tmp_path):
     snapshot = hub / "models--some--model" / "snapshots" / COMMIT
-    shutil.copytree(folders["llama"], snapshot)
-    (snapshot / "card.json").unlink(missing_ok=True)
+    shutil.copytree(folders["llama"], snapshot, ignore=CARD)
     card = look("some/model", revision=COMMIT)
     assert (card["source"], card["revision"]) == ("some/model", COMMIT)
-    assert card["digests"] == {"commit": COMMIT}
+    assert card["digests"] == look(snapshot)["digests"]
     write_json(tmp_path / "card.json", card)
     assert loading.open_model(tmp_path / "card.json").config.model_type == "llama"
     assert loading.open_tokenizer(tmp_path / "card.json").eos_token == "<|end_of_text|>"
@@ -417,7 +463,7 @@ def test_trained_tensors_alone_come_back(family, tmp_path):
     for name, parameter in target.named_parameters():
         expected = own[name] if parameter.requires_grad else before[name]
         assert torch.equal(parameter, expected), name
-    assert loading.trained_metadata(tmp_path / "t.safetensors") == {"a": "é", "b": [1]}
+    assert trained_metadata(tmp_path / "t.safetensors") == {"a": "é", "b": [1]}
     stored = load_file(tmp_path / "t.safetensors")
     assert stored.keys() == {name for name, p in own.items() if p.requires_grad}
     assert target.lm_head.weight.equal(source.lm_head.weight)
@@ -465,7 +511,7 @@ def test_open_trained_lays_tensors_over_the_base(folder, tmp_path):
         ),
         (
             lambda: trained("llama", intermediate_size=48),
-            r"down_proj.weight is \(16, 32\), but \(16, 48\) in the model",
+            r"down_proj.weight is \(16, 32\), but the model has \(16, 48\)",
         ),
     ],
     ids=["other family", "other settings", "other sizes"],
@@ -484,7 +530,7 @@ def test_damaged_trained_tensors(tmp_path, kept):
     path = tmp_path / "t.safetensors"
     loading.save_trained(path, trained("llama"), {})
     path.write_bytes(path.read_bytes()[:kept])
-    with pytest.raises(UserError, match=r"t\.safetensors: damaged safetensors file"):
+    with pytest.raises(UserError, match=r"t\.safetensors: damaged"):
         loading.load_trained(path, trained("llama"))
 
 

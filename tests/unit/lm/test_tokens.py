@@ -233,7 +233,7 @@ def test_a_cache_of_other_examples(cache, examples, tmp_path):
 def test_a_damaged_cache(cache, examples, tmp_path):
     broken = tmp_path / "tokens.parquet"
     broken.write_bytes(cache[1].read_bytes()[:-20])
-    with pytest.raises(UserError, match="damaged or not a Parquet file"):
+    with pytest.raises(UserError, match="damaged"):
         read_tokens(broken, examples, "inference", 12)
 
 

@@ -11,6 +11,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.preprocessing import StandardScaler
 
 from mamushi.artifacts import schemas
+from mamushi.artifacts.seal import seal
 from mamushi.artifacts.tables import write_table
 from mamushi.errors import UserError
 from mamushi.selection import pool as pool_module
@@ -226,6 +227,7 @@ def test_row_groups_are_read_one_after_the_other_into_one_matrix(tmp_path, monke
     ids = [f"t{i:03d}" for i in range(500)]
     paths = write_inputs(tmp_path, vectors, ids, ["forget", "retain"] * 250)
     pq.write_table(pq.read_table(paths[0]), paths[0], row_group_size=64, compression="none")
+    seal(paths[0])
     seen = []
     read = pq.ParquetFile.read_row_group
     monkeypatch.setattr(
@@ -238,6 +240,7 @@ def test_row_groups_are_read_one_after_the_other_into_one_matrix(tmp_path, monke
     vectors[450, 3] = np.nan
     paths = write_inputs(tmp_path, vectors, ids, ["forget", "retain"] * 250)
     pq.write_table(pq.read_table(paths[0]), paths[0], row_group_size=64, compression="none")
+    seal(paths[0])
     with pytest.raises(UserError, match="'t450' holds NaN or infinity"):
         read_pool(*paths)
 

@@ -14,9 +14,9 @@ from safetensors.torch import load_file
 from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.files import read_json
 from mamushi.artifacts.tables import read_metadata, read_table, write_table
+from mamushi.artifacts.tensors import trained_metadata
 from mamushi.cli import main
 from mamushi.lm import finetune
-from mamushi.lm.loading import trained_metadata
 from tests.support.models import TRAINING
 from tests.unit.stages.test_unlearn import EXECUTION, FILES, write_base
 from tests.unit.test_project import ROOT
@@ -155,6 +155,19 @@ def test_what_is_copied_is_what_would_have_been_trained(made: Path, trainings: l
     assert read_table(where(made, paths.PERPLEXITY, "mamushi", "0.40"), schemas.PERPLEXITY).equals(
         nll
     )
+
+
+def test_tensors_that_an_earlier_run_kept_go_with_its_card(
+    made: Path, trainings: list[int]
+) -> None:
+    cells = [("random", "0.40"), ("mamushi", "0.40")]
+    for kept in (True, False):
+        for selector, beta in cells:
+            seed = {"seed": int(not kept)}
+            assert main(words(made, FORGET, selector, beta, tensors=kept, **seed)) == 0
+            assert where(made, paths.RETRAINED_TENSORS, selector, beta).exists() == kept
+    # The second of each pair took over what the first had measured.
+    assert len(trainings) == 2
 
 
 @pytest.mark.parametrize(

@@ -168,6 +168,9 @@ def test_it_writes_measures_and_leaves_no_state(kind: str, made: Path, tmp_path:
         assert read_metadata(tmp_path / "out" / f"{name}.parquet")["settings"] == chosen
     assert all(np.isfinite(perplexities(tmp_path / "out")))
     assert not (tmp_path / "out" / "state").exists()
+    # A run with other settings that keeps no tensors does not leave these beside its card.
+    assert unlearn(made, tmp_path / "out", chosen | {"seed": 1}, removal=removal) == 0
+    assert not tensors.exists()
 
 
 HEADS = ("train_input_embedding", "train_output_head", "train_final_norm")

@@ -521,7 +521,8 @@ def folder(tmp_path: Path) -> Path:
     """A model, a start model's trained tensors, and a token cache of both sections."""
     model("qwen2", layers=LAYERS).save_pretrained(tmp_path)
     write_json(
-        tmp_path / "card.json", {"source": ".", "revision": None, "trust_remote_code": False}
+        tmp_path / "card.json",
+        {"source": ".", "revision": None, "trust_remote_code": False, "digests": {}},
     )
     other = model("qwen2", seed=1, layers=LAYERS)
     freeze(other, COUNTED)

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from mamushi import __version__
-from mamushi.artifacts.files import read_json, sha256
+from mamushi.artifacts import digests
+from mamushi.artifacts.files import read_json
 
 PACKAGES = (
     "torch",
@@ -46,7 +47,7 @@ def provenance(settings: Mapping[str, Any], **inputs: str | Path) -> dict[str, A
     """``{"settings", "inputs": {name: sha256}, "versions"}`` for an artifact's card or metadata."""
     return {
         "settings": dict(settings),
-        "inputs": {name: sha256(path) for name, path in sorted(inputs.items())},
+        "inputs": {name: digests.of(path) for name, path in sorted(inputs.items())},
         "versions": versions(),
     }
 
@@ -66,9 +67,9 @@ def recorded(path: Path) -> dict[str, Any] | None:
 
         stored = read_metadata(path)
     elif path.suffix == ".safetensors":
-        with path.open("rb") as file:
-            header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
-        stored = json.loads(header.get("__metadata__", {}).get("mamushi", "{}"))
+        from mamushi.artifacts.tensors import trained_metadata
+
+        stored = trained_metadata(path)
     elif path.suffix == ".json":
         stored = read_json(path)
     else:

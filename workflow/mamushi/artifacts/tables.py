@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mamushi.artifacts import schemas
+from mamushi.artifacts import schemas, seal
 from mamushi.artifacts.domains import (
     CONTAMINATION,
     DOMAINS,
@@ -78,17 +78,19 @@ def write_table(
     for field in schema:
         if not field.nullable and table[field.name].null_count:
             raise ValueError(f"{name}.{field.name}: {table[field.name].null_count} nulls")
-    if metadata is not None:
-        table = table.replace_schema_metadata({"mamushi": json.dumps(metadata, sort_keys=True)})
+    about = {} if metadata is None else {"mamushi": json.dumps(metadata, sort_keys=True)}
     plain = name == "embeddings"
     with atomic(path) as part:
         pq.write_table(
-            table,
+            table.replace_schema_metadata({**about, "mamushi.seal": seal.SLOT}),
             part,
             compression="none" if plain else "zstd",
             use_dictionary=not plain,
             row_group_size=16384 if plain else None,
+            # For other programs that read it.
+            write_page_checksum=True,
         )
+        seal.seal(part)
 
 
 def read_table(path: str | Path, kind: Table, columns: Sequence[str] | None = None) -> pa.Table:
@@ -96,35 +98,39 @@ def read_table(path: str | Path, kind: Table, columns: Sequence[str] | None = No
 
     Raises ``UserError`` when the file is missing, damaged, or lacks a column or has another type.
     """
-    try:
-        file = pq.ParquetFile(path, memory_map=True)
-        found = file.schema_arrow
-        name, wanted = kind.name, kind.schema
-        if name == "embeddings":
-            if "embedding" not in found.names or not pa.types.is_fixed_size_list(
-                found.field("embedding").type
-            ):
-                raise UserError(
-                    "no column 'embedding' of fixed-size vectors",
-                    where=path,
-                    do="delete it and run again",
-                )
-            wanted = embeddings_schema(found.field("embedding").type.list_size)
-        for field in wanted:
-            if field.name not in found.names or found.field(field.name).type != field.type:
-                got = found.field(field.name).type if field.name in found.names else "nothing"
-                raise UserError(
-                    f"column {field.name!r} of the {name} table should be {field.type}, is {got}",
-                    where=path,
-                    do="delete it and run again",
-                )
-        return file.read(columns=list(columns) if columns is not None else None)
-    except FileNotFoundError:
-        raise UserError("no such file", where=path, do="check the path") from None
-    except (pa.ArrowInvalid, pa.ArrowException, OSError) as error:
-        raise UserError(
-            f"damaged or not a Parquet file ({error})", where=path, do="delete it and run again"
-        ) from None
+    file = _opened(path)
+    name, found, wanted = kind.name, file.schema_arrow, kind.schema
+    if name == "embeddings":
+        if "embedding" not in found.names or not pa.types.is_fixed_size_list(
+            found.field("embedding").type
+        ):
+            raise UserError(
+                "no column 'embedding' of fixed-size vectors",
+                where=path,
+                do="delete it and run again",
+            )
+        wanted = embeddings_schema(found.field("embedding").type.list_size)
+    for field in wanted:
+        got = found.field(field.name).type if field.name in found.names else "nothing"
+        if got != field.type:
+            raise UserError(
+                f"column {field.name!r} of the {name} table should be {field.type}, is {got}",
+                where=path,
+                do="delete it and run again",
+            )
+    return file.read(columns=list(columns) if columns is not None else None)
+
+
+def read_metadata(path: str | Path) -> dict[str, Any]:
+    """The ``metadata`` that ``write_table`` stored; empty where there is none. Raises ``UserError``
+    when the file is missing or damaged."""
+    stored = _opened(path).schema_arrow.metadata or {}
+    return dict(json.loads(stored.get(b"mamushi", b"{}")))
+
+
+def _opened(path: str | Path) -> pq.ParquetFile:
+    """A table, every bit of which is as it was written: see ``seal``."""
+    return pq.ParquetFile(pa.BufferReader(pa.py_buffer(seal.opened(path))))
 
 
 def publish(
@@ -147,17 +153,3 @@ def write_csv(path: str | Path, table: pa.Table) -> None:
         writer.writerow(table.column_names)
         for row in zip(*(column.to_pylist() for column in table.columns), strict=True):
             writer.writerow([f"{v:.6g}" if isinstance(v, float) else v for v in row])
-
-
-def read_metadata(path: str | Path) -> dict[str, Any]:
-    """The ``metadata`` that ``write_table`` stored; empty where there is none."""
-    try:
-        stored = pq.read_schema(path, memory_map=True).metadata or {}
-    except FileNotFoundError:
-        raise UserError("no such file", where=path, do="check the path") from None
-    except (pa.ArrowInvalid, pa.ArrowException, OSError) as error:
-        raise UserError(
-            f"damaged or not a Parquet file ({error})", where=path, do="delete it and run again"
-        ) from None
-    loaded = json.loads(stored.get(b"mamushi", b"{}"))
-    return dict(loaded)

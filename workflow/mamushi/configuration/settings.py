@@ -8,12 +8,15 @@ definitions that the stage reaches. All functions take the configuration that ``
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from mamushi.artifacts import digests
 from mamushi.artifacts.domains import CONTAMINATION, FORGET, INFERENCE, RETAIN
 from mamushi.configuration import grid
+from mamushi.configuration.complete import files
 from mamushi.registry import plugin, plugins
 from mamushi.running.identity import digest
 
@@ -206,6 +209,7 @@ class Examples(Settings):
     sections: dict[str, float]
     limit: dict[str, int | None]
     data: dict[str, Any]
+    inputs: dict[str, str]
 
 
 def examples(config: Config, dataset: str) -> Examples:
@@ -218,6 +222,7 @@ def examples(config: Config, dataset: str) -> Examples:
         sections=definition["sections"],
         limit=definition["limit"],
         data=config["data"],
+        inputs=_digests(files(definition)),
         code=_code("examples", loader.module),
     )
 
@@ -247,12 +252,34 @@ class ModelCard(Settings):
     revision: str | None
     trust_remote_code: bool
     contaminated: bool
+    inputs: dict[str, str]
+
+
+def model_files(config: Config, model: str) -> list[str]:
+    """The files of a model in a folder, with its code where that is trusted; none of the hub's."""
+    definition = config["models"][model]
+    folder = os.path.expanduser(definition["source"] or "")
+    code = [".py"] if definition["trust_remote_code"] else []
+    endings = (".json", ".model", ".txt", ".jinja", ".safetensors", *code)
+    names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+    return [os.path.join(folder, name) for name in names if name.endswith(endings)]
+
+
+def _digests(paths: Iterable[str]) -> dict[str, str]:
+    """SHA-256 by name of the files that come from outside, so that another one runs again what
+    reads it, whatever its date; a dry run does without those that are not there yet."""
+    return {os.path.basename(path): digests.of(path) for path in paths if os.path.isfile(path)}
 
 
 def model_card(config: Config, model: str) -> ModelCard:
     definition = config["models"][model]
     keys = ("source", "revision", "trust_remote_code", "contaminated")
-    return ModelCard(name=model, **{k: definition[k] for k in keys}, code=_code("model_card"))
+    return ModelCard(
+        name=model,
+        **{key: definition[key] for key in keys},
+        inputs=_digests(model_files(config, model)),
+        code=_code("model_card"),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -440,6 +467,7 @@ class Unlearn(Started, Cell):
     settings: dict[str, Any]
     training: UnlearnTraining
     probe: Probe | None = None
+    inputs: dict[str, str] = field(default_factory=dict)
 
 
 def unlearn(
@@ -469,6 +497,15 @@ def unlearn(
 def unlearn_and_probe(config: Config, dataset: str, model: str, seed: int, name: str) -> Unlearn:
     """Settings of the stage ``unlearn`` where the model is also probed."""
     return unlearn(config, dataset, model, seed, name, probed=True)
+
+
+def unlearn_list(
+    config: Config, dataset: str, model: str, seed: int, name: str, removal: str
+) -> Unlearn:
+    """Settings of the stage ``unlearn`` for the removal list of one's own that is called so."""
+    path = config["unlearning"]["lists"][removal]
+    plain = unlearn(config, dataset, model, seed, name)
+    return replace(plain, inputs=_digests([path] if path else []))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,12 +2,14 @@
 
 A *model card* (``results/base/{model}/card.json``) is how every later stage finds a model. It is
 written once, by ``inspect``, after everything that can be wrong with a model has been looked for.
+It names the digest of each of the model's files, and whoever opens the model compares them.
 Weights are read from safetensors files alone: the older pickle files can run code when opened.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
 import struct
 from collections.abc import Iterator, Mapping
@@ -32,7 +34,9 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_N
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 from transformers.utils import logging as transformers_logging
 
-from mamushi.artifacts.files import DISK_FULL, atomic, read_json, sha256
+from mamushi.artifacts import digests, seal
+from mamushi.artifacts.files import DISK_FULL, atomic, read_json
+from mamushi.artifacts.tensors import HEADER_LENGTH, about
 from mamushi.errors import UserError
 from mamushi.lm import parameters
 
@@ -42,7 +46,6 @@ PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt")
 VOCABULARIES = ("tokenizer.json", "tokenizer.model", "spiece.model", "vocab.json", "vocab.txt")
 DESCRIPTIONS = ("*.json", "*.model", "*.txt", "*.jinja")
 HUB_ID = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
-HEADER_LENGTH = struct.Struct("<Q")
 # How safetensors, written in Rust, reports a full disk.
 OS_ERROR = re.compile(r"os error (\d+)")
 
@@ -67,7 +70,6 @@ def inspect(
     """
     where = f"models.{name}.source"
     folder, commit = _fetch(source, revision, trust_remote_code, where)
-    local = commit is None
     config = _check_config(folder, trust_remote_code)
     tokenizer = _tokenizer(folder, trust_remote_code)
     weights = check_weights(folder)
@@ -79,7 +81,7 @@ def inspect(
     code = sorted(folder.glob("*.py")) if trust_remote_code else []
     return {
         "name": name,
-        "source": str(folder.resolve()) if local else source,
+        "source": str(folder) if commit is None else source,
         "revision": commit,
         "trust_remote_code": trust_remote_code,
         "contaminated": contaminated,
@@ -93,9 +95,7 @@ def inspect(
         "pad_token_id": padding(tokenizer),
         "eos_token_id": tokenizer.eos_token_id,
         "parameters": parameters.count(model).all,
-        "digests": {p.name: sha256(p) for p in [*described, *code, *weights]}
-        if local
-        else {"commit": commit},
+        "digests": {path.name: digests.of(path) for path in [*described, *code, *weights]},
     }
 
 
@@ -118,7 +118,8 @@ def padding(tokenizer: PreTrainedTokenizerBase) -> int:
 def read_card(card_path: str | Path) -> dict[str, Any]:
     """A model's card. Raises ``UserError`` when it is missing or damaged."""
     card = read_json(card_path)
-    if not isinstance(card, dict) or not {"source", "revision", "trust_remote_code"} <= card.keys():
+    wanted = {"source", "revision", "trust_remote_code", "digests"}
+    if not isinstance(card, dict) or not wanted <= card.keys():
         raise UserError("not a model card", where=card_path, do="delete it and run again")
     return card
 
@@ -133,7 +134,7 @@ def open_model(card_path: str | Path, dtype: torch.dtype | str = "auto") -> PreT
 
     Attention is SDPA wherever the architecture has it. Gemma 2 has not, because SDPA lacks its
     soft-cap, and transformers then takes the eager one, which applies it. Raises ``UserError`` when
-    the model is no longer where the card says.
+    the model is no longer where the card says, or not as the card says.
     """
     card = read_card(card_path)
     model = _model(_folder(card_path, card), card["trust_remote_code"], dtype=dtype)
@@ -163,17 +164,29 @@ def open_trained(
 
 
 def open_tokenizer(card_path: str | Path) -> PreTrainedTokenizerBase:
-    """The tokenizer of a card's model. Raises ``UserError`` when it is no longer there."""
+    """The tokenizer of a card's model. Raises ``UserError`` as ``open_model`` does."""
     card = read_card(card_path)
     return _tokenizer(_folder(card_path, card), card["trust_remote_code"])
 
 
 def _folder(card_path: str | Path, card: Mapping[str, Any]) -> Path:
-    """Where the card's files are; ``.`` is the card's own folder, so that results can move."""
-    if card["source"] == ".":
-        return Path(card_path).resolve().parent
+    """Where the card's files are, after comparing each with the card.
+
+    A relative path starts at the card's own folder, so that a project can move as a whole.
+    """
     source, revision, trust = (card[key] for key in ("source", "revision", "trust_remote_code"))
-    return _fetch(source, revision, trust, card_path, cached=True)[0]
+    if revision is None:
+        # By name, because `results` may be a link to somewhere else.
+        source = os.path.normpath(Path(card_path).absolute().parent / source)
+    folder = _fetch(source, revision, trust, card_path, cached=True)[0]
+    for name, digest in card["digests"].items():
+        if digests.of(folder / name) != digest:
+            raise UserError(
+                f"is not the file that {card_path} was made from",
+                where=folder / name,
+                do="put that back, or delete the card and run again",
+            )
+    return folder
 
 
 def _fetch(
@@ -388,17 +401,20 @@ def check_safetensors(path: Path) -> dict[str, tuple[int, ...]]:
 def save_trained(path: str | Path, model: PreTrainedModel, metadata: Mapping[str, Any]) -> None:
     """Store the tensors that take gradients, in fp32, whole or not at all; the rest is the base's.
 
-    ``metadata`` (JSON) is what ``trained_metadata`` gives back.
+    ``metadata`` (JSON) is what ``artifacts.tensors.trained_metadata`` gives back.
     """
     tensors = {
         name: parameter.detach().to("cpu", torch.float32).contiguous()
         for name, parameter in model.named_parameters()
         if parameter.requires_grad
     }
-    # One key: safetensors writes several in an order that changes from run to run.
-    stored = {"mamushi": json.dumps(metadata, sort_keys=True)}
+    _store(path, tensors, metadata)
+
+
+def _store(path: str | Path, tensors: dict[str, torch.Tensor], metadata: Mapping[str, Any]) -> None:
     with atomic(path) as part, writing_safetensors():
-        save_file(tensors, part, metadata=stored)
+        save_file(tensors, part, metadata=about(metadata))
+        seal.seal(part)
 
 
 @contextmanager
@@ -413,18 +429,11 @@ def writing_safetensors() -> Iterator[None]:
         raise OSError(int(code[1]), str(error)) from error
 
 
-def trained_metadata(path: str | Path) -> dict[str, Any]:
-    """The ``metadata`` that ``save_trained`` stored."""
-    with _open_trained(path) as stored:
-        return dict(json.loads((stored.metadata() or {}).get("mamushi", "{}")))
-
-
 def copy_trained(path: str | Path, to: str | Path, metadata: Mapping[str, Any]) -> None:
     """Store the tensors of a file that ``save_trained`` wrote in another, with ``metadata``."""
     with _open_trained(path) as stored:
         tensors = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118
-    with atomic(to) as part, writing_safetensors():
-        save_file(tensors, part, metadata={"mamushi": json.dumps(metadata, sort_keys=True)})
+    _store(to, tensors, metadata)
 
 
 def load_trained(path: str | Path, model: PreTrainedModel) -> None:
@@ -447,14 +456,7 @@ def load_trained(path: str | Path, model: PreTrainedModel) -> None:
                     where=path,
                     do="use the model and the training settings that it was made with",
                 )
-        for name in sorted(names):
-            shape = tuple(stored.get_slice(name).get_shape())
-            if shape != tuple(own[name].shape):
-                raise UserError(
-                    f"{name} is {shape}, but {tuple(own[name].shape)} in the model",
-                    where=path,
-                    do="use the model that it was made with",
-                )
+        _check_shapes(path, stored, own)
         with torch.no_grad():
             for name in sorted(names):
                 own[name].copy_(stored.get_tensor(name))
@@ -469,28 +471,28 @@ def overlay(path: str | Path, model: PreTrainedModel) -> int:
     """
     own = dict(model.named_parameters())
     with _open_trained(path) as stored:
+        _check_shapes(path, stored, own)
         names = sorted(stored.keys())
-        for name in names:
-            shape = tuple(stored.get_slice(name).get_shape())
-            if name not in own or tuple(own[name].shape) != shape:
-                has = tuple(own[name].shape) if name in own else "no such tensor"
-                raise UserError(
-                    f"{name} is {shape}, but the model has {has}",
-                    where=path,
-                    do="give the card of the model that it was made with",
-                )
         for name in names:
             own[name].data = stored.get_tensor(name).float()
     return len(names)
 
 
+def _check_shapes(path: str | Path, stored: Any, own: Mapping[str, torch.Tensor]) -> None:
+    for name in sorted(stored.keys()):
+        shape = tuple(stored.get_slice(name).get_shape())
+        has = tuple(own[name].shape) if name in own else "no such tensor"
+        if shape != has:
+            raise UserError(
+                f"{name} is {shape}, but the model has {has}",
+                where=path,
+                do="give the card of the model that it was made with",
+            )
+
+
 @contextmanager
 def _open_trained(path: str | Path) -> Iterator[Any]:
-    check_safetensors(Path(path))
-    try:
-        with safe_open(path, framework="pt") as stored:
-            yield stored
-    except SafetensorError as error:
-        raise UserError(
-            f"damaged safetensors file ({_brief(error)})", where=path, do="make it again"
-        ) from None
+    """A file that ``save_trained`` wrote, every bit of which is as it was written."""
+    seal.opened(path).close()
+    with safe_open(path, framework="pt") as stored:
+        yield stored

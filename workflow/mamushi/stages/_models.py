@@ -100,6 +100,7 @@ def fine_tuned(
     from mamushi.artifacts.files import write_json
     from mamushi.artifacts.provenance import fingerprint
     from mamushi.artifacts.tables import write_table
+    from mamushi.artifacts.tensors import drop_others
     from mamushi.lm import device
     from mamushi.lm.batches import steps
     from mamushi.lm.finetune import finetune
@@ -140,5 +141,6 @@ def fine_tuned(
             "trained_parameters": sum(p.numel() for p in changed),
             "trained_tensors": len(changed),
         }
+        drop_others(files.card, job.origin)
         write_json(files.card, {**job.origin, **counts})
     return model, accelerator

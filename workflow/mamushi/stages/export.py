@@ -64,15 +64,22 @@ def run(args: argparse.Namespace) -> None:
 def _check_order(card: Path, trained: list[Path]) -> None:
     """Every file was made from this model and from the file before it, as far as it says so.
 
-    Shapes alone would let the tensors of one model pass for those of another of its kind.
+    Shapes alone would let the tensors of one model pass for those of another of its kind. Nor are
+    tensors exported that a run kept and a later one, whose card lies beside them, did not.
     """
-    from mamushi.artifacts.files import sha256
+    from mamushi.artifacts.files import read_json, sha256
+    from mamushi.artifacts.tensors import trained_metadata
     from mamushi.errors import UserError
-    from mamushi.lm.loading import trained_metadata
 
     model, before = sha256(card), None
     for path in trained:
-        made_from = trained_metadata(path).get("inputs", {})
+        stored, beside = trained_metadata(path), path.with_name("card.json")
+        said = read_json(beside) if beside.exists() else {}
+        # A model's card, which may lie there as well, has its settings under `provenance`.
+        if "settings" in said and any(said.get(key) != value for key, value in stored.items()):
+            do = "set keep_checkpoints, delete the card and run again"
+            raise UserError("was made by another run than the card beside it", where=path, do=do)
+        made_from = stored.get("inputs", {})
         if made_from.get("model_card", model) != model:
             raise UserError("was trained from another model", where=path, do="give its card")
         if made_from and made_from.get("trained") != before:

@@ -16,6 +16,8 @@ class Files:
 
 def run(files: Files, chosen: ModelCard, job: Job) -> None:
     """Inspect the model and write its card; the files of a hub model come into the hub's cache."""
+    import os
+
     from mamushi.artifacts.files import write_json
     from mamushi.lm import loading
 
@@ -26,4 +28,8 @@ def run(files: Files, chosen: ModelCard, job: Job) -> None:
         trust_remote_code=chosen.trust_remote_code,
         contaminated=chosen.contaminated,
     )
-    write_json(files.out, {**card, "provenance": job.origin})
+    source = card["source"]
+    if card["revision"] is None and not os.path.isabs(source):
+        # As seen from the card, so that a project can be moved or copied.
+        source = os.path.relpath(source, files.out.parent)
+    write_json(files.out, {**card, "source": source, "provenance": job.origin})

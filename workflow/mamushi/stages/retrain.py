@@ -106,6 +106,7 @@ def _copied(files: Files, job: Job, card: Path, same: str) -> bool:
     from mamushi.artifacts.files import read_json, write_json
     from mamushi.artifacts.provenance import recorded
     from mamushi.artifacts.tables import read_table, write_table
+    from mamushi.artifacts.tensors import drop_others
     from mamushi.errors import UserError
     from mamushi.lm.loading import copy_trained
 
@@ -126,6 +127,7 @@ def _copied(files: Files, job: Job, card: Path, same: str) -> bool:
         # It is being made, or made again.
         return False
     write_table(files.log_table, schemas.TRAIN_LOG, steps, metadata=job.origin)
+    drop_others(files.card, job.origin)
     write_json(files.card, {**card_there, **job.origin})
     write_table(files.perplexity, schemas.PERPLEXITY, measured, metadata=job.origin)
     files.state.unlink(missing_ok=True)

@@ -50,6 +50,7 @@ def run(files: Files, chosen: Unlearn, job: Job) -> None:
     from mamushi.artifacts.files import write_json
     from mamushi.artifacts.provenance import fingerprint
     from mamushi.artifacts.tables import EVALUATION, FORGET, INFERENCE, RETAIN, write_table
+    from mamushi.artifacts.tensors import drop_others
     from mamushi.errors import UserError
     from mamushi.lm.loading import open_tokenizer, save_trained
     from mamushi.lm.parameters import count
@@ -116,6 +117,7 @@ def run(files: Files, chosen: Unlearn, job: Job) -> None:
         "masked": outcome.masked,
         "trained_parameters": trained,
     }
+    drop_others(files.card, job.origin)
     write_json(files.card, {**job.origin, **counts})
     files.state.unlink(missing_ok=True)
 

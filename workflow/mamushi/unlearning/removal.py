@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mamushi.artifacts import paths, schemas
+from mamushi.artifacts.tables import read_table
 from mamushi.data import readers
 from mamushi.errors import UserError
 
@@ -26,7 +28,10 @@ def read_ids(path: str | Path) -> list[str]:
     of tables names them: 7 is "7".
     """
     path = Path(path)
-    if path.suffix.lower() in TABLES:
+    if paths.wildcards(paths.REMOVAL, path):
+        # Of this program, and so never read damaged.
+        found = read_table(path, schemas.REMOVALS, ["id"])["id"].to_pylist()
+    elif path.suffix.lower() in TABLES:
         table = readers.read(path, ["id"])
         found = [_text(*cell) for cell in zip(table.columns["id"], table.places, strict=True)]
     else:

@@ -1,0 +1,78 @@
+"""What comes from outside is among the settings by its content."""
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mamushi.configuration import settings
+from mamushi.configuration.complete import complete
+
+
+def config(**model: Any) -> dict[str, Any]:
+    return complete(
+        {
+            "grid": {"datasets": ["own"], "models": ["lab"]},
+            "datasets": {
+                "own": {
+                    "kind": "table",
+                    "path": "own.csv",
+                    "text": "body",
+                    "forget": {"column": "topic", "values": ["x"]},
+                }
+            },
+            "models": {"lab": {"source": "lab", **model}},
+            "unlearning": {"lists": {"agreed": "agreed.txt", "made": "results/later.parquet"}},
+        }
+    )
+
+
+@pytest.fixture(autouse=True)
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("lab").mkdir()
+    for name in (
+        "own.csv",
+        "agreed.txt",
+        "lab/config.json",
+        "lab/a.safetensors",
+        "lab/modeling.py",
+    ):
+        Path(name).write_text(name, encoding="utf-8")
+
+
+def digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def listed(given: dict[str, Any], name: str) -> dict[str, Any]:
+    return settings.unlearn_list(given, "own", "lab", 0, "salun", name)
+
+
+def test_files_by_their_digests() -> None:
+    assert settings.examples(config(), "own").inputs == {"own.csv": digest("own.csv")}
+    assert listed(config(), "agreed")["inputs"] == {"agreed.txt": digest("agreed.txt")}
+    card = settings.model_card(config(), "lab")
+    assert card.inputs.keys() == {"config.json", "a.safetensors"}
+
+
+def test_code_that_is_trusted_counts() -> None:
+    trusting = config(trust_remote_code=True)
+    before = settings.model_card(trusting, "lab")
+    assert settings.model_files(trusting, "lab")[-1] == "lab/modeling.py"
+    Path("lab/modeling.py").write_text("edited", encoding="utf-8")
+    after = settings.model_card(trusting, "lab")
+    changed = {name for name in after.inputs if after.inputs[name] != before.inputs[name]}
+    assert changed == {"modeling.py"}
+    assert {**after, "inputs": None} == {**before, "inputs": None}
+
+
+def test_a_dry_run_does_without_files_that_are_not_there() -> None:
+    given, hub = config(), config(source="some/model", revision="0" * 40)
+    Path("own.csv").unlink()
+    Path("lab").rename("gone")
+    assert listed(given, "made")["inputs"] == {}
+    assert settings.examples(given, "own").inputs == {}
+    assert settings.model_card(given, "lab").inputs == {}
+    assert settings.model_files(hub, "lab") == []

@@ -1,0 +1,82 @@
+"""SHA-256 digests of files, each read once for as long as it does not change.
+
+As git does for its index, a file is known again by path, size, times, inode and device. The time of
+a status change is among them, which nobody sets back: an older file that is moved into the place,
+or one whose date was restored, is another one. Digests are kept in a file in ``results``, so that
+neither a dry run nor the next command reads what one before it has read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import time
+import zlib
+from functools import cache
+from pathlib import Path
+
+from mamushi.artifacts.files import atomic, sha256
+from mamushi.errors import UserError
+
+STORE = Path("results/digests/known.json")
+MOST = 4096
+"""Files whose digests are kept, those that were read last."""
+SMALL = 1 << 16
+"""Bytes up to which a file is read as quickly as it is looked up."""
+SETTLED = 2.0
+"""Seconds; a younger file can change again within one tick of its file system's clock."""
+
+
+def of(path: str | os.PathLike[str]) -> str:
+    """Hexadecimal SHA-256 of a file's bytes.
+
+    Raises ``UserError`` when it is missing or a folder.
+    """
+    key = _key(path)
+    if key in _known():
+        return _known()[key]
+    began = time.time()
+    digest = sha256(path)
+    found = os.stat(path)
+    settled = began - max(found.st_mtime, found.st_ctime) > SETTLED
+    if found.st_size > SMALL and settled and _key(path) == key:
+        _known()[key] = digest
+        _keep(key, digest)
+    return digest
+
+
+def _key(path: str | os.PathLike[str]) -> str:
+    """A file as it is now, in words; empty for one that cannot be looked at."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return ""
+    times = (found.st_mtime_ns, found.st_ctime_ns)
+    return json.dumps([os.path.abspath(path), found.st_size, *times, found.st_ino, found.st_dev])
+
+
+@cache
+def _known() -> dict[str, str]:
+    """What this process knows: what the store held when it was first asked, and its own."""
+    return _stored()
+
+
+def _stored() -> dict[str, str]:
+    """Digests by key. A store that is damaged is none: all it costs is to read files again."""
+    with contextlib.suppress(OSError, ValueError):
+        checksum, body = STORE.read_bytes().split(b"\n", 1)
+        if int(checksum) == zlib.crc32(body):
+            return dict(json.loads(body))
+    return {}
+
+
+def _keep(key: str, digest: str) -> None:
+    """Add to the store, if this folder has results. Of two processes that write at the same moment
+    one may undo the other's entry, which is then made again."""
+    if not STORE.parents[1].is_dir():
+        return
+    newest = list({**_stored(), key: digest}.items())[-MOST:]
+    body = json.dumps(dict(newest), indent=0).encode()
+    with contextlib.suppress(OSError, UserError), atomic(STORE) as part:
+        part.write_bytes(b"%d\n%b" % (zlib.crc32(body), body))
