@@ -331,28 +331,23 @@ def limit_for(step: int) -> float:
     return (means[step - 1] + max(means[: step - 1])) / 2
 
 
-def test_a_run_stops_before_the_update_of_the_step_above_the_limit(
-    capsys: pytest.CaptureFixture[str],
+def test_a_run_stops_before_the_update_of_the_step_above_the_limit_also_when_resumed(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    limit = limit_for(8)
-    found, outcome = run("neggrad_plus", total=12, stop_forget_loss=limit, **RISING)
-    assert outcome.stopped_at == 8
-    assert outcome.steps == 7
-    assert outcome.log["step"] == list(range(1, 9))
-    assert outcome.log["forget_mean"][-1] > limit
-    assert "stopped at step 8" in capsys.readouterr().err
+    limit, state = limit_for(8), tmp_path / "state"
     before, _ = run("neggrad_plus", total=7, **RISING)
-    assert_same(before, found)
-    assert all(p.grad is None for p in found.parameters())
-
-
-def test_a_stopped_run_that_is_resumed_stops_at_the_same_step(tmp_path: Path) -> None:
-    changes = {**RISING, "total": 12, "stop_forget_loss": limit_for(8)}
-    first, outcome = run("neggrad_plus", state=tmp_path / "state", **changes)
-    again, other = run("neggrad_plus", state=tmp_path / "state", **changes)
-    assert other.stopped_at == outcome.stopped_at == 8
-    assert other.log["loss"] == outcome.log["loss"]
-    assert_same(first, again)
+    for _ in range(2):
+        found, outcome = run(
+            "neggrad_plus", total=12, stop_forget_loss=limit, state=state, **RISING
+        )
+        assert outcome.stopped_at == 8
+        assert outcome.steps == 7
+        assert outcome.log["step"] == list(range(1, 9))
+        assert outcome.log["forget_mean"][-1] > limit
+        assert "stopped at step 8" in capsys.readouterr().err
+        assert_same(before, found)
+        assert all(p.grad is None for p in found.parameters())
+    assert load_file(state)["log.step"].tolist() == list(range(1, 8))
 
 
 def test_the_mean_of_a_window_and_not_one_step_decides() -> None:
@@ -392,38 +387,28 @@ def poisoned(step: int, value: float, calls_before: int = 0) -> PreTrainedModel:
     return found
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+@pytest.mark.parametrize(("value", "seconds"), [(float("nan"), 0.0), (float("inf"), 1e9)])
 def test_a_loss_that_is_not_finite_names_the_step_and_keeps_the_weights_before_it(
-    value: float, tmp_path: Path
+    value: float, seconds: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Also where no checkpoint was due."""
+    monkeypatch.setitem(EXECUTION, "checkpoint_seconds", seconds)
     state, found = tmp_path / "state", poisoned(4, value)
-    with pytest.raises(UserError, match=r"graddiff: the loss is (nan|inf) at step 4, the weights"):
+    told = r"graddiff: the loss is (nan|inf) at step 4, the weights before it are in .*state; lower"
+    with pytest.raises(UserError, match=told):
         run("graddiff", found, state=state)
     good, _ = run("graddiff", total=3)
     assert_same(good, found)
     stored = load_file(state)
-    for name, value in weights(good).items():
-        if f"parameter.{name}" in stored:
-            assert torch.equal(stored[f"parameter.{name}"], value)
+    kept = {n: v for n, v in weights(good).items() if found.get_parameter(n).requires_grad}
+    assert {n for n in stored if n.startswith("parameter.")} == {f"parameter.{n}" for n in kept}
+    assert all(torch.equal(stored[f"parameter.{name}"], value) for name, value in kept.items())
     assert stored["log.step"].tolist() == [1, 2, 3]
-    assert sum(name.startswith("parameter.") for name in stored) == sum(
-        p.requires_grad for p in found.parameters()
-    )
     # It is a state to go on from: a run that is not poisoned finishes as if nothing had been.
     whole, _ = run("graddiff")
     resumed, outcome = run("graddiff", state=state)
     assert outcome.log["step"] == [1, 2, 3, 4, 5, 6]
     assert_same(whole, resumed)
-
-
-def test_the_state_is_kept_also_where_no_checkpoint_was_due(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(EXECUTION, "checkpoint_seconds", 1e9)
-    state = tmp_path / "state"
-    with pytest.raises(UserError, match=r"step 4, the weights before it are in .*state; lower"):
-        run("graddiff", poisoned(4, float("nan")), state=state)
-    assert load_file(state)["log.step"].tolist() == [1, 2, 3]
 
 
 def test_a_gradient_that_is_not_finite_is_told_before_it_moves_anything() -> None:

@@ -274,8 +274,8 @@ def gradient(
     (losses + 1,), for which nothing here waits."""
     processes = accelerator.num_processes if objective.together else 1
     sums = torch.zeros(len(objective.losses), device=accelerator.device)
-    for left, part in zip(range(len(step.parts) - 1, -1, -1), step.parts, strict=True):
-        with accelerator.no_sync(module) if left else nullcontext():
+    for place, part in enumerate(step.parts, start=1):
+        with accelerator.no_sync(module) if place < len(step.parts) else nullcontext():
             losses = part(module)
             # Gradients are averaged over processes; multiplied back, they are the sum.
             accelerator.backward(losses[0] * processes)
