@@ -45,8 +45,7 @@ LOOPS = {"retrain": RETRAINED, "unlearn_whole": WHOLE}
 SEND = """
 # Counts the steps, and sends a signal in the middle of some.
 import os, signal
-from mamushi.lm import finetune
-from mamushi.unlearning import loop
+from mamushi.lm import training
 count = 0
 def counted(function):
     def call(*args):
@@ -57,8 +56,7 @@ def counted(function):
             os.kill(os.getpid(), each)
         return function(*args)
     return call
-finetune._accumulate = counted(finetune._accumulate)
-loop._Run._gradient = counted(loop._Run._gradient)
+training.gradient = counted(training.gradient)
 """
 
 
@@ -208,18 +206,18 @@ def test_two_processes_stop_at_the_same_step(tmp_path: Path) -> None:
             from pathlib import Path
             from accelerate import PartialState
             from mamushi.running.interruption import Stopped
-            from mamushi.lm import finetune
+            from mamushi.lm import training
             from tests.support.models import model, token_set
             from tests.unit.lm.test_finetune import train
 
-            accumulate, rank, count = finetune._accumulate, int(os.environ["RANK"]), 0
+            gradient, rank, count = training.gradient, int(os.environ["RANK"]), 0
             def counted(*args):
                 global count
                 count += 1
                 if rank == 1 and count == 3:
                     os.kill(os.getpid(), signal.SIGTERM)
-                return accumulate(*args)
-            finetune._accumulate = counted
+                return gradient(*args)
+            training.gradient = counted
             try:
                 train(model("llama"), token_set(), Path(sys.argv[1]) / "state", total=25,
                       checkpoint_seconds=600)

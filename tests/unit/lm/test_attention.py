@@ -34,12 +34,13 @@ from mamushi.lm import attention, device, loss
 from mamushi.lm.attention import MODELS, Documents, supports
 from mamushi.lm.batches import Batch, collate
 from mamushi.lm.finetune import finetune
-from mamushi.lm.loss import TokenLoss, batch_nll
+from mamushi.lm.loss import batch_nll
 from mamushi.lm.parameters import freeze
 from mamushi.lm.perplexity import text_nll
 from mamushi.lm.tokens import TokenSet, offsets_of
 from tests.support.models import FAMILIES, TRAINING, VOCABULARY, model, token_set
 from tests.support.processes import in_two_processes
+from tests.support.steps import step_of
 
 CPU = torch.device("cpu")
 REFERENCE = "reference"
@@ -387,10 +388,7 @@ def step_gradients(
     language_model = exact(model(family))
     freeze(language_model, TRAINING)
     texts = token_set(32) if texts is None else texts
-    tokens = int(np.maximum(texts.lengths - 1, 0).sum())
-    prepared = accelerator.prepare(TokenLoss(language_model))
-    given = {"micro_batch_size": micro}
-    total = engine._accumulate(prepared, texts, np.arange(32), tokens, given, accelerator)
+    total = step_of(language_model, texts, accelerator, micro_batch_size=micro)()[0]
     found = {n: p.grad for n, p in language_model.named_parameters() if p.grad is not None}
     return float(total), found
 
@@ -517,11 +515,10 @@ def test_a_step_does_not_wait_for_the_gpu(family: str) -> None:
     freeze(language_model, TRAINING)
     accelerator = device.accelerator("bf16")
     device.place(language_model, "bf16", accelerator.device)
-    prepared, texts = accelerator.prepare(TokenLoss(language_model)), token_set(32)
-    given = (prepared, texts, np.arange(32), 100, {"micro_batch_size": 8}, accelerator)
-    engine._accumulate(*given)
+    step = step_of(language_model, token_set(32), accelerator, micro_batch_size=8)
+    step()
     torch.cuda.set_sync_debug_mode("error")
     try:
-        engine._accumulate(*given)
+        step()
     finally:
         torch.cuda.set_sync_debug_mode("default")

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mamushi.lm.batches import by_length, examples_of_step, pad, steps
+from mamushi.lm.batches import by_length, collate, examples_of_step, steps
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,8 @@ def test_by_length_covers_all_within_the_token_budget(lengths: list[int], budget
         assert len(rows) == 1 or len(rows) * max(1, sizes[rows].max()) <= budget
 
 
-def test_pad_masks_what_is_not_text() -> None:
-    ids, mask = pad([np.array([5, 6, 7], np.int32), np.array([8], np.int32)], torch.device("cpu"))
-    assert ids.tolist() == [[5, 6, 7], [8, 0, 0]]
-    assert mask.tolist() == [[1, 1, 1], [1, 0, 0]]
+def test_padding_is_masked() -> None:
+    texts = [np.array([5, 6, 7], np.int32), np.array([8], np.int32)]
+    batch = collate(texts, torch.device("cpu"), shared=False)
+    assert batch.ids.tolist() == [[5, 6, 7], [8, 0, 0]]
+    assert batch.mask is not None and batch.mask.tolist() == [[1, 1, 1], [1, 0, 0]]

@@ -17,14 +17,15 @@ from transformers.models.auto.modeling_auto import AutoModelForCausalLM
 from mamushi.lm import attention, device, loss
 from mamushi.lm.batches import collate
 from mamushi.lm.embed import embed
-from mamushi.lm.finetune import _accumulate, finetune
-from mamushi.lm.loss import TokenLoss, batch_nll
+from mamushi.lm.finetune import finetune
+from mamushi.lm.loss import batch_nll
 from mamushi.lm.parameters import count, decoder_blocks, freeze
 from mamushi.lm.perplexity import text_nll
 from mamushi.unlearning.objective import TextLoss
 from mamushi.unlearning.relearning import relearn
 from mamushi.unlearning.saliency import gradients
 from tests.support.models import FAMILIES, TRAINING, model
+from tests.support.steps import step_of
 from tests.unit.lm.test_attention import jigsaw_like
 
 TEXTS = jigsaw_like(96)
@@ -130,9 +131,9 @@ def test_operations_of_a_step_are_those_of_the_formula(family: str) -> None:
     freeze(language_model, TRAINING | {"trained_blocks": 3})
     texts = jigsaw_like(8, seed=4)
     tokens = int(texts.lengths.sum())
-    given = {"micro_batch_size": 8}
+    step = step_of(language_model, texts, FP32, micro_batch_size=8)
     with FlopCounterMode(display=False) as counter:
-        _accumulate(TokenLoss(language_model), texts, np.arange(8), tokens, given, FP32)
+        step()
     blocks = decoder_blocks(language_model)[1]
     matrices = [sum(p.numel() for p in block.parameters() if p.ndim > 1) for block in blocks]
     head = language_model.get_output_embeddings().weight.numel()
@@ -236,16 +237,12 @@ def test_a_step_asks_nothing_of_the_device(family: str, precision: str) -> None:
     freeze(language_model, TRAINING)
     accelerator = device.accelerator(precision)
     device.place(language_model, precision, accelerator.device)
-    prepared = accelerator.prepare(TokenLoss(language_model))
+    step = step_of(language_model, TEXTS, accelerator, batch_size=32, micro_batch_size=8)
     with Waits() as control:
         float(torch.ones(1) + 1)
     assert control.found
-    given = {"micro_batch_size": 8}
     with Waits() as waits:
-        _accumulate(prepared, TEXTS, np.arange(32), 2000, given, accelerator)
-        torch.nn.utils.get_total_norm(
-            [p.grad for p in language_model.parameters() if p.grad is not None]
-        )
+        step()
     assert waits.found == []
 
 

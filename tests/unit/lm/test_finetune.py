@@ -13,11 +13,12 @@ from transformers import PreTrainedModel
 from mamushi.errors import UserError
 from mamushi.lm import device
 from mamushi.lm.batches import examples_of_step
-from mamushi.lm.finetune import finetune, learning_rate
+from mamushi.lm.finetune import finetune
 from mamushi.lm.parameters import freeze
 from mamushi.lm.tokens import TokenSet
 from tests.support.models import FAMILIES, TRAINING, model, token_set
 from tests.support.processes import in_two_processes
+from tests.support.steps import Killed, kill_at
 
 
 def train(
@@ -128,19 +129,27 @@ def test_gradient_clip_bounds_the_gradient_that_adam_sees() -> None:
     assert log["gradient_norm"][0] > 1e-3
 
 
+COSINE = [0.5, 1, 0.5 + 0.125**0.5, 0.5, 0.5 - 0.125**0.5]
+
+
 @pytest.mark.parametrize(
     ("schedule", "expected"),
-    [("constant", [0.5, 1, 1, 1, 1]), ("linear", [0.5, 1, 0.75, 0.5, 0.25])],
+    [
+        ("constant", [0.5, 1, 1, 1, 1]),
+        ("linear", [0.5, 1, 0.75, 0.5, 0.25]),
+        ("cosine", COSINE),
+    ],
 )
 def test_schedules(schedule: str, expected: list[float]) -> None:
-    settings = {"learning_rate": 1.0, "warmup_steps": 1, "schedule": schedule}
-    assert [learning_rate(s, 5, settings) for s in range(5)] == pytest.approx(expected)
-    cosine = settings | {"schedule": "cosine"}
-    assert learning_rate(3, 5, cosine) == pytest.approx(0.5)
-
-
-class Stopped(Exception):
-    """Stands for a kill between two steps."""
+    changes = {"learning_rate": 1e-3, "warmup_steps": 1, "schedule": schedule}
+    _, log = train(model("llama"), token_set(), total=5, **changes)
+    assert log["learning_rate"] == pytest.approx([1e-3 * rate for rate in expected])
+    # A step is as long as its rate: Adam's first one is the sign of the gradient.
+    start, (moved, _) = model("llama"), train(model("llama"), token_set(), total=1, **changes)
+    name = "model.layers.2.mlp.up_proj.weight"
+    assert float((states(moved)[name] - states(start)[name]).abs().max()) == pytest.approx(
+        5e-4, rel=0.05
+    )
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
@@ -149,23 +158,11 @@ def test_a_resumed_run_is_bit_equal(
 ) -> None:
     undisturbed, log = train(model("gemma2"), token_set(), precision=precision)
     state, texts = tmp_path / "state", token_set()
-    import mamushi.lm.finetune as engine
-
-    calls = 0
-    accumulate = engine._accumulate
-
-    def stop_at_the_sixth(*args: object) -> torch.Tensor:
-        nonlocal calls
-        calls += 1
-        if calls == 6:
-            raise Stopped
-        return accumulate(*args)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(engine, "_accumulate", stop_at_the_sixth)
-    with pytest.raises(Stopped):
+    computed = kill_at(monkeypatch, 6)
+    with pytest.raises(Killed):
         train(model("gemma2"), texts, state, "a", precision=precision)
     resumed, again = train(model("gemma2"), texts, state, "a", precision=precision)
-    assert calls == 6 + 11 - 5
+    assert len(computed) == 6 + 11 - 5
     assert again["loss"] == log["loss"]
     assert again["step"] == log["step"]
     for name, value in states(undisturbed).items():
@@ -197,7 +194,7 @@ def test_nothing_to_train_on_is_an_error() -> None:
 
 
 def test_a_loss_that_is_not_finite_names_the_step() -> None:
-    with pytest.raises(UserError, match=r"the loss is (nan|inf) at step \d+"):
+    with pytest.raises(UserError, match=r"the (loss|gradient norm) is (nan|inf) at step \d+"):
         train(model("llama"), token_set(), learning_rate=1e30)
 
 

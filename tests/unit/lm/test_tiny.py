@@ -2,7 +2,6 @@
 
 import itertools
 import json
-import math
 from pathlib import Path
 
 import numpy as np
@@ -181,14 +180,20 @@ def test_too_little_text():
 
 
 def test_the_learning_rate_rises_then_falls_as_a_cosine():
-    rates = [tiny.learning_rate(step, 100, 2.0) for step in range(100)]
+    model, tokenizer = tiny.build(sizes("llama", layers=1), TEXTS, seed=0)
+    rows = len(tiny.pack(tokenizer, TEXTS, 16))
+    training = {**PRETRAINING, "learning_rate": 2e-3, "batch_size": rows, "epochs": 100}
+    log = tiny.pretrain(model, tokenizer, TEXTS, training, seed=0)
+    rates = [1e3 * rate for rate in log["learning_rate"]]
+    assert len(rates) == 100
     assert rates[:5] == pytest.approx([0.4, 0.8, 1.2, 1.6, 2.0])
-    assert rates[5] == 2.0
+    assert rates[5] == pytest.approx(2.0)
     # Halfway between the peak (step 5) and the end (step 100) is step 52.5.
     assert (rates[52] + rates[53]) / 2 == pytest.approx(1.0)
     assert all(a > b for a, b in itertools.pairwise(rates[5:]))
     assert 0 < rates[-1] < 0.001
-    assert math.isfinite(tiny.learning_rate(0, 1, 2.0))
+    log = tiny.pretrain(model, tokenizer, TEXTS, {**training, "epochs": 1}, seed=0)
+    assert log["learning_rate"] == [2e-3]
 
 
 def test_every_row_is_seen_once_an_epoch():

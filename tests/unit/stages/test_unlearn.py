@@ -19,8 +19,8 @@ from mamushi.errors import UserError
 from mamushi.lm import loading, parameters, tiny
 from mamushi.lm.tokens import write_tokens
 from mamushi.registry import plugin
-from mamushi.unlearning import loop
 from mamushi.unlearning.removal import chosen_rows, read_ids
+from tests.support.steps import kill_at
 from tests.unit.lm.test_loading import SIZES, TRAINING
 from tests.unit.unlearning.test_loop import LOOP
 
@@ -262,15 +262,7 @@ def test_a_killed_run_goes_on(
     made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert unlearn(made, tmp_path / "whole") == 0
-    gradient, calls = loop._Run._gradient, []
-
-    def killed(self: loop._Run, step: loop._Step) -> dict[str, float]:
-        calls.append(1)
-        if len(calls) == 4:
-            raise UserError("killed")
-        return gradient(self, step)
-
-    monkeypatch.setattr(loop._Run, "_gradient", killed)
+    calls = kill_at(monkeypatch, 4, UserError)
     assert unlearn(made, tmp_path / "out") == 2
     assert (tmp_path / "out" / "state").exists()
     assert not (tmp_path / "out" / "perplexity.parquet").exists()

@@ -1,7 +1,9 @@
 """The loop that all unlearners share: exact steps, resumption, early stops, what goes wrong."""
 
 import math
+from collections import Counter
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ from transformers import PreTrainedModel
 from mamushi.artifacts import schemas
 from mamushi.artifacts.tables import write_table
 from mamushi.errors import UserError
-from mamushi.lm import device
+from mamushi.lm import device, training
 from mamushi.lm.parameters import freeze
 from mamushi.lm.tokens import TokenSet, offsets_of
 from mamushi.registry import plugin, plugins
@@ -23,6 +25,7 @@ from mamushi.unlearning.loop import Outcome, steps_of, unlearn
 from mamushi.unlearning.trunk import Trunk, write_trunk
 from tests.support.models import FAMILIES, model, token_set
 from tests.support.processes import in_two_processes
+from tests.support.steps import Killed, kill_at
 
 KINDS = tuple(plugins("unlearner"))
 BLOCKS = {
@@ -204,6 +207,20 @@ def test_random_labels_are_drawn_anew_in_each_step() -> None:
 # --- small sets -------------------------------------------------------------------------------
 
 
+def spied(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """The ids of the texts of each step that will be taken."""
+    seen: list[list[str]] = []
+    texts_of_step = loop._Run.texts_of
+
+    def spy(self: loop._Run, number: int) -> list[Any]:
+        found = texts_of_step(self, number)
+        seen.append([text.id for text in found])
+        return found
+
+    monkeypatch.setattr(loop._Run, "texts_of", spy)
+    return seen
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_forget_set_of_one_example(kind: str) -> None:
     forget = of_lengths([6])
@@ -218,15 +235,7 @@ def test_a_forget_set_of_one_example(kind: str) -> None:
 def test_a_subset_smaller_than_the_batch_and_a_shorter_retain_set(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen: list[list[str]] = []
-    step_of = loop._Run._step
-
-    def spy(self: loop._Run, number: int) -> loop._Step:
-        found = step_of(self, number)
-        seen.append([text.id for text in found.texts])
-        return found
-
-    monkeypatch.setattr(loop._Run, "_step", spy)
+    seen = spied(monkeypatch)
     forget, retain = of_lengths([5, 6, 7]), texts_of("retain", 2, 4)
     assert (retain.lengths > 1).all()
     run(kind, None, forget, retain, total=2)
@@ -237,25 +246,11 @@ def test_a_subset_smaller_than_the_batch_and_a_shorter_retain_set(
 def test_a_retain_set_shorter_than_the_forget_set_is_cycled(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    counts: dict[str, int] = {}
-    step_of = loop._Run._step
-
-    def spy(self: loop._Run, number: int) -> loop._Step:
-        found = step_of(self, number)
-        for text in found.texts:
-            counts[text.id] = counts.get(text.id, 0) + 1
-        return found
-
-    monkeypatch.setattr(loop._Run, "_step", spy)
+    seen = spied(monkeypatch)
     forget, retain = of_lengths([4] * 30), texts_of("retain", 6, 4)
     assert (retain.lengths > 1).all()
     run("graddiff", None, forget, retain, total=15)
-    assert {name: n for name, n in counts.items() if name.startswith("x")} == dict.fromkeys(
-        forget.ids, 2
-    )
-    assert {name: n for name, n in counts.items() if name.startswith("r")} == dict.fromkeys(
-        retain.ids, 10
-    )
+    assert Counter(chain(*seen)) == dict.fromkeys(forget.ids, 2) | dict.fromkeys(retain.ids, 10)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -293,25 +288,6 @@ def test_nothing_to_forget_or_to_retain_is_an_error(
 
 
 # --- resumption -------------------------------------------------------------------------------
-
-
-class Killed(Exception):
-    """Stands for a kill between two steps."""
-
-
-def kill_at(monkeypatch: pytest.MonkeyPatch, call: int) -> list[int]:
-    """Kill the run that computes the gradient for the ``call``-th time; the steps computed."""
-    computed: list[int] = []
-    gradient = loop._Run._gradient
-
-    def killed(self: loop._Run, step: loop._Step) -> dict[str, float]:
-        computed.append(1)
-        if len(computed) == call:
-            raise Killed
-        return gradient(self, step)
-
-    monkeypatch.setattr(loop._Run, "_gradient", killed)
-    return computed
 
 
 @pytest.mark.parametrize("kind", ["salun", "npo", "neggrad_plus"])
@@ -356,28 +332,23 @@ def limit_for(step: int) -> float:
     return (means[step - 1] + max(means[: step - 1])) / 2
 
 
-def test_a_run_stops_before_the_update_of_the_step_above_the_limit(
-    capsys: pytest.CaptureFixture[str],
+def test_a_run_stops_before_the_update_of_the_step_above_the_limit_also_when_resumed(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    limit = limit_for(8)
-    found, outcome = run("neggrad_plus", total=12, stop_forget_loss=limit, **RISING)
-    assert outcome.stopped_at == 8
-    assert outcome.steps == 7
-    assert outcome.log["step"] == list(range(1, 9))
-    assert outcome.log["forget_mean"][-1] > limit
-    assert "stopped at step 8" in capsys.readouterr().err
+    limit, state = limit_for(8), tmp_path / "state"
     before, _ = run("neggrad_plus", total=7, **RISING)
-    assert_same(before, found)
-    assert all(p.grad is None for p in found.parameters())
-
-
-def test_a_stopped_run_that_is_resumed_stops_at_the_same_step(tmp_path: Path) -> None:
-    changes = {**RISING, "total": 12, "stop_forget_loss": limit_for(8)}
-    first, outcome = run("neggrad_plus", state=tmp_path / "state", **changes)
-    again, other = run("neggrad_plus", state=tmp_path / "state", **changes)
-    assert other.stopped_at == outcome.stopped_at == 8
-    assert other.log["loss"] == outcome.log["loss"]
-    assert_same(first, again)
+    for _ in range(2):
+        found, outcome = run(
+            "neggrad_plus", total=12, stop_forget_loss=limit, state=state, **RISING
+        )
+        assert outcome.stopped_at == 8
+        assert outcome.steps == 7
+        assert outcome.log["step"] == list(range(1, 9))
+        assert outcome.log["forget_mean"][-1] > limit
+        assert "stopped at step 8" in capsys.readouterr().err
+        assert_same(before, found)
+        assert all(p.grad is None for p in found.parameters())
+    assert load_file(state)["log.step"].tolist() == list(range(1, 8))
 
 
 def test_the_mean_of_a_window_and_not_one_step_decides() -> None:
@@ -417,38 +388,28 @@ def poisoned(step: int, value: float, calls_before: int = 0) -> PreTrainedModel:
     return found
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+@pytest.mark.parametrize(("value", "seconds"), [(float("nan"), 0.0), (float("inf"), 1e9)])
 def test_a_loss_that_is_not_finite_names_the_step_and_keeps_the_weights_before_it(
-    value: float, tmp_path: Path
+    value: float, seconds: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Also where no checkpoint was due."""
+    monkeypatch.setitem(EXECUTION, "checkpoint_seconds", seconds)
     state, found = tmp_path / "state", poisoned(4, value)
-    with pytest.raises(UserError, match=r"graddiff: the loss is (nan|inf) at step 4: stop there"):
+    told = r"graddiff: the loss is (nan|inf) at step 4, the weights before it are in .*state; lower"
+    with pytest.raises(UserError, match=told):
         run("graddiff", found, state=state)
     good, _ = run("graddiff", total=3)
     assert_same(good, found)
     stored = load_file(state)
-    for name, value in weights(good).items():
-        if f"parameter.{name}" in stored:
-            assert torch.equal(stored[f"parameter.{name}"], value)
+    kept = {n: v for n, v in weights(good).items() if found.get_parameter(n).requires_grad}
+    assert {n for n in stored if n.startswith("parameter.")} == {f"parameter.{n}" for n in kept}
+    assert all(torch.equal(stored[f"parameter.{name}"], value) for name, value in kept.items())
     assert stored["log.step"].tolist() == [1, 2, 3]
-    assert sum(name.startswith("parameter.") for name in stored) == sum(
-        p.requires_grad for p in found.parameters()
-    )
     # It is a state to go on from: a run that is not poisoned finishes as if nothing had been.
     whole, _ = run("graddiff")
     resumed, outcome = run("graddiff", state=state)
     assert outcome.log["step"] == [1, 2, 3, 4, 5, 6]
     assert_same(whole, resumed)
-
-
-def test_the_state_is_kept_also_where_no_checkpoint_was_due(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(EXECUTION, "checkpoint_seconds", 1e9)
-    state = tmp_path / "state"
-    with pytest.raises(UserError, match=r"step 4: stop there and keep the weights before it in"):
-        run("graddiff", poisoned(4, float("nan")), state=state)
-    assert load_file(state)["log.step"].tolist() == [1, 2, 3]
 
 
 def test_a_gradient_that_is_not_finite_is_told_before_it_moves_anything() -> None:
@@ -469,7 +430,7 @@ def test_a_gradient_that_is_not_finite_is_told_before_it_moves_anything() -> Non
 
 def test_a_first_step_that_fails_leaves_no_state(tmp_path: Path) -> None:
     state = tmp_path / "state"
-    with pytest.raises(UserError, match="is nan at step 1: stop there;"):
+    with pytest.raises(UserError, match="is nan at step 1; lower"):
         run("graddiff", poisoned(1, float("nan")), state=state)
     assert not state.exists()
 
@@ -478,7 +439,7 @@ def test_weights_that_are_not_finite_never_replace_a_good_state(tmp_path: Path) 
     state = tmp_path / "state"
     run("graddiff", state=state, total=2)
     kept = state.read_bytes()
-    with pytest.raises(UserError, match=r"at step 4: stop there;"):
+    with pytest.raises(UserError, match=r"at step 4; lower"):
         # The third update is the first with this rate, and throws the weights to infinity.
         run("graddiff", state=state, learning_rate=1e39)
     assert state.read_bytes() == kept
@@ -520,7 +481,7 @@ def test_compiled_blocks_make_the_same_steps(
     _, plain = run("salun", start(family))
     torch.compiler.reset()
     # The compiler itself is that of test_lm_compiled, and takes long.
-    monkeypatch.setattr(loop, "compiled", partial(loop.compiled, backend="eager"))
+    monkeypatch.setattr(training, "compiled", partial(training.compiled, backend="eager"))
     monkeypatch.setitem(EXECUTION, "compile", True)
     before = torch._dynamo.utils.counters["stats"]["unique_graphs"]
     found, other = run("salun", start(family), trunk=trunk if on_trunk else None)

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
+from numpy.typing import NDArray
 from safetensors import safe_open
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
@@ -33,11 +34,11 @@ from mamushi.artifacts.files import sha256, write_json
 from mamushi.artifacts.tables import write_table
 from mamushi.errors import UserError
 from mamushi.lm import device
-from mamushi.lm.batches import pad
+from mamushi.lm.batches import collate
 from mamushi.lm.loading import save_trained
 from mamushi.lm.loss import token_nll
 from mamushi.lm.parameters import decoder_blocks, freeze
-from mamushi.lm.perplexity import text_nll
+from mamushi.lm.perplexity import TextNll, text_nll
 from mamushi.lm.tokens import TokenSet
 from mamushi.stages import _unlearning
 from mamushi.unlearning.trunk import Tail, Trunk, write_trunk
@@ -125,7 +126,9 @@ def step(
     put: Callable[[Sequence[str], Any], None] | None = None,
 ) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
     """Logits of the real tokens, mean NLL and its gradients for one batch."""
-    ids, mask = pad([texts[i] for i in rows], torch.device("cpu"))
+    batch = collate([texts[i] for i in rows], torch.device("cpu"), shared=False)
+    ids, mask = batch.ids, batch.mask
+    assert mask is not None
     if put is not None:
         put(texts.ids[rows], texts.lengths[rows])
     with device.accelerator(precision).autocast():
@@ -133,6 +136,19 @@ def step(
     loss = token_nll(logits, ids, mask)[0].mean()
     loss.backward()
     return logits[mask.bool()].detach().float(), loss.detach(), gradients(language_model)
+
+
+def nll_from(
+    path: Path, language_model: PreTrainedModel, texts: TokenSet, precision: str = "fp32"
+) -> TextNll:
+    """NLL of texts in batches of 33 tokens, from the states in a cache."""
+    accelerator = device.accelerator(precision)
+    with Tail(language_model, TRAINED, Trunk.open(path)) as tail:
+
+        def feed(rows: NDArray[np.int64]) -> None:
+            tail.put(texts.ids[rows], texts.lengths[rows])
+
+        return text_nll(language_model, texts, 33, accelerator, feed=feed)
 
 
 # --- equal numbers ----------------------------------------------------------------------------
@@ -166,43 +182,21 @@ def _trained(parameter: nn.Parameter) -> bool:
 
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("length", [20, 6])
 def test_nll_from_the_cache_equals_that_of_the_whole_model(
-    family: str, precision: str, length: int, tmp_path: Path
-) -> None:
-    language_model, path = start_model(family, precision), tmp_path / "trunk.safetensors"
-    write(path, language_model, precision)
-    texts, accelerator = cut(EVALUATION, length), device.accelerator(precision)
-    whole = text_nll(language_model, texts, 33, accelerator)
-    with Tail(language_model, TRAINED, Trunk.open(path)) as tail:
-        cached = text_nll(
-            language_model,
-            texts,
-            33,
-            accelerator,
-            feed=lambda rows: tail.put(texts.ids[rows], texts.lengths[rows]),
-        )
-    np.testing.assert_array_equal(cached.tokens, whole.tokens)
-    np.testing.assert_allclose(cached.nll, whole.nll, rtol=TOLERANCE[precision], atol=1e-12)
-
-
-@pytest.mark.parametrize("precision", PRECISIONS)
-@pytest.mark.parametrize("family", FAMILIES)
-def test_in_the_batches_of_the_file_not_a_bit_differs(
     family: str, precision: str, tmp_path: Path
 ) -> None:
-    language_model, accelerator = start_model(family, precision), device.accelerator(precision)
-    path = tmp_path / "trunk.safetensors"
+    language_model, path = start_model(family, precision), tmp_path / "trunk.safetensors"
+    accelerator = device.accelerator(precision)
+    write(path, language_model, precision)
+    for texts in (EVALUATION, cut(EVALUATION, 6)):
+        whole = text_nll(language_model, texts, 33, accelerator)
+        cached = nll_from(path, language_model, texts, precision)
+        np.testing.assert_array_equal(cached.tokens, whole.tokens)
+        np.testing.assert_allclose(cached.nll, whole.nll, rtol=TOLERANCE[precision], atol=1e-12)
+    # In the batches of the file, not a bit differs.
     write_trunk(path, language_model, [EVALUATION], TRAINED, 33, accelerator, PROVENANCE)
     whole = text_nll(language_model, EVALUATION, 33, accelerator)
-    with Tail(language_model, TRAINED, Trunk.open(path)) as tail:
-        cached = text_nll(
-            language_model,
-            EVALUATION,
-            33,
-            accelerator,
-            feed=lambda rows: tail.put(EVALUATION.ids[rows], EVALUATION.lengths[rows]),
-        )
+    cached = nll_from(path, language_model, EVALUATION, precision)
     np.testing.assert_array_equal(cached.nll, whole.nll)
 
 
@@ -224,14 +218,7 @@ def test_blocks_that_return_tuples_are_skipped_too(tmp_path: Path) -> None:
     language_model = GPTJForCausalLM(config).eval()
     write(tmp_path / "trunk.safetensors", language_model)
     whole = text_nll(language_model, EVALUATION, 33, device.accelerator("fp32"))
-    with Tail(language_model, TRAINED, Trunk.open(tmp_path / "trunk.safetensors")) as tail:
-        cached = text_nll(
-            language_model,
-            EVALUATION,
-            33,
-            device.accelerator("fp32"),
-            feed=lambda rows: tail.put(EVALUATION.ids[rows], EVALUATION.lengths[rows]),
-        )
+    cached = nll_from(tmp_path / "trunk.safetensors", language_model, EVALUATION)
     np.testing.assert_allclose(cached.nll, whole.nll, rtol=1e-6)
 
 
@@ -304,28 +291,22 @@ def test_leaving_restores_the_model(family: str, fails: bool, tmp_path: Path) ->
     assert torch.equal(step(language_model, INFERENCE, [2, 9], "fp32")[0], before[0])
 
 
-def test_trained_parameters_keep_their_names_and_frozen_blocks_are_out_of_the_way(
-    cache: Path,
-) -> None:
+def test_frozen_blocks_are_out_of_the_way_and_all_else_keeps_its_name(cache: Path) -> None:
     language_model = start_model("llama", "fp32")
     names = [name for name, p in language_model.named_parameters() if p.requires_grad]
+    blocks = decoder_blocks(language_model)[1]
+    blocks[0].attention_type = "sliding_attention"
     with Tail(language_model, TRAINED, Trunk.open(cache)):
         inside = dict(language_model.named_parameters())
         assert [name for name, p in inside.items() if p.requires_grad] == names
         assert not any(name.startswith("model.layers.0.") for name in inside)
-
-
-def test_a_stand_in_has_the_attributes_of_its_block(cache: Path) -> None:
-    language_model = start_model("llama", "fp32")
-    blocks = decoder_blocks(language_model)[1]
-    blocks[0].attention_type = "sliding_attention"
-    with Tail(language_model, TRAINED, Trunk.open(cache)):
+        # A stand-in has the attributes of its block.
         assert blocks[0].attention_type == "sliding_attention"
         with pytest.raises(AttributeError):
             _ = blocks[0].no_such_attribute
 
 
-def test_states_serve_one_forward_pass(cache: Path) -> None:
+def test_states_serve_one_forward_pass_over_their_own_texts(cache: Path) -> None:
     language_model = start_model("llama", "fp32")
     with Tail(language_model, TRAINED, Trunk.open(cache)) as tail:
         with pytest.raises(RuntimeError, match="put them first"):
@@ -333,11 +314,6 @@ def test_states_serve_one_forward_pass(cache: Path) -> None:
         step(language_model, INFERENCE, [0, 1], "fp32", tail.put)
         with pytest.raises(RuntimeError, match="put them first"):
             step(language_model, INFERENCE, [0, 1], "fp32")
-
-
-def test_states_of_other_texts_are_refused_by_their_shape(cache: Path) -> None:
-    language_model = start_model("llama", "fp32")
-    with Tail(language_model, TRAINED, Trunk.open(cache)) as tail:
         tail.put(INFERENCE.ids[:1], INFERENCE.lengths[:1])
         with pytest.raises(RuntimeError, match="with states of"):
             step(language_model, INFERENCE, [0, 1], "fp32")
@@ -362,12 +338,12 @@ def test_the_file_is_plain_safetensors_with_every_row_in_its_place(
         ids = json.loads(file.get_tensor("ids").numpy().tobytes().decode())
         about = json.loads(file.metadata()["mamushi"])
     assert about == {**PROVENANCE, "trained_blocks": TRAINED}
-    assert ids == [*INFERENCE.ids, *EVALUATION.ids]
     assert hidden.dtype == (torch.bfloat16 if precision == "bf16" else torch.float32)
-    lengths = np.concatenate([INFERENCE.lengths, EVALUATION.lengths])
-    np.testing.assert_array_equal(offsets.diff().numpy(), lengths)
-    texts = [*(INFERENCE[i] for i in range(20)), *(EVALUATION[i] for i in range(9))]
-    for text, (begin, end) in zip(texts, pairwise(offsets.tolist()), strict=True):
+    texts = {part.ids[i]: part[i] for part in (INFERENCE, EVALUATION) for i in range(len(part))}
+    assert sorted(ids) == sorted(texts)
+    for name, (begin, end) in zip(ids, pairwise(offsets.tolist()), strict=True):
+        text = texts[name]
+        assert end - begin == len(text)
         with torch.no_grad(), device.accelerator(precision).autocast():
             states = language_model(
                 torch.from_numpy(text.astype(np.int64))[None], output_hidden_states=True
@@ -405,16 +381,13 @@ def test_an_unknown_text_and_one_that_is_too_long_are_named(cache: Path) -> None
         trunk.hidden(INFERENCE.ids[:1], np.array([stored + 1]))
 
 
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="no such file"):
-        Trunk.open(tmp_path / "trunk.safetensors")
-
-
 @pytest.mark.parametrize("bytes_left", [0, 5, 100, -1])
-def test_a_truncated_file_is_named(bytes_left: int, cache: Path) -> None:
-    content = cache.read_bytes()
-    cache.write_bytes(content[:bytes_left])
+def test_a_missing_or_truncated_file_is_named(bytes_left: int, cache: Path) -> None:
+    cache.write_bytes(cache.read_bytes()[:bytes_left])
     with pytest.raises(UserError, match="damaged safetensors file"):
+        Trunk.open(cache)
+    cache.unlink()
+    with pytest.raises(UserError, match="no such file"):
         Trunk.open(cache)
 
 
@@ -449,38 +422,50 @@ def test_another_safetensors_file_is_no_cache(
         Trunk.open(cache)
 
 
-def test_an_example_in_two_sections_is_a_mistake_of_the_program(tmp_path: Path) -> None:
-    sets = [INFERENCE, EVALUATION, INFERENCE]
+NONE = TokenSet(np.array([], object), np.array([], object), np.array([]), np.array([0]))
+
+
+@pytest.mark.parametrize(
+    ("sets", "error", "said"),
+    [
+        ([INFERENCE, EVALUATION, INFERENCE], ValueError, "inference-t000 is in two"),
+        ([NONE], UserError, "there is no text"),
+    ],
+)
+def test_texts_that_are_there_twice_or_not_at_all_are_an_error(
+    sets: list[TokenSet], error: type[Exception], said: str, tmp_path: Path
+) -> None:
     accelerator, language_model = device.accelerator("fp32"), start_model("llama", "fp32")
-    with pytest.raises(ValueError, match="inference-t000 is in two"):
+    with pytest.raises(error, match=said):
         write_trunk(tmp_path / "t", language_model, sets, TRAINED, 60, accelerator, PROVENANCE)
 
 
-def test_no_text_is_an_error(tmp_path: Path) -> None:
-    none = TokenSet(np.array([], object), np.array([], object), np.array([]), np.array([0]))
-    accelerator, language_model = device.accelerator("fp32"), start_model("llama", "fp32")
-    with pytest.raises(UserError, match="there is no text"):
-        write_trunk(tmp_path / "t", language_model, [none], TRAINED, 60, accelerator, PROVENANCE)
+def no_space(*_: Any) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
 
 
-def test_a_disk_without_room_is_told_before_it_is_full(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("where", "instead", "said"),
+    [
+        (
+            "shutil.disk_usage",
+            lambda _: SimpleNamespace(free=10),
+            r"needs 0\.0 GB, .*cache_trunk to false",
+        ),
+        (
+            "mamushi.running.progress.Progress.advance",
+            no_space,
+            "no space left while writing it",
+        ),
+    ],
+)
+def test_a_disk_without_room_is_told_and_nothing_is_left(
+    where: str, instead: Any, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=10))
-    with pytest.raises(UserError, match=r"needs 0\.0 GB, .*cache_trunk to false"):
-        write(tmp_path / "trunk.safetensors", start_model("llama", "fp32"))
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_disk_that_fills_up_leaves_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(*_: Any) -> Tensor:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr("mamushi.unlearning.trunk._rows", full)
-    with pytest.raises(UserError, match="no space left while writing it"):
-        write(tmp_path / "trunk.safetensors", start_model("llama", "fp32"))
+    language_model = start_model("llama", "fp32")
+    monkeypatch.setattr(where, instead)
+    with pytest.raises(UserError, match=said):
+        write(tmp_path / "trunk.safetensors", language_model)
     assert not list(tmp_path.iterdir())
 
 
@@ -610,16 +595,9 @@ def test_the_first_run_keeps_both_sections_at_their_lengths(folder: Path) -> Non
         row = int(texts.lengths.argmax())
         with pytest.raises(UserError, match=f"holds {longest} tokens"):
             trunk.hidden(texts.ids[[row]], np.array([longest + 1]))
-    texts, accelerator = cut(EVALUATION, 12), device.accelerator("fp32")
-    whole = text_nll(start, texts, 40, accelerator)
-    with Tail(start, TRAINED, trunk) as tail:
-        cached = text_nll(
-            start,
-            texts,
-            40,
-            accelerator,
-            feed=lambda rows: tail.put(texts.ids[rows], texts.lengths[rows]),
-        )
+    texts = cut(EVALUATION, 12)
+    whole = text_nll(start, texts, 33, device.accelerator("fp32"))
+    cached = nll_from(trunk.path, start, texts)
     np.testing.assert_allclose(cached.nll, whole.nll, rtol=1e-6)
 
 

@@ -168,20 +168,3 @@ def collate(
         targets=there[4],
         texts=there[5],
     )
-
-
-def pad(
-    texts: Sequence[NDArray[np.int32]], device: torch.device
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Right-pad token ids to the longest text.
-
-    Returns ``input_ids`` and ``attention_mask``, both (texts, longest) int64; padding has id 0 and
-    mask 0, so that it is never looked at, whatever token the model's vocabulary has at 0.
-    """
-    lengths = torch.tensor([len(text) for text in texts])
-    longest = max(1, int(lengths.max()))
-    ids = np.zeros((len(texts), longest), dtype=np.int64)
-    for row, text in zip(ids, texts, strict=True):
-        row[: len(text)] = text
-    mask = (torch.arange(longest)[None, :] < lengths[:, None]).long()
-    return torch.from_numpy(ids).to(device), mask.to(device)

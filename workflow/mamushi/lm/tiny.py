@@ -8,9 +8,9 @@ BOS in Qwen2; tied embeddings, soft-caps and sliding windows in Gemma 2.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -29,14 +29,14 @@ from transformers import (
 )
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
-from mamushi.artifacts import schemas
 from mamushi.errors import UserError
+from mamushi.lm import device
 from mamushi.lm.tokens import encode
-from mamushi.running.progress import Progress
+from mamushi.lm.training import Descent, Objective, Step, train
 
 BYTES = 256
 # Of pretraining; usual values, which need no tuning at these sizes.
-BETAS, WEIGHT_DECAY, CLIP, WARMUP = (0.9, 0.95), 0.1, 1.0, 0.05
+BETAS, EPSILON, WEIGHT_DECAY, CLIP, WARMUP = (0.9, 0.95), 1e-8, 0.1, 1.0, 0.05
 
 
 @dataclass(frozen=True)
@@ -191,14 +191,6 @@ def pack(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], length: int) 
     return stream[: stream.size // length * length].reshape(-1, length)
 
 
-def learning_rate(step: int, steps: int, peak: float) -> float:
-    """Of ``step`` (from 0): up to ``peak`` in a twentieth of the steps, then a cosine down to 0."""
-    warmup = math.ceil(WARMUP * steps)
-    if step < warmup:
-        return peak * (step + 1) / warmup
-    return peak * 0.5 * (1.0 + math.cos(math.pi * (step - warmup) / (steps - warmup)))
-
-
 def pretrain(
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
@@ -206,65 +198,46 @@ def pretrain(
     settings: Mapping[str, Any],
     seed: int,
 ) -> dict[str, list[float]]:
-    """Train all parameters of ``model`` in place, where it is; the columns of the ``train_log``.
+    """Train all parameters of ``model`` in place; the columns of the ``train_log``.
 
     ``settings``: ``epochs`` (may be a fraction), ``max_length`` (tokens kept of a text, and length
-    of a row), ``batch_size`` (rows) and the peak ``learning_rate``. AdamW in fp32, which is faster
-    than bf16 at such widths on a CPU. The same seed, texts and number of threads give the same bits
-    there. Raises ``UserError`` when the loss is no longer finite.
+    of a row), ``batch_size`` (rows) and the peak ``learning_rate``, reached in a twentieth of the
+    steps and then lowered to 0 along a cosine. AdamW in fp32, which is faster than bf16 at such
+    widths on a CPU. The same seed, texts and number of threads give the same bits there. Raises
+    ``UserError`` when the loss is no longer finite.
     """
     rows = torch.from_numpy(pack(tokenizer, texts, settings["max_length"])).to(model.device)
     batch = min(settings["batch_size"], len(rows))
     steps = max(1, int(settings["epochs"] * len(rows) / batch))
-    model.train().requires_grad_(True)
-    matrices = [p for p in model.parameters() if p.ndim > 1]
-    vectors = [p for p in model.parameters() if p.ndim <= 1]
-    optimizer = torch.optim.AdamW(
-        [
-            {"params": matrices, "weight_decay": WEIGHT_DECAY},
-            {"params": vectors, "weight_decay": 0.0},
-        ],
-        betas=BETAS,
-        fused=True,
+    rise, order = math.ceil(WARMUP * steps), shuffled(len(rows), batch, seed)
+
+    def step(number: int) -> Step:
+        tokens = rows[next(order)]
+        epoch = (number + 1) * batch / len(rows)
+        return Step([partial(loss, tokens)], tokens[:, 1:].numel(), epoch)
+
+    def loss(tokens: torch.Tensor, module: nn.Module) -> list[torch.Tensor]:
+        """Mean cross-entropy of the next tokens."""
+        logits = module(input_ids=tokens).logits[:, :-1]
+        return [nn.functional.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten())]
+
+    descent = Descent(
+        settings["learning_rate"],
+        BETAS,
+        EPSILON,
+        WEIGHT_DECAY,
+        clip=CLIP,
+        schedule="cosine",
+        warmup=rise,
+        rise=rise,
+        vectors_decay=False,
     )
-    log: dict[str, list[float]] = {name: [] for name in schemas.TRAIN_LOG.schema.names}
-    order = shuffled(len(rows), batch, seed)
-    began = last = time.perf_counter()
-    with Progress(steps, "pretraining", "step") as progress:
-        for step in range(steps):
-            rate = learning_rate(step, steps, settings["learning_rate"])
-            for group in optimizer.param_groups:
-                group["lr"] = rate
-            tokens = rows[next(order)]
-            logits = model(input_ids=tokens).logits[:, :-1]
-            loss = nn.functional.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten())
-            optimizer.zero_grad(set_to_none=True)
-            torch.autograd.backward(loss)
-            norm = nn.utils.clip_grad_norm_(model.parameters(), CLIP)
-            optimizer.step()
-            value, now, predicted = loss.item(), time.perf_counter(), tokens[:, 1:].numel()
-            if not math.isfinite(value):
-                raise UserError(
-                    f"the loss is {value} at step {step + 1}",
-                    where="pretraining",
-                    do="lower pretraining.learning_rate",
-                )
-            entries = {
-                "step": step + 1,
-                "epoch": (step + 1) * batch / len(rows),
-                "loss": value,
-                "tokens": predicted,
-                "tokens_per_second": predicted / (now - last),
-                "learning_rate": rate,
-                "gradient_norm": norm.item(),
-                "seconds": now - began,
-            }
-            for name, entry in entries.items():
-                log[name].append(entry)
-            last = now
-            progress.advance(note=f"loss {value:.3f}")
+    model.train().requires_grad_(True)
+    remedy = "lower pretraining.learning_rate"
+    objective = Objective(model, model, "pretraining", remedy, step, together=False)
+    log = train(objective, descent, steps, device.accelerator("fp32"))
     model.eval()
-    return log
+    return log.columns
 
 
 def shuffled(rows: int, batch: int, seed: int) -> Iterator[torch.Tensor]:

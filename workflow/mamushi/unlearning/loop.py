@@ -1,51 +1,33 @@
-"""The one training loop of all unlearners."""
+"""What all unlearners have in common: the steps that they take over forget and retain texts."""
 
 from __future__ import annotations
 
-import math
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from accelerate import Accelerator
 from numpy.typing import NDArray
+from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from mamushi.errors import UserError
-from mamushi.lm import checkpoint
 from mamushi.lm.attention import supports, to_device
 from mamushi.lm.batches import collate, examples_of_step, steps
-from mamushi.lm.compiled import compiled
 from mamushi.lm.parameters import decoder_blocks
 from mamushi.lm.perplexity import text_nll
 from mamushi.lm.tokens import TokenSet
+from mamushi.lm.training import Descent, Objective, Step, micro_batches, train
 from mamushi.registry import load
-from mamushi.running import interruption
-from mamushi.running.progress import Progress
 from mamushi.unlearning.objective import Nll, TextLoss, random_labels
 from mamushi.unlearning.saliency import gradients, largest
 from mamushi.unlearning.trunk import States, Tail
-
-COLUMNS = (
-    "step",
-    "epoch",
-    "loss",
-    "forget_loss",
-    "retain_loss",
-    "forget_mean",
-    "tokens",
-    "tokens_per_second",
-    "learning_rate",
-    "gradient_norm",
-    "seconds",
-)
 
 Feed = Callable[[Sequence[str], NDArray[np.int64]], None]
 """Told the ids and lengths of texts before a forward pass over them."""
@@ -76,17 +58,6 @@ class _Text(NamedTuple):
     tokens: NDArray[np.int32]
     labels: NDArray[np.int32]
     reference: float | None = None
-
-
-class _Step(NamedTuple):
-    """The texts of a step that have a token to predict, forget texts first, and how many predicted
-    tokens and texts each domain has."""
-
-    texts: list[_Text]
-    forget_tokens: int
-    forget_texts: int
-    retain_tokens: int
-    retain_texts: int
 
 
 def steps_of(selected: int, whole: int, training: Mapping[str, Any]) -> int:
@@ -124,19 +95,15 @@ def unlearn(
     whatever the micro-batch size and number of processes. Frozen blocks run without dropout, and
     the start from the hidden states of ``trunk``, if it is given, changes nothing.
 
-    Before each update the loss and the gradient's norm must be finite, and for an unlearner that
+    Before each update the losses and the gradient's norm must be finite, and for an unlearner that
     stops, the mean of the forget loss over the last ``stop_window`` steps must not be above its
     limit; the step at which it is, is logged and not taken. The ``forget_loss`` of an unlearner
     with random labels is the NLL of those labels, the one that it trains on. A loss is 0 where none
     of the step's texts of that domain has a token to predict.
 
-    With ``state``, a file, everything is saved there each ``checkpoint_seconds``, and a run whose
-    ``fingerprint`` equals the file's goes on from it: on the CPU bit for bit as if it had never
-    stopped. It is also saved when the process is asked to end: see ``interruption``. ``special``
-    are the token ids that random labels do not replace.
-
-    Raises ``UserError`` when there is nothing to forget or to retain, and for a loss or gradient
-    that is not finite; ``state`` then has the weights before that step.
+    ``state`` and ``fingerprint`` are those of ``train``. ``special`` are the token ids that random
+    labels do not replace. Raises ``UserError`` when there is nothing to forget or to retain, and
+    for a loss or gradient that is not finite; ``state`` then has the weights before that step.
     """
     for texts, domain in ((forget, "forget"), (retain, "retain")):
         if not (texts.lengths > 1).any():
@@ -144,10 +111,36 @@ def unlearn(
                 f"unlearning: no {domain} text with a token to predict",
                 do="check the removal list and the data card",
             )
+    descent = Descent.of(float(chosen["settings"]["learning_rate"]), chosen["training"])
     with _feeding(model, trunk) as feed:
-        return _Run(
-            model, forget, retain, chosen, execution, seed, accelerator, special, feed
-        ).through(total, state, fingerprint)
+        run = _Run(model, forget, retain, chosen, execution, seed, accelerator, special, feed)
+        objective = Objective(
+            model,
+            TextLoss(model),
+            run.name,
+            f"lower unlearners.{run.name}.learning_rate, or set training.precision to fp32",
+            run.step,
+            ("loss", "forget_loss", "retain_loss"),
+            ends=run.ends,
+            adjust=run.adjust,
+            updated=run.put_back,
+        )
+        # Frozen blocks run without dropout, as they do where a trunk stands for them.
+        model.eval()
+        for block in _trained_blocks(model):
+            block.train()
+        log = train(
+            objective,
+            descent,
+            total,
+            accelerator,
+            compile=bool(execution.get("compile", False)),
+            state=state,
+            fingerprint=fingerprint,
+            checkpoint_seconds=float(execution["checkpoint_seconds"]),
+        ).columns
+    log["forget_mean"] = [run.mean(log, step) for step in range(1, len(log["step"]) + 1)]
+    return Outcome(log, run.stopped_at, run.masked)
 
 
 @contextmanager
@@ -160,13 +153,13 @@ def _feeding(model: PreTrainedModel, trunk: States | None) -> Iterator[Feed]:
         yield tail.put
 
 
-def _trained_blocks(model: PreTrainedModel) -> list[torch.nn.Module]:
+def _trained_blocks(model: PreTrainedModel) -> list[nn.Module]:
     _, blocks = decoder_blocks(model)
     return [block for block in blocks if any(p.requires_grad for p in block.parameters())]
 
 
 class _Run:
-    """Everything that stays the same over the steps of a run."""
+    """What an unlearner minimizes, and what is known of the start model."""
 
     def __init__(
         self,
@@ -181,113 +174,88 @@ class _Run:
         feed: Feed,
     ) -> None:
         self.name = str(chosen.get("unlearner", chosen["kind"]))
-        self.method: ModuleType = load("unlearner", chosen["kind"])
-        self.settings, self.training = chosen["settings"], chosen["training"]
-        self.execution, self.seed, self.accelerator = execution, seed, accelerator
+        self.method = load("unlearner", chosen["kind"])
         self.model, self.forget, self.retain = model, forget, retain
-        self.special, self.feed = special, feed
+        self.settings, self.training = chosen["settings"], chosen["training"]
+        self.seed, self.accelerator, self.special, self.feed = seed, accelerator, special, feed
         self.vocabulary = int(model.get_output_embeddings().weight.shape[0])
-        self.trained = {n: p for n, p in model.named_parameters() if p.requires_grad}
-        self.batch = min(int(self.training["batch_size"]), len(forget))
-        self.retain_batch = min(int(self.training["batch_size"]), len(retain))
+        batch, self.size = int(self.training["batch_size"]), int(execution["micro_batch_size"])
+        self.batch, self.retain_batch = min(batch, len(forget)), min(batch, len(retain))
         # Streams that are independent of each other, so that both domains shuffle on their own.
         self.retain_seed = int(np.random.SeedSequence([seed, 1]).generate_state(1)[0])
+        self.shared = supports(model)
         stops = getattr(self.method, "STOPS", None)
         self.limit: float | None = None if stops is None else self.settings[stops]
-        self.shared = supports(model)
-        loss_of = TextLoss(model)
+        self.stopped_at: int | None = None
         # Both belong to the start model, so they come before anything is restored or trained.
-        self.reference = self._reference()
-        self.fixed, self.held = self._saliency(loss_of)
-        optimizer = torch.optim.AdamW(
-            self.trained.values(),
-            lr=float(self.settings["learning_rate"]),
-            betas=(float(self.training["betas"][0]), float(self.training["betas"][1])),
-            eps=float(self.training["epsilon"]),
-            weight_decay=float(self.training["weight_decay"]),
-            fused=True,
-        )
-        self.prepared, self.optimizer = accelerator.prepare(loss_of, optimizer)
-
-    # --- what is known of the start model ---
-
-    def _reference(self) -> NDArray[np.float64] | None:
-        """NLL of each forget text under the start model, summed over its predicted tokens."""
-        if not getattr(self.method, "REFERENCE", False):
-            return None
-        return text_nll(
-            self.model,
-            self.forget,
-            int(self.execution["batch_tokens"]),
-            self.accelerator,
-            feed=self._feed_forget,
-        ).nll
+        self.reference: NDArray[np.float64] | None = None
+        if getattr(self.method, "REFERENCE", False):
+            batch_tokens = int(execution["batch_tokens"])
+            self.reference = text_nll(
+                model, forget, batch_tokens, accelerator, feed=self._feed_forget
+            ).nll
+        self.masked: int | None = None
+        self.held: list[tuple[nn.Parameter, Tensor, Tensor]] = []
+        if (key := getattr(self.method, "SALIENCY", None)) is not None:
+            self._hold(float(self.settings[key]))
 
     def _feed_forget(self, rows: NDArray[np.int64]) -> None:
         self.feed(self.forget.ids[rows].tolist(), self.forget.lengths[rows])
 
-    def _saliency(
-        self, loss_of: TextLoss
-    ) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
+    def _hold(self, sparsity: float) -> None:
         """Of each trained tensor a mask of the weights that must stay as they are, and the values
-        of these; both empty where the unlearner asks for no mask."""
-        key = getattr(self.method, "SALIENCY", None)
-        if key is None:
-            return {}, {}
-        size = int(self.execution["micro_batch_size"])
-        gradients(loss_of, self.forget, size, self.accelerator, self._feed_forget)
-        found = {n: p.grad for n, p in self.trained.items() if p.grad is not None}
-        fixed = {n: ~mask for n, mask in largest(found, float(self.settings[key])).items()}
+        of these."""
+        loss_of = TextLoss(self.model)
+        gradients(loss_of, self.forget, self.size, self.accelerator, self._feed_forget)
+        trained = {n: p for n, p in self.model.named_parameters() if p.grad is not None}
+        free = largest({n: p.grad for n, p in trained.items() if p.grad is not None}, sparsity)
         self.model.zero_grad(set_to_none=True)
-        return fixed, {n: self.trained[n].detach()[mask] for n, mask in fixed.items()}
+        self.held = [(p, ~free[n], p.detach()[~free[n]]) for n, p in trained.items()]
+        self.masked = sum(values.numel() for _, _, values in self.held)
 
-    # --- the loop ---
+    def adjust(self) -> None:
+        for parameter, mask, _ in self.held:
+            if parameter.grad is not None:
+                parameter.grad.masked_fill_(mask, 0.0)
 
-    def through(self, total: int, state: Path | None, fingerprint: str) -> Outcome:
-        """All steps from where the state left off."""
-        log: dict[str, list[float]] = {name: [] for name in COLUMNS}
-        if state is not None:
-            checkpoint.restore(state, fingerprint, self.trained, self.optimizer, log)
-        self.model.eval()
-        for block in _trained_blocks(self.model):
-            block.train()
-        stopped_at = None
-        start, began, saved = len(log["step"]), time.monotonic(), time.monotonic()
-        before = log["seconds"][-1] if start else 0.0
-        with (
-            compiled(self.model, bool(self.execution.get("compile", False))),
-            interruption.noticed(state is not None) as notice,
-            Progress(total, self.name, "step", start=start) as progress,
-        ):
-            for number in range(start, total):
-                step = self._step(number)
-                measured = self._gradient(step)
-                if not all(map(math.isfinite, measured.values())):
-                    raise self._failure(number + 1, measured, state, fingerprint, log)
-                self._append(log, number, step, measured, before + time.monotonic() - began)
-                progress.advance(1, _note(log))
-                if self.limit is not None and log["forget_mean"][-1] > self.limit:
-                    stopped_at = number + 1
-                    self._tell(stopped_at, log["forget_mean"][-1])
-                    break
-                self._update(measured["gradient_norm"])
-                stop = notice.at(number + 1, self.accelerator)
-                if state is not None and (
-                    stop is not None
-                    or time.monotonic() - saved >= float(self.execution["checkpoint_seconds"])
-                ):
-                    self._save(state, fingerprint, log)
-                    saved = time.monotonic()
-                if stop is not None:
-                    raise interruption.Stopped(stop, number + 1, total)
-        # Whoever measures the model next needs no gradients and no moments.
-        self.optimizer.zero_grad(set_to_none=True)
-        self.accelerator.free_memory()
-        masked = sum(values.numel() for values in self.held.values()) if self.fixed else None
-        return Outcome(log, stopped_at, masked)
+    @torch.no_grad()
+    def put_back(self, step: int) -> None:
+        # Their gradient is 0, but weight decay moves them all the same.
+        for parameter, mask, values in self.held:
+            parameter.masked_scatter_(mask, values)
 
-    def _step(self, number: int) -> _Step:
-        """Step ``number``, counted from 0."""
+    def mean(self, log: Mapping[str, list[float]], step: int) -> float:
+        """Of the forget loss over the window that ends with ``step``, counted from 1."""
+        window = log["forget_loss"][max(0, step - int(self.training["stop_window"])) : step]
+        return sum(window) / len(window)
+
+    def ends(self, log: Mapping[str, list[float]]) -> bool:
+        step = len(log["step"])
+        if self.limit is None or (mean := self.mean(log, step)) <= self.limit:
+            return False
+        self.stopped_at = step
+        if self.accelerator.is_main_process:
+            said = f"{self.name}: stopped at step {step}, before its update: the mean forget loss"
+            print(f"{said} is {mean:.3f}, above {self.limit}", file=sys.stderr, flush=True)
+        return True
+
+    def step(self, number: int) -> Step:
+        texts = self.texts_of(number)
+        lengths = [
+            [len(text.tokens) - 1 for text in texts if text.forget == domain]
+            for domain in (True, False)
+        ]
+        # Predicted tokens and texts of forget, then of retain.
+        whole = [(sum(each), len(each)) for each in lengths]
+        parts = micro_batches(texts, self.size, self.accelerator)
+        return Step(
+            [partial(self._losses, part, whole) for part in parts],
+            whole[0][0] + whole[1][0],
+            (number + 1) * self.batch / len(self.forget),
+        )
+
+    def texts_of(self, number: int) -> list[_Text]:
+        """The texts of step ``number`` that have a token to predict, forget texts first."""
         forget, retain = self.forget, self.retain
         texts = []
         rows = examples_of_step(number, len(forget), self.batch, self.seed)
@@ -302,142 +270,23 @@ class _Run:
             texts.append(_Text(str(forget.ids[row]), True, tokens, labels, reference))
         rows = examples_of_step(number, len(retain), self.retain_batch, self.retain_seed)
         texts += [_Text(str(retain.ids[row]), False, retain[row], retain[row]) for row in rows]
-        texts = [text for text in texts if len(text.tokens) > 1]
-        counts = [
-            [len(text.tokens) - 1 for text in texts if text.forget == domain]
-            for domain in (True, False)
-        ]
-        return _Step(texts, sum(counts[0]), len(counts[0]), sum(counts[1]), len(counts[1]))
+        return [text for text in texts if len(text.tokens) > 1]
 
-    def _gradient(self, step: _Step) -> dict[str, float]:
-        """Leave the gradient of the step's loss; its losses, and its norm before clipping."""
-        accelerator = self.accelerator
-        mine = step.texts[accelerator.process_index :: accelerator.num_processes]
-        size = int(self.execution["micro_batch_size"])
-        # A process without a text takes part all the same: the others wait for its gradient.
-        parts = [mine[i : i + size] for i in range(0, len(mine), size)] or [[]]
-        sums = torch.zeros(3, device=accelerator.device)
-        for place, part in enumerate(parts):
-            wait = place < len(parts) - 1
-            with accelerator.no_sync(self.prepared) if wait else nullcontext():
-                forget, retain = self._forward(part, step)
-                loss = self.method.loss(forget, retain, self.settings)
-                # Gradients are averaged over processes; multiplied back, they are the sum.
-                accelerator.backward(loss * accelerator.num_processes)
-            sums += torch.stack([loss, forget.mean(), retain.mean()]).detach()
-        if accelerator.num_processes > 1:
-            sums = accelerator.reduce(sums, "sum")
-        for name, mask in self.fixed.items():
-            gradient = self.trained[name].grad
-            if gradient is not None:
-                gradient.masked_fill_(mask, 0.0)
-        norm = torch.nn.utils.get_total_norm(
-            [p.grad for p in self.trained.values() if p.grad is not None]
-        )
-        names = ("loss", "forget_loss", "retain_loss", "gradient_norm")
-        # One transfer for all: each waits for the device.
-        return dict(zip(names, torch.cat([sums, norm[None]]).tolist(), strict=True))
-
-    def _forward(self, part: Sequence[_Text], step: _Step) -> tuple[Nll, Nll]:
-        """The NLLs of forget and of retain texts of a part of the step, by one forward pass."""
+    def _losses(
+        self, part: Sequence[_Text], whole: Sequence[tuple[int, int]], module: nn.Module
+    ) -> list[Tensor]:
+        """By one forward pass over texts of both domains."""
         device = self.accelerator.device
+        # A process without a text runs the model all the same, on one that does not count.
         read = part or [_Text(str(self.forget.ids[0]), True, self.forget[0], self.forget[0])]
-        batch = collate(
-            [text.tokens for text in read],
-            device,
-            shared=self.shared,
-            labels=[text.labels for text in read],
-        )
+        tokens, labels = [text.tokens for text in read], [text.labels for text in read]
+        batch = collate(tokens, device, shared=self.shared, labels=labels)
         self.feed([text.id for text in read], batch.lengths)
-        sums = self.prepared(batch)[: len(part)]
-        tokens = to_device((batch.lengths[: len(part)] - 1).astype(np.float32), device)
-        first = sum(text.forget for text in part)
+        sums = module(batch)[: len(part)]
+        counts = to_device((batch.lengths[: len(part)] - 1).astype(np.float32), device)
         known = [text.reference for text in part if text.reference is not None]
         reference = None if self.reference is None else torch.tensor(known, device=device)
-        return (
-            Nll(sums[:first], tokens[:first], reference, step.forget_tokens, step.forget_texts),
-            Nll(sums[first:], tokens[first:], None, step.retain_tokens, step.retain_texts),
-        )
-
-    def _update(self, norm: float) -> None:
-        """One step of the optimizer along the gradient, whose norm is ``norm``."""
-        if self.training["gradient_clip"] is not None:
-            largest_norm = float(self.training["gradient_clip"])
-            torch.nn.utils.clip_grads_with_norm_(
-                self.trained.values(), largest_norm, torch.tensor(norm)
-            )
-        self.optimizer.step()
-        self.optimizer.zero_grad(set_to_none=True)
-        with torch.no_grad():
-            # Their gradient is 0, but weight decay moves them all the same.
-            for name, values in self.held.items():
-                self.trained[name].masked_scatter_(self.fixed[name], values)
-
-    # --- records ---
-
-    def _append(
-        self,
-        log: dict[str, list[float]],
-        number: int,
-        step: _Step,
-        measured: Mapping[str, float],
-        seconds: float,
-    ) -> None:
-        """Log step ``number``, counted from 0."""
-        window = [*log["forget_loss"], measured["forget_loss"]][
-            -int(self.training["stop_window"]) :
-        ]
-        tokens = step.forget_tokens + step.retain_tokens
-        last = log["seconds"][-1] if number else 0.0
-        row = {
-            **measured,
-            "step": number + 1,
-            "epoch": (number + 1) * self.batch / len(self.forget),
-            "forget_mean": sum(window) / len(window),
-            "tokens": tokens,
-            "tokens_per_second": tokens / max(seconds - last, 1e-9),
-            "learning_rate": float(self.settings["learning_rate"]),
-            "seconds": seconds,
-        }
-        for name, column in log.items():
-            column.append(row[name])
-
-    def _save(self, state: Path, fingerprint: str, log: dict[str, list[float]]) -> bool:
-        """Whether the state has the weights of now: not before the first step, for which the start
-        model stands, and never weights that are not finite."""
-        finite = torch.stack([torch.isfinite(p).all() for p in self.trained.values()]).all()
-        if not log["step"] or not bool(finite):
-            return False
-        if self.accelerator.is_main_process:
-            checkpoint.save(state, fingerprint, self.trained, self.optimizer, log)
-        return True
-
-    def _failure(
-        self,
-        step: int,
-        measured: Mapping[str, float],
-        state: Path | None,
-        fingerprint: str,
-        log: dict[str, list[float]],
-    ) -> UserError:
-        """Keep the weights that no step since has moved, and say what is wrong with this one."""
-        name, value = next((k, v) for k, v in measured.items() if not math.isfinite(v))
-        kept = ""
-        if state is not None and self._save(state, fingerprint, log):
-            kept = f" and keep the weights before it in {state}"
-        return UserError(
-            f"{self.name}: the {name.replace('_', ' ')} is {value} at step {step}: "
-            f"stop there{kept}",
-            do=f"lower unlearners.{self.name}.learning_rate, or set training.precision to fp32",
-        )
-
-    def _tell(self, step: int, mean: float) -> None:
-        if self.accelerator.is_main_process:
-            said = (
-                f"{self.name}: stopped at step {step}, before its update: the mean forget loss is"
-            )
-            print(f"{said} {mean:.3f}, above {self.limit}", file=sys.stderr, flush=True)
-
-
-def _note(log: Mapping[str, list[float]]) -> str:
-    return f"forget {log['forget_loss'][-1]:.3f}, retain {log['retain_loss'][-1]:.3f}"
+        first = sum(text.forget for text in part)
+        forget = Nll(sums[:first], counts[:first], reference, *whole[0])
+        retain = Nll(sums[first:], counts[first:], None, *whole[1])
+        return [self.method.loss(forget, retain, self.settings), forget.mean(), retain.mean()]

@@ -9,24 +9,23 @@ Unlearning in LLMs).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
-import torch
 from accelerate import Accelerator
 from numpy.typing import NDArray
+from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from mamushi.artifacts.domains import DOMAINS
 from mamushi.errors import UserError
 from mamushi.lm.attention import supports
 from mamushi.lm.batches import batches, collate, examples_of_step
 from mamushi.lm.loss import TokenLoss
 from mamushi.lm.perplexity import perplexity_table, text_nll
 from mamushi.lm.tokens import TokenSet
-from mamushi.running.progress import Progress
+from mamushi.lm.training import Descent, Objective, Step, train
 
 Feed = Callable[[NDArray[np.int64]], None]
 """Told the rows of a batch before its forward pass."""
@@ -77,79 +76,45 @@ def relearn(
     passes. Processes exchange nothing: each that calls does the same. Raises ``UserError`` that
     names the step when a loss or perplexity is not finite.
     """
-    wanted = sorted({0, *(int(step) for step in settings["steps"])})
-    loss_of = TokenLoss(model)
-    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    optimizer = torch.optim.AdamW(
-        trained,
-        lr=float(settings["learning_rate"]),
-        betas=BETAS,
-        eps=EPSILON,
-        weight_decay=WEIGHT_DECAY,
-        fused=True,
-    )
     columns: dict[str, list[Any]] = {
         name: [] for name in ("step", "examples", "ppl_forget", "ppl_retain")
     }
+    wanted = {0, *(int(step) for step in settings["steps"])}
+    batch, shared = int(settings["batch_size"]), supports(model)
+
+    def step(number: int) -> Step:
+        rows = examples_of_step(number, len(few), batch, seed)
+        lengths = few.lengths[rows]
+        tokens = max(1, int(np.maximum(lengths - 1, 0).sum()))
+        parts = [rows[part] for part in batches(lengths, batch_tokens, shared=shared)]
+        epoch = (number + 1) * batch / len(few)
+        return Step([partial(loss, part, tokens) for part in parts], tokens, epoch)
+
+    def loss(rows: NDArray[np.int64], tokens: int, module: nn.Module) -> list[Tensor]:
+        given = collate([few[row] for row in rows], accelerator.device, shared=shared)
+        if feed_train is not None:
+            feed_train(rows)
+        return [module(given) / tokens]
+
+    def measure(step: int) -> None:
+        if step not in wanted:
+            return
+        nll = text_nll(model, held_out, batch_tokens, accelerator, feed=feed_eval)
+        try:
+            table = perplexity_table(nll, held_out.domains)
+        except UserError as error:
+            remedy = REMEDY if step else "lower the learning rate of what trained it"
+            raise UserError(f"relearning, after step {step}: {error.what}", do=remedy) from error
+        columns["step"].append(step)
+        columns["examples"].append(len(few))
+        for domain, value in zip(table["domain"], table["perplexity"], strict=True):
+            columns[f"ppl_{domain}"].append(value)
+
+    objective = Objective(
+        model, TokenLoss(model), "relearning", REMEDY, step, together=False, updated=measure
+    )
     model.eval()
-    # What the training before left there is no gradient of these texts.
-    optimizer.zero_grad(set_to_none=True)
-    with Progress(wanted[-1], "relearn", "step") as progress:
-        for step in range(wanted[-1] + 1):
-            if step > 0:
-                rows = examples_of_step(step - 1, len(few), int(settings["batch_size"]), seed)
-                loss = _accumulate(loss_of, few, rows, batch_tokens, accelerator, feed_train)
-                if not math.isfinite(loss):
-                    raise UserError(f"relearning: the loss is {loss} at step {step}", do=REMEDY)
-                optimizer.step()
-                optimizer.zero_grad(set_to_none=True)
-                progress.advance(1, f"loss {loss:.3f}")
-            if step in wanted:
-                found = _measured(model, held_out, step, batch_tokens, accelerator, feed_eval)
-                columns["step"].append(step)
-                columns["examples"].append(len(few))
-                for domain in DOMAINS:
-                    columns[f"ppl_{domain}"].append(found[domain])
+    measure(0)
+    descent = Descent(float(settings["learning_rate"]), BETAS, EPSILON, WEIGHT_DECAY)
+    train(objective, descent, max(wanted), accelerator)
     return columns
-
-
-def _accumulate(
-    loss_of: TokenLoss,
-    few: TokenSet,
-    rows: NDArray[np.int64],
-    batch_tokens: int,
-    accelerator: Accelerator,
-    feed: Feed | None,
-) -> float:
-    """Add the gradient of the step's mean NLL, by parts; return that mean."""
-    lengths = few.lengths[rows]
-    tokens = max(1, int(np.maximum(lengths - 1, 0).sum()))
-    total = 0.0
-    shared = supports(loss_of.model)
-    for part in batches(lengths, batch_tokens, shared=shared):
-        batch = collate([few[row] for row in rows[part]], accelerator.device, shared=shared)
-        if feed is not None:
-            feed(rows[part])
-        with accelerator.autocast():
-            loss = loss_of(batch) / tokens
-        torch.autograd.backward(loss)
-        total += float(loss.detach())
-    return total
-
-
-def _measured(
-    model: PreTrainedModel,
-    held_out: TokenSet,
-    step: int,
-    batch_tokens: int,
-    accelerator: Accelerator,
-    feed: Feed | None,
-) -> dict[str, float]:
-    """Held-out perplexity by domain after ``step`` steps."""
-    nll = text_nll(model, held_out, batch_tokens, accelerator, feed=feed)
-    try:
-        table = perplexity_table(nll, held_out.domains)
-    except UserError as error:
-        remedy = REMEDY if step else "lower the learning rate of what trained it"
-        raise UserError(f"relearning, after step {step}: {error.what}", do=remedy) from error
-    return dict(zip(table["domain"], table["perplexity"], strict=True))

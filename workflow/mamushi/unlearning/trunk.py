@@ -15,8 +15,7 @@ import json
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Any, BinaryIO, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -73,20 +72,28 @@ class Trunk:
     ``metadata`` where the file comes from.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        states: NDArray[Any],
-        dtype: torch.dtype,
-        offsets: NDArray[np.int64],
-        ids: Sequence[str],
-        metadata: Mapping[str, Any],
-    ) -> None:
-        self.path, self.dtype, self.metadata = path, dtype, metadata
-        self.width = int(states.shape[1])
-        self.trained_blocks = int(metadata["trained_blocks"])
-        self._states, self._offsets = states, offsets
+    def __init__(self, path: Path) -> None:
+        with path.open("rb") as handle:
+            (length,) = HEADER_LENGTH.unpack(handle.read(HEADER_LENGTH.size))
+            header = json.loads(handle.read(length))
+
+        def mapped(name: str, stored: np.dtype[Any]) -> NDArray[Any]:
+            entry = header[name]
+            begin = HEADER_LENGTH.size + length + entry["data_offsets"][0]
+            # Read-only: a private map counts as memory in full, and such a file may exceed it.
+            return np.memmap(path, stored, "r", offset=begin, shape=tuple(entry["shape"]))
+
+        formats = {form.name: (dtype, form.stored) for dtype, form in FORMATS.items()}
+        self.dtype, stored = formats[header["hidden"]["dtype"]]
+        self._states = mapped("hidden", stored)
+        self._offsets = np.array(mapped("offsets", np.dtype("<i8")))
+        if self._offsets[-1] != len(self._states):
+            raise ValueError("its offsets do not fit its states")
+        ids = json.loads(mapped("ids", np.dtype("u1")).tobytes())
         self._row = {text: row for row, text in enumerate(ids)}
+        self.metadata: dict[str, Any] = json.loads(header["__metadata__"]["mamushi"])
+        self.path, self.width = path, int(self._states.shape[1])
+        self.trained_blocks = int(self.metadata["trained_blocks"])
 
     @classmethod
     def open(cls, path: str | Path) -> Trunk:
@@ -97,13 +104,10 @@ class Trunk:
         path = Path(path)
         check_safetensors(path)
         try:
-            return cls(path, *_contents(path))
-        except (KeyError, ValueError, TypeError, IndexError, AttributeError) as error:
-            raise UserError(
-                f"not a cache of hidden states ({type(error).__name__}: {error})",
-                where=path,
-                do=AGAIN,
-            ) from None
+            return cls(path)
+        except (KeyError, ValueError) as error:
+            what = f"not a cache of hidden states ({type(error).__name__}: {error})"
+            raise UserError(what, where=path, do=AGAIN) from None
 
     def hidden(self, ids: Sequence[str], lengths: NDArray[np.int64]) -> Tensor:
         """Hidden states (tokens, width) of the first ``lengths`` tokens of each text, one text
@@ -115,55 +119,19 @@ class Trunk:
         found = np.empty((int(np.sum(lengths)), self.width), dtype=self._states.dtype)
         place = 0
         for text, length in zip(ids, np.asarray(lengths).tolist(), strict=True):
-            start, stored = self._place(text)
-            if length > stored:
+            row = self._row.get(text)
+            if row is None:
+                raise UserError(f"does not hold example {text}", where=self.path, do=AGAIN)
+            start, stop = self._offsets[row : row + 2].tolist()
+            if length > stop - start:
                 raise UserError(
-                    f"holds {stored} tokens of example {text}, but {length} are asked for",
+                    f"holds {stop - start} tokens of example {text}, but {length} are asked for",
                     where=self.path,
                     do=AGAIN,
                 )
             found[place : place + length] = self._states[start : start + length]
             place += length
         return torch.from_numpy(found).view(self.dtype)
-
-    def _place(self, text: str) -> tuple[int, int]:
-        """The first row of a text's states, and how many there are."""
-        row = self._row.get(text)
-        if row is None:
-            raise UserError(f"does not hold example {text}", where=self.path, do=AGAIN)
-        start, stop = self._offsets[row : row + 2].tolist()
-        return start, stop - start
-
-
-def _contents(
-    path: Path,
-) -> tuple[NDArray[Any], torch.dtype, NDArray[np.int64], list[str], dict[str, Any]]:
-    """States, their dtype, offsets, ids and metadata of a whole file; any error means another."""
-    with path.open("rb") as handle:
-        (length,) = HEADER_LENGTH.unpack(handle.read(HEADER_LENGTH.size))
-        header = json.loads(handle.read(length))
-    data = HEADER_LENGTH.size + length
-
-    def mapped(name: str, stored: np.dtype[Any]) -> NDArray[Any]:
-        entry = header[name]
-        # Read-only: a private map counts as memory in full, and such a file may exceed it.
-        return np.memmap(
-            path, stored, "r", offset=data + entry["data_offsets"][0], shape=tuple(entry["shape"])
-        )
-
-    kind = header["hidden"]["dtype"]
-    dtype = next((key for key, value in FORMATS.items() if value.name == kind), None)
-    if dtype is None:
-        raise ValueError(f"hidden is {kind}")
-    states = mapped("hidden", FORMATS[dtype].stored)
-    offsets = np.array(mapped("offsets", np.dtype("<i8")))
-    ids = json.loads(mapped("ids", np.dtype("u1")).tobytes())
-    rows, width = states.shape
-    if offsets[0] != 0 or offsets[-1] != rows or (np.diff(offsets) < 0).any() or width == 0:
-        raise ValueError("its offsets do not fit its states")
-    if len(ids) != len(offsets) - 1:
-        raise ValueError(f"{len(ids)} ids for {len(offsets) - 1} texts")
-    return states, dtype, offsets, ids, json.loads(header["__metadata__"]["mamushi"])
 
 
 @torch.inference_mode()
@@ -181,9 +149,9 @@ def write_trunk(
     A safetensors file, whole or absent: ``hidden`` (tokens, width) in the dtype in which the states
     come out, so that nothing is lost; ``offsets`` (texts + 1) int64, where each text starts and the
     last ends; ``ids`` uint8, the UTF-8 JSON list of the texts' ids. The metadata ``mamushi`` is the
-    JSON of ``provenance`` and ``trained_blocks``. Rows go to the disk batch by batch, so that
-    memory holds one batch alone; tail and head are computed for two texts alone, to see that the
-    model can be cut.
+    JSON of ``provenance`` and ``trained_blocks``. Texts come in the order in which batches compute
+    them, so that memory holds one batch alone; tail and head are computed for two texts alone, to
+    see that the model can be cut.
 
     Raises ``ValueError`` when an id occurs twice, and ``UserError`` when there is no text, the disk
     has no room for them all, or the model's tail needs more of its trunk than the hidden states.
@@ -192,27 +160,32 @@ def write_trunk(
     joined = _joined(texts)
     if joined.offsets[-1] == 0:
         raise UserError("there is no text to unlearn or to measure", do="check the data card")
-    _require_separable(model, joined, trained_blocks, accelerator)
+    sample = _require_separable(model, joined, trained_blocks, accelerator)
     about = json.dumps({**provenance, "trained_blocks": trained_blocks}, sort_keys=True)
+    parts = list(batches(joined.lengths, batch_tokens, shared=supports(model)))
+    order = np.concatenate(parts)
+    offsets = offsets_of(joined.lengths[order]).astype("<i8").tobytes()
+    ids = json.dumps(joined.ids[order].tolist(), ensure_ascii=False).encode()
+    header, end = _header(len(order), int(joined.offsets[-1]), sample, len(ids), about)
+    needed, free = len(header) + end, shutil.disk_usage(Path(path).parent).free
+    if free < needed:
+        raise UserError(
+            f"needs {needed / 1e9:.1f} GB, but the disk has {free / 1e9:.1f} GB left",
+            where=path,
+            do="free some space, or set execution.cache_trunk to false",
+        )
     with (
         atomic(path) as part,
         part.open("wb") as handle,
         Progress(len(joined), "trunk", "text") as progress,
     ):
-        # Unknown until the first states have come out.
-        begin = row_bytes = -1
-        for rows in batches(joined.lengths, batch_tokens, shared=supports(model)):
-            states = _rows(model, joined, rows, trained_blocks, accelerator)
-            if begin < 0:
-                begin = _begin(handle, Path(path), joined, states, about)
-                row_bytes = states.shape[1] * states.element_size()
-            flat = states.view(torch.uint8).numpy().reshape(-1)
-            lengths = joined.lengths[rows]
-            for row, stop in zip(rows, np.cumsum(lengths), strict=True):
-                handle.seek(begin + int(joined.offsets[row]) * row_bytes)
-                start = stop - joined.lengths[row]
-                handle.write(flat[start * row_bytes : stop * row_bytes].data)
+        handle.write(header + offsets)
+        for rows in parts:
+            batch = _batch(model, joined, rows, accelerator)
+            states = _entering(model, batch, trained_blocks, accelerator).cpu().contiguous()
+            handle.write(states.view(torch.uint8).numpy().data)
             progress.advance(len(rows))
+        handle.write(ids)
 
 
 def _joined(texts: Sequence[TokenSet]) -> TokenSet:
@@ -229,39 +202,23 @@ def _joined(texts: Sequence[TokenSet]) -> TokenSet:
     )
 
 
-def _begin(handle: BinaryIO, path: Path, texts: TokenSet, states: Tensor, about: str) -> int:
-    """Write header, offsets and ids around the place of the states; return where that begins."""
-    ids = json.dumps(texts.ids.tolist(), ensure_ascii=False).encode()
-    tokens, width = int(texts.offsets[-1]), int(states.shape[1])
-    sizes = {
+def _header(texts: int, tokens: int, states: Tensor, ids: int, about: str) -> tuple[bytes, int]:
+    """The beginning of a file for states like these, and how many bytes follow it."""
+    width = int(states.shape[1])
+    tensors = {
         # In falling order of alignment, so that every tensor can be mapped as it lies.
-        "offsets": ("I64", [len(texts.offsets)], texts.offsets.nbytes),
-        "hidden": (
-            FORMATS[states.dtype].name,
-            [tokens, width],
-            tokens * width * states.element_size(),
-        ),
-        "ids": ("U8", [len(ids)], len(ids)),
+        "offsets": ("I64", [texts + 1], 8 * (texts + 1)),
+        "hidden": (FORMATS[states.dtype].name, [tokens, width], tokens * states[0].nbytes),
+        "ids": ("U8", [ids], ids),
     }
     header: dict[str, Any] = {"__metadata__": {"mamushi": about}}
     end = 0
-    for name, (dtype, shape, size) in sizes.items():
+    for name, (dtype, shape, size) in tensors.items():
         header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [end, end + size]}
         end += size
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % ALIGNMENT)
-    if (free := shutil.disk_usage(path.parent).free) < len(text) + end:
-        raise UserError(
-            f"needs {end / 1e9:.1f} GB, but the disk has {free / 1e9:.1f} GB left",
-            where=path,
-            do="free some space, or set execution.cache_trunk to false",
-        )
-    data = HEADER_LENGTH.size + len(text)
-    handle.write(HEADER_LENGTH.pack(len(text)) + text)
-    handle.write(texts.offsets.astype("<i8").tobytes())
-    handle.seek(data + header["ids"]["data_offsets"][0])
-    handle.write(ids)
-    return int(data + header["hidden"]["data_offsets"][0])
+    return HEADER_LENGTH.pack(len(text)) + text, end
 
 
 # --- the states of a model --------------------------------------------------------------------
@@ -269,18 +226,6 @@ def _begin(handle: BinaryIO, path: Path, texts: TokenSet, states: Tensor, about:
 
 class _Reached(Exception):
     """The forward pass has come to the first trained block."""
-
-
-def _rows(
-    model: PreTrainedModel,
-    texts: TokenSet,
-    rows: NDArray[np.int64],
-    trained_blocks: int,
-    accelerator: Accelerator,
-) -> Tensor:
-    """States (tokens, width) of the texts of a batch without their padding, on the CPU."""
-    batch = _batch(model, texts, rows, accelerator)
-    return _entering(model, batch, trained_blocks, accelerator).cpu().contiguous()
 
 
 def _batch(
@@ -335,8 +280,9 @@ class _Given:
 
 def _require_separable(
     model: PreTrainedModel, texts: TokenSet, trained_blocks: int, accelerator: Accelerator
-) -> None:
-    """Raise ``UserError`` unless the hidden states are all that the tail needs of the trunk.
+) -> Tensor:
+    """Hidden states (tokens, width) of a few texts. Raises ``UserError`` unless such states are all
+    that the tail needs of the trunk.
 
     They are not where later blocks share keys and values of earlier ones, say. A few texts of
     middling length show it, before hours are spent.
@@ -349,14 +295,14 @@ def _require_separable(
         whole = batch.flat(run(model, model, batch).logits)
     problem = "gives other logits"
     try:
-        given = _Given(_entering(model, batch, trained_blocks, accelerator))
-        with Tail(model, trained_blocks, given) as tail, accelerator.autocast():
+        states = _entering(model, batch, trained_blocks, accelerator)
+        with Tail(model, trained_blocks, _Given(states)) as tail, accelerator.autocast():
             tail.put(texts.ids[rows].tolist(), texts.lengths[rows])
             cut = batch.flat(run(model, model, batch).logits)
         # A model that has diverged says NaN either way; to find that is not the task here.
         whole, cut = whole.float().nan_to_num(), cut.float().nan_to_num()
         if float((whole - cut).abs().max()) <= 1e-2 * float(whole.abs().max()):
-            return
+            return states
     except torch.OutOfMemoryError:
         raise
     except (RuntimeError, AttributeError, KeyError, IndexError, TypeError, ValueError) as error:
@@ -431,12 +377,7 @@ class Tail:
         ]
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for handle in self._handles:
             handle.remove()
         for i, block in enumerate(self._frozen):

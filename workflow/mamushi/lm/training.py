@@ -1,0 +1,296 @@
+"""The training loop: of fine-tuning, unlearning, relearning, and the pretraining of tiny models.
+
+What is minimized, and over which texts, is an ``Objective``; how its gradient is followed is a
+``Descent``. All else is ``train``.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from accelerate import Accelerator
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from mamushi.errors import UserError
+from mamushi.lm import checkpoint
+from mamushi.lm.compiled import compiled
+from mamushi.running import interruption
+from mamushi.running.progress import Progress
+
+Part = Callable[[nn.Module], Sequence[Tensor]]
+"""Given the prepared module, a part's share of each loss of the step: scalars with gradients, which
+add up over the parts of all processes."""
+
+WAITING = 100  # steps whose losses may still be on the device
+RECENT = 20  # steps over which the speed is shown
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one update of the weights is computed from."""
+
+    parts: Sequence[Part]
+    """This process's parts, at least one: with several processes each has to call the module."""
+    tokens: int
+    """Predicted tokens of all parts of all processes."""
+    epoch: float
+    """Passes over the texts after this step."""
+
+
+@dataclass(frozen=True)
+class Objective:
+    """What is minimized, and over what."""
+
+    model: PreTrainedModel
+    module: nn.Module
+    """What parts call, with the model in it."""
+    what: str
+    """Names the training to the user."""
+    remedy: str
+    """What helps when it diverges."""
+    step: Callable[[int], Step]
+    """Gives a step by its number, counted from 0."""
+    losses: tuple[str, ...] = ("loss",)
+    """Names of what each part gives; the first one is minimized."""
+    together: bool = True
+    """Whether processes share a step; otherwise each that trains does it all."""
+    ends: Callable[[Mapping[str, list[float]]], bool] | None = None
+    """Whether the training ends before the update of the step that was logged last. If this is
+    given, each step waits for the device and must be finite before its update."""
+    adjust: Callable[[], None] = lambda: None
+    """Changes the gradient of a whole step, before its norm is taken."""
+    updated: Callable[[int], None] = lambda step: None
+    """Told after the update of a step, counted from 1."""
+
+
+@dataclass(frozen=True)
+class Descent:
+    """AdamW and its schedule."""
+
+    learning_rate: float
+    betas: Sequence[float]
+    epsilon: float
+    weight_decay: float
+    clip: float | None = None
+    """Largest norm of a gradient."""
+    schedule: str = "constant"
+    """After the warm-up: constant, or linear or cosine, which are 0 once all steps are done."""
+    warmup: int = 0
+    """Steps before the schedule begins."""
+    rise: int = 1
+    """Steps in which the rate rises from 0 to its peak: ``warmup``, or one more."""
+    vectors_decay: bool = True
+    """Whether norms and biases decay as matrices do."""
+
+    @classmethod
+    def of(cls, rate: float, training: Mapping[str, Any], **more: Any) -> Descent:
+        """At ``rate`` with ``betas``, ``epsilon``, ``weight_decay`` and ``gradient_clip`` of the
+        settings of a training."""
+        betas, clip = training["betas"], training["gradient_clip"]
+        return cls(rate, betas, training["epsilon"], training["weight_decay"], clip, **more)
+
+    def optimizer(self, trained: Collection[nn.Parameter]) -> torch.optim.Optimizer:
+        """The optimizer of these parameters."""
+        groups: dict[float, list[nn.Parameter]] = {}
+        for parameter in trained:
+            decays = parameter.ndim > 1 or self.vectors_decay
+            groups.setdefault(self.weight_decay if decays else 0.0, []).append(parameter)
+        return torch.optim.AdamW(
+            [{"params": group, "weight_decay": decay} for decay, group in groups.items()],
+            lr=self.learning_rate,
+            betas=(self.betas[0], self.betas[1]),
+            eps=self.epsilon,
+            fused=True,
+        )
+
+    def rate(self, step: int, total: int) -> float:
+        """Learning rate of ``step``, counted from 0, of ``total`` steps."""
+        past, left, peak = step - self.warmup, total - self.warmup, self.learning_rate
+        if past < 0:
+            return peak * (step + 1) / self.rise
+        if self.schedule == "linear":
+            return peak * ((total - step) / left)
+        if self.schedule == "cosine":
+            return peak * 0.5 * (1.0 + math.cos(math.pi * past / left))
+        return peak
+
+
+class TrainLog:
+    """What happened in each step: parallel columns of an artifact with a row for each step."""
+
+    def __init__(self, losses: Sequence[str]) -> None:
+        before, after = ("step", "epoch"), ("tokens", "tokens_per_second", "learning_rate")
+        self.losses, names = losses, (*before, *losses, *after, "gradient_norm", "seconds")
+        self.columns: dict[str, list[float]] = {name: [] for name in names}
+
+    def __len__(self) -> int:
+        return len(self.columns["step"])
+
+    def append(self, row: Mapping[str, float]) -> None:
+        for name, column in self.columns.items():
+            column.append(row[name])
+
+    def seconds(self, ago: int = 0) -> float:
+        """Seconds from the beginning to the end of the step that many before the last."""
+        return self.columns["seconds"][-1 - ago] if len(self) > ago else 0.0
+
+    def note(self) -> str:
+        """The losses of the last step and the speed of the last few."""
+        if not len(self):
+            return ""
+        last = [f"{n.replace('_', ' ')} {self.columns[n][-1]:.3f}" for n in self.losses]
+        seconds = max(self.seconds() - self.seconds(RECENT), 1e-9)
+        return f"{', '.join(last)}, {sum(self.columns['tokens'][-RECENT:]) / seconds:,.0f} tokens/s"
+
+
+def train(
+    objective: Objective,
+    descent: Descent,
+    total: int,
+    accelerator: Accelerator,
+    *,
+    compile: bool = False,
+    state: Path | None = None,
+    fingerprint: str = "",
+    checkpoint_seconds: float = 0.0,
+) -> TrainLog:
+    """Train the parameters of the objective's model that require a gradient, in place.
+
+    Modules are in whatever mode the caller left them. Gradients of a step's parts add up, over
+    micro-batches and over processes. No gradients are left behind, nor the optimizer's moments.
+
+    With ``state``, a file, everything is saved there each ``checkpoint_seconds``, and a run whose
+    ``fingerprint`` equals the file's goes on from it: on the CPU bit for bit as if it had never
+    stopped. It is also saved when the process is asked to end: see ``interruption``. Raises
+    ``UserError`` that names the step when a loss or the gradient's norm is not finite; where each
+    step is looked at before its update, ``state`` then has the weights before that step.
+    """
+    trained = {name: p for name, p in objective.model.named_parameters() if p.requires_grad}
+    optimizer = descent.optimizer(trained.values())
+    log = TrainLog(objective.losses)
+    if state is not None:
+        checkpoint.restore(state, fingerprint, trained, optimizer, log.columns)
+    module = accelerator.prepare_model(objective.module, evaluation_mode=not objective.together)
+    optimizer = accelerator.prepare_optimizer(optimizer)
+    optimizer.zero_grad(set_to_none=True)
+    start, saved, last = len(log), time.monotonic(), log.seconds()
+    began = saved - last
+    waiting: list[tuple[dict[str, float], Tensor]] = []
+
+    def save() -> bool:
+        """Whether ``state`` has the weights of now: not before the first step, for which the start
+        stands, and never weights that are not finite."""
+        finite = torch.stack([torch.isfinite(p).all() for p in trained.values()]).all()
+        if state is None or not len(log) or not bool(finite):
+            return False
+        if accelerator.is_main_process:
+            checkpoint.save(state, fingerprint, trained, optimizer, log.columns)
+        return True
+
+    def collect() -> None:
+        """Log the steps that wait: the one place that waits for the device."""
+        for row, measured in waiting:
+            found = dict(zip((*objective.losses, "gradient_norm"), measured.tolist(), strict=True))
+            for name, value in found.items():
+                if not math.isfinite(value):
+                    kept = objective.ends is not None and save()
+                    raise UserError(
+                        f"{objective.what}: the {name.replace('_', ' ')} is {value} at step "
+                        f"{row['step']}{f', the weights before it are in {state}' if kept else ''}",
+                        do=objective.remedy,
+                    )
+            log.append(row | found)
+        waiting.clear()
+
+    with (
+        compiled(objective.model, compile),
+        interruption.noticed(state is not None) as notice,
+        Progress(total, objective.what, "step", start=start) as progress,
+    ):
+        for number in range(start, total):
+            step, rate = objective.step(number), descent.rate(number, total)
+            measured = gradient(objective, module, step, accelerator, trained.values())
+            if objective.ends is not None:
+                measured = measured.cpu()
+            seconds = time.monotonic() - began
+            row = {
+                "step": number + 1,
+                "epoch": step.epoch,
+                "tokens": step.tokens,
+                "tokens_per_second": step.tokens / max(seconds - last, 1e-9),
+                "learning_rate": rate,
+                "seconds": seconds,
+            }
+            waiting.append((row, measured))
+            last = seconds
+            if objective.ends is not None:
+                collect()
+                if objective.ends(log.columns):
+                    break
+            if descent.clip is not None:
+                nn.utils.clip_grads_with_norm_(trained.values(), descent.clip, measured[-1])
+            for group in optimizer.param_groups:
+                group["lr"] = rate
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
+            objective.updated(number + 1)
+            stop = None if state is None else notice.at(number + 1, accelerator)
+            due = state is not None and (
+                stop is not None or time.monotonic() - saved >= checkpoint_seconds
+            )
+            if due or progress.due() or len(waiting) >= WAITING:
+                collect()
+            if due:
+                save()
+                saved = time.monotonic()
+            if stop is not None:
+                raise interruption.Stopped(stop, number + 1, total)
+            progress.advance(1, log.note())
+        collect()
+    # Whoever measures the model next needs no gradients, and no moments, twice the size of what is
+    # trained.
+    optimizer.zero_grad(set_to_none=True)
+    accelerator.free_memory()
+    return log
+
+
+def gradient(
+    objective: Objective,
+    module: nn.Module,
+    step: Step,
+    accelerator: Accelerator,
+    trained: Collection[nn.Parameter],
+) -> Tensor:
+    """Leave the gradient of a step in ``trained``; the step's losses, and that gradient's norm:
+    (losses + 1,), for which nothing here waits."""
+    processes = accelerator.num_processes if objective.together else 1
+    sums = torch.zeros(len(objective.losses), device=accelerator.device)
+    for place, part in enumerate(step.parts, start=1):
+        with accelerator.no_sync(module) if place < len(step.parts) else nullcontext():
+            losses = part(module)
+            # Gradients are averaged over processes; multiplied back, they are the sum.
+            accelerator.backward(losses[0] * processes)
+        sums += torch.stack(list(losses)).detach()
+    if processes > 1:
+        sums = accelerator.reduce(sums, "sum")
+    objective.adjust()
+    norm = nn.utils.get_total_norm([p.grad for p in trained if p.grad is not None])
+    return torch.cat([sums, norm[None]])
+
+
+def micro_batches(
+    texts: Sequence[Any] | NDArray[Any], size: int, accelerator: Accelerator
+) -> list[Any]:
+    """This process's share of a step's texts in pieces of at most ``size``; one that is empty where
+    it has none, because the others wait for its gradient."""
+    mine = texts[accelerator.process_index :: accelerator.num_processes]
+    return [mine[i : i + size] for i in range(0, len(mine), size)] or [mine]
