@@ -14,11 +14,10 @@ import pytest
 
 from mamushi.artifacts import files, paths
 from mamushi.running import claims, locks
-from tests.end_to_end.test_bad_input import fill, small_disk
-from tests.faults.conftest import Made
-from tests.faults.test_interruption import OUTPUTS, RETRAINED, sending, steps_in
 from tests.support import small_grid as grid
 from tests.support.audit import Audit, output
+from tests.support.disk import fill, small_disk
+from tests.support.made import OUTPUTS, RETRAINED, Made, sending, steps_in
 from tests.support.small_grid import RUN
 from tests.support.workflow import run
 

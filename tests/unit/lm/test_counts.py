@@ -24,8 +24,7 @@ from mamushi.lm.perplexity import text_nll
 from mamushi.unlearning.objective import TextLoss
 from mamushi.unlearning.relearning import relearn
 from mamushi.unlearning.saliency import gradients
-from tests.support.models import FAMILIES, TRAINING, model
-from tests.unit.lm.test_attention import jigsaw_like
+from tests.support.models import FAMILIES, TRAINING, jigsaw_like, model
 
 TEXTS = jigsaw_like(96)
 FP32 = device.accelerator("fp32")

@@ -12,7 +12,8 @@ from types import ModuleType
 import pytest
 
 from mamushi import cli
-from tests.unit.test_project import ROOT, gpu_rules
+from tests.support.rules import gpu_rules
+from tests.support.workflow import ROOT
 
 NEITHER = {"state", "trunk", "cache", "root", "tables"}
 """Paths that are no input and no output: what only saves time, and where results are looked for."""

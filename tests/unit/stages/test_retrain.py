@@ -18,8 +18,8 @@ from mamushi.cli import main
 from mamushi.lm import finetune
 from mamushi.lm.loading import trained_metadata
 from tests.support.models import TRAINING
-from tests.unit.stages.test_unlearn import EXECUTION, FILES, write_base
-from tests.unit.test_project import ROOT
+from tests.support.stage_files import EXECUTION, FILES, write_base
+from tests.support.workflow import ROOT
 
 CELL = {"dataset": "d", "model": "m", "seed": 0}
 CHOSEN = {

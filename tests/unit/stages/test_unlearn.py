@@ -12,61 +12,17 @@ import torch
 from safetensors.torch import load_file
 
 from mamushi.artifacts import schemas
-from mamushi.artifacts.files import read_json, sha256, write_json
+from mamushi.artifacts.files import read_json, sha256
 from mamushi.artifacts.tables import read_metadata, read_table, write_table
 from mamushi.cli import main
 from mamushi.errors import UserError
 from mamushi.lm import loading, parameters, tiny
-from mamushi.lm.tokens import write_tokens
 from mamushi.registry import plugin
 from mamushi.unlearning import loop
 from mamushi.unlearning.removal import chosen_rows, read_ids
-from tests.unit.lm.test_loading import SIZES, TRAINING
-from tests.unit.unlearning.test_loop import LOOP
-
-FORGET, RETAIN = 9, 12
-WORDS = ["the", "cat", "sat", "on", "a", "mat", "and", "saw", "the", "dog", "run", "far"]
-
-
-def examples() -> dict[str, Any]:
-    """Texts of both sections and domains, of two to nine words, the domains mixed."""
-    rng = np.random.default_rng(0)
-    rows = [
-        (f"{section[0]}{domain[0]}{number}", domain, section)
-        for section, counts in (("inference", (FORGET, RETAIN)), ("evaluation", (4, 4)))
-        for domain, count in zip(("forget", "retain"), counts, strict=True)
-        for number in range(count)
-    ]
-    rng.shuffle(rows)
-    ids, domains, sections = zip(*rows, strict=True)
-    texts = [" ".join(rng.choice(WORDS, rng.integers(2, 10))) for _ in rows]
-    return {
-        "id": list(ids),
-        "text": texts,
-        "domain": list(domains),
-        "section": list(sections),
-        "log_density_ratio": pa.nulls(len(rows), pa.float64()),
-    }
-
-
-def write_base(root: Path) -> None:
-    """A base model with its card, examples and tokens."""
-    built, tokenizer = tiny.build({"family": "llama", **SIZES}, [" ".join(WORDS)], 0)
-    built.save_pretrained(root / "base")
-    tokenizer.save_pretrained(root / "base")
-    card = loading.inspect(
-        "mine", str(root / "base"), revision=None, trust_remote_code=False, contaminated=False
-    )
-    write_json(root / "card.json", card)
-    write_table(root / "examples.parquet", schemas.EXAMPLES, examples())
-    write_tokens(
-        root / "tokens.parquet",
-        read_table(root / "examples.parquet", schemas.EXAMPLES),
-        tokenizer,
-        max_length=16,
-        vocabulary_size=SIZES["vocabulary_size"],
-        provenance={},
-    )
+from tests.support.models import PARTS, SIZES
+from tests.support.stage_files import EXECUTION, FILES, FORGET, WORDS, write_base
+from tests.support.unlearning import LOOP
 
 
 @pytest.fixture(scope="module")
@@ -75,18 +31,11 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("unlearn")
     write_base(root)
     other, _ = tiny.build({"family": "llama", **SIZES}, [" ".join(WORDS)], 1)
-    parameters.freeze(other, TRAINING)
+    parameters.freeze(other, PARTS)
     loading.save_trained(root / "start.safetensors", other, {})
     return root
 
 
-FILES = {
-    "examples": "examples.parquet",
-    "tokens": "tokens.parquet",
-    "model-card": "card.json",
-    "trained": "start.safetensors",
-}
-EXECUTION = {"micro_batch_size": 8, "batch_tokens": 64, "checkpoint_seconds": 0.0}
 PROBE = {
     "prompts": ["the cat", "a dog saw"],
     "new_tokens": 5,
@@ -106,7 +55,7 @@ def settings(kind: str = "graddiff", **changes: Any) -> dict[str, Any]:
         "kind": kind,
         "settings": chosen,
         "training": LOOP,
-        "start": {"training": TRAINING, "precision": "fp32"},
+        "start": {"training": PARTS, "precision": "fp32"},
         "trained_blocks": 2,
         "max_length": 12,
         "evaluation": {"max_length": 16},
@@ -153,7 +102,7 @@ def test_it_writes_measures_and_leaves_no_state(kind: str, made: Path, tmp_path:
     assert card["steps"] == 6  # floor(5 epochs * 5 texts / 4)
     assert card["stopped_at"] is None
     model = loading.open_trained(
-        made / "card.json", tensors, TRAINING | {"trained_blocks": 2} | dict.fromkeys(HEADS, False)
+        made / "card.json", tensors, PARTS | {"trained_blocks": 2} | dict.fromkeys(HEADS, False)
     )
     trained = parameters.count(model).trained
     assert card["trained_parameters"] == trained
@@ -188,13 +137,10 @@ def test_the_trunk_changes_nothing(made: Path, tmp_path: Path) -> None:
     np.testing.assert_allclose(
         perplexities(tmp_path / "cached"), perplexities(tmp_path / "plain"), rtol=1e-3
     )
-    said = [
-        read_table(tmp_path / name / "said", schemas.CONTINUATIONS) for name in ("plain", "cached")
-    ]
+    said = [read_table(tmp_path / name / "said", "continuations") for name in ("plain", "cached")]
     assert said[0].equals(said[1])
     curves = [
-        read_table(tmp_path / name / "curve", schemas.RELEARNING_CURVE)
-        for name in ("plain", "cached")
+        read_table(tmp_path / name / "curve", "relearning_curve") for name in ("plain", "cached")
     ]
     np.testing.assert_allclose(*(curve["ppl_forget"].to_numpy() for curve in curves), rtol=1e-3)
     # The cache is no input of what is written.
@@ -207,9 +153,9 @@ def test_probes_read_the_unlearned_model(made: Path, tmp_path: Path) -> None:
     files = {"continuations": out / "said.parquet", "relearning": out / "curve.parquet"}
     chosen = settings(probe=PROBE)
     assert unlearn(made, out, chosen, trunk=made / "trunk.safetensors", **files) == 0
-    said = read_table(files["continuations"], schemas.CONTINUATIONS)
+    said = read_table(files["continuations"], "continuations")
     assert said["prompt"].to_pylist() == PROBE["prompts"]
-    curve = read_table(files["relearning"], schemas.RELEARNING_CURVE)
+    curve = read_table(files["relearning"], "relearning_curve")
     assert curve["step"].to_pylist() == [0, 1, 4]
     assert curve["examples"].to_pylist() == [3, 3, 3]
     start = [curve[f"ppl_{domain}"][0].as_py() for domain in ("forget", "retain")]
@@ -393,6 +339,6 @@ def test_rows_come_in_the_order_of_the_texts() -> None:
 def test_the_models_of_these_tests_differ(made: Path) -> None:
     """Otherwise a start model that is not laid over the base would go unseen."""
     base = dict(loading.open_model(made / "card.json").named_parameters())
-    opened = loading.open_trained(made / "card.json", made / "start.safetensors", TRAINING)
+    opened = loading.open_trained(made / "card.json", made / "start.safetensors", PARTS)
     name = "model.layers.3.mlp.up_proj.weight"
     assert not torch.equal(base[name], dict(opened.named_parameters())[name])
