@@ -235,6 +235,8 @@ def _look(**request: Any) -> dict[str, Any]:
             "rules": {
                 rule.name: {
                     "shell": rule.shellcmd,
+                    "inputs": [*rule.input.keys()],
+                    "outputs": [*rule.output.keys()],
                     "gpu": "gpu" in rule.resources,
                     "local": rule.name in workflow._localrules,
                     "retries": rule.restart_times,

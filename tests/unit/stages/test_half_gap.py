@@ -135,8 +135,9 @@ def test_refining_is_light() -> None:
 
 def test_the_stage_writes_each_table_twice_with_the_same_rows(root: Path) -> None:
     assert make_tables(root) == 0
-    for name, count in (("unlearning", 3 * 2 * 2 * 4), ("half_gap", 4)):
-        table = read_table(root / "tables" / f"{name}.parquet", name)
+    for kind, count in ((schemas.UNLEARNING, 3 * 2 * 2 * 4), (schemas.HALF_GAP, 4)):
+        name = kind.name
+        table = read_table(root / "tables" / f"{name}.parquet", kind)
         with (root / "tables" / f"{name}.csv").open(encoding="utf-8", newline="") as handle:
             lines = list(csv.DictReader(handle))
         assert len(lines) == table.num_rows == count

@@ -205,8 +205,7 @@ def test_generate_names_a_continuation_that_does_not_fit(
 def relearned(world: World, **changes: Any) -> int:
     settings = {
         "seed": 3,
-        "training": COUNTED,
-        "precision": "fp32",
+        "start": {"training": COUNTED, "precision": "fp32"},
         "trained_blocks": 1,
         "max_length": 16,
         "evaluation": {"max_length": 12},
@@ -308,7 +307,8 @@ def test_judge_puts_what_all_said_side_by_side(world: World, files: list[Path]) 
     assert rows[2]["text"] == " light light light"
     assert rows[3]["text"] == " mamushi"
     inputs = read_metadata(world.at(paths.GENERATIONS))["inputs"]
-    assert "continuations of neggrad_plus/lr_cos/0.2" in inputs
+    listed = {f"continuations/{number}" for number in range(len(files))}
+    assert set(inputs) == {"model_card", "trained", *listed}
 
 
 def test_judge_masks_profanity_and_measures_what_was_said(world: World, files: list[Path]) -> None:

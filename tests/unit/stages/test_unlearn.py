@@ -70,12 +70,8 @@ def unlearn(made: Path, out: Path, chosen: dict[str, Any] | None = None, **optio
     words += [f"--{key}={out / name}" for key, name in written.items()]
     words += [f"--{key}={value}" for key, value in options.items()]
     given = json.dumps(settings() if chosen is None else chosen)
-    return main(
-        [
-            *["unlearn", *words, f"--state={out / 'state'}"],
-            *[f"--execution={json.dumps(EXECUTION)}", f"--settings={given}"],
-        ]
-    )
+    execution = f"--execution={json.dumps(EXECUTION)}"
+    return main(["unlearn", *words, execution, f"--settings={given}"])
 
 
 def perplexities(out: Path) -> list[float]:
@@ -113,10 +109,10 @@ def test_it_writes_measures_and_leaves_no_state(kind: str, made: Path, tmp_path:
     assert card["inputs"]["removal"] == sha256(removal)
     log = read_table(tmp_path / "out" / "log.parquet", schemas.UNLEARN_LOG)
     assert log["step"].to_pylist() == [1, 2, 3, 4, 5, 6]
-    for name in ("log", "perplexity"):
+    for name in ("log", schemas.PERPLEXITY):
         assert read_metadata(tmp_path / "out" / f"{name}.parquet")["settings"] == chosen
     assert all(np.isfinite(perplexities(tmp_path / "out")))
-    assert not (tmp_path / "out" / "state").exists()
+    assert not (tmp_path / "out" / "card.json.state").exists()
 
 
 HEADS = ("train_input_embedding", "train_output_head", "train_final_norm")
@@ -137,10 +133,13 @@ def test_the_trunk_changes_nothing(made: Path, tmp_path: Path) -> None:
     np.testing.assert_allclose(
         perplexities(tmp_path / "cached"), perplexities(tmp_path / "plain"), rtol=1e-3
     )
-    said = [read_table(tmp_path / name / "said", "continuations") for name in ("plain", "cached")]
+    said = [
+        read_table(tmp_path / name / "said", schemas.CONTINUATIONS) for name in ("plain", "cached")
+    ]
     assert said[0].equals(said[1])
     curves = [
-        read_table(tmp_path / name / "curve", "relearning_curve") for name in ("plain", "cached")
+        read_table(tmp_path / name / "curve", schemas.RELEARNING_CURVE)
+        for name in ("plain", "cached")
     ]
     np.testing.assert_allclose(*(curve["ppl_forget"].to_numpy() for curve in curves), rtol=1e-3)
     # The cache is no input of what is written.
@@ -153,9 +152,9 @@ def test_probes_read_the_unlearned_model(made: Path, tmp_path: Path) -> None:
     files = {"continuations": out / "said.parquet", "relearning": out / "curve.parquet"}
     chosen = settings(probe=PROBE)
     assert unlearn(made, out, chosen, trunk=made / "trunk.safetensors", **files) == 0
-    said = read_table(files["continuations"], "continuations")
+    said = read_table(files["continuations"], schemas.CONTINUATIONS)
     assert said["prompt"].to_pylist() == PROBE["prompts"]
-    curve = read_table(files["relearning"], "relearning_curve")
+    curve = read_table(files["relearning"], schemas.RELEARNING_CURVE)
     assert curve["step"].to_pylist() == [0, 1, 4]
     assert curve["examples"].to_pylist() == [3, 3, 3]
     start = [curve[f"ppl_{domain}"][0].as_py() for domain in ("forget", "retain")]
@@ -215,7 +214,7 @@ def test_a_killed_run_goes_on(
 
     monkeypatch.setattr(loop._Run, "_gradient", killed)
     assert unlearn(made, tmp_path / "out") == 2
-    assert (tmp_path / "out" / "state").exists()
+    assert (tmp_path / "out" / "card.json.state").exists()
     assert not (tmp_path / "out" / "perplexity.parquet").exists()
     assert unlearn(made, tmp_path / "out") == 0
     assert len(calls) == 4 + 11 - 3

@@ -59,15 +59,22 @@ def fingerprint(origin: Mapping[str, Any]) -> str:
 def recorded(path: Path) -> dict[str, Any] | None:
     """What the artifact at ``path`` says that it was made from, None where it says nothing.
 
-    Raises ``UserError`` or ``OSError`` for a file that is missing or damaged.
+    A model's folder says what its card says, where that is of the files beside it. Raises
+    ``UserError``, ``OSError`` or ``ValueError`` for a file that is missing or damaged.
     """
+    if path.is_dir():
+        path = path / "card.json"
+        digests = dict(read_json(path)["digests"])
+        if any(sha256(path.with_name(name)) != digest for name, digest in digests.items()):
+            return None
     if path.suffix == ".parquet":
         from mamushi.artifacts.tables import read_metadata
 
         stored = read_metadata(path)
     elif path.suffix == ".safetensors":
         with path.open("rb") as file:
-            header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+            length = int.from_bytes(file.read(8), "little")
+            header = json.loads(file.read(min(length, path.stat().st_size)))
         stored = json.loads(header.get("__metadata__", {}).get("mamushi", "{}"))
     elif path.suffix == ".json":
         stored = read_json(path)
