@@ -136,7 +136,7 @@ def test_its_removal_lists_feed_the_hosts_rules(host: Path) -> None:
     # Its hooks ran: the forecast was kept, with what became of it, and what saves time is gone.
     (record,) = host.glob("results/plan/*.json")
     assert json.loads(record.read_text(encoding="utf-8"))["actual"]["succeeded"]
-    assert not list(host.glob("results/claims/*/record.json"))
+    assert not (host / "results/claims").exists()
     # A second run finds everything done.
     assert "Nothing to be done" in snakemake(host)
 

@@ -131,6 +131,11 @@ def test_a_set_that_two_selectors_or_budgets_remove_is_trained_on_once(
             assert read_metadata(copy) == origin
     cards = made.glob("results/runs/**/retrained/**/card.json")
     assert len({read_json(path)["same"] for path in cards}) == len(trainings)
+    # As a kill leaves it, with all but the last line done.
+    state = where(made, paths.RETRAINED, "random", "0.40") / "card.json.state"
+    state.touch()
+    assert main(words(made, FORGET, "random", "0.40")) == 0
+    assert len(trainings) == 3 and not state.exists()
 
 
 def test_what_is_copied_is_what_would_have_been_trained(made: Path, trainings: list[int]) -> None:
