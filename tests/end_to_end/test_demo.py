@@ -53,7 +53,7 @@ def test_each_set_of_removed_texts_is_trained_on_once(demo: Path) -> None:
     # Two budgets of the grid, and for two selectors those of unlearning.
     assert len(cards) == len(logs) == len(SELECTORS) * 2 + 2 * 2
     trained = [log for log in logs if "took over" not in log]
-    assert len(trained) == len({card["removal_set"] for card in cards}) == len(cards)
+    assert len(trained) == len({card["same"] for card in cards}) == len(cards)
 
 
 def test_a_set_that_two_selectors_remove_is_trained_on_once(demo: Path) -> None:
