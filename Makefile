@@ -10,7 +10,7 @@ SNAKEFILES := Snakefile workflow/rules
 SLURM_UP := $(or $(MAMUSHI_SHARED),../shared)/slurm/slurm-up
 
 .DEFAULT_GOAL := help
-.PHONY: help setup plan recover demo demo-evidence demo-unlearning small bench test test-slurm lint format clean
+.PHONY: help setup plan recover demo demo-evidence demo-unlearning small bench test test-slow test-slurm test-all lint format clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 17
@@ -66,17 +66,25 @@ docs: $(READY) ## the documentation, with every table's columns: results/docs/in
 recover: $(READY) ## after a crash: show what is left and settle it; CHOICE=--wait or --cancel
 	PYTHONPATH=workflow $(BIN)/python -m mamushi_runs recover $(CHOICE) -- $(OPTIONS)
 
-# The linters are among the tests, so that one line at the end says everything. The order is that of
-# tests/conftest.py, the longest files first.
-test: $(READY) ## lint, type checks and all tests
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder \
-	  -m "not slurm"
+# The linters are among the tests, so that one line at the end says everything. Order and groups are
+# those of tests/conftest.py.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest
+TWO := -n 2 --dist loadgroup --no-loadscope-reorder
+
+test: $(READY) ## lint, types, all unit tests, what runs again, the demo: ten minutes
+	$(PYTEST) $(TWO) -m "not slow and not slurm"
+
+test-slow: $(READY) ## the tests that `test` leaves out: faults, random kills, long grids
+	$(PYTEST) $(TWO) -m "slow and not slurm"
 
 # One test at a time: some stop a daemon or a node.
 test-slurm: $(READY) ## the tests that need a SLURM; brings one up where slurm-up is at hand
 	@scontrol ping 2>/dev/null | grep -q UP || ! test -x $(SLURM_UP) || test "$$(id -u)" != 0 || \
 	  $(SLURM_UP) || echo "slurm-up failed: no SLURM to test on" >&2
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/slurm
+	$(PYTEST) tests/slurm
+
+test-all: ## all of these, within 40 minutes; the last line counts them
+	.ci/run
 
 .PHONY: test-all
 test-all: test test-slurm ## all of these

@@ -29,18 +29,24 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
-LONG = ("end_to_end", "faults", "rules", "dag")
+LONG = ("end_to_end", "faults", "dag")
 """Folders of tests that run the workflow, those with the longest files first."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with what takes long, so that no worker is left with it when the others are done."""
+    """Begin with what takes long, so that no worker is left with it when the others are done.
+
+    A file's tests share what they set up, and run in one worker; so do all that look at the demo.
+    """
 
     def folder(item: pytest.Item) -> int:
         name = item.path.parent.name
         return LONG.index(name) if name in LONG else len(LONG)
 
     items.sort(key=folder)
+    for item in items:
+        demo = "ran" in getattr(item, "fixturenames", ())
+        item.add_marker(pytest.mark.xdist_group("demo" if demo else item.nodeid.split("::")[0]))
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

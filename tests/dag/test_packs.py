@@ -7,17 +7,14 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from tests.support.demo import whole
 from tests.support.workflow import ROOT, run
 
 PROFILE = ROOT / "profiles" / "slurm"
 
 
 def science(**grid: object) -> dict[str, Any]:
-    demo: dict[str, Any] = yaml.safe_load(
-        (ROOT / "profiles/demo/science.yaml").read_text(encoding="utf-8")
-    )
+    demo = whole()
     demo["grid"] |= grid
     return demo
 

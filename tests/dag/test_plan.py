@@ -18,30 +18,10 @@ from mamushi.configuration.complete import complete
 from mamushi_runs.forecast import rates, work
 from mamushi_runs.forecast.forecast import Forecaster
 from mamushi_runs.forecast.volumes import Volumes
-from tests.support.workflow import ROOT, environment, run
+from tests.support.workflow import ROOT, environment, plan, run
 
 GRAPH_CPU_SECONDS = 1.0
 """Reading 5,000 jobs and their forecast; it takes 0.15 s where nothing else runs."""
-
-
-def plan(
-    *words: str | Path, directory: Path, check: bool = True
-) -> subprocess.CompletedProcess[str]:
-    """``python -m mamushi_runs plan`` with these words, in a folder."""
-    given = list(map(str, words))
-    options = given[: given.index("--")] if "--" in given else given
-    rest = given[len(options) + 1 :]
-    line = [*options, "--", *rest, "--snakefile", str(ROOT / "Snakefile")]
-    done = subprocess.run(
-        [sys.executable, "-m", "mamushi_runs", "plan", *line, "--directory", str(directory)],
-        env=environment(PYTHONPATH=str(ROOT / "workflow")),
-        cwd=directory,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert not check or done.returncode == 0, done.stderr
-    return done
 
 
 def processor_seconds() -> float:

@@ -8,15 +8,13 @@ A failed job costs a second or two, so that bad datasets share one run, and bad 
 from __future__ import annotations
 
 import io
-import os
 import re
 import shutil
 import subprocess
 import tarfile
 import time
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,6 +26,7 @@ import pytest
 
 from mamushi.artifacts import paths
 from mamushi.artifacts.seal import seal
+from tests.support.disk import fill, small_disk
 from tests.support.workflow import command, run, warmed
 
 TRAINS = ("base_model", "contaminate", "gold", "beta0", "retrain")
@@ -461,33 +460,6 @@ def test_damaged_artifact_is_named(
 
 
 # A full disk --------------------------------------------------------------------------------------
-
-
-@contextmanager
-def small_disk(folder: Path, megabytes: int = 2) -> Iterator[None]:
-    """A file system of so many megabytes in ``folder``.
-
-    A limit on the size of files would not do: it is another error (EFBIG, with a signal before it),
-    and it would hit the logs of Snakemake as well.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    mount = ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "tmpfs", str(folder)]
-    if (
-        not shutil.which("mount")
-        or subprocess.run(mount, check=False, capture_output=True).returncode
-    ):
-        pytest.skip("no right to mount a small file system: run as root to test a full disk")
-    try:
-        yield
-    finally:
-        subprocess.run(["umount", "--lazy", str(folder)], check=True)
-
-
-def fill(folder: Path, leave: int) -> None:
-    """Take all space but ``leave`` bytes."""
-    free = shutil.disk_usage(folder).free
-    with (folder / "filler").open("wb") as handle:
-        os.posix_fallocate(handle.fileno(), 0, free - leave)
 
 
 def no_space_left(done: Done[str], file: str) -> None:

@@ -13,7 +13,6 @@ from typing import Any
 
 import pyarrow.csv as csv
 import pytest
-import yaml
 from safetensors import safe_open
 from safetensors.torch import load_file
 
@@ -21,38 +20,13 @@ from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.files import read_json, sha256
 from mamushi.artifacts.tables import read_metadata, read_table
 from mamushi.configuration.settings import EVIDENCE_TABLES
+from tests.support.demo import CELL, SELECTORS, Ran, Rerun, science
 from tests.support.workflow import ROOT, command, environment, run
 
-SELECTORS = ["random", "mamushi", "anti_mamushi", "oracle"]
-CELL = {"dataset": "synthetic", "model": "tiny-llama", "seed": 0}
 
-
-def science(**training: object) -> dict[str, Any]:
-    """The demo's configuration, at its smallest: one seed, two budgets, fewer texts."""
-    demo: dict[str, Any] = yaml.safe_load(
-        (ROOT / "profiles/demo/science.yaml").read_text(encoding="utf-8")
-    )
-    demo["grid"] |= {"seeds": [0], "budgets": [0.3, 0.6], "selectors": SELECTORS}
-    demo["datasets"]["synthetic"]["sizes"] = {
-        section: {"forget": 120, "retain": 240}
-        for section in ("contamination", "inference", "evaluation")
-    }
-    # Long enough a training that a kill comes in the middle of it.
-    demo["training"] |= {"epochs": 3, "learning_rate": 2.0e-3, **training}
-    return demo
-
-
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder in which the whole workflow has run."""
-    folder = tmp_path_factory.mktemp("demo")
-    run("--cores", "2", directory=folder, config=science())
-    return folder
-
-
-def test_a_second_run_does_nothing(demo: Path) -> None:
-    said = run("--dry-run", directory=demo, config=science()).stdout
-    assert "Nothing to be done" in said
+@pytest.mark.parametrize("target", ["all", "evidence", "unlearning"])
+def test_a_second_run_does_nothing(demo: Path, target: str) -> None:
+    assert "Nothing to be done" in run(target, "-n", directory=demo, config=science()).stdout
 
 
 def test_curves_have_all_budgets_between_shared_ends(demo: Path) -> None:
@@ -76,9 +50,10 @@ def test_each_set_of_removed_texts_is_trained_on_once(demo: Path) -> None:
         read_json(path) for path in sorted(demo.glob("results/runs/**/retrained/**/card.json"))
     ]
     logs = [path.read_text() for path in sorted(demo.glob("results/logs/retrain/**/*.log"))]
-    assert len(cards) == len(logs) == len(SELECTORS) * 2
+    # Two budgets of the grid, and for two selectors those of unlearning.
+    assert len(cards) == len(logs) == len(SELECTORS) * 2 + 2 * 2
     trained = [log for log in logs if "took over" not in log]
-    assert len(trained) == len({card["removal_set"] for card in cards}) == len(cards)
+    assert len(trained) == len({card["same"] for card in cards}) == len(cards)
 
 
 def test_a_set_that_two_selectors_remove_is_trained_on_once(demo: Path) -> None:
@@ -154,12 +129,10 @@ def test_the_report_is_one_page_with_figures_and_captions(demo: Path) -> None:
         assert name in page
 
 
-def test_evidence_beside_what_retraining_found(demo: Path) -> None:
+def test_evidence_beside_what_retraining_found(ran: Ran, demo: Path) -> None:
     """The whole target, on top of what has run: nothing is retrained for it."""
-    config = science()
-    said = run("evidence", "--cores", "2", directory=demo, config=config).stdout
-    assert "rule retrain:" not in said
-    assert "rule score:" not in said
+    assert "rule retrain:" not in ran.evidence
+    assert "rule score:" not in ran.evidence
     for table in (*EVIDENCE_TABLES, "qualitative_ranking"):
         assert len(read_table(demo / paths.TABLE.format(table=table), table)) > 0
     frontier = read_table(demo / paths.TABLE.format(table="frontier"), schemas.FRONTIER).to_pandas()
@@ -171,11 +144,10 @@ def test_evidence_beside_what_retraining_found(demo: Path) -> None:
     predicted = advice.groupby("selector")["predicted_area"].first()
     assert predicted["oracle"] < predicted["random"] < predicted["anti_mamushi"]
     assert advice["measured_area"].notna().all()
-    run("evidence", "--report", "results/evidence.html", directory=demo, config=config)
+    run("evidence", "--report", "results/evidence.html", directory=demo, config=science())
     page = (demo / "results/evidence.html").read_text(encoding="utf-8")
     for name in ("frontier.png", "advice.csv", "diagnostics.csv", "ranking.html"):
         assert name in page
-    assert "Nothing to be done" in run("evidence", "-n", directory=demo, config=config).stdout
 
 
 def test_advice_and_verification_from_the_command_line(demo: Path) -> None:
@@ -189,7 +161,6 @@ def test_advice_and_verification_from_the_command_line(demo: Path) -> None:
             check=False,
         )
 
-    run("evidence", "--cores", "2", directory=demo, config=science())
     advice = mamushi("advise", "--sad", "0.5")
     assert advice.returncode == 0, advice.stderr
     assert all(name in advice.stdout for name in SELECTORS)
@@ -222,59 +193,38 @@ def test_a_study_is_drawn_from_what_has_run(demo: Path) -> None:
     assert figure.read_bytes().startswith(b"%PDF")
 
 
-def rerun(demo: Path, **changes: dict[str, Any]) -> dict[str, int]:
-    """Jobs by rule that a change of the configuration's sections would run again."""
-    config = science()
-    for section, change in changes.items():
-        config[section] = {**config.get(section, {}), **change}
-    said = run("--dry-run", "--quiet", "rules", directory=demo, config=config).stdout
-    words = [line.split() for line in said.splitlines()]
-    return {w[0]: int(w[1]) for w in words if len(w) == 2 and w[1].isdigit() and w[0] != "total"}
-
-
-DRAWN = {"tables": 1, "figure_sad": 1, "figure_perplexity": 1, "all": 1}
-
-
-def test_figure_style_runs_figures_alone(demo: Path) -> None:
-    drawn = {"figure_sad": 1, "figure_perplexity": 1, "all": 1}
-    assert rerun(demo, figures={"panel_width": 3.0}) == drawn
-
-
-def test_a_selectors_setting_runs_that_selector_and_what_derives_from_it(demo: Path) -> None:
+DRAWN = {"tables": 1, "figure_sad": 1, "figure_perplexity": 1}
+CHANGES: dict[str, tuple[dict[str, Any], dict[str, int]]] = {
+    "figures": ({"panel_width": 3.0}, {"figure_sad": 1, "figure_perplexity": 1}),
     # mamushi and anti_mamushi are scored and retrained; every manifest quotes mamushi's estimate.
-    changed = rerun(demo, selectors={"mamushi": {"batch_size": 128}})
-    scored = {"score": 2, "remove": 4, "manifests": 4, "retrain": 4}
-    assert changed == scored | DRAWN
+    "selectors": (
+        {"mamushi": {"batch_size": 128}},
+        {"score": 2, "remove": 4, "manifests": 4, "retrain": 4} | DRAWN,
+    ),
+    "removal": ({"ratio": "oracle"}, {"manifests": 4} | DRAWN),
+    "grid": (
+        {"budgets": [0.3, 0.45, 0.6]},
+        {"remove": 4, "manifests": 4, "retrain": 4} | DRAWN,
+    ),
+    "execution": ({"checkpoint_seconds": 5, "batch_tokens": 999}, {}),
+}
 
 
-def test_what_estimates_the_ratio_runs_manifests_alone(demo: Path) -> None:
-    changed = rerun(demo, removal={"ratio": "oracle"})
-    assert changed == {"manifests": 4, "all": 1} | DRAWN
+@pytest.mark.parametrize("section", CHANGES)
+def test_a_change_runs_what_it_affects(rerun: Rerun, section: str) -> None:
+    """As tests/dag has it for every key, after a run that is not made up."""
+    change, expected = CHANGES[section]
+    assert rerun("all", **{section: change}) == expected
 
 
-def test_a_budget_runs_its_cells(demo: Path) -> None:
-    changed = rerun(demo, grid={"budgets": [0.3, 0.45, 0.6]})
-    assert changed == {"remove": 4, "manifests": 4, "retrain": 4} | DRAWN
-
-
-def test_a_learning_rate_runs_everything_from_the_contaminated_model_on(demo: Path) -> None:
-    changed = rerun(demo, training={"learning_rate": 1e-3})
+def test_a_learning_rate_runs_everything_from_the_contaminated_model_on(rerun: Rerun) -> None:
+    changed = rerun("all", training={"learning_rate": 1e-3})
     assert not changed.keys() & {"examples", "tokens", "base_model"}
     assert changed["contaminate"] == changed["gold"] == changed["beta0"] == changed["embed"] == 1
     assert changed["retrain"] == 8
 
 
-def test_longer_texts_for_the_embedder_train_nothing_but_what_is_selected(demo: Path) -> None:
-    changed = rerun(demo, embedding={"max_length": 32})
-    assert changed["embed"] == 1
-    assert not changed.keys() & {"contaminate", "gold", "beta0", "tokens", "base_model"}
-
-
-def test_how_to_run_is_no_reason_to_run(demo: Path) -> None:
-    changed = science() | {"execution": {"checkpoint_seconds": 5, "batch_tokens": 999}}
-    assert "Nothing to be done" in run("--dry-run", directory=demo, config=changed).stdout
-
-
+@pytest.mark.slow
 def test_a_fine_tune_that_is_killed_goes_on_bit_for_bit(demo: Path, tmp_path: Path) -> None:
     """kill -9 in the middle of a fine-tune, then the same command."""
     config = science() | {"execution": {"checkpoint_seconds": 0}}

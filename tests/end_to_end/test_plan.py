@@ -15,9 +15,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from mamushi.artifacts.files import read_json
-from tests.dag.test_plan import plan
-from tests.end_to_end.test_demo import science as demo_science
-from tests.support.workflow import command, environment, run
+from tests.support.demo import small
+from tests.support.workflow import command, environment, plan, run
 
 GATE = 0.4
 """Of the processor time. The demo is forecast within 30%; a grid of a minute on a machine that
@@ -27,7 +26,7 @@ RUNNING = 2
 
 def science(**changes: Any) -> dict[str, Any]:
     """One seed, two selectors, two budgets: 25 jobs."""
-    demo = demo_science(epochs=1)
+    demo = small(epochs=1, learning_rate=2.0e-3)
     demo["grid"] |= {"selectors": ["random", "oracle"]}
     return demo | changes
 

@@ -16,63 +16,17 @@ from safetensors import safe_open
 
 from mamushi.running import interruption
 from mamushi.running.interruption import Notice, Stopped, noticed
-from tests.faults.conftest import Made
-from tests.support.small_grid import RUN, UNLEARNER
+from tests.support.made import OUTPUTS, RETRAINED, WHOLE, Made, sending, steps_in
 
 pytestmark = pytest.mark.slow
 
-RETRAINED = f"{RUN}/retrained/lr_cos/beta0.25/card.json"
-WHOLE = f"{RUN}/unlearned/{UNLEARNER}/whole/card.json"
-OUTPUTS = {
-    "retrain": [
-        RETRAINED,
-        f"{RUN}/retrained/lr_cos/beta0.25/train_log.parquet",
-        f"{RUN}/perplexity/lr_cos/beta0.25.parquet",
-    ],
-    "unlearn_whole": [
-        WHOLE,
-        f"{RUN}/unlearned/{UNLEARNER}/whole/unlearn_log.parquet",
-        f"{RUN}/perplexity/{UNLEARNER}/whole.parquet",
-    ],
-    "contaminate": [
-        f"{RUN}/contaminated/{name}"
-        for name in ("card.json", "train_log.parquet", "trained.safetensors")
-    ],
-}
 LOOPS = {"retrain": RETRAINED, "unlearn_whole": WHOLE}
 """Rules with a loop that saves, and the card beside which the state lies."""
-
-SEND = """
-# Counts the steps, and sends a signal in the middle of some.
-import os, signal
-from mamushi.lm import training
-count = 0
-def counted(function):
-    def call(*args):
-        global count
-        count += 1
-        print("computes step", count, flush=True)
-        for each in SIGNALS.get(count, []):
-            os.kill(os.getpid(), each)
-        return function(*args)
-    return call
-training.gradient = counted(training.gradient)
-"""
-
-
-def sending(**signals: list[signal.Signals]) -> str:
-    """A wrapper that sends signals in steps of its process, counted from 1: ``step7=[SIGTERM]``."""
-    given = {int(step.removeprefix("step")): list(map(int, s)) for step, s in signals.items()}
-    return f"SIGNALS = {given}\n{SEND}"
 
 
 def step_of(state: Path) -> int:
     with safe_open(state, "pt") as file:
         return int(file.get_tensor("log.step")[-1])
-
-
-def steps_in(log: str) -> int:
-    return log.count("computes step")
 
 
 @pytest.mark.parametrize(
@@ -208,7 +162,7 @@ def test_two_processes_stop_at_the_same_step(tmp_path: Path) -> None:
             from mamushi.running.interruption import Stopped
             from mamushi.lm import training
             from tests.support.models import model, token_set
-            from tests.unit.lm.test_finetune import train
+            from tests.support.training import train
 
             gradient, rank, count = training.gradient, int(os.environ["RANK"]), 0
             def counted(*args):

@@ -24,9 +24,9 @@ import pytest
 import yaml
 from safetensors import safe_open
 
-from tests.faults.conftest import Made
 from tests.support import small_grid as grid
 from tests.support.audit import Audit, commands
+from tests.support.made import Made
 from tests.support.workflow import ROOT, SNAKEMAKE, environment
 
 pytestmark = pytest.mark.slow

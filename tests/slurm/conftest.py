@@ -6,13 +6,10 @@ import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 
-from tests.slurm import cluster, scene
-from tests.support.workflow import ROOT
+from tests.support import cluster, scene
 
 FOLDER = Path(__file__).parent
 
@@ -78,20 +75,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = base(tmp_path_factory)
     yield folder
     cluster.cancel(folder)
-
-
-def science(**training: object) -> dict[str, Any]:
-    """The demo's configuration, smaller: one seed, two selectors, two budgets, fewer texts."""
-    demo: dict[str, Any] = yaml.safe_load(
-        (ROOT / "profiles/demo/science.yaml").read_text(encoding="utf-8")
-    )
-    demo["grid"] |= {"seeds": [0], "budgets": [0.3, 0.6], "selectors": ["random", "mamushi"]}
-    demo["datasets"]["synthetic"]["sizes"] = {
-        section: {"forget": 120, "retain": 240}
-        for section in ("contamination", "inference", "evaluation")
-    }
-    demo["training"] |= training
-    return demo
 
 
 @pytest.fixture(scope="session")

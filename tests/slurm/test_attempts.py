@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from mamushi.artifacts import paths
-from tests.slurm.conftest import science
 from tests.support import cluster
+from tests.support.demo import small as science
 
 BASE = paths.MODEL_CARD.format(model="tiny-llama")
 

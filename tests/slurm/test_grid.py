@@ -20,10 +20,10 @@ import yaml
 from safetensors.numpy import load_file
 
 from mamushi.artifacts import paths
-from tests.slurm.conftest import science
 from tests.support import cluster
+from tests.support.demo import small as science
+from tests.support.rules import gpu_rules
 from tests.support.workflow import ROOT, command, environment
-from tests.unit.test_project import gpu_rules
 
 WHOLE = "MAMUSHI_SLURM_WHOLE"
 """Set it to 1 to run all of the demo's grid instead of a part, and its unlearning too."""

@@ -96,7 +96,7 @@ class Snakemake:
     def look(self, folder: Path, **request: Any) -> dict[str, Any]:
         """What ``would_run`` knows, and more: ``needed`` and ``all`` jobs by rule, ``runs`` as
         lists of the rule and its wildcards, ``blind`` ones, ``reasons`` by rule, how many
-        ``settings`` were made, ``seconds`` of CPU time."""
+        ``settings`` were made, ``seconds`` of CPU time; and what the ``rules`` are."""
         return self._ask(do="look", folder=folder, **request)
 
     def finish(self, folder: Path, **request: Any) -> dict[str, int]:
@@ -232,7 +232,18 @@ def _look(**request: Any) -> dict[str, Any]:
         return {
             "needed": Counter(job.rule.name for job in needed),
             "all": Counter(job.rule.name for job in workflow.dag.jobs),
-            "rules": [rule.name for rule in workflow.rules if rule.output],
+            "rules": {
+                rule.name: {
+                    "shell": rule.shellcmd,
+                    "inputs": [*rule.input.keys()],
+                    "outputs": [*rule.output.keys()],
+                    "gpu": "gpu" in rule.resources,
+                    "local": rule.name in workflow._localrules,
+                    "retries": rule.restart_times,
+                }
+                for rule in workflow.rules
+                if rule.output
+            },
             # An output without a record hides every later change of the job that makes it.
             "blind": Counter(
                 job.rule.name

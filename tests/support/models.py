@@ -12,10 +12,29 @@ from transformers import (
     Qwen2ForCausalLM,
 )
 
-from mamushi.lm.tokens import TokenSet
+from mamushi.lm.tokens import TokenSet, offsets_of
 
 FAMILIES = ("llama", "qwen2", "gemma2")
 VOCABULARY = 50
+
+SIZES = {
+    "hidden_size": 16,
+    "layers": 4,
+    "heads": 2,
+    "key_value_heads": 1,
+    "intermediate_size": 32,
+    "vocabulary_size": 280,
+    "max_positions": 32,
+}
+"""Of a model that `tiny.build` makes."""
+
+PARTS = {
+    "trained_blocks": 3,
+    "train_input_embedding": True,
+    "train_output_head": True,
+    "train_final_norm": False,
+}
+"""What is trained of it."""
 
 TRAINING = {
     "epochs": 2.0,
@@ -67,3 +86,13 @@ def token_set(count: int = 22, seed: int = 0, longest: int = 14) -> TokenSet:
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     domains = np.array(["forget", "retain"])[np.arange(count) % 2]
     return TokenSet(np.array([f"t{i:03d}" for i in range(count)]), domains, flat, offsets)
+
+
+def jigsaw_like(count: int, seed: int = 0, longest: int = 128) -> TokenSet:
+    """Texts with the lengths of Jigsaw's: 61 tokens on average, of at most 128."""
+    rng = np.random.default_rng(seed)
+    lengths = np.clip(rng.lognormal(3.95, 0.9, count), 3, longest).astype(np.int64)
+    flat = rng.integers(0, VOCABULARY, lengths.sum()).astype(np.int32)
+    domains = np.array(["forget", "retain"], dtype=object)[np.arange(count) % 2]
+    ids = np.array([f"t{i:04d}" for i in range(count)], dtype=object)
+    return TokenSet(ids, domains, flat, offsets_of(lengths))

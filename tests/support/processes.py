@@ -6,7 +6,7 @@ import sys
 import textwrap
 from pathlib import Path
 
-from tests.unit.test_project import ROOT
+from tests.support.workflow import ROOT
 
 
 def in_two_processes(folder: Path, script: str, *args: str | Path) -> None:

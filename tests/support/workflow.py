@@ -72,3 +72,23 @@ def run(
     )
     assert not check or done.returncode == 0, done.stdout
     return done
+
+
+def plan(
+    *words: str | Path, directory: Path, check: bool = True
+) -> subprocess.CompletedProcess[str]:
+    """``python -m mamushi_runs plan`` with these words, in a folder."""
+    given = list(map(str, words))
+    options = given[: given.index("--")] if "--" in given else given
+    rest = given[len(options) + 1 :]
+    line = [*options, "--", *rest, "--snakefile", str(ROOT / "Snakefile")]
+    done = subprocess.run(
+        [sys.executable, "-m", "mamushi_runs", "plan", *line, "--directory", str(directory)],
+        env=environment(PYTHONPATH=str(ROOT / "workflow")),
+        cwd=directory,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert not check or done.returncode == 0, done.stderr
+    return done

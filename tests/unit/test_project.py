@@ -19,7 +19,9 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.version import Version
 
-ROOT = Path(__file__).parents[2]
+from tests.support.rules import gpu_rules, rules
+from tests.support.workflow import ROOT
+
 BIN = Path(sys.executable).parent
 PROFILES = {path.parent.name: path for path in ROOT.glob("profiles/*/profile*.yaml")}
 SNAKEFILES = ["Snakefile", "workflow/rules"]
@@ -132,27 +134,6 @@ def test_the_default_profile_is_in_nobody_s_way() -> None:
     assert not settings("default").keys() & set(of_machines)
 
 
-def gpu_rules() -> set[str]:
-    """Rules that ask for a GPU, themselves or through the rule that they are made from."""
-    start = re.compile(
-        r"^(?:use rule (\w+) as (\w+) with|(?:rule|checkpoint) (\w+)):", re.MULTILINE
-    )
-    asks, made_from = set(), []
-    for path in ROOT.glob("workflow/rules/*.smk"):
-        text = path.read_text(encoding="utf-8")
-        starts = [*start.finditer(text)]
-        ends = [*(match.start() for match in starts), len(text)][1:]
-        for match, end in zip(starts, ends, strict=True):
-            base, derived, own = match.groups()
-            made_from += [(base, derived)] if base else []
-            if re.search(r"^\s+gpu=1,", text[match.end() : end], re.MULTILINE):
-                asks.add(derived or own)
-    # A rule may be made from one of another file, or from one that is itself made from another.
-    while missing := {new for old, new in made_from if old in asks} - asks:
-        asks |= missing
-    return asks
-
-
 def test_slurm_says_which_gpu_for_every_rule_that_asks_for_one() -> None:
     slurm = settings("slurm")
     assert slurm["set-resources"].keys() == gpu_rules() != set()
@@ -165,8 +146,7 @@ def test_slurm_says_which_gpu_for_every_rule_that_asks_for_one() -> None:
 def test_retries_stand_in_profiles_alone() -> None:
     """A rule's retries would nest inside the SLURM job, where more memory never arrives."""
     assert settings("slurm")["retries"] == 2
-    for path in [ROOT / "Snakefile", *ROOT.glob("workflow/rules/*.smk")]:
-        assert "retries:" not in path.read_text(encoding="utf-8"), path
+    assert {name for name, rule in rules().items() if rule["retries"]} == set()
 
 
 def test_slurm_is_asked_in_the_way_that_loses_no_job() -> None:
@@ -200,40 +180,26 @@ def test_packs_are_of_four_at_most_and_have_one_gpu() -> None:
         assert not {"groups", "group-components"} & settings(profile).keys()
 
 
-def rule_texts() -> dict[str, str]:
-    """The text of every rule, by its name; of a derived rule, what it changes."""
-    start = re.compile(r"^(?:use rule \w+ as (\w+) with|(?:rule|checkpoint) (\w+)):", re.MULTILINE)
-    found = {}
-    for path in ROOT.glob("workflow/rules/*.smk"):
-        text = path.read_text(encoding="utf-8")
-        starts = [*start.finditer(text)]
-        ends = [*(match.start() for match in starts), len(text)][1:]
-        for match, end in zip(starts, ends, strict=True):
-            found[match.group(1) or match.group(2)] = text[match.start() : end]
-    return found
-
-
 def test_every_command_takes_the_place_of_its_shell() -> None:
     """A shell dies of SIGTERM at once, and Snakemake would end the job while the command saves."""
-    commands = {name: text for name, text in rule_texts().items() if "    shell:" in text}
-    assert "retrain" in commands and len(commands) > 20
-    for name, text in commands.items():
-        shell = text.split("    shell:", 1)[1].split("\n\n\n")[0]
-        assert re.match(r'\s+"exec python -m mamushi ', shell), name
-        assert not re.search(r"&&|\|\||;|\| ", shell), name
+    assert "retrain" in rules() and len(rules()) > 20
+    for name, rule in rules().items():
+        assert rule["shell"].startswith("exec python -m mamushi "), name
+        assert not re.search(r"&&|\|\||;|\| ", rule["shell"]), name
 
 
-def test_rules_made_from_a_local_rule_are_local() -> None:
-    """Snakemake does not hand `localrule` down."""
-    texts = rule_texts()
-    local = {name for name, text in texts.items() if "    localrule: True" in text}
-    made_from = {
-        name: match.group(1)
-        for name, text in texts.items()
-        if (match := re.match(r"use rule (\w+) as", text))
-    }
-    assert "figure_sad" in local and "figure_perplexity" in made_from
-    assert not {name for name, old in made_from.items() if old in local} - local
+def test_what_draws_and_gathers_runs_beside_the_head_process() -> None:
+    """Snakemake does not hand `localrule` down to a rule that is made from another."""
+    local = {name for name, rule in rules().items() if rule["local"]}
+    assert local > {name for name in rules() if name.startswith("figure_")} > {"figure_sad"}
+    assert not local & gpu_rules()
+
+
+def test_no_test_imports_from_another() -> None:
+    """What two of them need stands in tests/support."""
+    asked = re.compile(r"^\s*(?:from|import) tests\.(?!support\b).*", re.MULTILINE)
+    found = {path: asked.findall(path.read_text()) for path in ROOT.glob("tests/**/*.py")}
+    assert {path: lines for path, lines in found.items() if lines} == {}
 
 
 def test_make_says_what_is_missing(tmp_path: Path) -> None:

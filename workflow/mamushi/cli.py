@@ -78,11 +78,15 @@ def _run(args: argparse.Namespace) -> None:
         module.run(args)
         return
     command = stage.given(args.stage, args)
-    what = (command.files, command.chosen, command.job)
     with claims.claimed(args.stage, command.outputs):
-        if command.complete and claims.finished(command.outputs, command.job.origin):
+        # Only now: what it reads may be made anew while it waits.
+        what = (command.files, command.chosen, job := command.job())
+        if command.complete and claims.finished(command.outputs, job.origin):
             for path in command.outputs:
                 os.utime(path)
+            # Of one that was killed with the last line before it.
+            if state := getattr(command.files, "state", None):
+                state.unlink(missing_ok=True)
             said = "made from the same already; kept as it is"
             print(f"mamushi {args.stage}: {command.outputs[0]}: {said}", file=sys.stderr)
             return

@@ -762,25 +762,24 @@ def test_a_contaminated_model_is_unlearned_as_it_is() -> None:
     assert grid.as_it_is(ready(), "ours", "contaminated")
     assert grid.of_endpoint(ready(), "ours", "contaminated") == "ours"
     assert grid.of_endpoint(ready(), "ours", "gold") == "tiny"
-    assert settings.unlearn(ready(), "made", "ours", 0, "salun")["start"] == {
-        "training": None,
-        "precision": "fp32",
-    }
+    start = settings.unlearn(ready(), "made", "ours", 0, "salun").start
+    assert (start.training, start.precision) == (None, "fp32")
     plain = complete(minimal())
     assert grid.start(plain, "tiny") == "beta0"
 
 
 def test_endpoints_are_opened_as_they_were_trained() -> None:
     config = ready()
-    trained = settings.endpoint(config, "made", "ours", 0, "gold")["training"]
+    trained = settings.endpoint(config, "made", "ours", 0, "gold").training
     for opened in (
         settings.judge(config, "made", "ours", 0),
-        settings.relearn(config, "ours", 0),
+        settings.relearn(config, "ours", 0).start,
         settings.generate(config, "ours", "gold"),
     ):
-        assert opened["training"].items() <= trained.items()
-        assert opened["training"]["trained_blocks"] == 2
-        assert opened["precision"] == trained["precision"] == "fp32"
+        assert opened.training is not None
+        assert vars(opened.training).items() <= vars(trained).items()
+        assert opened.training.trained_blocks == 2
+        assert opened.precision == trained.precision == "fp32"
 
 
 def test_probing_code_is_no_part_of_plain_unlearning() -> None:
@@ -789,4 +788,4 @@ def test_probing_code_is_no_part_of_plain_unlearning() -> None:
     plain = closure("mamushi.stages.unlearn", "mamushi.unlearning.unlearners.salun")
     assert not plain & {"mamushi.lm.generate", "mamushi.unlearning.relearning"}
     probed = settings.unlearn_and_probe(config, *cell)
-    assert probed["code"] != settings.unlearn(config, *cell)["code"]
+    assert probed.code != settings.unlearn(config, *cell).code

@@ -62,7 +62,7 @@ def run(folder: Path, settings: dict[str, Any]) -> int:
         [
             "examples",
             *("--settings", json.dumps(settings)),
-            *("--out", str(folder / "out/examples.parquet")),
+            *("--examples", str(folder / "out/examples.parquet")),
             *("--duplicates", str(folder / "out/duplicates.parquet")),
             *("--card", str(folder / "out/card.json")),
             *("--cache", str(folder / "cache")),

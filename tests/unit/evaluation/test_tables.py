@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mamushi.artifacts import paths
+from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.files import write_json
 from mamushi.artifacts.tables import read_metadata, read_table
 from mamushi.cli import main
@@ -158,8 +158,10 @@ def make_tables(root: Path) -> int:
 
 def test_the_stage_writes_each_table_twice_with_the_same_rows(root: Path) -> None:
     assert make_tables(root) == 0
-    for name, count in (("sad", 36), ("sad_summary", 12), ("selection", 9)):
-        table = read_table(root / "tables" / f"{name}.parquet", name)
+    counts = ((schemas.SAD, 36), (schemas.SAD_SUMMARY, 12), (schemas.SELECTION, 9))
+    for kind, count in counts:
+        name = kind.name
+        table = read_table(root / "tables" / f"{name}.parquet", kind)
         with (root / "tables" / f"{name}.csv").open(encoding="utf-8", newline="") as handle:
             lines = list(csv.DictReader(handle))
         assert len(lines) == table.num_rows == count

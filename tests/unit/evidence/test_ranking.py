@@ -251,7 +251,7 @@ def test_every_file_has_one_selector(
     folder: Path, selectors: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert rank_page(folder, selectors=selectors) == 2
-    assert "name each selector once" in capsys.readouterr().err
+    assert "name each once, in the order of --scores" in capsys.readouterr().err
     assert not (folder / "out.html").exists()
 
 
@@ -263,7 +263,7 @@ def test_the_table_of_both_ends(tmp_path: Path) -> None:
         ids = list(texts) if run["seed"] == 0 else list(texts)[::-1]
         path = paths.under(tmp_path, paths.SCORES, **run, selector="mamushi")
         write_scores(path, ids, np.linspace(5, -5, 25), range(1, 26))
-    settings = json.dumps({"runs": runs, "selector": "mamushi"})
+    settings = json.dumps({"cells": runs, "selector": "mamushi"})
     out = tmp_path / "tables"
     command = ["qualitative", "--root", str(tmp_path), "--out-folder", str(out)]
     assert main([*command, "--settings", settings]) == 0
@@ -290,7 +290,7 @@ def test_the_table_of_both_ends(tmp_path: Path) -> None:
 def test_a_run_without_scores_writes_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    settings = json.dumps({"runs": [{"dataset": "d", "model": "m", "seed": 0}], "selector": "x"})
+    settings = json.dumps({"cells": [{"dataset": "d", "model": "m", "seed": 0}], "selector": "x"})
     out = tmp_path / "tables"
     command = ["qualitative", "--root", str(tmp_path), "--out-folder", str(out)]
     assert main([*command, "--settings", settings]) == 2

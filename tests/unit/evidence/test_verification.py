@@ -99,7 +99,7 @@ def remove(root: Path, name: str) -> None:
     for beta, cell in zip(BUDGETS, cells, strict=True):
         given = settings.remove({}, str(beta))
         run("remove", *both, "--out", place(root, paths.REMOVAL, **cell),
-            "--settings", json.dumps(given))  # fmt: skip
+            "--settings", settings.as_json(given))  # fmt: skip
     code = digest("mamushi.stages.manifests")
     run(
         *("manifests", *both, "--ratio", place(root, paths.SCORES, selector="mamushi_lr")),
@@ -143,7 +143,9 @@ def refused(root: Path, capsys: pytest.CaptureFixture[str], name: str = "mamushi
     return line
 
 
-def rewrite(path: Path, kind: str, change: Callable[[list[dict[str, Any]]], None]) -> None:
+def rewrite(
+    path: Path, kind: schemas.Table, change: Callable[[list[dict[str, Any]]], None]
+) -> None:
     """Change a table's rows and nothing else."""
     table = read_table(path, kind)
     rows = table.to_pylist()
@@ -184,6 +186,7 @@ def test_the_precision_is_that_of_the_machine_that_scored(
     assert read_metadata(scored)["details"]["resolved"] == {"precision": "bf16"}
     has_bf16["there"] = False
     assert main(["verify", str(manifest(root, "mlp"))]) == 0
+    scored.unlink()
     score(root, "mlp")
     assert read_metadata(scored)["details"]["resolved"] == {"precision": "fp32"}
     assert read_table(scored, schemas.SCORES)["score"].to_pylist() != there
@@ -198,7 +201,7 @@ def test_an_id_swapped(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def swap(rows: list[dict[str, Any]]) -> None:
         rows[7]["id"] = spared
 
-    rewrite(listed, "removals", swap)
+    rewrite(listed, schemas.REMOVALS, swap)
     told = refused(root, capsys)
     assert f"beta0.50.parquet: place 8 holds {spared!r}, where" in told
     assert f"rank {ids[7]!r};" in told
@@ -206,7 +209,7 @@ def test_an_id_swapped(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_an_example_left_out(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     listed = place(root, paths.REMOVAL, selector="mamushi_lr", beta="0.50")
-    rewrite(listed, "removals", lambda rows: rows.pop())
+    rewrite(listed, schemas.REMOVALS, lambda rows: rows.pop())
     assert "lists 19 examples, derived again 20" in refused(root, capsys)
 
 
@@ -222,7 +225,7 @@ def test_a_copy_left_out(root: Path, capsys: pytest.CaptureFixture[str]) -> None
     def drop(rows: list[dict[str, Any]]) -> None:
         next(row for row in rows if row["id"] == "t003")["copies"] = []
 
-    rewrite(path, "removals", drop)
+    rewrite(path, schemas.REMOVALS, drop)
     told = refused(root, capsys, name)
     assert "the copies of 't003' is [], derived again ['copy']" in told
 
@@ -233,7 +236,7 @@ def test_a_score_changed(root: Path, capsys: pytest.CaptureFixture[str]) -> None
     def change(rows: list[dict[str, Any]]) -> None:
         rows[10]["score"] += 0.01
 
-    rewrite(scores, "scores", change)
+    rewrite(scores, schemas.SCORES, change)
     told = refused(root, capsys)
     assert "mamushi_lr.parquet: the score of 't010' is" in told
     assert "1 of 120 differ" in told
@@ -245,7 +248,7 @@ def test_a_score_changed_by_less_than_the_tolerance(
     def change(rows: list[dict[str, Any]]) -> None:
         rows[10]["score"] += 1e-9
 
-    rewrite(place(root, paths.SCORES, selector="mamushi_lr"), "scores", change)
+    rewrite(place(root, paths.SCORES, selector="mamushi_lr"), schemas.SCORES, change)
     assert "other scores than the manifest names: sha256" in refused(root, capsys)
 
 
@@ -257,7 +260,7 @@ def test_two_ranks_exchanged(root: Path, capsys: pytest.CaptureFixture[str]) -> 
 
         path = place(root, paths.SCORES, selector=name)
         rank = read_table(path, schemas.SCORES)["rank"].to_pylist()
-        rewrite(path, "scores", change)
+        rewrite(path, schemas.SCORES, change)
         told = refused(root, capsys, name)
         assert f"the rank of 't000' is {rank[3]}, derived again {rank[0]}" in told
 
@@ -336,7 +339,7 @@ def test_other_packages_are_noted_and_named_where_the_scores_differ(
     def change(rows: list[dict[str, Any]]) -> None:
         rows[10]["score"] += 1
 
-    rewrite(place(root, paths.SCORES, selector="mamushi_lr"), "scores", change)
+    rewrite(place(root, paths.SCORES, selector="mamushi_lr"), schemas.SCORES, change)
     assert f"(other versions: numpy {np.__version__} then, 9.9 here)" in refused(root, capsys)
 
 
@@ -344,7 +347,7 @@ def test_other_duplicates(root: Path, capsys: pytest.CaptureFixture[str]) -> Non
     def change(rows: list[dict[str, Any]]) -> None:
         rows[0]["id"] = "another copy"
 
-    rewrite(paths.under(root, paths.DUPLICATES, dataset="small"), "duplicates", change)
+    rewrite(paths.under(root, paths.DUPLICATES, dataset="small"), schemas.DUPLICATES, change)
     assert "other duplicates than the manifest names" in refused(root, capsys)
 
 
@@ -352,7 +355,7 @@ def test_other_base_scores(root: Path, capsys: pytest.CaptureFixture[str]) -> No
     def change(rows: list[dict[str, Any]]) -> None:
         rows[10]["score"] += 1
 
-    rewrite(place(root, paths.SCORES, selector="mamushi_lr"), "scores", change)
+    rewrite(place(root, paths.SCORES, selector="mamushi_lr"), schemas.SCORES, change)
     told = refused(root, capsys, "upside_down")
     assert "other scores to derive from than the manifest names" in told
 
@@ -394,7 +397,7 @@ def forge(root: Path, name: str) -> None:
     def change(rows: list[dict[str, Any]]) -> None:
         rows[10]["score"] += 1e-2
 
-    rewrite(place(root, paths.SCORES, selector="mamushi_lr"), "scores", change)
+    rewrite(place(root, paths.SCORES, selector="mamushi_lr"), schemas.SCORES, change)
     if name == "upside_down":
         score(root, name)
     remove(root, name)

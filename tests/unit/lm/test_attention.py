@@ -3,21 +3,16 @@
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
-from types import MethodType
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from accelerate import Accelerator
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load_file
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 from transformers import (
-    AttentionInterface,
-    AttentionMaskInterface,
     AutoModelForCausalLM,
     GemmaConfig,
     GPTJConfig,
@@ -26,8 +21,6 @@ from transformers import (
     PreTrainedModel,
     Qwen3Config,
 )
-from transformers.masking_utils import eager_mask
-from transformers.models.gemma2.modeling_gemma2 import repeat_kv
 
 import mamushi.lm.finetune as engine
 from mamushi.lm import attention, device, loss
@@ -37,13 +30,12 @@ from mamushi.lm.finetune import finetune
 from mamushi.lm.loss import batch_nll
 from mamushi.lm.parameters import freeze
 from mamushi.lm.perplexity import text_nll
-from mamushi.lm.tokens import TokenSet, offsets_of
+from tests.support.gradients import exact, step_gradients
 from tests.support.models import FAMILIES, TRAINING, VOCABULARY, model, token_set
 from tests.support.processes import in_two_processes
 from tests.support.steps import step_of
 
 CPU = torch.device("cpu")
-REFERENCE = "reference"
 # The window of Gemma 2 is 8 here.
 LENGTHS = {
     "one text": [13],
@@ -52,52 +44,6 @@ LENGTHS = {
     "equal": [6, 6, 6],
     "mixed": [14, 3, 8, 9, 1, 20, 11, 5, 14, 2],
 }
-
-
-def reference_attention(
-    module: nn.Module,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attention_mask: Tensor,
-    scaling: float,
-    softcap: float | None = None,
-    dropout: float = 0.0,
-    **_: Any,
-) -> tuple[Tensor, None]:
-    """What transformers computes in its eager attention, without its rounding to fp32 between."""
-    groups = module.num_key_value_groups
-    key, value = repeat_kv(key, groups), repeat_kv(value, groups)
-    scores = query @ key.transpose(2, 3) * scaling
-    if softcap is not None:
-        scores = torch.tanh(scores / softcap) * softcap
-    weights = functional.softmax(scores + attention_mask, dim=-1)
-    weights = functional.dropout(weights, dropout, module.training)
-    return (weights @ value).transpose(1, 2).contiguous(), None
-
-
-AttentionInterface.register(REFERENCE, reference_attention)
-AttentionMaskInterface.register(REFERENCE, eager_mask)
-
-
-def norm(self: nn.Module, x: Tensor) -> Tensor:
-    """Gemma's, without its rounding to fp32."""
-    return self._norm(x) * (1.0 + self.weight)
-
-
-def exact(language_model: PreTrainedModel) -> PreTrainedModel:
-    """In fp64, with padded passes that are exact to it and with biases that are not 0."""
-    language_model = language_model.double()
-    for module in language_model.modules():
-        if type(module).__name__.startswith("Gemma") and hasattr(module, "_norm"):
-            module.forward = MethodType(norm, module)
-    language_model.set_attn_implementation(REFERENCE)
-    torch.manual_seed(5)
-    with torch.no_grad():
-        for name, parameter in language_model.named_parameters():
-            if name.endswith("bias"):
-                parameter.normal_()
-    return language_model
 
 
 def texts_of(lengths: list[int]) -> list[np.ndarray]:
@@ -371,28 +317,6 @@ def test_fifty_steps_agree_with_those_of_padded_texts(
         torch.testing.assert_close(parameter, expected[name], rtol=1e-6, atol=1e-6)
 
 
-def jigsaw_like(count: int, seed: int = 0, longest: int = 128) -> TokenSet:
-    """Texts with the lengths of Jigsaw's: 61 tokens on average, of at most 128."""
-    rng = np.random.default_rng(seed)
-    lengths = np.clip(rng.lognormal(3.95, 0.9, count), 3, longest).astype(np.int64)
-    flat = rng.integers(0, VOCABULARY, lengths.sum()).astype(np.int32)
-    domains = np.array(["forget", "retain"], dtype=object)[np.arange(count) % 2]
-    ids = np.array([f"t{i:04d}" for i in range(count)], dtype=object)
-    return TokenSet(ids, domains, flat, offsets_of(lengths))
-
-
-def step_gradients(
-    family: str, micro: int, accelerator: Accelerator, texts: TokenSet | None = None
-) -> tuple[float, dict[str, Tensor]]:
-    """Loss and gradients of one step of 32 texts."""
-    language_model = exact(model(family))
-    freeze(language_model, TRAINING)
-    texts = token_set(32) if texts is None else texts
-    total = step_of(language_model, texts, accelerator, micro_batch_size=micro)()[0]
-    found = {n: p.grad for n, p in language_model.named_parameters() if p.grad is not None}
-    return float(total), found
-
-
 @pytest.mark.parametrize("family", FAMILIES)
 def test_micro_batches_of_1_to_32_give_the_same_gradients(family: str) -> None:
     accelerator = device.accelerator("fp32")
@@ -412,8 +336,9 @@ def test_two_processes_give_the_gradients_of_one(tmp_path: Path) -> None:
         from accelerate import PartialState
         from safetensors.torch import save_file
         from mamushi.lm import device
-        from tests.support.models import FAMILIES
-        from tests.unit.lm.test_attention import step_gradients
+        from tests.support.gradients import exact, step_gradients
+from tests.support.models import FAMILIES
+        from tests.support.gradients import step_gradients
 
         accelerator = device.accelerator("fp32")
         assert accelerator.num_processes == 2

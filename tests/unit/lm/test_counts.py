@@ -24,9 +24,8 @@ from mamushi.lm.perplexity import text_nll
 from mamushi.unlearning.objective import TextLoss
 from mamushi.unlearning.relearning import relearn
 from mamushi.unlearning.saliency import gradients
-from tests.support.models import FAMILIES, TRAINING, model
+from tests.support.models import FAMILIES, TRAINING, jigsaw_like, model
 from tests.support.steps import step_of
-from tests.unit.lm.test_attention import jigsaw_like
 
 TEXTS = jigsaw_like(96)
 FP32 = device.accelerator("fp32")

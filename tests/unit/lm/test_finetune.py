@@ -13,37 +13,11 @@ from transformers import PreTrainedModel
 from mamushi.errors import UserError
 from mamushi.lm import device
 from mamushi.lm.batches import examples_of_step
-from mamushi.lm.finetune import finetune
 from mamushi.lm.parameters import freeze
-from mamushi.lm.tokens import TokenSet
 from tests.support.models import FAMILIES, TRAINING, model, token_set
 from tests.support.processes import in_two_processes
 from tests.support.steps import Killed, kill_at
-
-
-def train(
-    language_model: PreTrainedModel,
-    texts: TokenSet,
-    state: Path | None = None,
-    fingerprint: str = "",
-    total: int | None = None,
-    **changes: object,
-) -> tuple[PreTrainedModel, dict[str, list[float]]]:
-    settings = TRAINING | changes
-    freeze(language_model, settings)
-    accelerator = device.accelerator(str(settings["precision"]))
-    device.place(language_model, str(settings["precision"]), accelerator.device)
-    log = finetune(
-        language_model,
-        texts,
-        settings,
-        total=total,
-        seed=1,
-        accelerator=accelerator,
-        state=state,
-        fingerprint=fingerprint,
-    )
-    return language_model, log.columns
+from tests.support.training import train
 
 
 def states(language_model: PreTrainedModel) -> dict[str, torch.Tensor]:
@@ -206,7 +180,8 @@ def test_two_processes_make_the_steps_of_one(tmp_path: Path) -> None:
         import sys, torch
         from safetensors.torch import save_file
         from tests.support.models import model, token_set
-        from tests.unit.lm.test_finetune import train
+        from tests.support.steps import Killed, kill_at
+from tests.support.training import train
         from accelerate import PartialState
 
         trained, log = train(model("llama"), token_set(), total=4, learning_rate=1e-3)

@@ -25,22 +25,8 @@ from mamushi.artifacts.tensors import trained_metadata
 from mamushi.cli import main
 from mamushi.errors import UserError
 from mamushi.lm import loading, parameters, tiny
+from tests.support.models import PARTS, SIZES
 
-SIZES = {
-    "hidden_size": 16,
-    "layers": 4,
-    "heads": 2,
-    "key_value_heads": 1,
-    "intermediate_size": 32,
-    "vocabulary_size": 280,
-    "max_positions": 32,
-}
-TRAINING = {
-    "trained_blocks": 3,
-    "train_input_embedding": True,
-    "train_output_head": True,
-    "train_final_norm": False,
-}
 CARD = shutil.ignore_patterns("card.json")
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
@@ -449,7 +435,7 @@ def test_a_path_is_not_looked_up_on_the_hub(hub, source):
 
 def trained(family: str, seed: int = 1, **changes):
     built, _ = model(family, seed, **changes)
-    parameters.freeze(built, {**TRAINING, "trained_blocks": 2})
+    parameters.freeze(built, {**PARTS, "trained_blocks": 2})
     return built
 
 
@@ -481,7 +467,7 @@ def test_tensors_are_stored_in_fp32_and_loaded_in_the_models_own_dtype(tmp_path)
 
 
 def test_open_trained_lays_tensors_over_the_base(folder, tmp_path):
-    settings = {**TRAINING, "trained_blocks": 2}
+    settings = {**PARTS, "trained_blocks": 2}
     source = trained("llama", 1)
     loading.save_trained(tmp_path / "t", source, {})
     card = card_of(folder)

@@ -14,18 +14,29 @@ from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.files import sha256
 from mamushi.artifacts.tables import read_metadata, read_table, write_table
 from mamushi.cli import main
-from mamushi.evidence.tables import FILES, frontier_errors, theory_rows
+from mamushi.evidence.tables import frontier_errors, theory_rows
 
+FILES = {
+    "frontier": paths.FRONTIER,
+    "diagnostics": paths.DIAGNOSTICS,
+    "geometry": paths.GEOMETRY,
+    "runtime": paths.RUNTIME,
+}
 RUNS = [{"dataset": "small", "model": "tiny", "seed": seed} for seed in (0, 1)]
 SELECTORS = {"mamushi": 0.5, "random": 1.0, "reverse": 2.0}
 TABLES = ("frontier", "diagnostics", "geometry", "runtime", "advice", "paper", "theory")
 BETAS = (0.0, 0.5, 1.0)
 
 
+def kind(name: str) -> schemas.Table:
+    found: schemas.Table = getattr(schemas, name.upper())
+    return found
+
+
 def filled(name: str, run: dict[str, Any], **given: Any) -> dict[str, Any]:
     """A row of the table ``name`` with made-up values for all that is not given."""
     default = {pa.string(): "threshold", pa.int64(): 3, pa.float64(): 0.5}
-    row = {field.name: default[field.type] for field in SCHEMAS[name]}
+    row = {field.name: default[field.type] for field in kind(name).schema}
     return row | run | given
 
 
@@ -43,8 +54,8 @@ def write(root: Path, name: str, run: dict[str, Any], rows: list[dict[str, Any]]
                 for selector, power in SELECTORS.items()
             }
         }
-    table = pa.Table.from_pylist(rows, schema=SCHEMAS[name])
-    write_table(paths.under(root, FILES[name], **run), name, table, metadata=metadata)
+    table = pa.Table.from_pylist(rows, schema=kind(name).schema)
+    write_table(paths.under(root, FILES[name], **run), kind(name), table, metadata=metadata)
 
 
 @pytest.fixture
@@ -76,8 +87,8 @@ def root(tmp_path: Path) -> Path:
 
 def make(root: Path, **more: Any) -> int:
     given = {
-        "runs": RUNS,
-        "runtime_runs": RUNS[:1],
+        "cells": RUNS,
+        "runtime_cells": RUNS[:1],
         "selector": "mamushi",
         "sad": True,
         "targets": [{"target": "removal", "value": 0.5}, {"target": "sad", "value": 0.25}],
@@ -95,10 +106,10 @@ def test_all_tables(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     told = capsys.readouterr().out
     rows = {}
     for name in TABLES:
-        rows[name] = read_table(root / "tables" / f"{name}.parquet", name).to_pylist()
+        rows[name] = read_table(root / "tables" / f"{name}.parquet", kind(name)).to_pylist()
         with (root / "tables" / f"{name}.csv").open() as handle:
             listed = list(csv.reader(handle))
-        assert listed[0] == SCHEMAS[name].names
+        assert listed[0] == kind(name).schema.names
         assert len(listed) == 1 + len(rows[name])
     assert [row["seed"] for row in rows["frontier"]] == [0] * 9 + [1] * 9
     assert [row["seed"] for row in rows["geometry"]] == [0] * 60 + [1] * 60
@@ -141,7 +152,7 @@ def test_before_any_retraining(root: Path) -> None:
 
 
 def test_nothing_to_time(root: Path) -> None:
-    assert make(root, runtime_runs=[]) == 0
+    assert make(root, runtime_cells=[]) == 0
     assert len(read_table(root / "tables" / "runtime.parquet", schemas.RUNTIME)) == 0
 
 

@@ -9,10 +9,9 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from mamushi.artifacts.files import read_json, sha256, write_json
 from mamushi.cli import main
 from mamushi.lm import loading, parameters, tiny
-from tests.support.models import FAMILIES
-from tests.unit.lm.test_loading import SIZES, TRAINING
+from tests.support.models import FAMILIES, PARTS, SIZES
 
-BLOCKS = {**TRAINING, "train_input_embedding": False, "train_output_head": False}
+BLOCKS = {**PARTS, "train_input_embedding": False, "train_output_head": False}
 
 
 @pytest.fixture(scope="module", params=FAMILIES)
@@ -27,7 +26,7 @@ def files(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         "mine", str(root / "base"), revision=None, trust_remote_code=False, contaminated=False
     )
     write_json(root / "card.json", made)
-    for name, settings in (("start", TRAINING), ("unlearned", BLOCKS)):
+    for name, settings in (("start", PARTS), ("unlearned", BLOCKS)):
         model = loading.open_trained(root / "card.json", None, settings)
         parameters.freeze(model, settings)
         with torch.no_grad():
@@ -92,7 +91,7 @@ def test_tensors_of_another_model_are_refused(
     files: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     other, _ = tiny.build({"family": "llama", **SIZES, "layers": 6}, ["a b"], 0)
-    parameters.freeze(other, TRAINING)
+    parameters.freeze(other, PARTS)
     loading.save_trained(files / "other.safetensors", other, {})
     assert export(files, "other", out="none") == 2
     assert "the model has" in capsys.readouterr().err

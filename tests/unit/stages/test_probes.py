@@ -175,20 +175,17 @@ def by_hand(world: World, endpoint: str, prompt: str) -> list[int]:
     return ids[start:]
 
 
-@pytest.mark.parametrize("endpoint", ["base", "gold"])
-def test_generate_writes_what_the_endpoint_says(world: World, endpoint: str) -> None:
-    assert generated(world, endpoint) == 0
-    path = world.at(paths.CONTINUATIONS_ENDPOINT, endpoint=endpoint)
-    rows = read_table(path, schemas.CONTINUATIONS).to_pylist()
-    assert [row["prompt"] for row in rows] == PROMPTS
-    assert [row["tokens"] for row in rows] == [by_hand(world, endpoint, p) for p in PROMPTS]
-    inputs = read_metadata(path)["inputs"]
-    assert set(inputs) == ({"model_card", "trained"} if endpoint == "gold" else {"model_card"})
-
-
-def test_generate_the_gold_model_says_something_else(world: World) -> None:
-    both = [by_hand(world, endpoint, PROMPTS[0]) for endpoint in ("base", "gold")]
-    assert both[0] != both[1]
+def test_generate_writes_what_the_endpoint_says(world: World) -> None:
+    said = {}
+    for endpoint, inputs in (("base", {"model_card"}), ("gold", {"model_card", "trained"})):
+        assert generated(world, endpoint) == 0
+        path = world.at(paths.CONTINUATIONS_ENDPOINT, endpoint=endpoint)
+        rows = read_table(path, schemas.CONTINUATIONS).to_pylist()
+        assert [row["prompt"] for row in rows] == PROMPTS
+        said[endpoint] = [row["tokens"] for row in rows]
+        assert said[endpoint] == [by_hand(world, endpoint, p) for p in PROMPTS]
+        assert set(read_metadata(path)["inputs"]) == inputs
+    assert said["base"] != said["gold"]
 
 
 def test_generate_names_a_continuation_that_does_not_fit(
@@ -205,8 +202,7 @@ def test_generate_names_a_continuation_that_does_not_fit(
 def relearned(world: World, **changes: Any) -> int:
     settings = {
         "seed": 3,
-        "training": COUNTED,
-        "precision": "fp32",
+        "start": {"training": COUNTED, "precision": "fp32"},
         "trained_blocks": 1,
         "max_length": 16,
         "evaluation": {"max_length": 12},
@@ -253,16 +249,18 @@ def test_relearn_takes_all_where_there_are_fewer(world: World) -> None:
     assert curve["examples"] == [12, 12, 12]
 
 
-def test_relearn_names_the_step_at_which_it_diverges(
-    world: World, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"relearning": RELEARNING | {"learning_rate": 1e30}}, "step"),
+        ({"trained_blocks": 4}, "unlearning.trained_blocks: asks for 4 blocks"),
+    ],
+)
+def test_relearn_names_what_hinders_it(
+    world: World, capsys: pytest.CaptureFixture[str], changes: dict[str, Any], message: str
 ) -> None:
-    assert relearned(world, relearning=RELEARNING | {"learning_rate": 1e30}) == 2
-    assert "step" in capsys.readouterr().err
-
-
-def test_relearn_needs_the_blocks(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    assert relearned(world, trained_blocks=4) == 2
-    assert "unlearning.trained_blocks: asks for 4 blocks" in capsys.readouterr().err
+    assert relearned(world, **changes) == 2
+    assert message in capsys.readouterr().err
 
 
 # judge --------------------------------------------------------------------------------------------
@@ -308,7 +306,8 @@ def test_judge_puts_what_all_said_side_by_side(world: World, files: list[Path]) 
     assert rows[2]["text"] == " light light light"
     assert rows[3]["text"] == " mamushi"
     inputs = read_metadata(world.at(paths.GENERATIONS))["inputs"]
-    assert "continuations of neggrad_plus/lr_cos/0.2" in inputs
+    listed = {f"continuations/{number}" for number in range(len(files))}
+    assert set(inputs) == {"model_card", "trained", *listed}
 
 
 def test_judge_masks_profanity_and_measures_what_was_said(world: World, files: list[Path]) -> None:

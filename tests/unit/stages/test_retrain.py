@@ -18,8 +18,8 @@ from mamushi.artifacts.tensors import trained_metadata
 from mamushi.cli import main
 from mamushi.lm import finetune
 from tests.support.models import TRAINING
-from tests.unit.stages.test_unlearn import EXECUTION, FILES, write_base
-from tests.unit.test_project import ROOT
+from tests.support.stage_files import EXECUTION, FILES, write_base
+from tests.support.workflow import ROOT
 
 CELL = {"dataset": "d", "model": "m", "seed": 0}
 CHOSEN = {
@@ -77,7 +77,7 @@ def words(
         written["tensors"] = paths.RETRAINED_TENSORS
     given = {key: where(root, pattern, selector, beta) for key, pattern in written.items()}
     given |= {key: root / name for key, name in FILES.items() if key != "trained"}
-    given |= {"removal": listed, "state": where(root, paths.RETRAINED, selector, beta) / "state"}
+    given["removal"] = listed
     return [
         "retrain",
         *(f"--{key}={value}" for key, value in given.items()),
@@ -118,21 +118,24 @@ def test_a_set_that_two_selectors_or_budgets_remove_is_trained_on_once(
     for cell in list(cells)[1:3]:
         card = read_json(where(made, paths.RETRAINED_CARD, *cell))
         assert {name for name in card if card[name] != first[name]} == {"inputs"}
-        origin = {name: card[name] for name in ("settings", "inputs", "versions", "removal_set")}
-        for pattern, name in (
-            (paths.PERPLEXITY, "perplexity"),
-            (paths.RETRAINED_LOG, "train_log"),
+        origin = {name: card[name] for name in ("settings", "inputs", "versions")}
+        for pattern, kind in (
+            (paths.PERPLEXITY, schemas.PERPLEXITY),
+            (paths.RETRAINED_LOG, schemas.TRAIN_LOG),
         ):
             copy = where(made, pattern, *cell)
-            assert read_table(copy, name).equals(
-                read_table(where(made, pattern, "random", "0.40"), name)
+            assert read_table(copy, kind).equals(
+                read_table(where(made, pattern, "random", "0.40"), kind)
             )
             # As if it had been trained here: what it was made from is its own.
             assert read_metadata(copy) == origin
-    sets = {
-        read_json(path)["removal_set"] for path in made.glob("results/runs/**/retrained/**/*.json")
-    }
-    assert len(sets) == len(trainings)
+    cards = made.glob("results/runs/**/retrained/**/card.json")
+    assert len({read_json(path)["same"] for path in cards}) == len(trainings)
+    # As a kill leaves it, with all but the last line done.
+    state = where(made, paths.RETRAINED, "random", "0.40") / "card.json.state"
+    state.touch()
+    assert main(words(made, FORGET, "random", "0.40")) == 0
+    assert len(trainings) == 3 and not state.exists()
 
 
 def test_what_is_copied_is_what_would_have_been_trained(made: Path, trainings: list[int]) -> None:
@@ -145,7 +148,6 @@ def test_what_is_copied_is_what_would_have_been_trained(made: Path, trainings: l
     # Without the one it was copied from, the same command trains.
     where(made, paths.RETRAINED_CARD, "random", "0.40").unlink()
     where(made, paths.RETRAINED_CARD, "mamushi", "0.40").unlink()
-    (made / "results/claims").rename(made / "results/forgotten")
     assert main(words(made, FORGET, "mamushi", "0.40", tensors=True)) == 0
     assert len(trainings) == 2
     trained = load_file(copied)
@@ -210,6 +212,5 @@ def test_who_comes_while_the_same_set_is_trained_on_waits_for_it(made: Path) -> 
     said = [process.communicate(timeout=240)[1] for process in started]
     assert [process.returncode for process in started] == [0, 0, 0], said
     assert sum("took over" in text for text in said) == 2
-    # Locks of sets are gone with the last one that held them; claims of outputs stay until the end.
-    outputs = {path.parent for path in made.glob("results/claims/*/queue")}
-    assert {*(made / "results/claims").iterdir()} == outputs
+    # Locks are gone with the last one that held them.
+    assert [*(made / "results/claims").iterdir()] == []

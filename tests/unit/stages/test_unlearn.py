@@ -12,61 +12,17 @@ import torch
 from safetensors.torch import load_file
 
 from mamushi.artifacts import schemas
-from mamushi.artifacts.files import read_json, sha256, write_json
+from mamushi.artifacts.files import read_json, sha256
 from mamushi.artifacts.tables import read_metadata, read_table, write_table
 from mamushi.cli import main
 from mamushi.errors import UserError
 from mamushi.lm import loading, parameters, tiny
-from mamushi.lm.tokens import write_tokens
 from mamushi.registry import plugin
 from mamushi.unlearning.removal import chosen_rows, read_ids
+from tests.support.models import PARTS, SIZES
+from tests.support.stage_files import EXECUTION, FILES, FORGET, WORDS, write_base
 from tests.support.steps import kill_at
-from tests.unit.lm.test_loading import SIZES, TRAINING
-from tests.unit.unlearning.test_loop import LOOP
-
-FORGET, RETAIN = 9, 12
-WORDS = ["the", "cat", "sat", "on", "a", "mat", "and", "saw", "the", "dog", "run", "far"]
-
-
-def examples() -> dict[str, Any]:
-    """Texts of both sections and domains, of two to nine words, the domains mixed."""
-    rng = np.random.default_rng(0)
-    rows = [
-        (f"{section[0]}{domain[0]}{number}", domain, section)
-        for section, counts in (("inference", (FORGET, RETAIN)), ("evaluation", (4, 4)))
-        for domain, count in zip(("forget", "retain"), counts, strict=True)
-        for number in range(count)
-    ]
-    rng.shuffle(rows)
-    ids, domains, sections = zip(*rows, strict=True)
-    texts = [" ".join(rng.choice(WORDS, rng.integers(2, 10))) for _ in rows]
-    return {
-        "id": list(ids),
-        "text": texts,
-        "domain": list(domains),
-        "section": list(sections),
-        "log_density_ratio": pa.nulls(len(rows), pa.float64()),
-    }
-
-
-def write_base(root: Path) -> None:
-    """A base model with its card, examples and tokens."""
-    built, tokenizer = tiny.build({"family": "llama", **SIZES}, [" ".join(WORDS)], 0)
-    built.save_pretrained(root / "base")
-    tokenizer.save_pretrained(root / "base")
-    card = loading.inspect(
-        "mine", str(root / "base"), revision=None, trust_remote_code=False, contaminated=False
-    )
-    write_json(root / "card.json", card)
-    write_table(root / "examples.parquet", schemas.EXAMPLES, examples())
-    write_tokens(
-        root / "tokens.parquet",
-        read_table(root / "examples.parquet", schemas.EXAMPLES),
-        tokenizer,
-        max_length=16,
-        vocabulary_size=SIZES["vocabulary_size"],
-        provenance={},
-    )
+from tests.support.unlearning import LOOP
 
 
 @pytest.fixture(scope="module")
@@ -75,18 +31,11 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("unlearn")
     write_base(root)
     other, _ = tiny.build({"family": "llama", **SIZES}, [" ".join(WORDS)], 1)
-    parameters.freeze(other, TRAINING)
+    parameters.freeze(other, PARTS)
     loading.save_trained(root / "start.safetensors", other, {})
     return root
 
 
-FILES = {
-    "examples": "examples.parquet",
-    "tokens": "tokens.parquet",
-    "model-card": "card.json",
-    "trained": "start.safetensors",
-}
-EXECUTION = {"micro_batch_size": 8, "batch_tokens": 64, "checkpoint_seconds": 0.0}
 PROBE = {
     "prompts": ["the cat", "a dog saw"],
     "new_tokens": 5,
@@ -106,7 +55,7 @@ def settings(kind: str = "graddiff", **changes: Any) -> dict[str, Any]:
         "kind": kind,
         "settings": chosen,
         "training": LOOP,
-        "start": {"training": TRAINING, "precision": "fp32"},
+        "start": {"training": PARTS, "precision": "fp32"},
         "trained_blocks": 2,
         "max_length": 12,
         "evaluation": {"max_length": 16},
@@ -121,12 +70,8 @@ def unlearn(made: Path, out: Path, chosen: dict[str, Any] | None = None, **optio
     words += [f"--{key}={out / name}" for key, name in written.items()]
     words += [f"--{key}={value}" for key, value in options.items()]
     given = json.dumps(settings() if chosen is None else chosen)
-    return main(
-        [
-            *["unlearn", *words, f"--state={out / 'state'}"],
-            *[f"--execution={json.dumps(EXECUTION)}", f"--settings={given}"],
-        ]
-    )
+    execution = f"--execution={json.dumps(EXECUTION)}"
+    return main(["unlearn", *words, execution, f"--settings={given}"])
 
 
 def perplexities(out: Path) -> list[float]:
@@ -153,7 +98,7 @@ def test_it_writes_measures_and_leaves_no_state(kind: str, made: Path, tmp_path:
     assert card["steps"] == 6  # floor(5 epochs * 5 texts / 4)
     assert card["stopped_at"] is None
     model = loading.open_trained(
-        made / "card.json", tensors, TRAINING | {"trained_blocks": 2} | dict.fromkeys(HEADS, False)
+        made / "card.json", tensors, PARTS | {"trained_blocks": 2} | dict.fromkeys(HEADS, False)
     )
     trained = parameters.count(model).trained
     assert card["trained_parameters"] == trained
@@ -164,13 +109,10 @@ def test_it_writes_measures_and_leaves_no_state(kind: str, made: Path, tmp_path:
     assert card["inputs"]["removal"] == sha256(removal)
     log = read_table(tmp_path / "out" / "log.parquet", schemas.UNLEARN_LOG)
     assert log["step"].to_pylist() == [1, 2, 3, 4, 5, 6]
-    for name in ("log", "perplexity"):
+    for name in ("log", schemas.PERPLEXITY):
         assert read_metadata(tmp_path / "out" / f"{name}.parquet")["settings"] == chosen
     assert all(np.isfinite(perplexities(tmp_path / "out")))
-    assert not (tmp_path / "out" / "state").exists()
-    # A run with other settings that keeps no tensors does not leave these beside its card.
-    assert unlearn(made, tmp_path / "out", chosen | {"seed": 1}, removal=removal) == 0
-    assert not tensors.exists()
+    assert not (tmp_path / "out" / "card.json.state").exists()
 
 
 HEADS = ("train_input_embedding", "train_output_head", "train_final_norm")
@@ -264,7 +206,7 @@ def test_a_killed_run_goes_on(
     assert unlearn(made, tmp_path / "whole") == 0
     calls = kill_at(monkeypatch, 4, UserError)
     assert unlearn(made, tmp_path / "out") == 2
-    assert (tmp_path / "out" / "state").exists()
+    assert (tmp_path / "out" / "card.json.state").exists()
     assert not (tmp_path / "out" / "perplexity.parquet").exists()
     assert unlearn(made, tmp_path / "out") == 0
     assert len(calls) == 4 + 11 - 3
@@ -388,6 +330,6 @@ def test_rows_come_in_the_order_of_the_texts() -> None:
 def test_the_models_of_these_tests_differ(made: Path) -> None:
     """Otherwise a start model that is not laid over the base would go unseen."""
     base = dict(loading.open_model(made / "card.json").named_parameters())
-    opened = loading.open_trained(made / "card.json", made / "start.safetensors", TRAINING)
+    opened = loading.open_trained(made / "card.json", made / "start.safetensors", PARTS)
     name = "model.layers.3.mlp.up_proj.weight"
     assert not torch.equal(base[name], dict(opened.named_parameters())[name])

@@ -17,99 +17,23 @@ from mamushi.artifacts import schemas
 from mamushi.artifacts.tables import write_table
 from mamushi.errors import UserError
 from mamushi.lm import device, training
-from mamushi.lm.parameters import freeze
-from mamushi.lm.tokens import TokenSet, offsets_of
-from mamushi.registry import plugin, plugins
 from mamushi.unlearning import loop
-from mamushi.unlearning.loop import Outcome, steps_of, unlearn
+from mamushi.unlearning.loop import steps_of
 from mamushi.unlearning.trunk import Trunk, write_trunk
-from tests.support.models import FAMILIES, model, token_set
+from tests.support.models import FAMILIES
 from tests.support.processes import in_two_processes
 from tests.support.steps import Killed, kill_at
-
-KINDS = tuple(plugins("unlearner"))
-BLOCKS = {
-    "trained_blocks": 2,
-    "train_input_embedding": False,
-    "train_output_head": False,
-    "train_final_norm": False,
-}
-LOOP = {
-    "epochs": 5.0,
-    "batch_size": 4,
-    "betas": [0.0, 0.999],
-    "epsilon": 1e-8,
-    "weight_decay": 0.01,
-    "gradient_clip": 0.5,
-    "stop_window": 3,
-    "steps": "by_data",
-}
-EXECUTION = {"micro_batch_size": 16, "batch_tokens": 64, "checkpoint_seconds": 0.0}
-
-
-def texts_of(domain: str, count: int, seed: int, longest: int = 14) -> TokenSet:
-    """Random texts of one domain, whose ids begin with its name."""
-    found = token_set(count, seed, longest)
-    ids = np.array([f"{domain}{name}" for name in found.ids], dtype=object)
-    return TokenSet(ids, np.full(count, domain, dtype=object), found.tokens, found.offsets)
-
-
-def of_lengths(lengths: list[int]) -> TokenSet:
-    """Texts of these lengths."""
-    rng = np.random.default_rng(7)
-    ids = np.array([f"x{i}" for i in range(len(lengths))], dtype=object)
-    flat = rng.integers(0, 50, sum(lengths)).astype(np.int32)
-    return TokenSet(ids, np.full(len(lengths), "x"), flat, offsets_of(np.array(lengths)))
-
-
-def start(family: str = "llama", precision: str = "fp32", layers: int = 3) -> PreTrainedModel:
-    """A start model with its last two blocks to be trained."""
-    found = model(family, layers=layers)
-    freeze(found, BLOCKS)
-    return device.place(found, precision, torch.device("cpu"))
-
-
-def run(
-    kind: str,
-    language_model: PreTrainedModel | None = None,
-    forget: TokenSet | None = None,
-    retain: TokenSet | None = None,
-    *,
-    total: int = 6,
-    state: Path | None = None,
-    fingerprint: str = "a",
-    precision: str = "fp32",
-    training: dict[str, Any] | None = None,
-    trunk: Trunk | None = None,
-    special: frozenset[int] = frozenset(),
-    micro: int = 16,
-    **changes: Any,
-) -> tuple[PreTrainedModel, Outcome]:
-    """Unlearn with an unlearner's defaults, but for a learning rate that suits a tiny model."""
-    settings = plugin("unlearner", kind).defaults | {"learning_rate": 1e-3} | changes
-    if "stop_forget_loss" in settings and "stop_forget_loss" not in changes:
-        # The tiny models start with higher losses than the limit for real ones.
-        settings["stop_forget_loss"] = None
-    language_model = start(precision=precision) if language_model is None else language_model
-    outcome = unlearn(
-        language_model,
-        texts_of("forget", 11, 1) if forget is None else forget,
-        texts_of("retain", 17, 2) if retain is None else retain,
-        {"kind": kind, "settings": settings, "training": LOOP | (training or {})},
-        EXECUTION | {"micro_batch_size": micro},
-        total=total,
-        seed=3,
-        accelerator=device.accelerator(precision),
-        special=special,
-        trunk=trunk,
-        state=state,
-        fingerprint=fingerprint,
-    )
-    return language_model, outcome
-
-
-def weights(language_model: PreTrainedModel) -> dict[str, torch.Tensor]:
-    return {name: p.detach().clone() for name, p in language_model.named_parameters()}
+from tests.support.unlearning import (
+    EXECUTION,
+    KINDS,
+    LOOP,
+    of_batch,
+    of_lengths,
+    run,
+    start,
+    texts_of,
+    weights,
+)
 
 
 def assert_same(one: PreTrainedModel, other: PreTrainedModel) -> None:
@@ -515,16 +439,6 @@ def test_frozen_blocks_run_without_dropout_and_trained_ones_with_it() -> None:
     assert modes == [(False, True)] * 2
 
 
-SHORT = of_lengths([1, 5, 1, 1, 6, 1])
-"""So that in batches of one there are steps in which a process has nothing to predict."""
-
-
-def of_batch(kind: str, batch: int) -> tuple[PreTrainedModel, Outcome]:
-    """Six steps of so many texts of each domain."""
-    forget = SHORT if batch == 1 else None
-    return run(kind, None, forget, training={"batch_size": batch}, micro=2)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["salun", "npo"])
 def test_two_processes_make_the_steps_of_one(kind: str, tmp_path: Path) -> None:
@@ -534,7 +448,7 @@ def test_two_processes_make_the_steps_of_one(kind: str, tmp_path: Path) -> None:
         import sys
         from accelerate import PartialState
         from safetensors.torch import save_file
-        from tests.unit.unlearning.test_loop import of_batch, weights
+        from tests.support.unlearning import of_batch, weights
 
         for batch in (4, 1):
             found, _ = of_batch(sys.argv[1], batch)

@@ -13,7 +13,7 @@ from mamushi.lm.tokens import TokenSet
 from mamushi.registry import load, plugin
 from mamushi.unlearning.objective import Nll
 from tests.support.models import FAMILIES, VOCABULARY
-from tests.unit.unlearning.test_loop import KINDS, run, start, texts_of, weights
+from tests.support.unlearning import KINDS, run, start, texts_of, weights
 
 # A large epsilon, because Adam is blind to the gradient's scale otherwise, and so to the clip.
 TRAINING = {"epsilon": 1e-2, "weight_decay": 0.1, "gradient_clip": 0.05}

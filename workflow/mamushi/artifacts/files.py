@@ -8,16 +8,13 @@ import hashlib
 import json
 import os
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from mamushi.errors import UserError
 
 DISK_FULL = {errno.ENOSPC, errno.EDQUOT}
-
-keepers: list[Callable[[Path, Path], None]] = []
-"""Told each whole file just before it is renamed, and the path that it gets: see ``claims``."""
 
 
 @contextlib.contextmanager
@@ -36,8 +33,6 @@ def atomic(path: str | os.PathLike[str]) -> Iterator[Path]:
         # Opened for writing, because some file systems refuse to flush a read-only descriptor.
         with part.open("rb+") as handle:
             os.fsync(handle.fileno())
-        for keep in keepers:
-            keep(part, target)
         part.replace(target)
     except OSError as error:
         if error.errno in DISK_FULL:

@@ -60,8 +60,14 @@ def fingerprint(origin: Mapping[str, Any]) -> str:
 def recorded(path: Path) -> dict[str, Any] | None:
     """What the artifact at ``path`` says that it was made from, None where it says nothing.
 
-    Raises ``UserError`` or ``OSError`` for a file that is missing or damaged.
+    A model's folder says what its card says, where that is of the files beside it. Raises
+    ``UserError``, ``OSError`` or ``ValueError`` for a file that is missing or damaged.
     """
+    if path.is_dir():
+        path = path / "card.json"
+        listed = dict(read_json(path)["digests"])
+        if any(digests.of(path.with_name(name)) != found for name, found in listed.items()):
+            return None
     if path.suffix == ".parquet":
         from mamushi.artifacts.tables import read_metadata
 

@@ -6,7 +6,7 @@ waits while another process holds it. When it has the lock, it looks at what sta
 that were made from just what it would make them from are whole and current, and are kept; anything
 else is computed, from the checkpoint that a killed command left.
 
-Without locks (some network file systems have none) all works as it would without claims. So it does
+Without locks (some network file systems have none) nobody waits, and all else is the same. So it is
 for outputs that lie elsewhere than in results, as in a command by hand.
 """
 
@@ -51,7 +51,7 @@ def finished(outputs: Sequence[Path], origin: Mapping[str, Any]) -> bool:
     """Whether all outputs stand there, made from ``origin``, as each says of itself."""
     try:
         return all(recorded(path) == origin for path in outputs)
-    except (UserError, OSError):
+    except (UserError, OSError, ValueError):
         return False
 
 

@@ -157,28 +157,35 @@ def _settings(stage: ModuleType) -> type:
 class Command:
     """A stage with what it was given."""
 
+    name: str
     stage: ModuleType
     files: Any
     chosen: Any
-    job: Job
+    settings: Mapping[str, Any]
+    execution: Any
 
     @property
     def outputs(self) -> list[Path]:
         """What is to be written, the primary output first."""
-        found = [path for role, _, path in _paths(self.stage, self.files) if role == "output"]
-        return found
+        return [path for role, _, path in _paths(self.stage, self.files) if role == "output"]
 
     @property
     def complete(self) -> bool:
-        """Whether ``job.origin`` names all inputs, so that results can be told to be current."""
-        return all(role != "root" for _, role, _, _ in declared(self.stage))
+        """Whether a job's origin names all inputs, so that results can be told to be current: what
+        is found in a folder, or where a setting says, is not declared."""
+        roles = {role for _, role, _, _ in declared(self.stage)}
+        return "input" in roles and "root" not in roles
+
+    def job(self) -> Job:
+        """The job, by its inputs as they are now; raises ``UserError`` for one that is missing."""
+        files = _paths(self.stage, self.files)
+        inputs = {label: path for role, label, path in files if role == "input"}
+        return Job(self.name, provenance(self.settings, **inputs), self.execution)
 
 
 def given(name: str, args: argparse.Namespace) -> Command:
-    """The command of parsed options. Raises ``UserError`` for an input that is missing, and for a
-    list of files without a name for each."""
-    import msgspec
-
+    """The command of parsed options. Raises ``UserError`` for settings that are not the stage's,
+    and for a list of files without a name for each."""
     stage = module(name)
     files = stage.Files(**{each.name: getattr(args, each.name) for each in fields(stage.Files)})
     for each in fields(stage.Files):
@@ -190,11 +197,18 @@ def given(name: str, args: argparse.Namespace) -> Command:
                     where=f"--{by}",
                     do=f"name each once, in the order of --{each.name}",
                 )
-    chosen: Any = msgspec.convert(args.settings, _settings(stage))
-    inputs = {label: path for role, label, path in _paths(stage, files) if role == "input"}
-    execution = msgspec.convert(getattr(args, "execution", {}), Execution)
-    origin = provenance(args.settings, **inputs)
-    return Command(stage, files, chosen, Job(name, origin, execution))
+    chosen = _typed("settings", args.settings, _settings(stage))
+    execution = _typed("execution", getattr(args, "execution", {}), Execution)
+    return Command(name, stage, files, chosen, args.settings, execution)
+
+
+def _typed(option: str, value: dict[str, Any], kind: type) -> Any:
+    import msgspec
+
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        raise UserError(f"--{option}: {error}") from None
 
 
 def _paths(stage: ModuleType, files: Any) -> Iterator[tuple[str, str, Path]]:

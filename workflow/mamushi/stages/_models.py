@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mamushi.configuration.settings import FineTune, Opened, Started
 from mamushi.running.stage import Job, reads, writes
@@ -90,11 +90,12 @@ def opened_to_train(
 
 
 def fine_tuned(
-    files: TrainingFiles, chosen: FineTune, job: Job, removed: Sequence[str] = ()
+    files: TrainingFiles, chosen: FineTune, job: Job, removed: Sequence[str] = (), **told: Any
 ) -> tuple[PreTrainedModel, Accelerator]:
     """A fresh base model, fine-tuned on the section's texts but for ``removed``.
 
-    Writes the step log and the card; a killed run of the same origin goes on from its state.
+    Writes the step log and the card, which says what is ``told`` as well; a killed run of the same
+    origin goes on from its state.
     """
     from mamushi.artifacts import schemas
     from mamushi.artifacts.files import write_json
@@ -142,5 +143,5 @@ def fine_tuned(
             "trained_tensors": len(changed),
         }
         drop_others(files.card, job.origin)
-        write_json(files.card, {**job.origin, **counts})
+        write_json(files.card, {**job.origin, **counts, **told})
     return model, accelerator

@@ -23,21 +23,27 @@ def run(files: Files, chosen: Evidence, job: Job) -> None:
     import pyarrow as pa
 
     from mamushi.artifacts import paths, schemas
+    from mamushi.artifacts.provenance import provenance
     from mamushi.artifacts.tables import publish, read_table
     from mamushi.evidence.advice import advice, ordering, read_frontier
     from mamushi.evidence.quoted import beside
     from mamushi.evidence.tables import frontier_errors, joined, theory_rows
     from mamushi.evidence.worlds import looseness
 
-    frontier, diagnostics, geometry = (
-        joined(kind, pattern, chosen.cells, files.root)
-        for kind, pattern in (
-            (schemas.FRONTIER, paths.FRONTIER),
-            (schemas.DIAGNOSTICS, paths.DIAGNOSTICS),
-            (schemas.GEOMETRY, paths.GEOMETRY),
-        )
+    sources = (
+        (schemas.FRONTIER, paths.FRONTIER, chosen.cells),
+        (schemas.DIAGNOSTICS, paths.DIAGNOSTICS, chosen.cells),
+        (schemas.GEOMETRY, paths.GEOMETRY, chosen.cells),
+        (schemas.RUNTIME, paths.RUNTIME, chosen.runtime_cells),
     )
-    runtime = joined(schemas.RUNTIME, paths.RUNTIME, chosen.runtime_cells, files.root)
+    frontier, diagnostics, geometry, runtime = (joined(*each, files.root) for each in sources)
+    read = {
+        f"{kind.name}/{cell['dataset']}/{cell['model']}/seed{cell['seed']}": paths.under(
+            files.root, pattern, **cell
+        )
+        for kind, pattern, cells in sources
+        for cell in cells
+    }
     curves = [
         row
         for cell in chosen.cells
@@ -45,14 +51,15 @@ def run(files: Files, chosen: Evidence, job: Job) -> None:
     ]
     sad = None
     if chosen.sad:
-        sad = read_table(paths.under(files.root, paths.TABLE, table="sad"), schemas.SAD).to_pylist()
+        read["sad"] = paths.under(files.root, paths.TABLE, table="sad")
+        sad = read_table(read["sad"], schemas.SAD).to_pylist()
     targets = [(one["target"], one["value"]) for one in chosen.targets]
     advised = pa.table(advice(curves, sad, targets), schema=schemas.ADVICE.schema)
     quoted = beside(diagnostics.to_pylist(), geometry.to_pylist(), chosen.selector)
     worlds = theory_rows(looseness(**chosen.theory))
     errors = frontier_errors(frontier.to_pylist())
     order = {"/".join(pair): rho for pair, rho in ordering(advised.to_pylist()).items()}
-    made = job.origin
+    made = provenance(job.origin["settings"], **read)
     publish(
         files.out_folder, [(schemas.FRONTIER, frontier)], {**made, "mean_absolute_error": errors}
     )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from mamushi.configuration.settings import Qualitative
 from mamushi.running.stage import Job, root, writes
@@ -26,18 +27,23 @@ def run(files: Files, chosen: Qualitative, job: Job) -> None:
     import pyarrow as pa
 
     from mamushi.artifacts import paths, schemas
+    from mamushi.artifacts.provenance import provenance
     from mamushi.artifacts.tables import publish
     from mamushi.evidence.ranking import ends, excerpt, read_ranking, texts_of
 
-    rows = []
+    rows: list[dict[str, Any]] = []
+    read = {}
     for cell in chosen.cells:
         scores = paths.under(files.root, paths.SCORES, **cell, selector=chosen.selector)
         found = ends(read_ranking(scores))
         examples = paths.under(files.root, paths.EXAMPLES, dataset=cell["dataset"])
+        read[f"scores/{cell['dataset']}/{cell['model']}/seed{cell['seed']}"] = scores
+        read[f"examples/{cell['dataset']}"] = examples
         texts = texts_of(examples, [row["id"] for row in found])
         rows += [
             {**cell, "selector": chosen.selector, **row, "text": excerpt(text)}
             for row, text in zip(found, texts, strict=True)
         ]
     table = pa.Table.from_pylist(rows, schema=schemas.QUALITATIVE_RANKING.schema)
-    publish(files.out_folder, [(schemas.QUALITATIVE_RANKING, table)], job.origin)
+    made = provenance(job.origin["settings"], **read)
+    publish(files.out_folder, [(schemas.QUALITATIVE_RANKING, table)], made)

@@ -34,7 +34,6 @@ class Files(_models.TrainingFiles):
 
 def run(files: Files, chosen: Retrain, job: Job) -> None:
     from mamushi.artifacts import schemas
-    from mamushi.artifacts.files import read_json, write_json
     from mamushi.artifacts.tables import EVALUATION, write_table
     from mamushi.lm.loading import save_trained
     from mamushi.lm.perplexity import perplexity_table, require_domains, text_nll
@@ -44,14 +43,14 @@ def run(files: Files, chosen: Retrain, job: Job) -> None:
     held_out = read_tokens(files.tokens, files.examples, EVALUATION, length)
     require_domains(held_out)
     removed = _removed(files)
-    model, accelerator = _models.fine_tuned(files, chosen, job, removed)
+    same = _same(job.origin, removed)
+    model, accelerator = _models.fine_tuned(files, chosen, job, removed, same=same)
     if accelerator.is_main_process:
         nll = text_nll(model, held_out, job.execution.batch_tokens, accelerator)
         table = perplexity_table(nll, held_out.domains)
         write_table(files.perplexity, schemas.PERPLEXITY, table, metadata=job.origin)
         if files.tensors:
             save_trained(files.tensors, model, job.origin)
-        write_json(files.card, read_json(files.card) | {"same": _same(job.origin, removed)})
         files.state.unlink(missing_ok=True)
 
 

@@ -161,7 +161,6 @@ def _trunk(
     it is looked for here, checked against all that it depends on, and made by the first to come
     while the others wait.
     """
-    from mamushi.artifacts import paths
     from mamushi.errors import UserError
     from mamushi.running.claims import alone
     from mamushi.running.identity import digest
@@ -187,9 +186,7 @@ def _trunk(
         return trunk if {key: trunk.metadata.get(key) for key in about} == about else None
 
     if accelerator.is_main_process and found() is None:
-        # Beside results/cache, wherever these are.
-        locks = path.parents[4] / Path(paths.CLAIMS).name
-        with alone(str(path), job.stage, f"which writes the same {path}", locks):
+        with alone(str(path), job.stage, f"which writes the same {path}", path.parent):
             if found() is None:
                 blocks, batch = chosen.trained_blocks, job.execution.batch_tokens
                 write_trunk(path, model, texts, blocks, batch, accelerator, about)

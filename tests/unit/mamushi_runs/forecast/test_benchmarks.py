@@ -8,20 +8,14 @@ import pytest
 
 from mamushi_runs.forecast import benchmarks
 from mamushi_runs.forecast.benchmarks import History
+from tests.support.benchmarks import HEAD, write
 
-HEAD = "s\th:m:s\tmax_rss\tmax_vms\tmax_uss\tmax_pss\tio_in\tio_out\tmean_load\tcpu_time"
 PATTERNS = {
     "retrain": "results/benchmarks/retrain/{dataset}/{model}/seed{seed}/{selector}/beta{beta}.tsv",
     "embed": "results/benchmarks/embed/{dataset}/{model}/seed{seed}.tsv",
     "tables": "results/benchmarks/tables.tsv",
 }
 CELL = {"dataset": "jigsaw", "model": "small", "seed": "0", "selector": "random", "beta": "0.10"}
-
-
-def write(path: Path, wall: float, cpu: object = "NA", rss: object = "NA") -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    values = (wall, "0:00:00", rss, *["NA"] * 6, cpu)
-    path.write_text(f"{HEAD}\n" + "\t".join(map(str, values)) + "\n", encoding="utf-8")
 
 
 def put(

@@ -21,7 +21,7 @@ from mamushi_runs.forecast.forecast import Overhead, forecast
 from mamushi_runs.forecast.graph import Graph, Job, Limits
 from mamushi_runs.forecast.rates import Rate
 from mamushi_runs.forecast.volumes import Volumes
-from tests.unit.mamushi_runs.forecast.test_benchmarks import write
+from tests.support.benchmarks import write
 
 ROOT = Path(__file__).parents[4]
 BENCHMARK = "results/benchmarks/{rule}/{dataset}/{model}/seed{seed}.tsv"

@@ -1,0 +1,68 @@
+"""The demo's configuration, as it is and smaller."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+
+from tests.support.workflow import ROOT
+
+CELL = {"dataset": "synthetic", "model": "tiny-llama", "seed": 0}
+SELECTORS = ["random", "mamushi", "anti_mamushi", "oracle"]
+
+
+def whole() -> dict[str, Any]:
+    """The configuration of `make demo`."""
+    text = (ROOT / "profiles/demo/science.yaml").read_text(encoding="utf-8")
+    found: dict[str, Any] = yaml.safe_load(text)
+    return found
+
+
+def small(texts: tuple[int, int] = (120, 240), **training: object) -> dict[str, Any]:
+    """One seed, two selectors, two budgets, and so many texts of each domain in each section."""
+    demo = whole()
+    demo["grid"] |= {"seeds": [0], "budgets": [0.3, 0.6], "selectors": ["random", "mamushi"]}
+    forget, retain = texts
+    demo["datasets"]["synthetic"]["sizes"] = {
+        section: {"forget": forget, "retain": retain}
+        for section in ("contamination", "inference", "evaluation")
+    }
+    demo["training"] |= training
+    return demo
+
+
+def science() -> dict[str, Any]:
+    """The small demo of the end-to-end tests: trainings that are long enough to select by, and a
+    target of unlearning that so few steps can reach."""
+    demo = small(epochs=3, learning_rate=2.0e-3)
+    demo["grid"]["selectors"] = list(SELECTORS)
+    demo["unlearning"] |= {"budgets": [0.4, 0.8], "target": 0.05}
+    demo["unlearners"] = {
+        # The smallest start knows so little that its forget loss is near the paper's limit.
+        "neggrad_plus": {"learning_rate": 1.0e-3, "stop_forget_loss": 6.0},
+        "salun": {"learning_rate": 1.0e-4},
+    }
+    demo["probe"] |= {"budget": 0.4, "relearning": {"steps": [1, 4], "learning_rate": 1.0e-3}}
+    return demo
+
+
+Rerun = Callable[..., dict[str, int]]
+
+
+class Ran(NamedTuple):
+    """A folder in which the demo's three targets have run, one after the other."""
+
+    folder: Path
+    evidence: str
+    """What the run for `evidence` said."""
+    most: int
+    """The most checkpoints of unlearned models that lay in the folder at once."""
+
+
+def weights(folder: Path) -> list[Path]:
+    """Whatever holds the weights of an unlearned model: tensors, states, their unfinished parts."""
+    found = folder.glob("results/runs/**/unlearned/**/*")
+    return [path for path in found if path.suffix in (".safetensors", ".state", ".part")]

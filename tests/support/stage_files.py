@@ -1,0 +1,65 @@
+"""What the stages that train read: a base model with its card, examples, and their tokens."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from mamushi.artifacts import schemas
+from mamushi.artifacts.files import write_json
+from mamushi.artifacts.tables import read_table, write_table
+from mamushi.lm import loading, tiny
+from mamushi.lm.tokens import write_tokens
+from tests.support.models import SIZES
+
+FILES = {
+    "examples": "examples.parquet",
+    "tokens": "tokens.parquet",
+    "model-card": "card.json",
+    "trained": "start.safetensors",
+}
+EXECUTION = {"micro_batch_size": 8, "batch_tokens": 64, "checkpoint_seconds": 0.0}
+FORGET, RETAIN = 9, 12
+WORDS = ["the", "cat", "sat", "on", "a", "mat", "and", "saw", "the", "dog", "run", "far"]
+
+
+def examples() -> dict[str, Any]:
+    """Texts of both sections and domains, of two to nine words, the domains mixed."""
+    rng = np.random.default_rng(0)
+    rows = [
+        (f"{section[0]}{domain[0]}{number}", domain, section)
+        for section, counts in (("inference", (FORGET, RETAIN)), ("evaluation", (4, 4)))
+        for domain, count in zip(("forget", "retain"), counts, strict=True)
+        for number in range(count)
+    ]
+    rng.shuffle(rows)
+    ids, domains, sections = zip(*rows, strict=True)
+    texts = [" ".join(rng.choice(WORDS, rng.integers(2, 10))) for _ in rows]
+    return {
+        "id": list(ids),
+        "text": texts,
+        "domain": list(domains),
+        "section": list(sections),
+        "log_density_ratio": pa.nulls(len(rows), pa.float64()),
+    }
+
+
+def write_base(root: Path) -> None:
+    """A base model with its card, examples and tokens."""
+    built, tokenizer = tiny.build({"family": "llama", **SIZES}, [" ".join(WORDS)], 0)
+    built.save_pretrained(root / "base")
+    tokenizer.save_pretrained(root / "base")
+    card = loading.inspect(
+        "mine", str(root / "base"), revision=None, trust_remote_code=False, contaminated=False
+    )
+    write_json(root / "card.json", card)
+    write_table(root / "examples.parquet", schemas.EXAMPLES, examples())
+    write_tokens(
+        root / "tokens.parquet",
+        read_table(root / "examples.parquet", schemas.EXAMPLES),
+        tokenizer,
+        max_length=16,
+        vocabulary_size=SIZES["vocabulary_size"],
+        provenance={},
+    )

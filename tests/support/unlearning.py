@@ -1,0 +1,116 @@
+"""Unlearning of tiny models as tests begin it."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from transformers import PreTrainedModel
+
+from mamushi.lm import device
+from mamushi.lm.parameters import freeze
+from mamushi.lm.tokens import TokenSet, offsets_of
+from mamushi.registry import plugin, plugins
+from mamushi.unlearning.loop import Outcome, unlearn
+from mamushi.unlearning.trunk import Trunk
+from tests.support.models import model, token_set
+
+KINDS = tuple(plugins("unlearner"))
+
+
+BLOCKS = {
+    "trained_blocks": 2,
+    "train_input_embedding": False,
+    "train_output_head": False,
+    "train_final_norm": False,
+}
+
+
+LOOP = {
+    "epochs": 5.0,
+    "batch_size": 4,
+    "betas": [0.0, 0.999],
+    "epsilon": 1e-8,
+    "weight_decay": 0.01,
+    "gradient_clip": 0.5,
+    "stop_window": 3,
+    "steps": "by_data",
+}
+
+
+EXECUTION = {"micro_batch_size": 16, "batch_tokens": 64, "checkpoint_seconds": 0.0}
+
+
+def texts_of(domain: str, count: int, seed: int, longest: int = 14) -> TokenSet:
+    """Random texts of one domain, whose ids begin with its name."""
+    found = token_set(count, seed, longest)
+    ids = np.array([f"{domain}{name}" for name in found.ids], dtype=object)
+    return TokenSet(ids, np.full(count, domain, dtype=object), found.tokens, found.offsets)
+
+
+def of_lengths(lengths: list[int]) -> TokenSet:
+    """Texts of these lengths."""
+    rng = np.random.default_rng(7)
+    ids = np.array([f"x{i}" for i in range(len(lengths))], dtype=object)
+    flat = rng.integers(0, 50, sum(lengths)).astype(np.int32)
+    return TokenSet(ids, np.full(len(lengths), "x"), flat, offsets_of(np.array(lengths)))
+
+
+def start(family: str = "llama", precision: str = "fp32", layers: int = 3) -> PreTrainedModel:
+    """A start model with its last two blocks to be trained."""
+    found = model(family, layers=layers)
+    freeze(found, BLOCKS)
+    return device.place(found, precision, torch.device("cpu"))
+
+
+def run(
+    kind: str,
+    language_model: PreTrainedModel | None = None,
+    forget: TokenSet | None = None,
+    retain: TokenSet | None = None,
+    *,
+    total: int = 6,
+    state: Path | None = None,
+    fingerprint: str = "a",
+    precision: str = "fp32",
+    training: dict[str, Any] | None = None,
+    trunk: Trunk | None = None,
+    special: frozenset[int] = frozenset(),
+    micro: int = 16,
+    **changes: Any,
+) -> tuple[PreTrainedModel, Outcome]:
+    """Unlearn with an unlearner's defaults, but for a learning rate that suits a tiny model."""
+    settings = plugin("unlearner", kind).defaults | {"learning_rate": 1e-3} | changes
+    if "stop_forget_loss" in settings and "stop_forget_loss" not in changes:
+        # The tiny models start with higher losses than the limit for real ones.
+        settings["stop_forget_loss"] = None
+    language_model = start(precision=precision) if language_model is None else language_model
+    outcome = unlearn(
+        language_model,
+        texts_of("forget", 11, 1) if forget is None else forget,
+        texts_of("retain", 17, 2) if retain is None else retain,
+        {"kind": kind, "settings": settings, "training": LOOP | (training or {})},
+        EXECUTION | {"micro_batch_size": micro},
+        total=total,
+        seed=3,
+        accelerator=device.accelerator(precision),
+        special=special,
+        trunk=trunk,
+        state=state,
+        fingerprint=fingerprint,
+    )
+    return language_model, outcome
+
+
+def weights(language_model: PreTrainedModel) -> dict[str, torch.Tensor]:
+    return {name: p.detach().clone() for name, p in language_model.named_parameters()}
+
+
+SHORT = of_lengths([1, 5, 1, 1, 6, 1])
+"""So that in batches of one there are steps in which a process has nothing to predict."""
+
+
+def of_batch(kind: str, batch: int) -> tuple[PreTrainedModel, Outcome]:
+    """Six steps of so many texts of each domain."""
+    forget = SHORT if batch == 1 else None
+    return run(kind, None, forget, training={"batch_size": batch}, micro=2)
