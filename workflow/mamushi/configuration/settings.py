@@ -58,6 +58,10 @@ COUNTED = ("trained_blocks", "train_input_embedding", "train_output_head", "trai
 """Settings of `training` that decide which parameters are trained."""
 
 
+PROBING = ("mamushi.stages._probing.speak", "mamushi.stages._probing.learn_again")
+"""What the stage ``unlearn`` calls by name where it probes."""
+
+
 def as_json(settings: Mapping[str, Any]) -> str:
     """The settings as the one canonical text that is compared and handed over."""
     return json.dumps(settings, sort_keys=True)
@@ -264,7 +268,7 @@ def unlearn_and_probe(
     return {
         **plain,
         "probe": {key: config["probe"][key] for key in ("prompts", "new_tokens", "relearning")},
-        "code": _code("unlearn", module, "mamushi.stages._probing"),
+        "code": _code("unlearn", module, *PROBING),
     }
 
 

@@ -92,7 +92,8 @@ class Module:
                 self.effects.append(node)
             for inner in [node] if only_defines else ast.walk(node):
                 for name, source in _imported(inner, self.around):
-                    self.imports.setdefault(name, []).append(source)
+                    if source not in self.imports.setdefault(name, []):
+                        self.imports[name].append(source)
 
 
 @cache

@@ -72,7 +72,8 @@ def cached_trunk(
     inputs = {"examples": args.examples, "tokens": args.tokens, "model_card": args.model_card}
     if args.trained:
         inputs["trained"] = args.trained
-    about = provenance(settings | {"code": digest("mamushi.unlearning.trunk")}, **inputs)
+    code = digest("mamushi.unlearning.trunk.Trunk", "mamushi.unlearning.trunk.write_trunk")
+    about = provenance(settings | {"code": code}, **inputs)
 
     def found() -> Trunk | None:
         try:
