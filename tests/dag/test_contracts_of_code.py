@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from mamushi.registry import ENTRIES, FOLDERS, plugins
-from mamushi.running.identity import PACKAGE, Code, Module, Unit
+from mamushi.running.definitions import Module
+from mamushi.running.identity import PACKAGE, Code, Unit
 from tests.support import contract_grid
 from tests.support.contract_grid import TARGETS
 from tests.support.contracts import jobs

@@ -63,7 +63,12 @@ def plain(*args, sort):
 """,
     "data/hints.py": "class Hint:\n    pass\n",
     "data/methods.py": "def near():\n    return 1\ndef far():\n    return 2\n",
-    "data/again.py": "from mamushi.data.methods import near\n",
+    "data/again.py": """
+from mamushi.data.methods import near
+from mamushi.data.stars import *
+def star():
+    return STAR
+""",
     "data/flags.py": "FLAG = 1\nOTHER = 2\n",
     "data/whole.py": "def first():\n    return 1\ndef second():\n    return 2\n",
     "data/effects.py": """
@@ -80,13 +85,13 @@ else:
     "data/switches.py": "ON = True\n",
     "data/stars.py": "STAR = 1\n",
     "data/dynamic.py": """
-from mamushi.data.stars import *
 def dynamic():
-    global counted
-    counted = STAR
-    return counted
+    global counted, later
+    counted = 1
+    return counted + later
 def beside():
-    return 7
+    global later
+    later = 7
 """,
     "selection/__init__.py": "",
     "selection/selectors/__init__.py": "",
@@ -148,7 +153,8 @@ def run(args, settings: Settings) -> None:
         nonlocal value
         value = left
         return [left for left in right]
-    return read(args), choice, numbers.TWO, numbers.FOUR, chosen, dynamic.dynamic(), inner
+    write(dynamic.dynamic() + again.star())
+    return read(args), choice, numbers.TWO, numbers.FOUR, chosen, inner
 ''',
 }
 
@@ -172,6 +178,12 @@ def made(folder: Path, *changes: Change) -> Path:
 
 def of(folder: Path, *changes: Change, names: tuple[str, ...] = (STAGE,)) -> str:
     return digest(*names, package=made(folder, *changes))
+
+
+@pytest.fixture(scope="module")
+def before(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The digest of the stage as it is."""
+    return of(tmp_path_factory.mktemp("before"))
 
 
 def test_it_is_sixteen_digits_and_does_not_depend_on_the_place(tmp_path: Path) -> None:
@@ -226,8 +238,8 @@ NOTHING: dict[str, Change] = {
 
 
 @pytest.mark.parametrize("name", NOTHING)
-def test_what_changes_nothing(tmp_path: Path, name: str) -> None:
-    assert of(tmp_path, NOTHING[name]) == of(tmp_path)
+def test_what_changes_nothing(tmp_path: Path, before: str, name: str) -> None:
+    assert of(tmp_path, NOTHING[name]) == before
 
 
 SOMETHING: dict[str, Change] = {
@@ -260,8 +272,8 @@ SOMETHING: dict[str, Change] = {
     "a statement that defines nothing": ("data/effects.py", "", "print(effective())\n"),
     "one of the package around": ("data/__init__.py", "", "os.umask(0)\n"),
     "what a star imports": ("data/stars.py", "STAR = 1", "STAR = 2"),
-    "a name that cannot be resolved": ("data/dynamic.py", "return 7", "return 8"),
-    "a global variable": ("data/dynamic.py", "\n    global counted", ""),
+    "a name that cannot be resolved": ("data/dynamic.py", "later = 7", "later = 8"),
+    "a global variable": ("data/dynamic.py", "global counted, later", "global later"),
     "the settings of run": (RUN, "size: int", "size: float"),
     "a nested function": (RUN, "value = left", "value = right"),
     "an iterable of its own": ("data/shapes.py", "SIDES = 4", "SIDES = 5"),
@@ -271,8 +283,8 @@ SOMETHING: dict[str, Change] = {
 
 
 @pytest.mark.parametrize("name", SOMETHING)
-def test_what_changes_the_digest(tmp_path: Path, name: str) -> None:
-    assert of(tmp_path, SOMETHING[name]) != of(tmp_path)
+def test_what_changes_the_digest(tmp_path: Path, before: str, name: str) -> None:
+    assert of(tmp_path, SOMETHING[name]) != before
 
 
 MOVES: dict[str, list[Change]] = {
@@ -306,8 +318,8 @@ MOVES: dict[str, list[Change]] = {
 
 
 @pytest.mark.parametrize("name", MOVES)
-def test_moving_a_definition_changes_nothing(tmp_path: Path, name: str) -> None:
-    assert of(tmp_path, *MOVES[name]) == of(tmp_path)
+def test_moving_a_definition_changes_nothing(tmp_path: Path, before: str, name: str) -> None:
+    assert of(tmp_path, *MOVES[name]) == before
 
 
 def test_two_definitions_of_one_name_are_told_apart(tmp_path: Path) -> None:
@@ -354,18 +366,18 @@ def test_every_definition_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """The Snakefile asks for all stages whenever it is parsed."""
     read: list[str] = []
     written: list[object] = []
-    parse, write = ast.parse, identity.Writer.linked
+    parse, linked = ast.parse, identity.Code.linked
 
     def parsed(text: bytes, filename: str) -> Any:
         read.append(filename)
         return parse(text)
 
-    def linked(self: identity.Writer, *args: Any) -> str:
-        written.append(self)
-        return write(self, *args)
+    def written_once(self: identity.Code, *args: Any) -> Any:
+        written.append(args)
+        return linked(self, *args)
 
     monkeypatch.setattr(ast, "parse", parsed)
-    monkeypatch.setattr(identity.Writer, "linked", linked)
+    monkeypatch.setattr(identity.Code, "linked", written_once)
     code = identity.Code(PACKAGE)
     stages = [f"mamushi.stages.{path.stem}" for path in (PACKAGE / "stages").glob("[!_]*.py")]
     units = {unit for _ in range(2) for stage in stages for unit in code.entries(stage)}
