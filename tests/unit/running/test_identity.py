@@ -20,7 +20,7 @@ FILES = {
     "unused.py": "def four():\n    return 4\n",
     "paths.py": "DATA = 'results/data'\n",
     "data/__init__.py": "import os\n",
-    "data/numbers.py": "ONE = 1\nTWO, THREE = 2, 3\nFOUR = 4\nFOUR += 0\n",
+    "data/numbers.py": "ONE = 1\nFIVE = 5\nSIX = 6\nTWO, THREE = 2, 3\nFOUR = 4\nFOUR += 0\n",
     "data/table.py": '''
 import numpy as np
 from mamushi import paths
@@ -28,6 +28,8 @@ from mamushi.data.shapes import Shape as Form, plain
 from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from mamushi.data.hints import Hint
+else:
+    SEEN = 1
 
 def decorated(function):
     return function
@@ -38,16 +40,22 @@ class Base:
 class Row(Base):
     kind: Form
     hint: Hint = None
+    unread: int = 0
+    paths: str = ""
     def read(self):
         return paths.DATA
 
 DEFAULT = 5
+
+def unread():
+    return 1
 
 @decorated
 def load(texts, length=DEFAULT, *, seed: int = 0) -> Row:
     """Load them."""
     found = [text for text in texts if np.mean(text) > length]
     total = {}
+    total[1] = SEEN
     try:
         total[0] = sum(found)
     except ValueError as error:
@@ -108,6 +116,7 @@ def helped(pool):
 import sys
 from dataclasses import dataclass
 import mamushi.data.methods
+from mamushi import __version__
 from mamushi.errors import UserError
 from mamushi.running import locks
 from ..data.table import load as read
@@ -149,7 +158,15 @@ def run(args, settings: Settings) -> None:
             write(matched)
     write(value, help="of the table")
     print("done")
-    def inner(left, right):
+    print("of", args, file=sys.stderr)
+    failed = UserError("failed", do="try again")
+    write(__version__, failed)
+    if args:
+        from mamushi.data.numbers import FIVE as which
+    else:
+        from mamushi.data.numbers import SIX as which
+    write(which)
+    def inner(left: int, right):
         nonlocal value
         value = left
         return [left for left in right]
@@ -229,6 +246,12 @@ NOTHING: dict[str, Change] = {
     "the alias of a module": (TABLE, "np", "num"),
     "what only a type checker sees": ("data/hints.py", "pass", "size = 1"),
     "an import": ("paths.py", "", "import os\n"),
+    "a longer one": (RUN, 'help="of the table"', 'help="of the " + "tables"'),
+    "a text among others to stderr": (RUN, '"of"', '"on"'),
+    "an error that is kept": (RUN, '"failed", do="try again"', '"lost"'),
+    "the annotation of a nested function": (RUN, "left: int", "left: float"),
+    "a name that a nested function sets": (RUN, "value", "amount"),
+    "a function called like a field": (TABLE, "return 1", "return 2"),
     "options": (RUN, '"--out"', '"--to"'),
     "a constant that nothing uses": (RUN, 'HELP = "text"', "HELP = len([])"),
     "another flag of a module": ("data/flags.py", "OTHER = 2", "OTHER = 3"),
@@ -249,6 +272,9 @@ SOMETHING: dict[str, Change] = {
     "the type of a number": ("data/numbers.py", "ONE = 1", "ONE = 1.0"),
     "one of two constants": ("data/numbers.py", "2, 3", "4, 3"),
     "a constant that is added to": ("data/numbers.py", "+= 0", "+= 1"),
+    "either of two imports": ("data/numbers.py", "FIVE = 5", "FIVE = 6"),
+    "or the other": ("data/numbers.py", "SIX = 6", "SIX = 7"),
+    "what a type checker does not see": (TABLE, "SEEN = 1", "SEEN = 2"),
     "the order of statements": (RUN, "value = left\n        return", "return"),
     "a function by its module": ("data/methods.py", "return 1", "return 2"),
     "a decorator": (TABLE, "return function", "return None"),

@@ -49,10 +49,8 @@ class Module:
                 self.definitions.setdefault(name, []).append(node)
             if not only_defines:
                 self.effects.append(node)
-            for inner in [node] if only_defines else ast.walk(node):
-                for name, source in _imported(inner, self.around):
-                    if source not in self.imports.setdefault(name, []):
-                        self.imports[name].append(source)
+            for name, source in _imported(node, self.around):
+                self.imports.setdefault(name, []).append(source)
 
 
 def _bound(node: ast.stmt) -> tuple[set[str], bool]:
@@ -188,14 +186,6 @@ class Writer:
         else:
             self.generic_visit(node)
 
-    def visit_NamedExpr(self, node: ast.NamedExpr) -> None:
-        self.write([":=", node.value])
-        inner = self.scope
-        while self.scope.kind == COMPREHENSION and self.scope.outer:
-            self.scope = self.scope.outer
-        self.write(node.target)
-        self.scope = inner
-
     def visit_ExceptHandler(self, node: ast.ExceptHandler | ast.MatchAs | ast.MatchStar) -> None:
         if node.name is not None:
             self.write(ast.Name(node.name, ast.Store()))
@@ -210,9 +200,9 @@ class Writer:
             if self.scope.kind == CLASS:
                 full = Scope(None, FUNCTION, {name: [source]})
                 self.words.append(Name(full, (name,)))
-            elif (before := self.scope.bound.get(name)) != GLOBAL:
-                others = before if isinstance(before, list) else []
-                self.scope.bound[name] = [*others, source]
+            else:
+                before = self.scope.bound.get(name)
+                self.scope.bound[name] = [*(before if isinstance(before, list) else []), source]
 
     visit_ImportFrom = visit_Import
 
@@ -261,8 +251,6 @@ class Writer:
             self.generic_visit(node)
         elif node.value is not None:
             self.write(ast.Assign(targets=[node.target], value=node.value))
-        elif isinstance(node.target, ast.Name):
-            self.bind(node.target.id, VARIABLE)
 
     def visit_Constant(self, node: ast.Constant) -> None:
         is_text = self.message and isinstance(node.value, str)
@@ -275,10 +263,9 @@ class Writer:
             self.generic_visit(node)
 
     def visit_Raise(self, node: ast.Raise) -> None:
-        said = isinstance(node.exc, ast.Call)
-        self.message += said
+        self.message += 1
         self.write(["raise", node.exc])
-        self.message -= said
+        self.message -= 1
         self.write(node.cause)
 
     def visit_Assert(self, node: ast.Assert) -> None:
