@@ -18,12 +18,9 @@ from tests.support import contract_grid
 from tests.support.contract_grid import TARGETS
 from tests.support.contracts import jobs
 from tests.support.dry_runs import Snakemake
+from tests.support.imports import MODULES
 from tests.support.workflow import ROOT
 
-MODULES = {
-    ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__"): path
-    for path in sorted(PACKAGE.rglob("*.py"))
-}
 ENTERED: Mapping[str, tuple[str, ...]] = {
     # What digests are made of: the stages, the plug-ins, and what `unlearn` probes with.
     **{path.stem: (f"mamushi.stages.{path.stem}",) for path in PACKAGE.glob("stages/[!_]*.py")},
