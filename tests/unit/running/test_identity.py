@@ -125,8 +125,12 @@ from mamushi.data import again, dynamic
 @dataclass
 class Settings:
     size: int
+    out: str = reads("what it reads", role="input")
 
 HELP = "text"
+
+def reads(about, role):
+    pass
 
 def write(what, help=""):
     pass
@@ -246,6 +250,7 @@ NOTHING: dict[str, Change] = {
     "the alias of a module": (TABLE, "np", "num"),
     "what only a type checker sees": ("data/hints.py", "pass", "size = 1"),
     "an import": ("paths.py", "", "import os\n"),
+    "the help text of an option": (RUN, "what it reads", "what is read"),
     "a longer one": (RUN, 'help="of the table"', 'help="of the " + "tables"'),
     "a text among others to stderr": (RUN, '"of"', '"on"'),
     "an error that is kept": (RUN, '"failed", do="try again"', '"lost"'),
@@ -300,6 +305,7 @@ SOMETHING: dict[str, Change] = {
     "what a star imports": ("data/stars.py", "STAR = 1", "STAR = 2"),
     "a name that cannot be resolved": ("data/dynamic.py", "later = 7", "later = 8"),
     "a global variable": ("data/dynamic.py", "global counted, later", "global later"),
+    "what an option is": (RUN, '"input"', '"output"'),
     "the settings of run": (RUN, "size: int", "size: float"),
     "a nested function": (RUN, "value = left", "value = right"),
     "an iterable of its own": ("data/shapes.py", "SIDES = 4", "SIDES = 5"),

@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 
 NOT_COUNTED = {"__version__", "__all__"}
 HELP, MESSAGE = {"help", "description", "metavar"}, {"do", "where"}
+OPTIONS = {"reads", "writes", "option"}
+"""What declares an option of a stage, with its help text first."""
 VARIABLE, NAMED, GLOBAL, NONLOCAL = "variable", "named", "global", "nonlocal"
 FUNCTION, CLASS, COMPREHENSION = "function", "class", "comprehension"
 
@@ -282,6 +284,8 @@ class Writer:
             if each.arg not in ignored and not (each.arg in HELP and _is_text(each.value))
         ]
         arguments = list(node.args)
+        if called in OPTIONS and arguments and _is_text(arguments[0]):
+            del arguments[0]
         self.write(["call", node.func])
         parts = _parts(arguments[0]) if called == "getattr" else ()
         if parts and isinstance(arguments[1], ast.Constant):
