@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from mamushi.configuration import settings
 from mamushi.registry import ENTRIES, FOLDERS, plugins
 from mamushi.running.definitions import Module
 from mamushi.running.identity import PACKAGE, Code, Unit
@@ -25,7 +26,7 @@ ENTERED: Mapping[str, tuple[str, ...]] = {
     # What digests are made of: the stages, the plug-ins, and what `unlearn` probes with.
     **{path.stem: (f"mamushi.stages.{path.stem}",) for path in PACKAGE.glob("stages/[!_]*.py")},
     **{f"{kind}/{name}": (p.module,) for kind in FOLDERS for name, p in plugins(kind).items()},
-    "probing": ("mamushi.stages._probing.speak", "mamushi.stages._probing.learn_again"),
+    "probing": settings.PROBING,
 }
 
 
@@ -254,7 +255,8 @@ def test_modules_are_loaded_by_a_computed_name_where_that_is_known() -> None:
     computed = re.compile(r"import_module|run_module|(?<![.\w])(__import__|eval|exec|globals)\(")
     found = {name for name in MODULES if computed.search(text_of(name))}
     # What these load is passed to the digest by its name.
-    assert found <= {"mamushi.cli", "mamushi.registry", "mamushi.stages.unlearn"}
+    loading = {"cli", "registry", "running.stage", "stages.unlearn"}
+    assert found <= {f"mamushi.{name}" for name in loading}
 
 
 @pytest.mark.parametrize("kind", ["dataset", "selector", "unlearner"])
@@ -307,7 +309,7 @@ RUNS_AGAIN = {
     "selection.selectors.kcenter.score": """
         score 1, remove 1, manifests 1, retrain 1, study_tables 1, figure_study 1
     """,
-    "stages._probing.speak": """
+    settings.PROBING[0].removeprefix("mamushi."): """
         unlearn_and_probe 2, refine 2, half_gap 1, figure_half_gap 1, judge 2, probes 1,
         figure_relearning 1
     """,
