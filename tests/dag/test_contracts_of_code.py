@@ -1,164 +1,271 @@
-"""A change of code runs again the stages that import it, and what comes after them; nothing else.
-
-What a stage imports is derived here from the bytecode of the package, independently of
-``mamushi.running.identity``, which reads syntax trees.
-"""
+"""A change of code runs again the stages that reach it, and what comes after them; nothing else."""
 
 from __future__ import annotations
 
 import ast
-import dis
-import importlib.util
+import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from types import CodeType
 
 import pytest
 
-from mamushi.registry import plugins
-from mamushi.running.identity import MESSAGES, PACKAGE, closure, digest
+from mamushi.configuration import settings
+from mamushi.registry import ENTRIES, FOLDERS, plugins
+from mamushi.running.definitions import Module
+from mamushi.running.identity import PACKAGE, Code, Unit
 from tests.support import contract_grid
 from tests.support.contract_grid import TARGETS
-from tests.support.contracts import ALL_DATA, FIGURES, NOTHING, jobs
+from tests.support.contracts import jobs
 from tests.support.dry_runs import Snakemake
+from tests.support.imports import MODULES
 from tests.support.workflow import ROOT
 
-
-def modules() -> dict[str, Path]:
-    """Every module of the package by its dotted name."""
-    found = {}
-    for path in sorted(PACKAGE.rglob("*.py")):
-        name = ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
-        found[name.removesuffix(".__init__")] = path
-    return found
-
-
-MODULES = modules()
-STAGES = [name for name in MODULES if name.startswith("mamushi.stages.")]
-UNITS = {
-    # What rules take digests of: a stage, with the plug-in that it loads by name.
-    **{stage: (stage,) for stage in STAGES},
-    **{
-        f"{stage} {plugin.name}": (f"mamushi.stages.{stage}", plugin.module)
-        for stage, kind in {
-            "examples": "dataset",
-            "score": "selector",
-            "unlearn": "unlearner",
-            "figure": "figure",
-        }.items()
-        for plugin in plugins(kind).values()
-    },
+ENTERED: Mapping[str, tuple[str, ...]] = {
+    # What digests are made of: the stages, the plug-ins, and what `unlearn` probes with.
+    **{path.stem: (f"mamushi.stages.{path.stem}",) for path in PACKAGE.glob("stages/[!_]*.py")},
+    **{f"{kind}/{name}": (p.module,) for kind in FOLDERS for name, p in plugins(kind).items()},
+    "probing": settings.PROBING,
 }
 
 
-# Which modules a stage imports --------------------------------------------------------------------
+class Changed(Code):
+    """The package with other texts for some modules. The rest is not read again; nor, if only
+    ``bodies`` differ, what it refers to."""
+
+    def __init__(self, texts: Mapping[str, str], bodies: bool = False) -> None:
+        super().__init__(PACKAGE)
+        self.texts, self.bodies = texts, bodies
+
+    def module(self, name: str) -> Module | None:
+        if name not in self.texts:
+            return plain().module(name)
+        if name not in self._modules:
+            inside = name in MODULES and MODULES[name].name == "__init__.py"
+            found = Module(name, name if inside else name.rpartition(".")[0])
+            found.read(ast.parse(self.texts[name]).body)
+            self._modules[name] = found
+        return self._modules[name]
+
+    def form(self, unit: Unit) -> tuple[bytes, list[Unit]]:
+        if self.bodies and unit.module not in self.texts:
+            return plain().form(unit)
+        return super().form(unit)
 
 
 @cache
-def imported(name: str) -> frozenset[str]:
-    """The modules of the package that a module's bytecode imports, at any depth; its parents."""
-    path = MODULES[name]
-    package = name if path.name == "__init__.py" else name.rpartition(".")[0]
-    parts = name.split(".")
-    found = {".".join(parts[:depth]) for depth in range(1, len(parts))}
-    codes = [compile(path.read_bytes(), str(path), "exec")]
-    while codes:
-        code = codes.pop()
-        codes += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
-        constants: list[object] = []
-        for step in dis.get_instructions(code):
-            if step.opname == "LOAD_CONST":
-                constants.append(step.argval)
-            elif step.opname == "IMPORT_NAME":
-                level, names = constants[-2:]
-                assert isinstance(level, int)
-                origin = importlib.util.resolve_name("." * level + step.argval, package)
-                found |= {origin, *(f"{origin}.{each}" for each in names or ())}
-    return frozenset(found & MODULES.keys())
+def plain() -> Code:
+    return Code(PACKAGE)
 
 
-def reached(*names: str) -> set[str]:
-    """All modules that these import directly or through others, but for those of messages."""
-    silent = {f"mamushi.{name}" for name in MESSAGES}
-    found: set[str] = set()
-    waiting = set(names)
-    while waiting:
-        found |= waiting
-        waiting = {each for name in waiting for each in imported(name)} - found - silent
-    return found
+def digests(code: Code) -> dict[str, list[str]]:
+    return {
+        entered: [code.digest(unit) for name in names for unit in code.entries(name)]
+        for entered, names in ENTERED.items()
+    }
 
 
-@pytest.mark.parametrize("unit", UNITS)
-def test_a_stage_depends_on_what_it_imports(unit: str) -> None:
-    assert closure(*UNITS[unit]) == reached(*UNITS[unit])
+def changed_by(texts: Mapping[str, str], bodies: bool = False) -> set[str]:
+    """What has another digest when modules have these texts."""
+    before = digests(plain())
+    return {name for name, now in digests(Changed(texts, bodies)).items() if now != before[name]}
 
 
-def test_all_modules_are_of_some_use() -> None:
-    """Else a module would be named in no contract."""
-    aside = {"mamushi.__main__", *(f"mamushi.{name}" for name in MESSAGES)}
-    aside.add("mamushi.configuration.settings")  # is the Snakefile's, and compared by what it says
-    assert set().union(*(reached(*unit) for unit in UNITS.values())) == MODULES.keys() - aside
+def text_of(module: str) -> str:
+    return MODULES[module].read_text(encoding="utf-8")
 
 
-# What changes a module's digest -------------------------------------------------------------------
+# What changes nothing -----------------------------------------------------------------------------
 
 
-def statement(text: str) -> str:
-    return f"{text}\n_added = len([])\n"
+def unused(text: str) -> str:
+    """A function and a constant more, be it a path, the columns of a table or a colour."""
+    return f"{text}\n\ndef _added(value):\n    return ADDED + value\n\n\nADDED = len([])\n"
 
 
-def comment(text: str) -> str:
-    return f"# A comment.\n{text}\n\n# Another.\n"
-
-
-def docstrings(text: str) -> str:
-    """Every docstring replaced, and one where there was none; comments are lost on the way."""
+def reworded(text: str) -> str:
+    """Other docstrings, formatting, annotations and messages; comments are lost on the way."""
     tree = ast.parse(text)
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             said = ast.Expr(ast.Constant("Something else."))
             node.body = [said, *node.body[1 if ast.get_docstring(node) is not None else 0 :]]
+        # The annotations of `run` say what a stage's settings and files are.
+        if isinstance(node, ast.FunctionDef) and node.name not in ("run", "shared"):
+            node.returns = ast.Constant(None)
+            for argument in (*node.args.args, *node.args.kwonlyargs):
+                argument.annotation = ast.Name("object")
+        if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
+            texts = ast.Constant | ast.JoinedStr
+            said_now = [ast.Constant("!") if isinstance(a, texts) else a for a in node.exc.args]
+            node.exc.args = said_now
+            node.exc.keywords = [k for k in node.exc.keywords if k.arg not in ("do", "where")]
     return ast.unparse(ast.fix_missing_locations(tree))
 
 
-def formatting(text: str) -> str:
-    """Line breaks, quotes and parentheses as Python's own writer sets them."""
-    return ast.unparse(ast.parse(text))
+def test_what_nothing_uses_changes_nothing() -> None:
+    """In all modules at once, since each that mattered would show."""
+    assert changed_by({name: unused(text_of(name)) for name in MODULES}) == set()
 
 
-COUNTED = [name for name in MODULES if name.removeprefix("mamushi.") not in MESSAGES]
-SAME: list[Callable[[str], str]] = [comment, docstrings, formatting]
+def test_words_change_nothing() -> None:
+    texts = {name: reworded(text_of(name)) for name in MODULES}
+    assert all(texts[name] != text_of(name) for name in MODULES)
+    assert changed_by(texts) == set()
 
 
-@cache
-def alone(name: str, text: str) -> tuple[tuple[str, str], ...]:
-    """A module and the packages around it, as files of a package of its own."""
-    parts = name.split(".")
-    parents = [".".join(parts[:depth]) for depth in range(1, len(parts))]
-    return (*((parent, "") for parent in parents), (name, text))
+def moved(module: str, name: str) -> dict[str, str]:
+    """A definition in a module of its own, which the one that it comes from imports it from."""
+    tree = ast.parse(text_of(module))
+    found = plain().module(module)
+    assert found is not None
+    (definition,) = found.definitions[name]
+    imports = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom | ast.If)]
+    imports = [node for node in imports if getattr(node, "module", None) != "__future__"]
+    others = ", ".join(sorted(found.definitions.keys() - {name}))
+    kept = [node for node in tree.body if ast.dump(node) != ast.dump(definition)]
+    assert len(kept) == len(tree.body) - 1
+    head = "\n".join(map(ast.unparse, imports))
+    back = f"from {module} import {others}" if others else ""
+    return {
+        module: f"{ast.unparse(ast.Module(kept, []))}\nfrom mamushi.elsewhere import {name}",
+        "mamushi.elsewhere": f"{head}\n{back}\n{ast.unparse(definition)}",
+    }
 
 
-def digest_of(folder: Path, name: str, text: str) -> str:
-    package = folder / f"{len(list(folder.iterdir()))}" / "mamushi"
-    for module, content in alone(name, text):
-        where = package.joinpath(*module.split(".")[1:])
-        is_package = MODULES[module].name == "__init__.py"
-        path = where / "__init__.py" if is_package else where.with_suffix(".py")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(content, encoding="utf-8")
-    return digest(name, package=package)
+@pytest.mark.parametrize(
+    "definition",
+    [
+        *("artifacts.paths.FRONTIER", "evidence.geometry.SAME_SPAN"),
+        *("selection.pool.Scored", "evidence.frontier.Frontier", "selection.mlp.Adam"),
+        *("selection.metrics.auc", "evaluation.sad.standard_error", "artifacts.files.atomic"),
+        *("lm.tokens.encode", "unlearning.relearning.choose"),
+    ],
+)
+def test_moving_a_definition_changes_nothing(definition: str) -> None:
+    module, _, name = f"mamushi.{definition}".rpartition(".")
+    assert changed_by(moved(module, name)) == set()
 
 
-@pytest.mark.parametrize("name", COUNTED)
-def test_code_counts_and_words_do_not(tmp_path: Path, name: str) -> None:
-    text = MODULES[name].read_text(encoding="utf-8")
-    before = digest_of(tmp_path, name, text)
-    assert digest_of(tmp_path, name, statement(text)) != before
-    for change in SAME:
-        assert change(text) != text or not text.strip()
-        assert digest_of(tmp_path, name, change(text)) == before
+# What changes the stages that reach it ------------------------------------------------------------
+
+CROSS_FITTED = "selector/mamushi selector/mamushi_gbt selector/mamushi_lr selector/mamushi_rulsif"
+LOADERS = "dataset/jigsaw dataset/newsgroups dataset/synthetic dataset/table"
+FIGURES = (
+    "figure/diagnostics figure/discrimination figure/frontier figure/half_gap figure/perplexity "
+    "figure/relearning figure/sad figure/subspaces figure/variance"
+)
+REACHED_BY = {
+    # Read from the code, not computed: definition -> the stages and plug-ins that reach it.
+    "artifacts.paths.FRONTIER": "advise evidence",
+    "artifacts.paths.SCORES": "tables qualitative verify figure/diagnostics",
+    "artifacts.paths.SWEEP": "half_gap",
+    "data.duplicates.jaccard": "examples",
+    "data.expression.parse": "dataset/table",
+    "data.mixture.log_density_ratio": "dataset/synthetic",
+    "data.raw.Raw": LOADERS,
+    "data.raw.check_unique": "examples dataset/jigsaw",
+    "data.readers.read": "dataset/jigsaw dataset/table unlearn",
+    "data.sections.apportion": "examples",
+    "lm.embed.pool": "embed",
+    "lm.generate.log_likelihoods": "judge",
+    "lm.perplexity.perplexity_table": "evaluate retrain unlearn relearn probing",
+    "lm.tokens.encode": "tokens generate base_model probing",
+    "selection.crossfit.middle": f"diagnostics {CROSS_FITTED}",
+    "selection.directions.cosine_distances": "selector/cos_mu2 selector/lr_cos",
+    "selection.folds.balanced_weights": "selector/mamushi selector/mamushi_gbt",
+    "selection.folds.stratified_folds": CROSS_FITTED,
+    "selection.metrics.auc": f"score diagnostics figure/diagnostics {CROSS_FITTED}",
+    "selection.metrics.average_ranks": (
+        f"score diagnostics evidence figure/diagnostics {CROSS_FITTED}"
+    ),
+    "selection.metrics.spearman": "score evidence",
+    "selection.mlp.Adam": "selector/mamushi",
+    "selection.pca.principal_axes": "selector/mamushi_gbt selector/mamushi_rulsif",
+    "selection.pool.rank": "score runtime verify",
+    "selection.reference.estimate_logistic": "selector/mamushi_lr",
+    "selection.removals.budget_of": "manifests frontier remove verify",
+    "selection.removals.digest": "manifests verify",
+    "selection.removals.removals": "remove manifests verify",
+    "selection.selectors.random.BY_CHANCE": "selector/random",
+    "selection.selectors.vmf.concentration": "selector/vmf",
+    "selection.statistics.centroids": (
+        "selector/coreset selector/cos_mu2 selector/lr_cos selector/lr_maha"
+    ),
+    "unlearning.objective.random_labels": "unlearn",
+    "unlearning.relearning.choose": "relearn probing",
+    "unlearning.saliency.threshold": "unlearn",
+    "unlearning.unlearners.graddiff.loss": "unlearner/graddiff",
+    "unlearning.unlearners.salun.SALIENCY": "unlearner/salun",
+    "evaluation.crossing.first_crossing": "advise evidence half_gap refine",
+    "evaluation.crossing.recovery": "half_gap refine",
+    "evaluation.curves.read_perplexity": "tables half_gap probes refine",
+    "evaluation.half_gap.RETRAINING": "half_gap figure/half_gap",
+    "evaluation.masking.mask": "judge ranking qualitative",
+    "evaluation.sad.area": "tables advise evidence",
+    "evaluation.sad.standard_error": "tables figure/half_gap figure/relearning",
+    "evaluation.texts.repetition": "judge",
+    "evidence.diagnostics.calibration_error": "diagnostics figure/diagnostics",
+    "evidence.diagnostics.roc": "figure/diagnostics",
+    "evidence.frontier.distance": "frontier advise evidence",
+    "evidence.frontier.phi": "frontier manifests verify evidence",
+    "evidence.geometry.SAME_SPAN": "figure/subspaces",
+    "evidence.geometry.krylov": "geometry",
+    "evidence.geometry.reaches": "geometry evidence figure/discrimination",
+    "evidence.theory.mass_bound": "evidence",
+    "figures.run.per_cent": "figure/discrimination figure/variance",
+    "figures.style.Style": "figure",
+    "figures.style.budget_axis": "figure/frontier figure/half_gap figure/perplexity figure/sad",
+    "figures.style.label": FIGURES,
+    "configuration.complete.complete": "",
+    "cli.main": "",
+    "errors.UserError": "",
+    "running.progress.Progress": "",
+}
+
+
+def edited(module: str, name: str) -> str:
+    """A module in which the definition of a name does something more."""
+    tree = ast.parse(text_of(module))
+    found = 0
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == name:
+            node.body += ast.parse("len([])").body
+            found += 1
+        elif isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+            target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+            if isinstance(target, ast.Name) and target.id == name:
+                node.value = ast.Tuple([node.value])
+                found += 1
+    assert found == 1
+    return ast.unparse(ast.fix_missing_locations(tree))
+
+
+@pytest.mark.parametrize("definition", REACHED_BY)
+def test_a_definition_changes_what_reaches_it(definition: str) -> None:
+    module, _, name = f"mamushi.{definition}".rpartition(".")
+    assert changed_by({module: edited(module, name)}, bodies=True) == {
+        *REACHED_BY[definition].split()
+    }
+
+
+def test_modules_are_loaded_by_a_computed_name_where_that_is_known() -> None:
+    """Else a digest would lack what no name refers to."""
+    computed = re.compile(r"import_module|run_module|(?<![.\w])(__import__|eval|exec|globals)\(")
+    found = {name for name in MODULES if computed.search(text_of(name))}
+    # What these load is passed to the digest by its name.
+    loading = {"cli", "registry", "running.stage", "stages.unlearn"}
+    assert found <= {f"mamushi.{name}" for name in loading}
+
+
+@pytest.mark.parametrize("kind", ["dataset", "selector", "unlearner"])
+def test_each_flag_of_a_plugin_counts_or_is_the_configurations(kind: str) -> None:
+    configured = {"SETTINGS", "FILES", "EVALUATION_SECTION", "KNOWS_TRUTH", "DOWNLOADS"}
+    for name, found in plugins(kind).items():
+        for flag in found.literals.keys() - configured - {*ENTRIES[kind]}:
+            changed = changed_by({found.module: edited(found.module, flag)}, bodies=True)
+            assert changed == {f"{kind}/{name}"}, flag
 
 
 # What runs again ----------------------------------------------------------------------------------
@@ -192,80 +299,43 @@ def copy(tmp_path: Path) -> Path:
     return tmp_path
 
 
-PERPLEXITY = """
-    retrain 55, evaluate 21, tables 1, figure_sad 1, figure_perplexity 1, study_tables 2,
-    figure_study 2, unlearn 18, unlearn_and_probe 2, unlearn_whole 10, unlearn_list 10, refine 10,
-    half_gap 1, figure_half_gap 1, relearn 2, judge 2, probes 1, figure_relearning 1
-"""
-FINETUNE = """
-    contaminate 6, gold 10, beta0 10, embed 6, score 21, remove 31, manifests 19, retrain 55,
-    evaluate 20, tables 1, figure_sad 1, figure_perplexity 1, study_tables 2, figure_study 2,
-    frontier 4, diagnostics 4, geometry 4, runtime 2, ranking 2, qualitative 1, evidence_tables 1,
-    figure_frontier 1, figure_diagnostics 2, figure_variance 2, figure_discrimination 2,
-    figure_subspaces 2, unlearn 9, unlearn_and_probe 1, unlearn_whole 5, unlearn_list 5, refine 10,
-    half_gap 1, figure_half_gap 1, generate 3, relearn 2, judge 2, probes 1, figure_relearning 1
-"""
-EXPECTED = {
-    # Modules -> the jobs that a statement added to them runs again.
-    "errors": NOTHING,
-    "progress": NOTHING,
-    "cli": NOTHING,
-    "__main__": NOTHING,
-    "settings": NOTHING,
-    "selection.selectors.vmf": NOTHING,
-    "data.clean": ALL_DATA,
-    "lm.finetune": FINETUNE,
-    "lm.perplexity": PERPLEXITY,
-    "selection.selectors.kcenter": """
+RUNS_AGAIN = {
+    # Definitions, and the jobs that a change of them runs again.
+    "lm.perplexity.perplexity_table": """
+        retrain 55, evaluate 21, tables 1, figure_sad 1, figure_perplexity 1, study_tables 2,
+        figure_study 2, unlearn 18, unlearn_and_probe 2, unlearn_whole 10, unlearn_list 10,
+        refine 10, half_gap 1, figure_half_gap 1, relearn 2, judge 2, probes 1, figure_relearning 1
+    """,
+    "selection.selectors.kcenter.score": """
         score 1, remove 1, manifests 1, retrain 1, study_tables 1, figure_study 1
     """,
-    "selection.selectors.random": """
-        score 10, remove 18, manifests 10, retrain 18, tables 1, figure_sad 1, figure_perplexity 1,
-        study_tables 1, figure_study 1, frontier 8, diagnostics 8, runtime 4, ranking 4,
-        evidence_tables 1, figure_frontier 1
-    """,
-    "selection.removals": """
-        remove 55, manifests 31, retrain 55, tables 1, figure_sad 1, figure_perplexity 1,
-        study_tables 2, figure_study 2, frontier 8, evidence_tables 1, figure_frontier 1,
-        unlearn 18, unlearn_and_probe 2, refine 10, half_gap 1, figure_half_gap 1, judge 2,
-        probes 1, figure_relearning 1
-    """,
-    "selection.frontier": """
-        manifests 31, tables 1, figure_sad 1, figure_perplexity 1, study_tables 2, figure_study 2,
-        frontier 8, evidence_tables 1, figure_frontier 1
-    """,
-    "unlearning.unlearners.salun": """
-        unlearn 4, unlearn_whole 2, unlearn_list 2, refine 2, half_gap 1, figure_half_gap 1
-    """,
-    "stages._probing": """
+    settings.PROBING[0].removeprefix("mamushi."): """
         unlearn_and_probe 2, refine 2, half_gap 1, figure_half_gap 1, judge 2, probes 1,
         figure_relearning 1
     """,
-    "evaluation.half_gap": "half_gap 1, figure_half_gap 1",
-    "evaluation.ranking": "ranking 4, qualitative 1",
-    "figures.style": FIGURES,
-    "figures.gallery.sad": "figure_sad 1, figure_study 2",
+    "figures.gallery.sad.draw": "figure_sad 1, figure_study 2",
 }
 
 
-@pytest.mark.parametrize("module", EXPECTED)
-def test_a_statement_runs_what_imports_it(
-    snakemake: Snakemake, finished: Path, copy: Path, module: str
+@pytest.mark.parametrize("definition", RUNS_AGAIN)
+def test_a_change_runs_what_reaches_it(
+    snakemake: Snakemake, finished: Path, copy: Path, definition: str
 ) -> None:
-    path = copy / "workflow" / MODULES[f"mamushi.{module}"].relative_to(PACKAGE.parent)
-    path.write_text(statement(path.read_text(encoding="utf-8")), encoding="utf-8")
+    module, _, name = f"mamushi.{definition}".rpartition(".")
+    path = copy / "workflow" / MODULES[module].relative_to(PACKAGE.parent)
+    path.write_text(edited(module, name), encoding="utf-8")
     seen = snakemake.would_run(finished, targets=TARGETS, snakefile=copy / "Snakefile")
-    assert seen == jobs(EXPECTED[module])
+    assert seen == jobs(RUNS_AGAIN[definition])
 
 
-def test_words_run_nothing(snakemake: Snakemake, finished: Path, copy: Path) -> None:
-    """Comments and docstrings everywhere, captions, other packages, README, profiles."""
+def test_words_and_what_nothing_uses_run_nothing(
+    snakemake: Snakemake, finished: Path, copy: Path
+) -> None:
+    """In all modules; and captions, other packages, README, profiles."""
     for path in (copy / "workflow/mamushi").rglob("*.py"):
-        text = path.read_text(encoding="utf-8")
-        # Literals that are assigned stay as they are, and so do the docstrings of plug-ins.
-        path.write_text(comment(docstrings(text)), encoding="utf-8")
+        path.write_text(unused(reworded(path.read_text(encoding="utf-8"))), encoding="utf-8")
     for path in (copy / "workflow/mamushi_runs").rglob("*.py"):
-        path.write_text(statement(path.read_text(encoding="utf-8")), encoding="utf-8")
+        path.write_text(unused(path.read_text(encoding="utf-8")), encoding="utf-8")
     captions = list((copy / "workflow/report").glob("*.rst"))
     assert captions
     others = [copy / "README.md", copy / "Makefile", *(copy / "profiles").rglob("*.yaml")]
@@ -281,7 +351,7 @@ def test_threads_and_memory_run_nothing(snakemake: Snakemake, finished: Path, co
         other = text.replace("cores(8)", "cores(2)").replace("64000", "32000")
         other = other.replace("minutes(60, ", "minutes(90, ")
         changed += other != text
-        path.write_text(comment(other), encoding="utf-8")
+        path.write_text(f"# A comment.\n{other}", encoding="utf-8")
     assert changed > 5
     assert snakemake.would_run(finished, targets=TARGETS, snakefile=copy / "Snakefile") == {}
 

@@ -137,14 +137,14 @@ def _load_package() -> None:
     from mamushi.configuration import complete as config
     from mamushi.configuration.schema import read
     from mamushi.registry import FOLDERS, plugins
-    from mamushi.running import identity as closure
+    from mamushi.running import identity
 
     read(config.SCHEMA)
     for kind in FOLDERS:
         plugins(kind)
-    files = [path.relative_to(closure.PACKAGE.parent) for path in closure.PACKAGE.rglob("*.py")]
+    files = [path.relative_to(identity.PACKAGE.parent) for path in identity.PACKAGE.rglob("*.py")]
     for file in files:
-        closure.digest(".".join(file.with_suffix("").parts).removesuffix(".__init__"))
+        identity.digest(".".join(file.with_suffix("").parts).removesuffix(".__init__"))
 
 
 def _answered(request: dict[str, Any]) -> dict[str, Any]:

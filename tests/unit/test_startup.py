@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from mamushi.cli import names
-from mamushi.running.identity import PACKAGE, _file, closure
+from mamushi.running.identity import PACKAGE
+from tests.support.imports import MODULES, imported
 
 HEAVY = (
     *("accelerate", "matplotlib", "numpy", "pandas", "pyarrow", "scipy", "seaborn", "sklearn"),
@@ -48,11 +49,9 @@ WITH_A_MODEL = {
 
 @pytest.mark.parametrize("stage", sorted({*names()} - WITH_A_MODEL - {"runtime"}))
 def test_a_stage_without_a_language_model_never_imports_one(stage: str) -> None:
-    # Plug-ins, which are loaded by name, are not in the closure: selectors may use torch.
-    for module in closure(f"mamushi.stages.{stage.replace('-', '_')}"):
-        path = _file(module, PACKAGE)
-        assert path is not None
-        for line in path.read_text(encoding="utf-8").splitlines():
+    # Plug-ins, which are loaded by name, are not among them: selectors may use torch.
+    for module in imported(f"mamushi.stages.{stage.replace('-', '_')}"):
+        for line in MODULES[module].read_text(encoding="utf-8").splitlines():
             words = line.split()
             if words[:1] in (["import"], ["from"]):
                 assert words[1].partition(".")[0] not in ("accelerate", "torch", "transformers"), (

@@ -27,6 +27,14 @@ FOLDERS = {
     "figure": "figures/gallery",
 }
 """Kind of plug-in -> its folder in the package."""
+ENTRIES = {
+    "dataset": ("load",),
+    "selector": ("score", "BY_CHANCE", "DERIVES", "NEEDS_TRUTH"),
+    "unlearner": ("loss", "STOPS", "REFERENCE", "RANDOM_LABELS", "SALIENCY"),
+    "figure": ("draw",),
+}
+"""Kind of plug-in -> what a stage asks of it, by name: all that its digest covers. The settings
+are not among it, since their values are handed over, nor what only the configuration reads."""
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,9 @@ PROBE_TABLES = ("generations", "relearning")
 EVIDENCE_TABLES = ("frontier", "advice", "diagnostics", "geometry", "runtime", "paper", "theory")
 """What the stage ``evidence`` writes."""
 
+PROBING = ("mamushi.stages._probing.said", "mamushi.stages._probing.relearned")
+"""What the stage ``unlearn`` asks for by name where the model is also probed."""
+
 # Parts that several stages have ---------------------------------------------------------------
 
 
@@ -490,7 +493,7 @@ def unlearn(
         if probed
         else None,
         # Just what is probed runs again after a change of the probes' code.
-        code=_code("unlearn", known.module, *(["mamushi.stages._probing"] if probed else [])),
+        code=_code("unlearn", known.module, *(PROBING if probed else ())),
     )
 
 

@@ -1,145 +1,201 @@
 """A digest of the code that a stage runs, so that a change of code re-runs just what it affects.
 
-The digest covers a module and everything of this package that it imports, at any level and inside
-functions. Files are parsed, never imported: it costs milliseconds and needs no torch. Formatting,
-comments and docstrings do not count, nor do modules that change no result.
+The digest covers the *definitions* (functions, classes, constants) that a stage's ``run`` reaches
+by names and by attributes of modules, at any depth. Files are parsed, never imported: it takes
+milliseconds and needs no torch. It names no module, so a definition can move. What cannot be
+resolved counts whole: a module that is handed on as a value counts with all its definitions, and
+top-level statements that do more than define count for all that reach a definition beside them.
 
-A plug-in that a stage loads by its name is no import that one can see: pass it as well, as in
+It is in ``definitions`` what of a definition counts. One that nothing names counts for nothing: so
+none may enter itself in a table, by a decorator for instance.
+
+A plug-in that a stage loads by its name is no reference that one can see: pass it as well, as in
 ``digest("mamushi.stages.score", "mamushi.selection.selectors.mamushi")``.
 """
 
 from __future__ import annotations
 
 import ast
+import builtins
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
+
+from mamushi.registry import ENTRIES, FOLDERS
+from mamushi.running.definitions import CLASS, VARIABLE, Module, Name, Scope, Writer
 
 PACKAGE = Path(__file__).parents[1]
-MESSAGES = frozenset(
-    {
-        *("errors", "running.progress", "cli"),
-        # Who computes, when, on which GPU, and when it stops to go on later: never what comes out.
-        *("running.claims", "running.leases", "running.locks", "running.interruption"),
-    }
-)
-"""Modules that change what a user reads or when something runs, and never a result."""
+SILENT = ("errors", "cli", "running")
+"""Modules, and rooms of them, that change what a user reads, or who computes when and where; never
+what comes out."""
+STAGES = "stages"
+ENTERED: Mapping[str, Sequence[str]] = {
+    STAGES: ("run", "shared"),
+    **{folder: ENTRIES[kind] for kind, folder in FOLDERS.items()},
+}
+"""Folder -> the definitions by which the program enters its modules."""
+WHOLE, EFFECTS = "*", ""
 
 
 @cache
-def digest(*modules: str, package: Path = PACKAGE) -> str:
-    """16 hexadecimal digits for the import closure of ``modules``, given by their dotted names.
+def digest(*names: str, package: Path = PACKAGE) -> str:
+    """16 hexadecimal digits for the definitions that ``names`` reach.
 
-    Raises ``ValueError`` for a name that is no module of the package.
+    A name is that of a module, which stands for what the program asks of it (``run`` of a stage,
+    the entries of a plug-in, else all its definitions), or that of one definition in a module.
+    Raises ``ValueError`` for a name that is neither.
     """
-    total = hashlib.sha256()
-    for name in sorted(closure(*modules, package=package)):
-        total.update(f"{name} {_digest(name, package)}\n".encode())
-    return total.hexdigest()[:16]
+    code = _code(package)
+    found = sorted(code.digest(unit) for name in names for unit in code.entries(name))
+    return hashlib.sha256("\n".join(found).encode()).hexdigest()[:16]
 
 
-def closure(*modules: str, package: Path = PACKAGE) -> set[str]:
-    """``modules``, the modules of the package that they import directly or through others, and
-    the packages around them, which Python runs first."""
-    for name in modules:
-        if _file(name, package) is None:
-            raise ValueError(f"{name} is no module of {package}")
-    found: set[str] = set()
-    waiting = list(modules)
-    while waiting:
-        name = waiting.pop()
-        if name in found or name in {f"{package.name}.{module}" for module in MESSAGES}:
-            continue
-        found.add(name)
-        waiting.extend(_imports(name, package))
-    return found
+class Unit(NamedTuple):
+    """A definition; or all those of a module (``WHOLE``), or its other statements (``EFFECTS``)."""
 
-
-def _file(name: str, package: Path) -> Path | None:
-    """The file of a module of the package, None for anything else."""
-    head, *rest = name.split(".")
-    if head != package.name:
-        return None
-    path = package.joinpath(*rest)
-    for candidate in (path / "__init__.py", path.with_suffix(".py")):
-        if candidate.is_file() and (rest or candidate.name == "__init__.py"):
-            return candidate
-    return None
+    module: str
+    name: str
 
 
 @cache
-def _tree(name: str, package: Path) -> ast.Module:
-    path = _file(name, package)
-    assert path is not None
-    return ast.parse(path.read_bytes(), filename=str(path))
+def _code(package: Path) -> Code:
+    return Code(package)
 
 
-@cache
-def _imports(name: str, package: Path) -> tuple[str, ...]:
-    """The modules of the package that a module names in its import statements, and its parents."""
-    path = _file(name, package)
-    assert path is not None
-    parts = name.split(".")
-    around = parts if path.name == "__init__.py" else parts[:-1]
-    named = {".".join(parts[:depth]) for depth in range(1, len(parts))}
-    for node in _statements(_tree(name, package)):
-        if isinstance(node, ast.Import):
-            named.update(alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            base = around[: len(around) - node.level + 1] if node.level else []
-            source = ".".join([*base, *([node.module] if node.module else [])])
-            # `from mamushi.lm import embed` may name a module or something inside one.
-            named.update([source, *(f"{source}.{alias.name}" for alias in node.names)])
-    return tuple(sorted(found for found in named if _file(found, package) is not None))
+class Code:
+    """A package's definitions and what they refer to, each read once and only when reached."""
 
+    def __init__(self, package: Path) -> None:
+        self.package = package
+        self._modules: dict[str, Module | None] = {}
+        self._forms: dict[Unit, tuple[bytes, list[Unit]]] = {}
+        self._digests: dict[Unit, str] = {}
 
-def _statements(node: ast.AST) -> Iterator[ast.AST]:
-    """The statements of a syntax tree at any depth. Expressions, most of it, hold none."""
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.stmt | ast.excepthandler | ast.match_case):
-            yield child
-            yield from _statements(child)
+    def entries(self, name: str) -> list[Unit]:
+        """The units that a name stands for. Raises ``ValueError`` for an unknown one."""
+        if self.module(name) is None:
+            around, _, last = name.rpartition(".")
+            outer = self.module(around)
+            if outer is None or last not in outer.definitions:
+                raise ValueError(f"{name} is no module of {self.package}, nor defined in one")
+            return [Unit(around, last)]
+        parts = name.split(".")
+        asked = ENTERED.get("/".join(parts[1:-1]), ())
+        return [unit for each in asked for unit in self.resolve([*parts, each], True)[1]] or [
+            Unit(name, WHOLE)
+        ]
 
+    def digest(self, start: Unit) -> str:
+        """The digest of all that a unit reaches.
 
-@cache
-def _digest(name: str, package: Path) -> str:
-    words: list[str] = []
-    _spell(_tree(name, package), words)
-    return hashlib.sha256("".join(words).encode()).hexdigest()
+        Units are numbered in the order in which they are first referred to: so it tells apart two
+        definitions of one name, and names no module.
+        """
+        if start not in self._digests:
+            numbers, total = {start: 0}, hashlib.sha256()
+            waiting = [start]
+            for unit in waiting:
+                form, references = self.form(unit)
+                waiting += [new for new in dict.fromkeys(references) if new not in numbers]
+                for each in references:
+                    numbers.setdefault(each, len(numbers))
+                total.update(form + repr([numbers[each] for each in references]).encode())
+            self._digests[start] = total.hexdigest()
+        return self._digests[start]
 
+    def form(self, unit: Unit) -> tuple[bytes, list[Unit]]:
+        """The digest of a unit's normal form, and the units that it refers to, in order."""
+        if unit not in self._forms:
+            module = self.module(unit.module)
+            assert module is not None
+            folder = module.name.split(".")[1:-1]
+            text, references = "", [Unit(module.name, name) for name in sorted(module.definitions)]
+            if unit.name != WHOLE:
+                nodes = module.effects if unit.name == EFFECTS else module.definitions[unit.name]
+                writer = Writer(module, folder == [STAGES] and unit.name in ENTERED[STAGES])
+                writer.write(nodes)
+                text, references = self.linked(module, writer.words)
+            # What importing the module runs, and before it the packages around it.
+            parts = module.name.split(".") if unit.name != EFFECTS else []
+            for outer in (self.module(".".join(parts[: i + 1])) for i in range(len(parts))):
+                if outer is not None and outer.effects:
+                    references.append(Unit(outer.name, EFFECTS))
+            self._forms[unit] = hashlib.sha256(text.encode()).digest(), references
+        return self._forms[unit]
 
-def _spell(value: object, words: list[str]) -> None:
-    """Append a syntax tree as text: types and values in order, without positions.
+    def linked(self, module: Module, words: Iterable[str | Name]) -> tuple[str, list[Unit]]:
+        """A normal form with its names resolved, and the units that they refer to, in order."""
+        numbers: dict[tuple[Scope, str], int] = {}
+        texts: list[str] = []
+        units: list[Unit] = []
+        for word in words:
+            if isinstance(word, str):
+                texts.append(word)
+                continue
+            (name, *attributes), owner = word.parts, word.scope.owner(word.parts[0])
+            how = owner.bound[name] if owner else None
+            if isinstance(how, list):
+                found = [self.resolve([*s.split("."), *attributes], word.optional) for s in how]
+            elif owner:
+                if how == VARIABLE:
+                    name = f"${numbers.setdefault((owner, name), len(numbers))}"
+                found = [(".".join([name, *attributes]), [])]
+            else:
+                in_class = word.scope.kind == CLASS and name in word.scope.bound
+                known = in_class or hasattr(builtins, name)
+                found = [self.inside(module, word.parts, word.optional, known)]
+            for text, referred in found:
+                texts.append(text)
+                units += referred
+        return " ".join(texts), units
 
-    ``ast.dump`` would do, but writes empty fields as well, and those differ between versions of
-    Python: an upgrade must not re-run a grid.
-    """
-    if isinstance(value, ast.AST):
-        words.append(f"({type(value).__name__}")
-        for field in value._fields:
-            child = getattr(value, field, None)
-            if isinstance(child, list):
-                child = [item for item in child if not _silent(item)]
-            if child is not None and child != []:
-                words.append(f" {field}=")
-                _spell(child, words)
-        words.append(")")
-    elif isinstance(value, list):
-        words.append("[")
-        for item in value:
-            _spell(item, words)
-        words.append("]")
-    else:
-        words.append(repr(value))
+    def resolve(self, parts: Sequence[str], optional: bool) -> tuple[str, list[Unit]]:
+        """A full name as it is written, and the units that it refers to.
 
+        What a module of the package lacks is nothing if ``optional``, else all of the module.
+        """
+        if parts[0] != self.package.name:
+            return f"={'.'.join(parts)}", []
+        module, rest = self.module(parts[0]), parts[1:]
+        assert module is not None
+        while rest and rest[0] not in module.definitions and rest[0] not in module.imports:
+            inner = self.module(f"{module.name}.{rest[0]}")
+            if inner is None:
+                break
+            module, rest = inner, rest[1:]
+        inside = module.name.partition(".")[2]
+        if any(f"{inside}.".startswith(f"{room}.") for room in SILENT):
+            return f"={'.'.join(rest)}", []
+        return self.inside(module, rest, optional) if rest else ("@", [Unit(module.name, WHOLE)])
 
-def _silent(node: object) -> bool:
-    """Whether a statement does nothing (a docstring, any string that stands alone, ``pass``) or
-    sets the version."""
-    if isinstance(node, ast.Expr):
-        return isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
-    if isinstance(node, ast.Assign):
-        target = node.targets[0]
-        return isinstance(target, ast.Name) and target.id == "__version__"
-    return isinstance(node, ast.Pass)
+    def inside(
+        self, module: Module, parts: Sequence[str], optional: bool, known: bool = False
+    ) -> tuple[str, list[Unit]]:
+        """The same for a name as the top level of a module knows it, unless it is ``known``."""
+        head, texts, units = parts[0], [], []
+        if head in module.definitions:
+            texts.append(f"@{'.'.join(parts)}")
+            units.append(Unit(module.name, head))
+        for source in module.imports.get(head, ()):
+            text, found = self.resolve([*source.split("."), *parts[1:]], optional)
+            texts.append(text)
+            units += found
+        if not (texts or optional or known or head in module.typing or head.startswith("__")):
+            units = [Unit(module.name, WHOLE)]
+        return "|".join(texts) or ".".join(parts), units
+
+    def module(self, name: str) -> Module | None:
+        """A module of the package by its dotted name, None for anything else."""
+        if name not in self._modules:
+            head, *rest = name.split(".")
+            path = self.package.joinpath(*rest)
+            files = [path / "__init__.py", *([path.with_suffix(".py")] if rest else [])]
+            file = next((each for each in files if each.is_file()), None)
+            found = None
+            if head == self.package.name and file is not None:
+                found = Module(name, name if file == files[0] else name.rpartition(".")[0])
+                found.read(ast.parse(file.read_bytes(), filename=str(file)).body)
+            self._modules[name] = found
+        return self._modules[name]

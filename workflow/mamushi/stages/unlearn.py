@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     Feed = Callable[[NDArray[np.int64]], None]
 
 GPU = True
+TRUNK = ("mamushi.unlearning.trunk.Trunk", "mamushi.unlearning.trunk.write_trunk")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,8 +173,7 @@ def _trunk(
     keys = ("start", "trained_blocks", "max_length", "evaluation")
     about = {
         **job.origin,
-        "settings": {key: job.origin["settings"][key] for key in keys}
-        | {"code": digest("mamushi.unlearning.trunk")},
+        "settings": {key: job.origin["settings"][key] for key in keys} | {"code": digest(*TRUNK)},
         "inputs": {k: v for k, v in job.origin["inputs"].items() if k != "removal"},
     }
 

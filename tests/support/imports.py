@@ -1,0 +1,41 @@
+"""Which modules of the package a stage imports, at any depth and whether or not it uses them."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+from pathlib import Path
+
+from mamushi.running.identity import PACKAGE, SILENT
+
+MODULES: dict[str, Path] = {
+    ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__"): path
+    for path in sorted(PACKAGE.rglob("*.py"))
+}
+SURROUNDING = tuple(f"mamushi.{name}." for name in SILENT)
+
+
+def imported(*names: str) -> set[str]:
+    """``names`` and the modules of the package that they import directly or through others, but
+    for those that surround a command, which the command line has imported."""
+    around = {name for name in MODULES if f"{name}.".startswith(SURROUNDING)}
+    found: set[str] = set()
+    waiting = set(names)
+    while waiting:
+        found |= waiting
+        waiting = {
+            each for name in waiting for each in _directly(name)
+        } & MODULES.keys() - found - around
+    return found
+
+
+def _directly(name: str) -> set[str]:
+    path, named = MODULES[name], set()
+    around = name if path.name == "__init__.py" else name.rpartition(".")[0]
+    for node in ast.walk(ast.parse(path.read_bytes())):
+        if isinstance(node, ast.Import):
+            named |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            source = importlib.util.resolve_name("." * node.level + (node.module or ""), around)
+            named |= {source, *(f"{source}.{alias.name}" for alias in node.names)}
+    return named
