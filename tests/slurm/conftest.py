@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.slurm import cluster, scene
+from tests.support import cluster, scene
 from tests.support.workflow import ROOT
 
 FOLDER = Path(__file__).parent
