@@ -71,7 +71,8 @@ test: $(READY) ## lint, type checks and all tests
 # One test at a time: some stop a daemon or a node.
 test-slurm: $(READY) ## the tests that need a SLURM; brings one up where slurm-up is at hand
 	@scontrol ping 2>/dev/null | grep -q UP || ! test -x $(SLURM_UP) || test "$$(id -u)" != 0 || \
-	  FAKE_SLURM_CONF=AccountingStorageEnforce=limits $(SLURM_UP) || echo "slurm-up failed: no SLURM to test on" >&2
+	  FAKE_SLURM_CONF=AccountingStorageEnforce=limits $(SLURM_UP) || \
+	  echo "slurm-up failed: no SLURM to test on" >&2
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/slurm
 
 lint: $(READY) ## formatting, lint and types of Python and Snakemake

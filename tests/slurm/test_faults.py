@@ -272,7 +272,8 @@ def small_disk(folder: Path, megabytes: int) -> Iterator[None]:
 
 # Between Snakemake and the real squeue: it fails, or hides a job, as long as a file says so.
 SQUEUE = """#!/bin/sh
-if [ -e {folder}/fails ]; then echo "slurm_load_jobs error: Socket timed out" >&2; exit 1; fi
+if [ -e {folder}/fails ]; then touch {folder}/failed
+  echo "slurm_load_jobs error: Socket timed out" >&2; exit 1; fi
 if [ -e {folder}/hidden ]; then {squeue} "$@" | grep -v "^$(cat {folder}/hidden)"; else
 exec {squeue} "$@"; fi
 """
@@ -295,6 +296,7 @@ def test_status_checks_that_fail_for_a_while(disturbed: Scene, between: Path) ->
     main = disturbed.start(env={"PATH": f"{between}:{os.environ['PATH']}"})
     disturbed.training()
     (between / "fails").touch()
+    cluster.wait_for((between / "failed").exists, 240)
     time.sleep(15)
     (between / "fails").unlink()
     disturbed.finish(main)
@@ -305,14 +307,14 @@ def test_a_run_that_waits_in_vain_is_interrupted_and_goes_on(
     disturbed: Scene, between: Path
 ) -> None:
     """SLURM has forgotten a job, as when it ended during an outage that was longer than MinJobAge;
-    the plug-in takes it for one that runs. Meanwhile status checks hang, so that its list of jobs
-    is empty when it is told to cancel them."""
+    the plug-in takes it for one that runs. It is interrupted while status checks fail, when its
+    list of jobs is empty."""
     main = disturbed.start(env={"PATH": f"{between}:{os.environ['PATH']}"})
     job = disturbed.training()
     (between / "hidden").write_text(job.id)
     cluster.wait_for(lambda: state_of(disturbed, job) == "COMPLETED", 240)
     (between / "fails").touch()
-    time.sleep(1)
+    cluster.wait_for((between / "failed").exists, 240)
     main.send_signal(signal.SIGINT)
     time.sleep(1)
     (between / "fails").unlink()
@@ -330,8 +332,8 @@ def test_a_limit_on_submitted_jobs_is_waited_out(
     disturbed: Scene, own_cluster: Path, slurm: cluster.Cluster
 ) -> None:
     """The second job waits until the first has ended, and no attempt is spent."""
-    asked = subprocess.run(["scontrol", "show", "config"], capture_output=True, text=True)
-    if not re.search(r"AccountingStorageEnforce\s*=.*limits", asked.stdout):
+    config = subprocess.check_output(["scontrol", "show", "config"], text=True)
+    if not re.search(r"AccountingStorageEnforce\s*=.*limits", config):
         pytest.skip("this SLURM enforces no limits")
     account = slurm.account or os.environ.get("FAKE_SLURM_ACCOUNT", "proj")
     limited = ["sacctmgr", "--immediate", "modify", "account", account, "set"]
