@@ -33,8 +33,9 @@ CONDA_HEADER = """\
 # Made from requirements.lock by `python envs/generate.py`: change that file instead.
 #   conda env create --file envs/mamushi.yaml
 """
-# What torch's build for a GPU brings along differs between machines.
-OF_THE_MACHINE = re.compile(r"nvidia-.*|cuda-.*|triton")
+# What torch's build for a GPU brings along differs between machines. The reader of the driver's
+# library is ours.
+OF_THE_MACHINE = re.compile(r"nvidia-(?!ml-py$).*|cuda-.*|triton")
 
 
 def canonical(name: str) -> str:

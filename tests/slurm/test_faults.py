@@ -272,7 +272,8 @@ def small_disk(folder: Path, megabytes: int) -> Iterator[None]:
 
 # Between Snakemake and the real squeue: it fails, or hides a job, as long as a file says so.
 SQUEUE = """#!/bin/sh
-if [ -e {folder}/fails ]; then echo "slurm_load_jobs error: Socket timed out" >&2; exit 1; fi
+if [ -e {folder}/fails ]; then touch {folder}/failed
+  echo "slurm_load_jobs error: Socket timed out" >&2; exit 1; fi
 if [ -e {folder}/hidden ]; then {squeue} "$@" | grep -v "^$(cat {folder}/hidden)"; else
 exec {squeue} "$@"; fi
 """
@@ -291,22 +292,58 @@ def between(disturbed: Scene) -> Path:
 
 @patient
 def test_status_checks_that_fail_for_a_while(disturbed: Scene, between: Path) -> None:
-    """The plug-in alone forgets its jobs then, and waits for ever."""
+    """With few attempts, the plug-in forgets its jobs then, and waits for ever."""
     main = disturbed.start(env={"PATH": f"{between}:{os.environ['PATH']}"})
     disturbed.training()
     (between / "fails").touch()
+    cluster.wait_for((between / "failed").exists, 240)
     time.sleep(15)
     (between / "fails").unlink()
     disturbed.finish(main)
     assert "Error in rule" not in disturbed.said
 
 
-@patient
-def test_a_job_that_slurm_has_forgotten(disturbed: Scene, between: Path) -> None:
-    """As when it ended during an outage that was longer than MinJobAge. Accounting knows it."""
+def test_a_run_that_waits_in_vain_is_interrupted_and_goes_on(
+    disturbed: Scene, between: Path
+) -> None:
+    """SLURM has forgotten a job, as when it ended during an outage that was longer than MinJobAge;
+    the plug-in takes it for one that runs. It is interrupted while status checks fail, when its
+    list of jobs is empty."""
     main = disturbed.start(env={"PATH": f"{between}:{os.environ['PATH']}"})
     job = disturbed.training()
     (between / "hidden").write_text(job.id)
     cluster.wait_for(lambda: state_of(disturbed, job) == "COMPLETED", 240)
-    disturbed.finish(main)
-    assert f"SLURM job {job.id} has been" in disturbed.said
+    (between / "fails").touch()
+    cluster.wait_for((between / "failed").exists, 240)
+    main.send_signal(signal.SIGINT)
+    time.sleep(1)
+    (between / "fails").unlink()
+    assert disturbed.end(main) != 0
+    cluster.wait_for(lambda: not cluster.queue(disturbed.folder), 60)
+    (between / "hidden").unlink()
+    disturbed.finish(disturbed.start())
+    assert "finished without it (retrain): taken over" in disturbed.said
+
+
+# Submission ---------------------------------------------------------------------------------------
+
+
+def test_a_limit_on_submitted_jobs_is_waited_out(
+    disturbed: Scene, own_cluster: Path, slurm: cluster.Cluster
+) -> None:
+    """The second job waits until the first has ended, and no attempt is spent."""
+    config = subprocess.check_output(["scontrol", "show", "config"], text=True)
+    if not re.search(r"AccountingStorageEnforce\s*=.*limits", config):
+        pytest.skip("this SLURM enforces no limits")
+    account = slurm.account or os.environ.get("FAKE_SLURM_ACCOUNT", "proj")
+    limited = ["sacctmgr", "--immediate", "modify", "account", account, "set"]
+    subprocess.run([*limited, "GrpSubmitJobs=1"], check=True, capture_output=True)
+    try:
+        main = disturbed.start()
+        disturbed.finish(main)
+    finally:
+        subprocess.run([*limited, "GrpSubmitJobs=-1"], check=True, capture_output=True)
+    assert "Error in rule" not in disturbed.said
+    first, second = (job for job in cluster.settled(disturbed.folder) if job.rule == "retrain")
+    assert first.ended is not None and second.submitted is not None
+    assert first.ended <= second.submitted

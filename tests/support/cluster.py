@@ -90,7 +90,6 @@ def write_profile(folder: Path, cluster: Cluster, settings: Mapping[str, Any]) -
     profile |= {
         "slurm-init-seconds-before-status-checks": 1,
         "max-status-checks-per-second": 1,
-        "slurm-status-attempts": 60,
         "latency-wait": 10,
     }
     settings = dict(settings)

@@ -24,7 +24,8 @@ import pytest
 from safetensors import safe_open
 
 from mamushi.artifacts import paths
-from mamushi_runs.guard import doubles
+from mamushi.running import locks
+from mamushi_runs.guard import session
 from tests.support import cluster, workflow
 
 patient = pytest.mark.skipif(
@@ -76,13 +77,11 @@ RETRAINED = [
     for selector in CONFIG["grid"]["selectors"]
     for pattern in (paths.PERPLEXITY, paths.RETRAINED_CARD)
 ]
-# One SLURM job per model, and a plug-in that neither waits between queries nor bridges an outage.
+# One SLURM job per model, and a plug-in that does not wait between queries that fail.
 SETTINGS = {
     "group-components": None,
-    "slurm-status-attempts": 2,
     "max-status-checks-per-second": 10,
 }
-IMPATIENT = {"MAMUSHI_POLL_SECONDS": "2", "MAMUSHI_WATCHDOG_SECONDS": "5"}
 # Times of steps are measurements; all else in a log of training is compared.
 TIMES = ("seconds", "tokens_per_second")
 
@@ -131,7 +130,7 @@ class Scene:
                 config={**SAVING, **config},
                 settings={**SETTINGS, **self.settings},
                 output=log,
-                env={**IMPATIENT, **(env or {})},
+                env=env,
             )
         self.mains.append(process)
         return process
@@ -186,6 +185,10 @@ class Scene:
         selector = next(name for name in CONFIG["grid"]["selectors"] if name in job.wildcards)
         return Path(f"{self.folder / paths.RETRAINED_CARD.format(**CELL, selector=selector)}.state")
 
+    def retrained(self) -> list[Path]:
+        """What the retrainings write."""
+        return [self.folder / name for name in RETRAINED]
+
     def continued(self, job: cluster.Queued, seconds: list[float]) -> bool:
         """Whether the job's training went on from a checkpoint with these times of steps: a step
         that is made again takes another time."""
@@ -194,9 +197,7 @@ class Scene:
 
     def kill(self) -> None:
         """Kill the main process that works here with -9, and not its SLURM jobs."""
-        living = doubles.main_process(self.folder)
-        assert isinstance(living, doubles.Main)
-        os.kill(living.pid, signal.SIGKILL)
+        os.kill(locks.holder(self.folder / session.LOCK)["pid"], signal.SIGKILL)
         for process in self.mains:
             process.wait(timeout=30)
 
@@ -205,7 +206,7 @@ class Scene:
         line = [sys.executable, "-m", "mamushi_runs", "recover", "--directory", self.folder]
         return subprocess.run(
             [*line, *args, "--", "--configfile", self.folder / "changes.yaml"],
-            env=workflow.environment(**IMPATIENT, PYTHONPATH=str(workflow.ROOT / "workflow")),
+            env=workflow.environment(PYTHONPATH=str(workflow.ROOT / "workflow")),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

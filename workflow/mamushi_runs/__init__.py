@@ -1,5 +1,6 @@
-"""What surrounds a run and changes no result: the plan before it, the guard against doubles, the
-watchdog. This package knows Snakemake and SLURM; ``mamushi``, which the jobs run, knows neither.
+"""What surrounds a run and changes no result: the plan before it, what a killed run left,
+a queue that is full. This package knows Snakemake and SLURM; ``mamushi``, which the jobs run, knows
+neither.
 
 No stage imports it, so that a change here runs nothing again.
 """

@@ -62,7 +62,7 @@ def end(workflow: Any, config: Mapping[str, Any], *, succeeded: bool) -> None:
     from mamushi_runs.guard import session as guard
 
     _say(lambda: account.end(workflow, succeeded=succeeded))
-    guard.end(succeeded=succeeded)
+    guard.end(workflow, succeeded=succeeded)
 
 
 def _say(account: Callable[[], str | None]) -> None:

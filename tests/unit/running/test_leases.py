@@ -11,22 +11,18 @@ import textwrap
 import time
 from pathlib import Path
 
+import pynvml
 import pytest
 
 from mamushi.errors import UserError
-from mamushi.running import leases, locks
+from mamushi.running import locks
 from mamushi.running.leases import SWITCH, VISIBLE, leased, visible
 
 ROOT = Path(__file__).parents[3]
 H100 = [f"GPU-{digit * 8}-aaaa-bbbb-cccc-{digit * 12}" for digit in "12"]
-LISTED = f"""GPU 0: NVIDIA H100 80GB HBM3 (UUID: {H100[0]})
-GPU 1: NVIDIA H100 80GB HBM3 (UUID: {H100[1]})
-"""
-DIVIDED = f"""GPU 0: NVIDIA H100 80GB HBM3 (UUID: {H100[0]})
-GPU 1: NVIDIA H100 80GB HBM3 (UUID: {H100[1]})
-  MIG 3g.40gb     Device  0: (UUID: MIG-0af1)
-  MIG 4g.40gb     Device  1: (UUID: MIG-0af2)
-"""
+LISTED = {H100[0]: [], H100[1]: []}
+DIVIDED = {H100[0]: [], H100[1]: ["MIG-0af1", "MIG-0af2"]}
+"""GPUs and the instances that each is divided into."""
 
 
 @pytest.fixture(autouse=True)
@@ -37,17 +33,37 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.setenv(name, "")
         monkeypatch.delenv(name)
     monkeypatch.setenv(SWITCH, str(tmp_path / "leases"))
-    monkeypatch.setattr(leases, "DRIVER", tmp_path / "driver")
-    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    lists(monkeypatch, {})
     return tmp_path
 
 
-def lists(machine: Path, said: str) -> None:
-    """Let `nvidia-smi -L` say this."""
-    (machine / "bin").mkdir(exist_ok=True)
-    (machine / "said").write_text(said)
-    (machine / "bin/nvidia-smi").write_text(f"#!/bin/sh\n/bin/cat {machine / 'said'}\n")
-    (machine / "bin/nvidia-smi").chmod(0o755)
+def lists(monkeypatch: pytest.MonkeyPatch, gpus: dict[str, list[str]]) -> None:
+    """Let the driver's library tell of these GPUs; of none, it cannot be opened."""
+    gone = pynvml.NVMLError_NotFound()
+
+    def start() -> None:
+        if not gpus:
+            raise pynvml.NVMLError_LibraryNotFound
+
+    def places(gpu: str) -> int:
+        if not gpus[gpu]:
+            raise pynvml.NVMLError_NotSupported
+        return 7
+
+    def instance(gpu: str, place: int) -> str:
+        if place >= len(gpus[gpu]):
+            raise gone
+        return gpus[gpu][place]
+
+    for name, stand_in in {
+        "nvmlInit": start,
+        "nvmlDeviceGetCount": lambda: len(gpus),
+        "nvmlDeviceGetHandleByIndex": lambda index: [*gpus][index],
+        "nvmlDeviceGetUUID": lambda gpu: gpu,
+        "nvmlDeviceGetMaxMigDeviceCount": places,
+        "nvmlDeviceGetMigDeviceHandleByIndex": instance,
+    }.items():
+        monkeypatch.setattr(pynvml, name, stand_in)
 
 
 def test_without_a_gpu_nothing_is_leased(machine: Path) -> None:
@@ -75,7 +91,7 @@ def test_without_a_gpu_nothing_is_leased(machine: Path) -> None:
 def test_names_of_gpus(
     machine: Path, monkeypatch: pytest.MonkeyPatch, given: str | None, expected: dict[str, str]
 ) -> None:
-    lists(machine, LISTED)
+    lists(monkeypatch, LISTED)
     if given is not None:
         monkeypatch.setenv(VISIBLE, given)
     assert visible() == expected
@@ -84,7 +100,7 @@ def test_names_of_gpus(
 def test_instances_stand_in_for_a_divided_gpu(
     machine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lists(machine, DIVIDED)
+    lists(monkeypatch, DIVIDED)
     assert [*visible()] == [H100[0], "MIG-0af1", "MIG-0af2"]
     monkeypatch.setenv(VISIBLE, "MIG-0af2,MIG-GPU-5f/1/0")
     assert visible() == {"MIG-0af2": "MIG-0af2", "MIG-GPU-5f/1/0": "MIG-GPU-5f/1/0"}
@@ -92,19 +108,17 @@ def test_instances_stand_in_for_a_divided_gpu(
         assert name == os.environ[VISIBLE] == "MIG-0af2"
 
 
-def test_the_driver_says_where_nvidia_smi_is_missing(machine: Path) -> None:
-    for bus, uuid in (("0000:1a:00.0", H100[0]), ("0000:03:00.0", H100[1])):
-        (machine / "driver" / bus).mkdir(parents=True)
-        (machine / "driver" / bus / "information").write_text(
-            f"Model: \t\t NVIDIA H100\nGPU UUID: \t {uuid}\nBus Location: \t {bus}\n"
-        )
-    assert [*visible()] == [H100[1], H100[0]]
+def test_without_the_driver_s_library_nothing_is_leased(monkeypatch: pytest.MonkeyPatch) -> None:
+    lists(monkeypatch, LISTED)
+    assert [*visible()] == H100
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    assert visible() == {}
 
 
 def test_a_gpu_that_two_runs_name_differently_is_leased_once(
     machine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lists(machine, LISTED)
+    lists(monkeypatch, LISTED)
     with leased("embed", True) as first:
         assert first == H100[0] == os.environ[VISIBLE]
         monkeypatch.setenv(VISIBLE, "0,1")
@@ -119,7 +133,7 @@ def test_a_gpu_that_two_runs_name_differently_is_leased_once(
 
 
 def test_stages_without_a_gpu_see_none(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    lists(machine, LISTED)
+    lists(monkeypatch, LISTED)
     for given in (None, "0,1"):
         if given is not None:
             monkeypatch.setenv(VISIBLE, given)
@@ -134,7 +148,7 @@ def test_stages_without_a_gpu_see_none(machine: Path, monkeypatch: pytest.Monkey
 def test_where_others_hand_out_the_gpus_nothing_changes(
     machine: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str
 ) -> None:
-    lists(machine, LISTED)
+    lists(monkeypatch, LISTED)
     monkeypatch.setenv(VISIBLE, "0,1")
     monkeypatch.setenv(name, value)
     for gpu in (True, False):

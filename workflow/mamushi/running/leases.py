@@ -17,21 +17,19 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import shutil
 import stat
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from mamushi.errors import UserError
 from mamushi.running import locks
 
 SWITCH = "MAMUSHI_GPU_LEASES"
 VISIBLE = "CUDA_VISIBLE_DEVICES"
-DRIVER = Path("/proc/driver/nvidia/gpus")
 
 
 @contextlib.contextmanager
@@ -87,20 +85,27 @@ def _whole(name: str, uuids: list[str]) -> str:
 
 def _found() -> list[str]:
     """UUIDs of the machine's GPUs, of its MIG instances in place of a GPU that is so divided."""
+    try:
+        import pynvml
+    except ImportError:
+        return []
     found: list[str] = []
-    if shutil.which("nvidia-smi"):
-        with contextlib.suppress(OSError, subprocess.SubprocessError):
-            said = subprocess.run(
-                ["nvidia-smi", "-L"], capture_output=True, text=True, timeout=60, check=True
-            ).stdout
-            for uuid in re.findall(r"UUID: ((?:GPU|MIG)-[\w/-]+)\)", said):
-                if uuid.startswith("MIG-") and found and found[-1].startswith("GPU-"):
-                    found.pop()
-                found.append(uuid)
-            return found
-    for path in sorted(DRIVER.glob("*/information")):
-        with contextlib.suppress(OSError):
-            found += re.findall(r"GPU UUID:\s*(GPU-[\w-]+)", path.read_text(encoding="utf-8"))
+    with contextlib.suppress(pynvml.NVMLError):  # no driver, no GPU
+        pynvml.nvmlInit()
+        for index in range(pynvml.nvmlDeviceGetCount()):
+            gpu = pynvml.nvmlDeviceGetHandleByIndex(index)
+            found += _instances(pynvml, gpu) or [str(pynvml.nvmlDeviceGetUUID(gpu))]
+    return found
+
+
+def _instances(pynvml: Any, gpu: Any) -> list[str]:
+    """UUIDs of a GPU's MIG instances; none for one that is not divided."""
+    found = []
+    with contextlib.suppress(pynvml.NVMLError):
+        for place in range(pynvml.nvmlDeviceGetMaxMigDeviceCount(gpu)):
+            with contextlib.suppress(pynvml.NVMLError_NotFound):
+                one = pynvml.nvmlDeviceGetMigDeviceHandleByIndex(gpu, place)
+                found.append(str(pynvml.nvmlDeviceGetUUID(one)))
     return found
 
 

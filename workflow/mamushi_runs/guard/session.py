@@ -1,61 +1,219 @@
-"""The guard of a run as a whole: one main process, no doubles, no silent hang."""
+"""One main process per folder, what an earlier one left behind, and nothing left at the end.
+
+A main process that was killed leaves its SLURM jobs: a restart would submit them once more, and
+each pair would hold two allocations for one result (the lock on its outputs keeps the second
+waiting). So a run does not start before `make recover` has settled them. The file of the lock is
+there from the begin of a run to its success: one that is found says that a run did not end well,
+and since when results may lack Snakemake's record: see ``unrecorded``.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
-from collections.abc import Callable
-from typing import Any
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
 
-from mamushi_runs.guard import doubles, unrecorded, watchdog
+from mamushi.errors import UserError
+from mamushi.running import locks
+from mamushi_runs.guard import squeue, unrecorded
 
-_HELD: list[doubles.Hold] = []
+LOCK = Path(".snakemake") / "mamushi-main.json"
+"""In the working directory: locked by its main process, and saying which that is."""
+BEGUN = LOCK.with_name("mamushi-begun")
+"""Made at the begin of a run, with that time, and deleted when one succeeds."""
+STOPPED = LOCK.with_name("mamushi-stopped")
+"""Made at Ctrl-C: `sbatch` submits nothing from then on (see bin/sbatch)."""
+SUBMIT = Path(__file__).with_name("bin")
+"""In front of the search path of a run on SLURM: an `sbatch` that waits for room in the queue."""
+SHOWN = 5
+"""So many jobs are named one by one."""
+
+Say = Callable[[str], None]
+
+_held: list[locks.Lock] = []
+
+
+def hold(folder: Path, say: Say) -> locks.Lock | None:
+    """Make this process the one main process of ``folder``; None where no locks are possible.
+
+    Unlike Snakemake's lock, which is a list of files that survives a kill and that ``--unlock``
+    removes under a living run, this one is the kernel's: it goes with the process, and only then.
+    Raises ``UserError`` when another process has it.
+    """
+    path = folder / LOCK
+    path.parent.mkdir(exist_ok=True)
+    try:
+        lock = locks.attempt(path, "run")
+    except OSError as error:
+        if error.errno not in locks.UNSUPPORTED:
+            raise
+        say(
+            f"{path}: this file system has no locks ({error.strerror}); start no second run in "
+            "this folder while this one lives"
+        )
+        return None
+    if lock is None:
+        raise UserError(
+            f"another run works in this folder ({locks.spelled(locks.holder(path))})",
+            where=folder.resolve(),
+            do="wait until it has ended, or stop it with Ctrl-C or `kill` there (its jobs end with "
+            "it); another run at the same time needs a folder of its own (--directory)",
+        )
+    return lock
 
 
 def begin(workflow: Any) -> None:
     """Before the first job, in the main process. Raises ``UserError`` where it must not start."""
-    logger = logging.getLogger("snakemake.logging")
-    folder = os.getcwd()
+    say = logging.getLogger("snakemake.logging").warning
+    folder = Path.cwd()
     slurm = getattr(workflow.executor_plugin, "name", None) == "slurm"
-    held = doubles.hold(folder, logger.warning)
+    lock = hold(folder, say)
     try:
-        _begin(workflow, folder, slurm=slurm, say=logger.warning)
-        if held is not None and held.killed is not None:
-            unrecorded.look_again(workflow, since=held.killed, say=logger.warning)
+        refuse_left_jobs(folder, required=slurm, say=say)
+        if orphans := local_orphans(folder):
+            say(
+                f"Commands of an earlier run still work here (pid {', '.join(map(str, orphans))}): "
+                "jobs for the same files wait for them."
+            )
+        begun = folder / BEGUN
+        if begun.exists():
+            # A run after one that was killed, killed itself, leaves the results of both.
+            unrecorded.look_again(workflow, since=begun.stat().st_mtime, say=say)
+        else:
+            begun.touch()
+        (folder / STOPPED).unlink(missing_ok=True)
     except BaseException:
-        # Nothing has run: what the run before left is as it was.
-        if held is not None:
-            held.release(settled=False)
+        if lock is not None:
+            lock.release()
         raise
-    if held is not None:
-        _HELD.append(held)
-
-
-def _begin(workflow: Any, folder: str, *, slurm: bool, say: Callable[[str], None]) -> None:
+    _held.extend([lock] if lock else [])
     if slurm:
-        watchdog.check_settings(workflow.executor_settings, say)
-    scheduler = workflow.scheduler
-    doubles.settle(
-        folder,
-        required=slurm,
-        say=say,
-        # SIGTERM sets this, and the scheduler that reads it has not started yet.
-        stop=lambda: getattr(scheduler, "_user_kill", None) is not None,
-    )
-    orphans = doubles.local_orphans(folder)
-    if orphans:
-        say(
-            f"{doubles.plural(len(orphans), 'command')} of an earlier run still "
-            f"{'works' if len(orphans) == 1 else 'work'} here "
-            f"(pid {', '.join(map(str, orphans))}): jobs for the same files wait for them and take "
-            "over their results."
+        os.environ["PATH"] = os.pathsep.join([str(SUBMIT), os.environ["PATH"]])
+        # Not where Ctrl-C is ignored, as in a script's background.
+        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            signal.signal(signal.SIGINT, _stop)
+
+
+def _stop(*signalled: Any) -> NoReturn:
+    STOPPED.touch()
+    raise KeyboardInterrupt
+
+
+def end(workflow: Any, *, succeeded: bool) -> None:
+    """After the last job: nothing of this run is left, and another one may start in this folder."""
+    folder = Path.cwd()
+    if succeeded:
+        (folder / BEGUN).unlink(missing_ok=True)
+    elif getattr(workflow.executor_plugin, "name", None) == "slurm":
+        cancel_forgotten(folder, logging.getLogger("snakemake.logging").warning)
+    (folder / STOPPED).unlink(missing_ok=True)
+    while _held:
+        _held.pop().release()
+
+
+def cancel_forgotten(folder: Path, say: Say) -> None:
+    """Cancel the jobs that Snakemake has not cancelled when it was interrupted.
+
+    The plug-in's list of jobs is empty while it asks SLURM for their states, and it goes on to
+    submit what was waiting for its turn. All jobs of this folder are this run's: it has the lock,
+    and there were none when it began.
+    """
+    try:
+        if jobs := squeue.jobs_of(folder):
+            say(f"Cancelling {named(jobs)}.")
+            squeue.cancel([job.id for job in jobs])
+    except squeue.Unanswered as error:
+        say(f"SLURM does not answer ({error}): jobs may be left; `make recover` will tell.")
+
+
+def refuse_left_jobs(folder: Path, *, required: bool, say: Say) -> None:
+    """Raise ``UserError`` when an earlier run left SLURM jobs, or this run needs SLURM
+    (``required``) and it does not answer."""
+    if not squeue.available():
+        return
+    try:
+        # A run that needs no SLURM does not wait for one that is down.
+        jobs = squeue.jobs_of(folder, patient=required)
+    except squeue.Unanswered as error:
+        if required:
+            raise silent(error) from None
+        say(f"SLURM does not answer ({error}): jobs of an earlier run would not be noticed.")
+        return
+    if jobs:
+        raise UserError(
+            f"an earlier run left {named(jobs)}. A run that starts now would submit the same again",
+            where=folder.resolve(),
+            do="`make recover CHOICE=--wait` waits until they have ended and `make recover "
+            "CHOICE=--cancel` cancels them; then start again",
         )
-    if slurm:
-        watchdog.start(workflow, say)
 
 
-def end(*, succeeded: bool) -> None:
-    """After the last job: another run may start in this folder."""
-    watchdog.stop()
-    while _HELD:
-        _HELD.pop().release(settled=succeeded)
+def silent(error: squeue.Unanswered) -> UserError:
+    """What a user is told when SLURM must answer and does not."""
+    return UserError(
+        f"SLURM does not answer ({error}), so nobody knows whether jobs of an earlier run still "
+        "work in this folder",
+        where="squeue",
+        do="start again when `squeue` answers; nothing is lost meanwhile",
+    )
+
+
+def named(jobs: Sequence[squeue.Job]) -> str:
+    """The jobs in words, the first of them one by one."""
+    states = Counter(job.state for job in jobs)
+    counted = ", ".join(f"{count} {state.lower()}" for state, count in states.items())
+    first = "; ".join(f"{job.id} {job.state} {job.rule}".strip() for job in jobs[:SHOWN])
+    more = f"; and {len(jobs) - SHOWN} more" if len(jobs) > SHOWN else ""
+    return f"{len(jobs)} SLURM job{'s' * (len(jobs) > 1)} ({counted}): {first}{more}"
+
+
+def local_orphans(folder: Path) -> list[int]:
+    """Processes of this user on this machine that run stages of Mamushi in ``folder``, by number.
+
+    None of them can be a child of this run when it is asked before the first job. Steps of SLURM
+    jobs are left out, since SLURM tells of them. Empty without a /proc.
+    """
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        # Processes end while one looks at them, and others' are closed to us.
+        with contextlib.suppress(OSError):
+            words = (entry / "cmdline").read_bytes()
+            if b"\0-m\0mamushi\0" not in words or b"python" not in words.split(b"\0")[0]:
+                continue
+            inside = b"\0SLURM_JOB_ID=" in b"\0" + (entry / "environ").read_bytes()
+            if not inside and Path(os.readlink(entry / "cwd")) == folder.resolve():
+                found.append(int(entry.name))
+    return sorted(found)
+
+
+def settle(folder: Path, jobs: Sequence[squeue.Job], *, cancelled: bool, say: Say) -> None:
+    """Wait until none of the jobs is left, after cancelling them if so wished.
+
+    Raises ``UserError`` when they cannot be cancelled.
+    """
+    wanted = {job.id for job in jobs}
+    if cancelled:
+        try:
+            squeue.cancel(sorted(wanted))
+        except squeue.Unanswered as error:
+            raise silent(error) from None
+    before = ""
+    while True:
+        try:
+            left = [job for job in squeue.jobs_of(folder) if job.id in wanted]
+        except squeue.Unanswered as error:
+            say(f"SLURM does not answer ({error}); still waiting.")
+        else:
+            if not left:
+                say("All jobs of the earlier run have ended.")
+                return
+            if named(left) != before:
+                before = named(left)
+                say(f"Waiting for {before}; Ctrl-C ends the wait.")
+        time.sleep(squeue.POLL)

@@ -7,26 +7,22 @@ import re
 import shutil
 import subprocess
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 SECONDS = 30.0
 """After this long, a command of SLURM counts as unanswered."""
+ATTEMPTS, PAUSE = 3, 5.0
+"""How often a command is tried, and the seconds between: a controller restarts in a few."""
+POLL = 5.0
+"""Seconds between two looks at jobs that are waited for."""
 
 # A character that no name, comment or folder holds.
 _SEPARATOR = "\x1f"
 _FIELDS = ("%i", "%T", "%j", "%k", "%Z")
 # Snakemake names its jobs by the run: a UUID, perhaps after a prefix of the user's.
 _RUN = re.compile(r"(?:[A-Za-z0-9_-]{1,50}_)?[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-
-OVER = frozenset(
-    {
-        *("BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL"),
-        *("OUT_OF_MEMORY", "PREEMPTED", "REVOKED", "TIMEOUT"),
-    }
-)
-"""States from which no job comes back by itself: a requeued one is pending in squeue."""
 
 
 class Unanswered(Exception):
@@ -44,7 +40,6 @@ class Job:
     id: str
     state: str
     rule: str
-    folder: str
 
 
 def available() -> bool:
@@ -62,7 +57,7 @@ def jobs_of(folder: str | os.PathLike[str], *, patient: bool = True) -> list[Job
     answer = ask(
         *("squeue", "--noheader", f"--user={os.getuid()}"),
         "--format=" + _SEPARATOR.join(_FIELDS),
-        **({} if patient else {"attempts": 1}),
+        attempts=ATTEMPTS if patient else 1,
     )
     own = Path(folder).resolve()
     found = []
@@ -72,7 +67,7 @@ def jobs_of(folder: str | os.PathLike[str], *, patient: bool = True) -> list[Job
             continue
         job, state, name, comment, where = fields
         if _RUN.fullmatch(name) and where.startswith("/") and Path(where).resolve() == own:
-            found.append(Job(job, state, _rule(comment), where))
+            found.append(Job(job, state, _rule(comment)))
     return found
 
 
@@ -84,61 +79,18 @@ def _rule(comment: str) -> str:
     return f"{name} {wildcards}".strip()
 
 
-def states(run: str) -> dict[str, str]:
-    """The state of each job of one run of Snakemake, by id, as far as SLURM remembers them.
-
-    ``run`` is the name that all its jobs have. Raises ``Unanswered``.
-    """
-    answer = ask("squeue", "--noheader", "--states=all", f"--name={run}", "--format=%i|%T")
-    pairs = (line.strip().partition("|") for line in answer.splitlines())
-    return {job: state for job, _, state in pairs if job and state}
-
-
-def accounted(jobs: Collection[str]) -> dict[str, str]:
-    """The state of jobs in SLURM's accounting, by id; empty where there is none or no answer."""
-    if not jobs or shutil.which("sacct") is None:
-        return {}
-    listed = ",".join(sorted(jobs))
-    try:
-        answer = ask(
-            *("sacct", "--noheader", "--allocations", "--parsable2"),
-            *("--format=JobIDRaw,State", f"--jobs={listed}"),
-        )
-    except Unanswered:
-        return {}
-    pairs = (line.strip().partition("|") for line in answer.splitlines())
-    # "CANCELLED by 1000"
-    return {job: state.split()[0] for job, _, state in pairs if job in jobs and state.strip()}
-
-
 def cancel(jobs: Sequence[str]) -> None:
     """Cancel these jobs and no others. Raises ``Unanswered``."""
     for start in range(0, len(jobs), 500):
-        ask("scancel", *jobs[start : start + 500])
+        ask("scancel", *jobs[start : start + 500], attempts=ATTEMPTS)
 
 
-def setting(name: str) -> str | None:
-    """A setting of the cluster, such as MinJobAge; None where it is not told.
-
-    Raises ``Unanswered``.
-    """
-    for line in ask("scontrol", "show", "config").splitlines():
-        key, equals, value = line.partition("=")
-        if equals and key.strip() == name:
-            return value.strip()
-    return None
-
-
-def ask(*command: str, attempts: int = 3, pause: float = 5.0) -> str:
-    """What a command of SLURM prints. Raises ``Unanswered`` when it fails ``attempts`` times.
-
-    Takes at most ``attempts`` times ``SECONDS`` and the pauses between them; a controller that
-    restarts is back within a pause or two.
-    """
+def ask(*command: str, attempts: int) -> str:
+    """What a command of SLURM prints. Raises ``Unanswered`` when it fails ``attempts`` times."""
     said = ""
     for attempt in range(attempts):
         if attempt:
-            time.sleep(pause)
+            time.sleep(PAUSE)
         try:
             done = subprocess.run(
                 command,

@@ -1,43 +1,30 @@
-"""The command after a crash, and what a restart does with results that nobody recorded."""
+"""What a killed run left in SLURM, and the command that settles it."""
 
 from __future__ import annotations
 
-import base64
 import os
+import subprocess
+import sys
+import time
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from mamushi.errors import UserError
 from mamushi_runs.__main__ import COMMANDS, main
-from mamushi_runs.guard import doubles, squeue, unrecorded
-from tests.support.slurm_commands import Commands, install, job
+from mamushi_runs.guard import session, squeue
+from tests.support.slurm_commands import UUID, Commands, job
 
 Capture = pytest.CaptureFixture[str]
 
 
 @pytest.fixture
-def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Commands:
-    monkeypatch.setenv("MAMUSHI_POLL_SECONDS", "0.05")
-    monkeypatch.setattr(squeue.ask, "__kwdefaults__", {"attempts": 1, "pause": 0.0})
-    return install(tmp_path / "bin", monkeypatch)
-
-
-@pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder whose main process was killed: a lock, and a mark on an output."""
-    marks = tmp_path / "run" / ".snakemake" / "incomplete"
+    """A folder whose main process was killed and left its lock."""
     locks = tmp_path / "run" / ".snakemake" / "locks"
-    for new in (marks, locks):
-        new.mkdir(parents=True)
+    locks.mkdir(parents=True)
     (locks / "0.output.lock").write_text("results/a.parquet\n")
-    name = base64.urlsafe_b64encode(b"results/a.parquet").decode()
-    (marks / name).write_text("{}")
-    # Longer than a file's name may be: cut as Snakemake cuts it.
-    long = base64.urlsafe_b64encode(b"results/" + 300 * b"b").decode()
-    (marks / f"@{long[:254]}").mkdir()
-    (marks / f"@{long[:254]}" / long[254:]).write_text("{}")
     # A workflow of one's own, since the lock is removed by Snakemake with it.
     (tmp_path / "Snakefile").write_text("rule all:\n    output: 'results/a.parquet'\n")
     return tmp_path / "run"
@@ -50,6 +37,10 @@ def recover(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     return lambda *args: main(["recover", "--directory", str(folder), *args])
 
 
+def locked(folder: Path) -> bool:
+    return any((folder / ".snakemake").glob("locks/*.lock"))
+
+
 def test_every_subcommand_is_listed(capsys: Capture) -> None:
     with pytest.raises(SystemExit):
         main(["--help"])
@@ -57,18 +48,38 @@ def test_every_subcommand_is_listed(capsys: Capture) -> None:
     assert COMMANDS and all(name in said for name in COMMANDS)
 
 
+def test_only_snakemakes_jobs_of_this_folder_count(slurm: Commands, folder: Path) -> None:
+    other = folder.parent / "other"
+    link = folder.parent / "link"
+    link.symlink_to(folder)
+    slurm.jobs(
+        job(1, folder),
+        job(2, other),
+        job(3, link, "PENDING"),
+        ("4", "RUNNING", "train.sh", "(null)", folder),
+        ("5", "RUNNING", f"lab_{UUID}", "(null)", folder),
+        ("6", "RUNNING", f"{UUID}x", "rule_retrain", folder),
+    )
+    found = squeue.jobs_of(folder)
+    assert [(each.id, each.state, each.rule) for each in found] == [
+        ("1", "RUNNING", "retrain data_model_1"),
+        ("3", "PENDING", "retrain data_model_3"),
+        ("5", "RUNNING", ""),
+    ]
+    (asked,) = slurm.asked("squeue")
+    assert f"--user={os.getuid()}" in asked
+
+
 def test_all_that_is_left_is_shown_and_nothing_done_without_a_choice(
     slurm: Commands, folder: Path, recover: Any, capsys: Capture
 ) -> None:
-    slurm.jobs(job(1, folder), job(2, folder, "PENDING"))
+    slurm.jobs(*(job(number, folder) for number in range(1, 8)))
     assert recover() == 1
     said = capsys.readouterr().out
-    assert "2 SLURM jobs of an earlier run (1 running, 1 pending)" in said
-    assert "Snakemake's lock     stale" in said
-    assert "results/a.parquet" in said and "results/bbb" in said
-    assert all(f"--{name}" in said for name in doubles.POLICIES)
-    assert (folder / ".snakemake/locks/0.output.lock").exists()
-    assert not any(line.startswith("scancel") for line in slurm.asked)
+    assert "7 SLURM jobs (7 running): 1 RUNNING retrain data_model_1" in said
+    assert "; and 2 more" in said and "6 RUNNING" not in said
+    assert "--wait" in said and "--cancel" in said
+    assert locked(folder) and not slurm.asked("scancel")
 
 
 def test_with_nothing_left_the_lock_goes(
@@ -76,53 +87,49 @@ def test_with_nothing_left_the_lock_goes(
 ) -> None:
     assert recover() == 0
     said = capsys.readouterr().out
-    assert "SLURM jobs left      none" in said and "lock is removed" in said
-    assert said.endswith("Give the command of the run again.\n")
-    assert not list((folder / ".snakemake").glob("locks/*.lock"))
-    # The marks stay: their jobs have to run again.
-    assert list((folder / ".snakemake/incomplete").iterdir())
-    assert recover() == 0
-    assert "Snakemake's lock     none" in capsys.readouterr().out
+    assert "no job" in said and said.endswith("Give the command of the run again.\n")
+    assert not locked(folder)
 
 
-def test_cancelled_and_unlocked_by_one_command(
-    slurm: Commands, folder: Path, recover: Any, capsys: Capture
-) -> None:
-    slurm.jobs(job(1, folder), job(2, folder.parent))
+def test_cancelled_and_unlocked_by_one_command(slurm: Commands, folder: Path, recover: Any) -> None:
+    slurm.jobs(job(1, folder), job(2, folder.parent), job(3, folder, "PENDING"))
     assert recover("--cancel") == 0
-    assert "scancel 1" in slurm.asked
-    assert not list((folder / ".snakemake").glob("locks/*.lock"))
+    assert slurm.asked("scancel") == ["scancel 1 3"]
+    assert not locked(folder)
 
 
-def test_adoption_is_left_to_the_run(
-    slurm: Commands, folder: Path, recover: Any, capsys: Capture
-) -> None:
-    slurm.jobs(job(1, folder))
-    assert recover("--adopt") == 0
-    assert capsys.readouterr().out.endswith("again, with MAMUSHI_LEFTOVER=adopt before it.\n")
-    assert not any(line.startswith("scancel") for line in slurm.asked)
+def test_a_wait_lasts_until_the_last_has_ended(slurm: Commands, folder: Path) -> None:
+    """Through an outage of the controller, which says nothing of the jobs."""
+    slurm.jobs(job(1, folder), job(2, folder, "PENDING"))
+    said: list[str] = []
+
+    def say(line: str) -> None:
+        said.append(line)
+        if len(said) == 1:
+            slurm.down()
+        elif "does not answer" in line:
+            slurm.up()
+            slurm.jobs(job(2, folder))
+        else:
+            slurm.jobs(job(9, folder.parent))
+
+    session.settle(folder, squeue.jobs_of(folder), cancelled=False, say=say)
+    assert said[0].startswith("Waiting for 2 SLURM jobs (1 running, 1 pending)")
+    assert said[1].endswith("still waiting.")
+    assert said[2].startswith("Waiting for 1 SLURM job (1 running)")
+    assert said[3:] == ["All jobs of the earlier run have ended."]
+    assert not slurm.asked("scancel")
 
 
 def test_a_living_run_is_left_alone(
     slurm: Commands, folder: Path, recover: Any, capsys: Capture
 ) -> None:
-    held = doubles.hold(folder, print)
+    held = session.hold(folder, print)
     assert held is not None
-    try:
+    with held:
         assert recover("--cancel") == 2
-    finally:
-        held.release(settled=True)
-    assert f"a run lives here (process {os.getpid()} on" in capsys.readouterr().err
-    assert (folder / ".snakemake/locks/0.output.lock").exists()
-
-
-def test_that_it_looked_does_not_make_a_killed_run_forgotten(
-    slurm: Commands, folder: Path, recover: Any
-) -> None:
-    (folder / doubles.RECORD).write_text('{"begun": 1000.0}')
-    assert recover() == 0
-    held = doubles.hold(folder, print)
-    assert held is not None and held.killed == 1000.0
+    assert f"pid {os.getpid()}" in capsys.readouterr().err
+    assert locked(folder)
 
 
 def test_a_silent_slurm_and_a_refusing_snakemake_are_told(
@@ -143,27 +150,77 @@ def test_a_folder_without_a_run_is_told(tmp_path: Path, capsys: Capture) -> None
     assert "no run was ever started here" in capsys.readouterr().err
 
 
-# Results without a record
+def refuse(folder: Path, *, slurm: bool) -> list[str]:
+    """What a run says that begins in this folder, up to its first job."""
+    said: list[str] = []
+    session.refuse_left_jobs(folder, required=slurm, say=said.append)
+    return said
 
 
-@pytest.mark.parametrize(
-    ("written", "recorded", "expected"),
-    [
-        (500.0, None, False),  # before the run that was killed
-        (1500.0, None, True),
-        (1500.0, 1500.2, False),
-        (1500.0, 900.0, True),  # the record tells of an earlier file
-        (None, None, False),  # missing: the job runs in any case
-    ],
-)
-def test_files_of_a_killed_run_without_a_record_of_their_own(
-    tmp_path: Path, written: float | None, recorded: float | None, expected: bool
+def test_left_jobs_stop_a_run(slurm: Commands, folder: Path) -> None:
+    assert refuse(folder, slurm=True) == []
+    slurm.jobs(job(1, folder))
+    for on_slurm in (True, False):
+        with pytest.raises(UserError, match=r"left 1 SLURM job .*CHOICE=--wait.*CHOICE=--cancel"):
+            refuse(folder, slurm=on_slurm)
+    assert not slurm.asked("scancel")
+
+
+def test_a_machine_without_slurm_asks_nothing(
+    monkeypatch: pytest.MonkeyPatch, folder: Path
 ) -> None:
-    file = tmp_path / "output"
-    if written is not None:
-        file.touch()
-        os.utime(file, (written, written))
-    record = None if recorded is None else SimpleNamespace(endtime=recorded)
-    workflow = SimpleNamespace(persistence=SimpleNamespace(metadata=lambda path: record))
-    found = unrecorded.unrecorded(workflow, SimpleNamespace(output=[str(file)]), since=1000.0)
-    assert found is expected
+    monkeypatch.setenv("PATH", str(folder))
+    assert refuse(folder, slurm=False) == []
+
+
+def test_a_silent_slurm_stops_a_run_that_needs_it(slurm: Commands, folder: Path) -> None:
+    slurm.down()
+    with pytest.raises(UserError, match=r"connect failure.*; start again when `squeue` answers"):
+        refuse(folder, slurm=True)
+    assert len(slurm.asked("squeue")) == 2  # attempts
+    (line,) = refuse(folder, slurm=False)
+    assert "would not be noticed" in line
+    assert len(slurm.asked("squeue")) == 3  # who needs no SLURM asks once
+
+
+def test_a_squeue_that_hangs_is_given_up(
+    slurm: Commands, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slurm.replace("squeue", "import time; time.sleep(60)")
+    monkeypatch.setattr(squeue, "SECONDS", 0.3)
+    begun = time.monotonic()
+    with pytest.raises(UserError, match="squeue did not answer within"):
+        refuse(folder, slurm=True)
+    assert time.monotonic() - begun < 10
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs /proc")
+def test_commands_of_a_killed_local_run_are_found(folder: Path, tmp_path: Path) -> None:
+    for name in ("mamushi", "other"):
+        (tmp_path / f"{name}.py").write_text("import time; print(flush=True); time.sleep(60)")
+
+    def start(module: str, where: Path, **env: str) -> subprocess.Popen[str]:
+        kept = {key: value for key, value in os.environ.items() if key != "SLURM_JOB_ID"}
+        process = subprocess.Popen(
+            [sys.executable, "-m", module, "retrain"],
+            cwd=where,
+            env={**kept, "PYTHONPATH": str(tmp_path), **env},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert process.stdout is not None and process.stdout.readline()
+        return process
+
+    stage = start("mamushi", folder)
+    others = [
+        start("other", folder),
+        start("mamushi", tmp_path),
+        start("mamushi", folder, SLURM_JOB_ID="7"),
+    ]
+    try:
+        assert session.local_orphans(folder) == [stage.pid]
+    finally:
+        for process in [stage, *others]:
+            process.kill()
+            process.wait()
+    assert session.local_orphans(folder) == []

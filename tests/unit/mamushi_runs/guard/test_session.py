@@ -1,19 +1,22 @@
-"""The guard in Snakemake itself, with a workflow of two rules and no cluster."""
+"""The guard in Snakemake itself, with a workflow of a few rules and no cluster."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from mamushi_runs.guard import doubles
+from mamushi_runs.guard import session
+from tests.support.slurm_commands import LIMIT, Commands
 
 ROOT = Path(__file__).parents[4]
 SNAKEFILE = """
@@ -23,24 +26,40 @@ from mamushi_runs import hooks
 rule all:
     input:
         "last",
+    localrule: True
 
 
 rule first:
     output:
-        "first",
+        card="first.json",
     params:
-        word=config.get("word", "a"),
+        settings='{"word": "%s"}' % config.get("word", "a"),
     shell:
-        "echo {params.word} > {output}; echo . >> ran; test ! -e slow || sleep 60"
+        "echo . >> ran; while test -e slow; do sleep 0.1; done;"
+        " printf '{{\\"settings\\": %s, \\"inputs\\": {{}}}}' {params.settings:q} > {output}"
 
 
 rule last:
     input:
-        "first",
+        "first.json",
     output:
         "last",
+    localrule: True
     shell:
         "cp {input} {output}"
+
+
+rule parts:
+    input:
+        expand("part{number}", number=range(3)),
+    localrule: True
+
+
+rule part:
+    output:
+        "part{number}",
+    shell:
+        "exit 1"
 
 
 onstart:
@@ -54,30 +73,45 @@ onsuccess:
 onerror:
     hooks.end(workflow, config, succeeded=False)
 """
+SLURM = (
+    *("--executor", "slurm", "--jobs", "9", "--slurm-no-account", "--slurm-status-command"),
+    *("squeue", "--slurm-init-seconds-before-status-checks", "1"),
+    *("--default-resources", "slurm_partition=cpu", "runtime=1", "mem_mb=1", "--latency-wait", "2"),
+)
+WORK = 'name="${1##*_}"; touch "part$name"'
+"""The job of a part; the comment ends with its number."""
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    (tmp_path / "Snakefile").write_text(SNAKEFILE, encoding="utf-8")
-    return tmp_path
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "Snakefile").write_text(SNAKEFILE, encoding="utf-8")
+    return tmp_path / "run"
 
 
 def start(folder: Path, *args: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "snakemake", "--cores", "1", "--rerun-incomplete", *args],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "workflow")},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
+    with (folder / "said").open("w") as said:
+        return subprocess.Popen(
+            [sys.executable, "-m", "snakemake", "--cores", "1", "--rerun-incomplete", *args],
+            cwd=folder,
+            env={**os.environ, "PYTHONPATH": str(ROOT / "workflow")},
+            stdout=said,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
 
 
 def run(folder: Path, *args: str) -> tuple[int, str]:
-    process = start(folder, *args)
-    said, _ = process.communicate(timeout=300)
-    return process.returncode, said
+    code = start(folder, *args).wait(timeout=300)
+    return code, (folder / "said").read_text()
+
+
+def soon(condition: Callable[[], Any], process: subprocess.Popen[str]) -> None:
+    deadline = time.monotonic() + 120
+    while not condition():
+        assert time.monotonic() < deadline and process.poll() is None
+        time.sleep(0.1)
 
 
 def runs(folder: Path) -> int:
@@ -87,32 +121,23 @@ def runs(folder: Path) -> int:
 
 @pytest.fixture
 def living(folder: Path) -> Iterator[subprocess.Popen[str]]:
-    """A run whose job takes long."""
+    """A run whose job takes until ``slow`` is deleted."""
     (folder / "slow").touch()
     process = start(folder)
-    deadline = time.monotonic() + 120
-    while not (folder / "ran").exists():
-        assert time.monotonic() < deadline and process.poll() is None
-        time.sleep(0.1)
+    soon((folder / "ran").exists, process)
     yield process
+    (folder / "slow").unlink(missing_ok=True)
     if process.poll() is None:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
 
 
-def test_a_run_notes_its_end(folder: Path) -> None:
-    assert run(folder)[0] == 0
-    assert json.loads((folder / doubles.RECORD).read_text()) == {}
-
-
 def test_a_second_run_is_refused_whatever_became_of_the_lock(
     folder: Path, living: subprocess.Popen[str]
 ) -> None:
-    assert run(folder, "--unlock")[0] == 0
-    for args in ([], ["--nolock"]):
-        code, said = run(folder, *args)
-        assert code != 0
-        assert f"another run works in this folder (process {living.pid} on" in said
+    code, said = run(folder, "--nolock")
+    assert code != 0
+    assert re.search(rf"another run works in this folder \(\S+ pid {living.pid}\)", said)
     # One may look.
     assert run(folder, "--nolock", "--dry-run")[0] == 0
     assert runs(folder) == 1 and living.poll() is None
@@ -122,27 +147,149 @@ def test_after_a_kill_another_run_may_start(folder: Path, living: subprocess.Pop
     os.killpg(living.pid, signal.SIGKILL)
     living.wait()
     (folder / "slow").unlink()
-    assert run(folder, "--unlock")[0] == 0
-    code, said = run(folder)
+    assert (folder / session.BEGUN).exists()
+    code, said = run(folder, "--nolock")
     assert code == 0, said
-    assert runs(folder) == 2
-    assert json.loads((folder / doubles.RECORD).read_text()) == {}
+    assert runs(folder) == 2 and "finished without it" not in said
+    assert not (folder / session.BEGUN).exists()
 
 
-@pytest.mark.parametrize("word", ["a", "b"], ids=["same settings", "other settings"])
-def test_a_result_that_was_finished_alone_is_not_taken_as_it_is(folder: Path, word: str) -> None:
-    """Its main process was killed, so that Snakemake has no record of its settings."""
+def test_children_do_not_keep_the_lock(folder: Path) -> None:
+    held = session.hold(folder, print)
+    assert held is not None
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    try:
+        held.release()
+        with session.hold(folder, print) or pytest.fail("no lock"):
+            pass
+    finally:
+        child.kill()
+        child.wait()
+
+
+def test_what_was_finished_alone_is_taken_over(folder: Path, living: subprocess.Popen[str]) -> None:
+    """The main process is killed, and its job lives on and finishes."""
+    living.kill()
+    living.wait()
+    (folder / "slow").unlink()
+    deadline = time.monotonic() + 60
+    while not (folder / "first.json").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    code, said = run(folder, "--nolock")
+    assert code == 0, said
+    assert "1 jobs of an earlier run finished without it (first): taken over" in said
+    assert runs(folder) == 1
+    assert "Nothing to be done" in run(folder, "--nolock")[1]
+
+
+def test_what_was_finished_alone_with_other_settings_is_made_again(folder: Path) -> None:
+    """It has neither a record nor a mark, as a SLURM job leaves it. Without a run that did not end
+    well, such results may come from elsewhere, and are left alone."""
     assert run(folder)[0] == 0
-    (folder / "last").unlink()
-    for record in (folder / ".snakemake" / "metadata").iterdir():
-        record.unlink()
-    # Without a killed run there is nothing to look at again: results may come from elsewhere.
-    code, said = run(folder, "--config", f"word={word}")
-    assert code == 0 and runs(folder) == 1, said
-    (folder / "last").unlink()
-    (folder / doubles.RECORD).write_text(json.dumps({"begun": time.time() - 3600}))
-    code, said = run(folder, "--config", f"word={word}")
+    for killed in (False, True):
+        (folder / "last").unlink()
+        for record in (folder / ".snakemake" / "metadata").iterdir():
+            record.unlink()
+        if killed:
+            (folder / session.BEGUN).touch()
+            os.utime(folder / session.BEGUN, (time.time() - 3600,) * 2)
+        code, said = run(folder, "--config", "word=b")
+        assert code == 0, said
+        assert ("finished without it (first): computed again" in said) == killed
+        assert runs(folder) == (2 if killed else 1)
+    assert json.loads((folder / "last").read_text())["settings"] == {"word": "b"}
+    assert "Nothing to be done" in run(folder, "--config", "word=b")[1]
+
+
+def test_an_input_that_changed_makes_what_was_finished_alone_again(tmp_path: Path) -> None:
+    from mamushi.artifacts import files
+    from mamushi_runs.guard import unrecorded
+
+    (tmp_path / "input").write_text("a")
+    digest = files.sha256(tmp_path / "input")
+    card = {"provenance": {"settings": {"word": "a"}, "inputs": {"input": digest}}}
+    (tmp_path / "card.json").write_text(json.dumps(card))
+
+    class Job:
+        output = (str(tmp_path / "card.json"), str(tmp_path / "none.csv"))
+        input = (str(tmp_path / "input"),)
+
+        class params:
+            settings = '{"word": "a"}'
+
+    assert unrecorded.made_as_now(Job, files.sha256)
+    (tmp_path / "input").write_text("b")
+    assert not unrecorded.made_as_now(Job, files.sha256)
+    Job.output = (str(tmp_path / "none.csv"),) * 2
+    assert not unrecorded.made_as_now(Job, files.sha256)
+
+
+# On SLURM, whose commands are made up
+
+
+def test_a_full_queue_is_waited_out(slurm: Commands, folder: Path) -> None:
+    slurm.work(WORK)
+    slurm.refuse(5)
+    code, said = run(folder, *SLURM, "parts")
     assert code == 0, said
-    assert "1 of its jobs finished without it (first)" in said
-    assert runs(folder) == 2 and (folder / "last").read_text() == f"{word}\n"
-    assert "Nothing to be done" in run(folder, "--config", f"word={word}")[1]
+    assert "Error in rule" not in said
+    assert len(slurm.asked("sbatch")) == 5 + 3
+
+
+def test_another_refusal_is_told_at_once(slurm: Commands, folder: Path) -> None:
+    slurm.refuse(3, "sbatch: error: invalid partition specified: cpu")
+    code, said = run(folder, *SLURM, "--keep-going", "parts")
+    assert code != 0
+    assert len(slurm.asked("sbatch")) == said.count("SLURM sbatch failed") == 3
+
+
+@pytest.mark.parametrize("how", ["the run was killed", "the run was interrupted"])
+def test_nothing_is_submitted_for_a_run_that_is_gone(
+    slurm: Commands, folder: Path, how: str
+) -> None:
+    slurm.refuse(1000)
+    line = [session.SUBMIT / "sbatch", "--job-name", "a", "--comment", "b", "-D", folder]
+    process = subprocess.Popen(line, stdout=subprocess.PIPE, cwd=folder)
+    deadline = time.monotonic() + 60
+    while not slurm.asked("sbatch"):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    assert process.poll() is None and process.stdout is not None
+    if how == "the run was killed":
+        process.stdout.close()
+    else:
+        (folder / session.STOPPED).parent.mkdir()
+        (folder / session.STOPPED).touch()
+    slurm.refuse(0)
+    assert process.wait(timeout=60) == 1
+    assert slurm.queue == []
+
+
+def test_jobs_are_cancelled_while_they_are_asked_for(slurm: Commands, folder: Path) -> None:
+    """Those are not in the plug-in's list."""
+    slurm.work("sleep 30")
+    process = start(folder, *SLURM, "parts")
+    soon(lambda: slurm.queue == ["RUNNING"] * 3, process)
+    (slurm.folder / "hangs").touch()
+    (slurm.folder / "hanging").unlink(missing_ok=True)
+    soon((slurm.folder / "hanging").exists, process)
+    process.send_signal(signal.SIGINT)
+    time.sleep(1)
+    assert "RUNNING" in slurm.queue
+    (slurm.folder / "hangs").unlink()
+    assert process.wait(timeout=120) != 0
+    assert slurm.queue == [], (folder / "said").read_text()
+    assert "Cancelling" in (folder / "said").read_text()
+    assert not (folder / session.STOPPED).exists()
+
+
+def test_an_interrupted_run_submits_nothing_more(slurm: Commands, folder: Path) -> None:
+    slurm.work("sleep 30")
+    slurm.refuse(1000)
+    process = start(folder, *SLURM, "parts")
+    soon(lambda: len(slurm.asked("sbatch")) > 2, process)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=120) != 0
+    assert LIMIT.splitlines()[0] not in (folder / "said").read_text()
+    assert slurm.queue == []
