@@ -25,6 +25,7 @@ from mamushi_runs.forecast.work import MODEL_RULES, SIZED, SMALL_FILE, TRAINING,
 GPU_START = 35.0
 """Seconds until a job has imported its libraries, started the GPU and read the weights."""
 CHAIN = "chain"
+SUMS = ("jobs", "gpu_seconds", "cpu_seconds", "wall_seconds")
 FOREIGN = 60.0
 """Seconds of a job of which nothing is known."""
 LATENCY, REMOTE_CPU = 40.0, 6.0
@@ -43,10 +44,6 @@ class Estimate:
     source: str
     runs: tuple[Measured, ...] = ()
     """The past jobs that it is from."""
-
-    @property
-    def rss_mb(self) -> float | None:
-        return max((run.rss_mb for run in self.runs if run.rss_mb is not None), default=None)
 
 
 class Forecaster:
@@ -113,7 +110,7 @@ class Forecaster:
             prefix = job.rule.removesuffix(job.known)
             rules |= {prefix + other: other for other in TRAINING}
         runs, scales = [], []
-        for run in self.history.of(tuple(rules), job.wildcards):
+        for run in self.history.of(rules, job.wildcards):
             there = replace(job, rule=run.rule, known=rules[run.rule], wildcards=run.wildcards)
             if self.known(there) == there.known:
                 runs.append(run)
@@ -137,8 +134,8 @@ def forecast(
     """
     if graph.limits.get("gpu") == 0 and any(job.gpus for job in graph.jobs):
         raise UserError("there are jobs that need a GPU", where="gpu: 0", do="allow 1 or more")
-    volumes = Volumes(config, root)
-    forecaster = Forecaster(Costs(config, volumes), rate, History(graph.patterns, root))
+    costs = Costs(config, Volumes(config, root))
+    forecaster = Forecaster(costs, rate, History(graph.patterns, root))
     rules: dict[str, dict[str, Any]] = {}
     chain: list[float] = []
     busy = dict.fromkeys(graph.limits, 0.0)
@@ -154,28 +151,22 @@ def forecast(
             busy[name] += taken * min(job.uses.get(name, 0.0) / limit, 1.0)
         end, kept, checkpoint = end + written, kept + work.kept, max(checkpoint, work.state)
         # A tiny model makes do without a GPU on a machine that counts none.
-        held = (
-            0
-            if forecaster.tiny(job) and not graph.cluster and "gpu" not in graph.limits
-            else job.gpus
-        )
-        entry = rules.setdefault(job.rule, _nothing())
-        entry["jobs"] += 1
-        entry["gpu_seconds"] += estimate.wall * held
-        entry["cpu_seconds"] += estimate.cpu
-        entry["wall_seconds"] += estimate.wall
-        memory = job.memory_mb if estimate.rss_mb is None else estimate.rss_mb
-        entry["memory_mb"] = max(entry["memory_mb"], memory or 0.0)
-        entry["measured"] &= estimate.rss_mb is not None
-        entry["sources"].append(estimate.source)
-        entry["runs"].update((past.path, past.day) for past in estimate.runs)
-    files = {path for entry in rules.values() for path, _ in entry["runs"]}
+        counts = graph.cluster or "gpu" in graph.limits or not forecaster.tiny(job)
+        rss = [run.rss_mb for run in estimate.runs if run.rss_mb is not None]
+        entry = rules.setdefault(job.rule, {name: 0 for name in SUMS} | {"sources": Counter()})
+        for name, more in zip(
+            SUMS, (1, estimate.wall * job.gpus * counts, estimate.cpu, estimate.wall), strict=True
+        ):
+            entry[name] += more
+        memory = max(rss, default=job.memory_mb or 0.0)
+        entry["memory_mb"] = max(entry.get("memory_mb", 0.0), memory)
+        entry["measured"] = entry.get("measured", True) and bool(rss)
+        entry["sources"][estimate.source] += 1
+        entry.setdefault("runs", set()).update((run.day, run.path) for run in estimate.runs)
+    files = set().union(*(entry["runs"] for entry in rules.values()))
     for entry in rules.values():
-        entry["sources"] = dict(Counter(entry["sources"]).most_common())
-        days = sorted(day for _, day in entry["runs"])
-        entry["runs"] = [len(days), *days[-1:]]
-    critical = max(chain, default=0.0)
-    bounds = {CHAIN: critical, **busy}
+        entry["runs"] = [len(entry["runs"]), max(entry["runs"], default=("",))[0]]
+    bounds = {CHAIN: max(chain, default=0.0), **busy}
     bound = max(bounds, key=bounds.__getitem__)
     # Training jobs hold a GPU each, on a cluster a place in the queue.
     places = [graph.limits.get(name) for name in ("gpu", QUEUE if graph.cluster else CORES)]
@@ -186,7 +177,7 @@ def forecast(
         "cpu_seconds": own + sum(entry["cpu_seconds"] for entry in rules.values()),
         "wall_seconds": bounds[bound],
         "bound": [bound, graph.limits.get(bound)],
-        "critical_seconds": critical,
+        "critical_seconds": bounds[CHAIN],
         "memory_mb": max((entry["memory_mb"] for entry in rules.values()), default=0.0),
         "disk": {
             "end": end + (kept if config["keep_checkpoints"] else 0.0),
@@ -198,34 +189,27 @@ def forecast(
         "benchmarks": len(files),
         "rules": rules,
         "more": any(job.known == "refine" for job in graph.jobs),
-        "about": _about(graph, forecaster, rate),
+        "about": _about(graph, forecaster),
     }
 
 
-def _nothing() -> dict[str, Any]:
-    """A rule without jobs."""
-    zeros = ("jobs", "gpu_seconds", "cpu_seconds", "wall_seconds", "memory_mb")
-    return {**dict.fromkeys(zeros, 0), "measured": True, "sources": [], "runs": set()}
-
-
-def _about(graph: Graph, forecaster: Forecaster, rate: Rate) -> list[str]:
+def _about(graph: Graph, forecaster: Forecaster) -> list[str]:
     """Sentences on the machine that is spoken of, the models and the datasets."""
-    config, found = forecaster.costs.config, []
-    gpus = [job for job in graph.jobs if job.gpus]
-    if any(not forecaster.tiny(job) for job in gpus):
+    costs, found = forecaster.costs, []
+    tiny = {forecaster.tiny(job) for job in graph.jobs if job.gpus}
+    if False in tiny:
         here = "" if graph.cluster or has_gpu() else "; this machine has no GPU that they could use"
-        found.append(f"GPU rules are counted for an {rate.name}{here}.")
-    if any(forecaster.tiny(job) for job in gpus):
+        found.append(f"GPU rules are counted for an {forecaster.rate.name}{here}.")
+    if True in tiny:
         found.append("GPU rules of tiny models are counted for one core of a CPU.")
     for model in sorted({job.wildcards.get("model", "") for job in graph.jobs}):
-        if model in config["models"]:
-            size = forecaster.costs.size(model)
+        if model in costs.config["models"]:
+            size = costs.size(model)
             found.append(f"{model}: {size.parameters / 1e9:.3g} billion parameters, {size.source}.")
     for name in sorted({job.wildcards.get("dataset", "") for job in graph.jobs}):
-        if name in config["datasets"]:
-            volumes = forecaster.costs.volumes
-            texts = f"{volumes.all_texts(name):,.0f} texts"
-            found.append(f"{name}: {texts}, {volumes.source(name)}.")
+        if name in costs.config["datasets"]:
+            texts = f"{costs.volumes.all_texts(name):,.0f} texts"
+            found.append(f"{name}: {texts}, {costs.volumes.source(name)}.")
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import date
 from functools import cache
 from pathlib import Path
@@ -75,7 +75,7 @@ class History:
         self._patterns, self._root = patterns, Path(root)
         self._files, self._runs = cache(self._find), cache(self._alike)
 
-    def of(self, rules: Sequence[str], wildcards: Mapping[str, str]) -> list[Measured]:
+    def of(self, rules: Iterable[str], wildcards: Mapping[str, str]) -> list[Measured]:
         """What jobs took that are alike: of the first of ``rules`` that has any of this model, and
         of these those of the same dataset, selector or unlearner where there are some."""
         wanted = tuple(wildcards.get(name) for name in ("model", *AXES))
@@ -94,14 +94,14 @@ class History:
         """The rule's files, with their wildcards."""
         if rule not in self._patterns:
             return []
-        literal, *rest = re.split(r"\{(\w+)\}", self._patterns[rule])
-        wanted, seen = re.escape(literal), set()
-        for name, text in zip(rest[::2], rest[1::2], strict=True):
-            wanted += f"(?P={name})" if name in seen else f"(?P<{name}>[^/]+)"
-            wanted += re.escape(text)
-            seen.add(name)
-        paths = sorted(self._root.glob(re.sub(r"\{\w+\}", "*", self._patterns[rule])))
-        matches = (
-            (path, re.fullmatch(wanted, path.relative_to(self._root).as_posix())) for path in paths
+        pattern = re.split(r"\{(\w+)\}", self._patterns[rule])
+        # Texts and names of wildcards take turns.
+        wanted = "".join(
+            f"(?P<{part}>[^/]+)" if place % 2 else re.escape(part)
+            for place, part in enumerate(pattern)
         )
-        return [(path, found.groupdict()) for path, found in matches if found]
+        found = []
+        for path in sorted(self._root.glob("*".join(pattern[::2]))):
+            match = re.fullmatch(wanted, path.relative_to(self._root).as_posix())
+            found += [(path, match.groupdict())] if match else []
+        return found

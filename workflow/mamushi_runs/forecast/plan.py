@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import io
 import os
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -67,15 +67,13 @@ def dry_run(words: Sequence[str]) -> Iterator[tuple[Any, Mapping[str, Any], Clus
     """
     before = os.getcwd()
     hooks.parsed.clear()
-    with tempfile.TemporaryFile("w+b") as said:
-        with _redirected(said.fileno()):
-            succeeded, cluster = _snakemake([*words, "--dry-run", "--quiet", "rules", "progress"])
-        if not succeeded:
-            said.seek(0)
-            lines = said.read().decode("utf-8", "replace").splitlines()
-            # Its usage, which it prints before it names a wrong option, is long.
-            print(*lines[-LINES:], sep="\n", file=sys.stderr)
-            raise UserError("the dry run failed", do="see what Snakemake said above")
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+        succeeded, cluster = _snakemake([*words, "--dry-run", "--quiet", "rules", "progress"])
+    if not succeeded:
+        # Its usage, which it prints before it names a wrong option, is long.
+        print(*said.getvalue().splitlines()[-LINES:], sep="\n", file=sys.stderr)
+        raise UserError("the dry run failed", do="see what Snakemake said above")
     if not hooks.parsed:
         raise UserError("this workflow does not include Mamushi's", where="--snakefile")
     workflow, config, folder = hooks.parsed[-1]
@@ -109,24 +107,6 @@ def _snakemake(words: list[str]) -> tuple[bool, Cluster | None]:
     return False, cluster
 
 
-@contextlib.contextmanager
-def _redirected(target: int) -> Iterator[None]:
-    """Within the block, whatever is printed, also by other processes, goes to a file."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    kept = [os.dup(number) for number in (1, 2)]
-    try:
-        for number in (1, 2):
-            os.dup2(target, number)
-        yield
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        for number, copy in zip((1, 2), kept, strict=True):
-            os.dup2(copy, number)
-            os.close(copy)
-
-
 # --- for people -----------------------------------------------------------------------------------
 
 
@@ -151,7 +131,7 @@ def table(made: Mapping[str, Any]) -> str:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = [
         "  ".join(
-            cell.ljust(width) if place in (0, 6, 7) else cell.rjust(width)
+            f"{cell:{'<' if place in (0, 6, 7) else '>'}{width}}"
             for place, (cell, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
         for row in rows
@@ -169,7 +149,7 @@ def _sources(entry: Mapping[str, Any]) -> str:
 
 
 def _totals(made: Mapping[str, Any]) -> list[str]:
-    disk, cpu = made["disk"], rates.CPU
+    disk = made["disk"]
     words = {CORES: "cores", QUEUE: "jobs in the queue", "gpu": "GPUs at a time"}
     name, limit = made["bound"]
     bound = f"{limit} {words.get(name, name)}" if limit else "the longest chain of jobs"
@@ -181,18 +161,16 @@ def _totals(made: Mapping[str, Any]) -> list[str]:
         f"up to {size(disk['running'])} more meanwhile, for the checkpoints of running jobs.",
         *made["about"],
     ]
-    if made["more"]:
-        lines.append("More jobs follow once the sweeps of unlearning are known.")
-    used = {source for entry in made["rules"].values() for source in entry["sources"]}
-    if any(source.startswith("measured") for source in used):
-        lines.append("measured: by past jobs in results/benchmarks; scaled: as FLOP or size grow.")
-    if any(source.startswith("FLOP on") and "CPU" not in source for source in used):
-        lines.append(f"FLOP: of the texts' real tokens, without padding; {made['rate']}.")
-    if any("CPU core" in source for source in used):
-        lines.append(f"on a CPU core: rates measured on {cpu['name']}, {cpu['measured']}.")
-    if any("assumed" in source for source in used):
-        lines.append("assumed: no measurement stands behind it.")
-    return lines
+    used = " ".join(source for entry in made["rules"].values() for source in entry["sources"])
+    cpu = f"{rates.CPU['name']}, {rates.CPU['measured']}"
+    notes = {
+        "measured": "measured: by past jobs in results/benchmarks; scaled: as FLOP or size grow.",
+        "FLOP": f"FLOP: of the texts' real tokens, without padding; {made['rate']}.",
+        "CPU core": f"on a CPU core: rates measured on {cpu}.",
+        "assumed": "assumed: no measurement stands behind it.",
+    }
+    more = ["More jobs follow once the sweeps of unlearning are known."] if made["more"] else []
+    return [*lines, *more, *(note for word, note in notes.items() if word in used)]
 
 
 def line(made: Mapping[str, Any]) -> str:

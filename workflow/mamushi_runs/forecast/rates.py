@@ -1,4 +1,5 @@
-"""How fast a named GPU is, what of that a fine-tune reaches, and a processor: rates.json."""
+"""What is known beforehand, in rates.json: how fast a GPU is, what of that a fine-tune reaches, how
+fast a processor is, and the sizes of public models and datasets."""
 
 from __future__ import annotations
 

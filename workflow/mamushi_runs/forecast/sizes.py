@@ -15,6 +15,7 @@ from typing import Any
 
 from mamushi.artifacts import paths
 from mamushi.configuration.grid import Config
+from mamushi_runs.forecast.rates import TABLE
 
 BYTES = {"float32": 4, "bfloat16": 2, "float16": 2, "float8_e4m3fn": 1}
 
@@ -112,40 +113,16 @@ def _from_card(path: Path) -> Size | None:
 
 
 def _from_folder(folder: Path) -> Size | None:
-    config = _json(folder / "config.json")
-    text = config.get("text_config")
-    given = {**config, **text} if isinstance(text, dict) else config
-
-    def first(*names: str) -> int:
-        return next((given[name] for name in names if isinstance(given.get(name), int)), 0)
-
-    hidden, layers = (
-        first("hidden_size", "n_embd", "d_model"),
-        first("num_hidden_layers", "n_layer"),
-    )
-    vocabulary = first("vocab_size")
-    if not hidden or not layers or not vocabulary:
-        return None
-    # Not written down where it is the architecture's default.
-    usual = str(given.get("model_type", "")).startswith(("gemma", "gpt2", "opt"))
-    tied = bool(given.get("tie_word_embeddings", usual))
+    """As large as its weights are; their shape is known when a job has opened them."""
     index = _json(folder / "model.safetensors.index.json")
     names = set(index.get("weight_map", {}).values()) or {"model.safetensors"}
     try:
         weights = sum((folder / name).stat().st_size for name in names)
     except OSError:
         return None
-    each = BYTES.get(str(given.get("dtype") or given.get("torch_dtype")), 4)
-    return Size(weights // each, hidden, layers, vocabulary, tied, "its weights")
-
-
-PUBLISHED = {
-    "llama-3.1-8b": (8_030_261_248, 4096, 32, 128256, False),
-    "qwen2.5-7b": (7_615_616_512, 3584, 28, 152064, False),
-    "gemma-2-2b": (2_614_341_888, 2304, 26, 256000, True),
-}
-"""The paper's models by the last part of their ids on the hub, in small letters: parameters, hidden
-size, layers, vocabulary, and whether the embeddings are tied."""
+    config = _json(folder / "config.json")
+    kind = str(config.get("dtype") or config.get("torch_dtype"))
+    return _like(weights / BYTES.get(kind, 4), "its weights")
 
 
 def _from_name(source: str, model: str) -> Size | None:
@@ -154,8 +131,10 @@ def _from_name(source: str, model: str) -> Size | None:
     for name in names:
         # An instruction-tuned version is as large, and so is `qwen-2.5-7b`.
         plain = name.replace("qwen-", "qwen").removesuffix("-instruct").removesuffix("-it")
-        if plain in PUBLISHED:
-            return Size(*PUBLISHED[plain], f"published sizes of {plain}")
+        if plain in TABLE["models"]:
+            parameters, hidden, layers, vocabulary, tied = TABLE["models"][plain]
+            source = f"published sizes of {plain}"
+            return Size(parameters, hidden, layers, vocabulary, tied, source)
     for name in names:
         found = re.search(r"(?<![a-z0-9.])(?:(\d+)x)?(\d+(?:\.\d+)?)([bm])(?![a-z0-9])", name)
         total = found and int(found[1] or 1) * float(found[2]) * (1e9 if found[3] == "b" else 1e6)

@@ -15,25 +15,9 @@ from mamushi.artifacts import paths
 from mamushi.artifacts.domains import DOMAINS, EVALUATION, FORGET, RETAIN, SECTIONS
 from mamushi.configuration.complete import files
 from mamushi.configuration.grid import Config
+from mamushi_runs.forecast.rates import TABLE
 
-PUBLISHED: dict[str, dict[str, Any]] = {
-    # The competition's files; 16,225 of train.csv have a label. Means: the paper's at 128 tokens,
-    # the others by the characters of the comments.
-    "jigsaw": {
-        "texts": 159_571,
-        "forget": 0.1017,
-        "evaluation": {FORGET: 6_243, RETAIN: 57_735},
-        "tokens": {0: 0, 32: 27, 64: 43, 128: 61, 256: 75, 512: 85},
-    },
-    # The bydate archive of 18,846 posts, less the 3% that are copies.
-    "newsgroups": {
-        "texts": 18_280,
-        "forget": 0.139,
-        "tokens": {0: 0, 32: 31.5, 64: 62, 128: 111, 256: 190, 512: 260},
-    },
-}
-"""Public datasets: texts that are divided by the shares of `sections`, their share of forget texts,
-those of an evaluation section of its own, and mean tokens of a text that is cut at so many."""
+PUBLISHED: dict[str, dict[str, Any]] = TABLE["datasets"]
 UNKNOWN_TEXTS, UNKNOWN_FORGET, UNKNOWN_TOKENS = 10_000, 0.2, 200.0
 BYTES_OF_A_TEXT = 500
 """Of a table of texts that has not been read yet."""
@@ -68,7 +52,11 @@ class Volumes:
             return _mean(cached, cut)
         definition = self.config["datasets"][dataset]
         if definition["kind"] in PUBLISHED:
-            return _between(PUBLISHED[definition["kind"]]["tokens"], cut)
+            points = PUBLISHED[definition["kind"]]["tokens"]
+            for (before, low), (after, high) in pairwise(points):
+                if cut <= after:
+                    return float(low + (high - low) * (cut - before) / (after - before))
+            return float(points[-1][1])
         if "words" in definition:
             # A tokenizer of a few hundred pieces takes a made-up word for one token or little more.
             return min(cut, 1.2 * sum(definition["words"]) / 2)
@@ -139,11 +127,3 @@ def _mean(cached: Mapping[str, Any], cut: float) -> float:
     bins = [((a + b) / 2, n) for a, b, n in zip(edges, edges[1:], counts, strict=False)]
     shift = (cached["tokens"] - sum(middle * n for middle, n in bins)) / texts
     return float(sum(min(middle + shift, cut) * n for middle, n in bins) / texts)
-
-
-def _between(points: Mapping[int, float], at: float) -> float:
-    """Linear between the points, and flat after the last."""
-    for (before, low), (after, high) in pairwise(points.items()):
-        if at <= after:
-            return low + (high - low) * (at - before) / (after - before)
-    return list(points.values())[-1]
