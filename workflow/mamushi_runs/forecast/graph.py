@@ -33,7 +33,6 @@ class Job:
     """Numbers of the jobs that come before it."""
     uses: Mapping[str, float] = field(default_factory=dict)
     """What it takes of each resource by name: of the machine, or of a cluster's queue."""
-    threads: int = 1
     gpus: int = 0
     memory_mb: float | None = None
     """Requested."""
@@ -84,17 +83,16 @@ def read(workflow: Any, cluster: Cluster | None = None, gpus: int | None = None)
         key = rule.name, wildcards.get("model")
         if key not in shared:
             asked = {name: n for name, n in job.resources.items() if isinstance(n, int | float)}
-            threads, gpu = int(job.threads), int(asked.get("gpu", 0))
-            if gpu and isinstance(job.resources.get("gpu_model"), str):
+            gpus_asked = int(asked.get("gpu", 0))
+            if gpus_asked and isinstance(job.resources.get("gpu_model"), str):
                 models.append(job.resources["gpu_model"])
             # Snakemake's own word, is_local(), depends on the executor: a dry run's is local.
-            stays = rule.group is None and (rule.norun or rule.name in workflow._localrules)
+            stays = rule.group is None and rule.name in workflow._localrules
             remote = cluster is not None and not stays
-            own = {CORES: 0, QUEUE: 1} if remote else {CORES: threads, QUEUE: 0}
-            uses = {name: float((asked | own).get(name, 0)) for name in limits}
+            asked |= {CORES: 0, QUEUE: 1} if remote else {CORES: int(job.threads), QUEUE: 0}
             shared[key] = {
-                **{"known": _known(rule), "threads": threads, "gpus": gpu, "uses": uses},
-                "memory_mb": asked.get("mem_mb"),
+                **{"known": _known(rule), "gpus": gpus_asked, "memory_mb": asked.get("mem_mb")},
+                "uses": {name: float(asked.get(name, 0)) for name in limits},
             }
         outputs = tuple(map(str, job.output))
         needs = tuple(number[before] for before in dag.dependencies[job] if before in number)
