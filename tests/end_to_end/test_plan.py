@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import time
@@ -134,37 +135,30 @@ def test_the_second_run_takes_the_processor_time_of_its_plan(twice: Twice) -> No
     assert twice.plan["jobs"] == 25
     assert twice.plan["benchmarks"] >= 15
     sources = [source for rule in twice.plan["rules"].values() for source in rule["sources"]]
-    assert all(source.startswith("benchmarks") for source in sources)
+    assert all(source.startswith("measured") for source in sources)
     assert twice.plan["cpu_seconds"] == pytest.approx(twice.second.cpu, rel=GATE)
 
 
 def test_the_plan_is_printed_with_what_it_is_from(twice: Twice) -> None:
-    assert "benchmarks: same rule, model and data" in twice.table
-    assert "2 cores" in twice.table
+    assert "measured [" in twice.table
     # On a machine that counts no GPUs, tiny models take none.
-    assert "GPU" not in twice.table.splitlines()[0]
+    assert twice.plan["gpu_seconds"] == 0
 
 
 def test_a_run_begins_with_its_forecast_and_ends_with_what_became_of_it(twice: Twice) -> None:
-    for said, source in (
-        (twice.first.said, "without any benchmark"),
-        (twice.second.said, "from "),
-    ):
-        begun = next(line for line in said.splitlines() if line.startswith("Forecast for"))
-        assert "25 jobs" in begun and source in begun
-        assert "Forecast against actual:" in said
-        assert "No forecast" not in said
     records = sorted((twice.folder / "results/plan").glob("*.json"))
-    assert len(records) == 2
-    for record, done in zip(map(read_json, records), (twice.first, twice.second), strict=True):
+    runs = ((twice.first, "without any benchmark"), (twice.second, "from "))
+    for record, (done, source) in zip(map(read_json, records), runs, strict=True):
+        begun = next(line for line in done.said.splitlines() if line.startswith("Forecast for"))
+        assert "25 jobs" in begun and source in begun
+        assert "Forecast against actual: 25 of 25 jobs done, 0 failed, " in done.said
+        assert "No forecast" not in done.said
         actual = record["actual"]
         assert actual["succeeded"] and actual["failed"] == 0
         assert actual["done"] == record["forecast"]["jobs"] == 25
-        assert actual["rules"]["retrain"]["jobs"] == 4
         # All but what Snakemake still does after its hooks.
         assert actual["cpu_seconds"] == pytest.approx(done.cpu, rel=0.1)
         assert actual["wall_seconds"] < done.wall
-        assert 0 < actual["jobs_cpu_seconds"] < actual["cpu_seconds"]
 
 
 def test_no_more_checkpoints_than_running_jobs_and_what_is_kept(twice: Twice) -> None:
@@ -186,7 +180,7 @@ def test_a_failed_run_is_accounted_for_and_no_measure_of_the_next(tmp_path: Path
     config["training"]["learning_rate"] = 1.0e30
     said = run(directory=tmp_path, config=config, check=False)
     assert said.returncode != 0
-    assert "Forecast against actual: 1 failed." in said.stdout
+    assert re.search(r"Forecast against actual: \d+ of 25 jobs done, 1 failed", said.stdout)
     record = read_json(next((tmp_path / "results/plan").glob("*.json")))
     assert record["actual"]["failed"] == 1
     assert not record["actual"]["succeeded"]

@@ -9,18 +9,18 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import io
 import os
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from mamushi.artifacts.files import write_json
 from mamushi.errors import UserError
 from mamushi_runs import hooks
-from mamushi_runs.forecast import account, graph, rates, text
-from mamushi_runs.forecast.graph import Graph
+from mamushi_runs.forecast import account, graph, rates
+from mamushi_runs.forecast.graph import CORES, QUEUE, Cluster
 
 CLUSTER_CORES = 1024
 LINES = 20
@@ -28,23 +28,15 @@ LINES = 20
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the plan, and Snakemake's."""
-    names = ", ".join(rates.table()["gpus"])
+    names = ", ".join(rates.GPUS)
     parser.add_argument(
         "--gpu", help=f"the GPU to count with: {names} (default: the profile's, else h100)"
     )
-    parser.add_argument("--gpus", type=_whole, help="GPUs at a time (default: the profile's)")
+    parser.add_argument("--gpus", type=int, help="GPUs at a time (default: the profile's)")
     parser.add_argument(
         "--share",
         type=float,
         help="share of the GPU's peak that a fine-tune reaches (default: the paper's, 0.266)",
-    )
-    parser.add_argument(
-        "--padded",
-        action="store_true",
-        help="texts count as long as a trainer of another make would pad them",
-    )
-    parser.add_argument(
-        "--no-benchmarks", action="store_true", help="take no notice of past runs: only count"
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the plan there as well")
     parser.add_argument(
@@ -55,102 +47,154 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the plan; returns 0. Raises ``UserError`` when the dry run fails."""
     rates.rate(args.gpu, args.share)
-    with dry_run(args.snakemake) as (jobs, config):
-        made = account.expected(
-            jobs if args.gpus is None else graph.with_gpus(jobs, args.gpus),
-            config,
-            gpu=args.gpu,
-            share=args.share,
-            padded=args.padded or None,
-            past=not args.no_benchmarks,
-        )
+    if args.gpus is not None and args.gpus < 1:
+        raise UserError(f"{args.gpus} is no number of GPUs", where="--gpus", do="give 1 or more")
+    with dry_run(args.snakemake) as (workflow, config, cluster):
+        jobs = graph.read(workflow, cluster, args.gpus)
+        made = account.expected(jobs, config, gpu=args.gpu, share=args.share)
     if args.json:
         write_json(args.json, made)
-    print(text.plan(made))
+    print(table(made))
     return 0
 
 
 @contextlib.contextmanager
-def dry_run(words: Sequence[str]) -> Iterator[tuple[Graph, Mapping[str, Any]]]:
-    """The jobs that Snakemake would run with these arguments, and the configuration; within the
-    block, the working folder is that of the run.
+def dry_run(words: Sequence[str]) -> Iterator[tuple[Any, Mapping[str, Any], Cluster | None]]:
+    """The workflow that Snakemake would run with these arguments, its configuration, and what it
+    may use of a cluster; within the block, the working folder is that of the run.
 
     Raises ``UserError`` when the dry run fails, after what it said on standard error.
     """
     before = os.getcwd()
     hooks.parsed.clear()
-    with tempfile.TemporaryFile("w+b") as said:
-        with _redirected(said.fileno()):
-            asked = _snakemake([*words, "--dry-run", "--quiet", "rules", "progress"])
-        if asked is None:
-            said.seek(0)
-            lines = said.read().decode("utf-8", "replace").splitlines()
-            # Its usage, which it prints before it names a wrong option, is long.
-            print(*lines[-LINES:], sep="\n", file=sys.stderr)
-            raise UserError("the dry run failed", do="see what Snakemake said above")
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+        succeeded, cluster = _snakemake([*words, "--dry-run", "--quiet", "rules", "progress"])
+    if not succeeded:
+        # Its usage, which it prints before it names a wrong option, is long.
+        print(*said.getvalue().splitlines()[-LINES:], sep="\n", file=sys.stderr)
+        raise UserError("the dry run failed", do="see what Snakemake said above")
     if not hooks.parsed:
         raise UserError("this workflow does not include Mamushi's", where="--snakefile")
     workflow, config, folder = hooks.parsed[-1]
-    jobs = graph.read(workflow)
-    if asked.cluster:
-        jobs = graph.on_cluster(jobs, graph.whole(asked.jobs), asked.local_cores)
     os.chdir(folder)
     try:
-        yield jobs, config
+        yield workflow, config, cluster
     finally:
         os.chdir(before)
 
 
-class _Asked(NamedTuple):
-    """What a dry run leaves out: where the jobs would have run."""
-
-    cluster: bool
-    jobs: int | None
-    local_cores: int | None
-
-
-def _snakemake(words: list[str]) -> _Asked | None:
-    """Run Snakemake in this process; None when it fails, after it has said why."""
+def _snakemake(words: list[str]) -> tuple[bool, Cluster | None]:
+    """Run Snakemake in this process: whether it succeeded, else it has said why; and what a dry
+    run leaves out, where the jobs would have run."""
     from snakemake import cli
     from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
 
+    cluster = None
     try:
         parser, args = cli.parse_args(words)
         executor = ExecutorPluginRegistry().get_plugin(args.executor or "local")
-        cluster = not executor.common_settings.local_exec
-        asked = _Asked(cluster, args.jobs, args.local_cores)
-        if cluster and args.cores is None:
-            # A dry run takes 1, and would scale all threads down to it.
-            args.cores = CLUSTER_CORES
-        return asked if cli.args_to_api(args, parser) else None
+        if not executor.common_settings.local_exec:
+            cluster = Cluster(args.jobs, args.local_cores)
+            # A dry run takes 1 core, and would scale all threads down to it.
+            args.cores = args.cores or CLUSTER_CORES
+        return bool(cli.args_to_api(args, parser)), cluster
     except SystemExit:
-        return None
+        pass
     except Exception as error:
         # As Snakemake's own command does.
         cli.print_exception(error)
-        return None
+    return False, cluster
 
 
-@contextlib.contextmanager
-def _redirected(target: int) -> Iterator[None]:
-    """Within the block, whatever is printed, also by other processes, goes to a file."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    kept = [os.dup(number) for number in (1, 2)]
-    try:
-        for number in (1, 2):
-            os.dup2(target, number)
-        yield
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        for number, copy in zip((1, 2), kept, strict=True):
-            os.dup2(copy, number)
-            os.close(copy)
+# --- for people -----------------------------------------------------------------------------------
 
 
-def _whole(value: str) -> int:
-    count = int(value)
-    if count < 1:
-        raise argparse.ArgumentTypeError("give 1 or more")
-    return count
+def table(made: Mapping[str, Any]) -> str:
+    """A forecast by rule, the totals, and what they are from."""
+    if not made["jobs"]:
+        return "Nothing to be done."
+    rows: list[tuple[str, ...]] = [("rule", "jobs", "GPU", "CPU", "a job", "memory", "", "from")]
+    rules = made["rules"].items()
+    for rule, entry in sorted(rules, key=lambda item: -item[1]["wall_seconds"]):
+        rows.append(
+            (
+                *(rule, f"{entry['jobs']:,}", clock(entry["gpu_seconds"])),
+                *(clock(entry["cpu_seconds"]), clock(entry["wall_seconds"] / entry["jobs"])),
+                size(entry["memory_mb"] * 1e6),
+                "measured" if entry["measured"] else "requested",
+                _sources(entry),
+            )
+        )
+    totals = (clock(made[name]) for name in ("gpu_seconds", "cpu_seconds"))
+    rows.append(("all, with Snakemake", f"{made['jobs']:,}", *totals, *[""] * 4))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [
+        "  ".join(
+            f"{cell:{'<' if place in (0, 6, 7) else '>'}{width}}"
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+    return "\n".join([*lines, "", *_totals(made)])
+
+
+def _sources(entry: Mapping[str, Any]) -> str:
+    """What a rule's estimates are from, with the number of jobs where there are several kinds."""
+    several = len(entry["sources"]) > 1
+    kinds = [f"{kind} ({n:,})" if several else kind for kind, n in entry["sources"].items()]
+    runs = entry["runs"]
+    past = f" [{runs[0]} past jobs, to {runs[1]}]" if runs[0] else ""
+    return ", ".join(kinds) + past
+
+
+def _totals(made: Mapping[str, Any]) -> list[str]:
+    disk = made["disk"]
+    words = {CORES: "cores", QUEUE: "jobs in the queue", "gpu": "GPUs at a time"}
+    name, limit = made["bound"]
+    bound = f"{limit} {words.get(name, name)}" if limit else "the longest chain of jobs"
+    lines = [
+        f"Wall time: at least {clock(made['wall_seconds'])}, bound by {bound}; "
+        f"the longest chain of jobs takes {clock(made['critical_seconds'])}.",
+        f"Memory: {size(made['memory_mb'] * 1e6)}, of the largest job.",
+        f"Disk: {size(disk['end'])} at the end, with keep_checkpoints {size(disk['end_kept'])}; "
+        f"up to {size(disk['running'])} more meanwhile, for the checkpoints of running jobs.",
+        *made["about"],
+    ]
+    used = " ".join(source for entry in made["rules"].values() for source in entry["sources"])
+    cpu = f"{rates.CPU['name']}, {rates.CPU['measured']}"
+    notes = {
+        "measured": "measured: by past jobs in results/benchmarks; scaled: as FLOP or size grow.",
+        "FLOP": f"FLOP: of the texts' real tokens, without padding; {made['rate']}.",
+        "CPU core": f"on a CPU core: rates measured on {cpu}.",
+        "assumed": "assumed: no measurement stands behind it.",
+    }
+    more = ["More jobs follow once the sweeps of unlearning are known."] if made["more"] else []
+    return [*lines, *more, *(note for word, note in notes.items() if word in used)]
+
+
+def line(made: Mapping[str, Any]) -> str:
+    """A forecast in one line, as it is printed when a run starts."""
+    gpu = f"{clock(made['gpu_seconds'])} GPU, " if made["gpu_seconds"] else ""
+    count = made["benchmarks"]
+    source = f"from {count} benchmark{'s' * (count != 1)}" if count else "without any benchmark"
+    return (
+        f"Forecast for {made['jobs']} jobs: about {clock(made['wall_seconds'])} wall, {gpu}"
+        f"{clock(made['cpu_seconds'])} CPU, {size(made['disk']['end'])} disk; {source}."
+    )
+
+
+def clock(seconds: float) -> str:
+    """A time in the unit that suits it: ``-``, ``8.0 s``, ``12 min``, ``5.2 h``, ``1,530 h``."""
+    if not seconds:
+        return "-"
+    unit, one = ("s", 1) if seconds < 99.5 else ("min", 60) if seconds < 5970 else ("h", 3600)
+    return f"{seconds / one:,.{0 if seconds / one >= 9.95 else 1}f} {unit}"
+
+
+def size(count: float) -> str:
+    """Bytes in the unit that suits them: ``20 kB``, ``6.8 GB``, ``15.2 TB``."""
+    for unit, one in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6)):
+        if count >= one:
+            return f"{count / one:.1f} {unit}"
+    return f"{count / 1e3:.0f} kB" if count else "-"

@@ -15,6 +15,7 @@ from typing import Any
 
 from mamushi.artifacts import paths
 from mamushi.configuration.grid import Config
+from mamushi_runs.forecast.rates import TABLE
 
 BYTES = {"float32": 4, "bfloat16": 2, "float16": 2, "float8_e4m3fn": 1}
 
@@ -65,8 +66,8 @@ class Size:
 def of(config: Config, model: str, root: str | os.PathLike[str] = ".") -> Size:
     """The size of a configured model; ``root`` is the folder with ``results``.
 
-    From the first of these that there is: a tiny model's definition, its card, the config.json of
-    its folder, the published sizes of the paper's models, a number in its name ("-7b"). What is
+    From the first of these that there is: a tiny model's definition, its card, the weights in its
+    folder, the published sizes of the paper's models, a number in its name ("-7b"). What is
     none of these is taken for 8 billion, and ``source`` says so.
     """
     definition = config["models"][model]
@@ -75,167 +76,70 @@ def of(config: Config, model: str, root: str | os.PathLike[str] = ".") -> Size:
     source = str(definition.get("source") or "")
     return (
         _from_card(Path(root, paths.MODEL_CARD.format(model=model)))
-        or _from_folder(Path(source) if source else None)
-        or _published(source, model)
-        or _named(model, source)
+        or (_from_folder(Path(source)) if source else None)
+        or _from_name(source, model)
         or _like(8e9, "assumed to have 8 billion parameters")
     )
 
 
-def transformer(
-    *,
-    hidden_size: int,
-    layers: int,
-    heads: int,
-    key_value_heads: int,
-    head_width: int,
-    intermediate_size: int,
-    vocabulary_size: int,
-    tied: bool,
-    source: str,
-    norms: int = 2,
-    biases: bool = False,
-) -> Size:
-    """A decoder with gated MLPs and grouped queries: Llama, Qwen and Gemma are of this kind.
-
-    ``norms`` are those of a block; ``biases`` stand on queries, keys and values.
-    """
-    queries, keys = heads * head_width, key_value_heads * head_width
-    attention = 2 * hidden_size * queries + 2 * hidden_size * keys
-    bias = queries + 2 * keys if biases else 0
-    block = attention + bias + 3 * hidden_size * intermediate_size + norms * hidden_size
-    tables = vocabulary_size * hidden_size * (1 if tied else 2)
-    total = layers * block + tables + hidden_size
-    return Size(total, hidden_size, layers, vocabulary_size, tied, source)
+def _tiny(given: Mapping[str, Any]) -> Size:
+    """A model of ``mamushi.lm.tiny``, with gated MLPs and grouped queries; biases and norms, a
+    thousandth, are left out."""
+    hidden, layers, vocabulary = (given[x] for x in ("hidden_size", "layers", "vocabulary_size"))
+    grouped = given["key_value_heads"] / given["heads"]
+    block = int(2 * hidden**2 * (1 + grouped)) + 3 * hidden * given["intermediate_size"]
+    tied = given["family"] != "llama"
+    total = layers * block + vocabulary * hidden * (1 if tied else 2) + hidden
+    return Size(total, hidden, layers, vocabulary, tied, "its definition")
 
 
-def _tiny(definition: Mapping[str, Any]) -> Size:
-    """A model of ``mamushi.lm.tiny``."""
-    family = definition["family"]
-    return transformer(
-        hidden_size=definition["hidden_size"],
-        layers=definition["layers"],
-        heads=definition["heads"],
-        key_value_heads=definition["key_value_heads"],
-        head_width=definition["hidden_size"] // definition["heads"],
-        intermediate_size=definition["intermediate_size"],
-        vocabulary_size=definition["vocabulary_size"],
-        tied=family != "llama",
-        source="its definition",
-        norms=4 if family == "gemma2" else 2,
-        biases=family == "qwen2",
-    )
-
-
-def _json(path: Path) -> dict[str, Any] | None:
-    """The object in a JSON file; None without one, since a plan must not fail on what a job will
+def _json(path: Path) -> dict[str, Any]:
+    """The object in a JSON file; empty without one, since a plan must not fail on what a job will
     complain about in better words."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        return None
-    return found if isinstance(found, dict) else None
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _from_card(path: Path) -> Size | None:
     card = _json(path)
     names = ("parameters", "hidden_size", "layers", "vocabulary_size")
-    if card is None or not all(isinstance(card.get(name), int) for name in names):
+    if not all(isinstance(card.get(name), int) for name in names):
         return None
-    parameters, hidden, layers, vocabulary = (int(card[name]) for name in names)
+    parameters, hidden, layers, vocabulary = (card[name] for name in names)
     return Size(parameters, hidden, layers, vocabulary, bool(card.get("tied")), "its card")
 
 
-def _from_folder(folder: Path | None) -> Size | None:
-    config = _json(folder / "config.json") if folder is not None else None
-    if folder is None or config is None:
-        return None
-    text = config.get("text_config")
-    inner = {**config, **text} if isinstance(text, dict) else config
-
-    def first(*names: str) -> int | None:
-        return next((inner[name] for name in names if isinstance(inner.get(name), int)), None)
-
-    hidden = first("hidden_size", "n_embd", "d_model")
-    layers = first("num_hidden_layers", "n_layer")
-    vocabulary = first("vocab_size")
-    if not hidden or not layers or not vocabulary:
-        return None
-    kind = str(inner.get("model_type", ""))
-    # Not written down where it is the architecture's default.
-    tied = bool(inner.get("tie_word_embeddings", kind.startswith(("gemma", "gpt2", "opt"))))
-    heads = first("num_attention_heads", "n_head") or 1
-    sketch = transformer(
-        hidden_size=hidden,
-        layers=layers,
-        heads=heads,
-        key_value_heads=first("num_key_value_heads") or heads,
-        head_width=first("head_dim") or hidden // heads,
-        # Without a gate, two matrices of 4 h each: as many weights as three of 8/3 h.
-        intermediate_size=first("intermediate_size") or 8 * hidden // 3,
-        vocabulary_size=vocabulary,
-        tied=tied,
-        source="config.json",
-    )
-    width = BYTES.get(str(inner.get("dtype") or inner.get("torch_dtype")))
-    weights = _weights(folder)
-    if not width or not weights:
-        return sketch
-    # Whatever the architecture: its weights are what has to be read.
-    return Size(weights // width, hidden, layers, vocabulary, tied, "config.json and weights")
-
-
-def _weights(folder: Path) -> int:
-    """Bytes of the safetensors files that a model is opened from; 0 where they are not there."""
+def _from_folder(folder: Path) -> Size | None:
+    """As large as its weights are; their shape is known when a job has opened them."""
     index = _json(folder / "model.safetensors.index.json")
-    names = set((index or {}).get("weight_map", {}).values()) or {"model.safetensors"}
+    names = set(index.get("weight_map", {}).values()) or {"model.safetensors"}
     try:
-        return sum((folder / name).stat().st_size for name in names)
+        weights = sum((folder / name).stat().st_size for name in names)
     except OSError:
-        return 0
+        return None
+    config = _json(folder / "config.json")
+    kind = str(config.get("dtype") or config.get("torch_dtype"))
+    return _like(weights / BYTES.get(kind, 4), "its weights")
 
 
-# hidden, layers, heads, key-value heads, head width, intermediate, vocabulary, tied, norms, biases
-PUBLISHED: dict[str, tuple[int, int, int, int, int, int, int, bool, int, bool]] = {
-    "llama-3.1-8b": (4096, 32, 32, 8, 128, 14336, 128256, False, 2, False),
-    "qwen2.5-7b": (3584, 28, 28, 4, 128, 18944, 152064, False, 2, True),
-    "gemma-2-2b": (2304, 26, 8, 4, 256, 9216, 256000, True, 4, False),
-}
-"""The paper's models, by the last part of their ids on the hub, in small letters."""
-
-
-def _published(source: str, model: str) -> Size | None:
-    for name in (source.rpartition("/")[2].lower(), model.lower()):
+def _from_name(source: str, model: str) -> Size | None:
+    """A published size; else that of "7b", "360m" or "8x7b" in a name, as a word of its own."""
+    names = source.rpartition("/")[2].lower(), model.lower()
+    for name in names:
         # An instruction-tuned version is as large, and so is `qwen-2.5-7b`.
         plain = name.replace("qwen-", "qwen").removesuffix("-instruct").removesuffix("-it")
-        if plain in PUBLISHED:
-            h, n, heads, kv, width, inner, vocabulary, tied, norms, biases = PUBLISHED[plain]
-            return transformer(
-                hidden_size=h,
-                layers=n,
-                heads=heads,
-                key_value_heads=kv,
-                head_width=width,
-                intermediate_size=inner,
-                vocabulary_size=vocabulary,
-                tied=tied,
-                source=f"published sizes of {plain}",
-                norms=norms,
-                biases=biases,
-            )
-    return None
-
-
-def _named(*names: str) -> Size | None:
-    """From "7b", "360m" or "8x7b" in a name, as a word of its own."""
-    number = re.compile(r"(?<![a-z0-9.])(?:(\d+)x)?(\d+(?:\.\d+)?)([bm])(?![a-z0-9])")
+        if plain in TABLE["models"]:
+            parameters, hidden, layers, vocabulary, tied = TABLE["models"][plain]
+            source = f"published sizes of {plain}"
+            return Size(parameters, hidden, layers, vocabulary, tied, source)
     for name in names:
-        found = number.search(name.lower())
-        if found:
-            unit = 1e9 if found[3] == "b" else 1e6
-            total = int(found[1] or 1) * float(found[2]) * unit
-            if total > 0:
-                return _like(total, f'"{found[0]}" in its name')
+        found = re.search(r"(?<![a-z0-9.])(?:(\d+)x)?(\d+(?:\.\d+)?)([bm])(?![a-z0-9])", name)
+        total = found and int(found[1] or 1) * float(found[2]) * (1e9 if found[3] == "b" else 1e6)
+        if found and total:
+            return _like(total, f'"{found[0]}" in its name')
     return None
 
 
@@ -244,6 +148,7 @@ def _like(parameters: float, source: str) -> Size:
     ones have tied embeddings, as most have that are published."""
     scale = (parameters / 8.03e9) ** (1 / 3)
     hidden = max(64, round(4096 * scale / 64) * 64)
-    vocabulary = min(128256, int(parameters / 4 / hidden))
-    layers = max(1, round(32 * scale))
-    return Size(int(parameters), hidden, layers, max(1, vocabulary), parameters < 4e9, source)
+    vocabulary = max(1, min(128256, int(parameters / 4 / hidden)))
+    return Size(
+        int(parameters), hidden, max(1, round(32 * scale)), vocabulary, parameters < 4e9, source
+    )

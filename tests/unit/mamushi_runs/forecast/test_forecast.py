@@ -1,4 +1,4 @@
-"""What a run takes, by rule: from benchmarks, from floating-point operations, and as text."""
+"""What a run takes, by rule: from benchmarks, from operations and sizes, and as text."""
 
 from __future__ import annotations
 
@@ -12,20 +12,18 @@ import pytest
 import yaml
 
 from mamushi.artifacts import paths, schemas
-from mamushi.artifacts.domains import CONTAMINATION, EVALUATION, FORGET, INFERENCE
+from mamushi.artifacts.domains import CONTAMINATION, FORGET, INFERENCE
 from mamushi.artifacts.tables import write_table
 from mamushi.configuration.complete import complete
 from mamushi.errors import UserError
-from mamushi_runs.forecast import account, ledger, rates, text, work
-from mamushi_runs.forecast.forecast import Overhead, forecast
-from mamushi_runs.forecast.graph import Graph, Job, Limits
+from mamushi_runs.forecast import account, forecast, plan, rates, work
+from mamushi_runs.forecast.graph import CORES, QUEUE, Graph, Job
 from mamushi_runs.forecast.rates import Rate
 from mamushi_runs.forecast.volumes import Volumes
-from tests.support.benchmarks import write
+from tests.support.benchmark_files import write
+from tests.support.workflow import ROOT
 
-ROOT = Path(__file__).parents[4]
 BENCHMARK = "results/benchmarks/{rule}/{dataset}/{model}/seed{seed}.tsv"
-NOTHING = Overhead(cpu=0.0, cpu_of_job=0.0, wall_of_job=0.0)
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +39,9 @@ def demo() -> dict[str, Any]:
 
 def job(rule: str, *needs: int, gpus: int = 1, outputs: tuple[str, ...] = (), **at: str) -> Job:
     cell = {"dataset": "jigsaw", "model": "llama-3.1-8b", "seed": "0", **at}
-    return Job(rule, work.known(rule), cell, None, outputs, needs, gpus=gpus, memory_mb=64000.0)
+    uses = {CORES: 1.0, QUEUE: 1.0, "gpu": float(gpus), "licence": 2.0}
+    known = work.known(rule) or rule
+    return Job(rule, known, cell, outputs, needs, uses, gpus=gpus, memory_mb=64000.0)
 
 
 def made(
@@ -49,42 +49,29 @@ def made(
     config: dict[str, Any],
     root: Path,
     rate: Rate | None = None,
-    **limits: Any,
+    cluster: bool = False,
+    **limits: int,
 ) -> dict[str, Any]:
     patterns = {one.rule: BENCHMARK.replace("{rule}", one.rule) for one in jobs}
-    graph = Graph(jobs, Limits(**{"cores": 64, "gpus": 4, **limits}), patterns)
-    return forecast(graph, config, rate or rates.rate(), root=root, overhead=NOTHING)
+    graph = Graph(jobs, limits, patterns, cluster)
+    return forecast.forecast(graph, config, rate or rates.rate(), root=root, own=0)
 
 
 # --- operations and rates -------------------------------------------------------------------------
 
 
-def test_the_papers_fine_tune_takes_what_the_paper_says(
+def test_the_papers_fine_tune_takes_what_the_paper_says_less_the_padding(
     paper: dict[str, Any], tmp_path: Path
 ) -> None:
-    padded = made([job("beta0")], paper, tmp_path, rates.rate(padded=True))
-    # 105 minutes; loading the model comes on top here.
-    assert padded["rules"]["beta0"]["job_seconds"] / 60 == pytest.approx(105, abs=2)
+    flop = work.Costs(paper, Volumes(paper, tmp_path)).of("beta0", job("beta0").wildcards).flop
+    # 105 minutes with 128 tokens to each text; Jigsaw's have 61.
+    assert flop / rates.rate("h100").flops / 60 * 128 / 61 == pytest.approx(105, abs=2)
     found = made([job("beta0")], paper, tmp_path)
     entry = found["rules"]["beta0"]
-    # At the same rate without padding: Jigsaw's texts have half of the 128 tokens.
-    assert entry["job_seconds"] / 60 == pytest.approx(53.5, abs=2)
-    assert entry["sources"] == {"FLOP": 1}
-    assert "H100" in found["rate"] and "26.6%" in found["rate"]
-
-
-@pytest.mark.parametrize(
-    ("model", "minutes"), [("llama-3.1-8b", 20), ("qwen-2.5-7b", 19), ("gemma-2-2b", 4.7)]
-)
-def test_the_floor_without_padding(
-    model: str, minutes: float, paper: dict[str, Any], tmp_path: Path
-) -> None:
-    # 790 TFLOP/s in practice, which is 79.9% of the data sheet's.
-    floor = rates.rate("h100", share=0.799, padded=False)
-    found = made([job("beta0", model=model)], paper, tmp_path, floor)
-    loading = 30 + 2 * work.Costs(paper, Volumes(paper, tmp_path)).size(model).parameters / 2e9
-    seconds = found["rules"]["beta0"]["job_seconds"] - loading
-    assert seconds / 60 == pytest.approx(minutes, rel=0.04)
+    # The share is of whole fine-tunes: the optimizer adds nothing to it, starting does.
+    assert entry["gpu_seconds"] == pytest.approx(flop / rates.rate().flops + forecast.GPU_START)
+    assert entry["sources"] == {"FLOP on h100": 1}
+    assert "H100" in found["rate"] and "26.6%" in found["rate"] and "assumed" in found["rate"]
 
 
 def test_the_whole_grid_is_what_it_was_estimated_at(paper: dict[str, Any], tmp_path: Path) -> None:
@@ -94,54 +81,64 @@ def test_the_whole_grid_is_what_it_was_estimated_at(paper: dict[str, Any], tmp_p
             at = {"dataset": dataset, "model": model}
             jobs += [job(rule, **at) for rule in ("contaminate", "gold", "beta0") * 5]
             jobs += [job("retrain", **at, beta=f"0.{b}0") for b in range(1, 10) for _ in range(40)]
-    costs = work.Costs(paper, Volumes(paper, tmp_path))
-    works = [costs.of(one.rule, one.wildcards) for one in jobs]
-    floor = sum(one.flop / 790e12 + one.traffic / 3.3e12 for one in works) / 3600
     assert len(jobs) == 2250
-    assert floor == pytest.approx(316, rel=0.03)
-    assert sum(one.padded_flop for one in works) / (0.266 * 989e12) / 3600 == pytest.approx(
-        1530, rel=0.03
-    )
-    padded = made(jobs, paper, tmp_path, rates.rate(padded=True))["gpu_seconds"] / 3600
-    assert padded == pytest.approx(1550, rel=0.02)
-    total = made(jobs, paper, tmp_path)["gpu_seconds"] / 3600
-    assert total == pytest.approx(873, rel=0.02)
+    # 790 TFLOP/s in practice, which is 79.9% of the data sheet's.
+    floor = made(jobs, paper, tmp_path, rates.rate("h100", share=0.799))["gpu_seconds"]
+    assert (floor - 2250 * forecast.GPU_START) / 3600 == pytest.approx(270, rel=0.03)
+    assert made(jobs, paper, tmp_path)["gpu_seconds"] / 3600 == pytest.approx(829, rel=0.02)
 
 
 def test_fewer_texts_take_less_and_matched_steps_take_the_same(
     paper: dict[str, Any], tmp_path: Path
 ) -> None:
-    costs = work.Costs(paper, Volumes(paper, tmp_path))
-    cell = job("retrain").wildcards
-    low, high = (costs.of("retrain", {**cell, "beta": beta}) for beta in ("0.10", "0.90"))
-    assert high.padded_flop < low.padded_flop
     model = {**paper["models"]["llama-3.1-8b"]}
     model["training"] = {**model["training"], "steps": "matched"}
     matched = {**paper, "models": {**paper["models"], "llama-3.1-8b": model}}
-    costs = work.Costs(matched, Volumes(matched, tmp_path))
-    low, high = (costs.of("retrain", {**cell, "beta": beta}) for beta in ("0.10", "0.90"))
-    assert high == low
+    for config, same in ((paper, False), (matched, True)):
+        costs = work.Costs(config, Volumes(config, tmp_path))
+        low, high = (
+            costs.of("retrain", {**job("retrain").wildcards, "beta": beta}).flop
+            for beta in ("0.10", "0.90")
+        )
+        assert (low == high) if same else (high < low)
 
 
-def test_a_trunk_is_computed_once_for_each_run(paper: dict[str, Any], tmp_path: Path) -> None:
-    at = {"dataset": "newsgroups", "model": "qwen-2.5-7b", "unlearner": "salun", "beta": "0.10"}
-    one = made([job("unlearn", **at)], paper, tmp_path)
-    two = made([job("unlearn", **at), job("unlearn", **at, selector="random")], paper, tmp_path)
-    assert one["gpu_seconds"] < two["gpu_seconds"] < 2 * one["gpu_seconds"]
-    assert two["disk"]["trunks"] == one["disk"]["trunks"] > 1e9
-    other = made([job("unlearn", **at), job("unlearn", **{**at, "seed": "1"})], paper, tmp_path)
-    assert other["disk"]["trunks"] == pytest.approx(2 * one["disk"]["trunks"])
+@pytest.mark.parametrize(
+    ("kind", "texts", "width", "seconds"),
+    [
+        # Measured on one core of an AMD EPYC, on synthetic embeddings of which 12% are forget.
+        ("mamushi", 24_783, 64, 26.1),
+        ("mamushi", 24_783, 512, 27.7),
+        ("mamushi", 6_000, 2304, 18.0),
+        ("mamushi", 20_000, 2304, 62.5),
+        ("mamushi_lr", 24_783, 512, 3.5),
+        ("mamushi_lr", 6_000, 2304, 7.7),
+        ("lr_maha", 80_000, 2304, 25.2),
+        ("kcenter", 80_000, 2304, 7.2),
+        ("coreset", 80_000, 2304, 5.2),
+        ("random", 80_000, 2304, 2.5),
+    ],
+)
+def test_a_ranking_takes_what_its_size_says(
+    kind: str, texts: int, width: int, seconds: float, paper: dict[str, Any]
+) -> None:
+    settings = {"kind": kind, **paper["selectors"].get(kind, {})}
+    counted = work.score_seconds(settings, texts, 0.1 * texts, width)
+    assert seconds / 2 < counted < 2 * seconds
+
+
+def test_score_is_forecast_from_its_size(paper: dict[str, Any], tmp_path: Path) -> None:
+    jobs = [job("score", gpus=0, selector="mamushi", dataset=d) for d in ("jigsaw", "newsgroups")]
+    large, small = (made([one], paper, tmp_path)["rules"]["score"] for one in jobs)
+    assert large["sources"] == {"size, on a CPU core": 1}
+    assert large["cpu_seconds"] / small["cpu_seconds"] == pytest.approx(80_000 / 7_300, rel=0.2)
 
 
 @pytest.mark.parametrize(
     ("name", "key"),
     [
-        ("h100", "h100"),
-        ("NVIDIA H100 80GB HBM3", "h100"),
-        ("nvidia_h100_pcie", "h100-pcie"),
-        ("L40S", "l40s"),
-        ("RTX 4090", "rtx4090"),
-        ("v100", None),
+        *[("h100", "h100"), ("NVIDIA H100 80GB HBM3", "h100"), ("nvidia_h100_pcie", "h100-pcie")],
+        *[("L40S", "l40s"), ("RTX 4090", "rtx4090"), ("v100", None)],
     ],
 )
 def test_gpus_by_the_names_that_clusters_give_them(name: str, key: str | None) -> None:
@@ -157,65 +154,85 @@ def test_a_gpu_that_is_not_known_is_named(wrong: dict[str, Any]) -> None:
 # --- benchmarks -----------------------------------------------------------------------------------
 
 
-def test_benchmarks_go_before_operations_and_are_scaled_to_another_dataset(
+def test_benchmarks_go_before_operations_and_are_scaled_to_other_texts(
     paper: dict[str, Any], tmp_path: Path
 ) -> None:
     cell = {"dataset": "jigsaw", "model": "llama-3.1-8b", "rule": "beta0"}
     write(tmp_path / BENCHMARK.format(**cell, seed=3), 1000.0, 995.5, 9000.0)
-    found = made(
-        [
-            job("beta0"),
-            job("beta0", dataset="newsgroups"),
-            job("gold"),
-            job("beta0", model="gemma-2-2b"),
-        ],
-        paper,
-        tmp_path,
+    # Of a dataset that is not configured any more.
+    write(tmp_path / BENCHMARK.format(**{**cell, "dataset": "old"}, seed=3), 1.0)
+    jobs = [job("beta0"), job("beta0", dataset="newsgroups"), job("beta0", model="gemma-2-2b")]
+    found = made([*jobs, job("gold")], paper, tmp_path)
+    beta0, gold = found["rules"]["beta0"], found["rules"]["gold"]
+    assert beta0["sources"] == {"measured": 1, "measured, scaled": 1, "FLOP on h100": 1}
+    assert beta0["runs"][0] == found["benchmarks"] == 1
+    newsgroups, whole = (
+        made([job("beta0", dataset=name)], paper, tmp_path / "none")["gpu_seconds"]
+        for name in ("newsgroups", "jigsaw")
     )
-    sources = found["rules"]["beta0"]["sources"]
-    assert sources == {
-        "benchmarks: same rule, model and data": 1,
-        "benchmarks: same rule and model, scaled from jigsaw": 1,
-        "FLOP": 1,
-    }
-    costs = work.Costs(paper, Volumes(paper, tmp_path))
-    full, other = (
-        costs.of("beta0", job("beta0", dataset=d).wildcards) for d in ("jigsaw", "newsgroups")
-    )
-    times = 1000 * other.padded_flop / full.padded_flop
-    assert times < 150
-    gold = found["rules"]["gold"]
-    assert gold["sources"] == {"benchmarks: beta0, scaled by FLOP": 1}
-    assert gold["job_seconds"] == pytest.approx(1000 * (1 - 0.1017), rel=0.01)
+    alone = made([jobs[1]], paper, tmp_path)["gpu_seconds"]
+    assert alone == pytest.approx(1000 * newsgroups / whole)
+    # The same engine on fewer texts.
+    assert gold["sources"] == {"measured, scaled": 1}
+    assert gold["wall_seconds"] == pytest.approx(1000 * (1 - 0.1017), rel=0.01)
     assert gold["memory_mb"] == 9000.0 and gold["measured"]
-    assert found["benchmarks"] == 1
-    counted = forecast(
-        Graph([job("beta0")], Limits()), paper, rates.rate(), root=tmp_path, benchmarks=False
-    )
-    assert counted["rules"]["beta0"]["sources"] == {"FLOP": 1}
+    assert "measured, scaled [1 past jobs, to 20" in plan.table(found)
 
 
 def test_what_another_workflow_adds_is_assumed_and_prefixed_rules_are_ours(
     paper: dict[str, Any], tmp_path: Path
 ) -> None:
     prefixed = replace(job("beta0"), rule="mamushi_beta0", known=work.known("mamushi_beta0"))
-    foreign = Job("align", work.known("align"), {"sample": "a"}, None, ("x",), ())
+    foreign = replace(job("align"), known=None)
     # A rule that happens to end as one of ours does, of something else.
-    alike = Job("read_score", work.known("read_score"), {"model": "car"}, None, ("y",), ())
+    alike = job("read_embed", model="car")
+    assert alike.known == "embed"
     found = made([prefixed, foreign, alike], paper, tmp_path)
-    assert found["rules"]["mamushi_beta0"]["sources"] == {"FLOP": 1}
-    for rule in ("align", "read_score"):
+    assert found["rules"]["mamushi_beta0"]["sources"] == {"FLOP on h100": 1}
+    for rule in ("align", "read_embed"):
         assert found["rules"][rule]["sources"] == {"assumed: a minute": 1}
 
 
-def test_a_target_is_no_job(paper: dict[str, Any], tmp_path: Path) -> None:
-    target = replace(job("beta0", 0), rule="all", known=None, idle=True)
-    found = made([job("beta0"), target], paper, tmp_path)
-    assert found["jobs"] == 1
-    assert list(found["rules"]) == ["beta0"]
+# --- wall time, machines and disk -----------------------------------------------------------------
 
 
-# --- memory and disk ------------------------------------------------------------------------------
+def test_the_wall_time_names_what_binds_it(paper: dict[str, Any], tmp_path: Path) -> None:
+    jobs = [job("beta0", seed=str(seed)) for seed in range(8)]
+    one = made(jobs[:1], paper, tmp_path, cluster=True)["wall_seconds"]
+    for limits, bound, times in (
+        ({}, [forecast.CHAIN, None], 1),
+        ({CORES: 4}, [CORES, 4], 2),
+        ({QUEUE: 4, "gpu": 2, CORES: 64}, ["gpu", 2], 4),
+        ({QUEUE: 1, "gpu": 2}, [QUEUE, 1], 8),
+        # A job that asks for more than there is takes all there is.
+        ({"licence": 1}, ["licence", 1], 8),
+    ):
+        found = made(jobs, paper, tmp_path, cluster=True, **limits)
+        assert found["bound"] == bound
+        assert found["wall_seconds"] == pytest.approx(one * times, rel=0.1)
+    chain = made([job("contaminate"), job("embed", 0)], paper, tmp_path, **{CORES: 9})
+    assert chain["wall_seconds"] == chain["critical_seconds"] > chain["cpu_seconds"] * 0.99
+    with pytest.raises(UserError, match="GPU"):
+        made(jobs, paper, tmp_path, gpu=0)
+
+
+def test_the_forecast_says_which_machine_it_speaks_of(
+    paper: dict[str, Any],
+    demo: dict[str, Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(forecast, "has_gpu", lambda: False)
+    tiny = job("beta0", dataset="synthetic", model="tiny-llama")
+    here = made([tiny], demo, tmp_path)
+    assert here["gpu_seconds"] == 0
+    assert here["rules"]["beta0"]["sources"] == {"FLOP on a CPU core": 1}
+    assert "GPU rules of tiny models are counted for one core of a CPU" in plan.table(here)
+    assert made([tiny], demo, tmp_path, gpu=1)["gpu_seconds"] > 0
+    for cluster in (False, True):
+        said = plan.table(made([job("beta0")], paper, tmp_path, rates.rate("a100"), cluster))
+        assert "GPU rules are counted for an NVIDIA A100 80 GB" in said
+        assert ("this machine has no GPU" in said) is not cluster
 
 
 def test_disk_counts_tensors_checkpoints_and_what_keep_checkpoints_adds(
@@ -225,50 +242,14 @@ def test_disk_counts_tensors_checkpoints_and_what_keep_checkpoints_adds(
     tensors = paths.TRAINED.format(dataset="jigsaw", model="llama-3.1-8b", seed=0, endpoint="gold")
     jobs = [job("gold", outputs=(tensors, "a/card.json"))]
     jobs += [job("retrain", 0, beta="0.10", outputs=("a/card.json",)) for _ in range(4)]
-    disk = made(jobs, paper, tmp_path, gpus=2)["disk"]
+    disk = made(jobs, paper, tmp_path, gpu=2)["disk"]
     small = 5 * work.SMALL_FILE
     assert disk["end"] == pytest.approx(trained + small)
     assert disk["end_kept"] == pytest.approx(5 * trained + small)
     # Two jobs at a time, each with its checkpoint (weights, two moments) and the next one.
-    assert disk["checkpoints"] == pytest.approx(2 * 2 * 3 * trained)
-    assert disk["peak"] == pytest.approx(trained + 12 * trained, rel=0.001)
-    assert disk["peak_kept"] == pytest.approx((1 + 12 + 4) * trained, rel=0.001)
-    kept = {**paper, "keep_checkpoints": True}
-    at = {"dataset": "jigsaw", "model": "llama-3.1-8b", "seed": 0, "beta": "0.10"}
-    path = paths.RETRAINED_TENSORS.format(**at, selector="random")
-    asked = [jobs[0], *(replace(one, outputs=(*one.outputs, path)) for one in jobs[1:])]
-    assert made(asked, kept, tmp_path, gpus=2)["disk"] == pytest.approx(disk)
-
-
-def test_what_is_there_already_counts(paper: dict[str, Any], tmp_path: Path) -> None:
-    path = "results/runs/jigsaw/llama-3.1-8b/seed0/gold/trained.safetensors"
-    (tmp_path / path).parent.mkdir(parents=True)
-    (tmp_path / path).write_bytes(bytes(12345))
-    done = job("gold", outputs=(path,))
-    graph = Graph([], Limits(), there=((done, path),))
-    disk = forecast(graph, paper, rates.rate(), root=tmp_path)["disk"]
-    assert disk["end"] == disk["peak"] == 12345
-
-
-def test_memory_adds_up_on_one_machine_and_not_on_a_cluster(
-    paper: dict[str, Any], tmp_path: Path
-) -> None:
-    jobs = [job("beta0", seed=str(seed)) for seed in range(4)]
-    assert made(jobs, paper, tmp_path, gpus=2)["memory_mb"] == 2 * 64000
-    cluster = made(jobs, paper, tmp_path, gpus=2, cluster=True)
-    assert (cluster["memory_mb"], cluster["memory_of"]) == (64000, "a job")
-
-
-def test_cells_that_a_checkpoint_may_add(paper: dict[str, Any], tmp_path: Path) -> None:
-    at = {"dataset": "newsgroups", "model": "qwen-2.5-7b", "unlearner": "salun"}
-    refine = job("refine", gpus=0, **at, selector="random")
-    # Between 0.1 and 0.2 lies 0.15, for five seeds.
-    found = made([refine], paper, tmp_path)
-    assert found["more"]["jobs"] == 5
-    assert found["more"]["gpu_seconds"] > 0
-    assert "up to 5 jobs more" in text.plan(found)
-    plain = {**paper, "unlearning": {**paper["unlearning"], "fine": None}}
-    assert made([refine], plain, tmp_path)["more"]["jobs"] == 0
+    assert disk["running"] == pytest.approx(2 * 2 * 3 * trained)
+    kept = made(jobs, {**paper, "keep_checkpoints": True}, tmp_path, gpu=2)["disk"]
+    assert kept["end"] == kept["end_kept"] == disk["end_kept"]
 
 
 # --- volumes --------------------------------------------------------------------------------------
@@ -284,132 +265,67 @@ def test_volumes_come_from_what_has_been_made(demo: dict[str, Any], tmp_path: Pa
     sections = {INFERENCE: {"forget": 7, "retain": 9}, CONTAMINATION: {"forget": 1, "retain": 1}}
     card.write_text(json.dumps({"counts": {"sections": sections}}), encoding="utf-8")
     cache = tmp_path / paths.TOKENS.format(dataset="synthetic", model="tiny-llama")
-    lengths = [10, 10, 20, 40]
-    rows = {"id": [str(n) for n in range(4)], "tokens": [list(range(n)) for n in lengths]}
+    tokens = pa.array([list(range(n)) for n in (10, 10, 20, 40)], pa.list_(pa.int32()))
+    histogram = {"edges": [0, 16, 32, 48], "counts": [2, 1, 1]}
     write_table(
         cache,
         schemas.TOKENS,
-        {"id": pa.array(rows["id"]), "tokens": pa.array(rows["tokens"], pa.list_(pa.int32()))},
-        metadata={
-            "texts": 4,
-            "tokens": 80,
-            "histogram": {"edges": [0, 16, 32, 48], "counts": [2, 1, 1]},
-        },
+        {"id": pa.array(list("abcd")), "tokens": tokens},
+        metadata={"texts": 4, "tokens": 80, "histogram": histogram},
     )
     volumes = Volumes(demo, tmp_path)
     assert volumes.texts("synthetic", INFERENCE) == 16
-    assert volumes.texts("synthetic", EVALUATION) == 0
     assert volumes.source("synthetic") == "its card"
     assert volumes.tokens("synthetic", "tiny-llama", 48) == pytest.approx(20)
     assert volumes.tokens("synthetic", "tiny-llama", 10) == pytest.approx(9, abs=1)
-    assert volumes.longest("synthetic", "tiny-llama", 30) == 30
-    assert volumes.longest("synthetic", "tiny-llama", 100) == 48
     cache.write_bytes(cache.read_bytes()[:-20])
     assert Volumes(demo, tmp_path).tokens("synthetic", "tiny-llama", 48) == pytest.approx(21.6)
 
 
-def test_a_table_that_was_never_read_is_sized_by_its_bytes(tmp_path: Path) -> None:
+def test_a_table_that_was_never_read_is_sized_by_its_bytes(
+    paper: dict[str, Any], tmp_path: Path
+) -> None:
     table = tmp_path / "mine.csv"
     table.write_bytes(bytes(1_000_000))
-    given = {
-        "grid": {"datasets": ["d"], "models": ["m"], "seeds": [0], "budgets": [0.1]},
-        "studies": None,
-        "datasets": {
-            "d": {
-                **{"kind": "table", "path": str(table), "text": "t"},
-                **{"forget": {"column": "c", "values": ["x"]}, "limit": {"forget": 100}},
-                "sections": {"inference": 0.5, "evaluation": 0.5},
-            }
-        },
-        "models": {"m": {"source": "meta-llama/Llama-3.1-8B", "revision": "0" * 40}},
-    }
-    given["grid"]["selectors"] = ["random", "mamushi"]
-    whole = yaml.safe_load((ROOT / "config.yaml").read_text(encoding="utf-8"))
-    merged = {**whole, **given, "unlearning": {}, "probe": {}}
-    volumes = Volumes(complete(merged), tmp_path)
+    sections = {"inference": 0.5, "evaluation": 0.5}
+    limit = {"forget": 100, "retain": None}
+    mine = {"kind": "table", "path": str(table), "limit": limit, "sections": sections}
+    volumes = Volumes({**paper, "datasets": {"d": mine}}, tmp_path)
     assert volumes.texts("d", INFERENCE, [FORGET]) == 100
     assert volumes.texts("d", INFERENCE) == pytest.approx(1000 * 0.8 + 100)
     assert "bytes a text" in volumes.source("d")
 
 
-# --- text and records -----------------------------------------------------------------------------
+# --- text -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("seconds", "said"),
+    ("said", "expected"),
     [
-        (0, "0.0 s"),
-        (8.04, "8.0 s"),
-        (61, "61 s"),
-        (600, "10 min"),
-        (6000, "1.7 h"),
-        (5.5e6, "1,528 h"),
+        *[(plan.clock(0), "-"), (plan.clock(8.04), "8.0 s"), (plan.clock(61), "61 s")],
+        *[(plan.clock(600), "10 min"), (plan.clock(6000), "1.7 h"), (plan.clock(5.5e6), "1,528 h")],
+        *[(plan.size(0), "-"), (plan.size(20_000), "20 kB"), (plan.size(1.3e13), "13.0 TB")],
     ],
 )
-def test_times_have_the_unit_that_suits_them(seconds: float, said: str) -> None:
-    assert text.clock(seconds) == said
-
-
-@pytest.mark.parametrize(
-    ("count", "said"), [(0, "0 kB"), (20_000, "20 kB"), (6.82e9, "6.8 GB"), (1.3e13, "13.0 TB")]
-)
-def test_sizes_have_the_unit_that_suits_them(count: float, said: str) -> None:
-    assert text.size(count) == said
+def test_times_and_sizes_have_the_unit_that_suits_them(said: str, expected: str) -> None:
+    assert said == expected
 
 
 def test_the_plan_says_for_every_rule_what_it_is_from(
     paper: dict[str, Any], tmp_path: Path
 ) -> None:
     remove = replace(job("remove", 0, gpus=0, beta="0.10", selector="random"), memory_mb=None)
-    found = made([job("beta0"), remove], paper, tmp_path)
-    said = text.plan(found)
-    lines = said.splitlines()
-    widths = {len(line) for line in lines[1:2]}
-    assert widths == {len(lines[1])}
-    assert next(line for line in lines if line.startswith("beta0")).endswith("FLOP")
-    assert next(line for line in lines if line.startswith("remove")).endswith("assumed")
-    for word in ("Wall time", "64 cores and 4 GPUs", "Memory", "with keep_checkpoints", "8.03"):
-        assert word in said
-    line = text.line(found)
-    assert "2 jobs" in line and "without any benchmark" in line and "\n" not in line
-    assert text.plan(made([], paper, tmp_path)) == "Nothing to be done."
+    found = made([job("beta0"), remove, job("refine", gpus=0)], paper, tmp_path, gpu=4)
+    said = plan.table(found)
+    lines = {line.split()[0]: line for line in said.splitlines() if line}
+    assert lines["beta0"].endswith("FLOP on h100")
+    assert lines["remove"].endswith("assumed")
+    for words in ("Wall time", "with keep_checkpoints", "8.03 billion", "without padding", "More "):
+        assert words in said
+    line = plan.line(found)
+    assert "3 jobs" in line and "without any benchmark" in line and "\n" not in line
+    assert plan.table(made([], paper, tmp_path)) == "Nothing to be done."
     json.dumps(found, allow_nan=False)
-
-
-def actual(**changes: Any) -> dict[str, Any]:
-    return {
-        **{"succeeded": True, "cluster": False, "done": 10, "failed": 0, "wall_seconds": 60.0},
-        **{"cpu_seconds": 107.0, "jobs_cpu_seconds": 100.0, "begun_cpu_seconds": 2.0},
-        **{"rules": {"beta0": {"jobs": 10, "cpu_seconds": 100.0, "wall_seconds": 99.0}}, **changes},
-    }
-
-
-def test_the_outcome_stands_beside_the_forecast(paper: dict[str, Any], tmp_path: Path) -> None:
-    found = made([job("beta0"), job("gold", 0)], paper, tmp_path)
-    said = text.outcome(found, actual(failed=1))
-    assert "1 failed" in said
-    beta0 = next(line for line in said.splitlines() if line.startswith("beta0")).split()
-    assert beta0[1:3] == ["1", "10"]
-    assert next(line for line in said.splitlines() if line.startswith("gold")).split()[2] == "0"
-    few = text.outcome(found, actual(), longest=1)
-    assert "1 others" in few
-
-
-def test_past_runs_tell_what_snakemake_itself_takes(tmp_path: Path) -> None:
-    assert ledger.overhead(3.0, tmp_path).cpu_of_job == Overhead().cpu_of_job
-    folder = tmp_path / ledger.FOLDER
-    for number, one in enumerate(
-        [actual(), actual(cpu_seconds=112.0), actual(cpu_seconds=117.0), actual(succeeded=False)]
-    ):
-        ledger.write(folder / f"2026010{number}T000000-1.json", {"jobs": 10}, one)
-    (folder / "20260109T000000-1.json").write_text("{")
-    ledger.write(folder / "20260108T000000-1.json", {"jobs": 10}, None)
-    learned = ledger.overhead(3.0, tmp_path)
-    assert learned.cpu == 3.0
-    assert learned.cpu_of_job == pytest.approx(1.0)
-    ledger.write(folder / "20260107T000000-1.json", {}, actual(cluster=True, cpu_seconds=1e6))
-    ledger.write(folder / "20260106T000000-1.json", {}, actual(done=1, cpu_seconds=1e6))
-    assert ledger.overhead(3.0, tmp_path).cpu_of_job == pytest.approx(1.0)
 
 
 def test_a_run_without_a_begin_has_no_end() -> None:

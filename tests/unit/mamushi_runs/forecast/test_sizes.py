@@ -52,7 +52,7 @@ def built(family: str) -> Any:
         {"train_input_embedding": False, "train_output_head": False},
     ],
 )
-def test_a_tiny_model_has_the_parameters_that_its_definition_gives(
+def test_a_tiny_model_has_about_the_parameters_that_its_definition_gives(
     family: str, change: dict[str, Any], tmp_path: Path
 ) -> None:
     model, training = built(family), {**PAPER, **change}
@@ -60,28 +60,28 @@ def test_a_tiny_model_has_the_parameters_that_its_definition_gives(
     blocks = min(training["trained_blocks"], TINY["layers"])
     parameters.freeze(model, {**training, "trained_blocks": blocks})
     counted = parameters.count(model)
-    assert found.parameters == counted.all
-    assert found.trained(training) == counted.trained
+    # Norms and biases are more than a thousandth here.
+    assert found.parameters == pytest.approx(counted.all, rel=0.02)
+    assert found.trained(training) == pytest.approx(counted.trained, rel=0.02)
 
 
 PUBLISHED = {
-    # parameters of all, billions trained, GFLOP per token, share of the head: PERFORMANCE's table.
-    "meta-llama/Llama-3.1-8B": (8_030_261_248, 1.70, 32.4, 0.10),
-    "Qwen/Qwen2.5-7B": (7_615_616_512, 1.79, 30.8, 0.11),
-    "google/gemma-2-2b": (2_614_341_888, 0.82, 12.1, 0.29),
+    # parameters of all, billions trained, GFLOP per token.
+    "meta-llama/Llama-3.1-8B": (8_030_261_248, 1.70, 32.4),
+    "Qwen/Qwen2.5-7B": (7_615_616_512, 1.79, 30.8),
+    "google/gemma-2-2b": (2_614_341_888, 0.82, 12.1),
 }
 
 
 @pytest.mark.parametrize(("source", "figures"), PUBLISHED.items())
 def test_the_papers_models_have_their_published_sizes(
-    source: str, figures: tuple[int, float, float, float], tmp_path: Path
+    source: str, figures: tuple[int, float, float], tmp_path: Path
 ) -> None:
     found = of(tmp_path, source=source)
-    parameters_of, trained, per_token, head = figures
+    parameters_of, trained, per_token = figures
     assert found.parameters == parameters_of
     assert found.trained(PAPER) / 1e9 == pytest.approx(trained, abs=0.01)
     assert work.fine_tune(found, PAPER) / 1e9 == pytest.approx(per_token, rel=0.005)
-    assert work.head_share(found) == pytest.approx(head, abs=0.005)
     assert "published" in found.source
 
 
@@ -136,42 +136,19 @@ def test_a_card_goes_before_a_name(tmp_path: Path) -> None:
     assert of(tmp_path, source="somebody/big-70b").billions == pytest.approx(70)
 
 
-def folder(tmp_path: Path, **changes: Any) -> Path:
-    path = tmp_path / "model"
-    path.mkdir()
-    described = {
-        **{"model_type": "llama", "hidden_size": 32, "num_hidden_layers": 4, "vocab_size": 300},
-        **{"num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 48},
-        **{"tie_word_embeddings": False, "torch_dtype": "bfloat16", **changes},
-    }
-    (path / "config.json").write_text(json.dumps(described), encoding="utf-8")
-    return path
-
-
-def test_a_folder_is_sized_by_its_configuration(tmp_path: Path) -> None:
-    there = of(tmp_path, source=str(folder(tmp_path)))
-    assert there.parameters == of(tmp_path, family="llama", **TINY).parameters
-    assert there.source == "config.json"
-
-
-def test_a_folders_weights_tell_more_than_its_configuration(tmp_path: Path) -> None:
-    path = folder(tmp_path)
-    for name, count in (("a", 30_000), ("b", 50_000)):
-        (path / f"{name}.safetensors").write_bytes(bytes(count))
+def test_a_folder_is_sized_by_its_weights(tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    folder.mkdir()
+    assert "assumed" in of(tmp_path, source=str(folder)).source
+    (folder / "config.json").write_text('{"torch_dtype": "bfloat16"}')
+    for name, count in (("a", 3_000_000), ("b", 5_000_000)):
+        (folder / f"{name}.safetensors").write_bytes(bytes(count))
     index = {"weight_map": {"x": "a.safetensors", "y": "b.safetensors", "z": "a.safetensors"}}
-    (path / "model.safetensors.index.json").write_text(json.dumps(index), encoding="utf-8")
-    found = of(tmp_path, source=str(path))
-    assert (found.parameters, found.source) == (40_000, "config.json and weights")
-
-
-def test_what_a_configuration_does_not_say_is_the_architectures(tmp_path: Path) -> None:
-    path = folder(tmp_path, model_type="gemma3", tie_word_embeddings=None)
-    described = json.loads((path / "config.json").read_text())
-    del described["tie_word_embeddings"]
-    (path / "config.json").write_text(json.dumps({"text_config": described, "model_type": "x"}))
-    assert of(tmp_path, source=str(path)).tied
-    (path / "config.json").write_text("{")
-    assert "assumed" in of(tmp_path, source=str(path)).source
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    found = of(tmp_path, source=str(folder))
+    assert (found.parameters, found.source) == (4_000_000, "its weights")
+    (folder / "config.json").write_text("{")
+    assert of(tmp_path, source=str(folder)).parameters == 2_000_000
 
 
 @pytest.mark.parametrize(
