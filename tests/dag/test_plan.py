@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import re
-import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -19,14 +18,6 @@ from mamushi_runs.forecast import rates, work
 from mamushi_runs.forecast.forecast import Forecaster
 from mamushi_runs.forecast.volumes import Volumes
 from tests.support.workflow import ROOT, environment, plan, run
-
-GRAPH_CPU_SECONDS = 1.0
-"""Reading 5,000 jobs and their forecast; it takes 0.15 s where nothing else runs."""
-
-
-def processor_seconds() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
 
 
 @pytest.fixture(scope="module")
@@ -121,27 +112,6 @@ def test_another_workflow_is_no_case_for_it(tmp_path: Path) -> None:
     )
     assert said.returncode == 2
     assert "does not include Mamushi's" in said.stderr
-
-
-def test_reading_the_graph_and_forecasting_take_a_moment(tmp_path: Path) -> None:
-    program = f"""
-import time
-from mamushi_runs.forecast import account, graph, plan
-from mamushi_runs import hooks
-words = ["--snakefile", {str(ROOT / "Snakefile")!r}, "--directory", {str(tmp_path)!r}]
-with plan.dry_run([*words, "--profile", {str(ROOT / "profiles/slurm")!r}]) as (_, config):
-    began = time.process_time()
-    account.expected(graph.read(hooks.parsed[-1].workflow), config)
-    print("took", time.process_time() - began)
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        env=environment(PYTHONPATH=str(ROOT / "workflow")),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert float(done.stdout.split()[-1]) < GRAPH_CPU_SECONDS
 
 
 def test_what_surrounds_a_run_imports_nothing_heavy(tmp_path: Path) -> None:

@@ -13,18 +13,18 @@ HEAVY = (
     *("accelerate", "matplotlib", "numpy", "pandas", "pyarrow", "scipy", "seaborn", "sklearn"),
     *("tokenizers", "torch", "transformers"),
 )
-# CPU seconds, which a busy machine stretches less than wall time; a quiet one needs 0.05.
-LIMIT = 0.3
+# What Python itself loads to read a command line is a hundred modules.
+MODULES = 200
 
 
 @pytest.mark.parametrize("stage", names())
 def test_help_imports_nothing_heavy(stage: str) -> None:
     program = (
-        "import sys, time\n"
+        "import sys\n"
         "from mamushi.cli import main\n"
         "try:\n    main(sys.argv[1:])\n"
         "except SystemExit as end:\n    assert not end.code\n"
-        "print('\\nloaded', time.process_time(), *sys.modules)\n"
+        "print('\\nloaded', *sys.modules)\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", program, stage, "--help"],
@@ -34,10 +34,10 @@ def test_help_imports_nothing_heavy(stage: str) -> None:
         cwd=Path(PACKAGE).parent,
     )
     about, _, loaded = done.stdout.rpartition("\nloaded ")
-    seconds, *modules = loaded.split()
+    modules = loaded.split()
     assert f"mamushi {stage}" in about
     assert not set(HEAVY) & set(modules)
-    assert float(seconds) < LIMIT
+    assert len(modules) < MODULES
 
 
 WITH_A_MODEL = {

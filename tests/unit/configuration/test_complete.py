@@ -20,15 +20,6 @@ from mamushi.running.identity import closure
 ROOT = Path(__file__).parents[3]
 JIGSAW = ("train.csv", "test.csv", "test_labels.csv")
 HEAVY = {"torch", "transformers", "pandas", "numpy", "pyarrow", "sklearn", "snakemake"}
-    "torch",
-    "transformers",
-    "pandas",
-    "numpy",
-    "pyarrow",
-    "sklearn",
-    "matplotlib",
-    "snakemake",
-]
 SECTIONS = ["data", "tokens", "training", "embedding", "evaluation", "execution", "figures"]
 
 Config = dict[str, Any]
