@@ -326,7 +326,6 @@ def test_micro_batches_of_1_to_32_give_the_same_gradients(family: str) -> None:
         assert_equal(found, expected, 1e-11)
 
 
-@pytest.mark.slow
 def test_two_processes_give_the_gradients_of_one(tmp_path: Path) -> None:
     in_two_processes(
         tmp_path,
