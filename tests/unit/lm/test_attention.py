@@ -334,8 +334,7 @@ def test_two_processes_give_the_gradients_of_one(tmp_path: Path) -> None:
         from accelerate import PartialState
         from safetensors.torch import save_file
         from mamushi.lm import device
-        from tests.support.gradients import exact, step_gradients
-from tests.support.models import FAMILIES
+        from tests.support.models import FAMILIES
         from tests.support.gradients import step_gradients
 
         accelerator = device.accelerator("fp32")
