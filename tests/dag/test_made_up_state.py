@@ -76,7 +76,7 @@ def executed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("workflow", "envs", "profiles"):
         shutil.copytree(ROOT / name, copy / name)
     shutil.copy(ROOT / "Snakefile", copy)
-    shutil.copy(Path(__file__).with_name("stub.py"), copy / "workflow/mamushi/__main__.py")
+    shutil.copy(ROOT / "tests/support/stub.py", copy / "workflow/mamushi/__main__.py")
     folder = made(tmp_path_factory.mktemp("executed"))
     asked = ["--snakefile", copy / "Snakefile", "--directory", folder, "--cores", "2"]
     done = subprocess.run(

@@ -19,6 +19,8 @@ from mamushi.artifacts.files import read_json
 from tests.support.demo import small
 from tests.support.workflow import command, environment, plan, run
 
+pytestmark = pytest.mark.slow
+
 GATE = 0.4
 """Of the processor time. The demo is forecast within 30%; a grid of a minute on a machine that
 others use is noisier, since the same job takes more of a processor whose caches it shares."""

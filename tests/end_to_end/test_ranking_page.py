@@ -185,7 +185,6 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
              "fold": pa.nulls(len(ids), pa.int16())},
         )  # fmt: skip
     out = folder / "ranking.html"
-    start = time.perf_counter()
     code = main([
         "ranking", "--examples", str(folder / "examples.parquet"),
         "--scores", *(str(folder / f"{name}.parquet") for name in SELECTORS),
@@ -193,7 +192,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         json.dumps({"dataset": "<b>d</b>", "model": "m", "seed": 0, "budgets": BUDGETS}),
     ])  # fmt: skip
     assert code == 0
-    return {"page": out, "ranks": ranks, "ids": ids[:N], "took": time.perf_counter() - start}
+    return {"page": out, "ranks": ranks, "ids": ids[:N]}
 
 
 @pytest.fixture
@@ -230,10 +229,6 @@ def told(browser: Browser, key: str) -> int:
 
 
 COMPARE = enter("second", " 1", "change")
-
-
-def test_the_page_is_made_in_seconds(world: dict[str, Any]) -> None:
-    assert world["took"] < 20
 
 
 def test_no_text_breaks_out_and_profanity_is_masked(opened: Browser) -> None:

@@ -80,7 +80,8 @@ def test_finer_steps_add_cells_beside_the_crossings_alone(demo: Path, rerun: Rer
         assert sorted(listed) == sorted(wanted)
         assert wanted, "no pair crossed the target"
     finally:
-        run(*sweeps, "--forceall", "--until", "refine", directory=demo, config=science())
+        run(*sweeps, directory=demo, config=science())
+        assert before == {path: (demo / path).read_bytes() for path in sweeps}
 
 
 def test_the_tables_say_what_the_curves_say(demo: Path) -> None:

@@ -29,6 +29,32 @@ class Contract(NamedTuple):
 
 NOTHING = ""
 
+# What mostly runs together -----------------------------------------------------------------------
+
+ONE_PROBED = "judge 1, probes 1, figure_relearning 1"
+BOTH_PROBED = "judge 2, probes 1, figure_relearning 1"
+HALF_GAP = "half_gap 1, figure_half_gap 1"
+DRAWN = "tables 1, figure_sad 1, figure_perplexity 1"
+STUDIES = "study_tables 2, figure_study 2"
+ONE_UNLEARNED = """
+    unlearn 9, unlearn_and_probe 1, unlearn_whole 5, unlearn_list 5, refine 5, half_gap 1,
+    figure_half_gap 1
+"""
+ALL_UNLEARNED = """
+    unlearn 18, unlearn_and_probe 2, unlearn_whole 10, unlearn_list 10, refine 10, half_gap 1,
+    figure_half_gap 1
+"""
+HALF_LOOKED_AT = """
+    frontier 4, diagnostics 4, geometry 4, runtime 2, ranking 2, qualitative 1, evidence_tables 1,
+    figure_frontier 1, figure_diagnostics 2, figure_variance 2, figure_discrimination 2,
+    figure_subspaces 2
+"""
+EVERY_RUN_LOOKED_AT = """
+    frontier 8, diagnostics 8, geometry 8, runtime 4, ranking 4, qualitative 1, evidence_tables 1,
+    figure_frontier 1, figure_diagnostics 4, figure_variance 4, figure_discrimination 4,
+    figure_subspaces 4
+"""
+
 # What only reads ----------------------------------------------------------------------------------
 
 FIGURES = """
@@ -43,43 +69,33 @@ GEOMETRY = """
 """
 EVIDENCE_TABLES = "evidence_tables 1, figure_frontier 1"
 RUNTIME = "runtime 4, evidence_tables 1, figure_frontier 1"
-RATIO = """
-    score 9, manifests 31, tables 1, figure_sad 1, figure_perplexity 1, study_tables 2,
-    figure_study 2, frontier 8, diagnostics 8, ranking 4, qualitative 1, evidence_tables 1,
-    figure_frontier 1, figure_diagnostics 4
+RATIO = f"""
+    score 9, manifests 31, {DRAWN}, {STUDIES}, frontier 8, diagnostics 8, ranking 4, qualitative 1,
+    evidence_tables 1, figure_frontier 1, figure_diagnostics 4
 """
 
 # Data ---------------------------------------------------------------------------------------------
 
-ALL_DATA = """
+ALL_DATA = f"""
     examples 4, base_model 1, tokens 8, contaminate 6, gold 10, beta0 10, embed 10, score 33,
-    remove 55, manifests 31, retrain 55, evaluate 21, tables 1, figure_sad 1, figure_perplexity 1,
-    study_tables 2, figure_study 2, frontier 8, diagnostics 8, geometry 8, runtime 4, ranking 4,
-    qualitative 1, evidence_tables 1, figure_frontier 1, figure_diagnostics 4, figure_variance 4,
-    figure_discrimination 4, figure_subspaces 4, unlearn 18, unlearn_and_probe 2, unlearn_whole 10,
-    unlearn_list 10, refine 10, half_gap 1, figure_half_gap 1, generate 4, relearn 2, judge 2,
-    probes 1, figure_relearning 1
+    remove 55, manifests 31, retrain 55, evaluate 21, {DRAWN}, {STUDIES}, {EVERY_RUN_LOOKED_AT},
+    {ALL_UNLEARNED}, generate 4, relearn 2, {BOTH_PROBED}
 """
 """All but the cards of the two ready-made models, and what these say by themselves. Of unlearning,
 18 + 2 models at the configured budgets: the finer ones are known once the sweeps are."""
 
-MADE = """
+MADE = f"""
     examples 1, base_model 1, tokens 6, contaminate 6, gold 8, beta0 8, embed 8, score 27,
-    remove 43, manifests 25, retrain 43, evaluate 17, tables 1, figure_sad 1, figure_perplexity 1,
-    study_tables 2, figure_study 2, frontier 6, diagnostics 6, geometry 6, runtime 3, ranking 3,
-    qualitative 1, evidence_tables 1, figure_frontier 1, figure_diagnostics 3, figure_variance 3,
-    figure_discrimination 3, figure_subspaces 3, unlearn 18, unlearn_and_probe 2, unlearn_whole 10,
-    unlearn_list 10, refine 10, half_gap 1, figure_half_gap 1, generate 4, relearn 2, judge 2,
-    probes 1, figure_relearning 1
+    remove 43, manifests 25, retrain 43, evaluate 17, {DRAWN}, {STUDIES}, frontier 6, diagnostics 6,
+    geometry 6, runtime 3, ranking 3, qualitative 1, evidence_tables 1, figure_frontier 1,
+    figure_diagnostics 3, figure_variance 3, figure_discrimination 3, figure_subspaces 3,
+    {ALL_UNLEARNED}, generate 4, relearn 2, {BOTH_PROBED}
 """
 """The dataset `made`, and everything of the model `tiny`, which is pretrained on it."""
 
-MINE = """
+MINE = f"""
     examples 1, tokens 3, contaminate 2, gold 4, beta0 4, embed 4, score 17, remove 29,
-    manifests 17, retrain 29, evaluate 8, tables 1, figure_sad 1, figure_perplexity 1,
-    study_tables 1, figure_study 1, frontier 4, diagnostics 4, geometry 4, runtime 2, ranking 2,
-    qualitative 1, evidence_tables 1, figure_frontier 1, figure_diagnostics 2, figure_variance 2,
-    figure_discrimination 2, figure_subspaces 2
+    manifests 17, retrain 29, evaluate 8, {DRAWN}, study_tables 1, figure_study 1, {HALF_LOOKED_AT}
 """
 """The dataset `mine` and no other. Tokens for three models: retraining of `ours` starts at
 `clean`."""
@@ -92,140 +108,104 @@ OF_A_STUDY = """
 
 # Models -------------------------------------------------------------------------------------------
 
-TINY = """
+TINY = f"""
     base_model 1, tokens 4, contaminate 6, gold 6, beta0 6, embed 6, score 21, remove 31,
-    manifests 19, retrain 31, evaluate 12, tables 1, figure_sad 1, figure_perplexity 1,
-    study_tables 2, figure_study 2, frontier 4, diagnostics 4, geometry 4, runtime 2, ranking 2,
-    qualitative 1, evidence_tables 1, figure_frontier 1, figure_diagnostics 2, figure_variance 2,
-    figure_discrimination 2, figure_subspaces 2, unlearn 9, unlearn_and_probe 1, unlearn_whole 5,
-    unlearn_list 5, refine 5, half_gap 1, figure_half_gap 1, generate 3, relearn 1, judge 1,
-    probes 1, figure_relearning 1
+    manifests 19, retrain 31, evaluate 12, {DRAWN}, {STUDIES}, {HALF_LOOKED_AT}, {ONE_UNLEARNED},
+    generate 3, relearn 1, {ONE_PROBED}
 """
-OURS = """
+OURS = f"""
     model_card 1, tokens 2, embed 4, score 12, remove 24, manifests 12, retrain 24, evaluate 1,
-    tables 1, figure_sad 1, figure_perplexity 1, frontier 4, diagnostics 4, geometry 4, runtime 2,
-    ranking 2, qualitative 1, evidence_tables 1, figure_frontier 1, figure_diagnostics 2,
-    figure_variance 2, figure_discrimination 2, figure_subspaces 2, unlearn 9, unlearn_and_probe 1,
-    unlearn_whole 5, unlearn_list 5, refine 5, half_gap 1, figure_half_gap 1, generate 1, judge 1,
-    probes 1, figure_relearning 1
+    {DRAWN}, {HALF_LOOKED_AT}, {ONE_UNLEARNED}, generate 1, {ONE_PROBED}
 """
 """The embedder and what is unlearned; gold and beta 0 are trained from its base."""
 
-CLEAN = """
-    model_card 1, tokens 2, gold 4, beta0 4, retrain 24, evaluate 8, tables 1, figure_sad 1,
-    figure_perplexity 1, refine 5, half_gap 1, figure_half_gap 1, generate 2, relearn 1, judge 1,
-    probes 1, figure_relearning 1
+CLEAN = f"""
+    model_card 1, tokens 2, gold 4, beta0 4, retrain 24, evaluate 8, {DRAWN}, refine 5, {HALF_GAP},
+    generate 2, relearn 1, {ONE_PROBED}
 """
 """The base of `ours`."""
 
-OTHER_BASE = """
-    gold 4, beta0 4, retrain 24, evaluate 8, tables 1, figure_sad 1, figure_perplexity 1, refine 5,
-    half_gap 1, figure_half_gap 1, generate 2, relearn 1, judge 1, probes 1, figure_relearning 1
+OTHER_BASE = f"""
+    gold 4, beta0 4, retrain 24, evaluate 8, {DRAWN}, refine 5, {HALF_GAP}, generate 2, relearn 1,
+    {ONE_PROBED}
 """
-NOT_CONTAMINATED = """
+NOT_CONTAMINATED = f"""
     model_card 1, tokens 2, contaminate 4, gold 4, beta0 4, embed 4, score 12, remove 24,
-    manifests 12, retrain 24, evaluate 8, tables 1, figure_sad 1, figure_perplexity 1, frontier 4,
-    diagnostics 4, geometry 4, runtime 2, ranking 2, qualitative 1, evidence_tables 1,
-    figure_frontier 1, figure_diagnostics 2, figure_variance 2, figure_discrimination 2,
-    figure_subspaces 2, unlearn 9, unlearn_and_probe 1, unlearn_whole 5, unlearn_list 5, refine 5,
-    half_gap 1, figure_half_gap 1, generate 3, relearn 1, judge 1, probes 1, figure_relearning 1
+    manifests 12, retrain 24, evaluate 8, {DRAWN}, {HALF_LOOKED_AT}, {ONE_UNLEARNED}, generate 3,
+    relearn 1, {ONE_PROBED}
 """
-TOKENS = """
+TOKENS = f"""
     tokens 8, contaminate 6, gold 10, beta0 10, embed 10, score 33, remove 55, manifests 31,
-    retrain 55, evaluate 21, tables 1, figure_sad 1, figure_perplexity 1, study_tables 2,
-    figure_study 2, frontier 8, diagnostics 8, geometry 8, runtime 4, ranking 4, qualitative 1,
-    evidence_tables 1, figure_frontier 1, figure_diagnostics 4, figure_variance 4,
-    figure_discrimination 4, figure_subspaces 4, unlearn 18, unlearn_and_probe 2, unlearn_whole 10,
-    unlearn_list 10, refine 10, half_gap 1, figure_half_gap 1, generate 3, relearn 2, judge 2,
-    probes 1, figure_relearning 1
+    retrain 55, evaluate 21, {DRAWN}, {STUDIES}, {EVERY_RUN_LOOKED_AT}, {ALL_UNLEARNED}, generate 3,
+    relearn 2, {BOTH_PROBED}
 """
 
 # Training -----------------------------------------------------------------------------------------
 
-TRAINING = """
+TRAINING = f"""
     contaminate 6, gold 10, beta0 10, embed 6, score 21, remove 31, manifests 19, retrain 55,
-    evaluate 20, tables 1, figure_sad 1, figure_perplexity 1, study_tables 2, figure_study 2,
-    frontier 4, diagnostics 4, geometry 4, runtime 2, ranking 2, qualitative 1, evidence_tables 1,
-    figure_frontier 1, figure_diagnostics 2, figure_variance 2, figure_discrimination 2,
-    figure_subspaces 2, unlearn 9, unlearn_and_probe 1, unlearn_whole 5, unlearn_list 5, refine 10,
-    half_gap 1, figure_half_gap 1, generate 3, relearn 2, judge 2, probes 1, figure_relearning 1
+    evaluate 20, {DRAWN}, {STUDIES}, {HALF_LOOKED_AT}, unlearn 9, unlearn_and_probe 1,
+    unlearn_whole 5, unlearn_list 5, refine 10, {HALF_GAP}, generate 3, relearn 2, {BOTH_PROBED}
 """
 """From the contaminated models on. `ours` embeds and is unlearned as it is."""
 
-PRECISION = """
+PRECISION = f"""
     contaminate 6, gold 10, beta0 10, embed 6, score 21, remove 31, manifests 19, retrain 55,
-    evaluate 21, tables 1, figure_sad 1, figure_perplexity 1, study_tables 2, figure_study 2,
-    frontier 4, diagnostics 4, geometry 4, runtime 2, ranking 2, qualitative 1, evidence_tables 1,
-    figure_frontier 1, figure_diagnostics 2, figure_variance 2, figure_discrimination 2,
-    figure_subspaces 2, unlearn 18, unlearn_and_probe 2, unlearn_whole 10, unlearn_list 10,
-    refine 10, half_gap 1, figure_half_gap 1, generate 6, relearn 2, judge 2, probes 1,
-    figure_relearning 1
+    evaluate 21, {DRAWN}, {STUDIES}, {HALF_LOOKED_AT}, {ALL_UNLEARNED}, generate 6, relearn 2,
+    {BOTH_PROBED}
 """
 """The same, and all forward passes of models as they are."""
 
-MATCHED = """
-    gold 10, retrain 55, evaluate 10, tables 1, figure_sad 1, figure_perplexity 1, study_tables 2,
-    figure_study 2, refine 10, half_gap 1, figure_half_gap 1, generate 2, relearn 2, judge 2,
-    probes 1, figure_relearning 1
+MATCHED = f"""
+    gold 10, retrain 55, evaluate 10, {DRAWN}, {STUDIES}, refine 10, {HALF_GAP}, generate 2,
+    relearn 2, {BOTH_PROBED}
 """
 """Contaminated and beta 0 take the same steps either way."""
 
-TRAINING_OF_TINY = """
+TRAINING_OF_TINY = f"""
     contaminate 6, gold 6, beta0 6, embed 6, score 21, remove 31, manifests 19, retrain 31,
-    evaluate 12, tables 1, figure_sad 1, figure_perplexity 1, study_tables 2, figure_study 2,
-    frontier 4, diagnostics 4, geometry 4, runtime 2, ranking 2, qualitative 1, evidence_tables 1,
-    figure_frontier 1, figure_diagnostics 2, figure_variance 2, figure_discrimination 2,
-    figure_subspaces 2, unlearn 9, unlearn_and_probe 1, unlearn_whole 5, unlearn_list 5, refine 5,
-    half_gap 1, figure_half_gap 1, generate 2, relearn 1, judge 1, probes 1, figure_relearning 1
+    evaluate 12, {DRAWN}, {STUDIES}, {HALF_LOOKED_AT}, {ONE_UNLEARNED}, generate 2, relearn 1,
+    {ONE_PROBED}
 """
 PRECISION_OF_TINY = TRAINING_OF_TINY.replace("generate 2", "generate 3")
-MATCHED_OF_TINY = """
-    gold 6, retrain 31, evaluate 6, tables 1, figure_sad 1, figure_perplexity 1, study_tables 2,
-    figure_study 2, refine 5, half_gap 1, figure_half_gap 1, generate 1, relearn 1, judge 1,
-    probes 1, figure_relearning 1
+MATCHED_OF_TINY = f"""
+    gold 6, retrain 31, evaluate 6, {DRAWN}, {STUDIES}, refine 5, {HALF_GAP}, generate 1, relearn 1,
+    {ONE_PROBED}
 """
-TRAINING_OF_OURS = """
-    gold 4, beta0 4, retrain 24, evaluate 8, tables 1, figure_sad 1, figure_perplexity 1, refine 5,
-    half_gap 1, figure_half_gap 1, generate 1, relearn 1, judge 1, probes 1, figure_relearning 1
+TRAINING_OF_OURS = f"""
+    gold 4, beta0 4, retrain 24, evaluate 8, {DRAWN}, refine 5, {HALF_GAP}, generate 1, relearn 1,
+    {ONE_PROBED}
 """
-PRECISION_OF_OURS = """
-    gold 4, beta0 4, retrain 24, evaluate 9, tables 1, figure_sad 1, figure_perplexity 1,
-    unlearn 9, unlearn_and_probe 1, unlearn_whole 5, unlearn_list 5, refine 5, half_gap 1,
-    figure_half_gap 1, generate 3, relearn 1, judge 1, probes 1, figure_relearning 1
+PRECISION_OF_OURS = f"""
+    gold 4, beta0 4, retrain 24, evaluate 9, {DRAWN}, {ONE_UNLEARNED}, generate 3, relearn 1,
+    {ONE_PROBED}
 """
-MATCHED_OF_OURS = """
-    gold 4, retrain 24, evaluate 4, tables 1, figure_sad 1, figure_perplexity 1, refine 5,
-    half_gap 1, figure_half_gap 1, generate 1, relearn 1, judge 1, probes 1, figure_relearning 1
+MATCHED_OF_OURS = f"""
+    gold 4, retrain 24, evaluate 4, {DRAWN}, refine 5, {HALF_GAP}, generate 1, relearn 1,
+    {ONE_PROBED}
 """
-EVALUATION = """
-    retrain 55, evaluate 21, tables 1, figure_sad 1, figure_perplexity 1, study_tables 2,
-    figure_study 2, unlearn 18, unlearn_and_probe 2, unlearn_whole 10, unlearn_list 10, refine 10,
-    half_gap 1, figure_half_gap 1, relearn 2, judge 2, probes 1, figure_relearning 1
+EVALUATION = f"""
+    retrain 55, evaluate 21, {DRAWN}, {STUDIES}, {ALL_UNLEARNED}, relearn 2, {BOTH_PROBED}
 """
 """Retrained models are measured where they are trained, and not kept."""
 
 # Selection ----------------------------------------------------------------------------------------
 
-EMBEDDING = """
-    embed 10, score 33, remove 55, manifests 31, retrain 55, tables 1, figure_sad 1,
-    figure_perplexity 1, study_tables 2, figure_study 2, frontier 8, diagnostics 8, geometry 8,
-    runtime 4, ranking 4, qualitative 1, evidence_tables 1, figure_frontier 1,
-    figure_diagnostics 4, figure_variance 4, figure_discrimination 4, figure_subspaces 4,
-    unlearn 18, unlearn_and_probe 2, refine 10, half_gap 1, figure_half_gap 1, judge 2, probes 1,
-    figure_relearning 1
+EMBEDDING = f"""
+    embed 10, score 33, remove 55, manifests 31, retrain 55, {DRAWN}, {STUDIES},
+    {EVERY_RUN_LOOKED_AT}, unlearn 18, unlearn_and_probe 2, refine 10, {HALF_GAP}, {BOTH_PROBED}
 """
-MAMUSHI = """
-    score 18, remove 32, manifests 31, retrain 32, tables 1, figure_sad 1, figure_perplexity 1,
-    study_tables 2, figure_study 2, frontier 8, diagnostics 8, runtime 4, ranking 4, qualitative 1,
-    evidence_tables 1, figure_frontier 1, figure_diagnostics 4, unlearn 18, unlearn_and_probe 2,
-    refine 10, half_gap 1, figure_half_gap 1, judge 2, probes 1, figure_relearning 1
+MAMUSHI = f"""
+    score 18, remove 32, manifests 31, retrain 32, {DRAWN}, {STUDIES}, frontier 8, diagnostics 8,
+    runtime 4, ranking 4, qualitative 1, evidence_tables 1, figure_frontier 1, figure_diagnostics 4,
+    unlearn 18, unlearn_and_probe 2, refine 10, {HALF_GAP}, {BOTH_PROBED}
 """
 """Its scores (8 runs, and 2 of a study as the ratio), those of `anti_mamushi`, their lists; all
 manifests, since it estimates the ratio. Not `random`, nor `again`, which has its own settings."""
 
-DERIVED = """
-    score 15, remove 16, manifests 8, retrain 16, tables 1, figure_sad 1, figure_perplexity 1,
-    frontier 8, diagnostics 8, runtime 4, ranking 4, evidence_tables 1, figure_frontier 1
+DERIVED = f"""
+    score 15, remove 16, manifests 8, retrain 16, {DRAWN}, frontier 8, diagnostics 8, runtime 4,
+    ranking 4, evidence_tables 1, figure_frontier 1
 """
 """`anti_mamushi`, and the scores of `again` in the 7 runs that had none."""
 
@@ -235,120 +215,77 @@ SELECTOR_OF_A_STUDY = """
 
 # The grid -----------------------------------------------------------------------------------------
 
-FEWER_RUNS = """
-    tables 1, figure_sad 1, figure_perplexity 1, qualitative 1, evidence_tables 1,
-    figure_frontier 1
-"""
-ANOTHER_DATASET = """
+FEWER_RUNS = f"{DRAWN}, qualitative 1, evidence_tables 1, figure_frontier 1"
+ANOTHER_DATASET = f"""
     tokens 2, contaminate 1, gold 3, beta0 3, embed 3, score 10, remove 23, manifests 11,
-    retrain 23, evaluate 6, tables 1, figure_sad 1, figure_perplexity 1, frontier 4, diagnostics 4,
-    geometry 4, runtime 2, ranking 2, qualitative 1, evidence_tables 1, figure_frontier 1,
-    figure_diagnostics 2, figure_variance 2, figure_discrimination 2, figure_subspaces 2
+    retrain 23, evaluate 6, {DRAWN}, {HALF_LOOKED_AT}
 """
 """`jigsaw`, of which the study has a part already."""
 
-ANOTHER_MODEL = """
+ANOTHER_MODEL = f"""
     contaminate 4, gold 4, beta0 4, embed 4, score 12, remove 24, manifests 12, retrain 24,
-    evaluate 8, tables 1, figure_sad 1, figure_perplexity 1, frontier 4, diagnostics 4, geometry 4,
-    runtime 2, ranking 2, qualitative 1, evidence_tables 1, figure_frontier 1,
-    figure_diagnostics 2, figure_variance 2, figure_discrimination 2, figure_subspaces 2
+    evaluate 8, {DRAWN}, {HALF_LOOKED_AT}
 """
-ANOTHER_SEED = """
+ANOTHER_SEED = f"""
     contaminate 2, gold 4, beta0 4, embed 4, score 12, remove 24, manifests 12, retrain 24,
-    evaluate 8, tables 1, figure_sad 1, figure_perplexity 1, frontier 4, diagnostics 4, geometry 4,
-    evidence_tables 1, figure_frontier 1
+    evaluate 8, {DRAWN}, frontier 4, diagnostics 4, geometry 4, evidence_tables 1, figure_frontier 1
 """
-OTHER_FIRST_SEED = """
-    tables 1, figure_sad 1, figure_perplexity 1, runtime 4, ranking 4, qualitative 1,
-    evidence_tables 1, figure_frontier 1, figure_diagnostics 4, figure_variance 4,
-    figure_discrimination 4, figure_subspaces 4
+OTHER_FIRST_SEED = f"""
+    {DRAWN}, runtime 4, ranking 4, qualitative 1, evidence_tables 1, figure_frontier 1,
+    figure_diagnostics 4, figure_variance 4, figure_discrimination 4, figure_subspaces 4
 """
 """What shows a single run shows the first seed's."""
 
-ANOTHER_BUDGET = """
-    remove 24, manifests 31, retrain 24, tables 1, figure_sad 1, figure_perplexity 1,
-    study_tables 2, figure_study 2, ranking 4, figure_frontier 1
+ANOTHER_BUDGET = f"""
+    remove 24, manifests 31, retrain 24, {DRAWN}, {STUDIES}, ranking 4, figure_frontier 1
 """
 """A job writes a selector's manifests at all budgets, of the grid and the studies."""
 
-FEWER_BUDGETS = """
-    manifests 31, tables 1, figure_sad 1, figure_perplexity 1, study_tables 2, figure_study 2,
-    ranking 4, figure_frontier 1
+FEWER_BUDGETS = f"manifests 31, {DRAWN}, {STUDIES}, ranking 4, figure_frontier 1"
+ANOTHER_SELECTOR = f"""
+    score 8, remove 16, manifests 8, retrain 16, {DRAWN}, frontier 8, diagnostics 8, runtime 4,
+    ranking 4, evidence_tables 1, figure_frontier 1
 """
-ANOTHER_SELECTOR = """
-    score 8, remove 16, manifests 8, retrain 16, tables 1, figure_sad 1, figure_perplexity 1,
-    frontier 8, diagnostics 8, runtime 4, ranking 4, evidence_tables 1, figure_frontier 1
-"""
-FEWER_SELECTORS = """
-    tables 1, figure_sad 1, figure_perplexity 1, frontier 8, diagnostics 8, runtime 4, ranking 4,
-    evidence_tables 1, figure_frontier 1
+FEWER_SELECTORS = f"""
+    {DRAWN}, frontier 8, diagnostics 8, runtime 4, ranking 4, evidence_tables 1, figure_frontier 1
 """
 LARGER_STUDY = "score 5, remove 5, manifests 5, retrain 5, study_tables 1, figure_study 1"
-ANOTHER_BUDGET_OF_A_STUDY = """
-    remove 5, manifests 31, retrain 5, tables 1, figure_sad 1, figure_perplexity 1,
-    study_tables 2, figure_study 2, ranking 4
-"""
+ANOTHER_BUDGET_OF_A_STUDY = f"remove 5, manifests 31, retrain 5, {DRAWN}, {STUDIES}, ranking 4"
 
 # Unlearning ---------------------------------------------------------------------------------------
 
-UNLEARNING_RUNS = """
-    evaluate 1, unlearn 20, unlearn_whole 10, unlearn_list 10, refine 10, half_gap 1,
-    figure_half_gap 1
+UNLEARNING_RUNS = f"""
+    evaluate 1, unlearn 20, unlearn_whole 10, unlearn_list 10, refine 10, {HALF_GAP}
 """
 """Another dataset or seed: each unlearner on one more run of each model. Of the ends, only `ours`
 as it is was not measured there."""
 
 UNLEARNING_SELECTOR = "unlearn 20, refine 10, half_gap 1, figure_half_gap 1"
-UNLEARNING_BUDGET = """
-    remove 2, retrain 2, unlearn 10, refine 10, half_gap 1, figure_half_gap 1
-"""
-START = """
-    evaluate 1, unlearn 9, unlearn_and_probe 1, unlearn_whole 5, unlearn_list 5, refine 5,
-    half_gap 1, figure_half_gap 1, judge 1, probes 1, figure_relearning 1
-"""
+UNLEARNING_BUDGET = f"remove 2, retrain 2, unlearn 10, refine 10, {HALF_GAP}"
+START = f"evaluate 1, {ONE_UNLEARNED}, {ONE_PROBED}"
 """Of `tiny` alone: `ours` starts as it is."""
 
 SWEEPS = "refine 10, half_gap 1, figure_half_gap 1"
-HALF_GAP = "half_gap 1, figure_half_gap 1"
-UNLEARNING = """
-    unlearn 18, unlearn_and_probe 2, unlearn_whole 10, unlearn_list 10, refine 10, half_gap 1,
-    figure_half_gap 1, judge 2, probes 1, figure_relearning 1
-"""
+UNLEARNING = f"{ALL_UNLEARNED}, {BOTH_PROBED}"
 UNLEARNING_AND_RELEARNING = UNLEARNING + ", relearn 2"
-UNLEARNER = """
-    unlearn 4, unlearn_whole 2, unlearn_list 2, refine 2, half_gap 1, figure_half_gap 1
-"""
-PROBED_UNLEARNER = """
-    unlearn 2, unlearn_and_probe 2, unlearn_whole 2, unlearn_list 2, refine 2, half_gap 1,
-    figure_half_gap 1, judge 2, probes 1, figure_relearning 1
+UNLEARNER = f"unlearn 4, unlearn_whole 2, unlearn_list 2, refine 2, {HALF_GAP}"
+PROBED_UNLEARNER = f"""
+    unlearn 2, unlearn_and_probe 2, unlearn_whole 2, unlearn_list 2, refine 2, {HALF_GAP},
+    {BOTH_PROBED}
 """
 LIST = "unlearn_list 10"
 
 # Probes: an unlearned model is asked in the job that makes it, and so made again to be asked ------
 
-PROBED_RUNS = """
-    evaluate 1, unlearn 2, unlearn_and_probe 2, refine 2, half_gap 1, figure_half_gap 1,
-    generate 6, relearn 2, judge 2, probes 1, figure_relearning 1
+PROBED_RUNS = f"""
+    evaluate 1, unlearn 2, unlearn_and_probe 2, refine 2, {HALF_GAP}, generate 6, relearn 2,
+    {BOTH_PROBED}
 """
-FEWER_PROBED = """
-    unlearn 1, refine 1, half_gap 1, figure_half_gap 1, probes 1, figure_relearning 1
-"""
-ANOTHER_PROBED_UNLEARNER = """
-    unlearn_and_probe 2, refine 2, half_gap 1, figure_half_gap 1, judge 2, probes 1,
-    figure_relearning 1
-"""
-OTHER_PROBED_MODELS = """
-    unlearn 2, unlearn_and_probe 2, refine 2, half_gap 1, figure_half_gap 1, judge 2, probes 1,
-    figure_relearning 1
-"""
-PROMPTS = """
-    unlearn_and_probe 2, refine 2, half_gap 1, figure_half_gap 1, generate 6, judge 2, probes 1,
-    figure_relearning 1
-"""
-RELEARNING = """
-    unlearn_and_probe 2, refine 2, half_gap 1, figure_half_gap 1, relearn 2, judge 2, probes 1,
-    figure_relearning 1
-"""
+FEWER_PROBED = f"unlearn 1, refine 1, {HALF_GAP}, probes 1, figure_relearning 1"
+ANOTHER_PROBED_UNLEARNER = f"unlearn_and_probe 2, refine 2, {HALF_GAP}, {BOTH_PROBED}"
+OTHER_PROBED_MODELS = f"unlearn 2, unlearn_and_probe 2, refine 2, {HALF_GAP}, {BOTH_PROBED}"
+PROMPTS = f"unlearn_and_probe 2, refine 2, {HALF_GAP}, generate 6, {BOTH_PROBED}"
+RELEARNING = f"unlearn_and_probe 2, refine 2, {HALF_GAP}, relearn 2, {BOTH_PROBED}"
 
 OTHER_TRAINING: dict[str, Any] = {
     "epochs": 3,

@@ -20,8 +20,9 @@ import sys
 import tempfile
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import _lru_cache_wrapper
 from pathlib import Path
 from typing import Any
 
@@ -95,9 +96,29 @@ class Snakemake:
 
     def look(self, folder: Path, **request: Any) -> dict[str, Any]:
         """What ``would_run`` knows, and more: ``needed`` and ``all`` jobs by rule, ``runs`` as
-        lists of the rule and its wildcards, ``blind`` ones, ``reasons`` by rule, how many
-        ``settings`` were made, ``seconds`` of CPU time; and what the ``rules`` are."""
+        lists of the rule and its wildcards, ``blind`` ones, ``reasons`` by rule; and what the
+        ``rules`` are."""
         return self._ask(do="look", folder=folder, **request)
+
+    def restated(
+        self, folder: Path, changes: Sequence[Mapping[str, Any]], **request: Any
+    ) -> list[set[str] | None]:
+        """For each change of the configuration, the jobs of a finished folder whose settings it
+        changes, by an output. None where that alone does not say what would run: the settings are
+        no longer those of a job that is there.
+
+        All in one process, where a dry run for each would build the graph anew. Which jobs there
+        are, and what they read, is taken to be the same after the change.
+        """
+        done = self._ask(do="restated", folder=folder, changes=changes, **request)
+        return [None if jobs is None else set(jobs) for jobs in done["restated"]]
+
+    def files(self, folder: Path, **request: Any) -> dict[str, Any]:
+        """The graph as files: of each rule its ``output``, ``log`` and ``benchmark`` as patterns,
+        its ``input`` as patterns or None where functions give it, and its jobs as pairs of
+        wildcards and inputs; ``targets``, the inputs of the target; and how many ``settings`` were
+        made."""
+        return self._ask(do="files", folder=folder, **request)
 
     def finish(self, folder: Path, **request: Any) -> dict[str, int]:
         """Make up the outputs of all jobs, and the jobs by rule that were thus finished."""
@@ -152,7 +173,8 @@ def _answered(request: dict[str, Any]) -> dict[str, Any]:
     with tempfile.TemporaryFile("w+") as said:
         os.dup2(said.fileno(), 1)
         os.dup2(said.fileno(), 2)
-        do = {"look": _look, "finish": _finish}[request.pop("do")]
+        known = {"look": _look, "finish": _finish, "restated": _restated, "files": _files}
+        do = known[request.pop("do")]
         try:
             return do(**request)
         except BaseException:
@@ -219,16 +241,9 @@ def _planned(
 
 
 def _look(**request: Any) -> dict[str, Any]:
-    before = os.times()
-    made: Counter[str] = Counter()
-    if "mamushi" in sys.modules:
-        from mamushi.configuration import settings
-
-        settings.as_json = _counting(settings.as_json, made)
     with _planned(**request) as workflow:
         # Targets are rules as well, but without an output there is nothing that they do.
         needed = [job for job in workflow.dag.needrun_jobs() if job.output]
-        spent = os.times()
         return {
             "needed": Counter(job.rule.name for job in needed),
             "all": Counter(job.rule.name for job in workflow.dag.jobs),
@@ -254,17 +269,75 @@ def _look(**request: Any) -> dict[str, Any]:
             ),
             "runs": [[job.rule.name, dict(job.wildcards_dict)] for job in needed],
             "reasons": {job.rule.name: str(workflow.dag.reason(job)) for job in needed},
-            "settings": made.total(),
-            "seconds": spent.user + spent.system - before.user - before.system,
         }
 
 
-def _counting(function: Callable[..., Any], calls: Counter[str]) -> Callable[..., Any]:
-    def counted(*args: Any) -> Any:
-        calls[function.__name__] += 1
-        return function(*args)
+def _restated(changes: Sequence[Mapping[str, Any]], **request: Any) -> dict[str, Any]:
+    from snakemake.utils import update_config
 
-    return counted
+    from mamushi.configuration.complete import complete
+
+    own = Path(request["folder"], "config.yaml").read_text(encoding="utf-8")
+    with _planned(**request) as workflow:
+        gc.unfreeze()
+        # A rule makes the settings once for all jobs that share them.
+        caches = [kept for kept in gc.get_objects() if isinstance(kept, _lru_cache_wrapper)]
+        caches = [c for c in caches if c.__wrapped__.__code__.co_filename.endswith(".smk")]
+        held = workflow.globals["config"]
+
+        def settings(change: Mapping[str, Any]) -> dict[str, str] | None:
+            given = yaml.safe_load(own)
+            update_config(given, change)
+            held.clear()
+            held.update(complete(given))
+            for kept in caches:
+                kept.cache_clear()
+            try:
+                return {
+                    job.output[0]: repr(
+                        job.rule.expand_params(job.wildcards_dict, job.input, job.output, job)[1]
+                    )
+                    for job in workflow.dag.jobs
+                    if job.output
+                }
+            except Exception:
+                return None
+
+        before = settings({})
+        assert before is not None
+        found = []
+        for change in changes:
+            after = settings(change)
+            found.append(after and [name for name in before if after[name] != before[name]])
+        return {"restated": found}
+
+
+def _files(**request: Any) -> dict[str, Any]:
+    from mamushi.configuration import settings
+
+    made, as_json = [], settings.as_json
+    settings.as_json = lambda given: (made.append(1), as_json(given))[1]
+    with _planned(**request) as workflow:
+        found: dict[str, Any] = {}
+        for job in workflow.dag.jobs:
+            rule = job.rule
+            if not job.output:
+                found["targets"] = [str(file) for file in job.input]
+                continue
+            patterns = None if any(map(callable, rule.input)) else [str(f) for f in rule.input]
+            about = found.setdefault(
+                rule.name,
+                {
+                    "input": patterns,
+                    "output": [str(file) for file in rule.output],
+                    "log": [str(file) for file in rule.log],
+                    "benchmark": rule.benchmark and str(rule.benchmark),
+                    "jobs": [],
+                },
+            )
+            read = [str(file) for file in job.input] if patterns is None else []
+            about["jobs"].append([job.wildcards_dict, read])
+        return found | {"settings": len(made)}
 
 
 def _finish(began: int, **request: Any) -> dict[str, Any]:

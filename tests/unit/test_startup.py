@@ -6,26 +6,27 @@ from pathlib import Path
 
 import pytest
 
-from mamushi.cli import names
 from mamushi.running.identity import PACKAGE
-from tests.support.imports import MODULES, imported
+from mamushi.running.stage import names
+from tests.support.imports import MODULES as OURS
+from tests.support.imports import imported
 
 HEAVY = (
     *("accelerate", "matplotlib", "numpy", "pandas", "pyarrow", "scipy", "seaborn", "sklearn"),
     *("tokenizers", "torch", "transformers"),
 )
-# CPU seconds, which a busy machine stretches less than wall time; a quiet one needs 0.05.
-LIMIT = 0.3
+# What Python itself loads to read a command line is a hundred modules.
+MODULES = 200
 
 
 @pytest.mark.parametrize("stage", names())
 def test_help_imports_nothing_heavy(stage: str) -> None:
     program = (
-        "import sys, time\n"
+        "import sys\n"
         "from mamushi.cli import main\n"
         "try:\n    main(sys.argv[1:])\n"
         "except SystemExit as end:\n    assert not end.code\n"
-        "print('\\nloaded', time.process_time(), *sys.modules)\n"
+        "print('\\nloaded', *sys.modules)\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", program, stage, "--help"],
@@ -35,10 +36,10 @@ def test_help_imports_nothing_heavy(stage: str) -> None:
         cwd=Path(PACKAGE).parent,
     )
     about, _, loaded = done.stdout.rpartition("\nloaded ")
-    seconds, *modules = loaded.split()
+    modules = loaded.split()
     assert f"mamushi {stage}" in about
     assert not set(HEAVY) & set(modules)
-    assert float(seconds) < LIMIT
+    assert len(modules) < MODULES
 
 
 WITH_A_MODEL = {
@@ -51,7 +52,7 @@ WITH_A_MODEL = {
 def test_a_stage_without_a_language_model_never_imports_one(stage: str) -> None:
     # Plug-ins, which are loaded by name, are not among them: selectors may use torch.
     for module in imported(f"mamushi.stages.{stage.replace('-', '_')}"):
-        for line in MODULES[module].read_text(encoding="utf-8").splitlines():
+        for line in OURS[module].read_text(encoding="utf-8").splitlines():
             words = line.split()
             if words[:1] in (["import"], ["from"]):
                 assert words[1].partition(".")[0] not in ("accelerate", "torch", "transformers"), (

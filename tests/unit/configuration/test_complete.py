@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,16 +18,8 @@ from mamushi.configuration.complete import SCHEMA, ConfigError, complete, files
 
 ROOT = Path(__file__).parents[3]
 JIGSAW = ("train.csv", "test.csv", "test_labels.csv")
-HEAVY = (
-    "torch",
-    "transformers",
-    "pandas",
-    "numpy",
-    "pyarrow",
-    "sklearn",
-    "matplotlib",
-    "snakemake",
-)
+HEAVY = {"torch", "transformers", "pandas", "numpy", "pyarrow", "sklearn", "snakemake"}
+SECTIONS = ["data", "tokens", "training", "embedding", "evaluation", "execution", "figures"]
 
 Config = dict[str, Any]
 
@@ -111,15 +101,7 @@ def test_every_key_is_described_and_every_mapping_closed() -> None:
 def test_the_paper_needs_no_defaults() -> None:
     """config.yaml shows every key of its sections, so that a reader need not look further."""
     given, full = paper(), complete(paper())
-    for section in (
-        "data",
-        "tokens",
-        "training",
-        "embedding",
-        "evaluation",
-        "execution",
-        "figures",
-    ):
+    for section in SECTIONS:
         assert given[section] == full[section], section
     for axis, values in full["grid"].items():
         assert given["grid"][axis] == values
@@ -129,15 +111,7 @@ def test_the_paper_needs_no_defaults() -> None:
 def test_defaults_are_the_decisions_of_the_design() -> None:
     """Leaving everything out gives what config.yaml says for the paper."""
     full, said = complete(minimal()), complete(paper())
-    for section in (
-        "data",
-        "tokens",
-        "training",
-        "embedding",
-        "evaluation",
-        "execution",
-        "figures",
-    ):
+    for section in SECTIONS:
         assert full[section] == said[section], section
     for axis in ("seeds", "budgets", "selectors"):
         assert full["grid"][axis] == said["grid"][axis]
@@ -250,217 +224,132 @@ def test_one_type_for_each_key(key: str, given: object, wanted: object) -> None:
     assert type(found) is type(wanted)
 
 
-def edit(*path: str | int, to: Any) -> Callable[[Config], None]:
-    """An edit of a configuration: the value at ``path`` becomes ``to``."""
-
-    def apply(config: Config) -> None:
-        at: Any = config
-        for key in path[:-1]:
-            at = at.setdefault(key, {}) if isinstance(at, dict) else at[key]
-        at[path[-1]] = to
-
-    return apply
-
-
-TINY = {"family": "llama", "pretraining": {"datasets": ["jigsaw"]}}
-
-MISTAKES: dict[str, tuple[Callable[[Config], None], str]] = {
-    "budget of 1.2": (
-        edit("grid", "budgets", to=[0.1, 0.5, 1.2]),
-        "grid.budgets[2]: 1.2 is not allowed; allowed is a number strictly between 0 and 1 in "
-        "steps of 0.01",
-    ),
-    "budget of 1": (edit("grid", "budgets", to=[1]), "grid.budgets[0]: 1.0 is not allowed; "),
-    "budget of 0": (edit("grid", "budgets", to=[0]), "grid.budgets[0]: 0.0 is not allowed; "),
-    "budget between two hundredths": (
-        edit("grid", "budgets", to=[0.125]),
-        "grid.budgets[0]: 0.125 is not allowed; ",
-    ),
-    "budget twice": (
-        edit("grid", "budgets", to=[0.5, "0.50"]),
-        "grid.budgets: 0.5 stands there more than once; ",
-    ),
-    "negative seed": (
-        edit("grid", "seeds", to=[-1]),
-        "grid.seeds[0]: -1 is not allowed; allowed is a whole number at least 0",
-    ),
-    "no seeds": (
-        edit("grid", "seeds", to=[]),
-        "grid.seeds: [] is not allowed; allowed is at least 1 entry",
-    ),
-    "misspelt key": (
-        edit("training", "lerning_rate", to=1),
-        "training.lerning_rate: unknown key; did you mean 'learning_rate'? known are: batch_size,",
-    ),
-    "unknown section": (edit("foo", to=1), "foo: unknown key; known are: data, datasets,"),
-    "wrong type": (
-        edit("training", "epochs", to="many"),
-        "training.epochs: 'many' is not allowed; allowed is a number greater than 0",
-    ),
-    "not a whole number": (
-        edit("training", "batch_size", to=1.5),
-        "training.batch_size: 1.5 is not allowed; allowed is a whole number at least 1",
-    ),
-    "not a number": (
-        edit("training", "learning_rate", to=math.nan),
-        "training.learning_rate: nan is not allowed; ",
-    ),
-    "infinite": (
-        edit("training", "learning_rate", to="inf"),
-        "training.learning_rate: inf is not allowed; ",
-    ),
-    "not one of a few": (
-        edit("training", "precision", to="fp16"),
-        "training.precision: 'fp16' is not allowed; allowed is one of: bf16, fp32",
-    ),
-    "neither true nor false": (
-        edit("keep_checkpoints", to="maybe"),
-        "keep_checkpoints: 'maybe' is not allowed; allowed is true or false",
-    ),
-    "three betas": (
-        edit("training", "betas", to=[0.9, 0.99, 0.999]),
-        "training.betas: [0.9, 0.99, 0.999] is not allowed; allowed are exactly 2 entries",
-    ),
-    "section that is no mapping": (
-        edit("data", to=[1]),
-        "data: [1] is not allowed; allowed is a mapping of keys to values",
-    ),
-    "bad override of a model": (
-        edit("models", "gemma-2-2b", "training", to={"epoch": 1}),
-        "models.gemma-2-2b.training.epoch: unknown key; did you mean 'epochs'? ",
-    ),
-    "name with a slash": (
-        edit("datasets", "a/b", to={"kind": "jigsaw"}),
-        "datasets.a/b: this name is not allowed; allowed is a name of letters, digits,",
-    ),
-    "undefined dataset": (
-        edit("grid", "datasets", to=["jigsaws"]),
-        "grid.datasets[0]: unknown dataset 'jigsaws'; did you mean 'jigsaw'? known are: jigsaw, ",
-    ),
-    "undefined model": (
-        edit("studies", "reverse", "models", to=["gpt"]),
-        "studies.reverse.models[0]: unknown model 'gpt'; known are: gemma-2-2b, llama-3.1-8b, ",
-    ),
-    "unknown selector": (
-        edit("grid", "selectors", to=["random", "mamishi"]),
-        "grid.selectors[1]: unknown selector 'mamishi'; did you mean 'mamushi'? known are: ",
-    ),
-    "unknown ratio": (
-        edit("removal", "ratio", to="best"),
-        "removal.ratio: unknown selector 'best'; known are: anti_mamushi, ",
-    ),
-    "unknown kind of dataset": (
-        edit("datasets", "jigsaw", "kind", to="jig"),
-        "datasets.jigsaw.kind: 'jig' is not allowed; allowed is one of: jigsaw, newsgroups, ",
-    ),
-    "dataset without a kind": (
-        edit("datasets", "mine", to={"path": "x.csv"}),
-        "datasets.mine.kind: missing; it has no default; allowed is one of: jigsaw, ",
-    ),
-    "unknown kind of selector": (
-        edit("selectors", "mine", to={"kind": "best"}),
-        "selectors.mine.kind: 'best' is not allowed; allowed is one of: anti_mamushi, ",
-    ),
-    "selector of no known kind": (
-        edit("selectors", "mine", to={}),
-        "selectors.mine.kind: missing; it has no default; allowed is one of: anti_mamushi, ",
-    ),
-    "setting of another selector": (
-        edit("selectors", "random", to={"alpha": 1}),
-        "selectors.random.alpha: unknown key; known are: kind",
-    ),
-    "bad setting of a selector": (
-        edit("selectors", "mamushi", to={"folds": 1}),
-        "selectors.mamushi.folds: 1 is not allowed; allowed is a whole number at least 2",
-    ),
-    "selector derived from nothing": (
-        edit("selectors", "mirror", to={"kind": "anti_mamushi", "of": "moon"}),
-        "selectors.mirror.of: unknown selector 'moon'; known are: ",
-    ),
-    "selectors derived in a circle": (
-        edit("selectors", "anti_mamushi", to={"of": "anti_mamushi"}),
-        "selectors.anti_mamushi: derives from itself (anti_mamushi from anti_mamushi)",
-    ),
-    "bad setting of a dataset": (
-        edit("datasets", "newsgroups", "forget", to=[]),
-        "datasets.newsgroups.forget: [] is not allowed; allowed is at least 1 entry",
-    ),
-    "setting without a default": (
-        edit("datasets", "mine", to={"kind": "table"}),
-        "datasets.mine.forget: missing; it has no default; allowed is a mapping of keys to values "
-        "(What marks the forget domain",
-    ),
-    "half of a setting": (
-        edit("datasets", "mine", to={"kind": "table", "forget": {"column": "label"}}),
-        "datasets.mine.forget: {'column': 'label'} is not allowed; allowed is: What marks",
-    ),
-    "shares that are too much": (
-        edit("datasets", "jigsaw", "sections", "inference", to=1.0),
-        "datasets.jigsaw.sections: the shares (contamination 0.5, inference 1) sum to 1.5; they "
-        "must sum to 1",
-    ),
-    "model of no sort": (
-        edit("models", "mine", to={}),
-        "models.mine.source: missing; a model has a source (folder or hub id), or a family",
-    ),
-    "tiny model with a source": (
-        edit("models", "mine", to={**TINY, "source": "a/b"}),
-        "models.mine.source: unknown key; known are: contaminated, family, ",
-    ),
-    "hub model without a revision": (
-        edit("models", "gemma-2-2b", "revision", to=None),
-        "models.gemma-2-2b.revision: null is not allowed, since 'google/gemma-2-2b' is no folder",
-    ),
-    "revision that moves": (
-        edit("models", "gemma-2-2b", "revision", to="main"),
-        "models.gemma-2-2b.revision: 'main' is not allowed; allowed is a commit of 40 hexadecimal",
-    ),
-    "model's folder that is not there": (
-        edit("models", "gemma-2-2b", "source", to="/no/such/model"),
-        "models.gemma-2-2b.source: '/no/such/model' is no folder; ",
-    ),
-    "undefined base": (
-        edit("models", "gemma-2-2b", "base", to="clean"),
-        "models.gemma-2-2b.base: unknown model 'clean'; known are: ",
-    ),
-    "pretraining on nothing": (
-        edit("models", "mine", to={**TINY, "pretraining": {"datasets": ["books"]}}),
-        "models.mine.pretraining.datasets[0]: unknown dataset 'books'; known are: jigsaw, ",
-    ),
-    "texts longer than the token cache": (
-        edit("tokens", "max_length", to=64),
-        "training.max_length: 128 is not allowed; it is at most tokens.max_length, 64",
-    ),
-    "a model's texts longer than the token cache": (
-        edit("models", "gemma-2-2b", "training", "max_length", to=512),
-        "models.gemma-2-2b.training.max_length: 512 is not allowed; it is at most tokens.max_len",
-    ),
-    "oracle without truth": (
-        edit("grid", "selectors", to=["random", "oracle"]),
-        "grid.selectors[1]: 'oracle' is not allowed with the dataset 'jigsaw'; it needs the true "
-        "density ratio, which synthetic data has",
-    ),
-    "derived from the oracle without truth": (
-        edit("selectors", "anti_mamushi", to={"of": "oracle"}),
-        "studies.reverse.selectors[2]: 'anti_mamushi' is not allowed with the dataset 'newsgroups'",
-    ),
-    "raw file that is not there": (
-        edit("datasets", "newsgroups", "path", to="/no/such/file.tar.gz"),
-        "datasets.newsgroups.path: '/no/such/file.tar.gz' is not allowed; no such file",
-    ),
-    "raw folder that is not there": (
-        edit("datasets", "jigsaw", "path", to="/no/such/folder"),
-        "datasets.jigsaw.path: '/no/such/folder' is not allowed; no such folder; it names a folder "
-        "with train.csv, test.csv, test_labels.csv (each plain or as .zip)",
-    ),
-}
+MISTAKES = """
+grid.budgets = [0.1, 0.5, 1.2]
+    grid.budgets[2]: 1.2 is not allowed; allowed is a number strictly between 0 and 1 in steps
+    of 0.01
+grid.budgets = [1]
+    grid.budgets[0]: 1.0 is not allowed;
+grid.budgets = [0]
+    grid.budgets[0]: 0.0 is not allowed;
+grid.budgets = [0.125]
+    grid.budgets[0]: 0.125 is not allowed;
+grid.budgets = [0.5, "0.50"]
+    grid.budgets: 0.5 stands there more than once;
+grid.seeds = [-1]
+    grid.seeds[0]: -1 is not allowed; allowed is a whole number at least 0
+grid.seeds = []
+    grid.seeds: [] is not allowed; allowed is at least 1 entry
+training.lerning_rate = 1
+    training.lerning_rate: unknown key; did you mean 'learning_rate'? known are: batch_size,
+foo = 1
+    foo: unknown key; known are: data, datasets,
+training.epochs = "many"
+    training.epochs: 'many' is not allowed; allowed is a number greater than 0
+training.batch_size = 1.5
+    training.batch_size: 1.5 is not allowed; allowed is a whole number at least 1
+training.learning_rate = .nan
+    training.learning_rate: nan is not allowed;
+training.learning_rate = "inf"
+    training.learning_rate: inf is not allowed;
+training.precision = "fp16"
+    training.precision: 'fp16' is not allowed; allowed is one of: bf16, fp32
+keep_checkpoints = "maybe"
+    keep_checkpoints: 'maybe' is not allowed; allowed is true or false
+training.betas = [0.9, 0.99, 0.999]
+    training.betas: [0.9, 0.99, 0.999] is not allowed; allowed are exactly 2 entries
+data = [1]
+    data: [1] is not allowed; allowed is a mapping of keys to values
+models.gemma-2-2b.training = {"epoch": 1}
+    models.gemma-2-2b.training.epoch: unknown key; did you mean 'epochs'?
+datasets.a/b = {"kind": "jigsaw"}
+    datasets.a/b: this name is not allowed; allowed is a name of letters, digits,
+grid.datasets = ["jigsaws"]
+    grid.datasets[0]: unknown dataset 'jigsaws'; did you mean 'jigsaw'? known are: jigsaw,
+studies.reverse.models = ["gpt"]
+    studies.reverse.models[0]: unknown model 'gpt'; known are: gemma-2-2b, llama-3.1-8b,
+grid.selectors = ["random", "mamishi"]
+    grid.selectors[1]: unknown selector 'mamishi'; did you mean 'mamushi'? known are:
+removal.ratio = "best"
+    removal.ratio: unknown selector 'best'; known are: anti_mamushi,
+datasets.jigsaw.kind = "jig"
+    datasets.jigsaw.kind: 'jig' is not allowed; allowed is one of: jigsaw, newsgroups,
+datasets.mine = {"path": "x.csv"}
+    datasets.mine.kind: missing; it has no default; allowed is one of: jigsaw,
+selectors.mine = {"kind": "best"}
+    selectors.mine.kind: 'best' is not allowed; allowed is one of: anti_mamushi,
+selectors.mine = {}
+    selectors.mine.kind: missing; it has no default; allowed is one of: anti_mamushi,
+selectors.random = {"alpha": 1}
+    selectors.random.alpha: unknown key; known are: kind
+selectors.mamushi = {"folds": 1}
+    selectors.mamushi.folds: 1 is not allowed; allowed is a whole number at least 2
+selectors.mirror = {"kind": "anti_mamushi", "of": "moon"}
+    selectors.mirror.of: unknown selector 'moon'; known are:
+selectors.anti_mamushi = {"of": "anti_mamushi"}
+    selectors.anti_mamushi: derives from itself (anti_mamushi from anti_mamushi)
+datasets.newsgroups.forget = []
+    datasets.newsgroups.forget: [] is not allowed; allowed is at least 1 entry
+datasets.mine = {"kind": "table"}
+    datasets.mine.forget: missing; it has no default; allowed is a mapping of keys to values
+    (What marks the forget domain
+datasets.mine = {"kind": "table", "forget": {"column": "label"}}
+    datasets.mine.forget: {'column': 'label'} is not allowed; allowed is: What marks
+datasets.jigsaw.sections.inference = 1.0
+    datasets.jigsaw.sections: the shares (contamination 0.5, inference 1) sum to 1.5; they must
+    sum to 1
+models.mine = {}
+    models.mine.source: missing; a model has a source (folder or hub id), or a family
+models.mine = {"family": "llama", "pretraining": {"datasets": ["jigsaw"]}, "source": "a/b"}
+    models.mine.source: unknown key; known are: contaminated, family,
+models.gemma-2-2b.revision = null
+    models.gemma-2-2b.revision: null is not allowed, since 'google/gemma-2-2b' is no folder
+models.gemma-2-2b.revision = "main"
+    models.gemma-2-2b.revision: 'main' is not allowed; allowed is a commit of 40 hexadecimal
+models.gemma-2-2b.source = "/no/such/model"
+    models.gemma-2-2b.source: '/no/such/model' is no folder;
+models.gemma-2-2b.base = "clean"
+    models.gemma-2-2b.base: unknown model 'clean'; known are:
+models.mine = {"family": "llama", "pretraining": {"datasets": ["books"]}}
+    models.mine.pretraining.datasets[0]: unknown dataset 'books'; known are: jigsaw,
+tokens.max_length = 64
+    training.max_length: 128 is not allowed; it is at most tokens.max_length, 64
+models.gemma-2-2b.training.max_length = 512
+    models.gemma-2-2b.training.max_length: 512 is not allowed; it is at most tokens.max_len
+grid.selectors = ["random", "oracle"]
+    grid.selectors[1]: 'oracle' is not allowed with the dataset 'jigsaw'; it needs the true
+    density ratio, which synthetic data has
+selectors.anti_mamushi = {"of": "oracle"}
+    studies.reverse.selectors[2]: 'anti_mamushi' is not allowed with the dataset 'newsgroups'
+datasets.newsgroups.path = "/no/such/file.tar.gz"
+    datasets.newsgroups.path: '/no/such/file.tar.gz' is not allowed; no such file
+datasets.jigsaw.path = "/no/such/folder"
+    datasets.jigsaw.path: '/no/such/folder' is not allowed; no such folder; it names a folder
+    with train.csv, test.csv, test_labels.csv (each plain or as .zip)
+"""
+"""A change of config.yaml, and how the line begins that tells of it."""
 
 
-@pytest.mark.parametrize("name", MISTAKES)
-def test_a_mistake_is_one_line(name: str) -> None:
-    change, wanted = MISTAKES[name]
+def changes() -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
+    for line in MISTAKES.strip().splitlines():
+        if line.startswith(" "):
+            change, told = found.pop()
+            found.append((change, f"{told} {line.strip()}".strip()))
+        else:
+            found.append((line, ""))
+    return found
+
+
+@pytest.mark.parametrize(("change", "wanted"), changes())
+def test_a_mistake_is_one_line(change: str, wanted: str) -> None:
     config = paper()
-    change(config)
+    path, _, value = change.partition(" = ")
+    *path_to, last = path.split(".")
+    at = config
+    for key in path_to:
+        at = at.setdefault(key, {})
+    at[last] = yaml.safe_load(value)
     lines = mistakes(config)
     assert any(line.startswith(wanted) for line in lines), lines
     assert all("\n" not in line for line in lines)
@@ -500,17 +389,8 @@ def test_all_mistakes_at_once() -> None:
 
 
 def test_shapes_of_all_sorts_are_reported_not_raised() -> None:
-    for value in (
-        None,
-        [],
-        3,
-        "text",
-        {"a": None},
-        {"a": []},
-        [[]],
-        {"kind": []},
-        {"a": {"kind": {}}},
-    ):
+    shapes = "null, [], 3, text, {a: null}, {a: []}, [[]], {kind: []}, {a: {kind: {}}}"
+    for value in yaml.safe_load(f"[{shapes}]"):
         for section in ("grid", "datasets", "models", "selectors", "removal", "training"):
             config = paper()
             config[section] = value
@@ -586,15 +466,12 @@ def test_a_folder_is_a_model(tmp_path: Path) -> None:
     assert complete(config)["models"]["gemma-2-2b"]["revision"] is None
 
 
-def test_the_head_node_pays_for_nothing_heavy() -> None:
-    """In its own process: what gets imported, and how long it takes."""
+def test_the_head_node_imports_nothing_heavy() -> None:
     code = (
-        "import sys, time, yaml\n"
-        "config = yaml.load(open('config.yaml'), Loader=yaml.CSafeLoader)\n"
-        "began = time.process_time()\n"
+        "import sys, yaml\n"
         "from mamushi.configuration.complete import complete\n"
-        "complete(config)\n"
-        "print(time.process_time() - began, *sys.modules)\n"
+        "complete(yaml.safe_load(open('config.yaml')))\n"
+        "print(*sys.modules)\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", code],
@@ -604,18 +481,7 @@ def test_the_head_node_pays_for_nothing_heavy() -> None:
         text=True,
         check=True,
     )
-    seconds, *modules = done.stdout.split()
-    assert not set(HEAVY) & set(modules)
-    # About 0.1 s; the limit leaves room for a slow machine.
-    assert float(seconds) < 0.5
-
-
-def test_completing_again_is_quick() -> None:
-    complete(paper())
-    config = paper()
-    began = time.process_time()
-    complete(config)
-    assert time.process_time() - began < 0.1
+    assert not HEAVY & set(done.stdout.split())
 
 
 @pytest.mark.parametrize("name", ["llama-3.1-8b", "A", "0_x"])

@@ -302,15 +302,19 @@ def test_intervals_do_not_depend_on_what_else_is_in_the_table() -> None:
     assert [row for row in both if row["model"] == "small"] == alone
 
 
-def test_two_thousand_resamples_of_thirty_pairs_are_quick() -> None:
+def test_two_thousand_resamples_of_thirty_pairs_cost_little_more_than_twenty() -> None:
     names = tuple(f"s{k}" for k in range(15))
     rng = np.random.default_rng(0)
     table = points(
         lambda *_: [0.0, *np.sort(rng.uniform(0, 1, 4)).tolist()], seeds=5, selectors=names
     )
-    begun = time.process_time()
-    assert half_gap(table, resamples=2000).num_rows == 30
-    assert time.process_time() - begun < 2
+    spent = []
+    for resamples in (20, 2000):
+        begun = time.process_time()
+        assert half_gap(table, resamples=resamples).num_rows == 30
+        spent.append(time.process_time() - begun)
+    # All at once, and not one after the other.
+    assert spent[1] < 20 * spent[0]
 
 
 def curve(table: pa.Table, **wanted: Any) -> list[dict[str, Any]]:

@@ -141,14 +141,17 @@ def test_masking_by_remembered_words_is_masking(text: str) -> None:
     assert masked(text) == mask(text)
 
 
-def test_8000_texts_are_masked_in_seconds() -> None:
+def test_remembered_words_make_masking_quicker() -> None:
     rng = np.random.default_rng(0)
-    words = [f"w{''.join(rng.choice(list('abcdefgh'), 5))}" for _ in range(5000)]
-    texts = [" ".join(rng.choice(words, 70)) for _ in range(8000)]
-    start = time.process_time()
-    for text in texts:
-        masked(text)
-    assert time.process_time() - start < 5
+    words = [f"w{''.join(rng.choice(list('abcdefgh'), 5))}" for _ in range(500)]
+    texts = [" ".join(rng.choice(words, 70)) for _ in range(800)]
+    spent = []
+    for masking in (masked, mask):
+        start = time.process_time()
+        for text in texts:
+            masking(text)
+        spent.append(time.process_time() - start)
+    assert spent[0] < spent[1] / 2
 
 
 @pytest.mark.parametrize(

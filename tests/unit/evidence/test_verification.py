@@ -192,6 +192,53 @@ def test_the_precision_is_that_of_the_machine_that_scored(
     assert read_table(scored, schemas.SCORES)["score"].to_pylist() != there
 
 
+def scored(by: float) -> Callable[[list[dict[str, Any]]], None]:
+    def change(rows: list[dict[str, Any]]) -> None:
+        rows[10]["score"] += by
+
+    return change
+
+
+LR = {"selector": "mamushi_lr"}
+TAMPERED: dict[str, tuple[str, schemas.Table, str, Callable[[list[dict[str, Any]]], Any], str]] = {
+    # What was changed: the file and its kind, whose manifest is verified, the change, what is said.
+    "an example left out": (
+        *(paths.REMOVAL, schemas.REMOVALS, "mamushi_lr", list.pop),
+        "lists 19 examples, derived again 20",
+    ),
+    "a score": (
+        *(paths.SCORES, schemas.SCORES, "mamushi_lr", scored(by=0.01)),
+        "mamushi_lr.parquet: the score of 't010' is",
+    ),
+    "a score by less than the tolerance": (
+        *(paths.SCORES, schemas.SCORES, "mamushi_lr", scored(by=1e-9)),
+        "other scores than the manifest names: sha256",
+    ),
+    "a score that another derives from": (
+        *(paths.SCORES, schemas.SCORES, "upside_down", scored(by=1)),
+        "other scores to derive from than the manifest names",
+    ),
+    "a duplicate": (
+        *(
+            paths.DUPLICATES,
+            schemas.DUPLICATES,
+            "mamushi_lr",
+            lambda rows: rows[0].update(id="other"),
+        ),
+        "other duplicates than the manifest names",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TAMPERED)
+def test_a_row_changed(root: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
+    pattern, kind, selector, change, said = TAMPERED[name]
+    rewrite(paths.under(root, pattern, **RUN, **LR, beta="0.50"), kind, change)
+    told = refused(root, capsys, selector)
+    assert said in told
+    assert name != "a score" or "1 of 120 differ" in told
+
+
 def test_an_id_swapped(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     listed = place(root, paths.REMOVAL, selector="mamushi_lr", beta="0.50")
     ids = read_table(listed, schemas.REMOVALS)["id"].to_pylist()
@@ -205,12 +252,6 @@ def test_an_id_swapped(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     told = refused(root, capsys)
     assert f"beta0.50.parquet: place 8 holds {spared!r}, where" in told
     assert f"rank {ids[7]!r};" in told
-
-
-def test_an_example_left_out(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    listed = place(root, paths.REMOVAL, selector="mamushi_lr", beta="0.50")
-    rewrite(listed, schemas.REMOVALS, lambda rows: rows.pop())
-    assert "lists 19 examples, derived again 20" in refused(root, capsys)
 
 
 def test_a_copy_left_out(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -228,28 +269,6 @@ def test_a_copy_left_out(root: Path, capsys: pytest.CaptureFixture[str]) -> None
     rewrite(path, schemas.REMOVALS, drop)
     told = refused(root, capsys, name)
     assert "the copies of 't003' is [], derived again ['copy']" in told
-
-
-def test_a_score_changed(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    scores = place(root, paths.SCORES, selector="mamushi_lr")
-
-    def change(rows: list[dict[str, Any]]) -> None:
-        rows[10]["score"] += 0.01
-
-    rewrite(scores, schemas.SCORES, change)
-    told = refused(root, capsys)
-    assert "mamushi_lr.parquet: the score of 't010' is" in told
-    assert "1 of 120 differ" in told
-
-
-def test_a_score_changed_by_less_than_the_tolerance(
-    root: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def change(rows: list[dict[str, Any]]) -> None:
-        rows[10]["score"] += 1e-9
-
-    rewrite(place(root, paths.SCORES, selector="mamushi_lr"), schemas.SCORES, change)
-    assert "other scores than the manifest names: sha256" in refused(root, capsys)
 
 
 def test_two_ranks_exchanged(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -290,29 +309,6 @@ def test_another_seed(root: Path, capsys: pytest.CaptureFixture[str], name: str)
     assert f"{name}.parquet: seed: made with 4, the manifest says 3" in told
 
 
-def test_another_seed_in_the_manifest(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    told = read_json(manifest(root))
-    write_json(manifest(root), told | {"seed": 4})
-    said = refused(root, capsys)
-    assert "seed: 4 in the manifest, which lies in the run of seed '3'" in said
-
-
-def test_a_manifest_that_contradicts_itself(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    told = read_json(manifest(root))
-    told["provenance"]["settings"]["seed"] = 4
-    write_json(manifest(root), told)
-    assert "seed: 3, but 4 in its own provenance" in refused(root, capsys)
-
-
-def test_another_setting(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    told = read_json(manifest(root))
-    told["settings"]["folds"] = 4
-    write_json(manifest(root), told)
-    assert "setting 'folds' of the selector: made with 5, the manifest says 4" in refused(
-        root, capsys
-    )
-
-
 @pytest.mark.parametrize("stage", ["score", "remove", "manifests"])
 def test_another_version_of_the_code(
     root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, stage: str
@@ -343,23 +339,6 @@ def test_other_packages_are_noted_and_named_where_the_scores_differ(
     assert f"(other versions: numpy {np.__version__} then, 9.9 here)" in refused(root, capsys)
 
 
-def test_other_duplicates(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    def change(rows: list[dict[str, Any]]) -> None:
-        rows[0]["id"] = "another copy"
-
-    rewrite(paths.under(root, paths.DUPLICATES, dataset="small"), schemas.DUPLICATES, change)
-    assert "other duplicates than the manifest names" in refused(root, capsys)
-
-
-def test_other_base_scores(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    def change(rows: list[dict[str, Any]]) -> None:
-        rows[10]["score"] += 1
-
-    rewrite(place(root, paths.SCORES, selector="mamushi_lr"), schemas.SCORES, change)
-    told = refused(root, capsys, "upside_down")
-    assert "other scores to derive from than the manifest names" in told
-
-
 @pytest.mark.parametrize(
     ("keys", "value", "said"),
     [
@@ -373,6 +352,13 @@ def test_other_base_scores(root: Path, capsys: pytest.CaptureFixture[str]) -> No
         (("provenance", "inputs", "tokens"), "ff", "provenance.inputs.tokens is 'ff', and None"),
         (("provenance", "embedding"), {"layer": 3}, "provenance.embedding is {'layer': 3}, and"),
         (("expected", "all_removed"), 1, "expected.all_removed.removal is None"),
+        (("seed",), 4, "seed: 4 in the manifest, which lies in the run of seed '3'"),
+        (("provenance", "settings", "seed"), 4, "seed: 3, but 4 in its own provenance"),
+        (
+            ("settings", "folds"),
+            4,
+            "setting 'folds' of the selector: made with 5, the manifest says 4",
+        ),
     ],
 )
 def test_a_number_of_the_manifest_changed(

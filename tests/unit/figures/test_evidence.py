@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -16,14 +13,11 @@ from matplotlib.figure import Figure
 
 from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.tables import write_table
-from mamushi.cli import main
 from mamushi.errors import UserError
 from mamushi.evidence.diagnostics import calibration_error, fisher, reliability
 from mamushi.figures.run import COLOURS
-from mamushi.figures.style import Style, styled
-from mamushi.registry import load
 from mamushi.selection.metrics import auc
-from tests.support.grid_files import STYLE
+from tests.support.figures import draw, written
 
 RUN = {"dataset": "jigsaw", "model": "gemma-2-2b", "seed": 3}
 N1, N2, K, WIDTH = 60, 140, 80, 256
@@ -88,19 +82,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(autouse=True)
-def closed() -> Iterator[None]:
-    yield
-    plt.close("all")
-
-
 def drawn(root: Path, name: str, **grid: Any) -> Figure:
-    look = Style(**STYLE)
-    with styled(look):
-        figure = load("figure", name).draw(root, RUN | {"selector": "mamushi"} | grid, look)
-        figure.canvas.draw()
-    assert isinstance(figure, Figure)
-    return figure
+    return draw(name, root, RUN | {"selector": "mamushi"} | grid)
 
 
 def texts(panel: Any) -> str:
@@ -290,12 +273,4 @@ def test_a_geometry_without_a_width_is_refused(tmp_path: Path, name: str) -> Non
 
 @pytest.mark.parametrize("name", ["diagnostics", *GEOMETRIC])
 def test_the_stage_writes_the_same_bytes_again(root: Path, tmp_path: Path, name: str) -> None:
-    grid = RUN | {"selector": "mamushi"}
-    given = json.dumps({"name": name, "figures": STYLE, "grid": grid, "code": "0" * 8})
-    for file in ("one.pdf", "two.pdf"):
-        options = ["--tables", str(root), "--out", str(tmp_path / file), "--settings", given]
-        assert main(["figure", *options]) == 0
-    for kind in ("pdf", "png"):
-        one = (tmp_path / f"one.{kind}").read_bytes()
-        assert one == (tmp_path / f"two.{kind}").read_bytes()
-        assert len(one) > 1000
+    written(name, root, RUN | {"selector": "mamushi"}, tmp_path)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -17,11 +14,9 @@ from matplotlib.figure import Figure
 
 from mamushi.artifacts import schemas
 from mamushi.artifacts.tables import write_table
-from mamushi.cli import main
 from mamushi.errors import UserError
-from mamushi.figures.style import MARKS, Style, styled
-from mamushi.registry import load
-from tests.support.grid_files import STYLE
+from mamushi.figures.style import MARKS
+from tests.support.figures import draw, written
 
 BETAS = (0.0, 0.5, 1.0)
 GRID: dict[str, Any] = {
@@ -64,19 +59,9 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(autouse=True)
-def closed() -> Iterator[None]:
-    yield
-    plt.close("all")
-
-
 def drawn(tables: Path, grid: dict[str, Any]) -> tuple[Figure, np.ndarray[Any, Any]]:
-    look = Style(**STYLE)
-    with styled(look):
-        figure = load("figure", "frontier").draw(tables, grid, look)
-    assert isinstance(figure, Figure)
-    models = len(grid["models"])
-    return figure, np.array(figure.axes).reshape(-1, models)
+    figure = draw("frontier", tables, grid)
+    return figure, np.array(figure.axes).reshape(-1, len(grid["models"]))
 
 
 def lines(panel: Any, style: str) -> dict[str, np.ndarray[Any, Any]]:
@@ -147,11 +132,4 @@ def test_a_missing_curve_is_named(tables: Path) -> None:
 
 
 def test_the_stage_writes_the_same_bytes_twice(tables: Path, tmp_path: Path) -> None:
-    given = {"name": "frontier", "figures": STYLE, "grid": GRID}
-    made = []
-    for name in ("one", "two"):
-        out = tmp_path / f"{name}.pdf"
-        command = ["figure", "--tables", str(tables), "--out", str(out)]
-        assert main([*command, "--settings", json.dumps(given)]) == 0
-        made.append((out.read_bytes(), out.with_suffix(".png").read_bytes()))
-    assert made[0] == made[1]
+    written("frontier", tables, GRID, tmp_path)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from matplotlib.colors import to_hex
@@ -19,8 +17,9 @@ from mamushi.cli import main
 from mamushi.errors import UserError
 from mamushi.evaluation.curves import sad_table
 from mamushi.evaluation.summary import sad_summary
-from mamushi.figures.style import MARKS, SPARE, Style, marks, styled
-from mamushi.registry import load, plugins
+from mamushi.figures.style import MARKS, SPARE, marks
+from mamushi.registry import plugins
+from tests.support.figures import draw, written
 from tests.support.grid_files import GRID, STYLE, write_results
 
 ONE_PANEL = GRID | {"datasets": ["alpha"], "models": ["small"]}
@@ -35,18 +34,8 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root / "tables"
 
 
-@pytest.fixture(autouse=True)
-def closed() -> Iterator[None]:
-    yield
-    plt.close("all")
-
-
 def drawn(tables: Path, name: str, grid: dict[str, Any], **style: Any) -> Figure:
-    look = Style(**STYLE | style)
-    with styled(look):
-        figure = load("figure", name).draw(tables, grid, look)
-    assert isinstance(figure, Figure)
-    return figure
+    return draw(name, tables, grid, **style)
 
 
 def named(axes: Any) -> dict[str, Any]:
@@ -148,30 +137,19 @@ def test_a_curve_that_the_table_lacks_is_named(tables: Path) -> None:
         drawn(tables, "sad", ONE_PANEL | {"selectors": ["vmf"]})
 
 
-def stage(tables: Path, out: Path, name: str = "sad") -> int:
-    settings = json.dumps({"name": name, "figures": STYLE, "grid": ONE_PANEL, "code": "0" * 8})
-    options = ["--tables", str(tables), "--out", str(out), "--settings", settings]
-    return main(["figure", *options])
-
-
 @pytest.mark.parametrize("name", ["sad", "perplexity"])
 def test_the_stage_writes_pdf_and_png_and_the_same_bytes_again(
     tables: Path, tmp_path: Path, name: str
 ) -> None:
-    assert stage(tables, tmp_path / "one.pdf", name) == 0
-    assert stage(tables, tmp_path / "two.pdf", name) == 0
-    pdf, png = (tmp_path / "one.pdf").read_bytes(), (tmp_path / "one.png").read_bytes()
-    assert pdf.startswith(b"%PDF")
-    assert png.startswith(b"\x89PNG")
-    assert pdf == (tmp_path / "two.pdf").read_bytes()
-    assert png == (tmp_path / "two.png").read_bytes()
-    assert b"CreationDate" not in pdf
+    written(name, tables, ONE_PANEL, tmp_path)
 
 
 def test_an_unknown_figure_lists_the_known_ones(
     tables: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert stage(tables, tmp_path / "x.pdf", "pie") == 2
+    settings = json.dumps({"name": "pie", "figures": STYLE, "grid": ONE_PANEL, "code": "0" * 8})
+    options = ["--tables", str(tables), "--out", str(tmp_path / "x.pdf"), "--settings", settings]
+    assert main(["figure", *options]) == 2
     said = capsys.readouterr().err
     assert "unknown figure 'pie'; known are: " in said
     assert "perplexity" in said

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from matplotlib.colors import to_hex
@@ -15,12 +13,11 @@ from matplotlib.figure import Figure
 
 from mamushi.artifacts import schemas
 from mamushi.artifacts.tables import write_table
-from mamushi.cli import main
 from mamushi.errors import UserError
 from mamushi.evaluation.half_gap import half_gap_table, unlearning_table
-from mamushi.figures.style import LABELS, MARKS, Style, styled
-from mamushi.registry import load, plugins
-from tests.support.grid_files import STYLE
+from mamushi.figures.style import LABELS, MARKS
+from mamushi.registry import plugins
+from tests.support.figures import draw, written
 from tests.support.unlearning_files import AXES, GOLD, heights, write_runs
 
 WIDE = AXES | {"datasets": ["alpha", "beta"], "unlearners": ["neggrad_plus", "salun"]}
@@ -45,18 +42,8 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_tables(tmp_path_factory.mktemp("results"), WIDE)
 
 
-@pytest.fixture(autouse=True)
-def closed() -> Iterator[None]:
-    yield
-    plt.close("all")
-
-
 def drawn(tables: Path, axes: dict[str, Any], **style: Any) -> Figure:
-    look = Style(**STYLE | style)
-    with styled(look):
-        figure = load("figure", "half_gap").draw(tables, axes, look)
-    assert isinstance(figure, Figure)
-    return figure
+    return draw("half_gap", tables, axes, **style)
 
 
 def named(panel: Any) -> dict[str, Any]:
@@ -196,12 +183,4 @@ def test_every_unlearner_has_a_label() -> None:
 def test_the_stage_writes_pdf_and_png_and_the_same_bytes_again(
     tables: Path, tmp_path: Path
 ) -> None:
-    given = json.dumps({"name": "half_gap", "figures": STYLE, "grid": WIDE, "code": "0" * 8})
-    for name in ("one.pdf", "two.pdf"):
-        options = ["--tables", str(tables), "--out", str(tmp_path / name), "--settings", given]
-        assert main(["figure", *options]) == 0
-    pdf, png = (tmp_path / "one.pdf").read_bytes(), (tmp_path / "one.png").read_bytes()
-    assert pdf.startswith(b"%PDF")
-    assert png.startswith(b"\x89PNG")
-    assert pdf == (tmp_path / "two.pdf").read_bytes()
-    assert png == (tmp_path / "two.png").read_bytes()
+    written("half_gap", tables, WIDE, tmp_path)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from matplotlib.colors import to_hex
@@ -16,11 +13,9 @@ from matplotlib.figure import Figure
 
 from mamushi.artifacts import schemas
 from mamushi.artifacts.tables import write_table
-from mamushi.cli import main
 from mamushi.errors import UserError
-from mamushi.figures.style import MARKS, Style, styled
-from mamushi.registry import load
-from tests.support.grid_files import STYLE
+from mamushi.figures.style import MARKS
+from tests.support.figures import draw, written
 
 GRID: dict[str, Any] = {
     "datasets": ["alpha", "beta"],
@@ -74,19 +69,8 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_rows(tmp_path_factory.mktemp("tables"))
 
 
-@pytest.fixture(autouse=True)
-def closed() -> Iterator[None]:
-    yield
-    plt.close("all")
-
-
 def drawn(tables: Path, grid: dict[str, Any], **style: Any) -> Figure:
-    look = Style(**STYLE | style)
-    with styled(look):
-        figure = load("figure", "relearning").draw(tables, grid, look)
-        figure.canvas.draw()
-    assert isinstance(figure, Figure)
-    return figure
+    return draw("relearning", tables, grid, **style)
 
 
 def named(axes: Any) -> dict[str, Any]:
@@ -175,12 +159,4 @@ def test_missing_rows_are_named(tmp_path: Path, without: dict[str, Any], message
 
 
 def test_the_stage_writes_the_same_bytes_again(tables: Path, tmp_path: Path) -> None:
-    settings = json.dumps({"name": "relearning", "figures": STYLE, "grid": GRID, "code": "0"})
-    for name in ("one", "two"):
-        out = str(tmp_path / f"{name}.pdf")
-        options = ["--tables", str(tables), "--out", out, "--settings", settings]
-        assert main(["figure", *options]) == 0
-    for kind in ("pdf", "png"):
-        one, two = ((tmp_path / f"{name}.{kind}").read_bytes() for name in ("one", "two"))
-        assert one == two
-    assert (tmp_path / "one.pdf").read_bytes().startswith(b"%PDF")
+    written("relearning", tables, GRID, tmp_path)

@@ -327,7 +327,6 @@ def test_micro_batches_of_1_to_32_give_the_same_gradients(family: str) -> None:
         assert_equal(found, expected, 1e-11)
 
 
-@pytest.mark.slow
 def test_two_processes_give_the_gradients_of_one(tmp_path: Path) -> None:
     in_two_processes(
         tmp_path,
@@ -336,8 +335,7 @@ def test_two_processes_give_the_gradients_of_one(tmp_path: Path) -> None:
         from accelerate import PartialState
         from safetensors.torch import save_file
         from mamushi.lm import device
-        from tests.support.gradients import exact, step_gradients
-from tests.support.models import FAMILIES
+        from tests.support.models import FAMILIES
         from tests.support.gradients import step_gradients
 
         accelerator = device.accelerator("fp32")

@@ -172,7 +172,6 @@ def test_a_loss_that_is_not_finite_names_the_step() -> None:
         train(model("llama"), token_set(), learning_rate=1e30)
 
 
-@pytest.mark.slow
 def test_two_processes_make_the_steps_of_one(tmp_path: Path) -> None:
     in_two_processes(
         tmp_path,

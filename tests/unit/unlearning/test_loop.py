@@ -439,7 +439,6 @@ def test_frozen_blocks_run_without_dropout_and_trained_ones_with_it() -> None:
     assert modes == [(False, True)] * 2
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["salun", "npo"])
 def test_two_processes_make_the_steps_of_one(kind: str, tmp_path: Path) -> None:
     in_two_processes(
