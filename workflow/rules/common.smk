@@ -307,6 +307,35 @@ def made(pattern):
     return signed(lambda wildcards: made_of(pattern, wildcards.dataset))
 
 
+# What the figures show: see figures.smk.
+SHOWN = {
+    "grid": lambda config: GRID,
+    "evidence": lambda config: GRID,
+    "unlearning": settings.swept,
+    "probe": settings.probed,
+}
+OF_CELL = {
+    "scores": paths.SCORES.replace("{selector}", config["removal"]["ratio"]),
+    "geometry": paths.GEOMETRY,
+}
+
+
+def drawn_from(of_cell):
+    """The folder in which a figure finds what it shows."""
+    return signed(
+        lambda wildcards, input: "results" if of_cell else os.path.dirname(input[0])
+    )
+
+
+def drawn(config, *cell, name):
+    """The settings of a figure, of one cell or of all that its tables hold."""
+    if cell:
+        return settings.figure_of_cell(config, name, *cell)
+    return settings.figure(
+        config, SHOWN[plugin("figure", name).literals["OF"]](config), name
+    )
+
+
 def examples():
     return expand(paths.EXAMPLES, dataset=GRID["datasets"])
 

@@ -1,25 +1,6 @@
 # Every figure in the gallery, each of which declares its category and label in the report, what it is
-# of (the grid, evidence, unlearning, the probe, or one cell), and the tables, or artifacts of a cell, that it
-# reads. Its caption is the file of its name in workflow/report.
-SHOWN = {
-    "grid": lambda config: GRID,
-    "evidence": lambda config: GRID,
-    "unlearning": settings.swept,
-    "probe": settings.probed,
-}
-OF_CELL = {
-    "scores": paths.SCORES.replace("{selector}", config["removal"]["ratio"]),
-    "geometry": paths.GEOMETRY,
-}
-
-
-def drawn(config, *cell, name):
-    """The settings of a figure, of one cell or of all that its tables hold."""
-    if cell:
-        return settings.figure_of_cell(config, name, *cell)
-    return settings.figure(
-        config, SHOWN[plugin("figure", name).literals["OF"]](config), name
-    )
+# of (the grid, evidence, unlearning, the probe, or one cell), and the tables, or artifacts of a cell,
+# that it reads. Its caption is the file of its name in workflow/report.
 
 
 for name, figure in plugins("figure").items():
@@ -59,9 +40,11 @@ for name, figure in plugins("figure").items():
         conda:
             "../../envs/mamushi.yaml"
         params:
+            # Not in the command, which is put together when the loop is over.
+            tables=drawn_from(of_cell),
             settings=params(partial(drawn, name=name), *(CELL if of_cell else ())),
         shell:
-            command("figure", tables="results" if of_cell else "results/tables")
+            command("figure")
 
 
 rule figure_study:

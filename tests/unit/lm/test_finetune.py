@@ -179,8 +179,7 @@ def test_two_processes_make_the_steps_of_one(tmp_path: Path) -> None:
         import sys, torch
         from safetensors.torch import save_file
         from tests.support.models import model, token_set
-        from tests.support.steps import Killed, kill_at
-from tests.support.training import train
+        from tests.support.training import train
         from accelerate import PartialState
 
         trained, log = train(model("llama"), token_set(), total=4, learning_rate=1e-3)

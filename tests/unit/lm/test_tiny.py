@@ -252,13 +252,8 @@ def examples(tmp_path_factory) -> Path:
 
 
 def base_model(examples: Path, out: Path, **changes) -> int:
-    settings = {
-        "name": "tiny",
-        **sizes("gemma2"),
-        "pretraining": PRETRAINING,
-        "code": "digest",
-        **changes,
-    }
+    pretraining = {"pretraining": changes.pop("pretraining", PRETRAINING)}
+    settings = {"name": "tiny", "sizes": {**sizes("gemma2"), **changes}, **pretraining}
     given = ["--examples", str(examples), "--out", str(out), "--settings", json.dumps(settings)]
     return main(["base-model", *given])
 

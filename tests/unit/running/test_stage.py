@@ -59,12 +59,11 @@ def test_each_command_has_help(name: str, capsys: pytest.CaptureFixture[str]) ->
     assert ("--execution" in said) == getattr(module, "GPU", False)
 
 
-@pytest.mark.parametrize("left_out", [*RETRAIN, "settings", "execution"])
+@pytest.mark.parametrize("left_out", [*RETRAIN, "settings"])
 def test_what_is_not_optional_is_asked_for(
-    left_out: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    left_out: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.delenv("MAMUSHI_EXECUTION", raising=False)
-    given = RETRAIN | {"settings": "{}", "execution": "{}"}
+    given = RETRAIN | {"settings": "{}"}
     words = [f"--{name}={value}" for name, value in given.items() if name != left_out]
     with pytest.raises(SystemExit):
         main(["retrain", *words])

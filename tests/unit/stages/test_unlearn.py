@@ -109,7 +109,7 @@ def test_it_writes_measures_and_leaves_no_state(kind: str, made: Path, tmp_path:
     assert card["inputs"]["removal"] == sha256(removal)
     log = read_table(tmp_path / "out" / "log.parquet", schemas.UNLEARN_LOG)
     assert log["step"].to_pylist() == [1, 2, 3, 4, 5, 6]
-    for name in ("log", schemas.PERPLEXITY):
+    for name in ("log", "perplexity"):
         assert read_metadata(tmp_path / "out" / f"{name}.parquet")["settings"] == chosen
     assert all(np.isfinite(perplexities(tmp_path / "out")))
     assert not (tmp_path / "out" / "card.json.state").exists()

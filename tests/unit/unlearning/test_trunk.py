@@ -1,13 +1,14 @@
 """The frozen-trunk cache against the whole model: the same numbers from fewer operations."""
 
 import errno
+import hashlib
 import json
 import struct
 import subprocess
 import sys
 import threading
-from argparse import Namespace
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -31,7 +32,9 @@ from transformers import (
 
 from mamushi.artifacts import schemas
 from mamushi.artifacts.files import sha256, write_json
+from mamushi.artifacts.provenance import provenance
 from mamushi.artifacts.tables import write_table
+from mamushi.configuration.settings import Evaluation, Opened, Started, Trained
 from mamushi.errors import UserError
 from mamushi.lm import device
 from mamushi.lm.batches import collate
@@ -40,7 +43,8 @@ from mamushi.lm.loss import token_nll
 from mamushi.lm.parameters import decoder_blocks, freeze
 from mamushi.lm.perplexity import TextNll, text_nll
 from mamushi.lm.tokens import TokenSet
-from mamushi.stages import _unlearning
+from mamushi.running.stage import Execution, Job
+from mamushi.stages import _models, unlearn
 from mamushi.unlearning.trunk import Tail, Trunk, write_trunk
 from tests.support.models import FAMILIES, VOCABULARY, model, token_set
 
@@ -498,7 +502,6 @@ COUNTED = {
     "train_output_head": True,
     "train_final_norm": True,
 }
-LENGTHS = {"max_length": 9, "evaluation": {"max_length": 12}}
 
 
 @pytest.fixture
@@ -532,17 +535,19 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def settings(precision: str, training: dict[str, Any] | None, **more: Any) -> dict[str, Any]:
-    start = {"training": training, "precision": precision}
-    return {"start": start, "trained_blocks": TRAINED, **LENGTHS, "code": "c", **more}
+def settings(precision: str, training: dict[str, Any] | None, **more: Any) -> Started:
+    start = Opened(training=training and Trained(**training), precision=precision)
+    evaluation = Evaluation(max_length=12)
+    return Started(
+        **{"start": start, "trained_blocks": TRAINED, "max_length": 9, **more},
+        evaluation=evaluation,
+    )
 
 
-def opened_from(
-    folder: Path, chosen: dict[str, Any], trained: str | None = None
-) -> PreTrainedModel:
+def opened_from(folder: Path, chosen: Started, trained: str | None = None) -> PreTrainedModel:
     path = folder / trained if trained else None
-    given = Namespace(model_card=folder / "card.json", trained=path, settings=chosen)
-    return _unlearning.opened(given)[0]
+    files = _models.ModelFiles(model_card=folder / "card.json", trained=path)
+    return _models.opened_to_train(files, chosen, 0)[0]
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
@@ -572,18 +577,19 @@ def keep(
     folder: Path, name: str = "trained.safetensors", **execution: Any
 ) -> tuple[Trunk | None, PreTrainedModel]:
     """The trunk that a run from the start model ``name`` gets, and that model."""
-    args = Namespace(
-        examples=folder / "examples.parquet",
-        tokens=folder / "tokens.parquet",
-        model_card=folder / "card.json",
-        trained=folder / name,
+    inputs = {name: folder / f"{name}.parquet" for name in ("examples", "tokens")}
+    inputs |= {"model_card": folder / "card.json", "trained": folder / name}
+    files = unlearn.Files(
+        **inputs,
         trunk=folder / "cache" / "trunk.safetensors",
-        settings=settings("fp32", COUNTED),
-        execution={"batch_tokens": 50, **execution},
+        **{output: folder / output for output in ("log_table", "card", "perplexity")},
     )
-    start, accelerator = _unlearning.opened(args)
+    chosen: Any = settings("fp32", COUNTED)
+    origin = provenance(asdict(chosen), **inputs)
+    job = Job("unlearn", origin, Execution(batch_tokens=50, **execution))
+    start, accelerator = _models.opened_to_train(files, chosen, 0)
     texts = [cut(INFERENCE, 9), cut(EVALUATION, 12)]
-    return _unlearning.cached_trunk(args, start, accelerator, texts), start
+    return unlearn._trunk(files, chosen, job, start, accelerator, texts), start
 
 
 def test_the_first_run_keeps_both_sections_at_their_lengths(folder: Path) -> None:
@@ -642,7 +648,7 @@ time.sleep(60)
 """
     path = folder / "cache" / "trunk.safetensors"
     path.parent.mkdir()
-    lock = path.with_name(path.name + ".lock")
+    lock = path.with_name(hashlib.sha256(str(path).encode()).hexdigest()[:16])
     holder = subprocess.Popen(
         [sys.executable, "-c", program, str(lock)], stdout=subprocess.PIPE, text=True
     )

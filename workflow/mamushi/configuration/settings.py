@@ -212,7 +212,7 @@ class Examples(Settings):
     sections: dict[str, float]
     limit: dict[str, int | None]
     data: dict[str, Any]
-    inputs: dict[str, str]
+    inputs: dict[str, str] = field(default_factory=dict)
 
 
 def examples(config: Config, dataset: str) -> Examples:
@@ -255,7 +255,7 @@ class ModelCard(Settings):
     revision: str | None
     trust_remote_code: bool
     contaminated: bool
-    inputs: dict[str, str]
+    inputs: dict[str, str] = field(default_factory=dict)
 
 
 def model_files(config: Config, model: str) -> list[str]:

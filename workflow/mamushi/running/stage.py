@@ -113,12 +113,10 @@ def arguments(parser: argparse.ArgumentParser, stage: ModuleType) -> None:
     if getattr(stage, "GPU", False):
         # No setting, because a change of it must run nothing again; the workflow hands it over in
         # the environment, where Snakemake does not look for changes.
-        default = os.environ.get("MAMUSHI_EXECUTION")
         parser.add_argument(
             "--execution",
             type=_object,
-            default=default,
-            required=default is None,
+            default=os.environ.get("MAMUSHI_EXECUTION", "{}"),
             help="JSON: the section `execution` of the configuration (or $MAMUSHI_EXECUTION)",
         )
     about = " ".join((_settings(stage).__doc__ or "").split())
