@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -262,7 +263,7 @@ def test_a_remade_dataset_is_compared_before_anything_runs_on_it(
     monkeypatch.chdir(finished)
     own, card = Path("raw/mine.csv"), Path(paths.DATA_CARD.format(dataset="mine"))
     text, said, date = own.read_text(encoding="utf-8"), card.read_bytes(), card.stat().st_mtime
-    made = settings.examples(complete(CONFIG), "mine")
+    made = asdict(settings.examples(complete(CONFIG), "mine"))
 
     def needed(**changes: Any) -> dict[str, int]:
         card.write_text(json.dumps({"settings": {**made, **changes}}), encoding="utf-8")

@@ -324,7 +324,9 @@ def _files(**request: Any) -> dict[str, Any]:
             if not job.output:
                 found["targets"] = [str(file) for file in job.input]
                 continue
-            patterns = None if any(map(callable, rule.input)) else [str(f) for f in rule.input]
+            # `ancient(...)` of a function is the function's name as text.
+            made_up = any(callable(f) or str(f).startswith("<function") for f in rule.input)
+            patterns = None if made_up else [str(f) for f in rule.input]
             about = found.setdefault(
                 rule.name,
                 {
