@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from mamushi.artifacts.files import write_json
-from mamushi_runs.forecast import graph, plan, rates
+from mamushi_runs.forecast import graph, rates
 from mamushi_runs.forecast.forecast import forecast
 from mamushi_runs.forecast.graph import Graph
+from mamushi_runs.forecast.words import clock, line
 
 FOLDER = Path("results/plan")
 """One JSON file for each run: its forecast, and what became of it."""
@@ -51,7 +52,7 @@ def begin(workflow: Any, config: Mapping[str, Any]) -> str | None:
     path = FOLDER / f"{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}.json"
     write_json(path, {"forecast": made, "actual": None})
     _begun.append((path, made, time.monotonic()))
-    return plan.line(made)
+    return line(made)
 
 
 def end(workflow: Any, *, succeeded: bool) -> str | None:
@@ -72,5 +73,5 @@ def end(workflow: Any, *, succeeded: bool) -> str | None:
     parts = [f"{len(jobs)} of {made['jobs']} jobs done, {failed} failed"]
     for (name, took), unit in zip(times.items(), ("wall", "CPU"), strict=True):
         if took is not None:
-            parts.append(f"{plan.clock(took)} {unit} (forecast {plan.clock(made[name])})")
+            parts.append(f"{clock(took)} {unit} (forecast {clock(made[name])})")
     return f"Forecast against actual: {', '.join(parts)}."

@@ -16,7 +16,7 @@ from mamushi.artifacts.domains import CONTAMINATION, FORGET, INFERENCE
 from mamushi.artifacts.tables import write_table
 from mamushi.configuration.complete import complete
 from mamushi.errors import UserError
-from mamushi_runs.forecast import account, forecast, plan, rates, work
+from mamushi_runs.forecast import account, forecast, plan, rates, words, work
 from mamushi_runs.forecast.graph import CORES, QUEUE, Graph, Job
 from mamushi_runs.forecast.rates import Rate
 from mamushi_runs.forecast.volumes import Volumes
@@ -302,9 +302,13 @@ def test_a_table_that_was_never_read_is_sized_by_its_bytes(
 @pytest.mark.parametrize(
     ("said", "expected"),
     [
-        *[(plan.clock(0), "-"), (plan.clock(8.04), "8.0 s"), (plan.clock(61), "61 s")],
-        *[(plan.clock(600), "10 min"), (plan.clock(6000), "1.7 h"), (plan.clock(5.5e6), "1,528 h")],
-        *[(plan.size(0), "-"), (plan.size(20_000), "20 kB"), (plan.size(1.3e13), "13.0 TB")],
+        *[(words.clock(0), "-"), (words.clock(8.04), "8.0 s"), (words.clock(61), "61 s")],
+        *[
+            (words.clock(600), "10 min"),
+            (words.clock(6000), "1.7 h"),
+            (words.clock(5.5e6), "1,528 h"),
+        ],
+        *[(words.size(0), "-"), (words.size(20_000), "20 kB"), (words.size(1.3e13), "13.0 TB")],
     ],
 )
 def test_times_and_sizes_have_the_unit_that_suits_them(said: str, expected: str) -> None:
@@ -322,7 +326,7 @@ def test_the_plan_says_for_every_rule_what_it_is_from(
     assert lines["remove"].endswith("assumed")
     for words in ("Wall time", "with keep_checkpoints", "8.03 billion", "without padding", "More "):
         assert words in said
-    line = plan.line(found)
+    line = words.line(found)
     assert "3 jobs" in line and "without any benchmark" in line and "\n" not in line
     assert plan.table(made([], paper, tmp_path)) == "Nothing to be done."
     json.dumps(found, allow_nan=False)
