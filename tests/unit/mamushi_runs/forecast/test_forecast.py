@@ -324,8 +324,8 @@ def test_the_plan_says_for_every_rule_what_it_is_from(
     lines = {line.split()[0]: line for line in said.splitlines() if line}
     assert lines["beta0"].endswith("FLOP on h100")
     assert lines["remove"].endswith("assumed")
-    for words in ("Wall time", "with keep_checkpoints", "8.03 billion", "without padding", "More "):
-        assert words in said
+    for part in ("Wall time", "with keep_checkpoints", "8.03 billion", "without padding", "More "):
+        assert part in said
     line = words.line(found)
     assert "3 jobs" in line and "without any benchmark" in line and "\n" not in line
     assert plan.table(made([], paper, tmp_path)) == "Nothing to be done."
