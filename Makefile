@@ -69,13 +69,14 @@ recover: $(READY) ## after a crash: show what is left and settle it; CHOICE=--wa
 # The linters are among the tests, so that one line at the end says everything. Order and groups are
 # those of tests/conftest.py.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest
-TWO := -n 2 --dist loadgroup --no-loadscope-reorder
+# Three at a time on two cores, because some wait.
+SIDE_BY_SIDE := -n 3 --dist loadgroup --no-loadscope-reorder
 
 test: $(READY) ## lint, types, all unit tests, what runs again, the demo: ten minutes
-	$(PYTEST) $(TWO) -m "not slow and not slurm"
+	$(PYTEST) $(SIDE_BY_SIDE) -m "not slow and not slurm"
 
 test-slow: $(READY) ## the tests that `test` leaves out: faults, random kills, long grids
-	$(PYTEST) $(TWO) -m "slow and not slurm"
+	$(PYTEST) $(SIDE_BY_SIDE) -m "slow and not slurm"
 
 # One test at a time: some stop a daemon or a node.
 test-slurm: $(READY) ## the tests that need a SLURM; brings one up where slurm-up is at hand

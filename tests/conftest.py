@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -60,6 +62,17 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             del os.environ["SLURM_CONF"]
     else:
         os.environ.setdefault("SLURM_CONF", os.devnull)
+
+
+@pytest.fixture(autouse=True)
+def told_to_end() -> Iterator[None]:
+    """Where pytest runs in the background or under `nohup`, it ignores some signals to end, and so
+    would all that it starts."""
+    default = {signal.SIGINT: signal.default_int_handler, signal.SIGHUP: signal.SIG_DFL}
+    before = {each: signal.signal(each, handler) for each, handler in default.items()}
+    yield
+    for each, handler in before.items():
+        signal.signal(each, handler)
 
 
 @pytest.fixture(scope="session")

@@ -134,7 +134,10 @@ def test_evidence_beside_what_retraining_found(ran: Ran, demo: Path) -> None:
     assert "rule retrain:" not in ran.evidence
     assert "rule score:" not in ran.evidence
     for table in (*EVIDENCE_TABLES, "qualitative_ranking"):
-        assert len(read_table(demo / paths.TABLE.format(table=table), table)) > 0
+        assert (
+            len(read_table(demo / paths.TABLE.format(table=table), getattr(schemas, table.upper())))
+            > 0
+        )
     frontier = read_table(demo / paths.TABLE.format(table="frontier"), schemas.FRONTIER).to_pandas()
     assert set(frontier["selector"]) == set(SELECTORS)
     assert {0.0, 0.05, 0.3, 0.6, 0.95, 1.0} <= set(frontier["beta"])

@@ -5,25 +5,12 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import signal
-from collections.abc import Iterator
 
 import pytest
 
 from tests.support import small_grid as grid
 from tests.support.made import Made
 from tests.support.workflow import run
-
-
-@pytest.fixture(autouse=True)
-def told_to_end() -> Iterator[None]:
-    """Where pytest runs in the background or under `nohup`, it ignores some signals to end, and so
-    would all that it starts."""
-    default = {signal.SIGINT: signal.default_int_handler, signal.SIGHUP: signal.SIG_DFL}
-    before = {each: signal.signal(each, handler) for each, handler in default.items()}
-    yield
-    for each, handler in before.items():
-        signal.signal(each, handler)
 
 
 @pytest.fixture(scope="session")
