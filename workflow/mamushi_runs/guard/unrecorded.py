@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -106,9 +107,9 @@ def provenance(path: Path) -> dict[str, Any] | None:
                 length = int.from_bytes(handle.read(4), "little")
                 handle.seek(-8 - length, os.SEEK_END)
                 footer = handle.read(length).decode("utf-8", "replace")
-            found, _ = json.JSONDecoder().raw_decode(
-                footer, footer.index("{", footer.index("mamushi"))
-            )
+            # Behind its key; a column of selectors has the word among its statistics as well.
+            start = re.search(r"mamushi[^{]{1,12}(?={\")", footer)
+            found, _ = json.JSONDecoder().raw_decode(footer, start.end() if start else 0)
         else:
             return None
     except (OSError, ValueError):
