@@ -17,6 +17,7 @@ from safetensors import safe_open
 from mamushi.running import interruption
 from mamushi.running.interruption import Notice, Stopped, noticed
 from tests.support.made import OUTPUTS, RETRAINED, WHOLE, Made, sending, steps_in
+from tests.support.small_grid import RUN
 
 pytestmark = pytest.mark.slow
 
@@ -69,7 +70,8 @@ def test_asked_twice_a_loop_ends_at_once(made: Made, tmp_path: Path) -> None:
 @pytest.mark.parametrize("rule", ["embed", "retrain"])
 def test_outside_a_loop_a_process_ends_at_once(made: Made, tmp_path: Path, rule: str) -> None:
     """While it imports, opens the model, or computes what has no state."""
-    run = made.copy(tmp_path / "run")
+    outputs = OUTPUTS.get(rule, [f"{RUN}/embeddings.parquet"])
+    run = made.copy(tmp_path / "run", *outputs)
     for seconds in (0.3, 1.5):
         process = run.start(rule, cold=True)
         time.sleep(seconds)
@@ -77,7 +79,7 @@ def test_outside_a_loop_a_process_ends_at_once(made: Made, tmp_path: Path, rule:
         process.terminate()
         assert process.wait() == -signal.SIGTERM
         assert time.monotonic() - began < 1.5
-    assert run.differs() == []
+    assert {f"results/{name}" for name in run.differs()} == {*outputs}
 
 
 CUT = """

@@ -22,7 +22,7 @@ from safetensors.numpy import load_file
 from mamushi.artifacts import paths
 from tests.support import cluster
 from tests.support.demo import small as science
-from tests.support.rules import gpu_rules
+from tests.support.rules import gpu_rules, rules
 from tests.support.workflow import ROOT, command, environment
 
 WHOLE = "MAMUSHI_SLURM_WHOLE"
@@ -192,12 +192,7 @@ def test_a_pack_that_is_tried_again_asks_for_more(on_slurm: Path, folder: Path) 
 
 
 def test_nothing_that_takes_seconds_is_submitted(jobs: list[cluster.Job]) -> None:
-    local = re.compile(r"^(?:use rule \w+ as (\w+) with|rule (\w+)):(?:(?!^\S).)*?localrule: True")
-    found = {
-        match.group(1) or match.group(2)
-        for path in ROOT.glob("workflow/rules/*.smk")
-        for match in re.finditer(local.pattern, path.read_text(encoding="utf-8"), re.M | re.S)
-    }
+    found = {name for name, rule in rules().items() if rule["local"]}
     assert {"remove", "tables", "figure_sad", "figure_perplexity"} <= found
     assert not Counter(job.rule for job in jobs).keys() & found
 

@@ -14,8 +14,7 @@ from tests.support.dry_runs import Snakemake
 @cache
 def rules() -> dict[str, dict[str, Any]]:
     """What each rule with an output is: its ``shell`` command, the names of its ``inputs`` and
-    ``outputs``, whether it asks for a ``gpu`` and is
-    ``local``, and its ``retries``."""
+    ``outputs``, whether it asks for a ``gpu`` and is ``local``, and its ``retries``."""
     with tempfile.TemporaryDirectory() as folder, Snakemake() as snakemake:
         contract_grid.make(Path(folder))
         found: dict[str, dict[str, Any]] = snakemake.look(Path(folder), targets=["data"])["rules"]
