@@ -60,19 +60,18 @@ class Lock:
         self.descriptor = -1
 
 
-def attempt(path: Path, stage: str, *, shared: bool = False) -> Lock | None:
+def attempt(path: Path, stage: str) -> Lock | None:
     """Take the lock of this file, which is made where it is missing; None if another holds it.
 
-    Several processes can hold a ``shared`` one at a time. ``stage`` is what the holder does; it
-    stands in the file with host, process and time. Raises ``OSError`` where the file cannot be
-    opened, or (with an error of ``UNSUPPORTED``) where its file system has no locks.
+    ``stage`` is what the holder does; it stands in the file with host, process and time. Raises
+    ``OSError`` where the file cannot be opened, or (with an error of ``UNSUPPORTED``) where its
+    file system has no locks.
     """
-    kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
     flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
     while True:
         descriptor = os.open(path, flags, 0o666)
         try:
-            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             mine, there = os.fstat(descriptor), _stat(path)
             # Between opening and locking, the file may have been deleted, and another one made in
             # its place: a lock on the old one keeps nobody out.
@@ -85,8 +84,7 @@ def attempt(path: Path, stage: str, *, shared: bool = False) -> Lock | None:
         except BaseException:
             os.close(descriptor)
             raise
-        if not shared:
-            _describe(descriptor, stage)
+        _describe(descriptor, stage)
         return Lock(path, descriptor)
 
 
