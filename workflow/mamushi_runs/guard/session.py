@@ -31,6 +31,8 @@ STOPPED = LOCK.with_name("mamushi-stopped")
 """Made at Ctrl-C: `sbatch` submits nothing from then on (see bin/sbatch)."""
 SUBMIT = Path(__file__).with_name("bin")
 """In front of the search path of a run on SLURM: an `sbatch` that waits for room in the queue."""
+LOOK = 0.5
+"""Seconds between two looks at the commands that an earlier run left on this machine."""
 SHOWN = 5
 """So many jobs are named one by one."""
 
@@ -76,11 +78,7 @@ def begin(workflow: Any) -> None:
     lock = hold(folder, say)
     try:
         refuse_left_jobs(folder, required=slurm, say=say)
-        if orphans := local_orphans(folder):
-            say(
-                f"Commands of an earlier run still work here (pid {', '.join(map(str, orphans))}): "
-                "jobs for the same files wait for them."
-            )
+        outlast_orphans(folder, say)
         begun = folder / BEGUN
         if begun.exists():
             # A run after one that was killed, killed itself, leaves the results of both.
@@ -190,6 +188,23 @@ def local_orphans(folder: Path) -> list[int]:
             if not inside and Path(os.readlink(entry / "cwd")) == folder.resolve():
                 found.append(int(entry.name))
     return sorted(found)
+
+
+def outlast_orphans(folder: Path, say: Say) -> None:
+    """Wait until the commands that an earlier run left on this machine have ended.
+
+    Snakemake deletes what a job is to make before the job starts: beside a command that is about to
+    finish the same, its result would go, and be computed again.
+    """
+    before: list[int] = []
+    while orphans := local_orphans(folder):
+        if orphans != before:
+            before = orphans
+            say(
+                "Waiting for commands of an earlier run, whose results this one takes over: pid "
+                f"{', '.join(map(str, orphans))}. Ctrl-C ends the wait, `kill` such a command."
+            )
+        time.sleep(LOOK)
 
 
 def settle(folder: Path, jobs: Sequence[squeue.Job], *, cancelled: bool, say: Say) -> None:

@@ -217,10 +217,21 @@ def test_commands_of_a_killed_local_run_are_found(folder: Path, tmp_path: Path) 
         start("mamushi", tmp_path),
         start("mamushi", folder, SLURM_JOB_ID="7"),
     ]
+    said: list[str] = []
+
+    def say(line: str) -> None:
+        """Ends the command, as time would, once a run says that it waits for it."""
+        said.append(line)
+        assert session.local_orphans(folder) == [stage.pid]
+        stage.kill()
+        stage.wait()
+
     try:
         assert session.local_orphans(folder) == [stage.pid]
+        session.outlast_orphans(folder, say)
     finally:
         for process in [stage, *others]:
             process.kill()
             process.wait()
     assert session.local_orphans(folder) == []
+    assert len(said) == 1 and str(stage.pid) in said[0]
