@@ -7,6 +7,11 @@ import sys
 # collecting among them at every 700th costs a fifth of a stage's start.
 gc.set_threshold(100_000, 50, 50)
 
+from mamushi.running.threads import one_for_arithmetic  # noqa: E402
+
+# Before anything imports numpy, whose libraries read it once.
+one_for_arithmetic()
+
 from mamushi.cli import main  # noqa: E402
 
 if __name__ == "__main__":

@@ -158,8 +158,17 @@ def embedder(wildcards):
 
 def scored_before(wildcards):
     """The scores that a derived selector starts from."""
+    return derived_from(paths.SCORES, wildcards)
+
+
+def refitted_before(wildcards):
+    """The refits that a derived selector starts from."""
+    return derived_from(paths.REFITS, wildcards)
+
+
+def derived_from(pattern, wildcards):
     name = explained(settings.derives, config, wildcards.selector)
-    return paths.SCORES.format(**{**wildcards, "selector": name}) if name else []
+    return pattern.format(**{**wildcards, "selector": name}) if name else []
 
 
 def tensors_of(wildcards):

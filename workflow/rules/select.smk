@@ -25,6 +25,31 @@ rule score:
         command("score")
 
 
+# The scores again, with other seeds: for the error of what is estimated from them. No list depends
+# on them.
+rule refits:
+    input:
+        base=refitted_before,
+        examples=made(paths.EXAMPLES),
+        embeddings=paths.EMBEDDINGS,
+    output:
+        out=paths.REFITS,
+    log:
+        "results/logs/refits/{dataset}/{model}/seed{seed}/{selector}.log",
+    benchmark:
+        "results/benchmarks/refits/{dataset}/{model}/seed{seed}/{selector}.tsv"
+    conda:
+        "../../envs/mamushi.yaml"
+    threads: cores(8)
+    resources:
+        mem_mb=memory(4000, 16000),
+        runtime=minutes(60, 480),
+    params:
+        settings=params(settings.refits, "selector", "seed"),
+    shell:
+        command("refits")
+
+
 # The product: the ids to remove at a budget, and the copies of their texts.
 rule remove:
     input:

@@ -491,21 +491,32 @@ def test_precision_follows_the_hardware(monkeypatch):
     assert mlp.use_bf16("fp32", cpu) is False
 
 
-def test_averaged_seeds_are_the_mean_of_their_networks(pool, monkeypatch):
+def test_averaged_networks_each_have_folds_of_their_own(pool, monkeypatch):
     seen = []
     estimate = mlp.estimate_mlp
 
     def spy(tasks, recipe):
         for task, found in zip(tasks, estimate(tasks, recipe), strict=True):
-            seen.append((task.held, found[0], task.seed))
+            seen.append((task, found[0]))
             yield found
 
     monkeypatch.setattr(mlp, "estimate_mlp", spy)
     found = run("mamushi", pool, **{**SMALL, "epochs": 2, "seeds_averaged": 2})
-    assert len({seed for _, _, seed in seen}) == 6
-    for (held, first, _), (_, second, _) in zip(seen[::2], seen[1::2], strict=True):
-        assert not np.array_equal(first, second)
-        np.testing.assert_allclose(found.scores[held], (first + second) / 2, rtol=1e-12)
+    assert len({task.seed for task, _ in seen}) == 6
+    mean = np.zeros(3000)
+    for task, found_logits in seen:
+        assert not set(task.held) & set(task.train)
+        mean[task.held] += found_logits / 2
+    np.testing.assert_allclose(found.scores, mean, rtol=1e-12)
+    held = [np.concatenate([task.held for task, _ in part]) for part in (seen[:3], seen[3:])]
+    assert all(np.array_equal(np.sort(rows), np.arange(3000)) for rows in held)
+    assert not np.array_equal(*held)
+    # What is told of folds is of the first ones, which are those of one network.
+    assert np.array_equal(found.fold, stratified_folds(pool.forget, 3, 0))
+    first = found.details["per_fold"][0]
+    forget = pool.forget[found.fold == 0]
+    assert first["auc"] == pytest.approx(roc_auc_score(forget, found.scores[found.fold == 0]))
+    assert len(first["fits"]) == 2
 
 
 def test_sklearn_estimator(pool, scored):

@@ -29,6 +29,9 @@ TRAIN_CARD = ENDPOINT + "/card.json"
 
 EMBEDDINGS = CELL + "/embeddings.parquet"
 SCORES = CELL + "/scores/{selector}.parquet"
+REFITS = CELL + "/refits/{selector}.parquet"
+"""The scores again, with other seeds."""
+STABILITY = CELL + "/stability/{selector}.parquet"
 REMOVAL = CELL + "/removals/{selector}/beta{beta}.parquet"
 MANIFEST = CELL + "/removals/{selector}/beta{beta}.json"
 

@@ -46,6 +46,24 @@ SCORES = _table(
     ("fold", pa.int16(), NULLABLE),
 )
 
+REFITS = _table(
+    "refits",
+    ("id", pa.string()),
+    ("domain", pa.string()),
+    ("refit", pa.int16()),
+    ("part", pa.string()),
+    ("score", pa.float64(), NULLABLE),
+    ("fold", pa.int16(), NULLABLE),
+)
+
+STABILITY = _table(
+    "stability",
+    ("id", pa.string()),
+    ("rank", pa.int64()),
+    ("beta", pa.float64()),
+    ("frequency", pa.float64()),
+)
+
 REMOVALS = _table(
     "removals",
     ("id", pa.string()),

@@ -412,6 +412,22 @@ def score(config: Config, name: str, seed: int) -> Score:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Refits(Score):
+    """Settings of the stage ``refits``: those of the scores, and the numbers of refits."""
+
+    whole: int
+    halves: int
+
+
+def refits(config: Config, name: str, seed: int) -> Refits:
+    chosen = selector(config, name)
+    module = plugin("selector", chosen.kind).module
+    return Refits(
+        **vars(chosen), seed=seed, **config["evidence"]["refits"], code=_code("refits", module)
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
 class Remove(Settings):
     """Settings of the stage ``remove``: a list depends on the ranking and its budget alone."""
 

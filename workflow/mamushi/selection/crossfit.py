@@ -3,20 +3,25 @@ an estimator that never saw it, and every statistic comes from the training fold
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mamushi.running.progress import Progress
+from mamushi.running.threads import side_by_side
 from mamushi.selection.folds import stratified_folds
 from mamushi.selection.metrics import auc
 from mamushi.selection.pool import Pool, Scored
 from mamushi.selection.statistics import standard_scale, sums
 
 Doubles = NDArray[np.float64]
+
+REPEAT, HALF = 2**32 - 1, 2**32 - 2
+"""No number of a fold: what sets the seeds of other draws apart from those of the folds."""
 
 
 @dataclass(frozen=True)
@@ -49,8 +54,11 @@ Estimator = Callable[[Task], Fit]
 
 
 def cross_fit(pool: Pool, k: int, seed: int, estimate: Estimator, what: str) -> Scored:
-    """``cross_fit_together`` with an estimator that takes one fold at a time."""
-    return cross_fit_together(pool, k, seed, lambda tasks: map(estimate, tasks), what)
+    """``cross_fit_together`` with an estimator that takes one fold; the folds are side by side."""
+    found = cross_fit_together(pool, k, seed, partial(side_by_side, estimate), what)
+    for fit in found.details["per_fold"]:
+        fit |= fit.pop("fits")[0]
+    return found
 
 
 def cross_fit_together(
@@ -59,45 +67,79 @@ def cross_fit_together(
     seed: int,
     estimate: Callable[[Sequence[Task]], Iterable[Fit]],
     what: str,
+    repeats: int = 1,
 ) -> Scored:
     """Raw out-of-fold logits of all examples: the estimate of log p1(x)/p2(x).
 
-    ``estimate`` is given the tasks of all folds and gives the fit of each, in their order.
+    ``estimate`` is given the tasks of all folds and gives the fit of each, in their order. With
+    ``repeats``, logits are the mean over so many cross-fittings, each with folds of its own; what
+    is told of folds is told of the first one's.
 
     ``details`` has the pooled and the per-fold AUC, and per fold the offset of its logits from the
     pooled ones (mean of the two class means, so that class sizes do not enter): the logits of the
-    folds are pooled as they are, and offsets that differ reorder ranks.
+    folds are pooled as they are, and offsets that differ reorder ranks. ``fits`` is what the
+    estimator told of the fold of that number in each repeat.
     """
-    fold = stratified_folds(pool.forget, k, seed)
-    totals = sums(pool, fold, k)
-    tasks = []
+    seeds = [seed, *(derive_seed(seed, REPEAT, i) for i in range(1, repeats))]
+    folds = [stratified_folds(pool.forget, k, each) for each in seeds]
+    tasks = [
+        task
+        for fold, each in zip(folds, seeds, strict=True)
+        for task in _tasks(pool, fold, k, each)
+    ]
+    logits = np.zeros(len(pool.ids))
+    fits: list[list[dict[str, Any]]] = [[] for _ in range(k)]
+    with Progress(len(tasks), what, "fold") as progress:
+        for i, (task, (found, details)) in enumerate(zip(tasks, estimate(tasks), strict=True)):
+            logits[task.held] += found
+            fits[i % k].append(details)
+            progress.advance(note=f"AUC {auc(found, pool.forget[task.held]):.3f}")
+    logits /= repeats
+    centre = middle(logits, pool.forget)
+    per_fold = []
+    for i, told in enumerate(fits):
+        held = folds[0] == i
+        own, forget = logits[held], pool.forget[held]
+        about = {"auc": auc(own, forget), "offset": middle(own, forget) - centre}
+        per_fold.append({**about, "fits": told})
+    return Scored(
+        logits,
+        folds[0],
+        details={"auc": auc(logits, pool.forget), "folds": k, "per_fold": per_fold},
+    )
+
+
+def _tasks(pool: Pool, fold: NDArray[np.int16], k: int, seed: int) -> Iterator[Task]:
+    """The task of each fold. On halves of its training examples it has seeds of its own, so that
+    the estimates of the two are independent."""
+    used, draw = np.ones(len(fold), dtype=np.bool_), []
+    if pool.half is not None:
+        # Zeros at the end change no seed.
+        used, draw = _halves(pool.forget, fold, seed) == pool.half, [pool.half + 1]
+    totals = sums(pool, np.where(used, fold, k), k + 1)
     for i in range(k):
         n, mean, variance = totals.moments([j for j in range(k) if j != i])
-        tasks.append(
-            Task(
-                pool.embeddings,
-                pool.forget,
-                np.flatnonzero(fold != i),
-                np.flatnonzero(fold == i),
-                mean,
-                standard_scale(n, mean, variance),
-                derive_seed(seed, i),
-            )
+        yield Task(
+            pool.embeddings,
+            pool.forget,
+            np.flatnonzero(used & (fold != i)),
+            np.flatnonzero(fold == i),
+            mean,
+            standard_scale(n, mean, variance),
+            derive_seed(seed, i, *draw),
         )
-    logits = np.empty(len(pool.ids))
-    fits = []
-    with Progress(k, what, "fold") as progress:
-        for task, (found, details) in zip(tasks, estimate(tasks), strict=True):
-            logits[task.held], forget = found, pool.forget[task.held]
-            area = auc(found, forget)
-            fits.append({"auc": area, "middle": middle(found, forget), **details})
-            progress.advance(note=f"AUC {area:.3f}")
-    centre = middle(logits, pool.forget)
-    for fit in fits:
-        fit["offset"] = fit.pop("middle") - centre
-    return Scored(
-        logits, fold, details={"auc": auc(logits, pool.forget), "folds": k, "per_fold": fits}
-    )
+
+
+def _halves(forget: NDArray[np.bool_], fold: NDArray[np.int16], seed: int) -> NDArray[np.int64]:
+    """Half (n,) of every example, 0 or 1: of each domain in each fold, half of the examples."""
+    rng = np.random.default_rng(derive_seed(seed, HALF))
+    half = np.empty(len(forget), dtype=np.int64)
+    for i in range(int(fold.max()) + 1):
+        for domain in (forget, ~forget):
+            members = rng.permutation(np.flatnonzero(domain & (fold == i)))
+            # Odd ones go to either half in turn, or one half would be the smaller in all folds.
+            half[members] = (np.arange(len(members)) + i) % 2
+    return half
 
 
 def middle(logits: Doubles, forget: NDArray[np.bool_]) -> float:

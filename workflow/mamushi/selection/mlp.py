@@ -6,8 +6,8 @@ stopping on the held-out loss instead of the accuracy.
 
 Networks train in *stacks*: the weights of F networks are one tensor (F, out, in), and a step of all
 of them is one batched product per layer. On a GPU the folds are one stack, because a product of one
-fold is too small to fill it; a CPU is bound by arithmetic and trains them one after the other, by
-the same code. Within an epoch the host never waits for the device.
+fold is too small to fill it; a CPU is bound by arithmetic and trains them by the same code one at a
+time, or one on each of its cores. Within an epoch the host never waits for the device.
 
 The networks of all folds share one copy of the embeddings, standardised by common statistics
 (mu, sigma). A fold standardises by statistics (m, s) of its own training examples, and that
@@ -22,6 +22,7 @@ trained and penalised are W and b, as without it.
 from __future__ import annotations
 
 import math
+import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -36,6 +37,7 @@ from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from mamushi.errors import UserError
+from mamushi.running.threads import side_by_side
 from mamushi.selection.crossfit import Fit, Task
 from mamushi.selection.folds import balanced_weights, held_out
 from mamushi.selection.pool import BLOCK_BYTES
@@ -73,11 +75,17 @@ def estimate_mlp(tasks: Sequence[Task], recipe: Recipe) -> Iterator[Fit]:
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     features = Features.of(tasks, device, use_bf16(recipe.precision, device))
     together = stack_size(device)
-    for start in range(0, len(tasks), together):
-        group = tasks[start : start + together]
+
+    def fit(group: Sequence[Task]) -> list[Fit]:
         stack, details = train(features, group, recipe)
-        for i, (task, more) in enumerate(zip(group, details, strict=True)):
-            yield predict(stack, i, features, task.held), {**more, "device": device.type}
+        return [
+            (predict(stack, i, features, task.held), {**more, "device": device.type})
+            for i, (task, more) in enumerate(zip(group, details, strict=True))
+        ]
+
+    groups = [tasks[start : start + together] for start in range(0, len(tasks), together)]
+    for fits in map(fit, groups) if device.type == "cuda" else side_by_side(fit, groups):
+        yield from fits
 
 
 def stack_size(device: torch.device) -> int:
@@ -108,7 +116,7 @@ class Features:
             self._half = torch.from_numpy(embeddings).to(device)
         self._mean = torch.tensor(mean, dtype=torch.float32, device=device)
         self._scale = torch.tensor(scale, dtype=torch.float32, device=device)
-        self._buffers: dict[torch.dtype, Tensor] = {}
+        self._buffers = threading.local()
         self._rounded = None
         if bf16:
             self._rounded = torch.empty(self._half.shape, dtype=torch.bfloat16, device=device)
@@ -163,11 +171,13 @@ class Features:
         return out.copy_(half).sub_(self._mean).div_(self._scale)
 
     def _buffer(self, dtype: torch.dtype, shape: Sequence[int]) -> Tensor:
-        """Memory that is used again: fresh pages cost a CPU as much as filling them."""
+        """Memory that a thread uses again: fresh pages cost a CPU as much as filling them."""
         size = math.prod(shape)
-        held = self._buffers.get(dtype)
+        name = str(dtype)
+        held: Tensor | None = getattr(self._buffers, name, None)
         if held is None or len(held) < size:
-            held = self._buffers[dtype] = torch.empty(size, dtype=dtype, device=self.device)
+            held = torch.empty(size, dtype=dtype, device=self.device)
+            setattr(self._buffers, name, held)
         return held[:size].view(shape)
 
 

@@ -46,7 +46,8 @@ class Pool:
 
     ``ids`` (n,) strings; ``forget`` (n,) is true for the domain p1; ``embeddings`` (n, d) float16,
     read-only. ``truth`` (n,) is the exact log p1(x)/p2(x) in nats, for synthetic data alone.
-    ``base`` is what another selector gave, for a selector that derives from it.
+    ``base`` is what another selector gave, for a selector that derives from it. ``half``, 0 or 1,
+    has a cross-fitted selector fit on that half of each fold's training examples; None: on all.
     """
 
     ids: NDArray[np.object_]
@@ -54,6 +55,7 @@ class Pool:
     embeddings: NDArray[np.float16]
     truth: NDArray[np.float64] | None = None
     base: Scored | None = None
+    half: int | None = None
 
     @property
     def width(self) -> int:

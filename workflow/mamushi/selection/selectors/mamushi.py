@@ -8,15 +8,12 @@ folds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from itertools import islice
 from typing import Any
 
-import numpy as np
-
-from mamushi.selection.crossfit import Fit, Task, cross_fit_together, derive_seed
+from mamushi.running.threads import side_by_side
+from mamushi.selection.crossfit import Fit, Task, cross_fit_together
 from mamushi.selection.pool import Pool, Scored
 
 SETTINGS: dict[str, Any] = {
@@ -105,25 +102,19 @@ def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
     Raises ``UserError`` when a domain has too few examples for the folds.
     """
     recipe = dict(settings)
-    estimator, folds, seeds = (recipe.pop(key) for key in ("estimator", "folds", "seeds_averaged"))
+    estimator, folds, networks = (
+        recipe.pop(key) for key in ("estimator", "folds", "seeds_averaged")
+    )
     estimate: Callable[[Sequence[Task]], Iterable[Fit]]
     if estimator == "sklearn":
         from mamushi.selection.reference import estimate_mlp_classifier
 
-        estimate = partial(map, partial(estimate_mlp_classifier, settings=recipe))
+        estimate = partial(side_by_side, partial(estimate_mlp_classifier, settings=recipe))
     else:
         from mamushi.selection.mlp import Recipe, estimate_mlp
 
         estimate = partial(estimate_mlp, recipe=Recipe(**recipe))
-
-    def averaged(tasks: Sequence[Task]) -> Iterator[Fit]:
-        seeded = [replace(t, seed=derive_seed(t.seed, i)) for t in tasks for i in range(seeds)]
-        runs = iter(estimate(seeded))
-        for _ in tasks:
-            own = list(islice(runs, seeds))
-            yield np.mean([logits for logits, _ in own], axis=0), {"fits": [fit for _, fit in own]}
-
-    found = cross_fit_together(pool, folds, seed, averaged, "mamushi")
+    found = cross_fit_together(pool, folds, seed, estimate, "mamushi", networks)
     if estimator == "torch":
         used = found.details["per_fold"][0]["fits"][0]["precision"]
         found.details["resolved"] = {"precision": used}

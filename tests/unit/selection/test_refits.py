@@ -1,0 +1,93 @@
+"""Scores made again: with other seeds, and on halves of the examples."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from mamushi.artifacts import schemas
+from mamushi.registry import plugin, plugins
+from mamushi.selection import crossfit
+from mamushi.selection.crossfit import Task, cross_fit
+from mamushi.selection.pool import Pool, rank
+from mamushi.selection.refits import as_table, of_table, refit_seed, refits
+from mamushi.selection.selectors.mamushi import score
+
+QUICK = {"folds": 3, "epochs": 2, "hidden": [4], "seeds_averaged": 2}
+
+
+@pytest.fixture(scope="module")
+def pool() -> Pool:
+    rng = np.random.default_rng(0)
+    forget = np.arange(241) % 3 == 0
+    x = rng.normal(0, 1, (241, 6)) + forget[:, None]
+    ids = np.array([f"t{i:03d}" for i in range(241)], dtype=object)
+    return Pool(ids, forget, x.astype(np.float16), truth=rng.normal(0, 1, 241))
+
+
+def settings(kind: str, **changes: object) -> dict[str, object]:
+    known = plugin("selector", kind).defaults
+    return {**known, **{key: value for key, value in changes.items() if key in known}}
+
+
+def test_halves_of_a_folds_training_examples_share_none_and_are_stratified(pool: Pool) -> None:
+    seen: dict[int | None, list[Task]] = {None: [], 0: [], 1: []}
+
+    for half, found in seen.items():
+
+        def spy(task: Task, found: list[Task] = found) -> crossfit.Fit:
+            found.append(task)
+            return np.zeros(len(task.held)), {}
+
+        cross_fit(dataclasses.replace(pool, half=half), 3, 5, spy, "spy")
+    for whole, a, b in zip(*seen.values(), strict=True):
+        assert not set(a.train) & set(b.train)
+        assert sorted([*a.train, *b.train]) == whole.train.tolist()
+        for half in (a, b):
+            assert np.array_equal(half.held, whole.held)
+            for domain in (pool.forget, ~pool.forget):
+                both = domain[whole.train].sum()
+                assert abs(domain[half.train].sum() - both / 2) <= 1
+            x = pool.embeddings[half.train].astype(np.float64)
+            np.testing.assert_allclose(half.mean, x.mean(axis=0), rtol=1e-12)
+            np.testing.assert_allclose(half.scale, x.std(axis=0), rtol=1e-12)
+        assert len({whole.seed, a.seed, b.seed}) == 3
+
+
+def test_whole_refits_are_complete_runs_of_other_seeds(pool: Pool) -> None:
+    given = settings("mamushi", **QUICK)
+    found = refits(pool, "mamushi", given, 7, whole=2, halves=1)
+    assert [(part, number) for part, number, _ in found] == [
+        ("whole", 0), ("whole", 1), ("half_a", 0), ("half_b", 0),
+    ]  # fmt: skip
+    first, second, a, b = (scored for *_, scored in found)
+    assert np.array_equal(first.scores, score(pool, given, refit_seed(7, 0)).scores)
+    assert not np.array_equal(first.fold, second.fold)
+    for half in (a, b):
+        assert np.array_equal(half.fold, first.fold)
+        assert not np.array_equal(half.scores, first.scores)
+    assert not np.array_equal(a.scores, b.scores)
+
+
+@pytest.mark.parametrize("kind", sorted(plugins("selector")))
+def test_every_selector_can_be_refitted(pool: Pool, kind: str) -> None:
+    bases = []
+    if "of" in plugin("selector", kind).settings:
+        bases = refits(pool, "mamushi_lr", settings("mamushi_lr", **QUICK), 0, 2, 1)
+    given = settings(kind, **QUICK, iterations=3, centres=5)
+    found = refits(pool, kind, given, 0, 2, 1, bases)
+    again = list(of_table(as_table(pool, found, schemas.REFITS.schema)))
+    crossfitted = "folds" in given or bool(bases)
+    assert len(found) == (4 if crossfitted else 2)
+    for (part, number, scored), (read_part, read_number, read) in zip(found, again, strict=True):
+        assert (part, number) == (read_part, read_number)
+        assert len(rank(pool, scored)) == pool.forget.sum()
+        np.testing.assert_array_equal(read.scores, scored.scores)
+        assert (read.fold is None) == (scored.fold is None)
+        if scored.fold is not None:
+            assert np.array_equal(read.fold, scored.fold)
+    same = np.array_equal(found[0][2].scores, found[1][2].scores, equal_nan=True)
+    by_chance = crossfitted or kind in ("random", "kcenter")
+    assert same is not by_chance

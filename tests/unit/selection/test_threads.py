@@ -1,0 +1,76 @@
+"""What selectors give depends on no number of threads or cores."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from mamushi.running.threads import WORKERS, side_by_side
+from tests.support.workflow import ROOT, environment
+
+SCRIPT = """
+from mamushi.running.threads import one_for_arithmetic
+one_for_arithmetic()
+import hashlib, json, sys
+import numpy as np
+from mamushi.registry import load, plugin, plugins
+from mamushi.selection.pool import Pool, rank
+from mamushi.selection.refits import refits
+
+rng = np.random.default_rng(0)
+forget = np.arange(1200) % 3 == 0
+x = rng.normal(0, 1, (1200, 96)) + 0.1 * forget[:, None] * np.arange(96)
+ids = np.array([f"t{i:04d}" for i in range(1200)], dtype=object)
+pool = Pool(ids, forget, x.astype(np.float16), truth=x[:, 0])
+few = {"epochs": 3, "folds": 3, "seeds_averaged": 2, "hidden": [256, 64], "batch_size": 200}
+found = {}
+for kind, known in plugins("selector").items():
+    if kind == "anti_mamushi":
+        continue
+    settings = {**known.defaults, **{k: v for k, v in few.items() if k in known.defaults}}
+    for part, number, scored in refits(pool, kind, settings, 0, 1, 1):
+        bits = scored.scores.tobytes() + rank(pool, scored).tobytes()
+        found[f"{kind} {part}"] = hashlib.sha256(bits).hexdigest()
+print(json.dumps(found))
+"""
+
+
+def digests(threads: int) -> dict[str, str]:
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT],
+        env=environment(OMP_NUM_THREADS=str(threads), PYTHONPATH=str(ROOT / "workflow")),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found: dict[str, str] = json.loads(done.stdout)
+    return found
+
+
+def test_every_selector_gives_the_same_bits_with_any_number_of_threads() -> None:
+    one = digests(1)
+    assert len(one) > 15
+    for threads in (2, 4):
+        assert digests(threads) == one
+
+
+def test_parts_are_computed_side_by_side_and_given_in_order(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(WORKERS, "2")
+    # Two that wait for each other: one after the other, neither would end.
+    both = threading.Barrier(2, timeout=30)
+
+    def compute(part: int) -> int:
+        if part < 2:
+            both.wait()
+        return part * part
+
+    assert list(side_by_side(compute, range(5))) == [0, 1, 4, 9, 16]
+    monkeypatch.setenv(WORKERS, "1")
+    threads = set(side_by_side(lambda _: threading.get_ident(), range(3)))
+    assert threads == {threading.get_ident()}

@@ -1,0 +1,97 @@
+"""A selector's scores made again: what of a ranking is the texts', and what is chance.
+
+A *whole* refit has another seed, hence other folds, networks and draws, and is what a second
+complete run would give. Of a cross-fitted selector there are *halves* beside it, with the same
+folds: fitted on one stratified half of each fold's training examples, and on the other. They share
+no example and no seed, so of a text that both hold out they are independent estimates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from mamushi.artifacts.tables import FORGET, RETAIN
+from mamushi.registry import load
+from mamushi.selection.crossfit import derive_seed
+from mamushi.selection.pool import Pool, Scored
+
+WHOLE = "whole"
+HALVES = ("half_a", "half_b")
+
+AGAIN = 2**32 - 3
+"""Sets the seeds of refits apart from those of folds and networks, which have no such number."""
+
+Refit = tuple[str, int, Scored]
+"""Its part (whole, half_a, half_b), its number from 0, and its scores."""
+
+
+def refits(
+    pool: Pool,
+    kind: str,
+    settings: Mapping[str, Any],
+    seed: int,
+    whole: int,
+    halves: int,
+    bases: Sequence[Refit] = (),
+) -> list[Refit]:
+    """``whole`` refits of a selector and, where it cross-fits, ``halves`` pairs of halves.
+
+    A pair has the folds of the whole refit of its number. Needs a pool and no files. A selector
+    that derives from another one is derived from each of ``bases``, the refits of that one. Raises
+    what the selector raises.
+    """
+    score = load("selector", kind).score
+    given = dict(settings)
+    if bases:
+        return [
+            (part, number, score(replace(pool, base=base), given, refit_seed(seed, number)))
+            for part, number, base in bases
+        ]
+    found = [(WHOLE, i, score(pool, given, refit_seed(seed, i))) for i in range(whole)]
+    if "folds" in settings:
+        found += [
+            (part, i, score(replace(pool, half=half), given, refit_seed(seed, i)))
+            for i in range(halves)
+            for half, part in enumerate(HALVES)
+        ]
+    return found
+
+
+def refit_seed(seed: int, number: int) -> int:
+    """The seed of a refit, independent of ``seed`` itself."""
+    return derive_seed(seed, AGAIN, number)
+
+
+def as_table(pool: Pool, found: Sequence[Refit], schema: pa.Schema) -> pa.Table:
+    """Refits of ``pool`` as the table ``refits``, in the order of the pool within each."""
+    n = len(pool.ids)
+    ids, domain = pa.array(pool.ids, pa.string()), pa.array(np.where(pool.forget, FORGET, RETAIN))
+    parts = []
+    for part, number, scored in found:
+        fold = np.zeros(n, np.int16) if scored.fold is None else scored.fold
+        columns = {
+            "id": ids,
+            "domain": domain.cast(pa.string()),
+            "refit": pa.array(np.full(n, number, np.int16)),
+            "part": pa.array([part] * n),
+            "score": pa.array(scored.scores, mask=np.isnan(scored.scores)),
+            "fold": pa.array(fold, mask=np.full(n, scored.fold is None)),
+        }
+        parts.append(pa.table(columns, schema=schema))
+    return pa.concat_tables(parts) if parts else schema.empty_table()
+
+
+def of_table(table: pa.Table) -> Iterator[Refit]:
+    """The refits of a table ``refits``, in its order."""
+    number, part = (table[name].to_numpy() for name in ("refit", "part"))
+    begins = [0, *(1 + np.flatnonzero((number[1:] != number[:-1]) | (part[1:] != part[:-1])))]
+    for start, stop in zip(begins, [*begins[1:], len(table)], strict=True):
+        rows = table.slice(start, stop - start)
+        fold = None if rows["fold"].null_count else rows["fold"].to_numpy().astype(np.int16)
+        scores = np.asarray(rows["score"].to_numpy(), dtype=np.float64)
+        yield str(part[start]), int(number[start]), Scored(scores, fold=fold)

@@ -1,0 +1,42 @@
+"""Score again by one selector, with other seeds, and cross-fitted ones on halves of the examples.
+
+The lists rest on the scores alone. From these refits comes how far chance decides a ranking: which
+texts are in the list for sure, how much of it a second run would list, and the estimator's own part
+in the intervals of what is expected.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from mamushi.configuration.settings import Refits
+from mamushi.running.stage import Job, reads, writes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Files:
+    examples: Path = reads("the examples table")
+    embeddings: Path = reads("their embeddings")
+    base: Path | None = reads("refits of the selector that this derives from", default=None)
+    out: Path = writes("the refits table to write")
+
+
+def run(files: Files, chosen: Refits, job: Job) -> None:
+    """Write ``refits``. Raises ``UserError`` as the stage ``score`` does."""
+    from mamushi.artifacts import schemas
+    from mamushi.artifacts.tables import read_table, write_table
+    from mamushi.selection.pool import read_pool
+    from mamushi.selection.refits import as_table, of_table, refits
+
+    pool = read_pool(files.embeddings, files.examples)
+    bases = [] if files.base is None else list(of_table(read_table(files.base, schemas.REFITS)))
+    found = refits(
+        pool, chosen.kind, chosen.settings, chosen.seed, chosen.whole, chosen.halves, bases
+    )
+    write_table(
+        files.out,
+        schemas.REFITS,
+        as_table(pool, found, schemas.REFITS.schema),
+        metadata={"provenance": job.origin},
+    )
