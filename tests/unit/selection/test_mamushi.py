@@ -19,13 +19,16 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from mamushi.errors import UserError
 from mamushi.registry import load, plugin
 from mamushi.selection import mlp
-from mamushi.selection.crossfit import Task, cross_fit
+from mamushi.selection.crossfit import Task, cross_fit, cross_fit_together
 from mamushi.selection.folds import balanced_weights, stratified_folds
 from mamushi.selection.pool import Pool
 from mamushi.selection.reference import estimate_mlp_classifier, logits
 from tests.support.workflow import ROOT
 
-SMALL = {"hidden": [32, 16], "batch_size": 256, "precision": "fp32", "folds": 3}
+SMALL = {
+    **{"hidden": [32, 16], "batch_size": 256, "precision": "fp32", "folds": 3},
+    "seeds_averaged": 1,
+}
 
 
 @pytest.fixture(scope="module")
@@ -503,11 +506,16 @@ def test_averaged_networks_each_have_folds_of_their_own(pool, monkeypatch):
     monkeypatch.setattr(mlp, "estimate_mlp", spy)
     found = run("mamushi", pool, **{**SMALL, "epochs": 2, "seeds_averaged": 2})
     assert len({task.seed for task, _ in seen}) == 6
-    mean = np.zeros(3000)
-    for task, found_logits in seen:
+    mean, offsets, scales = np.zeros(3000), [], []
+    for task, own in seen:
         assert not set(task.held) & set(task.train)
-        mean[task.held] += found_logits / 2
-    np.testing.assert_allclose(found.scores, mean, rtol=1e-12)
+        forget, retain = own[pool.forget[task.held]], own[~pool.forget[task.held]]
+        offsets.append((forget.mean() + retain.mean()) / 2)
+        scales.append(np.sqrt((forget.var() + retain.var()) / 2))
+        mean[task.held] += (own - offsets[-1]) / scales[-1] / 2
+    # In nats as those of one network are.
+    wanted = np.mean(offsets) + np.mean(scales) * mean
+    np.testing.assert_allclose(found.scores, wanted, rtol=1e-9)
     held = [np.concatenate([task.held for task, _ in part]) for part in (seen[:3], seen[3:])]
     assert all(np.array_equal(np.sort(rows), np.arange(3000)) for rows in held)
     assert not np.array_equal(*held)
@@ -517,6 +525,31 @@ def test_averaged_networks_each_have_folds_of_their_own(pool, monkeypatch):
     forget = pool.forget[found.fold == 0]
     assert first["auc"] == pytest.approx(roc_auc_score(forget, found.scores[found.fold == 0]))
     assert len(first["fits"]) == 2
+
+
+def test_networks_that_differ_in_offset_and_scale_alone_rank_as_one(pool):
+    """As networks do whose training stopped at other epochs."""
+
+    def estimate(tasks):
+        for task in tasks:
+            offset, scale = np.random.default_rng(task.seed).uniform(0.5, 4.0, 2)
+            yield offset + scale * pool.truth[task.held], {}
+
+    found = {n: cross_fit_together(pool, 3, 0, estimate, "", n).scores for n in (1, 2, 8)}
+    assert spearmanr(found[1], pool.truth).statistic < 0.97
+    for n in (2, 8):
+        assert spearmanr(found[n], pool.truth).statistic > 0.995
+        assert 0.5 < np.polyfit(pool.truth, found[n], 1)[0] < 4.0
+
+
+def test_averaged_networks_agree_where_single_ones_do_not(pool):
+    def agreement(networks):
+        settings = {**SMALL, "epochs": 8, "seeds_averaged": networks}
+        scores = [run("mamushi", pool, seed, **settings).scores[pool.forget] for seed in (0, 1)]
+        top = [set(np.argsort(-one)[: len(one) // 10]) for one in scores]
+        return len(top[0] & top[1]) / len(top[0])
+
+    assert agreement(6) > agreement(1) + 0.05
 
 
 def test_sklearn_estimator(pool, scored):

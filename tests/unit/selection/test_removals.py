@@ -322,7 +322,7 @@ def remove(folder, selector, beta, ratio="mamushi", kind=None):
     return next((code for c in commands if (code := main([str(word) for word in c]))), 0)
 
 
-SMALL = {"hidden": [16], "batch_size": 64}
+SMALL = {"hidden": [16], "batch_size": 64, "seeds_averaged": 1}
 
 
 def test_score_and_remove_from_end_to_end(world):

@@ -71,14 +71,14 @@ def cross_fit_together(
 ) -> Scored:
     """Raw out-of-fold logits of all examples: the estimate of log p1(x)/p2(x).
 
-    ``estimate`` is given the tasks of all folds and gives the fit of each, in their order. With
-    ``repeats``, logits are the mean over so many cross-fittings, each with folds of its own; what
-    is told of folds is told of the first one's.
+    ``estimate`` is given the tasks of all folds and gives the fit of each, in their order. More
+    ``repeats`` than one are cross-fittings with folds of their own, over which logits are averaged:
+    see ``averaged``. What is told of folds is told of the first repeat's.
 
     ``details`` has the pooled and the per-fold AUC, and per fold the offset of its logits from the
-    pooled ones (mean of the two class means, so that class sizes do not enter): the logits of the
-    folds are pooled as they are, and offsets that differ reorder ranks. ``fits`` is what the
-    estimator told of the fold of that number in each repeat.
+    pooled ones (mean of the two class means, so that class sizes do not enter): the logits of a
+    single repeat are pooled as they are, and offsets that differ reorder ranks. ``fits`` is what
+    the estimator told of the fold of that number in each repeat.
     """
     seeds = [seed, *(derive_seed(seed, REPEAT, i) for i in range(1, repeats))]
     folds = [stratified_folds(pool.forget, k, each) for each in seeds]
@@ -87,14 +87,14 @@ def cross_fit_together(
         for fold, each in zip(folds, seeds, strict=True)
         for task in _tasks(pool, fold, k, each)
     ]
-    logits = np.zeros(len(pool.ids))
+    found = []
     fits: list[list[dict[str, Any]]] = [[] for _ in range(k)]
     with Progress(len(tasks), what, "fold") as progress:
-        for i, (task, (found, details)) in enumerate(zip(tasks, estimate(tasks), strict=True)):
-            logits[task.held] += found
+        for i, (task, (own, details)) in enumerate(zip(tasks, estimate(tasks), strict=True)):
+            found.append(own)
             fits[i % k].append(details)
-            progress.advance(note=f"AUC {auc(found, pool.forget[task.held]):.3f}")
-    logits /= repeats
+            progress.advance(note=f"AUC {auc(own, pool.forget[task.held]):.3f}")
+    logits = averaged(tasks, found, repeats)
     centre = middle(logits, pool.forget)
     per_fold = []
     for i, told in enumerate(fits):
@@ -107,6 +107,33 @@ def cross_fit_together(
         folds[0],
         details={"auc": auc(logits, pool.forget), "folds": k, "per_fold": per_fold},
     )
+
+
+def averaged(tasks: Sequence[Task], found: Sequence[Doubles], repeats: int) -> Doubles:
+    """Logits (n,) of all examples from those that each task ``found`` for its held-out ones.
+
+    Those of one repeat are taken as they are. Those of several are first brought to the networks'
+    mean offset and scale, of which each has its own: how far its logits spread depends on when its
+    training stopped more than on the texts. On texts that no network here saw, that leaves the
+    order within a fold as it is; across folds and repeats it makes logits comparable. Offset is the
+    middle of the class means, scale the standard deviation within the classes.
+    """
+    logits = np.zeros(len(tasks[0].forget))
+    if repeats == 1:
+        for task, own in zip(tasks, found, strict=True):
+            logits[task.held] = own
+        return logits
+    by_class = [
+        (own[of], own[~of])
+        for task, own in zip(tasks, found, strict=True)
+        for of in [task.forget[task.held]]
+    ]
+    offsets = np.array([(one.mean() + two.mean()) / 2 for one, two in by_class])
+    scales = np.array([np.sqrt((one.var() + two.var()) / 2) for one, two in by_class])
+    for task, own, offset, scale in zip(tasks, found, offsets, scales, strict=True):
+        # Constant logits, as of constant embeddings, have no scale.
+        logits[task.held] += (own - offset) / (scale or 1.0)
+    return np.asarray(offsets.mean() + scales.mean() * logits / repeats)
 
 
 def _tasks(pool: Pool, fold: NDArray[np.int16], k: int, seed: int) -> Iterator[Task]:

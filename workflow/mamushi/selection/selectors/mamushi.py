@@ -89,9 +89,10 @@ SETTINGS: dict[str, Any] = {
     "seeds_averaged": {
         "type": "integer",
         "minimum": 1,
-        "default": 1,
-        "description": "Networks per fold whose logits are averaged: two alone agree on about "
-        "70% of the top tenth.",
+        "default": 8,
+        "description": "Networks whose held-out logits are averaged for each text, each network "
+        "with folds of its own and brought to a common offset and scale. Two rankings by 8 agree "
+        "on nine tenths of the top tenth, by 1, as in the paper, on half to four fifths.",
     },
 }
 
