@@ -58,19 +58,22 @@ def begin(workflow: Any, config: Mapping[str, Any]) -> None:
 
 def end(workflow: Any, config: Mapping[str, Any], *, succeeded: bool) -> None:
     """After the last job."""
+    from mamushi_runs import summary
     from mamushi_runs.forecast import account
     from mamushi_runs.guard import session as guard
 
     _say(lambda: account.end(workflow, succeeded=succeeded))
+    if succeeded:
+        _say(lambda: summary.made(workflow))
     guard.end(workflow, succeeded=succeeded)
 
 
 def _say(account: Callable[[], str | None]) -> None:
     """Print what ``account`` gives. Whatever goes wrong there is told and does no more: a run must
-    not stop, nor be called a failure, for a forecast."""
+    not stop, nor be called a failure, for what is said of it."""
     try:
         said = account()
     except Exception as error:
-        said = f"No forecast: {type(error).__name__}: {error}"
+        said = f"No account of the run: {type(error).__name__}: {error}"
     if said is not None:
         print(said, file=sys.stderr, flush=True)

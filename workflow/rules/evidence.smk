@@ -2,11 +2,33 @@
 # budget can be expected to do, how the two domains lie to each other.
 
 
+rule calibrate:
+    input:
+        scores=paths.SCORES.replace("{selector}", config["removal"]["ratio"]),
+        refits=paths.REFITS.replace("{selector}", config["removal"]["ratio"]),
+    output:
+        out=paths.CALIBRATED,
+        checks=paths.CALIBRATION,
+    log:
+        "results/logs/calibrate/{dataset}/{model}/seed{seed}.log",
+    benchmark:
+        "results/benchmarks/calibrate/{dataset}/{model}/seed{seed}.tsv"
+    localrule: True
+    conda:
+        "../../envs/mamushi.yaml"
+    params:
+        settings=params(settings.calibrate, "dataset", "model", "seed"),
+    shell:
+        command("calibrate")
+
+
 rule frontier:
     input:
         examples=made(paths.EXAMPLES),
         scores=expand(paths.SCORES, selector=GRID["selectors"], allow_missing=True),
         ratio=paths.SCORES.replace("{selector}", config["removal"]["ratio"]),
+        refits=paths.REFITS.replace("{selector}", config["removal"]["ratio"]),
+        calibrated=paths.CALIBRATED,
     output:
         out=paths.FRONTIER,
     log:
@@ -149,7 +171,12 @@ rule evidence_tables:
         runs=lambda wildcards: [
             pattern.format(**run)
             for run in grid.cells(GRID)
-            for pattern in (paths.FRONTIER, paths.DIAGNOSTICS, paths.GEOMETRY)
+            for pattern in (
+                paths.FRONTIER,
+                paths.CALIBRATION,
+                paths.DIAGNOSTICS,
+                paths.GEOMETRY,
+            )
         ],
         runtime=lambda wildcards: [
             paths.RUNTIME.format(**run) for run in grid.shown(config)
@@ -171,6 +198,12 @@ rule evidence_tables:
             caption="../report/advice.rst",
             category="Evidence",
             labels={"table": "Advice"},
+        ),
+        calibration=report(
+            paths.TABLE_CSV.replace("{table}", "calibration"),
+            caption="../report/calibration_table.rst",
+            category="Evidence",
+            labels={"table": "Calibration"},
         ),
         diagnostics=report(
             paths.TABLE_CSV.replace("{table}", "diagnostics"),

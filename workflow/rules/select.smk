@@ -76,7 +76,7 @@ rule remove:
 rule manifests:
     input:
         scores=paths.SCORES,
-        ratio=paths.SCORES.replace("{selector}", config["removal"]["ratio"]),
+        calibrated=paths.CALIBRATED,
         duplicates=made(paths.DUPLICATES),
     output:
         out=expand(

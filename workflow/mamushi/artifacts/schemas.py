@@ -304,6 +304,28 @@ GEOMETRY = _table(
     ("angle_sorted", pa.float64()),
 )
 
+CALIBRATED = _table(
+    "calibrated",
+    ("id", pa.string()),
+    ("domain", pa.string()),
+    ("score", pa.float64()),
+    ("log_ratio", pa.float64()),
+)
+
+CALIBRATION = _table(
+    "calibration",
+    ("dataset", pa.string()),
+    ("model", pa.string()),
+    ("seed", pa.int64()),
+    ("selector", pa.string()),
+    ("check", pa.string()),
+    ("value", pa.float64()),
+    ("low", pa.float64()),
+    ("high", pa.float64()),
+    ("expected", pa.float64(), NULLABLE),
+    ("holds", pa.bool_(), NULLABLE),
+)
+
 FRONTIER = _table(
     "frontier",
     ("dataset", pa.string()),
@@ -333,6 +355,9 @@ ADVICE = _table(
     ("budget", pa.float64(), NULLABLE),
     ("budget_low", pa.float64(), NULLABLE),
     ("budget_high", pa.float64(), NULLABLE),
+    ("reason", pa.string(), NULLABLE),
+    ("retraining_low", pa.float64(), NULLABLE),
+    ("retraining_high", pa.float64(), NULLABLE),
     ("measured", pa.float64(), NULLABLE),
     ("error", pa.float64(), NULLABLE),
     ("predicted_area", pa.float64(), NULLABLE),

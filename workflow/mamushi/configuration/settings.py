@@ -35,7 +35,10 @@ UNLEARNING_TABLES = ("unlearning", "half_gap")
 """What the stage ``half_gap`` writes."""
 PROBE_TABLES = ("generations", "relearning")
 """What the stage ``probes`` writes."""
-EVIDENCE_TABLES = ("frontier", "advice", "diagnostics", "geometry", "runtime", "paper", "theory")
+EVIDENCE_TABLES = (
+    *("frontier", "calibration", "advice", "diagnostics"),
+    *("geometry", "runtime", "paper", "theory"),
+)
 """What the stage ``evidence`` writes."""
 
 PROBING = ("mamushi.stages._probing.said", "mamushi.stages._probing.relearned")
@@ -656,6 +659,23 @@ def probes(config: Config) -> Probes:
 
 
 # Evidence -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Calibrate(Cell):
+    """Settings of the stage ``calibrate``; ``selector`` is the one that estimates the ratio."""
+
+    selector: str
+    resamples: int
+
+
+def calibrate(config: Config, dataset: str, model: str, seed: int) -> Calibrate:
+    return Calibrate(
+        **_cell(dataset, model, seed),
+        selector=config["removal"]["ratio"],
+        resamples=config["evidence"]["resamples"],
+        code=_code("calibrate"),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,13 +7,20 @@ falls to 0 at budget 1 (paper, Eq. "distributional unlearning": epsilon). ``sad`
 smallest budget at which the predicted log SAD (``selection.frontier.distance``) has fallen by that
 part of its start.
 
-A frontier row comes from ``read_frontier``: the table's columns, and the predicted curves relative
-to their ends with bands, ``gain`` and ``decline``.
+A frontier row comes from ``read_frontier``: the table's columns, the predicted curves relative to
+their ends with bands, ``gain`` and ``decline``, and ``withheld``, the reason why its cell can carry
+no budget, if there is one.
+
+The frontier is that of a learner whose model is the mixture that it is trained on. A language model
+that is tuned on a few texts is not: what it learns of one forget text it knows of others. So what
+retraining needs lies between three budgets, the selector's, that of removal by chance (a learner to
+whom all forget texts are alike) and, for a share, the share itself (one so weak that effects add).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,23 +47,31 @@ TARGETS: Mapping[str, tuple[str, float]] = {
 }
 """Target -> the column that decides it, and 1 where that has to rise to it, -1 where to fall."""
 
+BASELINE = "random"
+WIDEST = 0.6
+"""The width of a budget's interval from which it is no advice."""
+ROUNDING = 1e-9
+"""In hundredths of a budget."""
 FEWEST = 3
 """Selectors below which an order says nothing."""
 
 
 def read_frontier(path: str | Path) -> list[dict[str, Any]]:
-    """The rows of one run's ``frontier``, each with its ``gain`` and ``decline`` and their bands.
+    """The rows of one run's ``frontier``, each with its ``gain`` and ``decline`` and their bands,
+    and ``withheld``.
 
     Raises ``UserError`` when the file is missing, damaged or lacks them.
     """
     rows = read_table(path, schemas.FRONTIER).to_pylist()
-    relative = read_metadata(path).get("relative", {})
+    stored = read_metadata(path)
+    relative, verdict = stored.get("relative", {}), stored.get("verdict", {})
     place: dict[str, int] = {}
     for row in rows:
         name = row["selector"]
         i = place[name] = place.get(name, -1) + 1
         try:
             row |= {key: values[i] for key, values in relative[name].items()}
+            row["withheld"] = verdict["reason"]
         except (KeyError, IndexError):
             raise UserError(
                 f"no relative curves of {name!r} in its metadata",
@@ -94,10 +109,13 @@ def advice(
     """Columns of the table ``advice``: a row per dataset, model, selector and target.
 
     ``budget`` is the mean over seeds of the budgets at which their curves get there, linear
-    between those that were evaluated; null unless all do below 1. ``budget_low`` and
-    ``budget_high`` are the least and the greatest budget at which an end of a seed's 95% band gets
-    there: null for one that never does below 1. ``predicted_area`` is that under the predicted log
-    SAD, the mean over seeds.
+    between those that were evaluated. ``budget_low`` and ``budget_high`` are the least and the
+    greatest budget at which an end of a seed's 95% band gets there, rounded outwards to hundredths.
+    All three are null where nothing can be stood by, and ``reason`` says why.
+
+    ``retraining_low`` and ``retraining_high`` span the budgets that retraining may need (see
+    above): of the selector's interval, of random's and the share; null where one is not known.
+    ``predicted_area`` is that under the predicted log SAD, the mean over seeds.
 
     From the rows of the table ``sad``, if there are any: ``measured`` is the budget at which the
     mean curve over seeds gets there (null for preservation, which is in nats per text, where
@@ -109,9 +127,9 @@ def advice(
     targets = list(targets)
     for target, value in targets:
         check_target(target, value)
-    retrained = curves(sad or [])
+    retrained, known_curves = curves(sad or []), curves(frontier)
     rows = []
-    for key, seeds in curves(frontier).items():
+    for key, seeds in known_curves.items():
         known = retrained.get(key)
         areas = {
             "predicted_area": float(np.mean([_predicted_area(curve) for curve in seeds])),
@@ -121,6 +139,7 @@ def advice(
         }
         for target, value in targets:
             found = predicted(seeds, target, value)
+            chance = known_curves.get((*key[:2], BASELINE))
             actual = None if known is None else measured(known, target, value)
             budget = found["budget"]
             rows.append(
@@ -129,6 +148,9 @@ def advice(
                     "target": target,
                     "value": value,
                     **found,
+                    **_retraining(
+                        found, predicted(chance, target, value) if chance else None, target, value
+                    ),
                     "measured": actual,
                     "error": None if budget is None or actual is None else budget - actual,
                     **areas,
@@ -149,19 +171,40 @@ def curves(rows: Iterable[Row]) -> dict[Key, list[Curve]]:
     }
 
 
-def predicted(seeds: Sequence[Curve], target: str, value: float) -> dict[str, float | None]:
-    """``budget``, ``budget_low`` and ``budget_high`` of the seeds' curves, see ``advice``."""
+def predicted(seeds: Sequence[Curve], target: str, value: float) -> dict[str, Any]:
+    """``budget``, ``budget_low``, ``budget_high`` and ``reason``, see ``advice``."""
     column, sign = TARGETS[target]
     level = 1 - value if target == "sad" else value
     easy, hard = ("_high", "_low") if sign > 0 else ("_low", "_high")
     each = [_reaches(curve, column, level, sign) for curve in seeds]
     low = [_reaches(curve, column + easy, level, sign) for curve in seeds]
     high = [_reaches(curve, column + hard, level, sign) for curve in seeds]
-    return {
-        "budget": _combine(each, lambda values: float(np.mean(values))),
-        "budget_low": min((x for x in low if x is not None), default=None),
-        "budget_high": _combine(high, max),
-    }
+    reason = next((curve[0]["withheld"] for curve in seeds if curve[0]["withheld"]), None)
+    if reason is None and any(np.isnan(_column(curve, column + hard)).any() for curve in seeds):
+        reason = "the gain of removing all is not distinguishable from 0"
+    elif reason is None and None in each:
+        reason = "no budget below 1 gets there"
+    found: dict[str, Any] = dict.fromkeys(("budget", "budget_low", "budget_high"))
+    if reason is None:
+        ends = (
+            math.floor(100 * min(0.0 if x is None else x for x in low) + ROUNDING) / 100,
+            math.ceil(100 * max(1.0 if x is None else x for x in high) - ROUNDING) / 100,
+        )
+        if ends[1] - ends[0] > WIDEST:
+            reason = f"all from {ends[0]:.2f} to {ends[1]:.2f} is as likely"
+        else:
+            found["budget"] = float(np.mean([x for x in each if x is not None]))
+            found["budget_low"], found["budget_high"] = ends
+    return {**found, "reason": reason}
+
+
+def _retraining(
+    found: Mapping[str, Any], chance: Mapping[str, Any] | None, target: str, value: float
+) -> dict[str, float | None]:
+    if target == "preservation" or chance is None or found["reason"] or chance["reason"]:
+        return {"retraining_low": None, "retraining_high": None}
+    ends = [value, *(one[f"budget_{end}"] for one in (found, chance) for end in ("low", "high"))]
+    return {"retraining_low": min(ends), "retraining_high": max(ends)}
 
 
 def measured(seeds: Sequence[Curve], target: str, value: float) -> float | None:
@@ -209,11 +252,6 @@ def _reaches(curve: Curve, column: str, level: float, sign: float) -> float | No
 
 def _below_1(budget: float | None) -> float | None:
     return None if budget is None or budget > 1 - 1e-9 else budget
-
-
-def _combine(budgets: Sequence[float | None], how: Callable[[list[float]], float]) -> float | None:
-    there = [x for x in budgets if x is not None]
-    return how(there) if len(there) == len(budgets) else None
 
 
 def _predicted_area(curve: Curve) -> float:

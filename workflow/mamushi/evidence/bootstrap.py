@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mamushi.evidence.calibration import SLACK, Estimate, Scores
 from mamushi.evidence.frontier import (
     ROUNDING,
     Array,
@@ -24,6 +25,8 @@ LEVELS = (0.025, 0.975)
 """The ends of a 95% band."""
 
 Counts = NDArray[np.int64]
+Pair = tuple[Array, Array]
+"""Removal and preservation (B,)."""
 
 
 @dataclass(frozen=True)
@@ -36,32 +39,44 @@ class Band:
 
 
 def bands(
-    frontiers: Mapping[str, Frontier], counts: Counts, resamples: int, seed: int
+    scores: Scores, rankings: Mapping[str, Ranking], counts: Counts, resamples: int, seed: int
 ) -> dict[str, dict[str, Band]]:
-    """95% percentile bands of each frontier at ``counts`` (B,), which begin with 0 and end with n1.
+    """95% bands of each ranking's frontier at ``counts`` (B,), which begin with 0 and end with n1.
 
     By name: ``removal`` and ``preservation`` in nats, ``gain`` (the share of the full removal's),
-    ``distance`` (the predicted log SAD in nats) and ``decline`` (it relative to its start).
+    ``distance`` (the predicted log SAD in nats) and ``decline`` (it relative to its start), of the
+    ratio that ``scores`` estimate. All rankings are of these texts.
 
-    A resample draws n1 forget and n2 retain examples with replacement, the same for all frontiers,
-    which have the same sample. Scores are not fitted again: the bands hold what another sample of
-    texts would change, and not what another seed of the selector would. ``gain`` and ``decline``
-    are not defined where removing all gains nothing; a resample of which that is so counts as one
-    that reaches no share, and an end of a band that rests on such resamples is NaN. All budgets
-    of a frontier cost one pass over its examples, and memory is O(n + selectors x resamples x B).
-    Raises ``ValueError`` for frontiers of samples of different sizes.
+    A resample draws n1 forget and n2 retain examples with replacement, the same for all rankings;
+    the ratio is calibrated anew with it, and one of the pairs of halves says what the scores have
+    lost. Every resample is looked at with that loss and with ``calibration.SLACK`` more, and a band
+    spans the percentiles of both. ``gain`` and ``decline`` are not defined where removing
+    all gains nothing; a resample of which that is so counts as one that reaches no share, and an
+    end of a band that rests on such resamples is NaN. All budgets of a ranking cost one pass over
+    its examples, and memory is O(n + selectors x resamples x B).
     """
     rng = np.random.default_rng(seed)
-    drawn: dict[str, list[tuple[Array, Array]]] = {name: [] for name in frontiers}
-    sizes = {(len(one.l1), len(one.l2)) for one in frontiers.values()}
-    if len(sizes) != 1:
-        raise ValueError(f"samples of different sizes: {sorted(sizes)}")
-    (size,) = sizes
-    for _ in range(resamples):
-        w1, w2 = (times(n, rng) for n in size)
-        for name, one in frontiers.items():
-            drawn[name].append(one.at(counts, w1, w2))
-    return {name: _summaries(one.at(counts), drawn[name]) for name, one in frontiers.items()}
+    one, two = scores.forget, ~scores.forget
+    estimate = scores.estimate()
+    slacks = {"near": 0.0, **SLACK}
+    drawn: dict[str, dict[str, list[Pair]]] = {name: {s: [] for s in slacks} for name in rankings}
+
+    def frontiers(found: Estimate, slack: float) -> Iterator[tuple[str, Frontier]]:
+        some = next(iter(rankings.values()))
+        lost = found.lost + slack * found.jeffreys
+        at = Frontier(some, found.log_ratio[one], found.log_ratio[two], scores.pi1, lost)
+        for name, ranks in rankings.items():
+            yield name, at.reranked(ranks)
+
+    for which in range(resamples):
+        weights = np.empty(len(one))
+        for domain in (one, two):
+            weights[domain] = times(int(domain.sum()), rng)
+        found = scores.resampled(weights, which)
+        for side, slack in slacks.items():
+            for name, at in frontiers(found, slack):
+                drawn[name][side].append(at.at(counts, weights[one], weights[two]))
+    return {name: _summaries(at.at(counts), drawn[name]) for name, at in frontiers(estimate, 0.0)}
 
 
 def times(n: int, rng: np.random.Generator) -> NDArray[np.float64]:
@@ -69,13 +84,19 @@ def times(n: int, rng: np.random.Generator) -> NDArray[np.float64]:
     return np.bincount(rng.integers(n, size=n), minlength=n).astype(np.float64)
 
 
-def _summaries(point: tuple[Array, Array], resampled: list[tuple[Array, Array]]) -> dict[str, Band]:
-    values = _quantities(*point)
-    spread = _quantities(*(np.array(column) for column in zip(*resampled, strict=True)))
-    return {
-        name: Band(value, *_ends(spread[name], UNREACHED.get(name, np.nan)))
-        for name, value in values.items()
+def _summaries(point: Pair, drawn: Mapping[str, list[Pair]]) -> dict[str, Band]:
+    sides = {
+        side: _quantities(*(np.array(column) for column in zip(*pairs, strict=True)))
+        for side, pairs in drawn.items()
     }
+    found = {}
+    for name, value in _quantities(*point).items():
+        far = "preservation" if name == "preservation" else "removal"
+        unreached = UNREACHED.get(name, np.nan)
+        ends = np.array([_ends(sides[side][name], unreached) for side in ("near", far)])
+        low = np.minimum(value, ends[:, 0].min(axis=0))
+        found[name] = Band(value, low, np.maximum(value, ends[:, 1].max(axis=0)))
+    return found
 
 
 UNREACHED = {"gain": -np.inf, "decline": np.inf}

@@ -11,13 +11,21 @@ the better kept. Both are plug-in means over samples of the domains, in nats, wh
 quadrature.
 
 ``kept`` is 1{x not in S} for every sample, or any share between 0 and 1: a removal by chance, as of
-the selector ``random``, keeps the share 1 - b everywhere and has no region. A ratio on a wrong
-scale (over-confident logits) biases both divergences.
+the selector ``random``, keeps the share 1 - b everywhere and has no region.
+
+A ratio on a wrong scale (over-confident logits) biases both divergences, so the ratio is calibrated
+first: see ``calibration``. What an estimate has ``lost`` of the ratio, tau^2, spreads the true one
+around it, l = u + tau^2/2 + tau z in the forget and l = u - tau^2/2 + tau z in the retain domain
+with z standard normal, and every mean is also one over z. Without that the divergences, of a ratio
+that is coarser than the true one, are lower bounds of theirs.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,6 +37,10 @@ from mamushi.artifacts.tables import FORGET
 from mamushi.errors import UserError
 
 Array = NDArray[np.floating[Any]]
+
+NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(7)
+WEIGHTS = WEIGHTS / WEIGHTS.sum()
+"""Of a mean over a standard normal variable: exact for polynomials of degree 13."""
 
 ROUNDING = 1e-12
 """Nats that a divergence which is 0 may show."""
@@ -103,6 +115,17 @@ def psi(u: Array, pi1: float) -> Array:
     return value
 
 
+def spread(of: Callable[[Array], Array], u: Array, lost: float, sign: float) -> Array:
+    """E[of(u + sign lost/2 + sqrt(lost) z)] over a standard normal z, elementwise."""
+    if lost <= 0:
+        return of(u)
+    level, tau = u + sign * lost / 2, float(np.sqrt(lost))
+    total: Array = np.sum(
+        [weight * of(level + tau * z) for z, weight in zip(NODES, WEIGHTS, strict=True)], axis=0
+    )
+    return total
+
+
 def gain(removed: Array) -> Array:
     """The share of the full removal's gain that each budget reaches: from 0 to 1.
 
@@ -166,6 +189,12 @@ class Ranking:
     by_chance: bool
     region: Region | None
 
+    def forms(self, counts: NDArray[np.int64]) -> list[str]:
+        """How preservation is measured at each count: see ``Frontier``."""
+        inside = "importance" if self.region is None else "threshold"
+        ends = (0, len(self.first))
+        return ["share" if self.by_chance or k in ends else inside for k in counts]
+
 
 def ranking(score1: Array, rank1: Array, score2: Array, by_chance: bool) -> Ranking:
     """The ``Ranking`` of a selector's scores (n1,), (n2,) and ranks 1 to n1; NaN for no score.
@@ -191,7 +220,8 @@ class Frontier:
 
     By Lemma "decomposition" both are constants of the budget and a sum over the removed examples.
     Sorted and accumulated once, the sums give all budgets in one pass; so a bootstrap costs a pass
-    per resample. ``l1`` (n1,) and ``l2`` (n2,) are the log ratios of the samples, in their order.
+    per resample. ``l1`` (n1,) and ``l2`` (n2,) are the log ratios of the samples, in their order,
+    and ``lost`` is tau^2, see above.
 
     ``form`` says how preservation is measured. threshold: S holds the retain examples that score
     higher than the last forget example to go, and of those that tie with it the share that goes of
@@ -199,20 +229,23 @@ class Frontier:
     ``preservation_by_importance``. share: by chance, and at both ends of the frontier.
     """
 
-    def __init__(self, ranks: Ranking, l1: Array, l2: Array, pi1: float) -> None:
-        self.ranks, self.l1, self.l2, self.pi1 = ranks, l1, l2, pi1
+    def __init__(self, ranks: Ranking, l1: Array, l2: Array, pi1: float, lost: float = 0.0) -> None:
+        self.ranks, self.l1, self.l2, self.pi1, self.lost = ranks, l1, l2, pi1, lost
         pi2 = np.log1p(-pi1)
-        self.whole1 = np.logaddexp(np.log(pi1), pi2 - l1)
-        self.whole2 = np.logaddexp(np.log(pi1) + l2, pi2)
-        self.gain = phi(l1, pi1)[ranks.first]
-        self.loss = psi(l1, pi1)[ranks.first]
-        self.harm = phi(l2, pi1)
+        self.whole1 = spread(lambda u: np.logaddexp(np.log(pi1), pi2 - u), l1, lost, 1)
+        self.whole2 = spread(lambda u: np.logaddexp(np.log(pi1) + u, pi2), l2, lost, -1)
+        self.gain = spread(lambda u: phi(u, pi1), l1, lost, 1)[ranks.first]
+        self.loss = spread(lambda u: psi(u, pi1), l1, lost, 1)[ranks.first]
+        self.harm = spread(lambda u: phi(u, pi1), l2, lost, -1)
 
-    def forms(self, counts: NDArray[np.int64]) -> list[str]:
-        """How preservation is measured at each count."""
-        inside = "importance" if self.ranks.region is None else "threshold"
-        ends = (0, len(self.l1))
-        return ["share" if self.ranks.by_chance or k in ends else inside for k in counts]
+    def reranked(self, ranks: Ranking) -> Frontier:
+        """The frontier of another ranking of the same sample, without computing it all again."""
+        other = copy(self)
+        back = np.empty_like(self.ranks.first)
+        back[self.ranks.first] = np.arange(len(back))
+        order = back[ranks.first]
+        other.ranks, other.gain, other.loss = ranks, self.gain[order], self.loss[order]
+        return other
 
     def at(
         self,
@@ -261,9 +294,13 @@ class Frontier:
         return np.where(counts <= 0, 0.0, np.where(counts >= n1, total, found))
 
     def _by_chance(self, budget: Array, w1: Array, w2: Array) -> tuple[Array, Array]:
-        left = by_chance(self.l1, self.l2, self.pi1, budget)
+        def left(u: Array, which: int) -> Array:
+            return by_chance(u, u, self.pi1, budget)[which]
+
+        left1 = spread(partial(left, which=0), self.l1, self.lost, 1)
+        left2 = spread(partial(left, which=1), self.l2, self.lost, -1)
         level = np.log1p(-self.pi1 * budget)
-        return level - left[0] @ w1 / len(self.l1), level - left[1] @ w2 / len(self.l2)
+        return level - left1 @ w1 / len(self.l1), level - left2 @ w2 / len(self.l2)
 
 
 def by_chance(l1: Array, l2: Array, pi1: float, budget: Array) -> tuple[Array, Array]:
@@ -283,31 +320,25 @@ def _log(x: Array) -> Array:
         return np.log(x)
 
 
-def frontier(scores: pa.Table, ratio: pa.Table, by_chance: bool) -> Frontier:
-    """The frontier of a selector's ``scores``, with ``ratio``'s scores as the log-density ratio.
+def ranking_of(scores: pa.Table, by_chance: bool) -> Ranking:
+    """The ranking in a table ``scores``."""
+    forget = np.asarray(pc.equal(scores["domain"], FORGET))
+    score = np.asarray(scores["score"].to_numpy(), dtype=np.float64)
+    rank = np.asarray(scores["rank"].to_numpy(), dtype=np.float64)
+    return ranking(score[forget], rank[forget], score[~forget], by_chance)
 
-    The tables hold the same examples in one order. Raises ``UserError`` when they do not, or when
-    ``ratio`` lacks a score.
+
+def frontier(scores: pa.Table, calibrated: pa.Table, lost: float, by_chance: bool) -> Frontier:
+    """The frontier of a selector's ``scores`` by the ratios in a table ``calibrated``.
+
+    The tables hold the same examples in one order; raises ``UserError`` when they do not.
     """
-    if ratio["score"].null_count:
-        raise UserError(
-            "the selector that estimates the log-density ratio has no score for some examples",
-            do="set removal.ratio to one that scores both domains, such as mamushi",
-        )
-    if not scores["id"].equals(ratio["id"]):
+    if not scores["id"].equals(calibrated["id"]):
         raise UserError(
             "the scores and those that estimate the log-density ratio hold other examples",
             do="delete both and score again",
         )
-    return Frontier(*along(scores, ratio["score"].to_numpy(), by_chance))
-
-
-def along(
-    scores: pa.Table, log_ratio: NDArray[np.float64], by_chance: bool
-) -> tuple[Ranking, NDArray[np.float64], NDArray[np.float64], float]:
-    """A selector's ranking, the ``log_ratio`` (n,) of its examples by domain, and pi1 = n1/n."""
+    ratio = calibrated["log_ratio"].to_numpy()
     forget = np.asarray(pc.equal(scores["domain"], FORGET))
-    score = np.asarray(scores["score"].to_numpy(), dtype=np.float64)
-    rank = np.asarray(scores["rank"].to_numpy(), dtype=np.float64)
-    ranks = ranking(score[forget], rank[forget], score[~forget], by_chance)
-    return ranks, log_ratio[forget], log_ratio[~forget], float(forget.mean())
+    ranks = ranking_of(scores, by_chance)
+    return Frontier(ranks, ratio[forget], ratio[~forget], float(forget.mean()), lost)

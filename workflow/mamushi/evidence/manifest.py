@@ -6,41 +6,72 @@ changes no list, and retrains nothing.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mamushi.artifacts.tables import FORGET
-from mamushi.evidence.frontier import Frontier, frontier
+from mamushi.artifacts import schemas
+from mamushi.artifacts.tables import FORGET, read_metadata, read_table
+from mamushi.evidence.frontier import Frontier, frontier, ranking_of
+from mamushi.evidence.verdict import share_bound
 from mamushi.selection.removals import digest, removals
 
 
-def expected(
-    scores: pa.Table, ratio: pa.Table, k: int, by_chance: bool
-) -> dict[str, float | str | None]:
-    """Removal KL(p1||p_-S) and preservation KL(p2||p_-S) in nats, from ``ratio``'s scores as l.
+@dataclass(frozen=True)
+class Ratio:
+    """What a table ``calibrated`` says: the ratio of every example, what it has lost, the verdict
+    in words, and why no number may rest on the ratio, if so."""
 
-    S holds the first ``k`` forget examples, and of the retain examples what ``Frontier`` says for
-    the ``preservation_form``: threshold, importance or share. Raises ``UserError`` as ``frontier``.
-    """
-    return _expected(frontier(scores, ratio, by_chance), k)
+    table: pa.Table
+    lost: float
+    verdict: str
+    withheld: str | None
+
+
+def read_calibrated(path: str | Path) -> Ratio:
+    """Raises ``UserError`` when the file is missing or damaged."""
+    stored = read_metadata(path)
+    table = read_table(path, schemas.CALIBRATED)
+    verdict = stored["verdict"]
+    return Ratio(table, stored["lost"], verdict["words"], verdict["reason"])
 
 
 def _expected(curve: Frontier, k: int) -> dict[str, float | str | None]:
+    """Removal KL(p1||p_-S) and preservation KL(p2||p_-S) in nats of the first ``k`` examples.
+
+    Of the retain examples S holds what ``Frontier`` says for the ``preservation_form``: threshold,
+    importance or share.
+    """
     counts = np.array([k])
     removed, preserved = curve.at(counts)
     return {
         "removal": float(removed[0]),
         "preservation": float(preserved[0]),
-        "preservation_form": curve.forms(counts)[0],
+        "preservation_form": curve.ranks.forms(counts)[0],
     }
+
+
+def _also_retain(scores: pa.Table, k: int) -> dict[str, float | None]:
+    """``share_bound`` of the first ``k`` examples; null where the retain texts have no score, or
+    where the ranking is not by the score."""
+    forget = np.asarray(pc.equal(scores["domain"], FORGET))
+    score = np.asarray(scores["score"].to_numpy(), dtype=np.float64)
+    ranks = ranking_of(scores, by_chance=False)
+    if ranks.region is None or not k:
+        return {"estimate": None, "upper_bound": None}
+    share, bound = share_bound(
+        score[~forget], float(ranks.region.score1[k - 1]), k / int(forget.sum())
+    )
+    return {"estimate": share, "upper_bound": bound}
 
 
 def manifest(
     scores: pa.Table,
-    ratio: pa.Table,
+    ratio: Ratio,
     duplicates: pa.Table,
     k: int,
     by_chance: bool,
@@ -50,12 +81,14 @@ def manifest(
 
     ``copies`` counts the texts that go with them; ``cross_posts`` the texts of the dataset that
     stood in both domains: no example stands for them, so they are in no list. ``named`` (dataset,
-    model, seed, selector, provenance, ...) is added as it is.
+    model, seed, selector, provenance, ...) is added as it is. What is expected of the list is null,
+    with the reason, where the ratio cannot carry it. Raises ``UserError`` as ``frontier``.
     """
     chosen = removals(scores, duplicates, k)
     forget = np.asarray(pc.equal(scores["domain"], FORGET))
     n1, n2 = int(forget.sum()), int((~forget).sum())
-    curve = frontier(scores, ratio, by_chance)
+    curve = frontier(scores, ratio.table, ratio.lost, by_chance)
+    at = {"at_this_budget": k, "nothing_removed": 0, "all_removed": n1}
     return {
         **named,
         "n_forget": n1,
@@ -66,10 +99,18 @@ def manifest(
         "threshold": float(chosen["score"][-1].as_py()) if k else None,
         "ids_sha256": digest(chosen["id"].to_pylist()),
         "ids_sha256_of": "the ids by rank, without copies, in UTF-8, each followed by a newline",
+        "verdict": ratio.verdict,
+        "also_retain": {
+            **_also_retain(scores, k),
+            "of": "the share of the list that as many retain texts would have put there, by their "
+            "scores; the bound holds with 95%, at all budgets at once",
+        },
         "expected": {
             "unit": "nats",
-            "at_this_budget": _expected(curve, k),
-            "nothing_removed": _expected(curve, 0),
-            "all_removed": _expected(curve, n1),
+            "withheld": ratio.withheld,
+            **{
+                name: None if ratio.withheld else _expected(curve, count)
+                for name, count in at.items()
+            },
         },
     }

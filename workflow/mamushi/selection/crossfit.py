@@ -82,10 +82,12 @@ def cross_fit_together(
     """
     seeds = [seed, *(derive_seed(seed, REPEAT, i) for i in range(1, repeats))]
     folds = [stratified_folds(pool.forget, k, each) for each in seeds]
+    # One split for all repeats: an average over splits of their own would learn from all examples.
+    half = None if pool.half is None else _halves(pool.forget, folds[0], seed) == pool.half
     tasks = [
         task
         for fold, each in zip(folds, seeds, strict=True)
-        for task in _tasks(pool, fold, k, each)
+        for task in _tasks(pool, fold, k, each, half)
     ]
     found = []
     fits: list[list[dict[str, Any]]] = [[] for _ in range(k)]
@@ -136,13 +138,14 @@ def averaged(tasks: Sequence[Task], found: Sequence[Doubles], repeats: int) -> D
     return np.asarray(offsets.mean() + scales.mean() * logits / repeats)
 
 
-def _tasks(pool: Pool, fold: NDArray[np.int16], k: int, seed: int) -> Iterator[Task]:
-    """The task of each fold. On halves of its training examples it has seeds of its own, so that
-    the estimates of the two are independent."""
-    used, draw = np.ones(len(fold), dtype=np.bool_), []
-    if pool.half is not None:
-        # Zeros at the end change no seed.
-        used, draw = _halves(pool.forget, fold, seed) == pool.half, [pool.half + 1]
+def _tasks(
+    pool: Pool, fold: NDArray[np.int16], k: int, seed: int, half: NDArray[np.bool_] | None
+) -> Iterator[Task]:
+    """The task of each fold. On the ``half`` (n,) of the examples it has seeds of its own, so that
+    the estimates of the two halves are independent."""
+    used = np.ones(len(fold), dtype=np.bool_) if half is None else half
+    # Zeros at the end change no seed.
+    draw = [] if pool.half is None else [pool.half + 1]
     totals = sums(pool, np.where(used, fold, k), k + 1)
     for i in range(k):
         n, mean, variance = totals.moments([j for j in range(k) if j != i])

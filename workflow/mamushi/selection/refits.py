@@ -26,6 +26,9 @@ HALVES = ("half_a", "half_b")
 AGAIN = 2**32 - 3
 """Sets the seeds of refits apart from those of folds and networks, which have no such number."""
 
+FEWEST = 20
+"""Examples of a domain below which a half of them is too few to fit on."""
+
 Refit = tuple[str, int, Scored]
 """Its part (whole, half_a, half_b), its number from 0, and its scores."""
 
@@ -39,7 +42,8 @@ def refits(
     halves: int,
     bases: Sequence[Refit] = (),
 ) -> list[Refit]:
-    """``whole`` refits of a selector and, where it cross-fits, ``halves`` pairs of halves.
+    """``whole`` refits of a selector and, where it cross-fits, ``halves`` pairs of halves: none of
+    a domain with fewer examples than ``FEWEST``.
 
     A pair has the folds of the whole refit of its number. Needs a pool and no files. A selector
     that derives from another one is derived from each of ``bases``, the refits of that one. Raises
@@ -53,7 +57,7 @@ def refits(
             for part, number, base in bases
         ]
     found = [(WHOLE, i, score(pool, given, refit_seed(seed, i))) for i in range(whole)]
-    if "folds" in settings:
+    if "folds" in settings and min(pool.forget.sum(), (~pool.forget).sum()) >= FEWEST:
         found += [
             (part, i, score(replace(pool, half=half), given, refit_seed(seed, i)))
             for i in range(halves)

@@ -8,7 +8,7 @@ share of the distance to the gold standard (SAD) to close.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -95,17 +95,22 @@ def report(advised: Sequence[dict[str, Any]], frontier: Sequence[dict[str, Any]]
         seeds = {row["seed"] for row in frontier if (row["dataset"], row["model"]) == pair}
         whole = max(row["removed"] for row in frontier if (row["dataset"], row["model"]) == pair)
         told = any(row["measured"] is not None for row in ours)
-        head = ["selector", "budget", "95% range", "examples", *(["measured"] if told else [])]
-        flat = _gainless(row for row in frontier if (row["dataset"], row["model"]) == pair)
-        lines = [head, *([*_cells(row, whole, flat), *([_share(row["measured"])] if told else [])]
-                         for row in ours)]  # fmt: skip
-        widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
+        head = ["selector", "budget", "95% interval", "examples", "retraining needs"]
+        lines = [[*head, *(["measured"] if told else [])]]
+        lines += [[*_cells(row, whole), *([_share(row["measured"])] if told else [])]
+                  for row in ours]  # fmt: skip
+        widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
         first = (
             f"{pair[0]}, {pair[1]}: {_asked(ours[0])} "
             f"({len(seeds)} seed{'s' * (len(seeds) > 1)}, {whole} forget examples)"
         )
         body = ["  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)) for line in lines]
-        blocks.append("\n".join([first, *(line.rstrip() for line in body)]))
+        why: dict[str, list[str]] = {}
+        for row in ours:
+            if row["reason"]:
+                why.setdefault(row["reason"], []).append(row["selector"])
+        notes = [f"no budget for {', '.join(names)}: {reason}" for reason, names in why.items()]
+        blocks.append("\n".join([first, *(line.rstrip() for line in body), *notes]))
     return "\n\n".join(blocks)
 
 
@@ -116,21 +121,22 @@ def _asked(row: dict[str, Any]) -> str:
     return f"{100 * row['value']:g}% of {what}"
 
 
-def _gainless(frontier: Iterable[dict[str, Any]]) -> bool:
-    """Whether some seed is predicted to gain nothing from removing everything."""
-    return any(row["gain"] is None for row in frontier)
-
-
-def _cells(row: dict[str, Any], whole: int, gainless: bool) -> list[str]:
+def _cells(row: dict[str, Any], whole: int) -> list[str]:
     if row["budget"] is None:
-        undefined = gainless and row["target"] != "preservation"
-        why = "removing all gains nothing" if undefined else "none below 1"
-        return [row["selector"], why, "", ""]
-    low, high = row["budget_low"], row["budget_high"]
-    span = f"{_share(low)} to {_share(high) if high is not None else 'beyond 1'}"
+        return [row["selector"], "none", "", "", ""]
     # Rounded up: with fewer the target would be missed.
     examples = -int(-row["budget"] * whole // 1)
-    return [row["selector"], _share(row["budget"]), span, str(examples)]
+    return [
+        row["selector"],
+        _share(row["budget"]),
+        _span(row["budget_low"], row["budget_high"]),
+        str(examples),
+        _span(row["retraining_low"], row["retraining_high"]),
+    ]
+
+
+def _span(low: float | None, high: float | None) -> str:
+    return "-" if low is None or high is None else f"{low:.2f} to {high:.2f}"
 
 
 def _share(budget: float | None) -> str:

@@ -16,7 +16,8 @@ class Files:
 
 
 def run(files: Files, chosen: Evidence, job: Job) -> None:
-    """Write ``frontier, diagnostics, geometry, runtime, advice, paper, theory``: Parquet and CSV.
+    """Write ``frontier, calibration, diagnostics, geometry, runtime, advice, paper, theory``: Parquet
+    and CSV.
 
     Raises ``UserError`` that names the first missing or damaged input; nothing is written then.
     """
@@ -32,11 +33,14 @@ def run(files: Files, chosen: Evidence, job: Job) -> None:
 
     sources = (
         (schemas.FRONTIER, paths.FRONTIER, chosen.cells),
+        (schemas.CALIBRATION, paths.CALIBRATION, chosen.cells),
         (schemas.DIAGNOSTICS, paths.DIAGNOSTICS, chosen.cells),
         (schemas.GEOMETRY, paths.GEOMETRY, chosen.cells),
         (schemas.RUNTIME, paths.RUNTIME, chosen.runtime_cells),
     )
-    frontier, diagnostics, geometry, runtime = (joined(*each, files.root) for each in sources)
+    frontier, calibration, diagnostics, geometry, runtime = (
+        joined(*each, files.root) for each in sources
+    )
     read = {
         f"{kind.name}/{cell['dataset']}/{cell['model']}/seed{cell['seed']}": paths.under(
             files.root, pattern, **cell
@@ -65,6 +69,7 @@ def run(files: Files, chosen: Evidence, job: Job) -> None:
     )
     publish(files.out_folder, [(schemas.ADVICE, advised)], {**made, "spearman_of_areas": order})
     rest = [
+        (schemas.CALIBRATION, calibration),
         (schemas.DIAGNOSTICS, diagnostics),
         (schemas.GEOMETRY, geometry),
         (schemas.RUNTIME, runtime),

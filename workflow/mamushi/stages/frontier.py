@@ -1,8 +1,8 @@
 """Estimate the removal-preservation frontier of a run's selectors, before any retraining.
 
-For every selector and budget, 0 and 1 included: KL(p1 || p_-S) and KL(p2 || p_-S) from the scores
-that estimate the log-density ratio, with bands of a bootstrap over examples, and for a dataset that
-knows its densities the exact values beside them.
+For every selector and budget, 0 and 1 included: KL(p1 || p_-S) and KL(p2 || p_-S) by the calibrated
+log-density ratio, with bands over the texts, the calibration and what the scores have lost, and for
+a dataset that knows its densities the exact values beside them.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ class Files:
     scores: list[Path] = reads("scores to rank by", named_by="selectors")
     selectors: list[str] = option("the selector of each, in the same order")
     ratio: Path = reads("scores that estimate the log-density ratio")
+    refits: Path = reads("their refits")
+    calibrated: Path = reads("the calibrated ratio, with the verdict on it")
     out: Path = writes("the frontier table to write")
 
 
@@ -39,12 +41,13 @@ def run(files: Files, chosen: Frontier, job: Job) -> None:
     from mamushi.artifacts.tables import read_metadata, read_table, write_table
     from mamushi.errors import UserError
     from mamushi.evidence.bootstrap import bands, exact, rows
-    from mamushi.evidence.frontier import frontier
+    from mamushi.evidence.frontier import ranking_of
+    from mamushi.evidence.ratio import read_ratio
     from mamushi.selection.removals import budget_of
 
     ratio = read_table(files.ratio, schemas.SCORES)
     made = {files.ratio: _sources(read_metadata(files.ratio), files.ratio)}
-    frontiers = {}
+    rankings = {}
     for name, path in zip(files.selectors, files.scores, strict=True):
         made[path] = _sources(read_metadata(path), path)
         if made[path] != made[files.ratio]:
@@ -54,15 +57,16 @@ def run(files: Files, chosen: Frontier, job: Job) -> None:
                 do="delete both and score again",
             )
         scores = read_table(path, schemas.SCORES)
-        frontiers[name] = frontier(scores, ratio, bool(chosen.by_chance.get(name, False)))
+        rankings[name] = ranking_of(scores, bool(chosen.by_chance.get(name, False)))
     budgets = sorted({0.0, 1.0, *map(float, chosen.budgets)})
     counts = np.array([budget_of(beta, ratio) for beta in budgets])
-    found = bands(frontiers, counts, chosen.resamples, chosen.seed)
+    estimated, _ = read_ratio(files.ratio, files.refits)
+    found = bands(estimated, rankings, counts, chosen.resamples, chosen.seed)
     truth = _truth(read_table(files.examples, schemas.EXAMPLES), ratio)
     table = []
-    for name, one in frontiers.items():
-        exactly = None if truth is None else exact(one.ranks, truth, counts)
-        along = rows(found[name], exactly, one.forms(counts))
+    for name, ranks in rankings.items():
+        exactly = None if truth is None else exact(ranks, truth, counts)
+        along = rows(found[name], exactly, ranks.forms(counts))
         table += [
             {**chosen.cell, "selector": name, "beta": beta, "removed": int(k), **row}
             for beta, k, row in zip(budgets, counts, along, strict=True)
@@ -73,6 +77,7 @@ def run(files: Files, chosen: Frontier, job: Job) -> None:
         pa.Table.from_pylist(table, schema=schemas.FRONTIER.schema),
         metadata={
             "provenance": job.origin,
+            "verdict": read_metadata(files.calibrated)["verdict"],
             # What the advisor reads: it has targets relative to the ends of a curve, whose bands
             # do not follow from those of the curve.
             "relative": {

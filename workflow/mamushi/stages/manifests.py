@@ -19,7 +19,7 @@ from mamushi.running.stage import Job, reads, writes
 @dataclass(frozen=True, kw_only=True)
 class Files:
     scores: Path = reads("scores to rank by")
-    ratio: Path = reads("scores that estimate the log-density ratio")
+    calibrated: Path = reads("the calibrated log-density ratio")
     duplicates: Path = reads("the dataset's duplicates table")
     out: list[Path] = writes("manifests (JSON), one a budget")
 
@@ -29,20 +29,20 @@ def run(files: Files, chosen: Manifests, job: Job) -> None:
     from mamushi.artifacts.files import write_json
     from mamushi.artifacts.tables import read_metadata, read_table
     from mamushi.errors import UserError
-    from mamushi.evidence.manifest import manifest
+    from mamushi.evidence.manifest import manifest, read_calibrated
     from mamushi.registry import plugin
     from mamushi.selection.removals import budget_of
 
     scores = read_table(files.scores, schemas.SCORES)
-    ratio = read_table(files.ratio, schemas.SCORES)
+    ratio = read_calibrated(files.calibrated)
     duplicates = read_table(files.duplicates, schemas.DUPLICATES)
-    ranked, estimated = read_metadata(files.scores), read_metadata(files.ratio)
+    ranked, estimated = read_metadata(files.scores), read_metadata(files.calibrated)
     sources = ranked["provenance"]["inputs"]
     for name in ("examples", "embeddings"):
-        if estimated["provenance"]["inputs"][name] != sources[name]:
+        if estimated["sources"][name] != sources[name]:
             raise UserError(
                 f"was made from other {name} than {files.scores}",
-                where=files.ratio,
+                where=files.calibrated,
                 do="delete both and score again",
             )
     embedded = ranked["embedded"]

@@ -1,0 +1,217 @@
+"""The log-density ratio from raw scores: recalibrated, and with what the scores have lost.
+
+A network's logits have the right order long before they have the right scale, and a plug-in
+divergence is exponential in the scale. Two things are wrong with a score s, and are mended apart.
+
+*Scale.* Platt (1999): log p1(s)/p2(s) = a s + c + o_f, by a logistic regression of the domain on
+the score with an offset for each fold of the cross-fitting. A text's log ratio comes from a fit to
+other texts. In a resample of texts the fit is made anew, so that its error is in every interval.
+
+*Information.* Scores of networks that have learned from few texts are noisy, and a divergence of a
+coarser score is smaller than the true one (data processing). What is lost shows between two
+networks that learned from disjoint halves of the texts: their errors are independent, so the
+covariance of their scores within a domain is free of them. With D the difference between the means
+of the domains, in the notation of attenuation (Spearman, 1904),
+
+    d^2 = D D / var(s)    of a score,      d^2_inf = D_a D_b / cov(s_a, s_b)    without its error,
+
+and the true log ratio given the score is spread by
+
+    lost = tau^2 = J (d^2_inf / d^2 - 1),    J = E_p1[l] - E_p2[l]
+
+nats around log p1(s)/p2(s): normal, with mean +tau^2/2 under p1 and -tau^2/2 under p2, which is the
+one normal law for which e^l is a density ratio again. For normal domains and a linear score this is
+exact. It knows of the noise in a score, and not of what no network of the kind can learn from so
+many texts: ``SLACK`` is for that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mamushi.selection.folds import stratified_folds
+from mamushi.selection.refits import HALVES, Refit
+
+Doubles = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+PARTS = 5
+"""Of the texts, in the cross-fitting of the calibration."""
+OFFSETS = 20.0
+"""Ridge penalty on a fold's offset: what holds it back is worth as many texts at even odds / 4."""
+MOST_LOST = 20.0
+"""Times J that ``lost`` is at most; a score that noisy is refused anyway."""
+SLACK = {"preservation": 1.0, "removal": 3.0}
+"""Times J by which the spread may exceed what the halves show, at the far end of an interval of
+preservation, and of all that rests on removal. By experiment (benchmarks/worlds.py): in mixtures
+networks learn half of J, and forget texts that the retain domain hardly has hide in its tail."""
+
+
+@dataclass(frozen=True)
+class Halves:
+    """Scores ``a`` and ``b`` (n,) of estimators that learned from disjoint halves of the texts,
+    each text held out from both; ``fold`` (n,) in which it was."""
+
+    a: Doubles
+    b: Doubles
+    fold: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The log ratio (n,) of each text in nats, and ``lost`` (see above) in nats."""
+
+    log_ratio: Doubles
+    lost: float
+    jeffreys: float
+    """J = E_p1[l] - E_p2[l] of ``log_ratio``."""
+
+
+@dataclass(frozen=True)
+class Scores:
+    """What a ratio is estimated from: the out-of-fold ``score`` (n,) of texts of which ``forget``
+    (n,) are of p1, their ``fold`` (n,), and scores of refits on ``halves``, if there are any."""
+
+    score: Doubles
+    forget: Mask
+    fold: NDArray[np.int64]
+    halves: Sequence[Halves] = field(default_factory=tuple)
+
+    @property
+    def pi1(self) -> float:
+        """n1 / n."""
+        return float(self.forget.mean())
+
+    def estimate(self) -> Estimate:
+        """The cross-fitted ratio of these texts, and the median of what the halves say is lost."""
+        ones = np.ones(len(self.score))
+        ratio = np.empty(len(self.score))
+        part = stratified_folds(self.forget, PARTS, 0)
+        for number in range(PARTS):
+            held = part == number
+            fitted = platt(self.score, self.forget, self.fold, np.where(held, 0.0, 1.0))
+            ratio[held] = fitted(self.score[held], self.fold[held])
+        return self._with_loss(ratio, ones, self.halves)
+
+    def resampled(self, weights: Doubles, which: int) -> Estimate:
+        """The ratio where text i occurs ``weights[i]`` times, by the halves at place ``which``."""
+        ratio = platt(self.score, self.forget, self.fold, weights)(self.score, self.fold)
+        chosen = [self.halves[which % len(self.halves)]] if self.halves else []
+        return self._with_loss(ratio, weights, chosen)
+
+    def _with_loss(self, ratio: Doubles, weights: Doubles, halves: Sequence[Halves]) -> Estimate:
+        one, two = self.forget, ~self.forget
+        apart = float(
+            np.average(ratio[one], weights=weights[one])
+            - np.average(ratio[two], weights=weights[two])
+        )
+        apart = max(apart, 0.0)
+        excess = max(0.0, 1 / self.kept(weights, halves) - 1) if halves else 0.0
+        return Estimate(ratio, apart * min(excess, MOST_LOST), apart)
+
+    def kept(self, weights: Doubles | None = None, halves: Sequence[Halves] | None = None) -> float:
+        """d^2 / d^2_inf: the part of what can be learned that the score holds; at least 0.
+
+        The median over the halves, or over ``halves`` in a resample with ``weights``.
+        """
+        times = np.ones(len(self.score)) if weights is None else weights
+        own = discrimination(self.score, self.score, self.forget, self.fold, times)
+        inf = [
+            discrimination(pair.a, pair.b, self.forget, pair.fold, times)
+            for pair in (self.halves if halves is None else halves)
+        ]
+        found = float(np.median(inf)) if inf else own
+        return own / found if found > 0 else 0.0
+
+
+def discrimination(
+    a: Doubles, b: Doubles, forget: Mask, fold: NDArray[np.int64], weights: Doubles
+) -> float:
+    """D_a D_b / cov(a, b): differences between the domains' means over the covariance within them.
+
+    Both within folds, whose offsets so do not enter. Infinite without a positive covariance.
+    """
+    group = fold * 2 + forget
+    _, group = np.unique(group, return_inverse=True)
+    mass = np.bincount(group, weights)
+    seen = mass > 0
+    mean_a = np.divide(np.bincount(group, weights * a), mass, where=seen, out=np.zeros(len(mass)))
+    mean_b = np.divide(np.bincount(group, weights * b), mass, where=seen, out=np.zeros(len(mass)))
+    within = float(weights @ ((a - mean_a[group]) * (b - mean_b[group])))
+    within /= mass.sum() - seen.sum()
+    domain = np.zeros(len(mass), dtype=np.bool_)
+    domain[group] = forget
+    number = np.zeros(len(mass), dtype=fold.dtype)
+    number[group] = fold
+    both = [f for f in np.unique(number) if seen[number == f].sum() == 2]
+    apart = []
+    for mean in (mean_a, mean_b):
+        one = [float(mean[(number == f) & domain][0] - mean[(number == f) & ~domain][0])
+               for f in both]  # fmt: skip
+        apart.append(float(np.mean(one)) if one else 0.0)
+    return apart[0] * apart[1] / within if within > 0 else float("inf")
+
+
+@dataclass(frozen=True)
+class Map:
+    """l(s, f) = ``slope`` s + ``intercept`` + ``offsets[f]``, in nats."""
+
+    slope: float
+    intercept: float
+    offsets: Doubles
+
+    def __call__(self, score: Doubles, fold: NDArray[np.int64]) -> Doubles:
+        found: Doubles = self.slope * score + self.intercept + self.offsets[fold]
+        return found
+
+
+def platt(score: Doubles, forget: Mask, fold: NDArray[np.int64], weights: Doubles) -> Map:
+    """The map from a score to log p1/p2 by logistic regression, a text i counting ``weights[i]``.
+
+    Newton's method; the prior log odds are taken out. A slope below 0, of a score that is worse
+    than none, is as it is found.
+    """
+    total = weights.sum()
+    mean = float(weights @ score / total)
+    spread = float(np.sqrt(weights @ (score - mean) ** 2 / total)) or 1.0
+    x = np.column_stack([np.ones(len(score)), (score - mean) / spread])
+    folds = int(fold.max()) + 1
+    design = np.column_stack([x, fold[:, None] == np.arange(folds)])
+    penalty = np.concatenate([[1e-6, 1e-6], np.full(folds, OFFSETS)])
+    found = logistic(design, forget.astype(np.float64), weights, penalty)
+    one = float(weights @ forget)
+    prior = float(np.log(one) - np.log(total - one))
+    slope = found[1] / spread
+    return Map(slope, float(found[0]) - prior - slope * mean, found[2:])
+
+
+def logistic(
+    design: Doubles, label: Doubles, weights: Doubles, penalty: Doubles, most: int = 50
+) -> Doubles:
+    """argmin_b sum_i w_i BCE(x_i b, y_i) + sum_j penalty_j b_j^2 / 2, by Newton's method (p,)."""
+    found = np.zeros(design.shape[1])
+    for _ in range(most):
+        predicted = np.exp(-np.logaddexp(0.0, -(design @ found)))
+        slope = design.T @ (weights * (predicted - label)) + penalty * found
+        curvature = (design * (weights * predicted * (1 - predicted))[:, None]).T @ design
+        step = np.linalg.solve(curvature + np.diag(penalty), slope)
+        # Separable texts send the slope off without end; a step of 5 is a doubling by then.
+        found -= step * min(1.0, 5.0 / float(np.abs(step).max()))
+        if np.abs(step).max() < 1e-8:
+            break
+    return found
+
+
+def halves_of(refits: Iterable[Refit]) -> list[Halves]:
+    """The pairs of halves among ``refits``, in their order; none for a selector without folds."""
+    parts = {(number, part): scored for part, number, scored in refits if part in HALVES}
+    found = []
+    for number in sorted({number for number, _ in parts}):
+        a, b = (parts[number, part] for part in HALVES)
+        assert a.fold is not None
+        found.append(Halves(a.scores, b.scores, a.fold.astype(np.int64)))
+    return found

@@ -1,0 +1,173 @@
+"""Whether the scores of a run can be acted on: how well they tell the domains apart, whether they
+are a density ratio once they are calibrated, and what is said instead of a number that is not so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from mamushi.evidence.bootstrap import LEVELS, times
+from mamushi.evidence.calibration import Doubles, Estimate, Mask, Scores, logistic
+from mamushi.evidence.diagnostics import calibration_error
+from mamushi.evidence.frontier import phi, psi
+from mamushi.selection.metrics import auc, average_ranks
+
+NORMAL = 1.959963984540054
+"""The 97.5% quantile of the standard normal distribution."""
+APART = 0.55
+"""The end of its AUC's interval above which a score tells the domains apart well enough for a
+budget."""
+KEPT = 0.4
+"""The least part of what can be learned that a score must hold for a budget."""
+OFF = 0.25
+"""The most by which E_p1[psi] and E_p2[phi], which are one number, may surely differ."""
+STRONG, WEAK = 0.8, 0.65
+"""Ends of the AUC's interval from which a separation is strong, and below which it is weak."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What one may do with the scores of a run; ``reason`` says why no budget can be named."""
+
+    auc: float
+    auc_low: float
+    auc_high: float
+    kept: float
+    reason: str | None
+
+    @property
+    def words(self) -> str:
+        """In one line, with what follows from it."""
+        seen = f"AUC {self.auc:.2f} [{self.auc_low:.2f}, {self.auc_high:.2f}]"
+        if self.reason:
+            return f"no verdict on a budget, do not delete by this: {self.reason}"
+        if self.auc_low >= STRONG:
+            return f"strong separation, trust the ranking: {seen}"
+        if self.auc_low >= WEAK:
+            return f"moderate separation, check the list before deleting: {seen}"
+        return f"weak separation, do not delete by this alone: {seen}"
+
+    def as_json(self) -> dict[str, Any]:
+        """For an artifact's metadata."""
+        return {**asdict(self), "words": self.words}
+
+
+def verdict(
+    scores: Scores, refits: Sequence[Doubles], checked: Iterable[dict[str, Any]]
+) -> Verdict:
+    """The verdict on ``scores``, of which ``refits`` (n,) are others with other seeds, and
+    ``checked`` the rows of ``checks``."""
+    value, low, high = auc_interval(scores.score, scores.forget, refits)
+    kept = scores.kept()
+    seen = f"AUC {value:.2f} [{low:.2f}, {high:.2f}]"
+    reason = None
+    off = [row for row in checked if row["check"] == "psi_over_phi" and not row["holds"]]
+    if low <= APART:
+        reason = f"the domains cannot be told apart: {seen}"
+    elif kept < KEPT:
+        reason = (
+            f"the scores are mostly their estimator's noise: they hold {kept:.2f} of the "
+            f"separation that these texts can teach ({seen})"
+        )
+    elif off and (off[0]["low"] > 1 + OFF or off[0]["high"] < 1 / (1 + OFF)):
+        (row,) = off
+        reason = (
+            "the scores fail the ratio check: E_p1[psi] / E_p2[phi] is "
+            f"{row['value']:.2f} [{row['low']:.2f}, {row['high']:.2f}] instead of 1"
+        )
+    return Verdict(value, low, high, kept, reason)
+
+
+def auc_interval(
+    score: Doubles, forget: Mask, refits: Sequence[Doubles] = ()
+) -> tuple[float, float, float]:
+    """The AUC with its 95% interval: the error of DeLong et al. (1988), for the sample of texts,
+    and the spread over ``refits``, for the estimator."""
+    ranks = average_ranks(score)
+    n1, n2 = int(forget.sum()), int((~forget).sum())
+    above = (ranks[forget] - average_ranks(score[forget])) / n2
+    below = (n1 - (ranks[~forget] - average_ranks(score[~forget]))) / n1
+    variance = sum(float(np.var(x, ddof=1)) / len(x) for x in (above, below) if len(x) > 1)
+    if len(refits) > 1:
+        variance += float(np.var([auc(other, forget) for other in refits], ddof=1))
+    value, error = float(above.mean()), NORMAL * float(np.sqrt(variance))
+    return value, max(value - error, 0.0), min(value + error, 1.0)
+
+
+def checks(scores: Scores, estimate: Estimate, resamples: int, seed: int) -> list[dict[str, Any]]:
+    """Rows ``check, value, low, high, expected, holds``: what holds of a log density ratio l.
+
+    The slope and intercept of a logistic regression of the domain on l, E_p2[e^l] = 1,
+    E_p1[e^-l] = 1 and E_p1[psi(l)] / E_p2[phi(l)] = 1, and the expected calibration error, for
+    which chance alone decides how near to 0 it comes. 95% percentiles over resamples of the texts,
+    at the ratio as it was estimated. Of well separated domains the first two moments are those of
+    so heavy a tail that samples miss it: then their intervals tell little.
+    """
+    ratio, forget, pi1 = estimate.log_ratio, scores.forget, scores.pi1
+    gains, harms = psi(ratio, pi1), phi(ratio, pi1)
+    risen, fallen = np.exp(ratio), np.exp(-ratio)
+    design = np.column_stack([np.ones(len(ratio)), ratio])
+
+    def measured(weights: Doubles) -> list[float]:
+        one, two = weights * forget, weights * ~forget
+        n1, n2 = one.sum(), two.sum()
+        found = logistic(design, forget.astype(np.float64), weights, np.full(2, 1e-6))
+        return [
+            float(found[1]),
+            float(found[0] - np.log(n1) + np.log(n2)),
+            float(two @ risen / n2),
+            float(one @ fallen / n1),
+            float((one @ gains / n1) / (two @ harms / n2)),
+        ]
+
+    rng = np.random.default_rng(seed)
+    point = [*measured(np.ones(len(ratio))), calibration_error(ratio, forget)]
+    drawn = []
+    places = (np.flatnonzero(forget), np.flatnonzero(~forget))
+    for _ in range(resamples):
+        weights = np.empty(len(ratio))
+        for place in places:
+            weights[place] = times(len(place), rng)
+        again = np.repeat(np.arange(len(ratio)), weights.astype(np.int64))
+        drawn.append([*measured(weights), calibration_error(ratio[again], forget[again])])
+    low, high = np.quantile(drawn, LEVELS, axis=0)
+    return [
+        {
+            "check": name,
+            "value": point[i],
+            "low": float(low[i]),
+            "high": float(high[i]),
+            "expected": expected,
+            "holds": None if expected is None else bool(low[i] <= expected <= high[i]),
+        }
+        for i, (name, expected) in enumerate(CHECKS.items())
+    ]
+
+
+CHECKS = {
+    "slope": 1.0,
+    "intercept": 0.0,
+    "retain_mean_of_ratio": 1.0,
+    "forget_mean_of_inverse": 1.0,
+    "psi_over_phi": 1.0,
+    "calibration_error": None,
+}
+"""Name of each check, with the value that a density ratio has."""
+
+
+def share_bound(score2: Doubles, threshold: float, budget: float) -> tuple[float, float]:
+    """The share of a removal list that the retain domain would produce too, and its upper bound.
+
+    A list of the p1-mass ``budget`` holds what scores ``threshold`` and above; R is the part of the
+    retain domain that does, and R / budget the share of the list which as many retain texts would
+    have put there. With the band of Dvoretzky, Kiefer and Wolfowitz (Massart, 1990) around the
+    scores ``score2`` (n2,) of the retain texts, R <= R_n + sqrt(log(1 / 0.05) / (2 n2)) in 95% of
+    samples *at all thresholds at once*: whichever budget is chosen afterwards, the bound holds.
+    """
+    above = float(np.mean(score2 >= threshold))
+    band = float(np.sqrt(np.log(1 / 0.05) / (2 * len(score2))))
+    return min(above / budget, 1.0), min((above + band) / budget, 1.0)
