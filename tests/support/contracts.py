@@ -458,6 +458,7 @@ ROWS: dict[str, dict[str, list[Any]]] = {
     MATCHED_OF_OURS: {"models.ours.training.steps": ["matched"]},
     EMBEDDING: {
         "embedding.pooling": ["last"],
+        "embedding.skip_bos": [False],
         "embedding.layer": [2],
         "embedding.max_length": [64],
         "embedding.precision": ["fp32"],

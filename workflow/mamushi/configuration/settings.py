@@ -120,6 +120,7 @@ class Embedding:
     """The section ``embedding``."""
 
     pooling: str
+    skip_bos: bool
     layer: int
     max_length: int
     precision: str
