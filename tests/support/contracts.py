@@ -353,6 +353,7 @@ ROWS: dict[str, dict[str, list[Any]]] = {
         "selectors.mamushi_lr.patience": [2],
         "selectors.mamushi_lr.tolerance": [1e-3],
         "selectors.mamushi_lr.average": [True],
+        "selectors.mamushi_lr.solver": ["newton-cholesky"],
         "selectors.mamushi_rulsif.folds": [4],
         "selectors.mamushi_rulsif.components": [8],
         "selectors.mamushi_rulsif.alpha": [0.2],
