@@ -14,9 +14,15 @@ from typing import Any, NamedTuple
 
 
 def jobs(text: str) -> dict[str, int]:
-    """`score 2, remove 4` as a mapping."""
+    """`score 2, remove 4` as a mapping. `confounds` reads what `diagnostics` does, and `triage`
+    what `qualitative` does, in the cells that have a `ranking`."""
     pairs = (entry.split() for entry in text.split(",") if entry.strip())
-    return {rule: int(count) for rule, count in pairs}
+    found = {rule: int(count) for rule, count in pairs}
+    if "diagnostics" in found:
+        found["confounds"] = found["diagnostics"]
+    if "qualitative" in found and "ranking" in found:
+        found["triage"] = found["ranking"]
+    return found
 
 
 class Contract(NamedTuple):

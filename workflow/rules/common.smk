@@ -394,7 +394,11 @@ def evidence():
             for figure in settings.figures("cell")
             for pattern in [paths.CELL_FIGURE]
         ),
-        *(paths.RANKING.format(**run) for run in grid.shown(config)),
+        *(
+            page.format(**run)
+            for run in grid.shown(config)
+            for page in (paths.RANKING, paths.TRIAGE_CSV)
+        ),
     ]
 
 

@@ -266,6 +266,41 @@ DIAGNOSTICS = _table(
     ("ties", pa.int64()),
 )
 
+CONFOUNDS = _table(
+    "confounds",
+    ("dataset", pa.string()),
+    ("model", pa.string()),
+    ("seed", pa.int64()),
+    ("selector", pa.string()),
+    ("domain", pa.string(), NULLABLE),
+    ("confound", pa.string()),
+    ("value", pa.string(), NULLABLE),
+    ("measure", pa.string()),
+    ("texts", pa.int64()),
+    ("estimate", pa.float64(), NULLABLE),
+    ("low", pa.float64(), NULLABLE),
+    ("high", pa.float64(), NULLABLE),
+    ("apart", pa.bool_(), NULLABLE),
+    ("why", pa.string(), NULLABLE),
+)
+
+TRIAGE = _table(
+    "triage",
+    ("dataset", pa.string()),
+    ("model", pa.string()),
+    ("seed", pa.int64()),
+    ("selector", pa.string()),
+    ("domain", pa.string()),
+    ("place", pa.int64()),
+    ("id", pa.string()),
+    ("score", pa.float64()),
+    ("fold", pa.int64(), NULLABLE),
+    ("other_beyond", pa.float64()),
+    ("own_beyond", pa.float64()),
+    ("why", pa.string()),
+    ("text", pa.string()),
+)
+
 GEOMETRY = _table(
     "geometry",
     ("dataset", pa.string()),

@@ -35,7 +35,9 @@ UNLEARNING_TABLES = ("unlearning", "half_gap")
 """What the stage ``half_gap`` writes."""
 PROBE_TABLES = ("generations", "relearning")
 """What the stage ``probes`` writes."""
-EVIDENCE_TABLES = ("frontier", "advice", "diagnostics", "geometry", "runtime", "paper", "theory")
+EVIDENCE_TABLES = (
+    *("frontier", "advice", "diagnostics", "confounds", "geometry", "runtime", "paper", "theory"),
+)
 """What the stage ``evidence`` writes."""
 
 PROBING = ("mamushi.stages._probing.said", "mamushi.stages._probing.relearned")
@@ -674,6 +676,30 @@ class Diagnostics(Cell):
 
 def diagnostics(config: Config, dataset: str, model: str, seed: int) -> Diagnostics:
     return Diagnostics(dataset=dataset, model=model, seed=seed, code=_code("diagnostics"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Confounds(Cell):
+    """Settings of the stage ``confounds``."""
+
+
+def confounds(config: Config, dataset: str, model: str, seed: int) -> Confounds:
+    return Confounds(**_cell(dataset, model, seed), code=_code("confounds"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Triage(Cell):
+    """Settings of the stage ``triage``; ``selector`` is the one that estimates the ratio."""
+
+    selector: str
+
+
+def triage(config: Config, dataset: str, model: str, seed: int) -> Triage:
+    return Triage(
+        **_cell(dataset, model, seed),
+        selector=config["removal"]["ratio"],
+        code=_code("triage"),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

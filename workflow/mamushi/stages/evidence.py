@@ -16,7 +16,8 @@ class Files:
 
 
 def run(files: Files, chosen: Evidence, job: Job) -> None:
-    """Write ``frontier, diagnostics, geometry, runtime, advice, paper, theory``: Parquet and CSV.
+    """Write ``frontier, diagnostics, confounds, geometry, runtime, advice, paper, theory``: Parquet
+    and CSV.
 
     Raises ``UserError`` that names the first missing or damaged input; nothing is written then.
     """
@@ -33,10 +34,13 @@ def run(files: Files, chosen: Evidence, job: Job) -> None:
     sources = (
         (schemas.FRONTIER, paths.FRONTIER, chosen.cells),
         (schemas.DIAGNOSTICS, paths.DIAGNOSTICS, chosen.cells),
+        (schemas.CONFOUNDS, paths.CONFOUNDS, chosen.cells),
         (schemas.GEOMETRY, paths.GEOMETRY, chosen.cells),
         (schemas.RUNTIME, paths.RUNTIME, chosen.runtime_cells),
     )
-    frontier, diagnostics, geometry, runtime = (joined(*each, files.root) for each in sources)
+    frontier, diagnostics, confounds, geometry, runtime = (
+        joined(*each, files.root) for each in sources
+    )
     read = {
         f"{kind.name}/{cell['dataset']}/{cell['model']}/seed{cell['seed']}": paths.under(
             files.root, pattern, **cell
@@ -66,6 +70,7 @@ def run(files: Files, chosen: Evidence, job: Job) -> None:
     publish(files.out_folder, [(schemas.ADVICE, advised)], {**made, "spearman_of_areas": order})
     rest = [
         (schemas.DIAGNOSTICS, diagnostics),
+        (schemas.CONFOUNDS, confounds),
         (schemas.GEOMETRY, geometry),
         (schemas.RUNTIME, runtime),
         (schemas.PAPER, pa.table(quoted, schema=schemas.PAPER.schema)),
