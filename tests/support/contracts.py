@@ -14,12 +14,15 @@ from typing import Any, NamedTuple
 
 
 def jobs(text: str) -> dict[str, int]:
-    """`score 2, remove 4` as a mapping. `confounds` reads what `diagnostics` does, and `triage`
-    what `qualitative` does, in the cells that have a `ranking`."""
+    """`score 2, remove 4` as a mapping. `confounds` reads what `diagnostics` does; `triage` what
+    `qualitative` does, in the cells that have a `ranking`; `subgroups` all that `tables` does but
+    for the scores."""
     pairs = (entry.split() for entry in text.split(",") if entry.strip())
     found = {rule: int(count) for rule, count in pairs}
     if "diagnostics" in found:
         found["confounds"] = found["diagnostics"]
+    if "tables" in found and ("retrain" in found or "score" not in found):
+        found["subgroups"] = 1
     if "qualitative" in found and "ranking" in found:
         found["triage"] = found["ranking"]
     return found

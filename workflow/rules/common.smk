@@ -358,7 +358,11 @@ def measurable():
 
 
 def tables():
-    return expand(paths.TABLE, table=settings.TABLES) if measurable() else []
+    return (
+        expand(paths.TABLE, table=(*settings.TABLES, "subgroups"))
+        if measurable()
+        else []
+    )
 
 
 def figures():

@@ -211,4 +211,4 @@ def test_scores_of_other_examples_are_named(
     ids = [f"t{i:03d}" for i in range(120)]
     assert main(write_inputs(tmp_path, ids, ["odd", *ids[1:]])) == 2
     said = capsys.readouterr().err
-    assert "has no example 'odd', which is scored; delete the scores and score again" in said
+    assert "has no example 'odd'; delete the scores and score again" in said

@@ -40,6 +40,10 @@ RETRAINED_CARD = RETRAINED + "/card.json"
 PERPLEXITY_ENDPOINT = CELL + "/perplexity/{endpoint}.parquet"
 PERPLEXITY = CELL + "/perplexity/{selector}/beta{beta}.parquet"
 
+NLL_ENDPOINT = CELL + "/nll/{endpoint}.parquet"
+"""The perplexity's parts, text by text."""
+NLL = CELL + "/nll/{selector}/beta{beta}.parquet"
+
 CACHE = "results/cache"
 """What saves time within a run of the workflow, and is deleted after it."""
 CLAIMS = "results/claims"

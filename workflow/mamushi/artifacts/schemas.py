@@ -63,6 +63,8 @@ PERPLEXITY = _table(
     ("perplexity", pa.float64()),
 )
 
+NLL = _table("nll", ("id", pa.string()), ("tokens", pa.int64()), ("nll", pa.float64()))
+
 TRAIN_LOG = _table(
     "train_log",
     ("step", pa.int64()),
@@ -128,6 +130,26 @@ SELECTION = _table(
     ("fold_offset", pa.float64(), NULLABLE),
     ("spearman_with_truth", pa.float64(), NULLABLE),
     ("ties", pa.int64()),
+)
+
+SUBGROUPS = _table(
+    "subgroups",
+    ("dataset", pa.string()),
+    ("model", pa.string()),
+    ("selector", pa.string()),
+    ("beta", pa.float64()),
+    ("domain", pa.string()),
+    ("subgroup", pa.string()),
+    ("value", pa.string()),
+    ("texts", pa.int64()),
+    ("seeds", pa.int64()),
+    ("to_beta0", pa.float64()),
+    ("to_beta0_low", pa.float64(), NULLABLE),
+    ("to_beta0_high", pa.float64(), NULLABLE),
+    ("to_gold", pa.float64()),
+    ("to_gold_low", pa.float64(), NULLABLE),
+    ("to_gold_high", pa.float64(), NULLABLE),
+    ("sad", pa.float64(), NULLABLE),
 )
 
 UNLEARN_LOG = _table(

@@ -807,6 +807,11 @@ def tables(comparison: Mapping[str, Any]) -> Collected:
     return Collected(grid=dict(comparison), code=_code("tables"))
 
 
+def subgroups(comparison: Mapping[str, Any]) -> Collected:
+    """Settings of the stage ``subgroups``."""
+    return Collected(grid=dict(comparison), code=_code("subgroups"))
+
+
 @dataclass(frozen=True, kw_only=True)
 class Figure(Settings):
     """Settings of the stage ``figure``: what is drawn of which axes or cell, in what style."""

@@ -14,13 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mamushi.artifacts import schemas
 from mamushi.artifacts.tables import FORGET, RETAIN, read_table
-from mamushi.errors import UserError
+from mamushi.data.labels import read_labels
 from mamushi.selection.metrics import average_ranks, spearman
 
 Doubles = NDArray[np.float64]
@@ -57,36 +55,11 @@ def read_texts(examples: str | Path, duplicates: str | Path, ids: Sequence[str])
 
     Raises ``UserError`` when one is missing or damaged, and for an id that is not there.
     """
-    table = read_table(examples, schemas.EXAMPLES)
-    places = pc.index_in(pa.array(ids, pa.string()), value_set=table["id"].combine_chunks())
-    if places.null_count:
-        missing = ids[places.is_null().index(True).as_py()]
-        raise UserError(
-            f"has no example {missing!r}, which is scored",
-            where=examples,
-            do="delete the scores and score again",
-        )
-    table = table.take(places)
+    found = read_labels(examples, ids, do="delete the scores and score again")
     kept = read_table(duplicates, schemas.DUPLICATES, ["kept_id"])["kept_id"].drop_null()
     copies = Counter(kept.to_pylist())
-    return Texts(
-        words=_numbers(pc.list_value_length(pc.utf8_split_whitespace(table["text"]))),
-        copies=np.array([copies[name] for name in ids], dtype=np.float64),
-        labels={
-            name: _label(table[name]) for name in table.column_names if name.startswith("label_")
-        },
-    )
-
-
-def _label(column: pa.ChunkedArray) -> NDArray[Any]:
-    kind = column.type
-    if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind):
-        return _numbers(column)
-    return np.array(column.cast(pa.string()).to_pylist(), dtype=object)
-
-
-def _numbers(column: pa.ChunkedArray) -> Doubles:
-    return np.asarray(column.cast(pa.float64()).to_numpy(), dtype=np.float64)
+    counts = np.array([copies[name] for name in ids], dtype=np.float64)
+    return Texts(found.words, counts, found.labels)
 
 
 def confounds(score: Doubles, forget: Mask, texts: Texts) -> list[Row]:
