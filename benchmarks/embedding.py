@@ -67,7 +67,13 @@ def seconds(work: str, model: PreTrainedModel, texts: TokenSet, budget: int, bf1
     begin = clock()
     if work == "embed":
         embed.embed(
-            model, texts, pooling="mean", layer=-1, batch_tokens=budget, accelerator=accelerator
+            model,
+            texts,
+            pooling="mean",
+            layer=-1,
+            skip_first=True,
+            batch_tokens=budget,
+            accelerator=accelerator,
         )
     else:
         perplexity.text_nll(model, texts, budget, accelerator)

@@ -25,7 +25,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from report import Report
 from scipy.special import logsumexp
 from scipy.stats import norm
 
@@ -39,6 +38,7 @@ from mamushi.running.progress import Progress
 from mamushi.selection.folds import stratified_folds
 from mamushi.selection.pool import Pool
 from mamushi.selection.refits import WHOLE, refits
+from report import Report
 
 Doubles = NDArray[np.float64]
 BUDGETS = np.linspace(0, 1, 51)

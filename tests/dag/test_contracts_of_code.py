@@ -178,9 +178,9 @@ REACHED_BY = {
     "selection.folds.stratified_folds": CROSS_FITTED,
     "selection.metrics.auc": f"score diagnostics figure/diagnostics {CROSS_FITTED}",
     "selection.metrics.average_ranks": (
-        f"score diagnostics evidence figure/diagnostics {CROSS_FITTED}"
+        f"score diagnostics confounds triage evidence figure/diagnostics {CROSS_FITTED}"
     ),
-    "selection.metrics.spearman": "score evidence",
+    "selection.metrics.spearman": "score confounds evidence",
     "selection.mlp.Adam": "selector/mamushi",
     "selection.pca.principal_axes": "selector/mamushi_gbt selector/mamushi_rulsif",
     "selection.pool.rank": "score runtime verify",
@@ -202,7 +202,7 @@ REACHED_BY = {
     "evaluation.crossing.recovery": "half_gap refine",
     "evaluation.curves.read_perplexity": "tables half_gap probes refine",
     "evaluation.half_gap.RETRAINING": "half_gap figure/half_gap",
-    "evaluation.masking.mask": "judge ranking qualitative",
+    "evaluation.masking.mask": "judge ranking qualitative triage",
     "evaluation.sad.area": "tables advise evidence",
     "evaluation.sad.standard_error": "tables figure/half_gap figure/relearning",
     "evaluation.texts.repetition": "judge",

@@ -197,17 +197,18 @@ def test_a_study_is_drawn_from_what_has_run(demo: Path) -> None:
 
 
 DRAWN = {"tables": 1, "figure_sad": 1, "figure_perplexity": 1}
+MEASURED = DRAWN | {"subgroups": 1}
 CHANGES: dict[str, tuple[dict[str, Any], dict[str, int]]] = {
     "figures": ({"panel_width": 3.0}, {"figure_sad": 1, "figure_perplexity": 1}),
     # mamushi and anti_mamushi are scored and retrained; every manifest quotes mamushi's estimate.
     "selectors": (
         {"mamushi": {"batch_size": 128}},
-        {"score": 2, "remove": 4, "manifests": 4, "retrain": 4} | DRAWN,
+        {"score": 2, "remove": 4, "manifests": 4, "retrain": 4} | MEASURED,
     ),
     "removal": ({"ratio": "oracle"}, {"manifests": 4} | DRAWN),
     "grid": (
         {"budgets": [0.3, 0.45, 0.6]},
-        {"remove": 4, "manifests": 4, "retrain": 4} | DRAWN,
+        {"remove": 4, "manifests": 4, "retrain": 4} | MEASURED,
     ),
     "execution": ({"checkpoint_seconds": 5, "batch_tokens": 999}, {}),
 }

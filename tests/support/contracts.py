@@ -14,9 +14,18 @@ from typing import Any, NamedTuple
 
 
 def jobs(text: str) -> dict[str, int]:
-    """`score 2, remove 4` as a mapping."""
+    """`score 2, remove 4` as a mapping. `confounds` reads what `diagnostics` does; `triage` what
+    `qualitative` does, in the cells that have a `ranking`; `subgroups` all that `tables` does but
+    for the scores."""
     pairs = (entry.split() for entry in text.split(",") if entry.strip())
-    return {rule: int(count) for rule, count in pairs}
+    found = {rule: int(count) for rule, count in pairs}
+    if "diagnostics" in found:
+        found["confounds"] = found["diagnostics"]
+    if "tables" in found and ("retrain" in found or "score" not in found):
+        found["subgroups"] = 1
+    if "qualitative" in found and "ranking" in found:
+        found["triage"] = found["ranking"]
+    return found
 
 
 class Contract(NamedTuple):
@@ -353,6 +362,7 @@ ROWS: dict[str, dict[str, list[Any]]] = {
         "selectors.mamushi_lr.patience": [2],
         "selectors.mamushi_lr.tolerance": [1e-3],
         "selectors.mamushi_lr.average": [True],
+        "selectors.mamushi_lr.solver": ["newton-cholesky"],
         "selectors.mamushi_rulsif.folds": [4],
         "selectors.mamushi_rulsif.components": [8],
         "selectors.mamushi_rulsif.alpha": [0.2],
@@ -458,6 +468,7 @@ ROWS: dict[str, dict[str, list[Any]]] = {
     MATCHED_OF_OURS: {"models.ours.training.steps": ["matched"]},
     EMBEDDING: {
         "embedding.pooling": ["last"],
+        "embedding.skip_bos": [False],
         "embedding.layer": [2],
         "embedding.max_length": [64],
         "embedding.precision": ["fp32"],

@@ -14,7 +14,11 @@ TABLES = {
     "half-gap": ["unlearning", "half_gap"],
     "probes": ["generations", "relearning"],
     "qualitative": ["qualitative_ranking"],
-    "evidence": ["frontier", "advice", "diagnostics", "geometry", "runtime", "paper", "theory"],
+    "subgroups": ["subgroups"],
+    "evidence": [
+        *("frontier", "advice", "diagnostics", "confounds"),
+        *("geometry", "runtime", "paper", "theory"),
+    ],
 }
 MODEL = "config.json model.safetensors tokenizer.json tokenizer_config.json generation_config.json"
 

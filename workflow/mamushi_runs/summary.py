@@ -32,11 +32,11 @@ def made(workflow: Any) -> str | None:
         dataset, model, seed = cell
         lines.append(f"  {dataset}, {model}, seed {seed}: {verdicts[cell]}")
         for selector, each in sorted(lists[cell].items()):
-            (low, fewest, path), (high, most, _) = min(each), max(each)
+            (low, fewest, first), (high, most, _) = min(each), max(each)
             counts = f"{fewest}" if len(each) == 1 else f"{fewest} to {most}"
             span = f"{low:g}" if len(each) == 1 else f"{low:g} to {high:g}"
             lines.append(
-                f"    {selector}: {counts} examples at budgets {span}: {Path(path).parent}"
+                f"    {selector}: {counts} examples at budgets {span}: {Path(first).parent}"
             )
     if len(lists) > SHOWN:
         lines.append(f"  and {len(lists) - SHOWN} more dataset x model x seed")

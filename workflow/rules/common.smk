@@ -367,7 +367,11 @@ def measurable():
 
 
 def tables():
-    return expand(paths.TABLE, table=settings.TABLES) if measurable() else []
+    return (
+        expand(paths.TABLE, table=(*settings.TABLES, "subgroups"))
+        if measurable()
+        else []
+    )
 
 
 def figures():
@@ -403,7 +407,11 @@ def evidence():
             for figure in settings.figures("cell")
             for pattern in [paths.CELL_FIGURE]
         ),
-        *(paths.RANKING.format(**run) for run in grid.shown(config)),
+        *(
+            page.format(**run)
+            for run in grid.shown(config)
+            for page in (paths.RANKING, paths.TRIAGE_CSV)
+        ),
     ]
 
 

@@ -10,6 +10,7 @@ rule evaluate:
         model_card=of_endpoint(paths.MODEL_CARD),
     output:
         out=paths.PERPLEXITY_ENDPOINT,
+        nll=paths.NLL_ENDPOINT,
     log:
         "results/logs/evaluate/{dataset}/{model}/seed{seed}/{endpoint}.log",
     benchmark:
@@ -27,3 +28,31 @@ rule evaluate:
         settings=params(settings.evaluate, "model", "endpoint"),
     shell:
         command("evaluate")
+
+
+# Who pays: the change of the perplexity's parts, by what is known of the texts.
+rule subgroups:
+    input:
+        examples=lambda wildcards: [
+            made_of(paths.EXAMPLES, dataset) for dataset in GRID["datasets"]
+        ],
+        nll=lambda wildcards: grid.nlls(GRID),
+    output:
+        csv=report(
+            paths.TABLE_CSV.replace("{table}", "subgroups"),
+            caption="../report/subgroups.rst",
+            category="Tables",
+            labels={"table": "Who pays"},
+        ),
+        parquet=paths.TABLE.replace("{table}", "subgroups"),
+    log:
+        "results/logs/subgroups.log",
+    benchmark:
+        "results/benchmarks/subgroups.tsv"
+    localrule: True
+    conda:
+        "../../envs/mamushi.yaml"
+    params:
+        settings=params(lambda config: settings.subgroups(GRID)),
+    shell:
+        command("subgroups", out_folder="$(dirname {output.csv:q})")

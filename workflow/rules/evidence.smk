@@ -66,6 +66,27 @@ rule diagnostics:
         command("diagnostics")
 
 
+rule confounds:
+    input:
+        examples=made(paths.EXAMPLES),
+        duplicates=made(paths.DUPLICATES),
+        scores=expand(paths.SCORES, selector=SCORED, allow_missing=True),
+    output:
+        out=paths.CONFOUNDS,
+    log:
+        "results/logs/confounds/{dataset}/{model}/seed{seed}.log",
+    benchmark:
+        "results/benchmarks/confounds/{dataset}/{model}/seed{seed}.tsv"
+    localrule: True
+    conda:
+        "../../envs/mamushi.yaml"
+    params:
+        selectors=SCORED,
+        settings=params(settings.confounds, "dataset", "model", "seed"),
+    shell:
+        command("confounds")
+
+
 rule geometry:
     input:
         embeddings=paths.EMBEDDINGS,
@@ -135,6 +156,31 @@ rule ranking:
         command("ranking")
 
 
+rule triage:
+    input:
+        examples=made(paths.EXAMPLES),
+        scores=paths.SCORES.replace("{selector}", config["removal"]["ratio"]),
+    output:
+        out=paths.TRIAGE,
+        csv=report(
+            paths.TRIAGE_CSV,
+            caption="../report/triage.rst",
+            category="Rankings",
+            labels={"dataset": "{dataset}", "model": "{model}", "seed": "{seed}"},
+        ),
+    log:
+        "results/logs/triage/{dataset}/{model}/seed{seed}.log",
+    benchmark:
+        "results/benchmarks/triage/{dataset}/{model}/seed{seed}.tsv"
+    localrule: True
+    conda:
+        "../../envs/mamushi.yaml"
+    params:
+        settings=params(settings.triage, "dataset", "model", "seed"),
+    shell:
+        command("triage")
+
+
 rule qualitative:
     input:
         lambda wildcards: [
@@ -175,6 +221,7 @@ rule evidence_tables:
                 paths.FRONTIER,
                 paths.CALIBRATION,
                 paths.DIAGNOSTICS,
+                paths.CONFOUNDS,
                 paths.GEOMETRY,
             )
         ],
@@ -210,6 +257,12 @@ rule evidence_tables:
             caption="../report/diagnostics_table.rst",
             category="Evidence",
             labels={"table": "Diagnostics"},
+        ),
+        confounds=report(
+            paths.TABLE_CSV.replace("{table}", "confounds"),
+            caption="../report/confounds.rst",
+            category="Evidence",
+            labels={"table": "Confounds"},
         ),
         geometry=report(
             paths.TABLE_CSV.replace("{table}", "geometry"),

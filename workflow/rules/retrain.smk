@@ -12,6 +12,7 @@ rule retrain:
         removal=paths.REMOVAL,
     output:
         perplexity=paths.PERPLEXITY,
+        nll=paths.NLL,
         log_table=paths.RETRAINED_LOG,
         card=paths.RETRAINED_CARD,
     log:

@@ -63,7 +63,8 @@ def test_the_lengths_are_those_of_jigsaw() -> None:
 
 
 def _embed(language_model: Any) -> int:
-    embed(language_model, TEXTS, pooling="mean", layer=-1, batch_tokens=1000, accelerator=FP32)
+    how = {"pooling": "mean", "layer": -1, "skip_first": True}
+    embed(language_model, TEXTS, **how, batch_tokens=1000, accelerator=FP32)
     return int(TEXTS.lengths.sum())
 
 

@@ -44,14 +44,21 @@ def test_a_diverged_model_is_an_error() -> None:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize(("pooling", "layer"), [("mean", -1), ("last", -1), ("mean", 1)])
-def test_embeddings_equal_an_unbatched_forward(family: str, pooling: str, layer: int) -> None:
+@pytest.mark.parametrize(
+    ("pooling", "layer", "skip_first"),
+    [("mean", -1, False), ("mean", -1, True), ("last", -1, True), ("mean", 1, True)],
+)
+def test_embeddings_equal_an_unbatched_forward(
+    family: str, pooling: str, layer: int, skip_first: bool
+) -> None:
     language_model, texts = model(family), token_set()
+    assert {1, 2} <= set(texts.lengths)
     found = embed(
         language_model,
         texts,
         pooling=pooling,
         layer=layer,
+        skip_first=skip_first,
         batch_tokens=40,
         accelerator=device.accelerator("fp32"),
     )
@@ -60,7 +67,9 @@ def test_embeddings_equal_an_unbatched_forward(family: str, pooling: str, layer:
         with torch.no_grad():
             hidden = language_model.base_model(ids, output_hidden_states=True).hidden_states
         state = hidden[layer][0].numpy()
-        expected = state.mean(axis=0) if pooling == "mean" else state[-1]
+        # A text that is its BOS alone is that state.
+        own = state[1:] if skip_first and len(state) > 1 else state
+        expected = own.mean(axis=0) if pooling == "mean" else state[-1]
         np.testing.assert_allclose(found[i], expected, rtol=2e-3, atol=2e-3)
 
 
@@ -71,6 +80,7 @@ def test_embed_names_a_layer_that_is_not_there() -> None:
             token_set(),
             pooling="mean",
             layer=9,
+            skip_first=False,
             batch_tokens=40,
             accelerator=device.accelerator("fp32"),
         )
@@ -88,6 +98,7 @@ def test_embed_names_a_text_whose_vector_is_not_finite() -> None:
             texts,
             pooling="mean",
             layer=-1,
+            skip_first=False,
             batch_tokens=40,
             accelerator=device.accelerator("fp32"),
         )

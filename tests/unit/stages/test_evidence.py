@@ -19,12 +19,15 @@ from mamushi.evidence.tables import frontier_errors, theory_rows
 FILES = {
     "frontier": paths.FRONTIER,
     "diagnostics": paths.DIAGNOSTICS,
+    "confounds": paths.CONFOUNDS,
     "geometry": paths.GEOMETRY,
     "runtime": paths.RUNTIME,
 }
 RUNS = [{"dataset": "small", "model": "tiny", "seed": seed} for seed in (0, 1)]
 SELECTORS = {"mamushi": 0.5, "random": 1.0, "reverse": 2.0}
-TABLES = ("frontier", "diagnostics", "geometry", "runtime", "advice", "paper", "theory")
+TABLES = (
+    *("frontier", "diagnostics", "confounds", "geometry", "runtime", "advice", "paper", "theory"),
+)
 BETAS = (0.0, 0.5, 1.0)
 
 
@@ -35,7 +38,7 @@ def kind(name: str) -> schemas.Table:
 
 def filled(name: str, run: dict[str, Any], **given: Any) -> dict[str, Any]:
     """A row of the table ``name`` with made-up values for all that is not given."""
-    default = {pa.string(): "threshold", pa.int64(): 3, pa.float64(): 0.5}
+    default = {pa.string(): "threshold", pa.int64(): 3, pa.float64(): 0.5, pa.bool_(): True}
     row = {field.name: default[field.type] for field in kind(name).schema}
     return row | run | given
 
@@ -73,6 +76,7 @@ def root(tmp_path: Path) -> Path:
         write(tmp_path, "frontier", run, curves)
         scored = [filled("diagnostics", run, selector=name) for name in SELECTORS]
         write(tmp_path, "diagnostics", run, scored)
+        write(tmp_path, "confounds", run, [filled("confounds", run, selector=n) for n in SELECTORS])
         write(tmp_path, "geometry", run, [filled("geometry", run, k=k) for k in range(1, 61)])
     write(tmp_path, "runtime", RUNS[0], [filled("runtime", RUNS[0], selector="mamushi")])
     measured = [
@@ -113,7 +117,7 @@ def test_all_tables(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert len(listed) == 1 + len(rows[name])
     assert [row["seed"] for row in rows["frontier"]] == [0] * 9 + [1] * 9
     assert [row["seed"] for row in rows["geometry"]] == [0] * 60 + [1] * 60
-    assert len(rows["diagnostics"]) == 6
+    assert len(rows["diagnostics"]) == len(rows["confounds"]) == 6
     assert [row["seed"] for row in rows["runtime"]] == [0]
     assert {row["dataset"] for row in rows["paper"]} == {"small"}
 

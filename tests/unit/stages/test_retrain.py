@@ -70,6 +70,7 @@ def words(
     write_table(listed, schemas.REMOVALS, table, metadata={"selector": selector, "beta": beta})
     written = {
         "perplexity": paths.PERPLEXITY,
+        "nll": paths.NLL,
         "log-table": paths.RETRAINED_LOG,
         "card": paths.RETRAINED_CARD,
     }
@@ -121,6 +122,7 @@ def test_a_set_that_two_selectors_or_budgets_remove_is_trained_on_once(
         origin = {name: card[name] for name in ("settings", "inputs", "versions")}
         for pattern, kind in (
             (paths.PERPLEXITY, schemas.PERPLEXITY),
+            (paths.NLL, schemas.NLL),
             (paths.RETRAINED_LOG, schemas.TRAIN_LOG),
         ):
             copy = where(made, pattern, *cell)
@@ -190,12 +192,23 @@ def test_results_that_are_not_whole_are_not_copied(made: Path, trainings: list[i
     perplexity = where(made, paths.PERPLEXITY, "random", "0.40")
     perplexity.unlink()
     assert main(words(made, FORGET, "mamushi", "0.40")) == 0
+    where(made, paths.NLL, "mamushi", "0.40").unlink()
     perplexity.write_bytes(b"PAR1")
     where(made, paths.RETRAINED_CARD, "mamushi", "0.40").write_text("{")
     assert main(words(made, FORGET, "l2_norm", "0.40")) == 0
     # Tensors are asked for, and none was kept.
     assert main(words(made, FORGET, "coreset", "0.40", tensors=True)) == 0
     assert len(trainings) == 4
+
+
+def test_a_perplexity_is_made_of_its_texts(made: Path) -> None:
+    assert main(words(made, FORGET, "random", "0.40")) == 0
+    each = read_table(where(made, paths.NLL, "random", "0.40"), schemas.NLL).to_pandas()
+    whole = read_table(where(made, paths.PERPLEXITY, "random", "0.40"), schemas.PERPLEXITY)
+    for row in whole.to_pylist():
+        part = each[each["id"].str[:2] == f"e{row['domain'][0]}"]
+        assert (len(part), part["tokens"].sum()) == (row["texts"], row["tokens"])
+        assert part["nll"].sum() / part["tokens"].sum() == pytest.approx(row["nll"])
 
 
 def test_who_comes_while_the_same_set_is_trained_on_waits_for_it(made: Path) -> None:

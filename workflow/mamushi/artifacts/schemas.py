@@ -81,6 +81,8 @@ PERPLEXITY = _table(
     ("perplexity", pa.float64()),
 )
 
+NLL = _table("nll", ("id", pa.string()), ("tokens", pa.int64()), ("nll", pa.float64()))
+
 TRAIN_LOG = _table(
     "train_log",
     ("step", pa.int64()),
@@ -146,6 +148,26 @@ SELECTION = _table(
     ("fold_offset", pa.float64(), NULLABLE),
     ("spearman_with_truth", pa.float64(), NULLABLE),
     ("ties", pa.int64()),
+)
+
+SUBGROUPS = _table(
+    "subgroups",
+    ("dataset", pa.string()),
+    ("model", pa.string()),
+    ("selector", pa.string()),
+    ("beta", pa.float64()),
+    ("domain", pa.string()),
+    ("subgroup", pa.string()),
+    ("value", pa.string()),
+    ("texts", pa.int64()),
+    ("seeds", pa.int64()),
+    ("to_beta0", pa.float64()),
+    ("to_beta0_low", pa.float64(), NULLABLE),
+    ("to_beta0_high", pa.float64(), NULLABLE),
+    ("to_gold", pa.float64()),
+    ("to_gold_low", pa.float64(), NULLABLE),
+    ("to_gold_high", pa.float64(), NULLABLE),
+    ("sad", pa.float64(), NULLABLE),
 )
 
 UNLEARN_LOG = _table(
@@ -282,6 +304,41 @@ DIAGNOSTICS = _table(
     ("ece", pa.float64(), NULLABLE),
     ("fold_offset", pa.float64(), NULLABLE),
     ("ties", pa.int64()),
+)
+
+CONFOUNDS = _table(
+    "confounds",
+    ("dataset", pa.string()),
+    ("model", pa.string()),
+    ("seed", pa.int64()),
+    ("selector", pa.string()),
+    ("domain", pa.string(), NULLABLE),
+    ("confound", pa.string()),
+    ("value", pa.string(), NULLABLE),
+    ("measure", pa.string()),
+    ("texts", pa.int64()),
+    ("estimate", pa.float64(), NULLABLE),
+    ("low", pa.float64(), NULLABLE),
+    ("high", pa.float64(), NULLABLE),
+    ("apart", pa.bool_(), NULLABLE),
+    ("why", pa.string(), NULLABLE),
+)
+
+TRIAGE = _table(
+    "triage",
+    ("dataset", pa.string()),
+    ("model", pa.string()),
+    ("seed", pa.int64()),
+    ("selector", pa.string()),
+    ("domain", pa.string()),
+    ("place", pa.int64()),
+    ("id", pa.string()),
+    ("score", pa.float64()),
+    ("fold", pa.int64(), NULLABLE),
+    ("other_beyond", pa.float64()),
+    ("own_beyond", pa.float64()),
+    ("why", pa.string()),
+    ("text", pa.string()),
 )
 
 GEOMETRY = _table(

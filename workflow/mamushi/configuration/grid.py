@@ -118,6 +118,16 @@ def measurements(axes: Mapping[str, Any]) -> list[str]:
     return found
 
 
+def nlls(axes: Mapping[str, Any]) -> list[str]:
+    """Every text's NLL under all models whose perplexities are ``measurements``."""
+    ends = [
+        paths.NLL_ENDPOINT.format(**cell, endpoint=endpoint)
+        for cell in cells(axes)
+        for endpoint in ("gold", "beta0")
+    ]
+    return ends + removals(axes, paths.NLL)
+
+
 def start(config: Config, model: str) -> str:
     """The endpoint from which unlearning starts. A model that is declared contaminated starts as it
     is: it has seen the data, and is the one to be mended."""

@@ -37,7 +37,7 @@ PROBE_TABLES = ("generations", "relearning")
 """What the stage ``probes`` writes."""
 EVIDENCE_TABLES = (
     *("frontier", "calibration", "advice", "diagnostics"),
-    *("geometry", "runtime", "paper", "theory"),
+    *("confounds", "geometry", "runtime", "paper", "theory"),
 )
 """What the stage ``evidence`` writes."""
 
@@ -123,6 +123,7 @@ class Embedding:
     """The section ``embedding``."""
 
     pooling: str
+    skip_bos: bool
     layer: int
     max_length: int
     precision: str
@@ -712,6 +713,30 @@ def diagnostics(config: Config, dataset: str, model: str, seed: int) -> Diagnost
 
 
 @dataclass(frozen=True, kw_only=True)
+class Confounds(Cell):
+    """Settings of the stage ``confounds``."""
+
+
+def confounds(config: Config, dataset: str, model: str, seed: int) -> Confounds:
+    return Confounds(**_cell(dataset, model, seed), code=_code("confounds"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Triage(Cell):
+    """Settings of the stage ``triage``; ``selector`` is the one that estimates the ratio."""
+
+    selector: str
+
+
+def triage(config: Config, dataset: str, model: str, seed: int) -> Triage:
+    return Triage(
+        **_cell(dataset, model, seed),
+        selector=config["removal"]["ratio"],
+        code=_code("triage"),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
 class Geometry(Cell):
     """Settings of the stage ``geometry``."""
 
@@ -814,6 +839,11 @@ def evidence(config: Config) -> Evidence:
 def tables(comparison: Mapping[str, Any]) -> Collected:
     """Settings of the stage ``tables`` for the grid or a study."""
     return Collected(grid=dict(comparison), code=_code("tables"))
+
+
+def subgroups(comparison: Mapping[str, Any]) -> Collected:
+    """Settings of the stage ``subgroups``."""
+    return Collected(grid=dict(comparison), code=_code("subgroups"))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -110,8 +110,8 @@ class Scores:
             - np.average(ratio[two], weights=weights[two])
         )
         apart = max(apart, 0.0)
-        excess = max(0.0, 1 / self.kept(weights, halves) - 1) if halves else 0.0
-        return Estimate(ratio, apart * min(excess, MOST_LOST), apart)
+        kept = max(self.kept(weights, halves), 1 / (1 + MOST_LOST)) if halves else 1.0
+        return Estimate(ratio, apart * max(1 / kept - 1, 0.0), apart)
 
     def kept(self, weights: Doubles | None = None, halves: Sequence[Halves] | None = None) -> float:
         """d^2 / d^2_inf: the part of what can be learned that the score holds; at least 0.

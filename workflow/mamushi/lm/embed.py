@@ -16,18 +16,27 @@ from mamushi.lm.tokens import TokenSet
 from mamushi.running.progress import Progress
 
 
-def pool(hidden: torch.Tensor, batch: Batch, pooling: str) -> torch.Tensor:
+def pool(hidden: torch.Tensor, batch: Batch, pooling: str, *, skip_first: bool) -> torch.Tensor:
     """One vector per text, in fp32: the ``mean`` over its real tokens or the ``last`` of them.
 
-    ``hidden`` (rows, length, width) are the states of the batch. Returns (texts, width).
+    ``hidden`` (rows, length, width) are the states of the batch. ``skip_first`` leaves the first
+    token, which is the BOS, out of the mean of a text that has others. Returns (texts, width).
     """
     flat = batch.flat(hidden)
+    ends = np.cumsum(batch.lengths)
     if pooling == "last":
-        return flat[to_device(np.cumsum(batch.lengths) - 1, flat.device)].float()
-    lengths = to_device(batch.lengths, flat.device)
-    text = torch.repeat_interleave(lengths, output_size=len(flat))
-    total = torch.zeros(len(lengths), flat.shape[1], device=flat.device)
-    return total.index_add_(0, text, flat.float()) / lengths[:, None]
+        return flat[to_device(ends - 1, flat.device)].float()
+    counted = batch.lengths
+    text = np.repeat(np.arange(len(counted)), counted)
+    if skip_first:
+        # Left out rather than subtracted: its state can be a hundred times as large as the others.
+        left = np.ones(len(text), dtype=bool)
+        left[(ends - counted)[counted > 1]] = False
+        flat, text = flat[to_device(np.flatnonzero(left), flat.device)], text[left]
+        counted = np.bincount(text, minlength=len(counted))
+    total = torch.zeros(len(counted), flat.shape[1], device=flat.device)
+    total.index_add_(0, to_device(text, flat.device), flat.float())
+    return total / to_device(counted, flat.device)[:, None]
 
 
 @torch.inference_mode()
@@ -37,14 +46,16 @@ def embed(
     *,
     pooling: str,
     layer: int,
+    skip_first: bool,
     batch_tokens: int,
     accelerator: Accelerator,
 ) -> NDArray[np.float16]:
     """Embeddings (texts, width) of the texts, in their order.
 
     ``layer`` -1 is the final hidden state, after the final norm; others index the hidden states
-    from the input embeddings (0) on. Raises ``UserError`` for a layer that the model does not have,
-    a text without tokens, and values that float16 cannot hold.
+    from the input embeddings (0) on. ``skip_first`` is for texts that begin with a BOS: see
+    ``pool``. Raises ``UserError`` for a layer that the model does not have, a text without tokens,
+    and values that float16 cannot hold.
     """
     model.eval()
     layers = int(model.config.num_hidden_layers)
@@ -70,7 +81,7 @@ def embed(
             with accelerator.autocast():
                 output = run(model.base_model, model, batch, output_hidden_states=not final)
             hidden = output.last_hidden_state if final else output.hidden_states[layer]
-            waiting.append((rows, pool(hidden, batch, pooling)))
+            waiting.append((rows, pool(hidden, batch, pooling, skip_first=skip_first)))
             if len(waiting) > 1:
                 earlier, found = waiting.pop(0)
                 vectors[earlier] = found.cpu().numpy()

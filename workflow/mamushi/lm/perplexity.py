@@ -105,3 +105,8 @@ def perplexity_table(result: TextNll, domains: NDArray[np.str_]) -> Mapping[str,
         columns["nll"].append(mean)
         columns["perplexity"].append(math.exp(mean))
     return columns
+
+
+def nll_table(result: TextNll, ids: NDArray[np.str_]) -> Mapping[str, Any]:
+    """Columns of the artifact ``nll``: one row per text, in their order."""
+    return {"id": ids, "tokens": result.tokens, "nll": result.nll}

@@ -21,7 +21,7 @@ def run(files: Files, chosen: Embed, job: Job) -> None:
     import pyarrow as pa
 
     from mamushi.artifacts import schemas
-    from mamushi.artifacts.tables import INFERENCE, write_table
+    from mamushi.artifacts.tables import INFERENCE, read_metadata, write_table
     from mamushi.lm.embed import embed
     from mamushi.lm.tokens import read_tokens
 
@@ -34,6 +34,7 @@ def run(files: Files, chosen: Embed, job: Job) -> None:
         texts,
         pooling=how.pooling,
         layer=how.layer,
+        skip_first=how.skip_bos and read_metadata(files.tokens)["bos_token_id"] is not None,
         batch_tokens=job.execution.batch_tokens,
         accelerator=accelerator,
     )

@@ -16,7 +16,8 @@ class Files:
 
 
 def run(files: Files, chosen: Evidence, job: Job) -> None:
-    """Write ``frontier, calibration, diagnostics, geometry, runtime, advice, paper, theory``: Parquet
+    """Write ``frontier``, ``calibration``, ``diagnostics``, ``confounds``, ``geometry``,
+    ``runtime``, ``advice``, ``paper`` and ``theory``: Parquet
     and CSV.
 
     Raises ``UserError`` that names the first missing or damaged input; nothing is written then.
@@ -35,10 +36,11 @@ def run(files: Files, chosen: Evidence, job: Job) -> None:
         (schemas.FRONTIER, paths.FRONTIER, chosen.cells),
         (schemas.CALIBRATION, paths.CALIBRATION, chosen.cells),
         (schemas.DIAGNOSTICS, paths.DIAGNOSTICS, chosen.cells),
+        (schemas.CONFOUNDS, paths.CONFOUNDS, chosen.cells),
         (schemas.GEOMETRY, paths.GEOMETRY, chosen.cells),
         (schemas.RUNTIME, paths.RUNTIME, chosen.runtime_cells),
     )
-    frontier, calibration, diagnostics, geometry, runtime = (
+    frontier, calibration, diagnostics, confounds, geometry, runtime = (
         joined(*each, files.root) for each in sources
     )
     read = {
@@ -71,6 +73,7 @@ def run(files: Files, chosen: Evidence, job: Job) -> None:
     rest = [
         (schemas.CALIBRATION, calibration),
         (schemas.DIAGNOSTICS, diagnostics),
+        (schemas.CONFOUNDS, confounds),
         (schemas.GEOMETRY, geometry),
         (schemas.RUNTIME, runtime),
         (schemas.PAPER, pa.table(quoted, schema=schemas.PAPER.schema)),

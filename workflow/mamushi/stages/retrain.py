@@ -29,6 +29,7 @@ GPU = True
 class Files(_models.TrainingFiles):
     removal: Path = reads("removals table")
     perplexity: Path = writes("perplexity table to write")
+    nll: Path = writes("table of every text's NLL to write")
     tensors: Path | None = writes("trained tensors to write", default=None)
 
 
@@ -36,7 +37,7 @@ def run(files: Files, chosen: Retrain, job: Job) -> None:
     from mamushi.artifacts import schemas
     from mamushi.artifacts.tables import EVALUATION, write_table
     from mamushi.lm.loading import save_trained
-    from mamushi.lm.perplexity import perplexity_table, require_domains, text_nll
+    from mamushi.lm.perplexity import nll_table, perplexity_table, require_domains, text_nll
     from mamushi.lm.tokens import read_tokens
 
     length = chosen.evaluation.max_length
@@ -48,6 +49,7 @@ def run(files: Files, chosen: Retrain, job: Job) -> None:
     if accelerator.is_main_process:
         nll = text_nll(model, held_out, job.execution.batch_tokens, accelerator)
         table = perplexity_table(nll, held_out.domains)
+        write_table(files.nll, schemas.NLL, nll_table(nll, held_out.ids), metadata=job.origin)
         write_table(files.perplexity, schemas.PERPLEXITY, table, metadata=job.origin)
         if files.tensors:
             save_trained(files.tensors, model, job.origin)
@@ -114,12 +116,14 @@ def _copied(files: Files, job: Job, card: Path, same: str) -> bool:
         where = paths.wildcards(paths.RETRAINED_CARD, card) or {}
         log = paths.under(pattern=paths.RETRAINED_LOG, **where)
         perplexity = paths.under(pattern=paths.PERPLEXITY, **where)
+        nll = paths.under(pattern=paths.NLL, **where)
         tensors = paths.under(pattern=paths.RETRAINED_TENSORS, **where)
-        made = [log, perplexity, *([tensors] if files.tensors else [])]
+        made = [log, perplexity, nll, *([tensors] if files.tensors else [])]
         if card_there.get("same") != same or any(recorded(path) != theirs for path in made):
             return False
         steps = read_table(log, schemas.TRAIN_LOG)
         measured = read_table(perplexity, schemas.PERPLEXITY)
+        each = read_table(nll, schemas.NLL)
         if files.tensors:
             copy_trained(tensors, files.tensors, job.origin)
     except (UserError, FileNotFoundError):
@@ -128,6 +132,7 @@ def _copied(files: Files, job: Job, card: Path, same: str) -> bool:
     write_table(files.log_table, schemas.TRAIN_LOG, steps, metadata=job.origin)
     drop_others(files.card, job.origin)
     write_json(files.card, {**card_there, **job.origin})
+    write_table(files.nll, schemas.NLL, each, metadata=job.origin)
     write_table(files.perplexity, schemas.PERPLEXITY, measured, metadata=job.origin)
     files.state.unlink(missing_ok=True)
     return True

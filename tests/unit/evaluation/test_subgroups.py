@@ -1,0 +1,171 @@
+"""Who pays: the change of loss by groups of held-out texts, by hand and by simulation."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from mamushi.artifacts import paths, schemas
+from mamushi.artifacts.tables import read_table, write_table
+from mamushi.cli import main
+from mamushi.data.labels import Labelled
+from mamushi.evaluation.subgroups import change, groups
+
+GRID = {
+    "datasets": ["d"], "models": ["m"], "seeds": [0, 1], "budgets": [0.5], "selectors": ["vmf"],
+}  # fmt: skip
+N = 240
+
+
+def labelled(**labels: Any) -> Labelled:
+    rng = np.random.default_rng(0)
+    return Labelled(np.arange(N) % 2 == 0, rng.integers(1, 90, N).astype(float), labels)
+
+
+def test_every_text_with_a_value_is_in_one_group_of_its_column() -> None:
+    topic = np.array([["a", None, "b"][i % 3] for i in range(N)], dtype=object)
+    flag = np.where(np.arange(N) % 5 == 0, np.nan, np.arange(N) % 2)
+    size = np.arange(N, dtype=float)
+    texts = labelled(label_topic=topic, label_flag=flag, label_size=size)
+    counted = np.arange(N) != 7
+    found = groups(texts, counted)
+    columns = {"all": counted, "words": counted, "label_topic": counted & (topic != None),  # noqa: E711
+               "label_flag": counted & ~np.isnan(flag), "label_size": counted}  # fmt: skip
+    for name, there in columns.items():
+        rows = np.concatenate([part.rows for part in found if part.subgroup == name])
+        assert sorted(rows) == list(np.flatnonzero(there))
+    for part in found:
+        assert set(texts.forget[part.rows]) == {part.domain == "forget"}
+    values = {name: {p.value for p in found if p.subgroup == name} for name in columns}
+    assert values["words"] == {"short", "medium", "long"}
+    assert values["label_flag"] == {"0", "1"} and values["label_topic"] == {"a", "b"}
+    assert values["label_size"] == {"low", "middle", "high"}
+    longest = {p.value: texts.words[p.rows].max() for p in found if p.subgroup == "words"}
+    assert longest["short"] < longest["medium"] < longest["long"]
+
+
+def test_the_most_frequent_values_of_a_label() -> None:
+    many = np.array([f"v{i % 25:02d}" if i > 24 else "v03" for i in range(N)], dtype=object)
+    found = [p for p in groups(labelled(label_many=many), np.ones(N, bool)) if "many" in p.subgroup]
+    assert len(found) == 40
+    assert found[0].value == "v03"
+
+
+@pytest.mark.parametrize("seeds", [1, 5])
+def test_an_interval_holds_the_change_over_texts_and_seeds(seeds: int) -> None:
+    rng, held = np.random.default_rng(0), 0
+    for _ in range(600):
+        tokens = rng.integers(5, 60, 80).astype(float)
+        before = rng.normal(3, 0.3, (seeds, 80)) * tokens
+        # Of a text, of a training, and of both.
+        training = 0.1 * rng.normal(size=(seeds, 1)) if seeds > 1 else 0.0
+        more = 0.2 + 0.3 * rng.normal(size=80) + training + 0.1 * rng.normal(size=(seeds, 80))
+        mean, low, high = change(before + more * tokens, before, tokens)
+        assert low is not None and high is not None and low < mean < high
+        held += low <= 0.2 <= high
+    assert 550 <= held <= 590
+
+
+def test_a_change_by_hand() -> None:
+    tokens = np.array([1.0, 3.0])
+    after, before = np.array([[2.0, 7.0], [4.0, 9.0]]), np.array([[1.0, 4.0], [1.0, 4.0]])
+    assert change(after, before, tokens) == (pytest.approx((1.0 + 2.0) / 2), None, None)
+    same = np.ones((2, 30))
+    assert change(same, same, np.ones(30)) == (0.0, 0.0, 0.0)
+
+
+def write_nll(path: Path, ids: list[str], tokens: np.ndarray, nll: np.ndarray) -> None:
+    write_table(path, schemas.NLL, {"id": ids, "tokens": tokens, "nll": nll})
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Two seeds, in which retain texts of the topic `b` are predicted worse by 0.5 nats a token."""
+    folder, rng = tmp_path / "results", np.random.default_rng(0)
+    ids = [f"t{i:03d}" for i in range(N)]
+    topic = np.array(["a" if i % 4 < 2 else "b" for i in range(N)])
+    forget = np.arange(N) % 2 == 0
+    examples = {
+        "id": ids,
+        "text": [" ".join(["w"] * (i % 9 + 2)) for i in range(N)],
+        "domain": np.where(forget, "forget", "retain"),
+        "section": ["evaluation"] * N,
+        "log_density_ratio": pa.nulls(N, pa.float64()),
+        "label_topic": topic,
+    }
+    write_table(paths.under(folder, paths.EXAMPLES, dataset="d"), schemas.EXAMPLES, examples)
+    tokens = rng.integers(1, 20, N)
+    for seed in (0, 1):
+        run = {"dataset": "d", "model": "m", "seed": seed}
+        beta0 = (3 + seed + rng.normal(0, 0.2, N)) * tokens
+        gold = beta0 + forget * tokens
+        after = beta0 + (~forget & (topic == "b")) * 0.5 * tokens + rng.normal(0, 0.1, N) * tokens
+        for endpoint, nll in (("beta0", beta0), ("gold", gold)):
+            at = paths.under(folder, paths.NLL_ENDPOINT, **run, endpoint=endpoint)
+            write_nll(at, ids, tokens, nll)
+        at = paths.under(folder, paths.NLL, **run, selector="vmf", beta="0.50")
+        write_nll(at, ids, tokens, after)
+    return folder
+
+
+def make(root: Path) -> int:
+    words = ["--root", str(root), "--out-folder", str(root / "tables")]
+    return main(["subgroups", *words, "--settings", json.dumps({"grid": GRID})])
+
+
+def test_the_group_that_pays_is_the_one_that_pays(root: Path) -> None:
+    assert make(root) == 0
+    rows = read_table(root / "tables/subgroups.parquet", schemas.SUBGROUPS).to_pylist()
+    with (root / "tables/subgroups.csv").open() as handle:
+        assert len(list(csv.reader(handle))) == 1 + len(rows)
+
+    def row(domain: str, subgroup: str, value: str) -> dict[str, Any]:
+        key = (domain, subgroup, value)
+        (found,) = [r for r in rows if (r["domain"], r["subgroup"], r["value"]) == key]
+        return found
+
+    pays, other = row("retain", "label_topic", "b"), row("retain", "label_topic", "a")
+    assert (pays["texts"], pays["seeds"], pays["beta"]) == (60, 2, 0.5)
+    assert 0 < pays["to_beta0_low"] < pays["to_beta0"] == pytest.approx(0.5, abs=0.05)
+    assert other["to_beta0_low"] < 0 < other["to_beta0_high"]
+    assert row("forget", "all", "all")["to_gold"] == pytest.approx(-1.0, abs=0.05)
+    assert row("retain", "all", "all")["to_beta0"] == pytest.approx(0.25, abs=0.08)
+    for length in ("short", "medium", "long"):
+        both = {row(domain, "words", length)["sad"] for domain in ("forget", "retain")}
+        assert len(both) == 1 and both.pop() > 0
+
+    # SAD of all texts is that of their perplexities.
+    expected = []
+    for seed in (0, 1):
+        run = {"dataset": "d", "model": "m", "seed": seed}
+        gold, after = (
+            read_table(path, schemas.NLL).to_pandas()
+            for path in (
+                paths.under(root, paths.NLL_ENDPOINT, **run, endpoint="gold"),
+                paths.under(root, paths.NLL, **run, selector="vmf", beta="0.50"),
+            )
+        )
+        ppl = [
+            np.exp(t["nll"][d::2].sum() / t["tokens"][d::2].sum())
+            for t in (after, gold) for d in (0, 1)
+        ]  # fmt: skip
+        expected.append(abs(ppl[0] - ppl[2]) + abs(ppl[1] - ppl[3]))
+    assert row("forget", "all", "all")["sad"] == pytest.approx(np.mean(expected))
+
+
+def test_a_file_of_other_texts_is_named(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = {"dataset": "d", "model": "m", "seed": 1}
+    path = paths.under(root, paths.NLL, **run, selector="vmf", beta="0.50")
+    write_nll(path, [f"u{i}" for i in range(N)], np.ones(N, np.int64), np.ones(N))
+    assert make(root) == 2
+    assert f"{path}: is of other texts than" in capsys.readouterr().err
+    path.unlink()
+    assert make(root) == 2
+    assert f"{path}: no such file" in capsys.readouterr().err
+    assert not (root / "tables").exists()

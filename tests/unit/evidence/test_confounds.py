@@ -1,0 +1,214 @@
+"""What scores follow beside the domain: against SciPy and scikit-learn, and by simulation."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from scipy.stats import norm, spearmanr
+from sklearn.metrics import roc_auc_score
+
+from mamushi.artifacts import schemas
+from mamushi.artifacts.tables import read_table, write_table
+from mamushi.cli import main
+from mamushi.evidence.confounds import STRATA, Texts, area, confounds, correlation, stratum
+
+CELL = {"dataset": "d", "model": "m", "seed": 0}
+
+
+def one(score: np.ndarray) -> np.ndarray:
+    return np.zeros(len(score), dtype=np.int64)
+
+
+def texts(n: int, seed: int = 0, **labels: np.ndarray) -> Texts:
+    rng = np.random.default_rng(seed)
+    return Texts(rng.integers(5, 100, n).astype(float), rng.poisson(1, n).astype(float), labels)
+
+
+def rows_of(found: list[dict[str, Any]], **wanted: Any) -> list[dict[str, Any]]:
+    return [row for row in found if all(row[k] == v for k, v in wanted.items())]
+
+
+def test_a_correlation_is_scipys_and_its_interval_holds_the_truth() -> None:
+    rng = np.random.default_rng(0)
+    rho = 6 / np.pi * np.arcsin(0.5 / 2)  # Spearman's of a normal pair with Pearson's 0.5
+    held = {0.0: 0, rho: 0}
+    for truth, pearson in ((0.0, 0.0), (rho, 0.5)):
+        for _ in range(1000):
+            a, b = rng.multivariate_normal([0, 0], [[1, pearson], [pearson, 1]], 60).T
+            found = correlation(a, b)
+            assert found is not None
+            assert found[0] == pytest.approx(spearmanr(a, b).statistic)
+            held[truth] += found[1] <= truth <= found[2]
+    assert all(930 <= count <= 970 for count in held.values())
+    assert correlation(np.ones(9), np.arange(9.0)) is None
+    assert correlation(np.arange(9.0), np.arange(9.0)) == (1.0, 1.0, 1.0)
+
+
+def test_an_area_is_sklearns_and_its_interval_holds_the_truth() -> None:
+    rng = np.random.default_rng(0)
+    for shift in (0.0, 2.0):
+        truth, held = float(norm.cdf(shift / np.sqrt(2))), 0
+        for _ in range(500):
+            positive = np.arange(150) < 50
+            score = rng.normal(size=150) + shift * positive
+            found, used = area(score, positive, one(score))
+            assert found is not None and used == 150
+            assert found[0] == pytest.approx(roc_auc_score(positive, score))
+            held += found[1] <= truth <= found[2]
+        assert 460 <= held <= 490
+
+
+def test_domains_apart_without_an_exception_are_not_certain() -> None:
+    score = np.arange(30.0)
+    found, _ = area(score, score >= 15, one(score))
+    assert found is not None
+    assert found[0] == found[2] == 1.0 and 0.7 < found[1] < 1.0
+    turned, _ = area(-score, score >= 15, one(score))
+    assert turned is not None
+    assert turned == pytest.approx((0.0, 0.0, 1 - found[1]))
+
+
+def test_between_texts_of_one_length_length_is_no_separation() -> None:
+    rng = np.random.default_rng(0)
+    forget = np.arange(4000) < 2000
+    words = np.rint(np.exp(rng.normal(3, 0.5, 4000) + 0.8 * forget))
+    told = rng.normal(size=4000) + forget
+    for score, left in ((words + rng.random(4000), 0.55), (told, None)):
+        known = Texts(words, np.zeros(4000), {})
+        pooled, matched = rows_of(confounds(score, forget, known), domain=None)
+        assert (pooled["measure"], matched["measure"]) == ("auc", "auc_matched")
+        assert pooled["estimate"] == pytest.approx(roc_auc_score(forget, score))
+        assert pooled["apart"] and pooled["estimate"] > 0.7
+        if left is None:
+            assert matched["estimate"] == pytest.approx(pooled["estimate"], abs=0.02)
+        else:
+            # A tenth of the lengths still has longer texts and shorter ones.
+            assert matched["estimate"] < 0.62
+    strata = stratum(words)
+    assert len(np.unique(strata)) == STRATA
+    by_hand = [
+        (forget[strata == s].sum(), roc_auc_score(forget[strata == s], told[strata == s]))
+        for s in range(STRATA)
+    ]
+    weight, areas = np.array(by_hand).T
+    assert matched["estimate"] == pytest.approx(np.average(areas, weights=weight))
+
+
+def test_labels_of_all_kinds_and_what_is_missing() -> None:
+    n, rng = 400, np.random.default_rng(0)
+    forget = np.arange(n) < 200
+    group = np.array([["a", "b", None, "c"][i % 4] for i in range(n)], dtype=object)
+    group[7::8][:5] = "rare"
+    group[[i for i in range(n) if group[i] == "c"][5:]] = "b"
+    loud = (np.arange(n) % 3 == 0).astype(float)
+    loud[:20] = np.nan
+    score = rng.normal(size=n) + 2 * (group == "a") + np.nan_to_num(loud)
+    found = confounds(score, forget, texts(n, label_group=group, label_loud=loud))
+    (row,) = rows_of(found, confound="label_loud", domain="forget")
+    assert (row["measure"], row["texts"], row["apart"]) == ("spearman", 180, True)
+    assert row["estimate"] == pytest.approx(spearmanr(score[20:200], loud[20:200]).statistic)
+    a, b = (rows_of(found, confound="label_group", domain="forget", value=v)[0] for v in "ab")
+    there = [i for i in range(200) if group[i] is not None]
+    expected = roc_auc_score(group[there] == "a", score[there])
+    assert a["estimate"] == pytest.approx(expected) and a["apart"] and a["low"] > 0.5 > b["high"]
+    for row in rows_of(found, confound="label_group", value="rare"):
+        assert row["estimate"] is None is row["apart"]
+        assert "texts on one of the sides" in row["why"]
+    (copies,) = rows_of(found, confound="copies", domain="retain")
+    assert copies["why"] is None and not copies["apart"] and copies["low"] < 0 < copies["high"]
+
+
+def test_a_label_with_many_values_has_its_most_frequent_ones() -> None:
+    # As many texts of g00 to g30 as the odd numbers up to 61, in each domain.
+    n = 2 * 31**2
+    forget = np.arange(n) < n // 2
+    group = np.array([f"g{int(np.sqrt(i % (n // 2))):02d}" for i in range(n)], dtype=object)
+    score = np.random.default_rng(0).normal(size=n)
+    found = confounds(score, forget, texts(n, label_group=group))
+    named = [row["value"] for row in rows_of(found, confound="label_group", domain="retain")]
+    assert named == [f"g{i:02d}" for i in range(30, 10, -1)]
+
+
+def test_no_estimate_without_scores_and_without_what_differs() -> None:
+    forget = np.arange(60) < 30
+    score = np.where(forget, np.arange(60.0), np.nan)
+    known = Texts(np.arange(60.0), np.zeros(60), {"label_kind": np.array(["x"] * 60, object)})
+    found = confounds(score, forget, known)
+    assert all(row["why"] == "no score for retain texts" for row in found if row["domain"] is None)
+    (copies,) = rows_of(found, domain="forget", confound="copies")
+    assert copies["why"] == "0 texts differ from the others"
+    (words,) = rows_of(found, domain="retain", confound="words")
+    assert (words["estimate"], words["why"]) == (None, "no score for retain texts")
+    (equal,) = rows_of(confounds(np.ones(60), forget, known), domain="forget", confound="words")
+    assert equal["why"] == "all scores are equal"
+    one_length = Texts(np.where(forget, 1.0, 99.0), np.zeros(60), {})
+    (matched,) = rows_of(confounds(np.arange(60.0), forget, one_length), measure="auc_matched")
+    assert (matched["estimate"], matched["why"]) == (None, "no length is common to both")
+
+
+def write_inputs(root: Path, ids: list[str], scored: list[str]) -> list[str]:
+    rng = np.random.default_rng(0)
+    words = rng.integers(1, 40, len(ids))
+    domain = ["forget" if i % 2 else "retain" for i in range(len(ids))]
+    examples = {
+        "id": ids,
+        "text": [" ".join(["word"] * n) for n in words],
+        "domain": domain,
+        "section": ["inference"] * len(ids),
+        "log_density_ratio": pa.nulls(len(ids), pa.float64()),
+        "label_flag": [bool(n > 20) for n in words],
+        "label_topic": pa.array(["a", "b", "c"] * (len(ids) // 3)).dictionary_encode(),
+    }
+    write_table(root / "examples.parquet", schemas.EXAMPLES, examples)
+    kept = [ids[i] for i in range(0, len(ids), 3) for _ in range(2)] + [None]
+    duplicates = {
+        "id": [f"copy{i}" for i in range(len(kept))],
+        "kept_id": pa.array(kept, pa.string()),
+        "reason": ["exact"] * len(kept),
+    }
+    write_table(root / "duplicates.parquet", schemas.DUPLICATES, duplicates)
+    scores = {
+        "id": scored,
+        "domain": domain[::-1],
+        # In the other order than the examples.
+        "score": [float(n) for n in words[::-1]],
+        "rank": pa.array([None] * len(ids), pa.int64()),
+        "fold": pa.array([None] * len(ids), pa.int16()),
+    }
+    write_table(root / "long.parquet", schemas.SCORES, scores)
+    return [
+        "confounds",
+        *(f"--{name}={root / name}.parquet" for name in ("examples", "duplicates")),
+        f"--scores={root / 'long.parquet'}",
+        "--selectors=long",
+        f"--out={root / 'out.parquet'}",
+        f"--settings={json.dumps(CELL)}",
+    ]
+
+
+def test_the_stage_brings_scores_and_texts_together_by_id(tmp_path: Path) -> None:
+    ids = [f"t{i:03d}" for i in range(120)]
+    assert main(write_inputs(tmp_path, ids, ids[::-1])) == 0
+    rows = read_table(tmp_path / "out.parquet", schemas.CONFOUNDS).to_pylist()
+    assert {(row["dataset"], row["selector"]) for row in rows} == {("d", "long")}
+    words = rows_of(rows, confound="words", measure="spearman")
+    assert [row["estimate"] for row in words] == [pytest.approx(1.0)] * 2
+    assert all(row["estimate"] > 0.8 for row in rows_of(rows, confound="label_flag"))
+    topics = rows_of(rows, confound="label_topic")
+    assert [row["value"] for row in topics] == ["a", "b", "c"] * 2
+    copies = rows_of(rows, confound="copies")
+    assert [row["why"] for row in copies] == [None, None]
+
+
+def test_scores_of_other_examples_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ids = [f"t{i:03d}" for i in range(120)]
+    assert main(write_inputs(tmp_path, ids, ["odd", *ids[1:]])) == 2
+    said = capsys.readouterr().err
+    assert "has no example 'odd'; delete the scores and score again" in said

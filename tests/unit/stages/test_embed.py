@@ -1,0 +1,60 @@
+"""The stage `embed`: the BOS is in every text, and so says nothing of it but how long it is."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mamushi.artifacts import schemas
+from mamushi.artifacts.tables import read_metadata, read_table, write_table
+from mamushi.cli import main
+from mamushi.selection.metrics import spearman
+from tests.support.stage_files import EXECUTION, FILES, write_base
+
+WIDTH = 16
+
+
+@pytest.fixture
+def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    write_base(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def embedded(root: Path, *, skip_bos: bool, layer: int = -1) -> np.ndarray:
+    how = {"pooling": "mean", "skip_bos": skip_bos, "layer": layer, "max_length": 16}
+    chosen: dict[str, Any] = {"embedding": how | {"precision": "fp32"}, "training": None}
+    read = [f"--{key}={root / name}" for key, name in FILES.items() if key != "trained"]
+    out = root / "embeddings.parquet"
+    written = [f"--out={out}", f"--execution={json.dumps(EXECUTION)}"]
+    assert main(["embed", *read, *written, f"--settings={json.dumps(chosen)}"]) == 0
+    vectors = read_table(out, schemas.EMBEDDINGS)["embedding"].combine_chunks()
+    return np.asarray(vectors.values.to_numpy()).reshape(-1, WIDTH)
+
+
+def test_the_mean_leaves_out_the_bos_where_the_tokenizer_sets_one(made: Path) -> None:
+    # At the input embeddings the mean with the BOS is (BOS + n * mean) / (n + 1), to the rounding.
+    table = read_table(made / "tokens.parquet", schemas.TOKENS)
+    sections = read_table(made / "examples.parquet", schemas.EXAMPLES)["section"]
+    texts = table.filter([name == "inference" for name in sections.to_pylist()])
+    n = np.array([len(row) - 1 for row in texts["tokens"].to_pylist()])
+    without, with_it = (embedded(made, skip_bos=skip, layer=0) for skip in (True, False))
+    bos = (n[:, None] + 1) * with_it - n[:, None] * without.astype(float)
+    np.testing.assert_allclose(bos, np.broadcast_to(bos.mean(axis=0), bos.shape), atol=1e-3)
+    # Along the BOS, that is the length.
+    along = bos.mean(axis=0) / np.linalg.norm(bos.mean(axis=0))
+    told = [spearman(vectors @ along, -n.astype(float)) for vectors in (without, with_it)]
+    assert told[0] is not None and told[1] is not None and told[0] < told[1]
+
+
+def test_the_mean_is_over_all_tokens_where_the_tokenizer_sets_no_bos(made: Path) -> None:
+    everything = embedded(made, skip_bos=False)
+    path = made / "tokens.parquet"
+    stored = read_metadata(path)
+    assert stored["bos_token_id"] is not None
+    assert not np.array_equal(embedded(made, skip_bos=True), everything)
+    table = read_table(path, schemas.TOKENS)
+    write_table(path, schemas.TOKENS, table, metadata=stored | {"bos_token_id": None})
+    np.testing.assert_array_equal(embedded(made, skip_bos=True), everything)

@@ -1,0 +1,60 @@
+"""What is known of texts beside their words' meaning: how long they are, and their labels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from mamushi.artifacts import schemas
+from mamushi.artifacts.tables import FORGET, read_table
+from mamushi.errors import UserError
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """Of n texts: ``forget`` and ``words`` (n,), and ``labels`` by column ``label_*``, (n,):
+    float64 with NaN, or strings with None, where a text has none."""
+
+    forget: NDArray[np.bool_]
+    words: NDArray[np.float64]
+    labels: Mapping[str, NDArray[Any]]
+
+
+def read_labels(examples: str | Path, ids: Sequence[str], *, do: str) -> Labelled:
+    """What the table ``examples`` tells of the texts ``ids``, in their order.
+
+    Raises ``UserError`` when it is missing or damaged, and for an id that it lacks: then ``do``.
+    """
+    table = read_table(examples, schemas.EXAMPLES)
+    places = pc.index_in(pa.array(ids, pa.string()), value_set=table["id"].combine_chunks())
+    if places.null_count:
+        missing = ids[places.is_null().index(True).as_py()]
+        raise UserError(f"has no example {missing!r}", where=examples, do=do)
+    table = table.take(places)
+    return Labelled(
+        forget=np.asarray(pc.equal(table["domain"], FORGET).to_numpy(), dtype=np.bool_),
+        words=_numbers(pc.list_value_length(pc.utf8_split_whitespace(table["text"]))),
+        labels={
+            name: _label(table[name])
+            for name in table.column_names
+            if name not in schemas.EXAMPLES.schema.names
+        },
+    )
+
+
+def _label(column: pa.ChunkedArray) -> NDArray[Any]:
+    kind = column.type
+    if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        return _numbers(column)
+    return np.array(column.cast(pa.string()).to_pylist(), dtype=object)
+
+
+def _numbers(column: pa.ChunkedArray) -> NDArray[np.float64]:
+    return np.asarray(column.cast(pa.float64()).to_numpy(), dtype=np.float64)

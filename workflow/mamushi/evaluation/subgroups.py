@@ -1,0 +1,191 @@
+"""Who pays: how the loss of held-out texts changes, by what is known of them.
+
+A removal that costs the retain domain little on average can cost one group of its texts much. The
+change of a group is that of its mean NLL per predicted token, from beta 0 (nothing removed) and to
+the gold standard (all removed); above 0 the group is predicted worse than there. Groups of equal
+length also give SAD among texts of about one length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from scipy.stats import t
+
+from mamushi.artifacts import paths, schemas
+from mamushi.artifacts.tables import FORGET, RETAIN, read_table
+from mamushi.configuration.grid import cells
+from mamushi.data.labels import Labelled, read_labels
+from mamushi.errors import UserError
+from mamushi.evaluation.sad import sad
+
+Doubles = NDArray[np.float64]
+
+FEWEST = 10
+"""Texts below which a group has no interval."""
+VALUES = 20
+"""Most values of a label, the most frequent first; numbers of more values are cut in three."""
+THIRDS = ("short", "medium", "long"), ("low", "middle", "high")
+
+
+@dataclass(frozen=True)
+class Group:
+    """The texts (rows,) of one domain with one value of a column."""
+
+    domain: str
+    subgroup: str
+    value: str
+    rows: NDArray[np.int64]
+
+
+def groups(texts: Labelled, counted: NDArray[np.bool_]) -> list[Group]:
+    """All groups of the texts that are ``counted`` (n,): all, by length, and by each label.
+
+    Thirds are of both domains together, so that a third has texts of one length in both.
+    """
+    n = len(texts.words)
+    columns: dict[str, NDArray[Any]] = {
+        "all": np.full(n, "all", dtype=object),
+        "words": _thirds(texts.words, THIRDS[0]),
+    }
+    for name, values in texts.labels.items():
+        columns[name] = values if values.dtype == object else _named(values)
+    found = []
+    for name, values in columns.items():
+        for domain, inside in ((FORGET, texts.forget), (RETAIN, ~texts.forget)):
+            there = np.flatnonzero(
+                inside & counted & np.array([value is not None for value in values])
+            )
+            known, place, count = np.unique(
+                values[there].astype(str), return_inverse=True, return_counts=True
+            )
+            for i in np.argsort(-count, kind="stable")[:VALUES]:
+                found.append(Group(domain, name, str(known[i]), there[place == i]))
+    return found
+
+
+def _named(values: Doubles) -> NDArray[np.object_]:
+    """Numbers (n,) as the names of their values or thirds; None for NaN."""
+    known = np.unique(values[~np.isnan(values)])
+    if len(known) > VALUES:
+        return _thirds(values, THIRDS[1])
+    return np.array([None if np.isnan(v) else f"{v:g}" for v in values], dtype=object)
+
+
+def _thirds(values: Doubles, names: Sequence[str]) -> NDArray[np.object_]:
+    edges = np.nanquantile(values, [1 / 3, 2 / 3])
+    place = np.searchsorted(edges, values, side="left")
+    return np.array(
+        [None if np.isnan(v) else names[p] for v, p in zip(values, place, strict=True)],
+        dtype=object,
+    )
+
+
+def change(
+    after: Doubles, before: Doubles, tokens: Doubles
+) -> tuple[float, float | None, float | None]:
+    """The mean change of NLL per token of n texts over S seeds, with its 95% interval.
+
+    ``after``, ``before`` (S, n): sums of the NLL in nats; ``tokens`` (n,). The variance has two
+    parts: of the mean over texts, by the linearised ratio of their seed means, and of the mean over
+    seeds; a t interval has the degrees of freedom of Welch and Satterthwaite. Of one seed it is
+    over texts alone. None of fewer than ``FEWEST`` texts.
+    """
+    seeds, n = after.shape
+    difference = after - before
+    by_seed = difference.sum(axis=1) / tokens.sum()
+    mean = float(by_seed.mean())
+    if n < FEWEST:
+        return mean, None, None
+    residual = difference.mean(axis=0) - mean * tokens
+    parts = [(residual.var(ddof=1) * n / tokens.sum() ** 2, n - 1)]
+    if seeds > 1:
+        parts.append((by_seed.var(ddof=1) / seeds, seeds - 1))
+    variance = sum(v for v, _ in parts)
+    if variance == 0:
+        return mean, mean, mean
+    freedom = variance**2 / sum(v**2 / f for v, f in parts)
+    half = float(t.ppf(0.975, freedom) * np.sqrt(variance))
+    return mean, mean - half, mean + half
+
+
+def subgroups_table(grid: Mapping[str, Any], root: str | Path = "results") -> pa.Table:
+    """The table ``subgroups`` of a grid, from what every model measured of every text.
+
+    Raises ``UserError`` that names the first file that is missing, damaged or of other texts.
+    """
+    rows: list[dict[str, Any]] = []
+    for dataset in grid["datasets"]:
+        for model in grid["models"]:
+            one = {**grid, "datasets": [dataset], "models": [model]}
+            rows += _rows(one, list(cells(one)), root)
+    return pa.Table.from_pylist(rows, schema=schemas.SUBGROUPS.schema)
+
+
+def _rows(
+    grid: Mapping[str, Any], runs: Sequence[Mapping[str, Any]], root: str | Path
+) -> Iterator[dict[str, Any]]:
+    """The rows of one dataset and model, whose seeds are the ``runs``."""
+    first = paths.under(root, paths.NLL_ENDPOINT, **runs[0], endpoint="gold")
+    table = read_table(first, schemas.NLL)
+    ids, tokens = table["id"], table["tokens"].to_numpy().astype(np.float64)
+    at = {"dataset": runs[0]["dataset"], "model": runs[0]["model"]}
+    examples = paths.under(root, paths.EXAMPLES, dataset=at["dataset"])
+    texts = read_labels(examples, ids.to_pylist(), do=f"delete {first} and run again")
+
+    def read(pattern: str, **more: str) -> Doubles:
+        """(S, n)."""
+        found = []
+        for run in runs:
+            path = paths.under(root, pattern, **run, **more)
+            each = read_table(path, schemas.NLL)
+            if not (each["id"].equals(ids) and each["tokens"].equals(table["tokens"])):
+                raise UserError(f"is of other texts than {first}", where=path, do="run again")
+            found.append(each["nll"].to_numpy())
+        return np.array(found)
+
+    gold, beta0 = (read(paths.NLL_ENDPOINT, endpoint=end) for end in ("gold", "beta0"))
+    parts = groups(texts, tokens > 0)
+    for selector in grid["selectors"]:
+        for budget in sorted(grid["budgets"]):
+            nll = read(paths.NLL, selector=selector, beta=paths.beta(budget))
+            distances = _distances(parts, nll, gold, tokens)
+            for part in parts:
+                here = part.rows
+                row = {
+                    **at,
+                    "selector": selector,
+                    "beta": float(budget),
+                    "domain": part.domain,
+                    "subgroup": part.subgroup,
+                    "value": part.value,
+                    "texts": len(here),
+                    "seeds": len(runs),
+                    "sad": distances.get((part.subgroup, part.value)),
+                }
+                for name, before in (("to_beta0", beta0), ("to_gold", gold)):
+                    ends = change(nll[:, here], before[:, here], tokens[here])
+                    row |= dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
+                yield row
+
+
+def _distances(
+    parts: Sequence[Group], nll: Doubles, gold: Doubles, tokens: Doubles
+) -> dict[tuple[str, str], float]:
+    """SAD of each value that both domains have, mean over seeds, by column and value."""
+    perplexity: dict[tuple[str, str], dict[str, tuple[Doubles, Doubles]]] = {}
+    for part in parts:
+        total = tokens[part.rows].sum()
+        ours, theirs = (np.exp(x[:, part.rows].sum(axis=1) / total) for x in (nll, gold))
+        perplexity.setdefault((part.subgroup, part.value), {})[part.domain] = (ours, theirs)
+    return {
+        key: float(sad(both[FORGET][0], both[RETAIN][0], both[FORGET][1], both[RETAIN][1]).mean())
+        for key, both in perplexity.items()
+        if len(both) == 2
+    }

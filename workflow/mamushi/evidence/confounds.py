@@ -1,0 +1,205 @@
+"""What a score follows beside the domain: a text's length, its copies, the labels it came with.
+
+Within a domain, a correlation says what the ranking sorts by. Between the domains, the AUC over
+pairs of about the same length says what is left of the separation without it. Intervals are 95%,
+and one that holds chance is no finding; one in twenty misses, and there are as many as rows.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mamushi.artifacts import schemas
+from mamushi.artifacts.tables import FORGET, RETAIN, read_table
+from mamushi.data.labels import read_labels
+from mamushi.selection.metrics import average_ranks, spearman
+
+Doubles = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+Found = tuple[float, float, float]
+"""An estimate with the ends of its interval."""
+Row = dict[str, Any]
+
+NORMAL = 1.959963984540054
+"""The standard normal's 97.5% quantile."""
+FEWEST = 10
+"""Texts that must differ from the most common value, or have it, before an interval is honest."""
+VALUES = 20
+"""Most values of a categorical label, the most frequent first."""
+STRATA = 10
+"""Of length, with about as many texts each."""
+
+
+@dataclass(frozen=True)
+class Texts:
+    """What is known of n texts beside their scores.
+
+    ``words`` and ``copies`` (n,), the latter the texts that were collapsed into each; ``labels`` by
+    column, (n,): float64 with NaN, or strings with None, where a text has none.
+    """
+
+    words: Doubles
+    copies: Doubles
+    labels: Mapping[str, NDArray[Any]]
+
+
+def read_texts(examples: str | Path, duplicates: str | Path, ids: Sequence[str]) -> Texts:
+    """What the tables ``examples`` and ``duplicates`` tell of the texts ``ids``, in their order.
+
+    Raises ``UserError`` when one is missing or damaged, and for an id that is not there.
+    """
+    found = read_labels(examples, ids, do="delete the scores and score again")
+    kept = read_table(duplicates, schemas.DUPLICATES, ["kept_id"])["kept_id"].drop_null()
+    copies = Counter(kept.to_pylist())
+    counts = np.array([copies[name] for name in ids], dtype=np.float64)
+    return Texts(found.words, counts, found.labels)
+
+
+def confounds(score: Doubles, forget: Mask, texts: Texts) -> list[Row]:
+    """Rows of the table ``confounds`` but for the cell and the selector, of n texts.
+
+    ``score`` and ``forget`` (n,). ``why`` says why a row has no estimate: NaN scores, or too few
+    texts that differ.
+    """
+    rows = []
+    for domain, inside in ((FORGET, forget), (RETAIN, ~forget)):
+        known = {"words": texts.words, "copies": texts.copies, **texts.labels}
+        for name, values in known.items():
+            for row in _within(score[inside], values[inside]):
+                rows.append({"domain": domain, "confound": name, **row})
+    both = {"domain": None, "confound": "words", "value": None}
+    everywhere = np.zeros(len(score), dtype=np.int64)
+    for measure, strata in (("auc", everywhere), ("auc_matched", stratum(texts.words))):
+        if np.isnan(score).any():
+            row = _silent("no score for retain texts", len(score))
+        else:
+            row = _area_row(score, forget, strata)
+        rows.append({**both, "measure": measure, **row})
+    return rows
+
+
+def _within(score: Doubles, values: NDArray[Any]) -> Iterator[Row]:
+    """The rows of one domain and confound."""
+    categorical = values.dtype == object
+    there = np.array([v is not None for v in values]) if categorical else ~np.isnan(values)
+    score, values = score[there], values[there]
+    unscored = np.isnan(score).any()
+    if not categorical:
+        _, count = np.unique(values, return_counts=True)
+        differ = len(values) - int(count.max(initial=0))
+        if unscored:
+            row = _silent("no score for retain texts", len(score))
+        elif differ < FEWEST:
+            row = _silent(f"{differ} texts differ from the others", len(score))
+        elif (found := correlation(score, values.astype(np.float64))) is None:
+            row = _silent("all scores are equal", len(score))
+        else:
+            row = _row(found, len(score), chance=0.0)
+        yield {"value": None, "measure": "spearman", **row}
+        return
+    names, count = np.unique(values.astype(str), return_counts=True)
+    for i in np.argsort(-count, kind="stable")[:VALUES]:
+        if unscored:
+            row = _silent("no score for retain texts", len(score))
+        else:
+            row = _area_row(score, values == names[i], np.zeros(len(score), dtype=np.int64))
+        yield {"value": str(names[i]), "measure": "auc_of_value", **row}
+
+
+def _area_row(score: Doubles, positive: Mask, strata: NDArray[np.int64]) -> Row:
+    smaller = min(int(positive.sum()), int((~positive).sum()))
+    if smaller < FEWEST:
+        return _silent(f"{smaller} texts on one of the sides", len(score))
+    found, used = area(score, positive, strata)
+    return _silent("no length is common to both", 0) if found is None else _row(found, used, 0.5)
+
+
+def _row(found: Found, texts: int, chance: float) -> Row:
+    estimate, low, high = found
+    apart = not low <= chance <= high
+    return {"texts": texts, "estimate": estimate, "low": low, "high": high,
+            "apart": apart, "why": None}  # fmt: skip
+
+
+def _silent(why: str, texts: int) -> Row:
+    nothing = dict.fromkeys(("estimate", "low", "high", "apart"))
+    return {"texts": texts, **nothing, "why": why}
+
+
+def correlation(a: Doubles, b: Doubles) -> Found | None:
+    """Spearman's correlation of (n,) and (n,), n > 3, and its 95% interval; None of constants.
+
+    Fisher's z with the standard error sqrt((1 + r^2 / 2) / (n - 3)) of Bonett and Wright (2000).
+    """
+    r = spearman(a, b)
+    if r is None:
+        return None
+    r = min(max(r, -1.0), 1.0)
+    with np.errstate(divide="ignore"):
+        z = np.arctanh(r)
+    half = NORMAL * np.sqrt((1 + r**2 / 2) / (len(a) - 3))
+    return r, float(np.tanh(z - half)), float(np.tanh(z + half))
+
+
+def stratum(words: Doubles) -> NDArray[np.int64]:
+    """The stratum of length (n,) that each text is in, of at most ``STRATA``."""
+    edges = np.unique(np.quantile(words, np.arange(1, STRATA) / STRATA))
+    return np.searchsorted(edges, words, side="right").astype(np.int64)
+
+
+def area(score: Doubles, positive: Mask, strata: NDArray[np.int64]) -> tuple[Found | None, int]:
+    """The AUC of scores (n,) over pairs within a stratum, and the number of texts in them.
+
+    The mean of the strata's AUCs, weighted by their positives: a positive against a negative of its
+    own stratum. Strata with fewer than two of either are left out; None if all are. The interval is
+    DeLong's (1988) on the scale of the logit; where no pair is out of order, Newcombe's (2006).
+    """
+    parts, used = [], 0
+    for number in np.unique(strata):
+        inside = strata == number
+        one, two = score[inside & positive], score[inside & ~positive]
+        if min(len(one), len(two)) >= 2:
+            parts.append((len(one), *_delong(one, two)))
+            used += len(one) + len(two)
+    if not parts:
+        return None, 0
+    weight, estimates, variances = np.array(parts).T
+    weight /= weight.sum()
+    estimate, variance = float(weight @ estimates), float(weight**2 @ variances)
+    if not 0 < estimate < 1:
+        bound = _without_exception(int(sum(part[0] for part in parts)), used)
+        return ((1.0, bound, 1.0) if estimate else (0.0, 0.0, 1 - bound)), used
+    logit = np.log(estimate / (1 - estimate))
+    half = NORMAL * np.sqrt(variance) / (estimate * (1 - estimate))
+    low, high = (float(1 / (1 + np.exp(-end))) for end in (logit - half, logit + half))
+    return (estimate, low, high), used
+
+
+def _without_exception(positives: int, texts: int) -> float:
+    """The least AUC from which an observed 1 is within 1.96 of its standard errors.
+
+    The fifth of Newcombe's (2006) methods, with his form of Hanley and McNeil's variance.
+    """
+    more, pairs = texts / 2 - 1, positives * (texts - positives)
+    low, high = 0.0, 1.0
+    for _ in range(60):
+        a = (low + high) / 2
+        variance = a * (1 - a) * (1 + more * (1 - a) / (2 - a) + more * a / (1 + a)) / pairs
+        low, high = (a, high) if 1 - a > NORMAL * np.sqrt(variance) else (low, a)
+    return low
+
+
+def _delong(one: Doubles, two: Doubles) -> tuple[float, float]:
+    """The AUC of (n1,) against (n2,), and DeLong's variance of it."""
+    n1, n2 = len(one), len(two)
+    ranks = average_ranks(np.concatenate([one, two]))
+    above = (ranks[:n1] - average_ranks(one)) / n2
+    below = 1 - (ranks[n1:] - average_ranks(two)) / n1
+    return float(above.mean()), float(above.var(ddof=1) / n1 + below.var(ddof=1) / n2)

@@ -1,0 +1,86 @@
+"""Forget texts that look like retain, and retain texts that look like forget.
+
+Either they are mislabelled, or the domains overlap there: then deleting the forget set will not be
+enough, because what the model must forget is also said by texts that stay. The score alone does not
+tell which; a person who reads them does.
+
+A text looks like the other domain when its score is beyond that domain's median: more than half of
+the texts there look more like its own domain than itself. Confident learning (Northcutt et al.
+2021) draws the line at the other class's mean probability; the median needs no calibrated scale. A
+text is compared with those of its own fold, which the same networks have scored.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mamushi.artifacts.tables import FORGET, RETAIN
+from mamushi.evidence.confounds import FEWEST, area
+
+Doubles = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+PLACES = 200
+"""Most texts of a domain in the table."""
+
+
+def refusal(score: Doubles, forget: Mask) -> str | None:
+    """Why scores (n,) can name no text that is on the wrong side; None where they can."""
+    if np.isnan(score).any():
+        return "the selector has no score for retain texts"
+    if min(forget.sum(), (~forget).sum()) < FEWEST:
+        return f"fewer than {FEWEST} texts in a domain"
+    found, _ = area(score, forget, np.zeros(len(score), dtype=np.int64))
+    assert found is not None
+    estimate, low, high = found
+    if low <= 0.5:
+        interval = f"AUC {estimate:.2f} [{low:.2f}, {high:.2f}]"
+        return f"the domains cannot be told apart: {interval}"
+    return None
+
+
+def triage(
+    ids: NDArray[np.object_], score: Doubles, forget: Mask, fold: NDArray[np.int64] | None
+) -> tuple[list[dict[str, Any]], dict[str, int]]:
+    """Rows of the table ``triage`` but for the texts, and by domain how many look like the other.
+
+    ``ids``, ``score``, ``forget`` (n,), and ``fold`` (n,) where there are folds. At most ``PLACES``
+    rows of a domain, those first that the most texts of the other domain exceed.
+    """
+    folds = np.zeros(len(score), dtype=np.int64) if fold is None else fold
+    # Up is towards the other domain.
+    away = np.where(forget, -score, score)
+    other_beyond, own_beyond = np.full((2, len(score)), np.nan)
+    for number in np.unique(folds):
+        inside = folds == number
+        for mine, theirs in (
+            (inside & forget, inside & ~forget),
+            (inside & ~forget, inside & forget),
+        ):
+            if theirs.any():
+                mirrored, ours = np.sort(-away[theirs]), np.sort(-away[mine])
+                other_beyond[mine] = np.searchsorted(mirrored, away[mine]) / len(mirrored)
+                own_beyond[mine] = np.searchsorted(ours, -away[mine], side="right") / len(ours)
+    rows: list[dict[str, Any]] = []
+    counts = {}
+    for domain, other, mine in ((FORGET, RETAIN, forget), (RETAIN, FORGET, ~forget)):
+        found = np.flatnonzero(mine & (other_beyond > 0.5))
+        counts[domain] = len(found)
+        order = sorted(found, key=lambda i: (-other_beyond[i], own_beyond[i], ids[i]))
+        for place, i in enumerate(order[:PLACES], start=1):
+            rows.append(
+                {
+                    "domain": domain,
+                    "place": place,
+                    "id": ids[i],
+                    "score": float(score[i]),
+                    "fold": None if fold is None else int(fold[i]),
+                    "other_beyond": float(other_beyond[i]),
+                    "own_beyond": float(own_beyond[i]),
+                    "why": f"{other_beyond[i]:.1%} of the {other} texts look more like {domain}",
+                }
+            )
+    return rows, counts
