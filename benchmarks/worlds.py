@@ -241,7 +241,7 @@ def true_budgets(made: World, scores: Scores, ranks: Any) -> dict[str, float | N
 
 def bound_holds(made: World, scores: Scores, fresh: Callable[[Doubles], Doubles]) -> bool:
     """Whether the bound on the retain share is above the true one at all budgets at once."""
-    again = fresh(made.draw(2, FRESH).astype(np.float16).astype(float))
+    again = fresh(made.draw(2, 5 * FRESH).astype(np.float16).astype(float))
     above = np.sort(again.ravel())
     falling = -np.sort(-scores.score[scores.forget])
     n1 = len(falling)

@@ -165,9 +165,10 @@ def share_bound(score2: Doubles, threshold: float, budget: float) -> tuple[float
     A list of the p1-mass ``budget`` holds what scores ``threshold`` and above; R is the part of the
     retain domain that does, and R / budget the share of the list which as many retain texts would
     have put there. With the band of Dvoretzky, Kiefer and Wolfowitz (Massart, 1990) around the
-    scores ``score2`` (n2,) of the retain texts, R <= R_n + sqrt(log(1 / 0.05) / (2 n2)) in 95% of
-    samples *at all thresholds at once*: whichever budget is chosen afterwards, the bound holds.
+    scores ``score2`` (n2,) of the retain texts, R <= R_n + sqrt(log(1 / 0.025) / (2 n2)) in 97.5%
+    of samples *at all thresholds at once*: whichever budget is chosen afterwards, the bound holds.
+    Scores of cross-fitting are not quite independent, for which 2.5% are left.
     """
     above = float(np.mean(score2 >= threshold))
-    band = float(np.sqrt(np.log(1 / 0.05) / (2 * len(score2))))
+    band = float(np.sqrt(np.log(1 / 0.025) / (2 * len(score2))))
     return min(above / budget, 1.0), min((above + band) / budget, 1.0)
