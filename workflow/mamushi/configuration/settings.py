@@ -565,7 +565,6 @@ class HalfGap(Collected):
     starts: dict[str, str]
     target: float
     retain_cap: float
-    resamples: int
 
 
 def half_gap(config: Config) -> HalfGap:
@@ -573,7 +572,7 @@ def half_gap(config: Config) -> HalfGap:
     return HalfGap(
         grid=swept(config),
         starts={model: grid.start(config, model) for model in axes["models"]},
-        **{key: axes[key] for key in ("target", "retain_cap", "resamples")},
+        **{key: axes[key] for key in ("target", "retain_cap")},
         code=_code("half_gap"),
     )
 
