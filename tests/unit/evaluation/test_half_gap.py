@@ -191,7 +191,9 @@ def test_intervals_of_savings_cover_as_often_as_they_say(seeds: int) -> None:
         for budget in (0.3, 0.6):
             beta, curves = drawn(rng, seeds, budget, 0.15, 0.03)
             found.append(crossing(Curves(beta, curves, curves), 0.5).by_seed)
-        low, high = saving_interval(*found)
+        mine, chance = found
+        assert mine is not None and chance is not None
+        low, high = saving_interval(mine, chance)
         if low is not None and high is not None:
             given += 1
             hits += low <= 0.5 <= high

@@ -29,7 +29,7 @@ SECTIONS: Mapping[str, tuple[str, list[str]]] = {
 }
 """Endpoint -> the section and the domains that it is trained on."""
 
-TABLES = ("sad", "sad_summary", "selection")
+TABLES = ("sad", "sad_summary", "sad_differences", "selection")
 """What the stage ``tables`` writes, each as Parquet and CSV."""
 UNLEARNING_TABLES = ("unlearning", "half_gap")
 """What the stage ``half_gap`` writes."""
