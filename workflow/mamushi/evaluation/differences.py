@@ -144,7 +144,7 @@ def _said(rows: Sequence[dict[str, Any]]) -> str:
             if names:
                 parts.append(f"{where} {', '.join(names)} {side} ``random``")
     if parts:
-        return f"at {seeds} seeds {'; '.join(parts)}. Of the others that is not known."
+        return f"at {seeds} seeds {'; '.join(parts)}. No other difference from it can be told."
     return f"none of these curves can be told from that of ``random`` at {seeds} seeds."
 
 
