@@ -483,7 +483,6 @@ ROWS: dict[str, dict[str, list[Any]]] = {
         "unlearning.models": [["tiny"]],
         "unlearning.unlearners": [["neggrad_plus"]],
         "unlearning.retain_cap": [4.0],
-        "unlearning.resamples": [100],
     },
     UNLEARNING_AND_RELEARNING: {
         "unlearning.trained_blocks": [2],

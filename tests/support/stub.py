@@ -10,7 +10,7 @@ from pathlib import Path
 FINER = [0.3]
 NO_OUTPUTS = ("--state", "--cache", "--trunk")
 TABLES = {
-    "tables": ["sad", "sad_summary", "selection"],
+    "tables": ["sad", "sad_summary", "sad_differences", "selection"],
     "half-gap": ["unlearning", "half_gap"],
     "probes": ["generations", "relearning"],
     "qualitative": ["qualitative_ranking"],
@@ -35,6 +35,8 @@ def outputs(stage: str, words: list[str]) -> list[Path]:
     if stage in TABLES:
         folder = Path(words[words.index("--out-folder") + 1])
         made += [folder / f"{name}.{end}" for name in TABLES[stage] for end in ("csv", "parquet")]
+    if stage == "tables":
+        made.append(folder / "sad_differences.rst")
     if stage == "base-model":
         folder = Path(words[words.index("--out") + 1])
         made += [folder / name for name in ["card.json", *MODEL.split(), "train_log.parquet"]]

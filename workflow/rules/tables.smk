@@ -1,5 +1,5 @@
-# Every cell's perplexities -> SAD against the gold-standard model, its mean over seeds, and how
-# well each selector's scores tell the domains apart.
+# Every cell's perplexities -> SAD against the gold-standard model, its mean over seeds, which
+# selectors differ, and how well each one's scores tell the domains apart.
 
 
 rule tables:
@@ -20,6 +20,13 @@ rule tables:
             category="Tables",
             labels={"table": "SAD, mean over seeds"},
         ),
+        differences=report(
+            paths.TABLE_CSV.replace("{table}", "sad_differences"),
+            caption="../report/sad_differences.rst",
+            category="Tables",
+            labels={"table": "SAD, which selectors differ"},
+        ),
+        verdict=paths.SAD_VERDICT,
         selection=report(
             paths.TABLE_CSV.replace("{table}", "selection"),
             caption="../report/selection.rst",
@@ -49,6 +56,7 @@ use rule tables as study_tables with:
         ),
     output:
         sad=paths.STUDY_TABLE_CSV.replace("{table}", "sad"),
+        verdict=paths.STUDY_SAD_VERDICT,
         parquet=expand(paths.STUDY_TABLE, table=settings.TABLES, allow_missing=True),
     log:
         "results/logs/study_tables/{study}.log",

@@ -70,6 +70,29 @@ def test_summary_means_and_errors_over_seeds(root: Path) -> None:
     assert row["sad_se"] == pytest.approx(0.5 / np.sqrt(3))
 
 
+def test_signed_distances_do_not_turn_noise_into_distance(tmp_path: Path) -> None:
+    """Models above and below their gold standard by as much: SAD is not 0, the mean distance 0."""
+
+    def level(run: Any, selector: str, beta: float) -> tuple[float, float]:
+        away = {0: -1.0, 1: 0.0, 2: 1.0}[run["seed"]] if selector else 0.0
+        return 50 + away, 10 - away / 2
+
+    write_results(tmp_path, ONE, level)
+    (row,) = rows(sad_summary(sad_table(ONE, tmp_path)), selector="random", beta=0.5)
+    assert row["sad_mean"] == pytest.approx(1.0)
+    assert row["forget_distance_mean"] == pytest.approx(0)
+    assert row["retain_distance_mean"] == pytest.approx(0)
+    assert row["forget_distance_se"] == pytest.approx(1 / np.sqrt(3))
+    assert row["retain_distance_se"] == pytest.approx(0.5 / np.sqrt(3))
+
+
+def test_the_gold_standards_of_two_seeds_are_the_noise_floor(root: Path) -> None:
+    # Forget perplexity 60, 61 and 62; retain perplexity 10.
+    for row in sad_summary(sad_table(ONE, root)).to_pylist():
+        assert row["gold_sad"] == pytest.approx(4 / 3)
+        assert row["gold_log_sad"] == pytest.approx(2 / 3 * np.log(62 / 60))
+
+
 def test_areas_by_hand_and_the_same_on_every_row_of_a_curve(root: Path) -> None:
     summary = sad_summary(sad_table(ONE, root))
     # Random is linear in the budget, so its SAD falls linearly from 42 + seed to 0.
@@ -97,6 +120,7 @@ def test_without_random_or_with_one_seed_nothing_is_made_up(root: Path) -> None:
     for row in sad_summary(sad_table(alone, root)).to_pylist():
         assert row["area_vs_random"] is row["area_vs_random_se"] is None
         assert row["sad_se"] is row["area_se"] is row["ppl_retain_se"] is None
+        assert row["gold_sad"] is row["gold_log_sad"] is row["forget_distance_se"] is None
 
 
 def test_selection_reads_what_the_scores_say(root: Path) -> None:
@@ -158,8 +182,15 @@ def make_tables(root: Path) -> int:
 
 def test_the_stage_writes_each_table_twice_with_the_same_rows(root: Path) -> None:
     assert make_tables(root) == 0
-    counts = ((schemas.SAD, 36), (schemas.SAD_SUMMARY, 12), (schemas.SELECTION, 9))
-    for kind, count in counts:
+    counts = {
+        schemas.SAD: 36,
+        schemas.SAD_SUMMARY: 12,
+        # Two selectors at two budgets and in area, against random and the other one.
+        schemas.SAD_DIFFERENCES: 12,
+        schemas.SELECTION: 9,
+    }
+    assert "``alpha``, ``small``" in (root / "tables" / "sad_differences.rst").read_text()
+    for kind, count in counts.items():
         name = kind.name
         table = read_table(root / "tables" / f"{name}.parquet", kind)
         with (root / "tables" / f"{name}.csv").open(encoding="utf-8", newline="") as handle:
@@ -184,7 +215,7 @@ def test_the_same_input_gives_the_same_bytes(root: Path) -> None:
         return {path.name: path.read_bytes() for path in (root / "tables").iterdir()}
 
     first = written()
-    assert len(first) == 6
+    assert len(first) == 9
     assert written() == first
 
 

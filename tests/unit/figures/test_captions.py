@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 from typing import Any
 
@@ -39,8 +40,19 @@ def completed() -> dict[str, Any]:
 CONFIG = completed()
 
 
+VERDICT = "* ``alpha``, ``own_``: none of these curves can be told from that of ``random``.\n"
+INCLUDES = {"sad.rst", "study.rst"}
+"""Captions that include what the stage ``tables`` says of differences."""
+
+
 def rendered(name: str, config: dict[str, Any]) -> str:
     """HTML of a caption; warnings of docutils are errors here."""
+    with TemporaryDirectory() as tables:
+        (Path(tables) / "sad_differences.rst").write_text(VERDICT, encoding="utf-8")
+        return _rendered(name, config, f"{tables}/sad.parquet")
+
+
+def _rendered(name: str, config: dict[str, Any], sad: str) -> str:
     env = Environment(trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined)
     targets = ["sad.png", "perplexity.png", "sad_summary.csv", "advice.csv", "frontier.png"]
     targets += ["half_gap.csv", "half_gap.png"]
@@ -48,6 +60,7 @@ def rendered(name: str, config: dict[str, Any]) -> str:
     text = env.from_string((REPORT / name).read_text(encoding="utf-8") + "\n" + links).render(
         snakemake=SimpleNamespace(
             config=config,
+            input=[sad],
             wildcards=SimpleNamespace(
                 study="reverse", dataset="jigsaw", model="gemma-2-2b", seed=0
             ),
@@ -65,6 +78,7 @@ def test_captions_render_without_a_warning(name: str) -> None:
     assert "{{" not in html
     assert "{%" not in html
     assert str(FOLDER) not in html
+    assert ("can be told from" in html) == (name in INCLUDES)
 
 
 CHANGES: dict[str, dict[str, Any]] = {

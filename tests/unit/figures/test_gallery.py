@@ -55,7 +55,9 @@ def test_sad_has_a_panel_per_dataset_and_model(tables: Path) -> None:
     assert [axes.get_title() for axes in figure.axes] == ["small", "large", "odd_one", "", "", ""]
     assert figure.axes[0].get_ylabel().startswith("alpha")
     assert figure.axes[3].get_ylabel().startswith("beta")
-    assert legend_texts(figure) == ["Random", "Mamushi", "my_own"]
+    assert legend_texts(figure) == ["Random", "Mamushi", "my_own", "gold of another seed"]
+    # Seeds 0, 1 and 2 have gold standards 1, 2 and 1 apart.
+    np.testing.assert_allclose(named(figure.axes[0])["gold of another seed"].get_ydata(), 4 / 3)
 
 
 def test_sad_is_solid_where_measured_and_dotted_to_the_ends(tables: Path) -> None:
@@ -92,7 +94,8 @@ def test_a_logarithmic_axis_leaves_out_the_zero_at_the_end(tables: Path) -> None
     (axes,) = drawn(tables, "sad", ONE_PANEL, log_scale=True).axes
     assert axes.get_yscale() == "log"
     assert axes.get_ylim()[0] > 1
-    ends = [line.get_ydata()[-1] for line in axes.get_lines() if line.get_xdata()[-1] == 1.0]
+    dotted = [line for line in axes.get_lines() if line.get_linestyle() == ":"]
+    ends = [line.get_ydata()[-1] for line in dotted if line.get_xdata()[-1] == 1.0]
     assert len(ends) == 3
     assert np.isnan(ends).all()
 

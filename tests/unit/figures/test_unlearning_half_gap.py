@@ -31,7 +31,7 @@ def write_tables(
 ) -> Path:
     write_runs(root, axes, height=height, gold=gold)
     points = unlearning_table(axes, {"small": "beta0"}, root)
-    budgets = half_gap_table(points, target=0.5, retain_cap=5.6, resamples=50)
+    budgets = half_gap_table(points, target=0.5, retain_cap=5.6)
     write_table(root / "tables" / "unlearning.parquet", schemas.UNLEARNING, points)
     write_table(root / "tables" / "half_gap.parquet", schemas.HALF_GAP, budgets)
     return root / "tables"
@@ -169,7 +169,7 @@ def test_a_curve_that_the_table_lacks_is_named(
 def test_a_crossing_that_the_table_lacks_is_named(tmp_path: Path) -> None:
     tables = write_tables(tmp_path, AXES)
     points = unlearning_table(AXES | {"unlearners": []}, {"small": "beta0"}, tmp_path)
-    budgets = half_gap_table(points, target=0.5, retain_cap=5.6, resamples=50)
+    budgets = half_gap_table(points, target=0.5, retain_cap=5.6)
     write_table(tables / "half_gap.parquet", schemas.HALF_GAP, budgets)
     with pytest.raises(UserError, match="alpha, small, neggrad_plus, random") as caught:
         drawn(tables, AXES)

@@ -33,6 +33,23 @@ def test_order_depends_on_the_seed_and_the_pass() -> None:
     assert list(first) == list(examples_of_step(0, 20, 20, seed=0))
 
 
+@given(
+    kept=st.lists(st.booleans(), min_size=1, max_size=40).filter(any),
+    batch=st.integers(1, 50),
+    seed=st.integers(0, 5),
+)
+def test_leaving_texts_out_leaves_the_others_in_order(
+    kept: list[bool], batch: int, seed: int
+) -> None:
+    mask, everything, some = np.array(kept), len(kept), sum(kept)
+    passes = 3
+    whole = np.concatenate([examples_of_step(s, everything, everything, seed) for s in range(3)])
+    steps_of_some = range(-(-passes * some // batch))
+    found = np.concatenate([examples_of_step(s, some, batch, seed, mask) for s in steps_of_some])
+    expected = [row for row in whole if mask[row]]
+    assert list(np.flatnonzero(mask)[found[: passes * some]]) == expected
+
+
 @given(st.lists(st.integers(0, 30), min_size=1, max_size=60), st.integers(1, 100))
 def test_by_length_covers_all_within_the_token_budget(lengths: list[int], budget: int) -> None:
     sizes = np.array(lengths, dtype=np.int64)

@@ -37,7 +37,6 @@ HALF_GAP: dict[str, Any] = {
     "starts": {"small": "beta0"},
     "target": 0.5,
     "retain_cap": 5.6,
-    "resamples": 100,
     "code": "0" * 8,
 }
 
@@ -138,7 +137,7 @@ def test_the_stage_writes_both_tables_and_the_same_bytes_again(root: Path) -> No
         name = kind.name
         table = read_table(root / "tables" / f"{name}.parquet", kind)
         assert table.num_rows == count
-        assert read_metadata(root / "tables" / f"{name}.parquet")["settings"]["resamples"] == 100
+        assert read_metadata(root / "tables" / f"{name}.parquet")["settings"]["retain_cap"] == 5.6
     first = {path.name: path.read_bytes() for path in (root / "tables").iterdir()}
     assert make_tables(root) == 0
     assert {path.name: path.read_bytes() for path in (root / "tables").iterdir()} == first

@@ -1,5 +1,6 @@
 """The stage `retrain`: removal sets that are the same are trained on once, whoever chose them."""
 
+import itertools
 import json
 import os
 import subprocess
@@ -17,6 +18,7 @@ from mamushi.artifacts.tables import read_metadata, read_table, write_table
 from mamushi.artifacts.tensors import trained_metadata
 from mamushi.cli import main
 from mamushi.lm import finetune
+from mamushi.lm.batches import examples_of_step
 from tests.support.models import TRAINING
 from tests.support.stage_files import EXECUTION, FILES, write_base
 from tests.support.workflow import ROOT
@@ -138,6 +140,28 @@ def test_a_set_that_two_selectors_or_budgets_remove_is_trained_on_once(
     state.touch()
     assert main(words(made, FORGET, "random", "0.40")) == 0
     assert len(trainings) == 3 and not state.exists()
+
+
+def test_models_of_a_seed_read_what_they_share_in_one_order(
+    made: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two removal lists and the gold standard: common random numbers."""
+    read: list[list[str]] = []
+
+    def told(model: Any, texts: Any, *args: Any, seed: int, kept: Any, **options: Any) -> Any:
+        rows = examples_of_step(0, len(texts), len(texts), seed, kept)
+        read.append([str(texts.ids[row]) for row in rows])
+        return real(model, texts, *args, seed=seed, kept=kept, **options)
+
+    real = finetune.finetune
+    monkeypatch.setattr(finetune, "finetune", told)
+    assert main(words(made, FORGET, "random", "0.40")) == 0
+    assert main(words(made, ["if8", "if1"], "mamushi", "0.20")) == 0
+    assert main(words(made, [], "oracle", "0.10", domains=["retain"])) == 0
+    for one, other in itertools.combinations(read, 2):
+        shared = set(one) & set(other)
+        assert len(shared) >= 12
+        assert [i for i in one if i in shared] == [i for i in other if i in shared]
 
 
 def test_what_is_copied_is_what_would_have_been_trained(made: Path, trainings: list[int]) -> None:

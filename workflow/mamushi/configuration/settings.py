@@ -29,7 +29,7 @@ SECTIONS: Mapping[str, tuple[str, list[str]]] = {
 }
 """Endpoint -> the section and the domains that it is trained on."""
 
-TABLES = ("sad", "sad_summary", "selection")
+TABLES = ("sad", "sad_summary", "sad_differences", "selection")
 """What the stage ``tables`` writes, each as Parquet and CSV."""
 UNLEARNING_TABLES = ("unlearning", "half_gap")
 """What the stage ``half_gap`` writes."""
@@ -585,7 +585,6 @@ class HalfGap(Collected):
     starts: dict[str, str]
     target: float
     retain_cap: float
-    resamples: int
 
 
 def half_gap(config: Config) -> HalfGap:
@@ -593,7 +592,7 @@ def half_gap(config: Config) -> HalfGap:
     return HalfGap(
         grid=swept(config),
         starts={model: grid.start(config, model) for model in axes["models"]},
-        **{key: axes[key] for key in ("target", "retain_cap", "resamples")},
+        **{key: axes[key] for key in ("target", "retain_cap")},
         code=_code("half_gap"),
     )
 

@@ -31,15 +31,14 @@ from mamushi.evaluation.crossing import (
     recrossings,
 )
 from mamushi.evaluation.curves import Grid, Perplexity, read_perplexity
+from mamushi.evaluation.paired import t_quantile
 from mamushi.evaluation.sad import Floats
 
 RETRAINING = "retraining"
 """What stands in the column ``unlearner`` for training without the examples."""
 BASELINE = "random"
-CONFIDENCE = 0.95
-BOOTSTRAP_SEED = 0
-"""Seed of the resamples (NumPy's PCG64), anew for each dataset and model: the same rows give the
-same intervals whatever else is in the table."""
+BAND_STEPS = 1000
+"""Budgets, evenly from nothing to all, at which the band around a mean curve is worked out."""
 
 
 @dataclass(frozen=True)
@@ -197,9 +196,7 @@ class Curves:
     """(seeds, budgets): retain perplexity as a factor of the start's."""
 
 
-def half_gap_table(
-    points: pa.Table, *, target: float, retain_cap: float, resamples: int
-) -> pa.Table:
+def half_gap_table(points: pa.Table, *, target: float, retain_cap: float) -> pa.Table:
     """The table ``half_gap`` of a table ``unlearning``.
 
     A pair's curve is the mean over seeds of the share of its own gap that each has recovered.
@@ -208,23 +205,23 @@ def half_gap_table(
     Where it is 0 there is nothing to recover: no budget, ``censored``, and the perplexities are
     means of all seeds.
 
-    Intervals are 95% percentiles of ``resamples`` resamples of the seeds, the same for all
-    unlearners and selectors of a dataset and model. Their ends are order statistics, the outer ones
-    where a percentile falls between two, since a budget beyond the whole forget set is not a number
-    to interpolate with.
+    The 95% interval of a budget holds those at which Student's t test over the seeds does not tell
+    the mean share from the target: it ends where the upper and the lower band of the mean curve
+    first get there. So it says as much of seeds that never reach the target as of the others. An
+    end is null with one seed, and where it lies beyond the whole forget set.
     """
     groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for row in points.to_pylist():
         groups.setdefault((row["dataset"], row["model"]), []).append(row)
     rows = []
     for (dataset, model), group in groups.items():
-        for found in _pair_rows(group, target, retain_cap, resamples):
+        for found in _pair_rows(group, target, retain_cap):
             rows.append({"dataset": dataset, "model": model, **found})
     return pa.Table.from_pylist(rows, schema=schemas.HALF_GAP.schema)
 
 
 def _pair_rows(
-    rows: list[dict[str, Any]], target: float, retain_cap: float, resamples: int
+    rows: list[dict[str, Any]], target: float, retain_cap: float
 ) -> Iterator[dict[str, Any]]:
     """The rows of one dataset and model."""
     ends = {row["seed"]: (row["start_ppl_forget"], row["gold_ppl_forget"]) for row in rows}
@@ -242,33 +239,14 @@ def _pair_rows(
             yield {"unlearner": unlearner, "selector": selector, **level, **NO_GAP}
         return
     curves = {pair: _curves(rows, pair, seeds) for pair in pairs}
-    budgets = {
-        pair: first_crossing(curve.beta, curve.recovery.mean(axis=0), target)
-        for pair, curve in curves.items()
-    }
-    weights = resampled(len(seeds), resamples) if len(seeds) > 1 else None
-    draws = {
-        pair: None
-        if weights is None
-        else first_crossings(curve.beta, weights @ curve.recovery, target)
-        for pair, curve in curves.items()
-    }
-    for pair, curve in curves.items():
-        unlearner, selector = pair
-        chance = (unlearner, BASELINE)
+    found = {pair: crossing(curve, target) for pair, curve in curves.items()}
+    for (unlearner, selector), at in found.items():
         yield {
             "unlearner": unlearner,
             "selector": selector,
             **level,
-            **_crossing(curve, budgets[pair], target, retain_cap),
-            **_interval(draws[pair]),
-            **_saving(
-                selector,
-                budgets[pair],
-                budgets.get(chance),
-                draws[pair],
-                draws.get(chance),
-            ),
+            **_crossing(curves[unlearner, selector], at, target, retain_cap),
+            **_saving(at, found.get((unlearner, BASELINE))),
         }
 
 
@@ -291,70 +269,75 @@ def _curves(rows: list[dict[str, Any]], pair: tuple[str, str], seeds: Sequence[i
     )
 
 
-def _crossing(
-    curve: Curves, budget: float | None, target: float, retain_cap: float
-) -> dict[str, Any]:
-    mean = curve.recovery.mean(axis=0)
-    factor = None if budget is None else float(interpolate(curve.beta, curve.retain, budget).max())
+@dataclass(frozen=True)
+class Crossing:
+    """Where a mean curve first reaches the target, and between which budgets it may."""
+
+    budget: float | None
+    low: float | None
+    high: float | None
+    """None beyond the whole forget set; the two ends also with one seed."""
+    by_seed: Floats | None
+    """The crossing of each seed (seeds,), to first order around that of the mean curve: a seed that
+    never gets there has one as well. None where the mean curve starts there, or never gets there.
+    """
+
+
+def crossing(curves: Curves, target: float) -> Crossing:
+    """The crossing of the mean of ``curves``, with its 95% interval."""
+    beta, mean = curves.beta, curves.recovery.mean(axis=0)
+    budget = first_crossing(beta, mean, target)
+    low, high = _interval(curves, target) if len(curves.recovery) > 1 else (None, None)
+    by_seed = None
+    if budget is not None and budget > beta[0]:
+        after = int(np.searchsorted(beta, budget))
+        slope = (mean[after] - mean[after - 1]) / (beta[after] - beta[after - 1])
+        by_seed = budget - (interpolate(beta, curves.recovery, budget) - target) / slope
+    return Crossing(budget, low, high, by_seed)
+
+
+def _interval(curves: Curves, target: float) -> tuple[float | None, float | None]:
+    """Where the 95% band around the mean curve first reaches the target."""
+    # Between two measured budgets the curves are straight, but their spread is not.
+    steps = np.linspace(curves.beta[0], curves.beta[-1], BAND_STEPS + 1)
+    beta = np.union1d(curves.beta, steps)
+    recovery = np.array([np.interp(beta, curves.beta, curve) for curve in curves.recovery])
+    half = t_quantile(len(recovery)) * recovery.std(axis=0, ddof=1) / np.sqrt(len(recovery))
+    mean = recovery.mean(axis=0)
+    low, high = first_crossings(beta, np.stack([mean + half, mean - half]), target)
+    return _known(low), _known(high)
+
+
+def _crossing(curves: Curves, at: Crossing, target: float, retain_cap: float) -> dict[str, Any]:
+    factor = (
+        None
+        if at.budget is None
+        else float(interpolate(curves.beta, curves.retain, at.budget).max())
+    )
+    own = first_crossings(curves.beta, curves.recovery, target)
     return {
-        "budget": budget,
-        "censored": budget is None,
-        "recrossings": recrossings(curve.beta, mean, target),
+        "budget": at.budget,
+        "budget_low": at.low,
+        "budget_high": at.high,
+        "censored": at.budget is None,
+        "censored_share": float(np.isinf(own).mean()),
+        "recrossings": recrossings(curves.beta, curves.recovery.mean(axis=0), target),
         "retain_factor": factor,
         "within_cap": None if factor is None else factor <= retain_cap,
-        "saving_vs_full": None if budget is None else 1 - budget,
+        "saving_vs_full": None if at.budget is None else 1 - at.budget,
     }
 
 
-def resampled(seeds: int, resamples: int) -> Floats:
-    """Weights ``(resamples, seeds)`` of as many draws of the seeds with replacement; rows sum to 1.
+def _saving(at: Crossing, chance: Crossing | None) -> dict[str, Any]:
+    """The relative saving against random selection with its interval, paired by seed.
 
-    ``weights @ curves`` are the resampled mean curves of any ``curves (seeds, budgets)``.
+    Null where either budget is not known, or where random needs none, so that nothing can be saved.
     """
-    generator = np.random.default_rng(BOOTSTRAP_SEED)
-    counts = generator.multinomial(seeds, np.full(seeds, 1 / seeds), size=resamples)
-    return np.asarray(counts / seeds, dtype=np.float64)
-
-
-def _percentiles(low: Floats, high: Floats) -> tuple[float | None, float | None]:
-    """The ends of the interval, from the lower and upper bound of each resample; None where one is
-    infinite."""
-    outside = (1 - CONFIDENCE) / 2 * (len(low) - 1)
-    place = int(np.floor(outside))
-    ends = np.sort(low)[place], np.sort(high)[len(high) - 1 - place]
-    return _known(ends[0]), _known(ends[1])
-
-
-def _interval(draws: Floats | None) -> dict[str, Any]:
-    if draws is None:
-        return {"budget_low": None, "budget_high": None, "censored_share": None}
-    low, high = _percentiles(draws, draws)
-    return {
-        "budget_low": low,
-        "budget_high": high,
-        "censored_share": float(np.isinf(draws).mean()),
-    }
-
-
-def _saving(
-    selector: str,
-    budget: float | None,
-    chance: float | None,
-    draws: Floats | None,
-    chance_draws: Floats | None,
-) -> dict[str, Any]:
-    """The relative saving against random selection: null where either budget is not known, or where
-    random needs none, so that nothing can be saved."""
     value, low, high = None, None, None
-    if budget is not None and chance:
-        value = 1 - budget / chance
-        if draws is not None and chance_draws is not None:
-            low, high = (
-                # Random against itself saves nothing, also where it is censored.
-                (0.0, 0.0)
-                if selector == BASELINE
-                else _percentiles(*saving_bounds(draws, chance_draws))
-            )
+    if chance is not None and at.budget is not None and chance.budget:
+        value = 1 - at.budget / chance.budget
+        if at.by_seed is not None and chance.by_seed is not None:
+            low, high = saving_interval(at.by_seed, chance.by_seed)
     return {
         "saving_vs_random": value,
         "saving_vs_random_low": low,
@@ -362,19 +345,23 @@ def _saving(
     }
 
 
-def saving_bounds(budget: Floats, chance: Floats) -> tuple[Floats, Floats]:
-    """Between which savings ``1 - budget / chance`` each resample lies; arguments ``(resamples,)``.
+def saving_interval(budget: Floats, chance: Floats) -> tuple[float | None, float | None]:
+    """The 95% interval of 1 - mean budget / mean chance, of pairs (seeds,), by Fieller's theorem.
 
-    An infinite budget lies somewhere beyond 1, the whole forget set. So where random alone is
-    censored, the saving is between ``1 - budget`` and all; where the selector is, nothing bounds
-    the loss, and ``1 - 1 / chance`` bounds the saving. Where random needs no example, a selector
-    that needs none either saves 0, and any other loses without bound.
+    Of all ratios it holds those at which a t test over the seeds does not tell ``budget`` from the
+    ratio times ``chance`` (Fieller 1954). Not bounded, and so None, with one seed, and where the
+    mean of ``chance`` is not told from 0.
     """
-    some = np.where(chance > 0, chance, 1.0)
-    nothing = np.where(budget > 0, -np.inf, 0.0)
-    low = np.where(chance > 0, 1 - budget / np.minimum(some, 1.0), nothing)
-    high = np.where(chance > 0, 1 - np.minimum(budget, 1.0) / some, nothing)
-    return low, high
+    n = len(budget)
+    if n == 1:
+        return None, None
+    means = np.array([budget.mean(), chance.mean()])
+    left = np.outer(means, means) - t_quantile(n) ** 2 * np.cov(budget, chance) / n
+    (cc, cr), (_, rr) = left.tolist()
+    if rr <= 0:
+        return None, None
+    width = np.sqrt(max(cr**2 - rr * cc, 0.0))
+    return float(1 - (cr + width) / rr), float(1 - (cr - width) / rr)
 
 
 def _known(value: float) -> float | None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from mamushi.artifacts import schemas
-from mamushi.evaluation.sad import Floats, area, standard_error
+from mamushi.artifacts.domains import DOMAINS
+from mamushi.evaluation.sad import Floats, area, sad, standard_error
 
 Curve = list[dict[str, Any]]
 """The rows of ``sad`` of one dataset, model, seed and selector, by increasing beta."""
@@ -22,16 +24,19 @@ def sad_summary(table: pa.Table) -> pa.Table:
     Areas belong to a whole curve and repeat on its rows. ``area_vs_random`` compares the selector
     with random removal at the same seeds, which share the endpoints; so its error is that of the
     paired differences. It is null where random was not run.
+
+    SAD is a sum of absolute values: noise moves it up where it is near 0. The signed distances of
+    each domain have no such bias.
     """
-    curves = _curves(table)
+    curves = curves_of(table)
     rows = []
     for (dataset, model, selector), seeds in curves.items():
-        areas = _areas(seeds)
+        whole_areas = areas(seeds)
         baseline = curves.get((dataset, model, BASELINE))
         whole = {
-            **_mean("area", areas),
-            **_mean("area_measured", _areas(seeds, ends=False)),
-            **_versus(areas, None if baseline is None else _areas(baseline)),
+            **_mean("area", whole_areas),
+            **_mean("area_measured", areas(seeds, ends=False)),
+            **_versus(whole_areas, None if baseline is None else areas(baseline)),
         }
         for point in zip(*seeds, strict=True):
             row: dict[str, Any] = {
@@ -44,11 +49,29 @@ def sad_summary(table: pa.Table) -> pa.Table:
             }
             for name in MEASURED:
                 row |= _mean(name, np.array([seed[name] for seed in point]))
-            rows.append(row | whole)
+            for domain in DOMAINS:
+                signed = [seed[f"ppl_{domain}"] - seed[f"gold_ppl_{domain}"] for seed in point]
+                row |= _mean(f"{domain}_distance", np.array(signed))
+            rows.append(row | gold_distances(seeds) | whole)
     return pa.Table.from_pylist(rows, schema=schemas.SAD_SUMMARY.schema)
 
 
-def _curves(table: pa.Table) -> dict[tuple[str, str, str], list[Curve]]:
+def gold_distances(curves: list[Curve]) -> dict[str, float | None]:
+    """SAD between the gold standards of two seeds, and that of log perplexities: means over pairs.
+
+    They were trained on the same texts and differ in the seed alone: the noise floor. None with one
+    seed. ``curves`` are those of one selector, whichever.
+    """
+    gold = [(curve[0]["gold_ppl_forget"], curve[0]["gold_ppl_retain"]) for curve in curves]
+    found: dict[str, float | None] = {"gold_sad": None, "gold_log_sad": None}
+    if len(gold) > 1:
+        pairs = np.array([(*one, *other) for one, other in combinations(gold, 2)]).T
+        found["gold_sad"] = float(sad(*pairs).mean())
+        found["gold_log_sad"] = float(sad(*np.log(pairs)).mean())
+    return found
+
+
+def curves_of(table: pa.Table) -> dict[tuple[str, str, str], list[Curve]]:
     """The curves by dataset, model and selector, one per seed; in the order of the table."""
     found: dict[tuple[str, str, str], dict[int, Curve]] = {}
     for row in table.to_pylist():
@@ -60,7 +83,7 @@ def _curves(table: pa.Table) -> dict[tuple[str, str, str], list[Curve]]:
     }
 
 
-def _areas(curves: list[Curve], *, ends: bool = True) -> Floats:
+def areas(curves: list[Curve], *, ends: bool = True) -> Floats:
     """Area under every curve of SAD, with or without the ends beta 0 and beta 1."""
     parts = curves if ends else [curve[1:-1] for curve in curves]
     return np.array(

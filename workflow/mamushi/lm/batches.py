@@ -17,18 +17,30 @@ def steps(examples: int, batch_size: int, epochs: float) -> int:
     return max(1, int(epochs * examples // batch_size))
 
 
-def examples_of_step(step: int, examples: int, batch_size: int, seed: int) -> NDArray[np.int64]:
+def examples_of_step(
+    step: int,
+    examples: int,
+    batch_size: int,
+    seed: int,
+    kept: NDArray[np.bool_] | None = None,
+) -> NDArray[np.int64]:
     """Indices (batch_size,) of the examples in optimizer step ``step``, counted from 0.
 
     The steps cut an endless stream, one freshly shuffled pass over the examples after another, into
     batches; a batch may span two passes, as T = floor(epochs * n / batch) implies. Any step can be
     asked for without replaying those before it, which is what makes a resumed run exact.
+
+    ``kept`` says which of all texts the examples are, where some are left out (all texts,). A pass
+    is then the shuffled pass over all texts without the others: trainings of one seed that leave
+    out different texts read those that they share in the same order (common random numbers).
     """
+    kept = np.ones(examples, dtype=bool) if kept is None else kept
+    rows = np.cumsum(kept) - 1
     first, last = step * batch_size, (step + 1) * batch_size
-    passes = [
-        np.random.default_rng([seed, epoch]).permutation(examples)
-        for epoch in range(first // examples, (last - 1) // examples + 1)
-    ]
+    passes = []
+    for epoch in range(first // examples, (last - 1) // examples + 1):
+        order = np.random.default_rng([seed, epoch]).permutation(len(kept))
+        passes.append(rows[order[kept[order]]])
     start = first - first // examples * examples
     return np.concatenate(passes)[start : start + batch_size].astype(np.int64)
 

@@ -28,13 +28,17 @@ def mean_nll(
     seed: int,
     accelerator: Accelerator,
     what: str = "fine-tune",
+    kept: NDArray[np.bool_] | None = None,
 ) -> Objective:
-    """Of each step the NLL summed over its predicted tokens, divided by their number."""
+    """Of each step the NLL summed over its predicted tokens, divided by their number.
+
+    ``kept`` is that of ``examples_of_step``.
+    """
     batch, size = int(settings["batch_size"]), int(settings["micro_batch_size"])
     shared = supports(model)
 
     def step(number: int) -> Step:
-        rows = examples_of_step(number, len(texts), batch, seed)
+        rows = examples_of_step(number, len(texts), batch, seed, kept)
         tokens = int(np.maximum(texts.lengths[rows] - 1, 0).sum())
         parts = [partial(loss, part, tokens) for part in micro_batches(rows, size, accelerator)]
         return Step(parts, tokens, (number + 1) * batch / len(texts))
@@ -58,6 +62,7 @@ def finetune(
     what: str = "fine-tune",
     state: Path | None = None,
     fingerprint: str = "",
+    kept: NDArray[np.bool_] | None = None,
 ) -> TrainLog:
     """Train the parameters that require a gradient, in place, on the texts.
 
@@ -65,7 +70,8 @@ def finetune(
     predicted tokens divided by their number, whatever the micro-batch size and number of processes.
     ``total`` is the number of steps, by default T = floor(epochs * n / batch) for these n texts.
 
-    ``state`` and ``fingerprint`` are those of ``train``. Raises ``UserError`` when there is nothing
+    ``state`` and ``fingerprint`` are those of ``train``, ``kept`` is that of ``examples_of_step``:
+    which of all texts of the section these are. Raises ``UserError`` when there is nothing
     to train on or the loss is not finite.
     """
     if not (texts.lengths > 1).any():
@@ -77,7 +83,7 @@ def finetune(
     descent = Descent.of(rate, settings, schedule=schedule, warmup=warmup, rise=warmup + 1)
     model.train()
     return train(
-        mean_nll(model, texts, settings, seed, accelerator, what),
+        mean_nll(model, texts, settings, seed, accelerator, what, kept),
         descent,
         total,
         accelerator,

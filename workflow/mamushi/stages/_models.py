@@ -97,6 +97,8 @@ def fine_tuned(
     Writes the step log and the card, which says what is ``told`` as well; a killed run of the same
     origin goes on from its state.
     """
+    import numpy as np
+
     from mamushi.artifacts import schemas
     from mamushi.artifacts.files import write_json
     from mamushi.artifacts.provenance import fingerprint
@@ -112,8 +114,10 @@ def fine_tuned(
     training = chosen.training
     wanted = (files.tokens, files.examples, chosen.section, training.max_length)
     texts = read_tokens(*wanted, domains=chosen.domains, without=removed)
+    section = read_tokens(*wanted)
+    kept = np.fromiter(map(set(texts.ids).__contains__, section.ids), bool, len(section))
     # The step-matched arm gives every budget, gold at 1 too, the updates that beta 0 gets.
-    counted = read_tokens(*wanted) if training.steps == "matched" else texts
+    counted = section if training.steps == "matched" else texts
     total = steps(len(counted), training.batch_size, training.epochs)
 
     device.reproducible(chosen.seed)
@@ -131,6 +135,7 @@ def fine_tuned(
         what=chosen.role,
         state=files.state,
         fingerprint=fingerprint(job.origin),
+        kept=kept,
     )
     if accelerator.is_main_process:
         write_table(files.log_table, schemas.TRAIN_LOG, log.columns, metadata=job.origin)

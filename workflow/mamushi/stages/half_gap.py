@@ -25,11 +25,6 @@ def run(files: Files, chosen: HalfGap, job: Job) -> None:
     from mamushi.evaluation.half_gap import half_gap_table, unlearning_table
 
     points = unlearning_table(chosen.grid, chosen.starts, files.root)
-    budgets = half_gap_table(
-        points,
-        target=chosen.target,
-        retain_cap=chosen.retain_cap,
-        resamples=chosen.resamples,
-    )
+    budgets = half_gap_table(points, target=chosen.target, retain_cap=chosen.retain_cap)
     made = [(schemas.UNLEARNING, points), (schemas.HALF_GAP, budgets)]
     publish(files.out_folder, made, job.origin)

@@ -1,4 +1,4 @@
-"""Collect a grid's measurements in the result tables: SAD, its summary, quality of the scores."""
+"""Collect a grid's measurements in the result tables: SAD, what differs, quality of the scores."""
 
 from __future__ import annotations
 
@@ -16,21 +16,28 @@ class Files:
 
 
 def run(files: Files, chosen: Collected, job: Job) -> None:
-    """Write ``sad``, ``sad_summary`` and ``selection``, each as Parquet and as CSV.
+    """Write ``sad``, ``sad_summary``, ``sad_differences`` and ``selection``, as Parquet and as CSV.
 
-    Raises ``UserError`` that names the first missing or damaged input; nothing is written then.
+    ``sad_differences.rst`` says in words which curves differ, for the report. Raises ``UserError``
+    that names the first missing or damaged input; nothing is written then.
     """
     from mamushi.artifacts import schemas
+    from mamushi.artifacts.files import atomic
     from mamushi.artifacts.tables import publish
     from mamushi.evaluation.curves import sad_table
+    from mamushi.evaluation.differences import sad_differences, verdict
     from mamushi.evaluation.quality import selection_table
     from mamushi.evaluation.summary import sad_summary
 
     grid = chosen.grid
     sad = sad_table(grid, files.root)
+    differences = sad_differences(sad)
     tables = [
         (schemas.SAD, sad),
         (schemas.SAD_SUMMARY, sad_summary(sad)),
+        (schemas.SAD_DIFFERENCES, differences),
         (schemas.SELECTION, selection_table(grid, files.root)),
     ]
     publish(files.out_folder, tables, job.origin)
+    with atomic(files.out_folder / "sad_differences.rst") as part:
+        part.write_text(verdict(differences), encoding="utf-8")

@@ -18,7 +18,10 @@ READS = ["sad", "sad_summary", "selection"]
 
 
 def draw(tables: str | Path, grid: Mapping[str, Any], style: Style) -> Figure:
-    """Mean over seeds with bands of one standard error; dotted ends at budgets 0 and 1."""
+    """Mean over seeds with bands of one standard error; dotted ends at budgets 0 and 1.
+
+    A dashed level at the SAD between the gold standards of two seeds, where there are several.
+    """
     curves = read_curves(tables, grid)
     datasets, models = grid["datasets"], grid["models"]
     lines = marks(grid["selectors"])
@@ -31,6 +34,10 @@ def draw(tables: str | Path, grid: Mapping[str, Any], style: Style) -> Figure:
                 log_axis(panel)
             for selector, curve in curves[dataset, model].items():
                 plot_curve(panel, curve, "sad", lines[selector])
+            level = next(iter(curves[dataset, model].values()))[0]["gold_sad"]
+            if level is not None:
+                dashed = {"color": "black", "linewidth": 0.9, "linestyle": (0, (6, 2))}
+                panel.axhline(level, label="gold of another seed", **dashed)
             if not style.log_scale:
                 panel.set_ylim(bottom=0)
             if i == 0:

@@ -1,0 +1,173 @@
+"""Which selectors are said to differ: numbers by hand, and false discoveries where none do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from scipy.stats import ttest_rel
+
+from mamushi.artifacts import schemas
+from mamushi.evaluation.differences import sad_differences, verdict
+
+NAMES = ("random", "mamushi", "lr_cos")
+BUDGETS = (0.25, 0.5, 0.75)
+Heights = Callable[[int, str, float], float]
+"""(seed, selector, budget) -> SAD, all of it in the forget domain."""
+
+
+def table(
+    heights: Heights,
+    *,
+    seeds: int = 5,
+    names: tuple[str, ...] = NAMES,
+    model: str = "small",
+) -> pa.Table:
+    """A table ``sad``; the gold standard of seed s has a forget perplexity of 60 + s."""
+    rows = []
+    for seed in range(seeds):
+        for name in names:
+            for beta in (0.0, *BUDGETS, 1.0):
+                height = {0.0: 40.0, 1.0: 0.0}.get(beta)
+                height = heights(seed, name, beta) if height is None else height
+                rows.append(
+                    {
+                        "dataset": "alpha",
+                        "model": model,
+                        "seed": seed,
+                        "selector": name,
+                        "beta": beta,
+                        "removed": 1,
+                        "ppl_forget": 60.0 + seed - height,
+                        "ppl_retain": 10.0,
+                        "gold_ppl_forget": 60.0 + seed,
+                        "gold_ppl_retain": 10.0,
+                        "sad": height,
+                        "log_sad": 0.0,
+                    }
+                )
+    return pa.Table.from_pylist(rows, schema=schemas.SAD.schema)
+
+
+def noisy(seed: int, name: str, beta: float) -> float:
+    """Mamushi is far below random, lr_cos hardly."""
+    rng = np.random.default_rng([seed, NAMES.index(name), round(100 * beta)])
+    shared = np.random.default_rng([seed, 99]).normal(0, 5)
+    drop = {"random": 0.0, "lr_cos": 0.05, "mamushi": 12.0}[name]
+    return float(40 * (1 - beta) + shared - drop + rng.normal(0, 0.5))
+
+
+def rows(found: pa.Table, **wanted: Any) -> list[dict[str, Any]]:
+    return [r for r in found.to_pylist() if all(r[k] == v for k, v in wanted.items())]
+
+
+def test_a_difference_is_paired_by_seed_and_corrected_for_all_pairs() -> None:
+    found = sad_differences(table(noisy))
+    # Two selectors at three budgets and in area, against random and the other one.
+    assert found.num_rows == 2 * 4 * 2
+    p = {}
+    for beta in BUDGETS:
+        sad = {name: np.array([noisy(s, name, beta) for s in range(5)]) for name in NAMES}
+        for one, other in (("mamushi", "random"), ("lr_cos", "random"), ("mamushi", "lr_cos")):
+            p[one, other, beta] = ttest_rel(sad[one], sad[other]).pvalue
+    ranked = sorted(p, key=lambda key: float(p[key]))
+    corrected, highest = {}, 0.0
+    for place, key in enumerate(ranked):
+        highest = max(highest, min(1.0, float(p[key]) * (9 - place)))
+        corrected[key] = highest
+    for row in rows(found, quantity="sad", reference="random"):
+        key = (row["selector"], "random", row["beta"])
+        differences = [
+            noisy(s, row["selector"], row["beta"]) - noisy(s, "random", row["beta"])
+            for s in range(5)
+        ]
+        assert row["difference"] == pytest.approx(np.mean(differences))
+        half = 2.776445 * np.std(differences, ddof=1) / np.sqrt(5)
+        ends = row["difference_low"], row["difference_high"]
+        assert ends == pytest.approx((np.mean(differences) - half, np.mean(differences) + half))
+        assert (row["p"], row["p_holm"]) == pytest.approx((p[key], corrected[key]))
+        assert (row["comparisons"], row["seeds"], row["other"]) == (9, 5, "random")
+    # All pairs of areas.
+    assert {row["comparisons"] for row in rows(found, quantity="area")} == {3}
+    (area,) = rows(found, quantity="area", reference="random", selector="mamushi")
+    assert area["beta"] is None
+    assert area["p_holm"] < 0.05
+    assert area["difference"] == pytest.approx(-9, abs=1)
+
+
+def test_the_best_other_has_the_lowest_mean_and_is_not_random() -> None:
+    names = ("random", "mamushi", "lr_cos", "coreset")
+    level = {"random": 1.0, "mamushi": 4.0, "lr_cos": 3.0, "coreset": 6.0}
+    found = sad_differences(table(lambda s, name, beta: level[name] + s * beta, names=names))
+    best = {row["selector"]: row["other"] for row in rows(found, reference="best")}
+    assert best == {"mamushi": "lr_cos", "lr_cos": "mamushi", "coreset": "lr_cos"}
+    alone = sad_differences(table(noisy, names=("random", "mamushi")))
+    assert {row["reference"] for row in alone.to_pylist()} == {"random"}
+
+
+def test_the_noise_floor_is_that_of_pairs_of_gold_standards() -> None:
+    found = sad_differences(table(noisy, seeds=3))
+    # Seeds 0, 1 and 2 are 1, 2 and 1 apart.
+    (floor,) = {row["gold_sad"] for row in found.to_pylist()}
+    assert floor == pytest.approx(4 / 3)
+    # The larger a difference, the fewer seeds show it.
+    (row,) = rows(found, quantity="area", reference="random", selector="mamushi")
+    assert row["seeds_for_difference"] < row["seeds_for_gold_sad"]
+
+
+def test_one_seed_tells_nothing() -> None:
+    found = sad_differences(table(noisy, seeds=1))
+    known = {"dataset", "model", "selector", "quantity", "beta", "reference", "other", "seeds"}
+    for row in found.to_pylist():
+        assert {name for name in row if row[name] is not None} <= known
+    assert "one seed" in verdict(found)
+
+
+def test_selectors_that_name_the_same_texts_do_not_differ() -> None:
+    found = sad_differences(table(lambda s, name, beta: 7.0 + s))
+    for row in found.to_pylist():
+        assert row["difference"] == row["difference_low"] == row["difference_high"] == 0
+        assert row["p"] is row["p_holm"] is row["seeds_for_difference"] is None
+    assert "none of these curves can be told from that of ``random`` at 5 seeds" in verdict(found)
+
+
+def test_the_verdict_names_what_differs_and_where() -> None:
+    (said,) = verdict(sad_differences(table(noisy))).splitlines()
+    assert said.startswith("* ``alpha``, ``small``: at 5 seeds in area ``mamushi`` below")
+    assert "at single budgets ``mamushi`` (0.25, 0.5, 0.75) below ``random``" in said
+    assert "``lr_cos``" not in said
+    turned = verdict(sad_differences(table(lambda s, n, b: 80 - noisy(s, n, b))))
+    assert "in area ``mamushi`` above ``random``" in turned
+    without = verdict(sad_differences(table(noisy, names=("mamushi", "lr_cos"))))
+    assert "``random`` was not run" in without
+    both = pa.concat_tables([table(noisy), table(noisy, seeds=1, model="own_")])
+    assert len(verdict(sad_differences(both)).splitlines()) == 2
+    assert "No two selectors" in verdict(sad_differences(table(noisy, names=("random",))))
+
+
+@pytest.mark.parametrize("seeds", [3, 5, 10])
+def test_models_that_differ_in_the_seed_alone_are_hardly_ever_said_to_differ(seeds: int) -> None:
+    """All selectors' models are gold standards of other seeds: SAD is noise, near 0, and shares
+    what a seed shares. Any claim on a curve, or on an area, is false."""
+    times = 200
+    wrong = {"sad": 0, "area": 0}
+    for time in range(times):
+        rng = np.random.default_rng([seeds, time])
+        gold = rng.normal(0, 1, (seeds, 2))
+        noise = rng.normal(0, 1, (seeds, len(NAMES), len(BUDGETS), 2))
+
+        def distance(seed: int, name: str, beta: float) -> float:
+            own = noise[seed, NAMES.index(name), BUDGETS.index(beta)]  # noqa: B023
+            return float(np.abs(own - gold[seed]).sum())  # noqa: B023
+
+        found = sad_differences(table(distance, seeds=seeds)).to_pylist()
+        for quantity in wrong:
+            wrong[quantity] += any(
+                row["p_holm"] <= 0.05 for row in found if row["quantity"] == quantity
+            )
+    # Two and a half standard errors above 5% of 200.
+    assert max(wrong.values()) <= 0.0885 * times
+    assert sum(wrong.values()) > 0, "the test never errs, so it has no power either"
