@@ -26,6 +26,7 @@ OUTPUTS = {
         RETRAINED,
         f"{RUN}/retrained/lr_cos/beta0.25/train_log.parquet",
         f"{RUN}/perplexity/lr_cos/beta0.25.parquet",
+        f"{RUN}/nll/lr_cos/beta0.25.parquet",
     ],
     "unlearn_whole": [
         WHOLE,

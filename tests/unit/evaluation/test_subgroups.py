@@ -98,6 +98,8 @@ def root(tmp_path: Path) -> Path:
         "section": ["evaluation"] * N,
         "log_density_ratio": pa.nulls(N, pa.float64()),
         "label_topic": topic,
+        # Of the forget domain, nine texts have the first value.
+        "label_few": np.arange(N) > 17,
     }
     write_table(paths.under(folder, paths.EXAMPLES, dataset="d"), schemas.EXAMPLES, examples)
     tokens = rng.integers(1, 20, N)
@@ -139,6 +141,10 @@ def test_the_group_that_pays_is_the_one_that_pays(root: Path) -> None:
     for length in ("short", "medium", "long"):
         both = {row(domain, "words", length)["sad"] for domain in ("forget", "retain")}
         assert len(both) == 1 and both.pop() > 0
+
+    assert row("forget", "label_topic", "a")["sad"] is not None
+    few = row("forget", "label_few", "0")
+    assert (few["texts"], few["sad"], few["to_gold_low"]) == (9, None, None)
 
     # SAD of all texts is that of their perplexities.
     expected = []

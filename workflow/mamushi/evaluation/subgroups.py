@@ -178,9 +178,10 @@ def _rows(
 def _distances(
     parts: Sequence[Group], nll: Doubles, gold: Doubles, tokens: Doubles
 ) -> dict[tuple[str, str], float]:
-    """SAD of each value that both domains have, mean over seeds, by column and value."""
+    """SAD of each value that ``FEWEST`` texts of both domains have, mean over seeds, by column and
+    value."""
     perplexity: dict[tuple[str, str], dict[str, tuple[Doubles, Doubles]]] = {}
-    for part in parts:
+    for part in (part for part in parts if len(part.rows) >= FEWEST):
         total = tokens[part.rows].sum()
         ours, theirs = (np.exp(x[:, part.rows].sum(axis=1) / total) for x in (nll, gold))
         perplexity.setdefault((part.subgroup, part.value), {})[part.domain] = (ours, theirs)
