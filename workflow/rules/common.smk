@@ -13,6 +13,7 @@ from snakemake.logging import logger
 from mamushi.artifacts import paths
 from mamushi.configuration import grid, settings
 from mamushi.configuration.complete import complete, files
+from mamushi.data import head
 from mamushi.errors import UserError
 from mamushi.registry import plugin, plugins
 from mamushi.running import stage as stages
@@ -33,6 +34,7 @@ def explained(function, *args):
 
 
 config.update(explained(complete, config))
+explained(head.check, config)
 hooks.read(workflow, config)
 
 # The rule files in the order in which data flows.

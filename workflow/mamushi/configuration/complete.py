@@ -99,6 +99,12 @@ def _used(full: Mapping[str, Any], what: str) -> list[str]:
     return list(dict.fromkeys(name for names in lists for name in names))
 
 
+def datasets_used(full: Mapping[str, Any]) -> list[str]:
+    """Names of the datasets that are asked for, and of those that a tiny model is pretrained on."""
+    read = [name for model in _used(full, "models") for name in _pretraining(full["models"][model])]
+    return list(dict.fromkeys([*_used(full, "datasets"), *read]))
+
+
 def _comparisons(full: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     """The grid, the studies, unlearning and its probe, each with the lists that it takes over."""
     yield "grid", full["grid"]
@@ -397,8 +403,7 @@ def _knowing() -> str:
 
 def _check_files(full: dict[str, Any]) -> Iterator[str]:
     """Every dataset that is used has its files, where a path is given."""
-    read = [name for model in _used(full, "models") for name in _pretraining(full["models"][model])]
-    for name in dict.fromkeys([*_used(full, "datasets"), *read]):
+    for name in datasets_used(full):
         for raw in _raw(full["datasets"][name]):
             if raw.missing:
                 # Whole, however long: a path that is cut cannot be looked at.
