@@ -11,7 +11,7 @@ from snakemake.exceptions import IncompleteCheckpointException, WorkflowError
 from snakemake.logging import logger
 
 from mamushi.artifacts import paths
-from mamushi.configuration import grid, settings
+from mamushi.configuration import grid, layers, settings
 from mamushi.configuration.complete import complete, files
 from mamushi.data import head
 from mamushi.errors import UserError
@@ -33,6 +33,9 @@ def explained(function, *args):
         raise WorkflowError(str(error)) from None
 
 
+# Snakemake lists the files of the command line first, and lays them over its own.
+laid = workflow.overwrite_configfiles
+explained(layers.check, [*workflow.configfiles[len(laid) :], *laid])
 config.update(explained(complete, config))
 explained(head.check, config)
 hooks.read(workflow, config)

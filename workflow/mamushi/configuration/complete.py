@@ -26,7 +26,7 @@ from mamushi.configuration.schema import (
     without_defaults,
 )
 from mamushi.errors import UserError
-from mamushi.registry import plugin, plugins
+from mamushi.registry import Plugin, plugin, plugins
 
 SCHEMA = Path(__file__).parents[2] / "schemas" / "config.schema.yaml"
 SELECTOR, DATASET, UNLEARNER = "selector", "dataset", "unlearner"
@@ -66,8 +66,8 @@ def complete(config: Mapping[str, Any]) -> dict[str, Any]:
         dataset["sections"] = {k: v for k, v in dataset["sections"].items() if v > 0}
     _raise(_check_names(full))
     checks = (
-        *(_check_sections, _check_models, _check_lengths, _check_derived, _check_targets),
-        _check_files,
+        *(_check_sections, _check_ranked, _check_models, _check_lengths, _check_derived),
+        *(_check_ratio, _check_targets, _check_files),
     )
     _raise(line for check in checks for line in check(full))
     return full
@@ -101,8 +101,12 @@ def _used(full: Mapping[str, Any], what: str) -> list[str]:
 
 def datasets_used(full: Mapping[str, Any]) -> list[str]:
     """Names of the datasets that are asked for, and of those that a tiny model is pretrained on."""
-    read = [name for model in _used(full, "models") for name in _pretraining(full["models"][model])]
-    return list(dict.fromkeys([*_used(full, "datasets"), *read]))
+    return list(dict.fromkeys([*_used(full, "datasets"), *_read(full)]))
+
+
+def _read(full: Mapping[str, Any]) -> list[str]:
+    """Names of the datasets that models are pretrained on."""
+    return [name for model in _used_models(full) for name in _pretraining(full["models"][model])]
 
 
 def _comparisons(full: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -298,6 +302,29 @@ def _check_sections(full: dict[str, Any]) -> Iterator[str]:
             yield f"{at}: the shares ({shares or 'none'}) sum to {total:g}; they must sum to 1"
 
 
+def _check_ranked(full: dict[str, Any]) -> Iterator[str]:
+    """No share of a dataset is kept for a training that none of its models needs."""
+    users: dict[str, set[str]] = {}
+    for _, axes in _comparisons(full):
+        for name in axes["datasets"]:
+            users.setdefault(name, set()).update(axes["models"])
+    for name, models in users.items():
+        dataset, ready = (
+            full["datasets"][name],
+            [full["models"][m].get("contaminated") for m in models],
+        )
+        share = dataset["sections"].get("contamination", 0)
+        divided = plugin(DATASET, dataset["kind"]).literals.get("SPLIT", True)
+        by_column = dataset.get("section") is not None
+        if share and all(ready) and divided and not by_column and name not in _read(full):
+            yield (
+                f"datasets.{name}.sections: the contamination section, {share:.0%} of its texts, "
+                f"would be neither ranked nor trained on, since {' and '.join(sorted(models))} "
+                "has been contaminated before; write {inference: 1.0}, or {inference: 0.8, "
+                "evaluation: 0.2} to measure as well, and 0 for contamination"
+            )
+
+
 def _check_models(full: dict[str, Any]) -> Iterator[str]:
     for name in _used_models(full):
         model, at = full["models"][name], f"models.{name}"
@@ -361,14 +388,10 @@ def _check_derived(full: dict[str, Any]) -> Iterator[str]:
     truth is asked for where a dataset knows it."""
     needy = set()
     for name in full["selectors"]:
-        chain = [name]
-        while (base := _derives(full["selectors"][chain[-1]], chain[-1])) is not None:
-            if base in chain:
-                yield f"selectors.{name}: derives from itself ({' from '.join([*chain, base])})"
-                break
-            chain.append(base)
-        kinds = [full["selectors"][link]["kind"] for link in chain]
-        if any(plugin(SELECTOR, kind).literals.get("NEEDS_TRUTH") for kind in kinds):
+        chain = _chain(full, name)
+        if len(set(chain)) < len(chain):
+            yield f"selectors.{name}: derives from itself ({' from '.join(chain)})"
+        if any(_kind(full, link).literals.get("NEEDS_TRUTH") for link in chain):
             needy.add(name)
     ratio = full["removal"]["ratio"]
     for where, axes in _comparisons(full):
@@ -386,6 +409,34 @@ def _check_derived(full: dict[str, Any]) -> Iterator[str]:
                         f"{at}: {name!r} is not allowed with the dataset {dataset!r}; it needs the "
                         f"true density ratio, which {_knowing()} data has"
                     )
+
+
+def _chain(full: Mapping[str, Any], name: str) -> list[str]:
+    """A selector, the one that it derives from, and so on; one that comes back to itself ends."""
+    chain = [name]
+    while len(set(chain)) == len(chain):
+        base = _derives(full["selectors"][chain[-1]], chain[-1])
+        if base is None:
+            break
+        chain.append(base)
+    return chain
+
+
+def _kind(full: Mapping[str, Any], name: str) -> Plugin:
+    return plugin(SELECTOR, full["selectors"][name]["kind"])
+
+
+def _check_ratio(full: dict[str, Any]) -> Iterator[str]:
+    """The selector whose scores estimate the log-density ratio scores both domains."""
+    ratio = full["removal"]["ratio"]
+
+    if not all(
+        _kind(full, link).literals.get("RETAIN_SCORES", True) for link in _chain(full, ratio)
+    ):
+        yield (
+            f"removal.ratio: {ratio!r} is not allowed, since it gives retain texts no score and so "
+            "estimates no density ratio; choose a selector that does, such as mamushi"
+        )
 
 
 def _check_targets(full: dict[str, Any]) -> Iterator[str]:
