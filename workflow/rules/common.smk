@@ -11,7 +11,7 @@ from snakemake.exceptions import IncompleteCheckpointException, WorkflowError
 from snakemake.logging import logger
 
 from mamushi.artifacts import paths
-from mamushi.configuration import grid, layers, settings
+from mamushi.configuration import counts, grid, layers, settings
 from mamushi.configuration.complete import complete, files
 from mamushi.data import head
 from mamushi.errors import UserError
@@ -74,7 +74,8 @@ wildcard_constraints:
 LOOK_FIRST = 100
 
 # What every shell command finds around it; see there for why it is no parameter of the rules.
-environment.give(PACKAGES, settings.as_json(config["execution"]))
+NEEDS = {name: counts.needs(config, name) for name in config["datasets"]}
+environment.give(PACKAGES, settings.as_json(config["execution"]), json.dumps(NEEDS))
 
 
 def signed(function):
@@ -275,17 +276,30 @@ def retrained_betas():
     return dict.fromkeys(map(paths.beta, budgets))
 
 
+def changed(card, dataset):
+    """Which settings of a dataset's tables have changed since their card was written."""
+    before = card["settings"]
+    now = json.loads(settings.as_json(settings.examples(config, dataset)))
+    return {key for key in {*before, *now} if before.get(key) != now.get(key)}
+
+
 def remade(dataset):
     """Whether a dataset's tables are there and are about to be made again, but only because of
-    other raw files or other code: then they may well be the same."""
+    other raw files or other code: then they may well be the same.
+
+    Where they are to stay, what the configuration takes of them is held against what there is.
+    """
     try:
-        with open(paths.DATA_CARD.format(dataset=dataset), encoding="utf-8") as card:
-            before = json.load(card)["settings"]
+        with open(paths.DATA_CARD.format(dataset=dataset), encoding="utf-8") as file:
+            card = json.load(file)
+        others = changed(card, dataset)
+        there = card["counts"]["sections"].get("inference", {"forget": 0, "retain": 0})
     except (OSError, ValueError, LookupError, TypeError):
         return False
-    now = json.loads(settings.as_json(settings.examples(config, dataset)))
-    changed = {key for key in {*before, *now} if before.get(key) != now.get(key)}
-    return bool(changed) and changed <= {"inputs", "code"}
+    lines = [] if others else list(counts.lacking(dataset, NEEDS[dataset], there))
+    if lines:
+        raise WorkflowError("\n".join(lines))
+    return bool(others) and others <= {"inputs", "code"}
 
 
 REMADE = [dataset for dataset in config["datasets"] if remade(dataset)]

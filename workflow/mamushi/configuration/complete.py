@@ -30,6 +30,7 @@ from mamushi.registry import Plugin, plugin, plugins
 
 SCHEMA = Path(__file__).parents[2] / "schemas" / "config.schema.yaml"
 SELECTOR, DATASET, UNLEARNER = "selector", "dataset", "unlearner"
+WITHOUT_MANIFESTS = ("unlearning", "probe")
 TAKEN = ("retraining", "base", "contaminated", "beta0", "gold")
 """What the tables of unlearning call models that no unlearner made."""
 
@@ -95,7 +96,7 @@ def files(dataset: Mapping[str, Any]) -> list[str]:
 
 def _used(full: Mapping[str, Any], what: str) -> list[str]:
     """Names of the ``datasets``, ``models`` or ``selectors`` that the grid or a study asks for."""
-    lists = (axes[what] for _, axes in _comparisons(full))
+    lists = (axes[what] for _, axes in comparisons(full))
     return list(dict.fromkeys(name for names in lists for name in names))
 
 
@@ -109,7 +110,7 @@ def _read(full: Mapping[str, Any]) -> list[str]:
     return [name for model in _used_models(full) for name in _pretraining(full["models"][model])]
 
 
-def _comparisons(full: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+def comparisons(full: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     """The grid, the studies, unlearning and its probe, each with the lists that it takes over."""
     yield "grid", full["grid"]
     for name, study in full["studies"].items():
@@ -305,7 +306,7 @@ def _check_sections(full: dict[str, Any]) -> Iterator[str]:
 def _check_ranked(full: dict[str, Any]) -> Iterator[str]:
     """No share of a dataset is kept for a training that none of its models needs."""
     users: dict[str, set[str]] = {}
-    for _, axes in _comparisons(full):
+    for _, axes in comparisons(full):
         for name in axes["datasets"]:
             users.setdefault(name, set()).update(axes["models"])
     for name, models in users.items():
@@ -388,18 +389,17 @@ def _check_derived(full: dict[str, Any]) -> Iterator[str]:
     truth is asked for where a dataset knows it."""
     needy = set()
     for name in full["selectors"]:
-        chain = _chain(full, name)
-        if len(set(chain)) < len(chain):
-            yield f"selectors.{name}: derives from itself ({' from '.join(chain)})"
-        if any(_kind(full, link).literals.get("NEEDS_TRUTH") for link in chain):
+        links = chain(full, name)
+        if len(set(links)) < len(links):
+            yield f"selectors.{name}: derives from itself ({' from '.join(links)})"
+        if any(_kind(full, link).literals.get("NEEDS_TRUTH") for link in links):
             needy.add(name)
     ratio = full["removal"]["ratio"]
-    for where, axes in _comparisons(full):
+    for where, axes in comparisons(full):
         asked = {
             f"{where}.selectors[{place}]": name for place, name in enumerate(axes["selectors"])
         }
-        if where not in ("unlearning", "probe"):
-            # These two write no manifests.
+        if where not in WITHOUT_MANIFESTS:
             asked["removal.ratio"] = ratio
         for at, name in asked.items():
             for dataset in axes["datasets"] if name in needy else ():
@@ -411,15 +411,15 @@ def _check_derived(full: dict[str, Any]) -> Iterator[str]:
                     )
 
 
-def _chain(full: Mapping[str, Any], name: str) -> list[str]:
+def chain(full: Mapping[str, Any], name: str) -> list[str]:
     """A selector, the one that it derives from, and so on; one that comes back to itself ends."""
-    chain = [name]
-    while len(set(chain)) == len(chain):
-        base = _derives(full["selectors"][chain[-1]], chain[-1])
+    links = [name]
+    while len(set(links)) == len(links):
+        base = _derives(full["selectors"][links[-1]], links[-1])
         if base is None:
             break
-        chain.append(base)
-    return chain
+        links.append(base)
+    return links
 
 
 def _kind(full: Mapping[str, Any], name: str) -> Plugin:
@@ -431,7 +431,7 @@ def _check_ratio(full: dict[str, Any]) -> Iterator[str]:
     ratio = full["removal"]["ratio"]
 
     if not all(
-        _kind(full, link).literals.get("RETAIN_SCORES", True) for link in _chain(full, ratio)
+        _kind(full, link).literals.get("RETAIN_SCORES", True) for link in chain(full, ratio)
     ):
         yield (
             f"removal.ratio: {ratio!r} is not allowed, since it gives retain texts no score and so "

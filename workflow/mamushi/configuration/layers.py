@@ -70,19 +70,20 @@ def _mixed(name: str, own: Any, file: str | Path, other: Any) -> Iterator[str]:
     """What a dataset and one of the same name in an earlier ``file`` cannot be together."""
     at = f"datasets.{name}"
     kind, before = (_mapping(each).get("kind") for each in (own, other))
-    sections, others = (_mapping(each).get("sections") for each in (own, other))
-    shares, kept = _shares(sections), _shares(others)
+    sections = _mapping(own).get("sections")
+    shares, kept = _shares(sections), _shares(_mapping(other).get("sections"))
     both = sum({**kept, **shares}.values())
     if kind is not None and before is not None and kind.value != before.value:
         yield (
-            f"line {kind.start_mark.line + 1}: {at} is {kind.value} data, but {file} has {before.value} data of that "
-            "name, and what it says would stay; choose another name"
+            f"line {kind.start_mark.line + 1}: {at} is {kind.value} data, but {file} has "
+            f"{before.value} data of that name, and what it says would stay; choose another name"
         )
-    elif shares and abs(sum(shares.values()) - 1) < 1e-9 and abs(both - 1) > 1e-9:
+    elif sections and shares and abs(sum(shares.values()) - 1) < 1e-9 and abs(both - 1) > 1e-9:
         left = ", ".join(f"{key} {value:g}" for key, value in kept.items() if key not in shares)
         yield (
-            f"line {sections.start_mark.line + 1}: {at}.sections: {file} has a dataset of that name, whose {left} would "
-            "stay; set these to 0, or choose another name for a dataset of your own"
+            f"line {sections.start_mark.line + 1}: {at}.sections: {file} has a dataset of that "
+            f"name, whose {left} would stay; set these to 0, or choose another name for a dataset "
+            "of your own"
         )
 
 
