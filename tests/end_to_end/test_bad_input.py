@@ -23,6 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from safetensors.torch import load_file, save_file
 
 from mamushi.artifacts import paths
 from mamushi.artifacts.seal import seal
@@ -359,6 +360,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 BAD_MODELS = {
     # Name: where and what, what to do.
     "no_tokenizer": ("no_tokenizer: no tokenizer (none of tokenizer.json,", "save the model's"),
+    "nan_weights": ("model.safetensors: the weights model.norm.weight are not all finite", "save"),
     "cut_weights": ("model.safetensors: damaged safetensors file", "make it again"),
 }
 
@@ -372,6 +374,10 @@ def model_run(model: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Pa
         path.unlink()
     weights = copies["cut_weights"] / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-100])
+    diverged = copies["nan_weights"] / "model.safetensors"
+    tensors = load_file(diverged)
+    tensors["model.norm.weight"][3] = np.nan
+    save_file(tensors, diverged, metadata={"format": "pt"})
     config = configuration(
         {"own": table(write(folder / "own.csv", csv_of(rows())))},
         {name: {"source": str(path)} for name, path in copies.items()},

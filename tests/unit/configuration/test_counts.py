@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mamushi.configuration.complete import complete
-from mamushi.configuration.counts import lacking, needs
+from mamushi.configuration.complete import ConfigError, complete
+from mamushi.configuration.counts import check, needs
 from mamushi.errors import UserError
 from mamushi.selection.folds import stratified_folds
 from mamushi.selection.removals import count
@@ -31,13 +31,17 @@ def config(**changes: Any) -> dict[str, Any]:
 
 
 def told(given: dict[str, Any], forget: int, retain: int, dataset: str = "a") -> list[str]:
-    found = {"forget": forget, "retain": retain}
-    return [line.partition(":")[0] for line in lacking(dataset, needs(given, dataset), found)]
+    try:
+        check(dataset, needs(given, dataset), {"forget": forget, "retain": retain})
+    except ConfigError as error:
+        return [line.partition(":")[0] for line in error.lines]
+    return []
 
 
 def test_the_line_says_what_to_do() -> None:
-    lines = list(lacking("a", needs(config(), "a"), {"forget": 3, "retain": PLENTY}))
-    assert lines == [
+    with pytest.raises(ConfigError) as caught:
+        check("a", needs(config(), "a"), {"forget": 3, "retain": PLENTY})
+    assert caught.value.lines == [
         "selectors.mamushi.folds: 5 takes at least 5 forget texts, and the inference section of "
         "the dataset 'a' has 3; lower it, or give it more texts",
         "grid.budgets: 0.1 takes at least 10 forget texts, and the inference section of the "

@@ -4,12 +4,12 @@ dataset as soon as its texts have been counted."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import Any, NamedTuple
 
 from mamushi.artifacts.domains import DOMAINS
-from mamushi.configuration.complete import WITHOUT_MANIFESTS, chain, comparisons
+from mamushi.configuration.complete import WITHOUT_MANIFESTS, ConfigError, chain, comparisons
 
 
 class Need(NamedTuple):
@@ -44,14 +44,16 @@ def needs(config: Mapping[str, Any], dataset: str) -> list[Need]:
     return list(found.values())
 
 
-def lacking(dataset: str, asked: Iterable[Need], found: Mapping[str, int]) -> Iterator[str]:
-    """A line for each need that the texts ``found`` in the inference section, by domain, do not
-    meet."""
-    for need in asked:
-        for domain, least in zip(DOMAINS, (need.forget, need.retain), strict=True):
-            if found[domain] < least:
-                yield (
-                    f"{need.key}: {need.value:g} takes at least {least} {domain} texts, and the "
-                    f"inference section of the dataset {dataset!r} has {found[domain]}; {need.do}, "
-                    "or give it more texts"
-                )
+def check(dataset: str, asked: Iterable[Need], found: Mapping[str, int]) -> None:
+    """Raise ``ConfigError`` with a line for each need that the texts ``found`` in the inference
+    section, by domain, do not meet."""
+    lines = [
+        f"{need.key}: {need.value:g} takes at least {least} {domain} texts, and the inference "
+        f"section of the dataset {dataset!r} has {found.get(domain, 0)}; {need.do}, or give it "
+        "more texts"
+        for need in asked
+        for domain, least in zip(DOMAINS, (need.forget, need.retain), strict=True)
+        if found.get(domain, 0) < least
+    ]
+    if lines:
+        raise ConfigError(lines)

@@ -32,11 +32,10 @@ def run(files: Files, chosen: Examples, job: Job) -> None:
     over what they take in the environment, where Snakemake does not look for changes.
     """
     from mamushi.artifacts import schemas
-    from mamushi.artifacts.domains import FORGET, INFERENCE, RETAIN
+    from mamushi.artifacts.domains import INFERENCE
     from mamushi.artifacts.files import sha256, write_json
     from mamushi.artifacts.tables import write_table
-    from mamushi.configuration.complete import ConfigError
-    from mamushi.configuration.counts import Need, lacking
+    from mamushi.configuration.counts import Need, check
     from mamushi.data.examples import build, card, summary
     from mamushi.errors import UserError
     from mamushi.registry import load
@@ -49,9 +48,8 @@ def run(files: Files, chosen: Examples, job: Job) -> None:
     for line in summary(counts):
         print(f"{chosen.dataset}: {line}", file=sys.stderr)
     needs = json.loads(os.environ.get("MAMUSHI_NEEDS", "{}")).get(chosen.dataset, [])
-    there = counts["sections"].get(INFERENCE, {FORGET: 0, RETAIN: 0})
-    if lines := list(lacking(chosen.dataset, [Need(*need) for need in needs], there)):
-        raise ConfigError(lines)
+    there = counts["sections"].get(INFERENCE, {})
+    check(chosen.dataset, [Need(*need) for need in needs], there)
     write_table(files.examples, schemas.EXAMPLES, table)
     # So that a removal list can tell that it joins what belongs together.
     of = {"examples": sha256(files.examples)}

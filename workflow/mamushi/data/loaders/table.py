@@ -46,7 +46,8 @@ SETTINGS = {
             },
             "where": {
                 "type": "string",
-                "description": "Expression, true of forget rows: toxic > 0.5 or topic in ['a'].",
+                "description": "Expression, true of forget rows: toxic > 0.5 or `a topic` in ['b'] "
+                "(an empty cell is an error unless it is compared with None).",
             },
         },
         "additionalProperties": False,
