@@ -112,6 +112,14 @@ def test_an_empty_cell_is_not_silently_retain(text: str) -> None:
     )
 
 
+@pytest.mark.parametrize("column", ["a b", "class", "and", "None"])
+def test_the_remedy_names_the_column_as_it_can_be_read(column: str) -> None:
+    with pytest.raises(UserError) as caught:
+        parse(f"`{column}` == 1").holds({column: None}, "row 7")
+    remedy = str(caught.value).rpartition(" as in '")[2].removesuffix(" and ...'")
+    assert parse(remedy).holds({column: 1}, "row 7") is True
+
+
 def test_too_long_is_told() -> None:
     with pytest.raises(UserError, match=f"allowed are {LONGEST}"):
         parse("1 + " * LONGEST + "1 > 0")

@@ -160,6 +160,22 @@ def test_what_later_rows_decide_is_left_to_the_job(
     assert told(config(path, forget={"where": where})) is None
 
 
+def test_types_of_more_columns_than_can_be_tried_are_left_to_the_job(tmp_path: Path) -> None:
+    rows = rows_of()
+    for row in rows:
+        row |= {f"c{number}": 1 for number in range(40)}
+    rows[LATER]["c0"] = "x"
+    path = written(tmp_path, "csv", rows)
+    where = f"c0 == 'x' and {' + '.join(f'c{number}' for number in range(1, 40))} > 0"
+    assert told(config(path, forget={"where": where})) is None
+
+
+def test_a_long_name_of_a_column_in_parquet(tmp_path: Path) -> None:
+    name = "x" * 300
+    path = written(tmp_path, "parquet", [{name: "text", "score": 0.25}])
+    assert told(config(path, text=name)) is None
+
+
 def test_a_file_that_is_no_parquet(tmp_path: Path) -> None:
     for content in (b"", b"PAR1", b"no table at all, but long enough"):
         (tmp_path / "data.parquet").write_bytes(content)

@@ -310,14 +310,12 @@ def _check_ranked(full: dict[str, Any]) -> Iterator[str]:
         for name in axes["datasets"]:
             users.setdefault(name, set()).update(axes["models"])
     for name, models in users.items():
-        dataset, ready = (
-            full["datasets"][name],
-            [full["models"][m].get("contaminated") for m in models],
-        )
+        dataset = full["datasets"][name]
         share = dataset["sections"].get("contamination", 0)
-        divided = plugin(DATASET, dataset["kind"]).literals.get("SPLIT", True)
+        ready = all(full["models"][model].get("contaminated") for model in models)
+        split = plugin(DATASET, dataset["kind"]).literals.get("SPLIT", True)
         by_column = dataset.get("section") is not None
-        if share and all(ready) and divided and not by_column and name not in _read(full):
+        if share and ready and split and not by_column and name not in _read(full):
             yield (
                 f"datasets.{name}.sections: the contamination section, {share:.0%} of its texts, "
                 f"would be neither ranked nor trained on, since {' and '.join(sorted(models))} "
@@ -429,10 +427,8 @@ def _kind(full: Mapping[str, Any], name: str) -> Plugin:
 def _check_ratio(full: dict[str, Any]) -> Iterator[str]:
     """The selector whose scores estimate the log-density ratio scores both domains."""
     ratio = full["removal"]["ratio"]
-
-    if not all(
-        _kind(full, link).literals.get("RETAIN_SCORES", True) for link in chain(full, ratio)
-    ):
+    kinds = [_kind(full, link) for link in chain(full, ratio)]
+    if not all(kind.literals.get("RETAIN_SCORES", True) for kind in kinds):
         yield (
             f"removal.ratio: {ratio!r} is not allowed, since it gives retain texts no score and so "
             "estimates no density ratio; choose a selector that does, such as mamushi"

@@ -145,7 +145,7 @@ def plain(text: str) -> tuple[str, dict[str, str]]:
 
 def quoted(column: str) -> str:
     """A column as it stands in an expression."""
-    return column if column.isidentifier() else f"`{column}`"
+    return column if column.isidentifier() and column not in SYNTAX else f"`{column}`"
 
 
 def _cell(row: Row, column: str) -> Any:

@@ -248,8 +248,9 @@ def _parquet_header(path: Path, needed: Sequence[str]) -> Table:
     if content != b"PAR1PAR1":
         raise UserError("damaged or not a Parquet file", where=path, do="make it again")
     for name in needed:
-        # After its length, or `id` would be found in anything.
-        if bytes([len(name.encode())]) + name.encode() not in footer:
+        raw = name.encode()
+        # After its length, which is a byte up to 127, or `id` would be found in anything.
+        if len(raw) < 128 and bytes([len(raw)]) + raw not in footer:
             raise UserError(f"no column {name!r}", where=path, do="name one of its columns")
     return Table(path.name, {}, [], True, whole=False)
 

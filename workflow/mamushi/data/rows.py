@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice, product
+from itertools import product
 from typing import Any
 
 from mamushi.artifacts.domains import SECTIONS
@@ -23,8 +23,9 @@ NUMBER = re.compile(r"[+-]?(?:0|[1-9][0-9]*)(\.[0-9]*)?([eE][+-]?[0-9]+)?")
 
 SHOWN = 10
 """Values of a column that a message lists."""
-TRIES = 64
-"""Combinations of types that are tried on the first rows."""
+MOST_OPEN = 6
+"""Columns of an expression whose types may yet change. With more of them, there are too many
+combinations to try."""
 
 
 @dataclass(frozen=True)
@@ -83,8 +84,10 @@ def _where(table: readers.Table, text: str) -> list[bool]:
     """
     where = parse(text)
     types = [_types(table, table.columns[name]) for name in where.names]
+    if sum(len(each) > 1 for each in types) > MOST_OPEN:
+        return [False] * len(table.places)
     mistakes = []
-    for columns in islice(product(*types), TRIES):
+    for columns in product(*types):
         try:
             return [
                 where.holds(dict(zip(where.names, cells, strict=True)), place)
