@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -250,7 +251,7 @@ def test_a_file_counts_by_its_content(snakemake: Snakemake, finished: Path, name
         path.touch()
         assert snakemake.would_run(finished, targets=TARGETS) == {}
         # As old as the one before it, and of its size.
-        write_raw(path, text.swapcase())
+        write_raw(path, re.sub("more|agreed|ours|clean", lambda word: word[0].upper(), text))
         assert snakemake.would_run(finished, targets=TARGETS) == jobs(FILES[name])
     finally:
         write_raw(path, text)

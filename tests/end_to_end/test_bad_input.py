@@ -23,6 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from safetensors.torch import load_file, save_file
 
 from mamushi.artifacts import paths
 from mamushi.artifacts.seal import seal
@@ -178,14 +179,19 @@ def test_path_that_is_not_set_stops_a_real_run_and_no_dry_run(tmp_path: Path) ->
 # Bad data -----------------------------------------------------------------------------------------
 
 
+SEEN_AT_ONCE = {
+    # Name: where and what, what to do. Found in the first rows, while the configuration is read.
+    "truncated_zip": ("cut.csv.zip: truncated or damaged zip", "download or make it again"),
+    "truncated_parquet": ("cut.parquet: damaged or not a Parquet file", "make it again"),
+    "no_column": ("own.csv: no column 'comment'", "it has 'id', 'text', 'domain'"),
+    "not_utf8": ("not_utf8.csv, row 4 (line 5): not valid UTF-8", "save the file as UTF-8"),
+    "no_mark": ("no_mark.csv, row 2 (line 3): cannot evaluate", "say what an empty cell means"),
+}
 TEXTLESS = "check what marks the forget domain"
 BAD_DATASETS = {
     # Name: where and what, what to do.
-    "truncated_zip": ("cut.csv.zip: truncated or damaged zip", "download or make it again"),
     "truncated_jigsaw": ("train.csv.zip: truncated or damaged zip", "download or make it again"),
     "truncated_newsgroups": ("20news.tar.gz: damaged or incomplete archive", "download it again"),
-    "truncated_parquet": ("cut.parquet: damaged or not a Parquet file", "make it again"),
-    "no_column": ("own.csv: no column 'comment'", "it has 'id', 'text', 'domain'"),
     "no_forget": ("the forget domain has no texts in its files", TEXTLESS),
     "no_retain": ("the retain domain has no texts in its files", TEXTLESS),
     "no_forget_left": ("the forget domain has no texts after empty texts were dropped", TEXTLESS),
@@ -193,7 +199,6 @@ BAD_DATASETS = {
         "id_twice.csv, row 61 (line 62): id 'r7' is there twice, first in id_twice.csv, row 8",
         "give every row an id of its own",
     ),
-    "not_utf8": ("not_utf8.csv, row 4 (line 5): not valid UTF-8", "save the file as UTF-8"),
     "too_long": (
         "too_long.csv, row 61 (line 62): a text of 1,001 characters",
         "allowed are 1,000 (data.max_characters); split or remove it",
@@ -243,6 +248,11 @@ def bad_datasets(folder: Path) -> dict[str, dict[str, Any]]:
         "too_long": of(
             "too_long.csv", csv_of([*good, ("r60", "x" * (MAX_CHARACTERS + 1), "good")])
         ),
+        "no_mark": of(
+            "no_mark.csv",
+            csv_of(good).replace(b",good", b",", 1),
+            forget={"where": "domain == 'bad'"},
+        ),
         "blank": of("blank.csv", texts(lambda *_: "  \t ")),
     }
 
@@ -264,10 +274,53 @@ def data_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Done[str]]
     """The whole grid asked for with good data and all the bad, and a model that is to be built."""
     folder = tmp_path_factory.mktemp("data")
     datasets = {"own": table(write(folder / "own.csv", csv_of(rows())))}
-    datasets |= bad_datasets(folder)
+    bad = bad_datasets(folder)
+    datasets |= {name: bad[name] for name in BAD_DATASETS}
     tiny = {**TINY, "pretraining": {"datasets": list(datasets), "epochs": 1, "max_length": 16}}
     config = configuration(datasets, {"tiny": tiny})
     return folder, run("--keep-going", "all", directory=folder, config=config, check=False)
+
+
+def test_a_look_at_the_first_rows_tells_all_tables_at_once(tmp_path: Path) -> None:
+    bad = bad_datasets(tmp_path)
+    datasets = {name: bad[name] for name in SEEN_AT_ONCE}
+    config = configuration(datasets, {"m": {"source": str(tmp_path)}})
+    said = stopped(run("--dry-run", directory=tmp_path, config=config, check=False))
+    lines = [line for line in said.splitlines() if line.startswith("datasets.")]
+    for line, (name, parts) in zip(lines, SEEN_AT_ONCE.items(), strict=True):
+        assert line.startswith(f"datasets.{name}: ")
+        assert all(part in line for part in parts), line
+
+
+def test_too_few_texts_are_told_by_the_job_that_counts_them_and_then_by_a_dry_run(
+    tmp_path: Path,
+) -> None:
+    own = table(write(tmp_path / "own.csv", csv_of(rows())), sections={"inference": 1.0})
+    config = configuration({"own": own}, {"m": {"source": str(tmp_path), "contaminated": True}})
+    card = paths.DATA_CARD.format(dataset="own")
+    few = {**config, "grid": {**config["grid"], "selectors": ["mamushi_lr"], "budgets": [0.04]}}
+    few["selectors"] = {"mamushi_lr": {"folds": 21}}
+    wanted = [
+        "selectors.mamushi_lr.folds: 21 takes at least 21 forget texts, and the inference section "
+        "of the dataset 'own' has 20; lower it, or give it more texts",
+        "grid.budgets: 0.04 takes at least 25 forget texts, and the inference section of the "
+        "dataset 'own' has 20; raise it, or give it more texts",
+    ]
+    stopped(run(card, directory=tmp_path, config=few, check=False))
+    logs = logged(tmp_path, "examples/own.log")
+    assert logs[-2:] == [f"mamushi examples: error: {wanted[0]}", wanted[1]]
+    assert not (tmp_path / "results/data").exists()
+    run(card, directory=tmp_path, config=config)
+    said = stopped(run("--dry-run", directory=tmp_path, config=few, check=False))
+    assert [line for line in said.splitlines() if line in wanted] == wanted
+
+
+def test_a_key_that_stands_twice_stops_a_dry_run(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text("grid:\n  seeds: [0]\n  seeds: [1]\n", encoding="utf-8")
+    mine = tmp_path / "mine.yaml"
+    said = stopped(run("--dry-run", "--configfile", mine, directory=tmp_path, check=False))
+    wanted = "mine.yaml, line 3: grid.seeds stands there twice, first in line 2; keep one"
+    assert f"{tmp_path}/{wanted}" in said.splitlines()
 
 
 @pytest.mark.parametrize("name", BAD_DATASETS)
@@ -307,6 +360,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 BAD_MODELS = {
     # Name: where and what, what to do.
     "no_tokenizer": ("no_tokenizer: no tokenizer (none of tokenizer.json,", "save the model's"),
+    "nan_weights": ("model.safetensors: the weights model.norm.weight are not all finite", "save"),
     "cut_weights": ("model.safetensors: damaged safetensors file", "make it again"),
 }
 
@@ -320,6 +374,10 @@ def model_run(model: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Pa
         path.unlink()
     weights = copies["cut_weights"] / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-100])
+    diverged = copies["nan_weights"] / "model.safetensors"
+    tensors = load_file(diverged)
+    tensors["model.norm.weight"][3] = np.nan
+    save_file(tensors, diverged, metadata={"format": "pt"})
     config = configuration(
         {"own": table(write(folder / "own.csv", csv_of(rows())))},
         {name: {"source": str(path)} for name, path in copies.items()},

@@ -98,10 +98,22 @@ def write_raw(path: Path, text: str) -> None:
     os.utime(path, (BEGAN - 1000, BEGAN - 1000))
 
 
+def table(name: str) -> str:
+    """A table of one's own with every column that a change may name; a dry run looks at it."""
+    columns = ("body", "text", "number", "part", "group", "loud", "topic")
+    rows = [
+        (f"{name} {number}", f"more {number}", number, "inference", "a", "yes", topic)
+        for number, topic in enumerate(["snakes", "cats", "1"])
+    ]
+    return "\n".join(",".join(map(str, row)) for row in (columns, *rows))
+
+
 def make(folder: Path) -> None:
-    """The configuration and the raw files that it names. Nothing reads what is in them."""
+    """The configuration and the raw files that it names. Nothing reads what is in them but for the
+    look at tables."""
     for name in RAW:
-        write_raw(folder / "raw" / name, json.dumps(name))
+        content = table(name) if name.startswith("mine") else json.dumps(name)
+        write_raw(folder / "raw" / name, content)
     text = yaml.safe_dump(CONFIG, sort_keys=False)
     (folder / "config.yaml").write_text(text, encoding="utf-8")
 

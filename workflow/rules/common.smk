@@ -11,8 +11,9 @@ from snakemake.exceptions import IncompleteCheckpointException, WorkflowError
 from snakemake.logging import logger
 
 from mamushi.artifacts import paths
-from mamushi.configuration import grid, settings
+from mamushi.configuration import counts, grid, layers, settings
 from mamushi.configuration.complete import complete, files
+from mamushi.data import head
 from mamushi.errors import UserError
 from mamushi.registry import plugin, plugins
 from mamushi.running import stage as stages
@@ -32,7 +33,11 @@ def explained(function, *args):
         raise WorkflowError(str(error)) from None
 
 
+# Snakemake lists the files of the command line first, and lays them over its own.
+laid = workflow.overwrite_configfiles
+explained(layers.check, [*workflow.configfiles[len(laid) :], *laid])
 config.update(explained(complete, config))
+explained(head.check, config)
 hooks.read(workflow, config)
 
 # The rule files in the order in which data flows.
@@ -69,7 +74,8 @@ wildcard_constraints:
 LOOK_FIRST = 100
 
 # What every shell command finds around it; see there for why it is no parameter of the rules.
-environment.give(PACKAGES, settings.as_json(config["execution"]))
+NEEDS = {name: counts.needs(config, name) for name in config["datasets"]}
+environment.give(PACKAGES, settings.as_json(config["execution"]), json.dumps(NEEDS))
 
 
 def signed(function):
@@ -281,14 +287,21 @@ def retrained_betas():
 
 def remade(dataset):
     """Whether a dataset's tables are there and are about to be made again, but only because of
-    other raw files or other code: then they may well be the same."""
+    other raw files or other code: then they may well be the same.
+
+    Where they stay, what the configuration takes of their texts is held against their counts.
+    """
     try:
-        with open(paths.DATA_CARD.format(dataset=dataset), encoding="utf-8") as card:
-            before = json.load(card)["settings"]
+        with open(paths.DATA_CARD.format(dataset=dataset), encoding="utf-8") as file:
+            card = json.load(file)
+            before = card["settings"]
     except (OSError, ValueError, LookupError, TypeError):
         return False
     now = json.loads(settings.as_json(settings.examples(config, dataset)))
     changed = {key for key in {*before, *now} if before.get(key) != now.get(key)}
+    if not changed and "counts" in card:
+        there = card["counts"]["sections"].get("inference", {})
+        explained(counts.check, dataset, NEEDS[dataset], there)
     return bool(changed) and changed <= {"inputs", "code"}
 
 

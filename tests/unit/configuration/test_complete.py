@@ -272,6 +272,13 @@ grid.selectors = ["random", "mamishi"]
     grid.selectors[1]: unknown selector 'mamishi'; did you mean 'mamushi'? known are:
 removal.ratio = "best"
     removal.ratio: unknown selector 'best'; known are: anti_mamushi,
+removal.ratio = "random"
+    removal.ratio: 'random' is not allowed, since it gives retain texts no score and so estimates no
+    density ratio; choose a selector that does, such as mamushi
+removal.ratio = "kcenter"
+    removal.ratio: 'kcenter' is not allowed, since it gives retain texts no score
+selectors.mamushi = {"kind": "anti_mamushi", "of": "random"}
+    removal.ratio: 'mamushi' is not allowed, since it gives retain texts no score
 datasets.jigsaw.kind = "jig"
     datasets.jigsaw.kind: 'jig' is not allowed; allowed is one of: jigsaw, newsgroups,
 datasets.mine = {"path": "x.csv"}
@@ -458,6 +465,34 @@ def test_a_lab_s_own_case(tmp_path: Path) -> None:
     assert full["datasets"]["comments"]["forget"] == {"where": "toxicity >= 0.5"}
     assert full["models"]["ours"]["contaminated"] is True
     assert files(full["datasets"]["comments"]) == [str(table)]
+
+
+@pytest.mark.parametrize("sections", [None, {"contamination": 0.4, "inference": 0.6}])
+def test_a_contaminated_model_wants_all_texts_ranked(sections: Config | None) -> None:
+    config = minimal()
+    mine: Config = {"kind": "table", "forget": {"where": "x > 1"}}
+    config["datasets"]["mine"] = mine | ({"sections": sections} if sections else {})
+    config["models"]["ours"] = {"source": str(ROOT), "contaminated": True}
+    config["grid"] = {"datasets": ["mine"], "models": ["ours"]}
+    [line] = mistakes(config)
+    assert line.startswith(
+        "datasets.mine.sections: the contamination section, 40% of its texts, would be neither "
+        "ranked nor trained on, since ours has been contaminated before; write {inference: 1.0}"
+    )
+    for good in (
+        {"datasets": {"mine": mine | {"sections": {"inference": 0.8, "evaluation": 0.2}}}},
+        {"datasets": {"mine": mine | {"section": "split"}}},
+        {"datasets": {"mine": {"kind": "synthetic"}}},
+        # Somebody needs that section.
+        {"grid": {"datasets": ["mine"], "models": ["ours", "tiny"]}},
+        {"studies": {"other": {"models": ["tiny"]}}},
+    ):
+        given = config | good
+        given["datasets"] = config["datasets"] | given["datasets"]
+        assert complete(given)
+    config["models"]["tiny"]["pretraining"]["datasets"] = ["mine"]
+    config["models"]["ours"]["base"] = "tiny"
+    assert complete(config)
 
 
 def test_a_folder_is_a_model(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from mamushi import cli
 from mamushi.artifacts import schemas
 from mamushi.artifacts.files import read_json, sha256
 from mamushi.artifacts.tables import read_metadata, read_table
+from mamushi.configuration.counts import Need
 from mamushi.data.duplicates import key, shingles
 from mamushi.data.examples import build, summary
 from mamushi.data.raw import Raw
@@ -186,6 +187,25 @@ def test_stage_writes_table_and_card_and_the_same_bytes_again(
     for name in ("examples.parquet", "duplicates.parquet", "card.json"):
         first, second = (tmp_path / run / "out" / name for run in "ab")
         assert first.read_bytes() == second.read_bytes()
+
+
+def test_stage_tells_too_few_texts_for_the_settings_before_anything_is_trained(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes = {"inference": {"forget": 3, "retain": 30}, "evaluation": {"forget": 5, "retain": 5}}
+    given = stage_settings("synthetic", {}, sizes=sizes)
+    folds = Need("selectors.mamushi.folds", 5, 5, 5, "lower it")
+    budget = Need("grid.budgets", 0.5, 2, 0, "raise it")
+    monkeypatch.setenv("MAMUSHI_NEEDS", json.dumps({"mine": [folds, budget], "other": [budget]}))
+    assert run(tmp_path, given) == 2
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last.endswith(
+        "selectors.mamushi.folds: 5 takes at least 5 forget texts, and the inference section of "
+        "the dataset 'mine' has 3; lower it, or give it more texts"
+    )
+    assert not (tmp_path / "out").exists()
+    monkeypatch.setenv("MAMUSHI_NEEDS", json.dumps({"mine": [budget]}))
+    assert run(tmp_path, given) == 0
 
 
 @pytest.mark.parametrize(

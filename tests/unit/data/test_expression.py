@@ -9,10 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mamushi.data.expression import LONGEST, parse
+from mamushi.data.expression import LONGEST, parse, plain
 from mamushi.errors import UserError
 
-ROW = {"toxic": 0.7, "n": 3, "group": "guns", "text": "about a gun", "flag": True, "gap": None}
+ROW = {"toxic": 0.7, "n": 3, "group": "guns", "text": "about a gun", "flag": True, "gap": None} | {
+    "class": 2,
+    "my label": "it's",
+    "blank": " ",
+}
 
 
 @pytest.mark.parametrize(
@@ -33,6 +37,18 @@ ROW = {"toxic": 0.7, "n": 3, "group": "guns", "text": "about a gun", "flag": Tru
         ("gap == None", True),
         ("gap != None and gap > 1", False),
         ("n in {1, 2, 3}", True),
+        # Columns that Python would not read as names.
+        ("class == 2 and n == 3", True),
+        ("`class` == 2", True),
+        ('`my label` == "it\'s"', True),
+        ("`my label` in ['`class`', 'a class of its own']", False),
+        # What an empty cell means, said in the expression.
+        ("gap in [1, None]", True),
+        ("None == gap or gap > 1", True),
+        ("blank == ''", True),
+        ("blank == None", True),
+        ("blank != '' and blank == 'x'", False),
+        ("n == 3 or gap == 1", True),
     ],
 )
 def test_value(text: str, expected: bool) -> None:
@@ -41,6 +57,7 @@ def test_value(text: str, expected: bool) -> None:
 
 def test_names_are_the_columns_in_order_of_use() -> None:
     assert parse("b > 1 and a in [b, c] or b == 2").names == ("b", "a", "c")
+    assert parse("`a b` > 1 or import < _0 or `a b` == 2").names == ("a b", "import", "_0")
 
 
 @pytest.mark.parametrize(
@@ -50,6 +67,7 @@ def test_names_are_the_columns_in_order_of_use() -> None:
         ("text.upper() == 'A'", "text.upper()"),
         ("text.__class__ == 1", "text.__class__"),
         ("text[0] == 'a'", "text[0]"),
+        ("`my label`[0] == 'a'", "`my label`[0]"),
         ("[x for x in text] == 1", "[x for x in text]"),
         ("(lambda: 1)()", "lambda"),
         ("n ** 9 > 1", "n ** 9"),
@@ -70,7 +88,7 @@ def test_everything_else_is_refused_and_named(text: str, part: str) -> None:
     assert part in str(caught.value)
 
 
-@pytest.mark.parametrize("text", ["n >", "", "n = 3", "import os", "n; n", "toxic score > 1"])
+@pytest.mark.parametrize("text", ["n >", "", "n = 3", "import os", "n; n", "toxic score > 1", "`a"])
 def test_what_is_no_expression_is_told(text: str) -> None:
     with pytest.raises(UserError, match="write it as in"):
         parse(text)
@@ -80,6 +98,26 @@ def test_what_is_no_expression_is_told(text: str) -> None:
 def test_deep_nesting_is_told(text: str) -> None:
     with pytest.raises(UserError):
         parse(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["gap == 1", "gap != 1", "gap in [1, 2]", "gap == n", "gap + 1 > 0", "blank == 'x'"]
+)
+def test_an_empty_cell_is_not_silently_retain(text: str) -> None:
+    name = text.split(maxsplit=1)[0]
+    with pytest.raises(UserError, match=f"^data.csv, row 7: .*column '{name}' is empty") as caught:
+        parse(text).holds(ROW, "data.csv, row 7")
+    assert str(caught.value).endswith(
+        f"say what an empty cell means, as in '{name} != None and ...'"
+    )
+
+
+@pytest.mark.parametrize("column", ["a b", "class", "and", "None"])
+def test_the_remedy_names_the_column_as_it_can_be_read(column: str) -> None:
+    with pytest.raises(UserError) as caught:
+        parse(f"`{column}` == 1").holds({column: None}, "row 7")
+    remedy = str(caught.value).rpartition(" as in '")[2].removesuffix(" and ...'")
+    assert parse(remedy).holds({column: 1}, "row 7") is True
 
 
 def test_too_long_is_told() -> None:
@@ -137,6 +175,6 @@ def test_any_text_is_either_refused_or_uses_only_what_is_allowed(text: str) -> N
         parse(text)
     except UserError:
         return
-    tree = ast.parse(text.strip(), mode="eval")
+    tree = ast.parse(plain(text.strip())[0], mode="eval")
     forbidden = (ast.Call, ast.Attribute, ast.Subscript, ast.Lambda, ast.Pow, ast.comprehension)
     assert not any(isinstance(node, forbidden) for node in ast.walk(tree))

@@ -249,6 +249,18 @@ def misshape_tensor(folder: Path) -> None:
     save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
 
 
+def spoil(value: float, dtype: torch.dtype) -> Callable[[Path], None]:
+    """One number of one tensor, in weights of this dtype."""
+
+    def damage(folder: Path) -> None:
+        tensors = load_file(folder / "model.safetensors")
+        tensors = {name: tensor.to(dtype) for name, tensor in tensors.items()}
+        tensors["model.layers.2.mlp.up_proj.weight"][3, 1] = value
+        save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+
+    return damage
+
+
 def only_pickle(folder: Path) -> None:
     torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
     (folder / "model.safetensors").unlink()
@@ -307,6 +319,11 @@ BROKEN = {
         "damaged safetensors file",
     ),
     "a tensor too few": (drop_tensor, "lack 1 tensors, the first is model.layers.2.mlp.up_proj.w"),
+    "a weight is no number": (
+        spoil(float("nan"), torch.float32),
+        r"model.safetensors: the weights model.layers.2.mlp.up_proj.weight are not all finite",
+    ),
+    "a weight is infinite": (spoil(float("-inf"), torch.bfloat16), "up_proj.weight are not all"),
     "a tensor misshapen": (misshape_tensor, "do not have the shapes that config.json says"),
 }
 
@@ -319,6 +336,15 @@ def test_a_broken_folder(folder, case):
         look(folder)
     assert str(folder) in str(caught.value)
     assert len(str(caught.value)) < 500
+
+
+def test_weights_that_are_no_plain_numbers_are_left_alone(folder):
+    tensors = load_file(folder / "model.safetensors")
+    tensors["mask"] = torch.ones(2, dtype=torch.bool)
+    tensors["none"] = torch.ones(0)
+    tensors["scaled"] = torch.ones(3).to(torch.float8_e4m3fn)
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+    assert look(folder)["parameters"]
 
 
 def test_a_shard_is_missing_truncated_or_not_the_one_of_the_index(folders, tmp_path):

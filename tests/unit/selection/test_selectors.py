@@ -37,6 +37,13 @@ def run(name, pool, seed=0, **settings):
     return load("selector", name).score(pool, {**found.defaults, **settings}, seed)
 
 
+def test_a_selector_without_scores_of_retain_texts_says_so(pool):
+    for name, found in plugins("selector").items():
+        if "DERIVES" not in found.literals:
+            lacking = bool(np.isnan(run(name, pool).scores[~pool.forget]).any())
+            assert lacking is not found.literals.get("RETAIN_SCORES", True), name
+
+
 def parts(pool):
     x = pool.embeddings.astype(np.float64)
     return x, x[pool.forget].mean(axis=0), x[~pool.forget].mean(axis=0)

@@ -18,6 +18,7 @@ from mamushi.cli import main
 from mamushi.errors import UserError
 from mamushi.lm import loading, parameters, tiny
 from mamushi.registry import plugin
+from mamushi.unlearning.objective import random_labels
 from mamushi.unlearning.removal import chosen_rows, read_ids
 from tests.support.models import PARTS, SIZES
 from tests.support.stage_files import EXECUTION, FILES, FORGET, WORDS, write_base
@@ -113,6 +114,30 @@ def test_it_writes_measures_and_leaves_no_state(kind: str, made: Path, tmp_path:
         assert read_metadata(tmp_path / "out" / f"{name}.parquet")["settings"] == chosen
     assert all(np.isfinite(perplexities(tmp_path / "out")))
     assert not (tmp_path / "out" / "card.json.state").exists()
+
+
+def test_random_labels_are_tokens_of_the_tokenizer(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Tokenizer:
+        """With fewer tokens than the head has rows."""
+
+        all_special_ids = ()
+
+        def get_vocab(self) -> dict[str, int]:
+            return {str(token): token for token in range(100, 200)}
+
+    drawn: list[int] = []
+
+    def spy(*given: Any) -> Any:
+        drawn.extend(labels := random_labels(*given))
+        return labels
+
+    monkeypatch.setattr("mamushi.lm.loading.open_tokenizer", lambda card: Tokenizer())
+    monkeypatch.setattr("mamushi.unlearning.loop.random_labels", spy)
+    assert unlearn(made, tmp_path / "out", settings("salun")) == 0
+    assert len(drawn) > 100
+    assert 100 <= min(drawn) < max(drawn) < 200
 
 
 HEADS = ("train_input_embedding", "train_output_head", "train_final_norm")
@@ -236,6 +261,27 @@ def test_ids_that_are_no_forget_texts_of_the_section_are_told(
         in (said)
     )
     assert "Traceback" not in said
+
+
+@pytest.mark.parametrize("cached", [False, True])
+@pytest.mark.parametrize("blocks", [2, 4])
+def test_the_zero_of_the_scale_is_the_very_model_that_unlearning_starts_from(
+    blocks: int, cached: bool, made: Path, tmp_path: Path
+) -> None:
+    """Recovery is measured from what the stage `evaluate` says of the start, which has trained
+    three blocks, the embedding and the head: none of them may be rounded before unlearning."""
+    start = {"training": PARTS, "precision": "bf16"}
+    empty: dict[str, list[Any]] = {column: [] for column in schemas.REMOVALS.schema.names}
+    write_table(tmp_path / "removals.parquet", schemas.REMOVALS, empty)
+    chosen = settings(start=start, trained_blocks=blocks)
+    options: dict[str, Any] = {"trunk": tmp_path / "trunk.safetensors"} if cached else {}
+    removal = tmp_path / "removals.parquet"
+    assert unlearn(made, tmp_path / "out", chosen, removal=removal, **options) == 0
+    measured = {**start, "evaluation": {"max_length": 16}, "code": "c"}
+    words = [f"--{key}={made / name}" for key, name in FILES.items()]
+    words += [f"--out={tmp_path / 'perplexity.parquet'}", f"--settings={json.dumps(measured)}"]
+    assert main(["evaluate", *words, f"--execution={json.dumps(EXECUTION)}"]) == 0
+    assert perplexities(tmp_path / "out") == perplexities(tmp_path)
 
 
 def test_a_budget_of_no_text_leaves_the_model_as_it_is(made: Path, tmp_path: Path) -> None:

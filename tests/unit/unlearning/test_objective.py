@@ -45,7 +45,7 @@ def test_means_over_nothing_are_zero() -> None:
 
 def test_random_labels_are_never_the_true_ones() -> None:
     tokens = np.arange(7, dtype=np.int32).repeat(3000)
-    labels = random_labels(tokens, 7, (), [1, 2, 3])
+    labels = random_labels(tokens, np.arange(7), (), [1, 2, 3])
     assert labels.dtype == np.int32
     assert (labels != tokens).all()
     assert labels.min() == 0
@@ -55,16 +55,28 @@ def test_random_labels_are_never_the_true_ones() -> None:
 @pytest.mark.parametrize("true", [0, 4, 9])
 def test_random_labels_are_uniform_over_the_others(true: int) -> None:
     tokens = np.full(90_000, true, dtype=np.int32)
-    counts = np.bincount(random_labels(tokens, 10, (), [0, 0, true]), minlength=10)
+    counts = np.bincount(random_labels(tokens, np.arange(10), (), [0, 0, true]), minlength=10)
     assert counts[true] == 0
     others = np.delete(counts, true)
     # Chi-square with 8 degrees of freedom: above 26.1 in one of 1000 fair draws.
     assert ((others - 10_000) ** 2 / 10_000).sum() < 26.1
 
 
+def test_random_labels_are_tokens_that_there_are() -> None:
+    """A vocabulary with a gap, as of a head that is larger than the tokenizer."""
+    there = np.array([0, 1, 2, 3, 7, 8])
+    tokens = there.astype(np.int32).repeat(2000)
+    labels = random_labels(tokens, there, (), [1, 2, 3])
+    assert (labels != tokens).all()
+    for token in there:
+        others = np.bincount(labels[tokens == token], minlength=10)
+        assert set(np.flatnonzero(others)) == {*there.tolist()} - {token}
+        assert others[others > 0].min() > 300
+
+
 def test_special_tokens_keep_their_label() -> None:
     tokens = np.array([1, 5, 2, 5, 1, 3] * 50, dtype=np.int32)
-    labels = random_labels(tokens, 10, {5, 1}, [0, 0, 0])
+    labels = random_labels(tokens, np.arange(10), {5, 1}, [0, 0, 0])
     special = np.isin(tokens, [1, 5])
     np.testing.assert_array_equal(labels[special], tokens[special])
     assert (labels[~special] != tokens[~special]).all()
@@ -74,7 +86,7 @@ def test_special_tokens_keep_their_label() -> None:
 
 def test_labels_depend_on_seed_step_and_place_alone() -> None:
     tokens = np.arange(40, dtype=np.int32)
-    first = random_labels(tokens, 50, (), [1, 2, 3])
-    np.testing.assert_array_equal(first, random_labels(tokens, 50, (), [1, 2, 3]))
+    first = random_labels(tokens, np.arange(50), (), [1, 2, 3])
+    np.testing.assert_array_equal(first, random_labels(tokens, np.arange(50), (), [1, 2, 3]))
     for other in ([0, 2, 3], [1, 0, 3], [1, 2, 0]):
-        assert (random_labels(tokens, 50, (), other) != first).mean() > 0.5
+        assert (random_labels(tokens, np.arange(50), (), other) != first).mean() > 0.5

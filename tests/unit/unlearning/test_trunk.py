@@ -563,8 +563,9 @@ def test_a_start_model_trains_its_last_blocks_alone(
     for name, parameter in found.named_parameters():
         last = name.startswith(("model.layers.2.", "model.layers.3."))
         assert parameter.requires_grad == last
-        assert parameter.dtype == (torch.float32 if last else forward)
-        expected = other if trained and name.startswith(laid_over) else base
+        started = trained is not None and name.startswith(laid_over)
+        assert parameter.dtype == (torch.float32 if last or started else forward)
+        expected = other if started else base
         assert torch.equal(parameter, expected[name].to(parameter.dtype))
 
 

@@ -26,10 +26,11 @@ from mamushi.configuration.schema import (
     without_defaults,
 )
 from mamushi.errors import UserError
-from mamushi.registry import plugin, plugins
+from mamushi.registry import Plugin, plugin, plugins
 
 SCHEMA = Path(__file__).parents[2] / "schemas" / "config.schema.yaml"
 SELECTOR, DATASET, UNLEARNER = "selector", "dataset", "unlearner"
+WITHOUT_MANIFESTS = ("unlearning", "probe")
 TAKEN = ("retraining", "base", "contaminated", "beta0", "gold")
 """What the tables of unlearning call models that no unlearner made."""
 
@@ -66,8 +67,8 @@ def complete(config: Mapping[str, Any]) -> dict[str, Any]:
         dataset["sections"] = {k: v for k, v in dataset["sections"].items() if v > 0}
     _raise(_check_names(full))
     checks = (
-        *(_check_sections, _check_models, _check_lengths, _check_derived, _check_targets),
-        _check_files,
+        *(_check_sections, _check_ranked, _check_models, _check_lengths, _check_derived),
+        *(_check_ratio, _check_targets, _check_files),
     )
     _raise(line for check in checks for line in check(full))
     return full
@@ -95,11 +96,21 @@ def files(dataset: Mapping[str, Any]) -> list[str]:
 
 def _used(full: Mapping[str, Any], what: str) -> list[str]:
     """Names of the ``datasets``, ``models`` or ``selectors`` that the grid or a study asks for."""
-    lists = (axes[what] for _, axes in _comparisons(full))
+    lists = (axes[what] for _, axes in comparisons(full))
     return list(dict.fromkeys(name for names in lists for name in names))
 
 
-def _comparisons(full: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+def datasets_used(full: Mapping[str, Any]) -> list[str]:
+    """Names of the datasets that are asked for, and of those that a tiny model is pretrained on."""
+    return list(dict.fromkeys([*_used(full, "datasets"), *_read(full)]))
+
+
+def _read(full: Mapping[str, Any]) -> list[str]:
+    """Names of the datasets that models are pretrained on."""
+    return [name for model in _used_models(full) for name in _pretraining(full["models"][model])]
+
+
+def comparisons(full: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     """The grid, the studies, unlearning and its probe, each with the lists that it takes over."""
     yield "grid", full["grid"]
     for name, study in full["studies"].items():
@@ -292,6 +303,27 @@ def _check_sections(full: dict[str, Any]) -> Iterator[str]:
             yield f"{at}: the shares ({shares or 'none'}) sum to {total:g}; they must sum to 1"
 
 
+def _check_ranked(full: dict[str, Any]) -> Iterator[str]:
+    """No share of a dataset is kept for a training that none of its models needs."""
+    users: dict[str, set[str]] = {}
+    for _, axes in comparisons(full):
+        for name in axes["datasets"]:
+            users.setdefault(name, set()).update(axes["models"])
+    for name, models in users.items():
+        dataset = full["datasets"][name]
+        share = dataset["sections"].get("contamination", 0)
+        ready = all(full["models"][model].get("contaminated") for model in models)
+        split = plugin(DATASET, dataset["kind"]).literals.get("SPLIT", True)
+        by_column = dataset.get("section") is not None
+        if share and ready and split and not by_column and name not in _read(full):
+            yield (
+                f"datasets.{name}.sections: the contamination section, {share:.0%} of its texts, "
+                f"would be neither ranked nor trained on, since {' and '.join(sorted(models))} "
+                "has been contaminated before; write {inference: 1.0}, or {inference: 0.8, "
+                "evaluation: 0.2} to measure as well, and 0 for contamination"
+            )
+
+
 def _check_models(full: dict[str, Any]) -> Iterator[str]:
     for name in _used_models(full):
         model, at = full["models"][name], f"models.{name}"
@@ -355,22 +387,17 @@ def _check_derived(full: dict[str, Any]) -> Iterator[str]:
     truth is asked for where a dataset knows it."""
     needy = set()
     for name in full["selectors"]:
-        chain = [name]
-        while (base := _derives(full["selectors"][chain[-1]], chain[-1])) is not None:
-            if base in chain:
-                yield f"selectors.{name}: derives from itself ({' from '.join([*chain, base])})"
-                break
-            chain.append(base)
-        kinds = [full["selectors"][link]["kind"] for link in chain]
-        if any(plugin(SELECTOR, kind).literals.get("NEEDS_TRUTH") for kind in kinds):
+        links = chain(full, name)
+        if len(set(links)) < len(links):
+            yield f"selectors.{name}: derives from itself ({' from '.join(links)})"
+        if any(_kind(full, link).literals.get("NEEDS_TRUTH") for link in links):
             needy.add(name)
     ratio = full["removal"]["ratio"]
-    for where, axes in _comparisons(full):
+    for where, axes in comparisons(full):
         asked = {
             f"{where}.selectors[{place}]": name for place, name in enumerate(axes["selectors"])
         }
-        if where not in ("unlearning", "probe"):
-            # These two write no manifests.
+        if where not in WITHOUT_MANIFESTS:
             asked["removal.ratio"] = ratio
         for at, name in asked.items():
             for dataset in axes["datasets"] if name in needy else ():
@@ -380,6 +407,32 @@ def _check_derived(full: dict[str, Any]) -> Iterator[str]:
                         f"{at}: {name!r} is not allowed with the dataset {dataset!r}; it needs the "
                         f"true density ratio, which {_knowing()} data has"
                     )
+
+
+def chain(full: Mapping[str, Any], name: str) -> list[str]:
+    """A selector, the one that it derives from, and so on; one that comes back to itself ends."""
+    links = [name]
+    while len(set(links)) == len(links):
+        base = _derives(full["selectors"][links[-1]], links[-1])
+        if base is None:
+            break
+        links.append(base)
+    return links
+
+
+def _kind(full: Mapping[str, Any], name: str) -> Plugin:
+    return plugin(SELECTOR, full["selectors"][name]["kind"])
+
+
+def _check_ratio(full: dict[str, Any]) -> Iterator[str]:
+    """The selector whose scores estimate the log-density ratio scores both domains."""
+    ratio = full["removal"]["ratio"]
+    kinds = [_kind(full, link) for link in chain(full, ratio)]
+    if not all(kind.literals.get("RETAIN_SCORES", True) for kind in kinds):
+        yield (
+            f"removal.ratio: {ratio!r} is not allowed, since it gives retain texts no score and so "
+            "estimates no density ratio; choose a selector that does, such as mamushi"
+        )
 
 
 def _check_targets(full: dict[str, Any]) -> Iterator[str]:
@@ -397,8 +450,7 @@ def _knowing() -> str:
 
 def _check_files(full: dict[str, Any]) -> Iterator[str]:
     """Every dataset that is used has its files, where a path is given."""
-    read = [name for model in _used(full, "models") for name in _pretraining(full["models"][model])]
-    for name in dict.fromkeys([*_used(full, "datasets"), *read]):
+    for name in datasets_used(full):
         for raw in _raw(full["datasets"][name]):
             if raw.missing:
                 # Whole, however long: a path that is cut cannot be looked at.

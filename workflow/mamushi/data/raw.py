@@ -20,7 +20,8 @@ class Raw:
     ``FILES`` (setting -> the files in the folder that it names, ``[]`` where it names a file) and
     ``load(settings, cache) -> Raw``; ``cache`` is a folder for what it may have to download. Where
     they apply, it says ``EVALUATION_SECTION = True`` (rows come with that section),
-    ``KNOWS_TRUTH = True`` (gives ``log_density_ratio``) and ``DOWNLOADS = True`` (needs no path).
+    ``KNOWS_TRUTH = True`` (gives ``log_density_ratio``), ``DOWNLOADS = True`` (needs no path) and
+    ``SPLIT = False`` (all rows come with a section).
     """
 
     ids: Sequence[str]

@@ -12,6 +12,7 @@ import io
 import json
 import lzma
 import math
+import os
 import sys
 import zipfile
 import zlib
@@ -19,9 +20,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
-
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from mamushi.errors import UserError
 
@@ -38,6 +36,8 @@ class Table:
     places: list[str]
     typed: bool
     """Whether values have types of their own; those of CSV and TSV are all text."""
+    whole: bool = True
+    """Whether these are all rows of the file."""
 
 
 def find(folder: str | Path, name: str) -> Path:
@@ -53,31 +53,33 @@ def find(folder: str | Path, name: str) -> Path:
     raise UserError(what, where=folder, do="give the folder that holds the original files")
 
 
-def read(path: str | Path, needed: Sequence[str]) -> Table:
+def read(path: str | Path, needed: Sequence[str], most: int | None = None) -> Table:
     """The columns ``needed`` of a table; the ending of its name tells the format.
 
-    Raises ``UserError`` for a missing or damaged file, a missing column, a row of the wrong length,
-    and text that is not UTF-8.
+    With ``most``, its first rows alone, so many at most; of a Parquet file then none, since what
+    reads those is slow to load: its columns are looked for, no more. Raises ``UserError`` for a
+    missing or damaged file, a missing column, a row of the wrong length, and text that is not
+    UTF-8.
     """
     path = Path(path)
     if not path.is_file():
         raise UserError("no such file", where=path, do="check the path")
     kind = Path(path.stem).suffix if path.suffix == ".zip" else path.suffix
     if kind == ".csv":
-        table = _delimited(path, ",", needed)
+        table = _delimited(path, ",", needed, most)
     elif kind in (".tsv", ".tab"):
-        table = _delimited(path, "\t", needed)
+        table = _delimited(path, "\t", needed, most)
     elif kind in (".jsonl", ".ndjson"):
-        table = _json_lines(path, needed)
+        table = _json_lines(path, needed, most)
     elif path.suffix in (".parquet", ".pq"):
-        table = _parquet(path, needed)
+        table = _parquet(path, needed) if most is None else _parquet_header(path, needed)
     else:
         raise UserError(
             f"cannot tell the format from the ending {kind!r}",
             where=path,
             do="known are .csv, .tsv, .jsonl (each also with .zip) and .parquet",
         )
-    if not table.places:
+    if not table.places and table.whole:
         raise UserError("no rows", where=path, do="give a file with data")
     return table
 
@@ -161,7 +163,7 @@ def _header(path: Path, reader: Iterator[list[str]]) -> list[str]:
     return names
 
 
-def _delimited(path: Path, delimiter: str, needed: Sequence[str]) -> Table:
+def _delimited(path: Path, delimiter: str, needed: Sequence[str], most: int | None) -> Table:
     with _fields_of_any_length(), opened(path) as handle:
         # Bytes that are not UTF-8 become surrogates here, so that the check below can name the row.
         text = io.TextIOWrapper(handle, "utf-8-sig", errors="surrogateescape", newline="")
@@ -171,11 +173,14 @@ def _delimited(path: Path, delimiter: str, needed: Sequence[str]) -> Table:
         positions = [header.index(name) for name in needed]
         columns: list[list[str]] = [[] for _ in needed]
         places: list[str] = []
-        place = f"{path.name}, header"
+        place, whole = f"{path.name}, header", True
         try:
             for row in reader:
                 if not row:
                     continue
+                if len(places) == most:
+                    whole = False
+                    break
                 place = f"{path.name}, row {len(places) + 1} (line {reader.line_num})"
                 if len(row) != len(header):
                     raise UserError(
@@ -193,15 +198,19 @@ def _delimited(path: Path, delimiter: str, needed: Sequence[str]) -> Table:
                 where=place,
                 do="look for a missing quote or a truncated file",
             ) from None
-    return Table(path.name, dict(zip(needed, columns, strict=True)), places, typed=False)
+    return Table(path.name, dict(zip(needed, columns, strict=True)), places, False, whole)
 
 
-def _json_lines(path: Path, needed: Sequence[str]) -> Table:
+def _json_lines(path: Path, needed: Sequence[str], most: int | None) -> Table:
     found: dict[str, None] = {}
     columns: dict[str, list[Any]] = {name: [] for name in needed}
     places: list[str] = []
+    whole = True
     with opened(path) as handle:
         for number, line in enumerate(handle, 1):
+            if len(places) == most:
+                whole = False
+                break
             place = f"{path.name}, row {number}"
             try:
                 row = json.loads(line.decode("utf-8-sig")) if line.strip() else None
@@ -221,12 +230,35 @@ def _json_lines(path: Path, needed: Sequence[str]) -> Table:
             for name, column in columns.items():
                 column.append(row.get(name))
             places.append(place)
-    if places:
+    # A key may come up in a later row for the first time.
+    if places and whole:
         check_columns(path, list(found), needed)
-    return Table(path.name, columns, places, typed=True)
+    return Table(path.name, columns, places, True, whole)
+
+
+def _parquet_header(path: Path, needed: Sequence[str]) -> Table:
+    """No rows, but each needed column is there: its footer has the name in it, as plain text."""
+    with path.open("rb") as handle:
+        content = handle.read(4)
+        if handle.seek(0, os.SEEK_END) >= 12:
+            handle.seek(-8, os.SEEK_END)
+            size, content = int.from_bytes(handle.read(4), "little"), content + handle.read(4)
+            handle.seek(-min(size + 8, handle.tell()), os.SEEK_END)
+            footer = handle.read()
+    if content != b"PAR1PAR1":
+        raise UserError("damaged or not a Parquet file", where=path, do="make it again")
+    for name in needed:
+        raw = name.encode()
+        # After its length, which is a byte up to 127, or `id` would be found in anything.
+        if len(raw) < 128 and bytes([len(raw)]) + raw not in footer:
+            raise UserError(f"no column {name!r}", where=path, do="name one of its columns")
+    return Table(path.name, {}, [], True, whole=False)
 
 
 def _parquet(path: Path, needed: Sequence[str]) -> Table:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     try:
         check_columns(path, pq.read_schema(path).names, needed)
         table = pq.read_table(path, columns=list(dict.fromkeys(needed)))

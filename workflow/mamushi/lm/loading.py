@@ -65,8 +65,9 @@ def inspect(
 
     ``source`` is a folder or a hub id; a hub model is downloaded to the hub's cache here, so that
     later jobs need no network. Raises ``UserError`` for a folder that is missing or lacks a
-    configuration, a tokenizer or whole safetensors weights, and for a model that is not a causal
-    language model.
+    configuration, a tokenizer or whole safetensors weights, for a model that is not a causal
+    language model, and for weights that are not finite: the card has their digests, so that whoever
+    opens them later need not look again.
     """
     where = f"models.{name}.source"
     folder, commit = _fetch(source, revision, trust_remote_code, where)
@@ -74,6 +75,9 @@ def inspect(
     tokenizer = _tokenizer(folder, trust_remote_code)
     weights = check_weights(folder)
     model = _model(folder, trust_remote_code, device_map="meta")
+    for path in weights:
+        if path.suffix == ".safetensors":
+            check_finite(path)
     text = model.config.get_text_config(decoder=True)
     head, embedding = model.get_output_embeddings(), model.get_input_embeddings()
     positions = getattr(text, "max_position_embeddings", None)
@@ -393,6 +397,26 @@ def check_safetensors(path: Path) -> dict[str, tuple[int, ...]]:
         raise UserError(
             f"damaged safetensors file ({_brief(error)})", where=path, do="make it again"
         ) from None
+
+
+def check_finite(path: Path) -> None:
+    """Raise ``UserError`` with the first tensor of a safetensors file that has NaN or infinity.
+
+    Whoever trained such a model would be told to lower the learning rate.
+    """
+    with safe_open(path, framework="pt") as stored:
+        for name in sorted(stored.keys()):
+            tensor = stored.get_tensor(name)
+            if tensor.is_floating_point() and tensor.numel():
+                # One pass, in which NaN shows as well; numbers of 8 bits cannot be compared.
+                small = tensor.element_size() == 1
+                ends = torch.aminmax(tensor.float() if small else tensor)
+                if not torch.isfinite(torch.stack([*ends])).all():
+                    raise UserError(
+                        f"the weights {name} are not all finite numbers",
+                        where=path,
+                        do="download or save the model again, from before it diverged",
+                    )
 
 
 # --- trained tensors --------------------------------------------------------------------------

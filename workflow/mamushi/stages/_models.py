@@ -62,9 +62,11 @@ def opened_to_train(
 ) -> tuple[PreTrainedModel, Accelerator]:
     """The model that unlearning starts from on its device, in eval mode, and its accelerator.
 
-    Gradients are on for the last ``trained_blocks`` blocks alone, which lie in fp32; embeddings,
-    head and norms lie in the forward precision, whatever the start model trained of them. Raises
-    ``UserError`` when the model has fewer blocks than are to be trained.
+    Gradients are on for the last ``trained_blocks`` blocks alone, which lie in fp32, and so does
+    all that the start model trained, as it does when the start and the gold standard are measured:
+    rounded to the forward precision it would be another model than the one at which the scale of
+    recovery has its zero. Raises ``UserError`` when the model has fewer blocks than are to be
+    trained.
     """
     from mamushi.errors import UserError
     from mamushi.lm import device
@@ -76,17 +78,19 @@ def opened_to_train(
     accelerator = device.accelerator(start.precision)
     training = None if start.training is None else asdict(start.training)
     model = open_trained(files.model_card, files.trained, training)
-    blocks = len(decoder_blocks(model)[1])
-    if wanted > blocks:
+    blocks = decoder_blocks(model)[1]
+    if wanted > len(blocks):
         raise UserError(
-            f"asks for {wanted} blocks, but the model has {blocks}",
+            f"asks for {wanted} blocks, but the model has {len(blocks)}",
             where="unlearning.trained_blocks",
-            do=f"set it to {blocks} or fewer",
+            do=f"set it to {len(blocks)} or fewer",
         )
+    # Which weights lie in fp32 is read from what takes gradients: first what either training does.
+    blocks[len(blocks) - wanted :].requires_grad_(True)
+    device.place(model, start.precision, accelerator.device)
     others = ("train_input_embedding", "train_output_head", "train_final_norm")
     freeze(model, {"trained_blocks": wanted, **dict.fromkeys(others, False)})
-    # Only now, because which weights lie in the forward precision is read from what is frozen.
-    return device.place(model, start.precision, accelerator.device), accelerator
+    return model, accelerator
 
 
 def fine_tuned(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,5 +32,12 @@ def run(files: Files, chosen: Remove, job: Job) -> None:
             where=files.duplicates,
             do="make the examples and the scores again",
         )
-    table = removals(scores, duplicates, budget_of(chosen.beta, scores))
+    k = budget_of(chosen.beta, scores)
+    if k == 0:
+        # The budgets of the grid are refused where the texts are counted; between two of a sweep
+        # there may be one so small, and unlearning then measures the start.
+        n1 = len(scores) - scores["rank"].null_count
+        said = f"a budget of {chosen.beta:g} is less than one of {n1} forget texts"
+        print(f"{files.out}: {said}: the list is empty", file=sys.stderr)
+    table = removals(scores, duplicates, k)
     write_table(files.out, schemas.REMOVALS, table, metadata={"provenance": job.origin})

@@ -81,6 +81,7 @@ def run(files: Files, chosen: Unlearn, job: Job) -> None:
             seed=chosen.seed,
             accelerator=accelerator,
             special=frozenset(tokenizer.all_special_ids),
+            vocabulary=tokenizer.get_vocab().values(),
             trunk=trunk,
             state=files.state,
             fingerprint=fingerprint(job.origin),

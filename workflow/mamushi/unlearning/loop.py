@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -82,6 +82,7 @@ def unlearn(
     seed: int,
     accelerator: Accelerator,
     special: frozenset[int] = frozenset(),
+    vocabulary: Collection[int] | None = None,
     trunk: States | None = None,
     state: Path | None = None,
     fingerprint: str = "",
@@ -102,8 +103,10 @@ def unlearn(
     of the step's texts of that domain has a token to predict.
 
     ``state`` and ``fingerprint`` are those of ``train``. ``special`` are the token ids that random
-    labels do not replace. Raises ``UserError`` when there is nothing to forget or to retain, and
-    for a loss or gradient that is not finite; ``state`` then has the weights before that step.
+    labels do not replace, and ``vocabulary`` those that they are drawn among, all rows of the head
+    where it is None: a head may have rows that no token has. Raises ``UserError`` when there is
+    nothing to forget or to retain, and for a loss or gradient that is not finite; ``state`` then
+    has the weights before that step.
     """
     for texts, domain in ((forget, "forget"), (retain, "retain")):
         if not (texts.lengths > 1).any():
@@ -113,7 +116,9 @@ def unlearn(
             )
     descent = Descent.of(float(chosen["settings"]["learning_rate"]), chosen["training"])
     with _feeding(model, trunk) as feed:
-        run = _Run(model, forget, retain, chosen, execution, seed, accelerator, special, feed)
+        run = _Run(
+            model, forget, retain, chosen, execution, seed, accelerator, special, vocabulary, feed
+        )
         objective = Objective(
             model,
             TextLoss(model),
@@ -171,6 +176,7 @@ class _Run:
         seed: int,
         accelerator: Accelerator,
         special: frozenset[int],
+        vocabulary: Collection[int] | None,
         feed: Feed,
     ) -> None:
         self.name = str(chosen.get("unlearner", chosen["kind"]))
@@ -178,7 +184,8 @@ class _Run:
         self.model, self.forget, self.retain = model, forget, retain
         self.settings, self.training = chosen["settings"], chosen["training"]
         self.seed, self.accelerator, self.special, self.feed = seed, accelerator, special, feed
-        self.vocabulary = int(model.get_output_embeddings().weight.shape[0])
+        rows = np.arange(model.get_output_embeddings().weight.shape[0])
+        self.vocabulary = rows if vocabulary is None else np.intersect1d(rows, [*vocabulary])
         batch, self.size = int(self.training["batch_size"]), int(execution["micro_batch_size"])
         self.batch, self.retain_batch = min(batch, len(forget)), min(batch, len(retain))
         # Streams that are independent of each other, so that both domains shuffle on their own.

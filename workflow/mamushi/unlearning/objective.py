@@ -63,14 +63,18 @@ class TextLoss(nn.Module):
 
 
 def random_labels(
-    tokens: NDArray[np.int32], vocabulary: int, special: Collection[int], seed: list[int]
+    tokens: NDArray[np.int32],
+    vocabulary: NDArray[np.int64],
+    special: Collection[int],
+    seed: list[int],
 ) -> NDArray[np.int32]:
-    """A label for each token of a text (length,), uniform over the vocabulary without that token.
+    """A label for each token of a text (length,), uniform over the ids ``vocabulary`` (ascending)
+    without that token.
 
     Where a text has a ``special`` token, the label is that token itself. ``seed`` decides alone.
     """
-    drawn = np.random.default_rng(seed).integers(0, vocabulary - 1, size=len(tokens))
+    drawn = np.random.default_rng(seed).integers(0, len(vocabulary) - 1, size=len(tokens))
     # Skipping over the true token leaves the others equally likely.
-    drawn += drawn >= tokens
+    drawn += drawn >= np.searchsorted(vocabulary, tokens)
     kept = np.isin(tokens, np.array(sorted(special), dtype=np.int64))
-    return np.where(kept, tokens, drawn).astype(np.int32)
+    return np.where(kept, tokens, vocabulary[drawn]).astype(np.int32)

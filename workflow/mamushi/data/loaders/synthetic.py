@@ -84,6 +84,8 @@ SETTINGS = {
 FILES: dict[str, list[str]] = {}
 EVALUATION_SECTION = True
 """Brings one of its own."""
+SPLIT = False
+"""All rows come with a section."""
 KNOWS_TRUTH = True
 """Gives the exact log-density ratio of every text, which the selector oracle needs."""
 

@@ -33,6 +33,7 @@ SETTINGS: dict[str, Any] = {
         "ranking is the same.",
     },
 }
+RETAIN_SCORES = False
 
 Singles = NDArray[np.float32]
 Halves = NDArray[np.float16]

@@ -14,6 +14,7 @@ from mamushi.selection.pool import Pool, Scored
 
 SETTINGS: dict[str, Any] = {}
 
+RETAIN_SCORES = False
 BY_CHANCE = True
 """What it removes is a share of p1 everywhere and not a region (see ``selection/frontier.py``)."""
 

@@ -1,0 +1,102 @@
+"""What would be lost without a word when configuration files are merged."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mamushi.configuration import layers
+from mamushi.configuration.complete import ConfigError
+
+ROOT = Path(__file__).parents[3]
+BASE = ROOT / "config.yaml"
+
+
+def told(folder: Path, *texts: str) -> list[str]:
+    """The lines about these files over config.yaml, with the files as ``0.yaml``, ``1.yaml``..."""
+    files = [folder / f"{place}.yaml" for place in range(len(texts))]
+    for file, text in zip(files, texts, strict=True):
+        file.write_text(text, encoding="utf-8")
+    try:
+        layers.check([BASE, *files])
+    except ConfigError as error:
+        short = {f"{folder}/": "", f"{ROOT}/": ""}
+        lines = []
+        for line in error.lines:
+            for long, name in short.items():
+                line = line.replace(long, name)
+            lines.append(line)
+        return lines
+    return []
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("grid:\n  seeds: [0]\n  seeds: [1]\n", "line 3: grid.seeds"),
+        ("tokens: {}\ngrid: {}\n# more\ntokens: {max_length: 9}\n", "line 4: tokens"),
+        ("evidence:\n  targets:\n  - {value: 1, value: 2}\n", "line 3: evidence.targets[0].value"),
+        ('{"grid": {"seeds": [0], "seeds": [1]}}', "line 1: grid.seeds"),
+    ],
+)
+def test_a_key_that_stands_twice(text: str, line: str, tmp_path: Path) -> None:
+    [found] = told(tmp_path, text)
+    assert found.startswith(f"0.yaml, {line} stands there twice, first in line ")
+
+
+def test_the_same_key_in_other_places_is_no_mistake(tmp_path: Path) -> None:
+    text = "a: &more {x: 1, y: 2}\nb: {<<: *more, y: 3}\nc: [{x: 1}, {x: 2}]\n"
+    assert told(tmp_path, text, text) == []
+
+
+@pytest.mark.parametrize(
+    "text", ["", "- a\n", "a: [", "\ta: 1", "datasets: 3\n", "? [a, b]\n: 1\n"]
+)
+def test_shapes_of_all_sorts_are_left_to_others(text: str, tmp_path: Path) -> None:
+    assert told(tmp_path, text) == []
+
+
+OWN = "datasets:\n  jigsaw:\n    kind: table\n    forget: {where: x > 1}\n"
+
+
+def test_a_dataset_of_ones_own_with_a_name_that_is_taken(tmp_path: Path) -> None:
+    [line] = told(tmp_path, OWN)
+    assert line == (
+        "0.yaml, line 3: datasets.jigsaw is table data, but config.yaml has jigsaw data of that "
+        "name, and what it says would stay; choose another name"
+    )
+    [line] = told(
+        tmp_path,
+        OWN.replace("jigsaw", "mine"),
+        OWN.replace("jigsaw", "mine").replace("table", "synthetic"),
+    )
+    assert line.startswith("1.yaml, line 3: datasets.mine is synthetic data, but 0.yaml has table")
+
+
+def test_shares_that_would_be_mixed(tmp_path: Path) -> None:
+    [line] = told(tmp_path, "datasets:\n  newsgroups:\n    sections: {inference: 1}\n")
+    assert line == (
+        "0.yaml, line 3: datasets.newsgroups.sections: config.yaml has a dataset of that name, "
+        "whose contamination 0.4, evaluation 0.2 would stay; set these to 0, or choose another "
+        "name for a dataset of your own"
+    )
+
+
+@pytest.mark.parametrize(
+    "dataset",
+    [
+        "{kind: newsgroups, path: here.tar.gz}",
+        "{limit: {retain: 100}}",
+        "{sections: {inference: 1, contamination: 0, evaluation: 0}}",
+        "{sections: {inference: 0.3, evaluation: 0.3}}",
+        "null",
+    ],
+)
+def test_a_dataset_may_be_changed(dataset: str, tmp_path: Path) -> None:
+    assert told(tmp_path, f"datasets: {{newsgroups: {dataset}}}") == []
+
+
+def test_the_files_of_the_project_are_content() -> None:
+    for profile in ("demo", "small"):
+        layers.check([BASE, ROOT / f"profiles/{profile}/science.yaml"])

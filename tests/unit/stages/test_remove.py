@@ -1,0 +1,36 @@
+"""The stage `remove`: a list that holds nothing says so."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mamushi.artifacts import schemas
+from mamushi.artifacts.tables import read_table, write_table
+from mamushi.cli import main
+
+
+@pytest.mark.parametrize(("beta", "removed"), [(0.3, 0), (0.34, 1)])
+def test_a_budget_of_less_than_one_text(
+    beta: float, removed: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scores, duplicates, out = (tmp_path / f"{name}.parquet" for name in ("scores", "dup", "out"))
+    columns = {
+        "id": ["a", "b", "c", "d"],
+        "domain": ["forget"] * 3 + ["retain"],
+        "score": [3.0, 2.0, 1.0, 0.0],
+        "rank": [1, 2, 3, None],
+        "fold": [None] * 4,
+    }
+    made = {"provenance": {"inputs": {"examples": "digest"}}}
+    write_table(scores, schemas.SCORES, columns, metadata=made)
+    none: dict[str, list[str]] = {"id": [], "kept_id": [], "reason": []}
+    write_table(duplicates, schemas.DUPLICATES, none, metadata={"examples": "digest"})
+    words = [f"--scores={scores}", f"--duplicates={duplicates}", f"--out={out}"]
+    settings = json.dumps({"beta": beta, "code": "digest"})
+    assert main(["remove", *words, f"--settings={settings}"]) == 0
+    assert len(read_table(out, schemas.REMOVALS)) == removed
+    said = f"{out}: a budget of 0.3 is less than one of 3 forget texts: the list is empty\n"
+    assert capsys.readouterr().err == ("" if removed else said)
