@@ -178,9 +178,9 @@ REACHED_BY = {
     "selection.folds.stratified_folds": CROSS_FITTED,
     "selection.metrics.auc": f"score diagnostics figure/diagnostics {CROSS_FITTED}",
     "selection.metrics.average_ranks": (
-        f"score diagnostics evidence figure/diagnostics {CROSS_FITTED}"
+        f"score stability verify diagnostics evidence figure/diagnostics {CROSS_FITTED}"
     ),
-    "selection.metrics.spearman": "score evidence",
+    "selection.metrics.spearman": "score stability verify evidence",
     "selection.mlp.Adam": "selector/mamushi",
     "selection.pca.principal_axes": "selector/mamushi_gbt selector/mamushi_rulsif",
     "selection.pool.rank": "score runtime verify",
