@@ -72,6 +72,14 @@ def test_whole_refits_are_complete_runs_of_other_seeds(pool: Pool) -> None:
     assert not np.array_equal(a.scores, b.scores)
 
 
+def test_too_few_examples_have_no_halves(pool: Pool) -> None:
+    given = settings("mamushi_lr", **QUICK)
+    for forget, halves in ((11, 0), (12, 2)):
+        few = dataclasses.replace(pool, forget=np.arange(241) < forget)
+        found = refits(few, "mamushi_lr", given, 0, whole=1, halves=1)
+        assert len(found) == 1 + halves
+
+
 @pytest.mark.parametrize("kind", sorted(plugins("selector")))
 def test_every_selector_can_be_refitted(pool: Pool, kind: str) -> None:
     bases = []
