@@ -178,9 +178,10 @@ REACHED_BY = {
     "selection.folds.stratified_folds": CROSS_FITTED,
     "selection.metrics.auc": f"score diagnostics figure/diagnostics {CROSS_FITTED}",
     "selection.metrics.average_ranks": (
-        f"score diagnostics confounds triage evidence figure/diagnostics {CROSS_FITTED}"
+        f"score stability verify diagnostics confounds triage evidence figure/diagnostics "
+        f"{CROSS_FITTED}"
     ),
-    "selection.metrics.spearman": "score confounds evidence",
+    "selection.metrics.spearman": "score stability verify confounds evidence",
     "selection.mlp.Adam": "selector/mamushi",
     "selection.pca.principal_axes": "selector/mamushi_gbt selector/mamushi_rulsif",
     "selection.pool.rank": "score runtime verify",

@@ -74,7 +74,7 @@ def config(lab: Path) -> dict[str, Any]:
             }
         },
         "models": {"ours": {"source": str(lab / "model"), "contaminated": True}},
-        "selectors": {"mamushi": {"batch_size": 32, "hidden": [16]}},
+        "selectors": {"mamushi": {"batch_size": 32, "hidden": [16], "seeds_averaged": 2}},
     }
 
 

@@ -169,7 +169,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         {"id": ids, "text": texts, "domain": domain, "section": ["inference"] * len(ids),
          "log_density_ratio": pa.nulls(len(ids), pa.float64())},
     )  # fmt: skip
-    ranks = {}
+    ranks, other = {}, {}
     for name in SELECTORS:
         score = rng.normal(0, 3, len(ids))
         if name == "ties":
@@ -184,15 +184,24 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
              "rank": pa.array(rank, mask=np.arange(len(ids)) >= N),
              "fold": pa.nulls(len(ids), pa.int16())},
         )  # fmt: skip
+        again = rng.normal(0, 3, len(ids))
+        write_table(
+            folder / f"{name}.again.parquet", schemas.REFITS,
+            {"id": ids, "domain": domain, "refit": pa.array([0] * len(ids), pa.int16()),
+             "part": ["whole"] * len(ids), "score": again, "fold": pa.nulls(len(ids), pa.int16())},
+        )  # fmt: skip
+        made_again = np.argsort(np.lexsort((np.arange(N), -again[:N]))) + 1
+        other[name] = dict(zip(ids[:N], made_again.tolist(), strict=True))
     out = folder / "ranking.html"
     code = main([
         "ranking", "--examples", str(folder / "examples.parquet"),
         "--scores", *(str(folder / f"{name}.parquet") for name in SELECTORS),
+        "--refits", *(str(folder / f"{name}.again.parquet") for name in SELECTORS),
         "--selectors", *SELECTORS, "--out", str(out), "--settings",
         json.dumps({"dataset": "<b>d</b>", "model": "m", "seed": 0, "budgets": BUDGETS}),
     ])  # fmt: skip
     assert code == 0
-    return {"page": out, "ranks": ranks, "ids": ids[:N]}
+    return {"page": out, "ranks": ranks, "again": other, "ids": ids[:N]}
 
 
 @pytest.fixture
@@ -318,9 +327,9 @@ def test_only_what_is_visible_is_in_the_document(opened: Browser) -> None:
 
 def test_search_in_text_and_id(opened: Browser) -> None:
     opened.run(enter("search", "NUMBER123X"))
-    assert [row[3] for row in visible(opened)] == ["f00123"]
+    assert [row[4] for row in visible(opened)] == ["f00123"]
     opened.run(enter("search", "f00456"))
-    assert [row[3] for row in visible(opened)] == ["f00456"]
+    assert [row[4] for row in visible(opened)] == ["f00456"]
     # What is found is shown, although it lies beyond the first 600 characters.
     opened.run(enter("search", "hiddenword"))
     assert opened.run("document.querySelector('#rows mark').textContent") == "hiddenword"
@@ -333,13 +342,13 @@ def test_search_in_text_and_id(opened: Browser) -> None:
 
 def test_sort_by_click_on_the_head(opened: Browser, world: dict[str, Any]) -> None:
     by_rank = sorted(world["ranks"]["mamushi"], key=world["ranks"]["mamushi"].__getitem__)
-    assert [row[3] for row in visible(opened)][:10] == by_rank[:10]
+    assert [row[4] for row in visible(opened)][:10] == by_rank[:10]
     opened.run(click("rank"))
-    assert [row[3] for row in visible(opened)][:10] == by_rank[::-1][:10]
+    assert [row[4] for row in visible(opened)][:10] == by_rank[::-1][:10]
     opened.run(click("score"))
-    assert [row[3] for row in visible(opened)][:10] == by_rank[:10]
+    assert [row[4] for row in visible(opened)][:10] == by_rank[:10]
     opened.run(click("id"))
-    assert [row[3] for row in visible(opened)][:2] == ["f00000", "f00001"]
+    assert [row[4] for row in visible(opened)][:2] == ["f00000", "f00001"]
     assert opened.run("document.querySelectorAll('[aria-sort=ascending]').length") == 1
     # Equal scores go by rank, in both directions.
     opened.run(enter("first", "2", "change"))
@@ -376,6 +385,20 @@ def test_a_percentage_and_the_configured_budgets(opened: Browser) -> None:
         assert told(opened, "removed") == count(BUDGETS[-1], N)
 
 
+def test_how_often_a_text_is_removed(opened: Browser, world: dict[str, Any]) -> None:
+    k = count(0.29, N)
+    mine, again = world["ranks"]["mamushi"], world["again"]["mamushi"]
+    times = {key: (mine[key] <= k) + (again[key] <= k) for key in mine}
+    opened.run(enter("budget", "0.29"))
+    for row in visible(opened):
+        assert row[3] == f"{times[row[4]]} of 2"
+    assert told(opened, "surely") == list(times.values()).count(2)
+    for name, wanted in (("surely", 2), ("tossup", 1)):
+        opened.run(enter("filter", name, "change"))
+        assert told(opened, "shown") == list(times.values()).count(wanted)
+        assert {row[3] for row in visible(opened)} == {f"{wanted} of 2"}
+
+
 def test_the_line_is_between_removed_and_kept(opened: Browser) -> None:
     opened.run(enter("budget", "0.29"))
     opened.timed("document.getElementById('jump').click()")
@@ -409,14 +432,14 @@ def test_compare_two_selectors(opened: Browser, world: dict[str, Any], budget: s
     }.items():  # fmt: skip
         opened.run(enter("filter", chosen, "change"))
         assert told(opened, "shown") == len(expected)
-        assert {row[5] for row in visible(opened)} <= expected
+        assert {row[6] for row in visible(opened)} <= expected
     opened.run(enter("filter", "all", "change"))
     opened.run(click("difference"))
     difference = {key: other[key] - ours[key] for key in ours}
     expected_ids = sorted(ours, key=lambda key: (-difference[key], ours[key]))
     rows = visible(opened)
-    assert [row[5] for row in rows] == expected_ids[: len(rows)]
-    assert [int(row[3].replace(",", "")) for row in rows] == [difference[row[5]] for row in rows]
+    assert [row[6] for row in rows] == expected_ids[: len(rows)]
+    assert [int(row[3].replace(",", "")) for row in rows] == [difference[row[6]] for row in rows]
     opened.run(enter("second", "-1", "change"))
     assert len(visible(opened)[0]) == 5
 

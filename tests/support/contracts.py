@@ -36,6 +36,11 @@ class Contract(NamedTuple):
     runs: dict[str, int]
 
 
+def listed(lists: int) -> str:
+    """What runs where so many selectors' lists are new."""
+    return f"refits {lists}, stability {lists}, manifests {lists}"
+
+
 NOTHING = ""
 
 # What mostly runs together -----------------------------------------------------------------------
@@ -77,17 +82,18 @@ GEOMETRY = """
     figure_subspaces 4
 """
 EVIDENCE_TABLES = "evidence_tables 1, figure_frontier 1"
+REFITS = "refits 31, stability 31, manifests 31, ranking 4"
 RUNTIME = "runtime 4, evidence_tables 1, figure_frontier 1"
 RATIO = f"""
-    score 9, manifests 31, {DRAWN}, {STUDIES}, frontier 8, diagnostics 8, ranking 4, qualitative 1,
-    evidence_tables 1, figure_frontier 1, figure_diagnostics 4
+    score 9, manifests 31, refits 3, {DRAWN}, {STUDIES}, frontier 8, diagnostics 8, ranking 4,
+    qualitative 1, evidence_tables 1, figure_frontier 1, figure_diagnostics 4
 """
 
 # Data ---------------------------------------------------------------------------------------------
 
 ALL_DATA = f"""
     examples 4, base_model 1, tokens 8, contaminate 6, gold 10, beta0 10, embed 10, score 33,
-    remove 55, manifests 31, retrain 55, evaluate 21, {DRAWN}, {STUDIES}, {EVERY_RUN_LOOKED_AT},
+    remove 55, {listed(31)}, retrain 55, evaluate 21, {DRAWN}, {STUDIES}, {EVERY_RUN_LOOKED_AT},
     {ALL_UNLEARNED}, generate 4, relearn 2, {BOTH_PROBED}
 """
 """All but the cards of the two ready-made models, and what these say by themselves. Of unlearning,
@@ -95,7 +101,7 @@ ALL_DATA = f"""
 
 MADE = f"""
     examples 1, base_model 1, tokens 6, contaminate 6, gold 8, beta0 8, embed 8, score 27,
-    remove 43, manifests 25, retrain 43, evaluate 17, {DRAWN}, {STUDIES}, frontier 6, diagnostics 6,
+    remove 43, {listed(25)}, retrain 43, evaluate 17, {DRAWN}, {STUDIES}, frontier 6, diagnostics 6,
     geometry 6, runtime 3, ranking 3, qualitative 1, evidence_tables 1, figure_frontier 1,
     figure_diagnostics 3, figure_variance 3, figure_discrimination 3, figure_subspaces 3,
     {ALL_UNLEARNED}, generate 4, relearn 2, {BOTH_PROBED}
@@ -104,13 +110,13 @@ MADE = f"""
 
 MINE = f"""
     examples 1, tokens 3, contaminate 2, gold 4, beta0 4, embed 4, score 17, remove 29,
-    manifests 17, retrain 29, evaluate 8, {DRAWN}, study_tables 1, figure_study 1, {HALF_LOOKED_AT}
+    {listed(17)}, retrain 29, evaluate 8, {DRAWN}, study_tables 1, figure_study 1, {HALF_LOOKED_AT}
 """
 """The dataset `mine` and no other. Tokens for three models: retraining of `ours` starts at
 `clean`."""
 
-OF_A_STUDY = """
-    examples 1, tokens 1, contaminate 1, gold 1, beta0 1, embed 1, score 2, remove 1, manifests 1,
+OF_A_STUDY = f"""
+    examples 1, tokens 1, contaminate 1, gold 1, beta0 1, embed 1, score 2, remove 1, {listed(1)},
     retrain 1, evaluate 2, study_tables 1, figure_study 1
 """
 """A dataset of the study `loaders` alone."""
@@ -119,11 +125,11 @@ OF_A_STUDY = """
 
 TINY = f"""
     base_model 1, tokens 4, contaminate 6, gold 6, beta0 6, embed 6, score 21, remove 31,
-    manifests 19, retrain 31, evaluate 12, {DRAWN}, {STUDIES}, {HALF_LOOKED_AT}, {ONE_UNLEARNED},
+    {listed(19)}, retrain 31, evaluate 12, {DRAWN}, {STUDIES}, {HALF_LOOKED_AT}, {ONE_UNLEARNED},
     generate 3, relearn 1, {ONE_PROBED}
 """
 OURS = f"""
-    model_card 1, tokens 2, embed 4, score 12, remove 24, manifests 12, retrain 24, evaluate 1,
+    model_card 1, tokens 2, embed 4, score 12, remove 24, {listed(12)}, retrain 24, evaluate 1,
     {DRAWN}, {HALF_LOOKED_AT}, {ONE_UNLEARNED}, generate 1, {ONE_PROBED}
 """
 """The embedder and what is unlearned; gold and beta 0 are trained from its base."""
@@ -140,11 +146,11 @@ OTHER_BASE = f"""
 """
 NOT_CONTAMINATED = f"""
     model_card 1, tokens 2, contaminate 4, gold 4, beta0 4, embed 4, score 12, remove 24,
-    manifests 12, retrain 24, evaluate 8, {DRAWN}, {HALF_LOOKED_AT}, {ONE_UNLEARNED}, generate 3,
+    {listed(12)}, retrain 24, evaluate 8, {DRAWN}, {HALF_LOOKED_AT}, {ONE_UNLEARNED}, generate 3,
     relearn 1, {ONE_PROBED}
 """
 TOKENS = f"""
-    tokens 8, contaminate 6, gold 10, beta0 10, embed 10, score 33, remove 55, manifests 31,
+    tokens 8, contaminate 6, gold 10, beta0 10, embed 10, score 33, remove 55, {listed(31)},
     retrain 55, evaluate 21, {DRAWN}, {STUDIES}, {EVERY_RUN_LOOKED_AT}, {ALL_UNLEARNED}, generate 3,
     relearn 2, {BOTH_PROBED}
 """
@@ -152,14 +158,14 @@ TOKENS = f"""
 # Training -----------------------------------------------------------------------------------------
 
 TRAINING = f"""
-    contaminate 6, gold 10, beta0 10, embed 6, score 21, remove 31, manifests 19, retrain 55,
+    contaminate 6, gold 10, beta0 10, embed 6, score 21, remove 31, {listed(19)}, retrain 55,
     evaluate 20, {DRAWN}, {STUDIES}, {HALF_LOOKED_AT}, unlearn 9, unlearn_and_probe 1,
     unlearn_whole 5, unlearn_list 5, refine 10, {HALF_GAP}, generate 3, relearn 2, {BOTH_PROBED}
 """
 """From the contaminated models on. `ours` embeds and is unlearned as it is."""
 
 PRECISION = f"""
-    contaminate 6, gold 10, beta0 10, embed 6, score 21, remove 31, manifests 19, retrain 55,
+    contaminate 6, gold 10, beta0 10, embed 6, score 21, remove 31, {listed(19)}, retrain 55,
     evaluate 21, {DRAWN}, {STUDIES}, {HALF_LOOKED_AT}, {ALL_UNLEARNED}, generate 6, relearn 2,
     {BOTH_PROBED}
 """
@@ -172,7 +178,7 @@ MATCHED = f"""
 """Contaminated and beta 0 take the same steps either way."""
 
 TRAINING_OF_TINY = f"""
-    contaminate 6, gold 6, beta0 6, embed 6, score 21, remove 31, manifests 19, retrain 31,
+    contaminate 6, gold 6, beta0 6, embed 6, score 21, remove 31, {listed(19)}, retrain 31,
     evaluate 12, {DRAWN}, {STUDIES}, {HALF_LOOKED_AT}, {ONE_UNLEARNED}, generate 2, relearn 1,
     {ONE_PROBED}
 """
@@ -201,42 +207,43 @@ EVALUATION = f"""
 # Selection ----------------------------------------------------------------------------------------
 
 EMBEDDING = f"""
-    embed 10, score 33, remove 55, manifests 31, retrain 55, {DRAWN}, {STUDIES},
+    embed 10, score 33, remove 55, {listed(31)}, retrain 55, {DRAWN}, {STUDIES},
     {EVERY_RUN_LOOKED_AT}, unlearn 18, unlearn_and_probe 2, refine 10, {HALF_GAP}, {BOTH_PROBED}
 """
 MAMUSHI = f"""
-    score 18, remove 32, manifests 31, retrain 32, {DRAWN}, {STUDIES}, frontier 8, diagnostics 8,
-    runtime 4, ranking 4, qualitative 1, evidence_tables 1, figure_frontier 1, figure_diagnostics 4,
-    unlearn 18, unlearn_and_probe 2, refine 10, {HALF_GAP}, {BOTH_PROBED}
+    score 18, remove 32, manifests 31, refits 16, stability 16, retrain 32, {DRAWN}, {STUDIES},
+    frontier 8, diagnostics 8, runtime 4, ranking 4, qualitative 1, evidence_tables 1,
+    figure_frontier 1, figure_diagnostics 4, unlearn 18, unlearn_and_probe 2, refine 10, {HALF_GAP},
+    {BOTH_PROBED}
 """
 """Its scores (8 runs, and 2 of a study as the ratio), those of `anti_mamushi`, their lists; all
 manifests, since it estimates the ratio. Not `random`, nor `again`, which has its own settings."""
 
 DERIVED = f"""
-    score 15, remove 16, manifests 8, retrain 16, {DRAWN}, frontier 8, diagnostics 8, runtime 4,
-    ranking 4, evidence_tables 1, figure_frontier 1
+    score 15, remove 16, manifests 8, refits 15, stability 8, retrain 16, {DRAWN}, frontier 8,
+    diagnostics 8, runtime 4, ranking 4, evidence_tables 1, figure_frontier 1
 """
 """`anti_mamushi`, and the scores of `again` in the 7 runs that had none."""
 
-SELECTOR_OF_A_STUDY = """
-    score 1, remove 1, manifests 1, retrain 1, study_tables 1, figure_study 1
+SELECTOR_OF_A_STUDY = f"""
+    score 1, remove 1, {listed(1)}, retrain 1, study_tables 1, figure_study 1
 """
 
 # The grid -----------------------------------------------------------------------------------------
 
 FEWER_RUNS = f"{DRAWN}, qualitative 1, evidence_tables 1, figure_frontier 1"
 ANOTHER_DATASET = f"""
-    tokens 2, contaminate 1, gold 3, beta0 3, embed 3, score 10, remove 23, manifests 11,
+    tokens 2, contaminate 1, gold 3, beta0 3, embed 3, score 10, remove 23, {listed(11)},
     retrain 23, evaluate 6, {DRAWN}, {HALF_LOOKED_AT}
 """
 """`jigsaw`, of which the study has a part already."""
 
 ANOTHER_MODEL = f"""
-    contaminate 4, gold 4, beta0 4, embed 4, score 12, remove 24, manifests 12, retrain 24,
+    contaminate 4, gold 4, beta0 4, embed 4, score 12, remove 24, {listed(12)}, retrain 24,
     evaluate 8, {DRAWN}, {HALF_LOOKED_AT}
 """
 ANOTHER_SEED = f"""
-    contaminate 2, gold 4, beta0 4, embed 4, score 12, remove 24, manifests 12, retrain 24,
+    contaminate 2, gold 4, beta0 4, embed 4, score 12, remove 24, {listed(12)}, retrain 24,
     evaluate 8, {DRAWN}, frontier 4, diagnostics 4, geometry 4, evidence_tables 1, figure_frontier 1
 """
 OTHER_FIRST_SEED = f"""
@@ -246,20 +253,23 @@ OTHER_FIRST_SEED = f"""
 """What shows a single run shows the first seed's."""
 
 ANOTHER_BUDGET = f"""
-    remove 24, manifests 31, retrain 24, {DRAWN}, {STUDIES}, ranking 4, figure_frontier 1
+    remove 24, manifests 31, stability 31, retrain 24, {DRAWN}, {STUDIES}, ranking 4,
+    figure_frontier 1
 """
 """A job writes a selector's manifests at all budgets, of the grid and the studies."""
 
-FEWER_BUDGETS = f"manifests 31, {DRAWN}, {STUDIES}, ranking 4, figure_frontier 1"
+FEWER_BUDGETS = f"manifests 31, stability 31, {DRAWN}, {STUDIES}, ranking 4, figure_frontier 1"
 ANOTHER_SELECTOR = f"""
-    score 8, remove 16, manifests 8, retrain 16, {DRAWN}, frontier 8, diagnostics 8, runtime 4,
+    score 8, remove 16, {listed(8)}, retrain 16, {DRAWN}, frontier 8, diagnostics 8, runtime 4,
     ranking 4, evidence_tables 1, figure_frontier 1
 """
 FEWER_SELECTORS = f"""
     {DRAWN}, frontier 8, diagnostics 8, runtime 4, ranking 4, evidence_tables 1, figure_frontier 1
 """
-LARGER_STUDY = "score 5, remove 5, manifests 5, retrain 5, study_tables 1, figure_study 1"
-ANOTHER_BUDGET_OF_A_STUDY = f"remove 5, manifests 31, retrain 5, {DRAWN}, {STUDIES}, ranking 4"
+LARGER_STUDY = f"score 5, remove 5, {listed(5)}, retrain 5, study_tables 1, figure_study 1"
+ANOTHER_BUDGET_OF_A_STUDY = (
+    f"remove 5, manifests 31, stability 31, retrain 5, {DRAWN}, {STUDIES}, ranking 4"
+)
 
 # Unlearning ---------------------------------------------------------------------------------------
 
@@ -527,6 +537,7 @@ ROWS: dict[str, dict[str, list[Any]]] = {
         "probe.relearning.learning_rate": [1e-4],
     },
     FRONTIER: {"evidence.budgets": [[0.5]], "evidence.resamples": [10]},
+    REFITS: {"evidence.refits.whole": [2], "evidence.refits.halves": [0]},
     GEOMETRY: {"evidence.components": [10]},
     EVIDENCE_TABLES: {
         "evidence.targets": [[{"target": "sad", "value": 0.6}]],

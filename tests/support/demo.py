@@ -24,6 +24,8 @@ def whole() -> dict[str, Any]:
 def small(texts: tuple[int, int] = (120, 240), **training: object) -> dict[str, Any]:
     """One seed, two selectors, two budgets, and so many texts of each domain in each section."""
     demo = whole()
+    demo["selectors"]["mamushi"]["seeds_averaged"] = 2
+    demo["evidence"]["refits"] = {"whole": 2, "halves": 1}
     demo["grid"] |= {"seeds": [0], "budgets": [0.3, 0.6], "selectors": ["random", "mamushi"]}
     forget, retain = texts
     demo["datasets"]["synthetic"]["sizes"] = {

@@ -22,8 +22,8 @@ from mamushi.running.interruption import Stopped
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command. Returns the exit code: 0, 2 after a user's mistake told in one line, or 128
-    and the number of the signal that ended it."""
+    """Run one command. Returns the exit code: 0, or what a command for people says; 2 after a
+    user's mistake told in one line, or 128 and the number of the signal that ended it."""
     argv = list(sys.argv[1:] if argv is None else argv)
     parser = argparse.ArgumentParser(
         prog="mamushi",
@@ -43,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 module.arguments(sub)
     args = parser.parse_args(argv)
     try:
-        _run(args)
+        return _run(args)
     except (Stopped, KeyboardInterrupt) as end:
         # On a line of its own, where a terminal shows ^C.
         said = str(end) or "interrupted"
@@ -63,7 +63,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         if number in (errno.EACCES, errno.EPERM, errno.EROFS):
             return _told(args, error)
         raise
-    return 0
 
 
 def _told(args: argparse.Namespace, mistake: object) -> int:
@@ -71,12 +70,11 @@ def _told(args: argparse.Namespace, mistake: object) -> int:
     return 2
 
 
-def _run(args: argparse.Namespace) -> None:
+def _run(args: argparse.Namespace) -> int:
     """Run the command; a stage alone with its outputs and its GPU, unless its results are there."""
     module = stage.module(args.stage)
     if not hasattr(module, "Files"):
-        module.run(args)
-        return
+        return module.run(args) or 0
     command = stage.given(args.stage, args)
     with claims.claimed(args.stage, command.outputs):
         # Only now: what it reads may be made anew while it waits.
@@ -89,10 +87,11 @@ def _run(args: argparse.Namespace) -> None:
                 state.unlink(missing_ok=True)
             said = "made from the same already; kept as it is"
             print(f"mamushi {args.stage}: {command.outputs[0]}: {said}", file=sys.stderr)
-            return
+            return 0
         shared = getattr(module, "shared", lambda *_: contextlib.nullcontext())
         with shared(*what) as twin:
             if twin is None:
                 # Only now: who waits for another process holds no GPU.
                 with leases.leased(args.stage, getattr(module, "GPU", False)):
                     module.run(*what)
+    return 0

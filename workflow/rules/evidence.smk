@@ -135,6 +135,7 @@ rule ranking:
     input:
         examples=made(paths.EXAMPLES),
         scores=expand(paths.SCORES, selector=SCORED, allow_missing=True),
+        refits=expand(paths.REFITS, selector=SCORED, allow_missing=True),
     output:
         out=report(
             paths.RANKING,

@@ -70,6 +70,25 @@ rule remove:
         command("remove")
 
 
+rule stability:
+    input:
+        scores=paths.SCORES,
+        refits=paths.REFITS,
+    output:
+        out=paths.STABILITY,
+    log:
+        "results/logs/stability/{dataset}/{model}/seed{seed}/{selector}.log",
+    benchmark:
+        "results/benchmarks/stability/{dataset}/{model}/seed{seed}/{selector}.tsv"
+    localrule: True
+    conda:
+        "../../envs/mamushi.yaml"
+    params:
+        settings=params(settings.stability),
+    shell:
+        command("stability")
+
+
 # What each list was derived from, and what it is expected to do. One job for all budgets, and apart
 # from the lists: a new estimate of the density ratio tells more about a list and changes none. All
 # of its outputs have to be asked for: with one that is missing, no change of the job is looked for.
@@ -77,6 +96,7 @@ rule manifests:
     input:
         scores=paths.SCORES,
         calibrated=paths.CALIBRATED,
+        stability=paths.STABILITY,
         duplicates=made(paths.DUPLICATES),
     output:
         out=expand(

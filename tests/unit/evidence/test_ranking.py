@@ -53,6 +53,22 @@ def write_scores(path: Path, ids: list[str], scores: Any, ranks: Any, retain: in
     )
 
 
+def write_refits(path: Path, ids: list[str], *scores: list[float], retain: int = 2) -> None:
+    n = len(ids) + retain
+    parts = [
+        {
+            "id": [*ids, *(f"r{i}" for i in range(retain))],
+            "domain": ["forget"] * len(ids) + ["retain"] * retain,
+            "refit": pa.array([number] * n, pa.int16()),
+            "part": ["whole"] * n,
+            "score": pa.array([*values, *[None] * retain], pa.float64()),
+            "fold": pa.nulls(n, pa.int16()),
+        }
+        for number, values in enumerate(scores)
+    ]
+    write_table(path, schemas.REFITS, pa.concat_tables(pa.table(part) for part in parts))
+
+
 def write_examples(path: Path, texts: dict[str, str]) -> None:
     n = len(texts)
     write_table(
@@ -164,7 +180,8 @@ def test_budgets_are_plain_decimals(beta: float | str, expected: str) -> None:
 def made(texts: dict[str, str], **named: Any) -> dict[str, Any]:
     ids = list(texts)
     first = Ranking(ids, np.linspace(1, 0, len(ids)))
-    second = Ranking(ids[::-1], np.linspace(2, 1 / 3, len(ids)))
+    again = np.array([[3, 2, 1], [2, 1, 3]])[:, : len(ids)]
+    second = Ranking(ids[::-1], np.linspace(2, 1 / 3, len(ids)), again)
     return page_data({"one": first, "two": second}, texts, [0.1, 0.5], named)
 
 
@@ -176,8 +193,13 @@ def test_the_data_of_the_page() -> None:
         "ids": ["a", "b", "c"],
         "texts": ["d***", "y", "z"],
         "selectors": [
-            {"name": "one", "ranks": [1, 2, 3], "scores": [1.0, 0.5, 0.0]},
-            {"name": "two", "ranks": [3, 2, 1], "scores": [0.333333, 1.16667, 2.0]},
+            {"name": "one", "ranks": [1, 2, 3], "scores": [1.0, 0.5, 0.0], "again": []},
+            {
+                "name": "two",
+                "ranks": [3, 2, 1],
+                "scores": [0.333333, 1.16667, 2.0],
+                "again": [[1, 2, 3], [3, 1, 2]],
+            },
         ],
     }
 
@@ -226,6 +248,7 @@ def rank_page(folder: Path, *more: str, selectors: tuple[str, ...] = ("one", "tw
     return main([
         "ranking", "--examples", str(folder / "e.parquet"), "--scores",
         str(folder / "one.parquet"), str(folder / "two.parquet"), "--selectors", *selectors,
+        "--refits", str(folder / "one.again.parquet"), str(folder / "two.again.parquet"),
         "--out", str(folder / "out.html"), "--settings", json.dumps(chosen), *more,
     ])  # fmt: skip
 
@@ -235,6 +258,8 @@ def folder(tmp_path: Path) -> Path:
     write_examples(tmp_path / "e.parquet", {"a": "damn", "b": "y", "c": "z"})
     write_scores(tmp_path / "one.parquet", ["a", "b", "c"], [3.0, 2.0, 1.0], [1, 2, 3])
     write_scores(tmp_path / "two.parquet", ["a", "b", "c"], [3.0, 2.0, 9.0], [2, 3, 1])
+    write_refits(tmp_path / "one.again.parquet", ["a", "b", "c"], [1.0, 2.0, 3.0])
+    write_refits(tmp_path / "two.again.parquet", ["a", "b", "c"], [3.0, 1.0, 2.0], [5.0, 5.0, 7.0])
     return tmp_path
 
 
@@ -244,8 +269,12 @@ def test_the_stage_writes_the_same_page_twice(folder: Path) -> None:
     assert rank_page(folder) == 0
     assert (folder / "out.html").read_bytes() == once
     data = embedded(once.decode())
-    assert data["selectors"][1] == {"name": "two", "ranks": [2, 3, 1], "scores": [3.0, 2.0, 9.0]}
-    assert set(data["provenance"]["inputs"]) == {"examples", "scores/one", "scores/two"}
+    assert data["selectors"][1] == {
+        **{"name": "two", "ranks": [2, 3, 1], "scores": [3.0, 2.0, 9.0]},
+        "again": [[1, 3, 2], [2, 3, 1]],
+    }
+    read = {"examples", "scores/one", "scores/two", "refits/one", "refits/two"}
+    assert set(data["provenance"]["inputs"]) == read
     assert "<title>Ranking of d by m, seed 3</title>" in once.decode()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from mamushi.errors import UserError
 from mamushi.evidence import runtime
 from mamushi.evidence.runtime import Selector, Timing, hardware, measure, row, selections
 from mamushi.registry import plugin
+from mamushi.running.threads import WORKERS
 from mamushi.selection.pool import Pool
 
 N, WIDTH = 120, 8
@@ -228,23 +230,17 @@ def test_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, truth: bool)
     assert np.median(about["seconds"]["random"]["wall"]) == rows["random"]["wall_seconds"]
 
 
-def test_the_threads_are_those_of_the_settings(
+def test_the_threads_are_networks_at_a_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import torch
-    from threadpoolctl import threadpool_info
-
     seen = []
 
     def measured(calls: Any, repeats: int) -> dict[str, Timing]:
-        seen.append((torch.get_num_threads(), {p["num_threads"] for p in threadpool_info()}))
+        seen.append(os.environ[WORKERS])
         return {name: Timing(*np.ones((3, repeats))) for name in calls}
 
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    monkeypatch.setenv(WORKERS, "1")
     monkeypatch.setattr(runtime, "measure", measured)
-    before = torch.get_num_threads()
-    try:
-        assert timed(tmp_path, truth=False, threads=2) == 0
-    finally:
-        torch.set_num_threads(before)
-    assert seen == [(2, {2})]
+    assert timed(tmp_path, truth=False, threads=2) == 0
+    assert seen == ["2"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -80,16 +81,20 @@ def run(*command: object) -> None:
 
 
 def score(root: Path, name: str, seed: int = 3) -> None:
+    """Its scores, and these again."""
     chosen = asked(name)
     code = digest("mamushi.stages.score", plugin("selector", chosen["kind"]).module)
     of = chosen["settings"].get("of")
-    base = ["--base", place(root, paths.SCORES, selector=of)] if of else []
-    run(
-        *("score", "--examples", paths.under(root, paths.EXAMPLES, dataset="small"), *base),
-        *("--embeddings", place(root, paths.EMBEDDINGS)),
-        *("--out", place(root, paths.SCORES, selector=name)),
-        *("--settings", json.dumps({**chosen, "seed": seed, "code": code})),
-    )
+    settings = {**chosen, "seed": seed, "code": code}
+    refits = {**settings, "whole": 3, "halves": 0}
+    stages = (("score", paths.SCORES, settings), ("refits", paths.REFITS, refits))
+    for stage, pattern, given in stages:
+        base = ["--base", place(root, pattern, selector=of)] if of else []
+        run(
+            *(stage, "--examples", paths.under(root, paths.EXAMPLES, dataset="small"), *base),
+            *("--embeddings", place(root, paths.EMBEDDINGS)),
+            *("--out", place(root, pattern, selector=name), "--settings", json.dumps(given)),
+        )
 
 
 def remove(root: Path, name: str) -> None:
@@ -101,8 +106,13 @@ def remove(root: Path, name: str) -> None:
         run("remove", *both, "--out", place(root, paths.REMOVAL, **cell),
             "--settings", settings.as_json(given))  # fmt: skip
     code = digest("mamushi.stages.manifests")
+    stable = place(root, paths.STABILITY, selector=name)
+    refits = place(root, paths.REFITS, selector=name)
+    run("stability", *made, "--refits", refits, "--out", stable,
+        "--settings", json.dumps({"budgets": BUDGETS}))  # fmt: skip
     run(
-        *("manifests", *both, "--ratio", place(root, paths.SCORES, selector="mamushi_lr")),
+        *("manifests", *both, "--stability", stable),
+        *("--ratio", place(root, paths.SCORES, selector="mamushi_lr")),
         *("--out", *(place(root, paths.MANIFEST, **cell) for cell in cells)),
         "--settings",
         json.dumps({**RUN, **asked(name), "budgets": BUDGETS, "code": code}),
@@ -210,9 +220,18 @@ TAMPERED: dict[str, tuple[str, schemas.Table, str, Callable[[list[dict[str, Any]
         *(paths.SCORES, schemas.SCORES, "mamushi_lr", scored(by=0.01)),
         "mamushi_lr.parquet: the score of 't010' is",
     ),
-    "a score by less than the tolerance": (
-        *(paths.SCORES, schemas.SCORES, "mamushi_lr", scored(by=1e-9)),
-        "other scores than the manifest names: sha256",
+    "a score in its last bits": (
+        *(paths.SCORES, schemas.SCORES, "mamushi_lr", scored(by=1e-12)),
+        "mamushi_lr.parquet: the score of 't010' is",
+    ),
+    "a frequency": (
+        *(paths.STABILITY, schemas.STABILITY, "mamushi_lr"),
+        lambda rows: rows[0].update(frequency=0.5),
+        "other stability than the manifest names",
+    ),
+    "a refit": (
+        *(paths.REFITS, schemas.REFITS, "mamushi_lr", scored(by=1)),
+        "other refits than the manifest names",
     ),
     "a score that another derives from": (
         *(paths.SCORES, schemas.SCORES, "upside_down", scored(by=1)),
@@ -324,7 +343,61 @@ def test_another_version_of_the_code(
     assert f"of stage {stage!r}, here it is 0123456789abcdef" in told
 
 
-def test_other_packages_are_noted_and_named_where_the_scores_differ(
+def shifted(by: float) -> Callable[[list[dict[str, Any]]], None]:
+    """Scores as another machine rounds them, with the ranks that follow."""
+
+    def change(rows: list[dict[str, Any]]) -> None:
+        rng = np.random.default_rng(0)
+        for row in rows:
+            row["score"] += by * rng.normal()
+        ranked = sorted((r for r in rows if r["rank"]), key=lambda r: (-r["score"], r["id"]))
+        for rank, row in enumerate(ranked, start=1):
+            row["rank"] = rank
+
+    return change
+
+
+OTHERS = {"numpy": "9.9"}, {"processor": "another"}, {"device": "a GPU"}
+
+
+@pytest.mark.parametrize("other", OTHERS, ids=str)
+def test_scores_of_another_machine_are_compared_statistically(
+    root: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    other: dict[str, str],
+) -> None:
+    def again() -> int:
+        remove(root, "mamushi_lr")
+        capsys.readouterr()
+        return main(["verify", str(manifest(root))])
+
+    path = place(root, paths.SCORES, selector="mamushi_lr")
+    rewrite(path, schemas.SCORES, shifted(by=1e-3))
+    assert again() == 2
+    for name in ("versions", "conditions"):
+        here = getattr(verification, name)()
+        if other.keys() <= here.keys():
+            monkeypatch.setattr(verification, name, lambda here=here: here | other)
+    assert again() == 3
+    told = capsys.readouterr().out.splitlines()
+    (name,) = other
+    assert any(line.startswith(f"note: {name} ") for line in told)
+    assert any(line.startswith("exactly the same: examples, embeddings") for line in told)
+    (statistic,) = [line for line in told if line.startswith("statistically the same: mamushi_lr:")]
+    assert re.search("120 of 120 differ; rank correlation (0.99|1.0)", statistic)
+    assert re.search(r"overlap of the list (0.9|1.0)\d+ \(with another seed 0.\d+", statistic)
+    assert told[-1].endswith("the list is statistically what its manifest says")
+    # Further from it than another seed would be.
+    rewrite(path, schemas.SCORES, shifted(by=30))
+    assert again() == 2
+    assert "rank correlation" in capsys.readouterr().err
+    # What is exact stays exact.
+    rewrite(path, schemas.SCORES, lambda rows: rows[0].update(rank=99))
+    assert again() == 2
+
+
+def test_the_same_bits_need_no_statistics_wherever_they_are_derived(
     root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here = verification.versions()
@@ -332,17 +405,14 @@ def test_other_packages_are_noted_and_named_where_the_scores_differ(
     assert main(["verify", str(manifest(root))]) == 0
     assert f"note: numpy {np.__version__} then, 9.9 here\n" in capsys.readouterr().out
 
-    def change(rows: list[dict[str, Any]]) -> None:
-        rows[10]["score"] += 1
-
-    rewrite(place(root, paths.SCORES, selector="mamushi_lr"), schemas.SCORES, change)
-    assert f"(other versions: numpy {np.__version__} then, 9.9 here)" in refused(root, capsys)
-
 
 @pytest.mark.parametrize(
     ("keys", "value", "said"),
     [
         (("expected", "at_this_budget", "removal"), 9.0, "expected.at_this_budget.removal is 9.0"),
+        (("stability", "expected_overlap"), 1, "stability.expected_overlap is 1, derived again 0."),
+        (("stability", "surely"), -1, "stability.surely is -1, derived again"),
+        (("conditions", "threads"), 8, ".json: conditions is {"),
         (("removed",), 19, "removed is 19, derived again 20"),
         (("ids_sha256",), "ab", "ids_sha256 is ab"),
         (("threshold",), None, "threshold is None"),

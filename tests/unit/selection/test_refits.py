@@ -64,11 +64,20 @@ def test_whole_refits_are_complete_runs_of_other_seeds(pool: Pool) -> None:
     ]  # fmt: skip
     first, second, a, b = (scored for *_, scored in found)
     assert np.array_equal(first.scores, score(pool, given, refit_seed(7, 0)).scores)
+    assert first.fold is not None and second.fold is not None
     assert not np.array_equal(first.fold, second.fold)
     for half in (a, b):
-        assert np.array_equal(half.fold, first.fold)
+        assert half.fold is not None and np.array_equal(half.fold, first.fold)
         assert not np.array_equal(half.scores, first.scores)
     assert not np.array_equal(a.scores, b.scores)
+
+
+def test_too_few_examples_have_no_halves(pool: Pool) -> None:
+    given = settings("mamushi_lr", **QUICK)
+    for forget, halves in ((11, 0), (12, 2)):
+        few = dataclasses.replace(pool, forget=np.arange(241) < forget)
+        found = refits(few, "mamushi_lr", given, 0, whole=1, halves=1)
+        assert len(found) == 1 + halves
 
 
 @pytest.mark.parametrize("kind", sorted(plugins("selector")))
@@ -87,7 +96,7 @@ def test_every_selector_can_be_refitted(pool: Pool, kind: str) -> None:
         np.testing.assert_array_equal(read.scores, scored.scores)
         assert (read.fold is None) == (scored.fold is None)
         if scored.fold is not None:
-            assert np.array_equal(read.fold, scored.fold)
+            assert read.fold is not None and np.array_equal(read.fold, scored.fold)
     same = np.array_equal(found[0][2].scores, found[1][2].scores, equal_nan=True)
     by_chance = crossfitted or kind in ("random", "kcenter")
     assert same is not by_chance

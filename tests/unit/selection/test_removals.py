@@ -25,6 +25,7 @@ from mamushi.cli import main
 from mamushi.errors import UserError
 from mamushi.evidence import frontier
 from mamushi.evidence.manifest import expected, manifest
+from mamushi.evidence.stability import rankings, stability
 from mamushi.registry import plugins
 from mamushi.selection.removals import count, digest, removals
 
@@ -314,10 +315,13 @@ def remove(folder, selector, beta, ratio="mamushi", kind=None):
     made = folder / f"{selector}.parquet"
     both = ["--scores", made, "--duplicates", folder / "duplicates.parquet"]
     budget = json.dumps({"beta": beta})
+    stable = folder / "stability.parquet"
+    columns, about = stability(*rankings(read_table(made, schemas.SCORES), []), [beta])
+    write_table(stable, schemas.STABILITY, columns, metadata=about)
     commands = [
         ["remove", *both, "--out", folder / "beta.parquet", "--settings", budget],
-        ["manifests", *both, "--ratio", folder / f"{ratio}.parquet", "--out", folder / "beta.json",
-         "--settings", json.dumps(given)],
+        ["manifests", *both, "--ratio", folder / f"{ratio}.parquet", "--stability", stable,
+         "--out", folder / "beta.json", "--settings", json.dumps(given)],
     ]  # fmt: skip
     return next((code for c in commands if (code := main([str(word) for word in c]))), 0)
 
@@ -366,7 +370,13 @@ def test_score_and_remove_from_end_to_end(world):
         "model_card": "digest",
         "ratio": sha256(world / "mamushi.parquet"),
         "scores": sha256(world / "mamushi.parquet"),
+        "stability": sha256(world / "stability.parquet"),
     }
+    assert told["stability"] == {
+        "rankings": 1, "expected_overlap": None, "least_overlap": None, "surely": k, "toss_up": 0,
+    }  # fmt: skip
+    assert told["conditions"]["threads"] == 1
+    assert told["conditions"]["device"] == "cpu" and told["conditions"]["processor"]
     assert told["provenance"]["embedding"] == {"layer": -1}
     assert told["provenance"]["versions"]["numpy"] == np.__version__
     forecast = told["expected"]

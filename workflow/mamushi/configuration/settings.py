@@ -432,6 +432,17 @@ def refits(config: Config, name: str, seed: int) -> Refits:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Stability(Settings):
+    """Settings of the stage ``stability``."""
+
+    budgets: list[float]
+
+
+def stability(config: Config) -> Stability:
+    return Stability(budgets=grid.budgets(config), code=_code("stability"))
+
+
+@dataclass(frozen=True, kw_only=True)
 class Remove(Settings):
     """Settings of the stage ``remove``: a list depends on the ranking and its budget alone."""
 

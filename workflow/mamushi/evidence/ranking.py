@@ -27,10 +27,12 @@ from mamushi.artifacts import schemas
 from mamushi.artifacts.tables import read_table
 from mamushi.errors import UserError
 from mamushi.evaluation.masking import WORD, mask
+from mamushi.evidence.stability import rankings
+from mamushi.selection.refits import of_table
 
 PAGE = Path(__file__).parent / "page"
 PAGE_FILES = ("page.html", "page.css", "page.js")
-PAGE_SHA256 = "1555d41f1bfab5278af4d40959c166801e520fe053fc878314b382b753f42347"
+PAGE_SHA256 = "d90c0c528cd6043e4cf3778e8356f749dccc404100801f4bd6a37eab621fb7fb"
 """Digest of ``PAGE_FILES``. It is written here so that the digest of the code, which knows Python
 alone, changes with them, and a changed page is made again."""
 
@@ -44,15 +46,17 @@ DIGITS = 6
 class Ranking:
     """A selector's ranking of n1 forget examples, first to go first: ``ids`` and ``scores`` (n1,).
 
-    The rank of an example is its position, from 1.
+    The rank of an example is its position, from 1. ``again`` (R, n1) are its ranks in the rankings
+    made again.
     """
 
     ids: list[str]
     scores: NDArray[np.float64]
+    again: NDArray[np.int64] | None = None
 
 
-def read_ranking(path: str | Path) -> Ranking:
-    """The ranking in a table ``scores``.
+def read_ranking(path: str | Path, refits: str | Path | None = None) -> Ranking:
+    """The ranking in a table ``scores``, with those in its table ``refits``.
 
     Raises ``UserError`` when it is missing or damaged, ranks nothing, does not rank from 1 to n1,
     or has no finite score for an example that it ranks.
@@ -71,7 +75,13 @@ def read_ranking(path: str | Path) -> Ranking:
     if not np.isfinite(scores).all():
         odd = ids[int(np.flatnonzero(~np.isfinite(scores))[0])]
         raise UserError(f"no finite score for example {odd!r}", where=path, do=again)
-    return Ranking(ids, scores)
+    if refits is None:
+        return Ranking(ids, scores)
+    of, ranks = rankings(
+        read_table(path, schemas.SCORES), of_table(read_table(refits, schemas.REFITS))
+    )
+    place = {name: position for position, name in enumerate(of)}
+    return Ranking(ids, scores, ranks[1:, [place[name] for name in ids]])
 
 
 def texts_of(examples: str | Path, ids: Sequence[str]) -> list[str]:
@@ -161,6 +171,7 @@ def page_data(
                 "name": name,
                 "ranks": [position + 1 for position in positions],
                 "scores": [float(f"{ranking.scores[p]:.{DIGITS}g}") for p in positions],
+                "again": [] if ranking.again is None else ranking.again[:, positions].tolist(),
             }
         )
     return {

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from mamushi.errors import UserError
 from mamushi.registry import load, plugin
+from mamushi.running.machine import cores, processor
 from mamushi.selection.pool import Pool, Scored, rank
 
 KIB_PER_MIB = 1024
@@ -144,11 +145,10 @@ def row(timing: Timing) -> dict[str, float]:
 def hardware() -> dict[str, Any]:
     """``cpu`` (the model's name), ``cores`` that this process may use, ``memory_gib``, ``system``
     and how peak memory was found (``memory_by``)."""
-    usable = getattr(os, "sched_getaffinity", None)
     pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return {
-        "cpu": _cpu_name(),
-        "cores": len(usable(0)) if usable else os.cpu_count(),
+        "cpu": processor(),
+        "cores": cores(),
         "memory_gib": round(pages / 2**30, 1),
         "system": platform.system(),
         "memory_by": "VmHWM" if _reset_peak() else "ru_maxrss",
@@ -240,11 +240,3 @@ def _status(key: str) -> float | None:
         if line.startswith(f"{key}:"):
             return float(line.split()[1])
     return None
-
-
-def _cpu_name() -> str:
-    with contextlib.suppress(OSError):
-        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine() or "unknown"

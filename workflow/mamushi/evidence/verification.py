@@ -1,43 +1,51 @@
 """Whether a removal list is what its manifest says: re-derived from the embeddings and settings.
 
 The first difference is named in the order in which things are made: examples, embeddings, settings
-and seed, code, scores, ranking, list, manifest. What lies further down differs because of it.
+and seed, code, scores, ranking, list, stability, manifest. What lies further down differs because
+of it.
 
 The scores that a selector derives from, and those that estimate the log-density ratio, are derived
 again as well, each with the settings in its own file: the list and its expected values rest on
 them. So to verify a list costs as much as to run all of these selectors.
 
-Scores are compared within ``TOLERANCE``, because another processor or library adds in another
-order. On the machine that made them they are equal. A setting that was left to the machine, as the
-precision of the MLP is by default, is taken as the scores' metadata say that it was. The training
-of a network can carry a difference of rounding further than that, on a GPU above all: then the
-message names the versions that differ, and to verify the list takes the versions and the kind of
-device that made it.
+Derived under the conditions that the scores record (processor, a CPU as the device, versions), they
+have to be equal to the last bit, whatever the number of threads or cores. A setting that was left
+to the machine, as the precision of the MLP is by default, is taken as it was then, and what a CPU
+scored is derived on a CPU. Under other conditions sums round otherwise, and the training of a
+network carries that into the ranking. Scores that differ there are compared statistically: with
+what the scores' own refits say of a ranking made again with another seed, which differs by more.
+All else stays exact: ids, digests, ranks by the scores, list, budget, manifest.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.files import read_json, sha256
 from mamushi.artifacts.provenance import versions
 from mamushi.artifacts.tables import read_metadata, read_table
 from mamushi.errors import UserError
-from mamushi.evidence.manifest import manifest
+from mamushi.evidence.manifest import Ratio, manifest, read_calibrated
+from mamushi.evidence.ratio import read_ratio
+from mamushi.evidence.stability import rankings, stability
 from mamushi.registry import load, plugin
 from mamushi.running.identity import digest as code_digest
-from mamushi.selection.pool import Scored, rank, read_pool
+from mamushi.running.machine import conditions
+from mamushi.selection.metrics import spearman
+from mamushi.selection.pool import Pool, Scored, rank, read_pool
+from mamushi.selection.refits import WHOLE, of_table
 from mamushi.selection.removals import budget_of, removals
 
-TOLERANCE = 1e-4
-"""Of a score, in standard deviations of the selector's scores."""
+Doubles = NDArray[np.float64]
 
 EXPECTED_TOLERANCE = 1e-6
 """Of the expected removal and preservation, in nats."""
@@ -51,6 +59,8 @@ NAMED: Mapping[str, type | tuple[type, ...]] = {
     "settings": dict,
     "beta": (int, float),
     "provenance": dict,
+    "conditions": dict,
+    "stability": dict,
     "expected": dict,
 }
 """What a manifest must say so that its list can be derived again."""
@@ -58,7 +68,7 @@ NAMED: Mapping[str, type | tuple[type, ...]] = {
 SCORED: Mapping[str, type] = {"selector": str, "kind": str, "settings": dict, "seed": int}
 """What scores must say of their making so that they can be derived again."""
 
-INPUTS = ("examples", "embeddings", "scores", "ratio", "duplicates")
+INPUTS = ("examples", "embeddings", "scores", "calibrated", "stability", "duplicates")
 """The files whose digests its provenance must hold."""
 
 
@@ -90,6 +100,16 @@ class Files:
         self.duplicates = paths.under(self.root, paths.DUPLICATES, dataset=dataset)
         self.embeddings = paths.under(self.root, paths.EMBEDDINGS, **self.run)
         self.scores = self.of(str(named["selector"]))
+        self.calibrated = paths.under(self.root, paths.CALIBRATED, **self.run)
+        self.stability = self.stability_of(str(named["selector"]))
+
+    def stability_of(self, selector: str) -> Path:
+        """How stable the list of a selector of the run is."""
+        return paths.under(self.root, paths.STABILITY, **self.run, selector=selector)
+
+    def refits_of(self, selector: str) -> Path:
+        """The refits of a selector of the run."""
+        return paths.under(self.root, paths.REFITS, **self.run, selector=selector)
 
     def of(self, selector: str) -> Path:
         """The scores of a selector of the run."""
@@ -121,13 +141,15 @@ def _place(path: Path) -> tuple[Path, dict[str, str]]:
 @dataclass
 class Scores:
     """A file of scores: what it says of itself, and the table. ``resolved`` are the settings that
-    were left to the machine (a precision ``auto``), as that machine took them."""
+    were left to the machine (a precision ``auto``), as that machine took them; ``conditions`` are
+    what that machine was."""
 
     path: Path
     origin: Mapping[str, Any]
     embedded: object
     table: pa.Table
     resolved: Mapping[str, Any]
+    conditions: Mapping[str, Any]
 
 
 def _scores(path: Path) -> Scores:
@@ -151,11 +173,22 @@ def _scores(path: Path) -> Scores:
         stored.get("embedded"),
         read_table(path, schemas.SCORES),
         resolved if isinstance(resolved, dict) else {},
+        stored.get("conditions") or {},
     )
 
 
-def verify(path: Path, root: Path | None = None) -> list[str]:
-    """Derive the list of a manifest again; remarks for its reader, none where nothing is special.
+@dataclass
+class Verdict:
+    """What was found of a list without a difference. ``notes`` are the conditions that are other
+    ones here than then; ``statistics`` what was compared statistically, and so could not be said to
+    be the same bits: nothing where all of it is."""
+
+    notes: list[str] = field(default_factory=list)
+    statistics: list[str] = field(default_factory=list)
+
+
+def verify(path: Path, root: Path | None = None) -> Verdict:
+    """Derive the list of a manifest again.
 
     Raises ``Difference`` that names the first difference, and ``UserError`` when the manifest is
     damaged or a file that it needs is missing.
@@ -170,21 +203,56 @@ def verify(path: Path, root: Path | None = None) -> list[str]:
     _same_settings(named, ranked.origin, files)
     _same_sources(ranked, files)
     _same_model(named["provenance"], ranked, files)
+    _told("conditions", ranked.conditions, named["conditions"], files)
     _same_code(files, ranked.origin, named)
-    remarks = _other_versions(ranked.origin)
-    derived = _same_scores(ranked, files, remarks)
+    if ranked.conditions.get("device") == "cpu":
+        # Read when torch looks for a GPU for the first time.
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""
+    verdict = Verdict()
+    derived = _same_scores(ranked, files, named["beta"], verdict)
     _same_file(files.scores, inputs["scores"], "scores")
     _same_file(files.duplicates, inputs["duplicates"], "duplicates")
     duplicates = read_table(files.duplicates, schemas.DUPLICATES)
     k = budget_of(named["beta"], scores)
     _same_list(read_table(files.removals, schemas.REMOVALS), removals(scores, duplicates, k), files)
-    estimated = files.with_digest(inputs["ratio"])
+    _same_stability(named, scores, files)
+    _same_file(files.calibrated, inputs["calibrated"], "calibrated ratios")
+    made = _inputs(files.calibrated)
+    estimated = files.with_digest(made["scores"])
     if estimated not in derived:
-        _derive(estimated, files, ranked.origin["settings"]["seed"], remarks)
-    ratio = read_table(estimated, schemas.SCORES)
+        _derive(estimated, files, ranked.origin["settings"]["seed"], named["beta"], verdict)
+    refits = files.refits_of(estimated.stem)
+    _same_file(refits, made["refits"], "refits")
+    ratio = read_calibrated(files.calibrated)
+    _same_ratio(ratio, estimated, refits, files)
     by_chance = bool(plugin("selector", named["kind"]).literals.get("BY_CHANCE", False))
     _same_manifest(named, manifest(scores, ratio, duplicates, k, by_chance, {}), path)
-    return remarks
+    return verdict
+
+
+def _inputs(path: Path) -> Mapping[str, str]:
+    """Raises ``UserError`` when a file does not say what it was made from."""
+    try:
+        inputs = read_metadata(path)["provenance"]["inputs"]
+        return {name: inputs[name] for name in ("scores", "refits")}
+    except KeyError:
+        raise UserError(
+            "does not say what it was made from", where=path, do="delete it and run again"
+        ) from None
+
+
+def _same_ratio(ratio: Ratio, scores: Path, refits: Path, files: Files) -> None:
+    """Calibrate again. Raises ``Difference`` for the first example whose log ratio differs."""
+    again = read_ratio(scores, refits)[0].estimate()
+    found = ratio.table["log_ratio"].to_numpy()
+    same = np.isclose(found, again.log_ratio, rtol=0, atol=EXPECTED_TOLERANCE)
+    if not same.all():
+        i = int(np.argmin(same))
+        raise Difference(
+            f"the log ratio of {ratio.table['id'][i].as_py()!r} is {found[i]:.9g}, derived again "
+            f"{again.log_ratio[i]:.9g}",
+            files.calibrated,
+        )
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -262,15 +330,15 @@ def _same_model(provenance: Mapping[str, Any], scores: Scores, files: Files) -> 
     embedded = scores.embedded if isinstance(scores.embedded, dict) else {}
     carried = {**(embedded.get("inputs") or {}), **scores.origin["inputs"]}
     for name in sorted({*carried, *provenance["inputs"]} - set(INPUTS)):
-        _told(f"inputs.{name}", carried.get(name), provenance["inputs"].get(name), files)
+        _told(f"provenance.inputs.{name}", carried.get(name), provenance["inputs"].get(name), files)
     made = embedded.get("settings") or {}
-    _told("embedding", made.get("embedding"), provenance.get("embedding"), files)
+    _told("provenance.embedding", made.get("embedding"), provenance.get("embedding"), files)
 
 
 def _told(what: str, carried: object, told: object, files: Files) -> None:
     if carried != told:
         raise Difference(
-            f"provenance.{what} is {told!r}, and {carried!r} by the metadata of {files.scores}",
+            f"{what} is {told!r}, and {carried!r} by the metadata of {files.scores}",
             files.manifest,
         )
 
@@ -303,8 +371,10 @@ def _same_digest(path: Path, origin: Mapping[str, Any], stage: str, *modules: st
         )
 
 
-def _other_versions(stored: Mapping[str, Any]) -> list[str]:
-    then, now = stored.get("versions", {}), versions()
+def _other_conditions(stored: Scores) -> list[str]:
+    """What of versions, processor and device is another one here than it was then."""
+    then = {**stored.origin.get("versions", {}), **stored.conditions}
+    now = {**versions(), **conditions()}
     return [
         f"{name} {then.get(name, 'none')} then, {now.get(name, 'none')} here"
         for name in sorted({*then, *now})
@@ -312,7 +382,7 @@ def _other_versions(stored: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _derive(path: Path, files: Files, seed: int, remarks: list[str]) -> set[Path]:
+def _derive(path: Path, files: Files, seed: int, beta: float, verdict: Verdict) -> set[Path]:
     """Derive scores again that no manifest describes: those at ``path``, with their own settings.
 
     Returns all files of scores that were. Raises ``Difference`` when they are of another selector
@@ -325,11 +395,10 @@ def _derive(path: Path, files: Files, seed: int, remarks: list[str]) -> set[Path
             raise Difference(f"{key}: made with {made[key]!r}, its run has {wanted!r}", path)
     _same_sources(found, files)
     _same_digest(path, found.origin, "score", plugin("selector", made["kind"]).module)
-    remarks += [new for new in _other_versions(found.origin) if new not in remarks]
-    return _same_scores(found, files, remarks)
+    return _same_scores(found, files, beta, verdict)
 
 
-def _same_scores(stored: Scores, files: Files, remarks: list[str]) -> set[Path]:
+def _same_scores(stored: Scores, files: Files, beta: float, verdict: Verdict) -> set[Path]:
     """Run the selector again, first the one that it derives from; the files that were derived.
 
     Raises ``Difference`` for the first example by the file's order.
@@ -338,28 +407,30 @@ def _same_scores(stored: Scores, files: Files, remarks: list[str]) -> set[Path]:
     base = _base(stored, files)
     checked = {stored.path}
     if base is not None:
-        checked |= _derive(base, files, chosen["seed"], remarks)
+        checked |= _derive(base, files, chosen["seed"], beta, verdict)
     pool = read_pool(files.embeddings, files.examples, base)
     # What a setting left to the machine that scored is no choice of this one.
     taken = {**chosen["settings"], **stored.resolved}
     scored = load("selector", chosen["kind"]).score(pool, taken, chosen["seed"])
-    because = f" (other versions: {', '.join(remarks)})" if remarks else ""
+    others = _other_conditions(stored)
+    verdict.notes += [new for new in others if new not in verdict.notes]
     if scores["id"].to_pylist() != pool.ids.tolist():
         raise Difference(f"its examples are not those of {files.embeddings}", stored.path)
     found = np.asarray(scores["score"].to_numpy(), dtype=np.float64)
-    again = scored.scores
-    allowed = TOLERANCE * float(np.nanstd(again))
-    same = np.isclose(found, again, rtol=0, atol=allowed, equal_nan=True)
-    if not same.all():
-        i = int(np.argmin(same))
-        raise Difference(
-            f"the score of {pool.ids[i]!r} is {found[i]:.9g}, derived again {again[i]:.9g}, and "
-            f"{np.sum(~same)} of {len(same)} differ{because}",
-            stored.path,
-        )
-    fold = [None] * len(same) if scored.fold is None else scored.fold.tolist()
-    order = rank(pool, Scored(np.where(pool.forget, found, np.nan), order=scored.order))
-    ranks = np.zeros(len(same), dtype=np.int64)
+    again, order = scored.scores, scored.order
+    if not np.array_equal(found, again, equal_nan=True):
+        told = _differing(pool.ids, found, again)
+        # On a GPU not even the same machine promises the same bits.
+        if not others and stored.conditions.get("device") == "cpu":
+            raise Difference(told, stored.path)
+        if np.array_equal(np.isnan(found), np.isnan(again)):
+            verdict.statistics.append(_alike(stored, scored, pool, files, beta, told))
+        else:
+            raise Difference(told, stored.path)
+        order = None
+    fold = [None] * len(found) if scored.fold is None else scored.fold.tolist()
+    order = rank(pool, Scored(np.where(pool.forget, found, np.nan), order=order))
+    ranks = np.zeros(len(found), dtype=np.int64)
     ranks[order] = np.arange(1, len(order) + 1)
     forget = np.where(pool.forget, "forget", "retain").tolist()
     derived = {
@@ -370,6 +441,60 @@ def _same_scores(stored: Scores, files: Files, remarks: list[str]) -> set[Path]:
     for name, wanted in derived.items():
         _first(scores[name].to_pylist(), wanted, pool.ids.tolist(), name, stored.path)
     return checked
+
+
+def _differing(ids: NDArray[np.object_], found: Doubles, again: Doubles) -> str:
+    same = (found == again) | (np.isnan(found) & np.isnan(again))
+    i = int(np.argmin(same))
+    return (
+        f"the score of {ids[i]!r} is {found[i]:.9g}, derived again {again[i]:.9g}, and "
+        f"{np.sum(~same)} of {len(same)} differ"
+    )
+
+
+def _alike(stored: Scores, scored: Scored, pool: Pool, files: Files, beta: float, told: str) -> str:
+    """Compare a ranking with the one derived again under other conditions; what was found.
+
+    The rank correlation over the forget examples, and the overlap of the two lists at ``beta``,
+    have to be no further below the means of the scores' refits than twice as far as the least of
+    these is; a thousandth and one text more are allowed, since refits may not differ at all. Raises
+    ``Difference``.
+    """
+    path = files.stability_of(stored.path.stem)
+    about = read_metadata(path) if path.is_file() else {}
+    expected, correlation = about.get("budgets", {}).get(paths.beta(beta)), about.get("spearman")
+    if expected is None or correlation is None:
+        because = f"{told}, and no refits say how far another ranking may differ"
+        raise Difference(because, stored.path)
+    _, ranks = rankings(stored.table, [(WHOLE, 0, scored)])
+    k = budget_of(beta, stored.table)
+    alike, slack = spearman(*ranks) or 0.0, 1e-3
+    measures = [("rank correlation", alike, correlation["mean"], correlation["least"], slack)]
+    if k:
+        both = float((ranks <= k).all(axis=0).sum()) / k
+        overlaps = expected["expected_overlap"], expected["least_overlap"], 1 / k
+        measures.append(("overlap of the list", both, *overlaps))
+    parts = []
+    for name, value, mean, least, slack in measures:
+        bound = mean - 2 * (mean - least) - slack
+        parts.append(f"{name} {value:.4f} (with another seed {mean:.4f}, allowed from {bound:.4f})")
+        if value < bound:
+            raise Difference(f"{told}; {', '.join(parts)}", stored.path)
+    return f"{stored.path.stem}: {told}; {', '.join(parts)}"
+
+
+def _same_stability(named: Mapping[str, Any], scores: pa.Table, files: Files) -> None:
+    """Compare the table of stability, and what the manifest says of it, with what follows from the
+    scores and the refits that it was made from."""
+    _same_file(files.stability, named["provenance"]["inputs"]["stability"], "stability")
+    refits = paths.under(files.root, paths.REFITS, **files.run, selector=files.scores.stem)
+    made = read_metadata(files.stability).get("provenance", {})
+    _same_file(refits, made["inputs"]["refits"], "refits")
+    again = of_table(read_table(refits, schemas.REFITS))
+    _, told = stability(*rankings(scores, again), [named["beta"]])
+    wanted = {"rankings": told["rankings"], **told["budgets"][paths.beta(named["beta"])]}
+    for key, value in wanted.items():
+        _derived(f"stability.{key}", named["stability"].get(key), value, files.manifest)
 
 
 def _base(stored: Scores, files: Files) -> Path | None:

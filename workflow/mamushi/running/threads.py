@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+from mamushi.running.machine import cores
+
 Part = TypeVar("Part")
 Result = TypeVar("Result")
 
@@ -31,14 +33,12 @@ def one_for_arithmetic() -> None:
     process as many workers as ``OMP_NUM_THREADS`` allowed threads; without it, one per core."""
     given = os.environ.get(LIMITS[0], "")
     os.environ.update(dict.fromkeys(LIMITS, "1"))
-    os.environ[WORKERS] = given if given.isdecimal() else str(cores())
+    use_workers(int(given) if given.isdecimal() else cores())
 
 
-def cores() -> int:
-    """The cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+def use_workers(number: int) -> None:
+    """Compute at most ``number`` parts at a time from now on."""
+    os.environ[WORKERS] = str(number)
 
 
 def side_by_side(compute: Callable[[Part], Result], parts: Sequence[Part]) -> Iterator[Result]:

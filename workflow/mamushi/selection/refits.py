@@ -26,8 +26,8 @@ HALVES = ("half_a", "half_b")
 AGAIN = 2**32 - 3
 """Sets the seeds of refits apart from those of folds and networks, which have no such number."""
 
-FEWEST = 20
-"""Examples of a domain below which a half of them is too few to fit on."""
+IN_A_FOLD = 4
+"""Examples of a domain in each fold from which halves of the others have some to fit on."""
 
 Refit = tuple[str, int, Scored]
 """Its part (whole, half_a, half_b), its number from 0, and its scores."""
@@ -42,12 +42,12 @@ def refits(
     halves: int,
     bases: Sequence[Refit] = (),
 ) -> list[Refit]:
-    """``whole`` refits of a selector and, where it cross-fits, ``halves`` pairs of halves: none of
-    a domain with fewer examples than ``FEWEST``.
+    """``whole`` refits of a selector and, where it cross-fits, ``halves`` pairs of halves.
 
-    A pair has the folds of the whole refit of its number. Needs a pool and no files. A selector
-    that derives from another one is derived from each of ``bases``, the refits of that one. Raises
-    what the selector raises.
+    A pair has the folds of the whole refit of its number. There are none of a domain with fewer
+    than ``IN_A_FOLD`` examples for each fold, of which no half could be fitted on. Needs a pool and
+    no files. A selector that derives from another one is derived from each of ``bases``, the refits
+    of that one. Raises what the selector raises.
     """
     score = load("selector", kind).score
     given = dict(settings)
@@ -57,7 +57,8 @@ def refits(
             for part, number, base in bases
         ]
     found = [(WHOLE, i, score(pool, given, refit_seed(seed, i))) for i in range(whole)]
-    if "folds" in settings and min(pool.forget.sum(), (~pool.forget).sum()) >= FEWEST:
+    smaller = min(int(pool.forget.sum()), int((~pool.forget).sum()))
+    if "folds" in settings and smaller >= IN_A_FOLD * settings["folds"]:
         found += [
             (part, i, score(replace(pool, half=half), given, refit_seed(seed, i)))
             for i in range(halves)

@@ -3,8 +3,8 @@
 A manifest says what the list was made from (digests of data, model, embeddings and scores, which
 the scores carry along; settings; versions), the digest of the list itself, and the removal and
 preservation to expect of it, predicted from the scores of a selector that estimates the
-log-density ratio. It is apart from the list, because that estimate changes no list: another one
-must not retrain anything.
+log-density ratio, and how much of it a second run would list. It is apart from the list, because
+these estimates change no list: another one must not retrain anything.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from mamushi.running.stage import Job, reads, writes
 class Files:
     scores: Path = reads("scores to rank by")
     calibrated: Path = reads("the calibrated log-density ratio")
+    stability: Path = reads("how often each text is listed by the scores' refits")
     duplicates: Path = reads("the dataset's duplicates table")
     out: list[Path] = writes("manifests (JSON), one a budget")
 
@@ -27,6 +28,7 @@ class Files:
 def run(files: Files, chosen: Manifests, job: Job) -> None:
     from mamushi.artifacts import schemas
     from mamushi.artifacts.files import write_json
+    from mamushi.artifacts.paths import beta as written
     from mamushi.artifacts.tables import read_metadata, read_table
     from mamushi.errors import UserError
     from mamushi.evidence.manifest import manifest, read_calibrated
@@ -36,6 +38,7 @@ def run(files: Files, chosen: Manifests, job: Job) -> None:
     scores = read_table(files.scores, schemas.SCORES)
     ratio = read_calibrated(files.calibrated)
     duplicates = read_table(files.duplicates, schemas.DUPLICATES)
+    stable = read_metadata(files.stability)
     ranked, estimated = read_metadata(files.scores), read_metadata(files.calibrated)
     sources = ranked["provenance"]["inputs"]
     for name in ("examples", "embeddings"):
@@ -54,6 +57,8 @@ def run(files: Files, chosen: Manifests, job: Job) -> None:
     by_chance = bool(plugin("selector", chosen.kind).literals.get("BY_CHANCE", False))
     selector = {"selector": chosen.selector, "kind": chosen.kind, "settings": chosen.settings}
     for path, beta in zip(files.out, chosen.budgets, strict=True):
+        again = {"rankings": stable["rankings"], **stable["budgets"][written(beta)]}
         about = {**chosen.cell, **selector, "beta": beta, "provenance": made}
+        about |= {"conditions": ranked["conditions"], "stability": again}
         k = budget_of(beta, scores)
         write_json(path, manifest(scores, ratio, duplicates, k, by_chance, about))

@@ -1,7 +1,7 @@
 """Make the page to browse a run's ranking of the forget set: one HTML file that opens offline.
 
 It shows every text, with profanity masked, by the rank of any selector: search, sort, what a
-budget removes, and where two selectors differ.
+budget removes, how often it does in the rankings made again, and where two selectors differ.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from mamushi.running.stage import Job, option, reads, writes
 class Files:
     examples: Path = reads("the examples table")
     scores: list[Path] = reads("scores tables", named_by="selectors")
+    refits: list[Path] = reads("their refits", named_by="selectors")
     selectors: list[str] = option("their selectors, in the same order")
     out: Path = writes("the HTML file to write")
 
@@ -27,8 +28,8 @@ def run(files: Files, chosen: Ranking, job: Job) -> None:
     from mamushi.artifacts.files import atomic
     from mamushi.evidence.ranking import page, page_data, read_ranking, texts_of
 
-    named = zip(files.selectors, files.scores, strict=True)
-    rankings = {name: read_ranking(path) for name, path in named}
+    named = zip(files.selectors, files.scores, files.refits, strict=True)
+    rankings = {name: read_ranking(path, again) for name, path, again in named}
     ids = rankings[files.selectors[0]].ids
     texts = dict(zip(ids, texts_of(files.examples, ids), strict=True))
     data = page_data(rankings, texts, chosen.budgets, {"provenance": job.origin})

@@ -34,12 +34,11 @@ def run(files: Files, chosen: Runtime, job: Job) -> None:
     os.environ["CUDA_VISIBLE_DEVICES"] = ""
 
     import pyarrow as pa
-    import torch
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     from mamushi.artifacts import schemas
     from mamushi.artifacts.tables import write_table
     from mamushi.evidence.runtime import Selector, hardware, measure, row, selections, warm_up
+    from mamushi.running.threads import use_workers
     from mamushi.selection.pool import read_pool
 
     threads, repeats = chosen.threads, chosen.repeats
@@ -48,12 +47,10 @@ def run(files: Files, chosen: Runtime, job: Job) -> None:
         {one.selector: Selector(one.kind, one.settings) for one in some}
         for some in (chosen.selectors, chosen.bases)
     )
-    torch.set_num_threads(threads)
+    use_workers(threads)
     calls, left_out = selections(pool, named, chosen.seed, bases)
-    # Imports what the selectors need, so that the limit below finds their thread pools.
     warm_up(pool, named, chosen.seed, bases)
-    with threadpool_limits(limits=threads):
-        timings = measure(calls, repeats)
+    timings = measure(calls, repeats)
     sizes = {
         "n_forget": int(pool.forget.sum()),
         "n_retain": int((~pool.forget).sum()),

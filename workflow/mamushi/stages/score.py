@@ -30,6 +30,7 @@ def run(files: Files, chosen: Score, job: Job) -> None:
     from mamushi.artifacts.tables import FORGET, RETAIN, read_metadata, write_table
     from mamushi.errors import UserError
     from mamushi.registry import load, plugin
+    from mamushi.running.machine import conditions
     from mamushi.selection.metrics import quality
     from mamushi.selection.pool import rank, read_pool
 
@@ -64,5 +65,6 @@ def run(files: Files, chosen: Score, job: Job) -> None:
             # Carried along, so that a removal list names its model without opening the embeddings.
             "embedded": read_metadata(files.embeddings),
             "details": quality(pool, scored),
+            "conditions": conditions(),
         },
     )

@@ -32,7 +32,7 @@ EPOCHS = 10
 TRAINING = ("contaminate", "gold", "beta0", "retrain")
 UNLEARNING = ("unlearn", "unlearn_whole", "unlearn_list", "unlearn_and_probe")
 MODEL_RULES = (*TRAINING, *UNLEARNING, "embed", "evaluate", "generate", "relearn", "judge")
-SIZED = ("score", "runtime")
+SIZED = ("score", "refits", "runtime")
 """Whose seconds follow from measured rates and the size of what is read."""
 
 
@@ -204,6 +204,11 @@ class Costs:
         if rule == "runtime":
             names = self.config["grid"]["selectors"]
             times = self.config["evidence"]["runtime"]["repeats"]
+        if rule == "refits":
+            counts = self.config["evidence"]["refits"]
+            # A pair of halves is as much work as a whole.
+            crossed = "folds" in self.config["selectors"][names[0]]
+            times = counts["whole"] + crossed * counts["halves"]
         kinds, width = self.config["selectors"], self.size(model).hidden_size
         ranked = (score_seconds(kinds[name], texts, forget, width) for name in names)
         return Work(seconds=times * sum(ranked))

@@ -122,7 +122,7 @@ def test_fewer_texts_take_less_and_matched_steps_take_the_same(
 def test_a_ranking_takes_what_its_size_says(
     kind: str, texts: int, width: int, seconds: float, paper: dict[str, Any]
 ) -> None:
-    settings = {"kind": kind, **paper["selectors"].get(kind, {})}
+    settings = {"kind": kind, **paper["selectors"].get(kind, {}), "seeds_averaged": 1}
     counted = work.score_seconds(settings, texts, 0.1 * texts, width)
     assert seconds / 2 < counted < 2 * seconds
 
@@ -132,6 +132,16 @@ def test_score_is_forecast_from_its_size(paper: dict[str, Any], tmp_path: Path) 
     large, small = (made([one], paper, tmp_path)["rules"]["score"] for one in jobs)
     assert large["sources"] == {"size, on a CPU core": 1}
     assert large["cpu_seconds"] / small["cpu_seconds"] == pytest.approx(80_000 / 7_300, rel=0.2)
+
+
+def test_refits_are_forecast_by_their_number(paper: dict[str, Any], tmp_path: Path) -> None:
+    counts = paper["evidence"]["refits"]
+    for selector, times in (("mamushi", sum(counts.values())), ("lr_cos", counts["whole"])):
+        jobs = [job(rule, gpus=0, selector=selector) for rule in ("score", "refits")]
+        rules = made(jobs, paper, tmp_path)["rules"]
+        assert rules["refits"]["sources"] == {"size, on a CPU core": 1}
+        ratio = rules["refits"]["cpu_seconds"] / rules["score"]["cpu_seconds"]
+        assert ratio == pytest.approx(times, rel=0.2)
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,11 @@
   const removedBy = (which, i) => ranks(which)[i] <= state.removed;
   const comparing = () => state.second >= 0;
   const name = (which) => data.selectors[which].name;
+  // In how many of a selector's rankings, its own and those made again, the budget removes a text.
+  const rankings = (which) => 1 + data.selectors[which].again.length;
+  const times = (which, i) => data.selectors[which].again.reduce(
+    (sum, again) => sum + (again[i] <= state.removed), Number(removedBy(which, i)));
+  const surely = (which, i) => times(which, i) === rankings(which);
   const shownScore = (selector, i) => selector.scores[i].toFixed(selector.decimals);
 
   const KEYS = {
@@ -54,6 +59,7 @@
       ascending: false,
       of: () => (i) => ranks(state.second)[i] - ranks(state.first)[i],
     },
+    often: { ascending: false, of: () => (i) => times(state.first, i) },
     id: { ascending: true, of: null },
   };
 
@@ -71,6 +77,9 @@
         ": positive where " + name(state.first) + " removes it earlier"));
     }
     found.push(head(null, "At this budget", "verdict", "8rem"));
+    found.push(head("often", "Rankings", "number", "6.5rem", "In how many of " +
+      rankings(state.first) + " rankings by " + name(state.first) +
+      ", this one and others with other seeds, the budget removes it"));
     found.push(head("id", "Id", "id", "10rem"));
     found.push(head(null, "Text", "text", "auto"));
     return found;
@@ -80,6 +89,8 @@
     all: () => true,
     removed: (i) => removedBy(state.first, i),
     kept: (i) => !removedBy(state.first, i),
+    surely: (i) => surely(state.first, i),
+    tossup: (i) => !surely(state.first, i) && times(state.first, i) > 0,
     both: (i) => removedBy(state.first, i) && removedBy(state.second, i),
     first: (i) => removedBy(state.first, i) && !removedBy(state.second, i),
     second: (i) => !removedBy(state.first, i) && removedBy(state.second, i),
@@ -87,10 +98,11 @@
   };
 
   function filterNames() {
-    if (!comparing()) return { all: "all", removed: "removed", kept: "kept" };
+    const often = { surely: "surely removed", tossup: "toss-up" };
+    if (!comparing()) return { all: "all", removed: "removed", kept: "kept", ...often };
     return {
       all: "all", both: "removed by both", first: "removed by " + name(state.first) + " only",
-      second: "removed by " + name(state.second) + " only", neither: "kept by both",
+      second: "removed by " + name(state.second) + " only", neither: "kept by both", ...often,
     };
   }
 
@@ -177,7 +189,13 @@
     const summary = at("summary");
     let told = "Budget " + state.budget + ": " + number(k) + " of " + number(n) +
       " removed, " + number(n - k) + " kept. ";
-    Object.assign(summary.dataset, { removed: k, kept: n - k, shown: order.length });
+    let sure = 0;
+    for (let i = 0; i < n; i++) sure += surely(state.first, i);
+    if (k && rankings(state.first) > 1) {
+      told += number(sure) + " removed by all " + rankings(state.first) + " rankings of " +
+        name(state.first) + ", " + number(k - sure) + " toss-ups. ";
+    }
+    Object.assign(summary.dataset, { removed: k, kept: n - k, shown: order.length, surely: sure });
     delete summary.dataset.overlap;
     if (comparing()) {
       let both = 0;
@@ -260,8 +278,9 @@
       element.append(cell("number", number(other)),
         cell("number", number(other - first.ranks[i])));
     }
-    element.append(cell("verdict", verdict(i)), cell("id", data.ids[i], true),
-      cell("text", preview(i), true));
+    element.append(cell("verdict", verdict(i)),
+      cell("number", times(state.first, i) + " of " + rankings(state.first)),
+      cell("id", data.ids[i], true), cell("text", preview(i), true));
     return element;
   }
 

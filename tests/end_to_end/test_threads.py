@@ -1,0 +1,42 @@
+"""What a run makes does not depend on how many threads its jobs have, from data to measurement."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.support.small_grid import CONFIG, FEW, MODEL, RUN, contents
+from tests.support.workflow import command, environment
+
+pytestmark = pytest.mark.slow
+
+TARGETS = [*FEW, f"{RUN}/removals/mamushi/beta0.25.json", f"{RUN}/geometry.parquet"]
+TRAINING = ("base_model", "contaminate", "gold", "beta0", "embed", "evaluate", "unlearn_whole")
+RULES = (*TRAINING, "retrain", "score", "refits", "geometry")
+
+SMALL = {
+    **CONFIG,
+    "grid": CONFIG["grid"] | {"selectors": ["lr_cos", "mamushi"]},
+    "selectors": {"mamushi": {"hidden": [64, 16], "batch_size": 32, "seeds_averaged": 2}},
+    "evidence": {"refits": {"whole": 1, "halves": 1}},
+    # Wide enough for libraries to share a product between threads.
+    "models": {MODEL: CONFIG["models"][MODEL] | {"hidden_size": 128, "intermediate_size": 512}},
+}
+
+
+def test_threads_change_no_bit_of_a_run(tmp_path: Path) -> None:
+    found = {}
+    for threads in (1, 4):
+        folder = tmp_path / str(threads)
+        given = [f"{rule}={threads}" for rule in RULES]
+        line = command(*TARGETS, "--set-threads", *given, directory=folder, config=SMALL)
+        # Each command imports its libraries itself, since these look for threads but once.
+        done = subprocess.run(
+            [*line, "--cores", "4"], env=environment(), capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        found[threads] = contents(folder / "results")
+    assert len(found[1]) > 20
+    assert found[4] == found[1]
