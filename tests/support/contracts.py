@@ -16,16 +16,16 @@ from typing import Any, NamedTuple
 def jobs(text: str) -> dict[str, int]:
     """`score 2, remove 4` as a mapping. `confounds` reads what `diagnostics` does; `triage` what
     `qualitative` does, in the cells that have a `ranking`; `subgroups` all that `tables` does but
-    for the scores."""
+    for scores and manifests: where these alone change, it is 0."""
     pairs = (entry.split() for entry in text.split(",") if entry.strip())
     found = {rule: int(count) for rule, count in pairs}
     if "diagnostics" in found:
         found["confounds"] = found["diagnostics"]
-    if "tables" in found and ("retrain" in found or "score" not in found):
-        found["subgroups"] = 1
+    if "tables" in found:
+        found.setdefault("subgroups", 1)
     if "qualitative" in found and "ranking" in found:
         found["triage"] = found["ranking"]
-    return found
+    return {rule: count for rule, count in found.items() if count}
 
 
 class Contract(NamedTuple):
@@ -85,7 +85,8 @@ EVIDENCE_TABLES = "evidence_tables 1, figure_frontier 1"
 REFITS = "refits 31, stability 31, manifests 31, ranking 4"
 RUNTIME = "runtime 4, evidence_tables 1, figure_frontier 1"
 RATIO = f"""
-    score 9, manifests 31, refits 3, {DRAWN}, {STUDIES}, frontier 8, diagnostics 8, ranking 4,
+    score 9, manifests 31, refits 3, {DRAWN}, subgroups 0, {STUDIES}, frontier 8, diagnostics 8,
+    ranking 4,
     qualitative 1, evidence_tables 1, figure_frontier 1, figure_diagnostics 4
 """
 
@@ -267,9 +268,9 @@ FEWER_SELECTORS = f"""
     {DRAWN}, frontier 8, diagnostics 8, runtime 4, ranking 4, evidence_tables 1, figure_frontier 1
 """
 LARGER_STUDY = f"score 5, remove 5, {listed(5)}, retrain 5, study_tables 1, figure_study 1"
-ANOTHER_BUDGET_OF_A_STUDY = (
-    f"remove 5, manifests 31, stability 31, retrain 5, {DRAWN}, {STUDIES}, ranking 4"
-)
+ANOTHER_BUDGET_OF_A_STUDY = f"""
+    remove 5, manifests 31, stability 31, retrain 5, {DRAWN}, subgroups 0, {STUDIES}, ranking 4
+"""
 
 # Unlearning ---------------------------------------------------------------------------------------
 
