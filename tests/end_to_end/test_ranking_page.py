@@ -24,6 +24,7 @@ from mamushi.artifacts import schemas
 from mamushi.artifacts.tables import write_table
 from mamushi.cli import main
 from mamushi.selection.removals import count
+from tests.support.triage_files import write_triage
 
 N, RETAIN = 8000, 10
 BUDGETS = [0.05, 0.1, 0.29, 0.7]
@@ -192,11 +193,13 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         )  # fmt: skip
         made_again = np.argsort(np.lexsort((np.arange(N), -again[:N]))) + 1
         other[name] = dict(zip(ids[:N], made_again.tolist(), strict=True))
+    write_triage(folder / "triage.parquet", {ids[7]: "<b>one</b>", ids[9]: "two"})
     out = folder / "ranking.html"
     code = main([
         "ranking", "--examples", str(folder / "examples.parquet"),
         "--scores", *(str(folder / f"{name}.parquet") for name in SELECTORS),
         "--refits", *(str(folder / f"{name}.again.parquet") for name in SELECTORS),
+        "--triage", str(folder / "triage.parquet"),
         "--selectors", *SELECTORS, "--out", str(out), "--settings",
         json.dumps({"dataset": "<b>d</b>", "model": "m", "seed": 0, "budgets": BUDGETS}),
     ])  # fmt: skip
@@ -476,3 +479,17 @@ def test_printing_says_what_is_left_out(opened: Browser) -> None:
         opened.run(action)
         pdf = base64.b64decode(opened.send("Page.printToPDF", preferCSSPageSize=True)["data"])
         assert 20 < len(re.findall(rb"/Type /Page\b", pdf)) < 120
+
+
+def test_the_other_view_lists_labels_to_look_at(opened: Browser) -> None:
+    shown = "getComputedStyle(document.getElementById('{}')).display"
+    assert opened.run(shown.format("labels")) == "none"
+    opened.run("document.getElementById('view-labels').click()")
+    assert opened.run(shown.format("labels")) == "block"
+    assert opened.run(shown.format("scroller")) == "none"
+    rows = "document.querySelectorAll('#labels-rows tr')"
+    assert opened.run(f"{rows}.length") == 2
+    assert opened.run(f"{rows}[0].lastChild.textContent") == "<b>one</b>"
+    opened.run("document.getElementById('view-ranking').click()")
+    assert opened.run(shown.format("labels")) == "none"
+    assert opened.run(shown.format("scroller")) != "none"

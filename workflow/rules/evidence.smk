@@ -136,6 +136,7 @@ rule ranking:
         examples=made(paths.EXAMPLES),
         scores=expand(paths.SCORES, selector=SCORED, allow_missing=True),
         refits=expand(paths.REFITS, selector=SCORED, allow_missing=True),
+        triage=paths.TRIAGE,
     output:
         out=report(
             paths.RANKING,
@@ -161,6 +162,7 @@ rule triage:
     input:
         examples=made(paths.EXAMPLES),
         scores=paths.SCORES.replace("{selector}", config["removal"]["ratio"]),
+        refits=paths.REFITS.replace("{selector}", config["removal"]["ratio"]),
     output:
         out=paths.TRIAGE,
         csv=report(

@@ -34,6 +34,7 @@ from mamushi.evidence.ranking import (
     read_ranking,
     texts_of,
 )
+from tests.support.triage_files import write_triage
 
 EVIL = "</script><script>alert(1)</script><!-- <img src=x onerror=alert(2)> damn"
 
@@ -249,6 +250,7 @@ def rank_page(folder: Path, *more: str, selectors: tuple[str, ...] = ("one", "tw
         "ranking", "--examples", str(folder / "e.parquet"), "--scores",
         str(folder / "one.parquet"), str(folder / "two.parquet"), "--selectors", *selectors,
         "--refits", str(folder / "one.again.parquet"), str(folder / "two.again.parquet"),
+        "--triage", str(folder / "triage.parquet"),
         "--out", str(folder / "out.html"), "--settings", json.dumps(chosen), *more,
     ])  # fmt: skip
 
@@ -256,6 +258,7 @@ def rank_page(folder: Path, *more: str, selectors: tuple[str, ...] = ("one", "tw
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     write_examples(tmp_path / "e.parquet", {"a": "damn", "b": "y", "c": "z"})
+    write_triage(tmp_path / "triage.parquet", {"c": "z</script>"})
     write_scores(tmp_path / "one.parquet", ["a", "b", "c"], [3.0, 2.0, 1.0], [1, 2, 3])
     write_scores(tmp_path / "two.parquet", ["a", "b", "c"], [3.0, 2.0, 9.0], [2, 3, 1])
     write_refits(tmp_path / "one.again.parquet", ["a", "b", "c"], [1.0, 2.0, 3.0])
@@ -273,8 +276,9 @@ def test_the_stage_writes_the_same_page_twice(folder: Path) -> None:
         **{"name": "two", "ranks": [2, 3, 1], "scores": [3.0, 2.0, 9.0]},
         "again": [[1, 3, 2], [2, 3, 1]],
     }
-    read = {"examples", "scores/one", "scores/two", "refits/one", "refits/two"}
+    read = {"examples", "scores/one", "scores/two", "refits/one", "refits/two", "triage"}
     assert set(data["provenance"]["inputs"]) == read
+    assert [row["text"] for row in data["triage"]["rows"]] == ["z</script>"]
     assert "<title>Ranking of d by m, seed 3</title>" in once.decode()
 
 

@@ -14,6 +14,7 @@ from mamushi.artifacts import schemas
 from mamushi.artifacts.tables import read_metadata, read_table, write_table
 from mamushi.cli import main
 from mamushi.evidence.triage import PLACES, refusal, triage
+from mamushi.selection.pool import Scored
 
 CELL = {"dataset": "d", "model": "m", "seed": 0, "selector": "mamushi"}
 
@@ -66,6 +67,18 @@ def test_the_worst_of_many_are_shown_and_all_counted() -> None:
     assert worst == sorted(worst, reverse=True)
 
 
+def test_what_other_seeds_say_too_comes_first() -> None:
+    ids, score, forget, _ = world()
+    score[:2] = [-9.0, -4.0]
+    other = score.copy()
+    other[0] = 9.0
+    rows, _ = triage(ids, score, forget, None, [Scored(other), Scored(other)])
+    named = {row["id"]: row for row in rows}
+    assert named[ids[0]]["stable"] == pytest.approx(1 / 3)
+    assert named[ids[1]]["stable"] == 1
+    assert named[ids[1]]["place"] == 1 < named[ids[0]]["place"]
+
+
 def test_nothing_is_named_where_the_domains_cannot_be_told_apart() -> None:
     _, score, forget, _ = world(apart=3.0)
     assert refusal(score, forget) is None
@@ -90,7 +103,10 @@ def test_the_stage_shows_masked_texts_or_says_why_not(tmp_path: Path, apart: flo
         "section": ["inference"] * len(ids), "log_density_ratio": pa.nulls(len(ids), pa.float64()),
     }  # fmt: skip
     write_table(tmp_path / "examples.parquet", schemas.EXAMPLES, examples)
-    read = [f"--{name}={tmp_path / name}.parquet" for name in ("examples", "scores")]
+    again = {**scores, "refit": pa.array([0] * len(ids), pa.int16()), "part": ["whole"] * len(ids)}
+    del again["rank"]
+    write_table(tmp_path / "refits.parquet", schemas.REFITS, again)
+    read = [f"--{name}={tmp_path / name}.parquet" for name in ("examples", "scores", "refits")]
     written = [f"--out={tmp_path / 'out.parquet'}", f"--csv={tmp_path / 'out.csv'}"]
     assert main(["triage", *read, *written, f"--settings={json.dumps(CELL)}"]) == 0
     table = read_table(tmp_path / "out.parquet", schemas.TRIAGE)
@@ -103,6 +119,7 @@ def test_the_stage_shows_masked_texts_or_says_why_not(tmp_path: Path, apart: flo
         assert sum(details["looks_like_the_other"].values()) == len(table) > 0
         assert listed[0]["text"] == f"Well, d*** {listed[0]['id']}"
         assert listed[0]["selector"] == "mamushi"
+        assert set(table["stable"].to_pylist()) == {1.0}
     else:
         assert len(table) == 0
         assert "cannot be told apart" in details["why"]

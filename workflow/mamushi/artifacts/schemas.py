@@ -364,6 +364,7 @@ TRIAGE = _table(
     ("fold", pa.int64(), NULLABLE),
     ("other_beyond", pa.float64()),
     ("own_beyond", pa.float64()),
+    ("stable", pa.float64()),
     ("why", pa.string()),
     ("text", pa.string()),
 )

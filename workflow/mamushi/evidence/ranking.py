@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mamushi.artifacts import schemas
-from mamushi.artifacts.tables import read_table
+from mamushi.artifacts.tables import read_metadata, read_table
 from mamushi.errors import UserError
 from mamushi.evaluation.masking import WORD, mask
 from mamushi.evidence.stability import rankings
@@ -32,7 +32,7 @@ from mamushi.selection.refits import of_table
 
 PAGE = Path(__file__).parent / "page"
 PAGE_FILES = ("page.html", "page.css", "page.js")
-PAGE_SHA256 = "d90c0c528cd6043e4cf3778e8356f749dccc404100801f4bd6a37eab621fb7fb"
+PAGE_SHA256 = "816d7121512bc75af3127c2434c086769810754e3b54604c9a0beb419a9764d0"
 """Digest of ``PAGE_FILES``. It is written here so that the digest of the code, which knows Python
 alone, changes with them, and a changed page is made again."""
 
@@ -181,6 +181,16 @@ def page_data(
         "ids": ids,
         "texts": [masked(texts[key]) for key in ids],
     }
+
+
+def labels_to_look_at(path: str | Path) -> dict[str, Any]:
+    """What the page shows of a table ``triage``: its rows, and why there are none.
+
+    Raises ``UserError`` when the file is missing or damaged.
+    """
+    names = ["domain", "id", "score", "stable", "why", "text"]
+    rows = read_table(path, schemas.TRIAGE, names).to_pylist()
+    return {"why": read_metadata(path)["details"]["why"], "rows": rows}
 
 
 def plain(beta: float | str) -> str:

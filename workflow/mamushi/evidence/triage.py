@@ -7,11 +7,13 @@ tell which; a person who reads them does.
 A text looks like the other domain when its score is beyond that domain's median: more than half of
 the texts there look more like its own domain than itself. Confident learning (Northcutt et al.
 2021) draws the line at the other class's mean probability; the median needs no calibrated scale. A
-text is compared with those of its own fold, which the same networks have scored.
+text is compared with those of its own fold, which the same networks have scored. How stable that
+is say the scores by other seeds.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,7 @@ from numpy.typing import NDArray
 
 from mamushi.artifacts.tables import FORGET, RETAIN
 from mamushi.evidence.confounds import FEWEST, area
+from mamushi.selection.pool import Scored
 
 Doubles = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -42,14 +45,9 @@ def refusal(score: Doubles, forget: Mask) -> str | None:
     return None
 
 
-def triage(
-    ids: NDArray[np.object_], score: Doubles, forget: Mask, fold: NDArray[np.int64] | None
-) -> tuple[list[dict[str, Any]], dict[str, int]]:
-    """Rows of the table ``triage`` but for the texts, and by domain how many look like the other.
-
-    ``ids``, ``score``, ``forget`` (n,), and ``fold`` (n,) where there are folds. At most ``PLACES``
-    rows of a domain, those first that the most texts of the other domain exceed.
-    """
+def beyond(score: Doubles, forget: Mask, fold: NDArray[np.int64] | None) -> tuple[Doubles, Doubles]:
+    """The share of the other domain's texts of the fold that a text (n,) looks more like the other
+    domain than, and that of its own; NaN where a fold lacks a domain."""
     folds = np.zeros(len(score), dtype=np.int64) if fold is None else fold
     # Up is towards the other domain.
     away = np.where(forget, -score, score)
@@ -64,12 +62,34 @@ def triage(
                 mirrored, ours = np.sort(-away[theirs]), np.sort(-away[mine])
                 other_beyond[mine] = np.searchsorted(mirrored, away[mine]) / len(mirrored)
                 own_beyond[mine] = np.searchsorted(ours, -away[mine], side="right") / len(ours)
+    return other_beyond, own_beyond
+
+
+def triage(
+    ids: NDArray[np.object_],
+    score: Doubles,
+    forget: Mask,
+    fold: NDArray[np.int64] | None,
+    refits: Sequence[Scored] = (),
+) -> tuple[list[dict[str, Any]], dict[str, int]]:
+    """Rows of the table ``triage`` but for the texts, and by domain how many look like the other.
+
+    ``ids``, ``score``, ``forget`` (n,), and ``fold`` (n,) where there are folds; ``refits`` are
+    scores of the same texts by other seeds. At most ``PLACES`` rows of a domain, those first of
+    which the most scores say so, and then that the most texts of the other domain exceed.
+    """
+    other_beyond, own_beyond = beyond(score, forget, fold)
+    said = [other_beyond > 0.5]
+    for again in refits:
+        held = None if again.fold is None else again.fold.astype(np.int64)
+        said.append(beyond(again.scores, forget, held)[0] > 0.5)
+    stable = np.mean(said, axis=0)
     rows: list[dict[str, Any]] = []
     counts = {}
     for domain, other, mine in ((FORGET, RETAIN, forget), (RETAIN, FORGET, ~forget)):
         found = np.flatnonzero(mine & (other_beyond > 0.5))
         counts[domain] = len(found)
-        order = sorted(found, key=lambda i: (-other_beyond[i], own_beyond[i], ids[i]))
+        order = sorted(found, key=lambda i: (-stable[i], -other_beyond[i], own_beyond[i], ids[i]))
         for place, i in enumerate(order[:PLACES], start=1):
             rows.append(
                 {
@@ -80,6 +100,7 @@ def triage(
                     "fold": None if fold is None else int(fold[i]),
                     "other_beyond": float(other_beyond[i]),
                     "own_beyond": float(own_beyond[i]),
+                    "stable": float(stable[i]),
                     "why": f"{other_beyond[i]:.1%} of the {other} texts look more like {domain}",
                 }
             )

@@ -1,7 +1,8 @@
 """Make the page to browse a run's ranking of the forget set: one HTML file that opens offline.
 
 It shows every text, with profanity masked, by the rank of any selector: search, sort, what a
-budget removes, how often it does in the rankings made again, and where two selectors differ.
+budget removes, how often it does in the rankings made again, and where two selectors differ. A
+second view lists the texts that look like the other domain.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ class Files:
     examples: Path = reads("the examples table")
     scores: list[Path] = reads("scores tables", named_by="selectors")
     refits: list[Path] = reads("their refits", named_by="selectors")
+    triage: Path = reads("the triage table")
     selectors: list[str] = option("their selectors, in the same order")
     out: Path = writes("the HTML file to write")
 
@@ -26,13 +28,14 @@ def run(files: Files, chosen: Ranking, job: Job) -> None:
     """Write the page. Raises ``UserError`` for a missing or damaged file, and for scores that rank
     other examples."""
     from mamushi.artifacts.files import atomic
-    from mamushi.evidence.ranking import page, page_data, read_ranking, texts_of
+    from mamushi.evidence.ranking import labels_to_look_at, page, page_data, read_ranking, texts_of
 
-    named = zip(files.selectors, files.scores, files.refits, strict=True)
-    rankings = {name: read_ranking(path, again) for name, path, again in named}
+    made = zip(files.selectors, files.scores, files.refits, strict=True)
+    rankings = {name: read_ranking(path, again) for name, path, again in made}
     ids = rankings[files.selectors[0]].ids
     texts = dict(zip(ids, texts_of(files.examples, ids), strict=True))
-    data = page_data(rankings, texts, chosen.budgets, {"provenance": job.origin})
+    named = {"provenance": job.origin, "triage": labels_to_look_at(files.triage)}
+    data = page_data(rankings, texts, chosen.budgets, named)
     title = f"Ranking of {chosen.dataset} by {chosen.model}, seed {chosen.seed}"
     with atomic(files.out) as part:
         part.write_text(page(title, data), encoding="utf-8", newline="\n")

@@ -1,7 +1,7 @@
 """List texts that look like the other domain: mislabelled, or where the two domains overlap.
 
-By the out-of-fold score of the selector that estimates the log-density ratio. Texts are shown by
-their beginning, with profanity masked.
+By the out-of-fold scores of the selector that estimates the log-density ratio, and its refits.
+Texts are shown by their beginning, with profanity masked.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from mamushi.running.stage import Job, reads, writes
 class Files:
     examples: Path = reads("the examples table")
     scores: Path = reads("the scores table")
+    refits: Path = reads("their refits")
     out: Path = writes("the triage table to write")
     csv: Path = writes("the same for people")
 
@@ -34,13 +35,16 @@ def run(files: Files, chosen: Triage, job: Job) -> None:
     from mamushi.evidence.diagnostics import read_scores
     from mamushi.evidence.ranking import excerpt, texts_of
     from mamushi.evidence.triage import refusal, triage
+    from mamushi.selection.refits import WHOLE, of_table
 
     scores = read_scores(files.scores)
     ids = read_table(files.scores, schemas.SCORES, ["id"])["id"].to_numpy().astype(np.object_)
     rows: list[dict[str, Any]] = []
     counts: dict[str, int] = {}
     if (why := refusal(scores.score, scores.forget)) is None:
-        rows, counts = triage(ids, scores.score, scores.forget, scores.fold)
+        found = of_table(read_table(files.refits, schemas.REFITS))
+        again = [scored for part, _, scored in found if part == WHOLE]
+        rows, counts = triage(ids, scores.score, scores.forget, scores.fold, again)
         texts = texts_of(files.examples, [row["id"] for row in rows])
         about = {**chosen.cell, "selector": chosen.selector}
         rows = [

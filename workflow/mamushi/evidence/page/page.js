@@ -481,6 +481,25 @@
     printing = false;
     draw(true);
   });
+  function view(which) {
+    document.body.dataset.view = which;
+    for (const name of ["ranking", "labels"]) {
+      at("view-" + name).setAttribute("aria-selected", String(name === which));
+    }
+    if (which === "ranking") measure();
+  }
+  at("view-ranking").addEventListener("click", () => view("ranking"));
+  at("view-labels").addEventListener("click", () => view("labels"));
+  at("labels-none").textContent = data.triage.rows.length ? "" :
+    "None: " + (data.triage.why || "no text looks like the other domain") + ".";
+  at("labels-rows").replaceChildren(...data.triage.rows.map((found) => {
+    const line = make("tr");
+    const text = make("td", found.text, "text");
+    text.dir = "auto";
+    line.append(make("td", found.domain), make("td", found.id), make("td", percent(found.stable, 1)),
+      make("td", found.why), text);
+    return line;
+  }));
   new ResizeObserver(() => measure()).observe(at("scroller"));
 
   for (const budget of data.budgets) {
