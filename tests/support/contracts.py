@@ -82,7 +82,7 @@ GEOMETRY = """
     figure_subspaces 4
 """
 EVIDENCE_TABLES = "evidence_tables 1, figure_frontier 1"
-REFITS = "refits 31, stability 31, manifests 31, ranking 4"
+REFITS = f"refits 31, stability 31, manifests 31, ranking 4, {DRAWN}, {STUDIES}"
 RUNTIME = "runtime 4, evidence_tables 1, figure_frontier 1"
 RATIO = f"""
     score 9, manifests 31, refits 3, {DRAWN}, subgroups 0, {STUDIES}, frontier 8, diagnostics 8,

@@ -98,9 +98,8 @@ class Forecaster:
             # A tiny model.
             cpu = CPU["start"] + work.flop / CPU["tiny"] + work.steps * CPU["step"]
             return Estimate(cpu, cpu, "FLOP on a CPU core")
-        return Estimate(
-            work.seconds, work.seconds, "size, on a CPU core" if known in SIZED else "assumed"
-        )
+        source = "size, on a CPU core" if known in SIZED else "assumed"
+        return Estimate(work.seconds / min(work.parts, job.threads), work.seconds, source)
 
     def _measured(self, job: Job, counted: Estimate) -> Estimate | None:
         """From past jobs, each scaled by what it and this job are counted at."""

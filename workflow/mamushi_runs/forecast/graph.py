@@ -34,6 +34,7 @@ class Job:
     uses: Mapping[str, float] = field(default_factory=dict)
     """What it takes of each resource by name: of the machine, or of a cluster's queue."""
     gpus: int = 0
+    threads: int = 1
     memory_mb: float | None = None
     """Requested."""
 
@@ -92,6 +93,7 @@ def read(workflow: Any, cluster: Cluster | None = None, gpus: int | None = None)
             asked |= {CORES: 0, QUEUE: 1} if remote else {CORES: int(job.threads), QUEUE: 0}
             shared[key] = {
                 **{"known": _known(rule), "gpus": gpus_asked, "memory_mb": asked.get("mem_mb")},
+                "threads": int(job.threads),
                 "uses": {name: float(asked.get(name, 0)) for name in limits},
             }
         outputs = tuple(map(str, job.output))

@@ -51,6 +51,8 @@ class Work:
     steps: float = 0.0
     seconds: float = 0.0
     """Of a processor core, for what is no matter of a model's floating-point operations."""
+    parts: int = 1
+    """As many cores can share these seconds: networks or folds are computed side by side."""
     state: float = 0.0
     """Bytes of the checkpoint that is on disk while the job runs."""
     kept: float = 0.0
@@ -200,18 +202,20 @@ class Costs:
         if rule not in SIZED or dataset is None or model is None:
             return Work(seconds=1)
         texts, forget = (self.volumes.texts(dataset, INFERENCE, d) for d in (DOMAINS, [FORGET]))
-        names, times = [wildcards.get("selector", "")], 1
+        names, times, parts = [wildcards.get("selector", "")], 1, 1
         if rule == "runtime":
             names = self.config["grid"]["selectors"]
             times = self.config["evidence"]["runtime"]["repeats"]
+        else:
+            selector = self.config["selectors"][names[0]]
+            parts = selector.get("folds", 1) * selector.get("seeds_averaged", 1)
         if rule == "refits":
             counts = self.config["evidence"]["refits"]
             # A pair of halves is as much work as a whole.
-            crossed = "folds" in self.config["selectors"][names[0]]
-            times = counts["whole"] + crossed * counts["halves"]
+            times = counts["whole"] + ("folds" in selector) * counts["halves"]
         kinds, width = self.config["selectors"], self.size(model).hidden_size
         ranked = (score_seconds(kinds[name], texts, forget, width) for name in names)
-        return Work(seconds=times * sum(ranked))
+        return Work(seconds=times * sum(ranked), parts=parts)
 
     def _held(self, model: str, dataset: str) -> float:
         """Held-out tokens whose perplexity is measured."""

@@ -142,6 +142,10 @@ def test_refits_are_forecast_by_their_number(paper: dict[str, Any], tmp_path: Pa
         assert rules["refits"]["sources"] == {"size, on a CPU core": 1}
         ratio = rules["refits"]["cpu_seconds"] / rules["score"]["cpu_seconds"]
         assert ratio == pytest.approx(times, rel=0.2)
+    # Networks side by side: as many as a job has threads.
+    score = replace(job("score", gpus=0, selector="mamushi"), threads=8)
+    found = made([score], paper, tmp_path)["rules"]["score"]
+    assert found["wall_seconds"] == pytest.approx(found["cpu_seconds"] / 8)
 
 
 @pytest.mark.parametrize(
