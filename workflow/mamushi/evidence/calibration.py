@@ -181,7 +181,7 @@ def platt(score: Doubles, forget: Mask, fold: NDArray[np.int64], weights: Double
     x = np.column_stack([np.ones(len(score)), (score - mean) / spread])
     folds = int(fold.max()) + 1
     design = np.column_stack([x, fold[:, None] == np.arange(folds)])
-    penalty = np.concatenate([[1e-6, 1e-6], np.full(folds, OFFSETS)])
+    penalty = np.concatenate([[0.0, 1e-6], np.full(folds, OFFSETS)])
     found = logistic(design, forget.astype(np.float64), weights, penalty)
     one = float(weights @ forget)
     prior = float(np.log(one) - np.log(total - one))
