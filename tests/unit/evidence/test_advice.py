@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from mamushi.artifacts import paths, schemas
-from mamushi.artifacts.tables import write_table
+from mamushi.artifacts.tables import read_metadata, write_table
 from mamushi.cli import main
 from mamushi.errors import UserError
 from mamushi.evidence.advice import advice, ordering, read_frontier
@@ -36,7 +37,7 @@ def frontier(
         row = {
             **{"dataset": "small", "model": "tiny", "seed": seed, "selector": selector, "beta": b},
             **{"removed": int(40 * b), "form": "threshold"},
-            **{"exact_removal": None, "exact_preservation": None},
+            **{"exact_removal": None, "exact_preservation": None, "withheld": None},
         }
         for name, value in (
             ("removal", removal), ("preservation", harm), ("gain", gained), ("decline", decline),
@@ -82,7 +83,8 @@ def one(columns: dict[str, list[Any]]) -> dict[str, Any]:
 def test_budgets_of_straight_curves(target: str, value: float, budget: float) -> None:
     row = one(advice(frontier("straight", 1.0), None, [(target, value)]))
     assert row["budget"] == pytest.approx(budget, abs=1e-12)
-    assert row["budget_low"] == row["budget_high"] == row["budget"]
+    assert row["budget_low"] == row["budget_high"] == pytest.approx(budget)
+    assert row["reason"] is None
     assert (row["target"], row["value"]) == (target, value)
     assert row["measured"] is row["error"] is row["measured_area"] is None
 
@@ -109,31 +111,79 @@ def test_a_region_that_removes_more_than_the_whole() -> None:
     assert found["predicted_area"] == pytest.approx(np.trapezoid(apart, b), abs=2e-3)
 
 
-def test_the_range_spans_seeds_and_bands() -> None:
+def test_the_interval_spans_seeds_and_bands_and_is_rounded_outwards() -> None:
     rows = [*frontier("s", 1.0, 0, width=0.1), *frontier("s", 2.0, 1, width=0.05)]
     row = one(advice(rows, None, [("removal", 0.49)]))
     assert row["budget"] == pytest.approx((0.49 + 0.7) / 2, abs=1e-3)
-    assert row["budget_low"] == pytest.approx(0.39, abs=1e-9)
-    assert row["budget_high"] == pytest.approx(math.sqrt(0.54), abs=1e-3)
+    # The bands get there at 0.39 and at the root of 0.54, which is 0.735.
+    assert (row["budget_low"], row["budget_high"]) == (0.39, 0.74)
     falling = one(advice(rows, None, [("preservation", 0.2)]))
-    assert falling["budget_low"] == pytest.approx(0.25, abs=1e-9)
-    assert falling["budget_high"] == pytest.approx(0.75, abs=1e-9)
-    # The wide band of one seed gets to nothing below budget 1.
+    assert (falling["budget_low"], falling["budget_high"]) == (0.25, 0.75)
+    # The wide band of one seed gets to nothing below budget 0.998.
     open_end = one(advice(rows, None, [("preservation", 0.005)]))
-    assert open_end["budget_high"] is None or open_end["budget_high"] > 0.98
+    assert (open_end["budget_low"], open_end["budget_high"]) == (0.73, 1.0)
+    assert open_end["reason"] is None
+
+
+def test_a_narrow_interval_is_never_narrower_than_its_rounding() -> None:
+    row = one(advice(frontier("s", 1.0), None, [("removal", 0.333)]))
+    assert (row["budget_low"], row["budget_high"]) == (0.33, 0.34)
+
+
+def nothing(rows: list[dict[str, Any]], target: str, value: float) -> str:
+    """The reason of the only row, which has no budget."""
+    row = one(advice(rows, None, [(target, value)]))
+    assert row["budget"] is row["budget_low"] is row["budget_high"] is None
+    assert row["retraining_low"] is row["retraining_high"] is None
+    return str(row["reason"])
 
 
 def test_a_seed_that_never_gets_there_leaves_no_budget() -> None:
     rows = [*frontier("s", 1.0, 0, overshoot=0.5), *frontier("s", 1.0, 1)]
-    row = one(advice(rows, None, [("removal", 1.0)]))
-    assert row["budget"] is row["budget_high"] is None
-    assert row["budget_low"] == pytest.approx(0.5)
+    assert nothing(rows, "removal", 1.0) == "no budget below 1 gets there"
 
 
-def test_curves_that_are_not_defined_give_no_budget() -> None:
-    rows = [row | {"gain": None, "gain_low": None, "gain_high": None} for row in frontier("s", 1)]
-    row = one(advice(rows, None, [("removal", 0.5)]))
-    assert row["budget"] is row["budget_low"] is row["budget_high"] is None
+def test_a_gain_that_may_be_none_leaves_no_budget() -> None:
+    reason = "the gain of removing all is not distinguishable from 0"
+    for undefined in (["gain", "gain_low", "gain_high"], ["gain_low"]):
+        rows = [row | dict.fromkeys(undefined) for row in frontier("s", 1)]
+        assert nothing(rows, "removal", 0.5) == reason
+    # Preservation rests on no gain.
+    row = one(advice(rows, None, [("preservation", 0.1)]))
+    assert row["budget"] == pytest.approx(0.75)
+
+
+def test_the_verdict_on_one_seed_withholds_the_budget() -> None:
+    why = "the domains cannot be told apart: AUC 0.55 [0.50, 0.60]"
+    second = [row | {"withheld": why} for row in frontier("s", 1.0, 1)]
+    for target in ("removal", "preservation", "sad"):
+        assert nothing([*frontier("s", 1.0), *second], target, 0.2) == why
+
+
+def test_an_interval_of_nearly_everything_is_no_advice() -> None:
+    assert one(advice(frontier("s", 1, width=0.29), None, [("removal", 0.5)]))["budget"] == 0.5
+    reason = nothing(frontier("s", 1, width=0.31), "removal", 0.5)
+    assert reason == "all from 0.19 to 0.81 is as likely"
+
+
+def test_what_retraining_may_need() -> None:
+    """Between the selector's interval, that of removal by chance, and the share itself."""
+    rows = [*frontier("fast", 0.5, width=0.1), *frontier("random", 3.0)]
+    for target in ("removal", "sad", "preservation"):
+        columns = advice(rows, None, [(target, 0.3)])
+        fast, chance = pa.table(columns, schema=schemas.ADVICE.schema).to_pylist()
+        spans = {(row["retraining_low"], row["retraining_high"]) for row in (fast, chance)}
+        if target == "preservation":
+            assert spans == {(None, None)}
+            continue
+        ends = [fast["budget_low"], chance["budget_high"]]
+        assert ends[0] < 0.3 < ends[1]
+        assert (fast["retraining_low"], fast["retraining_high"]) == (*ends,)
+        assert (chance["retraining_low"], chance["retraining_high"]) == (0.3, ends[1])
+    # Of a selector that needs more than the share there is the share at the lower end.
+    slow = one(advice(frontier("random", 2.0), None, [("removal", 0.49)]))
+    assert (slow["retraining_low"], slow["retraining_high"]) == (0.49, 0.7)
+    assert one(advice(frontier("s", 1.0), None, [("removal", 0.5)]))["retraining_low"] is None
 
 
 def test_measured_budgets_and_errors() -> None:
@@ -198,7 +248,8 @@ def write(root: Path, rows: list[dict[str, Any]]) -> None:
                 curves[key].append(row[key])
         table = pa.Table.from_pylist(ours, schema=schemas.FRONTIER.schema)
         path = paths.under(root, paths.FRONTIER, dataset="small", model="tiny", seed=seed)
-        write_table(path, schemas.FRONTIER, table, metadata={"relative": relative})
+        metadata = {"relative": relative, "verdict": {"reason": ours[0]["withheld"]}}
+        write_table(path, schemas.FRONTIER, table, metadata=metadata)
 
 
 @pytest.fixture
@@ -217,6 +268,12 @@ def test_rows_come_back_with_their_relative_curves(root: Path) -> None:
     found = read_frontier(path)
     assert found == [{key: row[key] for key in found[0]} for row in wanted]
     table = pa.Table.from_pylist(wanted, schema=schemas.FRONTIER.schema)
+    stored = read_metadata(path)
+    for lacking in ("relative", "verdict"):
+        rest = {key: value for key, value in stored.items() if key != lacking}
+        write_table(path, schemas.FRONTIER, table, metadata=rest)
+        with pytest.raises(UserError, match="no relative curves of 'slow'"):
+            read_frontier(path)
     write_table(path, schemas.FRONTIER, table)
     with pytest.raises(UserError, match="no relative curves of 'slow'"):
         read_frontier(path)
@@ -226,9 +283,10 @@ def test_the_command(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["advise", "--root", str(root), "--removal", "0.5"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "small, tiny: 50% of the full removal (2 seeds, 40 forget examples)"
-    assert lines[1].split() == ["selector", "budget", "95%", "range", "examples"]
-    assert lines[2].split() == ["fast", "0.25", "0.25", "to", "0.25", "10"]
-    assert lines[3].split() == ["slow", "0.71", "0.67", "to", "0.74", "29"]
+    heads = ["selector", "budget", "95% interval", "examples", "retraining needs"]
+    assert re.split(r"  +", lines[1]) == heads
+    assert re.split(r"  +", lines[2]) == ["fast", "0.25", "0.25 to 0.25", "10", "-"]
+    assert re.split(r"  +", lines[3]) == ["slow", "0.71", "0.67 to 0.75", "29", "-"]
     assert len(lines) == 4
 
     assert main(["advise", "--root", str(root), "--sad", "0.5", "--selector", "fast"]) == 0
@@ -238,7 +296,9 @@ def test_the_command(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["advise", "--root", str(root), "--preservation", "0.1", "--model", "tiny"]) == 0
     assert "preservation of at most 0.1 nats" in capsys.readouterr().out
     assert main(["advise", "--root", str(root), "--removal", "1"]) == 0
-    assert capsys.readouterr().out.count("none below 1") == 2
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split() for line in lines[2:4]] == [["slow", "none"], ["fast", "none"]]
+    assert lines[4:] == ["no budget for slow, fast: no budget below 1 gets there"]
 
 
 def test_the_command_after_retraining(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -259,8 +319,10 @@ def test_the_command_says_where_removing_all_gains_nothing(
     write(tmp_path, [row | undefined for row in frontier("flat", 1.0)])
     for target in ("--removal", "--sad"):
         assert main(["advise", "--root", str(tmp_path), target, "0.5"]) == 0
-        line = capsys.readouterr().out.splitlines()[2]
-        assert line.split() == ["flat", "removing", "all", "gains", "nothing"]
+        lines = capsys.readouterr().out.splitlines()[2:]
+        assert lines[0].split() == ["flat", "none"]
+        why = "the gain of removing all is not distinguishable from 0"
+        assert lines[1:] == [f"no budget for flat: {why}"]
     assert main(["advise", "--root", str(tmp_path), "--preservation", "0.1"]) == 0
     assert capsys.readouterr().out.splitlines()[2].split()[1] == "0.75"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,9 @@ from mamushi.artifacts.tables import read_metadata, read_table, write_table
 from mamushi.cli import main
 from mamushi.evidence import frontier
 from mamushi.evidence.bootstrap import LEVELS, Truth, bands, exact, times
+from mamushi.evidence.calibration import SLACK, Halves, Scores, platt
 from mamushi.evidence.frontier import Frontier, distance, gain, ranking
+from mamushi.selection.refits import HALVES, WHOLE
 
 N1, N2 = 60, 90
 PI1 = N1 / (N1 + N2)
@@ -42,6 +45,15 @@ def sample(form: str, seed: int = 0) -> tuple[Frontier, np.ndarray, np.ndarray]:
     s1, s2 = l1 + rng.normal(0, 1, N1), l2 + rng.normal(0, 1, N2)
     seen = s2 if form == "threshold" else np.full(N2, np.nan)
     return Frontier(ranking(s1, ranks_of(s1), seen, form == "share"), l1, l2, PI1), s1, s2
+
+
+FORGET = np.arange(N1 + N2) < N1
+NO_FOLDS = np.zeros(N1 + N2, dtype=np.int64)
+
+
+def estimated(l1: np.ndarray, l2: np.ndarray, halves: Sequence[Halves] = ()) -> Scores:
+    """The log ratios as scores, whose calibration is to find a slope of about 1."""
+    return Scores(np.concatenate([l1, l2]), FORGET, NO_FOLDS, halves)
 
 
 def plainly(
@@ -71,48 +83,82 @@ def test_all_budgets_in_one_pass_equal_one_at_a_time(form: str) -> None:
         wanted = plainly(form, one.l1, one.l2, s1, s2, int(k))
         assert (removed[i], preserved[i]) == pytest.approx(wanted, abs=1e-12)
     inside = [form] * (len(COUNTS) - 2)
-    assert one.forms(COUNTS) == ["share", *inside, "share"]
+    assert one.ranks.forms(COUNTS) == ["share", *inside, "share"]
     assert preserved[-1] == pytest.approx(0, abs=1e-12)
     assert removed[-1] == pytest.approx(one.l1.mean())
 
 
 def test_bands_equal_a_plain_loop_over_resampled_examples() -> None:
+    """Calibrated anew in each resample, with what one pair of halves says is lost and with more."""
     given = {form: sample(form) for form in FORMS}
-    found = bands({form: one for form, (one, _, _) in given.items()}, COUNTS, 40, seed=7)
+    rng = np.random.default_rng(3)
+    l1, l2 = normal()
+    score = np.concatenate([l1, l2])
+    noisy = [Halves(*(score + rng.normal(size=(2, N1 + N2)) * sd), NO_FOLDS) for sd in (1, 2)]
+    scores = estimated(l1, l2, noisy)
+    found = bands(scores, {f: one.ranks for f, (one, _, _) in given.items()}, COUNTS, 40, seed=7)
     rng = np.random.default_rng(7)
-    drawn: dict[str, list[list[tuple[float, float]]]] = {form: [] for form in FORMS}
-    for _ in range(40):
+    sides = {"near": 0.0, **SLACK}
+    drawn: dict[str, Any] = {form: {side: [] for side in sides} for form in FORMS}
+    for which in range(40):
         # An example that is drawn m times stands m times in the resample.
         rows1, rows2 = (np.repeat(np.arange(n), times(n, rng).astype(int)) for n in (N1, N2))
-        for form, (one, s1, s2) in given.items():
-            cut = (one.l1[rows1], one.l2[rows2], s1[rows1], s2[rows2])
-            drawn[form].append([plainly(form, *cut, int(k)) for k in COUNTS])
+        rows = np.concatenate([rows1, N1 + rows2])
+        pair = noisy[which % 2]
+        again = Scores(
+            score[rows], FORGET, NO_FOLDS, [Halves(pair.a[rows], pair.b[rows], NO_FOLDS)]
+        )
+        u = platt(again.score, FORGET, NO_FOLDS, np.ones(len(rows)))(again.score, NO_FOLDS)
+        apart = u[:N1].mean() - u[N1:].mean()
+        lost = apart * max(1 / again.kept() - 1, 0)
+        for form, (_, s1, s2) in given.items():
+            s1, s2 = s1[rows1], s2[rows2]
+            ranks = ranking(s1, ranks_of(s1), s2 if form == "threshold" else s2 * np.nan,
+                            form == "share")  # fmt: skip
+            for side, slack in sides.items():
+                at = Frontier(ranks, u[:N1], u[N1:], PI1, lost + slack * apart)
+                drawn[form][side].append(np.transpose(at.at(COUNTS)))
+    estimate = scores.estimate()
     for form, (one, _, _) in given.items():
-        loop = np.array(drawn[form])
-        for i, name in enumerate(("removal", "preservation")):
+        u = estimate.log_ratio
+        value = np.array(Frontier(one.ranks, u[:N1], u[N1:], PI1, estimate.lost).at(COUNTS))
+        loops = {side: np.array(each) for side, each in drawn[form].items()}
+        for name, far, what in (
+            ("removal", "removal", lambda pair: pair[..., 0]),
+            ("preservation", "preservation", lambda pair: pair[..., 1]),
+            ("gain", "removal", lambda pair: gain(pair[..., 0])),
+            ("decline", "removal", relative),
+        ):
+            ends = [np.quantile(what(loops[side]), LEVELS, axis=0) for side in ("near", far)]
+            point = what(value.T[None])[0]
+            low = np.min([point, *(end[0] for end in ends)], axis=0)
+            high = np.max([point, *(end[1] for end in ends)], axis=0)
             band = found[form][name]
-            low, high = np.quantile(loop[..., i], LEVELS, axis=0)
-            assert band.low == pytest.approx(low, abs=1e-12)
-            assert band.high == pytest.approx(high, abs=1e-12)
-            assert band.value == pytest.approx(one.at(COUNTS)[i], abs=1e-12)
-        share = np.quantile(gain(loop[..., 0]), LEVELS, axis=0)
-        assert found[form]["gain"].low == pytest.approx(share[0], abs=1e-12)
-        apart = distance(loop[..., 0], loop[..., 1])
-        decline = np.quantile(apart / apart[:, :1], LEVELS, axis=0)
-        assert found[form]["decline"].high == pytest.approx(decline[1], abs=1e-12)
+            assert band.value == pytest.approx(point, abs=1e-9)
+            assert band.low == pytest.approx(low, abs=1e-6)
+            assert band.high == pytest.approx(high, abs=1e-6)
         assert found[form]["gain"].low[0] == found[form]["gain"].high[0] == 0
-    same = bands({"share": given["share"][0]}, COUNTS, 40, seed=7)["share"]["removal"]
-    assert same.low.tolist() == found["share"]["removal"].low.tolist()
+    alone = bands(scores, {"share": given["share"][0].ranks}, COUNTS, 40, seed=7)["share"]
+    assert alone["removal"].low.tolist() == found["share"]["removal"].low.tolist()
+
+
+def relative(pair: np.ndarray) -> np.ndarray:
+    apart = distance(pair[..., 0], pair[..., 1])
+    return np.asarray(apart / apart[..., :1])
 
 
 def test_bands_cover_the_value_of_the_population_about_as_often_as_they_say() -> None:
-    """Removal by the true ratio, of N(1, 1) from N(-1, 1), at budget 1: KL(p1 || p2) = 2."""
+    """Removal by the true ratio, of N(1, 1) from N(-1, 1), at budget 1: KL(p1 || p2) = 2.
+
+    Of 300 such samples 92% are covered; the rest lie below, for 150 texts flatter their own fit.
+    """
     covered = []
-    for seed in range(120):
-        one, _, _ = sample("importance", seed)
-        band = bands({"one": one}, np.array([0, N1]), 120, seed)["one"]["removal"]
+    for seed in range(60):
+        l1, l2 = normal(seed)
+        one = ranking(l1, ranks_of(l1), l2, False)
+        band = bands(estimated(l1, l2), {"one": one}, np.array([0, N1]), 60, seed)["one"]["removal"]
         covered.append(band.low[1] <= 2 <= band.high[1])
-    assert 0.86 <= np.mean(covered) <= 1.0
+    assert np.mean(covered) >= 0.88
 
 
 def test_ties_take_the_share_of_the_retain_examples_that_goes_of_the_forget_examples() -> None:
@@ -140,7 +186,7 @@ def test_constant_scores_remove_as_a_draw_of_the_same_size_would() -> None:
     assert preserved == pytest.approx(wanted, abs=1e-12)
     kept = (np.arange(N1) >= 30) * 1.0
     assert removed[3] == pytest.approx(frontier.removal(l1, kept, PI1), abs=1e-12)
-    found = bands({"flat": flat}, COUNTS, 20, 0)["flat"]
+    found = bands(estimated(l1, l2), {"flat": flat.ranks}, COUNTS, 20, 0)["flat"]
     assert all(np.isfinite(band.low).all() for band in found.values())
 
 
@@ -156,8 +202,11 @@ def test_a_constant_ratio_promises_nothing() -> None:
     assert removed == pytest.approx(0, abs=1e-12)
     assert preserved == pytest.approx(0, abs=1e-12)
     assert np.isnan(gain(removed)).all()
-    found = bands({"one": one}, COUNTS, 20, 0)["one"]
+    constant = estimated(np.zeros(N1), np.zeros(N2))
+    assert constant.estimate().log_ratio == pytest.approx(0, abs=1e-12)
+    found = bands(constant, {"one": one.ranks}, COUNTS, 20, 0)["one"]
     assert np.isnan(found["decline"].low).all()
+    assert np.isnan(found["gain"].low).all()
     assert found["distance"].high == pytest.approx(0, abs=1e-12)
 
 
@@ -192,29 +241,13 @@ def test_a_full_removal_that_loses_is_no_gain() -> None:
     removed, _ = one.at(COUNTS)
     assert removed[-1] < removed[0]
     assert np.isnan(gain(removed)).all()
-    found = bands({"one": one}, COUNTS, 20, 0)["one"]
-    for name in ("gain", "decline"):
-        assert np.isnan([found[name].value, found[name].low, found[name].high]).all()
-    assert np.isfinite(found["removal"].low).all()
 
 
-def test_resamples_without_a_gain_widen_the_bands() -> None:
+def test_a_score_that_is_worse_than_none_is_turned_round() -> None:
+    """By the texts, to which the scores say the contrary."""
     l1, l2 = normal()
-    rank = ranks_of(l1)
-    # So little is gained that some of the resamples say that all removed gains nothing.
-    near = l1 - l1.mean() - 0.6
-    one = Frontier(ranking(l1, rank, l2, False), near, l2, PI1)
-    counts = np.array([0, 30, N1])
-    rng = np.random.default_rng(2)
-    drawn = [one.at(counts, times(N1, rng), times(N2, rng))[0] for _ in range(60)]
-    gains = [row[-1] > row[0] for row in drawn]
-    assert gain(one.at(counts)[0])[-1] == 1
-    assert 0.5 < np.mean(gains) < 0.95
-    found = bands({"one": one}, counts, 60, 2)["one"]
-    assert np.isnan(found["gain"].low).all()
-    assert np.isnan(found["decline"].high).all()
-    assert np.isfinite(found["gain"].high).all()
-    assert np.isfinite(found["decline"].low).all()
+    u = estimated(-l1, -l2).estimate().log_ratio
+    assert np.corrcoef(u, np.concatenate([l1, l2]))[0, 1] > 0.99
 
 
 def test_an_order_that_is_not_that_of_the_scores_has_no_threshold() -> None:
@@ -223,14 +256,6 @@ def test_an_order_that_is_not_that_of_the_scores_has_no_threshold() -> None:
     assert ranking(s1, ranks_of(s1), s2, False).region is not None
     assert ranking(s1, ranks_of(-s1), s2, False).region is None
     assert ranking(s1, ranks_of(s1), np.where(s2 > 1, np.nan, s2), False).region is None
-
-
-def test_frontiers_of_other_samples_are_refused() -> None:
-    one, _, _ = sample("share")
-    other = Frontier(ranking(np.zeros(3), np.arange(3.0), np.zeros(4), True), np.zeros(3),
-                     np.zeros(4), 0.4)  # fmt: skip
-    with pytest.raises(ValueError, match="different sizes"):
-        bands({"one": one, "other": other}, COUNTS, 2, 0)
 
 
 MEAN = 1.0
@@ -352,7 +377,33 @@ def run(tmp_path: Path) -> Path:
             },
             metadata={"provenance": {"inputs": {"examples": "one", "embeddings": "two"}}},
         )
+    write_refits(tmp_path, ids, domain, noisy)
+    write_table(
+        tmp_path / "calibrated.parquet",
+        schemas.CALIBRATED,
+        {"id": ids, "domain": domain, "score": noisy, "log_ratio": noisy},
+        metadata={"lost": 0.0, "verdict": {"reason": "because", "words": "no"}},
+    )
     return tmp_path
+
+
+def write_refits(folder: Path, ids: list[str], domain: list[str], score: np.ndarray) -> None:
+    """One whole refit and a pair of halves with more noise."""
+    rng = np.random.default_rng(6)
+    n = len(ids)
+    parts = [WHOLE, *HALVES]
+    write_table(
+        folder / "refits.parquet",
+        schemas.REFITS,
+        {
+            "id": ids * 3,
+            "domain": domain * 3,
+            "refit": pa.array([0] * (3 * n), pa.int16()),
+            "part": [part for part in parts for _ in ids],
+            "score": np.concatenate([score + rng.normal(0, 0.5, n) for _ in parts]),
+            "fold": pa.array([0] * (3 * n), pa.int16()),
+        },
+    )
 
 
 def make(folder: Path, *names: str, ratio: str = "noisy", **more: Any) -> int:
@@ -364,6 +415,8 @@ def make(folder: Path, *names: str, ratio: str = "noisy", **more: Any) -> int:
     options = {
         "--ratio": f"{ratio}.parquet",
         "--examples": "examples.parquet",
+        "--refits": "refits.parquet",
+        "--calibrated": "calibrated.parquet",
         "--out": "frontier.parquet",
     }
     where = [word for key, name in options.items() for word in (key, str(folder / name))]
@@ -381,7 +434,7 @@ def test_the_stage(run: Path) -> None:
     assert {row["form"] for row in rows if row["beta"] == 0.5} == set(FORMS)
     for row in rows:
         assert row["removal_low"] <= row["removal"] <= row["removal_high"]
-        assert row["preservation_low"] <= row["preservation_high"]
+        assert row["preservation_low"] <= row["preservation"] <= row["preservation_high"]
         assert (row["dataset"], row["model"], row["seed"]) == ("small", "tiny", 3)
         assert row["exact_removal"] is not None
     # What the ends are depends on no selector.
@@ -393,6 +446,7 @@ def test_the_stage(run: Path) -> None:
     assert half["noisy"]["exact_preservation"] < half["reverse"]["exact_preservation"]
     stored = read_metadata(run / "frontier.parquet")
     assert set(stored["relative"]) == set(names)
+    assert stored["verdict"] == {"reason": "because", "words": "no"}
     assert stored["relative"]["noisy"]["gain"][0] == 0
     assert stored["relative"]["noisy"]["decline"][0] == 1
     before = (run / "frontier.parquet").read_bytes()
@@ -419,6 +473,11 @@ def test_mistakes_are_told(run: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert "has no score for some examples" in capsys.readouterr().err
     assert make(run, "noisy", budgets=[1.5]) == 2
     assert "budget 1.5 is not between 0 and 1" in capsys.readouterr().err
+    refits = read_table(run / "refits.parquet", schemas.REFITS)
+    write_table(run / "refits.parquet", schemas.REFITS, refits.slice(1))
+    assert make(run, "noisy") == 2
+    assert "refits.parquet: are refits of other examples than" in capsys.readouterr().err
+    write_table(run / "refits.parquet", schemas.REFITS, refits)
     table = read_table(run / "reverse.parquet", schemas.SCORES)
     about = {"provenance": {"inputs": {"examples": "one", "embeddings": "others"}}}
     write_table(run / "reverse.parquet", schemas.SCORES, table, metadata=about)

@@ -24,9 +24,11 @@ from mamushi.artifacts.tables import (
 from mamushi.cli import main
 from mamushi.errors import UserError
 from mamushi.evidence import frontier
-from mamushi.evidence.manifest import expected, manifest
+from mamushi.evidence.manifest import Ratio, manifest
 from mamushi.evidence.stability import rankings, stability
+from mamushi.evidence.verdict import CHECKS
 from mamushi.registry import plugins
+from mamushi.selection.metrics import spearman
 from mamushi.selection.removals import count, digest, removals
 
 PI1 = 0.2
@@ -137,6 +139,12 @@ def scores_table(n1=40, n2=60, seed=0, retain_scores=True, column=None):
     )
 
 
+def ratio_of(table, lost=0.0, withheld=None):
+    """The scores of a table as the calibrated ratio."""
+    ratio = pa.table({"id": table["id"], "log_ratio": table["score"]})
+    return Ratio(ratio, lost, "in words", withheld)
+
+
 def dropped(*rows):
     """A table of duplicates, of (id, kept_id, reason)."""
     columns = zip(*rows, strict=True) if rows else ([], [], [])
@@ -184,9 +192,9 @@ def test_copies_go_with_the_example_that_they_were_collapsed_into():
     assert found["id"].to_pylist() == [first, second, third]
     assert found["copies"].to_pylist() == [["a", "z"], [], ["b"]]
     for k, copies in ((0, 0), (1, 2), (2, 2), (3, 3), (40, 4)):
-        told = manifest(table, table, duplicates, k, False, {})
+        told = manifest(table, ratio_of(table), duplicates, k, False, {})
         assert (told["removed"], told["copies"], told["cross_posts"]) == (k, copies, 2)
-        bare = manifest(table, table, dropped(), k, False, {})
+        bare = manifest(table, ratio_of(table), dropped(), k, False, {})
         assert told["ids_sha256"] == bare["ids_sha256"]
         assert (bare["copies"], bare["cross_posts"]) == (0, 0)
 
@@ -194,6 +202,12 @@ def test_copies_go_with_the_example_that_they_were_collapsed_into():
 def test_digest_can_be_had_with_standard_tools():
     assert digest(["a", "é"]) == hashlib.sha256("a\né\n".encode()).hexdigest()
     assert digest(["a", "b"]) != digest(["b", "a"])
+
+
+def expected(scores, ratio, k, by_chance):
+    told = manifest(scores, ratio_of(ratio), dropped(), k, by_chance, {})
+    assert told["expected"]["withheld"] is None
+    return told["expected"]["at_this_budget"]
 
 
 def test_expected_values_of_each_form():
@@ -227,13 +241,52 @@ def test_expected_values_of_each_form():
         assert ends[1]["removal"] == pytest.approx(l1.mean())
         assert ends[1]["preservation"] == pytest.approx(0, abs=1e-12)
         assert ends[0]["removal"] == pytest.approx(frontier.removal(l1, np.ones(40), pi1))
-    with pytest.raises(UserError, match=r"set removal\.ratio"):
-        expected(ratio, hidden, k, by_chance=False)
+    with pytest.raises(UserError, match="hold other examples"):
+        expected(ratio, ratio.slice(1), k, by_chance=False)
+
+
+def test_expected_values_of_a_ratio_that_has_lost_some():
+    table = scores_table()
+    l1 = table["score"].to_numpy()[:40]
+    told = manifest(table, ratio_of(table, lost=0.8), dropped(), 12, False, {})
+    assert told["expected"]["all_removed"]["removal"] == pytest.approx(l1.mean() + 0.4)
+
+
+def test_nothing_is_expected_where_the_verdict_refuses():
+    table = scores_table()
+    why = "the domains cannot be told apart: AUC 0.50 [0.40, 0.60]"
+    found = manifest(table, ratio_of(table, withheld=why), dropped(), 12, False, {})
+    nothing = dict.fromkeys(("at_this_budget", "nothing_removed", "all_removed"))
+    assert found["expected"] == {"unit": "nats", "withheld": why, **nothing}
+    assert found["verdict"] == "in words"
+    assert found["removed"] == 12
+
+
+def test_the_share_of_a_list_that_the_retain_domain_has_too():
+    shifted = np.random.default_rng(0).normal(0, 1, 6040) + np.repeat([1.0, 0.0], [40, 6000])
+    table = scores_table(n1=40, n2=6000, column=shifted)
+    score, k = shifted, 10
+    above = np.mean(score[40:] >= np.sort(score[:40])[-k])
+    band = math.sqrt(math.log(40) / (2 * 6000))
+
+    def told(scores, k):
+        return manifest(scores, ratio_of(table), dropped(), k, False, {})["also_retain"]
+
+    found = told(table, k)
+    assert 0.01 < above < above + band < 0.25
+    assert found["estimate"] == pytest.approx(above / 0.25)
+    assert found["upper_bound"] == pytest.approx((above + band) / 0.25)
+    # A share is at most all of the list.
+    assert told(scores_table(n1=40, n2=6000), 10)["upper_bound"] == 1
+    unknown = scores_table(n1=40, n2=6000, column=shifted, retain_scores=False)
+    for scores, k in ((table, 0), (unknown, 10)):
+        found = told(scores, k)
+        assert found["estimate"] is found["upper_bound"] is None
 
 
 def test_manifest_of_an_empty_list():
     table = scores_table()
-    found = manifest(table, table, dropped(), 0, False, {"beta": 0.01})
+    found = manifest(table, ratio_of(table), dropped(), 0, False, {"beta": 0.01})
     assert found["removed"] == 0
     assert found["threshold"] is None
     assert found["ids_sha256"] == hashlib.sha256(b"").hexdigest()
@@ -299,6 +352,25 @@ def score(folder, selector, *extra, kind=None, **settings):
     return main([str(c) for c in command])
 
 
+def calibrate(folder, selector, kind=None, **settings):
+    """The refits of a selector and its calibrated ratio."""
+    kind = kind or selector
+    scored = {"kind": kind, "settings": {**defaults(kind), **settings}, "seed": 3, "code": "0"}
+    told = {"dataset": "synthetic", "model": "tiny", "seed": 3, "selector": selector}
+    again = folder / f"{selector}_refits.parquet"
+    both = ["--examples", folder / "examples.parquet", "--embeddings",
+            folder / "embeddings.parquet"]  # fmt: skip
+    commands = [
+        ["refits", *both, "--out", again,
+         "--settings", json.dumps({**scored, "selector": selector, "whole": 2, "halves": 2})],
+        ["calibrate", "--scores", folder / f"{selector}.parquet", "--refits", again,
+         "--out", folder / f"{selector}_calibrated.parquet",
+         "--checks", folder / "calibration.parquet",
+         "--settings", json.dumps({**told, "resamples": 40})],
+    ]  # fmt: skip
+    return next((code for c in commands if (code := main([str(word) for word in c]))), 0)
+
+
 def remove(folder, selector, beta, ratio="mamushi", kind=None):
     """The removal list, then its manifest; the first exit status that is not 0, else 0."""
     kind = kind or selector
@@ -320,7 +392,8 @@ def remove(folder, selector, beta, ratio="mamushi", kind=None):
     write_table(stable, schemas.STABILITY, columns, metadata=about)
     commands = [
         ["remove", *both, "--out", folder / "beta.parquet", "--settings", budget],
-        ["manifests", *both, "--ratio", folder / f"{ratio}.parquet", "--stability", stable,
+        ["manifests", *both, "--calibrated", folder / f"{ratio}_calibrated.parquet",
+         "--stability", stable,
          "--out", folder / "beta.json", "--settings", json.dumps(given)],
     ]  # fmt: skip
     return next((code for c in commands if (code := main([str(word) for word in c]))), 0)
@@ -329,7 +402,7 @@ def remove(folder, selector, beta, ratio="mamushi", kind=None):
 SMALL = {"hidden": [16], "batch_size": 64, "seeds_averaged": 1}
 
 
-def test_score_and_remove_from_end_to_end(world):
+def test_score_and_remove_from_end_to_end(world, capsys):
     assert score(world, "mamushi", **SMALL) == 0
     table = read_table(world / "mamushi.parquet", schemas.SCORES)
     forget = np.array(table["domain"].to_pylist()) == "forget"
@@ -346,6 +419,25 @@ def test_score_and_remove_from_end_to_end(world):
     assert len(stored["details"]["per_fold"]) == 5
     assert stored["details"]["auc"] > 0.7
     assert stored["details"]["spearman_with_truth"] > 0.5
+
+    assert calibrate(world, "mamushi", **SMALL) == 0
+    ratio = read_table(world / "mamushi_calibrated.parquet", schemas.CALIBRATED)
+    for name in ("id", "domain", "score"):
+        assert ratio[name].to_pylist() == table[name].to_pylist()
+    assert spearman(ratio["score"].to_numpy(), ratio["log_ratio"].to_numpy()) > 0.98
+    about = read_metadata(world / "mamushi_calibrated.parquet")
+    assert about["sources"] == stored["provenance"]["inputs"]
+    assert about["lost"] >= 0
+    assert about["verdict"]["reason"] is None
+    assert about["verdict"]["auc"] == pytest.approx(stored["details"]["auc"])
+    checked = read_table(world / "calibration.parquet", schemas.CALIBRATION).to_pylist()
+    assert {row["selector"] for row in checked} == {"mamushi"}
+    assert {row["check"]: row["expected"] for row in checked} == CHECKS
+    for row in checked:
+        inside = row["low"] <= (row["expected"] or row["value"]) <= row["high"]
+        assert row["holds"] == (None if row["expected"] is None else inside)
+    assert read_metadata(world / "calibration.parquet")["verdict"] == about["verdict"]
+    assert f": {about['verdict']['words']}" in capsys.readouterr().out
 
     assert remove(world, "mamushi", 0.3) == 0
     k = n1 * 3 // 10
@@ -368,7 +460,7 @@ def test_score_and_remove_from_end_to_end(world):
         "embeddings": sha256(world / "embeddings.parquet"),
         "examples": sha256(world / "examples.parquet"),
         "model_card": "digest",
-        "ratio": sha256(world / "mamushi.parquet"),
+        "calibrated": sha256(world / "mamushi_calibrated.parquet"),
         "scores": sha256(world / "mamushi.parquet"),
         "stability": sha256(world / "stability.parquet"),
     }
@@ -379,6 +471,8 @@ def test_score_and_remove_from_end_to_end(world):
     assert told["conditions"]["device"] == "cpu" and told["conditions"]["processor"]
     assert told["provenance"]["embedding"] == {"layer": -1}
     assert told["provenance"]["versions"]["numpy"] == np.__version__
+    assert told["verdict"] == about["verdict"]["words"]
+    assert 0 <= told["also_retain"]["estimate"] < told["also_retain"]["upper_bound"] <= 1
     forecast = told["expected"]
     removals_expected = [
         forecast[at]["removal"] for at in ("nothing_removed", "at_this_budget", "all_removed")
@@ -397,6 +491,7 @@ def test_derived_and_partial_selectors_through_the_stages(world, capsys):
     assert read_metadata(world / "oracle.parquet")["details"]["spearman_with_truth"] == 1.0
     assert read_metadata(world / "anti.parquet")["details"]["spearman_with_truth"] == -1.0
     forecast = {}
+    assert calibrate(world, "oracle") == 0
     for selector, kind in (("oracle", "oracle"), ("anti", "anti_mamushi"), ("random", "random"),
                            ("kcenter", "kcenter")):  # fmt: skip
         if selector in ("random", "kcenter"):
@@ -422,7 +517,7 @@ def test_derived_and_partial_selectors_through_the_stages(world, capsys):
 
 
 def test_scores_of_other_embeddings_are_refused(world, capsys):
-    assert score(world, "oracle") == 0
+    assert score(world, "oracle") == calibrate(world, "oracle") == 0
     table = read_table(world / "embeddings.parquet", schemas.EMBEDDINGS).slice(0, 399)
     about = read_metadata(world / "embeddings.parquet")
     write_table(world / "embeddings.parquet", schemas.EMBEDDINGS, table, metadata=about)
@@ -436,7 +531,9 @@ def test_scores_of_other_embeddings_are_refused(world, capsys):
     about = {"examples": sha256(world / "examples.parquet")}
     write_table(world / "duplicates.parquet", schemas.DUPLICATES, duplicates, metadata=about)
     assert remove(world, "lr_cos", 0.5, ratio="oracle") == 2
-    assert "oracle.parquet: was made from other examples than" in capsys.readouterr().err
+    assert "oracle_calibrated.parquet: was made from other examples than" in (
+        capsys.readouterr().err
+    )
     assert not (world / "beta.json").exists()
     assert score(world, "anti", "--base", world / "oracle.parquet", kind="anti_mamushi") == 2
     assert "oracle.parquet: its examples are" in capsys.readouterr().err

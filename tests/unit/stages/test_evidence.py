@@ -18,6 +18,7 @@ from mamushi.evidence.tables import frontier_errors, theory_rows
 
 FILES = {
     "frontier": paths.FRONTIER,
+    "calibration": paths.CALIBRATION,
     "diagnostics": paths.DIAGNOSTICS,
     "confounds": paths.CONFOUNDS,
     "geometry": paths.GEOMETRY,
@@ -26,7 +27,8 @@ FILES = {
 RUNS = [{"dataset": "small", "model": "tiny", "seed": seed} for seed in (0, 1)]
 SELECTORS = {"mamushi": 0.5, "random": 1.0, "reverse": 2.0}
 TABLES = (
-    *("frontier", "diagnostics", "confounds", "geometry", "runtime", "advice", "paper", "theory"),
+    *("frontier", "calibration", "diagnostics", "confounds", "geometry", "runtime", "advice"),
+    *("paper", "theory"),
 )
 BETAS = (0.0, 0.5, 1.0)
 
@@ -55,7 +57,8 @@ def write(root: Path, name: str, run: dict[str, Any], rows: list[dict[str, Any]]
             "relative": {
                 selector: relative([0, 0.5**power, 1], [1, 1 - 0.5**power, 0])
                 for selector, power in SELECTORS.items()
-            }
+            },
+            "verdict": {"reason": None},
         }
     table = pa.Table.from_pylist(rows, schema=kind(name).schema)
     write_table(paths.under(root, FILES[name], **run), kind(name), table, metadata=metadata)
@@ -74,6 +77,8 @@ def root(tmp_path: Path) -> Path:
             if row["selector"] == "reverse":
                 row["exact_removal"] = None
         write(tmp_path, "frontier", run, curves)
+        checked = [filled("calibration", run, selector="mamushi", check=c) for c in ("a", "b")]
+        write(tmp_path, "calibration", run, checked)
         scored = [filled("diagnostics", run, selector=name) for name in SELECTORS]
         write(tmp_path, "diagnostics", run, scored)
         write(tmp_path, "confounds", run, [filled("confounds", run, selector=n) for n in SELECTORS])
@@ -118,6 +123,7 @@ def test_all_tables(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert [row["seed"] for row in rows["frontier"]] == [0] * 9 + [1] * 9
     assert [row["seed"] for row in rows["geometry"]] == [0] * 60 + [1] * 60
     assert len(rows["diagnostics"]) == len(rows["confounds"]) == 6
+    assert [row["check"] for row in rows["calibration"]] == ["a", "b"] * 2
     assert [row["seed"] for row in rows["runtime"]] == [0]
     assert {row["dataset"] for row in rows["paper"]} == {"small"}
 

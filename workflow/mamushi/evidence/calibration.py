@@ -39,8 +39,9 @@ from mamushi.selection.refits import HALVES, Refit
 Doubles = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-PARTS = 5
-"""Of the texts, in the cross-fitting of the calibration."""
+PARTS, PARTED = 5, 2**32 - 4
+"""Of the texts, in the cross-fitting of the calibration, and the seed that deals them out: that of
+no run, whose folds would then be the parts, and have no text left to tell their offsets."""
 OFFSETS = 20.0
 """Ridge penalty on a fold's offset: what holds it back is worth as many texts at even odds / 4."""
 MOST_LOST = 20.0
@@ -90,7 +91,7 @@ class Scores:
         """The cross-fitted ratio of these texts, and the median of what the halves say is lost."""
         ones = np.ones(len(self.score))
         ratio = np.empty(len(self.score))
-        part = stratified_folds(self.forget, PARTS, 0)
+        part = stratified_folds(self.forget, PARTS, PARTED)
         for number in range(PARTS):
             held = part == number
             fitted = platt(self.score, self.forget, self.fold, np.where(held, 0.0, 1.0))
@@ -181,7 +182,7 @@ def platt(score: Doubles, forget: Mask, fold: NDArray[np.int64], weights: Double
     x = np.column_stack([np.ones(len(score)), (score - mean) / spread])
     folds = int(fold.max()) + 1
     design = np.column_stack([x, fold[:, None] == np.arange(folds)])
-    penalty = np.concatenate([[1e-6, 1e-6], np.full(folds, OFFSETS)])
+    penalty = np.concatenate([[0.0, 1e-6], np.full(folds, OFFSETS)])
     found = logistic(design, forget.astype(np.float64), weights, penalty)
     one = float(weights @ forget)
     prior = float(np.log(one) - np.log(total - one))

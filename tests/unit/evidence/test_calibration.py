@@ -1,0 +1,418 @@
+"""The ratio from scores on a wrong scale, or of noisy estimators, where the truth is known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from mamushi.evidence import frontier
+from mamushi.evidence.advice import predicted
+from mamushi.evidence.bootstrap import Truth, bands, exact
+from mamushi.evidence.calibration import (
+    PARTED,
+    PARTS,
+    Halves,
+    Scores,
+    discrimination,
+    halves_of,
+    platt,
+)
+from mamushi.evidence.frontier import Frontier, Ranking, ranking
+from mamushi.evidence.verdict import (
+    CHECKS,
+    NORMAL,
+    Verdict,
+    auc_interval,
+    checks,
+    share_bound,
+    verdict,
+)
+from mamushi.registry import load, plugin
+from mamushi.selection.folds import stratified_folds
+from mamushi.selection.pool import Pool
+from mamushi.selection.refits import WHOLE, refits
+
+BUDGETS = np.linspace(0, 1, 51)
+Row = dict[str, Any]
+
+
+def ranked(score: np.ndarray, forget: np.ndarray) -> Ranking:
+    """The ranking by a score, of its forget texts."""
+    one = score[forget]
+    rank = np.empty(len(one))
+    rank[np.argsort(-one, kind="stable")] = np.arange(1, len(one) + 1)
+    return ranking(one, rank, score[~forget], by_chance=False)
+
+
+def advised(scores: Scores, target: str, value: float) -> Row:
+    """What is advised of the ranking by the score itself."""
+    n1 = int(scores.forget.sum())
+    counts = np.unique(np.round(BUDGETS * n1).astype(np.int64))
+    band = bands(scores, {"own": ranked(scores.score, scores.forget)}, counts, 60, 0)["own"]
+    curve = [
+        {"beta": k / n1, "withheld": None}
+        | {
+            f"{name}{end}": float(getattr(band[name], part)[i])
+            for name in ("gain", "preservation")
+            for end, part in (("", "value"), ("_low", "low"), ("_high", "high"))
+        }
+        for i, k in enumerate(counts)
+    ]
+    return dict(predicted([curve], target, value))
+
+
+def plug_in(log_ratio: np.ndarray, forget: np.ndarray, target: str, value: float) -> float | None:
+    """The budget that scores taken as nats advise."""
+    n1 = int(forget.sum())
+    ranks = ranked(log_ratio, forget)
+    at = Frontier(ranks, log_ratio[forget], log_ratio[~forget], float(forget.mean()))
+    removed, preserved = at.at(np.arange(n1 + 1))
+    share = (removed - removed[0]) / (removed[-1] - removed[0])
+    there = share >= value if target == "removal" else preserved <= value
+    return float(np.argmax(there)) / n1 if there.any() else None
+
+
+# The scale ----------------------------------------------------------------------------------------
+
+
+def normals(n1: int, n2: int, apart: float, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Exact log ratios of N(apart/2, 1) against N(-apart/2, 1), forget texts first."""
+    rng = np.random.default_rng(seed)
+    x = np.concatenate([rng.normal(apart / 2, 1, n1), rng.normal(-apart / 2, 1, n2)])
+    return apart * x, np.arange(n1 + n2) < n1
+
+
+@pytest.mark.parametrize("scale", [1.25, 1.5, 2.0])
+def test_scores_on_a_wrong_scale_advise_what_the_exact_ratio_does(scale: float) -> None:
+    """Of N(1, 1) and N(-1, 1) with pi1 = 0.1 it takes about 0.35 until KL(p2 || p_-S) is 0.01."""
+    exactly, forget = normals(600, 5400, 2.0)
+    fold = stratified_folds(forget, 5, 0).astype(np.int64)
+    fresh, of_p1 = normals(200_000, 200_000, 2.0, seed=1)
+    known = Truth(fresh, of_p1, exactly[forget], exactly[~forget])
+    _, preserved = exact(ranked(exactly, forget), known, np.arange(601))
+    truth = np.argmax(preserved <= 0.01) / 600
+    assert truth == pytest.approx(0.35, abs=0.02)
+    raw = plug_in(scale * exactly, forget, "preservation", 0.01)
+    assert raw is not None
+    assert raw < 0.15
+    scores = Scores(scale * exactly, forget, fold)
+    found = advised(scores, "preservation", 0.01)
+    assert found["reason"] is None
+    assert found["budget"] == pytest.approx(truth, abs=0.07)
+    assert found["budget_low"] <= truth <= found["budget_high"]
+    u = scores.estimate().log_ratio
+    assert Frontier(ranked(u, forget), u[forget], u[~forget], 0.1).at(np.array([0]))[1][0] > 0
+
+
+def test_a_score_of_twice_the_scale_has_a_divergence_below_0_that_calibration_takes_away() -> None:
+    exactly, forget = normals(600, 5400, 2.0)
+    raw = Frontier(ranked(exactly, forget), 2 * exactly[forget], 2 * exactly[~forget], 0.1)
+    assert raw.at(np.array([0]))[1][0] < -0.02
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_offsets_of_folds_are_taken_out(seed: int) -> None:
+    """Whichever way the folds were dealt: they are never the parts that the fits leave out."""
+    exactly, forget = normals(1000, 3000, 2.0)
+    fold = stratified_folds(forget, 5, seed).astype(np.int64)
+    offsets = np.array([-1.5, -0.5, 0.0, 0.5, 1.5])
+    plain = Scores(exactly, forget, fold).estimate().log_ratio
+    u = Scores(exactly + offsets[fold], forget, fold).estimate().log_ratio
+    # Held back by the penalty a little, since folds of few texts could be offset by chance.
+    assert np.abs(u - plain).mean() < 0.35
+    unmended = Scores(exactly + offsets[fold], forget, np.zeros_like(fold)).estimate().log_ratio
+    assert np.abs(unmended - plain).mean() > 0.7
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_platt_is_a_logistic_regression_less_the_prior(weighted: bool) -> None:
+    exactly, forget = normals(300, 900, 1.5)
+    weights = np.random.default_rng(0).integers(0, 3, 1200).astype(float)
+    weights = weights if weighted else np.ones(1200)
+    score, nowhere = 100 + 0.01 * exactly, np.zeros(1200, dtype=np.int64)
+    found = platt(score, forget, nowhere, weights)
+    x = ((score - 100) / 0.01)[:, None]
+    wanted = LogisticRegression(C=1e8, tol=1e-10).fit(x, forget, sample_weight=weights)
+    prior = np.log(weights[forget].sum() / weights[~forget].sum())
+    logits = wanted.decision_function(x) - prior
+    assert found(score, nowhere) == pytest.approx(logits, abs=1e-5)
+    assert found.slope == pytest.approx(100 * wanted.coef_[0, 0], rel=1e-5)
+
+
+def test_domains_that_a_score_separates_have_a_finite_ratio() -> None:
+    score = np.concatenate([np.linspace(1, 2, 50), np.linspace(-2, -1, 50)])
+    found = platt(score, score > 0, np.zeros(100, dtype=np.int64), np.ones(100))
+    assert np.isfinite(found(score, np.zeros(100, dtype=np.int64))).all()
+
+
+def test_a_ratio_comes_from_a_fit_to_other_texts() -> None:
+    exactly, forget = normals(80, 160, 1.0)
+    fold = stratified_folds(forget, 4, 1).astype(np.int64)
+    estimate = Scores(exactly, forget, fold).estimate().log_ratio
+    part = stratified_folds(forget, PARTS, PARTED)
+    for number in range(PARTS):
+        held = part == number
+        rest = platt(exactly[~held], forget[~held], fold[~held], np.ones((~held).sum()))
+        assert estimate[held] == pytest.approx(rest(exactly[held], fold[held]), abs=1e-9)
+    # What is found of a text moves nothing of its own part, and all of the others.
+    other = exactly.copy()
+    other[0] += 3
+    moved = Scores(other, forget, fold).estimate().log_ratio != estimate
+    own = (part == part[0]) & (np.arange(240) > 0)
+    assert not moved[own].any()
+    assert moved[~own].all()
+
+
+# What scores have lost ----------------------------------------------------------------------------
+
+APART, NOISE = 2.0, 1.5
+"""Of the domains, and the variance of the error of a score."""
+
+
+def noisy(n1: int, n2: int, seed: int = 0) -> tuple[np.ndarray, Scores]:
+    """Exact log ratios, and a noisy score of them with two noisier halves; folds are shifted."""
+    exactly, forget = normals(n1, n2, APART, seed)
+    rng = np.random.default_rng([seed, 1])
+    fold = stratified_folds(forget, 5, seed).astype(np.int64)
+    n = len(forget)
+    score = exactly + rng.normal(0, np.sqrt(NOISE), n) + 0.3 * fold
+    a, b = exactly + rng.normal(0, 2 * np.sqrt(NOISE), (2, n)) + rng.normal(size=(2, 5))[:, fold]
+    return exactly, Scores(score, forget, fold, [Halves(a, b, fold)])
+
+
+def test_two_halves_tell_what_a_score_without_noise_would() -> None:
+    _, scores = noisy(8000, 12_000)
+    (pair,), ones = scores.halves, np.ones(20_000)
+    own = discrimination(scores.score, scores.score, scores.forget, scores.fold, ones)
+    assert own == pytest.approx(APART**4 / (APART**2 + NOISE), rel=0.05)
+    half = discrimination(pair.a, pair.a, scores.forget, pair.fold, ones)
+    assert half == pytest.approx(APART**4 / (APART**2 + 4 * NOISE), rel=0.05)
+    both = discrimination(pair.a, pair.b, scores.forget, pair.fold, ones)
+    assert both == pytest.approx(APART**2, rel=0.05)
+    spread = APART**2 * NOISE / (APART**2 + NOISE)
+    assert scores.estimate().lost == pytest.approx(spread, rel=0.15)
+    assert scores.kept() == pytest.approx(own / both)
+
+
+def test_repeated_texts_count_as_often_as_they_are_drawn() -> None:
+    _, scores = noisy(60, 90)
+    (pair,) = scores.halves
+    weights = np.random.default_rng(2).integers(0, 4, 150)
+    rows = np.repeat(np.arange(150), weights)
+    columns = (pair.a, pair.b, scores.forget, pair.fold)
+    again = discrimination(*(c[rows] for c in columns), np.ones(len(rows)))
+    assert discrimination(*columns, weights.astype(float)) == pytest.approx(again, rel=1e-12)
+
+
+def test_halves_that_have_nothing_in_common_leave_nothing() -> None:
+    exactly, forget = normals(60, 90, 1.0)
+    fold = np.zeros(150, dtype=np.int64)
+    against = Scores(exactly, forget, fold, [Halves(exactly, -exactly, fold)])
+    assert against.kept() == 0
+    assert against.estimate().lost == pytest.approx(20 * against.estimate().jeffreys)
+
+
+def test_a_divergence_of_a_noisy_score_is_a_lower_bound_until_its_loss_is_put_back() -> None:
+    """KL(p1 || p2), which is removal at budget 1, and the budget for half of the removal."""
+    exactly, scores = noisy(8000, 12_000)
+    estimate, forget = scores.estimate(), scores.forget
+    l1, l2 = estimate.log_ratio[forget], estimate.log_ratio[~forget]
+    ranks, whole = ranked(scores.score, forget), np.array([8000])
+    mended = Frontier(ranks, l1, l2, 0.4, estimate.lost).at(whole)[0][0]
+    assert Frontier(ranks, l1, l2, 0.4).at(whole)[0][0] < 0.8 * APART**2 / 2
+    assert mended == pytest.approx(APART**2 / 2, rel=0.07)
+    known = Truth(exactly, forget, exactly[forget], exactly[~forget])
+    counts = np.arange(0, 8001, 80)
+    for name, found, wanted in zip(
+        ("removal", "preservation"),
+        Frontier(ranks, l1, l2, 0.4, estimate.lost).at(counts),
+        exact(ranks, known, counts),
+        strict=True,
+    ):
+        assert np.abs(found - wanted).max() < 0.08, name
+
+
+@pytest.mark.parametrize("form", ["threshold", "importance", "share"])
+def test_a_spread_ratio_against_many_draws_of_it(form: str) -> None:
+    u, forget = normals(30, 50, 1.5)
+    u1, u2, lost, pi1, k = u[forget], u[~forget], 0.8, 0.3, 12
+    ranks = ranked(u, forget)
+    if form != "threshold":
+        ranks = Ranking(ranks.first, form == "share", None)
+    removed, preserved = Frontier(ranks, u1, u2, pi1, lost).at(np.array([k]))
+    rng, times = np.random.default_rng(0), 4000
+    l1 = (u1 + lost / 2 + np.sqrt(lost) * rng.normal(size=(times, 30))).ravel()
+    l2 = (u2 - lost / 2 + np.sqrt(lost) * rng.normal(size=(times, 50))).ravel()
+    gone = np.zeros(30)
+    gone[ranks.first[:k]] = 1
+    kept1, kept2 = 1 - gone, (u2 < u1[ranks.first[k - 1]]) * 1.0
+    if form == "share":
+        kept1, kept2 = np.full(30, 1 - k / 30), np.full(50, 1 - k / 30)
+    kept1, kept2 = np.tile(kept1, times), np.tile(kept2, times)
+    assert removed[0] == pytest.approx(frontier.removal(l1, kept1, pi1), abs=0.01)
+    if form == "importance":
+        wanted = frontier.preservation_by_importance(l1, l2, kept1, pi1)
+    else:
+        wanted = frontier.preservation(l2, kept2, pi1, k / 30)
+    assert preserved[0] == pytest.approx(wanted, abs=0.01)
+
+
+def test_another_ranking_of_the_same_sample_is_as_if_computed_anew() -> None:
+    u, forget = normals(40, 60, 1.5)
+    counts = np.array([0, 7, 20, 40])
+    rng = np.random.default_rng(0)
+    one, two = ranked(u, forget), ranked(u + rng.normal(size=100), forget)
+    begun = Frontier(one, u[forget], u[~forget], 0.4, 0.5)
+    for ranks in (two, one, Ranking(two.first, True, None), Ranking(two.first, False, None)):
+        anew = Frontier(ranks, u[forget], u[~forget], 0.4, 0.5).at(counts)
+        assert np.array_equal(begun.reranked(ranks).at(counts), anew)
+        assert np.array_equal(begun.reranked(two).reranked(ranks).at(counts), anew)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_an_interval_holds_the_exact_budget_where_a_plug_in_is_far_off(seed: int) -> None:
+    """A logistic regression on 64 dimensions of which one tells the domains apart."""
+    rng = np.random.default_rng(seed)
+    n, n1 = 500, 100
+    forget = np.arange(n) < n1
+    x = rng.normal(size=(n, 64))
+    x[:, 0] += np.where(forget, 1.0, -1.0)
+    x = x.astype(np.float16)
+    pool = Pool(np.array([f"{i:04d}" for i in range(n)], dtype=object), forget, x)
+    settings = plugin("selector", "mamushi_lr").defaults
+    settings |= {"alpha": 1e-3, "solver": "newton-cholesky"}
+    own = load("selector", "mamushi_lr").score(pool, settings, seed)
+    again = refits(pool, "mamushi_lr", settings, seed, 2, 3)
+    scores = Scores(own.scores, forget, own.fold.astype(np.int64), halves_of(again))
+    assert len(scores.halves) == 3
+    whole = [each.scores for part, _, each in again if part == WHOLE]
+    said = verdict(scores, whole, checks(scores, scores.estimate(), 30, 0))
+    assert said.reason is None
+    exactly, (fresh, of_p1) = 2 * x[:, 0].astype(float), normals(40_000, 40_000, 2.0, seed=9)
+    known = Truth(fresh, of_p1, exactly[forget], exactly[~forget])
+    removed, preserved = exact(ranked(own.scores, forget), known, np.arange(n1 + 1))
+    gained = (removed - removed[0]) / (removed[-1] - removed[0])
+    for target, value, there, missed in (
+        ("removal", 0.5, gained >= 0.5, 0.07),
+        ("preservation", 0.02, preserved <= 0.02, 0.5),
+    ):
+        truth = float(np.argmax(there)) / n1
+        raw = plug_in(own.scores, forget, target, value)
+        assert raw is not None
+        assert raw < truth - missed
+        found = advised(scores, target, value)
+        if found["reason"] is not None:
+            assert "is as likely" in found["reason"]
+            assert target == "preservation"
+            continue
+        assert found["budget_low"] <= truth <= found["budget_high"]
+
+
+# The verdict --------------------------------------------------------------------------------------
+
+
+def test_the_interval_of_an_auc_is_delongs() -> None:
+    """By the definition of his components, with ties."""
+    one, two = np.array([3.0, 5, 5, 2, 7]), np.array([1.0, 2, 5, 0, 4, 2])
+    wins = (one[:, None] > two) + 0.5 * (one[:, None] == two)
+    error = np.sqrt(wins.mean(1).var(ddof=1) / 5 + wins.mean(0).var(ddof=1) / 6)
+    score, forget = np.concatenate([one, two]), np.arange(11) < 5
+    value, low, high = auc_interval(score, forget)
+    assert value == pytest.approx(wins.mean())
+    assert low == pytest.approx(max(wins.mean() - NORMAL * error, 0))
+    assert high == pytest.approx(min(wins.mean() + NORMAL * error, 1))
+    wider = auc_interval(score, forget, [score, -score, score])
+    assert wider[0] == value
+    assert wider[1] < low
+
+
+def test_two_equal_domains_are_refused() -> None:
+    refused = []
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        forget = np.arange(300) < 100
+        fold = stratified_folds(forget, 5, 0).astype(np.int64)
+        a, b, score = rng.normal(size=(3, 300))
+        scores = Scores(score, forget, fold, [Halves(a, b, fold)])
+        found = verdict(scores, [], checks(scores, scores.estimate(), 5, 0))
+        refused.append(found.reason is not None)
+        if found.auc_low <= 0.55:
+            seen = f"AUC {found.auc:.2f} [{found.auc_low:.2f}, {found.auc_high:.2f}]"
+            assert found.reason == f"the domains cannot be told apart: {seen}"
+            assert "do not delete by this" in found.words
+            assert found.as_json()["reason"] == found.reason
+    assert np.mean(refused) == 1
+
+
+def test_scores_that_are_mostly_noise_are_refused() -> None:
+    exactly, forget = normals(400, 600, 3.0)
+    rng = np.random.default_rng(0)
+    fold = np.zeros(1000, dtype=np.int64)
+    score = exactly + rng.normal(0, 6, 1000)
+    scores = Scores(score, forget, fold, [Halves(exactly, exactly, fold)])
+    found = verdict(scores, [], [])
+    assert found.auc_low > 0.55
+    assert found.reason is not None
+    assert found.reason.startswith("the scores are mostly their estimator's noise: they hold 0.")
+
+
+def test_a_ratio_that_is_surely_off_is_refused() -> None:
+    exactly, forget = normals(400, 600, 3.0)
+    scores = Scores(exactly, forget, np.zeros(1000, dtype=np.int64))
+
+    def reason(value: float, low: float, high: float) -> str | None:
+        row = {"check": "psi_over_phi", "value": value, "low": low, "high": high}
+        return verdict(scores, [], [{**row, "holds": low <= 1 <= high}]).reason
+
+    assert reason(1.5, 1.3, 1.7) == (
+        "the scores fail the ratio check: E_p1[psi] / E_p2[phi] is 1.50 [1.30, 1.70] instead of 1"
+    )
+    assert reason(0.7, 0.6, 0.79) is not None
+    assert reason(1.3, 1.2, 1.4) is reason(1.5, 0.9, 2.1) is None
+
+
+@pytest.mark.parametrize(
+    ("low", "words"), [(0.8, "strong"), (0.79, "moderate"), (0.65, "moderate"), (0.64, "weak")]
+)
+def test_the_words_of_a_verdict(low: float, words: str) -> None:
+    said = Verdict(0.9, low, 0.95, 1.0, None).words
+    assert said.startswith(f"{words} separation")
+    assert said.endswith(f"AUC 0.90 [{low:.2f}, 0.95]")
+    assert ("do not delete" in said) == (words == "weak")
+
+
+def test_the_checks_hold_of_the_exact_ratio_and_of_no_other_scale() -> None:
+    exactly, forget = normals(3000, 5000, 1.5)
+    scores = Scores(exactly, forget, np.zeros(8000, dtype=np.int64))
+
+    def held(log_ratio: np.ndarray) -> dict[str, bool | None]:
+        estimate = type(scores.estimate())(log_ratio, 0.0, 1.0)
+        rows = checks(scores, estimate, 60, 0)
+        assert {row["check"]: row["expected"] for row in rows} == CHECKS
+        assert all(row["low"] <= row["high"] for row in rows)
+        return {row["check"]: row["holds"] for row in rows}
+
+    moments = {name for name, expected in CHECKS.items() if expected is not None}
+    true = held(exactly)
+    assert true["calibration_error"] is None
+    assert {name for name in moments if true[name]} == moments
+    assert not {name for name in ("slope", "psi_over_phi") if held(1.5 * exactly)[name]}
+    shifted = held(exactly + 0.5)
+    assert not any(shifted[name] for name in moments - {"slope"})
+
+
+def test_the_bound_on_the_retain_share_holds_at_all_thresholds_at_once() -> None:
+    """Of uniform scores, of which 1 - t lie above t, in about 97.5% of samples."""
+    rng = np.random.default_rng(0)
+    worst = []
+    for _ in range(300):
+        score = rng.random(100)
+        # The share above falls at the scores, and next to them is the furthest from the truth.
+        bounds = [share_bound(score, np.nextafter(t, 2), 1.0)[1] + t - 1 for t in score]
+        worst.append(min(bounds))
+    assert 0.96 <= np.mean(np.array(worst) >= -1e-9) < 1
+    assert share_bound(np.array([0.1, 0.5, 0.9]), 0.5, 0.8)[0] == pytest.approx(2 / 3 / 0.8)
+    assert share_bound(np.array([0.1, 0.5, 0.9]), 0.5, 0.1) == (1, 1)
