@@ -86,7 +86,7 @@ def score(root: Path, name: str, seed: int = 3) -> None:
     code = digest("mamushi.stages.score", plugin("selector", chosen["kind"]).module)
     of = chosen["settings"].get("of")
     settings = {**chosen, "seed": seed, "code": code}
-    refits = {**settings, "whole": 3, "halves": 0}
+    refits = {**settings, "whole": 3, "halves": 1}
     stages = (("score", paths.SCORES, settings), ("refits", paths.REFITS, refits))
     for stage, pattern, given in stages:
         base = ["--base", place(root, pattern, selector=of)] if of else []
@@ -95,6 +95,16 @@ def score(root: Path, name: str, seed: int = 3) -> None:
             *("--embeddings", place(root, paths.EMBEDDINGS)),
             *("--out", place(root, pattern, selector=name), "--settings", json.dumps(given)),
         )
+
+
+def calibrate(root: Path, name: str = "mamushi_lr") -> None:
+    """The log ratios by the scores of one selector."""
+    run(
+        *("calibrate", "--scores", place(root, paths.SCORES, selector=name)),
+        *("--refits", place(root, paths.REFITS, selector=name)),
+        *("--out", place(root, paths.CALIBRATED), "--checks", place(root, paths.CALIBRATION)),
+        *("--settings", json.dumps({**RUN, "selector": name, "resamples": 20})),
+    )
 
 
 def remove(root: Path, name: str) -> None:
@@ -112,7 +122,7 @@ def remove(root: Path, name: str) -> None:
         "--settings", json.dumps({"budgets": BUDGETS}))  # fmt: skip
     run(
         *("manifests", *both, "--stability", stable),
-        *("--ratio", place(root, paths.SCORES, selector="mamushi_lr")),
+        *("--calibrated", place(root, paths.CALIBRATED)),
         *("--out", *(place(root, paths.MANIFEST, **cell) for cell in cells)),
         "--settings",
         json.dumps({**RUN, **asked(name), "budgets": BUDGETS, "code": code}),
@@ -125,6 +135,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     embed(root)
     for name in SELECTORS:
         score(root, name)
+    calibrate(root)
     for name in SELECTORS:
         remove(root, name)
     return root
@@ -190,6 +201,7 @@ def test_the_precision_is_that_of_the_machine_that_scored(
     embed(root)
     for name in ("mamushi_lr", "mlp"):
         score(root, name)
+    calibrate(root)
     remove(root, "mlp")
     scored = place(root, paths.SCORES, selector="mlp")
     there = read_table(scored, schemas.SCORES)["score"].to_pylist()
@@ -368,6 +380,7 @@ def test_scores_of_another_machine_are_compared_statistically(
     other: dict[str, str],
 ) -> None:
     def again() -> int:
+        calibrate(root)
         remove(root, "mamushi_lr")
         capsys.readouterr()
         return main(["verify", str(manifest(root))])
@@ -456,6 +469,7 @@ def forge(root: Path, name: str) -> None:
     rewrite(place(root, paths.SCORES, selector="mamushi_lr"), schemas.SCORES, change)
     if name == "upside_down":
         score(root, name)
+    calibrate(root)
     remove(root, name)
 
 
@@ -475,6 +489,7 @@ def test_scores_to_rest_on_of_another_seed(
     score(root, "mamushi_lr", seed=4)
     if name == "upside_down":
         score(root, name)
+    calibrate(root)
     remove(root, name)
     told = refused(root, capsys, name)
     assert "mamushi_lr.parquet: seed: made with 4, its run has 3" in told
@@ -510,13 +525,13 @@ def test_scores_of_the_ratio_that_are_gone(root: Path, capsys: pytest.CaptureFix
 
 def test_what_is_no_manifest(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     whole = read_json(manifest(root))
-    inputs = {name: key for name, key in whole["provenance"]["inputs"].items() if name != "ratio"}
+    inputs = {name: key for name, key in whole["provenance"]["inputs"].items() if name != "scores"}
     contents = {
         "'dataset'": [1, 2],
         "'settings'": whole | {"settings": None},
         "'beta'": whole | {"beta": "half"},
         "'provenance.inputs.examples'": whole | {"provenance": {"inputs": 3}},
-        "'provenance.inputs.ratio'": whole | {"provenance": {"inputs": inputs}},
+        "'provenance.inputs.scores'": whole | {"provenance": {"inputs": inputs}},
         "'provenance.settings'": whole | {"provenance": whole["provenance"] | {"settings": [1]}},
         "'seed'": whole | {"seed": True},
     }
