@@ -14,15 +14,17 @@ from typing import Any, NamedTuple
 
 
 def jobs(text: str) -> dict[str, int]:
-    """`score 2, remove 4` as a mapping. `confounds` reads what `diagnostics` does; `triage` what
-    `qualitative` does, in the cells that have a `ranking`; `subgroups` all that `tables` does but
-    for scores and manifests: where these alone change, it is 0."""
+    """`score 2, remove 4` as a mapping. `figure_calibration` is drawn when `figure_frontier` is.
+    `confounds` reads what `diagnostics` does; `triage` what `qualitative` does, in the cells that
+    have a `ranking`; `subgroups` all that `tables` does but for what is said of the scores."""
     pairs = (entry.split() for entry in text.split(",") if entry.strip())
     found = {rule: int(count) for rule, count in pairs}
+    if "figure_frontier" in found:
+        found["figure_calibration"] = 1
     if "diagnostics" in found:
         found["confounds"] = found["diagnostics"]
-    if "tables" in found:
-        found.setdefault("subgroups", 1)
+    if "tables" in found and ("retrain" in found or not found.keys() & {"score", "calibrate"}):
+        found["subgroups"] = 1
     if "qualitative" in found and "ranking" in found:
         found["triage"] = found["ranking"]
     return {rule: count for rule, count in found.items() if count}
@@ -77,15 +79,17 @@ FIGURES = """
     figure_study 2
 """
 FRONTIER = "frontier 8, evidence_tables 1, figure_frontier 1"
+CALIBRATED = f"calibrate 10, manifests 31, {FRONTIER}, {DRAWN}, {STUDIES}"
+REFITS = f"refits 31, stability 31, ranking 4, triage 4, {CALIBRATED}"
+"""Of every selector in all runs, those of the studies too."""
 GEOMETRY = """
     geometry 8, evidence_tables 1, figure_frontier 1, figure_variance 4, figure_discrimination 4,
     figure_subspaces 4
 """
 EVIDENCE_TABLES = "evidence_tables 1, figure_frontier 1"
-REFITS = f"refits 31, stability 31, manifests 31, ranking 4, {DRAWN}, {STUDIES}"
 RUNTIME = "runtime 4, evidence_tables 1, figure_frontier 1"
 RATIO = f"""
-    score 9, manifests 31, refits 3, {DRAWN}, subgroups 0, {STUDIES}, frontier 8, diagnostics 8,
+    score 9, calibrate 10, manifests 31, refits 3, {DRAWN}, {STUDIES}, frontier 8, diagnostics 8,
     ranking 4,
     qualitative 1, evidence_tables 1, figure_frontier 1, figure_diagnostics 4
 """
@@ -94,44 +98,44 @@ RATIO = f"""
 
 ALL_DATA = f"""
     examples 4, base_model 1, tokens 8, contaminate 6, gold 10, beta0 10, embed 10, score 33,
-    remove 55, {listed(31)}, retrain 55, evaluate 21, {DRAWN}, {STUDIES}, {EVERY_RUN_LOOKED_AT},
-    {ALL_UNLEARNED}, generate 4, relearn 2, {BOTH_PROBED}
+    calibrate 10, remove 55, {listed(31)}, retrain 55, evaluate 21, {DRAWN}, {STUDIES},
+    {EVERY_RUN_LOOKED_AT}, {ALL_UNLEARNED}, generate 4, relearn 2, {BOTH_PROBED}
 """
 """All but the cards of the two ready-made models, and what these say by themselves. Of unlearning,
 18 + 2 models at the configured budgets: the finer ones are known once the sweeps are."""
 
 MADE = f"""
     examples 1, base_model 1, tokens 6, contaminate 6, gold 8, beta0 8, embed 8, score 27,
-    remove 43, {listed(25)}, retrain 43, evaluate 17, {DRAWN}, {STUDIES}, frontier 6, diagnostics 6,
-    geometry 6, runtime 3, ranking 3, qualitative 1, evidence_tables 1, figure_frontier 1,
-    figure_diagnostics 3, figure_variance 3, figure_discrimination 3, figure_subspaces 3,
-    {ALL_UNLEARNED}, generate 4, relearn 2, {BOTH_PROBED}
+    calibrate 8, remove 43, {listed(25)}, retrain 43, evaluate 17, {DRAWN}, {STUDIES}, frontier 6,
+    diagnostics 6, geometry 6, runtime 3, ranking 3, qualitative 1, evidence_tables 1,
+    figure_frontier 1, figure_diagnostics 3, figure_variance 3, figure_discrimination 3,
+    figure_subspaces 3, {ALL_UNLEARNED}, generate 4, relearn 2, {BOTH_PROBED}
 """
 """The dataset `made`, and everything of the model `tiny`, which is pretrained on it."""
 
 MINE = f"""
-    examples 1, tokens 3, contaminate 2, gold 4, beta0 4, embed 4, score 17, remove 29,
+    examples 1, tokens 3, contaminate 2, gold 4, beta0 4, embed 4, score 17, calibrate 4, remove 29,
     {listed(17)}, retrain 29, evaluate 8, {DRAWN}, study_tables 1, figure_study 1, {HALF_LOOKED_AT}
 """
 """The dataset `mine` and no other. Tokens for three models: retraining of `ours` starts at
 `clean`."""
 
 OF_A_STUDY = f"""
-    examples 1, tokens 1, contaminate 1, gold 1, beta0 1, embed 1, score 2, remove 1, {listed(1)},
-    retrain 1, evaluate 2, study_tables 1, figure_study 1
+    examples 1, tokens 1, contaminate 1, gold 1, beta0 1, embed 1, score 2, calibrate 1, remove 1,
+    {listed(1)}, retrain 1, evaluate 2, study_tables 1, figure_study 1
 """
 """A dataset of the study `loaders` alone."""
 
 # Models -------------------------------------------------------------------------------------------
 
 TINY = f"""
-    base_model 1, tokens 4, contaminate 6, gold 6, beta0 6, embed 6, score 21, remove 31,
-    {listed(19)}, retrain 31, evaluate 12, {DRAWN}, {STUDIES}, {HALF_LOOKED_AT}, {ONE_UNLEARNED},
-    generate 3, relearn 1, {ONE_PROBED}
+    base_model 1, tokens 4, contaminate 6, gold 6, beta0 6, embed 6, score 21, calibrate 6,
+    remove 31, {listed(19)}, retrain 31, evaluate 12, {DRAWN}, {STUDIES}, {HALF_LOOKED_AT},
+    {ONE_UNLEARNED}, generate 3, relearn 1, {ONE_PROBED}
 """
 OURS = f"""
-    model_card 1, tokens 2, embed 4, score 12, remove 24, {listed(12)}, retrain 24, evaluate 1,
-    {DRAWN}, {HALF_LOOKED_AT}, {ONE_UNLEARNED}, generate 1, {ONE_PROBED}
+    model_card 1, tokens 2, embed 4, score 12, calibrate 4, remove 24, {listed(12)}, retrain 24,
+    evaluate 1, {DRAWN}, {HALF_LOOKED_AT}, {ONE_UNLEARNED}, generate 1, {ONE_PROBED}
 """
 """The embedder and what is unlearned; gold and beta 0 are trained from its base."""
 
@@ -146,29 +150,29 @@ OTHER_BASE = f"""
     {ONE_PROBED}
 """
 NOT_CONTAMINATED = f"""
-    model_card 1, tokens 2, contaminate 4, gold 4, beta0 4, embed 4, score 12, remove 24,
-    {listed(12)}, retrain 24, evaluate 8, {DRAWN}, {HALF_LOOKED_AT}, {ONE_UNLEARNED}, generate 3,
-    relearn 1, {ONE_PROBED}
+    model_card 1, tokens 2, contaminate 4, gold 4, beta0 4, embed 4, score 12, calibrate 4,
+    remove 24, {listed(12)}, retrain 24, evaluate 8, {DRAWN}, {HALF_LOOKED_AT}, {ONE_UNLEARNED},
+    generate 3, relearn 1, {ONE_PROBED}
 """
 TOKENS = f"""
-    tokens 8, contaminate 6, gold 10, beta0 10, embed 10, score 33, remove 55, {listed(31)},
-    retrain 55, evaluate 21, {DRAWN}, {STUDIES}, {EVERY_RUN_LOOKED_AT}, {ALL_UNLEARNED}, generate 3,
-    relearn 2, {BOTH_PROBED}
+    tokens 8, contaminate 6, gold 10, beta0 10, embed 10, score 33, calibrate 10, remove 55,
+    {listed(31)}, retrain 55, evaluate 21, {DRAWN}, {STUDIES}, {EVERY_RUN_LOOKED_AT},
+    {ALL_UNLEARNED}, generate 3, relearn 2, {BOTH_PROBED}
 """
 
 # Training -----------------------------------------------------------------------------------------
 
 TRAINING = f"""
-    contaminate 6, gold 10, beta0 10, embed 6, score 21, remove 31, {listed(19)}, retrain 55,
-    evaluate 20, {DRAWN}, {STUDIES}, {HALF_LOOKED_AT}, unlearn 9, unlearn_and_probe 1,
+    contaminate 6, gold 10, beta0 10, embed 6, score 21, calibrate 6, remove 31, {listed(19)},
+    retrain 55, evaluate 20, {DRAWN}, {STUDIES}, {HALF_LOOKED_AT}, unlearn 9, unlearn_and_probe 1,
     unlearn_whole 5, unlearn_list 5, refine 10, {HALF_GAP}, generate 3, relearn 2, {BOTH_PROBED}
 """
 """From the contaminated models on. `ours` embeds and is unlearned as it is."""
 
 PRECISION = f"""
-    contaminate 6, gold 10, beta0 10, embed 6, score 21, remove 31, {listed(19)}, retrain 55,
-    evaluate 21, {DRAWN}, {STUDIES}, {HALF_LOOKED_AT}, {ALL_UNLEARNED}, generate 6, relearn 2,
-    {BOTH_PROBED}
+    contaminate 6, gold 10, beta0 10, embed 6, score 21, calibrate 6, remove 31, {listed(19)},
+    retrain 55, evaluate 21, {DRAWN}, {STUDIES}, {HALF_LOOKED_AT}, {ALL_UNLEARNED}, generate 6,
+    relearn 2, {BOTH_PROBED}
 """
 """The same, and all forward passes of models as they are."""
 
@@ -179,9 +183,9 @@ MATCHED = f"""
 """Contaminated and beta 0 take the same steps either way."""
 
 TRAINING_OF_TINY = f"""
-    contaminate 6, gold 6, beta0 6, embed 6, score 21, remove 31, {listed(19)}, retrain 31,
-    evaluate 12, {DRAWN}, {STUDIES}, {HALF_LOOKED_AT}, {ONE_UNLEARNED}, generate 2, relearn 1,
-    {ONE_PROBED}
+    contaminate 6, gold 6, beta0 6, embed 6, score 21, calibrate 6, remove 31, {listed(19)},
+    retrain 31, evaluate 12, {DRAWN}, {STUDIES}, {HALF_LOOKED_AT}, {ONE_UNLEARNED}, generate 2,
+    relearn 1, {ONE_PROBED}
 """
 PRECISION_OF_TINY = TRAINING_OF_TINY.replace("generate 2", "generate 3")
 MATCHED_OF_TINY = f"""
@@ -208,14 +212,14 @@ EVALUATION = f"""
 # Selection ----------------------------------------------------------------------------------------
 
 EMBEDDING = f"""
-    embed 10, score 33, remove 55, {listed(31)}, retrain 55, {DRAWN}, {STUDIES},
+    embed 10, score 33, calibrate 10, remove 55, {listed(31)}, retrain 55, {DRAWN}, {STUDIES},
     {EVERY_RUN_LOOKED_AT}, unlearn 18, unlearn_and_probe 2, refine 10, {HALF_GAP}, {BOTH_PROBED}
 """
 MAMUSHI = f"""
-    score 18, remove 32, manifests 31, refits 16, stability 16, retrain 32, {DRAWN}, {STUDIES},
-    frontier 8, diagnostics 8, runtime 4, ranking 4, qualitative 1, evidence_tables 1,
-    figure_frontier 1, figure_diagnostics 4, unlearn 18, unlearn_and_probe 2, refine 10, {HALF_GAP},
-    {BOTH_PROBED}
+    score 18, calibrate 10, remove 32, manifests 31, refits 16, stability 16, retrain 32, {DRAWN},
+    {STUDIES}, frontier 8,
+    diagnostics 8, runtime 4, ranking 4, qualitative 1, evidence_tables 1, figure_frontier 1,
+    figure_diagnostics 4, unlearn 18, unlearn_and_probe 2, refine 10, {HALF_GAP}, {BOTH_PROBED}
 """
 """Its scores (8 runs, and 2 of a study as the ratio), those of `anti_mamushi`, their lists; all
 manifests, since it estimates the ratio. Not `random`, nor `again`, which has its own settings."""
@@ -234,18 +238,19 @@ SELECTOR_OF_A_STUDY = f"""
 
 FEWER_RUNS = f"{DRAWN}, qualitative 1, evidence_tables 1, figure_frontier 1"
 ANOTHER_DATASET = f"""
-    tokens 2, contaminate 1, gold 3, beta0 3, embed 3, score 10, remove 23, {listed(11)},
-    retrain 23, evaluate 6, {DRAWN}, {HALF_LOOKED_AT}
+    tokens 2, contaminate 1, gold 3, beta0 3, embed 3, score 10, calibrate 3, remove 23,
+    {listed(11)}, retrain 23, evaluate 6, {DRAWN}, {HALF_LOOKED_AT}
 """
 """`jigsaw`, of which the study has a part already."""
 
 ANOTHER_MODEL = f"""
-    contaminate 4, gold 4, beta0 4, embed 4, score 12, remove 24, {listed(12)}, retrain 24,
-    evaluate 8, {DRAWN}, {HALF_LOOKED_AT}
+    contaminate 4, gold 4, beta0 4, embed 4, score 12, calibrate 4, remove 24, {listed(12)},
+    retrain 24, evaluate 8, {DRAWN}, {HALF_LOOKED_AT}
 """
 ANOTHER_SEED = f"""
-    contaminate 2, gold 4, beta0 4, embed 4, score 12, remove 24, {listed(12)}, retrain 24,
-    evaluate 8, {DRAWN}, frontier 4, diagnostics 4, geometry 4, evidence_tables 1, figure_frontier 1
+    contaminate 2, gold 4, beta0 4, embed 4, score 12, calibrate 4, remove 24, {listed(12)},
+    retrain 24, evaluate 8, {DRAWN}, frontier 4, diagnostics 4, geometry 4, evidence_tables 1,
+    figure_frontier 1
 """
 OTHER_FIRST_SEED = f"""
     {DRAWN}, runtime 4, ranking 4, qualitative 1, evidence_tables 1, figure_frontier 1,
@@ -537,7 +542,8 @@ ROWS: dict[str, dict[str, list[Any]]] = {
         "probe.relearning.batch_size": [4],
         "probe.relearning.learning_rate": [1e-4],
     },
-    FRONTIER: {"evidence.budgets": [[0.5]], "evidence.resamples": [10]},
+    FRONTIER: {"evidence.budgets": [[0.5]]},
+    CALIBRATED: {"evidence.resamples": [10]},
     REFITS: {"evidence.refits.whole": [2], "evidence.refits.halves": [0]},
     GEOMETRY: {"evidence.components": [10]},
     EVIDENCE_TABLES: {

@@ -16,7 +16,7 @@ TABLES = {
     "qualitative": ["qualitative_ranking"],
     "subgroups": ["subgroups"],
     "evidence": [
-        *("frontier", "advice", "diagnostics", "confounds"),
+        *("frontier", "calibration", "advice", "diagnostics", "confounds"),
         *("geometry", "runtime", "paper", "theory"),
     ],
 }
