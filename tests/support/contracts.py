@@ -257,7 +257,8 @@ OTHER_FIRST_SEED = f"""
 ANOTHER_BUDGET = f"""
     remove 24, manifests 31, retrain 24, {DRAWN}, {STUDIES}, ranking 4, figure_frontier 1
 """
-"""A job writes a selector's manifests at all budgets, of the grid and the studies."""
+"""A job writes a selector's manifests at all budgets, of the grid and the studies. The frontier has
+this budget already."""
 
 FEWER_BUDGETS = f"manifests 31, {DRAWN}, {STUDIES}, ranking 4, figure_frontier 1"
 ANOTHER_SELECTOR = f"""
@@ -340,7 +341,7 @@ ROWS: dict[str, dict[str, list[Any]]] = {
     ANOTHER_MODEL: {"grid.models": [["tiny", "ours", "clean"]]},
     ANOTHER_SEED: {"grid.seeds": [[0, 1, 2]]},
     OTHER_FIRST_SEED: {"grid.seeds": [[1]]},
-    ANOTHER_BUDGET: {"grid.budgets": [[0.2, 0.4, 0.95]]},
+    ANOTHER_BUDGET: {"grid.budgets": [[0.2, 0.4, 0.94]]},
     FEWER_BUDGETS: {"grid.budgets": [[0.4]]},
     ANOTHER_SELECTOR: {"grid.selectors": [["random", "mamushi", "anti_mamushi", "vmf"]]},
     FEWER_SELECTORS: {"grid.selectors": [["random"]]},
