@@ -27,10 +27,10 @@ def jobs(text: str) -> dict[str, int]:
     if "diagnostics" in found:
         found["confounds"] = found["diagnostics"]
     if "tables" in found and ("retrain" in found or not found.keys() & {"score", "calibrate"}):
-        found["subgroups"] = 1
+        found.setdefault("subgroups", 1)
     if "qualitative" in found and "ranking" in found:
         found["triage"] = found["ranking"]
-    return found
+    return {rule: count for rule, count in found.items() if count}
 
 
 class Contract(NamedTuple):
@@ -269,7 +269,10 @@ FEWER_SELECTORS = f"""
     {DRAWN}, frontier 8, diagnostics 8, runtime 4, ranking 4, evidence_tables 1, figure_frontier 1
 """
 LARGER_STUDY = "score 5, remove 5, manifests 5, retrain 5, study_tables 1, figure_study 1"
-ANOTHER_BUDGET_OF_A_STUDY = f"remove 5, manifests 31, retrain 5, {DRAWN}, {STUDIES}, ranking 4"
+ANOTHER_BUDGET_OF_A_STUDY = f"""
+    remove 5, manifests 31, retrain 5, {DRAWN}, {STUDIES}, ranking 4, subgroups 0
+"""
+"""What the study retrains is in no table of the grid."""
 
 # Unlearning ---------------------------------------------------------------------------------------
 
