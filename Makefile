@@ -59,6 +59,10 @@ bench: $(READY) ## the benchmarks at a small size, on the CPU: benchmarks/result
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/selection.py
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/scale.py
 
+.PHONY: worlds
+worlds: $(READY) ## are the advised budgets right? random worlds with known truth
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/worlds.py
+
 .PHONY: docs
 docs: $(READY) ## the documentation, with every table's columns: results/docs/index.html
 	$(BIN)/mkdocs build --strict --quiet

@@ -24,7 +24,7 @@ def jobs(text: str) -> dict[str, int]:
     if "diagnostics" in found:
         found["confounds"] = found["diagnostics"]
     if "tables" in found and ("retrain" in found or not found.keys() & {"score", "calibrate"}):
-        found["subgroups"] = 1
+        found.setdefault("subgroups", 1)
     if "qualitative" in found and "ranking" in found:
         found["triage"] = found["ranking"]
     return {rule: count for rule, count in found.items() if count}
@@ -262,7 +262,8 @@ ANOTHER_BUDGET = f"""
     remove 24, manifests 31, stability 31, retrain 24, {DRAWN}, {STUDIES}, ranking 4,
     figure_frontier 1
 """
-"""A job writes a selector's manifests at all budgets, of the grid and the studies."""
+"""A job writes a selector's manifests at all budgets, of the grid and the studies. The frontier has
+this budget already."""
 
 FEWER_BUDGETS = f"manifests 31, stability 31, {DRAWN}, {STUDIES}, ranking 4, figure_frontier 1"
 ANOTHER_SELECTOR = f"""
@@ -276,6 +277,7 @@ LARGER_STUDY = f"score 5, remove 5, {listed(5)}, retrain 5, study_tables 1, figu
 ANOTHER_BUDGET_OF_A_STUDY = f"""
     remove 5, manifests 31, stability 31, retrain 5, {DRAWN}, subgroups 0, {STUDIES}, ranking 4
 """
+"""What the study retrains is in no table of the grid."""
 
 # Unlearning ---------------------------------------------------------------------------------------
 
@@ -347,7 +349,7 @@ ROWS: dict[str, dict[str, list[Any]]] = {
     ANOTHER_MODEL: {"grid.models": [["tiny", "ours", "clean"]]},
     ANOTHER_SEED: {"grid.seeds": [[0, 1, 2]]},
     OTHER_FIRST_SEED: {"grid.seeds": [[1]]},
-    ANOTHER_BUDGET: {"grid.budgets": [[0.2, 0.4, 0.95]]},
+    ANOTHER_BUDGET: {"grid.budgets": [[0.2, 0.4, 0.94]]},
     FEWER_BUDGETS: {"grid.budgets": [[0.4]]},
     ANOTHER_SELECTOR: {"grid.selectors": [["random", "mamushi", "anti_mamushi", "vmf"]]},
     FEWER_SELECTORS: {"grid.selectors": [["random"]]},
