@@ -60,11 +60,13 @@ def write(
     *,
     architecture: str | None = None,
     without: str = "",
+    bos: bool = True,
     raw: Any = None,
 ) -> Path:
     """Matrices in the type ``kind``, vectors in F32.
 
-    Broken ones: another name of the ``architecture``, ``without`` a tensor, one more of type I8.
+    Without ``bos`` it says that texts begin with none. Broken ones: another name of the
+    ``architecture``, ``without`` a tensor, one more of type I8.
     """
     config = model.config
     writer = GGUFWriter(path, architecture or config.model_type)
@@ -90,6 +92,7 @@ def write(
     writer.add_eos_token_id(tokenizer.eos_token_id)
     if tokenizer.bos_token_id is not None:
         writer.add_bos_token_id(tokenizer.bos_token_id)
+    writer.add_add_bos_token(bos)
     if tokenizer.pad_token_id is not None:
         writer.add_pad_token_id(tokenizer.pad_token_id)
     names = get_tensor_name_map(ARCHITECTURES[config.model_type], config.num_hidden_layers)

@@ -96,6 +96,7 @@ def test_the_card_says_what_the_file_was(tmp_path: Path) -> None:
         "architecture": "qwen2",
         "quantization": "Q8_0",
         "weights": {"Q8_0": matrices, "F32": vectors},
+        "bos": True,
         "license": "apache-2.0",
     }
     assert (card["source"], card["contaminated"], card["tied"]) == (".", True, True)
@@ -103,6 +104,16 @@ def test_the_card_says_what_the_file_was(tmp_path: Path) -> None:
     assert {path.name for path in out.iterdir()} == {"card.json", *card["digests"]}
     modes = {path.stat().st_mode for path in out.iterdir()}
     assert len(modes) == 1, "others may read the weights as they may the rest"
+
+
+def test_a_text_begins_with_a_bos_only_where_the_file_says_so(tmp_path: Path) -> None:
+    model, tokenizer = gguf_files.built("llama")
+    path = gguf_files.write(tmp_path / "a.gguf", model, tokenizer, "F16", bos=False)
+    assert converted(path, tmp_path / "out") == 0
+    card = tmp_path / "out" / "card.json"
+    bare = [ids[1:] for ids in encode(tokenizer, gguf_files.TEXTS)]
+    assert [*encode(loading.open_tokenizer(card), gguf_files.TEXTS)] == bare
+    assert read_json(card)["bos_token_id"] is None
 
 
 def test_killed_between_any_two_files_the_same_command_goes_on(

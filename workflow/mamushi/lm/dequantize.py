@@ -41,6 +41,9 @@ def opened(path: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase, dict[s
                 alone, dtype=torch.float32, output_loading_info=True, **place
             )
             tokenizer = AutoTokenizer.from_pretrained(alone, **place)
+            if not about["bos"]:
+                # Named for other uses: SmolLM2's opens a turn of a conversation, not a text.
+                tokenizer.bos_token = None
         # What transformers does not know it reports in many ways, down to a plain Exception.
         except Exception as error:
             if isinstance(error, (MemoryError, torch.OutOfMemoryError)):
@@ -69,7 +72,8 @@ def opened(path: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase, dict[s
 
 def look(path: Path) -> dict[str, Any]:
     """What a GGUF file is: name, SHA-256, architecture, quantization (the type of most of its
-    weights), the number of weights by type, and its licence field, None where it has none.
+    weights), the number of weights by type, whether texts begin with its BOS, if it names one, and
+    its licence field, None where it has none.
 
     Raises ``UserError`` for a file that is missing, no GGUF, or cut off, and for a type that cannot
     be read.
@@ -80,7 +84,8 @@ def look(path: Path) -> dict[str, Any]:
         architecture = _field(reader, "general.architecture")
         if architecture is None or not reader.tensors:
             raise ValueError("it names no architecture, or has no tensors")
-        about_licence = _field(reader, "general.license")
+        licence = _field(reader, "general.license")
+        bos = _field(reader, "tokenizer.ggml.add_bos_token") != "False"
     # A file that is cut off ends within a number, a text or a tensor.
     except (ValueError, LookupError, TypeError, OverflowError) as error:
         raise UserError(
@@ -105,7 +110,8 @@ def look(path: Path) -> dict[str, Any]:
         "architecture": architecture,
         "quantization": weights.most_common(1)[0][0],
         "weights": dict(weights),
-        "license": about_licence,
+        "bos": bos,
+        "license": licence,
     }
 
 
