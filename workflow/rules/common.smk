@@ -12,7 +12,7 @@ from snakemake.logging import logger
 
 from mamushi.artifacts import paths
 from mamushi.configuration import counts, grid, layers, settings
-from mamushi.configuration.complete import complete, files
+from mamushi.configuration.complete import complete, files, is_gguf
 from mamushi.data import head
 from mamushi.errors import UserError
 from mamushi.registry import plugin, plugins
@@ -55,6 +55,7 @@ CELL = ("dataset", "model", "seed")
 # page of the ranking opens, then the grid's.
 SCORED = list(dict.fromkeys([config["removal"]["ratio"], *GRID["selectors"]]))
 READY = [model for model in config["models"] if model not in TINY]
+GGUF = [model for model in READY if is_gguf(config["models"][model])]
 
 
 wildcard_constraints:

@@ -12,7 +12,7 @@ rule model_card:
     benchmark:
         "results/benchmarks/model_card/{model}.tsv"
     wildcard_constraints:
-        model=only(READY),
+        model=only(model for model in READY if model not in GGUF),
     priority: LOOK_FIRST
     conda:
         "../../envs/mamushi.yaml"
@@ -59,6 +59,38 @@ rule base_model:
         settings=params(settings.base_model, "model"),
     shell:
         command("base-model", out="$(dirname {output.card:q})")
+
+
+# The model of a GGUF file, whose weights are made plain numbers once.
+rule convert:
+    input:
+        gguf=ancient(lambda wildcards: config["models"][wildcards.model]["source"]),
+    output:
+        card=paths.MODEL_CARD,
+        files=multiext(
+            "results/base/{model}/",
+            "config.json",
+            "model.safetensors",
+            "tokenizer.json",
+            "tokenizer_config.json",
+        ),
+    log:
+        "results/logs/convert/{model}.log",
+    benchmark:
+        "results/benchmarks/convert/{model}.tsv"
+    wildcard_constraints:
+        model=only(GGUF),
+    priority: LOOK_FIRST
+    conda:
+        "../../envs/mamushi.yaml"
+    resources:
+        # Its numbers in fp32, twice while they are handed from one to the next.
+        mem_mb=memory(4000, 4000, 10000),
+        runtime=lambda wildcards, attempt: 120 * attempt,
+    params:
+        settings=params(settings.convert, "model"),
+    shell:
+        command("convert", out="$(dirname {output.card:q})")
 
 
 rule tokens:

@@ -306,7 +306,7 @@ datasets.jigsaw.sections.inference = 1.0
     datasets.jigsaw.sections: the shares (contamination 0.5, inference 1) sum to 1.5; they must
     sum to 1
 models.mine = {}
-    models.mine.source: missing; a model has a source (folder or hub id), or a family
+    models.mine.source: missing; a model has a source (folder, GGUF file or hub id), or a
 models.mine = {"family": "llama", "pretraining": {"datasets": ["jigsaw"]}, "source": "a/b"}
     models.mine.source: unknown key; known are: contaminated, family,
 models.gemma-2-2b.revision = null
@@ -499,6 +499,22 @@ def test_a_folder_is_a_model(tmp_path: Path) -> None:
     config = paper()
     config["models"]["gemma-2-2b"] = {"source": str(tmp_path)}
     assert complete(config)["models"]["gemma-2-2b"]["revision"] is None
+
+
+def test_a_gguf_file_is_a_model_if_it_starts_as_one(tmp_path: Path) -> None:
+    path, config = tmp_path / "small.Q8_0.gguf", paper()
+    config["models"]["gemma-2-2b"] = {"source": str(path)}
+    at = f"models.gemma-2-2b.source: {str(path)!r} is not allowed; "
+    assert mistakes(config) == [f"{at}no such file"]
+    begins = f"{at}it does not start as a GGUF file does; download it again"
+    for content in (b"", b"GGUF\3", b"PK\3\4" + bytes(60)):
+        path.write_bytes(content)
+        assert mistakes(config) == [begins]
+    path.write_bytes(b"GGUF\0\0\0\3")
+    (line,) = mistakes(config)
+    assert line.startswith(f"{at}its GGUF version, 50331648, cannot be read; 2 and 3 can")
+    path.write_bytes(b"GGUF\3\0\0\0")
+    assert complete(config)["models"]["gemma-2-2b"]["source"] == str(path)
 
 
 def test_the_head_node_imports_nothing_heavy() -> None:

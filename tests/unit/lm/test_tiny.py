@@ -312,7 +312,7 @@ def test_a_failed_stage_leaves_no_card(examples, tmp_path, capsys, monkeypatch):
     def full(*_, **__):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("shutil.copyfile", full)
+    monkeypatch.setattr("os.fsync", full)
     assert base_model(examples, out, pretraining=changed) == 2
     assert "no space left" in capsys.readouterr().err
     assert not (out / "card.json").exists()

@@ -29,6 +29,7 @@ PACKAGES = (
     "numpy",
     "pyarrow",
     "datasketch",
+    "gguf",
 )
 
 

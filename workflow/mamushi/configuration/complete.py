@@ -30,6 +30,8 @@ from mamushi.registry import Plugin, plugin, plugins
 
 SCHEMA = Path(__file__).parents[2] / "schemas" / "config.schema.yaml"
 SELECTOR, DATASET, UNLEARNER = "selector", "dataset", "unlearner"
+GGUF_VERSIONS = (2, 3)
+"""Those that the package gguf reads."""
 WITHOUT_MANIFESTS = ("unlearning", "probe")
 TAKEN = ("retraining", "base", "contaminated", "beta0", "gold")
 """What the tables of unlearning call models that no unlearner made."""
@@ -87,6 +89,11 @@ def _fill_unlearning(full: dict[str, Any]) -> None:
         unlearning["max_length"] = full["tokens"]["max_length"]
     for unlearner in full["unlearners"].values():
         unlearner["training"] = {**unlearning["training"], **unlearner["training"]}
+
+
+def is_gguf(model: Mapping[str, Any]) -> bool:
+    """Whether a model's source is a GGUF file, going by its name."""
+    return str(model.get("source") or "").lower().endswith(".gguf")
 
 
 def files(dataset: Mapping[str, Any]) -> list[str]:
@@ -353,18 +360,42 @@ def _check_tiny(at: str, model: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _check_source(at: str, model: Mapping[str, Any]) -> Iterator[str]:
-    """A source is a folder that exists, or an id on the hub with a pinned revision."""
+    """A source is a GGUF file or a folder that is there, or a hub's id with a pinned revision."""
     source = model["source"]
+    if is_gguf(model):
+        problem = _no_gguf(Path(source))
+        if problem:
+            yield f"{at}.source: {source!r} is not allowed; {problem}"
+        return
     if source is None or Path(source).is_dir():
         return
     hub = re.fullmatch(r"[\w.-]+/[\w.-]+", source) is not None and source[0] not in ".~"
     if not hub:
-        yield f"{at}.source: {source!r} is no folder; give a model's folder or its id on the hub"
+        yield (
+            f"{at}.source: {source!r} is no folder; give a model's folder, a .gguf file or its id "
+            "on the hub"
+        )
     elif model["revision"] is None:
         yield (
             f"{at}.revision: null is not allowed, since {source!r} is no folder here; pin a hub "
             "model to a commit of 40 hexadecimal digits"
         )
+
+
+def _no_gguf(path: Path) -> str | None:
+    """What tells a file from a GGUF file, by its first 8 bytes; None where nothing does."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(8)
+    except OSError as error:
+        return "no such file" if isinstance(error, FileNotFoundError) else str(error.strerror)
+    if len(head) < 8 or head[:4] != b"GGUF":
+        return "it does not start as a GGUF file does; download it again"
+    version = int.from_bytes(head[4:], "little")
+    if version not in GGUF_VERSIONS:
+        readable = " and ".join(map(str, GGUF_VERSIONS))
+        return f"its GGUF version, {version}, cannot be read; {readable} can"
+    return None
 
 
 def _check_lengths(full: dict[str, Any]) -> Iterator[str]:

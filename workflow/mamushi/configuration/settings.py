@@ -251,6 +251,25 @@ def base_model(config: Config, model: str) -> BaseModel:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Convert(Settings):
+    """Settings of the stage ``convert``: the model of a GGUF file."""
+
+    name: str
+    contaminated: bool
+    inputs: dict[str, str]
+
+
+def convert(config: Config, model: str) -> Convert:
+    definition = config["models"][model]
+    return Convert(
+        name=model,
+        contaminated=definition["contaminated"],
+        inputs=_digests([definition["source"]]),
+        code=_code("convert"),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
 class ModelCard(Settings):
     """Settings of the stage ``model_card``: where the model is."""
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import struct
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -101,6 +102,46 @@ def inspect(
         "parameters": parameters.count(model).all,
         "digests": {path.name: digests.of(path) for path in [*described, *code, *weights]},
     }
+
+
+def save_base(
+    out: Path,
+    name: str,
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    *,
+    contaminated: bool,
+) -> dict[str, Any]:
+    """Save a model that was made here into its folder; return the content of its card.
+
+    A card is the word that the folder is complete: an earlier one goes first, and whoever calls
+    writes the new one last. Raises ``UserError`` as ``inspect`` does.
+    """
+    making = out / ".making"
+    shutil.rmtree(making, ignore_errors=True)
+    making.mkdir(parents=True)
+    (out / "card.json").unlink(missing_ok=True)
+    try:
+        with writing_safetensors():
+            # One file, whose name is known before.
+            model.save_pretrained(making, max_shard_size="1000TB")
+        tokenizer.save_pretrained(making)
+        card = inspect(
+            name, str(making), revision=None, trust_remote_code=False, contaminated=contaminated
+        )
+        for pattern in DESCRIPTIONS:
+            for earlier in out.glob(pattern):
+                # A chat template, say, of the model that was here before.
+                earlier.unlink()
+        # safetensors writes for nobody else to read.
+        mode = (making / "config.json").stat().st_mode
+        for path in sorted(making.iterdir()):
+            path.chmod(mode)
+            with atomic(out / path.name) as part:
+                path.replace(part)
+    finally:
+        shutil.rmtree(making, ignore_errors=True)
+    return {**card, "source": "."}
 
 
 def check_length(max_length: int, positions: int | None, where: str) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,7 +23,7 @@ def run(files: Files, chosen: BaseModel, job: Job) -> None:
     import pyarrow.compute as pc
 
     from mamushi.artifacts import schemas
-    from mamushi.artifacts.files import atomic, write_json
+    from mamushi.artifacts.files import write_json
     from mamushi.artifacts.tables import read_table, write_table
     from mamushi.errors import UserError
     from mamushi.lm import device, loading, tiny
@@ -53,23 +51,6 @@ def run(files: Files, chosen: BaseModel, job: Job) -> None:
     log = tiny.pretrain(model, tokenizer, texts, training, training["seed"])
     model.to("cpu")
 
-    card_path = files.out / "card.json"
-    files.out.mkdir(parents=True, exist_ok=True)
-    # A card is the word that the folder is complete: it goes first and comes last.
-    card_path.unlink(missing_ok=True)
-    with tempfile.TemporaryDirectory() as made:
-        with loading.writing_safetensors():
-            model.save_pretrained(made)
-        tokenizer.save_pretrained(made)
-        card = loading.inspect(
-            chosen.name,
-            made,
-            revision=None,
-            trust_remote_code=False,
-            contaminated=False,
-        )
-        for path in sorted(Path(made).iterdir()):
-            with atomic(files.out / path.name) as part:
-                shutil.copyfile(path, part)
+    card = loading.save_base(files.out, chosen.name, model, tokenizer, contaminated=False)
     write_table(files.out / "train_log.parquet", schemas.TRAIN_LOG, log)
-    write_json(card_path, {**card, "source": ".", "provenance": job.origin})
+    write_json(files.out / "card.json", {**card, "provenance": job.origin})

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from mamushi.artifacts import paths
+from mamushi.configuration.complete import is_gguf
 from mamushi.configuration.grid import Config
 from mamushi_runs.forecast.rates import TABLE
 
@@ -67,8 +68,8 @@ def of(config: Config, model: str, root: str | os.PathLike[str] = ".") -> Size:
     """The size of a configured model; ``root`` is the folder with ``results``.
 
     From the first of these that there is: a tiny model's definition, its card, the weights in its
-    folder, the published sizes of the paper's models, a number in its name ("-7b"). What is
-    none of these is taken for 8 billion, and ``source`` says so.
+    folder, the published sizes of the paper's models, a number in its name ("-7b"), the size of its
+    GGUF file. What is none of these is taken for 8 billion, and ``source`` says so.
     """
     definition = config["models"][model]
     if definition.get("family") is not None:
@@ -78,6 +79,7 @@ def of(config: Config, model: str, root: str | os.PathLike[str] = ".") -> Size:
         _from_card(Path(root, paths.MODEL_CARD.format(model=model)))
         or (_from_folder(Path(source)) if source else None)
         or _from_name(source, model)
+        or (_from_gguf(Path(source)) if is_gguf(definition) else None)
         or _like(8e9, "assumed to have 8 billion parameters")
     )
 
@@ -123,6 +125,15 @@ def _from_folder(folder: Path) -> Size | None:
     config = _json(folder / "config.json")
     kind = str(config.get("dtype") or config.get("torch_dtype"))
     return _like(weights / BYTES.get(kind, 4), "its weights")
+
+
+def _from_gguf(path: Path) -> Size | None:
+    """As large as the file is, at the bits a weight of "Q4_1" or "F16" in its name; else at 4."""
+    bits = re.search(r"(?<![a-z])(?:i?q|b?f)(\d+)", path.stem.lower())
+    try:
+        return _like(path.stat().st_size * 8 / int(bits[1] if bits else 4), "its GGUF file")
+    except OSError:
+        return None
 
 
 def _from_name(source: str, model: str) -> Size | None:

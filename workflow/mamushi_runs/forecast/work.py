@@ -193,9 +193,11 @@ class Costs:
             )
             steps = tokens / training["max_length"] / training["batch_size"]
             return Work(flop=6.0 * self.size(model).multiplied * tokens, steps=steps)
-        if rule == "model_card" and model is not None:
-            # The digests of a folder's weights, or the download of a hub's.
-            return Work(seconds=5 + FLOAT16 * self.size(model).parameters / 2e8)
+        if rule in ("model_card", "convert") and model is not None:
+            # The digests of a folder's weights, or the download of a hub's. A GGUF file is read in
+            # Python, and written with 4 bytes a weight.
+            start = 15 if rule == "convert" else 5
+            return Work(seconds=start + FLOAT16 * self.size(model).parameters / 2e8)
         if rule in ("examples", "tokens") and dataset is not None:
             each = 1.2e-3 if rule == "examples" else 2e-4
             return Work(seconds=3 + self.volumes.all_texts(dataset) * each)

@@ -1,0 +1,28 @@
+"""Make a model's folder of a GGUF file: its weights as plain numbers, its tokenizer, its card."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from mamushi.configuration.settings import Convert
+from mamushi.running.stage import Job, reads, writes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Files:
+    gguf: Path = reads("the GGUF file")
+    out: Path = writes("the model's folder")
+
+
+def run(files: Files, chosen: Convert, job: Job) -> None:
+    """Write the model's files and, when all are there, its card, which says under ``gguf`` what it
+    was made from."""
+    from mamushi.artifacts.files import write_json
+    from mamushi.lm import dequantize, loading
+
+    model, tokenizer, about = dequantize.opened(files.gguf)
+    card = loading.save_base(
+        files.out, chosen.name, model, tokenizer, contaminated=chosen.contaminated
+    )
+    write_json(files.out / "card.json", {**card, "gguf": about, "provenance": job.origin})
