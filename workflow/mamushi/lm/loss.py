@@ -8,8 +8,6 @@ so it takes the logit's place, is multiplied through, and is forgotten.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -85,8 +83,7 @@ def batch_nll(model: PreTrainedModel, batch: Batch, *, uniform: bool = False) ->
     if head is None:
         logits = run(model, model, batch).logits
         return _plain_nll(logits.flatten(0, 1)[batch.predicting], batch.targets)
-    with _rows_alone(model, head):
-        hidden = run(model.base_model, model, batch).last_hidden_state
+    hidden = run(model.base_model, model, batch).last_hidden_state
     cap = getattr(model.config, "final_logit_softcapping", None)
     wanted = hidden.flatten(0, 1).index_select(0, batch.predicting)
     found: Tensor = _HeadLoss.apply(
@@ -103,25 +100,6 @@ def _linear_head(model: PreTrainedModel) -> nn.Linear | None:
         return None
     head = model.get_output_embeddings()
     return head if type(head) is nn.Linear else None
-
-
-@contextmanager
-def _rows_alone(model: PreTrainedModel, head: nn.Linear) -> Iterator[None]:
-    """Within the block, the input embedding of a tied head gets a gradient of the rows that occur.
-
-    The head's own gradient is of all rows, and these are added to it: of one token in a hundred,
-    where a second matrix of the vocabulary would be filled and added. On a GPU, adding by row is
-    not the same in each run.
-    """
-    embedding = model.get_input_embeddings()
-    if embedding.weight is not head.weight or head.weight.device.type != "cpu":
-        yield
-        return
-    embedding.sparse = True
-    try:
-        yield
-    finally:
-        embedding.sparse = False
 
 
 class _HeadLoss(torch.autograd.Function):
