@@ -21,15 +21,21 @@ from transformers import (
 from mamushi.lm.parameters import decoder_blocks
 from mamushi.lm.tokens import TokenSet, offsets_of
 
-LONGEST = 128
-TINY: dict[str, Any] = {
-    "vocab_size": 1024,
-    "hidden_size": 96,
-    "intermediate_size": 256,
-    "num_hidden_layers": 4,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "max_position_embeddings": LONGEST,
+KINDS = {"tweets": (3.16, 0.4, 64), "posts": (3.95, 0.9, 128)}
+"""Lengths of texts in tokens: mean and deviation of their logarithm, and the longest. On average,
+tweets have 25 tokens, and posts 61, as Jigsaw's."""
+# SmolLM2-135M, as its configuration on the hub has it.
+SMALL: dict[str, Any] = {
+    "vocab_size": 49152,
+    "hidden_size": 576,
+    "intermediate_size": 1536,
+    "num_hidden_layers": 30,
+    "num_attention_heads": 9,
+    "num_key_value_heads": 3,
+    "max_position_embeddings": 8192,
+    "rope_parameters": {"rope_type": "default", "rope_theta": 100000.0},
+    "rms_norm_eps": 1e-5,
+    "tie_word_embeddings": True,
     "use_cache": False,
 }
 # As the configurations of the models on the hub have them.
@@ -66,10 +72,11 @@ TRAINED = {
 }
 
 
-def jigsaw_like(count: int, vocabulary: int, seed: int = 0) -> TokenSet:
-    """Texts of 61 tokens on average and of at most 128, whose tokens follow Zipf's law."""
+def drawn(kind: str, count: int, vocabulary: int, seed: int = 0) -> TokenSet:
+    """Texts of such lengths, whose tokens follow Zipf's law."""
     rng = np.random.default_rng(seed)
-    lengths = np.clip(rng.lognormal(3.95, 0.9, count), 3, LONGEST).astype(np.int64)
+    mean, deviation, longest = KINDS[kind]
+    lengths = np.clip(rng.lognormal(mean, deviation, count), 3, longest).astype(np.int64)
     odds = 1.0 / np.arange(1, vocabulary + 1)
     flat = rng.choice(vocabulary, size=int(lengths.sum()), p=odds / odds.sum()).astype(np.int32)
     ids = np.array([f"t{i:06d}" for i in range(count)], dtype=object)
@@ -78,12 +85,11 @@ def jigsaw_like(count: int, vocabulary: int, seed: int = 0) -> TokenSet:
 
 
 def make(family: str, full: bool, device: torch.device) -> PreTrainedModel:
-    """A model with random weights: the size of the real one in bf16, or tiny in fp32."""
-    config = FULL[family] if full else LlamaConfig(**TINY)
-    dtype = torch.bfloat16 if full else torch.float32
+    """A model with random weights in bf16: of the family's size, or of SmolLM2-135M's."""
+    config = FULL[family] if full else LlamaConfig(**SMALL)
     torch.manual_seed(0)
     with device:
-        return AutoModelForCausalLM.from_config(config, dtype=dtype).eval()
+        return AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16).eval()
 
 
 def operations_per_token(model: PreTrainedModel) -> float:

@@ -237,6 +237,67 @@ def test_dropout_acts_on_attention() -> None:
     assert torch.equal(first, batch_nll(language_model, batch))
 
 
+def in_precision(
+    dtype: torch.dtype,
+    lengths: list[int],
+    heads: tuple[int, int],
+    window: int | None,
+    **more: float,
+) -> list[Tensor]:
+    """Attention and its gradients to query, key and value, for the same numbers in each dtype."""
+    torch.manual_seed(0)
+    tokens = sum(lengths)
+    drawn = [torch.randn(1, n, tokens, 16).bfloat16() for n in (heads[0], heads[1], heads[1])]
+    given = [x.to(dtype).requires_grad_(True) for x in drawn]
+    along = torch.randn(1, tokens, heads[0], 16).bfloat16()
+    documents = Documents(np.array(lengths))
+    with device.accelerator("bf16" if dtype == torch.bfloat16 else "fp32").autocast():
+        out, _ = attention.attend(
+            torch.nn.Identity(), *given, None, documents=documents, sliding_window=window, **more
+        )
+    assert out.dtype == dtype
+    return [out.detach(), *torch.autograd.grad(out, given, along.to(dtype))]
+
+
+@pytest.mark.usefixtures("grouped")
+@pytest.mark.parametrize("more", [{}, {"softcap": 5.0}], ids=["plain", "capped"])
+@pytest.mark.parametrize("window", [None, 6], ids=["all", "window"])
+@pytest.mark.parametrize("heads", [(2, 2), (9, 3)], ids=["as many keys", "shared keys"])
+@pytest.mark.parametrize("lengths", [[1], [25, 3, 14, 25, 8], [64, 64], [300, 7, 130]])
+def test_half_precision_is_exact_to_its_rounding(
+    lengths: list[int], heads: tuple[int, int], window: int | None, more: dict[str, float]
+) -> None:
+    """Long texts in the kernel of half precision, short ones in fp32: both as in fp64."""
+    exactly = in_precision(torch.float64, lengths, heads, window, **more)
+    for found, expected in zip(
+        in_precision(torch.bfloat16, lengths, heads, window, **more), exactly, strict=True
+    ):
+        scale = float(expected.abs().max())
+        assert float((found.double() - expected).abs().max()) <= 0.02 * scale + 1e-6
+
+
+@pytest.mark.parametrize("heads", [(2, 2), (9, 3)])
+@pytest.mark.parametrize("window", [None, 6])
+def test_short_texts_are_attended_in_fp32(
+    heads: tuple[int, int], window: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Equal to rounding to the kernel of half precision, and much closer to what is exact."""
+
+    def error(longest: int) -> list[float]:
+        monkeypatch.setattr(attention, "SHORT", longest)
+        found = in_precision(torch.bfloat16, [25, 9, 25, 17], heads, window)
+        return [
+            float((a.double() - b).norm() / b.norm()) for a, b in zip(found, exactly, strict=True)
+        ]
+
+    exactly = in_precision(torch.float64, [25, 9, 25, 17], heads, window)
+    short, long = error(25), error(24)
+    assert max(long) < 0.01
+    # Only what is handed on is rounded: half a unit in the last place at most.
+    assert max(short) < 2**-9
+    assert max(long) > 2**-9
+
+
 # --- groups -----------------------------------------------------------------------------------
 
 

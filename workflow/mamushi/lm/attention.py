@@ -40,6 +40,11 @@ CALLS = {"cpu": 2e5, "cuda": 2e9}
 done with most groups before the next call reaches it."""
 
 
+SHORT = 256
+"""Longest texts, in tokens, whose gradients the CPU is faster to compute in fp32 than in half
+precision, whose kernel works in blocks that are longer."""
+
+
 class _Layout(NamedTuple):
     """Texts in groups, each padded to its longest text; the groups lie one after another."""
 
@@ -291,19 +296,30 @@ def _padded(
             mask = documents.mask(shape[1], own, q.device)
             out = _capped(one, two, three, mask, scaling, softcap, dropout)
         else:
-            out = functional.scaled_dot_product_attention(
-                one,
-                two,
-                three,
-                attn_mask=None if own is None else documents.mask(shape[1], own, q.device),
-                dropout_p=dropout,
-                is_causal=own is None,
-                scale=scaling,
-                enable_gqa=one.shape[1] != two.shape[1],
-            )
+            with _exact(one) as dtype:
+                out = functional.scaled_dot_product_attention(
+                    one.to(dtype),
+                    two.to(dtype),
+                    three.to(dtype),
+                    attn_mask=None if own is None else documents.mask(shape[1], own, q.device),
+                    dropout_p=dropout,
+                    is_causal=own is None,
+                    scale=scaling,
+                    enable_gqa=one.shape[1] != two.shape[1],
+                ).to(one.dtype)
         found.append(out.transpose(1, 2).flatten(0, 1))
     out = found[0] if len(found) == 1 else torch.cat(found)
     return out if layout is None else _Gather.apply(out, layout.back)
+
+
+@contextmanager
+def _exact(q: Tensor) -> Iterator[torch.dtype]:
+    """The dtype in which the CPU is fastest, which autocast then leaves alone."""
+    if q.device.type == "cpu" and q.requires_grad and q.shape[2] <= SHORT:
+        with torch.autocast("cpu", enabled=False):
+            yield torch.promote_types(q.dtype, torch.float32)
+    else:
+        yield q.dtype
 
 
 def _capped(

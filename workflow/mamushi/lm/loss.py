@@ -21,7 +21,7 @@ from mamushi.lm.batches import Batch
 
 ROWS = 2048
 """Predicted tokens whose logits are held at once."""
-ELEMENTS = {"cpu": 2**20, "cuda": 2**26}
+ELEMENTS = {"cpu": 2**18, "cuda": 2**26}
 """Logits that are held in fp32 at once: what a processor's cache or what a GPU is best at."""
 
 
@@ -161,6 +161,7 @@ class _HeadLoss(torch.autograd.Function):
                 _in_place(logits, targets[part], ctx.cap, unused, gradient=True)
                 logits *= gradient[part, None]
                 found.add(part, logits)
+            found.scale(None)
         else:
             found, ctx.found = ctx.found, None
             found.scale(gradient)
@@ -173,27 +174,58 @@ class _Gradients:
     def __init__(
         self, hidden: Tensor, weight: Tensor, bias: Tensor | None, needed: tuple[bool, ...]
     ) -> None:
-        self._given, self._weight = hidden, weight
+        self._given, self._weight, self._trains = hidden, weight, needed[1]
         self.hidden = torch.empty_like(hidden) if needed[0] else None
-        self.weight = torch.zeros_like(weight) if needed[1] else None
+        self.weight: Tensor | None = None
+        """In the dtype of the logits as long as it is that of one part alone."""
         self.bias = torch.zeros_like(bias) if needed[2] and bias is not None else None
 
     def add(self, part: slice, logits: Tensor) -> None:
         """Take the gradients to the logits of these rows."""
         if self.hidden is not None:
-            self.hidden[part] = logits @ self._weight.to(logits.dtype)
-        if self.weight is not None:
-            self.weight += logits.t() @ self._given[part].to(logits.dtype)
+            # Within an autocast that goes on, the weight has been cast for the logits already.
+            cast = logits.dtype != self._weight.dtype
+            with torch.autocast(logits.device.type, logits.dtype if cast else None, enabled=cast):
+                self.hidden[part] = logits @ self._weight
+        if self._trains:
+            found = logits.t() @ self._given[part].to(logits.dtype)
+            if self.weight is not None:
+                found = self.weight.to(self._weight.dtype).add_(found)
+            self.weight = found
         if self.bias is not None:
             self.bias += logits.sum(0)
 
-    def scale(self, gradient: Tensor) -> None:
-        """Multiply by ``gradient`` (rows,), of which all are equal if a weight is trained."""
+    def scale(self, gradient: Tensor | None) -> None:
+        """Multiply by ``gradient`` (rows,), of which all are equal if a weight is trained, unless
+        that was done to the logits. Nothing can be added after this."""
+        if self._trains:
+            self.weight = self._whole(None if gradient is None else gradient[:1])
+        if gradient is None:
+            return
         if self.hidden is not None:
             self.hidden *= gradient[:, None]
-        for found in (self.weight, self.bias):
-            if found is not None and len(gradient):
-                found *= gradient[0]
+        if self.bias is not None and len(gradient):
+            self.bias *= gradient[0]
+
+    def _whole(self, factor: Tensor | None) -> Tensor:
+        """The weight's gradient in its dtype, times ``factor`` (1,)."""
+        found = self.weight
+        if found is None:
+            return torch.zeros_like(self._weight)
+        if found.dtype == self._weight.dtype:
+            return found if factor is None else found.mul_(factor)
+        whole = torch.empty_like(self._weight)
+        # By parts that a cache holds, since it takes longer to get the memory than to compute.
+        step = max(1, _elements(found) // found.shape[1])
+        for to, given in zip(whole.split(step), found.split(step), strict=True):
+            to.copy_(given)
+            if factor is not None:
+                to.mul_(factor)
+        return whole
+
+
+def _elements(tensor: Tensor) -> int:
+    return ELEMENTS["cpu" if tensor.device.type == "cpu" else "cuda"]
 
 
 def _in_place(
@@ -203,8 +235,7 @@ def _in_place(
 
     ``logits`` (rows, vocabulary), of which nothing is left; ``targets`` and ``nll`` (rows,).
     """
-    elements = ELEMENTS["cpu" if logits.device.type == "cpu" else "cuda"]
-    step = max(1, elements // max(1, logits.shape[1]))
+    step = max(1, _elements(logits) // max(1, logits.shape[1]))
     for begin in range(0, len(logits), step):
         part = slice(begin, begin + step)
         target = targets[part, None]
