@@ -176,7 +176,7 @@ REACHED_BY = {
     "selection.crossfit.middle": f"diagnostics {CROSS_FITTED}",
     "selection.directions.cosine_distances": "selector/cos_mu2 selector/lr_cos",
     "selection.folds.balanced_weights": "selector/mamushi selector/mamushi_gbt",
-    "selection.folds.stratified_folds": f"calibrate frontier {CROSS_FITTED}",
+    "selection.folds.stratified_folds": f"calibrate frontier verify {CROSS_FITTED}",
     "selection.metrics.auc": f"score calibrate diagnostics figure/diagnostics {CROSS_FITTED}",
     "selection.metrics.average_ranks": (
         "score calibrate stability verify diagnostics confounds triage evidence "
@@ -188,7 +188,9 @@ REACHED_BY = {
     "selection.pool.rank": "score runtime verify",
     "selection.reference.estimate_logistic": "selector/mamushi_lr",
     "selection.refits.as_table": "refits",
-    "selection.refits.of_table": "refits calibrate frontier",
+    "selection.refits.of_table": (
+        "refits calibrate frontier stability ranking triage qualitative verify"
+    ),
     "selection.removals.budget_of": "manifests frontier remove verify",
     "selection.removals.digest": "manifests verify",
     "selection.removals.removals": "remove manifests verify",
@@ -213,7 +215,7 @@ REACHED_BY = {
     "evidence.bootstrap.bands": "frontier",
     "evidence.bootstrap.times": "calibrate frontier",
     "evidence.calibration.SLACK": "frontier",
-    "evidence.calibration.platt": "calibrate frontier",
+    "evidence.calibration.platt": "calibrate frontier verify",
     "evidence.diagnostics.calibration_error": "calibrate diagnostics figure/diagnostics",
     "evidence.diagnostics.roc": "figure/diagnostics",
     "evidence.frontier.distance": "frontier advise evidence",
@@ -221,8 +223,8 @@ REACHED_BY = {
     "evidence.geometry.SAME_SPAN": "figure/subspaces",
     "evidence.geometry.krylov": "geometry",
     "evidence.geometry.reaches": "geometry evidence figure/discrimination",
-    "evidence.manifest.read_calibrated": "manifests",
-    "evidence.ratio.read_ratio": "calibrate frontier",
+    "evidence.manifest.read_calibrated": "manifests verify",
+    "evidence.ratio.read_ratio": "calibrate frontier verify",
     "evidence.theory.mass_bound": "evidence",
     "evidence.verdict.share_bound": "manifests verify",
     "evidence.verdict.verdict": "calibrate",
@@ -320,7 +322,7 @@ RUNS_AGAIN = {
         refine 10, half_gap 1, figure_half_gap 1, relearn 2, judge 2, probes 1, figure_relearning 1
     """,
     "selection.selectors.kcenter.score": """
-        score 1, remove 1, manifests 1, retrain 1, study_tables 1, figure_study 1
+        score 1, stability 1, remove 1, manifests 1, retrain 1, study_tables 1, figure_study 1
     """,
     settings.PROBING[0].removeprefix("mamushi."): """
         unlearn_and_probe 2, refine 2, half_gap 1, figure_half_gap 1, judge 2, probes 1,

@@ -112,7 +112,8 @@ def test_a_key_without_a_contract_would_be_seen() -> None:
 
 def test_the_small_grid_has_every_rule(snakemake: Snakemake, finished: Path) -> None:
     seen = snakemake.look(finished, targets=TARGETS)
-    assert set(seen["all"]) - set(TARGETS) == set(seen["rules"])
+    # What a GGUF file runs: tests/end_to_end/test_gguf.py.
+    assert set(seen["all"]) - set(TARGETS) == set(seen["rules"]) - {"convert"}
     assert seen["needed"] == {}
 
 

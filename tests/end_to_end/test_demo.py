@@ -204,13 +204,14 @@ CHANGES: dict[str, tuple[dict[str, Any], dict[str, int]]] = {
     # which is calibrated with its refits.
     "selectors": (
         {"mamushi": {"batch_size": 128}},
-        {"score": 2, "refits": 1, "calibrate": 1, "remove": 4, "manifests": 4, "retrain": 4}
+        {"score": 2, "refits": 2, "stability": 2, "calibrate": 1, "remove": 4}
+        | {"manifests": 4, "retrain": 4}
         | MEASURED,
     ),
-    "removal": ({"ratio": "oracle"}, {"refits": 1, "calibrate": 1, "manifests": 4} | DRAWN),
+    "removal": ({"ratio": "oracle"}, {"calibrate": 1, "manifests": 4} | DRAWN),
     "grid": (
         {"budgets": [0.3, 0.45, 0.6]},
-        {"remove": 4, "manifests": 4, "retrain": 4} | MEASURED,
+        {"remove": 4, "stability": 4, "manifests": 4, "retrain": 4} | MEASURED,
     ),
     "execution": ({"checkpoint_seconds": 5, "batch_tokens": 999}, {}),
 }

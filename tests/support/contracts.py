@@ -14,11 +14,14 @@ from typing import Any, NamedTuple
 
 
 def jobs(text: str) -> dict[str, int]:
-    """`score 2, remove 4` as a mapping. `figure_calibration` is drawn when `figure_frontier` is.
+    """`score 2, remove 4` as a mapping. `refits` are made again with the scores;
+    `figure_calibration` is drawn when `figure_frontier` is.
     `confounds` reads what `diagnostics` does; `triage` what `qualitative` does, in the cells that
     have a `ranking`; `subgroups` all that `tables` does but for what is said of the scores."""
     pairs = (entry.split() for entry in text.split(",") if entry.strip())
     found = {rule: int(count) for rule, count in pairs}
+    if "score" in found:
+        found["refits"] = found["score"]
     if "figure_frontier" in found:
         found["figure_calibration"] = 1
     if "diagnostics" in found:
@@ -40,7 +43,7 @@ class Contract(NamedTuple):
 
 def listed(lists: int) -> str:
     """What runs where so many selectors' lists are new."""
-    return f"refits {lists}, stability {lists}, manifests {lists}"
+    return f"stability {lists}, manifests {lists}"
 
 
 NOTHING = ""
@@ -89,7 +92,7 @@ GEOMETRY = """
 EVIDENCE_TABLES = "evidence_tables 1, figure_frontier 1"
 RUNTIME = "runtime 4, evidence_tables 1, figure_frontier 1"
 RATIO = f"""
-    score 9, calibrate 10, manifests 31, refits 3, {DRAWN}, {STUDIES}, frontier 8, diagnostics 8,
+    score 9, calibrate 10, manifests 31, {DRAWN}, {STUDIES}, frontier 8, diagnostics 8,
     ranking 4,
     qualitative 1, evidence_tables 1, figure_frontier 1, figure_diagnostics 4
 """
@@ -216,7 +219,7 @@ EMBEDDING = f"""
     {EVERY_RUN_LOOKED_AT}, unlearn 18, unlearn_and_probe 2, refine 10, {HALF_GAP}, {BOTH_PROBED}
 """
 MAMUSHI = f"""
-    score 18, calibrate 10, remove 32, manifests 31, refits 16, stability 16, retrain 32, {DRAWN},
+    score 18, calibrate 10, remove 32, manifests 31, stability 16, retrain 32, {DRAWN},
     {STUDIES}, frontier 8,
     diagnostics 8, runtime 4, ranking 4, qualitative 1, evidence_tables 1, figure_frontier 1,
     figure_diagnostics 4, unlearn 18, unlearn_and_probe 2, refine 10, {HALF_GAP}, {BOTH_PROBED}
@@ -349,7 +352,7 @@ ROWS: dict[str, dict[str, list[Any]]] = {
     ANOTHER_MODEL: {"grid.models": [["tiny", "ours", "clean"]]},
     ANOTHER_SEED: {"grid.seeds": [[0, 1, 2]]},
     OTHER_FIRST_SEED: {"grid.seeds": [[1]]},
-    ANOTHER_BUDGET: {"grid.budgets": [[0.2, 0.4, 0.94]]},
+    ANOTHER_BUDGET: {"grid.budgets": [[0.2, 0.4, 0.95]]},
     FEWER_BUDGETS: {"grid.budgets": [[0.4]]},
     ANOTHER_SELECTOR: {"grid.selectors": [["random", "mamushi", "anti_mamushi", "vmf"]]},
     FEWER_SELECTORS: {"grid.selectors": [["random"]]},

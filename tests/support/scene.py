@@ -240,7 +240,12 @@ def make(base: Path, folder: Path, expected: dict[str, str]) -> Scene:
 
 def saved(state: Path) -> list[float] | None:
     """The times of the steps in a checkpoint; None without one."""
-    with contextlib.suppress(FileNotFoundError), safe_open(state, "pt") as file:
-        times: list[float] = file.get_tensor("log.seconds").tolist()
-        return times
+    try:
+        with safe_open(state, "pt") as file:
+            times: list[float] = file.get_tensor("log.seconds").tolist()
+            return times
+    except (FileNotFoundError, RuntimeError) as error:
+        # It may be deleted while it is opened, which safetensors tells as an error of its own.
+        if isinstance(error, RuntimeError) and "No such file" not in str(error):
+            raise
     return None
