@@ -145,7 +145,7 @@ def test_parsing_takes_a_fraction_of_it(measured: Measured, tmp_path: Path) -> N
 
 def test_settings_are_made_once_for_many_jobs(measured: Measured) -> None:
     assert sum(jobs(measured.said).values()) > 4900
-    assert measured.settings < 500
+    assert measured.settings < 600
 
 
 def test_studies_are_targets_of_their_own(tmp_path: Path) -> None:

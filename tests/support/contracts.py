@@ -83,7 +83,7 @@ FIGURES = """
 """
 FRONTIER = "frontier 8, evidence_tables 1, figure_frontier 1"
 CALIBRATED = f"calibrate 10, manifests 31, {FRONTIER}, {DRAWN}, {STUDIES}"
-REFITS = f"refits 31, stability 31, ranking 4, triage 4, {CALIBRATED}"
+REFITS = f"refits 33, stability 31, ranking 4, triage 4, {CALIBRATED}"
 """Of every selector in all runs, those of the studies too."""
 GEOMETRY = """
     geometry 8, evidence_tables 1, figure_frontier 1, figure_variance 4, figure_discrimination 4,
