@@ -235,6 +235,7 @@ def test_relearn_starts_where_the_gold_model_was_measured(world: World, tmp_path
         model_card=world.card,
         trained=world.trained,
         out=tmp_path / "gold.parquet",
+        nll=tmp_path / "nll.parquet",
         execution=EXECUTION,
     )
     assert evaluated == 0

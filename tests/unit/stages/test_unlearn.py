@@ -279,7 +279,8 @@ def test_the_zero_of_the_scale_is_the_very_model_that_unlearning_starts_from(
     assert unlearn(made, tmp_path / "out", chosen, removal=removal, **options) == 0
     measured = {**start, "evaluation": {"max_length": 16}, "code": "c"}
     words = [f"--{key}={made / name}" for key, name in FILES.items()]
-    words += [f"--out={tmp_path / 'perplexity.parquet'}", f"--settings={json.dumps(measured)}"]
+    words += [f"--out={tmp_path / 'perplexity.parquet'}", f"--nll={tmp_path / 'nll.parquet'}"]
+    words += [f"--settings={json.dumps(measured)}"]
     assert main(["evaluate", *words, f"--execution={json.dumps(EXECUTION)}"]) == 0
     assert perplexities(tmp_path / "out") == perplexities(tmp_path)
 
