@@ -28,7 +28,7 @@ RUNNING = 2
 
 
 def science(**changes: Any) -> dict[str, Any]:
-    """One seed, two selectors, two budgets: 25 jobs."""
+    """One seed, two selectors, two budgets: 32 jobs."""
     demo = small(epochs=1, learning_rate=2.0e-3)
     demo["grid"] |= {"selectors": ["random", "oracle"]}
     return demo | changes
@@ -134,7 +134,7 @@ def twice(tmp_path_factory: pytest.TempPathFactory) -> Twice:
 
 
 def test_the_second_run_takes_the_processor_time_of_its_plan(twice: Twice) -> None:
-    assert twice.plan["jobs"] == 25
+    assert twice.plan["jobs"] == 32
     assert twice.plan["benchmarks"] >= 15
     sources = [source for rule in twice.plan["rules"].values() for source in rule["sources"]]
     assert all(source.startswith("measured") for source in sources)
@@ -152,12 +152,12 @@ def test_a_run_begins_with_its_forecast_and_ends_with_what_became_of_it(twice: T
     runs = ((twice.first, "without any benchmark"), (twice.second, "from "))
     for record, (done, source) in zip(map(read_json, records), runs, strict=True):
         begun = next(line for line in done.said.splitlines() if line.startswith("Forecast for"))
-        assert "25 jobs" in begun and source in begun
-        assert "Forecast against actual: 25 of 25 jobs done, 0 failed, " in done.said
-        assert "No forecast" not in done.said
+        assert "32 jobs" in begun and source in begun
+        assert "Forecast against actual: 32 of 32 jobs done, 0 failed, " in done.said
+        assert "No account of the run" not in done.said
         actual = record["actual"]
         assert actual["succeeded"] and actual["failed"] == 0
-        assert actual["done"] == record["forecast"]["jobs"] == 25
+        assert actual["done"] == record["forecast"]["jobs"] == 32
         # All but what Snakemake still does after its hooks.
         assert actual["cpu_seconds"] == pytest.approx(done.cpu, rel=0.1)
         assert actual["wall_seconds"] < done.wall
