@@ -182,7 +182,7 @@ def test_a_failed_run_is_accounted_for_and_no_measure_of_the_next(tmp_path: Path
     config["training"]["learning_rate"] = 1.0e30
     said = run(directory=tmp_path, config=config, check=False)
     assert said.returncode != 0
-    assert re.search(r"Forecast against actual: \d+ of 25 jobs done, 1 failed", said.stdout)
+    assert re.search(r"Forecast against actual: \d+ of 32 jobs done, 1 failed", said.stdout)
     record = read_json(next((tmp_path / "results/plan").glob("*.json")))
     assert record["actual"]["failed"] == 1
     assert not record["actual"]["succeeded"]
@@ -195,6 +195,6 @@ def test_a_forecast_that_fails_stops_no_run(tmp_path: Path) -> None:
     # No folder can be made there.
     (tmp_path / "results/plan").write_text("in the way", encoding="utf-8")
     said = run("data", directory=tmp_path, config=config).stdout
-    assert "No forecast: " in said
+    assert "No account of the run: " in said
     assert "Traceback" not in said
     assert (tmp_path / "results/data/synthetic/card.json").exists()
