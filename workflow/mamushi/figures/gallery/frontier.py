@@ -31,6 +31,11 @@ QUANTITIES = {
 """Column -> the label of its axis."""
 BANDED = (OURS, "random")
 """Selectors with a band: all bands share the error of the ends, and would hide each other."""
+MARKED = 10
+"""Marks on a line, about: there are more budgets than can be told apart."""
+ROOM = 0.08
+"""Of the height of the lines, above and below them. Bands reach further than can be drawn with
+lines that differ: the ends of all removal have what no score can bound from above."""
 EXACT: Mapping[str, Any] = {"color": "#555555", "linestyle": (0, (4, 2)), "linewidth": 0.9}
 """The legend's sample of an exact curve; each is drawn in its selector's colour."""
 
@@ -55,6 +60,7 @@ def draw(tables: str | Path, grid: Mapping[str, Any], style: Style) -> Figure:
             budget_axis(panel)
             for selector, rows in curves[dataset, model].items():
                 _plot(panel, rows, what, lines[selector], band=selector in banded)
+            _fit(panel)
             if i == 0:
                 panel.set_title(label(model))
             if i == len(places) - 1:
@@ -100,12 +106,20 @@ def _plot(
     mean, low, high, exact = (
         _mean(rows, beta, name) for name in (what, f"{what}_low", f"{what}_high", f"exact_{what}")
     )
-    axes.plot(beta, mean, markeredgewidth=0, **mark)
+    axes.plot(beta, mean, markeredgewidth=0, markevery=max(1, len(beta) // MARKED), **mark)
     if band:
         axes.fill_between(beta, low, high, color=mark["color"], alpha=0.16, linewidth=0, zorder=1)
     if not np.isnan(exact).any():
         line = {"color": mark["color"], "zorder": mark["zorder"] - 1}
         axes.plot(beta, exact, **{**EXACT, **line})
+
+
+def _fit(axes: Axes) -> None:
+    """Fit the height to the lines, and cut the bands there."""
+    heights = np.concatenate([np.asarray(line.get_ydata(), dtype=float) for line in axes.lines])
+    low, high = float(np.nanmin(heights)), float(np.nanmax(heights))
+    room = ROOM * (high - low) or 1.0
+    axes.set_ylim(low - room, high + room)
 
 
 def _mean(rows: list[dict[str, Any]], beta: np.ndarray[Any, Any], name: str) -> Any:
