@@ -24,7 +24,7 @@ from mamushi.artifacts.tables import (
 from mamushi.cli import main
 from mamushi.errors import UserError
 from mamushi.evidence import frontier
-from mamushi.evidence.manifest import Ratio, manifest
+from mamushi.evidence.manifest import Calibrated, manifest
 from mamushi.evidence.stability import rankings, stability
 from mamushi.evidence.verdict import CHECKS
 from mamushi.registry import plugins
@@ -142,7 +142,7 @@ def scores_table(n1=40, n2=60, seed=0, retain_scores=True, column=None):
 def ratio_of(table, lost=0.0, withheld=None):
     """The scores of a table as the calibrated ratio."""
     ratio = pa.table({"id": table["id"], "log_ratio": table["score"]})
-    return Ratio(ratio, lost, "in words", withheld)
+    return Calibrated(ratio, lost, "in words", withheld)
 
 
 def dropped(*rows):

@@ -22,7 +22,7 @@ from mamushi.selection.removals import digest, removals
 
 
 @dataclass(frozen=True)
-class Ratio:
+class Calibrated:
     """What a table ``calibrated`` says: the ratio of every example, what it has lost, the verdict
     in words, and why no number may rest on the ratio, if so."""
 
@@ -32,12 +32,12 @@ class Ratio:
     withheld: str | None
 
 
-def read_calibrated(path: str | Path) -> Ratio:
+def read_calibrated(path: str | Path) -> Calibrated:
     """Raises ``UserError`` when the file is missing or damaged."""
     stored = read_metadata(path)
     table = read_table(path, schemas.CALIBRATED)
     verdict = stored["verdict"]
-    return Ratio(table, stored["lost"], verdict["words"], verdict["reason"])
+    return Calibrated(table, stored["lost"], verdict["words"], verdict["reason"])
 
 
 def _expected(curve: Frontier, k: int) -> dict[str, float | str | None]:
@@ -71,7 +71,7 @@ def _also_retain(scores: pa.Table, k: int) -> dict[str, float | None]:
 
 def manifest(
     scores: pa.Table,
-    ratio: Ratio,
+    ratio: Calibrated,
     duplicates: pa.Table,
     k: int,
     by_chance: bool,

@@ -34,7 +34,7 @@ from mamushi.artifacts.files import read_json, sha256
 from mamushi.artifacts.provenance import versions
 from mamushi.artifacts.tables import read_metadata, read_table
 from mamushi.errors import UserError
-from mamushi.evidence.manifest import Ratio, manifest, read_calibrated
+from mamushi.evidence.manifest import Calibrated, manifest, read_calibrated
 from mamushi.evidence.ratio import read_ratio
 from mamushi.evidence.stability import rankings, stability
 from mamushi.registry import load, plugin
@@ -178,7 +178,7 @@ def _scores(path: Path) -> Scores:
 
 
 @dataclass
-class Verdict:
+class Findings:
     """What was found of a list without a difference. ``notes`` are the conditions that are other
     ones here than then; ``statistics`` what was compared statistically, and so could not be said to
     be the same bits: nothing where all of it is."""
@@ -187,7 +187,7 @@ class Verdict:
     statistics: list[str] = field(default_factory=list)
 
 
-def verify(path: Path, root: Path | None = None) -> Verdict:
+def verify(path: Path, root: Path | None = None) -> Findings:
     """Derive the list of a manifest again.
 
     Raises ``Difference`` that names the first difference, and ``UserError`` when the manifest is
@@ -208,8 +208,8 @@ def verify(path: Path, root: Path | None = None) -> Verdict:
     if ranked.conditions.get("device") == "cpu":
         # Read when torch looks for a GPU for the first time.
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
-    verdict = Verdict()
-    derived = _same_scores(ranked, files, named["beta"], verdict)
+    findings = Findings()
+    derived = _same_scores(ranked, files, named["beta"], findings)
     _same_file(files.scores, inputs["scores"], "scores")
     _same_file(files.duplicates, inputs["duplicates"], "duplicates")
     duplicates = read_table(files.duplicates, schemas.DUPLICATES)
@@ -220,14 +220,14 @@ def verify(path: Path, root: Path | None = None) -> Verdict:
     made = _inputs(files.calibrated)
     estimated = files.with_digest(made["scores"])
     if estimated not in derived:
-        _derive(estimated, files, ranked.origin["settings"]["seed"], named["beta"], verdict)
+        _derive(estimated, files, ranked.origin["settings"]["seed"], named["beta"], findings)
     refits = files.refits_of(estimated.stem)
     _same_file(refits, made["refits"], "refits")
     ratio = read_calibrated(files.calibrated)
     _same_ratio(ratio, estimated, refits, files)
     by_chance = bool(plugin("selector", named["kind"]).literals.get("BY_CHANCE", False))
     _same_manifest(named, manifest(scores, ratio, duplicates, k, by_chance, {}), path)
-    return verdict
+    return findings
 
 
 def _inputs(path: Path) -> Mapping[str, str]:
@@ -241,7 +241,7 @@ def _inputs(path: Path) -> Mapping[str, str]:
         ) from None
 
 
-def _same_ratio(ratio: Ratio, scores: Path, refits: Path, files: Files) -> None:
+def _same_ratio(ratio: Calibrated, scores: Path, refits: Path, files: Files) -> None:
     """Calibrate again. Raises ``Difference`` for the first example whose log ratio differs."""
     again = read_ratio(scores, refits)[0].estimate()
     found = ratio.table["log_ratio"].to_numpy()
@@ -382,7 +382,7 @@ def _other_conditions(stored: Scores) -> list[str]:
     ]
 
 
-def _derive(path: Path, files: Files, seed: int, beta: float, verdict: Verdict) -> set[Path]:
+def _derive(path: Path, files: Files, seed: int, beta: float, findings: Findings) -> set[Path]:
     """Derive scores again that no manifest describes: those at ``path``, with their own settings.
 
     Returns all files of scores that were. Raises ``Difference`` when they are of another selector
@@ -395,10 +395,10 @@ def _derive(path: Path, files: Files, seed: int, beta: float, verdict: Verdict) 
             raise Difference(f"{key}: made with {made[key]!r}, its run has {wanted!r}", path)
     _same_sources(found, files)
     _same_digest(path, found.origin, "score", plugin("selector", made["kind"]).module)
-    return _same_scores(found, files, beta, verdict)
+    return _same_scores(found, files, beta, findings)
 
 
-def _same_scores(stored: Scores, files: Files, beta: float, verdict: Verdict) -> set[Path]:
+def _same_scores(stored: Scores, files: Files, beta: float, findings: Findings) -> set[Path]:
     """Run the selector again, first the one that it derives from; the files that were derived.
 
     Raises ``Difference`` for the first example by the file's order.
@@ -407,13 +407,13 @@ def _same_scores(stored: Scores, files: Files, beta: float, verdict: Verdict) ->
     base = _base(stored, files)
     checked = {stored.path}
     if base is not None:
-        checked |= _derive(base, files, chosen["seed"], beta, verdict)
+        checked |= _derive(base, files, chosen["seed"], beta, findings)
     pool = read_pool(files.embeddings, files.examples, base)
     # What a setting left to the machine that scored is no choice of this one.
     taken = {**chosen["settings"], **stored.resolved}
     scored = load("selector", chosen["kind"]).score(pool, taken, chosen["seed"])
     others = _other_conditions(stored)
-    verdict.notes += [new for new in others if new not in verdict.notes]
+    findings.notes += [new for new in others if new not in findings.notes]
     if scores["id"].to_pylist() != pool.ids.tolist():
         raise Difference(f"its examples are not those of {files.embeddings}", stored.path)
     found = np.asarray(scores["score"].to_numpy(), dtype=np.float64)
@@ -424,7 +424,7 @@ def _same_scores(stored: Scores, files: Files, beta: float, verdict: Verdict) ->
         if not others and stored.conditions.get("device") == "cpu":
             raise Difference(told, stored.path)
         if np.array_equal(np.isnan(found), np.isnan(again)):
-            verdict.statistics.append(_alike(stored, scored, pool, files, beta, told))
+            findings.statistics.append(_alike(stored, scored, pool, files, beta, told))
         else:
             raise Difference(told, stored.path)
         order = None
