@@ -38,11 +38,11 @@ def place(root: Path, pattern: str, **more: Any) -> Path:
     return paths.under(root, pattern, **RUN, **more)
 
 
-def embed(root: Path, seed: int = 0) -> None:
+def embed(root: Path, seed: int = 0, apart: float = 1.0) -> None:
     """Examples with one embedding each, and the copies that were collapsed into them."""
     rng = np.random.default_rng(seed)
     forget = np.arange(N) % 3 == 0
-    x = (rng.normal(size=(N, WIDTH)) + forget[:, None]).astype(np.float16)
+    x = (rng.normal(size=(N, WIDTH)) + apart * forget[:, None]).astype(np.float16)
     ids = [f"t{i:03d}" for i in range(N)]
     domain = np.where(forget, "forget", "retain").tolist()
     about = {"id": ids, "domain": domain}
@@ -212,6 +212,22 @@ def test_the_precision_is_that_of_the_machine_that_scored(
     score(root, "mlp")
     assert read_metadata(scored)["details"]["resolved"] == {"precision": "fp32"}
     assert read_table(scored, schemas.SCORES)["score"].to_pylist() != there
+
+
+def test_what_is_withheld_is_verified_as_such(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = tmp_path / "results"
+    embed(root, apart=0.0)
+    score(root, "mamushi_lr")
+    calibrate(root)
+    remove(root, "mamushi_lr")
+    told = read_json(manifest(root))
+    assert told["expected"]["at_this_budget"] is None
+    assert main(["verify", str(manifest(root))]) == 0
+    told["expected"]["withheld"] = None
+    write_json(manifest(root), told)
+    assert "expected.withheld is None, derived again the domains" in refused(root, capsys)
 
 
 def scored(by: float) -> Callable[[list[dict[str, Any]]], None]:
@@ -430,6 +446,8 @@ def test_the_same_bits_need_no_statistics_wherever_they_are_derived(
         (("ids_sha256",), "ab", "ids_sha256 is ab"),
         (("threshold",), None, "threshold is None"),
         (("ids_sha256_of",), "the ids", "ids_sha256_of is the ids"),
+        (("verdict",), "trust it", "verdict is trust it, derived again"),
+        (("also_retain", "upper_bound"), 0.0, "also_retain.upper_bound is 0.0, derived again"),
         (("expected", "unit"), "bits", "expected.unit is bits, derived again nats"),
         (("provenance", "inputs", "trained"), "ff", "provenance.inputs.trained is 'ff', and 'a0'"),
         (("provenance", "inputs", "tokens"), "ff", "provenance.inputs.tokens is 'ff', and None"),

@@ -545,13 +545,18 @@ def _same_manifest(found: Mapping[str, Any], wanted: Mapping[str, Any], path: Pa
         _derived(key, found.get(key), wanted[key], path)
     for key in ("ids_sha256", "ids_sha256_of"):
         _derived(key, found.get(key), wanted[key], path)
-    unit = wanted["expected"]["unit"]
-    _derived("expected.unit", found["expected"].get("unit"), unit, path)
-    for at in ("at_this_budget", "nothing_removed", "all_removed"):
-        told = found["expected"].get(at)
-        for key, value in wanted["expected"][at].items():
-            ours = told.get(key) if isinstance(told, dict) else None
-            _derived(f"expected.{at}.{key}", ours, value, path)
+    _derived("verdict", found.get("verdict"), wanted["verdict"], path)
+    for name in ("also_retain", "expected"):
+        _nested(name, found.get(name), wanted[name], path)
+
+
+def _nested(what: str, found: Any, wanted: Any, path: Path) -> None:
+    """Compare a value, or those of a mapping one by one. What is withheld is null."""
+    if not isinstance(wanted, dict):
+        _derived(what, found, wanted, path)
+        return
+    for key, value in wanted.items():
+        _nested(f"{what}.{key}", found.get(key) if isinstance(found, dict) else None, value, path)
 
 
 def _derived(what: str, found: Any, wanted: Any, path: Path) -> None:
