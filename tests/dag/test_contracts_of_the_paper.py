@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.support.contracts import jobs
+from tests.support.contracts import jobs, listed
 from tests.support.dry_runs import Snakemake
 from tests.support.workflow import ROOT
 
@@ -18,34 +18,36 @@ PAPER = yaml.safe_load((ROOT / "config.yaml").read_text(encoding="utf-8"))
 DRAWN = "tables 1, figure_sad 1, figure_perplexity 1"
 EVERYTHING = f"""
     examples 2, model_card 3, tokens 6, contaminate 30, gold 30, beta0 30, embed 30, score 240,
-    remove 2160, manifests 240, retrain 2160, evaluate 60, {DRAWN}
+    calibrate 30, remove 2160, stability 240, manifests 240, retrain 2160, evaluate 60, {DRAWN}
 """
 CHANGES: dict[str, tuple[dict[str, Any], str]] = {
     "nothing": ({}, ""),
     "a budget": (
         {"grid": {"budgets": [*PAPER["grid"]["budgets"], 0.95]}},
-        f"remove 240, manifests 240, retrain 240, {DRAWN}",
+        f"remove 240, {listed(240)}, retrain 240, {DRAWN}",
     ),
     "a selector's setting": (
         {"selectors": {"kcenter": {"gram_gib": 1.0}}},
-        f"score 30, remove 270, manifests 30, retrain 270, {DRAWN}",
+        f"score 30, remove 270, {listed(30)}, retrain 270, {DRAWN}",
     ),
     "the setting of the selector that estimates the ratio": (
         {"selectors": {"mamushi": {"alpha": 0.2}}},
-        f"score 30, remove 270, manifests 240, retrain 270, {DRAWN}",
+        f"""
+        score 30, calibrate 30, remove 270, stability 30, manifests 240, retrain 270, {DRAWN}
+        """,
     ),
     "a seed": (
         {"grid": {"seeds": [*PAPER["grid"]["seeds"], 5]}},
         f"""
-        contaminate 6, gold 6, beta0 6, embed 6, score 48, remove 432, manifests 48, retrain 432,
-        evaluate 12, {DRAWN}
+        contaminate 6, gold 6, beta0 6, embed 6, score 48, calibrate 6, remove 432, {listed(48)},
+        retrain 432, evaluate 12, {DRAWN}
         """,
     ),
     "the learning rate": (
         {"training": {"learning_rate": 2e-5}},
         f"""
-        contaminate 30, gold 30, beta0 30, embed 30, score 240, remove 2160, manifests 240,
-        retrain 2160, evaluate 60, {DRAWN}
+        contaminate 30, gold 30, beta0 30, embed 30, score 240, calibrate 30, remove 2160,
+        {listed(240)}, retrain 2160, evaluate 60, {DRAWN}
         """,
     ),
     "the width of a figure": (
