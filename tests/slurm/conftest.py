@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -51,8 +52,12 @@ def slurm(tmp_path_factory: pytest.TempPathFactory) -> cluster.Cluster:
 
 
 def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A new folder that nodes see: in ``MAMUSHI_SLURM_FOLDER`` where that is set."""
-    new = tmp_path_factory.mktemp("slurm")
+    """A new folder that nodes see: in ``MAMUSHI_SLURM_FOLDER`` where that is set.
+
+    Called as none was before: accounting remembers jobs by their folder, and pytest's numbers begin
+    anew where its folder was deleted.
+    """
+    new = tmp_path_factory.mktemp(f"slurm-{uuid.uuid4().hex}-")
     if "MAMUSHI_SLURM_FOLDER" not in os.environ:
         return new
     shared = Path(os.environ["MAMUSHI_SLURM_FOLDER"]) / new.parent.name / new.name
