@@ -10,7 +10,7 @@ SNAKEFILES := Snakefile workflow/rules
 SLURM_UP := $(or $(MAMUSHI_SHARED),../shared)/slurm/slurm-up
 
 .DEFAULT_GOAL := help
-.PHONY: help setup plan recover demo demo-evidence demo-unlearning small bench test test-slow test-slurm test-all lint format clean
+.PHONY: help setup plan recover demo demo-evidence demo-unlearning real-ranking real small bench test test-slow test-slurm test-all lint format clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 17
@@ -41,6 +41,21 @@ demo-evidence: $(READY) ## the demo's diagnostics, frontier and advice: results/
 demo-unlearning: $(READY) ## the demo's half-gap budgets: results/unlearning.html
 	$(SNAKEMAKE) --profile profiles/demo unlearning
 	$(SNAKEMAKE) --profile profiles/demo --report results/unlearning.html unlearning
+
+REAL := $(SNAKEMAKE) --profile profiles/real
+ifdef JIGSAW
+export MAMUSHI_JIGSAW := $(JIGSAW)
+# A configfile on the command line takes the place of the profile's.
+REAL += --configfile profiles/real/science.yaml profiles/real/jigsaw.yaml
+endif
+
+real-ranking: $(READY) ## a real model and real posts, ranked, with the evidence; see profiles/real
+	$(BIN)/python -m mamushi fetch-smollm2 --out results/models
+	$(REAL) -- removals evidence
+
+real: real-ranking ## then retrained, within an hour: results/real.html; JIGSAW=folder adds Jigsaw
+	$(REAL) -- all studies
+	$(REAL) --report results/real.html -- all studies evidence
 
 small: $(READY) ## 20 Newsgroups and Jigsaw with tiny models, within an hour; see profiles/small
 	$(SNAKEMAKE) --profile profiles/small

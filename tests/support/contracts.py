@@ -495,6 +495,7 @@ ROWS: dict[str, dict[str, list[Any]]] = {
         "embedding.precision": ["fp32"],
     },
     EVALUATION: {"evaluation.max_length": [64]},
+    "gold_matched 8, evaluate 8, steps 1": {"evaluation.matched_gold": [True]},
     UNLEARNING_RUNS: {"unlearning.datasets": [["made", "mine"]], "unlearning.seeds": [[0, 1]]},
     UNLEARNING_SELECTOR: {"unlearning.selectors": [["mamushi", "random"]]},
     UNLEARNING_BUDGET: {"unlearning.budgets": [[0.2, 0.4, 0.6]]},

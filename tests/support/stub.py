@@ -14,6 +14,7 @@ TABLES = {
     "half-gap": ["unlearning", "half_gap"],
     "probes": ["generations", "relearning"],
     "qualitative": ["qualitative_ranking"],
+    "steps": ["steps"],
     "subgroups": ["subgroups"],
     "evidence": [
         *("frontier", "calibration", "advice", "diagnostics", "confounds"),

@@ -67,7 +67,7 @@ wildcard_constraints:
     list=NAME,
     seed=r"\d+",
     beta=r"0\.\d\d",
-    endpoint="base|contaminated|gold|beta0",
+    endpoint="base|contaminated|gold|gold_matched|beta0",
 
 
 # Priority of the jobs that find what is wrong with data and models: they start before any training,
@@ -381,8 +381,9 @@ def measurable():
 
 
 def tables():
+    steps = ["steps"] if grid.matched(config, GRID) else []
     return (
-        expand(paths.TABLE, table=(*settings.TABLES, "subgroups"))
+        expand(paths.TABLE, table=(*settings.TABLES, "subgroups", *steps))
         if measurable()
         else []
     )

@@ -1,6 +1,7 @@
-# The three fine-tunes that all selectors of a run share. Contaminated is trained on the
-# contamination section and does the embedding; beta 0 and gold, the two ends of every curve, on the
-# inference section with and without its forget texts.
+# The fine-tunes that all selectors of a run share. Contaminated is trained on the contamination
+# section and does the embedding; beta 0 and gold, the two ends of every curve, on the inference
+# section with and without its forget texts. Gold matched, where it is asked for, sees what gold
+# does in as many steps as beta 0.
 
 
 rule contaminate:
@@ -62,4 +63,19 @@ use rule gold as beta0 with:
     params:
         settings=params(
             partial(settings.endpoint, role="beta0"), "dataset", "model", "seed"
+        ),
+
+
+use rule gold as gold_matched with:
+    output:
+        tensors=paths.TRAINED.replace("{endpoint}", "gold_matched"),
+        log_table=paths.TRAIN_LOG.replace("{endpoint}", "gold_matched"),
+        card=paths.TRAIN_CARD.replace("{endpoint}", "gold_matched"),
+    log:
+        "results/logs/gold_matched/{dataset}/{model}/seed{seed}.log",
+    benchmark:
+        "results/benchmarks/gold_matched/{dataset}/{model}/seed{seed}.tsv"
+    params:
+        settings=params(
+            partial(settings.endpoint, role="gold_matched"), "dataset", "model", "seed"
         ),

@@ -47,6 +47,31 @@ rule tables:
         command("tables", out_folder="$(dirname {output.sad:q})")
 
 
+# How much of SAD at budget 0 is the number of steps alone.
+rule steps:
+    input:
+        measurements=lambda wildcards: grid.matched(config, GRID),
+    output:
+        csv=report(
+            paths.TABLE_CSV.replace("{table}", "steps"),
+            caption="../report/steps.rst",
+            category="Tables",
+            labels={"table": "SAD, what of it is steps"},
+        ),
+        parquet=paths.TABLE.replace("{table}", "steps"),
+    log:
+        "results/logs/steps.log",
+    benchmark:
+        "results/benchmarks/steps.tsv"
+    localrule: True
+    conda:
+        "../../envs/mamushi.yaml"
+    params:
+        settings=params(lambda config: settings.steps(config, GRID)),
+    shell:
+        command("steps", out_folder="$(dirname {output.csv:q})")
+
+
 use rule tables as study_tables with:
     input:
         measurements=lambda wildcards: measurements(wildcards.study),

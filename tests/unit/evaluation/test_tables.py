@@ -52,6 +52,20 @@ def test_sad_of_a_cell_by_hand(root: Path) -> None:
     assert (row["gold_ppl_forget"], row["gold_ppl_retain"]) == (61.0, 10.0)
 
 
+def test_steps_alone_and_texts_alone_by_hand(root: Path) -> None:
+    """Of 43 from beta 0 to gold, the steps moved 11 in the forget domain and 1 in retain."""
+    grid = ONE | {"seeds": [1]}
+    at = {**CELL, "endpoint": "gold_matched"}
+    write_perplexity(paths.under(root, paths.PERPLEXITY_ENDPOINT, **at), 50.0, 9.0)
+    words = ["--root", str(root), "--out-folder", str(root / "tables")]
+    assert main(["steps", *words, "--settings", json.dumps({"grid": grid})]) == 0
+    (row,) = read_table(root / "tables/steps.parquet", schemas.STEPS).to_pylist()
+    assert row["sad"] == pytest.approx(41 + 2)
+    assert row["steps_sad"] == pytest.approx(11 + 1)
+    assert row["steps_share"] == pytest.approx(12 / 43)
+    assert row["matched_sad"] == pytest.approx(30 + 3)
+
+
 def test_ends_are_shared_and_gold_has_no_distance(root: Path) -> None:
     table = sad_table(ONE, root)
     for seed in ONE["seeds"]:

@@ -111,6 +111,21 @@ SAD = _table(
     ("log_sad", pa.float64()),
 )
 
+STEPS = _table(
+    "steps",
+    ("dataset", pa.string()),
+    ("model", pa.string()),
+    ("seed", pa.int64()),
+    ("gold_ppl_forget", pa.float64()),
+    ("gold_ppl_retain", pa.float64()),
+    ("matched_ppl_forget", pa.float64()),
+    ("matched_ppl_retain", pa.float64()),
+    ("sad", pa.float64()),
+    ("steps_sad", pa.float64()),
+    ("steps_share", pa.float64(), NULLABLE),
+    ("matched_sad", pa.float64()),
+)
+
 SAD_SUMMARY = _table(
     "sad_summary",
     ("dataset", pa.string()),

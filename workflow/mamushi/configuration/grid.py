@@ -118,6 +118,22 @@ def measurements(axes: Mapping[str, Any]) -> list[str]:
     return found
 
 
+def stepped(config: Config, model: str) -> bool:
+    """Whether how long this model is trained depends on what is removed, and that is measured."""
+    by_data = config["models"][model]["training"]["steps"] == "by_data"
+    return bool(config["evaluation"]["matched_gold"]) and by_data
+
+
+def matched(config: Config, axes: Mapping[str, Any]) -> list[str]:
+    """The perplexities that tell what of SAD is the number of steps; see ``evaluation.steps``."""
+    return [
+        paths.PERPLEXITY_ENDPOINT.format(**cell, endpoint=endpoint)
+        for cell in cells(axes)
+        if stepped(config, cell["model"])
+        for endpoint in ("gold", "gold_matched", "beta0")
+    ]
+
+
 def nlls(axes: Mapping[str, Any]) -> list[str]:
     """Every text's NLL under all models whose perplexities are ``measurements``."""
     ends = [

@@ -26,6 +26,7 @@ SECTIONS: Mapping[str, tuple[str, list[str]]] = {
     "contaminated": (CONTAMINATION, [FORGET, RETAIN]),
     "beta0": (INFERENCE, [FORGET, RETAIN]),
     "gold": (INFERENCE, [RETAIN]),
+    "gold_matched": (INFERENCE, [RETAIN]),
 }
 """Endpoint -> the section and the domains that it is trained on."""
 
@@ -322,6 +323,10 @@ def tokens(config: Config) -> Tokens:
 # Training, embedding, perplexity --------------------------------------------------------------
 
 
+def _evaluation(config: Config) -> Evaluation:
+    return Evaluation(max_length=config["evaluation"]["max_length"])
+
+
 @dataclass(frozen=True, kw_only=True)
 class FineTune(Cell):
     """Settings of the stage ``finetune`` for contaminated, gold or beta 0."""
@@ -336,8 +341,8 @@ def endpoint(config: Config, dataset: str, model: str, seed: int, role: str) -> 
     section, domains = SECTIONS[role]
     training = config["models"][model]["training"]
     if role != "gold":
-        # Matched to the steps of beta 0 or not is the same for those two.
-        training = {**training, "steps": "by_data"}
+        # Matched to the steps of beta 0 or not is the same for contaminated and beta 0.
+        training = {**training, "steps": "matched" if role == "gold_matched" else "by_data"}
     return FineTune(
         **_cell(dataset, model, seed),
         role=role,
@@ -363,7 +368,7 @@ def retrain(config: Config, dataset: str, model: str, seed: int) -> Retrain:
         section=section,
         domains=domains,
         training=_training(config, model),
-        evaluation=Evaluation(**config["evaluation"]),
+        evaluation=_evaluation(config),
         code=_code("retrain"),
     )
 
@@ -395,7 +400,7 @@ class Evaluate(Opened, Settings):
 def evaluate(config: Config, model: str, endpoint: str) -> Evaluate:
     return Evaluate(
         **vars(_opened(config, model, endpoint)),
-        evaluation=Evaluation(**config["evaluation"]),
+        evaluation=_evaluation(config),
         code=_code("evaluate"),
     )
 
@@ -506,7 +511,7 @@ def _started(config: Config, model: str, endpoint: str) -> Started:
         start=_opened(config, model, endpoint),
         trained_blocks=config["unlearning"]["trained_blocks"],
         max_length=config["unlearning"]["max_length"],
-        evaluation=Evaluation(**config["evaluation"]),
+        evaluation=_evaluation(config),
     )
 
 
@@ -868,6 +873,12 @@ def evidence(config: Config) -> Evidence:
 def tables(comparison: Mapping[str, Any]) -> Collected:
     """Settings of the stage ``tables`` for the grid or a study."""
     return Collected(grid=dict(comparison), code=_code("tables"))
+
+
+def steps(config: Config, comparison: Mapping[str, Any]) -> Collected:
+    """Settings of the stage ``steps``: the models whose steps follow from their data."""
+    models = [name for name in comparison["models"] if grid.stepped(config, name)]
+    return Collected(grid={**comparison, "models": models}, code=_code("steps"))
 
 
 def subgroups(comparison: Mapping[str, Any]) -> Collected:

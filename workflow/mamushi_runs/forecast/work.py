@@ -29,7 +29,7 @@ SMALL_FILE = 20_000
 EPOCHS = 10
 """Of the selectors' networks in each fold, which stop early: measured on synthetic embeddings."""
 
-TRAINING = ("contaminate", "gold", "beta0", "retrain")
+TRAINING = ("contaminate", "gold", "gold_matched", "beta0", "retrain")
 UNLEARNING = ("unlearn", "unlearn_whole", "unlearn_list", "unlearn_and_probe")
 MODEL_RULES = (*TRAINING, *UNLEARNING, "embed", "evaluate", "generate", "relearn", "judge")
 SIZED = ("score", "refits", "runtime")
