@@ -104,8 +104,8 @@ def test_what_is_tested_is_what_is_locked() -> None:
     assert installed == locked(), "the environment is not the lock file's: run make setup"
 
 
-def test_the_five_profiles() -> None:
-    assert set(PROFILES) == {"default", "demo", "small", "gpu", "slurm"}
+def test_the_profiles() -> None:
+    assert set(PROFILES) == {"default", "demo", "real", "small", "gpu", "slurm"}
 
 
 def settings(profile: str) -> dict[str, Any]:
