@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+import yaml
 
 from tests.support.demo import whole
 from tests.support.dry_runs import Snakemake
@@ -166,6 +167,19 @@ def test_studies_are_targets_of_their_own(tmp_path: Path) -> None:
     studies = jobs(run("studies", "-n", "-q", "rules", directory=tmp_path, config=science).stdout)
     assert studies["retrain"] == 2 * 3 * 3
     assert studies["figure_study"] == studies["study_tables"] == 1
+
+
+def test_the_real_run_is_of_one_model_by_both_protocols(tmp_path: Path) -> None:
+    science = yaml.safe_load((ROOT / "profiles/real/science.yaml").read_text(encoding="utf-8"))
+    gguf = tmp_path / science["models"]["smollm2"]["source"]
+    gguf.parent.mkdir(parents=True)
+    gguf.touch()
+    said = run("all", "studies", "-n", "-q", "rules", directory=tmp_path, config=science).stdout
+    counted = jobs(said)
+    assert (counted["examples"], counted["convert"]) == (1, 2)
+    assert counted["retrain"] == 7 * 3 + 3 * 3
+    # Each protocol's gold, and what tells how far apart they are.
+    assert (counted["gold"], counted["gold_matched"], counted["steps"]) == (2, 1, 1)
 
 
 def test_parsing_imports_nothing_heavy(tmp_path: Path) -> None:
