@@ -173,7 +173,7 @@ def test_the_real_run_is_of_one_model_by_both_protocols(tmp_path: Path) -> None:
     science = yaml.safe_load((ROOT / "profiles/real/science.yaml").read_text(encoding="utf-8"))
     gguf = tmp_path / science["models"]["smollm2"]["source"]
     gguf.parent.mkdir(parents=True)
-    gguf.touch()
+    gguf.write_bytes(b"GGUF\3" + bytes(19))
     said = run("all", "studies", "-n", "-q", "rules", directory=tmp_path, config=science).stdout
     counted = jobs(said)
     assert (counted["examples"], counted["convert"]) == (1, 2)
