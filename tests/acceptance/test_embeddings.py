@@ -60,5 +60,4 @@ def test_embeddings_are_those_of_a_plain_loop(
         ).astype(np.float64)
         expected = np.array([plain(one[layer].astype(np.float64)) for one in states])
         away = np.linalg.norm(found - expected, axis=1) / np.linalg.norm(expected, axis=1)
-        print("MEASURED", precision, layer, pooling, skip_first, away.max())
         assert (away < TOLERANCES[precision]).all()

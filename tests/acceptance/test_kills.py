@@ -24,7 +24,7 @@ from tests.support.processes import mamushi
 
 pytestmark = pytest.mark.slow
 
-KILLS = 4
+KILLS = 3
 
 
 @pytest.fixture(scope="module")

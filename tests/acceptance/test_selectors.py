@@ -45,8 +45,7 @@ def test_a_ranking_in_bf16_is_that_in_fp32(pools: dict[str, Pool]) -> None:
     )
     tenth = len(fp32) // 10
     first = [{*np.argsort(-scores)[:tenth]} for scores in (fp32, bf16)]
-    print("MEASURED", correlation(fp32, bf16), len(first[0] & first[1]) / tenth)
-    assert correlation(fp32, bf16) > 0.99
+    assert correlation(fp32, bf16) > 0.995
     assert len(first[0] & first[1]) >= 0.8 * tenth
 
 
@@ -69,7 +68,6 @@ def test_logistic_regression_is_scikit_learns(pools: dict[str, Pool], alpha: flo
         )
         fitted = make_pipeline(StandardScaler(), model).fit(x[train], pool.forget[train])
         expected[held] = fitted.decision_function(x[held])
-    print("MEASURED", alpha, np.abs(found.scores - expected).max() / expected.std())
     np.testing.assert_allclose(found.scores, expected, atol=1e-3 * expected.std())
 
 
@@ -114,6 +112,5 @@ def test_the_mlp_is_as_good_as_scikit_learns_and_ranks_alike(pools: dict[str, Po
     mine, theirs = both(ours), both(lambda seed: networks(pool, seed))
     quality = [np.mean([roc_auc_score(pool.forget, s) for s in side]) for side in (mine, theirs)]
     least = min(correlation(one, other) for one in mine for other in theirs)
-    print("MEASURED", quality, least, correlation(*theirs), correlation(*mine))
     assert abs(quality[0] - quality[1]) < 0.02
     assert least > correlation(*theirs) - 0.05
