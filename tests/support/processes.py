@@ -1,4 +1,4 @@
-"""Run a script as `accelerate launch` does on two devices."""
+"""Run a script as `accelerate launch` does on two devices, and a command that may be killed."""
 
 import os
 import subprocess
@@ -6,7 +6,7 @@ import sys
 import textwrap
 from pathlib import Path
 
-from tests.support.workflow import ROOT
+from tests.support.workflow import ROOT, environment
 
 
 def in_two_processes(folder: Path, script: str, *args: str | Path) -> None:
@@ -33,3 +33,18 @@ def in_two_processes(folder: Path, script: str, *args: str | Path) -> None:
         timeout=300,
     )
     assert done.returncode == 0, done.stdout
+
+
+def mamushi(folder: Path, *words: str | Path, **variables: str) -> subprocess.Popen[str]:
+    """Start ``python -m mamushi`` in a folder, in a session of its own; what it says goes into the
+    file ``said`` there."""
+    with (folder / "said").open("a") as said:
+        return subprocess.Popen(
+            [sys.executable, "-m", "mamushi", *map(str, words)],
+            cwd=folder,
+            env=environment(PYTHONPATH=str(ROOT / "workflow"), **variables),
+            stdout=said,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            text=True,
+        )

