@@ -31,14 +31,15 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
-LONG = ("end_to_end", "faults", "dag")
-"""Folders of tests that run the workflow, those with the longest files first."""
+LONG = ("end_to_end", "faults", "acceptance", "dag")
+"""Folders of tests that take long, those with the longest files first."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with what takes long, so that no worker is left with it when the others are done.
 
-    A file's tests share what they set up, and run in one worker; so do all that look at the demo.
+    A file's tests share what they set up, and run in one worker; so do all that look at the demo,
+    and all that look at a real model, of which one in memory is enough.
     """
 
     def folder(item: pytest.Item) -> int:
@@ -47,8 +48,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
     items.sort(key=folder)
     for item in items:
-        demo = "ran" in getattr(item, "fixturenames", ())
-        item.add_marker(pytest.mark.xdist_group("demo" if demo else item.nodeid.split("::")[0]))
+        group = item.nodeid.split("::")[0]
+        if "ran" in getattr(item, "fixturenames", ()):
+            group = "demo"
+        elif folder(item) == LONG.index("acceptance"):
+            group = "acceptance"
+        item.add_marker(pytest.mark.xdist_group(group))
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
