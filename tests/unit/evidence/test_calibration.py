@@ -312,6 +312,24 @@ def test_an_interval_holds_the_exact_budget_where_a_plug_in_is_far_off(seed: int
         assert found["budget_low"] <= truth <= found["budget_high"]
 
 
+@pytest.mark.parametrize("seed", [0, 1])
+def test_an_interval_holds_the_exact_budget_of_scores_that_flatten_at_their_ends(seed: int) -> None:
+    """As those of networks do: the best forget texts stand out by less than they should, and what
+    the halves say is lost makes up for more than was."""
+    exactly, forget = normals(660, 1090, 2.3, seed)
+    fold, rng = np.zeros(1750, dtype=np.int64), np.random.default_rng(seed)
+    flat = 2 * np.arcsinh(exactly / 2)
+    own, a, b = flat + flat.std() * np.array([[0.2], [0.4], [0.4]]) * rng.normal(size=(3, 1750))
+    scores = Scores(own, forget, fold, [Halves(a, b, fold)])
+    fresh, of_p1 = normals(40_000, 40_000, 2.3, seed=9)
+    known = Truth(fresh, of_p1, exactly[forget], exactly[~forget])
+    removed, _ = exact(ranked(own, forget), known, np.arange(661))
+    gained = (removed - removed[0]) / (removed[-1] - removed[0])
+    found = advised(scores, "removal", 0.5)
+    assert found["budget"] > found["budget_low"] + 0.03
+    assert found["budget_low"] <= np.argmax(gained >= 0.5) / 660 <= found["budget_high"]
+
+
 # The verdict --------------------------------------------------------------------------------------
 
 
