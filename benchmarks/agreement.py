@@ -7,7 +7,7 @@ each with folds of its own. Two runs share nothing (`other_folds`), or deal the 
 k sets of folds and train other networks on them (`same_folds`): what is left between those is the
 networks' chance alone. Per k: the share of the top tenth of the forget texts that two runs have in
 common and the rank correlation of their forget texts, means over pairs of runs drawn from twice as
-many cross-fittings as the largest k (with the same folds for k up to a fifth of the largest), and
+many cross-fittings as the largest k (with the same folds for k up to an eighth of the largest), and
 the CPU seconds of one run on one thread.
 """
 
@@ -57,7 +57,7 @@ def main() -> None:
     report.value("retain_texts", int((~pool.forget).sum()))
     report.value("width", pool.width)
     report.value("batch_size", settings["batch_size"])
-    runs = Runs(pool, settings, 2 * most, max(1, most // 5))
+    runs = Runs(pool, settings, 2 * most, max(1, most // 8))
     report.value("auc", auc(runs.scores(range(2 * most)), pool.forget))
     for k in sorted(args.networks):
         drawn = {"other_folds": runs.other(k)}
