@@ -10,9 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
+
+from mamushi.artifacts import schemas
+from mamushi.artifacts.tables import embeddings_schema, write_table
 
 ROOT = Path(__file__).parents[2]
 
@@ -85,3 +89,26 @@ def test_scale(tmp_path: Path) -> None:
     assert {f"exponent_{of}_{name}" for of in "nd" for name in ("l2_norm", "lr_cos")} <= set(found)
     # A ranking serves every budget: more of them read no embedding again.
     assert {found[f"budgets_{number}_passes"] for number in (1, 9, 99)} == {"2"}
+
+
+def test_agreement(tmp_path: Path) -> None:
+    rng, n, width = np.random.default_rng(0), 200, 4
+    forget = np.arange(n) < 80
+    x = (rng.normal(size=(n, width)) + forget[:, None]).astype(np.float16)
+    vectors = pa.FixedSizeListArray.from_arrays(
+        pa.array(x.ravel()), type=embeddings_schema(width).field("embedding").type
+    )
+    columns = {"id": [f"{i:03d}" for i in range(n)], "domain": np.where(forget, "forget", "retain")}
+    path = tmp_path / "embeddings.parquet"
+    write_table(path, schemas.EMBEDDINGS, {**columns, "embedding": vectors})
+    found = ran(tmp_path, "agreement", str(path), "--networks", "1", "5", "--batch-size", "64")
+    assert (found["forget_texts"], found["width"]) == ("80", "4")
+    assert 0.7 < float(found["auc"]) < 1
+    for name in ("overlap", "spearman"):
+        one, five = (float(found[f"networks_{k}_other_folds_{name}"]) for k in (1, 5))
+        assert 0 < one < five < 1
+    assert 0 < float(found["networks_1_same_folds_spearman"]) < 1
+    assert "networks_5_same_folds_spearman" not in found
+    assert float(found["networks_5_cpu_seconds"]) == pytest.approx(
+        5 * float(found["networks_1_cpu_seconds"]), rel=0.01
+    )

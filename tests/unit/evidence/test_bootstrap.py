@@ -89,7 +89,8 @@ def test_all_budgets_in_one_pass_equal_one_at_a_time(form: str) -> None:
 
 
 def test_bands_equal_a_plain_loop_over_resampled_examples() -> None:
-    """Calibrated anew in each resample, with what one pair of halves says is lost and with more."""
+    """Calibrated anew in each resample, with nothing lost, and with more than one pair of halves
+    says."""
     given = {form: sample(form) for form in FORMS}
     rng = np.random.default_rng(3)
     l1, l2 = normal()
@@ -98,8 +99,7 @@ def test_bands_equal_a_plain_loop_over_resampled_examples() -> None:
     scores = estimated(l1, l2, noisy)
     found = bands(scores, {f: one.ranks for f, (one, _, _) in given.items()}, COUNTS, 40, seed=7)
     rng = np.random.default_rng(7)
-    sides = {"near": 0.0, **SLACK}
-    drawn: dict[str, Any] = {form: {side: [] for side in sides} for form in FORMS}
+    drawn: dict[str, Any] = {form: {side: [] for side in ("near", *SLACK)} for form in FORMS}
     for which in range(40):
         # An example that is drawn m times stands m times in the resample.
         rows1, rows2 = (np.repeat(np.arange(n), times(n, rng).astype(int)) for n in (N1, N2))
@@ -111,12 +111,13 @@ def test_bands_equal_a_plain_loop_over_resampled_examples() -> None:
         u = platt(again.score, FORGET, NO_FOLDS, np.ones(len(rows)))(again.score, NO_FOLDS)
         apart = u[:N1].mean() - u[N1:].mean()
         lost = apart * max(1 / again.kept() - 1, 0)
+        sides = {"near": 0.0, **{side: lost + slack * apart for side, slack in SLACK.items()}}
         for form, (_, s1, s2) in given.items():
             s1, s2 = s1[rows1], s2[rows2]
             ranks = ranking(s1, ranks_of(s1), s2 if form == "threshold" else s2 * np.nan,
                             form == "share")  # fmt: skip
-            for side, slack in sides.items():
-                at = Frontier(ranks, u[:N1], u[N1:], PI1, lost + slack * apart)
+            for side, spread in sides.items():
+                at = Frontier(ranks, u[:N1], u[N1:], PI1, spread)
                 drawn[form][side].append(np.transpose(at.at(COUNTS)))
     estimate = scores.estimate()
     for form, (one, _, _) in given.items():

@@ -49,21 +49,21 @@ def bands(
 
     A resample draws n1 forget and n2 retain examples with replacement, the same for all rankings;
     the ratio is calibrated anew with it, and one of the pairs of halves says what the scores have
-    lost. Every resample is looked at with that loss and with ``calibration.SLACK`` more, and a band
-    spans the percentiles of both. ``gain`` and ``decline`` are not defined where removing
-    all gains nothing; a resample of which that is so counts as one that reaches no share, and an
-    end of a band that rests on such resamples is NaN. All budgets of a ranking cost one pass over
-    its examples, and memory is O(n + selectors x resamples x B).
+    lost. Every resample is looked at without that loss, which halves can overstate, and with it and
+    ``calibration.SLACK`` more, and a band spans the percentiles of both. ``gain`` and ``decline``
+    are not defined where removing all gains nothing; a resample of which that is so counts as one
+    that reaches no share, and an end of a band that rests on such resamples is NaN. All budgets of
+    a ranking cost one pass over its examples, and memory is O(n + selectors x resamples x B).
     """
     rng = np.random.default_rng(seed)
     one, two = scores.forget, ~scores.forget
     estimate = scores.estimate()
-    slacks = {"near": 0.0, **SLACK}
-    drawn: dict[str, dict[str, list[Pair]]] = {name: {s: [] for s in slacks} for name in rankings}
+    drawn: dict[str, dict[str, list[Pair]]] = {
+        name: {side: [] for side in ("near", *SLACK)} for name in rankings
+    }
 
-    def frontiers(found: Estimate, slack: float) -> Iterator[tuple[str, Frontier]]:
+    def frontiers(found: Estimate, lost: float) -> Iterator[tuple[str, Frontier]]:
         some = next(iter(rankings.values()))
-        lost = found.lost + slack * found.jeffreys
         at = Frontier(some, found.log_ratio[one], found.log_ratio[two], scores.pi1, lost)
         for name, ranks in rankings.items():
             yield name, at.reranked(ranks)
@@ -73,10 +73,14 @@ def bands(
         for domain in (one, two):
             weights[domain] = times(int(domain.sum()), rng)
         found = scores.resampled(weights, which)
-        for side, slack in slacks.items():
-            for name, at in frontiers(found, slack):
+        lost = {side: found.lost + slack * found.jeffreys for side, slack in SLACK.items()}
+        for side, spread in {"near": 0.0, **lost}.items():
+            for name, at in frontiers(found, spread):
                 drawn[name][side].append(at.at(counts, weights[one], weights[two]))
-    return {name: _summaries(at.at(counts), drawn[name]) for name, at in frontiers(estimate, 0.0)}
+    return {
+        name: _summaries(at.at(counts), drawn[name])
+        for name, at in frontiers(estimate, estimate.lost)
+    }
 
 
 def times(n: int, rng: np.random.Generator) -> NDArray[np.float64]:
