@@ -73,6 +73,19 @@ def test_domains_apart_without_an_exception_are_not_certain() -> None:
     assert turned == pytest.approx((0.0, 0.0, 1 - found[1]))
 
 
+def test_what_was_cross_fitted_is_less_certain() -> None:
+    rng = np.random.default_rng(0)
+    forget = np.arange(400) < 200
+    score, known = rng.normal(size=400) + forget, texts(400)
+    fixed, learned = (
+        rows_of(confounds(score, forget, known, cross_fitted=each), measure="auc")[0]
+        for each in (False, True)
+    )
+    assert fixed["estimate"] == learned["estimate"]
+    wider = (learned["high"] - learned["low"]) / (fixed["high"] - fixed["low"])
+    assert wider == pytest.approx(np.sqrt(2), abs=0.02)
+
+
 def test_between_texts_of_one_length_length_is_no_separation() -> None:
     rng = np.random.default_rng(0)
     forget = np.arange(4000) < 2000

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from mamushi.artifacts import schemas
 from mamushi.artifacts.tables import FORGET, RETAIN, read_table
 from mamushi.data.labels import read_labels
+from mamushi.evidence.verdict import TWICE
 from mamushi.selection.metrics import average_ranks, spearman
 
 Doubles = NDArray[np.float64]
@@ -62,11 +63,14 @@ def read_texts(examples: str | Path, duplicates: str | Path, ids: Sequence[str])
     return Texts(found.words, counts, found.labels)
 
 
-def confounds(score: Doubles, forget: Mask, texts: Texts) -> list[Row]:
+def confounds(
+    score: Doubles, forget: Mask, texts: Texts, *, cross_fitted: bool = False
+) -> list[Row]:
     """Rows of the table ``confounds`` but for the cell and the selector, of n texts.
 
     ``score`` and ``forget`` (n,). ``why`` says why a row has no estimate: NaN scores, or too few
-    texts that differ.
+    texts that differ. The AUCs of ``cross_fitted`` scores have an interval for that of a ranking by
+    all texts.
     """
     rows = []
     for domain, inside in ((FORGET, forget), (RETAIN, ~forget)):
@@ -80,7 +84,7 @@ def confounds(score: Doubles, forget: Mask, texts: Texts) -> list[Row]:
         if np.isnan(score).any():
             row = _silent("no score for retain texts", len(score))
         else:
-            row = _area_row(score, forget, strata)
+            row = _area_row(score, forget, strata, TWICE if cross_fitted else 1.0)
         rows.append({**both, "measure": measure, **row})
     return rows
 
@@ -113,11 +117,11 @@ def _within(score: Doubles, values: NDArray[Any]) -> Iterator[Row]:
         yield {"value": str(names[i]), "measure": "auc_of_value", **row}
 
 
-def _area_row(score: Doubles, positive: Mask, strata: NDArray[np.int64]) -> Row:
+def _area_row(score: Doubles, positive: Mask, strata: NDArray[np.int64], times: float = 1.0) -> Row:
     smaller = min(int(positive.sum()), int((~positive).sum()))
     if smaller < FEWEST:
         return _silent(f"{smaller} texts on one of the sides", len(score))
-    found, used = area(score, positive, strata)
+    found, used = area(score, positive, strata, times)
     return _silent("no length is common to both", 0) if found is None else _row(found, used, 0.5)
 
 
@@ -154,12 +158,15 @@ def stratum(words: Doubles) -> NDArray[np.int64]:
     return np.searchsorted(edges, words, side="right").astype(np.int64)
 
 
-def area(score: Doubles, positive: Mask, strata: NDArray[np.int64]) -> tuple[Found | None, int]:
+def area(
+    score: Doubles, positive: Mask, strata: NDArray[np.int64], times: float = 1.0
+) -> tuple[Found | None, int]:
     """The AUC of scores (n,) over pairs within a stratum, and the number of texts in them.
 
     The mean of the strata's AUCs, weighted by their positives: a positive against a negative of its
     own stratum. Strata with fewer than two of either are left out; None if all are. The interval is
-    DeLong's (1988) on the scale of the logit; where no pair is out of order, Newcombe's (2006).
+    DeLong's (1988) on the scale of the logit, with ``times`` its variance; where no pair is out of
+    order, Newcombe's (2006).
     """
     parts, used = [], 0
     for number in np.unique(strata):
@@ -172,7 +179,7 @@ def area(score: Doubles, positive: Mask, strata: NDArray[np.int64]) -> tuple[Fou
         return None, 0
     weight, estimates, variances = np.array(parts).T
     weight /= weight.sum()
-    estimate, variance = float(weight @ estimates), float(weight**2 @ variances)
+    estimate, variance = float(weight @ estimates), times * float(weight**2 @ variances)
     if not 0 < estimate < 1:
         bound = _without_exception(int(sum(part[0] for part in parts)), used)
         return ((1.0, bound, 1.0) if estimate else (0.0, 0.0, 1 - bound)), used

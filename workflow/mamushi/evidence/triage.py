@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mamushi.artifacts.tables import FORGET, RETAIN
-from mamushi.evidence.confounds import FEWEST, area
+from mamushi.evidence.confounds import FEWEST
+from mamushi.evidence.verdict import auc_interval
 from mamushi.selection.pool import Scored
 
 Doubles = NDArray[np.float64]
@@ -36,9 +37,7 @@ def refusal(score: Doubles, forget: Mask) -> str | None:
         return "the selector has no score for retain texts"
     if min(forget.sum(), (~forget).sum()) < FEWEST:
         return f"fewer than {FEWEST} texts in a domain"
-    found, _ = area(score, forget, np.zeros(len(score), dtype=np.int64))
-    assert found is not None
-    estimate, low, high = found
+    estimate, low, high = auc_interval(score, forget)
     if low <= 0.5:
         interval = f"AUC {estimate:.2f} [{low:.2f}, {high:.2f}]"
         return f"the domains cannot be told apart: {interval}"

@@ -37,7 +37,7 @@ def run(files: Files, chosen: Confounds, job: Job) -> None:
         scores = read_scores(path)
         ids = read_table(path, schemas.SCORES, ["id"])["id"].to_pylist()
         texts = read_texts(files.examples, files.duplicates, ids)
-        found = confounds(scores.score, scores.forget, texts)
+        found = confounds(scores.score, scores.forget, texts, cross_fitted=scores.fold is not None)
         rows += [{**chosen.cell, "selector": name, **row} for row in found]
     table = pa.Table.from_pylist(rows, schema=schemas.CONFOUNDS.schema)
     write_table(files.out, schemas.CONFOUNDS, table, metadata={"provenance": job.origin})
