@@ -177,7 +177,9 @@ REACHED_BY = {
     "selection.directions.cosine_distances": "selector/cos_mu2 selector/lr_cos",
     "selection.folds.balanced_weights": "selector/mamushi selector/mamushi_gbt",
     "selection.folds.stratified_folds": f"calibrate frontier verify {CROSS_FITTED}",
-    "selection.metrics.auc": f"score calibrate diagnostics figure/diagnostics {CROSS_FITTED}",
+    "selection.metrics.auc": (
+        f"score calibrate diagnostics triage figure/diagnostics {CROSS_FITTED}"
+    ),
     "selection.metrics.average_ranks": (
         "score calibrate stability verify diagnostics confounds triage evidence "
         f"figure/diagnostics {CROSS_FITTED}"
@@ -206,7 +208,7 @@ REACHED_BY = {
     "unlearning.unlearners.salun.SALIENCY": "unlearner/salun",
     "evaluation.crossing.first_crossing": "advise evidence half_gap refine",
     "evaluation.crossing.recovery": "half_gap refine",
-    "evaluation.curves.read_perplexity": "tables half_gap probes refine",
+    "evaluation.curves.read_perplexity": "tables steps half_gap probes refine",
     "evaluation.half_gap.RETRAINING": "half_gap figure/half_gap",
     "evaluation.masking.mask": "judge ranking qualitative triage",
     "evaluation.sad.area": "tables advise evidence",
