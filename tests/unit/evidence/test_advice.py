@@ -283,10 +283,10 @@ def test_the_command(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["advise", "--root", str(root), "--removal", "0.5"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "small, tiny: 50% of the full removal (2 seeds, 40 forget examples)"
-    heads = ["selector", "budget", "95% interval", "examples", "retraining needs"]
+    heads = ["selector", "retraining needs", "in the limit", "95% interval", "examples"]
     assert re.split(r"  +", lines[1]) == heads
-    assert re.split(r"  +", lines[2]) == ["fast", "0.25", "0.25 to 0.25", "10", "-"]
-    assert re.split(r"  +", lines[3]) == ["slow", "0.71", "0.67 to 0.75", "29", "-"]
+    assert re.split(r"  +", lines[2]) == ["fast", "-", "0.25", "0.25 to 0.25", "10"]
+    assert re.split(r"  +", lines[3]) == ["slow", "-", "0.71", "0.67 to 0.75", "29"]
     assert len(lines) == 4
 
     assert main(["advise", "--root", str(root), "--sad", "0.5", "--selector", "fast"]) == 0
@@ -311,6 +311,16 @@ def test_the_command_after_retraining(root: Path, capsys: pytest.CaptureFixture[
     assert lines[3].split()[-1] == "-"
 
 
+def test_the_command_begins_with_what_retraining_needs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(tmp_path, [*frontier("fast", 0.5), *frontier("random", 1.0)])
+    assert main(["advise", "--root", str(tmp_path), "--removal", "0.5"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert re.split(r"  +", lines[2])[:3] == ["fast", "0.25 to 0.50", "0.25"]
+    assert lines[-1].startswith("in the limit: of a learner")
+
+
 def test_the_command_says_where_removing_all_gains_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -324,7 +334,7 @@ def test_the_command_says_where_removing_all_gains_nothing(
         why = "the gain of removing all is not distinguishable from 0"
         assert lines[1:] == [f"no budget for flat: {why}"]
     assert main(["advise", "--root", str(tmp_path), "--preservation", "0.1"]) == 0
-    assert capsys.readouterr().out.splitlines()[2].split()[1] == "0.75"
+    assert capsys.readouterr().out.splitlines()[2].split()[1:3] == ["-", "0.75"]
 
 
 def test_the_frontier_of_another_run_is_named(

@@ -86,6 +86,12 @@ def run(args: argparse.Namespace) -> None:
     print(report(found, rows))
 
 
+LIMIT = (
+    "in the limit: of a learner that becomes the mixture it is trained on. A model that is tuned on "
+    "few texts needs another budget of the span; two or three retrainings there tell which."
+)
+
+
 def report(advised: Sequence[dict[str, Any]], frontier: Sequence[dict[str, Any]]) -> str:
     """The table that is printed, one block per dataset and model, best selector first."""
     blocks = []
@@ -95,7 +101,7 @@ def report(advised: Sequence[dict[str, Any]], frontier: Sequence[dict[str, Any]]
         seeds = {row["seed"] for row in frontier if (row["dataset"], row["model"]) == pair}
         whole = max(row["removed"] for row in frontier if (row["dataset"], row["model"]) == pair)
         told = any(row["measured"] is not None for row in ours)
-        head = ["selector", "budget", "95% interval", "examples", "retraining needs"]
+        head = ["selector", "retraining needs", "in the limit", "95% interval", "examples"]
         lines = [[*head, *(["measured"] if told else [])]]
         lines += [[*_cells(row, whole), *([_share(row["measured"])] if told else [])]
                   for row in ours]  # fmt: skip
@@ -110,6 +116,8 @@ def report(advised: Sequence[dict[str, Any]], frontier: Sequence[dict[str, Any]]
             if row["reason"]:
                 why.setdefault(row["reason"], []).append(row["selector"])
         notes = [f"no budget for {', '.join(names)}: {reason}" for reason, names in why.items()]
+        if any(row["retraining_low"] is not None for row in ours):
+            notes.append(LIMIT)
         blocks.append("\n".join([first, *(line.rstrip() for line in body), *notes]))
     return "\n\n".join(blocks)
 
@@ -128,10 +136,10 @@ def _cells(row: dict[str, Any], whole: int) -> list[str]:
     examples = -int(-row["budget"] * whole // 1)
     return [
         row["selector"],
+        _span(row["retraining_low"], row["retraining_high"]),
         _share(row["budget"]),
         _span(row["budget_low"], row["budget_high"]),
         str(examples),
-        _span(row["retraining_low"], row["retraining_high"]),
     ]
 
 
