@@ -3,8 +3,9 @@
 A claim is a comparison of two selectors at the same seeds. It is confirmed or contradicted where
 the t test of the paired differences says so at 5%, corrected for the number of claims that were
 tried on that dataset and model (Holm); all else is not distinguishable at so many seeds, which is
-all that can be said for a claim that two are alike. Reads the tables of a run that has trained what
-is compared, ``half_gap`` where it is there:
+all that can be said for a claim that two are alike. And whether the budgets that were advised held
+what retraining measured. Reads the tables of a run that has trained what is compared, ``half_gap``
+and ``advice`` where they are there:
 
     python benchmarks/claims.py results/tables
 """
@@ -96,6 +97,24 @@ def halved(table: pa.Table) -> Iterator[list[str]]:
         ]
 
 
+def advised(table: pa.Table) -> Iterator[list[str]]:
+    """Measured budgets beside the span for retraining, and the interval of a learner without
+    limits."""
+    for row in table.to_pylist():
+        if row["measured"] is None or row["retraining_low"] is None:
+            continue
+        said = []
+        for name, end in (("retraining", "retraining"), ("limit", "budget")):
+            low, high = row[f"{end}_low"], row[f"{end}_high"]
+            held = "holds" if low <= row["measured"] <= high else "misses"
+            said.append(f"{name} [{low:.2f}, {high:.2f}] {held}")
+        cell = f"{row['dataset']}/{row['model']}/advice"
+        yield [
+            f"{cell}:{row['selector']}_{row['target']}_{row['value']:g}",
+            f"measured {row['measured']:.3f} {' '.join(said)}",
+        ]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("tables", type=Path, nargs="+", help="the folders of tables of runs")
@@ -110,9 +129,10 @@ def main() -> None:
                     report.value(f"{cell[0]}/{cell[1]}/{quantity}:{selector}", shown)
             for name, said in tried(by_quantity, cell):
                 report.value(f"{cell[0]}/{cell[1]}/{name}", said)
-        if (half_gap := folder / "half_gap.parquet").is_file():
-            for name, said in halved(read_table(half_gap, schemas.HALF_GAP)):
-                report.value(name, said)
+        for schema, told in ((schemas.HALF_GAP, halved), (schemas.ADVICE, advised)):
+            if (path := folder / f"{schema.name}.parquet").is_file():
+                for name, said in told(read_table(path, schema)):
+                    report.value(name, said)
     report.write()
 
 
