@@ -22,10 +22,8 @@ from mamushi.lm import device, loading
 from mamushi.lm.embed import embed
 from mamushi.selection.pool import Pool
 from mamushi.stages import fetch_smollm2
-from tests.conftest import ROOT
-from tests.support.real_texts import made_up, posts, token_set
-
-SETTINGS = '{"name": "smollm2", "contaminated": false, "inputs": {}, "code": "1"}'
+from tests.support.real_texts import CONVERT, made_up, posts, token_set
+from tests.support.workflow import ROOT
 
 
 @pytest.fixture(scope="session")
@@ -46,7 +44,7 @@ def smollm2_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def smollm2(smollm2_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The card of the model, converted."""
     out = tmp_path_factory.mktemp("base")
-    words = ["--gguf", str(smollm2_file), "--out", str(out), "--settings", SETTINGS]
+    words = ["--gguf", str(smollm2_file), "--out", str(out), "--settings", CONVERT]
     assert main(["convert", *words]) == 0
     return out / "card.json"
 
@@ -82,8 +80,8 @@ def harness(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
 def pools(smollm2: Path) -> dict[str, Pool]:
     """By precision, 400 texts of two topics as SmolLM2 embeds the first 20 tokens of each: posts of
     20 Newsgroups where they are at hand, else made-up ones."""
-    own = ROOT.parent / "shared/data/20ng/20news-bydate.tar.gz"
-    archive = Path(os.environ.get("MAMUSHI_NEWSGROUPS") or own)
+    beside = Path(os.environ.get("MAMUSHI_SHARED", ROOT.parent / "shared"))
+    archive = beside / "data/20ng/20news-bydate.tar.gz"
     words, forget = posts(archive, 200) if archive.is_file() else made_up(200)
     texts = token_set(smollm2, words, forget, longest=20)
     found = {}

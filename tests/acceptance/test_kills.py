@@ -19,8 +19,8 @@ import pytest
 
 from mamushi.artifacts.files import sha256
 from mamushi.stages import fetch_smollm2
-from tests.acceptance.conftest import SETTINGS
 from tests.support.processes import mamushi
+from tests.support.real_texts import CONVERT
 
 pytestmark = pytest.mark.slow
 
@@ -77,6 +77,6 @@ def test_a_conversion_that_is_killed_goes_on(
     smollm2_file: Path, smollm2: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "base"
-    words = ["convert", "--gguf", smollm2_file, "--out", out, "--settings", SETTINGS]
+    words = ["convert", "--gguf", smollm2_file, "--out", out, "--settings", CONVERT]
     kill(tmp_path, out, words, "card.json")
     assert contents(out) == contents(smollm2.parent)

@@ -1,4 +1,4 @@
-"""Real texts for a real model: sentences, and texts of two topics."""
+"""A real model and texts for it: sentences, and texts of two topics."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from mamushi.data.loaders import newsgroups
 from mamushi.lm import loading
 from mamushi.lm.tokens import TokenSet, encode, offsets_of
 
+CONVERT = '{"name": "smollm2", "contaminated": false, "inputs": {}, "code": "1"}'
+"""Settings of the stage that converts the model."""
 SENTENCES = [
     "The three primary colours are red, blue and yellow.",
     "Water boils at one hundred degrees Celsius at sea level, and at less on a mountain.",
