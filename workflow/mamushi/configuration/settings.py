@@ -878,7 +878,8 @@ def tables(comparison: Mapping[str, Any]) -> Collected:
 def steps(config: Config, comparison: Mapping[str, Any]) -> Collected:
     """Settings of the stage ``steps``: the models whose steps follow from their data."""
     models = [name for name in comparison["models"] if grid.stepped(config, name)]
-    return Collected(grid={**comparison, "models": models}, code=_code("steps"))
+    axes = {"datasets": comparison["datasets"], "models": models, "seeds": comparison["seeds"]}
+    return Collected(grid=axes, code=_code("steps"))
 
 
 def subgroups(comparison: Mapping[str, Any]) -> Collected:
