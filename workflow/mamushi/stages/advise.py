@@ -87,8 +87,8 @@ def run(args: argparse.Namespace) -> None:
 
 
 LIMIT = (
-    "in the limit: of a learner that becomes the mixture it is trained on. A model that is tuned on "
-    "few texts needs another budget of the span; two or three retrainings there tell which."
+    "in the limit: of a learner that becomes the mixture it is trained on. A model that is tuned "
+    "on few texts needs another budget of the span; two or three retrainings there tell which."
 )
 
 
