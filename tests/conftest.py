@@ -35,6 +35,8 @@ LONG = ("end_to_end", "faults", "acceptance", "dag")
 """Folders of tests that take long, those with the longest files first."""
 
 
+# Before pytest-xdist reads the marks.
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with what takes long, so that no worker is left with it when the others are done.
 
