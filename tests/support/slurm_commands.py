@@ -118,6 +118,11 @@ class Commands:
         for number in range(times):
             (self.folder / "refusals" / str(number)).touch()
 
+    @property
+    def refusals(self) -> int:
+        """The refusals that are left; one that was asked may not have been refused yet."""
+        return len(list((self.folder / "refusals").iterdir()))
+
     def down(self) -> None:
         """From now on squeue reaches no controller."""
         (self.folder / "down").touch()
