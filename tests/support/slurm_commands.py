@@ -114,7 +114,7 @@ class Commands:
         (self.folder / "refusal").write_text(text, encoding="utf-8")
         (self.folder / "refusals").mkdir(exist_ok=True)
         for path in (self.folder / "refusals").iterdir():
-            path.unlink()
+            path.unlink(missing_ok=True)  # sbatch may have taken it
         for number in range(times):
             (self.folder / "refusals" / str(number)).touch()
 
