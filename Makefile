@@ -53,7 +53,7 @@ real-ranking: $(READY) ## a real model and real posts, ranked, with the evidence
 	$(BIN)/python -m mamushi fetch-smollm2 --out results/models
 	$(REAL) -- removals evidence
 
-real: real-ranking ## then retrained, within an hour: results/real.html; JIGSAW=folder adds Jigsaw
+real: real-ranking ## then retrained, about an hour: results/real.html; JIGSAW=folder adds Jigsaw
 	$(REAL) -- all studies
 	$(REAL) --report results/real.html -- all studies evidence
 
