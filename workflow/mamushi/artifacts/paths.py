@@ -20,8 +20,7 @@ MODEL_CARD = BASE + "/card.json"
 
 CELL = "results/runs/{dataset}/{model}/seed{seed}"
 
-ENDPOINTS = ("contaminated", "gold", "gold_matched", "beta0")
-"""The fine-tuned models that all selectors of a run share."""
+# Of a fine-tuned model that all selectors of a run share.
 ENDPOINT = CELL + "/{endpoint}"
 TRAINED = ENDPOINT + "/trained.safetensors"
 TRAIN_LOG = ENDPOINT + "/train_log.parquet"

@@ -12,6 +12,8 @@ from mamushi.errors import UserError
 from mamushi.registry import plugin
 
 Config = Mapping[str, Any]
+STEPPED = ("gold", "gold_matched", "beta0")
+"""The endpoints that tell what of SAD is the number of steps."""
 AXES = ("datasets", "models", "seeds", "budgets", "selectors")
 
 
@@ -130,7 +132,7 @@ def matched(config: Config, axes: Mapping[str, Any]) -> list[str]:
         paths.PERPLEXITY_ENDPOINT.format(**cell, endpoint=endpoint)
         for cell in cells(axes)
         if stepped(config, cell["model"])
-        for endpoint in ("gold", "gold_matched", "beta0")
+        for endpoint in STEPPED
     ]
 
 

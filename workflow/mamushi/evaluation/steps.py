@@ -14,11 +14,9 @@ from typing import Any
 import pyarrow as pa
 
 from mamushi.artifacts import paths, schemas
-from mamushi.configuration.grid import cells
+from mamushi.configuration.grid import STEPPED, cells
 from mamushi.evaluation.curves import read_perplexity
 from mamushi.evaluation.sad import sad
-
-ENDPOINTS = ("gold", "gold_matched", "beta0")
 
 
 def steps_table(grid: Mapping[str, Any], root: str | Path = "results") -> pa.Table:
@@ -30,7 +28,7 @@ def steps_table(grid: Mapping[str, Any], root: str | Path = "results") -> pa.Tab
     for run in cells(grid):
         gold, matched, beta0 = (
             read_perplexity(paths.under(root, paths.PERPLEXITY_ENDPOINT, **run, endpoint=endpoint))
-            for endpoint in ENDPOINTS
+            for endpoint in STEPPED
         )
         ends = (gold.ppl_forget, gold.ppl_retain)
         whole = float(sad(beta0.ppl_forget, beta0.ppl_retain, *ends))
