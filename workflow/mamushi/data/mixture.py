@@ -1,14 +1,22 @@
 """Texts from two known densities that overlap: mixtures over the same components.
 
-A component c is a topic T_c (a distribution over words) mixed with a bigram backbone B that all
-components share; a word w that follows u has probability
+A component c is a topic T_c mixed with a bigram backbone B that all components share; a concept w
+that follows u has probability
 
-    q_c(w | u) = (1 - a) B(w | u) + a T_c(w),        a: the topic share,
+    q_c(w | u) = (1 - a) B(w | u) + a T_c(w | u),        a: the topic share,
 
-and the first word (1 - a) B_0(w) + a T_c(w). The forget density is p1(x) = sum_c pi1_c q_c(x), the
-retain density p2 the same with weights pi2. So components differ in their vocabulary, which even a
-tiny model can learn, while the backbone gives it a language to learn. The length is uniform and
-independent of everything else, so it cancels in log p1(x)/p2(x), which is exact.
+and so has the first one, u then being the start. The forget density is p1(x) = sum_c pi1_c q_c(x),
+the retain density p2 the same with weights pi2. What sets components apart is the world:
+
+- lexical: their vocabulary, which even a tiny model can learn. T_c(w | u) = T_c(w), while the
+  backbone gives the model a language to learn;
+- transition: the order of words alone. A topic is all concepts in a ring: T_c(w | u) = 1 for the w
+  that follows u in it, and B and the start are uniform. So every column sums to 1 as every row
+  does, and in both domains each word is as frequent as any other at every place of a text.
+
+A concept has one or more synonyms, of which each occurrence takes one at random. The choice is
+independent of the component and so cancels in log p1(x)/p2(x), which is exact; so does the length.
+With many synonyms a word is rare while its meaning is not.
 """
 
 from __future__ import annotations
@@ -24,20 +32,19 @@ TOPIC_SHAPE, BACKBONE_SHAPE = 1.0, 0.3
 """Shapes of the gamma variates that tilt a base distribution: the smaller, the fewer words carry
 most of the probability."""
 FLOOR = 1e-3
-"""Added to each variate of the backbone, so that every word may follow every other."""
+"""Added to each variate of the backbone, so that every concept may follow every other."""
 
 
 @dataclass(frozen=True)
 class Mixture:
-    """Both densities. V words, C components."""
+    """Both densities. V concepts, C components."""
 
     words: tuple[str, ...]
-    first: NDArray[np.float64]
-    """B_0, shape (V,)."""
+    """The synonyms of the first concept, then those of the second, and so on: as many of each."""
     backbone: NDArray[np.float64]
-    """B(w | u), shape (V, V): row u, column w."""
+    """B(w | u), shape (V + 1, V): row u, column w. The last row, -1, is the start."""
     topics: NDArray[np.float64]
-    """T_c(w), shape (C, V)."""
+    """T_c(w | u), shape (C, V + 1, V), or (C, 1, V) where it is the same after every u."""
     topic_share: float
     weights: NDArray[np.float64]
     """pi1 and pi2, shape (2, C)."""
@@ -53,49 +60,84 @@ def pseudo_words(n: int, rng: np.random.Generator) -> tuple[str, ...]:
     return tuple("".join(SYLLABLES[d] for d in row) for row in digits)
 
 
-def make(vocabulary: int, weights: NDArray[np.float64], topic_share: float, seed: int) -> Mixture:
+def make(
+    vocabulary: int,
+    weights: NDArray[np.float64],
+    topic_share: float,
+    seed: int,
+    *,
+    world: str = "lexical",
+    synonyms: int = 1,
+) -> Mixture:
     """Draw words, backbone and topics; ``weights`` of shape (2, C) are pi1 and pi2.
 
-    Base frequencies fall as 1/rank, as in natural text, in an order of its own for each topic.
+    ``vocabulary`` is the number of concepts. In the lexical world their base frequencies fall as
+    1/rank, as those of words in natural text, in an order of its own for each topic.
     """
     rng = np.random.default_rng([seed, 0])
-    words = pseudo_words(vocabulary, rng)
+    words = pseudo_words(vocabulary * synonyms, rng)
+    chains = _rings if world == "transition" else _tilted
+    backbone, topics = chains(vocabulary, weights.shape[1], rng)
+    return Mixture(words, backbone, topics, topic_share, weights)
+
+
+def _tilted(
+    vocabulary: int, components: int, rng: np.random.Generator
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Backbone and topics of the lexical world."""
     zipf = 1 / np.arange(1, vocabulary + 1)
     tilt = rng.gamma(BACKBONE_SHAPE, size=(vocabulary, vocabulary)) + FLOOR
-    ranks = np.argsort(rng.random((weights.shape[1], vocabulary)), axis=1)
+    ranks = np.argsort(rng.random((components, vocabulary)), axis=1)
     topics = zipf[ranks] * rng.gamma(TOPIC_SHAPE, size=ranks.shape)
-    return Mixture(
-        words=words,
-        first=zipf / zipf.sum(),
-        backbone=_rows_sum_to_1(zipf * tilt),
-        topics=_rows_sum_to_1(topics),
-        topic_share=topic_share,
-        weights=weights,
-    )
+    backbone = np.vstack([_rows_sum_to_1(zipf * tilt), zipf / zipf.sum()])
+    return backbone, _rows_sum_to_1(topics)[:, None]
+
+
+def _rings(
+    vocabulary: int, components: int, rng: np.random.Generator
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Backbone and topics of the world of transitions."""
+    backbone = np.full((vocabulary + 1, vocabulary), 1 / vocabulary)
+    topics = np.zeros((components, vocabulary + 1, vocabulary))
+    topics[:, -1] = 1 / vocabulary
+    for topic in topics:
+        ring = rng.permutation(vocabulary)
+        topic[ring, np.roll(ring, -1)] = 1
+    return backbone, topics
 
 
 def draw(
-    mixture: Mixture, domain: NDArray[np.int64], lengths: tuple[int, int], rng: np.random.Generator
+    mixture: Mixture,
+    domain: NDArray[np.int64],
+    lengths: tuple[int, int],
+    rng: np.random.Generator,
+    *,
+    log_uniform: bool = False,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """One text for each entry of ``domain`` (0: forget, 1: retain), each with a length uniform in
-    ``lengths``, both ends included.
+    """One text for each entry of ``domain`` (0: forget, 1: retain), each with a length in
+    ``lengths``, both ends included: uniform, or a whole length whose logarithm is.
 
-    Returns its words, shape (N, longest), -1 after its end, and its component, shape (N,).
+    Returns its concepts, shape (N, longest), -1 after its end, and its component, shape (N,).
     """
     low, high = lengths
     n = len(domain)
     component = _inverse(np.cumsum(mixture.weights, axis=1)[domain], rng)
-    length = rng.integers(low, high, size=n, endpoint=True)
+    if log_uniform:
+        spread = np.floor(low * ((high + 1) / low) ** rng.random(n))
+        length = np.minimum(spread, high).astype(np.int64)  # Rounding may reach high + 1.
+    else:
+        length = rng.integers(low, high, size=n, endpoint=True)
     from_topic = rng.random((n, high)) < mixture.topic_share
-    topics = np.cumsum(mixture.topics, axis=1)
+    topics = np.cumsum(mixture.topics, axis=2)
     backbone = np.cumsum(mixture.backbone, axis=1)
     tokens = np.empty((n, high), dtype=np.int64)
-    tokens[:, 0] = _inverse(np.tile(np.cumsum(mixture.first), (n, 1)), rng)
+    before = np.full(n, -1)
     for t in range(high):
-        if t > 0:
-            tokens[:, t] = _inverse(backbone[tokens[:, t - 1]], rng)
+        tokens[:, t] = _inverse(backbone[before], rng)
         chosen = from_topic[:, t]
-        tokens[chosen, t] = _inverse(topics[component[chosen]], rng)
+        after = before[chosen] % topics.shape[1]
+        tokens[chosen, t] = _inverse(topics[component[chosen], after], rng)
+        before = tokens[:, t]
     tokens[np.arange(high) >= length[:, None]] = -1
     return tokens, component
 
@@ -103,14 +145,17 @@ def draw(
 def log_likelihoods(mixture: Mixture, tokens: NDArray[np.int64]) -> NDArray[np.float64]:
     """log q_c of each text given its length, in nats, shape (N, C); ``tokens`` as from ``draw``."""
     present = tokens >= 0
-    word = np.where(present, tokens, 0)
-    common = np.empty(word.shape)
-    common[:, 0] = mixture.first[word[:, 0]]
-    common[:, 1:] = mixture.backbone[word[:, :-1], word[:, 1:]]
+    concept = np.where(present, tokens, 0)
+    before = np.pad(concept[:, :-1], ((0, 0), (1, 0)), constant_values=-1)
+    common = mixture.backbone[before, concept]
     a = mixture.topic_share
     return np.stack(
         [
-            np.where(present, np.log((1 - a) * common + a * topic[word]), 0).sum(axis=1)
+            np.where(
+                present,
+                np.log((1 - a) * common + a * topic[before % len(topic), concept]),
+                0,
+            ).sum(axis=1)
             for topic in mixture.topics
         ],
         axis=1,
@@ -124,9 +169,11 @@ def log_density_ratio(mixture: Mixture, tokens: NDArray[np.int64]) -> NDArray[np
     return np.asarray(p1 - p2, dtype=np.float64)
 
 
-def spell(mixture: Mixture, tokens: NDArray[np.int64]) -> list[str]:
-    """The texts: words with a space between."""
-    return [" ".join(mixture.words[w] for w in row if w >= 0) for row in tokens]
+def spell(mixture: Mixture, tokens: NDArray[np.int64], rng: np.random.Generator) -> list[str]:
+    """The texts: a synonym of each concept, drawn uniformly, with a space between."""
+    synonyms = len(mixture.words) // mixture.backbone.shape[1]
+    spelt = tokens * synonyms + rng.integers(synonyms, size=tokens.shape)
+    return [" ".join(mixture.words[w] for w in row if w >= 0) for row in spelt]
 
 
 def _rows_sum_to_1(table: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -3,6 +3,9 @@
 Source: drawn here from a seed; see ``data/mixture.py`` for the densities. Forget: drawn from p1.
 Retain: drawn from p2. With the default weights 55% of p1 lies on three core components that p2
 hardly has, and 45% on five that p2 shares; the sections are ready-made.
+
+A dataset with the same settings but for ``sizes`` has other texts of the same densities, enough to
+pretrain a tiny model on.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mamushi.artifacts.tables import DOMAINS, SECTIONS
+from mamushi.artifacts.tables import DOMAINS, EVALUATION, SECTIONS
 from mamushi.data import mixture as model
 from mamushi.data.raw import Raw
 from mamushi.errors import UserError
@@ -43,7 +46,20 @@ SETTINGS = {
         "minimum": 10,
         "maximum": 5000,
         "default": 400,
-        "description": "Number of pseudo-words.",
+        "description": "Number of concepts.",
+    },
+    "synonyms": {
+        "type": "integer",
+        "minimum": 1,
+        "maximum": 100,
+        "default": 1,
+        "description": "Pseudo-words of each concept, equally frequent: with many of them, texts "
+        "on the same topic hardly share words.",
+    },
+    "world": {
+        "enum": ["lexical", "transition"],
+        "default": "lexical",
+        "description": "What sets components apart: their vocabulary, or the order of words alone.",
     },
     "weights": {
         "type": "object",
@@ -74,6 +90,24 @@ SETTINGS = {
         "default": [20, 40],
         "description": "Least and greatest number of words of a text.",
     },
+    "lengths": {
+        "enum": ["uniform", "log_uniform"],
+        "default": "uniform",
+        "description": "How the numbers of words spread between the two.",
+    },
+    "noise": {
+        "type": "object",
+        "default": {"forget_in_retain": 0, "retain_in_forget": 0},
+        "properties": {
+            "forget_in_retain": {"type": "number", "minimum": 0, "maximum": 1},
+            "retain_in_forget": {"type": "number", "minimum": 0, "maximum": 1},
+        },
+        "required": ["forget_in_retain", "retain_in_forget"],
+        "additionalProperties": False,
+        "description": "Shares of the texts labelled retain that are drawn from the forget "
+        "density, and the other way round, in all sections but evaluation. The label true_domain "
+        "then says which they are.",
+    },
     "seed": {
         "type": "integer",
         "minimum": 0,
@@ -101,36 +135,60 @@ def load(settings: Mapping[str, Any], cache: Path) -> Raw:
             raise UserError(f"sizes: {section!r}", do=f"known are {', '.join(SECTIONS)}")
         if sorted(sizes) != sorted(DOMAINS):
             raise UserError(f"sizes.{section}: {sizes}", do="give forget and retain")
-    mixture = model.make(settings["vocabulary"], weights, settings["topic_share"], settings["seed"])
+    mixture = model.make(
+        settings["vocabulary"],
+        weights,
+        settings["topic_share"],
+        settings["seed"],
+        world=settings["world"],
+        synonyms=settings["synonyms"],
+    )
     cells = [
         (section, domain, settings["sizes"][section][domain])
         for section in SECTIONS
         if section in settings["sizes"]
         for domain in DOMAINS
     ]
-    drawn = [
+    drawn_from = [_domains(settings, *cell) for cell in cells]
+    texts, tokens, components = [], [], []
+    for (section, domain, _), domains in zip(cells, drawn_from, strict=True):
         # A stream for each cell: its texts stay the same when the size of another changes.
-        model.draw(
-            mixture,
-            np.full(size, DOMAINS.index(domain)),
-            (low, high),
-            np.random.default_rng(
-                [settings["seed"], 1, SECTIONS.index(section), DOMAINS.index(domain)]
-            ),
+        rng = np.random.default_rng(
+            [settings["seed"], 1, SECTIONS.index(section), DOMAINS.index(domain)]
         )
-        for section, domain, size in cells
-    ]
-    tokens = np.concatenate([texts for texts, _ in drawn])
+        concepts, component = model.draw(
+            mixture, domains, (low, high), rng, log_uniform=settings["lengths"] == "log_uniform"
+        )
+        texts += model.spell(mixture, concepts, rng)
+        tokens.append(concepts)
+        components.append(component)
+    labels = {"component": np.concatenate(components)}
+    if any(settings["noise"].values()):
+        labels["true_domain"] = np.array(DOMAINS)[np.concatenate(drawn_from)]
     return Raw(
         ids=[f"{section}/{domain}/{i:06d}" for section, domain, size in cells for i in range(size)],
-        texts=model.spell(mixture, tokens),
+        texts=texts,
         forget=np.repeat([domain == "forget" for _, domain, _ in cells], [n for *_, n in cells]),
         section=[section for section, _, size in cells for _ in range(size)],
         stratum=[domain for _, domain, size in cells for _ in range(size)],
-        places=[f"synthetic text {i + 1}" for i in range(len(tokens))],
-        labels={"component": np.concatenate([component for _, component in drawn])},
-        log_density_ratio=model.log_density_ratio(mixture, tokens),
+        places=[f"synthetic text {i + 1}" for i in range(len(texts))],
+        labels=labels,
+        log_density_ratio=model.log_density_ratio(mixture, np.concatenate(tokens)),
     )
+
+
+def _domains(
+    settings: Mapping[str, Any], section: str, domain: str, size: int
+) -> NDArray[np.int64]:
+    """The domain from whose density each text of a cell is drawn, by number, shape (size,)."""
+    own = DOMAINS.index(domain)
+    other = DOMAINS[1 - own]
+    found = np.full(size, own)
+    if section != EVALUATION:
+        wrong = round(size * settings["noise"][f"{other}_in_{domain}"])
+        rng = np.random.default_rng([settings["seed"], 2, SECTIONS.index(section), own])
+        found[rng.permutation(size)[:wrong]] = 1 - own
+    return found
 
 
 def _weights(given: Mapping[str, list[float]]) -> NDArray[np.float64]:
