@@ -423,6 +423,10 @@ ROWS: dict[str, dict[str, list[Any]]] = {
         "datasets.made.weights": [{"forget": [0.5, 0.5], "retain": [0.1, 0.9]}],
         "datasets.made.topic_share": [0.5],
         "datasets.made.words": [[10, 20]],
+        "datasets.made.world": ["transition"],
+        "datasets.made.synonyms": [3],
+        "datasets.made.lengths": ["log_uniform"],
+        "datasets.made.noise": [{"forget_in_retain": 0.05, "retain_in_forget": 0.05}],
         "datasets.made.seed": [1],
     },
     MINE: {

@@ -105,7 +105,7 @@ def test_what_is_tested_is_what_is_locked() -> None:
 
 
 def test_the_profiles() -> None:
-    assert set(PROFILES) == {"default", "demo", "real", "small", "gpu", "slurm"}
+    assert set(PROFILES) == {"default", "demo", "lab", "real", "small", "gpu", "slurm"}
 
 
 def settings(profile: str) -> dict[str, Any]:

@@ -98,5 +98,5 @@ def test_a_dataset_may_be_changed(dataset: str, tmp_path: Path) -> None:
 
 
 def test_the_files_of_the_project_are_content() -> None:
-    for profile in ("demo", "small"):
+    for profile in ("demo", "lab", "small"):
         layers.check([BASE, ROOT / f"profiles/{profile}/science.yaml"])

@@ -4,8 +4,8 @@ Source: drawn here from a seed; see ``data/mixture.py`` for the densities. Forge
 Retain: drawn from p2. With the default weights 55% of p1 lies on three core components that p2
 hardly has, and 45% on five that p2 shares; the sections are ready-made.
 
-A dataset with the same settings but for ``sizes`` has other texts of the same densities, enough to
-pretrain a tiny model on.
+A dataset with the same settings but for ``sizes`` has texts of the same densities: as many as a
+tiny model needs to be pretrained on.
 """
 
 from __future__ import annotations
