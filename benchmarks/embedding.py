@@ -71,7 +71,7 @@ def seconds(work: str, model: PreTrainedModel, texts: TokenSet, budget: int) -> 
             model,
             texts,
             pooling="mean",
-            layer=-1,
+            layers=[-1],
             skip_first=True,
             batch_tokens=budget,
             accelerator=accelerator,

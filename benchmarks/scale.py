@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pools import synthetic
+from pools import by_embeddings, synthetic
 
-from mamushi.registry import load, plugin, plugins
+from mamushi.registry import load, plugin
 from mamushi.selection.pool import Pool, Scored, rank
 from mamushi.selection.removals import count
 from report import RESULTS, Report
@@ -30,8 +30,6 @@ from report import RESULTS, Report
 FIXED: dict[str, dict[str, Any]] = {
     "mamushi": {"epochs": 2, "precision": "fp32"},
     "mamushi_lr": {"epochs": 3, "tolerance": 0},
-    "mamushi_gbt": {"iterations": 20, "patience": 20},
-    "mamushi_rulsif": {"widths": [1.0]},
 }
 """Settings under which the work does not depend on when the fit stops."""
 
@@ -52,9 +50,7 @@ def main() -> None:
     from threadpoolctl import threadpool_limits
 
     torch.set_num_threads(1)
-    names = args.selectors or [
-        name for name, found in plugins("selector").items() if "DERIVES" not in found.literals
-    ]
+    names = args.selectors or by_embeddings()
     report = Report("scale", torch.cuda.get_device_name() if torch.cuda.is_available() else None, 1)
     full = args.full
     sizes = args.sizes or [s * (5 if full else 1) for s in (2_000, 4_000, 8_000, 16_000)]

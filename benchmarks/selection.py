@@ -29,11 +29,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pools import synthetic
+from pools import by_embeddings, synthetic
 
 from mamushi.artifacts import schemas
 from mamushi.artifacts.tables import embeddings_schema, write_table
-from mamushi.registry import load, plugin, plugins
+from mamushi.registry import load, plugin
 from mamushi.selection.crossfit import Task, cross_fit, derive_seed
 from mamushi.selection.folds import stratified_folds
 from mamushi.selection.metrics import auc, spearman
@@ -47,8 +47,6 @@ ARCHITECTURE = [1024, 512, 256]
 BRIEF: dict[str, dict[str, Any]] = {
     "mamushi": {"epochs": 1},
     "mamushi_lr": {"epochs": 1},
-    "mamushi_gbt": {"iterations": 2},
-    "mamushi_rulsif": {"widths": [1.0]},
 }
 """Settings that shorten a selector and leave its memory as it is."""
 
@@ -294,7 +292,7 @@ def stages(
     more: dict[str, dict[str, Any]],
 ) -> None:
     """Seconds and peak memory of `mamushi score`, one process per selector."""
-    names = chosen or sorted(plugins("selector"))
+    names = chosen or [*by_embeddings(), "anti_mamushi"]
     with tempfile.TemporaryDirectory() as folder:
         examples, embeddings = write(pool, Path(folder))
         for name in sorted(names, key=lambda name: "DERIVES" in plugin("selector", name).literals):

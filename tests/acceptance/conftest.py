@@ -92,10 +92,10 @@ def pools(smollm2: Path) -> dict[str, Pool]:
             model,
             texts,
             pooling="mean",
-            layer=-1,
+            layers=[-1],
             skip_first=False,
             batch_tokens=2048,
             accelerator=accelerator,
-        )
+        )[0]
         found[precision] = Pool(texts.ids, np.array(forget), vectors)
     return found

@@ -53,11 +53,11 @@ def test_embeddings_are_those_of_a_plain_loop(
             model,
             token_set(smollm2, SENTENCES),
             pooling=pooling,
-            layer=layer,
+            layers=[layer],
             skip_first=skip_first,
             batch_tokens=128,
             accelerator=accelerator,
-        ).astype(np.float64)
+        )[0].astype(np.float64)
         expected = np.array([plain(one[layer].astype(np.float64)) for one in states])
         away = np.linalg.norm(found - expected, axis=1) / np.linalg.norm(expected, axis=1)
         assert (away < TOLERANCES[precision]).all()

@@ -150,7 +150,9 @@ def test_moving_a_definition_changes_nothing(definition: str) -> None:
 
 # What changes the stages that reach it ------------------------------------------------------------
 
-CROSS_FITTED = "selector/mamushi selector/mamushi_gbt selector/mamushi_lr selector/mamushi_rulsif"
+WORDS = "selector/auto selector/lexical selector/mamushi_stack"
+LINEAR = f"{WORDS} selector/linear"
+CROSS_FITTED = f"selector/mamushi selector/mamushi_lr selector/bm25 selector/dsir {LINEAR}"
 LOADERS = "dataset/jigsaw dataset/newsgroups dataset/synthetic dataset/table"
 FIGURES = (
     "figure/calibration figure/diagnostics figure/discrimination figure/frontier figure/half_gap "
@@ -169,13 +171,13 @@ REACHED_BY = {
     "data.raw.check_unique": "examples dataset/jigsaw",
     "data.readers.read": "dataset/jigsaw dataset/table unlearn",
     "data.sections.apportion": "examples",
-    "lm.embed.pool": "embed",
+    "lm.embed.pool": "embed embed_layers",
     "lm.generate.log_likelihoods": "judge",
     "lm.perplexity.perplexity_table": "evaluate retrain unlearn relearn probing",
     "lm.tokens.encode": "tokens generate base_model probing",
     "selection.crossfit.middle": f"diagnostics {CROSS_FITTED}",
     "selection.directions.cosine_distances": "selector/cos_mu2 selector/lr_cos",
-    "selection.folds.balanced_weights": "selector/mamushi selector/mamushi_gbt",
+    "selection.folds.balanced_weights": "selector/mamushi selector/auto selector/mamushi_stack",
     "selection.folds.stratified_folds": f"calibrate frontier verify {CROSS_FITTED}",
     "selection.metrics.auc": (
         f"score calibrate diagnostics triage figure/diagnostics {CROSS_FITTED}"
@@ -185,8 +187,10 @@ REACHED_BY = {
         f"figure/diagnostics {CROSS_FITTED}"
     ),
     "selection.metrics.spearman": "score stability verify confounds evidence",
-    "selection.mlp.Adam": "selector/mamushi",
-    "selection.pca.principal_axes": "selector/mamushi_gbt selector/mamushi_rulsif",
+    "selection.mlp.Adam": "selector/mamushi selector/auto selector/mamushi_stack",
+    "selection.linear.logistic": LINEAR,
+    "selection.linear.ngrams": WORDS,
+    "selection.stack.estimate_stack": "selector/auto selector/mamushi_stack",
     "selection.pool.rank": "score runtime verify",
     "selection.reference.estimate_logistic": "selector/mamushi_lr",
     "selection.refits.as_table": "refits",
@@ -278,7 +282,7 @@ def test_modules_are_loaded_by_a_computed_name_where_that_is_known() -> None:
 @pytest.mark.parametrize("kind", ["dataset", "selector", "unlearner"])
 def test_each_flag_of_a_plugin_counts_or_is_the_configurations(kind: str) -> None:
     configured = {"SETTINGS", "FILES", "EVALUATION_SECTION", "KNOWS_TRUTH", "DOWNLOADS", "SPLIT"}
-    configured |= {"RETAIN_SCORES"}
+    configured |= {"RETAIN_SCORES", "DEPTHS"}
     for name, found in plugins(kind).items():
         for flag in found.literals.keys() - configured - {*ENTRIES[kind]}:
             changed = changed_by({found.module: edited(found.module, flag)}, bodies=True)
@@ -319,7 +323,7 @@ def copy(tmp_path: Path) -> Path:
 RUNS_AGAIN = {
     # Definitions, and the jobs that a change of them runs again.
     "lm.perplexity.perplexity_table": """
-        retrain 55, evaluate 21, tables 1, figure_sad 1, figure_perplexity 1, study_tables 2,
+        retrain 57, evaluate 21, tables 1, figure_sad 1, figure_perplexity 1, study_tables 2,
         figure_study 2, unlearn 18, unlearn_and_probe 2, unlearn_whole 10, unlearn_list 10,
         refine 10, half_gap 1, figure_half_gap 1, relearn 2, judge 2, probes 1, figure_relearning 1
     """,

@@ -39,7 +39,9 @@ CONFIG: dict[str, Any] = {
             "models": ["tiny"],
             "seeds": [0],
             "budgets": [0.4],
-            "selectors": ["kcenter", "mamushi_gbt", "mamushi_lr", "mamushi_rulsif", "again"],
+            "selectors": [
+                *("kcenter", "mamushi_lr", "linear", "lexical", "mamushi_stack", "auto", "again"),
+            ],
         },
     },
     "selectors": {"again": {"kind": "mamushi", "folds": 3}},

@@ -3,7 +3,7 @@
 A contract is a row: key, another value, and the jobs by rule that would run. Several keys share an
 outcome, and stand under it. The counts follow from the grid: 2 datasets x 2 models x 2 seeds = 8
 runs, 3 selectors, 2 budgets, so 24 removal lists and 48 retrainings; the study `loaders` adds two
-runs with one selector and one budget, the study `selectors` five selectors and one budget on a run
+runs with one selector and one budget, the study `selectors` seven selectors and one budget on a run
 of the grid. Unlearning has 5 unlearners and one selector on 2 runs.
 """
 
@@ -82,8 +82,8 @@ FIGURES = """
     figure_study 2
 """
 FRONTIER = "frontier 8, evidence_tables 1, figure_frontier 1"
-CALIBRATED = f"calibrate 10, manifests 31, {FRONTIER}, {DRAWN}, {STUDIES}"
-REFITS = f"refits 33, stability 31, ranking 4, triage 4, {CALIBRATED}"
+CALIBRATED = f"calibrate 10, manifests 33, {FRONTIER}, {DRAWN}, {STUDIES}"
+REFITS = f"refits 35, stability 33, ranking 4, triage 4, {CALIBRATED}"
 """Of every selector in all runs, those of the studies too."""
 GEOMETRY = """
     geometry 8, evidence_tables 1, figure_frontier 1, figure_variance 4, figure_discrimination 4,
@@ -92,7 +92,7 @@ GEOMETRY = """
 EVIDENCE_TABLES = "evidence_tables 1, figure_frontier 1"
 RUNTIME = "runtime 4, evidence_tables 1, figure_frontier 1"
 RATIO = f"""
-    score 9, calibrate 10, manifests 31, {DRAWN}, {STUDIES}, frontier 8, diagnostics 8,
+    score 9, calibrate 10, manifests 33, {DRAWN}, {STUDIES}, frontier 8, diagnostics 8,
     ranking 4,
     qualitative 1, evidence_tables 1, figure_frontier 1, figure_diagnostics 4
 """
@@ -100,16 +100,18 @@ RATIO = f"""
 # Data ---------------------------------------------------------------------------------------------
 
 ALL_DATA = f"""
-    examples 4, base_model 1, tokens 8, contaminate 6, gold 10, beta0 10, embed 10, score 33,
-    calibrate 10, remove 55, {listed(31)}, retrain 55, evaluate 21, {DRAWN}, {STUDIES},
+    examples 4, base_model 1, tokens 8, contaminate 6, gold 10, beta0 10, embed 10, embed_layers 1,
+    score 35,
+    calibrate 10, remove 57, {listed(33)}, retrain 57, evaluate 21, {DRAWN}, {STUDIES},
     {EVERY_RUN_LOOKED_AT}, {ALL_UNLEARNED}, generate 4, relearn 2, {BOTH_PROBED}
 """
 """All but the cards of the two ready-made models, and what these say by themselves. Of unlearning,
 18 + 2 models at the configured budgets: the finer ones are known once the sweeps are."""
 
 MADE = f"""
-    examples 1, base_model 1, tokens 6, contaminate 6, gold 8, beta0 8, embed 8, score 27,
-    calibrate 8, remove 43, {listed(25)}, retrain 43, evaluate 17, {DRAWN}, {STUDIES}, frontier 6,
+    examples 1, base_model 1, tokens 6, contaminate 6, gold 8, beta0 8, embed 8, embed_layers 1,
+    score 29,
+    calibrate 8, remove 45, {listed(27)}, retrain 45, evaluate 17, {DRAWN}, {STUDIES}, frontier 6,
     diagnostics 6, geometry 6, runtime 3, ranking 3, qualitative 1, evidence_tables 1,
     figure_frontier 1, figure_diagnostics 3, figure_variance 3, figure_discrimination 3,
     figure_subspaces 3, {ALL_UNLEARNED}, generate 4, relearn 2, {BOTH_PROBED}
@@ -117,8 +119,9 @@ MADE = f"""
 """The dataset `made`, and everything of the model `tiny`, which is pretrained on it."""
 
 MINE = f"""
-    examples 1, tokens 3, contaminate 2, gold 4, beta0 4, embed 4, score 17, calibrate 4, remove 29,
-    {listed(17)}, retrain 29, evaluate 8, {DRAWN}, study_tables 1, figure_study 1, {HALF_LOOKED_AT}
+    examples 1, tokens 3, contaminate 2, gold 4, beta0 4, embed 4, embed_layers 1,
+    score 19, calibrate 4, remove 31,
+    {listed(19)}, retrain 31, evaluate 8, {DRAWN}, study_tables 1, figure_study 1, {HALF_LOOKED_AT}
 """
 """The dataset `mine` and no other. Tokens for three models: retraining of `ours` starts at
 `clean`."""
@@ -132,8 +135,9 @@ OF_A_STUDY = f"""
 # Models -------------------------------------------------------------------------------------------
 
 TINY = f"""
-    base_model 1, tokens 4, contaminate 6, gold 6, beta0 6, embed 6, score 21, calibrate 6,
-    remove 31, {listed(19)}, retrain 31, evaluate 12, {DRAWN}, {STUDIES}, {HALF_LOOKED_AT},
+    base_model 1, tokens 4, contaminate 6, gold 6, beta0 6, embed 6, embed_layers 1,
+    score 23, calibrate 6,
+    remove 33, {listed(21)}, retrain 33, evaluate 12, {DRAWN}, {STUDIES}, {HALF_LOOKED_AT},
     {ONE_UNLEARNED}, generate 3, relearn 1, {ONE_PROBED}
 """
 OURS = f"""
@@ -158,41 +162,45 @@ NOT_CONTAMINATED = f"""
     generate 3, relearn 1, {ONE_PROBED}
 """
 TOKENS = f"""
-    tokens 8, contaminate 6, gold 10, beta0 10, embed 10, score 33, calibrate 10, remove 55,
-    {listed(31)}, retrain 55, evaluate 21, {DRAWN}, {STUDIES}, {EVERY_RUN_LOOKED_AT},
+    tokens 8, contaminate 6, gold 10, beta0 10, embed 10, embed_layers 1,
+    score 35, calibrate 10, remove 57,
+    {listed(33)}, retrain 57, evaluate 21, {DRAWN}, {STUDIES}, {EVERY_RUN_LOOKED_AT},
     {ALL_UNLEARNED}, generate 3, relearn 2, {BOTH_PROBED}
 """
 
 # Training -----------------------------------------------------------------------------------------
 
 TRAINING = f"""
-    contaminate 6, gold 10, beta0 10, embed 6, score 21, calibrate 6, remove 31, {listed(19)},
-    retrain 55, evaluate 20, {DRAWN}, {STUDIES}, {HALF_LOOKED_AT}, unlearn 9, unlearn_and_probe 1,
+    contaminate 6, gold 10, beta0 10, embed 6, embed_layers 1,
+    score 23, calibrate 6, remove 33, {listed(21)},
+    retrain 57, evaluate 20, {DRAWN}, {STUDIES}, {HALF_LOOKED_AT}, unlearn 9, unlearn_and_probe 1,
     unlearn_whole 5, unlearn_list 5, refine 10, {HALF_GAP}, generate 3, relearn 2, {BOTH_PROBED}
 """
 """From the contaminated models on. `ours` embeds and is unlearned as it is."""
 
 PRECISION = f"""
-    contaminate 6, gold 10, beta0 10, embed 6, score 21, calibrate 6, remove 31, {listed(19)},
-    retrain 55, evaluate 21, {DRAWN}, {STUDIES}, {HALF_LOOKED_AT}, {ALL_UNLEARNED}, generate 6,
+    contaminate 6, gold 10, beta0 10, embed 6, embed_layers 1,
+    score 23, calibrate 6, remove 33, {listed(21)},
+    retrain 57, evaluate 21, {DRAWN}, {STUDIES}, {HALF_LOOKED_AT}, {ALL_UNLEARNED}, generate 6,
     relearn 2, {BOTH_PROBED}
 """
 """The same, and all forward passes of models as they are."""
 
 MATCHED = f"""
-    gold 10, retrain 55, evaluate 10, {DRAWN}, {STUDIES}, refine 10, {HALF_GAP}, generate 2,
+    gold 10, retrain 57, evaluate 10, {DRAWN}, {STUDIES}, refine 10, {HALF_GAP}, generate 2,
     relearn 2, {BOTH_PROBED}
 """
 """Contaminated and beta 0 take the same steps either way."""
 
 TRAINING_OF_TINY = f"""
-    contaminate 6, gold 6, beta0 6, embed 6, score 21, calibrate 6, remove 31, {listed(19)},
-    retrain 31, evaluate 12, {DRAWN}, {STUDIES}, {HALF_LOOKED_AT}, {ONE_UNLEARNED}, generate 2,
+    contaminate 6, gold 6, beta0 6, embed 6, embed_layers 1,
+    score 23, calibrate 6, remove 33, {listed(21)},
+    retrain 33, evaluate 12, {DRAWN}, {STUDIES}, {HALF_LOOKED_AT}, {ONE_UNLEARNED}, generate 2,
     relearn 1, {ONE_PROBED}
 """
 PRECISION_OF_TINY = TRAINING_OF_TINY.replace("generate 2", "generate 3")
 MATCHED_OF_TINY = f"""
-    gold 6, retrain 31, evaluate 6, {DRAWN}, {STUDIES}, refine 5, {HALF_GAP}, generate 1, relearn 1,
+    gold 6, retrain 33, evaluate 6, {DRAWN}, {STUDIES}, refine 5, {HALF_GAP}, generate 1, relearn 1,
     {ONE_PROBED}
 """
 TRAINING_OF_OURS = f"""
@@ -207,19 +215,25 @@ MATCHED_OF_OURS = f"""
     gold 4, retrain 24, evaluate 4, {DRAWN}, refine 5, {HALF_GAP}, generate 1, relearn 1,
     {ONE_PROBED}
 """
+LAYERS = f"""
+    embed_layers 1, score 3, remove 3, {listed(3)}, retrain 3, study_tables 1, figure_study 1
+"""
+"""Of the selectors that read other layers, which the study alone has."""
+
 EVALUATION = f"""
-    retrain 55, evaluate 21, {DRAWN}, {STUDIES}, {ALL_UNLEARNED}, relearn 2, {BOTH_PROBED}
+    retrain 57, evaluate 21, {DRAWN}, {STUDIES}, {ALL_UNLEARNED}, relearn 2, {BOTH_PROBED}
 """
 """Retrained models are measured where they are trained, and not kept."""
 
 # Selection ----------------------------------------------------------------------------------------
 
 EMBEDDING = f"""
-    embed 10, score 33, calibrate 10, remove 55, {listed(31)}, retrain 55, {DRAWN}, {STUDIES},
+    embed 10, embed_layers 1,
+    score 35, calibrate 10, remove 57, {listed(33)}, retrain 57, {DRAWN}, {STUDIES},
     {EVERY_RUN_LOOKED_AT}, unlearn 18, unlearn_and_probe 2, refine 10, {HALF_GAP}, {BOTH_PROBED}
 """
 MAMUSHI = f"""
-    score 18, calibrate 10, remove 32, manifests 31, stability 16, retrain 32, {DRAWN},
+    score 18, calibrate 10, remove 32, manifests 33, stability 16, retrain 32, {DRAWN},
     {STUDIES}, frontier 8,
     diagnostics 8, runtime 4, ranking 4, qualitative 1, evidence_tables 1, figure_frontier 1,
     figure_diagnostics 4, unlearn 18, unlearn_and_probe 2, refine 10, {HALF_GAP}, {BOTH_PROBED}
@@ -262,13 +276,13 @@ OTHER_FIRST_SEED = f"""
 """What shows a single run shows the first seed's."""
 
 ANOTHER_BUDGET = f"""
-    remove 24, manifests 31, stability 31, retrain 24, {DRAWN}, {STUDIES}, ranking 4,
+    remove 24, manifests 33, stability 33, retrain 24, {DRAWN}, {STUDIES}, ranking 4,
     figure_frontier 1
 """
 """A job writes a selector's manifests at all budgets, of the grid and the studies. The frontier has
 this budget already."""
 
-FEWER_BUDGETS = f"manifests 31, stability 31, {DRAWN}, {STUDIES}, ranking 4, figure_frontier 1"
+FEWER_BUDGETS = f"manifests 33, stability 33, {DRAWN}, {STUDIES}, ranking 4, figure_frontier 1"
 ANOTHER_SELECTOR = f"""
     score 8, remove 16, {listed(8)}, retrain 16, {DRAWN}, frontier 8, diagnostics 8, runtime 4,
     ranking 4, evidence_tables 1, figure_frontier 1
@@ -276,9 +290,11 @@ ANOTHER_SELECTOR = f"""
 FEWER_SELECTORS = f"""
     {DRAWN}, frontier 8, diagnostics 8, runtime 4, ranking 4, evidence_tables 1, figure_frontier 1
 """
-LARGER_STUDY = f"score 5, remove 5, {listed(5)}, retrain 5, study_tables 1, figure_study 1"
+LARGER_STUDY = (
+    f"embed_layers 1, score 7, remove 7, {listed(7)}, retrain 7, study_tables 1, figure_study 1"
+)
 ANOTHER_BUDGET_OF_A_STUDY = f"""
-    remove 5, manifests 31, stability 31, retrain 5, {DRAWN}, subgroups 0, {STUDIES}, ranking 4
+    remove 7, manifests 33, stability 33, retrain 7, {DRAWN}, subgroups 0, {STUDIES}, ranking 4
 """
 """What the study retrains is in no table of the grid."""
 
@@ -364,19 +380,13 @@ ROWS: dict[str, dict[str, list[Any]]] = {
     ANOTHER_BUDGET_OF_A_STUDY: {"studies.selectors.budgets": [[0.4, 0.6]]},
     SELECTOR_OF_A_STUDY: {
         "studies.selectors.selectors": [
-            ["kcenter", "mamushi_gbt", "mamushi_lr", "mamushi_rulsif", "again", "vmf"]
+            [
+                *("kcenter", "mamushi_lr", "linear", "lexical", "mamushi_stack", "auto", "again"),
+                "vmf",
+            ]
         ],
         "selectors.again.kind": ["mamushi_lr"],
         "selectors.kcenter.gram_gib": [1.0],
-        "selectors.mamushi_gbt.folds": [4],
-        "selectors.mamushi_gbt.components": [8],
-        "selectors.mamushi_gbt.learning_rate": [0.1],
-        "selectors.mamushi_gbt.iterations": [50],
-        "selectors.mamushi_gbt.leaves": [4],
-        "selectors.mamushi_gbt.leaf_size": [5],
-        "selectors.mamushi_gbt.l2": [2.0],
-        "selectors.mamushi_gbt.validation": [0.2],
-        "selectors.mamushi_gbt.patience": [2],
         "selectors.mamushi_lr.folds": [4],
         "selectors.mamushi_lr.alpha": [0.2],
         "selectors.mamushi_lr.epochs": [5],
@@ -384,14 +394,21 @@ ROWS: dict[str, dict[str, list[Any]]] = {
         "selectors.mamushi_lr.tolerance": [1e-3],
         "selectors.mamushi_lr.average": [True],
         "selectors.mamushi_lr.solver": ["newton-cholesky"],
-        "selectors.mamushi_rulsif.folds": [4],
-        "selectors.mamushi_rulsif.components": [8],
-        "selectors.mamushi_rulsif.alpha": [0.2],
-        "selectors.mamushi_rulsif.centres": [20],
-        "selectors.mamushi_rulsif.widths": [[1.0]],
-        "selectors.mamushi_rulsif.penalties": [[0.1]],
-        "selectors.mamushi_rulsif.inner_folds": [3],
-        "selectors.mamushi_rulsif.limit": [4.0],
+        "selectors.linear.depths": [[0.75]],
+        "selectors.linear.folds": [4],
+        "selectors.linear.prior": [1.0],
+        "selectors.lexical.folds": [4],
+        "selectors.lexical.prior": [1.0],
+        "selectors.mamushi_stack.depths": [[0.5]],
+        "selectors.mamushi_stack.lexical": [False],
+        "selectors.mamushi_stack.networks": [1],
+        "selectors.mamushi_stack.folds": [4],
+        "selectors.mamushi_stack.prior": [1.0],
+        "selectors.auto.depths": [[0.5]],
+        "selectors.auto.lexical": [False],
+        "selectors.auto.networks": [1],
+        "selectors.auto.folds": [4],
+        "selectors.auto.prior": [1.0],
     },
     MAMUSHI: {
         "selectors.mamushi.estimator": ["sklearn"],
@@ -494,10 +511,11 @@ ROWS: dict[str, dict[str, list[Any]]] = {
     EMBEDDING: {
         "embedding.pooling": ["last"],
         "embedding.skip_bos": [False],
-        "embedding.layer": [2],
         "embedding.max_length": [64],
         "embedding.precision": ["fp32"],
     },
+    EMBEDDING.replace("embed_layers 1,", ""): {"embedding.layer": [2]},
+    LAYERS: {"embedding.depths": [[0.25, 0.5, 0.75, 0.9]]},
     EVALUATION: {"evaluation.max_length": [64]},
     "gold_matched 8, evaluate 8, steps 1": {"evaluation.matched_gold": [True]},
     UNLEARNING_RUNS: {"unlearning.datasets": [["made", "mine"]], "unlearning.seeds": [[0, 1]]},

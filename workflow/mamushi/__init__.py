@@ -6,4 +6,4 @@ Rooms, in the order in which data flows; a room imports only from rooms before i
 ``stages`` holds one thin command per workflow rule: ``python -m mamushi STAGE --help``.
 """
 
-__version__ = "0.4.0"
+__version__ = "0.5.0"

@@ -29,7 +29,7 @@ FOLDERS = {
 """Kind of plug-in -> its folder in the package."""
 ENTRIES = {
     "dataset": ("load",),
-    "selector": ("score", "BY_CHANCE", "DERIVES", "NEEDS_TRUTH"),
+    "selector": ("score", "BY_CHANCE", "DERIVES", "NEEDS_TRUTH", "READS_TEXTS"),
     "unlearner": ("loss", "STOPS", "REFERENCE", "RANDOM_LABELS", "SALIENCY"),
     "figure": ("draw",),
 }

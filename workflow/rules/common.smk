@@ -163,6 +163,13 @@ def embedder(wildcards):
     return paths.TRAINED.format(endpoint="contaminated", **wildcards)
 
 
+def layers_read(wildcards):
+    """The texts at other depths of the model, for a selector that reads them."""
+    if not explained(settings.reads_layers, config, wildcards.selector):
+        return []
+    return paths.LAYERS.format(**wildcards)
+
+
 def scored_before(wildcards):
     """The scores that a derived selector starts from."""
     return derived_from(paths.SCORES, wildcards)

@@ -113,6 +113,15 @@ rule runtime:
     input:
         examples=made(paths.EXAMPLES),
         embeddings=paths.EMBEDDINGS,
+        layers=(
+            paths.LAYERS
+            if any(
+                settings.reads_layers(config, name)
+                for names in settings.timed(config)
+                for name in names
+            )
+            else []
+        ),
     output:
         out=paths.RUNTIME,
     log:

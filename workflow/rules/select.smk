@@ -7,6 +7,7 @@ rule score:
         base=scored_before,
         examples=made(paths.EXAMPLES),
         embeddings=paths.EMBEDDINGS,
+        layers=layers_read,
     output:
         out=paths.SCORES,
     log:
@@ -32,6 +33,7 @@ rule refits:
         base=refitted_before,
         examples=made(paths.EXAMPLES),
         embeddings=paths.EMBEDDINGS,
+        layers=layers_read,
     output:
         out=paths.REFITS,
     log:

@@ -291,6 +291,10 @@ selectors.random = {"alpha": 1}
     selectors.random.alpha: unknown key; known are: kind
 selectors.mamushi = {"folds": 1}
     selectors.mamushi.folds: 1 is not allowed; allowed is a whole number at least 2
+selectors.auto = {"depths": [0.3, 1]}
+    selectors.auto.depths: 0.3 is not among embedding.depths (0.25, 0.5, 0.75); 1 is the embedding
+embedding.depths = []
+    embedding.depths: [] is not allowed; allowed is at least 1 entry
 selectors.mirror = {"kind": "anti_mamushi", "of": "moon"}
     selectors.mirror.of: unknown selector 'moon'; known are:
 selectors.anti_mamushi = {"of": "anti_mamushi"}

@@ -146,9 +146,12 @@ def test_selection_reads_what_the_scores_say(root: Path) -> None:
     assert fitted["auc_fold_mean"] == pytest.approx(0.9375)
     assert fitted["fold_offset"] == pytest.approx(0.75)
     assert fitted["spearman_with_truth"] == 0.75
+    assert fitted["chosen"] == "stack (2 of 2 folds)"
+    assert [fitted[f"auc_gain{end}"] for end in ("", "_low", "_high")] == [0.02, -0.01, 0.05]
     (plain,) = rows(table, selector="random", seed=1)
     assert plain["ties"] == 0
     assert plain["auc"] is plain["auc_fold_mean"] is plain["spearman_with_truth"] is None
+    assert plain["chosen"] is plain["auc_gain"] is None
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,7 @@ SELECTORS = {
     "upside_down": {"kind": "anti_mamushi", "of": "mamushi_lr"},
     "random": {"kind": "random"},
     "kcenter": {"kind": "kcenter"},
+    "stack": {"kind": "mamushi_stack", "depths": [0.5, 1], "folds": 3},
 }
 BUDGETS = [0.25, 0.5]
 
@@ -67,6 +68,9 @@ def embed(root: Path, seed: int = 0, apart: float = 1.0) -> None:
             "settings": {"embedding": {"layer": -1}},
         },
     )
+    turned = pa.FixedSizeListArray.from_arrays(pa.array(x[:, ::-1].reshape(-1)), WIDTH)
+    layers = place(root, paths.LAYERS)
+    write_table(layers, schemas.LAYERS, {**about, "depth_0.5": turned})
 
 
 def asked(name: str) -> dict[str, Any]:
@@ -93,6 +97,7 @@ def score(root: Path, name: str, seed: int = 3) -> None:
         run(
             *(stage, "--examples", paths.under(root, paths.EXAMPLES, dataset="small"), *base),
             *("--embeddings", place(root, paths.EMBEDDINGS)),
+            *(["--layers", place(root, paths.LAYERS)] if name == "stack" else []),
             *("--out", place(root, pattern, selector=name), "--settings", json.dumps(given)),
         )
 

@@ -63,7 +63,7 @@ def test_the_lengths_are_those_of_jigsaw() -> None:
 
 
 def _embed(language_model: Any) -> int:
-    how = {"pooling": "mean", "layer": -1, "skip_first": True}
+    how = {"pooling": "mean", "layers": [-1], "skip_first": True}
     embed(language_model, TEXTS, **how, batch_tokens=1000, accelerator=FP32)
     return int(TEXTS.lengths.sum())
 

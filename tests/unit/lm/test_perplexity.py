@@ -45,11 +45,14 @@ def test_a_diverged_model_is_an_error() -> None:
 
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize(
-    ("pooling", "layer", "skip_first"),
-    [("mean", -1, False), ("mean", -1, True), ("last", -1, True), ("mean", 1, True)],
+    ("pooling", "layers", "skip_first"),
+    [
+        *(("mean", [-1], False), ("mean", [-1], True), ("last", [-1], True)),
+        ("mean", [1, -1], True),  # from one forward pass
+    ],
 )
 def test_embeddings_equal_an_unbatched_forward(
-    family: str, pooling: str, layer: int, skip_first: bool
+    family: str, pooling: str, layers: list[int], skip_first: bool
 ) -> None:
     language_model, texts = model(family), token_set()
     assert {1, 2} <= set(texts.lengths)
@@ -57,20 +60,22 @@ def test_embeddings_equal_an_unbatched_forward(
         language_model,
         texts,
         pooling=pooling,
-        layer=layer,
+        layers=layers,
         skip_first=skip_first,
         batch_tokens=40,
         accelerator=device.accelerator("fp32"),
     )
+    assert found.shape[:2] == (len(layers), len(texts))
     for i in range(len(texts)):
         ids = torch.from_numpy(texts[i].astype(np.int64))[None]
         with torch.no_grad():
             hidden = language_model.base_model(ids, output_hidden_states=True).hidden_states
-        state = hidden[layer][0].numpy()
-        # A text that is its BOS alone is that state.
-        own = state[1:] if skip_first and len(state) > 1 else state
-        expected = own.mean(axis=0) if pooling == "mean" else state[-1]
-        np.testing.assert_allclose(found[i], expected, rtol=2e-3, atol=2e-3)
+        for layer, vectors in zip(layers, found, strict=True):
+            state = hidden[layer][0].numpy()
+            # A text that is its BOS alone is that state.
+            own = state[1:] if skip_first and len(state) > 1 else state
+            expected = own.mean(axis=0) if pooling == "mean" else state[-1]
+            np.testing.assert_allclose(vectors[i], expected, rtol=2e-3, atol=2e-3)
 
 
 def test_embed_names_a_layer_that_is_not_there() -> None:
@@ -79,7 +84,7 @@ def test_embed_names_a_layer_that_is_not_there() -> None:
             model("llama"),
             token_set(),
             pooling="mean",
-            layer=9,
+            layers=[9],
             skip_first=False,
             batch_tokens=40,
             accelerator=device.accelerator("fp32"),
@@ -97,7 +102,7 @@ def test_embed_names_a_text_whose_vector_is_not_finite() -> None:
             broken,
             texts,
             pooling="mean",
-            layer=-1,
+            layers=[-1],
             skip_first=False,
             batch_tokens=40,
             accelerator=device.accelerator("fp32"),

@@ -513,7 +513,7 @@ def test_derived_and_partial_selectors_through_the_stages(world, capsys):
     errors = capsys.readouterr().err
     assert "--base: selector 'anti_mamushi' derives from another; give the scores" in errors
     assert "--base: selector 'oracle' derives from no other" in errors
-    assert "unknown selector 'anti'; known are: anti_mamushi, coreset" in errors
+    assert "unknown selector 'anti'; known are: anti_mamushi, auto" in errors
 
 
 def test_scores_of_other_embeddings_are_refused(world, capsys):

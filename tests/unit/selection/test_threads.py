@@ -25,8 +25,12 @@ rng = np.random.default_rng(0)
 forget = np.arange(1200) % 3 == 0
 x = rng.normal(0, 1, (1200, 96)) + 0.1 * forget[:, None] * np.arange(96)
 ids = np.array([f"t{i:04d}" for i in range(1200)], dtype=object)
-pool = Pool(ids, forget, x.astype(np.float16), truth=x[:, 0])
+half = x.astype(np.float16)
+texts = np.array([" ".join(rng.choice(list("abcdefgh"), 6)) for _ in ids], dtype=object)
+layers = {depth: half[:, ::-1].copy() for depth in (0.25, 0.5, 0.75)}
+pool = Pool(ids, forget, half, truth=x[:, 0], layers=layers, texts=texts)
 few = {"epochs": 3, "folds": 3, "seeds_averaged": 2, "hidden": [256, 64], "batch_size": 200}
+few["networks"] = 1
 found = {}
 for kind, known in plugins("selector").items():
     if kind == "anti_mamushi":

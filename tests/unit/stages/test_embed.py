@@ -34,6 +34,22 @@ def embedded(root: Path, *, skip_bos: bool, layer: int = -1) -> np.ndarray:
     return np.asarray(vectors.values.to_numpy()).reshape(-1, WIDTH)
 
 
+def test_layers_are_what_an_embedding_of_each_would_be(made: Path) -> None:
+    how = {"pooling": "mean", "skip_bos": True, "max_length": 16, "precision": "fp32"}
+    chosen = {"embedding": how, "training": None, "depths": [0.1, 0.5]}
+    read = [f"--{key}={made / name}" for key, name in FILES.items() if key != "trained"]
+    out = made / "layers.parquet"
+    written = [f"--out={out}", f"--execution={json.dumps(EXECUTION)}"]
+    assert main(["embed-layers", *read, *written, f"--settings={json.dumps(chosen)}"]) == 0
+    found = read_table(out, schemas.LAYERS)
+    # Of four blocks: after the second, and at least after the first.
+    layers = read_metadata(out)["layers"]
+    assert layers == {"depth_0.1": 1, "depth_0.5": 2}
+    for name, layer in layers.items():
+        vectors = found[name].combine_chunks().values.to_numpy().reshape(-1, WIDTH)
+        np.testing.assert_array_equal(vectors, embedded(made, skip_bos=True, layer=layer))
+
+
 def test_the_mean_leaves_out_the_bos_where_the_tokenizer_sets_one(made: Path) -> None:
     # At the input embeddings the mean with the BOS is (BOS + n * mean) / (n + 1), to the rounding.
     table = read_table(made / "tokens.parquet", schemas.TOKENS)

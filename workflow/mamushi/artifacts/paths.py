@@ -27,6 +27,8 @@ TRAIN_LOG = ENDPOINT + "/train_log.parquet"
 TRAIN_CARD = ENDPOINT + "/card.json"
 
 EMBEDDINGS = CELL + "/embeddings.parquet"
+LAYERS = CELL + "/layers.parquet"
+"""The same texts at other depths of the same model."""
 SCORES = CELL + "/scores/{selector}.parquet"
 REFITS = CELL + "/refits/{selector}.parquet"
 """The scores again, with other seeds."""

@@ -37,6 +37,10 @@ DUPLICATES = _table(
 
 TOKENS = _table("tokens", ("id", pa.string()), ("tokens", pa.list_(pa.int32())))
 EMBEDDINGS = _table("embeddings", ("id", pa.string()), ("domain", pa.string()))
+LAYERS = _table("layers", ("id", pa.string()), ("domain", pa.string()))
+
+FURTHER = {"examples": "label_", "layers": "depth_"}
+"""Table -> how the columns begin that it may have beside those of its schema."""
 SCORES = _table(
     "scores",
     ("id", pa.string()),
@@ -190,6 +194,10 @@ SELECTION = _table(
     ("fold_offset", pa.float64(), NULLABLE),
     ("spearman_with_truth", pa.float64(), NULLABLE),
     ("ties", pa.int64()),
+    ("chosen", pa.string(), NULLABLE),
+    ("auc_gain", pa.float64(), NULLABLE),
+    ("auc_gain_low", pa.float64(), NULLABLE),
+    ("auc_gain_high", pa.float64(), NULLABLE),
 )
 
 SUBGROUPS = _table(

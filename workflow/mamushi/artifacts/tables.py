@@ -1,7 +1,7 @@
 """Tables on disk, checked against their schema when written and when read: see ``schemas``.
 
-All are Parquet with zstd; embeddings alone are stored plain, because compression saves
-8% of them and costs seconds."""
+All are Parquet with zstd; embeddings are stored plain, because compression saves 8% of
+them and costs seconds."""
 
 from __future__ import annotations
 
@@ -69,7 +69,8 @@ def write_table(
     if name == "embeddings":
         schema = embeddings_schema(table.schema.field("embedding").type.list_size)
     extra = [f for f in table.schema if f.name not in schema.names]
-    unexpected = [f.name for f in extra if not (name == "examples" and f.name.startswith("label_"))]
+    beside = schemas.FURTHER.get(name)
+    unexpected = [f.name for f in extra if beside is None or not f.name.startswith(beside)]
     missing = [n for n in schema.names if n not in table.column_names]
     if missing or unexpected:
         raise ValueError(f"{name}: columns missing {missing}, not in the schema {unexpected}")
@@ -79,7 +80,7 @@ def write_table(
         if not field.nullable and table[field.name].null_count:
             raise ValueError(f"{name}.{field.name}: {table[field.name].null_count} nulls")
     about = {} if metadata is None else {"mamushi": json.dumps(metadata, sort_keys=True)}
-    plain = name == "embeddings"
+    plain = name in ("embeddings", "layers")
     with atomic(path) as part:
         pq.write_table(
             table.replace_schema_metadata({**about, "mamushi.seal": seal.SLOT}),

@@ -70,6 +70,7 @@ def complete(config: Mapping[str, Any]) -> dict[str, Any]:
     _raise(_check_names(full))
     checks = (
         *(_check_sections, _check_ranked, _check_models, _check_lengths, _check_derived),
+        _check_depths,
         *(_check_ratio, _check_targets, _check_files),
     )
     _raise(line for check in checks for line in check(full))
@@ -299,6 +300,19 @@ def _check_names(full: dict[str, Any]) -> Iterator[str]:
 
 def _pretraining(model: Mapping[str, Any]) -> list[str]:
     return list(model["pretraining"]["datasets"]) if "family" in model else []
+
+
+def _check_depths(full: dict[str, Any]) -> Iterator[str]:
+    """A selector reads no layer that is not pooled."""
+    there = [*full["embedding"]["depths"], 1]
+    for name, definition in full["selectors"].items():
+        key = plugin(SELECTOR, definition["kind"]).literals.get("DEPTHS")
+        for depth in definition[key] if key else ():
+            if depth not in there:
+                yield (
+                    f"selectors.{name}.{key}: {depth:g} is not among embedding.depths "
+                    f"({', '.join(f'{each:g}' for each in there[:-1])}); 1 is the embedding itself"
+                )
 
 
 def _check_sections(full: dict[str, Any]) -> Iterator[str]:

@@ -120,14 +120,20 @@ class Opened:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Embedding:
-    """The section ``embedding``."""
+class Pooling:
+    """The section ``embedding``, whatever the layer."""
 
     pooling: str
     skip_bos: bool
-    layer: int
     max_length: int
     precision: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Embedding(Pooling):
+    """The section ``embedding``."""
+
+    layer: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -382,11 +388,36 @@ class Embed(Settings):
 
 
 def embed(config: Config, model: str) -> Embed:
-    ready = config["models"][model].get("contaminated", False)
+    given = {key: value for key, value in config["embedding"].items() if key != "depths"}
     return Embed(
-        embedding=Embedding(**config["embedding"]),
-        training=None if ready else _trained(config, model),
+        embedding=Embedding(**given),
+        training=_embedder(config, model),
         code=_code("embed"),
+    )
+
+
+def _embedder(config: Config, model: str) -> Trained | None:
+    ready = config["models"][model].get("contaminated", False)
+    return None if ready else _trained(config, model)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EmbedLayers(Settings):
+    """Settings of the stage ``embed_layers``, as those of ``embed``."""
+
+    embedding: Pooling
+    training: Trained | None
+    depths: list[float]
+
+
+def embed_layers(config: Config, model: str) -> EmbedLayers:
+    given = dict(config["embedding"])
+    depths, _ = given.pop("depths"), given.pop("layer")
+    return EmbedLayers(
+        embedding=Pooling(**given),
+        training=_embedder(config, model),
+        depths=depths,
+        code=_code("embed_layers"),
     )
 
 
@@ -424,6 +455,13 @@ def derives(config: Config, name: str) -> str | None:
     definition = config["selectors"][name]
     key = plugin("selector", definition["kind"]).literals.get("DERIVES")
     return str(definition[key]) if key else None
+
+
+def reads_layers(config: Config, name: str) -> bool:
+    """Whether a selector reads the texts at other depths than that of the embedding."""
+    definition = config["selectors"][name]
+    key = plugin("selector", definition["kind"]).literals.get("DEPTHS")
+    return key is not None and any(depth != 1 for depth in definition[key])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -795,19 +833,25 @@ class Runtime(Cell):
     threads: int
 
 
-def runtime(config: Config, dataset: str, model: str, seed: int) -> Runtime:
-    timed = list(config["grid"]["selectors"])
+def timed(config: Config) -> tuple[list[str], list[str]]:
+    """The selectors that are timed, and what others of them start from."""
+    names = list(config["grid"]["selectors"])
     bases: list[str] = []
-    for name in timed:
-        while (found := derives(config, name)) is not None and found not in timed + bases:
+    for name in names:
+        while (found := derives(config, name)) is not None and found not in names + bases:
             bases.append(found)
             name = found
-    chosen = [selector(config, name) for name in timed + bases]
+    return names, bases
+
+
+def runtime(config: Config, dataset: str, model: str, seed: int) -> Runtime:
+    names, bases = timed(config)
+    chosen = [selector(config, name) for name in names + bases]
     modules = {plugin("selector", each.kind).module for each in chosen}
     return Runtime(
         **_cell(dataset, model, seed),
-        selectors=chosen[: len(timed)],
-        bases=chosen[len(timed) :],
+        selectors=chosen[: len(names)],
+        bases=chosen[len(names) :],
         **config["evidence"]["runtime"],
         code=_code("runtime", *sorted(modules)),
     )

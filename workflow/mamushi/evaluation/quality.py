@@ -36,6 +36,7 @@ def _quality(path: Path) -> dict[str, Any]:
     folds = details.get("per_fold", [])
     areas = [fold["auc"] for fold in folds]
     offsets = [fold["offset"] for fold in folds]
+    gain = details.get("gain", {})
     return {
         "auc": details.get("auc"),
         "auc_fold_mean": sum(areas) / len(areas) if areas else None,
@@ -44,4 +45,8 @@ def _quality(path: Path) -> dict[str, Any]:
         "fold_offset": max(offsets) - min(offsets) if offsets else None,
         "spearman_with_truth": details.get("spearman_with_truth"),
         "ties": details["ties"],
+        "chosen": details.get("chosen"),
+        "auc_gain": gain.get("auc"),
+        "auc_gain_low": gain.get("low"),
+        "auc_gain_high": gain.get("high"),
     }

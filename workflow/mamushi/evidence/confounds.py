@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 from mamushi.artifacts import schemas
 from mamushi.artifacts.tables import FORGET, RETAIN, read_table
 from mamushi.data.labels import read_labels
-from mamushi.evidence.verdict import TWICE
-from mamushi.selection.metrics import average_ranks, spearman
+from mamushi.selection.metrics import TWICE, average_ranks, spearman
 
 Doubles = NDArray[np.float64]
 Mask = NDArray[np.bool_]

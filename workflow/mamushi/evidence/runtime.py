@@ -103,14 +103,7 @@ def warm_up(
     kept = np.zeros(len(pool.ids), dtype=np.bool_)
     for domain in (pool.forget, ~pool.forget):
         kept[np.flatnonzero(domain)[:WARM_UP]] = True
-    few = replace(
-        pool,
-        ids=pool.ids[kept],
-        forget=pool.forget[kept],
-        embeddings=pool.embeddings[kept],
-        truth=None if pool.truth is None else pool.truth[kept],
-    )
-    for call in selections(few, selectors, seed, bases)[0].values():
+    for call in selections(pool.part(kept), selectors, seed, bases)[0].values():
         with contextlib.suppress(UserError):
             call()
 

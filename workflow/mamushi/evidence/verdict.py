@@ -14,15 +14,8 @@ from mamushi.evidence.bootstrap import LEVELS, times
 from mamushi.evidence.calibration import Doubles, Estimate, Mask, Scores, logistic
 from mamushi.evidence.diagnostics import calibration_error
 from mamushi.evidence.frontier import phi, psi
-from mamushi.selection.metrics import auc, average_ranks
+from mamushi.selection.metrics import NORMAL, auc, placements, sampling_variance
 
-NORMAL = 1.959963984540054
-"""The 97.5% quantile of the standard normal distribution."""
-TWICE = 2.0
-"""Times DeLong's variance, which is that of fixed scores. What a score is tried on, the scores of
-other folds were learned from: without a difference between the domains, a chance agreement of two
-folds is in the AUC both ways, and its variance is twice as large, however many folds there are. Of
-domains that differ it is less, but then a ranking by all texts is better than these by a part."""
 APART = 0.55
 """The end of its AUC's interval above which a score tells the domains apart well enough for a
 budget."""
@@ -93,12 +86,8 @@ def auc_interval(
     """The AUC of cross-fitted scores, with a 95% interval for that of a ranking by all texts: the
     error of DeLong et al. (1988) at ``TWICE`` its variance, for the sample of texts, and the spread
     over ``refits``, for the estimator."""
-    ranks = average_ranks(score)
-    n1, n2 = int(forget.sum()), int((~forget).sum())
-    above = (ranks[forget] - average_ranks(score[forget])) / n2
-    below = (n1 - (ranks[~forget] - average_ranks(score[~forget]))) / n1
-    fixed = sum(float(np.var(x, ddof=1)) / len(x) for x in (above, below) if len(x) > 1)
-    variance = TWICE * fixed
+    above, below = placements(score, forget)
+    variance = sampling_variance(above, below)
     if len(refits) > 1:
         variance += float(np.var([auc(other, forget) for other in refits], ddof=1))
     value, error = float(above.mean()), NORMAL * float(np.sqrt(variance))

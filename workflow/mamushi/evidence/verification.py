@@ -99,6 +99,7 @@ class Files:
         self.examples = paths.under(self.root, paths.EXAMPLES, dataset=dataset)
         self.duplicates = paths.under(self.root, paths.DUPLICATES, dataset=dataset)
         self.embeddings = paths.under(self.root, paths.EMBEDDINGS, **self.run)
+        self.layers = paths.under(self.root, paths.LAYERS, **self.run)
         self.scores = self.of(str(named["selector"]))
         self.calibrated = paths.under(self.root, paths.CALIBRATED, **self.run)
         self.stability = self.stability_of(str(named["selector"]))
@@ -318,7 +319,10 @@ def _same_settings(named: Mapping[str, Any], stored: Mapping[str, Any], files: F
 
 def _same_sources(scores: Scores, files: Files) -> None:
     """Compare what scores were made from, and the model they carry along, with the files here."""
-    for what, path in (("examples", files.examples), ("embeddings", files.embeddings)):
+    made_from = {"examples": files.examples, "embeddings": files.embeddings}
+    if "layers" in scores.origin["inputs"]:
+        made_from["layers"] = files.layers
+    for what, path in made_from.items():
         if sha256(path) != scores.origin["inputs"].get(what):
             raise Difference(f"made from other {what} than are here", scores.path)
     if scores.embedded != read_metadata(files.embeddings):
@@ -408,7 +412,13 @@ def _same_scores(stored: Scores, files: Files, beta: float, findings: Findings) 
     checked = {stored.path}
     if base is not None:
         checked |= _derive(base, files, chosen["seed"], beta, findings)
-    pool = read_pool(files.embeddings, files.examples, base)
+    pool = read_pool(
+        files.embeddings,
+        files.examples,
+        base,
+        layers=files.layers if "layers" in stored.origin["inputs"] else None,
+        texts=plugin("selector", chosen["kind"]).literals.get("READS_TEXTS", False),
+    )
     # What a setting left to the machine that scored is no choice of this one.
     taken = {**chosen["settings"], **stored.resolved}
     scored = load("selector", chosen["kind"]).score(pool, taken, chosen["seed"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 from accelerate import Accelerator
@@ -39,39 +41,46 @@ def pool(hidden: torch.Tensor, batch: Batch, pooling: str, *, skip_first: bool) 
     return total / to_device(counted, flat.device)[:, None]
 
 
+def at_depth(depth: float, blocks: int) -> int:
+    """The hidden state after this share of a model's blocks: 0.5 is the middle; at least 1."""
+    return max(1, round(depth * blocks))
+
+
 @torch.inference_mode()
 def embed(
     model: PreTrainedModel,
     texts: TokenSet,
     *,
     pooling: str,
-    layer: int,
+    layers: Sequence[int],
     skip_first: bool,
     batch_tokens: int,
     accelerator: Accelerator,
 ) -> NDArray[np.float16]:
-    """Embeddings (texts, width) of the texts, in their order.
+    """Embeddings (layers, texts, width) of the texts, in their order, from one forward pass.
 
-    ``layer`` -1 is the final hidden state, after the final norm; others index the hidden states
-    from the input embeddings (0) on. ``skip_first`` is for texts that begin with a BOS: see
+    Of ``layers``, -1 is the final hidden state, after the final norm; others index the hidden
+    states from the input embeddings (0) on. ``skip_first`` is for texts that begin with a BOS: see
     ``pool``. Raises ``UserError`` for a layer that the model does not have, a text without tokens,
     and values that float16 cannot hold.
     """
     model.eval()
-    layers = int(model.config.num_hidden_layers)
-    if not -layers - 1 <= layer <= layers:
-        raise UserError(
-            f"embedding.layer: {layer} is not a layer of a model with {layers} blocks",
-            do=f"give a number from {-layers - 1} to {layers}",
-        )
+    blocks = int(model.config.num_hidden_layers)
+    for layer in layers:
+        if not -blocks - 1 <= layer <= blocks:
+            raise UserError(
+                f"embedding.layer: {layer} is not a layer of a model with {blocks} blocks",
+                do=f"give a number from {-blocks - 1} to {blocks}",
+            )
     if (empty := np.flatnonzero(texts.lengths == 0)).size:
         raise UserError(
             "the tokenizer gives no token for this text, so it has no embedding",
             where=f"example {texts.ids[empty[0]]}",
             do="remove it from the raw data",
         )
-    final = layer in (-1, layers)
-    vectors = np.empty((len(texts), int(model.config.hidden_size)), dtype=np.float16)
+    final = all(layer in (-1, blocks) for layer in layers)
+    shape = (len(layers), len(texts), int(model.config.hidden_size))
+    vectors = np.empty(shape, dtype=np.float16)
     shared = supports(model)
     # Fetched one batch late, while the device is busy with the next.
     waiting: list[tuple[NDArray[np.int64], torch.Tensor]] = []
@@ -80,16 +89,19 @@ def embed(
             batch = collate([texts[i] for i in rows], accelerator.device, shared=shared)
             with accelerator.autocast():
                 output = run(model.base_model, model, batch, output_hidden_states=not final)
-            hidden = output.last_hidden_state if final else output.hidden_states[layer]
-            waiting.append((rows, pool(hidden, batch, pooling, skip_first=skip_first)))
+            found = []
+            for layer in layers:
+                hidden = output.last_hidden_state if final else output.hidden_states[layer]
+                found.append(pool(hidden, batch, pooling, skip_first=skip_first))
+            waiting.append((rows, torch.stack(found)))
             if len(waiting) > 1:
-                earlier, found = waiting.pop(0)
-                vectors[earlier] = found.cpu().numpy()
+                earlier, pooled = waiting.pop(0)
+                vectors[:, earlier] = pooled.cpu().numpy()
             progress.advance(len(rows))
-        for earlier, found in waiting:
-            vectors[earlier] = found.cpu().numpy()
+        for earlier, pooled in waiting:
+            vectors[:, earlier] = pooled.cpu().numpy()
     if not np.isfinite(vectors).all():
-        row = int(np.flatnonzero(~np.isfinite(vectors).all(axis=1))[0])
+        row = int(np.flatnonzero(~np.isfinite(vectors).all(axis=(0, 2)))[0])
         raise UserError(
             "its embedding has values that are not finite in float16",
             where=f"example {texts.ids[row]}",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +48,8 @@ class Pool:
     read-only. ``truth`` (n,) is the exact log p1(x)/p2(x) in nats, for synthetic data alone.
     ``base`` is what another selector gave, for a selector that derives from it. ``half``, 0 or 1,
     has a cross-fitted selector fit on that half of each fold's training examples; None: on all.
+    ``layers`` are (n, d) embeddings at other depths of the model, by the share of its blocks, and
+    ``texts`` (n,) what the examples say, each for the selectors that ask for them.
     """
 
     ids: NDArray[np.object_]
@@ -56,6 +58,34 @@ class Pool:
     truth: NDArray[np.float64] | None = None
     base: Scored | None = None
     half: int | None = None
+    layers: Mapping[float, NDArray[np.float16]] = field(default_factory=dict)
+    texts: NDArray[np.object_] | None = None
+
+    def at(self, depth: float) -> NDArray[np.float16]:
+        """Embeddings (n, d) after this share of the model's blocks; 1: those of all selectors.
+
+        Raises ``UserError`` for a depth at which the texts were not embedded.
+        """
+        if depth == 1:
+            return self.embeddings
+        if depth not in self.layers:
+            raise UserError(
+                f"the texts are not embedded at depth {depth:g}", do="add it to embedding.depths"
+            )
+        return self.layers[depth]
+
+    def part(self, kept: NDArray[np.bool_]) -> Pool:
+        """The examples of ``kept`` (n,) alone, without a base."""
+        return replace(
+            self,
+            ids=self.ids[kept],
+            forget=self.forget[kept],
+            embeddings=self.embeddings[kept],
+            truth=None if self.truth is None else self.truth[kept],
+            base=None,
+            layers={depth: x[kept] for depth, x in self.layers.items()},
+            texts=None if self.texts is None else self.texts[kept],
+        )
 
     @property
     def width(self) -> int:
@@ -80,8 +110,21 @@ class Pool:
             yield part, self.embeddings[part].astype(dtype)
 
 
-def read_pool(embeddings: str | Path, examples: str | Path, base: str | Path | None = None) -> Pool:
-    """Read the tables ``embeddings`` and ``examples``, and the ``base`` scores if there are any.
+def column_of(depth: float) -> str:
+    """The column of the table ``layers`` with the embeddings at a depth."""
+    return f"depth_{depth:g}"
+
+
+def read_pool(
+    embeddings: str | Path,
+    examples: str | Path,
+    base: str | Path | None = None,
+    *,
+    layers: str | Path | None = None,
+    texts: bool = False,
+) -> Pool:
+    """Read the tables ``embeddings`` and ``examples``, the ``base`` scores and the ``layers`` if
+    there are any, and the ``texts`` if they are asked for.
 
     Raises ``UserError`` when they do not hold the same examples, when an embedding is not finite
     (its id is named) or when a domain is empty.
@@ -94,6 +137,8 @@ def read_pool(embeddings: str | Path, examples: str | Path, base: str | Path | N
         embeddings=_matrix(embeddings, ids),
         truth=_truth(table, examples, embeddings),
         base=None if base is None else _base(base, ids, embeddings),
+        layers={} if layers is None else _layers(layers, ids, embeddings),
+        texts=_texts(examples, ids) if texts else None,
     )
     for name, count in zip(DOMAINS, (pool.forget.sum(), (~pool.forget).sum()), strict=True):
         if not count:
@@ -143,15 +188,38 @@ def _forget(column: pa.ChunkedArray, where: str | Path) -> NDArray[np.bool_]:
     return np.asarray(domain == FORGET, dtype=np.bool_)
 
 
-def _matrix(path: str | Path, ids: NDArray[np.object_]) -> NDArray[np.float16]:
+def _layers(
+    path: str | Path, ids: NDArray[np.object_], embeddings: str | Path
+) -> dict[float, NDArray[np.float16]]:
+    if not np.array_equal(_strings(read_table(path, schemas.LAYERS, ["id"])["id"]), ids):
+        raise UserError(
+            f"its examples are not those of {embeddings}",
+            where=path,
+            do="delete it and embed again",
+        )
+    begin = schemas.FURTHER["layers"]
+    names = [name for name in pq.read_schema(path).names if name.startswith(begin)]
+    return {float(name.removeprefix(begin)): _matrix(path, ids, name) for name in names}
+
+
+def _texts(examples: str | Path, ids: NDArray[np.object_]) -> NDArray[np.object_]:
+    """What the examples say, in the order of ``ids``, all of which are there."""
+    table = read_table(examples, schemas.EXAMPLES, ["id", "text"])
+    said = dict(zip(table["id"].to_pylist(), table["text"].to_pylist(), strict=True))
+    return np.array([said[key] for key in ids], dtype=object)
+
+
+def _matrix(
+    path: str | Path, ids: NDArray[np.object_], column: str = "embedding"
+) -> NDArray[np.float16]:
     """The (n, d) vectors, in memory once: one row group at a time from the mapped file."""
     try:
         file = pq.ParquetFile(path, memory_map=True)
-        width = file.schema_arrow.field("embedding").type.list_size
+        width = file.schema_arrow.field(column).type.list_size
         matrix = np.empty((len(ids), width), dtype=np.float16)
         start = 0
         for group in range(file.num_row_groups):
-            for piece in file.read_row_group(group, columns=["embedding"])["embedding"].chunks:
+            for piece in file.read_row_group(group, columns=[column])[column].chunks:
                 vectors = piece.flatten().to_numpy(zero_copy_only=True).reshape(-1, width)
                 part = slice(start, start + len(vectors))
                 matrix[part] = vectors

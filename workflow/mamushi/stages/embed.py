@@ -33,7 +33,7 @@ def run(files: Files, chosen: Embed, job: Job) -> None:
         model,
         texts,
         pooling=how.pooling,
-        layer=how.layer,
+        layers=[how.layer],
         skip_first=how.skip_bos and read_metadata(files.tokens)["bos_token_id"] is not None,
         batch_tokens=job.execution.batch_tokens,
         accelerator=accelerator,
@@ -42,7 +42,7 @@ def run(files: Files, chosen: Embed, job: Job) -> None:
         "id": texts.ids,
         "domain": texts.domains,
         "embedding": pa.FixedSizeListArray.from_arrays(
-            pa.array(vectors.reshape(-1)), vectors.shape[1]
+            pa.array(vectors.reshape(-1)), vectors.shape[2]
         ),
     }
     write_table(files.out, schemas.EMBEDDINGS, columns, metadata=job.origin)

@@ -18,6 +18,7 @@ from mamushi.running.stage import Job, reads, writes
 class Files:
     examples: Path = reads("the examples table")
     embeddings: Path = reads("their embeddings")
+    layers: Path | None = reads("the texts at other depths of the model", default=None)
     base: Path | None = reads("refits of the selector that this derives from", default=None)
     out: Path = writes("the refits table to write")
 
@@ -26,10 +27,12 @@ def run(files: Files, chosen: Refits, job: Job) -> None:
     """Write ``refits``. Raises ``UserError`` as the stage ``score`` does."""
     from mamushi.artifacts import schemas
     from mamushi.artifacts.tables import read_table, write_table
+    from mamushi.registry import plugin
     from mamushi.selection.pool import read_pool
     from mamushi.selection.refits import as_table, of_table, refits
 
-    pool = read_pool(files.embeddings, files.examples)
+    texts = plugin("selector", chosen.kind).literals.get("READS_TEXTS", False)
+    pool = read_pool(files.embeddings, files.examples, layers=files.layers, texts=texts)
     bases = [] if files.base is None else list(of_table(read_table(files.base, schemas.REFITS)))
     found = refits(
         pool, chosen.kind, chosen.settings, chosen.seed, chosen.whole, chosen.halves, bases

@@ -19,6 +19,7 @@ from mamushi.running.stage import Job, reads, writes
 class Files:
     examples: Path = reads("the examples table")
     embeddings: Path = reads("their embeddings")
+    layers: Path | None = reads("the texts at other depths of the model", default=None)
     out: Path = writes("the runtime table to write")
 
 
@@ -42,7 +43,7 @@ def run(files: Files, chosen: Runtime, job: Job) -> None:
     from mamushi.selection.pool import read_pool
 
     threads, repeats = chosen.threads, chosen.repeats
-    pool = read_pool(files.embeddings, files.examples)
+    pool = read_pool(files.embeddings, files.examples, layers=files.layers, texts=True)
     named, bases = (
         {one.selector: Selector(one.kind, one.settings) for one in some}
         for some in (chosen.selectors, chosen.bases)

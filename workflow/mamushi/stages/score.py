@@ -18,6 +18,7 @@ from mamushi.running.stage import Job, reads, writes
 class Files:
     examples: Path = reads("the examples table")
     embeddings: Path = reads("their embeddings")
+    layers: Path | None = reads("the texts at other depths of the model", default=None)
     base: Path | None = reads("scores of the selector that this derives from", default=None)
     out: Path = writes("the scores table to write")
 
@@ -43,7 +44,13 @@ def run(files: Files, chosen: Score, job: Job) -> None:
             where="--base",
             do="leave it out" if derives is None else f"give the scores of its setting {derives!r}",
         )
-    pool = read_pool(files.embeddings, files.examples, files.base)
+    pool = read_pool(
+        files.embeddings,
+        files.examples,
+        files.base,
+        layers=files.layers,
+        texts=found.literals.get("READS_TEXTS", False),
+    )
     scored = load("selector", chosen.kind).score(pool, chosen.settings, chosen.seed)
     order = rank(pool, scored)
     ranks = np.zeros(len(pool.ids), dtype=np.int64)

@@ -16,6 +16,7 @@ from typing import Any
 from mamushi.artifacts.domains import CONTAMINATION, DOMAINS, EVALUATION, FORGET, INFERENCE
 from mamushi.configuration import grid
 from mamushi.configuration.grid import Config
+from mamushi.registry import plugin
 from mamushi_runs.forecast import sizes
 from mamushi_runs.forecast.rates import CPU
 from mamushi_runs.forecast.sizes import Size
@@ -26,12 +27,25 @@ STATE = 3 * FLOAT32
 """Bytes of a checkpoint per trained parameter: its value and two moments."""
 SMALL_FILE = 20_000
 """Bytes of a card, a log, a table of a run."""
+FITS = {
+    "mamushi_lr": (5e-5, 2e-7),
+    "linear": (0.0, 1e-7),
+    "lexical": (7e-4, 0.0),
+    "mamushi_stack": (4e-3, 2.4e-6),
+    "auto": (4e-3, 2.4e-6),
+}
+"""Seconds of a selector with five folds, by text and by value of the embeddings: measured on texts
+of 30 words."""
 EPOCHS = 10
 """Of the selectors' networks in each fold, which stop early: measured on synthetic embeddings."""
 
 TRAINING = ("contaminate", "gold", "gold_matched", "beta0", "retrain")
 UNLEARNING = ("unlearn", "unlearn_whole", "unlearn_list", "unlearn_and_probe")
-MODEL_RULES = (*TRAINING, *UNLEARNING, "embed", "evaluate", "generate", "relearn", "judge")
+EMBEDDING = ("embed", "embed_layers")
+MODEL_RULES = (
+    *(*TRAINING, *UNLEARNING, *EMBEDDING),
+    *("evaluate", "generate", "relearn", "judge"),
+)
 SIZED = ("score", "refits", "runtime")
 """Whose seconds follow from measured rates and the size of what is read."""
 
@@ -88,19 +102,21 @@ def score_seconds(settings: Mapping[str, Any], texts: float, forget: float, widt
     selector of these settings and its ``kind``: fits to measurements of 6,000 to 80,000 texts."""
     kind, values, folds = settings["kind"], texts * width, settings.get("folds", 5)
     seconds = 0.6 + 1.5e-8 * values
-    if kind == "mamushi":
-        layers = [width, *settings["hidden"], 1]
+    # Within each fold a stack fits as often as it has folds, and once more.
+    own = settings["seeds_averaged"] if kind == "mamushi" else 0
+    networks = folds * (own + settings.get("networks", 0) * (folds + 1))
+    if networks:
+        mlp = {**plugin("selector", "mamushi").defaults, **settings}
+        layers = [width, *mlp["hidden"], 1]
         products = 6 * sum(a * b for a, b in pairwise(layers)) * texts * (1 - 1 / folds)
-        networks = folds * settings["seeds_averaged"] * min(EPOCHS, settings["epochs"])
-        seconds += 3 + products * (1 - settings["validation"]) * networks / CPU["mlp"]
-    elif kind == "lr_maha":
+        epochs = networks * min(EPOCHS, mlp["epochs"])
+        seconds += 3 + products * (1 - mlp["validation"]) * epochs / CPU["mlp"]
+    if kind == "lr_maha":
         seconds += 3 * values * width / CPU["double"]
     elif kind == "kcenter":
         seconds += forget**2 * (2 * width / CPU["mlp"] + 3e-8)
     else:
-        # By text and by value, with five folds.
-        fits = {"lr": (5e-5, 2e-7), "gbt": (2.2e-4, 4e-7), "rulsif": (7e-5, 3.8e-7)}
-        by_text, by_value = fits.get(kind.removeprefix("mamushi_"), (0.0, 0.0))
+        by_text, by_value = FITS.get(kind, (0.0, 0.0))
         seconds += folds / 5 * (by_text * texts + by_value * values)
     return float(seconds)
 
@@ -171,7 +187,7 @@ class Costs:
         """Jobs that run a model forward: embedding, perplexity, probes of the endpoints."""
         model, dataset = wildcards["model"], wildcards["dataset"]
         size = self.size(model)
-        if rule == "embed":
+        if rule in EMBEDDING:
             length = self.volumes.tokens(dataset, model, self.config["embedding"]["max_length"])
             tokens = self.volumes.texts(dataset, INFERENCE) * length
             return Work(flop=tokens * forward(size, head=False))
@@ -236,7 +252,9 @@ class Costs:
             made = path.endswith("/model.safetensors")
             training = self.config["models"][model]["training"]
             return FLOAT32 * (size.parameters if made else size.trained(training))
-        if rule == "embed" and model is not None and dataset is not None:
+        if rule in EMBEDDING and model is not None and dataset is not None:
             width = self.size(model).hidden_size
+            if rule == "embed_layers":
+                width *= len(self.config["embedding"]["depths"])
             return self.volumes.texts(dataset, INFERENCE) * (FLOAT16 * width + 20)
         return SMALL_FILE

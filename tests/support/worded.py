@@ -1,0 +1,92 @@
+"""Examples with words and layers: what each selector could see is in one place and in no other."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mamushi.registry import load, plugin
+from mamushi.selection import crossfit
+from mamushi.selection.pool import Pool, Scored
+
+WIDTH = 6
+DEPTHS = (0.25, 0.5, 0.75)
+"""The defaults of `embedding.depths`."""
+
+
+def with_words(pool: Pool) -> Pool:
+    """The pool with a few words for each example, and its embeddings turned around as layers."""
+    rng = np.random.default_rng(0)
+    texts = [" ".join(rng.choice(["an", "bil", "cox", "dent"], 6)) for _ in pool.ids]
+    turned = {depth: np.roll(pool.embeddings, i, axis=1) for i, depth in enumerate(DEPTHS)}
+    return replace(pool, layers=turned, texts=np.array(texts, dtype=object))
+
+
+def worded(
+    n: int, *, words: float = 1.0, middle: float = 1.0, last: float = 0.5, seed: int = 0
+) -> Pool:
+    """``n`` examples, a third of them forget. ``words``, ``middle`` and ``last`` say how far the
+    domains are apart in their words, in the layer 0.5 and in the embedding; 0: not at all.
+
+    Words are drawn by a shift of log odds on half of the vocabulary; vectors are Gaussian.
+    """
+    rng = np.random.default_rng(seed)
+    forget = rng.permutation(np.arange(n) % 3 == 0)
+    vocabulary = np.array([f"{a}{b}" for a in "bdfglmnprs" for b in ("an", "ent", "il", "ox")])
+    tilt = np.where(np.arange(len(vocabulary)) % 2 == 0, words / 2, -words / 2)
+    shares = [np.exp(sign * tilt) for sign in (-1, 1)]
+    texts = [
+        " ".join(rng.choice(vocabulary, rng.integers(5, 15), p=shares[k] / shares[k].sum()))
+        for k in forget.astype(int)
+    ]
+
+    def vectors(apart: float) -> np.ndarray[tuple[int, ...], np.dtype[np.float16]]:
+        x = rng.normal(0, 1, (n, WIDTH))
+        x[forget, 0] += apart
+        return x.astype(np.float16)
+
+    return Pool(
+        np.array([f"t{i:04d}" for i in range(n)], dtype=object),
+        forget,
+        vectors(last),
+        layers={0.5: vectors(middle)},
+        texts=np.array(texts, dtype=object),
+    )
+
+
+def run(name: str, pool: Pool, seed: int = 0, **settings: Any) -> Scored:
+    """The scores of a selector with its defaults but for ``settings``."""
+    found = {**plugin("selector", name).defaults, **settings}
+    scored = load("selector", name).score(pool, found, seed)
+    assert isinstance(scored, Scored)
+    return scored
+
+
+def check_flip(name: str, pool: Pool, monkeypatch: pytest.MonkeyPatch, **settings: Any) -> None:
+    """The scores of a fold, with all labels of the fold turned around: the same bits.
+
+    The folds are held: which of them a text is in is drawn from its domain.
+    """
+    before = run(name, pool, **settings)
+    fold = before.fold
+    assert fold is not None
+    drawn = crossfit.stratified_folds
+    held = fold == 0
+    monkeypatch.setattr(
+        crossfit,
+        "stratified_folds",
+        lambda forget, k, seed: fold if len(forget) == len(fold) else drawn(forget, k, seed),
+    )
+    turned = Pool(
+        pool.ids,
+        np.where(held, ~pool.forget, pool.forget),
+        pool.embeddings,
+        layers=pool.layers,
+        texts=pool.texts,
+    )
+    after = run(name, turned, **settings)
+    assert np.array_equal(after.scores[held], before.scores[held])
+    assert not np.array_equal(after.scores[~held], before.scores[~held])

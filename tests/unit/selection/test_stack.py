@@ -1,0 +1,172 @@
+"""The combination of estimators and the choice among them: no leak, the right choice, its gain."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+
+from mamushi.errors import UserError
+from mamushi.selection.crossfit import Task
+from mamushi.selection.folds import balanced_weights, stratified_folds
+from mamushi.selection.metrics import auc_difference
+from mamushi.selection.pool import Pool
+from mamushi.selection.stack import Candidate, Member, candidates, estimate_stack
+from tests.support.worded import check_flip, run, worded
+
+SMALL: dict[str, dict[str, Any]] = {
+    "mamushi_stack": {"depths": [0.5, 1]},
+    "auto": {"depths": [0.5, 1], "networks": 1},
+}
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_a_label_has_no_part_in_its_own_score(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    check_flip(name, worded(120), monkeypatch, **SMALL[name], folds=3)
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_shuffled_labels_cannot_be_told_apart(name: str) -> None:
+    """The mean AUC of 8 pools of 150 examples, whose standard error is about 0.025."""
+    areas = []
+    for seed in range(8):
+        pool = worded(150, words=0, middle=0, last=0, seed=seed)
+        found = run(name, pool, seed, **SMALL[name], folds=3)
+        areas.append(found.details["auc"])
+    assert np.mean(areas) == pytest.approx(0.5, abs=0.06)
+
+
+def test_the_stack_is_better_than_each_of_its_parts() -> None:
+    pool = worded(600, words=0.4, middle=1.5, last=1.5)
+    stack = run("mamushi_stack", pool, **SMALL["mamushi_stack"])
+    alone = [
+        *(run("linear", pool, depths=[depth]).details["auc"] for depth in (0.5, 1)),
+        run("lexical", pool).details["auc"],
+    ]
+    assert stack.details["auc"] > max(alone) + 0.02
+    assert set(stack.details["weights"]) == {"linear_1", "linear_0.5", "lexical"}
+    assert min(stack.details["weights"].values()) > 0.3
+    # A log-density ratio in nats: the domain depends on it with a slope of 1, within its error.
+    slope = LogisticRegression(C=np.inf, class_weight="balanced")
+    slope.fit(stack.scores[:, None], pool.forget)
+    assert slope.coef_[0, 0] == pytest.approx(1, abs=0.25)
+
+
+@pytest.mark.parametrize(
+    ("parts", "chosen"),
+    [
+        ({"words": 0, "middle": 3, "last": 0}, "linear_0.5"),
+        ({"words": 3, "middle": 0, "last": 0}, "lexical"),
+        ({"words": 0.4, "middle": 1.5, "last": 1.5}, "stack"),
+    ],
+)
+def test_auto_chooses_what_tells_the_domains_apart(parts: dict[str, float], chosen: str) -> None:
+    found = run("auto", worded(450, **parts), **SMALL["auto"], folds=3)
+    assert [fold["chosen"] for fold in found.details["per_fold"]] == [chosen] * 3
+    assert found.details["chosen"] == f"{chosen} (3 of 3 folds)"
+    gain = found.details["gain"]
+    assert 0 < gain["low"] < gain["auc"] < gain["high"]
+    for fold in found.details["per_fold"]:
+        assert min(fold["losses"], key=fold["losses"].__getitem__) in (chosen, "stack")
+
+
+def test_auto_stays_with_the_simplest_that_is_as_good() -> None:
+    pool = worded(450, words=0, middle=0, last=2)
+    found = run("auto", pool, **SMALL["auto"], folds=3)
+    assert {fold["chosen"] for fold in found.details["per_fold"]} <= {"mamushi", "linear_1"}
+
+
+def test_a_stack_without_a_member_is_a_users_mistake() -> None:
+    with pytest.raises(UserError, match="no member"):
+        run("mamushi_stack", worded(120), depths=[], lexical=False)
+
+
+def test_too_few_for_the_folds_within_a_fold() -> None:
+    with pytest.raises(UserError, match="folds need at least"):
+        run("mamushi_stack", worded(15), depths=[1])
+
+
+# By hand ------------------------------------------------------------------------------------------
+
+
+def by_column(column: int) -> Member:
+    """A member that scores by a column of the embeddings, whatever it was fitted on."""
+
+    def estimate(tasks: Any) -> list[Any]:
+        return [task.embeddings[task.held, column].astype(np.float64) for task in tasks]
+
+    return Member(f"column_{column}", estimate)
+
+
+def given() -> Task:
+    pool: Pool = worded(300, last=1.0)
+    fold = stratified_folds(pool.forget, 3, 0)
+    rows = [np.flatnonzero(fold != 0), np.flatnonzero(fold == 0)]
+    return Task(pool.embeddings, pool.forget, *rows, np.zeros(6), np.ones(6), seed=5)
+
+
+def test_weights_and_losses_are_those_of_a_logistic_regression() -> None:
+    task, members = given(), [by_column(0), by_column(1)]
+    among = candidates(members)
+    assert [one.name for one in among] == ["column_0", "column_1", "stack"]
+    (logits, details), beside = estimate_stack(task, members, 4, among[-1:], also=among[0])
+    x = task.embeddings.astype(np.float64)[:, :2]
+    y = task.forget[task.train]
+    mean, scale = x[task.train].mean(axis=0), x[task.train].std(axis=0)
+    z = (x - mean) / scale
+    model = LogisticRegression(C=1.0, class_weight="balanced", solver="newton-cholesky", tol=1e-10)
+    model.fit(z[task.train], y)
+    assert logits == pytest.approx(model.decision_function(z[task.held]), abs=1e-3)
+    assert list(details["weights"].values()) == pytest.approx(model.coef_[0], abs=1e-3)
+    model.fit(z[task.train][:, :1], y)
+    assert beside == pytest.approx(model.decision_function(z[task.held][:, :1]), abs=1e-3)
+
+
+def test_the_choice_is_by_the_loss_of_texts_that_no_weight_was_fitted_on() -> None:
+    task, members = given(), [by_column(1), by_column(0)]
+    (_, details), _ = estimate_stack(task, members, 4, candidates(members))
+    assert details["chosen"] == "column_0"  # the other one knows nothing
+    losses = details["losses"]
+    assert losses["column_1"] == pytest.approx(np.log(2), abs=0.02)
+    # In the mean over inner folds nearly what a fit on all of them has, and above it.
+    y = task.forget[task.train]
+    x = task.embeddings[task.train, :1].astype(np.float64)
+    fit = LogisticRegression(C=np.inf, class_weight="balanced").fit(x, y)
+    signed = np.where(y, 1, -1) * fit.decision_function(x)
+    least = float((balanced_weights(y) * np.logaddexp(0, -signed)).mean())
+    assert least < losses["column_0"] < least + 0.03
+
+
+def test_only_what_is_chosen_is_fitted_at_the_end() -> None:
+    asked: list[tuple[str, int]] = []
+
+    def watched(column: int) -> Member:
+        plain = by_column(column)
+
+        def estimate(tasks: Any) -> Any:
+            asked.append((plain.name, len(tasks)))
+            return plain.estimate(tasks)
+
+        return Member(plain.name, estimate)
+
+    estimate_stack(given(), [watched(0), watched(1)], 4, [Candidate("column_0", (0,))])
+    assert asked == [("column_0", 4), ("column_0", 1)]
+
+
+def test_the_gain_is_a_paired_difference() -> None:
+    pool = worded(300, last=1.0)
+    first, second = (pool.embeddings[:, i].astype(np.float64) for i in (0, 1))
+    value, low, high = auc_difference(first, second, pool.forget)
+    wanted = roc_auc_score(pool.forget, first) - roc_auc_score(pool.forget, second)
+    assert value == pytest.approx(wanted)
+    # The spread over resamples of the texts, of which DeLong's is the formula; twice its variance.
+    rng, spread = np.random.default_rng(0), []
+    for _ in range(2000):
+        some = rng.integers(0, 300, 300)
+        y = pool.forget[some]
+        spread.append(roc_auc_score(y, first[some]) - roc_auc_score(y, second[some]))
+    assert (high - low) / 2 == pytest.approx(1.96 * np.sqrt(2) * np.std(spread), rel=0.08)
+    assert auc_difference(first, first, pool.forget) == (0.0, 0.0, 0.0)

@@ -1,0 +1,114 @@
+"""Logistic regression with a Gaussian prior on its weights, by a solver that converges.
+
+The prior is on the logit: a text's logit w^T x has the variance ``prior`` (nats squared) before
+the labels are seen. Standardised columns have |x|^2 = d on average, so that the weights' variance,
+which is scikit-learn's C, is prior / d; rows of n-grams are scaled to |x| = 1. One number so fits
+any width. Classes are balanced: the logit estimates log p1(x)/p2(x) without the prior log-odds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.feature_extraction.text import HashingVectorizer, TfidfTransformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import normalize
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+from mamushi.errors import UserError
+from mamushi.selection.crossfit import Fit, Task
+from mamushi.selection.pool import Pool
+
+Doubles = NDArray[np.float64]
+Features = Any
+"""A dense or sparse matrix with a row for each example."""
+
+STEPS = 5000
+"""Most steps of L-BFGS, which mostly needs fewer than two hundred."""
+WORDS, CHARACTERS = (1, 2), (3, 5)
+"""Lengths of the n-grams of words, and of characters within a word's bounds."""
+BITS = 20
+"""The n-grams are hashed to 2^20 columns."""
+
+
+def logistic(x: Features, y: NDArray[np.bool_], held: Features, variance: float) -> Doubles:
+    """Decision function (m,) of ``held`` (m, d) at the minimum of
+
+        sum_i w_i log(1 + exp(-y_i (w^T x_i + b))) + |w|^2 / (2 variance),
+
+    with ``x`` (n, d), ``y`` (n,) and weights w_i by which both classes count n/2. On one thread,
+    because sums over threads round differently. Raises ``UserError`` when it does not converge.
+    """
+    model = LogisticRegression(
+        C=variance, solver="lbfgs", class_weight="balanced", tol=1e-5, max_iter=STEPS
+    )
+    with threadpool_limits(limits=1):
+        # Filters for warnings are the process's, and other folds are fitted beside this one.
+        if int(model.fit(x, y).n_iter_[0]) >= STEPS:
+            raise UserError(
+                f"the logistic regression has not converged in {STEPS} steps",
+                do="lower its prior",
+            )
+        return np.asarray(model.decision_function(held), dtype=np.float64)
+
+
+def estimate_layers(task: Task, layers: Sequence[NDArray[np.float16]], prior: float) -> Fit:
+    """Held-out logits from embeddings (n, d) of one or more ``layers``, side by side, standardised
+    by what the training rows say of each column."""
+    standardised = [_standard(each, task) for each in layers]
+    x, held = (np.hstack(parts) for parts in zip(*standardised, strict=True))
+    return logistic(x, task.forget[task.train], held, prior / x.shape[1]), {}
+
+
+def _standard(
+    layer: NDArray[np.float16], task: Task
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    x, held = (layer[rows].astype(np.float32) for rows in (task.train, task.held))
+    mean, scale = x.mean(axis=0, dtype=np.float64), x.std(axis=0, dtype=np.float64)
+    # A constant column says nothing, and is left at zero.
+    scale[scale <= np.abs(mean) * np.finfo(np.float32).eps] = np.inf
+    for part in (x, held):
+        part -= mean.astype(np.float32)
+        part /= scale.astype(np.float32)
+    return x, held
+
+
+def counts(pool: Pool, analyzer: str, lengths: tuple[int, int]) -> sparse.csr_matrix:
+    """How often each hashed n-gram of words (``word``) or characters (``char_wb``) occurs in each
+    text of the pool: (n, 2^BITS), float32."""
+    if pool.texts is None:
+        raise ValueError("a pool without texts")
+    hashed = HashingVectorizer(
+        analyzer=analyzer,
+        ngram_range=lengths,
+        n_features=2**BITS,
+        alternate_sign=False,
+        norm=None,
+        # A word of one letter is a word.
+        token_pattern=r"(?u)\b\w+\b" if analyzer == "word" else None,
+        dtype=np.float32,
+    )
+    return hashed.transform(pool.texts.tolist())
+
+
+def ngrams(pool: Pool) -> tuple[sparse.csr_matrix, sparse.csr_matrix]:
+    """The counts of n-grams of words and of characters, which no label or fold changes."""
+    return counts(pool, "word", WORDS), counts(pool, "char_wb", CHARACTERS)
+
+
+def estimate_ngrams(task: Task, found: Sequence[sparse.csr_matrix], prior: float) -> Fit:
+    """Held-out logits from counts of n-grams: tf-idf with sublinear counts, each kind of n-gram as
+    long as the other, a text of length 1. The inverse frequencies are the training rows'."""
+    parts: list[list[sparse.csr_matrix]] = [[], []]
+    for each in found:
+        # An n-gram that no training text has keeps the weight 0.
+        seen = np.unique(each[task.train].indices)
+        weigh = TfidfTransformer(sublinear_tf=True).fit(each[task.train][:, seen])
+        for part, rows in zip(parts, (task.train, task.held), strict=True):
+            part.append(weigh.transform(each[rows][:, seen]))
+    x, held = (normalize(sparse.hstack(part, format="csr")) for part in parts)
+    return logistic(x, task.forget[task.train], held, prior), {}

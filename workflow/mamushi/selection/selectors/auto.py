@@ -1,0 +1,63 @@
+"""The member of ``mamushi_stack``, or the stack, that held-out evidence favours.
+
+By the weighted log loss out of inner folds; the simpler one within a standard error, and the
+networks of ``mamushi`` are the simplest. What is chosen, and what it gains over them, is known
+before anything is retrained.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mamushi.selection.pool import Pool, Scored
+
+DEPTHS = "depths"
+READS_TEXTS = True
+
+SETTINGS: dict[str, Any] = {
+    "depths": {
+        "type": "array",
+        "items": {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
+        "uniqueItems": True,
+        "default": [0.25, 0.5, 0.75, 1],
+        "description": "Layers by the share of the model's blocks before them, a logistic "
+        "regression on each; 1 is the embedding that all selectors share.",
+    },
+    "lexical": {
+        "type": "boolean",
+        "default": True,
+        "description": "A logistic regression on n-grams of words and characters is a member.",
+    },
+    "networks": {
+        "type": "integer",
+        "minimum": 1,
+        "default": 5,
+        "description": "Networks of `mamushi`, with its defaults, whose mean is a member.",
+    },
+    "folds": {
+        "type": "integer",
+        "minimum": 2,
+        "default": 5,
+        "description": "Folds of the stratified cross-fitting, and of the one within.",
+    },
+    "prior": {
+        "type": "number",
+        "exclusiveMinimum": 0,
+        "default": 10.0,
+        "description": "Variance of a text's logit before the labels are seen, in nats squared.",
+    },
+}
+
+
+def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
+    """Out-of-fold logits of all examples; ``details`` as those of ``mamushi_stack``, with what was
+    ``chosen`` in each fold and the ``gain`` in AUC over the networks, with its 95% interval.
+
+    Raises ``UserError`` as ``mamushi_stack``.
+    """
+    from mamushi.selection.members import members_of, stacked
+    from mamushi.selection.stack import candidates
+
+    members = members_of(pool, settings)
+    among = candidates(members)
+    return stacked(pool, settings["folds"], seed, members, among, also=among[0])

@@ -1,0 +1,44 @@
+"""The cross-fitted logit of a logistic regression on the words themselves, without a model.
+
+Hashed n-grams of words and of characters by tf-idf (``selection/linear.py``): what any ranking by a
+model's embeddings has to be better than.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mamushi.selection.crossfit import Fit, Task, cross_fit
+from mamushi.selection.pool import Pool, Scored
+
+READS_TEXTS = True
+
+SETTINGS: dict[str, Any] = {
+    "folds": {
+        "type": "integer",
+        "minimum": 2,
+        "default": 5,
+        "description": "Folds of the stratified cross-fitting.",
+    },
+    "prior": {
+        "type": "number",
+        "exclusiveMinimum": 0,
+        "default": 30.0,
+        "description": "Variance of a text's logit before the labels are seen, in nats squared.",
+    },
+}
+
+
+def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
+    """Out-of-fold logits of all examples; ``details`` as those of ``mamushi``.
+
+    Raises ``UserError`` when a domain has too few examples for the folds.
+    """
+    from mamushi.selection.linear import estimate_ngrams, ngrams
+
+    found = ngrams(pool)
+
+    def estimate(task: Task) -> Fit:
+        return estimate_ngrams(task, found, settings["prior"])
+
+    return cross_fit(pool, settings["folds"], seed, estimate, "lexical")

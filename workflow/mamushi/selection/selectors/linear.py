@@ -1,0 +1,56 @@
+"""The cross-fitted logit of a logistic regression on the hidden states of any layers.
+
+The estimator of ``mamushi`` made linear, at its exact minimum (``selection/linear.py``), and apart
+from the last layer: what a text is about is often plainer in the middle of a model, before the
+states turn to the next token.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mamushi.selection.crossfit import Fit, Task, cross_fit
+from mamushi.selection.pool import Pool, Scored
+
+DEPTHS = "depths"
+"""The setting with the depths at which it reads the texts."""
+
+SETTINGS: dict[str, Any] = {
+    "depths": {
+        "type": "array",
+        "items": {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
+        "minItems": 1,
+        "uniqueItems": True,
+        "default": [0.5],
+        "description": "Layers by the share of the model's blocks before them, side by side; 1 is "
+        "the embedding that all selectors share.",
+    },
+    "folds": {
+        "type": "integer",
+        "minimum": 2,
+        "default": 5,
+        "description": "Folds of the stratified cross-fitting.",
+    },
+    "prior": {
+        "type": "number",
+        "exclusiveMinimum": 0,
+        "default": 10.0,
+        "description": "Variance of a text's logit before the labels are seen, in nats squared.",
+    },
+}
+
+
+def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
+    """Out-of-fold logits of all examples; ``details`` as those of ``mamushi``.
+
+    Raises ``UserError`` when a domain has too few examples for the folds, and for a depth at which
+    the texts are not embedded.
+    """
+    from mamushi.selection.linear import estimate_layers
+
+    layers = [pool.at(depth) for depth in settings["depths"]]
+
+    def estimate(task: Task) -> Fit:
+        return estimate_layers(task, layers, settings["prior"])
+
+    return cross_fit(pool, settings["folds"], seed, estimate, "linear")

@@ -1,0 +1,63 @@
+"""Several layers and the words themselves as one log-density ratio: a cross-fitted combination.
+
+Members are a logistic regression on each of several layers, one on n-grams, and networks as
+``mamushi`` has them. They are combined, and calibrated, by their scores out of inner folds, so that
+no text is scored by anything that was fitted on it (``selection/stack.py``).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mamushi.selection.pool import Pool, Scored
+
+DEPTHS = "depths"
+READS_TEXTS = True
+
+SETTINGS: dict[str, Any] = {
+    "depths": {
+        "type": "array",
+        "items": {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
+        "uniqueItems": True,
+        "default": [0.25, 0.5, 0.75, 1],
+        "description": "Layers by the share of the model's blocks before them, a logistic "
+        "regression on each; 1 is the embedding that all selectors share.",
+    },
+    "lexical": {
+        "type": "boolean",
+        "default": True,
+        "description": "A logistic regression on n-grams of words and characters is a member.",
+    },
+    "networks": {
+        "type": "integer",
+        "minimum": 0,
+        "default": 0,
+        "description": "Networks of `mamushi`, with its defaults, whose mean is a member; 0: none.",
+    },
+    "folds": {
+        "type": "integer",
+        "minimum": 2,
+        "default": 5,
+        "description": "Folds of the stratified cross-fitting, and of the one within.",
+    },
+    "prior": {
+        "type": "number",
+        "exclusiveMinimum": 0,
+        "default": 10.0,
+        "description": "Variance of a text's logit before the labels are seen, in nats squared.",
+    },
+}
+
+
+def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
+    """Out-of-fold logits of all examples; ``details`` as those of ``mamushi``, with the mean
+    ``weights`` of the members.
+
+    Raises ``UserError`` when a domain has too few examples for the folds within a fold, for a depth
+    at which the texts are not embedded, and without a member.
+    """
+    from mamushi.selection.members import members_of, stacked
+    from mamushi.selection.stack import candidates
+
+    members = members_of(pool, settings)
+    return stacked(pool, settings["folds"], seed, members, candidates(members)[-1:])
