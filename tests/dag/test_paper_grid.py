@@ -177,7 +177,7 @@ def test_the_real_run_is_of_one_model_by_both_protocols(tmp_path: Path) -> None:
     said = run("all", "studies", "-n", "-q", "rules", directory=tmp_path, config=science).stdout
     counted = jobs(said)
     assert (counted["examples"], counted["convert"]) == (1, 2)
-    assert counted["retrain"] == 7 * 3 + 3 * 3
+    assert counted["retrain"] == 7 * 3 + 2 * 3
     # Each protocol's gold, and what tells how far apart they are.
     assert (counted["gold"], counted["gold_matched"], counted["steps"]) == (2, 1, 1)
 
