@@ -50,6 +50,7 @@ def main() -> None:
     parser.add_argument("run", type=Path, help="the folder of a cell with embeddings and layers")
     parser.add_argument("--examples", type=Path, required=True, help="its dataset's examples")
     parser.add_argument("--seeds", type=int, default=5, help="of folds and networks")
+    parser.add_argument("--rankings", nargs="+", choices=RANKINGS, help="beside mamushi; or all")
     parser.add_argument("--batch-size", type=int, help="of the networks; their default otherwise")
     parser.add_argument("--results", type=Path, default=RESULTS, help="the folder to write to")
     args = parser.parse_args()
@@ -70,6 +71,8 @@ def main() -> None:
     shuffled = replace(pool, forget=labels, truth=None)
     ours: np.ndarray[Any, Any] | None = None
     for name, (kind, changes) in RANKINGS.items():
+        if args.rankings and name not in (OURS, *args.rankings):
+            continue
         start = time.process_time()
         found = [scores(pool, kind, changes, seed) for seed in range(args.seeds)]
         seconds = (time.process_time() - start) / args.seeds

@@ -17,6 +17,7 @@ from sklearn.metrics import roc_auc_score
 
 from mamushi.artifacts import schemas
 from mamushi.artifacts.tables import embeddings_schema, write_table
+from tests.support.worded import worded
 
 ROOT = Path(__file__).parents[2]
 
@@ -112,3 +113,27 @@ def test_agreement(tmp_path: Path) -> None:
     assert float(found["networks_5_cpu_seconds"]) == pytest.approx(
         5 * float(found["networks_1_cpu_seconds"]), rel=0.01
     )
+
+
+def test_rankings(tmp_path: Path) -> None:
+    """The layer that tells the domains apart ranks above the embedding, which does not."""
+    pool = worded(150, words=0, middle=3, last=0)
+    about = {"id": pool.ids, "domain": np.where(pool.forget, "forget", "retain")}
+    for kind, name, x in (
+        (schemas.EMBEDDINGS, "embedding", pool.embeddings),
+        (schemas.LAYERS, "depth_0.5", pool.at(0.5)),
+    ):
+        vectors = pa.FixedSizeListArray.from_arrays(pa.array(x.ravel()), x.shape[1])
+        write_table(tmp_path / f"{kind.name}.parquet", kind, {**about, name: vectors})
+    more = {"text": pool.texts, "section": ["inference"] * 150, "log_density_ratio": [None] * 150}
+    write_table(tmp_path / "examples.parquet", schemas.EXAMPLES, {**about, **more})
+    found = ran(
+        tmp_path, "rankings", str(tmp_path), "--examples", str(tmp_path / "examples.parquet"),
+        "--seeds", "2", "--rankings", "linear_0.5", "lexical",
+    )  # fmt: skip
+    assert (found["forget_texts"], found["retain_texts"], found["width"]) == ("50", "100", "6")
+    assert float(found["linear_0.5_auc"]) > 0.9 > float(found["mamushi_auc"])
+    ends = [float(found[f"linear_0.5_less_mamushi{end}"]) for end in ("_low", "", "_high")]
+    assert 0 < ends[0] < ends[1] < ends[2]
+    assert 0.3 < float(found["lexical_shuffled_auc"]) < 0.7
+    assert "auto_auc" not in found
