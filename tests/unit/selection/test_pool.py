@@ -17,7 +17,7 @@ from mamushi.errors import UserError
 from mamushi.selection import pool as pool_module
 from mamushi.selection.folds import balanced_weights, held_out, stratified_folds
 from mamushi.selection.metrics import auc, average_ranks, quality, spearman
-from mamushi.selection.pool import Pool, Scored, rank, read_pool
+from mamushi.selection.pool import Pool, Scored, column_of, rank, read_pool
 from mamushi.selection.statistics import centroids, products, standard_scale, sums
 
 
@@ -62,6 +62,26 @@ def write_inputs(folder, embeddings, ids, domains, *, ratio=None, listed=None, l
 IDS = ["b", "a", "c"]
 DOMAINS = ["forget", "retain", "forget"]
 VECTORS = [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]
+
+
+def test_layers_and_texts_are_read_where_they_are_asked_for(tmp_path):
+    paths = write_inputs(tmp_path, VECTORS, IDS, DOMAINS)
+    plain = read_pool(*paths)
+    assert plain.texts is None
+    assert np.array_equal(plain.at(1), plain.embeddings)
+    with pytest.raises(UserError, match="not embedded at depth"):
+        plain.at(1 / 3)
+    turned = pa.array(np.array(VECTORS, np.float16)[:, ::-1].reshape(-1))
+    # A depth that six digits do not hold is another one than that which they do.
+    columns = {column_of(1 / 3): pa.FixedSizeListArray.from_arrays(turned, 2)}
+    layers = tmp_path / "layers.parquet"
+    write_table(layers, schemas.LAYERS, {"id": IDS, "domain": DOMAINS, **columns})
+    pool = read_pool(*paths, layers=layers, texts=True)
+    assert pool.at(1 / 3).tolist() == [row[::-1] for row in VECTORS]
+    assert pool.texts.tolist() == ["words"] * 3
+    write_table(layers, schemas.LAYERS, {"id": IDS[::-1], "domain": DOMAINS, **columns})
+    with pytest.raises(UserError, match="its examples are not those of"):
+        read_pool(*paths, layers=layers)
 
 
 def test_pool_holds_the_artifact_in_its_order(tmp_path):

@@ -105,9 +105,10 @@ def estimate_ngrams(task: Task, found: Sequence[sparse.csr_matrix], prior: float
     long as the other, a text of length 1. The inverse frequencies are the training rows'."""
     parts: list[list[sparse.csr_matrix]] = [[], []]
     for each in found:
+        train = each[task.train]
         # An n-gram that no training text has keeps the weight 0.
-        seen = np.unique(each[task.train].indices)
-        weigh = TfidfTransformer(sublinear_tf=True).fit(each[task.train][:, seen])
+        seen = np.unique(train.indices)
+        weigh = TfidfTransformer(sublinear_tf=True).fit(train[:, seen])
         for part, rows in zip(parts, (task.train, task.held), strict=True):
             part.append(weigh.transform(each[rows][:, seen]))
     x, held = (normalize(sparse.hstack(part, format="csr")) for part in parts)

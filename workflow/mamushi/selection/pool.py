@@ -111,8 +111,8 @@ class Pool:
 
 
 def column_of(depth: float) -> str:
-    """The column of the table ``layers`` with the embeddings at a depth."""
-    return f"depth_{depth:g}"
+    """The column of the table ``layers`` with the embeddings at a depth, which it names exactly."""
+    return f"depth_{float(depth)}"
 
 
 def read_pool(

@@ -70,6 +70,7 @@ def estimate_stack(
     forget = task.forget[task.train]
     inner = stratified_folds(forget, folds, derive_seed(task.seed, INNER))
     needed = sorted({i for one in [*among, *([also] if also else [])] for i in one.members})
+    # Standardised by all training examples of the fold, which takes no label: once for all of them.
     tasks = [
         replace(
             task,
