@@ -78,6 +78,7 @@ SLURM = (
     *("squeue", "--slurm-init-seconds-before-status-checks", "1"),
     *("--default-resources", "slurm_partition=cpu", "runtime=1", "mem_mb=1", "--latency-wait", "2"),
 )
+SLOW = "while test -e slow; do sleep 0.1; done"
 WORK = 'name="${1##*_}"; touch "part$name"'
 """The job of a part; the comment ends with its number."""
 
@@ -120,13 +121,20 @@ def runs(folder: Path) -> int:
 
 
 @pytest.fixture
-def living(folder: Path) -> Iterator[subprocess.Popen[str]]:
-    """A run whose job takes until ``slow`` is deleted."""
+def slow(folder: Path) -> Iterator[Path]:
+    """Jobs take until this file is deleted."""
     (folder / "slow").touch()
+    yield folder / "slow"
+    (folder / "slow").unlink(missing_ok=True)
+
+
+@pytest.fixture
+def living(folder: Path, slow: Path) -> Iterator[subprocess.Popen[str]]:
+    """A run with a job under way."""
     process = start(folder)
     soon((folder / "ran").exists, process)
     yield process
-    (folder / "slow").unlink(missing_ok=True)
+    slow.unlink(missing_ok=True)
     if process.poll() is None:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
@@ -266,9 +274,10 @@ def test_nothing_is_submitted_for_a_run_that_is_gone(
     assert slurm.queue == []
 
 
+@pytest.mark.usefixtures("slow")
 def test_jobs_are_cancelled_while_they_are_asked_for(slurm: Commands, folder: Path) -> None:
     """Those are not in the plug-in's list."""
-    slurm.work("sleep 30")
+    slurm.work(SLOW)
     process = start(folder, *SLURM, "parts")
     soon(lambda: slurm.queue == ["RUNNING"] * 3, process)
     (slurm.folder / "hangs").touch()
@@ -284,8 +293,9 @@ def test_jobs_are_cancelled_while_they_are_asked_for(slurm: Commands, folder: Pa
     assert not (folder / session.STOPPED).exists()
 
 
+@pytest.mark.usefixtures("slow")
 def test_an_interrupted_run_submits_nothing_more(slurm: Commands, folder: Path) -> None:
-    slurm.work("sleep 30")
+    slurm.work(SLOW)
     slurm.refuse(1000)
     process = start(folder, *SLURM, "parts")
     soon(lambda: len(slurm.asked("sbatch")) > 2, process)
