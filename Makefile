@@ -10,7 +10,7 @@ SNAKEFILES := Snakefile workflow/rules
 SLURM_UP := $(or $(MAMUSHI_SHARED),../shared)/slurm/slurm-up
 
 .DEFAULT_GOAL := help
-.PHONY: help setup plan recover demo demo-evidence demo-unlearning real-ranking real lab small bench test test-slow test-slurm test-all lint format clean
+.PHONY: help setup plan recover demo demo-evidence demo-unlearning real-ranking real real-unlearning lab small bench test test-slow test-slurm test-all lint format clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 17
@@ -56,6 +56,10 @@ real-ranking: $(READY) ## a real model and real posts, ranked, with the evidence
 real: real-ranking ## then retrained, about an hour: results/real.html; JIGSAW=folder adds Jigsaw
 	$(REAL) -- all studies
 	$(REAL) --report results/real.html -- all studies evidence
+
+real-unlearning: real-ranking ## and the half-gap budgets there: results/real-unlearning.html
+	$(REAL) -- unlearning
+	$(REAL) --report results/real-unlearning.html -- unlearning
 
 lab: $(READY) ## five kinds of synthetic texts with known truth: results/lab.html; see profiles/lab
 	$(SNAKEMAKE) --profile profiles/lab

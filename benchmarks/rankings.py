@@ -97,6 +97,8 @@ def main() -> None:
 def scores(pool: Pool, kind: str, changes: dict[str, Any], seed: int) -> np.ndarray[Any, Any]:
     """Scores (n,) by a selector of this kind, with its defaults but for the changes."""
     given = {**plugin("selector", kind).defaults, **changes}
+    if given.get("networks") == OURS:
+        given["networks"] = {**plugin("selector", OURS).defaults, **RANKINGS[OURS][1]}
     found: np.ndarray[Any, Any] = load("selector", kind).score(pool, given, seed).scores
     return found
 

@@ -282,7 +282,7 @@ def test_modules_are_loaded_by_a_computed_name_where_that_is_known() -> None:
 @pytest.mark.parametrize("kind", ["dataset", "selector", "unlearner"])
 def test_each_flag_of_a_plugin_counts_or_is_the_configurations(kind: str) -> None:
     configured = {"SETTINGS", "FILES", "EVALUATION_SECTION", "KNOWS_TRUTH", "DOWNLOADS", "SPLIT"}
-    configured |= {"RETAIN_SCORES", "DEPTHS"}
+    configured |= {"RETAIN_SCORES", "DEPTHS", "NETWORKS"}
     for name, found in plugins(kind).items():
         for flag in found.literals.keys() - configured - {*ENTRIES[kind]}:
             changed = changed_by({found.module: edited(found.module, flag)}, bodies=True)

@@ -177,9 +177,16 @@ def test_the_real_run_is_of_one_model_by_both_protocols(tmp_path: Path) -> None:
     said = run("all", "studies", "-n", "-q", "rules", directory=tmp_path, config=science).stdout
     counted = jobs(said)
     assert (counted["examples"], counted["convert"]) == (1, 2)
-    assert counted["retrain"] == 7 * 3 + 2 * 3
+    assert counted["retrain"] == 7 * 3 + 2
     # Each protocol's gold, and what tells how far apart they are.
     assert (counted["gold"], counted["gold_matched"], counted["steps"]) == (2, 1, 1)
+    both = yaml.safe_load((ROOT / "profiles/real/jigsaw.yaml").read_text(encoding="utf-8"))
+    for name, section in both.items():
+        science[name] |= section
+    science["datasets"]["jigsaw"]["path"] = None
+    more = jobs(run("unlearning", "-n", "-q", "rules", directory=tmp_path, config=science).stdout)
+    assert more["unlearn"] + more["unlearn_and_probe"] == 2 * 2 * 2 * 3
+    assert (more["unlearn_whole"], more["retrain"], more["judge"]) == (2 * 2, 2 * 2 * 3, 2)
 
 
 def test_parsing_imports_nothing_heavy(tmp_path: Path) -> None:

@@ -11,16 +11,23 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow.compute as pc
 import pyarrow.csv as csv
+import pyarrow.parquet as pq
 import pytest
+import torch
 from safetensors import safe_open
 from safetensors.torch import load_file
+from sklearn.metrics import roc_auc_score
+from torch.nn import functional
+from transformers import AutoModelForCausalLM
 
 from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.files import read_json, sha256
 from mamushi.artifacts.tables import read_metadata, read_table
 from mamushi.configuration.settings import EVIDENCE_TABLES
-from tests.support.demo import CELL, SELECTORS, Ran, Rerun, science
+from tests.support.demo import CELL, SELECTORS, Ran, Rerun, science, whole
 from tests.support.workflow import ROOT, command, environment, run
 
 
@@ -310,3 +317,86 @@ def _stage_processes(state: Path) -> list[int]:
             if b"finetune" in words and folder == str(state.parents[6]):
                 found.append(int(entry.name))
     return found
+
+
+def test_what_models_say_of_the_texts(demo: Path, tmp_path: Path) -> None:
+    """The benchmark's rankings are those of a text at a time: log-likelihoods by the library's own
+    loss, and gradients that nothing projects."""
+    cell = {"run": "results", "dataset": CELL["dataset"], "model": CELL["model"]}
+    line = [sys.executable, ROOT / "benchmarks" / "likelihoods.py", *cell.values()]
+    subprocess.run([*line, "--results", tmp_path], cwd=demo, env=environment(), check=True)
+    (written,) = tmp_path.glob("likelihoods-*.txt")
+    pairs = [line.split(" ", 1) for line in written.read_text().splitlines()]
+    found = {name: float(value) for name, value in pairs if name != "#"}
+
+    base = demo / paths.MODEL_CARD.format(model=CELL["model"])
+    models = [AutoModelForCausalLM.from_pretrained(base.parent) for _ in range(2)]
+    trained = demo / paths.TRAINED.format(**CELL, endpoint="contaminated")
+    models[1].load_state_dict(load_file(trained), strict=False)
+    matrices = [p for p in models[1].model.layers[-1].parameters() if p.ndim == 2]
+    examples = pq.read_table(demo / paths.EXAMPLES.format(**CELL)).to_pylist()
+    tokens = pq.read_table(demo / paths.TOKENS.format(**CELL))["tokens"].to_pylist()
+    said, slopes, target = [], [], []
+    for row, ids in zip(examples, tokens, strict=True):
+        if row["section"] == "contamination":
+            continue
+        text = torch.tensor([ids[: whole()["training"]["max_length"]]])
+        losses = [model(input_ids=text, labels=text).loss for model in models]
+        parts = torch.autograd.grad(losses[1], matrices)
+        slope = functional.normalize(torch.cat([p.flatten() for p in parts]), dim=0)
+        if row["section"] == "inference":
+            said.append(float(losses[0] - losses[1]))
+            slopes.append(slope)
+        elif row["domain"] == "forget":
+            target.append(slope)
+    forget = [row["domain"] == "forget" for row in examples if row["section"] == "inference"]
+    assert found["memorized_auc"] == pytest.approx(roc_auc_score(forget, said), abs=2e-3)
+    alike = torch.stack(slopes) @ torch.stack(target).mean(dim=0)
+    assert found["less_auc"] == pytest.approx(roc_auc_score(forget, alike), abs=0.06)
+    # Models of one domain each tell the domains apart.
+    assert found["lm_ratio_auc"] > 0.7
+    assert found["trak_beside_mamushi_low"] < found["trak_beside_mamushi"]
+
+
+def test_a_bank_of_retrainings(demo: Path, tmp_path: Path) -> None:
+    """More removed texts leave a higher forget loss; a killed bank goes on from its table."""
+    line = [sys.executable, ROOT / "benchmarks" / "bank.py", "results", CELL["dataset"]]
+    line += [CELL["model"], "--results", tmp_path, "--subsets"]
+    subprocess.run([*line, "3"], cwd=demo, env=environment(), check=True)
+    (table,) = tmp_path.glob("bank-*.csv")
+    first = csv.read_csv(table).to_pylist()
+    assert [(row["subset"], row["seed"]) for row in first] == [
+        (i, k) for i in range(3) for k in (0, 1)
+    ]
+    (tmp_path / table.name).write_bytes(table.read_bytes().rsplit(b"\n", 3)[0] + b"\n")
+    subprocess.run([*line, "5"], cwd=demo, env=environment(), check=True)
+    rows = csv.read_csv(table).to_pylist()
+    assert rows[:6] == first and len(rows) == 10
+    examples = read_table(demo / paths.EXAMPLES.format(**CELL), schemas.EXAMPLES)
+    total = sum(
+        pc.and_(
+            pc.equal(examples["section"], "inference"), pc.equal(examples["domain"], "forget")
+        ).to_pylist()
+    )
+    assert all(0.01 * total - 1 <= row["removed"] <= 0.5 * total + 1 for row in rows)
+    assert (
+        np.corrcoef([(row["removed"], row["forget_nll"]) for row in rows], rowvar=False)[0, 1] > 0.3
+    )
+    (written,) = tmp_path.glob("bank-*.txt")
+    found = dict(each.split(" ", 1) for each in written.read_text().splitlines())
+    assert {f"forget_nll_{name}_within" for name in SELECTORS} <= found.keys()
+    assert "retain_nll_texts" in found
+
+
+def test_rankings_beside_the_truth(demo: Path, tmp_path: Path) -> None:
+    line = [sys.executable, ROOT / "benchmarks" / "paired.py", "results", "--results", tmp_path]
+    subprocess.run(line, cwd=demo, env=environment(), check=True)
+    (written,) = tmp_path.glob("paired-*.txt")
+    found = dict(each.split(" ", 1) for each in written.read_text().splitlines())
+    scores = {
+        name: read_metadata(demo / paths.SCORES.format(**CELL, selector=name))["details"]
+        for name in ("mamushi", "oracle")
+    }
+    assert float(found["synthetic/tiny-llama/spearman:oracle_seed0"]) == 1
+    apart = scores["oracle"]["auc"] - scores["mamushi"]["auc"]
+    assert found["synthetic/tiny-llama/auc:oracle_less_mamushi"] == f"{apart:+.4f} seeds 1"

@@ -233,13 +233,14 @@ EMBEDDING = f"""
     {EVERY_RUN_LOOKED_AT}, unlearn 18, unlearn_and_probe 2, refine 10, {HALF_GAP}, {BOTH_PROBED}
 """
 MAMUSHI = f"""
-    score 18, calibrate 10, remove 32, manifests 33, stability 16, retrain 32, {DRAWN},
+    score 19, calibrate 10, remove 33, manifests 33, stability 17, retrain 33, {DRAWN},
     {STUDIES}, frontier 8,
     diagnostics 8, runtime 4, ranking 4, qualitative 1, evidence_tables 1, figure_frontier 1,
     figure_diagnostics 4, unlearn 18, unlearn_and_probe 2, refine 10, {HALF_GAP}, {BOTH_PROBED}
 """
-"""Its scores (8 runs, and 2 of a study as the ratio), those of `anti_mamushi`, their lists; all
-manifests, since it estimates the ratio. Not `random`, nor `again`, which has its own settings."""
+"""Its scores (8 runs, and 2 of a study as the ratio), those of `anti_mamushi` and of `auto`, which
+has its networks, their lists; all manifests, since it estimates the ratio. Not `random`, nor
+`again`, which has its own settings."""
 
 DERIVED = f"""
     score 15, remove 16, manifests 8, refits 15, stability 8, retrain 16, {DRAWN}, frontier 8,
@@ -401,13 +402,17 @@ ROWS: dict[str, dict[str, list[Any]]] = {
         "selectors.lexical.prior": [1.0],
         "selectors.mamushi_stack.depths": [[0.5]],
         "selectors.mamushi_stack.lexical": [False],
-        "selectors.mamushi_stack.networks": [1],
+        "selectors.mamushi_stack.networks": ["again"],
+        "selectors.mamushi_stack.inner_networks": [1],
         "selectors.mamushi_stack.folds": [4],
+        "selectors.mamushi_stack.repeats": [2],
         "selectors.mamushi_stack.prior": [1.0],
         "selectors.auto.depths": [[0.5]],
         "selectors.auto.lexical": [False],
-        "selectors.auto.networks": [1],
+        "selectors.auto.networks": ["again"],
+        "selectors.auto.inner_networks": [1],
         "selectors.auto.folds": [4],
+        "selectors.auto.repeats": [2],
         "selectors.auto.prior": [1.0],
     },
     MAMUSHI: {

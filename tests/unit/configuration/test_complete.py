@@ -163,6 +163,21 @@ def test_the_base_of_a_derived_selector_is_there() -> None:
     assert set(complete(config)["selectors"]) == {"mirror", "lr_cos", "mamushi", "random"}
 
 
+def test_networks_of_another_selector_come_with_its_settings() -> None:
+    config = minimal()
+    config["grid"]["selectors"] = ["random", "small", "auto"]
+    own = {"kind": "mamushi", "batch_size": 64, "seeds_averaged": 3}
+    config["selectors"] = {"small": own, "auto": {"networks": "small"}}
+    full = complete(config)
+    mamushi = registry.plugin("selector", "mamushi").defaults
+    wanted = {**mamushi, "batch_size": 64, "seeds_averaged": 3}
+    assert settings.selector(full, "auto").settings["networks"] == wanted
+    del config["selectors"]["auto"]
+    config["selectors"]["mamushi"] = {"epochs": 7}
+    given = settings.selector(complete(config), "auto").settings["networks"]
+    assert given == {**mamushi, "epochs": 7}
+
+
 def test_completing_twice_changes_nothing() -> None:
     for config in (paper(), minimal(), laid_over("profiles/small/science.yaml")):
         full = complete(config)
@@ -293,6 +308,10 @@ selectors.mamushi = {"folds": 1}
     selectors.mamushi.folds: 1 is not allowed; allowed is a whole number at least 2
 selectors.auto = {"depths": [0.3, 1]}
     selectors.auto.depths: 0.3 is not among embedding.depths (0.25, 0.5, 0.75); 1 is the embedding
+selectors.auto = {"networks": "moon"}
+    selectors.auto.networks: unknown selector 'moon'; known are:
+selectors.auto = {"networks": "random"}
+    selectors.auto.networks: 'random' is of kind random; networks are those of kind mamushi
 embedding.depths = []
     embedding.depths: [] is not allowed; allowed is at least 1 entry
 selectors.mirror = {"kind": "anti_mamushi", "of": "moon"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,22 +11,57 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
 from mamushi.errors import UserError
-from mamushi.selection.crossfit import Task
+from mamushi.registry import plugin
+from mamushi.selection import crossfit
+from mamushi.selection.crossfit import REPEAT, Task
 from mamushi.selection.folds import balanced_weights, stratified_folds
 from mamushi.selection.metrics import auc_difference
-from mamushi.selection.pool import Pool
+from mamushi.selection.pool import Pool, Scored
 from mamushi.selection.stack import Candidate, Member, candidates, estimate_stack
 from tests.support.worded import check_flip, run, worded
 
 SMALL: dict[str, dict[str, Any]] = {
-    "mamushi_stack": {"depths": [0.5, 1]},
-    "auto": {"depths": [0.5, 1], "networks": 1},
+    "mamushi_stack": {"depths": [0.5, 1], "repeats": 1},
+    "auto": {
+        "depths": [0.5, 1],
+        "networks": {**plugin("selector", "mamushi").defaults, "seeds_averaged": 1},
+        "inner_networks": 1,
+        "repeats": 1,
+    },
 }
+
+
+def fits(found: Scored) -> list[dict[str, Any]]:
+    return [fit for fold in found.details["per_fold"] for fit in fold["fits"]]
 
 
 @pytest.mark.parametrize("name", SMALL)
 def test_a_label_has_no_part_in_its_own_score(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     check_flip(name, worded(120), monkeypatch, **SMALL[name], folds=3)
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_repeats_are_cross_fittings_whose_logits_are_averaged(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pool, settings = worded(120), {**SMALL[name], "folds": 3}
+    twice = run(name, pool, **{**settings, "repeats": 2})
+    alone = [run(name, pool, seed, **settings) for seed in (0, crossfit.derive_seed(0, REPEAT, 1))]
+    assert twice.scores == pytest.approx((alone[0].scores + alone[1].scores) / 2, abs=1e-6)
+    assert len(fits(twice)) == 6
+    assert np.array_equal(twice.fold, alone[0].fold)
+    # The folds are held: which of them a text is in is drawn from its domain.
+    drawn = crossfit.stratified_folds
+    monkeypatch.setattr(
+        crossfit,
+        "stratified_folds",
+        lambda forget, k, seed: drawn(pool.forget if len(forget) == 120 else forget, k, seed),
+    )
+    forget = pool.forget.copy()
+    forget[7] = ~forget[7]
+    after = run(name, replace(pool, forget=forget), **{**settings, "repeats": 2})
+    assert after.scores[7] == twice.scores[7]
+    assert not np.array_equal(after.scores, twice.scores)
 
 
 @pytest.mark.parametrize("name", SMALL)
@@ -65,18 +101,18 @@ def test_the_stack_is_better_than_each_of_its_parts() -> None:
 )
 def test_auto_chooses_what_tells_the_domains_apart(parts: dict[str, float], chosen: str) -> None:
     found = run("auto", worded(450, **parts), **SMALL["auto"], folds=3)
-    assert [fold["chosen"] for fold in found.details["per_fold"]] == [chosen] * 3
+    assert [fit["chosen"] for fit in fits(found)] == [chosen] * 3
     assert found.details["chosen"] == f"{chosen} (3 of 3 folds)"
     gain = found.details["gain"]
     assert 0 < gain["low"] < gain["auc"] < gain["high"]
-    for fold in found.details["per_fold"]:
-        assert min(fold["losses"], key=fold["losses"].__getitem__) in (chosen, "stack")
+    for fit in fits(found):
+        assert min(fit["losses"], key=fit["losses"].__getitem__) in (chosen, "stack")
 
 
 def test_auto_stays_with_the_simplest_that_is_as_good() -> None:
     pool = worded(450, words=0, middle=0, last=2)
     found = run("auto", pool, **SMALL["auto"], folds=3)
-    assert {fold["chosen"] for fold in found.details["per_fold"]} <= {"mamushi", "linear_1"}
+    assert {fit["chosen"] for fit in fits(found)} <= {"mamushi", "linear_1"}
 
 
 def test_a_stack_without_a_member_is_a_users_mistake() -> None:
@@ -95,7 +131,7 @@ def test_too_few_for_the_folds_within_a_fold() -> None:
 def by_column(column: int) -> Member:
     """A member that scores by a column of the embeddings, whatever it was fitted on."""
 
-    def estimate(tasks: Any) -> list[Any]:
+    def estimate(tasks: Any, final: bool) -> list[Any]:
         return [task.embeddings[task.held, column].astype(np.float64) for task in tasks]
 
     return Member(f"column_{column}", estimate)
@@ -141,19 +177,19 @@ def test_the_choice_is_by_the_loss_of_texts_that_no_weight_was_fitted_on() -> No
 
 
 def test_only_what_is_chosen_is_fitted_at_the_end() -> None:
-    asked: list[tuple[str, int]] = []
+    asked: list[tuple[str, int, bool]] = []
 
     def watched(column: int) -> Member:
         plain = by_column(column)
 
-        def estimate(tasks: Any) -> Any:
-            asked.append((plain.name, len(tasks)))
-            return plain.estimate(tasks)
+        def estimate(tasks: Any, final: bool) -> Any:
+            asked.append((plain.name, len(tasks), final))
+            return plain.estimate(tasks, final)
 
         return Member(plain.name, estimate)
 
     estimate_stack(given(), [watched(0), watched(1)], 4, [Candidate("column_0", (0,))])
-    assert asked == [("column_0", 4), ("column_0", 1)]
+    assert asked == [("column_0", 4, False), ("column_0", 1, True)]
 
 
 def test_the_gain_is_a_paired_difference() -> None:

@@ -30,7 +30,9 @@ texts = np.array([" ".join(rng.choice(list("abcdefgh"), 6)) for _ in ids], dtype
 layers = {depth: half[:, ::-1].copy() for depth in (0.25, 0.5, 0.75)}
 pool = Pool(ids, forget, half, truth=x[:, 0], layers=layers, texts=texts)
 few = {"epochs": 3, "folds": 3, "seeds_averaged": 2, "hidden": [256, 64], "batch_size": 200}
-few["networks"] = 1
+few["networks"] = {**plugin("selector", "mamushi").defaults, **few}
+few["inner_networks"] = 1
+few["repeats"] = 2
 found = {}
 for kind, known in plugins("selector").items():
     if kind == "anti_mamushi":

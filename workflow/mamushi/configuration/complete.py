@@ -200,8 +200,8 @@ def _selectors(config: Mapping[str, Any], rule: Rule) -> dict[str, dict[str, Any
         seen.add(name)
         if name in known:
             found.setdefault(name, {})
-        base = _derives(found.get(name, {}), name)
-        waiting += [base] if base is not None else []
+        for _, other in _others(found.get(name, {}), name):
+            waiting.append(other)
     return found
 
 
@@ -223,14 +223,18 @@ def _unlearners(config: Mapping[str, Any], rule: Rule) -> dict[str, dict[str, An
     return found
 
 
-def _derives(definition: Mapping[str, Any], name: str) -> Any:
-    """The selector that one with this definition starts from; None where it stands alone."""
+def _others(definition: Mapping[str, Any], name: str) -> Iterator[tuple[str, Any]]:
+    """The other selectors that one with this definition names, as scores to start from or as
+    networks to have, each with the literal that says so."""
     kind = definition.get("kind", name)
     if kind not in plugins(SELECTOR):
-        return None
+        return
     chosen = plugin(SELECTOR, kind)
-    key = chosen.literals.get("DERIVES")
-    return None if key is None else definition.get(key, chosen.defaults.get(key))
+    for literal in ("DERIVES", "NETWORKS"):
+        key = chosen.literals.get(literal)
+        other = None if key is None else definition.get(key, chosen.defaults.get(key))
+        if other is not None:
+            yield literal, other
 
 
 def _with_plugin(rule: Rule, kind: str, name: object) -> Rule:
@@ -286,10 +290,12 @@ def _check_names(full: dict[str, Any]) -> Iterator[str]:
         if name in TAKEN:
             yield f"unlearners.{name}: this name is taken in the tables; choose another"
     for name, definition in full["selectors"].items():
-        base = _derives(definition, name)
-        if base is not None:
-            key = plugin(SELECTOR, definition["kind"]).literals["DERIVES"]
-            yield from undefined(f"selectors.{name}.{key}", "selectors", base)
+        for literal, other in _others(definition, name):
+            at = f"selectors.{name}.{plugin(SELECTOR, definition['kind']).literals[literal]}"
+            yield from undefined(at, "selectors", other)
+            kind = full["selectors"].get(other, {"kind": "mamushi"})["kind"]
+            if literal == "NETWORKS" and kind != "mamushi":
+                yield f"{at}: {other!r} is of kind {kind}; networks are those of kind mamushi"
     for name, model in full["models"].items():
         if model.get("base") is not None:
             yield from undefined(f"models.{name}.base", "models", model["base"])
@@ -458,10 +464,10 @@ def chain(full: Mapping[str, Any], name: str) -> list[str]:
     """A selector, the one that it derives from, and so on; one that comes back to itself ends."""
     links = [name]
     while len(set(links)) == len(links):
-        base = _derives(full["selectors"][links[-1]], links[-1])
-        if base is None:
+        others = dict(_others(full["selectors"][links[-1]], links[-1]))
+        if "DERIVES" not in others:
             break
-        links.append(base)
+        links.append(others["DERIVES"])
     return links
 
 

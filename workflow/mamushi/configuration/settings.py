@@ -443,11 +443,12 @@ def selector(config: Config, name: str) -> Chosen:
     """A selector as the configuration defines it."""
     definition = config["selectors"][name]
     known = plugin("selector", definition["kind"])
-    return Chosen(
-        selector=name,
-        kind=definition["kind"],
-        settings={key: definition[key] for key in known.settings},
-    )
+    settings = {key: definition[key] for key in known.settings}
+    # So that another setting of those networks is another ranking.
+    key = known.literals.get("NETWORKS")
+    if key and settings[key] is not None:
+        settings[key] = selector(config, settings[key]).settings
+    return Chosen(selector=name, kind=definition["kind"], settings=settings)
 
 
 def derives(config: Config, name: str) -> str | None:

@@ -68,12 +68,13 @@ def cross_fit_together(
     estimate: Callable[[Sequence[Task]], Iterable[Fit]],
     what: str,
     repeats: int = 1,
+    average: Callable[[Sequence[Task], Sequence[Doubles], int], Doubles] | None = None,
 ) -> Scored:
     """Raw out-of-fold logits of all examples: the estimate of log p1(x)/p2(x).
 
     ``estimate`` is given the tasks of all folds and gives the fit of each, in their order. More
     ``repeats`` than one are cross-fittings with folds of their own, over which logits are averaged:
-    see ``averaged``. What is told of folds is told of the first repeat's.
+    by ``average``, else ``averaged``. What is told of folds is told of the first repeat's.
 
     ``details`` has the pooled and the per-fold AUC, and per fold the offset of its logits from the
     pooled ones (mean of the two class means, so that class sizes do not enter): the logits of a
@@ -96,7 +97,7 @@ def cross_fit_together(
             found.append(own)
             fits[i % k].append(details)
             progress.advance(note=f"AUC {auc(own, pool.forget[task.held]):.3f}")
-    logits = averaged(tasks, found, repeats)
+    logits = (average or averaged)(tasks, found, repeats)
     centre = middle(logits, pool.forget)
     per_fold = []
     for i, told in enumerate(fits):
@@ -111,6 +112,15 @@ def cross_fit_together(
     )
 
 
+def plain_mean(tasks: Sequence[Task], found: Sequence[Doubles], repeats: int) -> Doubles:
+    """Logits (n,) of all examples: the mean over repeats of what each task ``found`` for its
+    held-out ones, for estimates that are calibrated and so comparable as they are."""
+    logits = np.zeros(len(tasks[0].forget))
+    for task, own in zip(tasks, found, strict=True):
+        logits[task.held] += own / repeats
+    return logits
+
+
 def averaged(tasks: Sequence[Task], found: Sequence[Doubles], repeats: int) -> Doubles:
     """Logits (n,) of all examples from those that each task ``found`` for its held-out ones.
 
@@ -120,11 +130,9 @@ def averaged(tasks: Sequence[Task], found: Sequence[Doubles], repeats: int) -> D
     order within a fold as it is; across folds and repeats it makes logits comparable. Offset is the
     middle of the class means, scale the standard deviation within the classes.
     """
-    logits = np.zeros(len(tasks[0].forget))
     if repeats == 1:
-        for task, own in zip(tasks, found, strict=True):
-            logits[task.held] = own
-        return logits
+        return plain_mean(tasks, found, 1)
+    logits = np.zeros(len(tasks[0].forget))
     by_class = [
         (own[of], own[~of])
         for task, own in zip(tasks, found, strict=True)

@@ -32,10 +32,12 @@ VARIANCE = 1.0
 
 @dataclass(frozen=True)
 class Member:
-    """An estimator by name; ``estimate`` gives the held-out logits of each task, in their order."""
+    """An estimator by name; ``estimate`` gives the held-out logits of each task, in their order,
+    and is told whether they are the last ones, which score, or those of inner folds, which weigh.
+    """
 
     name: str
-    estimate: Callable[[Sequence[Task]], Sequence[Doubles]]
+    estimate: Callable[[Sequence[Task], bool], Sequence[Doubles]]
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,7 @@ def estimate_stack(
     ]
     scores = np.full((len(forget), len(members)), np.nan)
     for m in needed:
-        for i, own in enumerate(members[m].estimate(tasks)):
+        for i, own in enumerate(members[m].estimate(tasks, False)):
             scores[inner == i, m] = own
     losses = {
         one.name: _losses(scores[:, one.members], forget, inner, folds)
@@ -93,7 +95,7 @@ def estimate_stack(
     wanted = sorted({*chosen.members, *(also.members if also else ())})
     found = np.full((len(task.held), len(members)), np.nan)
     for m in wanted:
-        (found[:, m],) = members[m].estimate([last])
+        (found[:, m],) = members[m].estimate([last], True)
     logits, weights = _combined(scores[:, chosen.members], forget, found[:, chosen.members])
     details: dict[str, Any] = {
         "chosen": chosen.name,

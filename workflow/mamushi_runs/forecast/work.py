@@ -16,7 +16,6 @@ from typing import Any
 from mamushi.artifacts.domains import CONTAMINATION, DOMAINS, EVALUATION, FORGET, INFERENCE
 from mamushi.configuration import grid
 from mamushi.configuration.grid import Config
-from mamushi.registry import plugin
 from mamushi_runs.forecast import sizes
 from mamushi_runs.forecast.rates import CPU
 from mamushi_runs.forecast.sizes import Size
@@ -102,11 +101,13 @@ def score_seconds(settings: Mapping[str, Any], texts: float, forget: float, widt
     selector of these settings and its ``kind``: fits to measurements of 6,000 to 80,000 texts."""
     kind, values, folds = settings["kind"], texts * width, settings.get("folds", 5)
     seconds = 0.6 + 1.5e-8 * values
-    # Within each fold a stack fits as often as it has folds, and once more.
-    own = settings["seeds_averaged"] if kind == "mamushi" else 0
-    networks = folds * (own + settings.get("networks", 0) * (folds + 1))
-    if networks:
-        mlp = {**plugin("selector", "mamushi").defaults, **settings}
+    mlp = settings if kind == "mamushi" else settings.get("networks")
+    if mlp:
+        # Within each fold a stack fits as often as it has folds, and once more.
+        inner = 0
+        if kind != "mamushi":
+            inner = settings["repeats"] * folds * settings["inner_networks"]
+        networks = folds * (mlp["seeds_averaged"] + inner)
         layers = [width, *mlp["hidden"], 1]
         products = 6 * sum(a * b for a, b in pairwise(layers)) * texts * (1 - 1 / folds)
         epochs = networks * min(EPOCHS, mlp["epochs"])
@@ -117,7 +118,7 @@ def score_seconds(settings: Mapping[str, Any], texts: float, forget: float, widt
         seconds += forget**2 * (2 * width / CPU["mlp"] + 3e-8)
     else:
         by_text, by_value = FITS.get(kind, (0.0, 0.0))
-        seconds += folds / 5 * (by_text * texts + by_value * values)
+        seconds += settings.get("repeats", 1) * folds / 5 * (by_text * texts + by_value * values)
     return float(seconds)
 
 

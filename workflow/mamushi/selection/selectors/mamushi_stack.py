@@ -13,6 +13,7 @@ from mamushi.selection.pool import Pool, Scored
 
 DEPTHS = "depths"
 READS_TEXTS = True
+NETWORKS = "networks"
 
 SETTINGS: dict[str, Any] = {
     "depths": {
@@ -29,16 +30,28 @@ SETTINGS: dict[str, Any] = {
         "description": "A logistic regression on n-grams of words and characters is a member.",
     },
     "networks": {
+        "type": ["string", "null"],
+        "default": None,
+        "description": "Selector of kind `mamushi` whose networks are a member: its settings, and "
+        "as many in all repeats together; null: none.",
+    },
+    "inner_networks": {
         "type": "integer",
-        "minimum": 0,
-        "default": 0,
-        "description": "Networks of `mamushi`, with its defaults, whose mean is a member; 0: none.",
+        "minimum": 1,
+        "default": 2,
+        "description": "As many of them in each fold within a fold, where they are weighed.",
     },
     "folds": {
         "type": "integer",
         "minimum": 2,
         "default": 5,
         "description": "Folds of the stratified cross-fitting, and of the one within.",
+    },
+    "repeats": {
+        "type": "integer",
+        "minimum": 1,
+        "default": 4,
+        "description": "Cross-fittings, each with folds of its own, whose logits are averaged.",
     },
     "prior": {
         "type": "number",
@@ -60,4 +73,4 @@ def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
     from mamushi.selection.stack import candidates
 
     members = members_of(pool, settings)
-    return stacked(pool, settings["folds"], seed, members, candidates(members)[-1:])
+    return stacked(pool, settings, seed, members, candidates(members)[-1:])
