@@ -319,6 +319,7 @@ def _stage_processes(state: Path) -> list[int]:
     return found
 
 
+@pytest.mark.slow
 def test_what_models_say_of_the_texts(demo: Path, tmp_path: Path) -> None:
     """The benchmark's rankings are those of a text at a time: log-likelihoods by the library's own
     loss, and gradients that nothing projects."""
@@ -358,6 +359,7 @@ def test_what_models_say_of_the_texts(demo: Path, tmp_path: Path) -> None:
     assert found["trak_beside_mamushi_low"] < found["trak_beside_mamushi"]
 
 
+@pytest.mark.slow
 def test_a_bank_of_retrainings(demo: Path, tmp_path: Path) -> None:
     """More removed texts leave a higher forget loss; a killed bank goes on from its table."""
     line = [sys.executable, ROOT / "benchmarks" / "bank.py", "results", CELL["dataset"]]
