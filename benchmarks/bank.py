@@ -17,14 +17,10 @@ Spearman and Brown's formula: no ranking can be expected to score above its squa
 
 from __future__ import annotations
 
-import argparse
-import datetime
-from pathlib import Path
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as csv
-from cells import EXECUTION, Cell, tuned
+from cells import EXECUTION, Cell, arguments, tuned
 from numpy.typing import NDArray
 
 from mamushi.artifacts.files import atomic
@@ -34,7 +30,7 @@ from mamushi.lm.tokens import subset
 from mamushi.running.progress import Progress
 from mamushi.running.threads import one_for_arithmetic
 from mamushi.selection.metrics import average_ranks, spearman
-from report import RESULTS, Report
+from report import Report
 
 Doubles = NDArray[np.float64]
 
@@ -85,18 +81,14 @@ def whole(r: float) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("run", type=Path, help="the folder of results of a run")
-    parser.add_argument("dataset")
-    parser.add_argument("model")
-    parser.add_argument("--seed", type=int, default=0, help="of the cell whose scores are tried")
+    parser = arguments(__doc__)
     parser.add_argument("--subsets", type=int, default=50)
-    parser.add_argument("--results", type=Path, default=RESULTS, help="the folder to write to")
     args = parser.parse_args()
     one_for_arithmetic()
     cell = Cell(args.run, args.dataset, args.model, args.seed)
     report = Report("bank", threads=1)
-    table = args.results / f"bank-{args.dataset}-{datetime.date.today().isoformat()}.csv"
+    # No date in its name: another day goes on from it, another cell does not.
+    table = args.results / f"bank-{args.dataset}-{args.model}-seed{args.seed}.csv"
     table.parent.mkdir(parents=True, exist_ok=True)
     rows = csv.read_csv(table).to_pylist() if table.is_file() else []
     done = {(row["subset"], row["seed"]) for row in rows}

@@ -20,16 +20,14 @@ the sample of texts; and the CPU seconds of one thread.
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 
 import numpy as np
 import torch
 from accelerate import Accelerator
-from cells import Cell, tuned
+from cells import Cell, arguments, tuned
 from numpy.typing import NDArray
 from transformers import PreTrainedModel
 
@@ -45,7 +43,7 @@ from mamushi.running.threads import one_for_arithmetic
 from mamushi.selection.folds import stratified_folds
 from mamushi.selection.linear import logistic
 from mamushi.selection.metrics import auc, auc_difference
-from report import RESULTS, Report
+from report import Report
 
 Doubles = NDArray[np.float64]
 
@@ -133,13 +131,7 @@ SCORES: Mapping[str, Callable[[Cell], dict[str, Doubles]]] = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("run", type=Path, help="the folder of results of a run")
-    parser.add_argument("dataset")
-    parser.add_argument("model")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--results", type=Path, default=RESULTS, help="the folder to write to")
-    args = parser.parse_args()
+    args = arguments(__doc__).parse_args()
     one_for_arithmetic()
     cell = Cell(args.run, args.dataset, args.model, args.seed)
     report = Report("likelihoods", threads=1)
