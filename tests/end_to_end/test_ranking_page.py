@@ -444,7 +444,7 @@ def test_compare_two_selectors(opened: Browser, world: dict[str, Any], budget: s
     assert [row[6] for row in rows] == expected_ids[: len(rows)]
     assert [int(row[3].replace(",", "")) for row in rows] == [difference[row[6]] for row in rows]
     opened.run(enter("second", "-1", "change"))
-    assert len(visible(opened)[0]) == 5
+    assert len(visible(opened)[0]) == 6
 
 
 def test_by_keyboard_alone(opened: Browser, world: dict[str, Any]) -> None:
