@@ -39,24 +39,25 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Raises ``UserError`` as ``listed.read`` and ``rewriting.rewrite``, and when none of the ids
+    """Raises ``UserError`` as ``_listed.read`` and ``rewriting.rewrite``, and when none of the ids
     is in the data."""
     from mamushi.artifacts.files import sha256, write_json
     from mamushi.artifacts.provenance import versions
-    from mamushi.commands import listed
+    from mamushi.commands import _listed
     from mamushi.data.rewriting import Removal, Targets, rewrite, tables
     from mamushi.errors import UserError
 
-    chosen = listed.read(args.list)
+    chosen = _listed.read(args.list)
     removal = Removal(chosen.all, chosen.column(args.id, args.data))
     targets = Targets(args.out, weights=args.weights)
     if args.split:
         targets = Targets(part_of(args.out, "retain"), part_of(args.out, "forget"))
+    copies = chosen.copied
     missing: list[str] = []
 
     def check() -> None:
         """Before anything is written: a list of another table would remove nothing."""
-        missing.extend(name for name in (*chosen.ids, *chosen.copies) if name not in removal.found)
+        missing.extend(name for name in (*chosen.ids, *sorted(copies)) if name not in removal.found)
         if not removal.found:
             where = "number of a row" if removal.column is None else f"column {removal.column!r}"
             raise UserError(
@@ -87,9 +88,9 @@ def run(args: argparse.Namespace) -> None:
         },
         "ids": {
             "listed": len(chosen.ids),
-            "copies": len(chosen.copies),
+            "copies": len(copies),
             "found": len(removal.found),
-            "copies_found": len(removal.found & chosen.copies.keys()),
+            "copies_found": len(removal.found & copies),
             "not_found": missing,
         },
         "cross_posts": {
@@ -100,8 +101,8 @@ def run(args: argparse.Namespace) -> None:
     }
     write_json(args.out.with_name(f"{args.out.name}.receipt.json"), receipt)
     done = "weighted 0" if args.weights else "split off" if args.split else "removed"
-    copies = len(removal.found & chosen.copies.keys())
-    print(f"{removal.removed:,} of {removal.read:,} rows {done}, {copies:,} of them as copies")
+    along = len(removal.found & copies)
+    print(f"{removal.removed:,} of {removal.read:,} rows {done}, {along:,} of them as copies")
     if missing:
         print(f"{len(missing):,} ids of the list are not there, the first is {missing[0]!r}")
     if chosen.cross_posts:

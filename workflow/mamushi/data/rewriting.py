@@ -127,7 +127,7 @@ def tables(data: Path) -> list[Path]:
     for path in _files(data):
         with contextlib.suppress(UserError):
             kind = ending(path)[0]
-            if kind != ARROW or path.name in _shards(path.parent):
+            if kind != ARROW or path.name in _shards(path.parent, path.name):
                 found.setdefault(kind, []).append(path)
     if len(found) != 1:
         kinds = f"files of several formats ({', '.join(found)})" if found else "no table"
@@ -141,10 +141,13 @@ def _files(folder: Path) -> list[Path]:
     return sorted(p for p in paths if not any(x[0] == "." for x in p.relative_to(folder).parts))
 
 
-def _shards(folder: Path) -> list[str]:
-    """The names of the Arrow files of a folder that ``datasets`` saved; others are its caches."""
+def _shards(folder: Path, *others: str) -> list[str]:
+    """The names of the Arrow files of a folder that ``datasets`` saved, where further ones are its
+    caches; ``others`` where it did not."""
     state = folder / STATE
-    return [file["filename"] for file in read_json(state)["_data_files"]] if state.exists() else []
+    if not state.exists():
+        return list(others)
+    return [file["filename"] for file in read_json(state)["_data_files"]]
 
 
 def rewrite(
@@ -152,9 +155,9 @@ def rewrite(
 ) -> None:
     """Write ``data``, a file or a folder, as ``targets`` say; ``removal`` counts.
 
-    Whole or not at all: also when ``check``, which is called with everything counted, raises. Raises
-    ``UserError`` for a file that is missing or damaged, a missing column, a target that is the
-    source, a folder that exists, and a column ``weight`` that is there already.
+    Whole or not at all: also when ``check``, which is called with everything counted, raises.
+    Raises ``UserError`` for a file that is missing or damaged, a missing column, a target that is
+    the source, a folder that exists, and a column ``weight`` that is there already.
     """
     for path in targets.all:
         if path.exists() and (path.is_dir() or data.is_dir() or path.samefile(data)):
@@ -165,7 +168,7 @@ def rewrite(
     with contextlib.ExitStack() as parts:
         enter = parts.enter_context
         if data.is_dir():
-            made = [enter(_folder(path)) for path in targets.all]
+            made = [enter(whole_folder(path)) for path in targets.all]
         else:
             made = [enter(atomic(path)) for path in targets.all]
         written = Targets(made[0], made[1] if len(made) > 1 else None, targets.weights)
@@ -185,7 +188,7 @@ def rewrite(
 
 
 @contextlib.contextmanager
-def _folder(path: Path) -> Iterator[Path]:
+def whole_folder(path: Path) -> Iterator[Path]:
     """A folder beside ``path`` that becomes it when the block succeeds."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
@@ -427,13 +430,30 @@ def _options(source: pq.ParquetFile) -> dict[str, Any]:
 
 
 def _arrow(path: Path, targets: Targets, removal: Removal) -> None:
-    with pa.ipc.open_stream(str(path)) as source, contextlib.ExitStack() as files:
-        schema = _schema(path, source.schema, targets, removal)
-        outs = [files.enter_context(pa.ipc.new_stream(str(to), schema)) for to in targets.all]
-        for batch in source:
+    with contextlib.ExitStack() as files:
+        found, batches = _batches(path, files)
+        schema = _schema(path, found, targets, removal)
+        new = pa.ipc.new_file if _with_footer(path) else pa.ipc.new_stream
+        outs = [files.enter_context(new(str(to), schema)) for to in targets.all]
+        for batch in batches:
             table = pa.Table.from_batches([batch])
             for out, part in zip(outs, _parts(table, targets, removal), strict=True):
                 out.write_table(part)
+
+
+def _with_footer(path: Path) -> bool:
+    """Whether an Arrow file is one with a footer; ``datasets`` writes streams."""
+    with path.open("rb") as handle:
+        return handle.read(6) == b"ARROW1"
+
+
+def _batches(path: Path, files: contextlib.ExitStack) -> tuple[pa.Schema, Iterator[Any]]:
+    """The schema and the record batches of an Arrow file, which ``files`` closes."""
+    if not _with_footer(path):
+        stream = files.enter_context(pa.ipc.open_stream(str(path)))
+        return stream.schema, iter(stream)
+    source = files.enter_context(pa.ipc.open_file(str(path)))
+    return source.schema, map(source.get_batch, range(source.num_record_batches))
 
 
 def _schema(path: Path, schema: pa.Schema, targets: Targets, removal: Removal) -> pa.Schema:
@@ -465,7 +485,7 @@ def _parts(table: pa.Table, targets: Targets, removal: Removal) -> list[pa.Table
 
 def _beside(data: Path, shards: Sequence[Path], written: Targets) -> None:
     """The other files of a folder: as they are, but for what tells ``datasets`` of the rows."""
-    saved = {path.parent for path in shards if path.suffix == ARROW}
+    saved = {path.parent for path in shards if (path.parent / STATE).exists()}
     for path in _files(data):
         place = path.relative_to(data)
         for to in written.all:
@@ -531,8 +551,7 @@ def _cells(path: Path, names: Sequence[str]) -> Iterator[Sequence[Any]]:
         return
     with _readable(path), contextlib.ExitStack() as files:
         if kind == ARROW:
-            source = files.enter_context(pa.ipc.open_stream(str(path)))
-            found, batches = source.schema, iter(source)
+            found, batches = _batches(path, files)
         else:
             parquet = files.enter_context(pq.ParquetFile(path))
             found, batches = parquet.schema_arrow, parquet.iter_batches(columns=list(set(names)))

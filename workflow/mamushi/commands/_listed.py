@@ -22,8 +22,8 @@ class Listed:
 
     path: Path
     ids: list[str]
-    copies: dict[str, str] = field(default_factory=dict)
-    """Copy -> the listed id that it goes with."""
+    copies: Mapping[str, list[str]] = field(default_factory=dict)
+    """Those that go with a listed id."""
     cross_posts: list[str] = field(default_factory=list)
     """Texts of the dataset that stood in both domains: in no list."""
     manifest: Mapping[str, Any] | None = None
@@ -32,9 +32,14 @@ class Listed:
     examples: Path | None = None
 
     @property
+    def copied(self) -> set[str]:
+        """The ids of all copies."""
+        return {copy for each in self.copies.values() for copy in each}
+
+    @property
     def all(self) -> set[str]:
         """The ids with their copies."""
-        return {*self.ids, *self.copies}
+        return {*self.ids} | self.copied
 
     @property
     def loader(self) -> Mapping[str, Any]:
@@ -72,8 +77,7 @@ def read(path: Path) -> Listed:
     if where is None:
         return Listed(path, ids)
     table = read_table(path, schemas.REMOVALS)
-    pairs = zip(table["id"].to_pylist(), table["copies"].to_pylist(), strict=True)
-    copies = {copy: name for name, gone in pairs for copy in gone}
+    copies = dict(zip(table["id"].to_pylist(), table["copies"].to_pylist(), strict=True))
     about = read_json(manifest) if manifest.is_file() else None
     if about is not None and about["ids_sha256"] != digest(ids):
         do = "run the workflow again, or delete the manifest"
