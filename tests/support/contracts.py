@@ -598,6 +598,7 @@ ROWS: dict[str, dict[str, list[Any]]] = {
         "execution.checkpoint_seconds": [5],
         "execution.compile": [True],
         "execution.cache_trunk": [False],
+        "execution.tracking": ["mlflow"],
         "keep_checkpoints": [True],  # from then on
         # Nothing of this model is trained under its own name.
         "models.clean.training.learning_rate": [1e-4],
