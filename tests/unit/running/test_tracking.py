@@ -15,7 +15,7 @@ from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.files import read_json
 from mamushi.artifacts.tables import read_table
 from mamushi.cli import main
-from mamushi.lm import tracking
+from mamushi.running import tracking
 from tests.support.models import TRAINING
 from tests.support.stage_files import EXECUTION, FILES, write_base
 from tests.support.steps import Killed, kill_at
@@ -75,7 +75,7 @@ def mlflow_steps(folder: Path) -> dict[str, list[tuple[int, float]]]:
     runs = client.search_runs([project.experiment_id])
     assert {run.info.run_name for run in runs} == {"d/m/seed0/gold"}
     assert {run.info.status for run in runs} == {"FINISHED"}
-    assert runs[0].data.params["training.learning_rate"] == "0.01"
+    assert runs[0].data.params["learning_rate"] == "0.01"
     names = runs[0].data.metrics
     return {
         name: sorted(
