@@ -70,7 +70,9 @@ def tracked(
         yield
     finally:
         with _left_out(accelerator):
-            accelerator.end_training()
+            # Not `end_training`, which ends the group of processes that measure the model next.
+            for each in accelerator.trackers:
+                each.finish()
         accelerator.trackers = []
 
 
