@@ -35,7 +35,8 @@ def explained(function, *args):
 
 # Snakemake lists the files of the command line first, and lays them over its own.
 laid = workflow.overwrite_configfiles
-explained(layers.check, [*workflow.configfiles[len(laid) :], *laid])
+beneath = dict.fromkeys(reversed(workflow.configfiles[len(laid) :]))
+explained(layers.check, [*reversed(beneath), *laid])
 config.update(explained(complete, config))
 explained(head.check, config)
 hooks.read(workflow, config)
