@@ -189,7 +189,7 @@ SEEN_AT_ONCE = {
     # Name: where and what, what to do. Found in the first rows, while the configuration is read.
     "truncated_zip": ("cut.csv.zip: truncated or damaged zip", "download or make it again"),
     "truncated_parquet": ("cut.parquet: damaged or not a Parquet file", "make it again"),
-    "semicolons": ("semicolons.csv: its columns seem to be separated by ';'", "save it with commas"),
+    "semicolons": ("its columns seem to be separated by ';'", "save it with commas"),
     "no_column": ("own.csv: no column 'comment'", "it has 'id', 'text', 'domain'"),
     "not_utf8": ("not_utf8.csv, row 4 (line 5): not valid UTF-8", "save the file as UTF-8"),
     "no_mark": ("no_mark.csv, row 2 (line 3): cannot evaluate", "say what an empty cell means"),
