@@ -15,6 +15,8 @@ from mamushi.evaluation.masking import STEMS, WORDS, mask, profane
         ("daaaaamn", "d*******"),
         ("d_a_m_n", "d******"),
         ("“damn”-it", "“d***”-it"),
+        ("Hoe, hoes, h0e, #hoe", "H**, h***, h**, #h**"),
+        ("a hooker, goddammit, jackoff!", "a h*****, g********, j******!"),
     ],
 )
 def test_listed_words_keep_their_first_letter_and_length(text: str, masked: str) -> None:
@@ -29,6 +31,7 @@ def test_listed_words_keep_their_first_letter_and_length(text: str, masked: str)
         "scrap scraps, dam, condemn",
         "D*** it, already masked!",
         "4 of 8, 717, 455!",
+        "Shoes, a hoedown, Phoenix, hooked, ritardando, Japan, a whole nutshell, muffin, kinky",
         "Grüße aus Scunthorpe, naïve 😀 Ἀθῆναι",
     ],
 )
