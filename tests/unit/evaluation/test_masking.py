@@ -2,6 +2,7 @@
 
 import pytest
 
+from mamushi.evaluation import masking
 from mamushi.evaluation.masking import STEMS, WORDS, mask, profane
 
 
@@ -37,6 +38,15 @@ def test_listed_words_keep_their_first_letter_and_length(text: str, masked: str)
 )
 def test_everything_else_stays_as_it_is(text: str) -> None:
     assert mask(text) == text
+
+
+def test_a_word_is_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_up: list[str] = []
+    monkeypatch.setattr(masking, "profane", lambda word: bool(looked_up.append(word)))
+    assert mask("sesquipedalian sesquipedalian words") == mask(
+        "sesquipedalian sesquipedalian words"
+    )
+    assert looked_up.count("sesquipedalian") == 1
 
 
 def test_no_word_is_spelled_in_the_lists() -> None:

@@ -66,6 +66,7 @@ def test_a_row_per_unlearner_and_a_column_per_dataset_and_model(tables: Path) ->
     rows = [figure.axes[2 * i].get_ylabel().split("\n")[0] for i in range(3)]
     assert rows == ["Retraining", "NegGrad+", "SalUn"]
     (legend,) = figure.legends
+    assert legend.get_title().get_text() == SEEDS
     shown = [text.get_text() for text in legend.get_texts()]
     assert shown == ["Random", "Mamushi", "gold standard", "target", "start"]
 

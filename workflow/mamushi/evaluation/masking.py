@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
+from functools import lru_cache
 
 WORD = re.compile(r"[\w@$!]+")
 SPELLED = re.compile(r"(?<![\w@$!])(?:[\w@$!][ .,_*/|-]{1,3}){3,}[\w@$!](?![\w@$!])")
@@ -90,13 +91,15 @@ def mask(text: str) -> str:
     >>> mask("Well, damn!")
     'Well, d***!'
     """
+    return SPELLED.sub(_letters_masked, WORD.sub(lambda match: _masked(match[0]), text))
 
-    def masked(match: re.Match[str]) -> str:
-        word = match[0].rstrip("!")
-        shown = word[0] + "*" * (len(word) - 1) if word and profane(word) else word
-        return shown + match[0][len(word) :]
 
-    return SPELLED.sub(_letters_masked, WORD.sub(masked, text))
+@lru_cache(maxsize=1_000_000)
+def _masked(word: str) -> str:
+    """A word masked if it is listed; one that was seen before is not looked up again."""
+    plain = word.rstrip("!")
+    shown = plain[0] + "*" * (len(plain) - 1) if plain and profane(plain) else plain
+    return shown + word[len(plain) :]
 
 
 def _letters_masked(match: re.Match[str]) -> str:
