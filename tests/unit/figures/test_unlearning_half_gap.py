@@ -15,7 +15,7 @@ from mamushi.artifacts import schemas
 from mamushi.artifacts.tables import write_table
 from mamushi.errors import UserError
 from mamushi.evaluation.half_gap import half_gap_table, unlearning_table
-from mamushi.figures.style import LABELS, MARKS
+from mamushi.figures.style import LABELS, MARKS, SEEDS
 from mamushi.registry import plugins
 from tests.support.figures import draw, written
 from tests.support.unlearning_files import AXES, GOLD, heights, write_runs

@@ -236,7 +236,7 @@ def page(title: str, data: Mapping[str, Any]) -> str:
     """
     skeleton, style, script = ((PAGE / name).read_text(encoding="utf-8") for name in PAGE_FILES)
     policy = (
-        f"default-src 'none'; script-src '{_source(script)}'; style-src '{_source(style)}'; "
+        f"default-src 'none'; script-src '{source(script)}'; style-src '{source(style)}'; "
         "base-uri 'none'; form-action 'none'"
     )
     return Template(skeleton).substitute(
@@ -264,6 +264,6 @@ def page_digest() -> str:
     return hashlib.sha256(b"\0".join((PAGE / name).read_bytes() for name in PAGE_FILES)).hexdigest()
 
 
-def _source(text: str) -> str:
+def source(text: str) -> str:
     """The source expression by which a Content Security Policy allows an inline element."""
     return "sha256-" + b64encode(hashlib.sha256(text.encode()).digest()).decode()
