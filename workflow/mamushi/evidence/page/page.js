@@ -93,7 +93,7 @@
         "Rank by " + name(state.second) + " less rank by " + name(state.first) +
         ": positive where " + name(state.first) + " removes it earlier"));
     }
-    found.push(head(null, "At this budget", "verdict", comparing() ? "8rem" : "9rem"));
+    found.push(head(null, "At this budget", "verdict", comparing() ? "8rem" : "10rem"));
     found.push(head("often", "Rankings", "number", "6.5rem", "In how many of " +
       rankings(state.first) + " rankings by " + name(state.first) +
       ", this one and others with other seeds, the budget removes it"));
