@@ -43,8 +43,11 @@ def run(files: Files, chosen: Ranking, job: Job) -> None:
     rankings = {name: read_ranking(path, again) for name, path, again in made}
     ids = rankings[files.selectors[0]].ids
     texts = dict(zip(ids, texts_of(files.examples, ids), strict=True))
-    named = {"provenance": job.origin, "triage": labels_to_look_at(files.triage)}
-    named["verdict"] = f"By {files.selectors[0]}: {verdict_of(files.calibrated)}."
+    named = {
+        "provenance": job.origin,
+        "triage": labels_to_look_at(files.triage),
+        "verdict": f"By {files.selectors[0]}: {verdict_of(files.calibrated)}.",
+    }
     data = page_data(rankings, texts, chosen.budgets, named)
     title = f"Ranking of {chosen.dataset} by {chosen.model}, seed {chosen.seed}"
     with atomic(files.out) as part:
