@@ -18,8 +18,6 @@ from mamushi.artifacts.tables import FORGET, read_table
 from mamushi.errors import UserError
 from mamushi.evidence.ranking import PAGE, source, verdict_of
 
-NAME = "index.html"
-
 
 def write(root: Path) -> Path | None:
     """Make the start page of the results folder ``root``; None, and no page, where it has nothing
@@ -35,10 +33,11 @@ def write(root: Path) -> Path | None:
         "base-uri 'none'; form-action 'none'"
     )
     body = "\n".join(sections)
-    with atomic(root / NAME) as part:
+    out = paths.under(root, paths.START)
+    with atomic(out) as part:
         page = Template(skeleton).substitute(policy=policy, style=style, body=body)
         part.write_text(page, encoding="utf-8", newline="\n")
-    return root / NAME
+    return out
 
 
 def _cells(root: Path) -> Iterator[str]:
@@ -121,7 +120,7 @@ def _list(root: Path, path: Path) -> str:
 def _all_cells(root: Path) -> Iterator[str]:
     """What is not of one cell: report, figures, tables."""
     # Snakemake writes a report where it is told to: all examples of it, here.
-    reports = sorted(path for path in root.glob("*.html") if path.name != NAME)
+    reports = sorted(path for path in root.glob("*.html") if path != paths.under(root, paths.START))
     yield from _titled("Reports", _row(_link(root, path, path.stem) for path in reports))
     figures = [*root.glob("figures/*.png"), *root.glob("figures/study/*.png")]
     yield from _titled("Figures", _figures(root, figures))
