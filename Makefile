@@ -33,14 +33,17 @@ $(READY): requirements.lock pyproject.toml
 demo: $(READY) ## synthetic texts and a tiny model, a few minutes: results/report.html
 	$(SNAKEMAKE) --profile profiles/demo
 	$(SNAKEMAKE) --profile profiles/demo --report results/report.html
+	$(BIN)/python -m mamushi index
 
 demo-evidence: $(READY) ## the demo's diagnostics, frontier and advice: results/evidence.html
 	$(SNAKEMAKE) --profile profiles/demo evidence
 	$(SNAKEMAKE) --profile profiles/demo --report results/evidence.html evidence
+	$(BIN)/python -m mamushi index
 
 demo-unlearning: $(READY) ## the demo's half-gap budgets: results/unlearning.html
 	$(SNAKEMAKE) --profile profiles/demo unlearning
 	$(SNAKEMAKE) --profile profiles/demo --report results/unlearning.html unlearning
+	$(BIN)/python -m mamushi index
 
 REAL := $(SNAKEMAKE) --profile profiles/real
 ifdef JIGSAW
@@ -56,18 +59,22 @@ real-ranking: $(READY) ## a real model and real posts, ranked, with the evidence
 real: real-ranking ## then retrained, about an hour: results/real.html; JIGSAW=folder adds Jigsaw
 	$(REAL) -- all studies
 	$(REAL) --report results/real.html -- all studies evidence
+	$(BIN)/python -m mamushi index
 
 real-unlearning: real-ranking ## and the half-gap budgets there: results/real-unlearning.html
 	$(REAL) -- unlearning
 	$(REAL) --report results/real-unlearning.html -- unlearning
+	$(BIN)/python -m mamushi index
 
 lab: $(READY) ## five kinds of synthetic texts with known truth: results/lab.html; see profiles/lab
 	$(SNAKEMAKE) --profile profiles/lab
 	$(SNAKEMAKE) --profile profiles/lab --report results/lab.html
+	$(BIN)/python -m mamushi index
 
 small: $(READY) ## 20 Newsgroups and Jigsaw with tiny models, within an hour; see profiles/small
 	$(SNAKEMAKE) --profile profiles/small
 	$(SNAKEMAKE) --profile profiles/small --report results/report.html
+	$(BIN)/python -m mamushi index
 
 # make plan PROFILE=profiles/slurm TARGETS=unlearning GPU=h100 ARGS="--configfile mine.yaml"
 plan: $(READY) ## what a run would take: PROFILE=, TARGETS=, ARGS= (Snakemake's), GPU=, GPUS=

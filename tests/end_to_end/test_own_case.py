@@ -104,6 +104,14 @@ def test_it_ends_with_ranking_and_lists(lab: Path, done: Path) -> None:
         assert ids == list(ranked.sort_values("rank")["id"])[: len(ids)]
 
 
+def test_the_start_page_links_the_lists(done: Path) -> None:
+    page = (done / "results" / "index.html").read_text(encoding="utf-8")
+    cell = {"dataset": "comments", "model": "ours", "seed": 0}
+    removal = paths.REMOVAL.format(**cell, selector="mamushi", beta="0.10")
+    assert f'href="{removal.removeprefix("results/")}"' in page
+    assert "forget texts are ranked, against" in page
+
+
 def test_nothing_is_left_to_do(lab: Path, done: Path) -> None:
     # The default target is the same here, because nothing can be measured.
     for target in ("removals", "all"):

@@ -82,7 +82,7 @@ FIGURES = """
     figure_study 2
 """
 FRONTIER = "frontier 8, evidence_tables 1, figure_frontier 1"
-CALIBRATED = f"calibrate 10, manifests 33, {FRONTIER}, {DRAWN}, {STUDIES}"
+CALIBRATED = f"calibrate 10, manifests 33, ranking 4, {FRONTIER}, {DRAWN}, {STUDIES}"
 REFITS = f"refits 35, stability 33, ranking 4, triage 4, {CALIBRATED}"
 """Of every selector in all runs, those of the studies too."""
 GEOMETRY = """

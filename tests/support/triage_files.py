@@ -1,4 +1,4 @@
-"""Triage tables for tests of the page that shows them."""
+"""Tables of what the scores say, for tests of the pages that show them."""
 
 from __future__ import annotations
 
@@ -23,3 +23,18 @@ def write_triage(path: Path, texts: dict[str, str], why: str | None = None) -> N
     ]
     table = pa.Table.from_pylist(rows, schema=schemas.TRIAGE.schema)
     write_table(path, schemas.TRIAGE, table, metadata={"details": {"why": why}})
+
+
+WORDS = "strong separation, trust the ranking: AUC 0.93 [0.90, 0.95]"
+
+
+def write_calibrated(path: Path, forget: list[str], retain: list[str], words: str = WORDS) -> None:
+    """A table of calibrated scores with the verdict ``words`` on an AUC of 0.93."""
+    n = len(forget) + len(retain)
+    columns = {
+        "id": [*forget, *retain],
+        "domain": ["forget"] * len(forget) + ["retain"] * len(retain),
+        **{name: [0.5] * n for name in ("score", "log_ratio")},
+    }
+    told = {"auc": 0.93, "auc_low": 0.9, "auc_high": 0.95, "kept": 0.8, "words": words}
+    write_table(path, schemas.CALIBRATED, columns, metadata={"verdict": {**told, "reason": None}})

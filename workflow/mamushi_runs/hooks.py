@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 
@@ -65,7 +66,17 @@ def end(workflow: Any, config: Mapping[str, Any], *, succeeded: bool) -> None:
     _say(lambda: account.end(workflow, succeeded=succeeded))
     if succeeded:
         _say(lambda: summary.made(workflow))
+    _say(start_page)
     guard.end(workflow, succeeded=succeeded)
+
+
+def start_page() -> str | None:
+    """Make the start page of what is there now, whatever target was asked for: a rule's inputs
+    would have to name it beforehand. After a failure it links what was made before it."""
+    from mamushi.evidence.start import write
+
+    page = write(Path("results"))
+    return None if page is None else f"Start page: {page}"
 
 
 def _say(account: Callable[[], str | None]) -> None:

@@ -146,6 +146,7 @@ rule ranking:
         scores=expand(paths.SCORES, selector=SCORED, allow_missing=True),
         refits=expand(paths.REFITS, selector=SCORED, allow_missing=True),
         triage=paths.TRIAGE,
+        calibrated=paths.CALIBRATED,
     output:
         out=report(
             paths.RANKING,

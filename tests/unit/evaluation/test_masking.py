@@ -2,6 +2,7 @@
 
 import pytest
 
+from mamushi.evaluation import masking
 from mamushi.evaluation.masking import STEMS, WORDS, mask, profane
 
 
@@ -15,6 +16,8 @@ from mamushi.evaluation.masking import STEMS, WORDS, mask, profane
         ("daaaaamn", "d*******"),
         ("d_a_m_n", "d******"),
         ("“damn”-it", "“d***”-it"),
+        ("Hoe, hoes, h0e, #hoe", "H**, h***, h**, #h**"),
+        ("a hooker, goddammit, jackoff!", "a h*****, g********, j******!"),
     ],
 )
 def test_listed_words_keep_their_first_letter_and_length(text: str, masked: str) -> None:
@@ -29,11 +32,21 @@ def test_listed_words_keep_their_first_letter_and_length(text: str, masked: str)
         "scrap scraps, dam, condemn",
         "D*** it, already masked!",
         "4 of 8, 717, 455!",
+        "Shoes, a hoedown, Phoenix, hooked, ritardando, Japan, a whole nutshell, muffin, kinky",
         "Grüße aus Scunthorpe, naïve 😀 Ἀθῆναι",
     ],
 )
 def test_everything_else_stays_as_it_is(text: str) -> None:
     assert mask(text) == text
+
+
+def test_a_word_is_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_up: list[str] = []
+    monkeypatch.setattr(masking, "profane", lambda word: bool(looked_up.append(word)))
+    assert mask("sesquipedalian sesquipedalian words") == mask(
+        "sesquipedalian sesquipedalian words"
+    )
+    assert looked_up.count("sesquipedalian") == 1
 
 
 def test_no_word_is_spelled_in_the_lists() -> None:

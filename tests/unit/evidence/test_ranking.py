@@ -6,7 +6,6 @@ import csv
 import hashlib
 import json
 import re
-import time
 from base64 import b64encode
 from pathlib import Path
 from typing import Any
@@ -26,15 +25,16 @@ from mamushi.evidence.ranking import (
     Ranking,
     ends,
     excerpt,
-    masked,
+    hidden,
     page,
     page_data,
     page_digest,
     plain,
     read_ranking,
     texts_of,
+    verdict_of,
 )
-from tests.support.triage_files import write_triage
+from tests.support.triage_files import WORDS, write_calibrated, write_triage
 
 EVIL = "</script><script>alert(1)</script><!-- <img src=x onerror=alert(2)> damn"
 
@@ -153,24 +153,6 @@ def test_an_excerpt_is_folded_masked_and_cut() -> None:
     assert excerpt("") == ""
 
 
-@pytest.mark.parametrize("text", ["Damn it! d@mn, crap!!", "", "a\nb", EVIL, "naïve 😀 damn_it"])
-def test_masking_by_remembered_words_is_masking(text: str) -> None:
-    assert masked(text) == mask(text)
-
-
-def test_remembered_words_make_masking_quicker() -> None:
-    rng = np.random.default_rng(0)
-    words = [f"w{''.join(rng.choice(list('abcdefgh'), 5))}" for _ in range(500)]
-    texts = [" ".join(rng.choice(words, 70)) for _ in range(800)]
-    spent = []
-    for masking in (masked, mask):
-        start = time.process_time()
-        for text in texts:
-            masking(text)
-        spent.append(time.process_time() - start)
-    assert spent[0] < spent[1] / 2
-
-
 @pytest.mark.parametrize(
     ("beta", "expected"), [(0.1, "0.1"), (1, "1"), (1e-05, "0.00001"), ("0.70", "0.70")]
 )
@@ -193,6 +175,7 @@ def test_the_data_of_the_page() -> None:
         "budgets": ["0.1", "0.5"],
         "ids": ["a", "b", "c"],
         "texts": ["d***", "y", "z"],
+        "hidden": {"0": [[1, "amn"]]},
         "selectors": [
             {"name": "one", "ranks": [1, 2, 3], "scores": [1.0, 0.5, 0.0], "again": []},
             {
@@ -203,6 +186,19 @@ def test_the_data_of_the_page() -> None:
             },
         ],
     }
+
+
+@pytest.mark.parametrize(
+    "text", ["Well, damn!", "\U0001d41d damn, \ufb01 D\u0101mn", "d.a.m.n", EVIL, "\ud83d damn"]
+)
+def test_what_is_masked_can_be_put_back(text: str) -> None:
+    shown = mask(text).encode("utf-16-le", "surrogatepass")
+    found, end = b"", 0
+    for place, word in hidden(mask(text), text):
+        found += shown[2 * end : 2 * place] + word.encode("utf-16-le", "surrogatepass")
+        end = place + len(word)
+    assert (found + shown[2 * end :]).decode("utf-16-le", "surrogatepass") == text
+    assert "*" in mask(text)
 
 
 def test_selectors_that_rank_other_examples() -> None:
@@ -251,6 +247,7 @@ def rank_page(folder: Path, *more: str, selectors: tuple[str, ...] = ("one", "tw
         str(folder / "one.parquet"), str(folder / "two.parquet"), "--selectors", *selectors,
         "--refits", str(folder / "one.again.parquet"), str(folder / "two.again.parquet"),
         "--triage", str(folder / "triage.parquet"),
+        "--calibrated", str(folder / "calibrated.parquet"),
         "--out", str(folder / "out.html"), "--settings", json.dumps(chosen), *more,
     ])  # fmt: skip
 
@@ -259,6 +256,7 @@ def rank_page(folder: Path, *more: str, selectors: tuple[str, ...] = ("one", "tw
 def folder(tmp_path: Path) -> Path:
     write_examples(tmp_path / "e.parquet", {"a": "damn", "b": "y", "c": "z"})
     write_triage(tmp_path / "triage.parquet", {"c": "z</script>"})
+    write_calibrated(tmp_path / "calibrated.parquet", ["a", "b", "c"], ["r0", "r1"])
     write_scores(tmp_path / "one.parquet", ["a", "b", "c"], [3.0, 2.0, 1.0], [1, 2, 3])
     write_scores(tmp_path / "two.parquet", ["a", "b", "c"], [3.0, 2.0, 9.0], [2, 3, 1])
     write_refits(tmp_path / "one.again.parquet", ["a", "b", "c"], [1.0, 2.0, 3.0])
@@ -277,9 +275,17 @@ def test_the_stage_writes_the_same_page_twice(folder: Path) -> None:
         "again": [[1, 3, 2], [2, 3, 1]],
     }
     read = {"examples", "scores/one", "scores/two", "refits/one", "refits/two", "triage"}
-    assert set(data["provenance"]["inputs"]) == read
+    assert set(data["provenance"]["inputs"]) == read | {"calibrated"}
+    assert data["verdict"] == f"By one: {WORDS}."
     assert [row["text"] for row in data["triage"]["rows"]] == ["z</script>"]
     assert "<title>Ranking of d by m, seed 3</title>" in once.decode()
+
+
+def test_the_area_stands_beside_a_verdict_that_does_not_name_it(tmp_path: Path) -> None:
+    path = tmp_path / "calibrated.parquet"
+    write_calibrated(path, ["a"], ["b"], words="do not delete by this: the ratio is off")
+    seen = "(AUC 0.93 [0.90, 0.95])"
+    assert verdict_of(path) == f"do not delete by this: the ratio is off {seen}"
 
 
 @pytest.mark.parametrize("selectors", [("one",), ("one", "one"), ("one", "two", "three")])

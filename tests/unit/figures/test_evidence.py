@@ -136,6 +136,20 @@ def test_diagnostics_draw_distributions_rates_and_ranks(root: Path) -> None:
     assert 0 < ranked.get_xdata()[0] < ranked.get_xdata()[-1] < 1
 
 
+@pytest.mark.parametrize("selector", ["mamushi", "l2_norm"])
+def test_no_words_of_diagnostics_cover_anything(root: Path, selector: str) -> None:
+    figure = drawn(root, "diagnostics", selector=selector)
+    for panel in figure.axes:
+        frame, title = panel.get_window_extent(), panel.title.get_window_extent()
+        for text in panel.texts:
+            box = text.get_window_extent()
+            assert frame.y1 <= box.y0 and box.y1 <= title.y0, text.get_text()
+            assert box.x0 >= 0 and box.x1 <= figure.bbox.x1
+    first = figure.axes[0]
+    drawn_up_to = max(patch.get_extents().y1 for patch in first.patches)
+    assert drawn_up_to <= first.get_legend().get_window_extent().y0
+
+
 def test_diagnostics_without_retain_scores_say_so(root: Path) -> None:
     first, second, third, fourth = drawn(root, "diagnostics", selector="l2_norm").axes
     assert [t.get_text() for t in first.get_legend().get_texts()] == ["forget"]
@@ -240,6 +254,31 @@ def test_subspaces_show_affinity_angles_and_energy(root: Path) -> None:
     for name in ("forget", "retain"):
         energy = curve(fourth, COLOURS[name]).get_ydata()
         np.testing.assert_allclose(energy, columns[f"energy_{name}"])
+
+
+def test_the_ranges_of_angles_stand_above_the_panel_in_a_colour_each(tmp_path: Path) -> None:
+    columns = geometric(K) | {"angle_sorted": np.full(K, 80.0)}
+    write_geometry(tmp_path, columns, {"width": WIDTH})
+    figure = drawn(tmp_path, "subspaces")
+    panel = figure.axes[2]
+    legend = panel.get_legend()
+    colours = [to_hex(patch.get_facecolor()) for patch in legend.get_patches()]
+    assert len({*colours}) == 3
+    assert {to_hex(bar.get_facecolor()) for bar in panel.patches} == {colours[2]}
+    box = legend.get_window_extent()
+    assert panel.get_window_extent().y1 <= box.y0
+    assert box.y1 <= panel.title.get_window_extent().y0
+    assert not panel.texts[2:]
+
+
+@pytest.mark.parametrize(
+    ("width", "why"), [(K, "both fill the whole space"), (WIDTH, "the subspaces are the same")]
+)
+def test_a_panel_without_a_visible_bar_says_why(tmp_path: Path, width: int, why: str) -> None:
+    columns = geometric(K) | {"angle_sorted": np.linspace(0, 0.1, K)}
+    write_geometry(tmp_path, columns, {"width": width})
+    panel = drawn(tmp_path, "subspaces").axes[2]
+    assert texts(panel).strip() == f"all {K} angles are below 1°:\n{why}"
 
 
 def test_an_angle_of_zero_is_counted(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from mamushi.artifacts import schemas
 from mamushi.artifacts.tables import write_table
 from mamushi.errors import UserError
+from mamushi.figures.run import NEUTRAL
 from mamushi.figures.style import MARKS
 from tests.support.figures import draw, written
 
@@ -97,9 +98,11 @@ def test_exact_curves_where_they_are_known(tables: Path) -> None:
     _, axes = drawn(tables, GRID)
     for i, shift in ((0, 0.125), (1, 0.25)):
         exact, estimated = lines(axes[i, 0], "--"), lines(axes[i, 0], "-")
+        # Its dots count as dashes.
+        exact.pop(NEUTRAL.upper())
         assert exact.keys() == estimated.keys()
         assert all(exact[c] == pytest.approx(estimated[c] + shift) for c in exact)
-    assert lines(axes[2, 0], "--") == lines(axes[3, 0], "--") == {}
+    assert {*lines(axes[2, 0], "--"), *lines(axes[3, 0], "--")} == {NEUTRAL.upper()}
     figure, axes = drawn(tables, GRID | {"datasets": ["real"]})
     assert "at the exact ratio" not in [t.get_text() for t in figure.legends[0].get_texts()]
     assert axes.shape == (2, 2)
@@ -124,6 +127,32 @@ def test_bands(tables: Path, selectors: list[str], banded: list[str]) -> None:
         at_end = corners[np.isclose(corners[:, 0], 1.0), 1]
         assert at_end.min() == pytest.approx(height - 0.5)
         assert at_end.max() == pytest.approx(height + 1)
+
+
+def test_the_level_of_all_removed_and_what_is_below_0(tables: Path) -> None:
+    _, axes = drawn(tables, GRID)
+    for i, level in enumerate((2.5, 0.0, 2.5, 0.0)):
+        panel = axes[i, 0]
+        assert set(lines(panel, "--")[NEUTRAL.upper()]) == {level}
+        said = [text.get_text() for text in panel.texts]
+        assert said == ["all removed, β = 1", "below 0: error of the estimate"][: 1 + i % 2]
+        frame = panel.get_window_extent()
+        for text in panel.texts:
+            box = text.get_window_extent()
+            assert frame.x0 <= box.x0 and box.x1 <= frame.x1
+            assert frame.y0 <= box.y0
+    assert axes[1, 0].get_ylim()[0] < 0
+
+
+@pytest.mark.parametrize("selectors", [["random", "mamushi", "lr_cos"], ["lr_cos"]])
+def test_the_picture_says_what_its_bands_are(tables: Path, selectors: list[str]) -> None:
+    figure, _ = drawn(tables, GRID | {"selectors": selectors})
+    (legend,) = figure.legends
+    said = " ".join(legend.get_title().get_text().split())
+    of = "Random and Mamushi" if len(selectors) > 1 else "all"
+    assert said.startswith(f"band ({of}): 95% interval over texts, calibration and")
+    assert legend.get_window_extent().x0 >= 0
+    assert legend.get_window_extent().x1 <= figure.bbox.x1
 
 
 def test_a_missing_curve_is_named(tables: Path) -> None:

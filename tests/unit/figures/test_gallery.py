@@ -17,7 +17,7 @@ from mamushi.cli import main
 from mamushi.errors import UserError
 from mamushi.evaluation.curves import sad_table
 from mamushi.evaluation.summary import sad_summary
-from mamushi.figures.style import MARKS, SPARE, marks
+from mamushi.figures.style import MARKS, SEEDS, SPARE, marks
 from mamushi.registry import plugins
 from tests.support.figures import draw, written
 from tests.support.grid_files import GRID, STYLE, write_results
@@ -47,6 +47,12 @@ def named(axes: Any) -> dict[str, Any]:
 def legend_texts(figure: Figure) -> list[str]:
     assert len(figure.legends) == 1
     return [text.get_text() for text in figure.legends[0].get_texts()]
+
+
+@pytest.mark.parametrize("name", ["sad", "perplexity"])
+def test_the_picture_says_what_its_bands_are(tables: Path, name: str) -> None:
+    (legend,) = drawn(tables, name, GRID).legends
+    assert legend.get_title().get_text() == SEEDS
 
 
 def test_sad_has_a_panel_per_dataset_and_model(tables: Path) -> None:

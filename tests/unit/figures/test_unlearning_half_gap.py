@@ -15,7 +15,7 @@ from mamushi.artifacts import schemas
 from mamushi.artifacts.tables import write_table
 from mamushi.errors import UserError
 from mamushi.evaluation.half_gap import half_gap_table, unlearning_table
-from mamushi.figures.style import LABELS, MARKS
+from mamushi.figures.style import LABELS, MARKS, SEEDS
 from mamushi.registry import plugins
 from tests.support.figures import draw, written
 from tests.support.unlearning_files import AXES, GOLD, heights, write_runs
@@ -66,6 +66,7 @@ def test_a_row_per_unlearner_and_a_column_per_dataset_and_model(tables: Path) ->
     rows = [figure.axes[2 * i].get_ylabel().split("\n")[0] for i in range(3)]
     assert rows == ["Retraining", "NegGrad+", "SalUn"]
     (legend,) = figure.legends
+    assert legend.get_title().get_text() == SEEDS
     shown = [text.get_text() for text in legend.get_texts()]
     assert shown == ["Random", "Mamushi", "gold standard", "target", "start"]
 

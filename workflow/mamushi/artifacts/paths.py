@@ -96,6 +96,9 @@ RUNTIME = CELL + "/runtime.parquet"
 RANKING = CELL + "/ranking.html"
 """A page of its own, to browse the whole ranking of a run."""
 
+START = "results/index.html"
+"""Links to what is there."""
+
 TABLES = "results/tables"
 TABLE = TABLES + "/{table}.parquet"
 TABLE_CSV = TABLES + "/{table}.csv"

@@ -5,8 +5,8 @@ them and costs seconds."""
 
 from __future__ import annotations
 
-import csv
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,12 @@ from mamushi.artifacts.files import atomic
 from mamushi.artifacts.schemas import Table
 from mamushi.errors import UserError
 
+RUN = re.compile(r"[\s\ufeff]*[=+\-@＝＋－＠]|[\t\r\n]")
+"""How a cell begins that a spreadsheet may run as a formula, or move to another cell."""
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+QUOTE = '"'
+SPECIAL = re.compile(r'[",\r\n]')
+
 __all__ = [
     "CONTAMINATION",
     "DOMAINS",
@@ -37,6 +43,7 @@ __all__ = [
     "RETAIN",
     "SECTIONS",
     "embeddings_schema",
+    "inert",
     "read_metadata",
     "read_table",
     "write_csv",
@@ -144,13 +151,31 @@ def publish(
 
 
 def write_csv(path: str | Path, table: pa.Table) -> None:
-    """Write a table for people: six significant digits, nulls as empty cells.
+    """Write a table for people: six significant digits, nulls as empty cells, texts ``inert``.
 
-    The Parquet file of the same name beside it holds every digit. Raises ``UserError`` when the
-    disk is full.
+    The Parquet file of the same name beside it holds every digit, and every text as it is. Raises
+    ``UserError`` when the disk is full.
     """
+    columns = [[_cell(value) for value in column.to_pylist()] for column in table.columns]
     with atomic(path) as part, part.open("w", encoding="utf-8", newline="") as handle:
-        writer = csv.writer(handle, lineterminator="\n")
-        writer.writerow(table.column_names)
-        for row in zip(*(column.to_pylist() for column in table.columns), strict=True):
-            writer.writerow([f"{v:.6g}" if isinstance(v, float) else v for v in row])
+        for row in (table.column_names, *zip(*columns, strict=True)):
+            handle.write(",".join(row) + "\n")
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    text = f"{value:.6g}" if isinstance(value, float) else str(value)
+    text = inert(text) if isinstance(value, str) else text
+    # The csv module of Python leaves a carriage return unquoted, at which readers end the row.
+    return f'"{text.replace(QUOTE, QUOTE * 2)}"' if SPECIAL.search(text) else text
+
+
+def inert(text: str) -> str:
+    """``text`` as a cell of a CSV file that no spreadsheet runs: behind an apostrophe where it
+    would be a formula. A number stays one. The page of a ranking does the same in JavaScript.
+
+    >>> inert("=1+1"), inert("-5"), inert("- a point")
+    ("'=1+1", '-5', "'- a point")
+    """
+    return f"'{text}" if RUN.match(text) and not NUMBER.fullmatch(text) else text

@@ -15,7 +15,6 @@ from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import lru_cache
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -26,13 +25,13 @@ from numpy.typing import NDArray
 from mamushi.artifacts import schemas
 from mamushi.artifacts.tables import read_metadata, read_table
 from mamushi.errors import UserError
-from mamushi.evaluation.masking import WORD, mask
+from mamushi.evaluation.masking import mask
 from mamushi.evidence.stability import rankings
 from mamushi.selection.refits import of_table
 
 PAGE = Path(__file__).parent / "page"
 PAGE_FILES = ("page.html", "page.css", "page.js")
-PAGE_SHA256 = "816d7121512bc75af3127c2434c086769810754e3b54604c9a0beb419a9764d0"
+PAGE_SHA256 = "853d42b2f743efe97427ee8634688d5b9b7f4633d23f7da96d335ef72ee060e4"
 """Digest of ``PAGE_FILES``. It is written here so that the digest of the code, which knows Python
 alone, changes with them, and a changed page is made again."""
 
@@ -101,22 +100,12 @@ def texts_of(examples: str | Path, ids: Sequence[str]) -> list[str]:
     return [found[name] for name in ids]
 
 
-def masked(text: str) -> str:
-    """``masking.mask(text)``, quicker: a word that was seen before is not looked up again."""
-    return WORD.sub(lambda match: _masked_word(match[0]), text)
-
-
-@lru_cache(maxsize=1_000_000)
-def _masked_word(word: str) -> str:
-    return mask(word)
-
-
 def excerpt(text: str, length: int = EXCERPT) -> str:
     """``text`` masked, white space folded, at most ``length`` characters, the last an ellipsis.
 
     It is masked before it is cut, because a piece of a word may not be known for what it is.
     """
-    folded = " ".join(masked(text).split())
+    folded = " ".join(mask(text).split())
     return folded if len(folded) <= length else folded[: length - 1].rstrip() + "…"
 
 
@@ -179,8 +168,46 @@ def page_data(
         "budgets": [plain(beta) for beta in budgets],
         "selectors": selectors,
         "ids": ids,
-        "texts": [masked(texts[key]) for key in ids],
+        **_texts([texts[key] for key in ids]),
     }
+
+
+def _texts(texts: Sequence[str]) -> dict[str, Any]:
+    """The texts masked, and by the position of each that has them the words that are ``hidden``."""
+    shown = [mask(text) for text in texts]
+    pairs = enumerate(zip(shown, texts, strict=True))
+    return {
+        "texts": shown,
+        "hidden": {str(i): hidden(*pair) for i, pair in pairs if pair[0] != pair[1]},
+    }
+
+
+def hidden(shown: str, text: str) -> list[list[Any]]:
+    """What stands in ``text`` where ``shown``, which is as long, differs from it, and from which
+    UTF-16 unit of ``shown`` on, since that is how JavaScript counts.
+
+    >>> hidden("Well, d***!", "Well, damn!")
+    [[7, 'amn']]
+    """
+    found: list[list[Any]] = []
+    end = -1
+    for place, (star, letter) in enumerate(zip(shown, text, strict=True)):
+        if star == letter:
+            continue
+        if place == end:
+            found[-1][1] += letter
+        else:
+            found.append([len(shown[:place].encode("utf-16-le", "surrogatepass")) // 2, letter])
+        end = place + 1
+    return found
+
+
+def verdict_of(calibrated: str | Path) -> str:
+    """What the table ``calibrated`` says of the scores that it was made from, with their AUC and
+    its interval. Raises ``UserError`` when the file is missing or damaged."""
+    told = read_metadata(calibrated)["verdict"]
+    seen = f"AUC {told['auc']:.2f} [{told['auc_low']:.2f}, {told['auc_high']:.2f}]"
+    return str(told["words"] if seen in told["words"] else f"{told['words']} ({seen})")
 
 
 def labels_to_look_at(path: str | Path) -> dict[str, Any]:
@@ -209,7 +236,7 @@ def page(title: str, data: Mapping[str, Any]) -> str:
     """
     skeleton, style, script = ((PAGE / name).read_text(encoding="utf-8") for name in PAGE_FILES)
     policy = (
-        f"default-src 'none'; script-src '{_source(script)}'; style-src '{_source(style)}'; "
+        f"default-src 'none'; script-src '{source(script)}'; style-src '{source(style)}'; "
         "base-uri 'none'; form-action 'none'"
     )
     return Template(skeleton).substitute(
@@ -237,6 +264,6 @@ def page_digest() -> str:
     return hashlib.sha256(b"\0".join((PAGE / name).read_bytes() for name in PAGE_FILES)).hexdigest()
 
 
-def _source(text: str) -> str:
+def source(text: str) -> str:
     """The source expression by which a Content Security Policy allows an inline element."""
     return "sha256-" + b64encode(hashlib.sha256(text.encode()).digest()).decode()

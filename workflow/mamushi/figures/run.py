@@ -105,28 +105,35 @@ def per_cent(share: float) -> str:
     return f"{100 * share:.{1 if share < 0.1 else 0}f}%"
 
 
-def write_in(axes: Axes, text: str, where: str = "lower right") -> None:
-    """A short text in a corner of the panel, readable over lines."""
-    vertical, horizontal = where.split()
-    axes.text(
-        {"left": 0.04, "right": 0.96}[horizontal],
-        {"lower": 0.06, "upper": 0.95}[vertical],
+def write_above(axes: Axes, text: str) -> None:
+    """Lines between a panel and its title, which is set: there they cover nothing."""
+    size = plt.rcParams["font.size"] - 1
+    axes.annotate(
         text,
-        transform=axes.transAxes,
-        ha=horizontal,
-        va={"lower": "bottom", "upper": "top"}[vertical],
-        linespacing=1.4,
-        bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.5},
-        zorder=6,
+        (0.5, 1),
+        xycoords="axes fraction",
+        xytext=(0, 3),
+        textcoords="offset points",
+        ha="center",
+        va="bottom",
+        fontsize=size,
+        linespacing=1.2,
     )
+    axes.set_title(axes.get_title(), pad=6 + 1.3 * size * (1 + text.count("\n")))
 
 
 def reference(
-    axes: Axes, height: float, text: str = "", *, left: bool = False, below: bool = False
+    axes: Axes,
+    height: float,
+    text: str = "",
+    *,
+    left: bool = False,
+    below: bool = False,
+    dashes: Any = DASHED,
 ) -> None:
     """A dashed horizontal line at ``height`` with its name above or ``below`` its right or ``left``
     end."""
-    axes.axhline(height, color=NEUTRAL, linewidth=0.9, linestyle=DASHED, zorder=2)
+    axes.axhline(height, color=NEUTRAL, linewidth=0.9, linestyle=dashes, zorder=2)
     size = plt.rcParams["font.size"] - 1
     axes.annotate(
         text,

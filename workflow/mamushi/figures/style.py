@@ -17,6 +17,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import seaborn as sns
 from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
@@ -83,6 +84,8 @@ MARKS = {
 SPARE = (("#6699CC", "8"), ("#AA4499", "H"), ("#999933", "4"), ("#661100", "1"), ("#888888", "2"))
 """For selectors of one's own, in the order of the grid."""
 OURS = "mamushi"
+SEEDS = "band: one standard error of the mean over the seeds to either side"
+"""What the bands around measured curves are."""
 
 
 @dataclass(frozen=True)
@@ -132,6 +135,7 @@ def styled(style: Style) -> Iterator[None]:
         "xtick.labelsize": size - 1,
         "ytick.labelsize": size - 1,
         "legend.fontsize": size,
+        "legend.title_fontsize": size - 1,
         "axes.linewidth": 0.7,
         "xtick.major.width": 0.7,
         "ytick.major.width": 0.7,
@@ -181,8 +185,9 @@ def log_axis(axes: Axes) -> None:
     axes.yaxis.set_minor_formatter(NullFormatter())
 
 
-def legend_below(figure: Figure, panel: Axes) -> None:
-    """One legend for all panels, under them: the labelled lines of ``panel``."""
+def legend_below(figure: Figure, panel: Axes, bands: str = "") -> None:
+    """One legend for all panels, under them: the labelled lines of ``panel``, and what the
+    ``bands`` are where there is one."""
     handles = [line for line in panel.get_lines() if not str(line.get_label()).startswith("_")]
     size = float(mpl.rcParams["legend.fontsize"])
     longest = max(len(str(handle.get_label())) for handle in handles)
@@ -198,7 +203,12 @@ def legend_below(figure: Figure, panel: Axes) -> None:
         frameon=False,
         handlelength=2.2,
         columnspacing=1.4,
+        title=bands if any(map(_banded, figure.axes)) else None,
     )
+
+
+def _banded(axes: Axes) -> bool:
+    return any(isinstance(shape, PolyCollection) for shape in axes.collections)
 
 
 def save(figure: Figure, path: str | os.PathLike[str], style: Style) -> None:

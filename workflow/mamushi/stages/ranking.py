@@ -1,8 +1,9 @@
 """Make the page to browse a run's ranking of the forget set: one HTML file that opens offline.
 
-It shows every text, with profanity masked, by the rank of any selector: search, sort, what a
-budget removes, how often it does in the rankings made again, and where two selectors differ. A
-second view lists the texts that look like the other domain.
+It shows every text, with profanity masked until it is asked for, by the rank of any selector:
+search, sort, what a budget removes, how often it does in the rankings made again, and where two
+selectors differ; and saves what it shows as CSV. A second view lists the texts that look like the
+other domain.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ class Files:
     scores: list[Path] = reads("scores tables", named_by="selectors")
     refits: list[Path] = reads("their refits", named_by="selectors")
     triage: Path = reads("the triage table")
+    calibrated: Path = reads("the calibrated log-density ratio, with the verdict")
     selectors: list[str] = option("their selectors, in the same order")
     out: Path = writes("the HTML file to write")
 
@@ -28,13 +30,24 @@ def run(files: Files, chosen: Ranking, job: Job) -> None:
     """Write the page. Raises ``UserError`` for a missing or damaged file, and for scores that rank
     other examples."""
     from mamushi.artifacts.files import atomic
-    from mamushi.evidence.ranking import labels_to_look_at, page, page_data, read_ranking, texts_of
+    from mamushi.evidence.ranking import (
+        labels_to_look_at,
+        page,
+        page_data,
+        read_ranking,
+        texts_of,
+        verdict_of,
+    )
 
     made = zip(files.selectors, files.scores, files.refits, strict=True)
     rankings = {name: read_ranking(path, again) for name, path, again in made}
     ids = rankings[files.selectors[0]].ids
     texts = dict(zip(ids, texts_of(files.examples, ids), strict=True))
-    named = {"provenance": job.origin, "triage": labels_to_look_at(files.triage)}
+    named = {
+        "provenance": job.origin,
+        "triage": labels_to_look_at(files.triage),
+        "verdict": f"By {files.selectors[0]}: {verdict_of(files.calibrated)}.",
+    }
     data = page_data(rankings, texts, chosen.budgets, named)
     title = f"Ranking of {chosen.dataset} by {chosen.model}, seed {chosen.seed}"
     with atomic(files.out) as part:

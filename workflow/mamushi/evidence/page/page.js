@@ -12,7 +12,9 @@
   const at = (id) => document.getElementById(id);
   const number = (value) => value.toLocaleString("en");
   const percent = (part, whole) => (100 * part / whole).toFixed(1) + "%";
-  const haystack = data.ids.map((id, i) => (id + "\n" + data.texts[i]).toLowerCase());
+  const longest = data.ids.reduce((most, id) => Math.max(most, id.length), 0);
+  let texts = data.texts; // as they are shown and searched: masked, until somebody asks otherwise
+  let haystack = searched();
   for (const selector of data.selectors) {
     const largest = selector.scores.reduce((most, score) => Math.max(most, Math.abs(score)), 0);
     const digits = largest > 0 ? 4 - Math.floor(Math.log10(largest)) : 0;
@@ -27,6 +29,21 @@
   let rowHeight = 74;
   let drawn = "";
   let printing = false;
+
+  function searched() {
+    return data.ids.map((id, i) => (id + "\n" + texts[i]).toLowerCase());
+  }
+
+  // A text with the words that stand behind the stars from each place on.
+  function unmasked(text, words) {
+    let found = "";
+    let from = 0;
+    for (const [start, word] of words) {
+      found += text.slice(from, start) + word;
+      from = start + [...word].length;
+    }
+    return found + text.slice(from);
+  }
 
   // A budget's share and count floor(budget * n), exact for the decimal as it is written; null for
   // what is no share.
@@ -76,11 +93,11 @@
         "Rank by " + name(state.second) + " less rank by " + name(state.first) +
         ": positive where " + name(state.first) + " removes it earlier"));
     }
-    found.push(head(null, "At this budget", "verdict", "8rem"));
+    found.push(head(null, "At this budget", "verdict", comparing() ? "8rem" : "10rem"));
     found.push(head("often", "Rankings", "number", "6.5rem", "In how many of " +
       rankings(state.first) + " rankings by " + name(state.first) +
       ", this one and others with other seeds, the budget removes it"));
-    found.push(head("id", "Id", "id", "10rem"));
+    found.push(head("id", "Id", "id", Math.min(18, 2 + 0.55 * longest) + "rem"));
     found.push(head(null, "Text", "text", "auto"));
     return found;
   }
@@ -217,7 +234,7 @@
   // Rows to the screen ----------------------------------------------------------------------------
 
   function preview(i) {
-    const text = data.texts[i];
+    const text = texts[i];
     const pattern = matcher();
     const match = pattern ? text.search(pattern) : -1;
     let start = match > 2 * BEFORE_MATCH ? match - BEFORE_MATCH : 0;
@@ -412,10 +429,61 @@
       return line;
     }));
     at("detail-text").replaceChildren();
-    fill(at("detail-text"), data.texts[i]);
+    fill(at("detail-text"), texts[i]);
     at("detail").showModal();
     at("detail").scrollTop = 0;
   }
+
+  // Out of the page -------------------------------------------------------------------------------
+
+  // As `inert` in artifacts/tables.py: no spreadsheet runs it, and a number stays one.
+  function inert(text) {
+    const runs = /^(?:[\s\ufeff]*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n])/.test(text);
+    return runs && !/^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/.test(text) ? "'" + text : text;
+  }
+
+  function csvCell(value) {
+    const text = typeof value === "string" ? inert(value) : String(value);
+    return /[",\r\n]/.test(text) ? '"' + text.replaceAll('"', '""') + '"' : text;
+  }
+
+  function csv(positions) {
+    const first = data.selectors[state.first];
+    const found = [
+      ["id", (i) => data.ids[i]], ["selector", () => first.name],
+      ["budget", () => state.budget], ["rank", (i) => first.ranks[i]],
+      ["score", (i) => first.scores[i]], ["at_this_budget", verdict],
+      ["removed_by", (i) => times(state.first, i)], ["rankings", () => rankings(state.first)],
+    ];
+    if (comparing()) {
+      found.push(["other_selector", () => name(state.second)],
+        ["other_rank", (i) => ranks(state.second)[i]]);
+    }
+    found.push(["text", (i) => texts[i]]);
+    const lines = [found.map(([head]) => head),
+      ...positions.map((i) => found.map(([, of]) => csvCell(of(i))))];
+    return lines.map((cells) => cells.join(",") + "\n").join("");
+  }
+
+  function save(what, positions) {
+    const words = [document.title, name(state.first), state.budget, what];
+    const link = make("a");
+    link.download = words.join(" ").replace(/[^\w.-]+/g, "_") + ".csv";
+    link.href = URL.createObjectURL(new Blob([csv(positions)], { type: "text/csv" }));
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 60000);
+    at("saved").textContent = number(positions.length) + " texts: " + link.download;
+  }
+
+  function cut() {
+    const found = [];
+    ranks(state.first).forEach((rank, i) => {
+      if (rank <= state.removed) found[rank - 1] = i;
+    });
+    return found;
+  }
+
+  // By keyboard -----------------------------------------------------------------------------------
 
   function move(event) {
     const page = Math.max(1, Math.floor(at("scroller").clientHeight / rowHeight) - 1);
@@ -458,6 +526,14 @@
     setBudget(event.target.value);
   });
   at("jump").addEventListener("click", jump);
+  at("save-cut").addEventListener("click", () => save("cut", cut()));
+  at("save-shown").addEventListener("click", () => save("shown", order));
+  at("unmask").addEventListener("change", (event) => {
+    texts = !event.target.checked ? data.texts :
+      data.texts.map((text, i) => i in data.hidden ? unmasked(text, data.hidden[i]) : text);
+    haystack = searched();
+    refresh(false);
+  });
   at("scroller").addEventListener("scroll", () => draw(false), { passive: true });
   at("ranking").addEventListener("keydown", move);
   at("rows").addEventListener("click", (event) => {
@@ -512,6 +588,7 @@
     at("presets").append(button);
   }
   at("provenance").textContent = JSON.stringify(data.provenance, null, 2);
+  at("verdict").textContent = data.verdict;
   const chosen = Object.fromEntries(data.selectors.map((one, which) => [which, one.name]));
   offer(at("first"), chosen, "0");
   offerSecond();

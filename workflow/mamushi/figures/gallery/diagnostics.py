@@ -22,7 +22,7 @@ from mamushi.evidence.diagnostics import (
     reliability,
     roc,
 )
-from mamushi.figures.run import COLOURS, DASHED, NEUTRAL, canvas, write_in
+from mamushi.figures.run import COLOURS, DASHED, NEUTRAL, canvas, write_above
 from mamushi.figures.style import Style, label
 from mamushi.selection.metrics import auc
 
@@ -66,13 +66,13 @@ def _histograms(axes: Axes, scores: Scores) -> None:
         axes.stairs(height, edges, color=COLOURS[name], linewidth=1.1)
         mean, top = values.mean(), height.max()
         axes.plot([mean, mean], [0, top], color=COLOURS[name], linewidth=1.1, linestyle=DASHED)
+    # Room for the legend above the bars.
+    axes.set_ylim(0, 1.35 * axes.get_ylim()[1])
+    axes.legend(loc="upper center", ncols=2, frameon=False, handlelength=1.2, borderaxespad=0.1)
+    axes.set_title("(a) scores by domain")
     found = _separation(scores)
     if found is not None:
-        write_in(axes, f"$D_F$ = {found:.2f}", "upper right")
-    # Room for the legend above the bars.
-    axes.set_ylim(0, 1.5 * axes.get_ylim()[1])
-    axes.legend(loc="upper left", frameon=False, handlelength=1.2, borderaxespad=0.1)
-    axes.set_title("(a) scores by domain")
+        write_above(axes, f"$D_F$ = {found:.2f}")
     axes.set_xlabel("score")
     axes.set_ylabel("density")
 
@@ -91,7 +91,7 @@ def _roc(axes: Axes, scores: Scores) -> None:
     axes.set_ylim(-0.02, 1.02)
     axes.plot([0, 1], [0, 1], color=NEUTRAL, linewidth=0.9, linestyle=DASHED)
     if not scores.both:
-        write_in(axes, "no scores for retain texts", "upper left")
+        write_above(axes, "no scores for retain texts")
         return
     for held in scores.folds():
         axes.plot(*roc(scores.score[held], scores.forget[held]), color="#9D8EC7", linewidth=0.8)
@@ -99,9 +99,9 @@ def _roc(axes: Axes, scores: Scores) -> None:
     lines = [f"pooled AUC {auc(scores.score, scores.forget):.3f}"]
     areas = fold_areas(scores)
     if areas:
-        lines.append(f"{len(areas)} folds {np.mean(areas):.3f} ± {np.std(areas):.3f}")
-        lines.append(f"({min(areas):.3f} to {max(areas):.3f})")
-    write_in(axes, "\n".join(lines))
+        spread = f"{np.mean(areas):.3f} ± {np.std(areas):.3f}"
+        lines.append(f"{len(areas)} folds {spread} ({min(areas):.3f} to {max(areas):.3f})")
+    write_above(axes, "\n".join(lines))
 
 
 def _calibration(axes: Axes, scores: Scores) -> None:
@@ -112,13 +112,13 @@ def _calibration(axes: Axes, scores: Scores) -> None:
     axes.set_ylim(-0.02, 1.02)
     axes.plot([0, 1], [0, 1], color=NEUTRAL, linewidth=0.9, linestyle=DASHED)
     if not scores.both:
-        write_in(axes, "no scores for retain texts", "upper left")
+        write_above(axes, "no scores for retain texts")
         return
     predicted, observed, _ = reliability(scores.score, scores.forget)
     axes.plot(
         predicted, observed, "o-", color=DEEP, linewidth=1.4, markersize=4, zorder=4, clip_on=False
     )
-    write_in(axes, f"ECE = {calibration_error(scores.score, scores.forget):.3f}")
+    write_above(axes, f"ECE = {calibration_error(scores.score, scores.forget):.3f}")
 
 
 def _sorted(axes: Axes, scores: Scores) -> None:
@@ -128,9 +128,9 @@ def _sorted(axes: Axes, scores: Scores) -> None:
     axes.axhline(0, color=NEUTRAL, linewidth=0.9, linestyle=DASHED, zorder=2)
     ties = n - len(np.unique(forget))
     mean, sd = forget.mean(), forget.std()
-    write_in(axes, f"mean {mean:.2f}, sd {sd:.2f}\nties {ties} of {n:,}", "upper right")
     axes.set_xlim(-0.02, 1.02)
     axes.xaxis.set_major_formatter(PercentFormatter(1))
     axes.set_title("(d) sorted forget scores")
+    write_above(axes, f"mean {mean:.2f}, sd {sd:.2f}; ties {ties} of {n:,}")
     axes.set_xlabel("share of the forget set")
     axes.set_ylabel("score")

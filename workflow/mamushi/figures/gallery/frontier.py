@@ -17,6 +17,7 @@ from matplotlib.lines import Line2D
 from mamushi.artifacts import schemas
 from mamushi.artifacts.tables import read_table
 from mamushi.errors import UserError
+from mamushi.figures.run import DOTTED, NEUTRAL, reference
 from mamushi.figures.style import OURS, Style, budget_axis, label, legend_below, marks, panels
 
 CATEGORY = "Evidence"
@@ -33,9 +34,16 @@ BANDED = (OURS, "random")
 """Selectors with a band: all bands share the error of the ends, and would hide each other."""
 MARKED = 10
 """Marks on a line, about: there are more budgets than can be told apart."""
+BELOW_ROOM = 0.13
+"""Of the height of a panel, for the words below 0."""
 ROOM = 0.08
 """Of the height of the lines, above and below them. Bands reach further than can be drawn with
 lines that differ: the ends of all removal have what no score can bound from above."""
+BAND = (
+    "95% interval over texts,\ncalibration and what the scores have lost; cut at the panel's edge"
+)
+BELOW = "below 0: error of the estimate"
+"""Said where a panel of divergences shows room below 0."""
 EXACT: Mapping[str, Any] = {"color": "#555555", "linestyle": (0, (4, 2)), "linewidth": 0.9}
 """The legend's sample of an exact curve; each is drawn in its selector's colour."""
 
@@ -45,7 +53,7 @@ Curves = dict[str, list[dict[str, Any]]]
 
 def draw(tables: str | Path, grid: Mapping[str, Any], style: Style) -> Figure:
     """Means over seeds; the mean 95% band of ours and of random, or of all where neither is there.
-    Dashed where the exact frontier is known.
+    Dashed where the exact frontier is known; dotted the level of all removed, budget 1.
 
     Raises ``UserError`` when the table lacks a selector of the grid.
     """
@@ -61,6 +69,7 @@ def draw(tables: str | Path, grid: Mapping[str, Any], style: Style) -> Figure:
             for selector, rows in curves[dataset, model].items():
                 _plot(panel, rows, what, lines[selector], band=selector in banded)
             _fit(panel)
+            _end(panel, curves[dataset, model], what)
             if i == 0:
                 panel.set_title(label(model))
             if i == len(places) - 1:
@@ -71,7 +80,8 @@ def draw(tables: str | Path, grid: Mapping[str, Any], style: Style) -> Figure:
     found = (row for pair in curves.values() for rows in pair.values() for row in rows)
     if any(row["exact_removal"] is not None for row in found):
         axes[0, 0].add_line(Line2D([], [], label="at the exact ratio", **EXACT))
-    legend_below(figure, axes[0, 0])
+    shown = " and ".join(map(label, banded)) if len(banded) < len(lines) else "all"
+    legend_below(figure, axes[0, 0], f"band ({shown}): {BAND}")
     return figure
 
 
@@ -120,6 +130,20 @@ def _fit(axes: Axes) -> None:
     low, high = float(np.nanmin(heights)), float(np.nanmax(heights))
     room = ROOM * (high - low) or 1.0
     axes.set_ylim(low - room, high + room)
+
+
+def _end(axes: Axes, curves: Curves, what: str) -> None:
+    """The level at which all lines end, and below 0 what a divergence cannot be."""
+    ends = [row[what] for rows in curves.values() for row in rows if row["beta"] == 1.0]
+    below = what == "preservation"
+    level = 0.0 if below else float(np.mean(ends))
+    reference(axes, level, "all removed, β = 1", left=True, dashes=DOTTED)
+    low, high = axes.get_ylim()
+    if below and low < 0:
+        low = min(low, -BELOW_ROOM * (high - low))
+        axes.set_ylim(low, high)
+        axes.axhspan(low, 0, color=NEUTRAL, alpha=0.1, linewidth=0, zorder=0)
+        reference(axes, 0.0, BELOW, left=True, below=True, dashes=DOTTED)
 
 
 def _mean(rows: list[dict[str, Any]], beta: np.ndarray[Any, Any], name: str) -> Any:

@@ -18,7 +18,16 @@ from mamushi.artifacts.tables import read_table
 from mamushi.errors import UserError
 from mamushi.evaluation.half_gap import RETRAINING
 from mamushi.evaluation.sad import standard_error
-from mamushi.figures.style import Style, budget_axis, label, legend_below, log_axis, marks, panels
+from mamushi.figures.style import (
+    SEEDS,
+    Style,
+    budget_axis,
+    label,
+    legend_below,
+    log_axis,
+    marks,
+    panels,
+)
 
 CATEGORY = "Unlearning"
 LABEL = "Half-gap budgets"
@@ -76,7 +85,7 @@ def draw(tables: str | Path, grid: Mapping[str, Any], style: Style) -> Figure:
                 panel.set_xlabel("deletion budget β")
             if j == 0:
                 panel.set_ylabel(f"{label(unlearner)}\nforget perplexity")
-    legend_below(figure, axes[0, 0])
+    legend_below(figure, axes[0, 0], SEEDS)
     return figure
 
 

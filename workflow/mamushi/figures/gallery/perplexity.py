@@ -10,7 +10,16 @@ from matplotlib.figure import Figure
 
 from mamushi.artifacts.tables import DOMAINS
 from mamushi.figures.curves import plot_curve, read_curves
-from mamushi.figures.style import Style, budget_axis, label, legend_below, log_axis, marks, panels
+from mamushi.figures.style import (
+    SEEDS,
+    Style,
+    budget_axis,
+    label,
+    legend_below,
+    log_axis,
+    marks,
+    panels,
+)
 
 CATEGORY = "Figures"
 LABEL = "Perplexity"
@@ -47,5 +56,5 @@ def draw(tables: str | Path, grid: Mapping[str, Any], style: Style) -> Figure:
                 panel.set_xlabel("deletion budget β")
             if j == 0:
                 panel.set_ylabel(f"{label(dataset)}\n{domain} perplexity")
-    legend_below(figure, axes[0, 0])
+    legend_below(figure, axes[0, 0], SEEDS)
     return figure

@@ -9,7 +9,16 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from mamushi.figures.curves import plot_curve, read_curves
-from mamushi.figures.style import Style, budget_axis, label, legend_below, log_axis, marks, panels
+from mamushi.figures.style import (
+    SEEDS,
+    Style,
+    budget_axis,
+    label,
+    legend_below,
+    log_axis,
+    marks,
+    panels,
+)
 
 CATEGORY = "Figures"
 LABEL = "SAD"
@@ -46,5 +55,5 @@ def draw(tables: str | Path, grid: Mapping[str, Any], style: Style) -> Figure:
                 panel.set_xlabel("deletion budget β")
             if j == 0:
                 panel.set_ylabel(f"{label(dataset)}\nSAD (perplexity)")
-    legend_below(figure, axes[0, 0])
+    legend_below(figure, axes[0, 0], SEEDS)
     return figure

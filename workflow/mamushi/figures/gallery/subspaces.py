@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import Patch
 
 from mamushi.artifacts.tables import DOMAINS
 from mamushi.evidence.geometry import SAME_SPAN
@@ -33,6 +35,9 @@ MEDIAN, ABOVE = "#44337A", "#117733"
 """Of the median angle and of the share above 45 degrees."""
 BANDS = (("#009E73", 30), ("#E69F00", 45), ("#CC79A7", 90))
 """Colours of the sorted angles up to so many degrees: shared, moderately and wholly distinct."""
+
+FLAT = 1.0
+"""Degrees below which a bar cannot be seen."""
 
 
 def draw(tables: str | Path, grid: Mapping[str, Any], style: Style) -> Figure:
@@ -84,11 +89,13 @@ def _angles(axes: Axes, found: Geometry) -> None:
 def _sorted(axes: Axes, found: Geometry) -> None:
     angles = found["angle_sorted"]
     edges = [0.0, *(float(edge) for _, edge in BANDS)]
+    ranges: list[Patch] = []
     for (colour, _), low, high in zip(BANDS, edges, edges[1:], strict=False):
         # The first band has its lower edge, too: an angle of 0.
         inside = (angles <= high) & ((angles > low) | (low == 0))
-        named = f"{_span(low, high)}: {int(inside.sum())}"
-        bars(axes, found.k[inside], angles[inside], len(angles), color=colour, label=named)
+        bars(axes, found.k[inside], angles[inside], len(angles), color=colour)
+        # A range without an angle has no bar to take its colour from.
+        ranges.append(Patch(color=colour, label=f"{_span(low, high)}: {int(inside.sum())}"))
     for edge in edges[1:-1]:
         reference(axes, edge)
     axes.set_ylim(0, 92.7)
@@ -96,9 +103,31 @@ def _sorted(axes: Axes, found: Geometry) -> None:
     axes.set_title(f"(c) sorted angles at k = {len(angles)}")
     axes.set_xlabel("i-th smallest angle")
     axes.yaxis.set_major_formatter("{x:.0f}°")
+    if angles.max() < FLAT:
+        whole = len(angles) == found.width
+        why = "both fill the whole space" if whole else "the subspaces are the same"
+        axes.text(
+            0.5,
+            0.2,
+            f"all {len(angles)} angles are below {FLAT:.0f}°:\n{why}",
+            transform=axes.transAxes,
+            ha="center",
+            va="center",
+        )
+    # Above the panel, where it covers no bar.
     axes.legend(
-        loc="upper left", edgecolor="none", framealpha=1, handlelength=1.0, fontsize="small"
+        handles=ranges,
+        loc="lower center",
+        bbox_to_anchor=(0.5, 1),
+        ncols=len(ranges),
+        frameon=False,
+        handlelength=0.8,
+        handletextpad=0.4,
+        columnspacing=0.9,
+        borderaxespad=0.2,
+        fontsize="small",
     )
+    axes.set_title(axes.get_title(), pad=6 + 1.6 * plt.rcParams["font.size"])
 
 
 def _span(low: float, high: float) -> str:

@@ -1,0 +1,118 @@
+"""Every page that a user opens, in headless Chromium: no error on the console, nothing beyond the
+window's edge, every control within reach of the keyboard."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mamushi.evidence.ranking import Ranking, page, page_data
+from mamushi.evidence.start import write
+from tests.support.browser import CHROMIUM, WIDTHS, Browser
+from tests.support.captions import CONFIG, rendered
+from tests.support.start_files import CELL, write_results
+
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium or google-chrome")
+
+PAGES = ["start", "ranking", "front"]
+FRONT = (
+    '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Front</title></head>'
+    '<body style="margin: 0; font: 14px sans-serif">'
+    '<div style="width: 32rem; margin-left: calc(100vw - 32rem - 20px)">{}</div></body></html>'
+)
+"""The report's front page in the width that Snakemake gives it, here at the window's edge."""
+LONG = "a" * 300
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    started = Browser(tmp_path_factory.mktemp("profile"))
+    yield started
+    started.close()
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    root = tmp_path_factory.mktemp("results")
+    write_results(root)
+    for beta in range(30, 90):
+        (root / CELL / "removals" / "s" / f"beta0.{beta}.parquet").touch()
+    (root / "tables" / f"{LONG[:200]}.csv").touch()
+    ids = [f"{LONG}{i}" for i in range(60)]
+    rankings = {"one": Ranking(ids, np.linspace(1, 0, 60)), "two": Ranking(ids, np.ones(60))}
+    named = {
+        **{"verdict": f"By one: {LONG}.", "provenance": {LONG: LONG}},
+        "triage": {"why": None, "rows": [
+            {"domain": "forget", "id": LONG, "stable": 1.0, "why": LONG, "text": LONG},
+        ]},
+    }  # fmt: skip
+    data = page_data(rankings, dict.fromkeys(ids, f"damn {LONG}"), [0.1, 0.5], named)
+    (root / CELL / "ranking.html").write_text(page(LONG, data), encoding="utf-8")
+    front = FRONT.format(rendered("workflow.rst", CONFIG))
+    (root / "front.html").write_text(front, encoding="utf-8")
+    start = write(root)
+    assert start is not None
+    return {
+        "start": start,
+        "ranking": root / CELL / "ranking.html",
+        "front": root / "front.html",
+    }
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_fits_its_window_and_says_no_error(
+    browser: Browser, pages: dict[str, Path], name: str, tmp_path: Path
+) -> None:
+    browser.events.clear()
+    browser.open(pages[name])
+    for width in WIDTHS:
+        assert browser.overflow(width) == []
+        shot = tmp_path / f"{name}_{width}.png"
+        browser.screenshot(shot, width)
+        assert shot.read_bytes().startswith(b"\x89PNG")
+    assert browser.problems() == []
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_keyboard_reaches_every_control(
+    browser: Browser, pages: dict[str, Path], name: str
+) -> None:
+    browser.open(pages[name])
+    assert browser.missed_by_tab() == []
+
+
+def test_what_overflows_or_is_out_of_reach_is_seen(browser: Browser, tmp_path: Path) -> None:
+    """Else the tests above could not fail."""
+    bad = tmp_path / "bad.html"
+    bad.write_text(
+        '<!doctype html><body><div style="width: 1500px">wide</div>'
+        '<button tabindex="-1">hidden from Tab</button><script>nothing()</script>',
+        encoding="utf-8",
+    )
+    browser.events.clear()
+    browser.open(bad)
+    assert "the page" in browser.overflow(1280)
+    assert browser.overflow(1920) == []
+    assert len(browser.problems()) == 1
+    assert len(browser.missed_by_tab()) == 1
+
+
+def test_the_figures_of_the_start_page_are_there(browser: Browser, pages: dict[str, Path]) -> None:
+    browser.open(pages["start"])
+    code = (
+        "Promise.all([...document.images].map((i) => { i.loading = 'eager'; return i.decode(); }))"
+        ".then(() => [...document.images].map((i) => i.naturalWidth))"
+    )
+    assert browser.run(code) == [1, 1, 1]
+
+
+def test_enter_follows_a_link_of_the_start_page(browser: Browser, pages: dict[str, Path]) -> None:
+    browser.open(pages["start"])
+    browser.run(f"document.querySelector('a[href={json.dumps(f'{CELL}/ranking.html')}]').focus()")
+    browser.press("Enter", 13)
+    browser.arrive(pages["ranking"])
+    assert browser.run("document.title") == LONG

@@ -1,0 +1,68 @@
+"""The report's captions as Snakemake renders them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import SimpleNamespace
+from typing import Any
+
+import yaml
+from docutils.core import publish_parts
+from jinja2 import Environment, StrictUndefined
+
+from mamushi.configuration.complete import complete
+
+ROOT = Path(__file__).parents[2]
+REPORT = ROOT / "workflow" / "report"
+FOLDER = Path(__file__).parent
+
+
+def completed() -> dict[str, Any]:
+    """The paper's configuration with a tiny model, and one that is already contaminated."""
+    given = yaml.safe_load((ROOT / "config.yaml").read_text(encoding="utf-8"))
+    given["models"]["tiny_one"] = {"family": "llama", "pretraining": {"datasets": ["jigsaw"]}}
+    given["models"]["own_"] = {"source": None, "contaminated": True}
+    given["models"]["gemma-2-2b"]["training"] = {"epochs": 3.5, "steps": "matched"}
+    given["grid"] |= {
+        "models": ["gemma-2-2b", "tiny_one", "own_"],
+        "seeds": [0, 1, 2],
+        "budgets": [0.5, 0.1],
+        "selectors": ["random", "l2_norm", "mamushi"],
+    }
+    return complete(given)
+
+
+CONFIG = completed()
+
+
+VERDICT = "* ``alpha``, ``own_``: none of these curves can be told from that of ``random``.\n"
+INCLUDES = {"sad.rst", "study.rst"}
+"""Captions that include what the stage ``tables`` says of differences."""
+
+
+def rendered(name: str, config: dict[str, Any]) -> str:
+    """HTML of a caption; warnings of docutils are errors here."""
+    with TemporaryDirectory() as tables:
+        (Path(tables) / "sad_differences.rst").write_text(VERDICT, encoding="utf-8")
+        return _rendered(name, config, f"{tables}/sad.parquet")
+
+
+def _rendered(name: str, config: dict[str, Any], sad: str) -> str:
+    env = Environment(trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined)
+    targets = ["sad.png", "perplexity.png", "sad_summary.csv", "advice.csv", "frontier.png"]
+    targets += ["half_gap.csv", "half_gap.png"]
+    links = "".join(f"\n.. _{t}: #{t}" for t in [*targets, "Workflow", "Statistics"])
+    text = env.from_string((REPORT / name).read_text(encoding="utf-8") + "\n" + links).render(
+        snakemake=SimpleNamespace(
+            config=config,
+            input=[sad],
+            wildcards=SimpleNamespace(
+                study="reverse", dataset="jigsaw", model="gemma-2-2b", seed=0
+            ),
+        ),
+        files=[SimpleNamespace(target=target) for target in targets],
+        categories={},
+    )
+    strict = {"halt_level": 2, "report_level": 2, "raw_enabled": False}
+    return str(publish_parts(text, writer="html", settings_overrides=strict)["html_body"])

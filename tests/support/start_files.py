@@ -1,0 +1,45 @@
+"""A results folder with something of every kind that the start page links."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode
+from pathlib import Path
+
+from tests.support.triage_files import write_calibrated
+
+CELL = "runs/d/m/seed0"
+MADE = [
+    f"{CELL}/calibrated.parquet",
+    f"{CELL}/ranking.html",
+    f"{CELL}/triage.csv",
+    f"{CELL}/removals/s/beta0.10.parquet",
+    f"{CELL}/removals/s/beta0.10.json",
+    f"{CELL}/removals/s/beta0.20.parquet",
+    "data/d/card.json",
+    "figures/diagnostics/d/m/seed0.png",
+    "figures/diagnostics/d/m/seed0.pdf",
+    "figures/sad.png",
+    "figures/sad.pdf",
+    "figures/study/turned.png",
+    "tables/sad.csv",
+    "tables/sad.parquet",
+    "tables/turned/sad.csv",
+    "report.html",
+]
+BESIDE = [f"{CELL}/scores/s.parquet", f"{CELL}/frontier.parquet", "logs/tables.log"]
+"""What the start page does not name."""
+PIXEL = b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
+)
+
+
+def write_results(root: Path) -> None:
+    """The files of ``MADE`` in the results folder ``root``, and some beside them."""
+    for name in [*MADE, *BESIDE]:
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(PIXEL if path.suffix == ".png" else b"made up\n")
+    (root / CELL / "removals/s/beta0.10.json").write_text(json.dumps({"removed": 1200}))
+    (root / CELL / "calibrated.parquet").unlink()
+    write_calibrated(root / CELL / "calibrated.parquet", ["a", "b", "c"], ["y", "z"])

@@ -1,0 +1,92 @@
+"""The start page: what it links is there, and what is there it links."""
+
+from __future__ import annotations
+
+import os
+import re
+from html import unescape
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+
+from mamushi.cli import main
+from mamushi_runs import hooks
+from tests.support.start_files import CELL, MADE, write_results
+from tests.support.triage_files import WORDS, write_calibrated
+
+
+def written(root: Path) -> str:
+    assert main(["index", "--root", str(root)]) == 0
+    return (root / "index.html").read_text(encoding="utf-8")
+
+
+def links(page: str) -> list[str]:
+    found = re.findall(r' (?:href|src)="([^"]*)"', page)
+    return [unquote(unescape(each)) for each in found]
+
+
+def test_it_links_all_that_is_there_and_nothing_else(tmp_path: Path) -> None:
+    write_results(tmp_path)
+    found = links(written(tmp_path))
+    assert {*found} == {*MADE} - {"runs/d/m/seed0/calibrated.parquet"}
+    assert all((tmp_path / each).is_file() for each in found)
+
+
+def test_it_is_of_no_place_and_asks_for_nothing(tmp_path: Path) -> None:
+    write_results(tmp_path)
+    page = written(tmp_path)
+    assert not any(re.match(r"[a-z]+:|/", each) for each in links(page))
+    assert str(tmp_path) not in page
+    assert "http://" not in page and "https://" not in page
+    assert "default-src 'none'" in page
+
+
+def test_a_cell_has_its_verdict_and_counts(tmp_path: Path) -> None:
+    write_results(tmp_path)
+    page = written(tmp_path)
+    assert "<h2>d, m, seed 0</h2>" in page
+    assert WORDS in page
+    assert "3 forget texts are ranked, against 2 retain texts." in page
+    assert ">1,200 texts</a>" in page
+    assert page == written(tmp_path)
+
+
+def test_seeds_go_by_their_number(tmp_path: Path) -> None:
+    for seed in (10, 2):
+        write_calibrated(tmp_path / f"runs/d/m/seed{seed}/calibrated.parquet", ["a"], ["b"])
+    assert re.findall(r"seed (\d+)</h2>", written(tmp_path)) == ["2", "10"]
+
+
+@pytest.mark.parametrize("name", ["calibrated.parquet", "removals/s/beta0.10.json"])
+def test_a_damaged_file_costs_no_page(tmp_path: Path, name: str) -> None:
+    write_results(tmp_path)
+    (tmp_path / CELL / name).write_text("{]", encoding="utf-8")
+    page = written(tmp_path)
+    assert f"{CELL}/ranking.html" in links(page)
+    assert ("No verdict: " in page) == (name == "calibrated.parquet")
+
+
+def test_names_add_no_markup(tmp_path: Path) -> None:
+    odd = tmp_path / "tables" / '"><b>&%41 ?#.csv'
+    odd.parent.mkdir(parents=True)
+    odd.touch()
+    page = written(tmp_path)
+    assert "<b>" not in page
+    assert links(page) == [odd.relative_to(tmp_path).as_posix()]
+
+
+def test_without_results_there_is_no_page(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["index", "--root", str(tmp_path)]) == 2
+    assert "no results to link" in capsys.readouterr().err
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_a_run_that_ends_makes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert hooks.start_page() is None
+    write_results(tmp_path / "results")
+    assert hooks.start_page() == f"Start page: {os.path.join('results', 'index.html')}"
+    assert (tmp_path / "results" / "index.html").is_file()
