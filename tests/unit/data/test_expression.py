@@ -49,6 +49,29 @@ ROW = {"toxic": 0.7, "n": 3, "group": "guns", "text": "about a gun", "flag": Tru
         ("blank == None", True),
         ("blank != '' and blank == 'x'", False),
         ("n == 3 or gap == 1", True),
+        ("gap == 1 or n == 3", True),
+        ("gap == 1 and n == 4", False),
+        ("gap is null and n IS NOT NULL", True),
+        ("blank is null and `my label` is not null", True),
+        ("group in ['is null', 'not like']", False),
+        # Double quotes: a column where text would make no sense.
+        ('"class" == 2', True),
+        ('3 > "class"', True),
+        ('"my label" == "it\'s"', True),
+        ('"my label" is not null and "class" in [1, 2]', True),
+        ('1 < "class" + 1 and "flag" and not ("class" == 3)', True),
+        ('-"class" == -2', True),
+        ('group == "guns" or group in ["class"]', True),
+        ('"group" in text', False),
+        # % for any characters, _ for one.
+        ("text like 'about%' and text like '%gun' and text like '%out a%'", True),
+        ("text like 'about'", False),
+        ("text like '_bout a gun'", True),
+        ("text like '%gun_'", False),
+        ("text not like '%(gun|about)%'", True),
+        ("group like '%g%u%n%s%' and group like '%' and group like 'guns%'", True),
+        ("group like 'gun%uns'", False),
+        ('"my label" like "%\'%"', True),
     ],
 )
 def test_value(text: str, expected: bool) -> None:
@@ -120,6 +143,22 @@ def test_the_remedy_names_the_column_as_it_can_be_read(column: str) -> None:
     assert parse(remedy).holds({column: 1}, "row 7") is True
 
 
+def test_what_an_empty_cell_means_can_be_said_by_the_caller() -> None:
+    for text in ("gap == 1", "not (gap == 1)", "gap like 'a%'", "gap == 1 or n == 4"):
+        assert parse(text).holds(ROW, "row 7", empty=False) is False
+
+
+def test_a_comparison_without_a_column_is_told() -> None:
+    with pytest.raises(UserError, match="without a column; write a column's name plainly"):
+        parse("'class' == 0")
+
+
+def test_a_pattern_of_many_parts_takes_no_longer() -> None:
+    # A regular expression would try the a's in all ways.
+    text = "a" * 3000 + "b"
+    assert parse(f"text like '{'%a' * 1000}%c'").holds({"text": text}, "row 7") is False
+
+
 def test_too_long_is_told() -> None:
     with pytest.raises(UserError, match=f"allowed are {LONGEST}"):
         parse("1 + " * LONGEST + "1 > 0")
@@ -138,6 +177,7 @@ def test_too_long_is_told() -> None:
         ("n", "neither true nor false"),
         ("n / 0 > 1", "division"),
         ("n in 3", "cannot evaluate"),
+        ("n like '3'", "is not text"),
     ],
 )
 def test_a_value_that_does_not_fit_is_told_with_its_row(text: str, reason: str) -> None:

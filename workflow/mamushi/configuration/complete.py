@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mamushi.artifacts import remote, shards
 from mamushi.configuration.schema import (
     Rule,
     coerced,
@@ -32,6 +33,8 @@ SCHEMA = tree() / "workflow" / "schemas" / "config.schema.yaml"
 SELECTOR, DATASET, UNLEARNER = "selector", "dataset", "unlearner"
 GGUF_VERSIONS = (2, 3)
 """Those that the package gguf reads."""
+PICKLES = (".bin", ".pt", ".pth", ".ckpt")
+"""Endings of weights that are not opened."""
 WITHOUT_MANIFESTS = ("unlearning", "probe")
 TAKEN = ("retraining", "base", "contaminated", "beta0", "gold")
 """What the tables of unlearning call models that no unlearner made."""
@@ -382,12 +385,12 @@ def _check_tiny(at: str, model: Mapping[str, Any]) -> Iterator[str]:
 def _check_source(at: str, model: Mapping[str, Any]) -> Iterator[str]:
     """A source is a GGUF file or a folder that is there, or a hub's id with a pinned revision."""
     source = model["source"]
-    if is_gguf(model):
-        problem = _no_gguf(Path(source))
-        if problem:
-            yield f"{at}.source: {source!r} is not allowed; {problem}"
+    if source is None:
         return
-    if source is None or Path(source).is_dir():
+    problem = source_mistake(source)
+    if problem:
+        yield f"{at}.source: {source!r} is not allowed; {problem}"
+    if problem or is_gguf(model) or Path(source).is_dir():
         return
     hub = re.fullmatch(r"[\w.-]+/[\w.-]+", source) is not None and source[0] not in ".~"
     if not hub:
@@ -400,6 +403,29 @@ def _check_source(at: str, model: Mapping[str, Any]) -> Iterator[str]:
             f"{at}.revision: null is not allowed, since {source!r} is no folder here; pin a hub "
             "model to a commit of 40 hexadecimal digits"
         )
+
+
+def source_mistake(source: str) -> str | None:
+    """What tells at a glance that a GGUF file or a folder holds no model to be opened; None where
+    nothing does."""
+    path = Path(source)
+    if is_gguf({"source": source}):
+        return _no_gguf(path)
+    return _no_folder(path) if path.is_dir() else None
+
+
+def _no_folder(path: Path) -> str | None:
+    """What a model's folder lacks, by the names of its files."""
+    names = [each.name for each in path.iterdir()]
+    if "config.json" not in names:
+        return "this folder holds no model (no config.json); give what save_pretrained wrote"
+    pickled = [name for name in names if name.endswith(PICKLES)]
+    if pickled and not any(name.endswith(".safetensors") for name in names):
+        return (
+            f"its weights are pickle files ({pickled[0]}), which can run code when they are "
+            "opened; save it as safetensors, as save_pretrained does"
+        )
+    return None
 
 
 def _no_gguf(path: Path) -> str | None:
@@ -525,15 +551,26 @@ class _RawPath:
 
 def _raw(dataset: Mapping[str, Any]) -> Iterator[_RawPath]:
     """The keys that name raw files, as far as they have a value."""
-    wanted: Mapping[str, list[str]] = plugin(DATASET, dataset["kind"]).literals.get("FILES", {})
+    loader = plugin(DATASET, dataset["kind"])
+    wanted: Mapping[str, list[str]] = loader.literals.get("FILES", {})
     for key, names in wanted.items():
         if dataset[key] is not None:
-            yield _RawPath(key, dataset[key], *_look(Path(dataset[key]), names))
+            sharded = bool(loader.literals.get("SHARDS"))
+            yield _RawPath(key, dataset[key], *_look(dataset[key], names, sharded))
 
 
-def _look(path: Path, names: list[str]) -> tuple[list[Path], str | None]:
-    """The raw files at ``path``, a folder with the files ``names`` or, without names, a file; and
-    what is missing, if anything."""
+def _look(value: str, names: list[str], sharded: bool) -> tuple[list[Path], str | None]:
+    """The raw files at a path, a folder with the files ``names`` or, without names, a file or where
+    the loader takes one a folder of shards; and what is missing, if anything. Of an object in a
+    bucket there is no file."""
+    path = Path(value)
+    if sharded and remote.is_remote(value):
+        return [], None if shards.kind(path) else f"its ending is not known; {shards.KNOWN}"
+    if sharded and (path.is_dir() or "*" in path.name):
+        try:
+            return shards.of(path), None
+        except UserError as error:
+            return [], f"{error.what}; {error.do}"
     if not names:
         return ([path], None) if path.is_file() else ([], "no such file")
     means = f"it names a folder with {', '.join(names)} (each plain or as .zip)"

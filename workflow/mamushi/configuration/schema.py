@@ -118,6 +118,8 @@ def _resolved(path: str) -> str | None:
     if any(not os.environ.get(braced or bare) for braced, bare in variables):
         return None
     found = os.path.expanduser(os.path.expandvars(path))
+    if "://" in found:
+        return found
     return os.path.normpath(found) if found else None
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from mamushi.artifacts import digests
+from mamushi.artifacts import digests, remote
 from mamushi.artifacts.domains import CONTAMINATION, FORGET, INFERENCE, RETAIN
 from mamushi.configuration import grid
 from mamushi.configuration.complete import files
@@ -236,9 +236,15 @@ def examples(config: Config, dataset: str) -> Examples:
         sections=definition["sections"],
         limit=definition["limit"],
         data=config["data"],
-        inputs=_digests(files(definition)),
+        inputs={**_digests(files(definition)), **_remote(definition)},
         code=_code("examples", loader.module),
     )
+
+
+def _remote(definition: Mapping[str, Any]) -> dict[str, str]:
+    """What an object in a bucket is, by its path, where a dataset is one."""
+    path = str(definition.get("path"))
+    return {path: remote.identity(path)} if remote.is_remote(path) else {}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,11 +1,15 @@
 """A small language for "which rows are the forget domain": ``toxic >= 1 or group in ["a", "b"]``.
 
-Names are columns; one with a space in its name stands in backquotes. An empty cell is a mistake,
-unless it is compared with ``None`` or ``''``: nobody has said what it means. There are constants,
-lists of them, comparisons (``== != < <= > >= in not in``),
-``and or not`` and the arithmetic ``+ - * / // %`` on numbers. There is nothing else: the expression
-is read into a syntax tree, each node is looked up in the tables below, and what is not there is
-refused; so nothing in it can call, import, or take unbounded time.
+Names are columns. One that Python would not read as a name, with a space in it or such as
+``class``, stands in backquotes, or in double quotes as in SQL: these mean text where the comparison
+names another column, and a column where text would make no sense (``"class" == 0``). Text in single
+quotes is always text. An empty cell is a mistake where the result hangs on it, unless it is
+compared with ``None`` or ``''``, or asked for with ``is null``: nobody has said what it means.
+There are constants, lists of them, comparisons (``== != < <= > >= in not in``), ``is null``,
+``is not null``, ``like`` and ``not like`` (``%`` any characters, ``_`` one), ``and or not`` and the
+arithmetic ``+ - * / // %`` on numbers. There is nothing else: the expression is read into a syntax
+tree, each node is looked up in the tables below, and what is not there is refused; so nothing in it
+can call, import, or take unbounded time.
 """
 
 from __future__ import annotations
@@ -49,11 +53,50 @@ COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
 
 SYNTAX = {"None", "True", "False", "and", "or", "not", "in", "is", "if", "else", "for", "lambda"}
 """Keywords that mean something in an expression of Python; any other is the name of a column."""
-COLUMN = re.compile(
-    r"""(?P<text>'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*")|`(?P<quoted>[^`]+)`|"""
-    rf"""(?<![\w.])(?P<keyword>{"|".join(sorted({*keyword.kwlist} - SYNTAX))})(?!\w)"""
+SINGLE, DOUBLE = r"'(?:[^'\\\n]|\\.)*'", r'"(?:[^"\\\n]|\\.)*"'
+WORDS = re.compile(
+    rf"""(?P<like>\b(?:not\s+)?like\s*)(?P<pattern>{SINGLE}|{DOUBLE})|"""
+    rf"""(?P<text>{SINGLE}|(?<=\w){DOUBLE})|(?P<doubtful>{DOUBLE})|`(?P<quoted>[^`]+)`|"""
+    r"""(?P<null>\bis\s+(?:not\s+)?null\b)|"""
+    rf"""(?<![\w.])(?P<keyword>{"|".join(sorted({*keyword.kwlist} - SYNTAX))})(?!\w)""",
+    re.IGNORECASE,
 )
-"""A column that Python would not read as a name, and text, in which none is looked for."""
+"""What Python would not read, or in another way, and text, in which none of it is looked for."""
+
+
+class Like:
+    """A pattern of ``like``, which contains the texts that match it as a whole.
+
+    Each part between two ``%`` is looked for once, from where the one before it ended, so that no
+    pattern takes longer than its length times that of the text.
+    """
+
+    def __init__(self, pattern: str) -> None:
+        parts = ["".join("." if c == "_" else re.escape(c) for c in p) for p in pattern.split("%")]
+        self.first, *self.middle = (re.compile(part, re.DOTALL) for part in parts)
+        self.length = len(pattern.rpartition("%")[2])
+
+    def __contains__(self, item: Any) -> bool:
+        if not isinstance(item, str):
+            raise Mismatch(f"{item!r} is not text, which `like` needs")
+        if not self.middle:
+            return self.first.fullmatch(item) is not None
+        found = self.first.match(item)
+        for part in self.middle[:-1]:
+            found = part.search(item, found.end()) if found else None
+        last = len(item) - self.length
+        ends = self.middle[-1].fullmatch(item, max(last, 0)) is not None
+        return found is not None and found.end() <= last and ends
+
+
+@dataclass(frozen=True)
+class Words:
+    """What the names that ``plain`` puts into an expression stand for."""
+
+    columns: dict[str, str]
+    doubtful: dict[str, str]
+    """In double quotes: text or a column."""
+    patterns: dict[str, Like]
 
 
 class Mismatch(Exception):
@@ -79,11 +122,13 @@ class Expression:
     names: tuple[str, ...]
     value: Value
 
-    def holds(self, row: Row, place: str) -> bool:
-        """Whether it is true of a row that has all of ``names``.
+    def holds(self, row: Row, place: str, empty: bool | None = None) -> bool:
+        """Whether it is true of a row that has all of ``names``; ``empty`` where that hangs on an
+        empty cell.
 
         Raises ``UserError`` where a value is not what the operation needs (text against a number,
-        an empty cell, a non-finite value) or where the result is neither true nor false.
+        an empty cell when ``empty`` is None, a non-finite value) or where the result is neither
+        true nor false.
         """
         for name in self.names:
             if isinstance(row[name], float) and not math.isfinite(row[name]):
@@ -93,6 +138,8 @@ class Expression:
         try:
             result = self.value(row)
         except (Mismatch, TypeError, ZeroDivisionError, OverflowError) as error:
+            if isinstance(error, Empty) and empty is not None:
+                return empty
             raise UserError(
                 f"cannot evaluate {self.text!r} ({error})",
                 where=place,
@@ -111,10 +158,10 @@ def parse(text: str) -> Expression:
     """Check an expression and make it ready to evaluate. Raises ``UserError`` with the reason."""
     if len(text) > LONGEST:
         raise UserError(f"an expression of {len(text)} characters", do=f"allowed are {LONGEST}")
-    readable, columns = plain(text.strip())
     names: dict[str, None] = {}
     try:
-        value = _compile(ast.parse(readable, mode="eval").body, names, columns)
+        readable, words = plain(text.strip())
+        value = _compile(ast.parse(readable, mode="eval").body, names, words, column=True)
     except SyntaxError as error:
         raise UserError(
             f"expression {text!r}: {error.msg}",
@@ -125,22 +172,31 @@ def parse(text: str) -> Expression:
     return Expression(text, tuple(names), value)
 
 
-def plain(text: str) -> tuple[str, dict[str, str]]:
-    """The expression with a name that Python can read for each column that it cannot, and the
-    column of each such name."""
+def plain(text: str) -> tuple[str, Words]:
+    """The expression as Python can read it, and what the names stand for that were put into it."""
     prefix = "_"
     while prefix in text:
         prefix += "_"
-    columns: dict[str, str] = {}
+    words = Words({}, {}, {})
 
     def named(found: re.Match[str]) -> str:
-        if found["text"]:
+        name = f"{prefix}{sum(map(len, vars(words).values()))}_"
+        if found["like"]:
+            words.patterns[name] = Like(ast.literal_eval(found["pattern"]))
+            return f"{'not ' if found['like'].lower().startswith('not') else ''}in {name}"
+        if found["null"]:
+            return f"{'!=' if 'not' in found['null'].lower() else '=='} None"
+        if found["doubtful"] and found["doubtful"][1:-1].strip():
+            words.doubtful[name] = ast.literal_eval(found["doubtful"])
+            return name
+        column = found["quoted"] or found["keyword"]
+        # Keywords are what they are in lower case, or as Python has them.
+        if column is None or (found["keyword"] and column not in keyword.kwlist):
             return found[0]
-        name = f"{prefix}{len(columns)}_"
-        columns[name] = found["quoted"] or found["keyword"]
+        words.columns[name] = column
         return name
 
-    return COLUMN.sub(named, text), columns
+    return WORDS.sub(named, text), words
 
 
 def quoted(column: str) -> str:
@@ -162,59 +218,108 @@ def _filled(row: Row, column: str) -> Any:
 
 
 def _compile(
-    node: ast.expr, names: dict[str, None], columns: Mapping[str, str], may_be_empty: bool = False
+    node: ast.expr,
+    names: dict[str, None],
+    words: Words,
+    *,
+    may_be_empty: bool = False,
+    column: bool = False,
 ) -> Value:
     """A function of the row that gives the node's value. Adds the columns it reads to ``names``.
 
-    ``columns`` are those of ``plain``. ``may_be_empty``: what the node is compared with says what
-    an empty cell means.
+    ``may_be_empty``: what the node is compared with says what an empty cell means. ``column``: what
+    stands in double quotes here is a column.
     """
 
-    def inner(part: ast.expr) -> Value:
-        return _compile(part, names, columns)
+    def inner(part: ast.expr, column: bool = False) -> Value:
+        return _compile(part, names, words, column=column)
 
     match node:
         case ast.Constant(value=str() | int() | float() | None as constant):
             value = _cell({"": constant}, "")
             return lambda row: value
+        case ast.Name(id=name) if name in words.patterns:
+            pattern = words.patterns[name]
+            return lambda row: pattern
+        case ast.Name(id=name) if name in words.doubtful and not column:
+            text = words.doubtful[name]
+            return lambda row: text
         case ast.Name(id=name):
-            column = columns.get(name, name)
-            names[column] = None
+            cell = words.doubtful.get(name) or words.columns.get(name, name)
+            names[cell] = None
             read = _cell if may_be_empty else _filled
-            return lambda row: read(row, column)
+            return lambda row: read(row, cell)
         case ast.List(elts=items) | ast.Tuple(elts=items) | ast.Set(elts=items):
             members = [inner(item) for item in items]
             return lambda row: [member(row) for member in members]
         case ast.BoolOp(op=op, values=operands):
-            terms = [inner(operand) for operand in operands]
+            terms = [inner(operand, column=True) for operand in operands]
             every = isinstance(op, ast.And)
-            # A generator, so that what comes after a decision is not evaluated.
-            return lambda row: (all if every else any)(_truth(term(row)) for term in terms)
+            return lambda row: _decided(row, terms, every)
         case ast.UnaryOp(op=ast.Not(), operand=operand):
-            negated = inner(operand)
+            negated = inner(operand, column=True)
             return lambda row: not _truth(negated(row))
         case ast.UnaryOp(op=ast.USub() | ast.UAdd() as sign, operand=operand):
-            signed = inner(operand)
+            signed = inner(operand, column=True)
             factor = -1 if isinstance(sign, ast.USub) else 1
             return lambda row: factor * _number(signed(row))
         case ast.BinOp(left=left, op=op, right=right) if type(op) in ARITHMETIC:
             apply = ARITHMETIC[type(op)]
-            first, second = inner(left), inner(right)
+            first, second = inner(left, column=True), inner(right, column=True)
             return lambda row: apply(_number(first(row)), _number(second(row)))
         case ast.Compare(left=left, ops=ops, comparators=rights) if all(
             type(op) in COMPARISONS for op in ops
         ):
-            empties = any(_says_empty(side) for side in (left, *rights))
-            sides = [_compile(side, names, columns, empties) for side in (left, *rights)]
+            parts = [left, *rights]
+            empties = any(_says_empty(part) for part in parts)
+            meant = _column_among(parts, words)
+            sides = [
+                _compile(part, names, words, may_be_empty=empties, column=part is meant)
+                for part in parts
+            ]
             tests = [COMPARISONS[type(op)] for op in ops]
             return lambda row: _compare([side(row) for side in sides], tests)
     shown = ast.unparse(node)
-    for name, column in columns.items():
-        shown = shown.replace(name, quoted(column))
+    for name, written in [*words.columns.items(), *words.doubtful.items()]:
+        shown = shown.replace(name, quoted(written))
     raise UserError(
         f"{shown!r} is not allowed in an expression",
-        do="use columns, constants, comparisons, and/or/not, in, and + - * / // %",
+        do="use columns, constants, comparisons, and/or/not, in, like, is null, and + - * / // %",
     )
+
+
+def _column_among(parts: list[ast.expr], words: Words) -> ast.expr | None:
+    """The part of a comparison in double quotes that is a column: the first, where no other part
+    has a column in it. Raises ``UserError`` where none can be one."""
+    known = {*words.doubtful, *words.patterns}
+    for part in parts:
+        inside = [node.id for node in ast.walk(part) if isinstance(node, ast.Name)]
+        if any(name not in known for name in inside) or (
+            isinstance(part, ast.BinOp | ast.UnaryOp) and inside
+        ):
+            return None
+    for part in parts:
+        if isinstance(part, ast.Name) and part.id in words.doubtful:
+            return part
+    raise UserError(
+        "a comparison without a column",
+        do="write a column's name plainly, or in backquotes: `my column` == 1",
+    )
+
+
+def _decided(row: Row, terms: list[Value], every: bool) -> bool:
+    """``and`` (``every``) or ``or`` of the terms. What comes after a decision is not evaluated, and
+    an empty cell is no mistake where another term decides."""
+    doubt: Empty | None = None
+    for term in terms:
+        try:
+            if _truth(term(row)) is not every:
+                return not every
+        except Empty as error:
+            doubt = doubt or error
+    if doubt:
+        raise doubt
+    return every
 
 
 def _says_empty(side: ast.expr) -> bool:
@@ -226,6 +331,8 @@ def _says_empty(side: ast.expr) -> bool:
 def _compare(values: list[Any], tests: list[Callable[[Any, Any], bool]]) -> bool:
     for left, test, right in zip(values, tests, values[1:], strict=False):
         for other in right if isinstance(right, list) else [right]:
+            if isinstance(other, Like):
+                continue
             # `"1" == 1` is just false in Python; here it is a mistake that would go unnoticed.
             if isinstance(left, str) != isinstance(other, str) and None not in (left, other):
                 raise Mismatch(f"{left!r} against {other!r}: one is text, the other is not")

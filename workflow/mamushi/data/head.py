@@ -1,6 +1,7 @@
 """A look at the first rows of the tables of one's own, before anything runs: what is wrong there is
 wrong. It costs milliseconds, since every dry run and every job pays for it; so nothing heavy is
-imported, and of a Parquet file the names of the columns alone are looked for.
+imported, and of a Parquet file the names of the columns alone are looked for. Of an object in a
+bucket is asked whether it is there.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from mamushi.artifacts import remote
 from mamushi.configuration.complete import ConfigError, datasets_used
 from mamushi.data import readers
 from mamushi.data.rows import needed, rows
@@ -37,7 +39,11 @@ def check(config: Mapping[str, Any]) -> None:
 
 def _look(settings: Mapping[str, Any]) -> None:
     columns = needed(settings)
-    if settings["path"] is not None:
+    if settings["path"] is None:
+        return
+    if remote.is_remote(settings["path"]):
+        remote.identity(settings["path"])
+    else:
         table = readers.read(settings["path"], columns, ROWS)
         if table.places:
             rows(table, settings)

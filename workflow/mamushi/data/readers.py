@@ -1,4 +1,5 @@
-"""Tables from the files that people have: CSV, TSV, JSON Lines (each plain or zipped) and Parquet.
+"""Tables from the files that people have: CSV, TSV, JSON Lines (each plain or packed), Parquet and
+Arrow; one file or a folder of shards.
 
 Every problem is told with the file and the row. A row counts from 1, the header not included; since
 a quoted field may hold line breaks, the line on which a CSV row ends is given as well.
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import gzip
 import io
 import json
 import lzma
@@ -16,15 +18,25 @@ import os
 import sys
 import zipfile
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
+from mamushi.artifacts import shards
 from mamushi.errors import UserError
 
 ENCRYPTED = 0x1
 """Bit of a zip member's flags."""
+
+
+SEPARATORS = {"csv": ",", "tsv": "\t"}
+OTHERS = ";\t|,"
+"""What people separate columns by."""
+TYPED = ("jsonl", "parquet", "arrow")
+"""Formats whose values have types of their own."""
+FIRST = 100
+"""Rows of JSON Lines whose keys are taken for the columns."""
 
 
 @dataclass(frozen=True)
@@ -54,34 +66,65 @@ def find(folder: str | Path, name: str) -> Path:
 
 
 def read(path: str | Path, needed: Sequence[str], most: int | None = None) -> Table:
-    """The columns ``needed`` of a table; the ending of its name tells the format.
+    """The columns ``needed`` of a table; the endings of its files tell the format.
 
-    With ``most``, its first rows alone, so many at most; of a Parquet file then none, since what
-    reads those is slow to load: its columns are looked for, no more. Raises ``UserError`` for a
-    missing or damaged file, a missing column, a row of the wrong length, and text that is not
-    UTF-8.
+    With ``most``, the first rows of its first file alone, so many at most; none of a file that
+    takes a library which is slow to load: of Parquet the columns are looked for, no more. Raises
+    ``UserError`` for a missing or damaged file, a missing column, a row of the wrong length, and
+    text that is not UTF-8.
     """
     path = Path(path)
-    if not path.is_file():
-        raise UserError("no such file", where=path, do="check the path")
-    kind = Path(path.stem).suffix if path.suffix == ".zip" else path.suffix
-    if kind == ".csv":
-        table = _delimited(path, ",", needed, most)
-    elif kind in (".tsv", ".tab"):
-        table = _delimited(path, "\t", needed, most)
-    elif kind in (".jsonl", ".ndjson"):
-        table = _json_lines(path, needed, most)
-    elif path.suffix in (".parquet", ".pq"):
-        table = _parquet(path, needed) if most is None else _parquet_header(path, needed)
-    else:
-        raise UserError(
-            f"cannot tell the format from the ending {kind!r}",
-            where=path,
-            do="known are .csv, .tsv, .jsonl (each also with .zip) and .parquet",
-        )
-    if not table.places and table.whole:
+    files = shards.of(path)
+    kind = shards.kind(files[0])
+    if most is not None and (kind == "arrow" or files[0].suffix.lower() == ".zst"):
+        return Table(path.name, {}, [], kind in TYPED, whole=False)
+    keys: dict[str, None] = {}
+    looked_at = files if most is None else files[:1]
+    tables = [_read(file, kind, needed, most, keys) for file in looked_at]
+    whole = len(tables) == len(files) and all(table.whole for table in tables)
+    places = [place for table in tables for place in table.places]
+    columns = {
+        name: [cell for table in tables for cell in table.columns[name]]
+        for name in tables[0].columns
+    }
+    # A key may come up in a later row for the first time.
+    if kind == "jsonl" and places and whole:
+        check_columns(path, list(keys), needed)
+    if not places and whole:
         raise UserError("no rows", where=path, do="give a file with data")
-    return table
+    return Table(path.name, columns, places, kind in TYPED, whole)
+
+
+def _read(
+    path: Path, kind: str | None, needed: Sequence[str], most: int | None, keys: dict[str, None]
+) -> Table:
+    """One file; ``keys`` takes up those of JSON objects."""
+    if kind in SEPARATORS:
+        return _delimited(path, SEPARATORS[kind], needed, most)
+    if kind == "jsonl":
+        return _json_lines(path, needed, most, keys)
+    if kind == "arrow":
+        return _columnar(path, needed, *_ipc(path))
+    return _parquet(path, needed) if most is None else _parquet_header(path, needed)
+
+
+def columns(path: str | Path) -> list[str]:
+    """The names of all columns of a table; of JSON Lines those of the first rows.
+
+    Raises ``UserError`` as ``read`` does.
+    """
+    file = shards.of(path)[0]
+    kind = shards.kind(file)
+    if kind in SEPARATORS:
+        with _fields_of_any_length(), opened(file) as handle:
+            return _header(file, _rows(handle, SEPARATORS[kind]))
+    if kind == "jsonl":
+        keys: dict[str, None] = {}
+        _json_lines(file, [], FIRST, keys)
+        return list(keys)
+    if kind == "arrow":
+        return list(_ipc(file)[0])
+    return list(_parquet_names(file))
 
 
 def check_columns(path: str | Path, found: list[str], needed: Sequence[str]) -> None:
@@ -100,7 +143,12 @@ def check_columns(path: str | Path, found: list[str], needed: Sequence[str]) -> 
 
 
 def check_text(value: str, place: str) -> None:
-    """Raise ``UserError`` when ``value`` holds bytes or code points that UTF-8 cannot express."""
+    """Raise ``UserError`` when ``value`` holds bytes or code points that UTF-8 cannot express, or a
+    NUL, which no text has in it that was written or read as it should be."""
+    if "\0" in value:
+        raise UserError(
+            "holds a NUL character", where=place, do="look for damage, or save the file as UTF-8"
+        )
     try:
         value.encode("utf-8")
     except UnicodeEncodeError:
@@ -109,23 +157,35 @@ def check_text(value: str, place: str) -> None:
 
 @contextlib.contextmanager
 def opened(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file for reading bytes, or the one member of interest of a zip archive."""
-    if path.suffix != ".zip":
+    """Open a file for reading bytes, unpacked; of a zip archive, the one member of interest."""
+    packed = path.suffix.lower()
+    if packed not in shards.PACKED:
         with path.open("rb") as handle:
             yield handle
         return
     try:
-        with zipfile.ZipFile(path) as archive, archive.open(_member(path, archive)) as member:
-            yield member
+        if packed == ".gz":
+            with gzip.open(path) as unpacked:
+                yield cast(IO[bytes], unpacked)
+        elif packed == ".zst":
+            import pyarrow as pa
+
+            with pa.OSFile(str(path)) as raw, pa.CompressedInputStream(raw, "zstd") as stream:
+                yield io.BufferedReader(stream)
+        else:
+            with zipfile.ZipFile(path) as archive, archive.open(_member(path, archive)) as member:
+                yield member
     except NotImplementedError as error:
         raise UserError(
             f"packed in a way that cannot be read here ({error})", where=path, do="unpack it"
         ) from None
     except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:
-            raise  # The file system's; that of a damaged bzip2 stream has no number.
+            raise  # The file system's; that of a damaged stream has no number.
         raise UserError(
-            f"truncated or damaged zip ({error})", where=path, do="download or make it again"
+            f"truncated or damaged {packed[1:]} ({error})",
+            where=path,
+            do="download or make it again",
         ) from None
 
 
@@ -163,12 +223,24 @@ def _header(path: Path, reader: Iterator[list[str]]) -> list[str]:
     return names
 
 
-def _delimited(path: Path, delimiter: str, needed: Sequence[str], most: int | None) -> Table:
+def _rows(handle: IO[bytes], separator: str) -> Any:
+    """The rows of CSV. Bytes that are not UTF-8 become surrogates, so that whoever checks them can
+    name the row."""
+    text = io.TextIOWrapper(handle, "utf-8-sig", errors="surrogateescape", newline="")
+    return csv.reader(text, delimiter=separator, strict=True)
+
+
+def _delimited(path: Path, separator: str, needed: Sequence[str], most: int | None) -> Table:
     with _fields_of_any_length(), opened(path) as handle:
-        # Bytes that are not UTF-8 become surrogates here, so that the check below can name the row.
-        text = io.TextIOWrapper(handle, "utf-8-sig", errors="surrogateescape", newline="")
-        reader = csv.reader(text, delimiter=delimiter, strict=True)
+        reader = _rows(handle, separator)
         header = _header(path, reader)
+        other = next((mark for mark in OTHERS if len(header) == 1 and mark in header[0]), None)
+        if other and not {*needed} <= {*header}:
+            raise UserError(
+                f"its columns seem to be separated by {other!r}",
+                where=path,
+                do="save it with commas as .csv, or with tabs as .tsv",
+            )
         check_columns(path, header, needed)
         positions = [header.index(name) for name in needed]
         columns: list[list[str]] = [[] for _ in needed]
@@ -201,8 +273,9 @@ def _delimited(path: Path, delimiter: str, needed: Sequence[str], most: int | No
     return Table(path.name, dict(zip(needed, columns, strict=True)), places, False, whole)
 
 
-def _json_lines(path: Path, needed: Sequence[str], most: int | None) -> Table:
-    found: dict[str, None] = {}
+def _json_lines(
+    path: Path, needed: Sequence[str], most: int | None, found: dict[str, None]
+) -> Table:
     columns: dict[str, list[Any]] = {name: [] for name in needed}
     places: list[str] = []
     whole = True
@@ -230,9 +303,6 @@ def _json_lines(path: Path, needed: Sequence[str], most: int | None) -> Table:
             for name, column in columns.items():
                 column.append(row.get(name))
             places.append(place)
-    # A key may come up in a later row for the first time.
-    if places and whole:
-        check_columns(path, list(found), needed)
     return Table(path.name, columns, places, True, whole)
 
 
@@ -255,17 +325,65 @@ def _parquet_header(path: Path, needed: Sequence[str]) -> Table:
     return Table(path.name, {}, [], True, whole=False)
 
 
-def _parquet(path: Path, needed: Sequence[str]) -> Table:
+def _parquet_names(path: Path) -> Sequence[str]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
-        check_columns(path, pq.read_schema(path).names, needed)
-        table = pq.read_table(path, columns=list(dict.fromkeys(needed)))
+        names: Sequence[str] = pq.read_schema(path).names
     except (pa.ArrowException, OSError) as error:
         raise UserError(
             f"damaged or not a Parquet file ({error})", where=path, do="make it again"
         ) from None
+    return names
+
+
+def _parquet(path: Path, needed: Sequence[str]) -> Table:
+    import pyarrow.parquet as pq
+
+    # A file by itself: the names of folders above it are no columns.
+    return _columnar(
+        path,
+        needed,
+        _parquet_names(path),
+        lambda names: pq.ParquetFile(path).read(columns=names),
+    )
+
+
+def _ipc(path: Path) -> tuple[Sequence[str], Callable[[list[str]], Any]]:
+    """The columns of an Arrow file, a stream as `datasets` writes it or a file with a footer, and
+    what reads some of them."""
+    import pyarrow as pa
+
+    try:
+        source = pa.memory_map(str(path))
+        with contextlib.suppress(pa.ArrowInvalid):
+            reader = pa.ipc.open_file(source)
+            return reader.schema.names, lambda names: reader.read_all().select(names)
+        source.seek(0)
+        stream = pa.ipc.open_stream(source)
+        return stream.schema.names, lambda names: stream.read_all().select(names)
+    except (pa.ArrowException, OSError) as error:
+        raise UserError(
+            f"damaged or not an Arrow file ({error})", where=path, do="make it again"
+        ) from None
+
+
+def _columnar(
+    path: Path,
+    needed: Sequence[str],
+    names: Sequence[str],
+    load: Callable[[list[str]], Any],
+) -> Table:
+    """The rows of a file with the columns ``names``, of which ``load`` gives some as an Arrow
+    table."""
+    import pyarrow as pa
+
+    check_columns(path, list(names), needed)
+    try:
+        table = load(list(dict.fromkeys(needed)))
+    except (pa.ArrowException, OSError) as error:
+        raise UserError(f"damaged ({error})", where=path, do="make it again") from None
     places = [f"{path.name}, row {row + 1}" for row in range(table.num_rows)]
     columns = {}
     for name in table.column_names:
@@ -279,6 +397,12 @@ def _parquet(path: Path, needed: Sequence[str]) -> Table:
             ):
                 check_text((value or b"").decode("utf-8", "surrogateescape"), place)
             raise
+        except (ValueError, OverflowError, pa.ArrowException) as error:
+            raise UserError(
+                f"column {name!r} holds {column.type} that cannot be read ({error})",
+                where=path,
+                do="write it as numbers or text",
+            ) from None
     return Table(path.name, columns, places, typed=True)
 
 

@@ -23,6 +23,8 @@ NUMBER = re.compile(r"[+-]?(?:0|[1-9][0-9]*)(\.[0-9]*)?([eE][+-]?[0-9]+)?")
 
 SHOWN = 10
 """Values of a column that a message lists."""
+LONGEST = 60
+"""Characters of a cell that a message shows."""
 MOST_OPEN = 6
 """Columns of an expression whose types may yet change. With more of them, there are too many
 combinations to try."""
@@ -34,7 +36,8 @@ class Rows:
 
     ids: list[str]
     texts: list[str]
-    forget: list[bool]
+    forget: list[bool | None]
+    """Whether a row is of the forget domain; None where it is of neither."""
     section: list[str | None]
     stratum: list[str]
 
@@ -42,8 +45,12 @@ class Rows:
 def needed(settings: Mapping[str, Any]) -> list[str]:
     """The columns that the settings of the loader ``table`` name. Raises ``UserError`` for a bad
     expression."""
-    mark = settings["forget"]
-    marks = parse(mark["where"]).names if "where" in mark else [mark["column"]]
+    marks = [
+        name
+        for mark in (settings["forget"], settings["retain"])
+        if mark is not None
+        for name in (parse(mark["where"]).names if "where" in mark else [mark["column"]])
+    ]
     optional = [settings[name] for name in ("id", "section", "stratum") if settings[name]]
     return list(dict.fromkeys([settings["text"], *optional, *settings["labels"], *marks]))
 
@@ -52,9 +59,9 @@ def rows(table: readers.Table, settings: Mapping[str, Any]) -> Rows:
     """What the rows are by the settings of the loader ``table``.
 
     Raises ``UserError`` for a text that is not text, a missing or NaN id, stratum or mark, an
-    unknown section, and a value of the forget domain that no row has.
+    unknown section, a value of a domain that no row has, and a row of both domains.
     """
-    n, mark = len(table.places), settings["forget"]
+    n = len(table.places)
     return Rows(
         ids=(
             named_values(table, settings["id"])
@@ -62,11 +69,7 @@ def rows(table: readers.Table, settings: Mapping[str, Any]) -> Rows:
             else [str(i + 1) for i in range(n)]
         ),
         texts=_texts(table, settings["text"]),
-        forget=(
-            _where(table, mark["where"])
-            if "where" in mark
-            else _among(table, mark["column"], mark["values"])
-        ),
+        forget=_domains(table, settings["forget"], settings["retain"]),
         section=(
             _sections(table, settings["section"], settings["section_values"])
             if settings["section"]
@@ -76,8 +79,36 @@ def rows(table: readers.Table, settings: Mapping[str, Any]) -> Rows:
     )
 
 
-def _where(table: readers.Table, text: str) -> list[bool]:
-    """Of which rows an expression is true.
+def _domains(
+    table: readers.Table, forget: Mapping[str, Any], retain: Mapping[str, Any] | None
+) -> list[bool | None]:
+    """Of each row whether it is of the forget domain. Where both domains are marked, a row may be
+    of neither: then None, and an empty cell marks nothing."""
+    if retain is None:
+        return [*_marked(table, forget, alone=True)]
+    unwanted, wanted = (_marked(table, mark, alone=False) for mark in (forget, retain))
+    for place, one, other in zip(table.places, unwanted, wanted, strict=True):
+        if one and other:
+            raise UserError(
+                "of the forget and of the retain domain",
+                where=place,
+                do="make `forget` and `retain` exclude each other",
+            )
+    return [
+        True if one else False if other else None
+        for one, other in zip(unwanted, wanted, strict=True)
+    ]
+
+
+def _marked(table: readers.Table, mark: Mapping[str, Any], *, alone: bool) -> list[bool]:
+    """The rows of a domain. ``alone``: all others are of the other one, so every cell counts."""
+    if "where" in mark:
+        return _where(table, mark["where"], None if alone else False)
+    return _among(table, mark["column"], mark["values"], alone)
+
+
+def _where(table: readers.Table, text: str, empty: bool | None) -> list[bool]:
+    """Of which rows an expression is true; ``empty`` where that hangs on an empty cell.
 
     Of the first rows of a file, what is wrong must be wrong whatever the types turn out to be: a
     column of CSV whose first cells are numbers is text once another one is.
@@ -90,7 +121,7 @@ def _where(table: readers.Table, text: str) -> list[bool]:
     for columns in product(*types):
         try:
             return [
-                where.holds(dict(zip(where.names, cells, strict=True)), place)
+                where.holds(dict(zip(where.names, cells, strict=True)), place, empty)
                 for place, *cells in zip(table.places, *columns, strict=True)
             ]
         except UserError as error:
@@ -122,15 +153,23 @@ def spelled(cell: str) -> str:
     return bare.removeprefix("+") if whole else name_of(float(bare)) or cell
 
 
-def named_values(table: readers.Table, column: str) -> list[str]:
-    """Each cell's name. Raises ``UserError`` at the first that has none."""
+def named_values(table: readers.Table, column: str, filled: bool = True) -> list[str]:
+    """Each cell's name, empty where it has none. Raises ``UserError`` at the first of these if
+    they are to be ``filled``, and at one that holds several values."""
     names = []
     for value, place in zip(table.columns[column], table.places, strict=True):
+        if isinstance(value, list | dict | bytes):
+            raise UserError(
+                f"column {column!r} is {shown(value)}, not one value",
+                where=place,
+                do="name a column of numbers or text",
+            )
         name = name_of(value)
-        if name is None:
+        if name is None and filled:
             raise UserError(
                 f"column {column!r} is {value!r}", where=place, do="give every row a value"
             )
+        name = name or ""
         readers.check_text(name, place)
         names.append(name)
     return names
@@ -154,13 +193,14 @@ def _boolean(cell: str) -> bool:
     return cell.strip().lower() == "true"
 
 
-def _among(table: readers.Table, column: str, values: Sequence[Any]) -> list[bool]:
-    """Which cells have one of ``values``. A value that never occurs is taken for a slip.
+def _among(table: readers.Table, column: str, values: Sequence[Any], filled: bool) -> list[bool]:
+    """Which cells have one of ``values``. A value that never occurs is taken for a slip, and with
+    ``filled`` so is an empty cell.
 
     In a table without types, cells count as what they spell; a value that is given as text is first
     looked for as it stands, so that ``"1.1"`` and ``"1.10"`` may be two versions.
     """
-    cells = named_values(table, column)
+    cells = named_values(table, column, filled)
     names = cells if table.typed else [spelled(cell) for cell in cells]
     as_it_stands, by_name = set(), set()
     found, known = set(cells), set(names)
@@ -180,6 +220,12 @@ def _among(table: readers.Table, column: str, values: Sequence[Any]) -> list[boo
     return [
         cell in as_it_stands or name in by_name for cell, name in zip(cells, names, strict=True)
     ]
+
+
+def shown(value: Any) -> str:
+    """A cell in a message, cut where it is long."""
+    text = repr(value)
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
 
 
 def _sections(table: readers.Table, column: str, mapping: Mapping[str, str]) -> list[str | None]:
@@ -206,7 +252,9 @@ def _texts(table: readers.Table, column: str) -> list[str]:
     for value, place in zip(table.columns[column], table.places, strict=True):
         if value is not None and not isinstance(value, str):
             raise UserError(
-                f"column {column!r} is {value!r}, not text", where=place, do="name the text column"
+                f"column {column!r} is {shown(value)}, not text",
+                where=place,
+                do="name the column with the text",
             )
         readers.check_text(value or "", place)
         texts.append(value or "")

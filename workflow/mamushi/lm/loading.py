@@ -241,6 +241,7 @@ def _fetch(
     where: object,
     *,
     cached: bool = False,
+    weights: bool = True,
 ) -> tuple[Path, str | None]:
     """A model's folder, and its commit if it is a hub model's snapshot in the hub's cache.
 
@@ -251,7 +252,11 @@ def _fetch(
         return folder, None
     if not HUB_ID.fullmatch(source):
         raise UserError(f"no such folder: {source}", where=where, do="check the path")
-    wanted = [*DESCRIPTIONS, "*.safetensors", *(["*.py"] if trust_remote_code else [])]
+    wanted = [
+        *DESCRIPTIONS,
+        *(["*.safetensors"] if weights else []),
+        *(["*.py"] if trust_remote_code else []),
+    ]
     # Sub-folders and `consolidated` files hold the same weights once more, for other programs.
     skipped = ["*/*", "consolidated*"]
     try:
@@ -278,6 +283,19 @@ def _fetch(
     else:
         return Path(found), Path(found).name
     raise UserError(f"{source}: {problem}", where=where, do=do)
+
+
+def described(source: str, where: object) -> tuple[Path, str | None]:
+    """The folder of a model with its configuration and tokenizer, and the commit of one on the hub,
+    whose weights are not fetched. Raises ``UserError`` where there is none."""
+    return _fetch(source, None, False, where, weights=False)
+
+
+def check_described(folder: Path) -> tuple[str, int]:
+    """A model's type and the number of its tokens. Raises ``UserError`` for a folder without a
+    causal language model's configuration or without its tokenizer."""
+    config = _check_config(folder, False)
+    return str(config["model_type"]), len(_tokenizer(folder, False))
 
 
 def _tokenizer(folder: Path, trust_remote_code: bool) -> PreTrainedTokenizerBase:

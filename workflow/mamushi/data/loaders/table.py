@@ -1,11 +1,13 @@
-"""A table of your own: CSV, TSV, JSON Lines (each plain or zipped) or Parquet, one text a row.
+"""A table of your own: CSV, TSV, JSON Lines, Parquet or Arrow, one text a row.
 
-Source: the file ``path``. Forget: rows in which a column has one of some values, or of which an
-expression over the columns is true. Retain: all others. A column may hold a ready-made split.
+Source: the file or folder ``path``. Forget: rows in which a column has one of some values, or of
+which an expression over the columns is true. Retain: all others, or those that are marked in the
+same way; then rows of neither are left out. A column may hold a ready-made split.
 """
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from mamushi.artifacts import remote, shards
 from mamushi.artifacts.files import sha256
 from mamushi.data import readers
 from mamushi.data.raw import Raw
@@ -23,7 +26,8 @@ SETTINGS = {
     "path": {
         "type": ["string", "null"],
         "default": None,
-        "description": "The file: .csv, .tsv or .jsonl, each also with .zip, or .parquet.",
+        "description": "The file (.csv, .tsv, .jsonl, each also with .zip, .gz or .zst, .parquet, "
+        ".arrow), a folder of such files, one that datasets saved, or s3://bucket/key.",
     },
     "text": {"type": "string", "default": "text", "description": "Column with the text."},
     "id": {
@@ -47,11 +51,36 @@ SETTINGS = {
             "where": {
                 "type": "string",
                 "description": "Expression, true of forget rows: toxic > 0.5 or `a topic` in ['b'] "
-                "(an empty cell is an error unless it is compared with None).",
+                "(an empty cell is an error unless it is asked for with `is null`).",
             },
         },
         "additionalProperties": False,
         "description": "What marks the forget domain: a column and its values, or an expression.",
+    },
+    "retain": {
+        "type": ["object", "null"],
+        "default": None,
+        "oneOf": [
+            {"type": "null"},
+            {"type": "object", "required": ["column", "values"]},
+            {"type": "object", "required": ["where"]},
+        ],
+        "properties": {
+            "column": {"type": "string", "description": "Column that marks the retain domain."},
+            "values": {
+                "type": "array",
+                "minItems": 1,
+                "description": "Its values in the retain domain.",
+            },
+            "where": {
+                "type": "string",
+                "description": "Expression, true of retain rows; of an empty cell neither this one "
+                "nor that of forget is true.",
+            },
+        },
+        "additionalProperties": False,
+        "description": "What marks the retain domain, in the same way; rows of neither are left "
+        "out. Null: all rows that are not of the forget domain.",
     },
     "section": {
         "type": ["string", "null"],
@@ -77,28 +106,46 @@ SETTINGS = {
     },
 }
 FILES: dict[str, list[str]] = {"path": []}
+SHARDS = True
+"""A folder may be given, whose files are one table."""
+NEITHER = "neither forget nor retain"
+"""Why rows are left out."""
 
 
 def load(settings: Mapping[str, Any], cache: Path) -> Raw:
     """Read the table.
 
     Raises ``UserError`` for a missing or damaged file, a missing column, a text that is not text, a
-    missing or NaN id or mark, a value that never occurs, and a bad expression.
+    missing or NaN id or mark, a value that never occurs, a row of both domains, and a bad
+    expression.
     """
     if settings["path"] is None:
         raise UserError("no path to the table", do="set 'path' to a CSV, JSONL or Parquet file")
-    path = Path(settings["path"])
+    if remote.is_remote(settings["path"]):
+        cache.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=cache) as folder:
+            return _loaded(remote.fetch(settings["path"], Path(folder)), settings)
+    return _loaded(Path(settings["path"]), settings)
+
+
+def _loaded(path: Path, settings: Mapping[str, Any]) -> Raw:
     table = readers.read(path, needed(settings))
     found = rows(table, settings)
+    kept = [row for row, forget in enumerate(found.forget) if forget is not None]
+
+    def of(column: list[Any]) -> list[Any]:
+        return [column[row] for row in kept]
+
     return Raw(
-        ids=found.ids,
-        texts=found.texts,
-        forget=np.array(found.forget, dtype=bool),
-        section=found.section,
-        stratum=found.stratum,
-        places=table.places,
-        labels={name: _label(table, name) for name in settings["labels"]},
-        sources={table.file: sha256(path)},
+        ids=of(found.ids),
+        texts=of(found.texts),
+        forget=np.array(of(found.forget), dtype=bool),
+        section=of(found.section),
+        stratum=of(found.stratum),
+        places=of(table.places),
+        labels={name: of(_label(table, name)) for name in settings["labels"]},
+        sources={file.name: sha256(file) for file in shards.of(path)},
+        dropped={NEITHER: left} if (left := len(table.places) - len(kept)) else {},
     )
 
 

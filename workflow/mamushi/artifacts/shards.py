@@ -1,0 +1,92 @@
+"""The files that a table lies in: one, a folder of shards, or a folder that `datasets` saved.
+
+Known by their names, so that what a rule reads can be declared without opening it.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from mamushi.errors import UserError
+
+FORMATS = {
+    **{".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"},
+    **{".parquet": "parquet", ".pq": "parquet", ".arrow": "arrow"},
+}
+"""Ending -> format."""
+LINES = ("csv", "tsv", "jsonl")
+"""Formats that may be packed."""
+PACKED = (".zip", ".gz", ".zst")
+KNOWN = (
+    "known are .csv, .tsv, .jsonl (each also with .zip, .gz or .zst), .parquet, .arrow, and a "
+    "folder of such files or a pattern such as train-*.parquet"
+)
+STATE, SPLITS = "state.json", "dataset_dict.json"
+"""What `datasets` writes beside the shards of a data set, and above those of several splits."""
+
+
+def kind(path: Path) -> str | None:
+    """The format of a file by the ending of its name, None for one that is not known."""
+    ending = path.suffix.lower()
+    if ending in PACKED:
+        found = FORMATS.get(Path(path.stem).suffix.lower())
+        return found if found in LINES else None
+    return FORMATS.get(ending)
+
+
+def of(path: str | Path) -> list[Path]:
+    """The files of a table, in the order of its rows: of a path, or of a pattern with ``*``.
+
+    Raises ``UserError`` for a path where nothing is, an ending that is not known, and a folder
+    without a table, with several formats or several splits.
+    """
+    path = Path(path)
+    if path.is_file():
+        if kind(path) is None:
+            what = f"cannot tell the format from the ending {path.suffix!r}"
+            raise UserError(what, where=path, do=KNOWN)
+        return [path]
+    if "*" in path.name and path.parent.is_dir():
+        found = sorted(path.parent.glob(path.name))
+        if found and all(each.is_file() and kind(each) == kind(found[0]) for each in found):
+            return found
+    if not path.is_dir():
+        raise UserError("no such file", where=path, do="check the path")
+    if (path / SPLITS).is_file():
+        splits = sorted(each.name for each in path.iterdir() if (each / STATE).is_file())
+        raise UserError(
+            f"has the splits {', '.join(splits) or 'that it lacks'}",
+            where=path,
+            do=f"name one of their folders, such as {path / (splits or ['train'])[0]}",
+        )
+    if (path / STATE).is_file():
+        return _saved(path)
+    found = sorted(
+        each
+        for each in path.iterdir()
+        if each.is_file() and each.name[0] not in "._" and kind(each) is not None
+    )
+    formats = sorted({str(kind(each)) for each in found})
+    if not found:
+        raise UserError("no table in this folder", where=path, do=KNOWN)
+    if len(formats) > 1:
+        raise UserError(
+            f"files of several formats ({', '.join(formats)})",
+            where=path,
+            do="give a folder with the shards of one table alone",
+        )
+    return found
+
+
+def _saved(path: Path) -> list[Path]:
+    """The shards of a folder that ``Dataset.save_to_disk`` wrote, as it lists them."""
+    try:
+        state = json.loads((path / STATE).read_text(encoding="utf-8"))
+        found = [path / str(each["filename"]) for each in state["_data_files"]]
+    except (OSError, ValueError, LookupError, TypeError):
+        raise UserError("damaged", where=path / STATE, do="save the data set again") from None
+    for each in found:
+        if not each.is_file():
+            raise UserError("no such file", where=each, do="save the data set again")
+    return found
