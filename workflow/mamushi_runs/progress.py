@@ -20,8 +20,8 @@ CLEAR = "\r\x1b[K"
 """Back to the begin of a terminal's line, which is emptied."""
 TRUST = 0.05
 """The share of a run after which its own pace counts, and not the forecast's."""
-KNOWN = ("At least one job did not complete successfully.",)
-"""Errors that say no more than what was said."""
+KNOWN = "At least one job did not complete successfully."
+"""An error that says no more than what was said."""
 
 
 class LogHandler(LogHandlerBase):  # type: ignore[misc]
@@ -60,8 +60,10 @@ class LogHandler(LogHandlerBase):  # type: ignore[misc]
         elif event == "job_error":
             self._say(f"{told['rule_name']} failed")
         elif record.levelno >= logging.WARNING and event != "group_error":
+            # Of a command that failed: all of its words, and that it failed.
+            of_job = told.get("exception") == "RuleException"
             text = record.getMessage().strip()
-            if not any(known in text for known in KNOWN):
+            if not of_job and KNOWN not in text:
                 self._say(text)
 
     def _show(self, rule: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -25,7 +27,10 @@ def check(workflow: Any, snakefile: str) -> None:
     if workflow.is_main_process and own and by_name:
         from snakemake import cli
 
-        check_all(workflow, cli.parse_args(sys.argv[1:])[1].targets)
+        # It has said before which profiles it uses.
+        with contextlib.redirect_stderr(io.StringIO()):
+            _, args = cli.parse_args(sys.argv[1:])
+        check_all(workflow, args.targets)
 
 
 def check_all(workflow: Any, targets: Sequence[str]) -> None:

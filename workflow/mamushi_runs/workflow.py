@@ -7,6 +7,7 @@ import argparse
 import itertools
 import os
 import shlex
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -81,7 +82,7 @@ def cells(grid: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
 def run(wanted: Sequence[str], configfiles: Sequence[Path], args: argparse.Namespace) -> int:
     """Make these targets in the working folder; returns Snakemake's exit status.
 
-    Ctrl-C and SIGTERM reach Snakemake, which ends its jobs; this waits for that. Raises
+    Ctrl-C and SIGTERM reach Snakemake, which ends its jobs, and this waits for that. Raises
     ``UserError`` for a profile or a configuration that is not there.
     """
     targets.check_files("--configfile", configfiles)
@@ -97,11 +98,14 @@ def run(wanted: Sequence[str], configfiles: Sequence[Path], args: argparse.Names
     env = {**os.environ, summary.TOLD: "1"}
     search = [str(PACKAGES), env.get("PYTHONPATH", "")]
     env["PYTHONPATH"] = os.pathsep.join(filter(None, search))
-    # The threads of the jobs are Snakemake's affair.
     process = subprocess.Popen(line, env=env)
-    while True:
-        try:
-            return process.wait()
-        except KeyboardInterrupt:
-            # A terminal has told Snakemake as well.
-            continue
+    before = signal.signal(signal.SIGTERM, lambda *_: process.terminate())
+    try:
+        while True:
+            try:
+                return process.wait()
+            except KeyboardInterrupt:
+                # The terminal has told Snakemake as well, which ends its jobs.
+                continue
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -56,7 +56,7 @@ def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
         (["quux"], "mamushi: error: no command 'quux'"),
         ([], "mamushi: error: no COMMAND; see mamushi --help"),
         (["stage", "embd"], "mamushi stage: error: no stage 'embd'; did you mean 'embed'?"),
-        (["__init__"], "mamushi: error: no command '__init__'"),
+        (["__init__"], "mamushi: error: no command '__init__'; did you mean 'init'?"),
     ],
 )
 def test_a_mistyped_command_gets_a_suggestion(
