@@ -10,13 +10,19 @@ import argparse
 from pathlib import Path
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
+def arguments(parser: argparse._ActionsContainer, required: bool = True) -> None:
     """The options of the stage."""
-    parser.add_argument("--model-card", required=True, type=Path, help="card of the base model")
+    parser.add_argument("--model-card", required=required, type=Path, help="card of the base model")
     parser.add_argument(
-        "--trained", nargs="+", required=True, type=Path, help="tensors, the later over the earlier"
+        "--trained",
+        nargs="+",
+        required=required,
+        type=Path,
+        help="tensors, the later over the earlier",
     )
-    parser.add_argument("--out", required=True, type=Path, help="folder to write; must not exist")
+    parser.add_argument(
+        "--out", required=required, type=Path, help="what to write; a folder must not exist"
+    )
     parser.add_argument(
         "--dtype",
         choices=["fp32", "bf16"],

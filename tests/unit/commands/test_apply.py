@@ -1,0 +1,426 @@
+"""The table without what is on a list: nothing else of it changes, and a receipt says what did."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import random
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from mamushi.artifacts.files import read_json, sha256
+from mamushi.errors import UserError
+from tests.support.removal_files import command, removal_list
+
+BOM = b"\xef\xbb\xbf"
+GONE = ["3", "5", "10"]
+"""On every list here; 10 is the last row."""
+
+
+def csv_rows(delimiter: str = ",") -> tuple[bytes, list[bytes]]:
+    """Header with a BOM, and ten rows of 25 columns: quotes of every kind, two line ends, nulls, an
+    embedded line end, what is no UTF-8, and no line end after the last row."""
+    d = delimiter.encode()
+    header = BOM + d.join(b'"column %d"' % i for i in range(23)) + d + b"id" + d + b"text\r\n"
+    odd = [b'"a""b"', b"", b'"line\none\r\ntwo"', b"'x'", b'"' + d + b'"', b"  pad ", b"\xff\xfe"]
+    rows = []
+    for row in range(1, 11):
+        cells = [odd[(row + i) % len(odd)] for i in range(23)]
+        rows.append(d.join([*cells, b'"%d"' % row if row % 2 else b"%d" % row, b"t"]))
+    ends = [b"\r\n", b"\n"] * 4 + [b"\r\n\r\n", b""]
+    return header, [row + end for row, end in zip(rows, ends, strict=True)]
+
+
+def json_rows() -> list[bytes]:
+    rows = []
+    for row in range(1, 11):
+        nested = {f"c{i}": [None, {"a": [i, None]}, "é\\u00e9", 1.50][i % 4] for i in range(23)}
+        name = row if row % 2 else str(row)
+        text = json.dumps({"id": name, **nested, "text": "x"}, indent=None, ensure_ascii=row % 2)
+        rows.append(text.replace("1.5", "1.50").replace(", ", " ,  ").encode() + b"\r\n"[row % 2 :])
+    rows[0] = BOM + rows[0]
+    rows[4] += b"\n"
+    rows[9] = rows[9].rstrip()
+    return rows
+
+
+def staying(kind: str, rows: list[bytes]) -> bytes:
+    kept = [row for number, row in enumerate(rows, 1) if str(number) not in GONE]
+    if kind == ".jsonl":
+        # A blank line after a row that goes is no part of it.
+        kept.insert(3, b"\n")
+    return b"".join(kept)
+
+
+def plain_list(folder: Path, ids: list[str] = GONE) -> Path:
+    path = folder / "ids.txt"
+    path.write_text("\n".join(ids), encoding="utf-8")
+    return path
+
+
+PACK: dict[str, Callable[[bytes], bytes]] = {
+    "": bytes,
+    ".gz": gzip.compress,
+    ".zst": lambda content: pa.Codec("zstd").compress(content, asbytes=True),
+    ".zip": lambda content: zipped("data", content),
+}
+UNPACK: dict[str, Callable[[Path], bytes]] = {
+    "": Path.read_bytes,
+    ".gz": lambda path: gzip.decompress(path.read_bytes()),
+    ".zst": lambda path: pa.input_stream(str(path), compression="zstd").read(),
+    ".zip": lambda path: zipfile.ZipFile(path).read(path.stem.replace("clean", "data")),
+}
+
+
+def zipped(name: str, content: bytes) -> bytes:
+    sink = io.BytesIO()
+    with zipfile.ZipFile(sink, "w") as archive:
+        archive.writestr(name, content)
+    return sink.getvalue()
+
+
+def lines_of(kind: str) -> tuple[bytes, list[bytes]]:
+    if kind == ".jsonl":
+        return b"", json_rows()
+    return csv_rows("\t" if kind == ".tsv" else ",")
+
+
+@pytest.mark.parametrize("packing", PACK)
+@pytest.mark.parametrize("kind", [".csv", ".tsv", ".jsonl"])
+def test_lines_that_stay_keep_their_bytes(tmp_path: Path, kind: str, packing: str) -> None:
+    header, rows = lines_of(kind)
+    data, out = tmp_path / f"data{kind}{packing}", tmp_path / f"clean{kind}{packing}"
+    data.write_bytes(PACK[packing](header + b"".join(rows)))
+    command("apply", plain_list(tmp_path), "--data", data, "--out", out)
+    assert UNPACK[packing](out) == header + staying(kind, rows)
+    receipt = read_json(tmp_path / f"clean{kind}{packing}.receipt.json")
+    assert receipt["rows"] == {"read": 10, "on_the_list": 3, "others": 7, "without_an_id": 0}
+    assert receipt["data"]["sha256"] == sha256(data)
+    assert receipt["written"] == [{"path": str(out), "sha256": sha256(out)}]
+    assert receipt["list"]["sha256"] == sha256(tmp_path / "ids.txt")
+    assert receipt["id"] == "id" and receipt["ids"]["not_found"] == []
+    # The same again gives the same bytes.
+    again = tmp_path / f"again{kind}{packing}"
+    command("apply", plain_list(tmp_path), "--data", data, "--out", again)
+    assert again.read_bytes() == out.read_bytes()
+
+
+@pytest.mark.parametrize("kind", [".csv", ".jsonl"])
+def test_a_split_has_every_row_once(tmp_path: Path, kind: str) -> None:
+    header, rows = lines_of(kind)
+    data = tmp_path / f"data{kind}"
+    data.write_bytes(header + b"".join(rows))
+    command(
+        "apply", plain_list(tmp_path), "--data", data, "--out", tmp_path / f"x{kind}", "--split"
+    )
+    forget, retain = (tmp_path / f"x.{name}{kind}" for name in ("forget", "retain"))
+    gone = [rows[int(name) - 1] for name in GONE]
+    assert forget.read_bytes() == header + b"".join(gone).replace(b"\n\n", b"\n")
+    assert retain.read_bytes() == header + staying(kind, rows)
+    assert not (tmp_path / f"x{kind}").exists()
+
+
+@pytest.mark.parametrize("kind", [".csv", ".jsonl"])
+def test_weights_are_one_more_cell(tmp_path: Path, kind: str) -> None:
+    header, rows = lines_of(kind)
+    data, out = tmp_path / f"data{kind}", tmp_path / f"x{kind}"
+    data.write_bytes(header + b"".join(rows))
+    command("apply", plain_list(tmp_path), "--data", data, "--out", out, "--weights")
+    bare = out.read_bytes()
+    if kind == ".csv":
+        was = pd.read_csv(data, dtype=str, encoding="latin-1", keep_default_na=False)
+        now = pd.read_csv(out, dtype=str, encoding="latin-1", keep_default_na=False)
+        assert now.pop("weight").tolist() == ["0" if str(i) in GONE else "1" for i in range(1, 11)]
+        assert now.equals(was)
+    else:
+        was_rows = [json.loads(r.decode("utf-8-sig")) for r in rows]
+        now_rows = [json.loads(r.decode("utf-8-sig")) for r in bare.splitlines() if r.strip()]
+        weights = [row.pop("weight") for row in now_rows]
+        assert weights == [0 if str(i) in GONE else 1 for i in range(1, 11)]
+        assert now_rows == was_rows
+    # The BOM and every line end are where they were.
+    assert bare.startswith(BOM) and bare.count(b"\r\n") == data.read_bytes().count(b"\r\n")
+    with pytest.raises(UserError, match="has a column 'weight' already"):
+        words = ("--data", out, "--out", tmp_path / f"y{kind}", "--weights")
+        command("apply", plain_list(tmp_path), *words)
+    assert not (tmp_path / f"y{kind}").exists()
+
+
+def nested_table() -> pa.Table:
+    """25 columns of every kind, with nulls."""
+    n = range(1, 11)
+    columns: dict[str, Any] = {
+        "id": pa.array([str(i) for i in n]),
+        "text": pa.array(["x" if i % 3 else None for i in n], pa.large_string()),
+        "list": pa.array([[i, None] if i % 2 else None for i in n], pa.list_(pa.int16())),
+        "struct": pa.array([{"a": i, "b": [{"c": "d"}]} if i % 4 else None for i in n]),
+        "map": pa.array([[("k", i)] for i in n], pa.map_(pa.string(), pa.int32())),
+        "dictionary": pa.array(["a", None] * 5).dictionary_encode(),
+        "decimal": pa.array([Decimal(i) / 100 for i in n], pa.decimal128(9, 2)),
+        "when": pa.array([i * 10**9 for i in n], pa.timestamp("ns", "Europe/Berlin")),
+        "date": pa.array([date(2026, 1, i) for i in n]),
+        "half": pa.array([float(i) for i in n], pa.float16()),
+        "fixed": pa.array([[float(i)] * 3 for i in n], pa.list_(pa.float32(), 3)),
+        "binary": pa.array([bytes([i]) for i in n]),
+        "flag": pa.array([i % 2 == 0 for i in n]),
+        "none": pa.nulls(10),
+    }
+    columns |= {f"u{i}": pa.array([i] * 10, pa.uint8()) for i in range(11)}
+    table = pa.table(columns)
+    field = table.schema.field("flag").with_metadata({"unit": "none"})
+    schema = table.schema.set(table.schema.get_field_index("flag"), field)
+    return table.cast(schema.with_metadata({"pandas": "{}", "own": "é"}))
+
+
+WRITTEN: dict[str, dict[str, Any]] = {
+    "as pyarrow does": {},
+    "otherwise": {
+        "compression": {"id": "gzip", "text": "zstd"},
+        "use_dictionary": ["text"],
+        "write_statistics": False,
+        "use_compliant_nested_type": False,
+        "version": "2.4",
+    },
+    "as Spark does": {
+        "use_deprecated_int96_timestamps": True,
+        "store_schema": False,
+        "store_decimal_as_integer": True,
+    },
+}
+
+
+@pytest.mark.parametrize("how", WRITTEN)
+def test_parquet_keeps_all_but_the_rows(tmp_path: Path, how: str) -> None:
+    table = nested_table()
+    if how == "as Spark does":
+        table = table.drop_columns(["dictionary", "none"])
+    data, out = tmp_path / "data.parquet", tmp_path / "clean.parquet"
+    pq.write_table(table, data, row_group_size=4, **WRITTEN[how])
+    command("apply", plain_list(tmp_path), "--data", data, "--out", out)
+    was, now = pq.ParquetFile(data), pq.ParquetFile(out)
+    assert was.schema_arrow.equals(now.schema_arrow, check_metadata=True)
+    assert was.schema.equals(now.schema)
+    assert (was.metadata.metadata or {}).keys() == (now.metadata.metadata or {}).keys()
+    stay = [i for i in range(10) if str(i + 1) not in GONE]
+    assert now.read().equals(was.read().take(stay), check_metadata=True)
+    assert now.metadata.num_row_groups == 3
+
+    def of(file: pq.ParquetFile) -> list[tuple[Any, ...]]:
+        group = file.metadata.row_group(0)
+        columns = [group.column(i) for i in range(group.num_columns)]
+        return [
+            (c.path_in_schema, c.compression, c.is_stats_set, c.has_dictionary_page)
+            for c in columns
+        ]
+
+    assert of(was) == of(now)
+    weighted = tmp_path / "weighted.parquet"
+    command("apply", plain_list(tmp_path), "--data", data, "--out", weighted, "--weights")
+    found = pq.read_table(weighted)
+    assert found["weight"].to_pylist() == [0.0 if str(i) in GONE else 1.0 for i in range(1, 11)]
+    assert found.drop_columns(["weight"]).equals(pq.read_table(data), check_metadata=True)
+
+
+def test_a_folder_of_shards_stays_one(tmp_path: Path) -> None:
+    header, rows = csv_rows()
+    data = tmp_path / "data"
+    (data / "sub").mkdir(parents=True)
+    parts = {"a.csv.gz": rows[:4], "b.csv.gz": rows[4:8], "sub/c.csv.gz": rows[8:]}
+    for name, some in parts.items():
+        (data / name).write_bytes(gzip.compress(header + b"".join(some)))
+    (data / "README.md").write_text("about it")
+    command("apply", plain_list(tmp_path), "--data", data, "--out", tmp_path / "x", "--split")
+    for name, some in parts.items():
+        numbers = {rows.index(row) + 1: row for row in some}
+        for split, on_list in (("forget", True), ("retain", False)):
+            wanted = [row for i, row in numbers.items() if (str(i) in GONE) is on_list]
+            found = gzip.decompress((tmp_path / f"x.{split}" / name).read_bytes())
+            assert found == header + b"".join(wanted)
+    assert (tmp_path / "x.retain" / "README.md").read_text() == "about it"
+    receipt = read_json(tmp_path / "x.receipt.json")
+    assert set(receipt["data"]["sha256"]) == set(parts)
+    with pytest.raises(UserError, match=r"x\.retain: exists already"):
+        command("apply", plain_list(tmp_path), "--data", data, "--out", tmp_path / "x", "--split")
+    (data / "d.parquet").write_bytes(b"")
+    with pytest.raises(UserError, match="several formats"):
+        command("apply", plain_list(tmp_path), "--data", data, "--out", tmp_path / "y")
+    assert not list(tmp_path.glob("*.part")) and not list(tmp_path.glob(".*part"))
+
+
+@pytest.mark.parametrize("how", ["kept", "weights"])
+def test_a_saved_dataset_opens_again(tmp_path: Path, how: str) -> None:
+    datasets = pytest.importorskip("datasets")
+    rows = {"id": [str(i) for i in range(1, 11)], "meta": [{"a": [i]} for i in range(10)]}
+    whole = datasets.Dataset.from_dict(rows)
+    whole = whole.cast_column("id", datasets.Value("large_string"))
+    saved = datasets.DatasetDict({"train": whole, "test": whole.select([])})
+    saved.save_to_disk(tmp_path / "data", num_shards={"train": 3, "test": 1})
+    words = ["--weights"] if how == "weights" else []
+    out = tmp_path / "x"
+    command("apply", plain_list(tmp_path), "--data", tmp_path / "data", "--out", out, *words)
+    found = datasets.load_from_disk(out)
+    assert found.keys() == saved.keys()
+    train = found["train"]
+    assert train._fingerprint != datasets.load_from_disk(tmp_path / "data")["train"]._fingerprint
+    if how == "weights":
+        assert train["weight"][:] == [0.0 if i in GONE else 1.0 for i in rows["id"]]
+        train = train.remove_columns("weight")
+        assert train.to_dict() == rows
+    else:
+        assert train.to_dict() == whole.filter(lambda row: row["id"] not in GONE).to_dict()
+    assert train.features == whole.features
+    assert len(list((out / "train").glob("*.arrow"))) == 3
+
+
+def comments(folder: Path, *, column: str = "id") -> Path:
+    data = folder / "comments.csv"
+    rows = "".join(f"c{i},text {i}\n" for i in range(1, 9))
+    data.write_text(f"{column},text\n{rows}", encoding="utf-8")
+    return data
+
+
+def test_a_list_of_the_program_takes_its_copies_along(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = comments(tmp_path, column="key")
+    made = removal_list(
+        tmp_path / "results",
+        {"c2": ["c5", "c6"], "c4": [], "c99": []},
+        data=data,
+        column="key",
+        cross_posts=["c1", "c8"],
+    )
+    command("apply", made, "--data", data, "--out", tmp_path / "clean.csv")
+    kept = (tmp_path / "clean.csv").read_text().split("\n")
+    assert kept == ["key,text", "c1,text 1", "c3,text 3", "c7,text 7", "c8,text 8", ""]
+    receipt = read_json(tmp_path / "clean.csv.receipt.json")
+    assert receipt["ids"] == {
+        "listed": 3,
+        "copies": 2,
+        "found": 4,
+        "copies_found": 2,
+        "not_found": ["c99"],
+    }
+    assert receipt["cross_posts"]["stay"] == ["c1", "c8"]
+    assert receipt["of"]["selector"] == "mamushi" and receipt["of"]["beta"] == 0.5
+    said = capsys.readouterr().out
+    assert "4 of 8 rows removed, 2 of them as copies" in said
+    assert "1 ids of the list are not there, the first is 'c99'" in said
+    assert "2 cross-posts stay" in said
+
+
+def test_a_list_that_is_not_its_manifests_is_refused(tmp_path: Path) -> None:
+    data = comments(tmp_path)
+    made = removal_list(tmp_path / "results", {"c2": []}, data=data)
+    manifest = made.with_suffix(".json")
+    manifest.write_text(json.dumps(read_json(manifest) | {"ids_sha256": "0" * 64}))
+    with pytest.raises(UserError, match="is not the list of the manifest beside it"):
+        command("apply", made, "--data", data, "--out", tmp_path / "clean.csv")
+
+
+def test_row_numbers_are_those_of_the_file_that_was_ranked(tmp_path: Path) -> None:
+    data = comments(tmp_path, column="key")
+    made = removal_list(tmp_path / "results", {"2": ["8"]}, data=data, column=None)
+    command("apply", made, "--data", data, "--out", tmp_path / "clean.csv")
+    kept = (tmp_path / "clean.csv").read_text()
+    assert "c2," not in kept and "c8," not in kept and kept.count("\n") == 7
+    assert read_json(tmp_path / "clean.csv.receipt.json")["id"].startswith("the number of the row")
+    other = tmp_path / "other.csv"
+    other.write_text("key,text\n" + "x,y\n" * 9)
+    with pytest.raises(UserError, match="is not the file that was ranked"):
+        command("apply", made, "--data", other, "--out", tmp_path / "none.csv")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("key,text\nc1,x\n", "none of its 3 ids is there (number of a row)"),
+        ("id,text\n1,x\n", "none of its 3 ids is there (column 'id')"),
+        ('id,text\n3,"x\n', "not well-formed"),
+        ("id,text\n3,x,y\n", "3 fields where the header has 2"),
+    ],
+)
+def test_what_cannot_be_applied_is_one_line_and_writes_nothing(
+    tmp_path: Path, content: str, message: str
+) -> None:
+    data = tmp_path / "data.csv"
+    data.write_text(content)
+    with pytest.raises(UserError) as raised:
+        command("apply", plain_list(tmp_path), "--data", data, "--out", tmp_path / "x.csv")
+    assert message in str(raised.value)
+    assert {path.name for path in tmp_path.iterdir()} == {"data.csv", "ids.txt"}
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "out", "message"),
+    [
+        ("d.jsonl", b'{"id": 3}\n[1]\n', "x.jsonl", "not a JSON object"),
+        ("d.jsonl", b'{"id": 3}\n{"id"\n', "x.jsonl", "d.jsonl, row 2: not valid JSON"),
+        ("d.csv.gz", gzip.compress(b"id\n3\n" * 99)[:-9], "x.csv.gz", "truncated or damaged"),
+        ("d.csv.zst", b"nothing", "x.csv.zst", "truncated or damaged"),
+        ("d.parquet", b"PAR1", "x.parquet", "damaged"),
+        ("d.csv", b"id\n3\n", "x.parquet", "the endings .parquet and .csv differ"),
+        ("d.csv", b"id\n3\n", "d.csv", "exists already"),
+        ("d.xlsx", b"", "x.xlsx", "cannot tell the format"),
+        ("d.csv", b"name\n3\n", "x.csv", "no column 'key'; it has 'name'"),
+        ("d.jsonl", b'{"name": 3}\n', "x.jsonl", "no column 'key'"),
+    ],
+)
+def test_bad_data_is_one_line(
+    tmp_path: Path, name: str, content: bytes, out: str, message: str
+) -> None:
+    data = tmp_path / name
+    data.write_bytes(content)
+    words = ["--id", "key"] if "key" in message else []
+    with pytest.raises(UserError) as raised:
+        command("apply", plain_list(tmp_path), "--data", data, "--out", tmp_path / out, *words)
+    assert message in str(raised.value) and "\n" not in str(raised.value)
+    assert data.read_bytes() == content
+
+
+@pytest.mark.parametrize("kind", [".csv", ".jsonl", ".parquet"])
+def test_memory_does_not_grow_with_the_file(tmp_path: Path, kind: str) -> None:
+    """A file of 25 MB of incompressible text, a chunk at a time."""
+    ids = plain_list(tmp_path)
+    data = tmp_path / f"data{kind}"
+    source = random.Random(0)
+    texts = [source.randbytes(32_000).hex() for _ in range(50)]
+    if kind == ".parquet":
+        with pq.ParquetWriter(data, pa.schema([("id", pa.string()), ("text", pa.string())])) as out:
+            for block in range(8):
+                names = [str(block * 50 + i) for i in range(50)]
+                out.write_table(pa.table({"id": names, "text": texts}))
+    else:
+        with data.open("w") as lines:
+            lines.write("id,text\n" if kind == ".csv" else "")
+            for row in range(400):
+                cells = {"id": row, "text": texts[row % 50]}
+                is_csv = kind == ".csv"
+                lines.write((f"{row},{cells['text']}" if is_csv else json.dumps(cells)) + "\n")
+    script = (
+        "import sys, resource\n"
+        "from tests.support.removal_files import command\n"
+        "import mamushi.data.rewriting, mamushi.commands._listed\n"
+        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "command('apply', *sys.argv[1:])\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)\n"
+    )
+    words = [ids, "--data", data, "--out", tmp_path / f"x{kind}"]
+    done = subprocess.run(
+        [sys.executable, "-c", script, *map(str, words)], capture_output=True, text=True, check=True
+    )
+    grown = int(done.stdout.splitlines()[-1]) / 1024
+    size = data.stat().st_size / 2**20
+    assert size > 12 and grown < size / 2, (size, grown)

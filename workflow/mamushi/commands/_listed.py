@@ -1,0 +1,95 @@
+"""A removal list, as commands for people take it: of this program, or plain ids."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mamushi.artifacts import paths, schemas
+from mamushi.artifacts.files import read_json, sha256
+from mamushi.artifacts.tables import read_table
+from mamushi.data.rewriting import has_column, tables
+from mamushi.errors import UserError
+from mamushi.selection.removals import digest
+from mamushi.unlearning.removal import read_ids
+
+
+@dataclass(frozen=True)
+class Listed:
+    """What a list says, and what lies beside it."""
+
+    path: Path
+    ids: list[str]
+    copies: Mapping[str, list[str]] = field(default_factory=dict)
+    """Those that go with a listed id."""
+    cross_posts: list[str] = field(default_factory=list)
+    """Texts of the dataset that stood in both domains: in no list."""
+    manifest: Mapping[str, Any] | None = None
+    card: Mapping[str, Any] | None = None
+    """What the dataset was made from."""
+    examples: Path | None = None
+
+    @property
+    def copied(self) -> set[str]:
+        """The ids of all copies."""
+        return {copy for each in self.copies.values() for copy in each}
+
+    @property
+    def all(self) -> set[str]:
+        """The ids with their copies."""
+        return {*self.ids} | self.copied
+
+    @property
+    def loader(self) -> Mapping[str, Any]:
+        """The settings of the table that the dataset was made from; none of another loader's."""
+        made = self.card["settings"] if self.card else {}
+        return dict(made["loader"]) if made.get("kind") == "table" else {}
+
+    def column(self, given: str | None, data: Path) -> str | None:
+        """The column of ``data`` with the ids, or None for row numbers.
+
+        It is the given one, or that of the dataset; of a plain list ``id``, where there is such a
+        column. Raises ``UserError`` where the ids are the row numbers of another file.
+        """
+        if given is not None:
+            return given
+        if self.loader and self.card:
+            name: str | None = self.loader["id"]
+            if name is None and {sha256(p) for p in tables(data)} != {
+                *self.card["inputs"].values()
+            }:
+                raise UserError(
+                    "is not the file that was ranked, and the list has the numbers of its rows",
+                    where=data,
+                    do="give that file, or rank again with a column of ids",
+                )
+            return name
+        return "id" if has_column(data, "id") else None
+
+
+def read(path: Path) -> Listed:
+    """The list. Raises ``UserError`` as ``read_ids``, and for a list that is not its manifest's."""
+    ids = read_ids(path)
+    manifest = path.with_suffix(".json")
+    where = paths.wildcards(paths.REMOVAL, path.absolute())
+    if where is None:
+        return Listed(path, ids)
+    table = read_table(path, schemas.REMOVALS)
+    copies = dict(zip(table["id"].to_pylist(), table["copies"].to_pylist(), strict=True))
+    about = read_json(manifest) if manifest.is_file() else None
+    if about is not None and about["ids_sha256"] != digest(ids):
+        do = "run the workflow again, or delete the manifest"
+        raise UserError("is not the list of the manifest beside it", where=path, do=do)
+    card, duplicates, examples = (
+        paths.under(pattern=pattern, **where)
+        for pattern in (paths.DATA_CARD, paths.DUPLICATES, paths.EXAMPLES)
+    )
+    crossed = []
+    if duplicates.is_file():
+        found = read_table(duplicates, schemas.DUPLICATES)
+        reasons = zip(found["id"].to_pylist(), found["reason"].to_pylist(), strict=True)
+        crossed = [name for name, reason in reasons if reason == "cross_post"]
+    made = read_json(card) if card.is_file() else None
+    return Listed(path, ids, copies, crossed, about, made, examples if examples.is_file() else None)

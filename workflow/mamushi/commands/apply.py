@@ -1,0 +1,120 @@
+"""Remove the texts of a list from a table: the rest of it, byte for byte, with a receipt.
+
+LIST is a removal list of a run, results/runs/.../removals/SELECTOR/betaB.parquet, whose copies go
+with it, or ids of your own: a text file with one a line, or a table with a column `id`. The result
+has the format of the data: CSV, TSV and JSON Lines, plain or packed (.gz, .zst, .zip), Parquet, a
+folder of shards, or a folder that Hugging Face `datasets` saved. FILE.receipt.json says what was
+done, with digests.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+GROUP = "act"
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of the command."""
+    parser.add_argument("list", type=Path, metavar="LIST", help="what to remove")
+    parser.add_argument("--data", required=True, type=Path, help="the table, a file or a folder")
+    parser.add_argument("--out", required=True, type=Path, metavar="FILE", help="what to write")
+    parser.add_argument(
+        "--id",
+        metavar="COLUMN",
+        help="column with the ids (default: the ranked dataset's; else `id`, else row numbers)",
+    )
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument(
+        "--split",
+        action="store_true",
+        help="write what is removed as well: NAME.forget.csv and NAME.retain.csv for NAME.csv",
+    )
+    how.add_argument(
+        "--weights",
+        action="store_true",
+        help="write all rows, with a column `weight`: 0 for what is on the list, else 1",
+    )
+
+
+def run(args: argparse.Namespace) -> None:
+    """Raises ``UserError`` as ``_listed.read`` and ``rewriting.rewrite``, and when none of the ids
+    is in the data."""
+    from mamushi.artifacts.files import sha256, write_json
+    from mamushi.artifacts.provenance import versions
+    from mamushi.commands import _listed
+    from mamushi.data.rewriting import Removal, Targets, rewrite, tables
+    from mamushi.errors import UserError
+
+    chosen = _listed.read(args.list)
+    removal = Removal(chosen.all, chosen.column(args.id, args.data))
+    targets = Targets(args.out, weights=args.weights)
+    if args.split:
+        targets = Targets(part_of(args.out, "retain"), part_of(args.out, "forget"))
+    copies = chosen.copied
+    missing: list[str] = []
+
+    def check() -> None:
+        """Before anything is written: a list of another table would remove nothing."""
+        missing.extend(name for name in (*chosen.ids, *sorted(copies)) if name not in removal.found)
+        if not removal.found:
+            where = "number of a row" if removal.column is None else f"column {removal.column!r}"
+            raise UserError(
+                f"none of its {len(removal.ids)} ids is there ({where})",
+                where=args.data,
+                do="name the column with --id, or give the table that was ranked",
+            )
+
+    rewrite(args.data, targets, removal, check)
+
+    def digests(path: Path) -> str | dict[str, str]:
+        if path.is_file():
+            return sha256(path)
+        return {p.relative_to(path).as_posix(): sha256(p) for p in tables(path)}
+
+    about = chosen.manifest or {}
+    receipt = {
+        "list": {"path": str(args.list), "sha256": sha256(args.list)},
+        "of": {name: about.get(name) for name in ("dataset", "model", "seed", "selector", "beta")},
+        "data": {"path": str(args.data), "sha256": digests(args.data)},
+        "written": [{"path": str(path), "sha256": digests(path)} for path in targets.all],
+        "id": removal.column or "the number of the row, from 1",
+        "rows": {
+            "read": removal.read,
+            "on_the_list": removal.removed,
+            "others": removal.read - removal.removed,
+            "without_an_id": removal.unnamed,
+        },
+        "ids": {
+            "listed": len(chosen.ids),
+            "copies": len(copies),
+            "found": len(removal.found),
+            "copies_found": len(removal.found & copies),
+            "not_found": missing,
+        },
+        "cross_posts": {
+            "stay": chosen.cross_posts,
+            "why": "they stood in both domains, and so are in no list",
+        },
+        "versions": versions(),
+    }
+    write_json(args.out.with_name(f"{args.out.name}.receipt.json"), receipt)
+    done = "weighted 0" if args.weights else "split off" if args.split else "removed"
+    along = len(removal.found & copies)
+    print(f"{removal.removed:,} of {removal.read:,} rows {done}, {along:,} of them as copies")
+    if missing:
+        print(f"{len(missing):,} ids of the list are not there, the first is {missing[0]!r}")
+    if chosen.cross_posts:
+        print(f"{len(chosen.cross_posts):,} cross-posts stay: they stood in both domains")
+    for path in targets.all:
+        print(path)
+
+
+def part_of(path: Path, split: str) -> Path:
+    """``NAME.forget.csv.gz`` for ``NAME.csv.gz``."""
+    from mamushi.data.rewriting import PACKED
+
+    packing = path.suffix if path.suffix.lower() in PACKED else ""
+    bare = path.with_name(path.name.removesuffix(packing))
+    return bare.with_name(f"{bare.stem}.{split}{bare.suffix}{packing}")
