@@ -12,11 +12,22 @@ PACKAGES = os.path.join(HERE, "workflow")
 sys.path.insert(0, PACKAGES)
 
 
-# A folder's own config.yaml goes before the one beside this file; --configfile is laid over it.
-own = os.path.exists("config.yaml")
+# The paper's configuration. One of your own, a folder's config.yaml or a --configfile, stands alone
+# unless it says `extends: paper`; the files of the command line are laid over the folder's.
+PAPER = os.path.join(HERE, "config.yaml")
+own = os.path.exists("config.yaml") and not os.path.samefile("config.yaml", PAPER)
+if own:
+
+    configfile: "config.yaml"
 
 
-configfile: "config.yaml" if own else os.path.join(HERE, "config.yaml")
+if config.get("extends") == "paper" or not (own or workflow.overwrite_configfiles):
+
+    configfile: PAPER
+
+    if own:
+
+        configfile: "config.yaml"
 
 
 include: "workflow/rules/common.smk"
@@ -30,8 +41,8 @@ rule all:
     default_target: True
     input:
         removals(),
-        tables(),
-        figures(),
+        # Asked when this target is, since what hinders it is said then.
+        lambda wildcards: tables() + figures(),
 
 
 # A lab's own case: the ranking and the removal lists, without any retraining.

@@ -89,6 +89,12 @@ def csv_of(lines: list[tuple[str, str, str]], header: str = "id,text,domain") ->
     return "\n".join([header, *map(",".join, lines), ""]).encode()
 
 
+def model_in(folder: Path) -> dict[str, Any]:
+    """A model in a folder that is no model at a second glance."""
+    write(folder / "config.json", b"{}")
+    return {"source": str(folder)}
+
+
 def write(path: Path, content: bytes) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
@@ -145,7 +151,7 @@ def stopped(done: Done[str]) -> str:
 
 def test_missing_file_and_unknown_selector_before_any_job(tmp_path: Path) -> None:
     """All mistakes at once, one line each, and not even the folder of results is there."""
-    config = configuration({"own": table(tmp_path / "gone.csv")}, {"m": {"source": str(tmp_path)}})
+    config = configuration({"own": table(tmp_path / "gone.csv")}, {"m": model_in(tmp_path)})
     missing = stopped(run("removals", directory=tmp_path, config=config, check=False))
     line = f"datasets.own.path: '{tmp_path}/gone.csv' is not allowed; no such file"
     assert missing.splitlines().count(line) == 1
@@ -183,6 +189,7 @@ SEEN_AT_ONCE = {
     # Name: where and what, what to do. Found in the first rows, while the configuration is read.
     "truncated_zip": ("cut.csv.zip: truncated or damaged zip", "download or make it again"),
     "truncated_parquet": ("cut.parquet: damaged or not a Parquet file", "make it again"),
+    "semicolons": ("its columns seem to be separated by ';'", "save it with commas"),
     "no_column": ("own.csv: no column 'comment'", "it has 'id', 'text', 'domain'"),
     "not_utf8": ("not_utf8.csv, row 4 (line 5): not valid UTF-8", "save the file as UTF-8"),
     "no_mark": ("no_mark.csv, row 2 (line 3): cannot evaluate", "say what an empty cell means"),
@@ -235,6 +242,7 @@ def bad_datasets(folder: Path) -> dict[str, dict[str, Any]]:
             "forget": ["talk.politics.guns"],
         },
         "truncated_parquet": of("cut.parquet", parquet.getvalue()[:-30]),
+        "semicolons": of("semicolons.csv", csv_of(good).replace(b",", b";")),
         "no_column": of("own.csv", csv_of(good), text="comment"),
         "no_forget": of("own.csv", csv_of(good), forget={"where": "domain == 'worse'"}),
         "no_retain": of("own.csv", csv_of(good), forget={"column": "domain", "values": domains}),
@@ -284,7 +292,7 @@ def data_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Done[str]]
 def test_a_look_at_the_first_rows_tells_all_tables_at_once(tmp_path: Path) -> None:
     bad = bad_datasets(tmp_path)
     datasets = {name: bad[name] for name in SEEN_AT_ONCE}
-    config = configuration(datasets, {"m": {"source": str(tmp_path)}})
+    config = configuration(datasets, {"m": model_in(tmp_path)})
     said = stopped(run("--dry-run", directory=tmp_path, config=config, check=False))
     lines = [line for line in said.splitlines() if line.startswith("datasets.")]
     for line, (name, parts) in zip(lines, SEEN_AT_ONCE.items(), strict=True):
@@ -296,7 +304,7 @@ def test_too_few_texts_are_told_by_the_job_that_counts_them_and_then_by_a_dry_ru
     tmp_path: Path,
 ) -> None:
     own = table(write(tmp_path / "own.csv", csv_of(rows())), sections={"inference": 1.0})
-    config = configuration({"own": own}, {"m": {"source": str(tmp_path), "contaminated": True}})
+    config = configuration({"own": own}, {"m": {**model_in(tmp_path), "contaminated": True}})
     card = paths.DATA_CARD.format(dataset="own")
     few = {**config, "grid": {**config["grid"], "selectors": ["mamushi_lr"], "budgets": [0.04]}}
     few["selectors"] = {"mamushi_lr": {"folds": 21}}

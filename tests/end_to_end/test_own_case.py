@@ -54,7 +54,9 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def config(lab: Path) -> dict[str, Any]:
+    """It stands alone, but for names that config.yaml has too."""
     return {
+        "extends": None,
         "grid": {
             "datasets": ["comments"],
             "models": ["ours"],
@@ -62,7 +64,6 @@ def config(lab: Path) -> dict[str, Any]:
             "budgets": [0.1, 0.25],
             "selectors": ["lr_cos", "mamushi"],
         },
-        "studies": None,
         "datasets": {
             "comments": {
                 "kind": "table",

@@ -120,7 +120,7 @@ def command(
     line += ["--profile", profile]
     if config is not None:
         changes = directory / "changes.yaml"
-        changes.write_text(yaml.safe_dump(dict(config)), encoding="utf-8")
+        changes.write_text(yaml.safe_dump({"extends": "paper", **config}), encoding="utf-8")
         line += ["--configfile", changes]
     return [str(word) for word in line]
 

@@ -462,6 +462,7 @@ ROWS: dict[str, dict[str, list[Any]]] = {
         "datasets.mine.text": ["text"],
         "datasets.mine.id": ["number"],
         "datasets.mine.forget": [{"values": ["cats"]}],
+        "datasets.mine.retain": [{"column": "topic", "values": ["cats"]}],
         "datasets.mine.section": ["part"],
         "datasets.mine.section_values": [{"train": "inference"}],
         "datasets.mine.stratum": ["group"],
@@ -597,6 +598,7 @@ ROWS: dict[str, dict[str, list[Any]]] = {
         "execution.batch_tokens": [1024],
         "execution.checkpoint_seconds": [5],
         "execution.compile": [True],
+        "extends": [None],  # read before there is a configuration
         "execution.cache_trunk": [False],
         "keep_checkpoints": [True],  # from then on
         # Nothing of this model is trained under its own name.

@@ -214,6 +214,8 @@ def _planned(
     quiet = {Quietness.RULES, Quietness.PROGRESS}
     configfiles = []
     if change:
+        if not Path(folder, "config.yaml").is_file():
+            change = {"extends": "paper", **change}
         written = Path(tempfile.mkdtemp(prefix="mamushi-change-")) / "change.yaml"
         written.write_text(yaml.safe_dump(change), encoding="utf-8")
         configfiles.append(written)

@@ -22,15 +22,18 @@ NO_RESULTS = frozenset({"logs", "benchmarks", "plan", "claims", "cache", "digest
 def command(*args: str | Path, directory: Path, config: Mapping[str, Any] | None) -> list[str]:
     """The command line that runs the targets and options ``args`` in ``directory``.
 
-    ``config`` is laid over the repository's config.yaml; None leaves that as it is. The profile
-    profiles/default applies, because Snakemake finds it beside the Snakefile.
+    ``config`` is laid over the repository's config.yaml unless it says ``extends: null``; None
+    leaves that as it is. The profile profiles/default applies, because Snakemake finds it beside
+    the Snakefile.
     """
     line = [SNAKEMAKE, *args, "--snakefile", ROOT / "Snakefile", "--directory", directory]
     line += ["--cores", "1"]
     if config is not None:
         directory.mkdir(parents=True, exist_ok=True)
         changes = directory / "changes.yaml"
-        changes.write_text(yaml.safe_dump(dict(config)), encoding="utf-8")
+        # A folder's own config.yaml is laid under it without a word.
+        extends = {} if (directory / "config.yaml").is_file() else {"extends": "paper"}
+        changes.write_text(yaml.safe_dump(extends | dict(config)), encoding="utf-8")
         line += ["--configfile", changes]
     return [str(word) for word in line]
 

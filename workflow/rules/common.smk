@@ -35,7 +35,8 @@ def explained(function, *args):
 
 # Snakemake lists the files of the command line first, and lays them over its own.
 laid = workflow.overwrite_configfiles
-explained(layers.check, [*workflow.configfiles[len(laid) :], *laid])
+beneath = dict.fromkeys(reversed(workflow.configfiles[len(laid) :]))
+explained(layers.check, [*reversed(beneath), *laid])
 config.update(explained(complete, config))
 explained(head.check, config)
 hooks.read(workflow, config)
@@ -374,16 +375,14 @@ def removals():
     return grid.removals(GRID) + grid.manifests(config, GRID)
 
 
+@cache
 def measurable():
-    """Whether the grid can be retrained and measured; says what hinders a grid that can in part."""
-    pairs = list(itertools.product(GRID["datasets"], GRID["models"]))
+    """Whether the grid can be retrained and measured; says what hinders it."""
+    pairs = itertools.product(GRID["datasets"], GRID["models"])
     reasons = [grid.unmeasurable(config, *pair) for pair in pairs]
-    hindered = [reason for reason in reasons if reason is not None]
-    if hindered and len(hindered) < len(reasons):
-        logger.warning(
-            "Nothing is retrained, since not all of the grid can be measured."
-        )
-        logger.warning("\n".join(dict.fromkeys(hindered)))
+    hindered = [reason for reason in dict.fromkeys(reasons) if reason is not None]
+    for reason in hindered:
+        logger.warning(f"Nothing is retrained or measured. {reason}")
     return not hindered
 
 

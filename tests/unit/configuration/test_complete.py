@@ -46,12 +46,13 @@ def minimal() -> Config:
 
 
 def laid_over(*names: str) -> Config:
-    """config.yaml with other files laid over it, in the way of Snakemake."""
+    """Files laid over each other in the way of Snakemake, beneath them the paper's if they ask."""
     from snakemake.utils import update_config
 
-    config = paper()
-    for name in names:
-        update_config(config, yaml.safe_load((ROOT / name).read_text(encoding="utf-8")))
+    files = [yaml.safe_load((ROOT / name).read_text(encoding="utf-8")) for name in names]
+    config = paper() if any(file.get("extends") == "paper" for file in files) else {}
+    for file in files:
+        update_config(config, file)
     return config
 
 
@@ -471,19 +472,25 @@ def test_definitions_that_are_not_used_may_lack_their_files() -> None:
 
 
 def test_a_lab_s_own_case(tmp_path: Path) -> None:
-    """A contaminated model in a folder and a table with its training data, over config.yaml."""
+    """A contaminated model in a folder and a table with its training data, by themselves."""
     table = tmp_path / "training.parquet"
     table.touch()
-    config = paper() | {"studies": None}
-    config["grid"] |= {"datasets": ["comments"], "models": ["ours"], "seeds": [0]}
-    config["datasets"]["comments"] = {
+    (tmp_path / "config.json").touch()
+    comments = {
         "kind": "table",
         "path": str(table),
         "forget": {"where": "toxicity >= 0.5"},
         "sections": {"inference": 1},
     }
-    config["models"]["ours"] = {"source": str(tmp_path), "contaminated": True, "base": "gemma-2-2b"}
-    full = complete(config)
+    full = complete(
+        {
+            "grid": {"datasets": ["comments"], "models": ["ours"], "seeds": [0]},
+            "datasets": {"comments": comments},
+            "models": {"ours": {"source": str(tmp_path), "contaminated": True}},
+        }
+    )
+    assert full["studies"] == {}
+    assert [*full["datasets"], *full["models"]] == ["comments", "ours"]
     assert full["datasets"]["comments"]["sections"] == {"inference": 1.0}
     assert full["datasets"]["comments"]["forget"] == {"where": "toxicity >= 0.5"}
     assert full["models"]["ours"]["contaminated"] is True
@@ -495,7 +502,7 @@ def test_a_contaminated_model_wants_all_texts_ranked(sections: Config | None) ->
     config = minimal()
     mine: Config = {"kind": "table", "forget": {"where": "x > 1"}}
     config["datasets"]["mine"] = mine | ({"sections": sections} if sections else {})
-    config["models"]["ours"] = {"source": str(ROOT), "contaminated": True}
+    config["models"]["ours"] = {"source": None, "contaminated": True}
     config["grid"] = {"datasets": ["mine"], "models": ["ours"]}
     [line] = mistakes(config)
     assert line.startswith(
@@ -518,9 +525,27 @@ def test_a_contaminated_model_wants_all_texts_ranked(sections: Config | None) ->
     assert complete(config)
 
 
+def test_a_configuration_without_a_grid_says_how_to_have_the_paper_s() -> None:
+    lines = mistakes({"training": {"epochs": 1}})
+    assert lines == [
+        f"{key}: missing; write it, or `extends: paper` for what config.yaml says"
+        for key in ("grid", "datasets", "models")
+    ]
+    [line] = mistakes(minimal() | {"extends": "papers"})
+    assert line == "extends: 'papers' is not allowed; allowed is one of: paper, null"
+
+
 def test_a_folder_is_a_model(tmp_path: Path) -> None:
     config = paper()
     config["models"]["gemma-2-2b"] = {"source": str(tmp_path)}
+    at = f"models.gemma-2-2b.source: {str(tmp_path)!r} is not allowed; "
+    (line,) = mistakes(config)
+    assert line.startswith(f"{at}this folder holds no model (no config.json)")
+    (tmp_path / "config.json").touch()
+    (tmp_path / "pytorch_model.bin").touch()
+    (line,) = mistakes(config)
+    assert line.startswith(f"{at}its weights are pickle files (pytorch_model.bin), which can run")
+    (tmp_path / "model.safetensors").touch()
     assert complete(config)["models"]["gemma-2-2b"]["revision"] is None
 
 
@@ -689,7 +714,7 @@ def test_a_list_that_the_workflow_writes_may_not_be_there_yet() -> None:
 def ready(**changes: Any) -> Config:
     """A model that is already contaminated, with the clean one that it was trained from."""
     config = minimal()
-    config["models"]["ours"] = {"source": str(ROOT), "contaminated": True, "base": "tiny"}
+    config["models"]["ours"] = {"source": None, "contaminated": True, "base": "tiny"}
     config["models"]["ours"]["training"] = {"trained_blocks": 2, "precision": "fp32"}
     config["grid"]["models"] = ["ours"]
     config["unlearning"] = changes

@@ -11,9 +11,8 @@ import contextlib
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from mamushi.errors import UserError
 
@@ -94,7 +93,8 @@ def run(args: argparse.Namespace) -> None:
     if args.out.is_dir():
         raise UserError("is a folder", where=args.out, do="name a file in --out")
     with tempfile.TemporaryDirectory() as folder:
-        data = _found(_given(args, "data", "the table of texts (a file or folder)"), Path(folder))
+        means = "the table of texts (a file or folder)"
+        data = _given(args, "data", means, lambda given: _found(given, Path(folder)))
         case = _case(args, data)
         seen = _look(case, data, Path(folder))
     written = text_of(case, seen, args.out)
@@ -121,22 +121,24 @@ def _there(path: Path) -> str | None:
 # What is not given ------------------------------------------------------------------------------
 
 
+Checked = TypeVar("Checked")
+
+
 def _given(
     args: argparse.Namespace,
     name: str,
     means: str,
-    check: Callable[[str], object] = lambda answer: None,
+    check: Callable[[str], Checked],
     known: str = "",
-) -> str:
-    """The value of an option; asked for at a terminal until ``check`` has nothing against it.
+) -> Checked:
+    """What ``check`` makes of an option; asked for at a terminal until it has nothing against it.
 
     Raises ``UserError`` that names the option where there is no terminal.
     """
     option = "DATA" if name == "data" else f"--{name}"
     value: str | None = getattr(args, name)
     if value is not None:
-        check(value)
-        return value
+        return check(value)
     if not sys.stdin.isatty():
         raise UserError(f"{option} is missing", do=f"give {means}{known}")
     with contextlib.suppress(ImportError):
@@ -144,18 +146,20 @@ def _given(
         import readline  # noqa: F401
     while True:
         try:
-            value = input(f"{means}{known}: ").strip()
+            # The question on lines of its own, which no editor of answers wraps.
+            print(f"{option}: {means}{known}", flush=True)
+            value = input("> ").strip()
         except EOFError:
             raise UserError(f"{option} is missing", do=f"give {means}") from None
         if not value:
             continue
         try:
-            check(value)
+            found = check(value)
         except UserError as error:
             print(error)
             continue
         setattr(args, name, value)
-        return value
+        return found
 
 
 # What there is ----------------------------------------------------------------------------------
@@ -203,11 +207,13 @@ def _case(args: argparse.Namespace, data: Data) -> Case:
     from mamushi.data.expression import parse
     from mamushi.data.readers import check_columns
 
-    def among(column: str) -> None:
+    def among(column: str) -> str:
         check_columns(data.local, data.columns, [column])
+        return column
 
-    def expression(text: str) -> None:
+    def expression(text: str) -> str:
         check_columns(data.local, data.columns, parse(text).names)
+        return text
 
     known = f"; the columns are {_listed(data.columns)}"
     column = _given(args, "text", "the column with the text", among, known)
@@ -218,7 +224,7 @@ def _case(args: argparse.Namespace, data: Data) -> Case:
     if args.id is not None:
         among(args.id)
     means = "the model's folder, .gguf file or id on the hub"
-    source, revision = _source(_given(args, "model", means, _source))
+    source, revision = _given(args, "model", means, _source)
     held = args.evaluation
     dataset = {
         "kind": "table",
@@ -263,7 +269,6 @@ def _name(file: str, otherwise: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", stem.name).strip("-._") or otherwise
 
 
-@cache
 def _source(given: str) -> tuple[str, str | None]:
     """A model's source and, of one on the hub, its commit. What can be told at a glance is."""
     from mamushi.configuration.complete import source_mistake
@@ -272,10 +277,10 @@ def _source(given: str) -> tuple[str, str | None]:
     mistake = source_mistake(str(path)) if path.exists() else None
     if mistake:
         raise UserError(mistake, where=given)
-    if path.exists():
+    if path.is_dir() or (path.is_file() and given.lower().endswith(".gguf")):
         return str(path.absolute()), None
-    if given.count("/") > 1 or given.endswith(".gguf") or given[0] in "./~":
-        raise UserError("no such model", where=given, do="check the path")
+    if path.exists() or given.count("/") > 1 or given.endswith(".gguf") or given[0] in "./~":
+        raise UserError("no such model", where=given, do="give a model's folder or .gguf file")
     from mamushi.lm import loading
 
     commit = loading.described(given, "--model")[1]
@@ -291,7 +296,7 @@ def _look(case: Case, data: Data, folder: Path) -> dict[str, Any]:
     from mamushi.data.examples import build
     from mamushi.registry import load
 
-    full = complete(case.config)
+    full = _first(complete, case.config)
     settings = full["datasets"][case.dataset]
     raw = load("dataset", "table").load({**settings, "path": str(data.local)}, folder)
     # Near duplicates, which take minutes in a large table, are left to the run.
@@ -301,7 +306,8 @@ def _look(case: Case, data: Data, folder: Path) -> dict[str, Any]:
     grid = case.config["grid"]
     fitting = [beta for beta in BUDGETS if round(beta * there[FORGET], 9) >= 1]
     grid["budgets"] = fitting or [*BUDGETS]
-    counts.check(case.dataset, counts.needs(complete(case.config), case.dataset), there)
+    needs = counts.needs(complete(case.config), case.dataset)
+    _first(counts.check, case.dataset, needs, there)
     forget = int(raw.forget.sum())
     seen = {
         "rows": found["read"],
@@ -329,6 +335,16 @@ def _look(case: Case, data: Data, folder: Path) -> dict[str, Any]:
     return seen
 
 
+def _first(function: Callable[..., Any], *args: Any) -> Any:
+    """Call it; of several mistakes in a configuration, the first is raised."""
+    from mamushi.configuration.complete import ConfigError
+
+    try:
+        return function(*args)
+    except ConfigError as error:
+        raise UserError(error.lines[0]) from None
+
+
 def _model(model: Mapping[str, Any]) -> str:
     """What a model is. Raises ``UserError`` for one whose configuration, tokenizer or weights
     cannot be read."""
@@ -351,7 +367,9 @@ def _yaml(value: Any) -> str:
     """A value on one line of YAML."""
     import yaml
 
-    line = yaml.safe_dump(value, allow_unicode=True, width=1 << 30, default_flow_style=True)
+    line = yaml.safe_dump(
+        value, allow_unicode=True, default_flow_style=True, sort_keys=False, width=1 << 30
+    )
     return line.removesuffix("\n").removesuffix("\n...")
 
 
@@ -361,8 +379,8 @@ def text_of(case: Case, seen: Mapping[str, int], out: Path) -> str:
     def lines() -> Iterator[str]:
         grid, dataset = case.config["grid"], case.config["datasets"][case.dataset]
         model = case.config["models"][case.model]
-        yield "# Written by `mamushi init`. It stands alone: what is left out has its default. All keys and"
-        yield "# their defaults: workflow/schemas/config.schema.yaml"
+        yield "# Written by `mamushi init`. It stands alone: what is left out has its default."
+        yield "# All keys: workflow/schemas/config.schema.yaml"
         yield f"#   snakemake removals --configfile {out.name} --cores all   # the lists"
         yield f"#   snakemake evidence --configfile {out.name} --cores all   # how many to remove"
         yield ""

@@ -62,6 +62,8 @@ def complete(config: Mapping[str, Any]) -> dict[str, Any]:
     given = coerced(given, rule)
     _raise(violations(given, rule))
     full: dict[str, Any] = filled(given, rule)
+    # Whoever read the files has laid them over each other.
+    del full["extends"]
     full["studies"] = {k: v for k, v in (full["studies"] or {}).items() if v is not None}
     for study in full["studies"].values():
         study.update({axis: v for axis, v in full["grid"].items() if study.get(axis) is None})

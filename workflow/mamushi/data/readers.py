@@ -137,6 +137,13 @@ def check_columns(path: str | Path, found: list[str], needed: Sequence[str]) -> 
                 do="give every column a name of its own",
             )
         if name not in found:
+            other = next((mark for mark in OTHERS if len(found) == 1 and mark in found[0]), None)
+            if other:
+                raise UserError(
+                    f"no column {name!r}: its columns seem to be separated by {other!r}",
+                    where=path,
+                    do="save it with commas as .csv, or with tabs as .tsv",
+                )
             raise UserError(
                 f"no column {name!r}", where=path, do=f"it has {', '.join(map(repr, found))}"
             )
@@ -145,14 +152,14 @@ def check_columns(path: str | Path, found: list[str], needed: Sequence[str]) -> 
 def check_text(value: str, place: str) -> None:
     """Raise ``UserError`` when ``value`` holds bytes or code points that UTF-8 cannot express, or a
     NUL, which no text has in it that was written or read as it should be."""
-    if "\0" in value:
-        raise UserError(
-            "holds a NUL character", where=place, do="look for damage, or save the file as UTF-8"
-        )
     try:
         value.encode("utf-8")
     except UnicodeEncodeError:
         raise UserError("not valid UTF-8", where=place, do="save the file as UTF-8") from None
+    if "\0" in value:
+        raise UserError(
+            "holds a NUL character", where=place, do="look for damage, or save the file as UTF-8"
+        )
 
 
 @contextlib.contextmanager
@@ -234,13 +241,6 @@ def _delimited(path: Path, separator: str, needed: Sequence[str], most: int | No
     with _fields_of_any_length(), opened(path) as handle:
         reader = _rows(handle, separator)
         header = _header(path, reader)
-        other = next((mark for mark in OTHERS if len(header) == 1 and mark in header[0]), None)
-        if other and not {*needed} <= {*header}:
-            raise UserError(
-                f"its columns seem to be separated by {other!r}",
-                where=path,
-                do="save it with commas as .csv, or with tabs as .tsv",
-            )
         check_columns(path, header, needed)
         positions = [header.index(name) for name in needed]
         columns: list[list[str]] = [[] for _ in needed]

@@ -51,7 +51,9 @@ def needed(settings: Mapping[str, Any]) -> list[str]:
         if mark is not None
         for name in (parse(mark["where"]).names if "where" in mark else [mark["column"]])
     ]
-    optional = [settings[name] for name in ("id", "section", "stratum") if settings[name]]
+    optional = [
+        settings[name] for name in ("id", "section", "stratum") if settings[name] is not None
+    ]
     return list(dict.fromkeys([settings["text"], *optional, *settings["labels"], *marks]))
 
 
@@ -65,7 +67,7 @@ def rows(table: readers.Table, settings: Mapping[str, Any]) -> Rows:
     return Rows(
         ids=(
             named_values(table, settings["id"])
-            if settings["id"]
+            if settings["id"] is not None
             else [str(i + 1) for i in range(n)]
         ),
         texts=_texts(table, settings["text"]),

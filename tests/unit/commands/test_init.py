@@ -1,0 +1,546 @@
+"""The way in: what `mamushi init` sees in a table and a model, writes, asks for and refuses."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import gzip
+import io
+import json
+import os
+import pty
+import select
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from mamushi.commands import init
+from mamushi.configuration.complete import complete
+from mamushi.data import head
+from mamushi.errors import UserError
+from mamushi.lm import tiny
+from mamushi.registry import load
+from tests.support.workflow import ROOT
+
+SHAPE = {
+    "family": "llama",
+    "hidden_size": 16,
+    "layers": 2,
+    "heads": 2,
+    "key_value_heads": 1,
+    "intermediate_size": 32,
+    "vocabulary_size": 280,
+    "max_positions": 32,
+}
+ROWS: list[dict[str, Any]] = [
+    {"id": f"r{i}", "text": f"text number {i}", "class": i % 3, "my score": i / 60}
+    for i in range(60)
+]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("models") / "ours"
+    built, tokenizer = tiny.build(SHAPE, [row["text"] for row in ROWS], seed=0)
+    built.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def started(*words: str | Path) -> None:
+    """The command with these words."""
+    parser = argparse.ArgumentParser()
+    init.arguments(parser)
+    init.run(parser.parse_args(list(map(str, words))))
+
+
+def csv_of(rows: list[dict[str, Any]] = ROWS, separator: str = ",") -> bytes:
+    lines = [rows[0].keys(), *(row.values() for row in rows)]
+    return "".join(separator.join(map(str, line)) + "\n" for line in lines).encode()
+
+
+def jsonl_of(rows: list[dict[str, Any]] = ROWS) -> bytes:
+    return "".join(json.dumps(row) + "\n" for row in rows).encode()
+
+
+def parquet_of(rows: list[dict[str, Any]] = ROWS) -> bytes:
+    sink = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist(rows), sink)
+    return sink.getvalue()
+
+
+def zst(content: bytes) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(sink, "zstd") as stream:
+        stream.write(content)
+    return bytes(sink.getvalue())
+
+
+def zipped(content: bytes, name: str = "data.csv") -> bytes:
+    sink = io.BytesIO()
+    with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(name, content)
+    return sink.getvalue()
+
+
+def changed(**cells: Callable[[int], Any]) -> list[dict[str, Any]]:
+    """The rows with other cells in these columns."""
+    return [row | {name: cell(i) for name, cell in cells.items()} for i, row in enumerate(ROWS)]
+
+
+PATIENCE = 120
+"""Seconds after which a terminal that says nothing has hung."""
+FORGET = '"class" == 0'
+ARROW = pa.Table.from_pylist(ROWS)
+
+
+# What is written ----------------------------------------------------------------------------------
+
+
+def test_it_says_what_it_sees_and_writes_what_the_workflow_reads(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [*ROWS, ROWS[0] | {"id": "copy"}, ROWS[1] | {"id": "both", "class": 0}]
+    rows += [{"id": f"x{i}", "text": " ", "class": "", "my score": ""} for i in range(3)]
+    data, out = tmp_path / "my tweets.csv", tmp_path / "mine.yaml"
+    data.write_bytes(csv_of(rows))
+    words = [data, "--text", "text", "--id", "id", "--forget", FORGET, "--model", model]
+    words += ["--retain", '"class" in [1, 2]', "--evaluation", "0.2", "--out", out]
+    started(*words)
+    said = capsys.readouterr().out
+    assert f"{data}: 65 rows, 4 columns" in said
+    assert "forget: 22 rows; retain: 40 rows; of neither, left out: 3" in said
+    assert "13 at least, 14 in the median, 14 at 90%, 14 at most" in said
+    assert "empty: 0; copies: 1; in both domains, neither ranked nor listed: 2" in said
+    assert "ranked: 16 forget texts against 31 retain texts" in said
+    assert "llama, tokenizer with " in said
+    text = out.read_text(encoding="utf-8")
+    given = yaml.safe_load(text)
+    assert given == {
+        "grid": {
+            "datasets": ["my-tweets"],
+            "models": ["ours"],
+            "seeds": [0],
+            "budgets": [0.1, 0.2, 0.3],
+            "selectors": ["mamushi"],
+        },
+        "datasets": {
+            "my-tweets": {
+                "kind": "table",
+                "path": str(data),
+                "text": "text",
+                "id": "id",
+                "forget": {"where": FORGET},
+                "retain": {"where": '"class" in [1, 2]'},
+                "sections": {"inference": 0.8, "evaluation": 0.2},
+            }
+        },
+        "models": {"ours": {"source": str(model), "contaminated": True}},
+    }
+    assert "40 rows; 3 rows of neither are left out" in text
+    full = complete(given)
+    head.check(full)
+    raw = load("dataset", "table").load(full["datasets"]["my-tweets"], tmp_path)
+    assert raw.dropped == {"neither forget nor retain": 3}
+    # The same again is no change; another one is not written over without a word.
+    started(*words)
+    assert "there already, with the same content" in capsys.readouterr().out
+    with pytest.raises(UserError, match="another configuration is there; name another"):
+        started(*words, "--retain", '"class" == 1')
+    assert out.read_text(encoding="utf-8") == text
+    started(*words, "--retain", '"class" == 1', "--force")
+    assert out.read_text(encoding="utf-8") != text
+
+
+def saved(path: Path) -> None:
+    """As ``Dataset.save_to_disk`` does."""
+    path.mkdir()
+    for number, part in enumerate((ARROW.slice(0, 40), ARROW.slice(40))):
+        name = str(path / f"data-{number:05d}-of-00002.arrow")
+        with pa.OSFile(name, "wb") as sink, pa.ipc.new_stream(sink, ARROW.schema) as writer:
+            writer.write_table(part)
+    files = [{"filename": f"data-{number:05d}-of-00002.arrow"} for number in (0, 1)]
+    (path / "state.json").write_text(json.dumps({"_data_files": files}), encoding="utf-8")
+    (path / "dataset_info.json").write_text("{}", encoding="utf-8")
+
+
+def shards(path: Path) -> None:
+    path.mkdir()
+    (path / "README.md").write_text("# Mine", encoding="utf-8")
+    (path / "train-0.parquet").write_bytes(parquet_of(ROWS[:30]))
+    (path / "train-1.parquet").write_bytes(parquet_of(ROWS[30:]))
+
+
+FORMATS: dict[str, bytes | Callable[[Path], None]] = {
+    "data.csv": b"\xef\xbb\xbf" + csv_of(),
+    "data.csv.zip": zipped(csv_of()),
+    "DATA.CSV.GZ": gzip.compress(csv_of()),
+    "data.csv.zst": zst(csv_of()),
+    "data.tsv": csv_of(separator="\t"),
+    "data.tsv.gz": gzip.compress(csv_of(separator="\t")),
+    "data.jsonl": jsonl_of(),
+    "data.jsonl.gz": gzip.compress(jsonl_of()[:700]) + gzip.compress(jsonl_of()[700:]),
+    "data.ndjson.zst": zst(jsonl_of()),
+    "data.parquet": parquet_of(),
+    "shards": shards,
+    "saved": saved,
+}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_the_loader_reads_whatever_is_accepted(name: str, model: Path, tmp_path: Path) -> None:
+    data, content = tmp_path / name, FORMATS[name]
+    data.write_bytes(content) if isinstance(content, bytes) else content(data)
+    out = tmp_path / "mine.yaml"
+    words = ["--text", "text", "--id", "id", "--forget", '"my score" < 0.5', "--model", model]
+    started(data, *words, "--out", out)
+    full = complete(yaml.safe_load(out.read_text(encoding="utf-8")))
+    head.check(full)
+    (definition,) = full["datasets"].values()
+    raw = load("dataset", "table").load(definition, tmp_path)
+    assert list(raw.ids) == [row["id"] for row in ROWS]
+    assert list(raw.texts) == [row["text"] for row in ROWS]
+    assert raw.forget.tolist() == [row["my score"] < 0.5 for row in ROWS]
+    assert len(raw.sources) == (2 if name in ("shards", "saved") else 1)
+
+
+def test_a_folder_that_datasets_saved(model: Path, tmp_path: Path) -> None:
+    datasets = pytest.importorskip("datasets")
+    whole = datasets.Dataset.from_list(ROWS).filter(lambda row: row["id"] != "r7")
+    datasets.DatasetDict({"train": whole, "test": whole}).save_to_disk(tmp_path / "both")
+    words = ["--text", "text", "--forget", FORGET, "--model", model, "--out", tmp_path / "m.yaml"]
+    with pytest.raises(UserError, match="has the splits test, train; name one of their folders"):
+        started(tmp_path / "both", *words)
+    started(tmp_path / "both" / "train", *words)
+    given = yaml.safe_load((tmp_path / "m.yaml").read_text(encoding="utf-8"))
+    raw = load("dataset", "table").load(complete(given)["datasets"]["train"], tmp_path)
+    assert [row["text"] for row in whole] == list(raw.texts)
+
+
+def test_a_data_set_of_the_hub(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With its files in the hub's cache, as the hub would put them there."""
+    import huggingface_hub
+
+    snapshot = tmp_path / "snapshots" / "a1b2"
+    (snapshot / "data").mkdir(parents=True)
+    for number, rows in enumerate((ROWS[:30], ROWS[30:])):
+        path = snapshot / "data" / f"train-{number:05d}-of-00002.parquet"
+        path.write_bytes(parquet_of(rows))
+    asked = []
+
+    def download(name: str, **options: Any) -> str:
+        asked.append((name, options["repo_type"]))
+        return str(snapshot)
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
+    out = tmp_path / "mine.yaml"
+    words = ["--text", "text", "--forget", FORGET, "--model", model, "--out", out]
+    started("lab/tweets", *words)
+    given = yaml.safe_load(out.read_text(encoding="utf-8"))
+    assert given["datasets"]["tweets"]["path"] == f"{snapshot}/data/train-*.parquet"
+    assert len(load("dataset", "table").load(complete(given)["datasets"]["tweets"], tmp_path).ids)
+    assert asked == [("lab/tweets", "dataset")]
+    (snapshot / "data" / "test-00000-of-00001.parquet").write_bytes(parquet_of())
+    with pytest.raises(UserError, match="has the splits test, train; name one, such as lab/tweets"):
+        started("lab/tweets", *words)
+    started("lab/tweets/test", *words, "--force")
+
+
+# What is asked for --------------------------------------------------------------------------------
+
+COMMAND = """
+import argparse, sys
+from mamushi.commands import init
+from mamushi.errors import UserError
+parser = argparse.ArgumentParser()
+init.arguments(parser)
+try:
+    init.run(parser.parse_args())
+except UserError as error:
+    sys.exit(f"error: {error}")
+"""
+
+
+def test_at_a_terminal_it_asks_until_the_answer_is_right(model: Path, tmp_path: Path) -> None:
+    data, out = tmp_path / "data.csv", tmp_path / "mine.yaml"
+    data.write_bytes(csv_of())
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-c", COMMAND, "--out", out],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "workflow"), "TERM": "dumb"},
+        close_fds=True,
+    )
+    os.close(theirs)
+    said = b""
+
+    def answer(until: str, text: str | Path) -> None:
+        nonlocal said
+        while until.encode() not in said:
+            assert select.select([ours], [], [], PATIENCE)[0], said
+            said += os.read(ours, 4096)
+        said = b""
+        os.write(ours, f"{text}\n".encode())
+
+    answer("the table of texts", tmp_path / "gone.csv")
+    answer("gone.csv: no such file", data)
+    answer("the column with the text; the columns are 'id', 'text', 'class', 'my score'", "body")
+    answer("no column 'body'", "text")
+    answer("such as", "class ==")
+    answer("write it as in", FORGET)
+    answer("folder, .gguf file or id on the hub", tmp_path / "nowhere")
+    answer("no such model", model)
+    # What is not read would stop it; the end is an error on Linux.
+    with contextlib.suppress(OSError):
+        while more := os.read(ours, 4096):
+            said += more
+    os.close(ours)
+    assert process.wait() == 0, said
+    given = yaml.safe_load(out.read_text(encoding="utf-8"))
+    assert given["datasets"]["data"]["forget"] == {"where": FORGET}
+
+
+@pytest.mark.parametrize("missing", ["DATA", "--text", "--forget", "--model"])
+def test_where_nobody_can_be_asked_one_line_names_the_option(
+    missing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO("never read\n"))
+    data = tmp_path / "data.csv"
+    data.write_bytes(csv_of())
+    words = {"DATA": [data], "--text": ["--text", "text"], "--forget": ["--forget", FORGET]}
+    words["--model"] = ["--model", tmp_path]
+    given = [word for option, each in words.items() if option != missing for word in each]
+    with pytest.raises(UserError, match=f"^{missing} is missing; give ") as caught:
+        started(*given, "--out", tmp_path / "mine.yaml")
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "mine.yaml").exists()
+
+
+# What is refused ----------------------------------------------------------------------------------
+
+
+def nested(value: Any) -> bytes:
+    return parquet_of(changed(text=lambda i: value))
+
+
+PARQUET = parquet_of()
+FOOTER = int.from_bytes(PARQUET[-8:-4], "little") + 8
+LONG = "x" * 1_000_001
+BAD: dict[str, tuple[str, bytes | Callable[[Path], None] | None, dict[str, str], str]] = {
+    # Name: file, content, other options, what is said.
+    "missing": ("gone.csv", None, {}, "no such file"),
+    "no_ending": ("data", csv_of(), {}, "cannot tell the format"),
+    "unknown_ending": ("data.xlsx", b"PK", {}, "cannot tell the format"),
+    "packed_parquet": ("data.parquet.gz", gzip.compress(parquet_of()), {}, "cannot tell"),
+    "empty_csv": ("data.csv", b"", {}, "no column"),
+    "empty_tsv": ("data.tsv", b"", {}, "no column"),
+    "empty_jsonl": ("data.jsonl", b"", {}, "no column"),
+    "empty_parquet": ("data.parquet", b"", {}, "damaged or not a Parquet file"),
+    "empty_gz": ("data.csv.gz", b"", {}, "no column"),
+    "empty_zst": ("data.csv.zst", b"", {}, "no column"),
+    "empty_zip": ("data.csv.zip", b"", {}, "damaged zip"),
+    "header_only_csv": ("data.csv", b"id,text,class,my score\n", {}, "no rows"),
+    "header_only_parquet": (
+        "data.parquet",
+        lambda path: pq.write_table(ARROW.slice(0, 0), path),
+        {},
+        "no rows",
+    ),
+    "blank_lines": ("data.csv", b"\n\n\n", {}, "no column"),
+    "latin1": ("data.csv", csv_of(changed(text=lambda i: "é")).decode().encode("latin-1"), {}, "8"),
+    "latin1_header": ("data.csv", "id,t\xe9xt\n1,2\n".encode("latin-1"), {}, "not valid UTF-8"),
+    "utf16": ("data.csv", csv_of().decode().encode("utf-16"), {}, "not valid UTF-8"),
+    "utf16_without_mark": ("data.csv", csv_of().decode().encode("utf-16-le"), {}, "NUL"),
+    "latin1_jsonl": ("data.jsonl", b'{"text": "\xe9"}\n', {}, "not valid UTF-8"),
+    "nul_csv": ("data.csv", csv_of(changed(text=lambda i: f"a\0{i}")), {}, "row 1 (line 2): holds"),
+    "nul_jsonl": ("data.jsonl", jsonl_of(changed(text=lambda i: "a\0")), {}, "holds a NUL"),
+    "nul_parquet": ("data.parquet", parquet_of(changed(text=lambda i: "a\0")), {}, "holds a NUL"),
+    "zeros_at_the_end": ("data.csv", csv_of() + bytes(512), {}, "row 61"),
+    "surrogate": ("data.jsonl", jsonl_of(changed(text=lambda i: "\ud800")), {}, "not valid UTF-8"),
+    "cut_gz": ("data.csv.gz", gzip.compress(csv_of())[:-40], {}, "damaged gz"),
+    "cut_zst": ("data.csv.zst", zst(csv_of())[:-40], {}, "damaged zst"),
+    "cut_zip": ("data.csv.zip", zipped(csv_of())[:-40], {}, "damaged zip"),
+    "cut_parquet": ("data.parquet", parquet_of()[:-40], {}, "damaged or not a Parquet"),
+    "cut_jsonl": ("data.jsonl", jsonl_of()[:-20], {}, "row 60: not valid JSON"),
+    "cut_csv": ("data.csv", csv_of()[:-25], {}, "row 60 (line 61)"),
+    "no_gz": ("data.csv.gz", csv_of(), {}, "damaged gz"),
+    "no_zst": ("data.csv.zst", csv_of(), {}, "damaged zst"),
+    "no_zip": ("data.csv.zip", csv_of(), {}, "damaged zip"),
+    "csv_as_parquet": ("data.parquet", csv_of(), {}, "damaged or not a Parquet"),
+    "parquet_as_csv": ("data.csv", parquet_of(), {}, "not valid UTF-8"),
+    "gz_as_csv": ("data.csv", gzip.compress(csv_of()), {}, "not valid UTF-8"),
+    "damaged_pages": (
+        "data.parquet",
+        PARQUET[:4] + bytes(len(PARQUET) - FOOTER - 4) + PARQUET[-FOOTER:],
+        {},
+        "damaged",
+    ),
+    "two_members": (
+        "data.csv.zip",
+        lambda path: (
+            [
+                zipfile.ZipFile(path, mode).writestr(name, "x")  # type: ignore[func-returns-value]
+                for mode, name in (("w", "a.csv"), ("a", "b.csv"))
+            ][:0]
+            and None
+        ),
+        {},
+        "no member 'data.csv'",
+    ),
+    "json_list": ("data.jsonl", json.dumps(ROWS).encode(), {}, "not a JSON object"),
+    "json_pretty": ("data.jsonl", json.dumps(ROWS[0], indent=1).encode(), {}, "not valid JSON"),
+    "json_nan": ("data.jsonl", jsonl_of(changed(**{"class": lambda i: float("nan")})), {}, "nan"),
+    "semicolons": ("data.csv", csv_of(separator=";"), {}, "separated by ';'"),
+    "tabs_as_csv": ("data.csv", csv_of(separator="\t"), {}, "separated by '\\t'"),
+    "open_quote": ("data.csv", csv_of() + b'r60,"text,0,1\n', {}, "not well-formed"),
+    "ragged": ("data.csv", csv_of() + b"r60,text,0,1,2\n", {}, "5 fields where the header has 4"),
+    "column_twice": ("data.csv", csv_of().replace(b"id,", b"text,", 1), {}, "there 2 times"),
+    "column_twice_parquet": (
+        "data.parquet",
+        lambda path: pq.write_table(
+            pa.Table.from_arrays([ARROW["text"], ARROW["text"], ARROW["class"]], names="ttc"), path
+        ),
+        {"--text": "t", "--forget": "c == 0"},
+        "column 't' is there 2 times",
+    ),
+    "no_text_column": ("data.csv", csv_of(), {"--text": "body"}, "no column 'body'; it has"),
+    "no_id_column": ("data.csv", csv_of(), {"--id": "name"}, "no column 'name'"),
+    "unknown_mark": ("data.csv", csv_of(), {"--forget": "toxic > 0"}, "no column 'toxic'"),
+    "unknown_retain": ("data.csv", csv_of(), {"--retain": "toxic > 0"}, "no column 'toxic'"),
+    "no_expression": ("data.csv", csv_of(), {"--forget": '"class" ='}, "write it as in"),
+    "a_call": ("data.csv", csv_of(), {"--forget": "exit()"}, "is not allowed"),
+    "an_assignment": ("data.csv", csv_of(), {"--forget": "text = 'x'"}, "write it as in"),
+    "single_quotes": ("data.csv", csv_of(), {"--forget": "'class' == 0"}, "without a column"),
+    "text_against_number": ("data.csv", csv_of(), {"--forget": '"id" == 0'}, "one is text"),
+    "no_truth": ("data.csv", csv_of(), {"--forget": '"my score"'}, "neither true nor false"),
+    "mixed_types": (
+        "data.csv",
+        csv_of(changed(**{"class": lambda i: "no" if i > 50 else 0})),
+        {},
+        "one is text",
+    ),
+    "mixed_jsonl": (
+        "data.jsonl",
+        jsonl_of(changed(**{"class": lambda i: "0" if i > 50 else 0})),
+        {},
+        "row 52: cannot evaluate",
+    ),
+    "all_forget": ("data.csv", csv_of(), {"--forget": '"class" >= 0'}, "the retain domain has no"),
+    "none_forget": ("data.csv", csv_of(), {"--forget": '"class" > 9'}, "the forget domain has no"),
+    "both": (
+        "data.csv",
+        csv_of(),
+        {"--retain": '"class" < 2'},
+        "row 1 (line 2): of the forget and",
+    ),
+    "no_label": (
+        "data.csv",
+        csv_of(changed(**{"class": lambda i: "" if i == 7 else i % 3})),
+        {},
+        "row 8 (line 9): cannot evaluate",
+    ),
+    "id_twice": ("data.csv", csv_of([*ROWS, ROWS[7]]), {"--id": "id"}, "id 'r7' is there twice"),
+    "no_id": ("data.csv", csv_of(changed(id=lambda i: "")), {"--id": "id"}, "give every row a"),
+    "nested_id": ("data.jsonl", jsonl_of(changed(id=lambda i: [i])), {"--id": "id"}, "one value"),
+    "nested_text": ("data.parquet", nested({"a": [1, 2]}), {}, "column 'text' is {'a'"),
+    "text_of_lists": ("data.parquet", nested(["a"] * 99), {}, "..., not text"),
+    "text_of_numbers": ("data.parquet", nested(3), {}, "column 'text' is 3, not text"),
+    "text_of_bytes": ("data.parquet", nested(b"\xff"), {}, "not text"),
+    "blank_texts": ("data.csv", csv_of(changed(text=lambda i: " ")), {}, "empty or white space"),
+    "blank_forget": (
+        "data.csv",
+        csv_of(changed(text=lambda i: "" if i % 3 == 0 else i)),
+        {},
+        "the forget domain has no texts after empty",
+    ),
+    "one_text": ("data.csv", csv_of(changed(text=lambda i: "same")), {}, "duplicates"),
+    "too_long": (
+        "data.csv",
+        csv_of(changed(text=lambda i: LONG if i == 3 else i)),
+        {},
+        "1,000,001",
+    ),
+    "few_forget": ("data.csv", csv_of(ROWS[:10]), {}, "takes at least 5 forget texts"),
+    "few_retain": ("data.csv", csv_of(), {"--forget": '"my score" < 0.95'}, "5 retain texts"),
+    "all_held_out": ("data.csv", csv_of(), {"--evaluation": "0.95"}, "forget texts"),
+    "empty_folder": ("data", lambda path: path.mkdir(), {}, "no table in this folder"),
+    "two_formats": (
+        "data",
+        lambda path: (shards(path), (path / "a.csv").write_bytes(csv_of()))[:0] and None,
+        {},
+        "files of several formats (csv, parquet)",
+    ),
+    "a_shard_without_the_column": (
+        "data",
+        lambda path: (
+            (shards(path), pq.write_table(ARROW.select(["id"]), path / "z.parquet"))[:0] and None
+        ),
+        {},
+        "z.parquet: no column 'text'",
+    ),
+    "a_shard_is_missing": (
+        "data",
+        lambda path: (saved(path), (path / "data-00001-of-00002.arrow").unlink())[:0] and None,
+        {},
+        "no such file",
+    ),
+    "damaged_state": (
+        "data",
+        lambda path: (saved(path), (path / "state.json").write_text("{"))[:0] and None,
+        {},
+        "state.json: damaged",
+    ),
+    "damaged_arrow": (
+        "data",
+        lambda path: (
+            (saved(path), (path / "data-00000-of-00002.arrow").write_bytes(b"ARROW"))[:0] and None
+        ),
+        {},
+        "damaged or not an Arrow file",
+    ),
+    "a_dollar": ("da$ta.csv", csv_of(), {}, "a '$' in the path"),
+    "no_model": ("data.csv", csv_of(), {"--model": "./none"}, "no such model"),
+    "empty_model": ("data.csv", csv_of(), {"--model": "."}, "holds no model (no config.json)"),
+    "a_file_for_a_model": ("data.csv", csv_of(), {"--model": "data.csv"}, "no such model"),
+    "out_is_a_folder": ("data.csv", csv_of(), {"--out": "."}, "is a folder"),
+}
+
+
+def test_they_are_at_least_sixty() -> None:
+    assert len(BAD) >= 60
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_bad_file_gets_one_line_and_nothing_is_written(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, content, options, said = BAD[name]
+    monkeypatch.chdir(tmp_path)
+    if isinstance(content, bytes):
+        Path(file).write_bytes(content)
+    elif content is not None:
+        content(Path(file))
+    # A model at first glance, which is all that these come to.
+    Path("model").mkdir()
+    Path("model/config.json").write_text("{}", encoding="utf-8")
+    given = {"--text": "text", "--forget": FORGET, "--model": "model", "--out": "mine.yaml"}
+    words = [word for pair in {**given, **options}.items() for word in pair]
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(UserError) as caught:
+        started(file, *words)
+    line = str(caught.value)
+    assert said in line
+    assert "\n" not in line and len(line) < 500
+    assert sorted(tmp_path.rglob("*")) == before
