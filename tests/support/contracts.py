@@ -600,6 +600,7 @@ ROWS: dict[str, dict[str, list[Any]]] = {
         "execution.compile": [True],
         "extends": [None],  # read before there is a configuration
         "execution.cache_trunk": [False],
+        "execution.tracking": ["mlflow"],
         "keep_checkpoints": [True],  # from then on
         # Nothing of this model is trained under its own name.
         "models.clean.training.learning_rate": [1e-4],

@@ -51,6 +51,8 @@ NLL_ENDPOINT = CELL + "/nll/{endpoint}.parquet"
 """The perplexity's parts, text by text."""
 NLL = CELL + "/nll/{selector}/beta{beta}.parquet"
 
+TRACKING = "results/tracking"
+"""Of trackers that have no place of their own."""
 CACHE = "results/cache"
 """What saves time within a run of the workflow, and is deleted after it."""
 CLAIMS = "results/claims"

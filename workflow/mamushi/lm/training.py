@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from mamushi.errors import UserError
-from mamushi.lm import checkpoint
+from mamushi.lm import checkpoint, tracking
 from mamushi.lm.compiled import compiled
 from mamushi.running import interruption
 from mamushi.running.progress import Progress
@@ -209,6 +209,7 @@ def train(
                         do=objective.remedy,
                     )
             log.append(row | found)
+            tracking.log(accelerator, row | found, objective.losses)
         waiting.clear()
 
     with (

@@ -21,7 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from types import ModuleType
-from typing import Any, get_type_hints
+from typing import Any, Literal, get_type_hints
 
 from mamushi.artifacts.provenance import provenance
 from mamushi.errors import UserError
@@ -62,6 +62,7 @@ class Execution:
     checkpoint_seconds: float = 600
     compile: bool = False
     cache_trunk: bool = True
+    tracking: Literal["mlflow", "wandb", "tensorboard"] | None = None
 
 
 @dataclass(frozen=True)

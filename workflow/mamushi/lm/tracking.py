@@ -1,0 +1,119 @@
+"""What a training tells a tracker of the user's own: MLflow, Weights & Biases or TensorBoard.
+
+It goes through accelerate, is off unless ``execution.tracking`` names one, and has no part in what
+is computed: a tracker that fails is left out, and the training goes on.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from accelerate import Accelerator
+
+from mamushi.artifacts import paths
+from mamushi.errors import UserError
+
+CARDS = (
+    *(paths.TRAIN_CARD, paths.RETRAINED_CARD, paths.UNLEARNED_CARD, paths.WHOLE_CARD),
+    paths.LISTED_CARD,
+)
+PROJECT = "mamushi"
+LARGEST = 700.0
+"""Loss in nats whose exponential a float still holds."""
+
+
+@contextmanager
+def tracked(
+    accelerator: Accelerator, tracker: str | None, card: Path, settings: Mapping[str, Any]
+) -> Iterator[None]:
+    """Within the block, ``log`` writes to the tracker, as a run with the name of the card's folder.
+
+    Raises ``UserError`` for a tracker that is not installed.
+    """
+    if tracker is None:
+        yield
+        return
+    if importlib.util.find_spec(tracker) is None:
+        raise UserError(
+            f"{tracker} is not installed here",
+            where="execution.tracking",
+            do="install it where the workflow runs, or set it to null",
+        )
+    folder, run = _named(card)
+    folder.mkdir(parents=True, exist_ok=True)
+    if tracker == "mlflow" and "MLFLOW_TRACKING_URI" not in os.environ:
+        # Files, since many jobs write at a time; MLflow has to be told that they are wanted.
+        os.environ["MLFLOW_TRACKING_URI"] = folder.absolute().as_uri()
+        os.environ.setdefault("MLFLOW_ALLOW_FILE_STORE", "true")
+    accelerator.log_with = [tracker]
+    accelerator.project_configuration.logging_dir = str(folder)
+    # TensorBoard names a run by its folder; the others have projects with runs in them.
+    project = run if tracker == "tensorboard" else PROJECT
+    named = {"mlflow": {"run_name": run}, "wandb": {"name": run}}
+    about = dict(_flat(settings, ""))
+    with _left_out(accelerator):
+        try:
+            accelerator.init_trackers(project, about, named)
+        except Exception:
+            # Another job may have made the project at the same moment: now it is there.
+            accelerator.trackers = []
+            accelerator.init_trackers(project, about, named)
+    try:
+        yield
+    finally:
+        with _left_out(accelerator):
+            accelerator.end_training()
+        accelerator.trackers = []
+
+
+def log(accelerator: Accelerator, row: Mapping[str, float], losses: tuple[str, ...]) -> None:
+    """Tell a step, if there is a tracker: its losses, learning rate and perplexity.
+
+    The perplexity is that of the step's texts, exp of a loss in nats per token: of ``loss`` where
+    that is the only one, else of each loss of a domain.
+    """
+    if not accelerator.trackers:
+        return
+    values = {name: row[name] for name in (*losses, "learning_rate")}
+    for name in losses if len(losses) == 1 else losses[1:]:
+        key = name.replace("loss", "perplexity")
+        values[key] = math.exp(row[name]) if row[name] < LARGEST else math.inf
+    with _left_out(accelerator):
+        accelerator.log(values, step=int(row["step"]))
+
+
+@contextmanager
+def _left_out(accelerator: Accelerator) -> Iterator[None]:
+    """A tracker that fails within the block is told once and not asked again."""
+    try:
+        yield
+    except Exception as error:
+        accelerator.trackers = []
+        said = " ".join(str(error).split())
+        print(f"the tracker fails, and is left out from here on: {said}", file=sys.stderr)
+
+
+def _named(card: Path) -> tuple[Path, str]:
+    """The folder for logs of its own, and the run: ``dataset/model/seed0/gold``."""
+    for pattern in CARDS:
+        if found := paths.wildcards(pattern, card.absolute()):
+            root = Path(found["root"])
+            run = card.absolute().parent.relative_to(root / "runs")
+            return paths.under(root, paths.TRACKING), run.as_posix()
+    return card.parent / "tracking", card.parent.name
+
+
+def _flat(value: Any, name: str) -> Iterator[tuple[str, Any]]:
+    """Numbers and words by dotted names."""
+    if isinstance(value, Mapping):
+        for key, each in value.items():
+            yield from _flat(each, f"{name}.{key}" if name else str(key))
+    elif isinstance(value, bool | int | float | str):
+        yield name, value
