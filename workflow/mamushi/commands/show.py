@@ -73,7 +73,7 @@ def _cell(
     from mamushi.artifacts.tables import read_table
     from mamushi.evidence.ranking import read_ranking
 
-    cell = {"dataset": dataset, "model": model, "seed": seed}
+    cell: dict[str, str | int] = {"dataset": dataset, "model": model, "seed": seed}
     # The verdict is on the ranking that estimates the ratio.
     judged = read_table(paths.under(root, paths.CALIBRATION, **cell), schemas.CALIBRATION)
     (ratio,) = set(judged["selector"].to_pylist())
