@@ -84,3 +84,6 @@ rule data:
 for stage in STAGES:
 
     include: f"workflow/rules/{stage}.smk"
+
+
+explained(targets.check, workflow, os.path.join(HERE, "Snakefile"))

@@ -17,11 +17,11 @@ import numpy as np
 import pytest
 
 from mamushi.cli import main
+from mamushi.commands import fetch_smollm2
 from mamushi.errors import UserError
 from mamushi.lm import device, loading
 from mamushi.lm.embed import embed
 from mamushi.selection.pool import Pool
-from mamushi.stages import fetch_smollm2
 from tests.support.real_texts import CONVERT, made_up, posts, token_set
 from tests.support.workflow import ROOT
 

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from mamushi.artifacts.files import sha256
-from mamushi.stages import fetch_smollm2
+from mamushi.commands import fetch_smollm2
 from tests.support.processes import mamushi
 from tests.support.real_texts import CONVERT
 

@@ -55,7 +55,8 @@ def inline(text: str) -> list[str]:
 def commands(text: str) -> Iterator[list[str]]:
     """The words of every command in a block, and of those in the prose that name a program."""
     lines = [line for block in blocks(text, "sh") for line in joined(block)]
-    lines += [code for code in inline(text) if re.match(r"(make|snakemake|python -m) ", code)]
+    programs = r"(make|snakemake|python -m|mamushi) "
+    lines += [code for code in inline(text) if re.match(programs, code)]
     for line in lines:
         words = shlex.split(line, comments=True)
         while words and re.match(r"[A-Z_]+=", words[0]):
@@ -125,6 +126,10 @@ def test_commands_are_those_that_exist(page: Path, capsys: pytest.CaptureFixture
                 pass
             case ["python", "-m", *rest]:
                 check_python(rest, capsys)
+            case ["mamushi", "COMMAND" | "stage" | "--help", *_]:
+                pass
+            case ["mamushi", *rest]:
+                check_python(["mamushi", *rest], capsys)
             case ["export", given]:
                 name = given.partition("=")[0]
                 assert f"${{{name}}}" in (ROOT / "config.yaml").read_text(encoding="utf-8")

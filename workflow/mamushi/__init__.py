@@ -3,7 +3,8 @@
 Rooms, in the order in which data flows; a room imports only from rooms before it: ``artifacts`` and
 ``running``, on which all rest, then ``data`` -> ``lm`` -> ``selection`` -> ``unlearning`` ->
 ``evaluation`` -> ``evidence`` -> ``figures``. ``configuration`` says what is asked for, and
-``stages`` holds one thin command per workflow rule: ``python -m mamushi STAGE --help``.
+``stages`` holds one thin command per workflow rule and ``commands`` those for people: see
+``mamushi --help``.
 """
 
 __version__ = "0.5.0"

@@ -1,4 +1,4 @@
-"""``python -m mamushi``."""
+"""``python -m mamushi``, and the console command ``mamushi``."""
 
 import gc
 import sys

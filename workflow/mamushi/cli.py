@@ -1,82 +1,211 @@
-"""One thin command per workflow rule, and some for people: ``python -m mamushi COMMAND``.
+"""Commands for people by who uses them, and one for each rule of the workflow under ``stage``.
 
-A stage of the workflow declares its files and settings: see ``running.stage``. A command for people
-has ``arguments(parser)`` and ``run(args)`` instead.
+``mamushi COMMAND`` and ``python -m mamushi COMMAND`` are the same. A stage of the workflow declares
+its files and settings: see ``running.stage``; ``mamushi NAME`` without ``stage`` finds it too, as
+its rule does. A command for people is a file of ``ROOMS``: see ``mamushi.commands``.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
 import contextlib
+import difflib
 import errno
+import importlib
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import NamedTuple, NoReturn
 
-from mamushi import __doc__ as overview
+import mamushi
 from mamushi.artifacts.files import DISK_FULL
 from mamushi.errors import UserError
 from mamushi.running import claims, leases, stage
 from mamushi.running.interruption import Stopped
 
+ROOMS = ("mamushi.commands", "mamushi_runs.commands")
+"""The second package stands beside this one, knows Snakemake, and is reached by name alone."""
+GROUPS = {
+    "start": "from a table to a list",
+    "decide": "what the list is worth",
+    "act": "what becomes of it",
+    "check": "whether all is well",
+}
+
+
+class Command(NamedTuple):
+    """What the file of a command for people says, which is read and not imported."""
+
+    module: str
+    group: str
+    summary: str
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command. Returns the exit code: 0, or what a command for people says; 2 after a
     user's mistake told in one line, or 128 and the number of the signal that ended it."""
-    argv = list(sys.argv[1:] if argv is None else argv)
-    parser = argparse.ArgumentParser(
-        prog="mamushi",
-        description=overview,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    commands = parser.add_subparsers(dest="stage", metavar="STAGE", required=True)
-    for name in stage.names():
-        # Only the one that was asked for is imported; the others are listed by name.
-        if argv[:1] == [name] or not argv or argv[0] not in stage.names():
-            module = stage.module(name)
-            about = (module.__doc__ or "").strip()
-            sub = commands.add_parser(name, help=about.partition("\n")[0], description=about)
-            if hasattr(module, "Files"):
-                stage.arguments(sub, module)
-            else:
-                module.arguments(sub)
-    args = parser.parse_args(argv)
+    words = list(sys.argv[1:] if argv is None else argv)
+    name, module, given = _asked(words)
+    parser = _parser(name, module)
+    args = parser.parse_args(given)
     try:
-        return _run(args)
+        if hasattr(module, "Files"):
+            return _run(name, module, args)
+        return module.run(args) or 0
     except (Stopped, KeyboardInterrupt) as end:
         # On a line of its own, where a terminal shows ^C.
         said = str(end) or "interrupted"
-        print(f"\nmamushi {args.stage}: {said}", file=sys.stderr, flush=True)
+        print(f"\nmamushi {name}: {said}", file=sys.stderr, flush=True)
         return end.status if isinstance(end, Stopped) else 128 + signal.SIGINT
     except UserError as error:
-        return _told(args, error)
+        return _told(name, error)
     except Exception as error:
         # Known by name, so that stages without torch need not import it.
         if type(error).__name__ == "OutOfMemoryError":
             lower = "execution.micro_batch_size and execution.batch_tokens"
-            return _told(args, f"out of GPU memory; lower {lower}")
+            return _told(name, f"out of GPU memory; lower {lower}", FAILED)
         number = error.errno if isinstance(error, OSError) else None
         if number in DISK_FULL:
             do = "free some space and run the same command again"
-            return _told(args, f"no space left ({error}); {do}")
+            return _told(name, f"no space left ({error}); {do}", FAILED)
         if number in (errno.EACCES, errno.EPERM, errno.EROFS):
-            return _told(args, error)
+            return _told(name, error)
         raise
 
 
-def _told(args: argparse.Namespace, mistake: object) -> int:
-    print(f"mamushi {args.stage}: error: {mistake}", file=sys.stderr)
+MISTAKE, FAILED = "error", "failed"
+"""What a command's last line says: the same command would fail again, or perhaps not."""
+
+
+def _told(name: str, mistake: object, kind: str = MISTAKE) -> int:
+    print(f"mamushi {name}: {kind}: {mistake}", file=sys.stderr)
     return 2
 
 
-def _run(args: argparse.Namespace) -> int:
-    """Run the command; a stage alone with its outputs and its GPU, unless its results are there."""
-    module = stage.module(args.stage)
-    if not hasattr(module, "Files"):
-        return module.run(args) or 0
-    command = stage.given(args.stage, args)
-    with claims.claimed(args.stage, command.outputs):
+# Which command ------------------------------------------------------------------------------------
+
+
+def commands() -> dict[str, Command]:
+    """The commands for people, by name."""
+    found = {}
+    for room in ROOMS:
+        for path in _folder(room).glob("[!_]*.py"):
+            tree = ast.parse(path.read_text(encoding="utf-8"))
+            about = (ast.get_docstring(tree) or "").partition("\n")[0]
+            group = next(
+                ast.literal_eval(each.value)
+                for each in tree.body
+                if isinstance(each, ast.Assign) and ast.unparse(each.targets[0]) == "GROUP"
+            )
+            dotted = f"{room}.{path.stem}"
+            found[path.stem.replace("_", "-")] = Command(dotted, group, about)
+    return dict(sorted(found.items()))
+
+
+def parsers() -> Iterator[tuple[str, argparse.ArgumentParser]]:
+    """The words that call each command, and its parser; imports all of them."""
+    for name, command in commands().items():
+        yield name, _parser(name, importlib.import_module(command.module))
+    for name in stage.names():
+        yield f"stage {name}", _parser(name, stage.module(name))
+
+
+def like(wrong: str, known: Iterable[str]) -> str:
+    """What was probably meant, to be put behind a message; empty where nothing is like it."""
+    near = difflib.get_close_matches(wrong, list(known), n=1, cutoff=0.6)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def _folder(room: str) -> Path:
+    return Path(__file__).parents[1].joinpath(*room.split("."))
+
+
+def _asked(words: list[str]) -> tuple[str, ModuleType, list[str]]:
+    """Name, module and options of the command that was asked for; only that one is imported.
+
+    Ends the process after the help, or after one line about a command that does not exist.
+    """
+    if words[:1] == ["stage"]:
+        if words[1:2] and words[1] in stage.names():
+            return words[1], stage.module(words[1]), words[2:]
+        _list_stages(words[1:])
+    if words:
+        file = words[0].replace("-", "_")
+        rooms = [room for room in ROOMS if (_folder(room) / f"{file}.py").is_file()]
+        # A command for people may have a stage's name; its rule gives settings, and nobody else.
+        if words[0] in stage.names() and not (rooms and "--settings" not in words):
+            return words[0], stage.module(words[0]), words[1:]
+        if rooms and file[0].isalpha():
+            return words[0], importlib.import_module(f"{rooms[0]}.{file}"), words[1:]
+    _list_commands(words)
+
+
+def _parser(name: str, module: ModuleType) -> argparse.ArgumentParser:
+    about = (module.__doc__ or "").strip()
+    parser = argparse.ArgumentParser(
+        prog=f"mamushi {name}",
+        description=about,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    if hasattr(module, "Files"):
+        stage.arguments(parser, module)
+    else:
+        module.arguments(parser)
+    return parser
+
+
+def _list_commands(words: list[str]) -> NoReturn:
+    known = commands()
+    width = max(map(len, known))
+    lines = [(mamushi.__doc__ or "").partition("\n")[0]]
+    for group, about in GROUPS.items():
+        members = [name for name, each in known.items() if each.group == group]
+        lines += ["", f"{group}: {about}"]
+        lines += [f"  {name:<{width}}  {known[name].summary}" for name in members]
+    lines += ["", "Stages of the workflow: mamushi stage --help. Options: mamushi COMMAND --help."]
+    parser = argparse.ArgumentParser(
+        prog="mamushi",
+        usage="mamushi COMMAND ...",
+        description="\n".join(lines),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("command", nargs="?", metavar="COMMAND", help=argparse.SUPPRESS)
+    parser.add_argument("--version", action="version", version=f"mamushi {mamushi.__version__}")
+    name = parser.parse_args(words[:1]).command
+    if name is None:
+        parser.error("no COMMAND; see mamushi --help")
+    parser.error(f"no command {name!r}{like(name, [*known, *stage.names()])}")
+
+
+def _list_stages(words: list[str]) -> NoReturn:
+    width = max(map(len, stage.names()))
+    lines = ["The stages of the workflow, which its rules call."]
+    for name in stage.names():
+        tree = ast.parse((stage.FOLDER / f"{name.replace('-', '_')}.py").read_text("utf-8"))
+        about = (ast.get_docstring(tree) or "").partition("\n")[0]
+        lines.append(f"  {name:<{width}}  {about}")
+    parser = argparse.ArgumentParser(
+        prog="mamushi stage",
+        usage="mamushi stage STAGE ...",
+        description="\n".join(lines),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("stage", metavar="STAGE", help=argparse.SUPPRESS)
+    name = parser.parse_args(words[:1]).stage
+    parser.error(f"no stage {name!r}{like(name, stage.names())}")
+
+
+# A stage of the workflow --------------------------------------------------------------------------
+
+
+def _run(name: str, module: ModuleType, args: argparse.Namespace) -> int:
+    """Run a stage alone with its outputs and its GPU, unless its results are there."""
+    command = stage.given(name, args)
+    with claims.claimed(name, command.outputs):
         # Only now: what it reads may be made anew while it waits.
         what = (command.files, command.chosen, job := command.job())
         if command.complete and claims.finished(command.outputs, job.origin):
@@ -86,12 +215,12 @@ def _run(args: argparse.Namespace) -> int:
             if state := getattr(command.files, "state", None):
                 state.unlink(missing_ok=True)
             said = "made from the same already; kept as it is"
-            print(f"mamushi {args.stage}: {command.outputs[0]}: {said}", file=sys.stderr)
+            print(f"mamushi {name}: {command.outputs[0]}: {said}", file=sys.stderr)
             return 0
         shared = getattr(module, "shared", lambda *_: contextlib.nullcontext())
         with shared(*what) as twin:
             if twin is None:
                 # Only now: who waits for another process holds no GPU.
-                with leases.leased(args.stage, getattr(module, "GPU", False)):
+                with leases.leased(name, getattr(module, "GPU", False)):
                     module.run(*what)
     return 0

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import importlib
+import sysconfig
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -35,6 +36,14 @@ ENTRIES = {
 }
 """Kind of plug-in -> what a stage asks of it, by name: all that its digest covers. The settings
 are not among it, since their values are handed over, nor what only the configuration reads."""
+
+
+def tree() -> Path:
+    """The folder of the Snakefile: that of the clone, or where an installation has put it."""
+    clone = ROOT.parents[1]
+    if (clone / "Snakefile").is_file():
+        return clone
+    return Path(sysconfig.get_path("data")) / "share" / "mamushi"
 
 
 @dataclass(frozen=True)

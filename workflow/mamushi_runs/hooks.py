@@ -50,16 +50,18 @@ def ended(succeeded: bool) -> None:
 
 def begin(workflow: Any, config: Mapping[str, Any]) -> None:
     """Before the first job. Raises ``UserError`` where the run must not start."""
+    from mamushi_runs import failures
     from mamushi_runs.forecast import account
     from mamushi_runs.guard import session as guard
 
     guard.begin(workflow)
+    failures.listen(workflow)
     _say(lambda: account.begin(workflow, config))
 
 
 def end(workflow: Any, config: Mapping[str, Any], *, succeeded: bool) -> None:
     """After the last job."""
-    from mamushi_runs import summary
+    from mamushi_runs import failures, summary
     from mamushi_runs.forecast import account
     from mamushi_runs.guard import session as guard
 
@@ -68,6 +70,8 @@ def end(workflow: Any, config: Mapping[str, Any], *, succeeded: bool) -> None:
         _say(lambda: summary.made(workflow))
     _say(start_page)
     guard.end(workflow, succeeded=succeeded)
+    # Last, where one looks first.
+    _say(failures.told)
 
 
 def start_page() -> str | None:

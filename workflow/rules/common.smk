@@ -17,7 +17,7 @@ from mamushi.data import head
 from mamushi.errors import UserError
 from mamushi.registry import plugin, plugins
 from mamushi.running import stage as stages
-from mamushi_runs import environment, hooks
+from mamushi_runs import environment, hooks, targets
 from mamushi_runs.forecast import sizes
 
 # A grid of thousands of jobs makes millions of objects that stay; collecting among them at every

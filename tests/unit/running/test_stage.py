@@ -52,7 +52,7 @@ def test_the_command_of_a_rule_has_each_file_where_its_role_says() -> None:
 @pytest.mark.parametrize("name", stage.names())
 def test_each_command_has_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
-        main([name, "--help"])
+        main(["stage", name, "--help"])
     assert end.value.code == 0
     module = stage.module(name)
     said = capsys.readouterr().out

@@ -8,6 +8,9 @@ import re
 from os import PathLike
 from pathlib import Path
 
+RESULTS = Path("results")
+"""The folder of everything that a run makes, in its working folder."""
+
 DATA = "results/data/{dataset}"
 EXAMPLES = DATA + "/examples.parquet"
 DUPLICATES = DATA + "/duplicates.parquet"

@@ -27,9 +27,9 @@ from mamushi.configuration.schema import (
     without_defaults,
 )
 from mamushi.errors import UserError
-from mamushi.registry import Plugin, plugin, plugins
+from mamushi.registry import Plugin, plugin, plugins, tree
 
-SCHEMA = Path(__file__).parents[2] / "schemas" / "config.schema.yaml"
+SCHEMA = tree() / "workflow" / "schemas" / "config.schema.yaml"
 SELECTOR, DATASET, UNLEARNER = "selector", "dataset", "unlearner"
 GGUF_VERSIONS = (2, 3)
 """Those that the package gguf reads."""

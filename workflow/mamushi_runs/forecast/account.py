@@ -40,6 +40,11 @@ def expected(
     return forecast(jobs, config, rates.rate(gpu or profile, share), own=processor_seconds())
 
 
+def under_way() -> Mapping[str, Any] | None:
+    """The forecast of the run that is under way in this process."""
+    return _begun[-1][1] if _begun else None
+
+
 def begin(workflow: Any, config: Mapping[str, Any]) -> str | None:
     """Keep the forecast of a run that is about to start; returns the line to print.
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from mamushi.artifacts.files import write_json
 from mamushi.errors import UserError
-from mamushi_runs import hooks
+from mamushi_runs import hooks, targets
 from mamushi_runs.forecast import account, graph, rates
 from mamushi_runs.forecast.graph import CORES, QUEUE, Cluster
 from mamushi_runs.forecast.words import clock, size
@@ -70,7 +70,11 @@ def dry_run(words: Sequence[str]) -> Iterator[tuple[Any, Mapping[str, Any], Clus
     hooks.parsed.clear()
     said = io.StringIO()
     with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
-        succeeded, cluster = _snakemake([*words, "--dry-run", "--quiet", "rules", "progress"])
+        succeeded, cluster, wanted = _snakemake(
+            [*words, "--dry-run", "--quiet", "rules", "progress"]
+        )
+    if not succeeded and hooks.parsed:
+        targets.check_all(hooks.parsed[-1].workflow, wanted)
     if not succeeded:
         # Its usage, which it prints before it names a wrong option, is long.
         print(*said.getvalue().splitlines()[-LINES:], sep="\n", file=sys.stderr)
@@ -85,27 +89,31 @@ def dry_run(words: Sequence[str]) -> Iterator[tuple[Any, Mapping[str, Any], Clus
         os.chdir(before)
 
 
-def _snakemake(words: list[str]) -> tuple[bool, Cluster | None]:
-    """Run Snakemake in this process: whether it succeeded, else it has said why; and what a dry
-    run leaves out, where the jobs would have run."""
+def _snakemake(words: list[str]) -> tuple[bool, Cluster | None, list[str]]:
+    """Run Snakemake in this process: whether it succeeded, else it has said why; what a dry run
+    leaves out, where the jobs would have run; and its targets."""
     from snakemake import cli
     from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
 
     cluster = None
     try:
         parser, args = cli.parse_args(words)
+    except SystemExit:
+        return False, None, []
+    targets.check_files("--configfile", args.configfile or ())
+    try:
         executor = ExecutorPluginRegistry().get_plugin(args.executor or "local")
         if not executor.common_settings.local_exec:
             cluster = Cluster(args.jobs, args.local_cores)
             # A dry run takes 1 core, and would scale all threads down to it.
             args.cores = args.cores or CLUSTER_CORES
-        return bool(cli.args_to_api(args, parser)), cluster
+        return bool(cli.args_to_api(args, parser)), cluster, args.targets
     except SystemExit:
         pass
     except Exception as error:
         # As Snakemake's own command does.
         cli.print_exception(error)
-    return False, cluster
+    return False, cluster, args.targets
 
 
 # --- for people -----------------------------------------------------------------------------------

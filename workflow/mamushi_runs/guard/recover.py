@@ -14,9 +14,10 @@ import sys
 from pathlib import Path
 
 from mamushi.errors import UserError
+from mamushi.registry import tree
 from mamushi_runs.guard import session, squeue
 
-SNAKEFILE = Path(__file__).parents[3] / "Snakefile"
+SNAKEFILE = tree() / "Snakefile"
 CHOICES = {
     "wait": "wait until they have ended; the next run takes over what they finish",
     "cancel": "cancel them; the next run goes on from their checkpoints",

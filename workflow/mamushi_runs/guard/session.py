@@ -184,6 +184,9 @@ def local_orphans(folder: Path) -> list[int]:
             words = (entry / "cmdline").read_bytes()
             if b"\0-m\0mamushi\0" not in words or b"python" not in words.split(b"\0")[0]:
                 continue
+            # A command for people, which has no settings: perhaps the one that started this run.
+            if b"\0--settings\0" not in words:
+                continue
             inside = b"\0SLURM_JOB_ID=" in b"\0" + (entry / "environ").read_bytes()
             if not inside and Path(os.readlink(entry / "cwd")) == folder.resolve():
                 found.append(int(entry.name))

@@ -199,10 +199,10 @@ def test_commands_of_a_killed_local_run_are_found(folder: Path, tmp_path: Path) 
     for name in ("mamushi", "other"):
         (tmp_path / f"{name}.py").write_text("import time; print(flush=True); time.sleep(60)")
 
-    def start(module: str, where: Path, **env: str) -> subprocess.Popen[str]:
+    def start(module: str, where: Path, *words: str, **env: str) -> subprocess.Popen[str]:
         kept = {key: value for key, value in os.environ.items() if key != "SLURM_JOB_ID"}
         process = subprocess.Popen(
-            [sys.executable, "-m", module, "retrain"],
+            [sys.executable, "-m", module, *(words or ("retrain", "--settings", "{}"))],
             cwd=where,
             env={**kept, "PYTHONPATH": str(tmp_path), **env},
             stdout=subprocess.PIPE,
@@ -216,6 +216,8 @@ def test_commands_of_a_killed_local_run_are_found(folder: Path, tmp_path: Path) 
         start("other", folder),
         start("mamushi", tmp_path),
         start("mamushi", folder, SLURM_JOB_ID="7"),
+        # For people: perhaps the one that started the run that asks.
+        start("mamushi", folder, "rank"),
     ]
     said: list[str] = []
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+GROUP = "decide"
+
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of the stage, all for people."""
+    """The options of the command."""
     parser.add_argument(
         "--root", type=Path, default=Path("results"), help="results folder (default: %(default)s)"
     )

@@ -15,9 +15,11 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+GROUP = "check"
+
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of the stage, for people."""
+    """The options of the command."""
     parser.add_argument("manifest", type=Path, help="the .json beside a removal list")
     parser.add_argument(
         "--root",

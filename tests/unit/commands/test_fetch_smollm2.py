@@ -12,7 +12,7 @@ import pytest
 
 from mamushi.artifacts.files import sha256
 from mamushi.cli import main
-from mamushi.stages import fetch_smollm2
+from mamushi.commands import fetch_smollm2
 
 CONTENT = b"GGUF\3\0\0\0" + bytes(range(256)) * 4000
 

@@ -12,9 +12,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+GROUP = "decide"
+
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of the stage, all for people."""
+    """The options of the command."""
     parser.add_argument(
         "--root", type=Path, default=Path("results"), help="results folder (default: %(default)s)"
     )

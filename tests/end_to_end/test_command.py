@@ -1,0 +1,156 @@
+"""From a table and a model's folder to a cleaned table with the console command alone, and what it
+says: the transcript in docs/command.md is what this test sees."""
+
+from __future__ import annotations
+
+import csv
+import random
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+
+from mamushi.lm import tiny
+from tests.support.workflow import ROOT, SNAKEMAKE, run, warmed
+
+PAGE = ROOT / "docs" / "command.md"
+SHAPE = {
+    **{"family": "qwen2", "hidden_size": 16, "layers": 3, "heads": 2, "key_value_heads": 1},
+    **{"intermediate_size": 32, "vocabulary_size": 400, "max_positions": 300},
+}
+WORDS = {
+    "ours": ["the", "a", "of", "river", "stone", "water", "bridge", "boat", "shore"],
+    "theirs": ["the", "a", "of", "engine", "wheel", "brake", "gear", "clutch", "road"],
+}
+QUICK = (
+    "--cores 1 --config 'selectors={mamushi: {batch_size: 32, hidden: [16], seeds_averaged: 2}}' "
+    "'evidence={refits: {whole: 2, halves: 1}}'"
+)
+"""Small networks and few, which the transcript leaves out: its times are not shown either."""
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with ``comments.csv``, the same as ``comments.parquet``, and the model ``ours``."""
+    folder, rng = tmp_path_factory.mktemp("lab"), random.Random(0)
+    rows = [
+        (f"c{i}", " ".join(rng.choices(WORDS[source], k=15)), source)
+        for i, source in enumerate(rng.choices(["ours", "theirs"], k=160))
+    ]
+    with (folder / "comments.csv").open("w", newline="", encoding="utf-8") as handle:
+        csv.writer(handle).writerows([("id", "body", "source"), *rows])
+    pq.write_table(pyarrow.csv.read_csv(folder / "comments.csv"), folder / "comments.parquet")
+    model, tokenizer = tiny.build(SHAPE, [text for _, text, _ in rows], seed=0)
+    model.save_pretrained(folder / "ours")
+    tokenizer.save_pretrained(folder / "ours")
+    return folder
+
+
+def transcript() -> list[tuple[str, list[str]]]:
+    """The commands of the page, and what it shows of each."""
+    (block,) = re.findall(r"^```text\n(\$ .*?)^```$", PAGE.read_text("utf-8"), re.M | re.S)
+    parts = re.split(r"^\$ ", block.replace("\\\n", " "), flags=re.M)[1:]
+    return [(first, rest) for first, *rest in map(str.splitlines, parts)]
+
+
+def plain(line: str) -> str:
+    """A line without what differs from run to run and from machine to machine: numbers, the folder
+    of the run, and which text is where."""
+    line = re.sub(r"/\S*?/(?=comments\.|ours\b)", "", line)
+    line = re.sub(r"(?<=list      )[\d,]+", "#", line)
+    ranked = re.match(r" +[\d,]+ +-?\d+\.\d\d  (stays )?", line)
+    if ranked:
+        return f"# {ranked[1] or ''}text"
+    return re.sub(r"\d[\d,.]*", "#", line).rstrip()
+
+
+def test_the_transcript_of_the_docs(lab: Path) -> None:
+    """Given again, `rank` runs nothing again."""
+    said: dict[str, list[str]] = {}
+    for command, shown in transcript():
+        program, *words = shlex.split(command)
+        assert program == "mamushi"
+        quick = ["--snakemake-args", QUICK] if words[0] == "rank" else []
+        done = subprocess.run(
+            [sys.executable, "-m", "mamushi", *words, *quick],
+            cwd=lab,
+            env=warmed(PYTHONPATH=str(ROOT / "workflow")),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        said[words[0]] = done.stderr.splitlines()
+        assert [*map(plain, done.stdout.splitlines())] == [*map(plain, shown)], done.stdout
+    # A line of progress, and nothing of Snakemake's wall.
+    steps = [line for line in said["rank"] if re.match(r"\w+  \d+ of \d+", line)]
+    assert len(steps) > 10 and len(said["rank"]) < len(steps) + 10
+    assert not [line for line in said["rank"] if "rule " in line or "jobid" in line]
+
+    # The table is the one that was ranked, without the rows of the list.
+    list_ = lab / "results/runs/comments/ours/seed0/removals/mamushi/beta0.20.parquet"
+    gone = {
+        name for row in pq.read_table(list_).to_pylist() for name in (row["id"], *row["copies"])
+    }
+    before = pq.read_table(lab / "comments.parquet").to_pylist()
+    after = pq.read_table(lab / "clean.parquet").to_pylist()
+    assert after == [row for row in before if row["id"] not in gone]
+    assert 0 < len(gone) == len(before) - len(after)
+
+    # An ordinary folder of the workflow.
+    assert "Nothing to be done" in again(lab)
+
+
+def again(lab: Path) -> str:
+    words = [SNAKEMAKE, "removals", "--snakefile", ROOT / "Snakefile", "--dry-run"]
+    done = subprocess.run(
+        [*words, "--configfile", "mine.yaml", *shlex.split(QUICK)],
+        cwd=lab,
+        env=warmed(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("quiet", [(), ("--quiet",)], ids=["", "quiet"])
+def test_the_line_of_a_mistake_stands_at_the_end_and_is_not_tried_again(
+    quiet: tuple[str, ...], lab: Path, tmp_path: Path
+) -> None:
+    """A cell that only the whole table shows, past the rows that are looked at beforehand."""
+    rows = (lab / "comments.csv").read_text(encoding="utf-8").splitlines()
+    rows[150] = rows[150].rpartition(",")[0] + ","
+    (tmp_path / "comments.csv").write_text("\n".join(rows), encoding="utf-8")
+    config = {
+        "grid": {
+            **{"datasets": ["comments"], "models": ["ours"], "seeds": [0]},
+            **{"budgets": [0.5], "selectors": ["l2_norm"]},
+        },
+        "removal": {"ratio": "l2_norm"},
+        "studies": None,
+        "datasets": {
+            "comments": {
+                **{"kind": "table", "path": str(tmp_path / "comments.csv"), "text": "body"},
+                **{"id": "id", "forget": {"column": "source", "values": ["theirs"]}},
+                "sections": {"inference": 1.0},
+            }
+        },
+        "models": {"ours": {"source": str(lab / "ours"), "contaminated": True}},
+    }
+    done = run("data", "--retries", "2", *quiet, directory=tmp_path, config=config, check=False)
+    assert done.returncode != 0
+    lines = done.stdout.splitlines()
+    told = [place for place, line in enumerate(lines) if line.startswith("mamushi examples: error")]
+    assert told and "comments.csv, row 150 " in lines[told[-1]]
+    # Behind it stand at most the place of Snakemake's log, and that something failed.
+    assert len(lines) - told[-1] <= 6, lines[told[-1] :]
+    assert "Trying to restart" not in done.stdout
+    if quiet:
+        assert len(told) == 1

@@ -1,0 +1,124 @@
+"""``mamushi doctor``: a line for each thing that a run needs, and what would go wrong."""
+
+from __future__ import annotations
+
+import errno
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from mamushi.cli import main
+from mamushi.commands import doctor
+from mamushi.running import locks
+
+NAMES = ["Python", "packages", "torch", "GPU", "machine", "SLURM", "disk", "write speed", "locks"]
+
+
+@pytest.fixture(autouse=True)
+def no_slurm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """None on the machine, and no GPU, unless a test puts them there."""
+    monkeypatch.setattr(doctor.shutil, "which", lambda name: None)
+    monkeypatch.setattr(doctor, "answer", lambda *command: None)
+
+
+def told(capsys: pytest.CaptureFixture[str], folder: Path, status: int) -> dict[str, str]:
+    assert main(["doctor", str(folder)]) == status
+    lines = capsys.readouterr().out.splitlines()
+    return {line[6:18].strip(): line[:5].strip() + " " + line[19:] for line in lines}
+
+
+def test_a_line_for_each(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = told(capsys, tmp_path, 0)
+    assert [*said] == [*NAMES, "model cache"]
+    assert said["locks"] == "ok work"
+    assert said["SLURM"].startswith("note not on this machine")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = told(capsys, tmp_path / "none", 1)
+    for name in ("disk", "write speed", "locks"):
+        assert said[name].startswith("FAIL ") and "No such file" in said[name]
+
+
+def test_a_package_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "PACKAGES", ("numpy", "no-such-package"))
+    kind, said = doctor.packages()
+    assert (kind, said.startswith("not installed: no-such-package;")) == (doctor.FAIL, True)
+
+
+@pytest.mark.parametrize(
+    ("built", "why"), [(None, "torch is built for the CPU"), ("12.8", "the driver is too old")]
+)
+def test_a_gpu_that_torch_does_not_see(
+    built: str | None, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import torch
+
+    monkeypatch.setattr(torch.version, "cuda", built)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.setattr(doctor, "answer", lambda *command: "name, memory\nH100, 80 GB, 570\n")
+    kind, said = doctor.gpu()
+    assert kind == doctor.FAIL and said.startswith("H100, 80 GB, 570: not seen") and why in said
+
+
+def test_a_gpu_that_cannot_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    def zeros(*shape: int, device: str) -> Any:
+        raise RuntimeError(f"CUDA error: no kernel image on {device}\nmore")
+
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    monkeypatch.setattr(torch, "zeros", zeros)
+    assert doctor.gpu() == (
+        doctor.FAIL,
+        "torch cannot compute on GPU 0: CUDA error: no kernel image on cuda:0",
+    )
+
+
+def test_slurm_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor.shutil, "which", lambda name: f"/bin/{name}")
+    assert doctor.slurm()[0] == doctor.FAIL
+    monkeypatch.setattr(doctor, "answer", lambda *command: "gpu* gpu:h100:8\ncpu (null)\n")
+    assert doctor.slurm()[0] == doctor.OK and "gpu:h100:8" in doctor.slurm()[1]
+
+
+@pytest.mark.parametrize(("free", "kind"), [(1e8, "FAIL"), (5e9, "note"), (1e12, "ok")])
+def test_the_disk(free: float, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=free))
+    assert doctor.disk(tmp_path)[0] == kind
+
+
+def test_a_slow_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "WRITTEN", 2**20)
+    for speed, kind in ((1e15, "note"), (0.0, "ok")):
+        monkeypatch.setattr(doctor, "SLOW", speed)
+        assert doctor.write_speed(tmp_path)[0] == kind
+
+
+@pytest.mark.parametrize(("number", "kind"), [(errno.ENOLCK, "note"), (errno.EACCES, "FAIL")])
+def test_a_file_system_without_locks(
+    number: int, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(path: Path, stage: str) -> None:
+        raise OSError(number, "no locks")
+
+    monkeypatch.setattr(locks, "attempt", refused)
+    assert doctor.file_locks(tmp_path)[0] == kind
+
+
+def test_the_cache_of_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from huggingface_hub import constants
+
+    (tmp_path / "models--a--b").mkdir()
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    kind, said = doctor.model_cache()
+    assert kind == doctor.OK and said.startswith(f"{tmp_path}, 1 model, ")
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    assert doctor.model_cache()[0] == doctor.NOTE

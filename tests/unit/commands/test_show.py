@@ -1,0 +1,127 @@
+"""``mamushi show``: what was ranked, and what the list is worth."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from mamushi.artifacts import paths, schemas
+from mamushi.artifacts.files import write_json
+from mamushi.artifacts.tables import write_table
+from mamushi.cli import main
+
+CELL = {"dataset": "texts", "model": "ours", "seed": 0}
+STRONG = "strong separation, trust the ranking: AUC 0.93 [0.90, 0.95]"
+WEAK = "weak separation, do not delete by this alone: AUC 0.60 [0.56, 0.64]"
+FORGET, RETAIN = 20, 30
+
+
+def write(root: Path, verdict: str = STRONG, selectors: tuple[str, ...] = ("mamushi",)) -> None:
+    """A ranking of twenty texts with lists of 2 and 10, as a run leaves it."""
+    forget = [f"f{i}" for i in range(FORGET)]
+    ids = [*forget, *(f"r{i}" for i in range(RETAIN))]
+    domain = ["forget"] * FORGET + ["retain"] * RETAIN
+    texts = [f"text  of {name}" for name in ids]
+    texts[0] = "Well, damn! \x1b[31mred\x07 " + "long " * 40
+    write_table(
+        paths.under(root, paths.EXAMPLES, **CELL),
+        schemas.EXAMPLES,
+        {
+            **{"id": ids, "text": texts, "domain": domain, "section": ["inference"] * len(ids)},
+            "log_density_ratio": pa.nulls(len(ids), pa.float64()),
+        },
+    )
+    check = {"check": "c", "value": 1.0, "low": 1.0, "high": 1.0, "expected": 1.0, "holds": True}
+    names = schemas.CALIBRATION.schema.names
+    row = {**CELL, "selector": "mamushi", **check}
+    assert set(names) == set(row)
+    write_table(
+        paths.under(root, paths.CALIBRATION, **CELL),
+        schemas.CALIBRATION,
+        {name: [row[name]] for name in names},
+    )
+    for selector in selectors:
+        scores = [5.0 - i / 2 for i in range(FORGET)] + [-6.0] * RETAIN
+        ranks = [*range(1, FORGET + 1), *[None] * RETAIN]
+        write_table(
+            paths.under(root, paths.SCORES, **CELL, selector=selector),
+            schemas.SCORES,
+            {
+                **{"id": ids, "domain": domain, "score": scores},
+                "rank": pa.array(ranks, pa.int64()),
+                "fold": pa.array([0] * len(ids), pa.int16()),
+            },
+        )
+        for beta, removed, copies in (("0.10", 2, 0), ("0.50", 10, 3)):
+            told = {**CELL, "selector": selector, "beta": float(beta), "removed": removed}
+            counts = {"n_forget": FORGET, "n_retain": RETAIN, "copies": copies}
+            write_json(
+                paths.under(root, paths.MANIFEST, **CELL, selector=selector, beta=beta),
+                {**told, **counts, "verdict": verdict},
+            )
+
+
+def test_lists_verdict_examples_and_what_is_next(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = tmp_path / "results"
+    write(root, selectors=("lr_cos", "mamushi"))
+    figure = paths.under(root, paths.CELL_FIGURE_PNG, **CELL, figure="diagnostics")
+    for file in (figure, page := paths.under(root, paths.RANKING, **CELL)):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+    assert main(["show", str(tmp_path)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    lists = f"{root}/runs/texts/ours/seed0/removals"
+    assert lines[:5] == [
+        "texts, ours, seed 0",
+        f"  verdict   {STRONG}",
+        "  ranked    20 forget texts, against 30 to keep",
+        f"  list      2 texts: {lists}/mamushi/beta0.10.parquet",
+        f"  list      10 texts and 3 copies of them: {lists}/mamushi/beta0.50.parquet",
+    ]
+    assert f"  list      2 texts: {lists}/lr_cos/beta0.10.parquet" in lines
+    first = lines.index("  mamushi, first to go (rank, score, text)")
+    assert lines[first + 1].startswith("          1    5.00  Well, d***! \ufffd[31mred\ufffd long")
+    assert lines[first + 1].endswith("…")
+    assert lines[first + 6 : first + 11] == [
+        "  mamushi, where the largest list ends: 10 of 20",
+        "          9    1.00  text of f8",
+        "         10    0.50  text of f9",
+        "         11    0.00  stays  text of f10",
+        "         12   -0.50  stays  text of f11",
+    ]
+    assert lines[first + 11 :] == [
+        f"  figure    {figure}",
+        f"  page      {page}",
+        f"  remove    mamushi apply {lists}/mamushi/beta0.10.parquet --data DATA --out FILE",
+    ]
+
+
+def test_a_results_folder_by_its_own_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(tmp_path / "kept")
+    frontier = paths.under(tmp_path / "kept", paths.FRONTIER, **CELL)
+    frontier.touch()
+    assert main(["show", str(tmp_path / "kept")]) == 0
+    how_many = f"  how many  mamushi advise --removal 0.5 --root {tmp_path / 'kept'}"
+    assert how_many in capsys.readouterr().out.splitlines()
+
+
+def test_a_list_that_should_not_be_acted_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(tmp_path, WEAK)
+    assert main(["show", str(tmp_path)]) == 0
+    said = capsys.readouterr().out
+    assert WEAK in said and "mamushi apply" not in said
+
+
+def test_where_nothing_was_ranked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", str(tmp_path)]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"mamushi show: error: {tmp_path}: no removal list in it; make them")
+    assert said.count("\n") == 1

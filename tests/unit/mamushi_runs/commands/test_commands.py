@@ -1,0 +1,201 @@
+"""The commands that start the workflow: what they hand to Snakemake, and where it is found."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import sysconfig
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from mamushi import registry
+from mamushi.cli import main
+from mamushi.commands import init, show
+from mamushi_runs import workflow
+from tests.support.workflow import ROOT
+
+GRID = {"datasets": ["texts"], "models": ["ours"], "seeds": [0, 1], "budgets": [0.1]}
+RANK = ["rank", "data.csv", "--text", "body", "--forget", "bad", "--model", "folder"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[tuple[list[str], list[str]]]:
+    """Targets and configurations that the workflow was started with; it makes nothing."""
+    found: list[tuple[list[str], list[str]]] = []
+
+    def run(wanted: list[str], configfiles: list[Path], args: Any) -> int:
+        found.append((wanted, [str(path) for path in configfiles]))
+        return 0 if "--fail" not in args.snakemake_args else 1
+
+    monkeypatch.setattr(workflow, "run", run)
+    return found
+
+
+def configured(args: Any) -> None:
+    args.out.write_text(yaml.safe_dump({"grid": GRID}), encoding="utf-8")
+
+
+def test_rank_configures_runs_and_shows(
+    folder: Path, started: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown: list[Path] = []
+    monkeypatch.setattr(init, "run", configured)
+    monkeypatch.setattr(show, "tell", lambda root: shown.append(root) or 0)
+    assert main(RANK) == 0
+    ((wanted, files),) = started
+    assert files == ["mine.yaml"] and shown == [Path("results")]
+    assert wanted[0] == "removals" and len(wanted) == 1 + 4 * 2
+    assert "results/runs/texts/ours/seed1/ranking.html" in wanted
+    # Without the table: with what is there.
+    monkeypatch.setattr(init, "run", lambda args: pytest.fail("asked again"))
+    assert main(["rank"]) == 0 and len(shown) == 2
+    # Nothing is shown of a run that failed, or of a dry one.
+    assert main(["rank", "--snakemake-args=--fail"]) == 1
+    assert main(["rank", "--snakemake-args", "--dry-run --cores 1"]) == 0
+    assert len(shown) == 2
+
+
+def test_unlearn_adds_the_list_to_the_configuration(
+    folder: Path, started: list[Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("mine.yaml").write_text(yaml.safe_dump({"grid": GRID}), encoding="utf-8")
+    Path("agreed on.txt").write_text("a\nb\n", encoding="utf-8")
+    assert main(["unlearn", "agreed on.txt"]) == 0
+    ((wanted, files),) = started
+    assert (wanted, files) == (["unlearned"], ["mine.yaml", "mine.unlearning.yaml"])
+    added = yaml.safe_load(Path(files[1]).read_text(encoding="utf-8"))
+    assert added == {
+        "unlearning": {
+            **{key: GRID[key] for key in ("datasets", "models", "seeds")},
+            "unlearners": ["neggrad_plus"],
+            "lists": {"agreed-on": "agreed on.txt"},
+        }
+    }
+    made = (
+        "results/runs/texts/ours/seed0/unlearned/neggrad_plus/lists/agreed-on/trained.safetensors"
+    )
+    assert f"unlearned: {made}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["unlearn", "none.txt"], "LIST: no file 'none.txt'"),
+        (["unlearn", "mine.yaml"], "mine.yaml: its grid names no datasets, models and seeds"),
+        (["unlearn", "mine.yaml", "--unlearner", "npoo"], "unknown unlearner 'npoo'; known are"),
+        (["unlearn", "mine.yaml", "--configfile", "mien.yaml"], "did you mean 'mine.yaml'?"),
+        (["rank", "--profile", "slrum"], "--profile: no profile 'slrum'; name a folder, or one of"),
+        (["rank", "--snakemake-args", "--config 'a"], "--snakemake-args: No closing quotation"),
+        (["plan", "--", "--configfile", "mien.yaml"], "did you mean 'mine.yaml'?"),
+        (
+            ["plan", "--", "removal", "--cores", "1"],
+            "no target 'removal'; did you mean 'removals'?",
+        ),
+    ],
+)
+def test_a_mistake_is_one_line(
+    words: list[str], said: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    grid = {"grid": GRID} if words[0] == "rank" else {}
+    Path("mine.yaml").write_text(yaml.safe_dump(grid), encoding="utf-8")
+    assert main(words) == 2
+    line = capsys.readouterr().err
+    assert line.startswith(f"mamushi {words[0]}: error: ") and said in line
+    assert line.count("\n") == 1
+
+
+def test_profiles_by_name_and_by_folder(folder: Path) -> None:
+    assert (
+        workflow.profile("slurm") == workflow.profile("profiles/slurm") == ROOT / "profiles/slurm"
+    )
+    (folder / "slurm").mkdir()
+    assert workflow.profile("slurm") == Path("slurm")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_snakemake_first(
+    number: signal.Signals, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stand-in for Snakemake takes a second to end; who started it is there until then."""
+    (folder / "snakemake.py").write_text(
+        "import pathlib, signal, sys, time\n"
+        "def end(*_):\n    time.sleep(1)\n    pathlib.Path('ended').touch()\n    sys.exit(1)\n"
+        "for each in (signal.SIGTERM, signal.SIGINT):\n    signal.signal(each, end)\n"
+        "pathlib.Path('begun').touch()\ntime.sleep(60)\n"
+    )
+    Path("mine.yaml").write_text(yaml.safe_dump({"grid": GRID}), encoding="utf-8")
+    search = os.pathsep.join([str(folder), str(ROOT / "workflow")])
+    process = subprocess.Popen(
+        [sys.executable, "-m", "mamushi", "rank"],
+        env={**os.environ, "PYTHONPATH": search, "PYTHONSAFEPATH": ""},
+        start_new_session=True,
+    )
+    while not (folder / "begun").exists():
+        time.sleep(0.05)
+        assert process.poll() is None
+    # Ctrl-C reaches all of a terminal's processes, `kill` only the one.
+    send = os.killpg if number == signal.SIGINT else os.kill
+    send(process.pid, number)
+    assert process.wait(30) == 1
+    assert (folder / "ended").exists()
+
+
+def test_an_installation_has_the_workflow_in_its_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert registry.tree() == ROOT
+    monkeypatch.setattr(registry, "ROOT", tmp_path / "site-packages" / "mamushi")
+    assert registry.tree() == Path(sysconfig.get_path("data")) / "share" / "mamushi"
+
+
+@pytest.mark.slow
+def test_a_wheel_ranks_without_a_clone(tmp_path: Path) -> None:
+    """Built, unpacked as pip would, and asked for a dry run of a configuration of one's own."""
+    import zipfile
+
+    source, out, home = tmp_path / "source", tmp_path / "wheels", tmp_path / "home"
+    ignored = shutil.ignore_patterns("results", ".*", "__pycache__", "*.egg-info", "build")
+    shutil.copytree(ROOT, source, ignore=ignored)
+    pip = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--quiet"]
+    subprocess.run([*pip, "--wheel-dir", out, source], check=True)
+    (wheel,) = out.iterdir()
+    with zipfile.ZipFile(wheel) as packed:
+        packed.extractall(home)
+    (data,) = home.glob("*.data/data")
+    made_of = {path.relative_to(data).as_posix() for path in data.rglob("*") if path.is_file()}
+    tracked = [*ROOT.glob("workflow/rules/*.smk"), *ROOT.glob("workflow/report/*")]
+    tracked += [*ROOT.glob("profiles/*/*.yaml"), ROOT / "Snakefile", ROOT / "config.yaml"]
+    assert {f"share/mamushi/{path.relative_to(ROOT)}" for path in tracked} <= made_of
+    rank = (
+        "import sys, sysconfig\n"
+        f"sysconfig.get_path = lambda name: {str(data)!r}\n"
+        "from mamushi.__main__ import main\n"
+        "sys.exit(main(['rank', '--snakemake-args', '--dry-run --cores 1']))"
+    )
+    # The jobs' own `python -m mamushi` is not started in a dry run.
+    (tmp_path / "sitecustomize.py").write_text(
+        f"import sysconfig\nsysconfig.get_path = lambda name: {str(data)!r}\n"
+    )
+    shutil.copy(ROOT / "profiles/demo/science.yaml", tmp_path / "mine.yaml")
+    done = subprocess.run(
+        [sys.executable, "-c", rank],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(home)])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

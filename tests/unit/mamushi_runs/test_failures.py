@@ -1,0 +1,93 @@
+"""The last line of each command that failed, and no second attempt after a mistake."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from mamushi_runs import failures
+
+MISTAKE = "mamushi examples: error: data.csv, row 7: no text; give one"
+
+
+class Run:
+    """A workflow of two rules, and what Snakemake logs of it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.rules = {name: SimpleNamespace(restart_times=2) for name in ("examples", "retrain")}
+        failures.listen(SimpleNamespace(get_rule=self.rules.__getitem__))
+        self.logger = logging.getLogger(failures.LOGGER)
+
+    def error(self, job: int, rule: str, *lines: str) -> dict[str, Any]:
+        log = self.folder / f"{job}.log"
+        log.write_text("\n".join([*lines, ""]), encoding="utf-8")
+        about = {"jobid": job, "rule_name": rule, "log": [str(log)]}
+        self.logger.error("Error in rule", extra={"event": "job_error", **about})
+        return about
+
+    def event(self, name: str, **about: Any) -> None:
+        self.logger.warning("", extra={"event": name, **about})
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    return Run(tmp_path)
+
+
+def test_a_mistake_is_told_in_its_own_line_once(run: Run) -> None:
+    for job in (1, 2):
+        run.error(job, "examples", "reading", MISTAKE)
+    assert failures.told() == MISTAKE
+    assert failures.told() is None
+
+
+def test_of_other_failures_the_rule_and_the_log_are_told(run: Run) -> None:
+    log = run.error(3, "retrain", "Traceback", "  in f", "ValueError: odd", "")["log"][0]
+    silent = run.error(4, "retrain")["log"][0]
+    assert failures.told() == (
+        f"retrain failed: ValueError: odd; see {log}\nretrain failed: it said nothing; see {silent}"
+    )
+
+
+def test_a_log_that_is_not_there(run: Run) -> None:
+    run.event("job_error", jobid=1, rule_name="examples", log=["/no/such.log"])
+    run.event("job_error", jobid=2, rule_name="retrain", log=[])
+    assert failures.told() == "\n".join(
+        f"{rule} failed: it said nothing" for rule in ("examples", "retrain")
+    )
+
+
+def test_a_job_that_succeeded_in_the_end_has_not_failed(run: Run) -> None:
+    run.error(1, "retrain", "stopped")
+    run.event("job_finished", job_id=1)
+    assert failures.told() is None
+
+
+def test_many_are_counted(run: Run) -> None:
+    for job in range(failures.SHOWN + 3):
+        run.error(job, "retrain", f"ValueError: {job}")
+    said = failures.told()
+    assert said is not None and said.splitlines()[-1] == "and 3 more"
+    assert len(said.splitlines()) == failures.SHOWN + 1
+
+
+def test_a_mistake_is_not_tried_again_and_all_else_is(run: Run) -> None:
+    run.error(1, "retrain", "mamushi retrain: failed: out of GPU memory; lower it")
+    assert run.rules["retrain"].restart_times == 2
+    run.error(2, "examples", MISTAKE)
+    # When Snakemake asks; other jobs of that rule may be tried again later.
+    assert run.rules["examples"].restart_times == 0
+    run.event("job_started", jobs=[3])
+    assert run.rules["examples"].restart_times == 2
+
+
+def test_a_pack_with_a_mistake_in_it_is_not_tried_again(run: Run) -> None:
+    jobs = [run.error(job, "examples", line) for job, line in enumerate(["fine", MISTAKE])]
+    run.event("job_started", jobs=[3])
+    run.event("group_error", job_error_info=[*jobs, {**jobs[0], "rule_name": "retrain"}])
+    assert [rule.restart_times for rule in run.rules.values()] == [0, 0]

@@ -1,0 +1,72 @@
+"""A mistyped target or file: what was probably meant."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from mamushi.errors import UserError
+from mamushi_runs import targets
+
+
+def rule(name: str, *output: str) -> Any:
+    def makes(file: str) -> bool:
+        return any(re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", each), file) for each in output)
+
+    return SimpleNamespace(name=name, output=output, is_producer=makes)
+
+
+WORKFLOW: Any = SimpleNamespace(
+    is_main_process=True,
+    main_snakefile="/wf/Snakefile",
+    rules=[
+        rule("removals"),
+        rule("evidence"),
+        rule("remove", "results/removals/{selector}.parquet"),
+        rule("tables", "results/tables/sad.csv"),
+    ],
+)
+
+
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [
+        ("removal", "no target 'removal'; did you mean 'removals'?"),
+        ("evidnece", "no target 'evidnece'; did you mean 'evidence'?"),
+        (
+            "results/tabels/sad.csv",
+            "no target 'results/tabels/sad.csv'; did you mean 'results/tables/sad.csv'?",
+        ),
+        ("quux", "no target 'quux'"),
+    ],
+)
+def test_a_mistyped_target(target: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["/bin/snakemake", target, "--cores", "1"])
+    with pytest.raises(UserError) as told:
+        targets.check(WORKFLOW, "/wf/Snakefile")
+    assert str(told.value) == said
+    # Another workflow's own, and a job's.
+    targets.check(WORKFLOW, "/other/Snakefile")
+    targets.check(SimpleNamespace(**{**vars(WORKFLOW), "is_main_process": False}), "/wf/Snakefile")
+
+
+def test_targets_that_are_there(tmp_path: Path) -> None:
+    (tmp_path / "source.csv").touch()
+    known = ["removals", "remove", "results/removals/mamushi.parquet", f"{tmp_path}/source.csv"]
+    targets.check_all(WORKFLOW, known)
+
+
+def test_a_mistyped_file(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").touch()
+    targets.check_files("--configfile", [tmp_path / "mine.yaml"])
+    with pytest.raises(UserError) as told:
+        targets.check_files("--configfile", [tmp_path / "mien.yaml"])
+    assert f"--configfile: no file '{tmp_path}/mien.yaml'; did you mean" in str(told.value)
+    assert f"'{tmp_path}/mine.yaml'?" in str(told.value)
+    with pytest.raises(UserError, match=r"no file '/no/such\.yaml'$"):
+        targets.check_files("--configfile", ["/no/such.yaml"])

@@ -1,0 +1,217 @@
+"""Look whether this machine and this folder can run the workflow, and say what would go wrong.
+
+One line each: `ok`, `note` for what a run lives with, `FAIL` for what would stop it. The exit code
+is 1 where something would fail, else 0.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from mamushi.running import locks, machine
+
+GROUP = "check"
+OK, NOTE, FAIL = "ok", "note", "FAIL"
+PACKAGES = ("numpy", "pyarrow", "scikit-learn", "snakemake", "tokenizers", "transformers")
+NEEDED, WANTED = 1e9, 20e9
+"""Bytes of free disk below which nothing can be made, and below which a model may not fit."""
+SLOW = 50e6
+"""Bytes a second below which checkpoints are felt."""
+WRITTEN = 32 * 2**20
+"""Bytes that are written to measure that."""
+SECONDS = 20.0
+"""So long a command of the machine may take to answer."""
+
+Finding = tuple[str, str]
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of the command."""
+    parser.add_argument(
+        "folder",
+        nargs="?",
+        type=Path,
+        default=Path(),
+        help="where the workflow is to run (default: this folder)",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the findings; 1 where something would fail."""
+    failed = False
+    for name, finding in findings(args.folder):
+        kind, said = finding
+        failed |= kind == FAIL
+        print(f"{kind:<5} {name:<12} {said}", flush=True)
+    return int(failed)
+
+
+def findings(folder: Path) -> Iterator[tuple[str, Finding]]:
+    """What is looked at, by name, in the order of the report."""
+    looks: tuple[tuple[str, Callable[[], Finding]], ...] = (
+        ("Python", python),
+        ("packages", packages),
+        ("torch", torch),
+        ("GPU", gpu),
+        ("machine", computer),
+        ("SLURM", slurm),
+        ("disk", lambda: disk(folder)),
+        ("write speed", lambda: write_speed(folder)),
+        ("locks", lambda: file_locks(folder)),
+        ("model cache", model_cache),
+    )
+    for name, look in looks:
+        yield name, look()
+
+
+def python() -> Finding:
+    """The version, and where it is."""
+    return OK, f"{'.'.join(map(str, sys.version_info[:3]))}, {sys.executable}"
+
+
+def packages() -> Finding:
+    """The versions of what a run imports."""
+    found, missing = [], []
+    for name in PACKAGES:
+        try:
+            found.append(f"{name} {version(name)}")
+        except PackageNotFoundError:
+            missing.append(name)
+    if missing:
+        return FAIL, f"not installed: {', '.join(missing)}; run make setup, or install mamushi"
+    return OK, ", ".join(found)
+
+
+def torch() -> Finding:
+    """Its version, and for which CUDA it is built."""
+    try:
+        import torch
+    except (ImportError, OSError) as error:
+        return FAIL, f"cannot be imported: {error}"
+    built = f"for CUDA {torch.version.cuda}" if torch.version.cuda else "for the CPU alone"
+    return OK, f"{torch.__version__}, built {built}"
+
+
+def gpu() -> Finding:
+    """The GPUs of the machine, its driver, and whether torch computes on them."""
+    told = answer("nvidia-smi", "--query-gpu=name,memory.total,driver_version", "--format=csv")
+    present = told.splitlines()[1:] if told else []
+    try:
+        import torch
+    except (ImportError, OSError):
+        return FAIL, "torch cannot be imported"
+    try:
+        for place in range(torch.cuda.device_count()):
+            torch.zeros(1, device=f"cuda:{place}")
+    except RuntimeError as error:
+        return FAIL, f"torch cannot compute on GPU {place}: {str(error).splitlines()[0]}"
+    if torch.cuda.is_available():
+        return OK, "; ".join(present) or torch.cuda.get_device_name()
+    if present and os.environ.get("CUDA_VISIBLE_DEVICES", "0") != "":
+        why = "torch is built for the CPU" if not torch.version.cuda else "the driver is too old"
+        return FAIL, f"{'; '.join(present)}: not seen by torch ({why} or the driver is not loaded)"
+    return NOTE, "none here: tiny models and rankings of thousands of texts run on the CPU"
+
+
+def computer() -> Finding:
+    """Cores and memory."""
+    bytes_ = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    said = f"{machine.cores()} cores, {bytes_ / 1e9:.0f} GB of memory, {machine.processor()}"
+    return OK, said
+
+
+def slurm() -> Finding:
+    """Whether jobs can be submitted from here."""
+    if shutil.which("sbatch") is None:
+        return NOTE, "not on this machine: the profile slurm is for a node from which one submits"
+    if answer("squeue", "--noheader", "--me") is None:
+        return FAIL, "sbatch is here and squeue does not answer: no run could start on the cluster"
+    partitions = (answer("sinfo", "--noheader", "--format=%P %G") or "").split("\n")
+    return OK, f"answers; partitions and GPUs: {', '.join(filter(None, partitions)) or 'none'}"
+
+
+def disk(folder: Path) -> Finding:
+    """Free space where the results will be."""
+    try:
+        free = shutil.disk_usage(folder).free
+    except OSError as error:
+        return FAIL, f"{folder}: {error.strerror}"
+    said = f"{free / 1e9:.1f} GB free in {folder.resolve()}"
+    if free < NEEDED:
+        return FAIL, f"{said}; free at least {NEEDED / 1e9:.0f} GB"
+    if free < WANTED:
+        return NOTE, f"{said}; mamushi plan says what a run takes"
+    return OK, said
+
+
+def write_speed(folder: Path) -> Finding:
+    """Of a file that reaches the disk."""
+    part = folder / f".mamushi-doctor-{os.getpid()}"
+    block = os.urandom(2**20)
+    try:
+        begun = time.monotonic()
+        with part.open("wb") as file:
+            for _ in range(WRITTEN // len(block)):
+                file.write(block)
+            file.flush()
+            os.fsync(file.fileno())
+        speed = WRITTEN / max(time.monotonic() - begun, 1e-9)
+    except OSError as error:
+        return FAIL, f"cannot write in {folder.resolve()}: {error.strerror}"
+    finally:
+        part.unlink(missing_ok=True)
+    said = f"{speed / 1e6:,.0f} MB a second"
+    if speed < SLOW:
+        return NOTE, f"{said}; checkpoints will be felt: raise execution.checkpoint_seconds"
+    return OK, said
+
+
+def file_locks(folder: Path) -> Finding:
+    """Whether the file system locks: by them two runs, or two jobs, do not write one result."""
+    path = folder / f".mamushi-doctor-{os.getpid()}.lock"
+    try:
+        lock = locks.attempt(path, "doctor")
+        if lock is not None:
+            lock.release()
+    except OSError as error:
+        if error.errno not in locks.UNSUPPORTED:
+            return FAIL, f"cannot lock a file in {folder.resolve()}: {error.strerror}"
+        return NOTE, f"none on this file system ({error.strerror}): start no two runs in one folder"
+    finally:
+        path.unlink(missing_ok=True)
+    return OK, "work"
+
+
+def model_cache() -> Finding:
+    """Where models from the hub lie, and whether one could be added."""
+    from huggingface_hub.constants import HF_HUB_CACHE, HF_HUB_OFFLINE
+
+    cache = Path(HF_HUB_CACHE)
+    there = next(folder for folder in (cache, *cache.parents) if folder.exists())
+    models = len(list(cache.glob("models--*")))
+    said = f"{cache}, {models} model{'s' * (models != 1)}"
+    if HF_HUB_OFFLINE:
+        return NOTE, f"{said}; HF_HUB_OFFLINE is set: models have to be there, or in folders"
+    if not os.access(there, os.W_OK):
+        return NOTE, f"{said}; not writable: name folders as models, or set HF_HOME"
+    free = shutil.disk_usage(there).free
+    return OK, f"{said}, {free / 1e9:.1f} GB free"
+
+
+def answer(*command: str) -> str | None:
+    """What a command says; None where it is not there, fails or does not answer."""
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=SECONDS, check=True, errors="replace"
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout

@@ -1,0 +1,131 @@
+"""Show what was ranked: the lists with their counts, the verdict, the first texts and the last.
+
+For each dataset, model and seed of a folder: the AUC of the ranking with its interval and what
+follows from it, the removal lists, the texts that go first and those at a list's end with profanity
+masked, the figure and the page.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+GROUP = "decide"
+FIGURE = "diagnostics"
+"""The figure of a cell that shows how far the scores of the two domains are apart."""
+FIRST = 5
+"""So many of the texts that go first are shown."""
+AROUND = 2
+"""And so many on either side of the end of a list."""
+WIDTH = 88
+"""Characters of a text."""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of the command."""
+    parser.add_argument(
+        "folder",
+        nargs="?",
+        type=Path,
+        default=Path(),
+        help="where the ranking was made, or its results folder (default: this one)",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Raises ``UserError`` where no list is, and for one whose ranking is missing or damaged."""
+    from mamushi.artifacts import paths
+
+    inside = args.folder / paths.RESULTS
+    return tell(inside if inside.is_dir() else args.folder)
+
+
+def tell(root: Path) -> int:
+    """The same of a results folder, for other commands."""
+    from mamushi.artifacts import paths
+    from mamushi.artifacts.files import read_json
+    from mamushi.errors import UserError
+
+    pattern = dict.fromkeys(("dataset", "model", "seed", "selector", "beta"), "*")
+    found = sorted(root.glob(str(paths.under("", paths.MANIFEST, **pattern))))
+    if not found:
+        do = "make them with mamushi rank, or the workflow's target removals"
+        raise UserError("no removal list in it", where=root, do=do)
+    cells: dict[tuple[str, str, int], dict[str, list[dict[str, Any]]]] = {}
+    for path in found:
+        told = {**read_json(path), "path": path.with_suffix(".parquet")}
+        cell = (told["dataset"], told["model"], told["seed"])
+        cells.setdefault(cell, {}).setdefault(told["selector"], []).append(told)
+    print("\n\n".join("\n".join(_cell(root, *cell, cells[cell])) for cell in sorted(cells)))
+    return 0
+
+
+def _cell(
+    root: Path,
+    dataset: str,
+    model: str,
+    seed: int,
+    lists: Mapping[str, Sequence[Mapping[str, Any]]],
+) -> list[str]:
+    from mamushi.artifacts import paths, schemas
+    from mamushi.artifacts.tables import read_table
+    from mamushi.evidence.ranking import read_ranking
+
+    cell: dict[str, str | int] = {"dataset": dataset, "model": model, "seed": seed}
+    # The verdict is on the ranking that estimates the ratio.
+    judged = read_table(paths.under(root, paths.CALIBRATION, **cell), schemas.CALIBRATION)
+    (ratio,) = set(judged["selector"].to_pylist())
+    best = ratio if ratio in lists else next(iter(lists))
+    first = lists[best][0]
+    lines = [
+        f"{dataset}, {model}, seed {seed}",
+        f"  verdict   {first['verdict']}",
+        f"  ranked    {first['n_forget']:,} forget texts, against {first['n_retain']:,} to keep",
+    ]
+    for selector in dict.fromkeys((best, *lists)):
+        for told in lists[selector]:
+            copies = f" and {told['copies']:,} copies of them" if told["copies"] else ""
+            lines.append(f"  list      {told['removed']:,} texts{copies}: {told['path']}")
+    ranking = read_ranking(paths.under(root, paths.SCORES, **cell, selector=best))
+    examples = paths.under(root, paths.EXAMPLES, dataset=dataset)
+    lines += _texts(best, ranking, max(told["removed"] for told in lists[best]), examples)
+    places = {
+        "figure": paths.CELL_FIGURE_PNG.replace("{figure}", FIGURE),
+        "page": paths.RANKING,
+    }
+    for name, pattern in places.items():
+        if (path := paths.under(root, pattern, **cell)).is_file():
+            lines.append(f"  {name:<10}{path}")
+    if paths.under(root, paths.FRONTIER, **cell).is_file():
+        lines.append("  how many  mamushi advise --removal 0.5" + _given(root))
+    if "do not delete" not in first["verdict"]:
+        lines.append(f"  remove    mamushi apply {first['path']} --data DATA --out FILE")
+    return lines
+
+
+def _given(root: Path) -> str:
+    from mamushi.artifacts import paths
+
+    return "" if root == paths.RESULTS else f" --root {root}"
+
+
+def _texts(selector: str, ranking: Any, removed: int, examples: Path) -> list[str]:
+    """The first of a ranking, and those around the end of its largest list."""
+    from mamushi.evidence.ranking import excerpt, texts_of
+
+    count = len(ranking.ids)
+    top = [*range(min(FIRST, count))]
+    end = [p for p in range(removed - AROUND, removed + AROUND) if len(top) <= p < count]
+    texts = texts_of(examples, [ranking.ids[p] for p in top + end])
+    lines = [f"  {selector}, first to go (rank, score, text)"]
+    for place, (position, text) in enumerate(zip(top + end, texts, strict=True)):
+        if place == len(top):
+            lines.append(f"  {selector}, where the largest list ends: {removed:,} of {count:,}")
+        score = ranking.scores[position]
+        stays = "" if position < removed else "stays  "
+        # A text may hold what a terminal would obey.
+        shown = "".join(c if c.isprintable() else "\ufffd" for c in excerpt(text, WIDTH))
+        lines.append(f"  {position + 1:>9,} {score:>7.2f}  {stays}{shown}")
+    return lines

@@ -1,0 +1,1 @@
+"""Commands for people that need Snakemake, in the form of ``mamushi.commands``."""

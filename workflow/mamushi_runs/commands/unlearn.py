@@ -1,0 +1,71 @@
+"""Unlearn the texts of a list in the model that was ranked with: the workflow's target `unlearned`.
+
+It adds a section `unlearning` with that list to the configuration, in a file beside it, and runs
+the workflow. The dataset has to have an evaluation section: texts that the model has not seen, on
+which the result is measured.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from mamushi_runs import workflow
+
+GROUP = "act"
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of the command."""
+    parser.add_argument(
+        "list",
+        type=Path,
+        help="the list to unlearn: a removal list, a table with a column id, or ids, one a line",
+    )
+    parser.add_argument(
+        "--configfile",
+        type=Path,
+        default=Path("mine.yaml"),
+        help="the configuration that ranked (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--unlearner", default="neggrad_plus", help="how to unlearn (default: %(default)s)"
+    )
+    workflow.arguments(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """The exit status of the workflow. Raises ``UserError`` for a list or a configuration that is
+    not there, and for a configuration without a grid."""
+    import re
+
+    import yaml
+
+    from mamushi.artifacts import paths
+    from mamushi.artifacts.files import atomic
+    from mamushi.registry import plugin
+    from mamushi_runs import targets
+
+    targets.check_files("LIST", [args.list])
+    targets.check_files("--configfile", [args.configfile])
+    plugin("unlearner", args.unlearner)
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", args.list.stem).lstrip("._-") or "list"
+    grid = workflow.grid(args.configfile)
+    section: dict[str, Any] = {
+        **{key: grid[key] for key in ("datasets", "models", "seeds")},
+        "unlearners": [args.unlearner],
+        "lists": {name: str(args.list)},
+    }
+    added = args.configfile.with_suffix(".unlearning.yaml")
+    with atomic(added) as part:
+        text = yaml.safe_dump({"unlearning": section}, sort_keys=False)
+        part.write_text(text, encoding="utf-8", newline="\n")
+    status = workflow.run(["unlearned"], [args.configfile, added], args)
+    if status == 0:
+        for cell in workflow.cells(grid):
+            made = paths.LISTED_TENSORS.format(**cell, unlearner=args.unlearner, list=name)
+            card = paths.MODEL_CARD.format(model=cell["model"])
+            print(f"unlearned: {made}")
+            print(f"as a model: mamushi export --model-card {card} --trained {made} --out FOLDER")
+    return status

@@ -1,0 +1,56 @@
+"""Targets and files on Snakemake's command line that do not exist: what was probably meant."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from mamushi.cli import like
+from mamushi.errors import UserError
+
+
+def check(workflow: Any, snakefile: str) -> None:
+    """Raise ``UserError`` for a target that is no rule, and no file that is there or that a rule
+    makes.
+
+    Snakemake tells a workflow its targets only after it has looked for them; so they are read off
+    the command line, where Snakemake was started by that. Where ``snakefile`` is imported by
+    another workflow, that one has the targets.
+    """
+    started = Path(sys.argv[0])
+    by_name = started.name == "snakemake" or started.parent.name == "snakemake"
+    own = Path(workflow.main_snakefile) == Path(snakefile)
+    if workflow.is_main_process and own and by_name:
+        from snakemake import cli
+
+        # It has said before which profiles it uses.
+        with contextlib.redirect_stderr(io.StringIO()):
+            _, args = cli.parse_args(sys.argv[1:])
+        check_all(workflow, args.targets)
+
+
+def check_all(workflow: Any, targets: Sequence[str]) -> None:
+    """The same for these targets."""
+    rules = list(workflow.rules)
+    names = {rule.name for rule in rules}
+    for target in targets:
+        if target in names or Path(target).exists() or any(r.is_producer(target) for r in rules):
+            continue
+        # Of files, those whose name holds no wildcard.
+        known = {str(file) for rule in rules for file in rule.output if "{" not in str(file)}
+        if "/" not in target:
+            known = {rule.name for rule in rules if not rule.output}
+        raise UserError(f"no target {target!r}{like(target, known)}")
+
+
+def check_files(option: str, files: Iterable[str | Path]) -> None:
+    """Raise ``UserError`` for the first file that is not there."""
+    for file in map(Path, files):
+        if not file.is_file():
+            beside = file.parent.iterdir() if file.parent.is_dir() else ()
+            names = [str(file.parent / each.name) for each in beside]
+            raise UserError(f"no file {str(file)!r}{like(str(file), names)}", where=option)

@@ -1,0 +1,111 @@
+"""The workflow, started by a command for people: Snakemake in a process of its own, and one line of
+progress in place of what it prints."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mamushi.errors import UserError
+from mamushi.registry import tree
+from mamushi_runs import summary, targets
+
+PACKAGES = Path(__file__).parents[1]
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """How to run, for every command that starts the workflow."""
+    parser.add_argument(
+        "--profile",
+        default="gpu",
+        help="where to run: the name of one of the workflow's profiles (slurm for a cluster), or "
+        "the folder of your own (default: gpu, this machine with or without one)",
+    )
+    parser.add_argument(
+        "--snakemake-args",
+        default="",
+        metavar="ARGS",
+        help="more options of Snakemake, in one word: '--cores 4 --dry-run'",
+    )
+
+
+def snakefile() -> Path:
+    """Raises ``UserError`` where neither a clone nor the installation has one."""
+    found = tree() / "Snakefile"
+    if not found.is_file():
+        raise UserError("the workflow is not there", where=found, do="install mamushi again")
+    return found
+
+
+def profile(name: str) -> Path:
+    """The folder of a profile: of one's own, else one of the workflow's; raises ``UserError``."""
+    ours = tree() / "profiles"
+    for folder in (Path(name), ours / name, tree() / name):
+        if folder.is_dir():
+            return folder
+    known = sorted(path.name for path in ours.iterdir() if path.name != "default")
+    do = f"name a folder, or one of {', '.join(known)}"
+    raise UserError(f"no profile {name!r}", where="--profile", do=do)
+
+
+def grid(configfile: Path) -> dict[str, list[Any]]:
+    """What a configuration of one's own compares. Raises ``UserError`` where it does not say."""
+    import yaml
+
+    try:
+        with open(configfile, encoding="utf-8") as file:
+            found = (yaml.safe_load(file) or {}).get("grid") or {}
+            return {key: [*found[key]] for key in ("datasets", "models", "seeds")}
+    except (yaml.YAMLError, AttributeError, KeyError, TypeError) as error:
+        raise UserError(
+            "its grid names no datasets, models and seeds", where=configfile, do="see mamushi init"
+        ) from error
+
+
+def cells(grid: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+    """Dataset, model and seed of each cell of a grid."""
+    axes = ("datasets", "models", "seeds")
+    return [
+        dict(zip(("dataset", "model", "seed"), values, strict=True))
+        for values in itertools.product(*(grid[axis] for axis in axes))
+    ]
+
+
+def run(wanted: Sequence[str], configfiles: Sequence[Path], args: argparse.Namespace) -> int:
+    """Make these targets in the working folder; returns Snakemake's exit status.
+
+    Ctrl-C and SIGTERM reach Snakemake, which ends its jobs, and this waits for that. Raises
+    ``UserError`` for a profile or a configuration that is not there.
+    """
+    targets.check_files("--configfile", configfiles)
+    try:
+        more = shlex.split(args.snakemake_args)
+    except ValueError as error:
+        raise UserError(f"{error}", where="--snakemake-args", do="check its quotes") from None
+    line = [
+        *(sys.executable, "-m", "snakemake", "--snakefile", str(snakefile())),
+        *("--profile", str(profile(args.profile)), "--logger", "mamushi"),
+        *("--configfile", *map(str, configfiles), *more, "--", *wanted),
+    ]
+    env = {**os.environ, summary.TOLD: "1"}
+    search = [str(PACKAGES), env.get("PYTHONPATH", "")]
+    env["PYTHONPATH"] = os.pathsep.join(filter(None, search))
+    process = subprocess.Popen(line, env=env)
+    before = signal.signal(signal.SIGTERM, lambda *_: process.terminate())
+    try:
+        while True:
+            try:
+                return process.wait()
+            except KeyboardInterrupt:
+                # The terminal has told Snakemake as well, which ends its jobs.
+                continue
+    finally:
+        signal.signal(signal.SIGTERM, before)
