@@ -64,7 +64,9 @@ def complete(config: Mapping[str, Any]) -> dict[str, Any]:
         study.update({axis: v for axis, v in full["grid"].items() if study.get(axis) is None})
     _fill_unlearning(full)
     for model in full["models"].values():
-        model["training"] = {**full["training"], **model["training"]}
+        changed = {"lora": {}, **model["training"]}
+        changed["lora"] = {**full["training"]["lora"], **changed["lora"]}
+        model["training"] = {**full["training"], **changed}
     for dataset in full["datasets"].values():
         dataset["sections"] = {k: v for k, v in dataset["sections"].items() if v > 0}
     _raise(_check_names(full))
@@ -148,7 +150,9 @@ def _composed(config: Mapping[str, Any]) -> Rule:
     }
     hub, tiny = rule["$defs"]["hub_model"], rule["$defs"]["tiny_model"]
     for model in (hub, tiny):
-        model["properties"]["training"] = without_defaults(model["properties"]["training"])
+        training = without_defaults(model["properties"]["training"])
+        training["properties"]["lora"] = without_defaults(training["properties"]["lora"])
+        model["properties"]["training"] = training
     sections["models"]["additionalProperties"] = hub
     sections["models"]["properties"] = {
         name: tiny if "family" in definition else hub

@@ -70,7 +70,30 @@ class Cell(Settings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trained:
+class Lora:
+    """The section ``training.lora``: low-rank adapters."""
+
+    rank: int
+    alpha: float
+    dropout: float
+    target_modules: list[str] | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Method:
+    """How parameters are trained, and the adapters of the method ``lora``."""
+
+    method: str = "partial"
+    lora: Lora | None = None
+
+
+UNSAID: Mapping[str, Any] = vars(Method())
+"""Values that are left out where settings are written down, and so of what results are compared by:
+what was made before a key was there is what is made by its default."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trained(Method):
     """Which parameters are trained."""
 
     trained_blocks: int
@@ -180,8 +203,13 @@ class Chosen:
 def as_json(settings: Settings | Mapping[str, Any]) -> str:
     """The settings as the one canonical text that is compared and handed over."""
     return json.dumps(
-        settings if isinstance(settings, Mapping) else asdict(settings), sort_keys=True
+        settings if isinstance(settings, Mapping) else asdict(settings, dict_factory=_said),
+        sort_keys=True,
     )
+
+
+def _said(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    return {k: value for k, value in pairs if k not in UNSAID or value != UNSAID[k]}
 
 
 def _code(stage: str, *plugins: str) -> str:
@@ -193,12 +221,19 @@ def _cell(dataset: str, model: str, seed: int) -> dict[str, Any]:
 
 
 def _training(config: Config, model: str) -> Training:
-    return Training(**config["models"][model]["training"])
+    training = config["models"][model]["training"]
+    return Training(**{**training, **vars(_method(config, model))})
 
 
 def _trained(config: Config, model: str) -> Trained:
+    training = _training(config, model)
+    return Trained(**{key: getattr(training, key) for key in Trained.__dataclass_fields__})
+
+
+def _method(config: Config, model: str) -> Method:
     training = config["models"][model]["training"]
-    return Trained(**{key: training[key] for key in Trained.__dataclass_fields__})
+    adapters = Lora(**training["lora"]) if training["method"] == "lora" else None
+    return Method(method=training["method"], lora=adapters)
 
 
 def _opened(config: Config, model: str, endpoint: str) -> Opened:
@@ -345,16 +380,16 @@ class FineTune(Cell):
 
 def endpoint(config: Config, dataset: str, model: str, seed: int, role: str) -> FineTune:
     section, domains = SECTIONS[role]
-    training = config["models"][model]["training"]
+    training = _training(config, model)
     if role != "gold":
         # Matched to the steps of beta 0 or not is the same for contaminated and beta 0.
-        training = {**training, "steps": "matched" if role == "gold_matched" else "by_data"}
+        training = replace(training, steps="matched" if role == "gold_matched" else "by_data")
     return FineTune(
         **_cell(dataset, model, seed),
         role=role,
         section=section,
         domains=domains,
-        training=Training(**training),
+        training=training,
         code=_code("finetune"),
     )
 
@@ -536,8 +571,9 @@ def manifests(config: Config, dataset: str, model: str, seed: int, name: str) ->
 
 
 @dataclass(frozen=True, kw_only=True)
-class Started:
-    """The model that unlearning starts from, and what of it is trained then."""
+class Started(Method):
+    """The model that unlearning starts from, and what of it is trained then: ``trained_blocks`` by
+    the method ``partial`` alone."""
 
     start: Opened
     trained_blocks: int
@@ -547,6 +583,7 @@ class Started:
 
 def _started(config: Config, model: str, endpoint: str) -> Started:
     return Started(
+        **vars(_method(config, model)),
         start=_opened(config, model, endpoint),
         trained_blocks=config["unlearning"]["trained_blocks"],
         max_length=config["unlearning"]["max_length"],

@@ -37,9 +37,9 @@ from transformers.utils import logging as transformers_logging
 
 from mamushi.artifacts import digests, seal
 from mamushi.artifacts.files import DISK_FULL, atomic, read_json
-from mamushi.artifacts.tensors import HEADER_LENGTH, about
+from mamushi.artifacts.tensors import HEADER_LENGTH, about, trained_metadata
 from mamushi.errors import UserError
-from mamushi.lm import parameters
+from mamushi.lm import lora, parameters
 
 INDEX, WEIGHTS = "model.safetensors.index.json", "model.safetensors"
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt")
@@ -531,13 +531,18 @@ def overlay(path: str | Path, model: PreTrainedModel) -> int:
     """Copy all tensors of a file into ``model``, in fp32; return how many.
 
     Where ``load_trained`` goes on with a run, this completes a model that is handed on: a tensor
-    that was trained becomes fp32 there, since rounding to bf16 would undo small steps. Raises
-    ``UserError``, and changes nothing, when the model has no such tensor, or of another shape.
+    that was trained becomes fp32 there, since rounding to bf16 would undo small steps. Adapters are
+    put in for a file of adapters, and stay beside the weights until ``lora.merge``. Raises
+    ``UserError``, and changes no tensor, when the model has no such tensor, or of another shape.
     """
-    own = dict(model.named_parameters())
     with _open_trained(path) as stored:
-        _check_shapes(path, stored, own)
         names = sorted(stored.keys())
+        if any(map(lora.is_adapter, names)):
+            made = trained_metadata(path)["settings"]
+            # Of a fine-tune, or of unlearning, whose own training says nothing of adapters.
+            lora.add(model, made.get("lora") or made["training"]["lora"])
+        own = dict(model.named_parameters())
+        _check_shapes(path, stored, own)
         for name in names:
             own[name].data = stored.get_tensor(name).float()
     return len(names)

@@ -55,8 +55,21 @@ class Size:
         are looked up. A tied one is multiplied with, as the head."""
         return self.parameters - (0 if self.tied else self.embedding)
 
+    def adapters(self, training: Mapping[str, Any]) -> int:
+        """Parameters of low-rank adapters beside all matrices of the blocks: the rank times the
+        sum of each one's height and width. Four square ones make up attention, and three of the
+        rest of a block the MLP; grouped keys and a choice of layers have less."""
+        hidden = self.hidden_size
+        wide = max(0, self.block - 4 * hidden**2) // (3 * hidden)
+        around = 4 * 2 * hidden + 3 * (hidden + wide)
+        return int(training["lora"]["rank"]) * self.layers * around
+
     def trained(self, training: Mapping[str, Any]) -> int:
         """Parameters that ``training`` trains; see ``mamushi.lm.parameters.trained_names``."""
+        if training["method"] == "full":
+            return self.parameters
+        if training["method"] == "lora":
+            return self.adapters(training)
         count = min(int(training["trained_blocks"]), self.layers) * self.block
         inputs, head = training["train_input_embedding"], training["train_output_head"]
         tables = int(inputs or head) if self.tied else int(inputs) + int(head)
