@@ -29,6 +29,7 @@ report: "workflow/report/workflow.rst"
 rule all:
     default_target: True
     input:
+        lambda wildcards: language_models(),
         removals(),
         tables(),
         figures(),

@@ -619,6 +619,14 @@ ROWS: dict[str, dict[str, list[Any]]] = {
         "models.clean.training.precision": ["fp32"],
         # Of a method that nothing is trained by.
         "training.lora": [ADAPTERS],
+        # Of a model that the grid does not have.
+        "models.theirs": [
+            {
+                "contaminated": True,
+                "embeddings": {"path": "v.npy", "id": "a", "vector": "b", "ids": "i.txt"},
+            },
+            {"kind": "encoder", "source": "raw/encoder", "revision": "0" * 40},
+        ],
         "models.tiny.training.lora": [ADAPTERS],
     },
 }

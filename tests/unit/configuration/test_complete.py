@@ -20,6 +20,7 @@ from mamushi.configuration.complete import SCHEMA, ConfigError, complete, files
 ROOT = Path(__file__).parents[3]
 JIGSAW = ("train.csv", "test.csv", "test_labels.csv")
 HEAVY = {"torch", "transformers", "pandas", "numpy", "pyarrow", "sklearn", "snakemake"}
+SORTS = ("hub", "tiny", "embeddings", "encoder")
 SECTIONS = ["data", "tokens", "training", "embedding", "evaluation", "execution", "figures"]
 
 Config = dict[str, Any]
@@ -94,7 +95,7 @@ def test_every_key_is_described_and_every_mapping_closed() -> None:
 
     rule = schema.read(SCHEMA)
     check("config", rule)
-    for name in ("dataset", "hub_model", "tiny_model", "study"):
+    for name in ("dataset", *(f"{sort}_model" for sort in SORTS), "study"):
         check(name, rule["$defs"][name])
     check("selector", rule["properties"]["selectors"]["additionalProperties"])
 

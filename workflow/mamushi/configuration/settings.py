@@ -17,6 +17,7 @@ from mamushi.artifacts import digests
 from mamushi.artifacts.domains import CONTAMINATION, FORGET, INFERENCE, RETAIN
 from mamushi.configuration import grid
 from mamushi.configuration.complete import files
+from mamushi.errors import UserError
 from mamushi.registry import plugin, plugins
 from mamushi.running.identity import digest
 
@@ -44,6 +45,9 @@ EVIDENCE_TABLES = (
 
 PROBING = ("mamushi.stages._probing.said", "mamushi.stages._probing.relearned")
 """What the stage ``unlearn`` asks for by name where the model is also probed."""
+
+MODEL_FILES = (".json", ".model", ".txt", ".jinja", ".safetensors")
+"""Endings of the files in a model's folder that are looked at."""
 
 # Parts that several stages have ---------------------------------------------------------------
 
@@ -324,11 +328,16 @@ class ModelCard(Settings):
 
 
 def model_files(config: Config, model: str) -> list[str]:
-    """The files of a model in a folder, with its code where that is trusted; none of the hub's."""
+    """The files of a model in a folder, with its code where that is trusted; none of the hub's.
+
+    Raises ``UserError`` for what is no language model.
+    """
+    if reason := grid.no_language_model(config, model):
+        raise UserError(reason)
     definition = config["models"][model]
     folder = os.path.expanduser(definition["source"] or "")
     code = [".py"] if definition["trust_remote_code"] else []
-    endings = (".json", ".model", ".txt", ".jinja", ".safetensors", *code)
+    endings = (*MODEL_FILES, *code)
     names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
     return [os.path.join(folder, name) for name in names if name.endswith(endings)]
 
@@ -453,6 +462,72 @@ def embed_layers(config: Config, model: str) -> EmbedLayers:
         training=_embedder(config, model),
         depths=depths,
         code=_code("embed_layers"),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Columns:
+    """Where a file of vectors has them; an array has neither."""
+
+    id: str
+    vector: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImportEmbeddings(Settings):
+    """Settings of the stage ``import_embeddings``: vectors that were made elsewhere."""
+
+    embedding: Columns
+    inputs: dict[str, str] = field(default_factory=dict)
+
+
+def vector_files(config: Config, model: str) -> tuple[str | None, str | None]:
+    """The files of embeddings made elsewhere: the vectors, and the ids of an array."""
+    given = config["models"][model]["embeddings"]
+    return given["path"], given["ids"]
+
+
+def import_embeddings(config: Config, model: str) -> ImportEmbeddings:
+    given = config["models"][model]["embeddings"]
+    return ImportEmbeddings(
+        embedding=Columns(id=given["id"], vector=given["vector"]),
+        inputs=_digests(path for path in vector_files(config, model) if path),
+        code=_code("import_embeddings"),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Encoder:
+    """Where a sentence encoder is."""
+
+    source: str
+    revision: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Encode(Settings):
+    """Settings of the stage ``encode``; ``inputs`` are a folder's files by their names in it."""
+
+    embedding: Encoder
+    inputs: dict[str, str] = field(default_factory=dict)
+
+
+def encoder_files(config: Config, model: str) -> list[str]:
+    """The files of an encoder in a folder, with those in its sub-folders; none of the hub's."""
+    folder = os.path.expanduser(config["models"][model]["source"] or "")
+    found = [os.path.join(at, name) for at, _, names in os.walk(folder) for name in names]
+    return sorted(path for path in found if path.endswith(MODEL_FILES))
+
+
+def encode(config: Config, model: str) -> Encode:
+    definition = config["models"][model]
+    folder = os.path.expanduser(definition["source"] or "")
+    return Encode(
+        embedding=Encoder(source=definition["source"] or "", revision=definition["revision"]),
+        inputs={
+            os.path.relpath(path, folder): digests.of(path) for path in encoder_files(config, model)
+        },
+        code=_code("encode"),
     )
 
 

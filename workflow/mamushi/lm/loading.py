@@ -241,10 +241,12 @@ def _fetch(
     where: object,
     *,
     cached: bool = False,
+    whole: bool = False,
 ) -> tuple[Path, str | None]:
     """A model's folder, and its commit if it is a hub model's snapshot in the hub's cache.
 
-    ``cached`` asks the hub only when the snapshot is not in the cache.
+    ``cached`` asks the hub only when the snapshot is not in the cache; ``whole`` is for a model
+    that has parts in sub-folders.
     """
     folder = Path(source).expanduser()
     if folder.is_dir():
@@ -253,7 +255,7 @@ def _fetch(
         raise UserError(f"no such folder: {source}", where=where, do="check the path")
     wanted = [*DESCRIPTIONS, "*.safetensors", *(["*.py"] if trust_remote_code else [])]
     # Sub-folders and `consolidated` files hold the same weights once more, for other programs.
-    skipped = ["*/*", "consolidated*"]
+    skipped = ["consolidated*", *([] if whole else ["*/*"])]
     try:
         found = snapshot_download(
             source,
@@ -270,7 +272,7 @@ def _fetch(
         problem, do = f"the hub's model has no revision {revision}", "check models.NAME.revision"
     except (LocalEntryNotFoundError, HfHubHTTPError, HFValidationError, OSError) as error:
         if cached:
-            return _fetch(source, revision, trust_remote_code, where)
+            return _fetch(source, revision, trust_remote_code, where, whole=whole)
         if isinstance(error, OSError) and error.errno in DISK_FULL:
             raise
         problem = "no such folder, not in the hub's cache, and the hub cannot be reached"

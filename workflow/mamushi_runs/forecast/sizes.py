@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from mamushi.artifacts import paths
+from mamushi.configuration import grid
 from mamushi.configuration.complete import is_gguf
 from mamushi.configuration.grid import Config
 from mamushi_runs.forecast.rates import TABLE
@@ -87,6 +88,8 @@ def of(config: Config, model: str, root: str | os.PathLike[str] = ".") -> Size:
     definition = config["models"][model]
     if definition.get("family") is not None:
         return _tiny(definition)
+    if grid.no_language_model(config, model):
+        return _like(3e8, "assumed to be as wide as sentence encoders are")
     source = str(definition.get("source") or "")
     return (
         _from_card(Path(root, paths.MODEL_CARD.format(model=model)))

@@ -226,8 +226,9 @@ class Costs:
             # Python, and written with 4 bytes a weight.
             start = 15 if rule == "convert" else 5
             return Work(seconds=start + FLOAT16 * self.size(model).parameters / 2e8)
-        if rule in ("examples", "tokens") and dataset is not None:
-            each = 1.2e-3 if rule == "examples" else 2e-4
+        if rule in ("examples", "tokens", "encode") and dataset is not None:
+            # An encoder of 100 million parameters on a GPU.
+            each = {"examples": 1.2e-3, "encode": 2e-3}.get(rule, 2e-4)
             return Work(seconds=3 + self.volumes.all_texts(dataset) * each)
         if rule not in SIZED or dataset is None or model is None:
             return Work(seconds=1)
@@ -264,7 +265,7 @@ class Costs:
                 return FLOAT32 * blocks * size.block
             made = path.endswith("/model.safetensors")
             return FLOAT32 * (size.parameters if made else size.trained(training))
-        if rule in EMBEDDING and model is not None and dataset is not None:
+        if path.endswith(("/embeddings.parquet", "/layers.parquet")) and model and dataset:
             width = self.size(model).hidden_size
             if rule == "embed_layers":
                 width *= len(self.config["embedding"]["depths"])
