@@ -35,20 +35,13 @@ def test_a_grid_by_low_rank_adapters(tmp_path: Path) -> None:
     config["training"] = {**config["training"], "method": "lora", "lora": adapters}
     run(*small_grid.FEW, directory=tmp_path, config=config)
     cell = tmp_path / small_grid.RUN
-    stored = [
-        cell / "contaminated",
-        cell / "retrained/lr_cos/beta0.25",
-        *cell.glob("unlearned/*/*"),
-    ]
-    assert len(stored) == 3
+    stored = [cell / name for name in ("contaminated", "beta0", "retrained/lr_cos/beta0.25")]
     for folder in stored:
         tensors = load_file(folder / "trained.safetensors")
         assert len(tensors) == 4 * 2 * 2
         assert all(".lora_" in name for name in tensors)
         numbers = sum(tensor.numel() for tensor in tensors.values())
         assert read_json(folder / "card.json")["trained_parameters"] == numbers
-    # Of blocks that are all trained, nothing was kept.
-    assert not list(tmp_path.rglob("trunk/**/*.safetensors"))
     said = run(*small_grid.FEW, "--dry-run", directory=tmp_path, config=config).stdout
     assert "Nothing to be done" in said
 
