@@ -40,6 +40,7 @@ report: "workflow/report/workflow.rst"
 rule all:
     default_target: True
     input:
+        lambda wildcards: language_models(),
         removals(),
         # Asked when this target is, since what hinders it is said then.
         lambda wildcards: tables() + figures(),

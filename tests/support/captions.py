@@ -15,14 +15,17 @@ from mamushi.configuration.complete import complete
 
 ROOT = Path(__file__).parents[2]
 REPORT = ROOT / "workflow" / "report"
-FOLDER = Path(__file__).parent
+KEPT = TemporaryDirectory()
+FOLDER = Path(KEPT.name)
+"""A model's folder, by the one file that is looked for."""
+(FOLDER / "config.json").touch()
 
 
 def completed() -> dict[str, Any]:
     """The paper's configuration with a tiny model, and one that is already contaminated."""
     given = yaml.safe_load((ROOT / "config.yaml").read_text(encoding="utf-8"))
     given["models"]["tiny_one"] = {"family": "llama", "pretraining": {"datasets": ["jigsaw"]}}
-    given["models"]["own_"] = {"source": str(FOLDER / "model"), "contaminated": True}
+    given["models"]["own_"] = {"source": str(FOLDER), "contaminated": True}
     given["models"]["gemma-2-2b"]["training"] = {"epochs": 3.5, "steps": "matched"}
     given["grid"] |= {
         "models": ["gemma-2-2b", "tiny_one", "own_"],

@@ -186,6 +186,12 @@ PRECISION = f"""
 """
 """The same, and all forward passes of models as they are."""
 
+METHOD = TRAINING.replace(
+    "unlearn 9, unlearn_and_probe 1,\n    unlearn_whole 5, unlearn_list 5",
+    "unlearn 18, unlearn_and_probe 2, unlearn_whole 10, unlearn_list 10",
+)
+"""The same, and the unlearning of `ours`, which takes the method too."""
+
 MATCHED = f"""
     gold 10, retrain 57, evaluate 10, {DRAWN}, {STUDIES}, refine 10, {HALF_GAP}, generate 2,
     relearn 2, {BOTH_PROBED}
@@ -350,6 +356,12 @@ OTHER_TRAINING: dict[str, Any] = {
     "train_output_head": False,
     "train_final_norm": True,
 }
+ADAPTERS: dict[str, Any] = {
+    "rank": 8,
+    "alpha": 8.0,
+    "dropout": 0.1,
+    "target_modules": ["q_proj"],
+}
 OTHER_UNLEARNING: dict[str, Any] = {
     "epochs": 2,
     "batch_size": 4,
@@ -501,10 +513,12 @@ ROWS: dict[str, dict[str, list[Any]]] = {
     },
     TOKENS: {"tokens.max_length": [300]},
     TRAINING: {f"training.{key}": [value] for key, value in OTHER_TRAINING.items()},
+    METHOD: {"training.method": ["lora", "full"]},
     PRECISION: {"training.precision": ["fp32"]},
     MATCHED: {"training.steps": ["matched"]},
     TRAINING_OF_TINY: {
-        f"models.tiny.training.{key}": [value] for key, value in OTHER_TRAINING.items()
+        f"models.tiny.training.{key}": [value]
+        for key, value in {**OTHER_TRAINING, "method": "lora"}.items()
     },
     PRECISION_OF_TINY: {"models.tiny.training.precision": ["fp32"]},
     MATCHED_OF_TINY: {"models.tiny.training.steps": ["matched"]},
@@ -606,6 +620,17 @@ ROWS: dict[str, dict[str, list[Any]]] = {
         "models.clean.training.learning_rate": [1e-4],
         "models.clean.training.trained_blocks": [2],
         "models.clean.training.precision": ["fp32"],
+        # Of a method that nothing is trained by.
+        "training.lora": [ADAPTERS],
+        # Of a model that the grid does not have.
+        "models.theirs": [
+            {
+                "contaminated": True,
+                "embeddings": {"path": "v.npy", "id": "a", "vector": "b", "ids": "i.txt"},
+            },
+            {"kind": "encoder", "source": "raw/encoder", "revision": "0" * 40},
+        ],
+        "models.tiny.training.lora": [ADAPTERS],
     },
 }
 

@@ -36,6 +36,9 @@ PARTS = {
 }
 """What is trained of it."""
 
+ADAPTERS = {"rank": 4, "alpha": 8.0, "dropout": 0.0, "target_modules": None}
+"""Of the method `lora`."""
+
 TRAINING = {
     "epochs": 2.0,
     "batch_size": 4,

@@ -57,6 +57,10 @@ CELL = ("dataset", "model", "seed")
 SCORED = list(dict.fromkeys([config["removal"]["ratio"], *GRID["selectors"]]))
 READY = [model for model in config["models"] if model not in TINY]
 GGUF = [model for model in READY if is_gguf(config["models"][model])]
+# What gives texts a vector, and is no language model.
+VECTORS = [model for model in READY if "embeddings" in config["models"][model]]
+ENCODERS = [model for model in READY if "kind" in config["models"][model]]
+LANGUAGE = [model for model in config["models"] if model not in VECTORS + ENCODERS]
 
 
 wildcard_constraints:
@@ -241,19 +245,26 @@ def minutes(small, large, each=0):
     return scaled(small, large, each)
 
 
-def scaled(small, large, each):
+def scaled(small, large, each, full=None):
+    """``full`` is in the place of ``each`` for a model of which all is trained."""
+
     def asked(wildcards, attempt):
         if wildcards.model in TINY:
             return attempt * small
-        return attempt * math.ceil(large + each * BILLIONS[wildcards.model])
+        whole = (
+            full and config["models"][wildcards.model]["training"]["method"] == "full"
+        )
+        more = (full if whole else each) * BILLIONS[wildcards.model]
+        return attempt * math.ceil(large + more)
 
     return signed(asked)
 
 
 # A job with a model has, in the memory of its node, the libraries and data (16 GB) and for every
 # billion parameters 2 GB of bf16 weights, about 0.9 GB of fp32 tensors that are trained and, while a
-# checkpoint is written, 2.6 GB of these with their moments: 5.5, and a tenth to spare.
-MODEL_MEMORY = memory(4000, 16000, 6000)
+# checkpoint is written, 2.6 GB of these with their moments: 5.5, and a tenth to spare. Where all is
+# trained, these are 4 and 12: 18, and a tenth.
+MODEL_MEMORY = scaled(4000, 16000, 6000, full=20000)
 # At the paper's rate, on padded texts, 13 minutes for every billion: twice that.
 TRAINING_MINUTES = minutes(60, 30, 26)
 
@@ -386,6 +397,12 @@ def measurable():
     return not hindered
 
 
+def language_models():
+    """Nothing to wait for: says before anything runs which model of the grid is none."""
+    explained(grid.require_language_models, config, GRID)
+    return []
+
+
 def tables():
     steps = ["steps"] if grid.matched(config, GRID) else []
     return (
@@ -486,12 +503,13 @@ def unlearned_lists():
 def require_paths():
     """Before the first job: every dataset and model that a job is about to read has a path."""
     jobs = list(workflow.dag.needrun_jobs())
+    reading = ("model_card", "import_embeddings", "encode")
     explained(
         grid.require_paths,
         config,
         # Another workflow that imports the rules may put words before their names.
         sorted({j.wildcards.dataset for j in jobs if j.rule.name.endswith("examples")}),
-        sorted({j.wildcards.model for j in jobs if j.rule.name.endswith("model_card")}),
+        sorted({j.wildcards.model for j in jobs if j.rule.name.endswith(reading)}),
     )
 
 

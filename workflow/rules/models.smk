@@ -4,7 +4,9 @@
 # A model that exists, in a folder or on the hub: looked at before anything is spent on it.
 rule model_card:
     input:
-        ancient(lambda wildcards: settings.model_files(config, wildcards.model)),
+        ancient(
+            lambda wildcards: explained(settings.model_files, config, wildcards.model)
+        ),
     output:
         out=paths.MODEL_CARD,
     log:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from mamushi.configuration.complete import SCHEMA, ConfigError, complete, files
 ROOT = Path(__file__).parents[3]
 JIGSAW = ("train.csv", "test.csv", "test_labels.csv")
 HEAVY = {"torch", "transformers", "pandas", "numpy", "pyarrow", "sklearn", "snakemake"}
+SORTS = ("hub", "tiny", "embeddings", "encoder")
 SECTIONS = ["data", "tokens", "training", "embedding", "evaluation", "execution", "figures"]
 
 Config = dict[str, Any]
@@ -94,9 +96,28 @@ def test_every_key_is_described_and_every_mapping_closed() -> None:
 
     rule = schema.read(SCHEMA)
     check("config", rule)
-    for name in ("dataset", "hub_model", "tiny_model", "study"):
+    for name in ("dataset", *(f"{sort}_model" for sort in SORTS), "study"):
         check(name, rule["$defs"][name])
     check("selector", rule["properties"]["selectors"]["additionalProperties"])
+
+
+def test_a_method_left_at_its_default_is_no_part_of_what_results_are_compared_by() -> None:
+    config = minimal() | {"unlearners": {"salun": {}}}
+    written = settings.as_json(settings.retrain(complete(config), "made", "tiny", 0))
+    unlearned = settings.as_json(settings.unlearn(complete(config), "made", "tiny", 0, "salun"))
+    assert "method" not in written + unlearned and "lora" not in written + unlearned
+    # Without the method `lora`, its adapters say nothing.
+    config["training"] = {"lora": {"rank": 4}}
+    assert settings.as_json(settings.retrain(complete(config), "made", "tiny", 0)) == written
+    config["training"]["method"] = "lora"
+    config["models"]["tiny"]["training"] = {"lora": {"alpha": 4}}
+    chosen = settings.retrain(complete(config), "made", "tiny", 0)
+    assert json.loads(settings.as_json(chosen))["training"]["method"] == "lora"
+    # A model changes single keys of the adapters.
+    adapters = settings.Lora(rank=4, alpha=4.0, dropout=0.0, target_modules=None)
+    assert chosen.training.lora == adapters
+    started = settings.unlearn(complete(config), "made", "tiny", 0, "salun")
+    assert (started.method, started.lora) == ("lora", adapters)
 
 
 def test_the_paper_needs_no_defaults() -> None:

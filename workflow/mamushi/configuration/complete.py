@@ -31,6 +31,8 @@ from mamushi.registry import Plugin, plugin, plugins, tree
 
 SCHEMA = tree() / "workflow" / "schemas" / "config.schema.yaml"
 SELECTOR, DATASET, UNLEARNER = "selector", "dataset", "unlearner"
+ALONE = ("embeddings_model", "encoder_model")
+"""Sorts of models that give texts a vector and are no language models."""
 GGUF_VERSIONS = (2, 3)
 """Those that the package gguf reads."""
 PICKLES = (".bin", ".pt", ".pth", ".ckpt")
@@ -69,14 +71,16 @@ def complete(config: Mapping[str, Any]) -> dict[str, Any]:
         study.update({axis: v for axis, v in full["grid"].items() if study.get(axis) is None})
     _fill_unlearning(full)
     for model in full["models"].values():
-        model["training"] = {**full["training"], **model["training"]}
+        changed = {"lora": {}, **model.get("training", {})}
+        changed["lora"] = {**full["training"]["lora"], **changed["lora"]}
+        model["training"] = {**full["training"], **changed}
     for dataset in full["datasets"].values():
         dataset["sections"] = {k: v for k, v in dataset["sections"].items() if v > 0}
     _raise(_check_names(full))
     checks = (
         *(_check_sections, _check_ranked, _check_models, _check_lengths, _check_derived),
         _check_depths,
-        *(_check_ratio, _check_targets, _check_files),
+        *(_check_ratio, _check_targets, _check_files, _check_layers),
     )
     _raise(line for check in checks for line in check(full))
     return full
@@ -120,7 +124,7 @@ def datasets_used(full: Mapping[str, Any]) -> list[str]:
 
 def _read(full: Mapping[str, Any]) -> list[str]:
     """Names of the datasets that models are pretrained on."""
-    return [name for model in _used_models(full) for name in _pretraining(full["models"][model])]
+    return [name for model in models_used(full) for name in _pretraining(full["models"][model])]
 
 
 def comparisons(full: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -153,10 +157,12 @@ def _composed(config: Mapping[str, Any]) -> Rule:
     }
     hub, tiny = rule["$defs"]["hub_model"], rule["$defs"]["tiny_model"]
     for model in (hub, tiny):
-        model["properties"]["training"] = without_defaults(model["properties"]["training"])
+        training = without_defaults(model["properties"]["training"])
+        training["properties"]["lora"] = without_defaults(training["properties"]["lora"])
+        model["properties"]["training"] = training
     sections["models"]["additionalProperties"] = hub
     sections["models"]["properties"] = {
-        name: tiny if "family" in definition else hub
+        name: rule["$defs"][_sort_of(definition)]
         for name, definition in _definitions(config, "models")
     }
     named = sections["selectors"]["additionalProperties"]
@@ -172,6 +178,14 @@ def _composed(config: Mapping[str, Any]) -> Rule:
         for name, definition in _unlearners(config, rule).items()
     }
     return rule
+
+
+def _sort_of(model: Mapping[str, Any]) -> str:
+    """The definition in the schema that a model goes by."""
+    for key, sort in (("family", "tiny"), ("embeddings", "embeddings"), ("kind", "encoder")):
+        if key in model:
+            return f"{sort}_model"
+    return "hub_model"
 
 
 def _definitions(config: Mapping[str, Any], section: str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -357,12 +371,50 @@ def _check_ranked(full: dict[str, Any]) -> Iterator[str]:
 
 
 def _check_models(full: dict[str, Any]) -> Iterator[str]:
-    for name in _used_models(full):
+    for name in models_used(full):
         model, at = full["models"][name], f"models.{name}"
-        yield from _check_tiny(at, model) if "family" in model else _check_source(at, model)
+        if "family" in model:
+            yield from _check_tiny(at, model)
+        elif "embeddings" in model:
+            yield from _check_vectors(f"{at}.embeddings", model["embeddings"])
+        elif "kind" in model and is_gguf(model):
+            yield f"{at}.source: {model['source']!r} is not allowed; an encoder is a folder"
+        else:
+            yield from _check_source(at, model)
 
 
-def _used_models(full: Mapping[str, Any]) -> list[str]:
+def _check_vectors(at: str, given: Mapping[str, Any]) -> Iterator[str]:
+    """Vectors are in a Parquet file, with their ids, or in an array with the ids beside it."""
+    path, ids = given["path"], given["ids"]
+    if path is None:
+        return
+    ending = Path(path).suffix.lower()
+    if ending not in (".parquet", ".pq", ".npy"):
+        yield f"{at}.path: {path!r} is not allowed; vectors are in a .parquet or a .npy file"
+    elif (ending == ".npy") != (ids is not None):
+        need = "is needed with a .npy file: a text file with an id a line"
+        yield f"{at}.ids: {need if ids is None else 'is not allowed with a .parquet file'}"
+    for key, file in (("path", path), ("ids", ids)):
+        if file is not None and not Path(file).is_file():
+            yield f"{at}.{key}: {file!r} is not allowed; no such file"
+
+
+def _check_layers(full: dict[str, Any]) -> Iterator[str]:
+    """No selector reads the layers of what has none."""
+    for where, axes in comparisons(full):
+        names = [] if where in WITHOUT_MANIFESTS else [*axes["selectors"], full["removal"]["ratio"]]
+        models = [m for m in axes["models"] if _sort_of(full["models"][m]) in ALONE]
+        links = dict.fromkeys(link for name in names for link in chain(full, name))
+        for name, model in ((name, model) for name in links for model in models):
+            key = _kind(full, name).literals.get("DEPTHS")
+            if key and any(depth != 1 for depth in full["selectors"][name][key]):
+                yield (
+                    f"selectors.{name}.{key}: reads layers of a language model, and {where}.models "
+                    f"has {model!r}, of which there are embeddings alone; write {key}: [1]"
+                )
+
+
+def models_used(full: Mapping[str, Any]) -> list[str]:
     """The models that are asked for, and those from which their retraining starts."""
     names = _used(full, "models")
     bases = [full["models"][name].get("base") for name in names]
@@ -451,7 +503,7 @@ def _check_lengths(full: dict[str, Any]) -> Iterator[str]:
     most = full["tokens"]["max_length"]
     readers = ("training", "embedding", "evaluation", "unlearning")
     lengths = {key: full[key]["max_length"] for key in readers}
-    for name in _used_models(full):
+    for name in models_used(full):
         length = full["models"][name]["training"]["max_length"]
         if length != lengths["training"]:
             lengths[f"models.{name}.training"] = length

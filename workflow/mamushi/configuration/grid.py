@@ -30,6 +30,26 @@ def is_tiny(config: Config, model: str) -> bool:
     return config["models"][model].get("family") is not None
 
 
+def no_language_model(config: Config, model: str) -> str | None:
+    """Why nothing can be trained, generated or measured with this model, or None when it can."""
+    definition = config["models"][model]
+    if "embeddings" not in definition and definition.get("kind") is None:
+        return None
+    what = "is a sentence encoder" if "kind" in definition else "has embeddings made elsewhere"
+    return (
+        f"models.{model}: {what} and no language model, which all that trains, generates or "
+        "measures needs; ask for the targets removals and evidence"
+    )
+
+
+def require_language_models(config: Config, axes: Mapping[str, Any]) -> None:
+    """Raise ``ConfigError`` with a line for each model of the axes that is no language model."""
+    found = [no_language_model(config, model) for model in axes["models"]]
+    lines = [line for line in found if line is not None]
+    if lines:
+        raise ConfigError(lines)
+
+
 def base(config: Config, model: str) -> str | None:
     """The model that retraining starts from: the model itself, or the ``base`` that a model which
     is already contaminated names; None where it names none."""
@@ -42,6 +62,8 @@ def base(config: Config, model: str) -> str | None:
 
 def unmeasurable(config: Config, dataset: str, model: str) -> str | None:
     """Why retraining cannot be measured for this pair, or None when it can."""
+    if reason := no_language_model(config, model):
+        return reason
     if base(config, model) is None:
         return (
             f"models.{model}: is declared contaminated without the model that it was trained from, "
@@ -277,6 +299,7 @@ def require_lists(config: Config) -> None:
             where=f"unlearning.lists.{missing[0]}" if missing else "unlearning.lists",
             do="name a file with the ids to unlearn",
         )
+    require_language_models(config, config["unlearning"])
     for dataset in config["unlearning"]["datasets"]:
         reason = _unevaluated(config, dataset)
         if reason is not None:
@@ -291,6 +314,7 @@ def shown(config: Config) -> list[dict[str, Any]]:
 
 def require_measurable(config: Config, axes: Mapping[str, Any]) -> None:
     """Raise ``UserError`` when a pair of the axes cannot be retrained and measured."""
+    require_language_models(config, axes)
     for dataset, model in product(axes["datasets"], axes["models"]):
         reason = unmeasurable(config, dataset, model)
         if reason is not None:
@@ -313,7 +337,11 @@ def require_paths(config: Config, datasets: Iterable[str], models: Iterable[str]
                 wanted = f"a folder with {', '.join(names)}" if names else "the raw file"
                 lines.append(f"datasets.{dataset}.{key}: {unset} {wanted}")
     for model in models:
-        if config["models"][model]["source"] is None:
+        definition = config["models"][model]
+        if "embeddings" in definition:
+            if definition["embeddings"]["path"] is None:
+                lines.append(f"models.{model}.embeddings.path: {unset} a file of vectors")
+        elif definition["source"] is None:
             lines.append(f"models.{model}.source: {unset} a model's folder, or its id on the hub")
     if lines:
         raise ConfigError(lines)

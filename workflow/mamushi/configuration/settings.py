@@ -17,6 +17,7 @@ from mamushi.artifacts import digests, remote
 from mamushi.artifacts.domains import CONTAMINATION, FORGET, INFERENCE, RETAIN
 from mamushi.configuration import grid
 from mamushi.configuration.complete import files
+from mamushi.errors import UserError
 from mamushi.registry import plugin, plugins
 from mamushi.running.identity import digest
 
@@ -45,6 +46,9 @@ EVIDENCE_TABLES = (
 PROBING = ("mamushi.stages._probing.said", "mamushi.stages._probing.relearned")
 """What the stage ``unlearn`` asks for by name where the model is also probed."""
 
+MODEL_FILES = (".json", ".model", ".txt", ".jinja", ".safetensors")
+"""Endings of the files in a model's folder that are looked at."""
+
 # Parts that several stages have ---------------------------------------------------------------
 
 
@@ -70,7 +74,30 @@ class Cell(Settings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trained:
+class Lora:
+    """The section ``training.lora``: low-rank adapters."""
+
+    rank: int
+    alpha: float
+    dropout: float
+    target_modules: list[str] | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Method:
+    """How parameters are trained, and the adapters of the method ``lora``."""
+
+    method: str = "partial"
+    lora: Lora | None = None
+
+
+UNSAID: Mapping[str, Any] = vars(Method())
+"""Values that are left out where settings are written down, and so of what results are compared by:
+what was made before a key was there is what is made by its default."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trained(Method):
     """Which parameters are trained."""
 
     trained_blocks: int
@@ -180,8 +207,13 @@ class Chosen:
 def as_json(settings: Settings | Mapping[str, Any]) -> str:
     """The settings as the one canonical text that is compared and handed over."""
     return json.dumps(
-        settings if isinstance(settings, Mapping) else asdict(settings), sort_keys=True
+        settings if isinstance(settings, Mapping) else asdict(settings, dict_factory=_said),
+        sort_keys=True,
     )
+
+
+def _said(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    return {k: value for k, value in pairs if k not in UNSAID or value != UNSAID[k]}
 
 
 def _code(stage: str, *plugins: str) -> str:
@@ -193,12 +225,19 @@ def _cell(dataset: str, model: str, seed: int) -> dict[str, Any]:
 
 
 def _training(config: Config, model: str) -> Training:
-    return Training(**config["models"][model]["training"])
+    training = config["models"][model]["training"]
+    return Training(**{**training, **vars(_method(config, model))})
 
 
 def _trained(config: Config, model: str) -> Trained:
+    training = _training(config, model)
+    return Trained(**{key: getattr(training, key) for key in Trained.__dataclass_fields__})
+
+
+def _method(config: Config, model: str) -> Method:
     training = config["models"][model]["training"]
-    return Trained(**{key: training[key] for key in Trained.__dataclass_fields__})
+    adapters = Lora(**training["lora"]) if training["method"] == "lora" else None
+    return Method(method=training["method"], lora=adapters)
 
 
 def _opened(config: Config, model: str, endpoint: str) -> Opened:
@@ -295,11 +334,16 @@ class ModelCard(Settings):
 
 
 def model_files(config: Config, model: str) -> list[str]:
-    """The files of a model in a folder, with its code where that is trusted; none of the hub's."""
+    """The files of a model in a folder, with its code where that is trusted; none of the hub's.
+
+    Raises ``UserError`` for what is no language model.
+    """
+    if reason := grid.no_language_model(config, model):
+        raise UserError(reason)
     definition = config["models"][model]
     folder = os.path.expanduser(definition["source"] or "")
     code = [".py"] if definition["trust_remote_code"] else []
-    endings = (".json", ".model", ".txt", ".jinja", ".safetensors", *code)
+    endings = (*MODEL_FILES, *code)
     names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
     return [os.path.join(folder, name) for name in names if name.endswith(endings)]
 
@@ -351,16 +395,16 @@ class FineTune(Cell):
 
 def endpoint(config: Config, dataset: str, model: str, seed: int, role: str) -> FineTune:
     section, domains = SECTIONS[role]
-    training = config["models"][model]["training"]
+    training = _training(config, model)
     if role != "gold":
         # Matched to the steps of beta 0 or not is the same for contaminated and beta 0.
-        training = {**training, "steps": "matched" if role == "gold_matched" else "by_data"}
+        training = replace(training, steps="matched" if role == "gold_matched" else "by_data")
     return FineTune(
         **_cell(dataset, model, seed),
         role=role,
         section=section,
         domains=domains,
-        training=Training(**training),
+        training=training,
         code=_code("finetune"),
     )
 
@@ -424,6 +468,72 @@ def embed_layers(config: Config, model: str) -> EmbedLayers:
         training=_embedder(config, model),
         depths=depths,
         code=_code("embed_layers"),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Columns:
+    """Where a file of vectors has them; an array has neither."""
+
+    id: str
+    vector: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImportEmbeddings(Settings):
+    """Settings of the stage ``import_embeddings``: vectors that were made elsewhere."""
+
+    embedding: Columns
+    inputs: dict[str, str] = field(default_factory=dict)
+
+
+def vector_files(config: Config, model: str) -> tuple[str | None, str | None]:
+    """The files of embeddings made elsewhere: the vectors, and the ids of an array."""
+    given = config["models"][model]["embeddings"]
+    return given["path"], given["ids"]
+
+
+def import_embeddings(config: Config, model: str) -> ImportEmbeddings:
+    given = config["models"][model]["embeddings"]
+    return ImportEmbeddings(
+        embedding=Columns(id=given["id"], vector=given["vector"]),
+        inputs=_digests(path for path in vector_files(config, model) if path),
+        code=_code("import_embeddings"),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Encoder:
+    """Where a sentence encoder is."""
+
+    source: str
+    revision: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Encode(Settings):
+    """Settings of the stage ``encode``; ``inputs`` are a folder's files by their names in it."""
+
+    embedding: Encoder
+    inputs: dict[str, str] = field(default_factory=dict)
+
+
+def encoder_files(config: Config, model: str) -> list[str]:
+    """The files of an encoder in a folder, with those in its sub-folders; none of the hub's."""
+    folder = os.path.expanduser(config["models"][model]["source"] or "")
+    found = [os.path.join(at, name) for at, _, names in os.walk(folder) for name in names]
+    return sorted(path for path in found if path.endswith(MODEL_FILES))
+
+
+def encode(config: Config, model: str) -> Encode:
+    definition = config["models"][model]
+    folder = os.path.expanduser(definition["source"] or "")
+    return Encode(
+        embedding=Encoder(source=definition["source"] or "", revision=definition["revision"]),
+        inputs={
+            os.path.relpath(path, folder): digests.of(path) for path in encoder_files(config, model)
+        },
+        code=_code("encode"),
     )
 
 
@@ -542,8 +652,9 @@ def manifests(config: Config, dataset: str, model: str, seed: int, name: str) ->
 
 
 @dataclass(frozen=True, kw_only=True)
-class Started:
-    """The model that unlearning starts from, and what of it is trained then."""
+class Started(Method):
+    """The model that unlearning starts from, and what of it is trained then: ``trained_blocks`` by
+    the method ``partial`` alone."""
 
     start: Opened
     trained_blocks: int
@@ -553,6 +664,7 @@ class Started:
 
 def _started(config: Config, model: str, endpoint: str) -> Started:
     return Started(
+        **vars(_method(config, model)),
         start=_opened(config, model, endpoint),
         trained_blocks=config["unlearning"]["trained_blocks"],
         max_length=config["unlearning"]["max_length"],

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mamushi.artifacts import remote
-from mamushi.configuration.complete import ConfigError, datasets_used
+from mamushi.configuration.complete import ConfigError, datasets_used, models_used
 from mamushi.data import readers
 from mamushi.data.rows import needed, rows
 from mamushi.errors import UserError
@@ -23,8 +23,8 @@ ROWS = 100
 
 def check(config: Mapping[str, Any]) -> None:
     """Raise ``ConfigError`` with a line for each table of a completed configuration that the stage
-    ``examples`` is sure to refuse: for a bad expression, a missing column, or a cell of its first
-    ``ROWS`` rows."""
+    ``examples`` is sure to refuse, for a bad expression, a missing column, or a cell of its first
+    ``ROWS`` rows; and for each Parquet file of vectors without its columns."""
     lines = []
     for name in datasets_used(config):
         definition = config["datasets"][name]
@@ -33,6 +33,13 @@ def check(config: Mapping[str, Any]) -> None:
                 _look(definition)
             except UserError as error:
                 lines.append(f"datasets.{name}: {error}")
+    for name in models_used(config):
+        given = config["models"][name].get("embeddings")
+        if given and given["path"] is not None and given["ids"] is None:
+            try:
+                readers.read(given["path"], [given["id"], given["vector"]], ROWS)
+            except UserError as error:
+                lines.append(f"models.{name}.embeddings: {error}")
     if lines:
         raise ConfigError(lines)
 

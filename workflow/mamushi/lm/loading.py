@@ -37,9 +37,9 @@ from transformers.utils import logging as transformers_logging
 
 from mamushi.artifacts import digests, seal
 from mamushi.artifacts.files import DISK_FULL, atomic, read_json
-from mamushi.artifacts.tensors import HEADER_LENGTH, about
+from mamushi.artifacts.tensors import HEADER_LENGTH, about, trained_metadata
 from mamushi.errors import UserError
-from mamushi.lm import parameters
+from mamushi.lm import lora, parameters
 
 INDEX, WEIGHTS = "model.safetensors.index.json", "model.safetensors"
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt")
@@ -242,10 +242,12 @@ def _fetch(
     *,
     cached: bool = False,
     weights: bool = True,
+    whole: bool = False,
 ) -> tuple[Path, str | None]:
     """A model's folder, and its commit if it is a hub model's snapshot in the hub's cache.
 
-    ``cached`` asks the hub only when the snapshot is not in the cache.
+    ``cached`` asks the hub only when the snapshot is not in the cache; ``whole`` is for a model
+    that has parts in sub-folders.
     """
     folder = Path(source).expanduser()
     if folder.is_dir():
@@ -258,7 +260,7 @@ def _fetch(
         *(["*.py"] if trust_remote_code else []),
     ]
     # Sub-folders and `consolidated` files hold the same weights once more, for other programs.
-    skipped = ["*/*", "consolidated*"]
+    skipped = ["consolidated*", *([] if whole else ["*/*"])]
     try:
         found = snapshot_download(
             source,
@@ -275,7 +277,7 @@ def _fetch(
         problem, do = f"the hub's model has no revision {revision}", "check models.NAME.revision"
     except (LocalEntryNotFoundError, HfHubHTTPError, HFValidationError, OSError) as error:
         if cached:
-            return _fetch(source, revision, trust_remote_code, where)
+            return _fetch(source, revision, trust_remote_code, where, weights=weights, whole=whole)
         if isinstance(error, OSError) and error.errno in DISK_FULL:
             raise
         problem = "no such folder, not in the hub's cache, and the hub cannot be reached"
@@ -549,13 +551,18 @@ def overlay(path: str | Path, model: PreTrainedModel) -> int:
     """Copy all tensors of a file into ``model``, in fp32; return how many.
 
     Where ``load_trained`` goes on with a run, this completes a model that is handed on: a tensor
-    that was trained becomes fp32 there, since rounding to bf16 would undo small steps. Raises
-    ``UserError``, and changes nothing, when the model has no such tensor, or of another shape.
+    that was trained becomes fp32 there, since rounding to bf16 would undo small steps. Adapters are
+    put in for a file of adapters, and stay beside the weights until ``lora.merge``. Raises
+    ``UserError``, and changes no tensor, when the model has no such tensor, or of another shape.
     """
-    own = dict(model.named_parameters())
     with _open_trained(path) as stored:
-        _check_shapes(path, stored, own)
         names = sorted(stored.keys())
+        if any(map(lora.is_adapter, names)):
+            made = trained_metadata(path)["settings"]
+            # Of a fine-tune, or of unlearning, whose own training says nothing of adapters.
+            lora.add(model, made.get("lora") or made["training"]["lora"])
+        own = dict(model.named_parameters())
+        _check_shapes(path, stored, own)
         for name in names:
             own[name].data = stored.get_tensor(name).float()
     return len(names)

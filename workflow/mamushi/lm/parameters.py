@@ -1,5 +1,7 @@
 """Which parameters are trained: the last blocks, the input embedding and the output head.
 
+Or, by other methods than the paper's, all of them, or low-rank adapters alone.
+
 "Contamination fine-tunes only the last three transformer blocks, together with the input and output
 embedding layers; all other parameters are frozen" (the paper, Phase 1). The norm after the last
 block belongs to neither, so it stays frozen unless it is asked for.
@@ -14,6 +16,7 @@ from torch import nn
 from transformers import PreTrainedModel
 
 from mamushi.errors import UserError
+from mamushi.lm import lora
 
 
 class Counts(NamedTuple):
@@ -67,11 +70,17 @@ def final_norm(model: PreTrainedModel) -> nn.Module:
 def trained_names(model: PreTrainedModel, settings: Mapping[str, Any]) -> list[str]:
     """Names of the parameters to train, as ``model.named_parameters()`` gives them, in its order.
 
-    ``settings`` holds ``trained_blocks`` (how many of the last blocks, 0 or more),
-    ``train_input_embedding``, ``train_output_head`` and ``train_final_norm``. A tied head is the
-    input embedding under another name: it appears once, and is trained when either of the two is.
-    Raises ``UserError`` when the model has fewer blocks than asked for.
+    ``settings`` holds the ``method``: ``full`` trains all, ``lora`` the adapters that the model
+    has, and ``partial``, the default, goes by ``trained_blocks`` (how many of the last blocks, 0 or
+    more), ``train_input_embedding``, ``train_output_head`` and ``train_final_norm``. A tied head is
+    the input embedding under another name: it appears once, and is trained when either of the two
+    is. Raises ``UserError`` when the model has fewer blocks than asked for.
     """
+    method = settings.get("method", "partial")
+    if method == "full":
+        return [name for name, _ in model.named_parameters()]
+    if method == "lora":
+        return lora.names(model)
     _, blocks = decoder_blocks(model)
     wanted = settings["trained_blocks"]
     if wanted > len(blocks):
@@ -93,7 +102,13 @@ def trained_names(model: PreTrainedModel, settings: Mapping[str, Any]) -> list[s
 
 
 def freeze(model: PreTrainedModel, settings: Mapping[str, Any]) -> list[str]:
-    """Let gradients flow into the parameters of ``trained_names`` alone; give back those names."""
+    """Let gradients flow into the parameters of ``trained_names`` alone; give back those names.
+
+    The method ``lora`` puts the adapters of ``settings["lora"]`` into a model without any: see
+    ``lora.add``.
+    """
+    if settings.get("method") == "lora":
+        lora.add(model, settings["lora"])
     names = trained_names(model, settings)
     chosen = set(names)
     for name, parameter in model.named_parameters():

@@ -65,8 +65,9 @@ def opened_to_train(
     Gradients are on for the last ``trained_blocks`` blocks alone, which lie in fp32, and so does
     all that the start model trained, as it does when the start and the gold standard are measured:
     rounded to the forward precision it would be another model than the one at which the scale of
-    recovery has its zero. Raises ``UserError`` when the model has fewer blocks than are to be
-    trained.
+    recovery has its zero. The methods ``lora`` and ``full`` go on with what the start model
+    trained: its adapters, or new ones where it has none, and all parameters. Raises ``UserError``
+    when the model has fewer blocks than are to be trained.
     """
     from mamushi.errors import UserError
     from mamushi.lm import device
@@ -78,6 +79,9 @@ def opened_to_train(
     accelerator = device.accelerator(start.precision)
     training = None if start.training is None else asdict(start.training)
     model = open_trained(files.model_card, files.trained, training)
+    if chosen.method != "partial":
+        freeze(model, asdict(chosen))
+        return device.place(model, start.precision, accelerator.device), accelerator
     blocks = decoder_blocks(model)[1]
     if wanted > len(blocks):
         raise UserError(

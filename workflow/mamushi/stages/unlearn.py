@@ -157,11 +157,11 @@ def _trunk(
 ) -> Trunk | None:
     """The trunk's output for ``texts``, from the file ``files.trunk`` or computed and kept there.
 
-    None where no file is named, or where ``execution.cache_trunk`` is off. ``model`` is still the
-    start. The file is shared by all jobs that start there and is no artifact: a rule's output that
-    is deleted once it is used would run again, and all that read it, whenever one of them does. So
-    it is looked for here, checked against all that it depends on, and made by the first to come
-    while the others wait.
+    None where no file is named, where ``execution.cache_trunk`` is off, and where all blocks are
+    trained, so that there is no trunk. ``model`` is still the start. The file is shared by all jobs
+    that start there and is no artifact: a rule's output that is deleted once it is used would run
+    again, and all that read it, whenever one of them does. So it is looked for here, checked
+    against all that it depends on, and made by the first to come while the others wait.
     """
     from mamushi.errors import UserError
     from mamushi.running.claims import alone
@@ -169,7 +169,7 @@ def _trunk(
     from mamushi.unlearning.trunk import Trunk, write_trunk
 
     path = files.trunk
-    if path is None or not job.execution.cache_trunk:
+    if path is None or not job.execution.cache_trunk or chosen.method != "partial":
         return None
     keys = ("start", "trained_blocks", "max_length", "evaluation")
     about = {

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from mamushi.artifacts import paths
+from mamushi.configuration import grid
 from mamushi.configuration.complete import is_gguf
 from mamushi.configuration.grid import Config
 from mamushi_runs.forecast.rates import TABLE
@@ -55,8 +56,21 @@ class Size:
         are looked up. A tied one is multiplied with, as the head."""
         return self.parameters - (0 if self.tied else self.embedding)
 
+    def adapters(self, training: Mapping[str, Any]) -> int:
+        """Parameters of low-rank adapters beside all matrices of the blocks: the rank times the
+        sum of each one's height and width. Four square ones make up attention, and three of the
+        rest of a block the MLP; grouped keys and a choice of layers have less."""
+        hidden = self.hidden_size
+        wide = max(0, self.block - 4 * hidden**2) // (3 * hidden)
+        around = 4 * 2 * hidden + 3 * (hidden + wide)
+        return int(training["lora"]["rank"]) * self.layers * around
+
     def trained(self, training: Mapping[str, Any]) -> int:
         """Parameters that ``training`` trains; see ``mamushi.lm.parameters.trained_names``."""
+        if training["method"] == "full":
+            return self.parameters
+        if training["method"] == "lora":
+            return self.adapters(training)
         count = min(int(training["trained_blocks"]), self.layers) * self.block
         inputs, head = training["train_input_embedding"], training["train_output_head"]
         tables = int(inputs or head) if self.tied else int(inputs) + int(head)
@@ -74,6 +88,8 @@ def of(config: Config, model: str, root: str | os.PathLike[str] = ".") -> Size:
     definition = config["models"][model]
     if definition.get("family") is not None:
         return _tiny(definition)
+    if grid.no_language_model(config, model):
+        return _like(3e8, "assumed to be as wide as sentence encoders are")
     source = str(definition.get("source") or "")
     return (
         _from_card(Path(root, paths.MODEL_CARD.format(model=model)))

@@ -79,6 +79,12 @@ def forward(size: Size, *, head: bool = True) -> float:
 
 def fine_tune(size: Size, training: Mapping[str, Any]) -> float:
     """Operations per token of a fine-tune's step: forward, and backward as far as is trained."""
+    if training["method"] != "partial":
+        # Through all blocks. The weights beside adapters have no gradient; adapters are multiplied
+        # with forward, backward and for theirs.
+        full = training["method"] == "full"
+        weights = size.multiplied if full else 3 * size.adapters(training)
+        return forward(size) + 2.0 * size.multiplied + 2.0 * weights
     blocks = min(int(training["trained_blocks"]), size.layers) * size.block
     inputs, head = bool(training["train_input_embedding"]), bool(training["train_output_head"])
     if size.tied:
@@ -170,15 +176,20 @@ class Costs:
         # is little beside its jobs, or computed at each step.
         before = 2.0 * (size.layers - blocks) * size.block
         again = 0.0 if self.config["execution"]["cache_trunk"] else before
+        step = tail(size, blocks) + again
+        trained = blocks * size.block
+        how = self.config["models"][model]["training"]
+        if how["method"] != "partial":
+            # No block is frozen before all others, so that there is nothing to keep.
+            again, step, trained = before, fine_tune(size, how), size.trained(how)
         # As many retain texts beside the forget texts; and once over these for what an unlearner
         # asks of the start (a saliency mask, reference likelihoods).
         seen = selected * (2 * epochs + 1) * self.volumes.tokens(dataset, model, cut)
         # Relearning measures after each number of steps.
         probed = 1 + len(self.config["probe"]["relearning"]["steps"])
         held = self._held(model, dataset) * (1 + probed * (rule == "unlearn_and_probe"))
-        trained = blocks * size.block
         return Work(
-            flop=seen * (tail(size, blocks) + again) + held * (forward(size) - before + again),
+            flop=seen * step + held * (forward(size) - before + again),
             steps=selected * epochs // training["batch_size"],
             state=STATE * trained,
             kept=FLOAT32 * trained if rule in ("unlearn", "unlearn_and_probe") else 0.0,
@@ -215,8 +226,9 @@ class Costs:
             # Python, and written with 4 bytes a weight.
             start = 15 if rule == "convert" else 5
             return Work(seconds=start + FLOAT16 * self.size(model).parameters / 2e8)
-        if rule in ("examples", "tokens") and dataset is not None:
-            each = 1.2e-3 if rule == "examples" else 2e-4
+        if rule in ("examples", "tokens", "encode") and dataset is not None:
+            # An encoder of 100 million parameters on a GPU.
+            each = {"examples": 1.2e-3, "encode": 2e-3}.get(rule, 2e-4)
             return Work(seconds=3 + self.volumes.all_texts(dataset) * each)
         if rule not in SIZED or dataset is None or model is None:
             return Work(seconds=1)
@@ -247,13 +259,13 @@ class Costs:
         model, dataset = wildcards.get("model"), wildcards.get("dataset")
         if model is not None and path.endswith(".safetensors"):
             size = self.size(model)
-            if rule in UNLEARNING:
+            training = self.config["models"][model]["training"]
+            if rule in UNLEARNING and training["method"] == "partial":
                 blocks = min(int(self.config["unlearning"]["trained_blocks"]), size.layers)
                 return FLOAT32 * blocks * size.block
             made = path.endswith("/model.safetensors")
-            training = self.config["models"][model]["training"]
             return FLOAT32 * (size.parameters if made else size.trained(training))
-        if rule in EMBEDDING and model is not None and dataset is not None:
+        if path.endswith(("/embeddings.parquet", "/layers.parquet")) and model and dataset:
             width = self.size(model).hidden_size
             if rule == "embed_layers":
                 width *= len(self.config["embedding"]["depths"])

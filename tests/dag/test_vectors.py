@@ -1,0 +1,129 @@
+"""Models that are no language models: embeddings made elsewhere, and a sentence encoder.
+
+The grid of the contracts has no such model, so that their rules have their contracts here.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from tests.support.dry_runs import BEGAN, Snakemake
+
+PATH = "raw/vectors.parquet"
+CONFIG: dict[str, Any] = {
+    "grid": {
+        "datasets": ["made"],
+        "models": ["theirs", "encoder"],
+        "seeds": [0],
+        "budgets": [0.4],
+        "selectors": ["random", "mamushi"],
+    },
+    "studies": {},
+    "datasets": {"made": {"kind": "synthetic"}},
+    "models": {
+        "theirs": {"embeddings": {"path": PATH, "id": "doc", "vector": "vec"}},
+        "encoder": {"kind": "encoder", "source": "raw/encoder"},
+    },
+}
+CELL = "results/runs/made/theirs/seed0"
+LANGUAGE = {"model_card", "tokens", "embed", "contaminate", "gold", "retrain", "evaluate"}
+
+
+def write(folder: Path, number: float = 0.0) -> None:
+    """The files of both models, older than all that is made of them."""
+    (folder / "raw/encoder/1_Pooling").mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.table({"doc": ["a"], "vec": [[number]]}), folder / PATH)
+    (folder / "raw/encoder/1_Pooling/config.json").write_text("{}", encoding="utf-8")
+    for path in (PATH, "raw/encoder/1_Pooling/config.json"):
+        os.utime(folder / path, (BEGAN - 1000, BEGAN - 1000))
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory, snakemake: Snakemake) -> Path:
+    folder = tmp_path_factory.mktemp("vectors")
+    (folder / "config.yaml").write_text(yaml.safe_dump(CONFIG, sort_keys=False), encoding="utf-8")
+    write(folder)
+    done = snakemake.finish(folder, targets=["removals", "evidence"])
+    assert done["import_embeddings"] == done["encode"] == 1
+    assert done["evidence_tables"] == 1 and done["ranking"] == done["geometry"] == 2
+    assert not LANGUAGE & set(done)
+    return folder
+
+
+def test_lists_and_evidence_need_no_language_model(snakemake: Snakemake, finished: Path) -> None:
+    assert snakemake.would_run(finished, targets=["removals", "evidence"]) == {}
+
+
+def test_other_vectors_run_their_model_again_and_no_other(
+    snakemake: Snakemake, finished: Path
+) -> None:
+    def models() -> Counter[str]:
+        runs = snakemake.look(finished, targets=["removals"])["runs"]
+        return Counter(wildcards["model"] for _, wildcards in runs if "model" in wildcards)
+
+    write(finished, number=1.0)
+    assert set(models()) == {"theirs"}
+    write(finished)
+    assert models() == {}
+    (finished / "raw/encoder/1_Pooling/config.json").write_text("[]", encoding="utf-8")
+    assert set(models()) == {"encoder"}
+    write(finished)
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "all",
+        "unlearning",
+        "results/tables/sad.parquet",
+        f"{CELL}/perplexity/base.parquet",
+        f"{CELL}/continuations/contaminated.parquet",
+        "results/base/encoder/card.json",
+    ],
+)
+def test_what_needs_a_language_model_says_so_before_anything_runs(
+    snakemake: Snakemake, finished: Path, target: str
+) -> None:
+    with pytest.raises(AssertionError, match=r"models\.\w+: .* and no language model") as error:
+        snakemake.would_run(finished, targets=[target])
+    assert "ask for the targets removals and evidence" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"path": "raw/none.parquet"}, "models.theirs.embeddings.path: 'raw/none.parquet' is not"),
+        ({"path": "raw/vectors.csv"}, "vectors are in a .parquet or a .npy file"),
+        ({"path": "raw/v.npy"}, "models.theirs.embeddings.ids: is needed with a .npy file"),
+        ({"ids": "raw/ids.txt"}, "models.theirs.embeddings.ids: is not allowed with a .parquet"),
+        (
+            {"vector": "vectors"},
+            "models.theirs.embeddings: raw/vectors.parquet: no column 'vectors'",
+        ),
+    ],
+)
+def test_a_mistake_in_the_configuration_is_told_before_anything_runs(
+    snakemake: Snakemake, finished: Path, change: dict[str, str], told: str
+) -> None:
+    with pytest.raises(AssertionError) as error:
+        change = {"models": {"theirs": {"embeddings": change}}}
+        snakemake.would_run(finished, targets=["removals"], change=change)
+    assert told in str(error.value)
+
+
+def test_a_selector_that_reads_other_layers_is_told_before_anything_runs(
+    snakemake: Snakemake, finished: Path
+) -> None:
+    change: dict[str, Any] = {"grid": {"selectors": ["auto"]}}
+    with pytest.raises(AssertionError, match=r"selectors\.auto\.depths: reads layers"):
+        snakemake.would_run(finished, targets=["removals"], change=change)
+    change["selectors"] = {"auto": {"depths": [1]}}
+    assert snakemake.would_run(finished, targets=["removals"], change=change)["score"] == 2

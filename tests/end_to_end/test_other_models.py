@@ -1,0 +1,135 @@
+"""Whole runs of what is not the paper's: low-rank adapters, embeddings made elsewhere, encoders."""
+
+from __future__ import annotations
+
+import csv
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from safetensors.torch import load_file
+
+from mamushi.artifacts import paths, schemas
+from mamushi.artifacts.files import read_json
+from mamushi.artifacts.tables import read_table
+from mamushi.cli import main
+from tests.support import small_grid
+from tests.support.encoders import save
+from tests.support.workflow import run
+
+pytestmark = pytest.mark.slow
+WORDS = {
+    "ours": ["the", "a", "of", "river", "stone", "water", "bridge", "boat", "shore"],
+    "theirs": ["the", "a", "of", "engine", "wheel", "brake", "gear", "clutch", "road"],
+}
+
+
+def test_a_grid_by_low_rank_adapters(tmp_path: Path) -> None:
+    pytest.importorskip("peft")
+    config = {**small_grid.CONFIG, "keep_checkpoints": True}
+    adapters = {"rank": 4, "alpha": 8, "target_modules": ["q_proj", "v_proj"]}
+    config["training"] = {**config["training"], "method": "lora", "lora": adapters}
+    run(*small_grid.FEW, directory=tmp_path, config=config)
+    cell = tmp_path / small_grid.RUN
+    stored = [cell / name for name in ("contaminated", "beta0", "retrained/lr_cos/beta0.25")]
+    for folder in stored:
+        tensors = load_file(folder / "trained.safetensors")
+        assert len(tensors) == 4 * 2 * 2
+        assert all(".lora_" in name for name in tensors)
+        numbers = sum(tensor.numel() for tensor in tensors.values())
+        assert read_json(folder / "card.json")["trained_parameters"] == numbers
+    said = run(*small_grid.FEW, "--dry-run", directory=tmp_path, config=config).stdout
+    assert "Nothing to be done" in said
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A table, vectors of all its rows, and an encoder that knows its words."""
+    pytest.importorskip("sentence_transformers")
+    folder, rng = tmp_path_factory.mktemp("lab"), random.Random(0)
+    sources = rng.choices(["ours", "theirs"], k=200)
+    rows = [(f"doc-{i}", " ".join(rng.choices(WORDS[s], k=12)), s) for i, s in enumerate(sources)]
+    with (folder / "training.csv").open("w", newline="", encoding="utf-8") as handle:
+        writer = csv.writer(handle)
+        writer.writerow(["doc", "body", "source"])
+        writer.writerows(rows)
+    vectors = np.random.default_rng(0).normal(size=(len(rows), 8))
+    vectors[:, 0] += 2.0 * np.array([source == "theirs" for source in sources])
+    ids = [name for name, _, _ in rows]
+    table = pa.table({"doc": ids[::-1], "vec": list(vectors[::-1])})
+    pq.write_table(table, folder / "vectors.parquet")
+    save(folder, [word for words in WORDS.values() for word in words])
+    return folder
+
+
+def config(lab: Path) -> dict[str, Any]:
+    vectors = {"path": str(lab / "vectors.parquet"), "id": "doc", "vector": "vec"}
+    return {
+        "grid": {
+            "datasets": ["comments"],
+            "models": ["theirs", "encoder"],
+            "seeds": [0],
+            "budgets": [0.25],
+            "selectors": ["lr_cos"],
+        },
+        "studies": None,
+        "datasets": {
+            "comments": {
+                "kind": "table",
+                "path": str(lab / "training.csv"),
+                "text": "body",
+                "id": "doc",
+                "forget": {"where": "source == 'theirs'"},
+                "sections": {"inference": 1.0},
+                "limit": {"retain": 80},
+            }
+        },
+        "models": {
+            "theirs": {"embeddings": vectors},
+            "encoder": {"kind": "encoder", "source": str(lab / "encoder")},
+        },
+        "removal": {"ratio": "lr_cos"},
+        "evidence": {
+            "resamples": 5,
+            "worlds": 2,
+            "refits": {"whole": 1, "halves": 0},
+            "runtime": {"repeats": 1, "threads": 1},
+        },
+    }
+
+
+def test_lists_and_evidence_of_vectors_and_of_an_encoder(
+    lab: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = run("removals", "evidence", directory=tmp_path, config=config(lab)).stdout
+    assert "rule import_embeddings:" in said and "rule encode:" in said
+    assert "rule tokens:" not in said and "rule embed:" not in said
+    monkeypatch.chdir(tmp_path)
+    for model in ("theirs", "encoder"):
+        cell = {"dataset": "comments", "model": model, "seed": 0}
+        scores = read_table(paths.SCORES.format(**cell, selector="lr_cos"), schemas.SCORES)
+        ranked = scores.to_pandas().dropna(subset=["rank"])
+        manifest = paths.MANIFEST.format(**cell, selector="lr_cos", beta="0.25")
+        assert (
+            len(ranked) // 4
+            == read_table(
+                paths.REMOVAL.format(**cell, selector="lr_cos", beta="0.25"), schemas.REMOVALS
+            ).num_rows
+        )
+        assert Path(paths.RANKING.format(**cell)).is_file()
+        made = read_json(manifest)["provenance"]
+        told = {"id": "doc", "vector": "vec"}
+        if model == "encoder":
+            told = {"source": str(lab / "encoder"), "revision": None}
+        assert made["embedding"] == told
+        assert main(["verify", manifest]) == 0
+    done = run("removals", "evidence", "--dry-run", directory=tmp_path, config=config(lab))
+    assert "Nothing to be done" in done.stdout
+    done = run(directory=tmp_path, config=config(lab), check=False)
+    assert done.returncode != 0
+    assert "models.theirs: has embeddings made elsewhere and no language model" in done.stdout
+    assert "models.encoder: is a sentence encoder and no language model" in done.stdout

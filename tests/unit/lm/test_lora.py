@@ -1,0 +1,173 @@
+"""Low-rank adapters and training of all parameters, by the engine that trains the last blocks."""
+
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from torch.nn import functional
+from transformers import PreTrainedModel
+
+from mamushi.errors import UserError
+from mamushi.lm import device, lora
+from mamushi.lm.batches import examples_of_step
+from mamushi.lm.finetune import mean_nll
+from mamushi.lm.loss import TokenLoss
+from mamushi.lm.parameters import freeze, trained_names
+from mamushi.registry import plugin
+from tests.support.models import ADAPTERS, FAMILIES, TRAINING, model, token_set
+from tests.support.steps import Killed, kill_at
+from tests.support.training import train
+from tests.support.unlearning import KINDS, run, weights
+
+METHODS = {"lora": {"method": "lora", "lora": ADAPTERS}, "full": {"method": "full"}}
+
+
+def with_adapters(family: str, **changes: object) -> PreTrainedModel:
+    found = model(family)
+    freeze(found, TRAINING | {"method": "lora", "lora": ADAPTERS | changes})
+    return found
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_loss_and_gradients_are_those_of_peft_on_a_padded_batch(family: str) -> None:
+    peft = pytest.importorskip("peft")
+    ours, texts = with_adapters(family), token_set()
+    theirs = peft.get_peft_model(
+        model(family),
+        peft.LoraConfig(r=4, lora_alpha=8, target_modules="all-linear", task_type="CAUSAL_LM"),
+    )
+    generator = torch.Generator().manual_seed(1)
+    adapters = {f"base_model.model.{n}": p for n, p in ours.named_parameters() if p.requires_grad}
+    with torch.no_grad():
+        for name, parameter in theirs.named_parameters():
+            if parameter.requires_grad:
+                # B too, since the gradient of A is 0 as long as B is.
+                parameter.copy_(torch.randn(parameter.shape, generator=generator) * 0.1)
+                adapters.pop(name).copy_(parameter)
+    assert not adapters
+
+    step = mean_nll(ours, texts, TRAINING, 1, device.accelerator("fp32")).step(0)
+    found = step.parts[0]
+    rows = [texts[row] for row in examples_of_step(0, len(texts), 4, seed=1)]
+    longest = max(map(len, rows))
+    ids = torch.zeros(len(rows), longest, dtype=torch.int64)
+    mask = torch.zeros_like(ids)
+    for place, row in enumerate(rows):
+        ids[place, : len(row)], mask[place, : len(row)] = torch.from_numpy(row), 1
+    logits = theirs(input_ids=ids, attention_mask=mask).logits[:, :-1]
+    labels = ids[:, 1:].masked_fill(mask[:, 1:] == 0, -100)
+    expected = functional.cross_entropy(logits.flatten(0, 1), labels.flatten())
+    expected.backward()
+
+    (loss,) = found(TokenLoss(ours))
+    loss.backward()
+    assert float(loss.detach()) == pytest.approx(float(expected.detach()), rel=1e-5)
+    gradients = {f"base_model.model.{n}": p.grad for n, p in ours.named_parameters()}
+    for name, parameter in theirs.named_parameters():
+        if parameter.grad is None:
+            assert gradients[name] is None
+        else:
+            torch.testing.assert_close(gradients[name], parameter.grad, rtol=1e-3, atol=1e-6)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_what_the_method_trains_moves_and_nothing_else(family: str, method: str) -> None:
+    fresh = model(family)
+    freeze(fresh, TRAINING | METHODS[method])
+    before = weights(fresh)
+    trained, _ = train(model(family), token_set(), **METHODS[method])
+    moved = {n for n, value in weights(trained).items() if not torch.equal(value, before[n])}
+    assert moved == set(trained_names(trained, METHODS[method]))
+    if method == "full":
+        assert moved == set(before)
+    else:
+        parts = len({"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"})
+        assert len(moved) == 3 * parts * 2
+        assert all(lora.is_adapter(name) for name in moved)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_a_resumed_run_is_bit_equal(
+    method: str, precision: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changes = {**METHODS[method], "precision": precision}
+    undisturbed, log = train(model("llama"), token_set(), **changes)
+    state = tmp_path / "state"
+    computed = kill_at(monkeypatch, 6)
+    with pytest.raises(Killed):
+        train(model("llama"), token_set(), state, "a", **changes)
+    resumed, again = train(model("llama"), token_set(), state, "a", **changes)
+    assert len(computed) == 6 + 11 - 5
+    assert again["loss"] == log["loss"]
+    for name, value in weights(undisturbed).items():
+        assert torch.equal(weights(resumed)[name], value), name
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_unlearning_moves_what_the_method_trains_and_goes_on_after_a_kill(
+    kind: str, method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def start() -> PreTrainedModel:
+        found, _ = train(model("llama"), token_set(), total=2, **METHODS[method])
+        return found
+
+    before = weights(start())
+    undisturbed, outcome = run(kind, start())
+    after = weights(undisturbed)
+    moved = {name for name, value in after.items() if not torch.equal(value, before[name])}
+    trained = set(trained_names(undisturbed, METHODS[method]))
+    if "sparsity" in plugin("unlearner", kind).defaults:
+        # A mask may hold all of a small tensor.
+        assert moved <= trained and len(moved) > len(trained) / 2
+        assert outcome.masked == sum(before[name].numel() for name in trained) // 2
+        held = sum(int((after[name] == before[name]).sum()) for name in trained)
+        assert held >= outcome.masked
+    else:
+        assert moved == trained
+    state, first, second = tmp_path / "state", start(), start()
+    kill_at(monkeypatch, 3)
+    with pytest.raises(Killed):
+        run(kind, first, state=state)
+    resumed, _ = run(kind, second, state=state)
+    for name, value in weights(resumed).items():
+        assert torch.equal(value, after[name]), name
+
+
+def test_a_merged_model_says_what_the_one_with_adapters_said() -> None:
+    for family in FAMILIES:
+        trained, _ = train(model(family), token_set(), **METHODS["lora"])
+        trained.eval()
+        ids = torch.arange(12)[None]
+        said = trained(input_ids=ids).logits
+        lora.merge(trained)
+        assert lora.names(trained) == []
+        assert [n for n, _ in trained.named_parameters()] == [
+            n for n, _ in model(family).named_parameters()
+        ]
+        torch.testing.assert_close(trained(input_ids=ids).logits, said, rtol=1e-4, atol=1e-4)
+        assert not torch.allclose(model(family)(input_ids=ids).logits, said, atol=1e-2)
+
+
+def test_target_modules_choose_the_layers() -> None:
+    found = with_adapters("llama", target_modules=["q_proj", "mlp.up_proj"])
+    assert {name.split(".lora_")[0].partition(".layers.")[2] for name in lora.names(found)} == {
+        f"{block}.{layer}" for block in range(3) for layer in ("self_attn.q_proj", "mlp.up_proj")
+    }
+
+
+@pytest.mark.parametrize("wanted", [["nope"], ["q_proj", "nope"], ["input_layernorm"]])
+def test_layers_that_cannot_have_an_adapter_are_one_line(wanted: list[str]) -> None:
+    with pytest.raises(UserError, match=r"^training\.lora\.target_modules: ") as error:
+        with_adapters("llama", target_modules=wanted)
+    assert wanted[-1] in str(error.value).replace("LlamaRMSNorm", "input_layernorm")
+    assert "\n" not in str(error.value)
+
+
+def test_without_peft_there_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "peft", None)
+    with pytest.raises(UserError, match=r"need the Python package peft.*pip install"):
+        with_adapters("llama")

@@ -1,0 +1,214 @@
+"""Vectors that were made elsewhere: what is taken, and one line for each file that does not fit."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from mamushi.artifacts import digests, schemas
+from mamushi.artifacts.files import write_json
+from mamushi.artifacts.tables import read_metadata, read_table, write_table
+from mamushi.cli import main
+from tests.support.stage_files import examples
+
+WIDTH = 6
+
+
+@pytest.fixture
+def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Examples, one copy of one of them, and a card of two rows more than these."""
+    given = examples()
+    write_table(tmp_path / "examples.parquet", schemas.EXAMPLES, given)
+    copies = {"id": ["copy"], "kept_id": [given["id"][0]], "reason": ["exact"]}
+    write_table(tmp_path / "duplicates.parquet", schemas.DUPLICATES, copies)
+    write_json(tmp_path / "data.json", {"counts": {"read": len(given["id"]) + 3}})
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def everything() -> tuple[list[str], np.ndarray]:
+    """Ids and vectors of all texts, the copy, and the two rows that are in neither table."""
+    ids = [*examples()["id"], "copy", "empty", "beyond"]
+    order = np.random.default_rng(1).permutation(len(ids))
+    vectors = np.random.default_rng(2).normal(size=(len(ids), WIDTH)).astype(np.float32)
+    return [ids[i] for i in order], vectors
+
+
+def write(path: Path, ids: list[Any], vectors: Any, kind: pa.DataType | None = None) -> None:
+    column = pa.array(list(vectors), kind or pa.list_(pa.float32()))
+    # The vectors first: columns go by name.
+    pq.write_table(pa.table({"vec": column, "name": ids}), path, row_group_size=7)
+
+
+def run(root: Path, *, ids: bool = False, **changes: Any) -> int:
+    vectors = root / ("vectors.npy" if ids else "vectors.parquet")
+    chosen = {"embedding": {"id": "name", "vector": "vec"}, "code": "c", **changes}
+    words = [f"--{name}={root / f'{name}.parquet'}" for name in ("examples", "duplicates")]
+    words += [f"--vectors={vectors}", f"--data-card={root / 'data.json'}"]
+    words += [f"--ids={root / 'ids.txt'}"] if ids else []
+    words += [f"--out={root / 'embeddings.parquet'}", f"--settings={json.dumps(chosen)}"]
+    return main(["import-embeddings", *words])
+
+
+def check(root: Path, ids: list[str], vectors: np.ndarray) -> None:
+    found = read_table(root / "embeddings.parquet", schemas.EMBEDDINGS)
+    given = examples()
+    rows = [i for i, section in enumerate(given["section"]) if section == "inference"]
+    assert found["id"].to_pylist() == [given["id"][i] for i in rows]
+    assert found["domain"].to_pylist() == [given["domain"][i] for i in rows]
+    by_id = dict(zip(ids, vectors.astype(np.float16), strict=True))
+    np.testing.assert_array_equal(
+        np.array(found["embedding"].to_pylist(), dtype=np.float16),
+        np.array([by_id[given["id"][i]] for i in rows]),
+    )
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pa.list_(pa.float32()),
+        pa.list_(pa.float64(), WIDTH),
+        pa.large_list(pa.float16()),
+    ],
+    ids=str,
+)
+def test_vectors_come_in_the_order_of_the_texts(made: Path, kind: pa.DataType) -> None:
+    ids, vectors = everything()
+    vectors = vectors.astype(np.float16).astype(np.float32)
+    write(made / "vectors.parquet", ids, vectors.astype(kind.value_type.to_pandas_dtype()), kind)
+    assert run(made) == 0
+    check(made, ids, vectors)
+    stored = read_metadata(made / "embeddings.parquet")
+    assert stored["settings"]["embedding"] == {"id": "name", "vector": "vec"}
+    assert stored["inputs"]["vectors"] == digests.of(made / "vectors.parquet")
+
+
+def test_an_array_has_its_ids_beside_it(made: Path) -> None:
+    ids, vectors = everything()
+    np.save(made / "vectors.npy", vectors)
+    (made / "ids.txt").write_text("".join(f"{name}\n" for name in ids), encoding="utf-8-sig")
+    assert run(made, ids=True) == 0
+    check(made, ids, vectors)
+
+
+def nan(ids: list[Any], vectors: Any) -> None:
+    vectors[ids.index("if0"), 2] = np.nan
+
+
+def large(ids: list[Any], vectors: Any) -> None:
+    vectors[ids.index("if0"), 2] = 1e6
+
+
+def lacking(ids: list[Any], vectors: Any) -> None:
+    ids[ids.index("if0")] = "ef0-again"
+
+
+def unknown(ids: list[Any], vectors: Any) -> None:
+    ids[ids.index("copy")] = "stranger"
+
+
+def twice(ids: list[Any], vectors: Any) -> None:
+    ids[ids.index("empty")] = "if0"
+
+
+def nameless(ids: list[Any], vectors: Any) -> None:
+    ids[3] = None
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (nan, "the vector of 'if0' has NaN, infinity"),
+        (large, "the vector of 'if0' has NaN, infinity or a number above 65504"),
+        (lacking, "1 of the 21 texts that are ranked have no vector, the first is 'if0'"),
+        (unknown, "3 of its 32 ids are not in the dataset, the first is"),
+        (twice, "the id 'if0' is there more than once"),
+        (nameless, "row 4: there is no id"),
+    ],
+)
+def test_ids_and_values_that_do_not_fit_are_one_line(
+    made: Path, capsys: pytest.CaptureFixture[str], change: Any, told: str
+) -> None:
+    ids, vectors = everything()
+    change(ids, vectors)
+    write(made / "vectors.parquet", ids, vectors)
+    assert run(made) == 2
+    said = capsys.readouterr().err.strip()
+    assert told in said and len(said.splitlines()) == 1
+    assert not (made / "embeddings.parquet").exists()
+
+
+def ragged(root: Path) -> None:
+    ids, vectors = everything()
+    write(root / "vectors.parquet", ids, [*vectors[:8], [1.0, 2.0], *vectors[9:]])
+
+
+def null(root: Path) -> None:
+    ids, vectors = everything()
+    rows = [*vectors[:8], None, *vectors[9:]]
+    write(root / "vectors.parquet", ids, rows, pa.list_(pa.float32(), WIDTH))
+
+
+def words(root: Path) -> None:
+    ids, _ = everything()
+    pq.write_table(pa.table({"vec": ids, "name": ids}), root / "vectors.parquet")
+
+
+def columnless(root: Path) -> None:
+    pq.write_table(pa.table({"other": ["a"], "name": ["a"]}), root / "vectors.parquet")
+
+
+def cut(root: Path) -> None:
+    write(root / "vectors.parquet", *everything())
+    whole = (root / "vectors.parquet").read_bytes()
+    (root / "vectors.parquet").write_bytes(whole[: len(whole) // 2])
+
+
+def flat(root: Path) -> None:
+    np.save(root / "vectors.npy", everything()[1].ravel())
+
+
+def pickled(root: Path) -> None:
+    np.save(root / "vectors.npy", np.array([{}, {}], dtype=object), allow_pickle=True)
+
+
+def fewer(root: Path) -> None:
+    np.save(root / "vectors.npy", everything()[1][:-2])
+
+
+@pytest.mark.parametrize(
+    ("spoil", "told"),
+    [
+        (ragged, "has 2 numbers, and the first one of the file 6"),
+        (null, "has 0 numbers, and the first one of the file 6"),
+        (words, "column 'vec' holds string, not lists of numbers"),
+        (columnless, "no column 'vec'"),
+        (cut, "damaged or not a Parquet file"),
+        (flat, "an array of shape (192,) and type float32"),
+        (pickled, "not an array that can be read"),
+        (fewer, "32 ids for the 30 rows of"),
+    ],
+)
+def test_files_that_cannot_be_read_are_one_line(
+    made: Path, capsys: pytest.CaptureFixture[str], spoil: Any, told: str
+) -> None:
+    spoil(made)
+    ids = not (made / "vectors.parquet").exists()
+    (made / "ids.txt").write_text("\n".join(everything()[0]), encoding="utf-8")
+    assert run(made, ids=ids) == 2
+    said = capsys.readouterr().err.strip()
+    assert told in said and len(said.splitlines()) == 1
+
+
+def test_a_file_that_has_changed_since_is_refused(
+    made: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(made / "vectors.parquet", *everything())
+    before = digests.of(made / "vectors.parquet")
+    assert run(made, inputs={"vectors.parquet": before}) == 0
+    assert run(made, inputs={"vectors.parquet": "0" * 64}) == 2
+    assert "has changed since this run began" in capsys.readouterr().err

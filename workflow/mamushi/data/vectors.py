@@ -1,0 +1,164 @@
+"""Vectors that another program made: read in parts, and put in the order of the texts."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from mamushi.data.readers import check_columns, check_text, name_of
+from mamushi.errors import UserError
+
+ROWS = 16384
+"""Rows that are read at once."""
+
+Part = tuple[list[str], NDArray[Any]]
+"""Ids, and their vectors (ids, width)."""
+
+
+def parquet(path: Path, identifier: str, vector: str) -> Iterator[Part]:
+    """The rows of a Parquet file by its columns of ids and of vectors.
+
+    Raises ``UserError`` for a damaged file, a missing column or id, and a column that does not hold
+    lists of numbers of one length.
+    """
+    width, rows = None, 0
+    try:
+        # The schema of the columns, and not of the leaves that a list has.
+        file = pq.ParquetFile(path)
+        check_columns(path, file.schema_arrow.names, [identifier, vector])
+        kind = file.schema_arrow.field(vector).type
+        lists = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
+        if not any(check(kind) for check in lists) or not _numeric(kind.value_type):
+            raise UserError(
+                f"column {vector!r} holds {kind}, not lists of numbers",
+                where=path,
+                do="name the column of the vectors",
+            )
+        for batch in file.iter_batches(ROWS, columns=[identifier, vector]):
+            column = batch.column(vector)
+            ids = [
+                _id(value, path, rows + i)
+                for i, value in enumerate(batch.column(identifier).to_pylist())
+            ]
+            if pa.types.is_fixed_size_list(kind):
+                lengths = np.full(len(ids), kind.list_size)
+            else:
+                lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy()
+            lengths = np.where(column.is_null().to_numpy(zero_copy_only=False), 0, lengths)
+            width = int(lengths[0]) if width is None and ids else width
+            if (odd := np.flatnonzero(lengths != width)).size:
+                raise UserError(
+                    f"the vector of {ids[odd[0]]!r} has {lengths[odd[0]]} numbers, and the first "
+                    f"one of the file {width}",
+                    where=path,
+                    do="give all texts vectors of one width",
+                )
+            flat = pc.cast(column.flatten(), pa.float32()).to_numpy(zero_copy_only=False)
+            yield ids, flat.reshape(len(ids), -1)
+            rows += len(ids)
+    except (pa.ArrowException, OSError) as error:
+        brief = str(error).splitlines()[0]
+        raise UserError(
+            f"damaged or not a Parquet file ({brief})", where=path, do="make it again"
+        ) from None
+
+
+def array(path: Path, ids: Path) -> Iterator[Part]:
+    """The rows of an array (texts, width) in NumPy's format, with the ids of a text file, one a
+    line. Raises ``UserError`` for another array, and for another number of ids."""
+    try:
+        found = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (ValueError, OSError, EOFError) as error:
+        brief = str(error).splitlines()[0]
+        raise UserError(f"not an array that can be read ({brief})", where=path) from None
+    if found.ndim != 2 or found.dtype.kind not in "fiu":
+        raise UserError(
+            f"an array of shape {found.shape} and type {found.dtype}",
+            where=path,
+            do="give numbers of shape (texts, width)",
+        )
+    try:
+        lines = ids.read_text(encoding="utf-8-sig").splitlines()
+    except UnicodeDecodeError:
+        raise UserError("not valid UTF-8", where=ids, do="save the file as UTF-8") from None
+    names = [_id(line.strip(), ids, row) for row, line in enumerate(lines)]
+    if len(names) != len(found):
+        raise UserError(
+            f"{len(names)} ids for the {len(found)} rows of {path}", where=ids, do="give one a row"
+        )
+    for start in range(0, len(names), ROWS):
+        part = slice(start, start + ROWS)
+        yield names[part], np.asarray(found[part])
+
+
+def aligned(
+    parts: Iterator[Part], ids: Sequence[str], known: Collection[str], others: int, where: Path
+) -> NDArray[np.float16]:
+    """Vectors (ids, width) of ``ids``, in their order.
+
+    ``known`` are the ids of the dataset, of which any may have a vector; of its rows that are not
+    among them there are ``others``, and no more unknown ids than these are taken. Raises
+    ``UserError`` for an id that occurs twice or is unknown, a text without a vector, and a vector
+    that float16 cannot hold.
+    """
+    row_of = {name: row for row, name in enumerate(ids)}
+    seen: set[str] = set()
+    unknown: list[str] = []
+    vectors: NDArray[np.float16] | None = None
+    for names, found in parts:
+        for name in names:
+            if name in seen:
+                raise UserError(
+                    f"the id {name!r} is there more than once", where=where, do="give every id once"
+                )
+            seen.add(name)
+        unknown += [name for name in names if name not in known]
+        if vectors is None:
+            vectors = np.zeros((len(ids), found.shape[1]), dtype=np.float16)
+        here = [place for place, name in enumerate(names) if name in row_of]
+        with np.errstate(over="ignore", invalid="ignore"):
+            small = found[here].astype(np.float16)
+        if (odd := np.flatnonzero(~np.isfinite(small).all(axis=1))).size:
+            raise UserError(
+                f"the vector of {names[here[odd[0]]]!r} has NaN, infinity or a number above 65504",
+                where=where,
+                do="give finite vectors, scaled alike",
+            )
+        vectors[[row_of[names[place]] for place in here]] = small
+    lacking = [name for name in ids if name not in seen]
+    if lacking or vectors is None:
+        raise UserError(
+            f"{len(lacking)} of the {len(ids)} texts that are ranked have no vector, the first is "
+            f"{lacking[0]!r}",
+            where=where,
+            do="embed all texts, under the ids of the dataset",
+        )
+    if len(unknown) > others:
+        raise UserError(
+            f"{len(unknown)} of its {len(seen)} ids are not in the dataset, the first is "
+            f"{unknown[0]!r}",
+            where=where,
+            do="give vectors of this dataset's texts",
+        )
+    if not vectors.shape[1]:
+        raise UserError("its vectors have no numbers", where=where, do="embed the texts again")
+    return vectors
+
+
+def _numeric(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_floating(kind) or pa.types.is_integer(kind))
+
+
+def _id(value: Any, path: Path, row: int) -> str:
+    place, name = f"{path.name}, row {row + 1}", name_of(value)
+    if name is None:
+        raise UserError("there is no id", where=place, do="give every row its id")
+    check_text(name, place)
+    return name

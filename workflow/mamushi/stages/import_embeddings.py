@@ -1,0 +1,59 @@
+"""Vectors that another program made of the texts, as the embeddings table of a model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from mamushi.configuration.settings import ImportEmbeddings
+from mamushi.running.stage import Job, option, reads, writes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Files:
+    examples: Path = reads("examples table")
+    duplicates: Path = reads("duplicates table of the same dataset")
+    vectors: Path = reads("Parquet file with a column of vectors, or an array (.npy)")
+    ids: Path | None = reads("ids of the rows of an array, one a line", default=None)
+    data_card: Path | None = option(
+        "card of the dataset, which says how many of its rows are in neither table", default=None
+    )
+    out: Path = writes("embeddings table to write")
+
+
+def run(files: Files, chosen: ImportEmbeddings, job: Job) -> None:
+    """Raises ``UserError`` for a file that has changed since the workflow looked at it, and for ids
+    and vectors that do not fit the dataset: see ``data.vectors``."""
+    import pyarrow as pa
+
+    from mamushi.artifacts import schemas
+    from mamushi.artifacts.digests import of
+    from mamushi.artifacts.files import read_json
+    from mamushi.artifacts.tables import INFERENCE, read_table, write_table
+    from mamushi.data.vectors import aligned, array, parquet
+    from mamushi.errors import UserError
+
+    for path in (files.vectors, files.ids):
+        if path is not None and chosen.inputs.get(path.name, of(path)) != of(path):
+            raise UserError("has changed since this run began", where=path, do="run again")
+    examples = read_table(files.examples, schemas.EXAMPLES, ["id", "domain", "section"])
+    copies = read_table(files.duplicates, schemas.DUPLICATES, ["id"])["id"].to_pylist()
+    rows = [section == INFERENCE for section in examples["section"].to_pylist()]
+    ranked = examples.filter(pa.array(rows))
+    known = {*examples["id"].to_pylist(), *copies}
+    # Rows without a text or a domain, and those beyond a limit, may have a vector all the same.
+    read = read_json(files.data_card)["counts"]["read"] if files.data_card else len(known)
+    if files.ids is None:
+        parts = parquet(files.vectors, chosen.embedding.id, chosen.embedding.vector)
+    else:
+        parts = array(files.vectors, files.ids)
+    ids = ranked["id"].to_pylist()
+    vectors = aligned(parts, ids, known, read - len(known), files.ids or files.vectors)
+    columns = {
+        "id": ranked["id"],
+        "domain": ranked["domain"],
+        "embedding": pa.FixedSizeListArray.from_arrays(
+            pa.array(vectors.reshape(-1)), vectors.shape[1]
+        ),
+    }
+    write_table(files.out, schemas.EMBEDDINGS, columns, metadata=job.origin)
