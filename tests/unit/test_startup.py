@@ -44,7 +44,7 @@ def test_help_imports_nothing_heavy(stage: str) -> None:
 
 WITH_A_MODEL = {
     *("base-model", "convert", "embed", "embed-layers", "evaluate", "export", "finetune"),
-    *("generate", "judge", "model-card", "relearn", "retrain", "tokens", "unlearn"),
+    *("generate", "judge", "model-card", "relearn", "retrain", "token-ratio", "tokens", "unlearn"),
 }
 
 

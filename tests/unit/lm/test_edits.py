@@ -85,14 +85,11 @@ def test_mass_is_what_a_training_counts_texts_by() -> None:
     assert steps(12, 4, 2.0) == steps(float(np.full(24, 0.5).sum()), 4, 2.0) == 6
 
 
-def test_a_replaced_text_reads_as_the_other_in_its_own_place() -> None:
+def test_a_subset_keeps_its_weights() -> None:
     texts = edits.weighed(token_set(6, seed=4), {"t005": 0.5})
-    found = edits.replaced(texts, {"t001": "t005", "t004": "t002"})
-    assert [each.tolist() for each in map(found.__getitem__, range(6))] == [
-        texts[row].tolist() for row in (0, 5, 2, 3, 2, 5)
-    ]
-    assert edits.mass(found).tolist() == [1, 0.5, 1, 1, 1, 0.5]
-    assert subset(found, np.array([1])).weights_of(0).tolist() == [0.5] * len(texts[5])
+    found = subset(texts, np.array([5, 0]))
+    assert edits.mass(found).tolist() == [0.5, 1]
+    assert found.weights_of(0).tolist() == [0.5] * len(texts[5])
 
 
 def test_edits_of_other_texts_are_refused() -> None:
@@ -100,7 +97,6 @@ def test_edits_of_other_texts_are_refused() -> None:
     for edit in (
         lambda: edits.weighed(texts, {"x": 0.5}),
         lambda: edits.masked(texts, {"x": [(0, 1)]}),
-        lambda: edits.replaced(texts, {"t000": "x"}),
     ):
         with pytest.raises(UserError, match="'x' is not among the texts"):
             edit()

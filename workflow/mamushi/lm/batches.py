@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 from mamushi.lm.attention import Documents, to_device
 
 
-def steps(examples: int, batch_size: int, epochs: float) -> int:
-    """Number of optimizer steps, at least 1: T = floor(epochs * n / batch), the paper's formula."""
+def steps(examples: float, batch_size: int, epochs: float) -> int:
+    """Number of optimizer steps, at least 1: T = floor(epochs * n / batch), the paper's formula.
+
+    ``examples`` need not be whole: see ``edits.mass``."""
     return max(1, int(epochs * examples // batch_size))
 
 

@@ -1,15 +1,15 @@
-"""Texts to train on, edited: weighed, with spans left out of the loss, or replaced by others."""
+"""Texts to train on, edited: weighed, or with spans of them left out of the loss."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mamushi.errors import UserError
-from mamushi.lm.tokens import TokenSet, subset
+from mamushi.lm.tokens import TokenSet
 
 Span = tuple[int, int]
 
@@ -43,19 +43,6 @@ def masked(texts: TokenSet, spans: Mapping[str, Sequence[Span]]) -> TokenSet:
     return replace(texts, weights=counted)
 
 
-def replaced(texts: TokenSet, by: Mapping[str, str]) -> TokenSet:
-    """Each id in ``by`` has the tokens of the text that it names, in its own place: trainings of
-    one seed read all others in the same order.
-
-    Raises ``UserError`` for an id that is not among the texts.
-    """
-    rows, sources = _rows(texts, by), _rows(texts, set(by.values()))
-    source = np.arange(len(texts))
-    for name, row in rows.items():
-        source[row] = sources[by[name]]
-    return subset(texts, source)
-
-
 def mass(texts: TokenSet) -> NDArray[np.float64]:
     """The mean weight of each text's predicted tokens (texts,): 1 where nothing is weighed.
 
@@ -69,9 +56,10 @@ def mass(texts: TokenSet) -> NDArray[np.float64]:
     return found
 
 
-def _rows(texts: TokenSet, names: Mapping[str, object] | set[str]) -> dict[str, int]:
+def _rows(texts: TokenSet, names: Iterable[str]) -> dict[str, int]:
     """Row of each name."""
     place = {name: row for row, name in enumerate(texts.ids)}
+    names = list(names)
     missing = [name for name in names if name not in place]
     if missing:
         raise UserError(
