@@ -307,7 +307,7 @@ selectors.mine = {"kind": "best"}
 selectors.mine = {}
     selectors.mine.kind: missing; it has no default; allowed is one of: anti_mamushi,
 selectors.random = {"alpha": 1}
-    selectors.random.alpha: unknown key; known are: kind
+    selectors.random.alpha: unknown key; known are: action, kind
 selectors.mamushi = {"folds": 1}
     selectors.mamushi.folds: 1 is not allowed; allowed is a whole number at least 2
 selectors.auto = {"depths": [0.3, 1]}

@@ -278,14 +278,15 @@ def test_what_is_left_no_weight_and_no_token_is_removed(made: Path, trainings: l
 def test_half_a_weight_takes_half_the_steps(made: Path) -> None:
     weights = made / "weights.parquet"
     names = [f"i{domain}{i}" for domain, count in (("f", 9), ("r", 12)) for i in range(count)]
-    halves = {"id": names, "weight": [0.5] * 21, "copies": [[]] * 21}
+    # In fp32 they sum to a little less than a half of the texts.
+    halves = {"id": names, "weight": [0.3] * 10 + [0.7] * 10 + [0.0], "copies": [[]] * 21}
     write_table(weights, schemas.WEIGHTS, halves)
     for by_data, expected in (("by_data", 5), ("matched", 10)):
         training = TRAINING | {"steps": by_data}
         command = words(made, FORGET, "a", "0.40", training=training)
         assert main([*command, f"--weights={weights}"]) == 0
         card = read_json(where(made, paths.RETRAINED_CARD, "a", "0.40"))
-        assert (card["steps"], card["mass"]) == (expected, 10.5)
+        assert (card["steps"], card["mass"]) == (expected, 10.0)
 
 
 def test_what_two_selectors_mask_alike_is_trained_on_once(made: Path, trainings: list[int]) -> None:

@@ -148,7 +148,8 @@ def fine_tuned(
         edited = edit(section)
         kept = mass(edited) > 0
         texts = subset(edited, np.flatnonzero(kept))
-        told["mass"] = float(mass(texts).sum())
+        # Weights are fp32: what should be a whole number must not lose a step by its last digit.
+        told["mass"] = round(float(mass(texts).sum()), 3)
     # The step-matched arm gives every budget, gold at 1 too, the updates that beta 0 gets.
     counted = len(section) if training.steps == "matched" else told.get("mass", len(texts))
     total = steps(counted, training.batch_size, training.epochs)
