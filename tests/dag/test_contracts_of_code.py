@@ -178,7 +178,7 @@ REACHED_BY = {
     "selection.crossfit.middle": f"diagnostics {CROSS_FITTED}",
     "selection.directions.cosine_distances": "selector/cos_mu2 selector/lr_cos",
     "selection.folds.balanced_weights": "selector/mamushi selector/auto selector/mamushi_stack",
-    "selection.folds.stratified_folds": f"calibrate frontier verify {CROSS_FITTED}",
+    "selection.folds.stratified_folds": f"calibrate frontier verify weigh {CROSS_FITTED}",
     "selection.metrics.auc": (
         f"score calibrate diagnostics triage figure/diagnostics {CROSS_FITTED}"
     ),
@@ -197,9 +197,9 @@ REACHED_BY = {
     "selection.refits.of_table": (
         "refits calibrate frontier stability ranking triage qualitative verify"
     ),
-    "selection.removals.budget_of": "manifests frontier remove verify",
+    "selection.removals.budget_of": "manifests frontier remove verify weigh",
     "selection.removals.digest": "manifests verify",
-    "selection.removals.removals": "remove manifests verify",
+    "selection.removals.removals": "remove manifests verify weigh",
     "selection.selectors.random.BY_CHANCE": "selector/random",
     "selection.selectors.vmf.concentration": "selector/vmf",
     "selection.statistics.centroids": (
@@ -221,7 +221,7 @@ REACHED_BY = {
     "evidence.bootstrap.bands": "frontier",
     "evidence.bootstrap.times": "calibrate frontier",
     "evidence.calibration.SLACK": "frontier",
-    "evidence.calibration.platt": "calibrate frontier verify",
+    "evidence.calibration.platt": "calibrate frontier verify weigh",
     "evidence.diagnostics.calibration_error": "calibrate diagnostics figure/diagnostics",
     "evidence.diagnostics.roc": "figure/diagnostics",
     "evidence.frontier.distance": "frontier advise evidence",

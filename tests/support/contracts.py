@@ -300,6 +300,9 @@ FEWER_SELECTORS = f"""
 LARGER_STUDY = (
     f"embed_layers 1, score 7, remove 7, {listed(7)}, retrain 7, study_tables 1, figure_study 1"
 )
+WEIGHED = "weigh 1, manifests 1, retrain 1, study_tables 1, figure_study 1"
+MASKED = "token_ratio 1, spans 1, manifests 1, retrain 1, study_tables 1, figure_study 1"
+"""What a selector of the study does, in its one run at its one budget."""
 ANOTHER_BUDGET_OF_A_STUDY = f"""
     remove 7, manifests 33, stability 33, retrain 7, {DRAWN}, subgroups 0, {STUDIES}, ranking 4
 """
@@ -443,6 +446,8 @@ ROWS: dict[str, dict[str, list[Any]]] = {
     },
     DERIVED: {"selectors.anti_mamushi.of": ["again"]},
     RATIO: {"removal.ratio": ["mamushi_lr"]},
+    WEIGHED: {"selectors.again.action": ["downweight"]},
+    MASKED: {"selectors.again.action": ["mask"]},
     ALL_DATA: {
         "data.split_seed": [1],
         "data.near_duplicates": [0.8],

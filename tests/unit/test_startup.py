@@ -49,7 +49,8 @@ def test_help_imports_nothing_heavy(words: list[str]) -> None:
 
 WITH_A_MODEL = {
     *("base-model", "convert", "embed", "embed-layers", "encode", "evaluate", "export"),
-    *("finetune", "generate", "judge", "model-card", "relearn", "retrain", "tokens", "unlearn"),
+    *("finetune", "generate", "judge", "model-card", "relearn", "retrain", "token-ratio", "tokens"),
+    "unlearn",
 }
 
 

@@ -168,6 +168,20 @@ def embedder(wildcards):
     return paths.TRAINED.format(endpoint="contaminated", **wildcards)
 
 
+def taken(name):
+    """What a selector with this action hands to retraining; nothing from others.
+
+    Mostly there is none, and nothing serves as it is: see ``base_of``.
+    """
+    if all(grid.action(config, selector) != name for selector in config["selectors"]):
+        return []
+    return lambda wildcards: (
+        grid.EDITS[name].format(**wildcards)
+        if grid.action(config, wildcards.selector) == name
+        else []
+    )
+
+
 def layers_read(wildcards):
     """The texts at other depths of the model, for a selector that reads them."""
     if not explained(settings.reads_layers, config, wildcards.selector):
@@ -383,7 +397,10 @@ def examples():
 
 
 def removals():
-    return grid.removals(GRID) + grid.manifests(config, GRID)
+    return [
+        *(*grid.removals(GRID), *grid.manifests(config, GRID)),
+        *grid.edits(config, GRID),
+    ]
 
 
 @cache

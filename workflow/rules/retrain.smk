@@ -10,6 +10,8 @@ rule retrain:
         tokens=base_of(paths.TOKENS),
         model_card=base_of(paths.MODEL_CARD),
         removal=paths.REMOVAL,
+        weights=taken("downweight"),
+        spans=taken("mask"),
     output:
         perplexity=paths.PERPLEXITY,
         nll=paths.NLL,

@@ -72,6 +72,70 @@ rule remove:
         command("remove")
 
 
+# The same budget by degrees: the weight that each forget text keeps, for a selector that says so.
+rule weigh:
+    input:
+        scores=paths.SCORES,
+        duplicates=made(paths.DUPLICATES),
+    output:
+        out=paths.WEIGHTS,
+    log:
+        "results/logs/weigh/{dataset}/{model}/seed{seed}/{selector}/beta{beta}.log",
+    benchmark:
+        "results/benchmarks/weigh/{dataset}/{model}/seed{seed}/{selector}/beta{beta}.tsv"
+    localrule: True
+    conda:
+        "../../envs/mamushi.yaml"
+    params:
+        settings=params(settings.weigh, "beta"),
+    shell:
+        command("weigh")
+
+
+# And by tokens: two models, of the contamination section's forget texts and of its retain texts,
+# are trained and read in one job, which keeps neither.
+rule token_ratio:
+    input:
+        examples=made(paths.EXAMPLES),
+        tokens=base_of(paths.TOKENS),
+        model_card=base_of(paths.MODEL_CARD),
+    output:
+        out=paths.TOKEN_RATIO,
+    log:
+        "results/logs/token_ratio/{dataset}/{model}/seed{seed}.log",
+    benchmark:
+        "results/benchmarks/token_ratio/{dataset}/{model}/seed{seed}.tsv"
+    conda:
+        "../../envs/mamushi.yaml"
+    threads: cores(8)
+    resources:
+        gpu=1,
+        mem_mb=MODEL_MEMORY,
+        runtime=TRAINING_MINUTES,
+    params:
+        settings=params(settings.token_ratio, "dataset", "model", "seed"),
+    shell:
+        command("token-ratio")
+
+
+rule spans:
+    input:
+        ratio=paths.TOKEN_RATIO,
+    output:
+        out=paths.SPANS,
+    log:
+        "results/logs/spans/{dataset}/{model}/seed{seed}/{selector}/beta{beta}.log",
+    benchmark:
+        "results/benchmarks/spans/{dataset}/{model}/seed{seed}/{selector}/beta{beta}.tsv"
+    localrule: True
+    conda:
+        "../../envs/mamushi.yaml"
+    params:
+        settings=params(settings.spans, "beta"),
+    shell:
+        command("spans")
+
+
 rule stability:
     input:
         scores=paths.SCORES,

@@ -316,6 +316,10 @@ removal.ratio = "kcenter"
     removal.ratio: 'kcenter' is not allowed, since it gives retain texts no score
 selectors.mamushi = {"kind": "anti_mamushi", "of": "random"}
     removal.ratio: 'mamushi' is not allowed, since it gives retain texts no score
+selectors.mamushi = {"action": "replace"}
+    selectors.mamushi.action: 'replace' is not allowed; allowed is one of: remove, downweight, mask
+selectors.random = {"action": "downweight"}
+    grid.selectors[0]: 'random' gives retain texts no score, so no weight can follow from its scores
 datasets.jigsaw.kind = "jig"
     datasets.jigsaw.kind: 'jig' is not allowed; allowed is one of: jigsaw, newsgroups,
 datasets.mine = {"path": "x.csv"}
@@ -325,7 +329,7 @@ selectors.mine = {"kind": "best"}
 selectors.mine = {}
     selectors.mine.kind: missing; it has no default; allowed is one of: anti_mamushi,
 selectors.random = {"alpha": 1}
-    selectors.random.alpha: unknown key; known are: kind
+    selectors.random.alpha: unknown key; known are: action, kind
 selectors.mamushi = {"folds": 1}
     selectors.mamushi.folds: 1 is not allowed; allowed is a whole number at least 2
 selectors.auto = {"depths": [0.3, 1]}
@@ -516,6 +520,21 @@ def test_a_lab_s_own_case(tmp_path: Path) -> None:
     assert full["datasets"]["comments"]["forget"] == {"where": "toxicity >= 0.5"}
     assert full["models"]["ours"]["contaminated"] is True
     assert files(full["datasets"]["comments"]) == [str(table)]
+
+
+def test_masking_wants_texts_and_a_base_to_train_its_models_on() -> None:
+    config = paper() | {"studies": None}
+    config["selectors"]["random"] = {"action": "mask"}
+    complete(config)
+    config["datasets"]["jigsaw"]["sections"] = {"inference": 1}
+    config["models"]["ours"] = {"source": str(ROOT), "contaminated": True}
+    config["grid"] |= {"datasets": ["jigsaw"], "models": ["ours", "gemma-2-2b"]}
+    masks = "grid.selectors[0]: 'random' masks by models"
+    wanted = [
+        f"{masks} of the contamination section, which datasets.jigsaw.sections does not have",
+        f"{masks} that are trained from the base, which models.ours.base does not name",
+    ]
+    assert [line for line in mistakes(config) if line.startswith("grid.selectors")] == wanted
 
 
 @pytest.mark.parametrize("sections", [None, {"contamination": 0.4, "inference": 0.6}])

@@ -10,7 +10,7 @@ from mamushi.artifacts.tables import FORGET, RETAIN
 from mamushi.errors import UserError
 from mamushi.lm import device
 from mamushi.lm.embed import embed
-from mamushi.lm.perplexity import TextNll, perplexity_table, text_nll
+from mamushi.lm.perplexity import TextNll, perplexity_table, text_nll, token_nll
 from tests.support.models import FAMILIES, model, token_set
 
 
@@ -27,6 +27,18 @@ def test_nll_equals_a_token_by_token_loop(family: str) -> None:
             total -= float(torch.log_softmax(logits, dim=-1)[ids[position]])
         assert result.nll[i] == pytest.approx(total, abs=2e-4)
         assert result.tokens[i] == len(ids) - 1
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_nll_of_each_token_is_that_of_its_place(family: str) -> None:
+    language_model, texts = model(family), token_set()
+    found = token_nll(language_model, texts, 40, device.accelerator("fp32"))
+    for i, own in enumerate(found):
+        ids = torch.from_numpy(texts[i].astype(np.int64))
+        with torch.no_grad():
+            chances = torch.log_softmax(language_model(ids[None]).logits[0, :-1].double(), dim=-1)
+        expected = -chances[torch.arange(len(ids) - 1), ids[1:]]
+        np.testing.assert_allclose(own, expected.numpy(), atol=1e-4)
 
 
 def test_perplexity_weighs_tokens_and_not_texts() -> None:

@@ -371,7 +371,7 @@ def calibrate(folder, selector, kind=None, **settings):
     return next((code for c in commands if (code := main([str(word) for word in c]))), 0)
 
 
-def remove(folder, selector, beta, ratio="mamushi", kind=None):
+def remove(folder, selector, beta, ratio="mamushi", kind=None, **settings):
     """The removal list, then its manifest; the first exit status that is not 0, else 0."""
     kind = kind or selector
     given = {
@@ -380,7 +380,7 @@ def remove(folder, selector, beta, ratio="mamushi", kind=None):
         "seed": 3,
         "selector": selector,
         "kind": kind,
-        "settings": defaults(kind),
+        "settings": {**defaults(kind), **settings},
         "budgets": [beta],
         "code": "digest",
     }
@@ -471,6 +471,12 @@ def test_score_and_remove_from_end_to_end(world, capsys):
     assert told["conditions"]["device"] == "cpu" and told["conditions"]["processor"]
     assert told["provenance"]["embedding"] == {"layer": -1}
     assert told["provenance"]["versions"]["numpy"] == np.__version__
+    assert told["expected"]["withheld"] is None
+    # Of a list that is weighed or masked instead, nothing is known.
+    assert remove(world, "mamushi", 0.3, action="mask") == 0
+    expected = read_json(world / "beta.json")["expected"]
+    assert expected["withheld"] == "retraining does not remove this list (action: mask)"
+    assert expected["at_this_budget"] is None
     assert told["verdict"] == about["verdict"]["words"]
     assert 0 <= told["also_retain"]["estimate"] < told["also_retain"]["upper_bound"] <= 1
     forecast = told["expected"]

@@ -251,3 +251,48 @@ def test_who_comes_while_the_same_set_is_trained_on_waits_for_it(made: Path) -> 
     assert sum("took over" in text for text in said) == 2
     # Locks are gone with the last one that held them.
     assert [*(made / "results/claims").iterdir()] == []
+
+
+def test_what_is_left_no_weight_and_no_token_is_removed(made: Path, trainings: list[int]) -> None:
+    """Weights of 0 or 1 and spans of whole texts train what the list trains, in as many steps."""
+    removed = FORGET[:2]
+    assert main(words(made, removed, "random", "0.20")) == 0
+    weights, spans = made / "weights.parquet", made / "spans.parquet"
+    by_degrees = {"id": FORGET, "weight": [0.0, 0.0, 1.0, 1.0], "copies": [[]] * 4}
+    write_table(weights, schemas.WEIGHTS, by_degrees)
+    tokens = read_table(made / "tokens.parquet", schemas.TOKENS)
+    length = dict(zip(tokens["id"].to_pylist(), map(len, tokens["tokens"]), strict=True))
+    whole = {"id": removed, "start": [1, 1], "stop": [length[name] for name in removed]}
+    write_table(spans, schemas.SPANS, whole)
+    for selector, given in (("a", f"--weights={weights}"), ("b", f"--spans={spans}")):
+        # Its list is there, and not what it removes.
+        assert main([*words(made, FORGET, selector, "0.40"), given]) == 0
+        for pattern, kind in ((paths.NLL, schemas.NLL), (paths.PERPLEXITY, schemas.PERPLEXITY)):
+            found = read_table(where(made, pattern, selector, "0.40"), kind)
+            assert found.equals(read_table(where(made, pattern, "random", "0.20"), kind))
+        card = read_json(where(made, paths.RETRAINED_CARD, selector, "0.40"))
+        assert (card["texts"], card["mass"], card["removed"]) == (19, 19.0, 0)
+    assert trainings == [19, 19, 19]
+
+
+def test_half_a_weight_takes_half_the_steps(made: Path) -> None:
+    weights = made / "weights.parquet"
+    names = [f"i{domain}{i}" for domain, count in (("f", 9), ("r", 12)) for i in range(count)]
+    # In fp32 they sum to a little less than a half of the texts.
+    halves = {"id": names, "weight": [0.3] * 10 + [0.7] * 10 + [0.0], "copies": [[]] * 21}
+    write_table(weights, schemas.WEIGHTS, halves)
+    for by_data, expected in (("by_data", 5), ("matched", 10)):
+        training = TRAINING | {"steps": by_data}
+        command = words(made, FORGET, "a", "0.40", training=training)
+        assert main([*command, f"--weights={weights}"]) == 0
+        card = read_json(where(made, paths.RETRAINED_CARD, "a", "0.40"))
+        assert (card["steps"], card["mass"]) == (expected, 10.0)
+
+
+def test_what_two_selectors_mask_alike_is_trained_on_once(made: Path, trainings: list[int]) -> None:
+    spans = made / "spans.parquet"
+    write_table(spans, schemas.SPANS, {"id": ["if0"], "start": [1], "stop": [2]})
+    for selector in ("a", "b"):
+        assert main([*words(made, FORGET[:2], selector, "0.20"), f"--spans={spans}"]) == 0
+    assert main(words(made, [], "c", "0.20")) == 0
+    assert trainings == [21, 21]

@@ -76,6 +76,12 @@ REMOVALS = _table(
     ("copies", pa.list_(pa.string())),
 )
 
+WEIGHTS = _table(
+    "weights", ("id", pa.string()), ("weight", pa.float64()), ("copies", pa.list_(pa.string()))
+)
+TOKEN_RATIO = _table("token_ratio", ("id", pa.string()), ("ratio", pa.list_(pa.float32())))
+SPANS = _table("spans", ("id", pa.string()), ("start", pa.int32()), ("stop", pa.int32()))
+
 PERPLEXITY = _table(
     "perplexity",
     ("domain", pa.string()),

@@ -80,7 +80,7 @@ def complete(config: Mapping[str, Any]) -> dict[str, Any]:
     checks = (
         *(_check_sections, _check_ranked, _check_models, _check_lengths, _check_derived),
         _check_depths,
-        *(_check_ratio, _check_targets, _check_files, _check_layers),
+        *(_check_ratio, _check_actions, _check_targets, _check_files, _check_layers),
     )
     _raise(line for check in checks for line in check(full))
     return full
@@ -564,6 +564,34 @@ def _check_ratio(full: dict[str, Any]) -> Iterator[str]:
             f"removal.ratio: {ratio!r} is not allowed, since it gives retain texts no score and so "
             "estimates no density ratio; choose a selector that does, such as mamushi"
         )
+
+
+def _check_actions(full: dict[str, Any]) -> Iterator[str]:
+    """Weights come from scores of both domains; what is masked, from models of both."""
+    for where, axes in comparisons(full):
+        for place, name in enumerate(axes["selectors"]):
+            action, at = full["selectors"][name]["action"], f"{where}.selectors[{place}]: {name!r}"
+            kinds = [_kind(full, link) for link in chain(full, name)]
+            if action == "downweight" and not all(
+                kind.literals.get("RETAIN_SCORES", True) for kind in kinds
+            ):
+                yield f"{at} gives retain texts no score, so no weight can follow from its scores"
+            for dataset in axes["datasets"] if action == "mask" else ():
+                definition = full["datasets"][dataset]
+                split = plugin(DATASET, definition["kind"]).literals.get("SPLIT", True)
+                share = definition["sections"].get("contamination", 0)
+                if split and definition.get("section") is None and not share:
+                    yield (
+                        f"{at} masks by models of the contamination section, which "
+                        f"datasets.{dataset}.sections does not have"
+                    )
+            for model in axes["models"] if action == "mask" else ():
+                definition = full["models"][model]
+                if definition.get("contaminated") and definition.get("base") is None:
+                    yield (
+                        f"{at} masks by models that are trained from the base, which "
+                        f"models.{model}.base does not name"
+                    )
 
 
 def _check_targets(full: dict[str, Any]) -> Iterator[str]:

@@ -118,6 +118,24 @@ def manifests(config: Config, axes: Mapping[str, Any]) -> list[str]:
     return removals({**axes, "budgets": budgets(config)}, paths.MANIFEST)
 
 
+def action(config: Config, selector: str) -> str:
+    """What retraining does with the selector's budgets: remove, downweight or mask."""
+    return str(config["selectors"][selector]["action"])
+
+
+EDITS = {"downweight": paths.WEIGHTS, "mask": paths.SPANS}
+"""Action -> what it hands to retraining in the place of a removal list."""
+
+
+def edits(config: Config, axes: Mapping[str, Any]) -> list[str]:
+    """What selectors with another action than removal hand to retraining."""
+    found = []
+    for name, pattern in EDITS.items():
+        own = [each for each in axes["selectors"] if action(config, each) == name]
+        found += removals({**axes, "selectors": own}, pattern)
+    return found
+
+
 def scores(axes: Mapping[str, Any]) -> list[str]:
     """The ranking of every cell and selector."""
     return [

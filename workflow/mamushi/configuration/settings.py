@@ -623,13 +623,37 @@ def stability(config: Config) -> Stability:
 
 @dataclass(frozen=True, kw_only=True)
 class Remove(Settings):
-    """Settings of the stage ``remove``: a list depends on the ranking and its budget alone."""
+    """Settings of the stages ``remove``, ``weigh`` and ``spans``, which depend on what they read
+    and the budget alone."""
 
     beta: float
 
 
 def remove(config: Config, beta: str) -> Remove:
     return Remove(beta=float(beta), code=_code("remove"))
+
+
+def weigh(config: Config, beta: str) -> Remove:
+    """Settings of the stage ``weigh``."""
+    return Remove(beta=float(beta), code=_code("weigh"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenRatio(Cell):
+    """Settings of the stage ``token_ratio``: how both models are trained."""
+
+    training: Training
+
+
+def token_ratio(config: Config, dataset: str, model: str, seed: int) -> TokenRatio:
+    training = replace(_training(config, model), steps="by_data")
+    cell = _cell(dataset, model, seed)
+    return TokenRatio(**cell, training=training, code=_code("token_ratio"))
+
+
+def spans(config: Config, beta: str) -> Remove:
+    """Settings of the stage ``spans``."""
+    return Remove(beta=float(beta), code=_code("spans"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -640,9 +664,12 @@ class Manifests(Chosen, Cell):
 
 
 def manifests(config: Config, dataset: str, model: str, seed: int, name: str) -> Manifests:
+    chosen = selector(config, name)
+    if grid.action(config, name) != "remove":
+        chosen.settings["action"] = grid.action(config, name)
     return Manifests(
         **_cell(dataset, model, seed),
-        **vars(selector(config, name)),
+        **vars(chosen),
         budgets=grid.budgets(config),
         code=_code("manifests"),
     )

@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 from mamushi.lm.attention import Documents, to_device
 
 
-def steps(examples: int, batch_size: int, epochs: float) -> int:
-    """Number of optimizer steps, at least 1: T = floor(epochs * n / batch), the paper's formula."""
+def steps(examples: float, batch_size: int, epochs: float) -> int:
+    """Number of optimizer steps, at least 1: T = floor(epochs * n / batch), the paper's formula.
+
+    ``examples`` need not be whole: see ``edits.mass``."""
     return max(1, int(epochs * examples // batch_size))
 
 
@@ -109,6 +111,8 @@ class Batch:
     """The tokens to be predicted from there, int64 (predicted,)."""
     texts: torch.Tensor
     """The text, counted from 0, that each of them is in, int64 (predicted,)."""
+    weights: torch.Tensor | None = None
+    """How much each of them counts, float32 (predicted,); None: all 1."""
 
     def sums(self, nll: torch.Tensor, dtype: torch.dtype | None = None) -> torch.Tensor:
         """``nll`` (predicted,) summed over each text, (texts,)."""
@@ -128,10 +132,12 @@ def collate(
     *,
     shared: bool,
     labels: Sequence[NDArray[np.int32]] | None = None,
+    weights: Sequence[NDArray[np.float32]] | None = None,
 ) -> Batch:
     """The texts as one batch: in one row where ``shared``, else padded.
 
-    ``labels`` are what is to be predicted in the place of the texts' own tokens, as many of them.
+    ``labels`` are what is to be predicted in the place of the texts' own tokens, as many of them,
+    and ``weights`` say how much that of each counts: a token of weight 0 is read and not predicted.
     Nothing here waits for the device.
     """
     lengths = np.fromiter(map(len, texts), np.int64, len(texts))
@@ -139,21 +145,28 @@ def collate(
     # Without a token there is no row: padding at least is something to run a model on.
     shared = shared and tokens > 0
     ends = np.cumsum(lengths)
-    own = np.arange(tokens) - np.repeat(ends - lengths, lengths)
+    place = np.arange(tokens) - np.repeat(ends - lengths, lengths)
     row = np.repeat(np.arange(len(texts)), lengths)
     ids = np.concatenate([np.empty(0, np.int64), *texts]).astype(np.int64)
     wanted = ids if labels is None else np.concatenate([np.empty(0, np.int64), *labels])
     last = np.zeros(tokens, dtype=bool)
     last[ends[lengths > 0] - 1] = True
     earlier = np.flatnonzero(~last)
+    counted = None
+    if weights is not None:
+        all_weights = np.concatenate([np.empty(0, np.float32), *weights])
+        earlier = earlier[all_weights[earlier + 1] > 0]
+        own = all_weights[earlier + 1]
+        # A loss whose tokens all count alike is cheaper: see ``batch_nll``.
+        counted = None if (own == 1).all() else to_device(own, device)
     targets, of_text = wanted.astype(np.int64)[earlier + 1], row[earlier]
     if shared:
-        parts = [ids, own, earlier, targets, of_text]
+        parts = [ids, place, earlier, targets, of_text]
     else:
         longest = max(1, int(lengths.max(initial=0)))
         padded = np.zeros((2, len(texts), longest), dtype=np.int64)
-        padded[0, row, own], padded[1, row, own] = ids, 1
-        places = row * longest + own
+        padded[0, row, place], padded[1, row, place] = ids, 1
+        places = row * longest + place
         parts = [padded[0].ravel(), padded[1].ravel(), places, places[earlier], targets, of_text]
     # One transfer for all.
     there = to_device(np.concatenate(parts), device).split([len(part) for part in parts])
@@ -168,6 +181,7 @@ def collate(
             predicting=there[2],
             targets=there[3],
             texts=there[4],
+            weights=counted,
         )
     return Batch(
         ids=there[0].view(len(texts), longest),
@@ -179,4 +193,5 @@ def collate(
         predicting=there[3],
         targets=there[4],
         texts=there[5],
+        weights=counted,
     )

@@ -31,22 +31,26 @@ def mean_nll(
     what: str = "fine-tune",
     kept: NDArray[np.bool_] | None = None,
 ) -> Objective:
-    """Of each step the NLL summed over its predicted tokens, divided by their number.
+    """Of each step the weighted mean of the NLL over its predicted tokens, sum w nll / sum w.
 
     ``kept`` is that of ``examples_of_step``.
     """
     batch, size = int(settings["batch_size"]), int(settings["micro_batch_size"])
     shared = supports(model)
+    counted = texts.counted
 
     def step(number: int) -> Step:
         rows = examples_of_step(number, len(texts), batch, seed, kept)
         tokens = int(np.maximum(texts.lengths[rows] - 1, 0).sum())
-        parts = [partial(loss, part, tokens) for part in micro_batches(rows, size, accelerator)]
+        weight = float(counted[rows].sum()) or 1.0
+        parts = [partial(loss, part, weight) for part in micro_batches(rows, size, accelerator)]
         return Step(parts, tokens, (number + 1) * batch / len(texts))
 
-    def loss(rows: NDArray[np.int64], tokens: int, module: torch.nn.Module) -> list[torch.Tensor]:
-        given = collate([texts[row] for row in rows], accelerator.device, shared=shared)
-        return [module(given) * (1 / max(tokens, 1))]
+    def loss(rows: NDArray[np.int64], weight: float, module: torch.nn.Module) -> list[torch.Tensor]:
+        weights = None if texts.weights is None else [texts.weights_of(row) for row in rows]
+        given = [texts[row] for row in rows]
+        batch = collate(given, accelerator.device, shared=shared, weights=weights)
+        return [module(batch) * (1 / weight)]
 
     remedy = "lower training.learning_rate or train in fp32"
     return Objective(model, TokenLoss(model), what, remedy, step)
@@ -67,8 +71,9 @@ def finetune(
 ) -> TrainLog:
     """Train the parameters that require a gradient, in place, on the texts.
 
-    AdamW over batches of ``batch_size`` texts; the loss of a step is the NLL summed over its
-    predicted tokens divided by their number, whatever the micro-batch size and number of processes.
+    AdamW over batches of ``batch_size`` texts; the loss of a step is the mean NLL over its
+    predicted tokens, weighted as ``texts`` say, whatever the micro-batch size and number of
+    processes.
     ``total`` is the number of steps, by default T = floor(epochs * n / batch) for these n texts.
 
     ``state`` and ``fingerprint`` are those of ``train``, ``kept`` is that of ``examples_of_step``:

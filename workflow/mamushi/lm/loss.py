@@ -260,10 +260,11 @@ def _in_place(
 
 
 class TokenLoss(nn.Module):
-    """``forward`` gives the *sum* of the NLL over the predicted tokens of a micro-batch.
+    """``forward`` gives the *sum* of the NLL over the predicted tokens of a micro-batch, each times
+    its weight where they have weights.
 
-    Dividing by the number of predicted tokens of the whole step is left to the caller: only so is
-    the gradient the same whatever the micro-batch size or the number of devices.
+    Dividing by the number of predicted tokens of the whole step, or by their weight, is left to the
+    caller: only so is the gradient the same whatever the micro-batch size or the number of devices.
     """
 
     def __init__(self, model: PreTrainedModel) -> None:
@@ -271,4 +272,6 @@ class TokenLoss(nn.Module):
         self.model = model
 
     def forward(self, batch: Batch) -> Tensor:
-        return batch_nll(self.model, batch, uniform=True).sum()
+        if batch.weights is None:
+            return batch_nll(self.model, batch, uniform=True).sum()
+        return (batch_nll(self.model, batch) * batch.weights).sum()

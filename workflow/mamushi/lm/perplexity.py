@@ -81,6 +81,25 @@ def text_nll(
     return TextNll(sums, counts.astype(np.int64))
 
 
+@torch.inference_mode()
+def token_nll(
+    model: PreTrainedModel, texts: TokenSet, batch_tokens: int, accelerator: Accelerator
+) -> list[NDArray[np.float32]]:
+    """NLL in nats of every predicted token of each text, all but its first."""
+    model.eval()
+    shared = supports(model)
+    found: dict[int, NDArray[np.float32]] = {}
+    with Progress(len(texts), "token NLL", "text") as progress:
+        for rows in batches(texts.lengths, batch_tokens, shared=shared):
+            batch = collate([texts[i] for i in rows], accelerator.device, shared=shared)
+            with accelerator.autocast():
+                nll = batch_nll(model, batch).float().cpu().numpy()
+            ends = np.cumsum(np.maximum(batch.lengths - 1, 0))
+            found |= zip(rows.tolist(), np.split(nll, ends[:-1]), strict=True)
+            progress.advance(len(rows))
+    return [found[row] for row in range(len(texts))]
+
+
 def perplexity_table(result: TextNll, domains: NDArray[np.str_]) -> Mapping[str, list[Any]]:
     """Columns of the artifact ``perplexity``: one row per domain; ``require_domains`` held.
 

@@ -126,6 +126,8 @@ class TokenSet:
     """All token ids one after another, int32 (tokens)."""
     offsets: np.ndarray
     """Where each row starts, and where the last one ends: int64 (rows + 1)."""
+    weights: np.ndarray | None = None
+    """How much the prediction of each token counts in training, float32 (tokens); None: 1."""
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -134,10 +136,25 @@ class TokenSet:
         """Token ids of one row, int32 (length); a view."""
         return self.tokens[self.offsets[row] : self.offsets[row + 1]]
 
+    def weights_of(self, row: int) -> np.ndarray:
+        """Weights of the tokens of one row, float32 (length)."""
+        if self.weights is None:
+            return np.ones(len(self[row]), np.float32)
+        return self.weights[self.offsets[row] : self.offsets[row + 1]]
+
     @property
     def lengths(self) -> np.ndarray:
         """Tokens of each row, int64 (rows)."""
         return np.diff(self.offsets)
+
+    @property
+    def counted(self) -> np.ndarray:
+        """The weight of each row's predicted tokens, all but its first: float64 (rows)."""
+        if self.weights is None:
+            return np.maximum(self.lengths - 1, 0).astype(np.float64)
+        total = np.concatenate([[0.0], np.cumsum(self.weights, dtype=np.float64)])
+        first = np.minimum(self.offsets[:-1] + 1, self.offsets[1:])
+        return total[self.offsets[1:]] - total[first]
 
 
 def read_tokens(
@@ -217,4 +234,7 @@ def subset(texts: TokenSet, rows: np.ndarray) -> TokenSet:
         domains=texts.domains[rows],
         tokens=np.concatenate([np.empty(0, np.int32), *parts]),
         offsets=offsets_of(texts.lengths[rows]),
+        weights=None
+        if texts.weights is None
+        else np.concatenate([np.empty(0, np.float32), *map(texts.weights_of, rows)]),
     )

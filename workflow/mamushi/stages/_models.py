@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mamushi.configuration.settings import FineTune, Opened, Started
+from mamushi.configuration.settings import FineTune, Opened, Started, Training
 from mamushi.running.stage import Job, reads, writes
 
 if TYPE_CHECKING:
     from accelerate import Accelerator
     from transformers import PreTrainedModel
+
+    from mamushi.lm.tokens import TokenSet
+    from mamushi.lm.training import TrainLog
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,10 +100,34 @@ def opened_to_train(
     return model, accelerator
 
 
+def trained_on(
+    texts: TokenSet, model_card: Path, training: Training, job: Job, *, seed: int, **how: Any
+) -> tuple[PreTrainedModel, Accelerator, TrainLog]:
+    """A fresh base model, fine-tuned on the texts; ``how`` is ``finetune``'s."""
+    from mamushi.lm import device
+    from mamushi.lm.finetune import finetune
+    from mamushi.lm.loading import open_model
+    from mamushi.lm.parameters import freeze
+
+    device.reproducible(seed)
+    accelerator = device.accelerator(training.precision)
+    model = open_model(model_card)
+    freeze(model, asdict(training))
+    device.place(model, training.precision, accelerator.device)
+    given = asdict(training) | asdict(job.execution)
+    log = finetune(model, texts, given, seed=seed, accelerator=accelerator, **how)
+    return model, accelerator, log
+
+
 def fine_tuned(
-    files: TrainingFiles, chosen: FineTune, job: Job, removed: Sequence[str] = (), **told: Any
+    files: TrainingFiles,
+    chosen: FineTune,
+    job: Job,
+    removed: Sequence[str] = (),
+    edit: Callable[[TokenSet], TokenSet] | None = None,
+    **told: Any,
 ) -> tuple[PreTrainedModel, Accelerator]:
-    """A fresh base model, fine-tuned on the section's texts but for ``removed``.
+    """A fresh base model, fine-tuned on the section's texts but for ``removed``, or after ``edit``.
 
     Writes the step log and the card, which says what is ``told`` as well; a killed run of the same
     origin goes on from its state.
@@ -112,34 +139,32 @@ def fine_tuned(
     from mamushi.artifacts.provenance import fingerprint
     from mamushi.artifacts.tables import write_table
     from mamushi.artifacts.tensors import drop_others
-    from mamushi.lm import device
     from mamushi.lm.batches import steps
-    from mamushi.lm.finetune import finetune
-    from mamushi.lm.loading import open_model
-    from mamushi.lm.parameters import freeze
-    from mamushi.lm.tokens import read_tokens
+    from mamushi.lm.edits import mass
+    from mamushi.lm.tokens import read_tokens, subset
 
     training = chosen.training
     wanted = (files.tokens, files.examples, chosen.section, training.max_length)
     texts = read_tokens(*wanted, domains=chosen.domains, without=removed)
     section = read_tokens(*wanted)
     kept = np.fromiter(map(set(texts.ids).__contains__, section.ids), bool, len(section))
+    if edit is not None:
+        edited = edit(section)
+        kept = mass(edited) > 0
+        texts = subset(edited, np.flatnonzero(kept))
+        # Weights are fp32: what should be a whole number must not lose a step by its last digit.
+        told["mass"] = round(float(mass(texts).sum()), 3)
     # The step-matched arm gives every budget, gold at 1 too, the updates that beta 0 gets.
-    counted = section if training.steps == "matched" else texts
-    total = steps(len(counted), training.batch_size, training.epochs)
+    counted = len(section) if training.steps == "matched" else told.get("mass", len(texts))
+    total = steps(counted, training.batch_size, training.epochs)
 
-    device.reproducible(chosen.seed)
-    accelerator = device.accelerator(training.precision)
-    model = open_model(files.model_card)
-    freeze(model, asdict(training))
-    device.place(model, training.precision, accelerator.device)
-    log = finetune(
-        model,
+    model, accelerator, log = trained_on(
         texts,
-        asdict(training) | asdict(job.execution),
+        files.model_card,
+        training,
+        job,
         total=total,
         seed=chosen.seed,
-        accelerator=accelerator,
         what=chosen.role,
         state=files.state,
         fingerprint=fingerprint(job.origin),

@@ -9,7 +9,7 @@ these estimates change no list: another one must not retrain anything.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mamushi.configuration.settings import Manifests
@@ -37,6 +37,9 @@ def run(files: Files, chosen: Manifests, job: Job) -> None:
 
     scores = read_table(files.scores, schemas.SCORES)
     ratio = read_calibrated(files.calibrated)
+    if action := chosen.settings.get("action"):
+        # What is expected is of whole texts, the top of the ranking.
+        ratio = replace(ratio, withheld=f"retraining does not remove this list (action: {action})")
     duplicates = read_table(files.duplicates, schemas.DUPLICATES)
     stable = read_metadata(files.stability)
     ranked, estimated = read_metadata(files.scores), read_metadata(files.calibrated)

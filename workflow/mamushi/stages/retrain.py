@@ -3,6 +3,8 @@
 Both in one process: loading the base model once more and passing billions of trained weights
 through a file would cost more than the measurement. The weights are kept only when asked for.
 
+In the place of a list there can be weights of the texts, or spans of them to leave out of the loss.
+
 Who chose the list makes no difference: where selectors, or budgets that round to one number of
 texts, remove the same texts, one fine-tune is made and the others copy what it measured. There is
 no index of them that could be out of date: the cards are it.
@@ -12,15 +14,18 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mamushi.configuration.settings import Retrain
 from mamushi.running.stage import Job, reads, writes
 from mamushi.stages import _models
+
+if TYPE_CHECKING:
+    from mamushi.lm.tokens import TokenSet
 
 GPU = True
 
@@ -28,6 +33,8 @@ GPU = True
 @dataclass(frozen=True, kw_only=True)
 class Files(_models.TrainingFiles):
     removal: Path = reads("removals table")
+    weights: Path | None = reads("weights of the texts, in its place", default=None)
+    spans: Path | None = reads("spans to leave out of the loss, in its place", default=None)
     perplexity: Path = writes("perplexity table to write")
     nll: Path = writes("table of every text's NLL to write")
     tensors: Path | None = writes("trained tensors to write", default=None)
@@ -45,7 +52,8 @@ def run(files: Files, chosen: Retrain, job: Job) -> None:
     require_domains(held_out)
     removed = _removed(files)
     same = _same(job.origin, removed)
-    model, accelerator = _models.fine_tuned(files, chosen, job, removed, same=same)
+    edit = _edit(files)
+    model, accelerator = _models.fine_tuned(files, chosen, job, removed, edit, same=same)
     if accelerator.is_main_process:
         nll = text_nll(model, held_out, job.execution.batch_tokens, accelerator)
         table = perplexity_table(nll, held_out.domains)
@@ -60,8 +68,28 @@ def _removed(files: Files) -> list[str]:
     from mamushi.artifacts import schemas
     from mamushi.artifacts.tables import read_table
 
+    if files.weights or files.spans:
+        return []
     ids: list[str] = read_table(files.removal, schemas.REMOVALS, ["id"])["id"].to_pylist()
     return ids
+
+
+def _edit(files: Files) -> Callable[[TokenSet], TokenSet] | None:
+    """What is done to the texts where they are not removed."""
+    from mamushi.artifacts import schemas
+    from mamushi.artifacts.tables import read_table
+    from mamushi.lm import edits
+
+    if files.weights:
+        table = read_table(files.weights, schemas.WEIGHTS)
+        kept = dict(zip(table["id"].to_pylist(), table["weight"].to_pylist(), strict=True))
+        return lambda texts: edits.weighed(texts, kept)
+    if files.spans:
+        spans: dict[str, list[tuple[int, int]]] = {}
+        for row in read_table(files.spans, schemas.SPANS).to_pylist():
+            spans.setdefault(row["id"], []).append((row["start"], row["stop"]))
+        return lambda texts: edits.masked(texts, spans)
+    return None
 
 
 def _same(origin: Mapping[str, Any], removed: list[str]) -> str:

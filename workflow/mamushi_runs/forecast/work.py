@@ -38,7 +38,7 @@ of 30 words."""
 EPOCHS = 10
 """Of the selectors' networks in each fold, which stop early: measured on synthetic embeddings."""
 
-TRAINING = ("contaminate", "gold", "gold_matched", "beta0", "retrain")
+TRAINING = ("contaminate", "gold", "gold_matched", "beta0", "retrain", "token_ratio")
 UNLEARNING = ("unlearn", "unlearn_whole", "unlearn_list", "unlearn_and_probe")
 EMBEDDING = ("embed", "embed_layers")
 MODEL_RULES = (
@@ -149,7 +149,7 @@ class Costs:
         if rule != "contaminate":
             model = grid.base(self.config, model) or model
         size = self.size(model)
-        section = CONTAMINATION if rule == "contaminate" else INFERENCE
+        section = CONTAMINATION if rule in ("contaminate", "token_ratio") else INFERENCE
         whole, forget = (self.volumes.texts(dataset, section, d) for d in (DOMAINS, [FORGET]))
         removed = {"gold": 1.0, "retrain": float(wildcards.get("beta", 0))}.get(rule, 0.0)
         texts = whole if training["steps"] == "matched" else whole - removed * forget

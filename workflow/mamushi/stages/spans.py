@@ -1,0 +1,37 @@
+"""List the spans to leave out of the loss at one budget: the forget texts' highest token ratios."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from mamushi.configuration.settings import Remove
+from mamushi.running.stage import Job, reads, writes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Files:
+    ratio: Path = reads("the token ratios")
+    out: Path = writes("the spans to write")
+
+
+def run(files: Files, chosen: Remove, job: Job) -> None:
+    import pyarrow as pa
+
+    from mamushi.artifacts import schemas
+    from mamushi.artifacts.tables import read_table, write_table
+    from mamushi.selection.removals import count
+    from mamushi.selection.spans import highest
+
+    table = read_table(files.ratio, schemas.TOKEN_RATIO)
+    ids = table["id"].to_pylist()
+    ratios = [each.values.to_numpy() for each in table["ratio"]]
+    spans = highest(ratios, count(chosen.beta, sum(map(len, ratios))))
+    names = schemas.SPANS.schema.names
+    rows = [
+        dict(zip(names, (ids[place], *span), strict=True))
+        for place, own in spans.items()
+        for span in own
+    ]
+    found = pa.Table.from_pylist(rows, schema=schemas.SPANS.schema)
+    write_table(files.out, schemas.SPANS, found, metadata=job.origin)
