@@ -214,6 +214,7 @@ def merged(old: Any, new: Any) -> Any:
 def test_the_configurations_of_ones_own_case_are_complete(tmp_path: Path) -> None:
     for name in ("ours", "clean"):
         (tmp_path / "models" / name).mkdir(parents=True)
+        (tmp_path / "models" / name / "config.json").touch()
     for name in ("training.parquet", "agreed.parquet"):
         (tmp_path / name).touch()
     moved = {"/models/": f"{tmp_path}/models/", "/data/": f"{tmp_path}/"}

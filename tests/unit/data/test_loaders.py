@@ -290,6 +290,31 @@ def test_table_formats(tmp_path: Path, kind: str) -> None:
     ]
 
 
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+@pytest.mark.parametrize(
+    "marks",
+    [
+        {"forget": {"where": "mark == 1"}, "retain": {"where": "mark == 0"}},
+        {
+            "forget": {"column": "mark", "values": [1]},
+            "retain": {"column": "mark", "values": [0]},
+        },
+    ],
+)
+def test_rows_of_neither_domain_are_left_out(
+    kind: str, marks: dict[str, Any], tmp_path: Path
+) -> None:
+    cells = [1, None, 0, 2, 1]
+    rows = [{"body": f"text {i}", "mark": mark} for i, mark in enumerate(cells)]
+    raw = load_table(table_file(tmp_path, kind, rows), labels=["mark"], **marks)
+    assert raw.ids == ["1", "3", "5"]
+    assert raw.forget.tolist() == [True, False, True]
+    assert [place.partition(" (")[0][-1] for place in raw.places] == ["1", "3", "5"]
+    assert raw.dropped == {"neither forget nor retain": 2}
+    with pytest.raises(UserError, match=r"row 1.* of the forget and of the retain domain; make"):
+        load_table(tmp_path / f"data.{kind}", **{**marks, "retain": {"where": "mark < 2"}})
+
+
 def test_table_zipped(tmp_path: Path) -> None:
     path = table_file(tmp_path, "csv")
     target = tmp_path / "data.csv.zip"

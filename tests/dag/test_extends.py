@@ -1,0 +1,41 @@
+"""A configuration of one's own stands alone, and has the paper's beneath it when it asks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.support.dry_runs import Snakemake
+
+MINE: dict[str, Any] = {
+    "grid": {"datasets": ["jigsaw"], "models": ["gemma-2-2b"], "seeds": [0], "budgets": [0.5]},
+    # Names that the paper has, too.
+    "datasets": {"jigsaw": {"kind": "table", "forget": {"where": "x > 1"}}},
+    "models": {"gemma-2-2b": {"source": None}},
+}
+
+
+def jobs(snakemake: Snakemake, folder: Path, **request: Any) -> dict[str, int]:
+    found: dict[str, int] = snakemake.look(folder, targets=["data", "studies"], **request)["all"]
+    return {rule: found.get(rule, 0) for rule in ("examples", "study_tables")}
+
+
+def test_names_of_the_paper_s_are_one_s_own(snakemake: Snakemake, tmp_path: Path) -> None:
+    alone = jobs(snakemake, tmp_path, change={"extends": None, **MINE})
+    assert alone == {"examples": 1, "study_tables": 0}
+
+
+def test_what_extends_the_paper_changes_some_keys(snakemake: Snakemake, tmp_path: Path) -> None:
+    change = {"extends": "paper", "grid": {"seeds": [0]}, "studies": {"reverse": None}}
+    assert jobs(snakemake, tmp_path, change=change) == {"examples": 2, "study_tables": 1}
+    # Also as a folder's own file, over which another one is laid.
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump(change), encoding="utf-8")
+    over = {"studies": {"estimator": None}}
+    assert jobs(snakemake, tmp_path, change=over) == {"examples": 2, "study_tables": 0}
+
+
+def test_without_a_file_it_is_the_paper_s(snakemake: Snakemake, tmp_path: Path) -> None:
+    config = {"grid": {"seeds": [0]}}
+    assert jobs(snakemake, tmp_path, config=config)["study_tables"] == 2
