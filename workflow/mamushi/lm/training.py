@@ -21,9 +21,9 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from mamushi.errors import UserError
-from mamushi.lm import checkpoint, tracking
+from mamushi.lm import checkpoint
 from mamushi.lm.compiled import compiled
-from mamushi.running import interruption
+from mamushi.running import interruption, tracking
 from mamushi.running.progress import Progress
 
 Part = Callable[[nn.Module], Sequence[Tensor]]

@@ -114,7 +114,6 @@ def fine_tuned(
     from mamushi.lm.loading import open_model
     from mamushi.lm.parameters import freeze
     from mamushi.lm.tokens import read_tokens
-    from mamushi.lm.tracking import tracked
 
     training = chosen.training
     wanted = (files.tokens, files.examples, chosen.section, training.max_length)
@@ -130,19 +129,18 @@ def fine_tuned(
     model = open_model(files.model_card)
     freeze(model, asdict(training))
     device.place(model, training.precision, accelerator.device)
-    with tracked(accelerator, job.execution.tracking, files.card, job.origin["settings"]):
-        log = finetune(
-            model,
-            texts,
-            asdict(training) | asdict(job.execution),
-            total=total,
-            seed=chosen.seed,
-            accelerator=accelerator,
-            what=chosen.role,
-            state=files.state,
-            fingerprint=fingerprint(job.origin),
-            kept=kept,
-        )
+    log = finetune(
+        model,
+        texts,
+        asdict(training) | asdict(job.execution),
+        total=total,
+        seed=chosen.seed,
+        accelerator=accelerator,
+        what=chosen.role,
+        state=files.state,
+        fingerprint=fingerprint(job.origin),
+        kept=kept,
+    )
     if accelerator.is_main_process:
         write_table(files.log_table, schemas.TRAIN_LOG, log.columns, metadata=job.origin)
         changed = [p for p in model.parameters() if p.requires_grad]

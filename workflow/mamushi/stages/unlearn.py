@@ -57,7 +57,6 @@ def run(files: Files, chosen: Unlearn, job: Job) -> None:
     from mamushi.lm.parameters import count
     from mamushi.lm.perplexity import perplexity_table, require_domains, text_nll
     from mamushi.lm.tokens import read_tokens
-    from mamushi.lm.tracking import tracked
     from mamushi.unlearning.loop import Outcome, steps_of, unlearn
 
     source, length = (files.tokens, files.examples), chosen.max_length
@@ -72,22 +71,21 @@ def run(files: Files, chosen: Unlearn, job: Job) -> None:
     trunk = _trunk(files, chosen, job, model, accelerator, [forget, retain, held_out])
     outcome = Outcome({name: [] for name in schemas.UNLEARN_LOG.schema.names}, None, None)
     if len(selected):
-        with tracked(accelerator, job.execution.tracking, files.card, job.origin["settings"]):
-            outcome = unlearn(
-                model,
-                selected,
-                retain,
-                asdict(chosen),
-                asdict(job.execution),
-                total=steps_of(len(selected), len(forget), asdict(chosen.training)),
-                seed=chosen.seed,
-                accelerator=accelerator,
-                special=frozenset(tokenizer.all_special_ids),
-                vocabulary=tokenizer.get_vocab().values(),
-                trunk=trunk,
-                state=files.state,
-                fingerprint=fingerprint(job.origin),
-            )
+        outcome = unlearn(
+            model,
+            selected,
+            retain,
+            asdict(chosen),
+            asdict(job.execution),
+            total=steps_of(len(selected), len(forget), asdict(chosen.training)),
+            seed=chosen.seed,
+            accelerator=accelerator,
+            special=frozenset(tokenizer.all_special_ids),
+            vocabulary=tokenizer.get_vocab().values(),
+            trunk=trunk,
+            state=files.state,
+            fingerprint=fingerprint(job.origin),
+        )
     if not accelerator.is_main_process:
         return
     with _feed(model, chosen.trained_blocks, trunk) as feed_of:

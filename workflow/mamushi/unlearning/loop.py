@@ -25,6 +25,7 @@ from mamushi.lm.perplexity import text_nll
 from mamushi.lm.tokens import TokenSet
 from mamushi.lm.training import Descent, Objective, Step, micro_batches, train
 from mamushi.registry import load
+from mamushi.running.tracking import tracked
 from mamushi.unlearning.objective import Nll, TextLoss, random_labels
 from mamushi.unlearning.saliency import gradients, largest
 from mamushi.unlearning.trunk import States, Tail
@@ -134,16 +135,17 @@ def unlearn(
         model.eval()
         for block in _trained_blocks(model):
             block.train()
-        log = train(
-            objective,
-            descent,
-            total,
-            accelerator,
-            compile=bool(execution.get("compile", False)),
-            state=state,
-            fingerprint=fingerprint,
-            checkpoint_seconds=float(execution["checkpoint_seconds"]),
-        ).columns
+        with tracked(accelerator, execution.get("tracking"), state, chosen):
+            log = train(
+                objective,
+                descent,
+                total,
+                accelerator,
+                compile=bool(execution.get("compile", False)),
+                state=state,
+                fingerprint=fingerprint,
+                checkpoint_seconds=float(execution["checkpoint_seconds"]),
+            ).columns
     log["forget_mean"] = [run.mean(log, step) for step in range(1, len(log["step"]) + 1)]
     return Outcome(log, run.stopped_at, run.masked)
 

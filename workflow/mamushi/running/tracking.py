@@ -31,13 +31,14 @@ LARGEST = 700.0
 
 @contextmanager
 def tracked(
-    accelerator: Accelerator, tracker: str | None, card: Path, settings: Mapping[str, Any]
+    accelerator: Accelerator, tracker: str | None, state: Path | None, settings: Mapping[str, Any]
 ) -> Iterator[None]:
-    """Within the block, ``log`` writes to the tracker, as a run with the name of the card's folder.
+    """Within the block, ``log`` writes to the tracker, as a run with the name of the folder in
+    which the checkpoint ``state`` lies; without one a training is nobody's to look at.
 
     Raises ``UserError`` for a tracker that is not installed.
     """
-    if tracker is None:
+    if tracker is None or state is None:
         yield
         return
     if importlib.util.find_spec(tracker) is None:
@@ -46,7 +47,7 @@ def tracked(
             where="execution.tracking",
             do="install it where the workflow runs, or set it to null",
         )
-    folder, run = _named(card)
+    folder, run = _named(state.with_name("card.json"))
     folder.mkdir(parents=True, exist_ok=True)
     if tracker == "mlflow" and "MLFLOW_TRACKING_URI" not in os.environ:
         # Files, since many jobs write at a time; MLflow has to be told that they are wanted.
@@ -69,7 +70,9 @@ def tracked(
         yield
     finally:
         with _left_out(accelerator):
-            accelerator.end_training()
+            # Not `end_training`, which ends the group of processes that measure the model next.
+            for each in accelerator.trackers:
+                each.finish()
         accelerator.trackers = []
 
 

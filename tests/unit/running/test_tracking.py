@@ -7,15 +7,19 @@ import json
 import math
 import os
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
+import torch
+from accelerate import Accelerator
 
 from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.files import read_json
 from mamushi.artifacts.tables import read_table
 from mamushi.cli import main
-from mamushi.lm import tracking
+from mamushi.running import tracking
+from tests.support import unlearning
 from tests.support.models import TRAINING
 from tests.support.stage_files import EXECUTION, FILES, write_base
 from tests.support.steps import Killed, kill_at
@@ -75,7 +79,7 @@ def mlflow_steps(folder: Path) -> dict[str, list[tuple[int, float]]]:
     runs = client.search_runs([project.experiment_id])
     assert {run.info.run_name for run in runs} == {"d/m/seed0/gold"}
     assert {run.info.status for run in runs} == {"FINISHED"}
-    assert runs[0].data.params["training.learning_rate"] == "0.01"
+    assert runs[0].data.params["learning_rate"] == "0.01"
     names = runs[0].data.metrics
     return {
         name: sorted(
@@ -87,10 +91,12 @@ def mlflow_steps(folder: Path) -> dict[str, list[tuple[int, float]]]:
     }
 
 
-def tensorboard_steps(folder: Path) -> dict[str, list[tuple[int, float]]]:
+def tensorboard_steps(
+    folder: Path, run: str = "d/m/seed0/gold"
+) -> dict[str, list[tuple[int, float]]]:
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    events = EventAccumulator(str(folder / "d/m/seed0/gold"))
+    events = EventAccumulator(str(folder / run))
     events.Reload()
     names = events.Tags()["scalars"]
     return {name: [(e.step, e.value) for e in events.Scalars(name)] for name in names}
@@ -120,6 +126,26 @@ def test_it_is_told_every_step_and_changes_nothing(
     assert [value for _, value in steps["loss"]] == pytest.approx(losses, rel=1e-6)
     perplexity = [math.exp(loss) for loss in losses]
     assert [value for _, value in steps["perplexity"]] == pytest.approx(perplexity, rel=1e-6)
+
+
+def test_it_is_told_of_unlearning_by_domain(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("tensorboard")
+    run = {**CELL, "unlearner": "neggrad_plus", "list": "mine"}
+    state = paths.under(tmp_path / "results", paths.LISTED_CARD, **run).with_name("card.json.state")
+    state.parent.mkdir(parents=True)
+    plain, _ = unlearning.run("neggrad_plus", total=3)
+    monkeypatch.setitem(unlearning.EXECUTION, "tracking", "tensorboard")
+    told, outcome = unlearning.run("neggrad_plus", total=3, state=state)
+    ours, theirs = unlearning.weights(told), unlearning.weights(plain)
+    assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
+    name = "d/m/seed0/unlearned/neggrad_plus/lists/mine"
+    steps = tensorboard_steps(tmp_path / "results/tracking", name)
+    assert [step for step, _ in steps["loss"]] == [1, 2, 3]
+    for domain in ("forget", "retain"):
+        wanted = [math.exp(loss) for loss in outcome.log[f"{domain}_loss"]]
+        assert [v for _, v in steps[f"{domain}_perplexity"]] == pytest.approx(wanted, rel=1e-6)
 
 
 def test_one_that_fails_is_left_out(
@@ -152,17 +178,9 @@ def test_one_that_is_not_installed_is_one_line(
     assert "execution.tracking: wandb is not installed here" in capsys.readouterr().err
 
 
-def test_domains_have_perplexities_of_their_own() -> None:
-    class Taken:
-        trackers = [1]  # noqa: RUF012
-
-        def log(self, values: dict[str, float], step: int) -> None:
-            self.values, self.step = values, step
-
-    taken: Any = Taken()
-    row = {"step": 4, "loss": -2.0, "forget_loss": 1.0, "retain_loss": 900.0, "learning_rate": 0.1}
-    tracking.log(taken, row, ("loss", "forget_loss", "retain_loss"))
-    assert taken.step == 4
-    assert taken.values["forget_perplexity"] == math.e
-    assert taken.values["retain_perplexity"] == math.inf
-    assert "perplexity" not in taken.values
+def test_a_loss_that_no_float_can_raise_is_infinite() -> None:
+    told: list[dict[str, float]] = []
+    tracker = SimpleNamespace(trackers=[1], log=lambda values, step: told.append(values))
+    row = {"step": 4, "loss": 900.0, "learning_rate": 0.1}
+    tracking.log(cast(Accelerator, tracker), row, ("loss",))
+    assert told == [{"loss": 900.0, "learning_rate": 0.1, "perplexity": math.inf}]
