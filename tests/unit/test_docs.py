@@ -105,11 +105,14 @@ def check_snakemake(words: list[str]) -> None:
 
 def check_python(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     package, command, *options = words
+    if "--" in options:
+        check_snakemake(options[options.index("--") + 1 :])
+        options = options[: options.index("--")]
     with pytest.raises(SystemExit) as ended:
         {"mamushi": cli.main, "mamushi_runs": runs}[package]([command, "--help"])
     assert ended.value.code == 0, f"no command {command}"
     said = capsys.readouterr().out
-    for option in options:
+    for option in (word.partition("=")[0] for word in options):
         if option.startswith("--"):
             assert re.search(rf"{option}\b(?!-)", said), f"{command} has no {option}"
 
@@ -122,7 +125,7 @@ def test_commands_are_those_that_exist(page: Path, capsys: pytest.CaptureFixture
                 check_make(rest)
             case ["snakemake", *rest]:
                 check_snakemake(rest)
-            case ["python", "-m", "mamushi", "STAGE"]:
+            case ["python", "-m", "mamushi"] | ["python", "-m", "mamushi", "STAGE"]:
                 pass
             case ["python", "-m", *rest]:
                 check_python(rest, capsys)

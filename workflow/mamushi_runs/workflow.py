@@ -33,7 +33,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--snakemake-args",
         default="",
         metavar="ARGS",
-        help="more options of Snakemake, in one word: '--cores 4 --dry-run'",
+        help="more options of Snakemake, after an equals sign: ='--cores 4 --dry-run'",
     )
 
 

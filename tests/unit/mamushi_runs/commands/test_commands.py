@@ -179,19 +179,15 @@ def test_a_wheel_ranks_without_a_clone(tmp_path: Path) -> None:
     tracked = [*ROOT.glob("workflow/rules/*.smk"), *ROOT.glob("workflow/report/*")]
     tracked += [*ROOT.glob("profiles/*/*.yaml"), ROOT / "Snakefile", ROOT / "config.yaml"]
     assert {f"share/mamushi/{path.relative_to(ROOT)}" for path in tracked} <= made_of
-    rank = (
-        "import sys, sysconfig\n"
-        f"sysconfig.get_path = lambda name: {str(data)!r}\n"
-        "from mamushi.__main__ import main\n"
-        "sys.exit(main(['rank', '--snakemake-args', '--dry-run --cores 1']))"
-    )
-    # The jobs' own `python -m mamushi` is not started in a dry run.
+    # As pip puts it, in the folder of the installation's data.
     (tmp_path / "sitecustomize.py").write_text(
-        f"import sysconfig\nsysconfig.get_path = lambda name: {str(data)!r}\n"
+        "import sysconfig\nbefore = sysconfig.get_path\n"
+        f"after = lambda name, *more: {str(data)!r} if name == 'data' else before(name, *more)\n"
+        "sysconfig.get_path = after\n"
     )
     shutil.copy(ROOT / "profiles/demo/science.yaml", tmp_path / "mine.yaml")
     done = subprocess.run(
-        [sys.executable, "-c", rank],
+        [sys.executable, "-m", "mamushi", "rank", "--snakemake-args", "--dry-run --cores 1"],
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(home)])},
         capture_output=True,
