@@ -75,7 +75,8 @@ def executed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     copy = tmp_path_factory.mktemp("copy")
     for name in ("workflow", "envs", "profiles"):
         shutil.copytree(ROOT / name, copy / name)
-    shutil.copy(ROOT / "Snakefile", copy)
+    for name in ("Snakefile", "config.yaml"):
+        shutil.copy(ROOT / name, copy)
     shutil.copy(ROOT / "tests/support/stub.py", copy / "workflow/mamushi/__main__.py")
     folder = made(tmp_path_factory.mktemp("executed"))
     asked = ["--snakefile", copy / "Snakefile", "--directory", folder, "--cores", "2"]

@@ -168,9 +168,10 @@ def test_plugins_settings_are_filled_in() -> None:
     assert set(full["selectors"]) == asked
     for definition in full["selectors"].values():
         known = registry.plugin("selector", definition["kind"])
-        assert definition.keys() == {"kind", *known.settings}
+        assert definition.keys() == {"kind", "action", *known.settings}
     assert full["selectors"]["mamushi"] == {
         "kind": "mamushi",
+        "action": "remove",
         **registry.plugin("selector", "mamushi").defaults,
     }
     loader = registry.plugin("dataset", "newsgroups")

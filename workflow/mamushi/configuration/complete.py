@@ -441,7 +441,7 @@ def _check_source(at: str, model: Mapping[str, Any]) -> Iterator[str]:
     source = model["source"]
     if source is None:
         return
-    problem = source_mistake(source)
+    problem = None if model.get("kind") == "encoder" else source_mistake(source)
     if problem:
         yield f"{at}.source: {source!r} is not allowed; {problem}"
     if problem or is_gguf(model) or Path(source).is_dir():
