@@ -194,9 +194,7 @@ REACHED_BY = {
     "selection.pool.rank": "score runtime",
     "selection.reference.estimate_logistic": "selector/mamushi_lr",
     "selection.refits.as_table": "refits",
-    "selection.refits.of_table": (
-        "refits calibrate frontier stability ranking triage qualitative"
-    ),
+    "selection.refits.of_table": ("refits calibrate frontier stability ranking triage qualitative"),
     "selection.removals.budget_of": "manifests frontier remove weigh",
     "selection.removals.digest": "manifests",
     "selection.removals.removals": "remove manifests weigh",

@@ -18,7 +18,7 @@ def whole() -> dict[str, Any]:
     """The configuration of `make demo`."""
     text = (ROOT / "profiles/demo/science.yaml").read_text(encoding="utf-8")
     found: dict[str, Any] = yaml.safe_load(text)
-    return found
+    return {"extends": None, **found}
 
 
 def small(texts: tuple[int, int] = (120, 240), **training: object) -> dict[str, Any]:

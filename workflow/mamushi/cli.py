@@ -137,7 +137,8 @@ def _asked(words: list[str]) -> tuple[str, ModuleType, list[str]]:
         file = words[0].replace("-", "_")
         rooms = [room for room in ROOMS if (_folder(room) / f"{file}.py").is_file()]
         # A command for people may have a stage's name; its rule gives settings, and nobody else.
-        if words[0] in stage.names() and not (rooms and "--settings" not in words):
+        of_rule = any(word.partition("=")[0] == "--settings" for word in words)
+        if words[0] in stage.names() and (of_rule or not rooms):
             return words[0], stage.module(words[0]), words[1:]
         if rooms and file[0].isalpha():
             return words[0], importlib.import_module(f"{rooms[0]}.{file}"), words[1:]

@@ -76,8 +76,10 @@ def test_a_name_that_both_have_is_the_stage_s_where_settings_are_given(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Rules call `python -m mamushi unlearn ... --settings`; people type `mamushi unlearn`."""
-    given, told = ended(capsys, "unlearn", "--settings", "{}"), ended(capsys, "unlearn", "--help")
-    assert "the following arguments are required: " in given[2] and "--model-card" in given[2]
+    for words in (["--settings", "{}"], ["--settings={}"]):
+        given = ended(capsys, "unlearn", *words)
+        assert "the following arguments are required: " in given[2] and "--model-card" in given[2]
+    told = ended(capsys, "unlearn", "--help")
     assert "--settings" not in told[1]
 
 
