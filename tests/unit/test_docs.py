@@ -229,8 +229,6 @@ def test_the_configurations_of_ones_own_case_are_complete(tmp_path: Path) -> Non
         return yaml.safe_load(block)
 
     own, *measured = blocks(TEXTS[ROOT / "docs/own-case.md"], "yaml")
-    (short,) = blocks(TEXTS[ROOT / "README.md"], "yaml")
-    assert yaml.safe_load(short) == yaml.safe_load(own)
     assert complete(read(own))["grid"]["selectors"] == ["mamushi"]
     unlearning = blocks(TEXTS[ROOT / "docs/unlearning.md"], "yaml")
     assert measured and len(unlearning) == 2
