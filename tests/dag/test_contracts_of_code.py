@@ -273,14 +273,14 @@ def test_modules_are_loaded_by_a_computed_name_where_that_is_known() -> None:
     computed = re.compile(r"import_module|run_module|(?<![.\w])(__import__|eval|exec|globals)\(")
     found = {name for name in MODULES if computed.search(text_of(name))}
     # What these load is passed to the digest by its name.
-    loading = {"cli", "registry", "running.stage", "stages.unlearn"}
+    loading = {"cli", "registry", "running.stage", "stages.unlearn", "commands.export"}
     assert found <= {f"mamushi.{name}" for name in loading}
 
 
 @pytest.mark.parametrize("kind", ["dataset", "selector", "unlearner"])
 def test_each_flag_of_a_plugin_counts_or_is_the_configurations(kind: str) -> None:
     configured = {"SETTINGS", "FILES", "EVALUATION_SECTION", "KNOWS_TRUTH", "DOWNLOADS", "SPLIT"}
-    configured |= {"RETAIN_SCORES", "DEPTHS", "NETWORKS"}
+    configured |= {"RETAIN_SCORES", "DEPTHS", "NETWORKS", "SHARDS"}
     for name, found in plugins(kind).items():
         for flag in found.literals.keys() - configured - {*ENTRIES[kind]}:
             changed = changed_by({found.module: edited(found.module, flag)}, bodies=True)

@@ -120,7 +120,9 @@ def twice(tmp_path_factory: pytest.TempPathFactory) -> Twice:
     config = science()
     first = ran(folder, config)
     for path in (folder / "results").iterdir():
-        if path.name not in ("benchmarks", "plan"):
+        if path.is_file():
+            path.unlink()
+        elif path.name not in ("benchmarks", "plan"):
             shutil.rmtree(path)
     shutil.rmtree(folder / ".snakemake")
     changes = ["--configfile", folder / "changes.yaml", "--cores", str(RUNNING)]
