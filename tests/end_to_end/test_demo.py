@@ -228,8 +228,7 @@ CHANGES: dict[str, tuple[dict[str, Any], dict[str, int]]] = {
         | {"manifests": 4, "retrain": 4}
         | MEASURED,
     ),
-    # The verdict on the page of the ranking is that of the ratio.
-    "removal": ({"ratio": "oracle"}, {"calibrate": 1, "manifests": 4, "ranking": 1} | DRAWN),
+    "removal": ({"ratio": "oracle"}, {"calibrate": 1, "manifests": 4} | DRAWN),
     "grid": (
         {"budgets": [0.3, 0.45, 0.6]},
         {"remove": 4, "stability": 4, "manifests": 4, "retrain": 4} | MEASURED,
