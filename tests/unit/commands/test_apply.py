@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mamushi.artifacts.files import read_json, sha256
+from mamushi.data import readers
 from mamushi.errors import UserError
 from tests.support.removal_files import command, removal_list
 
@@ -282,6 +283,22 @@ def test_a_saved_dataset_opens_again(tmp_path: Path, how: str) -> None:
         assert train.to_dict() == whole.filter(lambda row: row["id"] not in GONE).to_dict()
     assert train.features == whole.features
     assert len(list((out / "train").glob("*.arrow"))) == 3
+
+
+def test_rows_of_a_saved_dataset_are_numbered_as_they_are_ranked(tmp_path: Path) -> None:
+    """As its state lists the shards, whatever their names sort to."""
+    datasets = pytest.importorskip("datasets")
+    data = tmp_path / "data"
+    rows = [f"text {i}" for i in range(6)]
+    datasets.Dataset.from_dict({"text": rows}).save_to_disk(data, num_shards=2)
+    state = json.loads((data / "state.json").read_text())
+    state["_data_files"].reverse()
+    (data / "state.json").write_text(json.dumps(state))
+    ranked = readers.read(data, ["text"]).columns["text"]
+    (tmp_path / "list.txt").write_text("2\n")
+    command("apply", tmp_path / "list.txt", "--data", data, "--out", tmp_path / "x")
+    kept = readers.read(tmp_path / "x", ["text"]).columns["text"]
+    assert kept == [text for place, text in enumerate(ranked, 1) if place != 2]
 
 
 def comments(folder: Path, *, column: str = "id") -> Path:

@@ -18,7 +18,6 @@ import os
 import shutil
 import sys
 import zipfile
-import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,15 +27,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from mamushi.artifacts import shards
 from mamushi.artifacts.files import atomic, read_json
+from mamushi.artifacts.shards import FORMATS, PACKED
 from mamushi.data import readers
 from mamushi.errors import UserError
 
-DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
-JSON_LINES = (".jsonl", ".ndjson")
-PARQUET = (".parquet", ".pq")
+
+def _endings(kind: str) -> tuple[str, ...]:
+    return tuple(ending for ending, of in FORMATS.items() if of == kind)
+
+
+DELIMITERS = {end: char for kind, char in readers.SEPARATORS.items() for end in _endings(kind)}
+JSON_LINES, PARQUET = _endings("jsonl"), _endings("parquet")
 ARROW = ".arrow"
-PACKED = (".gz", ".zst", ".zip")
 WEIGHT = "weight"
 """The column with the weight of a row: 0 for what is removed, else 1."""
 STATE, INFO = "state.json", "dataset_info.json"
@@ -123,6 +127,9 @@ def tables(data: Path) -> list[Path]:
         return [data]
     if not data.is_dir():
         raise UserError("no such file or folder", where=data, do="check the path")
+    if (data / STATE).is_file():
+        # In the order in which they are ranked, which ids that are row numbers count by.
+        return shards.of(data)
     found: dict[str, list[Path]] = {}
     for path in _files(data):
         with contextlib.suppress(UserError):
@@ -172,8 +179,8 @@ def rewrite(
         else:
             made = [enter(atomic(path)) for path in targets.all]
         written = Targets(made[0], made[1] if len(made) > 1 else None, targets.weights)
-        shards = tables(data)
-        for path in shards:
+        files = tables(data)
+        for path in files:
             inside = written.within(path.relative_to(data)) if data.is_dir() else written
             for each in inside.all:
                 each.parent.mkdir(parents=True, exist_ok=True)
@@ -184,7 +191,7 @@ def rewrite(
             )
         check()
         if data.is_dir():
-            _beside(data, shards, written)
+            _beside(data, files, written)
 
 
 @contextlib.contextmanager
@@ -260,8 +267,8 @@ def records(path: Path, columns: Sequence[str]) -> Iterator[Record]:
 
     Their bytes, one after the other, are the file's. Raises ``UserError`` as ``readers.read`` does.
     """
-    kind, packing = ending(path)
-    with _unpacked(path, packing) as handle:
+    kind = ending(path)[0]
+    with readers.opened(path) as handle:
         if kind in DELIMITERS:
             yield from _delimited(path, handle, DELIMITERS[kind], columns)
         else:
@@ -335,26 +342,6 @@ def _json_lines(path: Path, handle: IO[bytes], columns: Sequence[str]) -> Iterat
                 "not a JSON object", where=f"{path.name}, row {number}", do="one object a line"
             )
         yield line, ROW, [row.get(name) for name in columns]
-
-
-@contextlib.contextmanager
-def _unpacked(path: Path, packing: str) -> Iterator[Any]:
-    try:
-        if packing == ".gz":
-            with gzip.open(path) as handle:
-                yield handle
-        elif packing == ".zst":
-            with pa.input_stream(str(path), compression="zstd") as stream:
-                yield io.BufferedReader(stream)
-        else:
-            with readers.opened(path) as handle:
-                yield handle
-    except (EOFError, zlib.error, OSError) as error:
-        if isinstance(error, OSError) and error.errno is not None:
-            raise
-        raise UserError(
-            f"truncated or damaged ({error})", where=path, do="download or make it again"
-        ) from None
 
 
 @contextlib.contextmanager
