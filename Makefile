@@ -89,6 +89,10 @@ bench: $(READY) ## the benchmarks at a small size, on the CPU: benchmarks/result
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/selection.py
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/scale.py
 
+.PHONY: gpu-check
+gpu-check: $(READY) ## five minutes on a GPU of your own: right kernels, speed, the rates of `plan`
+	$(BIN)/python benchmarks/gpu_check.py
+
 .PHONY: worlds
 worlds: $(READY) ## are the advised budgets right? random worlds with known truth
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/worlds.py

@@ -70,6 +70,13 @@ rule unlearning:
         unlearning(),
 
 
+# What is left in the models after a deletion, beside gold: of single forget texts, between ensembles of
+# models, what brings the domain back, and what the models can still do.
+rule left:
+    input:
+        lambda wildcards: [*left(), *left_models()],
+
+
 # Removal lists of one's own, unlearned.
 rule unlearned:
     input:

@@ -81,7 +81,7 @@ def heads(x: Doubles, forget: NDArray[np.bool_]) -> tuple[Doubles, float]:
     standardises its columns. An affine function is known by its values at 0 and at unit vectors."""
     mean, scale = x.mean(axis=0), x.std(axis=0)
     points = np.vstack([np.zeros(len(mean)), np.eye(len(mean))])
-    values = logistic((x - mean) / scale, forget, points, PRIOR / len(mean))
+    values = logistic((x - mean) / scale, forget, PRIOR / len(mean))(points)
     weights: Doubles = (values[1:] - values[0]) / scale
     return weights, float(values[0] - weights @ mean)
 

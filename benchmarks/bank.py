@@ -5,7 +5,8 @@
 Each random subset of the forget texts that are ranked, of 1% to 50% of them, is removed, and the
 rest trained on twice, with two seeds. Measured is the mean NLL of the held-out texts of each
 domain, less its mean over the bank. The table beside the result file has them, and a killed run
-goes on from it.
+goes on from it. `--share` draws that share of the texts of each domain first, to rank and to hold
+out, where a training on all of them is too dear.
 
 A ranking predicts a subset's effect by the sum of its scores above the least of them. Its *linear
 datamodelling score* is the rank correlation, over the subsets, of that with the effect (Park et
@@ -24,9 +25,9 @@ from cells import EXECUTION, Cell, arguments, tuned
 from numpy.typing import NDArray
 
 from mamushi.artifacts.files import atomic
-from mamushi.artifacts.tables import DOMAINS, EVALUATION
+from mamushi.artifacts.tables import DOMAINS, EVALUATION, FORGET
 from mamushi.lm.perplexity import text_nll
-from mamushi.lm.tokens import subset
+from mamushi.lm.tokens import TokenSet, subset
 from mamushi.running.progress import Progress
 from mamushi.running.threads import one_for_arithmetic
 from mamushi.selection.metrics import average_ranks, spearman
@@ -40,6 +41,14 @@ SEEDS = 2
 EFFECTS = ("forget_nll", "retain_nll")
 
 
+def drawn(texts: TokenSet, share: float, seed: int) -> TokenSet:
+    """A share of the texts of each domain."""
+    rng = np.random.default_rng(seed)
+    places = [np.flatnonzero(texts.domains == domain) for domain in DOMAINS]
+    some = [rng.choice(each, round(share * len(each)), replace=False) for each in places]
+    return subset(texts, np.sort(np.concatenate(some)))
+
+
 def removed(cell: Cell, number: int) -> NDArray[np.bool_]:
     """Which of the ranked texts the subset of this number removes (texts,)."""
     rng = np.random.default_rng([cell.seed, number])
@@ -50,12 +59,11 @@ def removed(cell: Cell, number: int) -> NDArray[np.bool_]:
     return chosen
 
 
-def measured(cell: Cell, number: int, seed: int) -> dict[str, float]:
+def measured(cell: Cell, held: TokenSet, number: int, seed: int) -> dict[str, float]:
     """A row of the bank."""
     out = removed(cell, number)
     accelerator = cell.accelerator(seed)
     model = tuned(cell, subset(cell.ranked, np.flatnonzero(~out)), seed, accelerator)
-    held = cell.texts(EVALUATION)
     nll = text_nll(model, held, EXECUTION["batch_tokens"], accelerator)
     row = {"subset": number, "seed": seed, "removed": int(out.sum())}
     for domain in DOMAINS:
@@ -83,12 +91,20 @@ def whole(r: float) -> float:
 def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--subsets", type=int, default=50)
+    parser.add_argument("--share", type=float, default=1.0)
     args = parser.parse_args()
     one_for_arithmetic()
     cell = Cell(args.run, args.dataset, args.model, args.seed)
+    cell.ranked = drawn(cell.ranked, args.share, 0)
+    cell.forget = cell.ranked.domains == FORGET
+    held = drawn(cell.texts(EVALUATION), args.share, 1)
     report = Report("bank", threads=1)
+    report.value("forget_texts", int(cell.forget.sum()))
+    report.value("texts", len(cell.forget))
     # No date in its name: another day goes on from it, another cell does not.
-    table = args.results / f"bank-{args.dataset}-{args.model}-seed{args.seed}.csv"
+    of = f"{args.dataset}-{args.model}-seed{args.seed}"
+    of += "" if args.share == 1 else f"-share{args.share:g}"
+    table = args.results / f"bank-{of}.csv"
     table.parent.mkdir(parents=True, exist_ok=True)
     rows = csv.read_csv(table).to_pylist() if table.is_file() else []
     done = {(row["subset"], row["seed"]) for row in rows}
@@ -96,7 +112,7 @@ def main() -> None:
     with Progress(len(wanted), "bank", "training") as progress:
         for each in wanted:
             if each not in done:
-                rows.append(measured(cell, *each))
+                rows.append(measured(cell, held, *each))
                 with atomic(table) as path:
                     csv.write_csv(pa.Table.from_pylist(rows), path)
             progress.advance(1)

@@ -8,10 +8,10 @@
 All train the same tensors (the last three blocks, input embedding, head) of the same random weights
 by fused AdamW in batches of 32 texts, in bf16 by autocast: frozen weights in bf16, trained ones in
 fp32, for the Trainer too. `padded` pads every text to the longest of its batch; `flattened`, with
-`--full`, is the Trainer with `DataCollatorWithFlattening`, whose attention is transformers' own
-choice. Texts are `tweets` of 25 tokens (at most 64) and `posts` of 61 (at most 128) on average;
-with `--full`, posts alone. `warm_up_seconds_*` are those of the steps before the ones that count,
-compilation included.
+`--full`, is the Trainer with `DataCollatorWithFlattening`, through flash attention 2 where that is
+installed, else with the attention that transformers chooses. Texts are `tweets` of 25 tokens (at
+most 64) and `posts` of 61 (at most 128) on average; with `--full`, posts alone. `warm_up_seconds_*`
+are those of the steps before the ones that count, compilation included.
 
 `*_tokens_per_second_*` counts real tokens, and by CPU time where there is no GPU. The variants take
 turns, and the median round counts; `*_ratio_*` is ours over the other. `*_optimizer_share_*` is the
@@ -43,6 +43,7 @@ from transformers import (
     Trainer,
     TrainingArguments,
 )
+from transformers.utils import is_flash_attn_2_available
 
 from mamushi.lm import device as devices
 from mamushi.lm.batches import examples_of_step
@@ -124,10 +125,25 @@ def ours(compiled: bool) -> Callable[[PreTrainedModel, TokenSet, int, str], list
     return run
 
 
-def theirs(flat: bool) -> Callable[[PreTrainedModel, TokenSet, int, str], list[int]]:
-    """The Trainer's run, with its batches padded or flattened."""
+def theirs(
+    flat: bool, compiled: bool = False
+) -> Callable[[PreTrainedModel, TokenSet, int, str], list[int]]:
+    """The Trainer's run, with its batches padded or flattened, its model compiled or not.
+
+    Flattened texts go through flash attention 2 where that is installed."""
 
     def run(model: PreTrainedModel, texts: TokenSet, steps: int, precision: str) -> list[int]:
+        own = model.config._attn_implementation
+        if flat and model.device.type == "cuda" and is_flash_attn_2_available():
+            model.set_attn_implementation("flash_attention_2")
+        try:
+            return trained_by_it(model, texts, steps, precision)
+        finally:
+            model.set_attn_implementation(own)
+
+    def trained_by_it(
+        model: PreTrainedModel, texts: TokenSet, steps: int, precision: str
+    ) -> list[int]:
         AcceleratorState._reset_state(reset_partial_state=True)
         counted: list[int] = []
         flatten = DataCollatorWithFlattening(return_tensors="pt")
@@ -156,6 +172,7 @@ def theirs(flat: bool) -> Callable[[PreTrainedModel, TokenSet, int, str], list[i
                 max_grad_norm=0.0,
                 optim="adamw_torch_fused",
                 bf16=precision == "bf16",
+                torch_compile=compiled,
                 use_cpu=model.device.type == "cpu",
                 save_strategy="no",
                 logging_strategy="no",
@@ -187,7 +204,10 @@ RUNS = {
     "flattened": theirs(True),
     "ours": ours(False),
     "compiled": ours(True),
+    "padded_compiled": theirs(False, compiled=True),
 }
+ORDER = (("padded", "flattened", "ours"), ("compiled",), ("padded_compiled",))
+"""The runs in the order of what one wants to know first of all families."""
 
 
 def measure(

@@ -112,7 +112,7 @@ def beside(ours: Doubles, other: Doubles, forget: NDArray[np.bool_]) -> Doubles:
     fold = stratified_folds(forget, 5, 0)
     logits = np.empty(len(forget))
     for k in range(5):
-        logits[fold == k] = logistic(x[fold != k], forget[fold != k], x[fold == k], 1.0)
+        logits[fold == k] = logistic(x[fold != k], forget[fold != k], 1.0)(x[fold == k])
     return logits
 
 

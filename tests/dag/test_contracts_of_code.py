@@ -156,13 +156,14 @@ CROSS_FITTED = f"selector/mamushi selector/mamushi_lr selector/bm25 selector/dsi
 LOADERS = "dataset/jigsaw dataset/newsgroups dataset/synthetic dataset/table"
 FIGURES = (
     "figure/calibration figure/diagnostics figure/discrimination figure/frontier figure/half_gap "
-    "figure/perplexity figure/relearning figure/sad figure/subspaces figure/variance"
+    "figure/left figure/perplexity figure/relearning figure/sad figure/subspaces figure/truth "
+    "figure/variance"
 )
 REACHED_BY = {
     # Read from the code, not computed: definition -> the stages and plug-ins that reach it.
     "artifacts.paths.CALIBRATION": "evidence",
     "artifacts.paths.FRONTIER": "evidence",
-    "artifacts.paths.SCORES": "tables qualitative figure/diagnostics",
+    "artifacts.paths.SCORES": "tables truth qualitative figure/diagnostics",
     "artifacts.paths.SWEEP": "half_gap",
     "data.duplicates.jaccard": "examples",
     "data.expression.parse": "dataset/table",
@@ -173,8 +174,8 @@ REACHED_BY = {
     "data.sections.apportion": "examples",
     "lm.embed.pool": "embed embed_layers",
     "lm.generate.log_likelihoods": "judge",
-    "lm.perplexity.perplexity_table": "evaluate retrain unlearn relearn probing",
-    "lm.tokens.encode": "tokens generate base_model probing",
+    "lm.perplexity.perplexity_table": "evaluate retrain unlearn relearn relapse probing",
+    "lm.tokens.encode": "tokens generate base_model relapse probing",
     "selection.crossfit.middle": f"diagnostics {CROSS_FITTED}",
     "selection.directions.cosine_distances": "selector/cos_mu2 selector/lr_cos",
     "selection.folds.balanced_weights": "selector/mamushi selector/auto selector/mamushi_stack",
@@ -195,7 +196,7 @@ REACHED_BY = {
     "selection.reference.estimate_logistic": "selector/mamushi_lr",
     "selection.refits.as_table": "refits",
     "selection.refits.of_table": ("refits calibrate frontier stability ranking triage qualitative"),
-    "selection.removals.budget_of": "manifests frontier remove weigh",
+    "selection.removals.budget_of": "manifests frontier remove weigh truth",
     "selection.removals.digest": "manifests",
     "selection.removals.removals": "remove manifests weigh",
     "selection.selectors.random.BY_CHANCE": "selector/random",
@@ -204,17 +205,21 @@ REACHED_BY = {
         "selector/coreset selector/cos_mu2 selector/lr_cos selector/lr_maha"
     ),
     "unlearning.objective.random_labels": "unlearn",
-    "unlearning.relearning.choose": "relearn probing",
+    "unlearning.relearning.choose": "relearn relapse probing",
     "unlearning.saliency.threshold": "unlearn",
+    "lm.rounding.rounded": "relapse",
+    "evaluation.klom.margins": "left_models",
     "unlearning.unlearners.graddiff.loss": "unlearner/graddiff",
     "unlearning.unlearners.salun.SALIENCY": "unlearner/salun",
     "evaluation.crossing.first_crossing": "evidence half_gap refine",
     "evaluation.crossing.recovery": "half_gap refine",
-    "evaluation.curves.read_perplexity": "tables steps half_gap probes refine",
+    "evaluation.curves.read_perplexity": "tables steps half_gap probes refine left_models",
     "evaluation.half_gap.RETRAINING": "half_gap figure/half_gap",
     "evaluation.masking.mask": "judge ranking qualitative triage",
-    "evaluation.sad.area": "tables evidence",
-    "evaluation.sad.standard_error": "tables figure/half_gap figure/relearning",
+    "evaluation.sad.area": "tables evidence truth",
+    "evaluation.sad.standard_error": (
+        "tables left_models figure/half_gap figure/relearning figure/truth"
+    ),
     "evaluation.texts.repetition": "judge",
     "evidence.bootstrap.bands": "frontier",
     "evidence.bootstrap.times": "calibrate frontier",
@@ -223,7 +228,7 @@ REACHED_BY = {
     "evidence.diagnostics.calibration_error": "calibrate diagnostics figure/diagnostics",
     "evidence.diagnostics.roc": "figure/diagnostics",
     "evidence.frontier.distance": "frontier evidence",
-    "evidence.frontier.phi": "calibrate frontier manifests evidence",
+    "evidence.frontier.phi": "calibrate frontier manifests evidence truth",
     "evidence.geometry.SAME_SPAN": "figure/subspaces",
     "evidence.geometry.krylov": "geometry",
     "evidence.geometry.reaches": "geometry evidence figure/discrimination",

@@ -80,6 +80,7 @@ def executed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copy(ROOT / "tests/support/stub.py", copy / "workflow/mamushi/__main__.py")
     folder = made(tmp_path_factory.mktemp("executed"))
     asked = ["--snakefile", copy / "Snakefile", "--directory", folder, "--cores", "2"]
+    asked += ["--verbose"]
     done = subprocess.run(
         [SNAKEMAKE, *contract_grid.TARGETS, *asked],
         env=environment(),
@@ -89,6 +90,7 @@ def executed(tmp_path_factory: pytest.TempPathFactory) -> Path:
         check=False,
     )
     assert done.returncode == 0, done.stdout
+    (folder / "said").write_text(done.stdout, encoding="utf-8")
     return folder
 
 
@@ -114,6 +116,12 @@ def test_no_file_is_there_that_a_run_would_not_leave(executed: Path, made_up: Pa
 
     assert files(made_up) <= files(executed)
     assert {path.suffix for path in files(made_up)} >= {".parquet", ".log", ".tsv", ".json"}
+
+
+def test_jobs_are_looked_for_when_one_ends_and_not_by_the_clock(executed: Path) -> None:
+    said = (executed / "said").read_text(encoding="utf-8")
+    looks = said.count("Resources before job selection")
+    assert 0 < looks <= 2 * len(re.findall(r"^Finished jobid", said, re.MULTILINE))
 
 
 CHANGES: dict[str, dict[str, Any]] = {

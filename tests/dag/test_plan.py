@@ -38,7 +38,7 @@ def test_the_papers_grid_on_a_cluster(planned: tuple[dict[str, Any], str]) -> No
     assert found["rules"]["retrain"]["sources"] == {"FLOP on h100": 2160}
     hours = found["gpu_seconds"] / 3600
     assert hours == pytest.approx(831, rel=0.02)
-    # The profile's `gpu: 1` has the scope `local`: it is of a pack, and binds nothing here.
+    # The profile's `pack: 1` has the scope `local`: it is of a pack, and binds nothing here.
     assert found["bound"] == ["_nodes", 100]
     assert hours / 100 <= found["wall_seconds"] / 3600 <= hours / 100 + 1
     for words in ("bound by 100 jobs in the queue", "NVIDIA H100", "published sizes", "26.6%"):
@@ -199,6 +199,23 @@ def test_what_jobs_ask_for_is_more_than_what_they_need(
         assert given["mem_mb"] * 1e6 > needed + 8e9, (rule, model)
         looked += 1
     assert looked >= 15
+
+
+def test_memory_and_time_grow_with_the_texts(tmp_path: Path) -> None:
+    found = []
+    for millions in (1, 10):
+        size = {"forget": millions * 100_000, "retain": millions * 900_000}
+        sizes = dict.fromkeys(["contamination", "inference", "evaluation"], size)
+        datasets = json.dumps({"made": {"kind": "synthetic", "sizes": sizes}})
+        axes = "datasets: [made], seeds: [0], budgets: [0.1], selectors: [random]"
+        words = ("--config", f"grid={{{axes}}}", f"datasets={datasets}", "studies=null")
+        found.append(asked(tmp_path, "removals", *words))
+    few, many = found
+    # What is ranked follows the texts as soon as they are counted: test_shards.py.
+    before, after = few["tokens", "gemma-2-2b"], many["tokens", "gemma-2-2b"]
+    # Of all three sections: three million texts, and thirty.
+    assert after["mem_mb"] - before["mem_mb"] == pytest.approx(27 * 2000, abs=1)
+    assert after["runtime"] > before["runtime"]
 
 
 def test_a_retried_job_asks_for_more(tmp_path: Path) -> None:

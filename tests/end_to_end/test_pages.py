@@ -50,7 +50,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
             {"domain": "forget", "id": LONG, "stable": 1.0, "why": LONG, "text": LONG},
         ]},
     }  # fmt: skip
-    data = page_data(rankings, dict.fromkeys(ids, f"damn {LONG}"), [0.1, 0.5], named)
+    data = page_data(rankings, lambda ids: [f"damn {LONG}"] * len(ids), [0.1, 0.5], named)
     (root / CELL / "ranking.html").write_text(page(LONG, data), encoding="utf-8")
     front = FRONT.format(rendered("workflow.rst", CONFIG))
     (root / "front.html").write_text(front, encoding="utf-8")

@@ -136,7 +136,7 @@ def twice(tmp_path_factory: pytest.TempPathFactory) -> Twice:
 
 
 def test_the_second_run_takes_the_processor_time_of_its_plan(twice: Twice) -> None:
-    assert twice.plan["jobs"] == 35
+    assert twice.plan["jobs"] == 37
     assert twice.plan["benchmarks"] >= 15
     sources = [source for rule in twice.plan["rules"].values() for source in rule["sources"]]
     assert all(source.startswith("measured") for source in sources)
@@ -154,12 +154,12 @@ def test_a_run_begins_with_its_forecast_and_ends_with_what_became_of_it(twice: T
     runs = ((twice.first, "without any benchmark"), (twice.second, "from "))
     for record, (done, source) in zip(map(read_json, records), runs, strict=True):
         begun = next(line for line in done.said.splitlines() if line.startswith("Forecast for"))
-        assert "35 jobs" in begun and source in begun
-        assert "Forecast against actual: 35 of 35 jobs done, 0 failed, " in done.said
+        assert "37 jobs" in begun and source in begun
+        assert "Forecast against actual: 37 of 37 jobs done, 0 failed, " in done.said
         assert "No account of the run" not in done.said
         actual = record["actual"]
         assert actual["succeeded"] and actual["failed"] == 0
-        assert actual["done"] == record["forecast"]["jobs"] == 35
+        assert actual["done"] == record["forecast"]["jobs"] == 37
         # All but what Snakemake still does after its hooks.
         assert actual["cpu_seconds"] == pytest.approx(done.cpu, rel=0.1)
         assert actual["wall_seconds"] < done.wall
@@ -184,7 +184,7 @@ def test_a_failed_run_is_accounted_for_and_no_measure_of_the_next(tmp_path: Path
     config["training"]["learning_rate"] = 1.0e30
     said = run(directory=tmp_path, config=config, check=False)
     assert said.returncode != 0
-    assert re.search(r"Forecast against actual: \d+ of 35 jobs done, 1 failed", said.stdout)
+    assert re.search(r"Forecast against actual: \d+ of 37 jobs done, 1 failed", said.stdout)
     record = read_json(next((tmp_path / "results/plan").glob("*.json")))
     assert record["actual"]["failed"] == 1
     assert not record["actual"]["succeeded"]

@@ -18,6 +18,7 @@ import pytest
 from mamushi.artifacts import schemas
 from mamushi.artifacts.tables import write_table
 from mamushi.cli import main
+from mamushi.evidence import ranking
 from mamushi.selection.removals import count
 from tests.support.browser import CHROMIUM, WIDTHS, Browser
 from tests.support.cells import CELLS
@@ -98,7 +99,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         "--refits", *(str(folder / f"{name}.again.parquet") for name in SELECTORS),
         "--triage", str(folder / "triage.parquet"),
         "--calibrated", str(folder / "calibrated.parquet"),
-        "--selectors", *SELECTORS, "--out", str(out), "--settings",
+        "--selectors", *SELECTORS, "--out", str(out), "--table", str(out.with_suffix(".parquet")),
+        "--settings",
         json.dumps({"dataset": "<b>d</b>", "model": "m", "seed": 0, "budgets": BUDGETS}),
     ])  # fmt: skip
     assert code == 0
@@ -310,6 +312,50 @@ def test_only_what_is_visible_is_in_the_document(opened: Browser) -> None:
         assert 10 <= len(rows) <= MOST
     # The last one is there once scrolled to the end.
     assert rows[-1][0] == "8,000"
+
+
+def test_a_part_of_the_texts_says_that_it_is_one(
+    browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ranking, "MOST", 200)
+    ids = [f"f{i:04d}" for i in range(5000)]
+    rankings = {
+        "one": ranking.Ranking(ids, np.linspace(1, 0, 5000)),
+        "two": ranking.Ranking(ids[::-1], np.linspace(1, 0, 5000)),
+    }
+    about = {"provenance": {}, "triage": {"why": None, "rows": []}, "verdict": ""}
+    data = ranking.page_data(rankings, lambda some: [f"text {i}" for i in some], [0.29], about)
+    path = tmp_path / "part.html"
+    path.write_text(ranking.page("part", data), encoding="utf-8")
+    browser.open(path)
+    here, k = len(data["ids"]), count(0.29, 5000)
+    words = browser.run("document.getElementById('partial').innerText")
+    assert words.startswith(f"{here} of 5,000 texts are on this page")
+    assert f"The other {5000 - here:,} are ranked in ranking.parquet" in words
+    # The cut is that of all texts, and both texts beside it are here.
+    assert (told(browser, "removed"), told(browser, "kept")) == (k, 5000 - k)
+    browser.timed("document.getElementById('jump').click()")
+    line = browser.run("document.querySelector('tr.line').cells[2].textContent")
+    assert (line, browser.run("document.querySelector('tr.line').cells[4].textContent")) == (
+        "kept", ids[k],
+    )  # fmt: skip
+    # Between two rows stands how many are left out; with those that are here, that is all.
+    browser.timed("document.getElementById('scroller').scrollTop = 1e7")
+    last = visible(browser)
+    gaps = [re.fullmatch(r"([\d,]+?)(?:([\d,]+) before not here)?", row[0]) for row in last]
+    assert any(gap and gap[2] for gap in gaps)
+    listed = sum(rank <= k for rank in data["selectors"][0]["ranks"])
+    rows = browser.download("document.getElementById('save-cut').click()", tmp_path)
+    assert len(rows.read_text(encoding="utf-8").splitlines()) == listed + 1
+    saved_ = browser.run("document.getElementById('saved').innerText")
+    assert saved_.endswith(f"({k - listed:,} of the cut are not on this page)")
+    browser.run(enter("search", "f0000"))
+    assert told(browser, "shown") == 1
+    browser.run(enter("search", "no such text"))
+    assert "No text of this page matches." in browser.run(
+        "document.getElementById('rows').innerText"
+    )
+    assert browser.problems() == []
 
 
 def test_search_in_text_and_id(opened: Browser) -> None:

@@ -144,7 +144,8 @@ def test_short_jobs_share_a_job_of_slurm(on_slurm: Path, jobs: list[cluster.Job]
             assert job.pack is not None
             # One after the other: the time of all, the memory and cores of one.
             assert job.minutes == 60 * len(packs[job.pack])
-            assert job.megabytes == 4000
+            # And two for its texts.
+            assert job.megabytes == 4002
             assert job.requested["cpu"] == "1"
 
 
@@ -184,7 +185,7 @@ def test_a_pack_that_is_tried_again_asks_for_more(on_slurm: Path, folder: Path) 
     first, second = cluster.settled(folder)
     assert first.pack == second.pack is not None
     assert (first.state, second.state) == ("CANCELLED", "COMPLETED")
-    assert (first.megabytes, second.megabytes) == (4000, 8000)
+    assert (first.megabytes, second.megabytes) == (4002, 8004)
     assert (first.minutes, second.minutes) == (2 * 60, 4 * 60)
     assert first.requested["gres/gpu"] == second.requested["gres/gpu"] == "1"
     for path in lost:

@@ -96,8 +96,8 @@ class Snakemake:
 
     def look(self, folder: Path, **request: Any) -> dict[str, Any]:
         """What ``would_run`` knows, and more: ``needed`` and ``all`` jobs by rule, ``runs`` as
-        lists of the rule and its wildcards, ``blind`` ones, ``reasons`` by rule; and what the
-        ``rules`` are."""
+        lists of the rule and its wildcards, ``blind`` ones, ``reasons`` and ``resources`` by
+        rule; and what the ``rules`` are."""
         return self._ask(do="look", folder=folder, **request)
 
     def restated(
@@ -271,6 +271,10 @@ def _look(**request: Any) -> dict[str, Any]:
             ),
             "runs": [[job.rule.name, dict(job.wildcards_dict)] for job in needed],
             "reasons": {job.rule.name: str(workflow.dag.reason(job)) for job in needed},
+            "resources": {
+                job.rule.name: {name: n for name, n in job.resources.items() if isinstance(n, int)}
+                for job in needed
+            },
         }
 
 

@@ -11,6 +11,7 @@ from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedM
 from transformers.masking_utils import eager_mask
 from transformers.models.gemma2.modeling_gemma2 import repeat_kv
 
+from mamushi.lm import sharding
 from mamushi.lm.parameters import freeze
 from mamushi.lm.tokens import TokenSet
 from tests.support.models import TRAINING, model, token_set
@@ -68,10 +69,18 @@ def exact(language_model: PreTrainedModel) -> PreTrainedModel:
 def step_gradients(
     family: str, micro: int, accelerator: Accelerator, texts: TokenSet | None = None
 ) -> tuple[float, dict[str, Tensor]]:
-    """Loss and gradients of one step of 32 texts."""
+    """Loss and gradients of one step of 32 texts, by a model that may be cut over processes."""
     language_model = exact(model(family))
     freeze(language_model, TRAINING)
+    if sharding.active(accelerator):
+        sharding.shard(language_model, accelerator.device)
+        shares = [sharding.local(p).numel() for p in language_model.parameters()]
+        assert sum(shares) < sum(p.numel() for p in language_model.parameters())
     texts = token_set(32) if texts is None else texts
     total = step_of(language_model, texts, accelerator, micro_batch_size=micro)()[0]
-    found = {n: p.grad for n, p in language_model.named_parameters() if p.grad is not None}
+    found = {
+        name: sharding.gathered(parameter.grad)
+        for name, parameter in language_model.named_parameters()
+        if parameter.grad is not None
+    }
     return float(total), found

@@ -6,17 +6,22 @@ import sys
 import textwrap
 from pathlib import Path
 
+from mamushi.running.launch import SHARDS
 from tests.support.workflow import ROOT, environment
 
 
-def in_two_processes(folder: Path, script: str, *args: str | Path) -> None:
-    """Run Python in two processes that know of each other, with the tests' modules at hand.
+def in_two_processes(
+    folder: Path, script: str, *args: str | Path, count: int = 2, shards: bool = False
+) -> None:
+    """Run Python in two processes, or ``count``, that know of each other, with the tests' modules
+    at hand; with ``shards`` they may share a model.
 
     Raises ``AssertionError`` with what they said when one of them fails.
     """
     file = folder / "two.py"
     file.write_text(textwrap.dedent(script))
-    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2"]
+    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    launch.append(f"--nproc_per_node={count}")
     done = subprocess.run(
         [*launch, str(file), *map(str, args)],
         check=False,
@@ -26,6 +31,7 @@ def in_two_processes(folder: Path, script: str, *args: str | Path) -> None:
             "PYTHONPATH": f"{ROOT}:{ROOT / 'workflow'}",
             "OMP_NUM_THREADS": "1",
             "ACCELERATE_USE_CPU": "true",
+            **({SHARDS: "1"} if shards else {}),
         },
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -15,6 +15,7 @@ TABLES = {
     "probes": ["generations", "relearning"],
     "qualitative": ["qualitative_ranking"],
     "steps": ["steps"],
+    "truth": ["truth"],
     "subgroups": ["subgroups"],
     "evidence": [
         *("frontier", "calibration", "advice", "diagnostics", "confounds"),

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from transformers import PreTrainedModel
 
-from mamushi.lm import device
+from mamushi.lm import device, sharding
 from mamushi.lm.finetune import finetune
 from mamushi.lm.parameters import freeze
 from mamushi.lm.tokens import TokenSet
@@ -23,6 +23,8 @@ def train(
     freeze(language_model, settings)
     accelerator = device.accelerator(str(settings["precision"]))
     device.place(language_model, str(settings["precision"]), accelerator.device)
+    if sharding.active(accelerator):
+        sharding.shard(language_model, accelerator.device)
     log = finetune(
         language_model,
         texts,

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel
 
-from mamushi.lm import device
+from mamushi.lm import device, sharding
 from mamushi.lm.parameters import freeze
 from mamushi.lm.tokens import TokenSet, offsets_of
 from mamushi.registry import plugin, plugins
@@ -85,6 +85,8 @@ def run(
         # The tiny models start with higher losses than the limit for real ones.
         settings["stop_forget_loss"] = None
     language_model = start(precision=precision) if language_model is None else language_model
+    if sharding.active(accelerator := device.accelerator(precision)):
+        sharding.shard(language_model, accelerator.device)
     outcome = unlearn(
         language_model,
         texts_of("forget", 11, 1) if forget is None else forget,
@@ -93,7 +95,7 @@ def run(
         EXECUTION | {"micro_batch_size": micro},
         total=total,
         seed=3,
-        accelerator=device.accelerator(precision),
+        accelerator=accelerator,
         special=special,
         trunk=trunk,
         state=state,
@@ -103,7 +105,9 @@ def run(
 
 
 def weights(language_model: PreTrainedModel) -> dict[str, torch.Tensor]:
-    return {name: p.detach().clone() for name, p in language_model.named_parameters()}
+    """All weights, brought together where the model is cut over processes."""
+    parameters = language_model.named_parameters()
+    return {name: sharding.gathered(p.detach()).clone() for name, p in parameters}
 
 
 SHORT = of_lengths([1, 5, 1, 1, 6, 1])

@@ -17,6 +17,7 @@ from sklearn.metrics import roc_auc_score
 
 from mamushi.artifacts import schemas
 from mamushi.artifacts.tables import embeddings_schema, write_table
+from mamushi.errors import UserError
 from tests.support.worded import worded
 
 ROOT = Path(__file__).parents[2]
@@ -53,7 +54,7 @@ def test_no_hyperplane_ranks_them_as_the_ratio_does(pools: Any) -> None:
     assert 0.6 < roc_auc_score(pool.forget, linear) < best - 0.01 < 0.99
 
 
-def ran(tmp_path: Path, name: str, *options: str) -> dict[str, str]:
+def ran(tmp_path: Path, name: str, *options: str, file: str | None = None) -> dict[str, str]:
     """The values of the file that a benchmark writes, after comparing it with what it printed."""
     command = [sys.executable, f"benchmarks/{name}.py", *options, "--results", str(tmp_path)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "workflow"), "CUDA_VISIBLE_DEVICES": ""}
@@ -61,7 +62,7 @@ def ran(tmp_path: Path, name: str, *options: str) -> dict[str, str]:
         command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    (written,) = tmp_path.glob(f"{name}-20*.txt")
+    (written,) = tmp_path.glob(f"{file or name}-20*.txt")
     lines = written.read_text().splitlines()
     assert done.stdout.splitlines()[: len(lines)] == lines
     about = [line for line in lines if line.startswith("# ")]
@@ -90,6 +91,18 @@ def test_scale(tmp_path: Path) -> None:
     assert {f"exponent_{of}_{name}" for of in "nd" for name in ("l2_norm", "lr_cos")} <= set(found)
     # A ranking serves every budget: more of them read no embedding again.
     assert {found[f"budgets_{number}_passes"] for number in (1, 9, 99)} == {"2"}
+
+
+@pytest.mark.slow
+def test_scale_of_texts(tmp_path: Path) -> None:
+    words = ("--texts", "400", "--selectors", "lr_cos")
+    found = ran(tmp_path, "scale", *words, file="scale-texts")
+    stages = ("examples", "import-embeddings", "score", "remove", "manifests", "ranking")
+    for stage in stages:
+        assert 0 < float(found[f"rss_gib_{stage}_n400"]) <= float(found["all_rss_gib_n400"])
+    total = sum(float(found[f"cpu_seconds_{stage}_n400"]) for stage in stages)
+    assert 0 < total < float(found["all_cpu_seconds_n400"])
+    assert float(found["page_mib_n400"]) > 0
 
 
 def test_agreement(tmp_path: Path) -> None:
@@ -137,3 +150,54 @@ def test_rankings(tmp_path: Path) -> None:
     assert 0 < ends[0] < ends[1] < ends[2]
     assert 0.3 < float(found["lexical_shuffled_auc"]) < 0.7
     assert "auto_auc" not in found
+
+
+def test_gpu_check(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """At a size that measures nothing, on the CPU: packed and padded texts are equal, and the plan
+    reads what was measured."""
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    import gpu_check
+    import torch
+    from texts import FULL
+
+    from mamushi_runs.forecast import rates
+
+    small = {
+        **{"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 4, "head_dim": 16},
+        **{"num_attention_heads": 2, "num_key_value_heads": 1, "vocab_size": 300},
+    }
+    families = {
+        family: type(config)(**{**config.to_dict(), "layer_types": None, **small})
+        for family, config in FULL.items()
+    }
+    monkeypatch.setattr(gpu_check, "ORDER", (("padded", "ours"),))
+    monkeypatch.setattr(rates, "MEASURED", tmp_path / "gpu" / "rates.json")
+    assert "assumed" in rates.rate("h100").source
+    device = torch.device("cpu")
+    places = {"results": tmp_path, "shares": rates.MEASURED, "steps": 3, "warm_up": 1}
+    gpu_check.check(families, device, "NVIDIA H100", **places)
+    (written,) = tmp_path.glob("gpu-check-*-nvidia-h100.txt")
+    lines = (line for line in written.read_text().splitlines() if not line.startswith("#"))
+    found = dict(line.split(" ", 1) for line in lines)
+    for family in families:
+        for precision, bounds in gpu_check.LOOSE.items():
+            for what, most in bounds.items():
+                assert 0 <= float(found[f"{family}_parity_{precision}_{what}"]) <= most
+    shares = sorted(float(found[f"{family}_share_of_peak_ours"]) for family in families)
+    rate = rates.rate("h100")
+    assert rate.flops == pytest.approx(shares[1] * 989e12, rel=1e-3)
+    assert "measured by make gpu-check on 20" in rate.source
+    # Of another GPU nothing is known, and of this one what a person says counts.
+    assert "assumed" in rates.rate("a100").source
+    assert "as you say" in rates.rate("h100", 0.5).source
+
+    monkeypatch.setitem(gpu_check.LOOSE, "fp32", {"loss": -1.0, "gradient": -1.0})
+    with pytest.raises(UserError, match="differs from that of padded ones"):
+        gpu_check.check(families, device, "NVIDIA H100", **places)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(sys, "argv", ["gpu_check.py"])
+    capsys.readouterr()
+    assert gpu_check.main() == 2
+    assert capsys.readouterr().err.count("\n") == 1

@@ -49,8 +49,8 @@ def test_help_imports_nothing_heavy(words: list[str]) -> None:
 
 WITH_A_MODEL = {
     *("base-model", "convert", "embed", "embed-layers", "encode", "evaluate", "export"),
-    *("finetune", "generate", "judge", "model-card", "relearn", "retrain", "token-ratio", "tokens"),
-    "unlearn",
+    *("extraction", "finetune", "generate", "judge", "membership", "model-card", "relapse"),
+    *("relearn", "retrain", "tasks", "token-ratio", "tokens", "unlearn"),
 }
 
 

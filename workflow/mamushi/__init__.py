@@ -7,4 +7,4 @@ Rooms, in the order in which data flows; a room imports only from rooms before i
 ``mamushi --help``.
 """
 
-__version__ = "0.6.0"
+__version__ = "0.7.0"

@@ -24,7 +24,7 @@ from typing import NamedTuple, NoReturn
 import mamushi
 from mamushi.artifacts.files import DISK_FULL
 from mamushi.errors import UserError
-from mamushi.running import claims, leases, stage
+from mamushi.running import claims, launch, leases, machine, stage
 from mamushi.running.interruption import Stopped
 
 ROOMS = ("mamushi.commands", "mamushi_runs.commands")
@@ -54,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(given)
     try:
         if hasattr(module, "Files"):
-            return _run(name, module, args)
+            return _run(name, module, args, words)
         return module.run(args) or 0
     except (Stopped, KeyboardInterrupt) as end:
         # On a line of its own, where a terminal shows ^C.
@@ -203,9 +203,14 @@ def _list_stages(words: list[str]) -> NoReturn:
 # A stage of the workflow --------------------------------------------------------------------------
 
 
-def _run(name: str, module: ModuleType, args: argparse.Namespace) -> int:
+def _run(name: str, module: ModuleType, args: argparse.Namespace, words: Sequence[str]) -> int:
     """Run a stage alone with its outputs and its GPU, unless its results are there."""
     command = stage.given(name, args)
+    if launch.SHARDS in os.environ:
+        # The first process of the job has looked after all of this.
+        launch.watch()
+        module.run(command.files, command.chosen, command.job())
+        return 0
     with claims.claimed(name, command.outputs):
         # Only now: what it reads may be made anew while it waits.
         what = (command.files, command.chosen, job := command.job())
@@ -221,7 +226,23 @@ def _run(name: str, module: ModuleType, args: argparse.Namespace) -> int:
         shared = getattr(module, "shared", lambda *_: contextlib.nullcontext())
         with shared(*what) as twin:
             if twin is None:
+                gpu = getattr(module, "GPU", False)
+                count = launch.wanted(gpu, command.files)
                 # Only now: who waits for another process holds no GPU.
-                with leases.leased(name, getattr(module, "GPU", False)):
+                with _device(name, gpu, count, command), launch.processes(count, words):
                     module.run(*what)
     return 0
+
+
+@contextlib.contextmanager
+def _device(name: str, gpu: bool, count: int, command: stage.Command) -> Iterator[None]:
+    """Within the block, a stage that computes on GPUs sees ``count`` of them, or none where it is
+    to do without. Raises ``UserError`` where it would hold one and could not use it."""
+    wanted = gpu and getattr(command.execution, "device", "auto") == "auto"
+    with leases.leased(name, wanted, count) as lease:
+        if gpu and not wanted:
+            # A scheduler may show one all the same.
+            os.environ[leases.VISIBLE] = ""
+        if wanted and (held := lease or machine.scheduled()):
+            machine.require_cuda(held, getattr(command.files, "model_card", None))
+        yield

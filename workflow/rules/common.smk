@@ -4,10 +4,13 @@ import inspect
 import itertools
 import json
 import math
+import operator
 import shutil
 from functools import cache, partial
+from pathlib import Path
 
 from snakemake.exceptions import IncompleteCheckpointException, WorkflowError
+from snakemake.io import IOFile
 from snakemake.logging import logger
 
 from mamushi.artifacts import paths
@@ -18,7 +21,9 @@ from mamushi.errors import UserError
 from mamushi.registry import plugin, plugins
 from mamushi.running import stage as stages
 from mamushi_runs import environment, hooks, targets
-from mamushi_runs.forecast import sizes
+from mamushi_runs.forecast import memory as gpu_memory
+from mamushi_runs.forecast import sizes, work
+from mamushi_runs.forecast.volumes import Volumes
 
 # A grid of thousands of jobs makes millions of objects that stay; collecting among them at every
 # 700th new one would cost a seventh of a dry run.
@@ -44,7 +49,7 @@ hooks.read(workflow, config)
 # The rule files in the order in which data flows.
 STAGES = [
     *("data", "models", "endpoints", "embed", "select", "retrain", "evaluate"),
-    *("unlearn", "probe", "evidence", "tables", "figures"),
+    *("unlearn", "probe", "left_models", "left", "evidence", "tables", "figures"),
 ]
 
 # Configured names hold nothing that a path or a shell could read as something else.
@@ -81,7 +86,14 @@ LOOK_FIRST = 100
 
 # What every shell command finds around it; see there for why it is no parameter of the rules.
 NEEDS = {name: counts.needs(config, name) for name in config["datasets"]}
-environment.give(PACKAGES, settings.as_json(config["execution"]), json.dumps(NEEDS))
+# GPUs of a job by model, where it has several.
+SEVERAL = explained(gpu_memory.several, config)
+environment.give(
+    PACKAGES,
+    settings.as_json(config["execution"]),
+    json.dumps(NEEDS),
+    json.dumps(SEVERAL),
+)
 
 
 def signed(function):
@@ -240,45 +252,143 @@ def cores(large):
     return signed(lambda wildcards: 1 if wildcards.model in TINY else large)
 
 
-# Billions of parameters by model: a configured model is sized up once, and not for each job.
-BILLIONS = {
-    name: sizes.of(config, name).billions
-    for name in config["models"]
-    if name not in TINY
-}
+# GPUs of a job with a language model.
+GPUS = signed(lambda wildcards: SEVERAL.get(wildcards.model, 1)) if SEVERAL else 1
 
 
-def memory(small, large, each=0):
-    """Megabytes that grow with each attempt: ``small`` for a tiny model, else ``large`` and
-    ``each`` for every billion parameters."""
-    return scaled(small, large, each)
+# A configured model is sized up once, and not for each job.
+SIZES = {name: sizes.of(config, name) for name in config["models"]}
+BILLIONS = {name: size.billions for name, size in SIZES.items() if name not in TINY}
 
 
-def minutes(small, large, each=0):
-    """Minutes, in the same way."""
-    return scaled(small, large, each)
+def ranked(dataset):
+    """Texts of the inference section; 0 until they are counted. Snakemake asks for a job's
+    resources again when it starts, and then they are."""
+    try:
+        with open(paths.DATA_CARD.format(dataset=dataset), encoding="utf-8") as file:
+            return sum(json.load(file)["counts"]["sections"]["inference"].values())
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return 0
 
 
-def scaled(small, large, each, full=None):
-    """``full`` is in the place of ``each`` for a model of which all is trained."""
+# Millions of texts by dataset: of its card, its sizes, or as its files are large.
+MILLIONS = {name: Volumes(config).all_texts(name) / 1e6 for name in config["datasets"]}
+
+
+def of_texts(start, each):
+    """Megabytes or minutes that grow with each attempt: ``start``, and ``each`` for every million
+    texts of the dataset."""
 
     def asked(wildcards, attempt):
+        return attempt * math.ceil(start + each * MILLIONS[wildcards.dataset])
+
+    return signed(asked)
+
+
+def memory(small, large, each=0, texts=0):
+    """Megabytes that grow with each attempt: ``small`` for a tiny model, else ``large`` and
+    ``each`` for every billion parameters; and ``texts`` for every million texts."""
+    return scaled(small, large, each, texts=texts)
+
+
+def minutes(small, large, each=0, texts=None):
+    """Minutes, in the same way; those of a function ``texts`` in their place where they are more."""
+    return scaled(
+        small,
+        large,
+        each,
+        texts=texts,
+        together=max if callable(texts) else operator.add,
+    )
+
+
+def scaled(small, large, each, full=None, texts=None, together=operator.add):
+    """``full`` is in the place of ``each`` for a model of which all is trained; ``texts`` is for
+    every million texts of the dataset, or ``texts(n, wildcards)`` what n texts that are ranked
+    take, ``together`` with all else."""
+
+    def asked(wildcards, attempt):
+        if callable(texts):
+            further = int(texts(ranked(wildcards.dataset), wildcards))
+        else:
+            further = texts * MILLIONS[wildcards.dataset] if texts else 0
         if wildcards.model in TINY:
-            return attempt * small
+            return attempt * math.ceil(together(small, further))
         whole = (
             full and config["models"][wildcards.model]["training"]["method"] == "full"
         )
         more = (full if whole else each) * BILLIONS[wildcards.model]
-        return attempt * math.ceil(large + more)
+        return attempt * math.ceil(together(large + more, further))
 
     return signed(asked)
+
+
+def shards(table, made_with):
+    """The shards that the rule of a table puts together; none where it makes the table itself.
+
+    How many they are has no part in what it holds, and a change of that must run nothing again: a
+    table that was made with the same settings keeps its shards. By Snakemake's record of it alone,
+    in which every job sees what the main process saw.
+    """
+    pattern = paths.SHARD.replace("{table}", Path(table).stem)
+
+    def found(wildcards):
+        record = workflow.persistence.metadata(IOFile(table.format(**wildcards)))
+        if record is not None and repr(made_with(wildcards)) in record.params:
+            return [path for path in record.input if "/shards/" in path]
+        parts = gather.texts(pattern, **wildcards)
+        return parts if len(parts) > 1 else []
+
+    return signed(found)
+
+
+def memory_of_texts(n, wildcards):
+    """Megabytes of n texts: ids and tokens, and the block of vectors that is written."""
+    depths = len(config["embedding"]["depths"])
+    block = min(n, 131072) * SIZES[wildcards.model].hidden_size * 2 * (1 + depths)
+    return (n * (400 + 4 * config["tokens"]["max_length"]) + block) / 1e6
+
+
+def minutes_to_read(n, wildcards):
+    """Minutes to read n texts, all as long as is kept, at 2e14 operations a second; by a tiny model
+    at 1e10."""
+    tiny = wildcards.model in TINY
+    operations = (
+        2 * SIZES[wildcards.model].parameters * config["embedding"]["max_length"]
+    )
+    share = int(getattr(wildcards, "scatteritem", "1").rpartition("-")[2])
+    return n / share * operations / (1e10 if tiny else 2e14) / 60
+
+
+def memory_to_rank(n, wildcards):
+    """Megabytes of n texts: ids, scores, and the two copies of its examples that an estimator of
+    each fold has beside the others'. Networks make none, and read a matrix that is mapped.
+    """
+    selector = config["selectors"][wildcards.selector]
+    most = min(n, selector.get("fit_sample") or n) * selector.get("folds", 0)
+    copied = 0 if selector["kind"] == "mamushi" else 8 * most
+    return (n * 1000 + copied * SIZES[wildcards.model].hidden_size) / 1e6
+
+
+def minutes_to_rank(n, wildcards):
+    """Minutes to rank n texts, as the plan reckons them: twice that, on the job's threads."""
+    selector = work.selector(config, wildcards.selector)
+    width = SIZES[wildcards.model].hidden_size
+    threads = 1 if wildcards.model in TINY else 8
+    return work.score_seconds(selector, n, n / 2, width) / threads / 30
+
+
+def minutes_to_rank_again(n, wildcards):
+    """Minutes of the refits: a pair of halves is as much work as a whole."""
+    return sum(config["evidence"]["refits"].values()) * minutes_to_rank(n, wildcards)
 
 
 # A job with a model has, in the memory of its node, the libraries and data (16 GB) and for every
 # billion parameters 2 GB of bf16 weights, about 0.9 GB of fp32 tensors that are trained and, while a
 # checkpoint is written, 2.6 GB of these with their moments: 5.5, and a tenth to spare. Where all is
-# trained, these are 4 and 12: 18, and a tenth.
-MODEL_MEMORY = scaled(4000, 16000, 6000, full=20000)
+# trained, these are 4 and 12: 18, and a tenth. A text is some sixty tokens of 4 bytes, twice while
+# they are read, and an id.
+MODEL_MEMORY = scaled(4000, 16000, 6000, full=20000, texts=1000)
 # At the paper's rate, on padded texts, 13 minutes for every billion: twice that.
 TRAINING_MINUTES = minutes(60, 30, 26)
 
@@ -287,7 +397,8 @@ def packed(rule, axis, values):
     """A rule's group, so that a cluster runs short jobs in packs.
 
     Jobs of a tiny model that differ in the wildcard ``axis`` alone, and have one of ``values``
-    there, share a cluster job, in which they run one after the other. How many do is the size that
+    there, share a cluster job, in which they run one after the other, since each asks for the
+    resource ``pack``, of which a profile gives a cluster job one. How many do is the size that
     a profile's ``group-components`` give the group ``pack``; without it there are no packs. Which
     they are depends on nothing else: Snakemake deals jobs out anew after each checkpoint, and a job
     that runs in one pack must not turn up in another.
@@ -369,6 +480,8 @@ SHOWN = {
     "evidence": lambda config: GRID,
     "unlearning": settings.swept,
     "probe": settings.probed,
+    "truth": lambda config: GRID,
+    "left": settings.asked_left,
 }
 OF_CELL = {
     "scores": paths.SCORES.replace("{selector}", config["removal"]["ratio"]),
@@ -422,15 +535,21 @@ def language_models():
 
 def tables():
     steps = ["steps"] if grid.matched(config, GRID) else []
+    truth = ["truth"] if grid.knows_truth(config, GRID) else []
     return (
-        expand(paths.TABLE, table=(*settings.TABLES, "subgroups", *steps))
+        expand(paths.TABLE, table=(*settings.TABLES, "subgroups", *steps, *truth))
         if measurable()
         else []
     )
 
 
 def figures():
-    return expand(paths.FIGURE, figure=settings.figures("grid")) if measurable() else []
+    truth = settings.figures("truth") if grid.knows_truth(config, GRID) else []
+    return (
+        expand(paths.FIGURE, figure=[*settings.figures("grid"), *truth])
+        if measurable()
+        else []
+    )
 
 
 def studies():
@@ -465,7 +584,7 @@ def evidence():
         *(
             page.format(**run)
             for run in grid.shown(config)
-            for page in (paths.RANKING, paths.TRIAGE_CSV)
+            for page in (paths.RANKING, paths.RANKING_TABLE, paths.TRIAGE_CSV)
         ),
     ]
 
@@ -512,6 +631,28 @@ def probe_results():
     return grid.probes(config)
 
 
+def left_models():
+    explained(grid.require_measurable, config, grid.looked_at(config))
+    return expand(paths.TABLE, table=left_model_tables())
+
+
+def left_model_tables():
+    tasks = ["utility_tasks"] if config["utility"]["tasks"] else []
+    return [*settings.LEFT_MODEL_TABLES, *tasks]
+
+
+def left_results():
+    explained(grid.require_measurable, config, config["left"])
+    return grid.left(config)
+
+
+def left():
+    return [
+        *expand(paths.TABLE, table=settings.LEFT_TABLES),
+        *expand(paths.FIGURE, figure=settings.figures("left")),
+    ]
+
+
 def unlearned_lists():
     explained(grid.require_lists, config)
     return grid.listed(config)
@@ -530,6 +671,14 @@ def require_paths():
     )
 
 
+def require_tasks():
+    """Before the first job: the harness knows the tasks, where a job is about to run them."""
+    if any(job.rule.name.endswith("tasks") for job in workflow.dag.needrun_jobs()):
+        from mamushi.lm import harness
+
+        explained(harness.require, config["utility"]["tasks"])
+
+
 def delete_cache():
     """After the last job: what only saved time. A run that failed leaves it for the next one."""
     shutil.rmtree(paths.CACHE, ignore_errors=True)
@@ -539,6 +688,12 @@ def delete_cache():
 def begin():
     """Before the first job of a run."""
     require_paths()
+    require_tasks()
+    # Each look of the scheduler for jobs to start sets a timer for another look a second later, so
+    # that with every job that ends there is one more each second, and each asks for the sizes of
+    # all inputs of all jobs that wait: after a few hundred jobs that takes a core for itself. The
+    # number of jobs is limited by `jobs` and `cores`, and what of it goes by second helps nobody.
+    workflow.scheduler.job_rate_limiter = None
     explained(hooks.begin, workflow, config)
 
 

@@ -29,8 +29,8 @@ if REMADE:
         conda:
             "../../envs/mamushi.yaml"
         resources:
-            mem_mb=lambda wildcards, attempt: 8000 * attempt,
-            runtime=lambda wildcards, attempt: 60 * attempt,
+            mem_mb=of_texts(8000, 4000),
+            runtime=of_texts(60, 20),
         params:
             settings=params(settings.examples, "dataset"),
         shell:
@@ -59,8 +59,8 @@ else:
         conda:
             "../../envs/mamushi.yaml"
         resources:
-            mem_mb=lambda wildcards, attempt: 8000 * attempt,
-            runtime=lambda wildcards, attempt: 60 * attempt,
+            mem_mb=of_texts(8000, 4000),
+            runtime=of_texts(60, 20),
         params:
             settings=params(settings.examples, "dataset"),
         shell:

@@ -2,8 +2,22 @@
 # every selector reads. A model that is declared contaminated embeds as it is.
 
 
+# `execution.shards`: as many jobs share a table of vectors, and its rule puts theirs together.
+scattergather:
+    texts=config["execution"]["shards"],
+
+
+EMBED_MEMORY = scaled(4000, 16000, 6000, full=20000, texts=memory_of_texts)
+EMBED_MINUTES = minutes(30, 20, 5, texts=minutes_to_read)
+EMBED, EMBED_LAYERS, ENCODE = (
+    params(made_with, "model")
+    for made_with in (settings.embed, settings.embed_layers, settings.encode)
+)
+
+
 rule embed:
     input:
+        shards=shards(paths.EMBEDDINGS, EMBED),
         trained=embedder,
         examples=made(paths.EXAMPLES),
         tokens=paths.TOKENS,
@@ -20,13 +34,32 @@ rule embed:
         "../../envs/mamushi.yaml"
     threads: cores(8)
     resources:
-        gpu=1,
-        mem_mb=MODEL_MEMORY,
-        runtime=minutes(30, 20, 5),
+        gpu=GPUS,
+        mem_mb=EMBED_MEMORY,
+        runtime=EMBED_MINUTES,
     params:
-        settings=params(settings.embed, "model"),
+        settings=EMBED,
+        shard=[],
     shell:
-        command("embed")
+        command("embed", shards="{input.shards:q}")
+
+
+use rule embed as embed_shard with:
+    input:
+        shards=[],
+        trained=embedder,
+        examples=made(paths.EXAMPLES),
+        tokens=paths.TOKENS,
+        model_card=paths.MODEL_CARD,
+    output:
+        out=temp(paths.SHARD.replace("{table}", "embeddings")),
+    log:
+        "results/logs/embed/{dataset}/{model}/seed{seed}/{scatteritem}.log",
+    benchmark:
+        "results/benchmarks/embed/{dataset}/{model}/seed{seed}/{scatteritem}.tsv"
+    params:
+        settings=EMBED,
+        shard="{scatteritem}",
 
 
 # The same table, of vectors that another program made of the texts.
@@ -52,8 +85,9 @@ rule import_embeddings:
     conda:
         "../../envs/mamushi.yaml"
     resources:
-        mem_mb=memory(4000, 16000),
-        runtime=minutes(30, 60),
+        # Vectors of width 4096 in float16, twice.
+        mem_mb=memory(4000, 16000, texts=20000),
+        runtime=minutes(30, 60, texts=20),
     params:
         settings=params(settings.import_embeddings, "model"),
         data_card=lambda wildcards: paths.DATA_CARD.format(dataset=wildcards.dataset),
@@ -65,6 +99,7 @@ rule import_embeddings:
 rule encode:
     input:
         ancient(lambda wildcards: settings.encoder_files(config, wildcards.model)),
+        shards=shards(paths.EMBEDDINGS, ENCODE),
         examples=made(paths.EXAMPLES),
     output:
         out=paths.EMBEDDINGS,
@@ -79,17 +114,36 @@ rule encode:
     threads: cores(8)
     resources:
         gpu=1,
-        mem_mb=memory(4000, 16000),
-        runtime=minutes(60, 120),
+        mem_mb=scaled(4000, 16000, 0, texts=memory_of_texts),
+        # Of 100 million parameters, 2 ms a text: twice that.
+        runtime=minutes(60, 120, texts=lambda n, wildcards: n / 15000),
     params:
-        settings=params(settings.encode, "model"),
+        settings=ENCODE,
+        shard=[],
     shell:
-        command("encode")
+        command("encode", shards="{input.shards:q}")
+
+
+use rule encode as encode_shard with:
+    input:
+        ancient(lambda wildcards: settings.encoder_files(config, wildcards.model)),
+        shards=[],
+        examples=made(paths.EXAMPLES),
+    output:
+        out=temp(paths.SHARD.replace("{table}", "embeddings")),
+    log:
+        "results/logs/encode/{dataset}/{model}/seed{seed}/{scatteritem}.log",
+    benchmark:
+        "results/benchmarks/encode/{dataset}/{model}/seed{seed}/{scatteritem}.tsv"
+    params:
+        settings=ENCODE,
+        shard="{scatteritem}",
 
 
 # Apart from it, since no ranking by the last layer depends on which others one asks for.
 rule embed_layers:
     input:
+        shards=shards(paths.LAYERS, EMBED_LAYERS),
         trained=embedder,
         examples=made(paths.EXAMPLES),
         tokens=paths.TOKENS,
@@ -104,10 +158,29 @@ rule embed_layers:
         "../../envs/mamushi.yaml"
     threads: cores(8)
     resources:
-        gpu=1,
-        mem_mb=MODEL_MEMORY,
-        runtime=minutes(30, 20, 5),
+        gpu=GPUS,
+        mem_mb=EMBED_MEMORY,
+        runtime=EMBED_MINUTES,
     params:
-        settings=params(settings.embed_layers, "model"),
+        settings=EMBED_LAYERS,
+        shard=[],
     shell:
-        command("embed-layers")
+        command("embed-layers", shards="{input.shards:q}")
+
+
+use rule embed_layers as embed_layers_shard with:
+    input:
+        shards=[],
+        trained=embedder,
+        examples=made(paths.EXAMPLES),
+        tokens=paths.TOKENS,
+        model_card=paths.MODEL_CARD,
+    output:
+        out=temp(paths.SHARD.replace("{table}", "layers")),
+    log:
+        "results/logs/embed_layers/{dataset}/{model}/seed{seed}/{scatteritem}.log",
+    benchmark:
+        "results/benchmarks/embed_layers/{dataset}/{model}/seed{seed}/{scatteritem}.tsv"
+    params:
+        settings=EMBED_LAYERS,
+        shard="{scatteritem}",

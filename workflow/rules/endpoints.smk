@@ -21,7 +21,7 @@ rule contaminate:
         "../../envs/mamushi.yaml"
     threads: cores(8)
     resources:
-        gpu=1,
+        gpu=GPUS,
         mem_mb=MODEL_MEMORY,
         runtime=TRAINING_MINUTES,
     params:

@@ -21,7 +21,8 @@ rule evaluate:
         "../../envs/mamushi.yaml"
     threads: cores(8)
     resources:
-        gpu=1,
+        gpu=GPUS,
+        pack=1,
         mem_mb=MODEL_MEMORY,
         runtime=minutes(30, 20, 5),
     params:

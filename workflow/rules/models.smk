@@ -109,8 +109,8 @@ rule tokens:
     conda:
         "../../envs/mamushi.yaml"
     resources:
-        mem_mb=lambda wildcards, attempt: 8000 * attempt,
-        runtime=lambda wildcards, attempt: 60 * attempt,
+        mem_mb=of_texts(8000, 2000),
+        runtime=of_texts(60, 20),
     params:
         settings=params(lambda config: settings.tokens(config)),
     shell:

@@ -41,7 +41,7 @@ rule generate:
         "../../envs/mamushi.yaml"
     threads: cores(8)
     resources:
-        gpu=1,
+        gpu=GPUS,
         mem_mb=MODEL_MEMORY,
         runtime=minutes(30, 20, 5),
     params:
@@ -67,7 +67,7 @@ rule relearn:
         "../../envs/mamushi.yaml"
     threads: cores(8)
     resources:
-        gpu=1,
+        gpu=GPUS,
         mem_mb=MODEL_MEMORY,
         runtime=minutes(30, 20, 5),
     params:
@@ -92,7 +92,7 @@ rule judge:
         "../../envs/mamushi.yaml"
     threads: cores(8)
     resources:
-        gpu=1,
+        gpu=GPUS,
         mem_mb=MODEL_MEMORY,
         runtime=minutes(30, 20, 5),
     params:

@@ -27,7 +27,8 @@ rule retrain:
         "../../envs/mamushi.yaml"
     threads: cores(8)
     resources:
-        gpu=1,
+        gpu=GPUS,
+        pack=1,
         mem_mb=MODEL_MEMORY,
         runtime=TRAINING_MINUTES,
     params:

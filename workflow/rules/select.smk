@@ -1,7 +1,5 @@
 # A selector ranks the forget set once; every budget takes the top of that one ranking, so that
 # removal lists are nested.
-
-
 rule score:
     input:
         base=scored_before,
@@ -18,8 +16,8 @@ rule score:
         "../../envs/mamushi.yaml"
     threads: cores(8)
     resources:
-        mem_mb=memory(4000, 16000),
-        runtime=minutes(30, 240),
+        mem_mb=scaled(4000, 16000, 0, texts=memory_to_rank),
+        runtime=minutes(30, 240, texts=minutes_to_rank),
     params:
         settings=params(settings.score, "selector", "seed"),
     shell:
@@ -44,8 +42,8 @@ rule refits:
         "../../envs/mamushi.yaml"
     threads: cores(8)
     resources:
-        mem_mb=memory(4000, 16000),
-        runtime=minutes(60, 480),
+        mem_mb=scaled(4000, 16000, 0, texts=memory_to_rank),
+        runtime=minutes(60, 480, texts=minutes_to_rank_again),
     params:
         settings=params(settings.refits, "selector", "seed"),
     shell:
@@ -109,7 +107,7 @@ rule token_ratio:
         "../../envs/mamushi.yaml"
     threads: cores(8)
     resources:
-        gpu=1,
+        gpu=GPUS,
         mem_mb=MODEL_MEMORY,
         runtime=TRAINING_MINUTES,
     params:

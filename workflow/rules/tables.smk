@@ -72,6 +72,33 @@ rule steps:
         command("steps", out_folder="$(dirname {output.csv:q})")
 
 
+# Where the dataset knows the exact log-density ratio: what each ranking lacks of the best one.
+rule truth:
+    input:
+        sad=paths.TABLE.replace("{table}", "sad"),
+        examples=expand(paths.EXAMPLES, dataset=GRID["datasets"]),
+        scores=grid.scores(GRID),
+    output:
+        csv=report(
+            paths.TABLE_CSV.replace("{table}", "truth"),
+            caption="../report/truth_table.rst",
+            category="Tables",
+            labels={"table": "Selectors beside the truth"},
+        ),
+        parquet=paths.TABLE.replace("{table}", "truth"),
+    log:
+        "results/logs/truth.log",
+    benchmark:
+        "results/benchmarks/truth.tsv"
+    localrule: True
+    conda:
+        "../../envs/mamushi.yaml"
+    params:
+        settings=params(lambda config: settings.truth(config, GRID)),
+    shell:
+        command("truth", out_folder="$(dirname {output.csv:q})")
+
+
 use rule tables as study_tables with:
     input:
         measurements=lambda wildcards: measurements(wildcards.study),

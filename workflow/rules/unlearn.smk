@@ -30,7 +30,8 @@ rule unlearn:
         "../../envs/mamushi.yaml"
     threads: cores(8)
     resources:
-        gpu=1,
+        gpu=GPUS,
+        pack=1,
         mem_mb=MODEL_MEMORY,
         runtime=minutes(60, 40, 10),
     params:

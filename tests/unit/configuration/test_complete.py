@@ -92,7 +92,7 @@ def test_every_key_is_described_and_every_mapping_closed() -> None:
 
     def of_the_grid(at: str, key: str) -> bool:
         axes = ("datasets", "models", "seeds", "selectors")
-        return at in ("config.unlearning", "config.probe") and key in axes
+        return at in ("config.unlearning", "config.probe", "config.left") and key in axes
 
     rule = schema.read(SCHEMA)
     check("config", rule)
@@ -175,7 +175,8 @@ def test_plugins_settings_are_filled_in() -> None:
         **registry.plugin("selector", "mamushi").defaults,
     }
     loader = registry.plugin("dataset", "newsgroups")
-    assert full["datasets"]["newsgroups"].keys() == {"kind", "sections", "limit", *loader.settings}
+    ours = {"kind", "sections", "limit", "planted"}
+    assert full["datasets"]["newsgroups"].keys() == ours | {*loader.settings}
 
 
 def test_the_base_of_a_derived_selector_is_there() -> None:
@@ -672,6 +673,56 @@ def test_unlearning_and_its_probe_take_the_grids_lists() -> None:
     assert full["unlearning"]["seeds"] == [3, 4]
     assert full["probe"]["seeds"] == [3]
     assert full["unlearning"]["max_length"] == full["tokens"]["max_length"]
+
+
+def test_what_is_left_is_asked_of_the_grids_cells() -> None:
+    config = minimal()
+    config["grid"] |= {"seeds": [3, 4], "selectors": ["random", "lr_cos"]}
+    left = complete(config)["left"]
+    assert [left[axis] for axis in ("datasets", "models", "seeds")] == [["made"], ["tiny"], [3, 4]]
+    assert (left["selectors"], left["unlearners"]) == ([], [])
+    config["left"] = {"selectors": ["vmf"], "unlearners": ["npo"]}
+    full = complete(config)
+    # Those that nothing else asks for have their settings too.
+    assert full["selectors"]["vmf"]["kind"] == "vmf"
+    assert full["unlearners"]["npo"]["training"] == full["unlearning"]["training"]
+
+
+@pytest.mark.parametrize(
+    ("left", "message"),
+    [
+        ({"selectors": ["vfm"]}, "left.selectors[0]: unknown selector 'vfm'"),
+        ({"unlearners": ["pno"]}, "left.unlearners[0]: unknown unlearner 'pno'"),
+        (
+            {"selectors": ["softly"]},
+            "left.selectors[0]: 'softly' is not allowed, since its action is downweight",
+        ),
+    ],
+)
+def test_what_is_left_takes_lists_of_texts(left: dict[str, Any], message: str) -> None:
+    config = minimal()
+    config["selectors"] = {"softly": {"kind": "lr_cos", "action": "downweight"}}
+    config["left"] = left
+    with pytest.raises(ConfigError) as caught:
+        complete(config)
+    assert message in str(caught.value)
+
+
+def test_what_is_planted_is_a_setting_of_its_dataset_alone() -> None:
+    config = minimal()
+    plain = settings.examples(complete(config), "made")
+    config["datasets"]["made"]["planted"] = {"texts": 3}
+    # Gold starts from what the model was pretrained on, and is to know nothing of them.
+    assert mistakes(config) == [
+        "datasets.made.planted: tiny is pretrained on the texts among which these are planted; "
+        "write models.tiny.pretraining.domains: [retain]"
+    ]
+    config["models"]["tiny"]["pretraining"]["domains"] = ["retain"]
+    planted = settings.examples(complete(config), "made")
+    assert planted.planted == {"texts": 3, "repeats": [1, 4, 16]}
+    # Data that was made before the key was there is not made again for it.
+    assert "planted" not in settings.as_json(plain)
+    assert "planted" in settings.as_json(planted)
 
 
 def test_the_papers_unlearning() -> None:

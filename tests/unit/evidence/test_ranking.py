@@ -7,6 +7,7 @@ import hashlib
 import json
 import re
 from base64 import b64encode
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from mamushi.evidence.ranking import (
     page_data,
     page_digest,
     plain,
+    positions_here,
     read_ranking,
     texts_of,
     verdict_of,
@@ -165,7 +167,8 @@ def made(texts: dict[str, str], **named: Any) -> dict[str, Any]:
     first = Ranking(ids, np.linspace(1, 0, len(ids)))
     again = np.array([[3, 2, 1], [2, 1, 3]])[:, : len(ids)]
     second = Ranking(ids[::-1], np.linspace(2, 1 / 3, len(ids)), again)
-    return page_data({"one": first, "two": second}, texts, [0.1, 0.5], named)
+    rankings = {"one": first, "two": second}
+    return page_data(rankings, lambda wanted: [texts[i] for i in wanted], [0.1, 0.5], named)
 
 
 def test_the_data_of_the_page() -> None:
@@ -173,6 +176,7 @@ def test_the_data_of_the_page() -> None:
     assert data == {
         "provenance": {"x": 1},
         "budgets": ["0.1", "0.5"],
+        "total": 3,
         "ids": ["a", "b", "c"],
         "texts": ["d***", "y", "z"],
         "hidden": {"0": [[1, "amn"]]},
@@ -204,7 +208,46 @@ def test_what_is_masked_can_be_put_back(text: str) -> None:
 def test_selectors_that_rank_other_examples() -> None:
     rankings = {"one": Ranking(["a", "b"], np.zeros(2)), "two": Ranking(["a", "c"], np.zeros(2))}
     with pytest.raises(UserError, match=r"'one' and 'two' rank other examples, such as 'b'"):
-        page_data(rankings, {"a": "", "b": ""}, [0.1], {})
+        page_data(rankings, lambda ids: [""] * len(ids), [0.1], {})
+
+
+def test_of_many_texts_the_page_has_ends_cuts_and_a_sample() -> None:
+    rng = np.random.default_rng(0)
+    places = np.stack([np.arange(5000), rng.permutation(5000)])
+    here = positions_here(places, [0.1, "0.45"], most=400)
+    assert np.array_equal(here, np.unique(here))
+    assert 350 < len(here) <= 400
+    # Half of it for two rankings with two ends and two cuts, of which both sides count.
+    each = 400 // 2 // (2 * 2 * 4)
+    for place in places:
+        shown = set(place[here].tolist())
+        for cut in (0, 500, 2250, 5000):
+            assert shown >= set(range(max(0, cut - each), min(5000, cut + each)))
+    # Nowhere in the first ranking is there a gap of two parts of the sample.
+    assert np.diff(here).max() <= 2 * 5000 / (400 - 2 * 2 * 4 * each)
+    assert np.array_equal(here, positions_here(places, [0.1, "0.45"], most=400))
+    assert len(positions_here(places, [0.1], most=5000)) == 5000
+
+
+def test_a_page_of_a_part_has_the_ranks_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST", 48)
+    ids = [f"i{i:03d}" for i in range(100)]
+    one, two = Ranking(ids, np.linspace(1, 0, 100)), Ranking(ids[::-1], np.linspace(1, 0, 100))
+    asked: list[str] = []
+
+    def texts(wanted: Sequence[str]) -> list[str]:
+        asked.extend(wanted)
+        return [f"text of {i}" for i in wanted]
+
+    data = page_data({"one": one, "two": two}, texts, [0.5], {})
+    assert data["total"] == 100
+    assert data["ids"] == asked == sorted(asked)
+    assert 24 < len(asked) <= 48
+    assert {"i000", "i099", "i049", "i050"} <= set(asked)
+    for place, key in enumerate(data["ids"]):
+        assert data["texts"][place] == f"text of {key}"
+        assert data["selectors"][0]["ranks"][place] == int(key[1:]) + 1
+        assert data["selectors"][1]["ranks"][place] == 100 - int(key[1:])
 
 
 def test_no_text_adds_markup() -> None:
@@ -248,7 +291,8 @@ def rank_page(folder: Path, *more: str, selectors: tuple[str, ...] = ("one", "tw
         "--refits", str(folder / "one.again.parquet"), str(folder / "two.again.parquet"),
         "--triage", str(folder / "triage.parquet"),
         "--calibrated", str(folder / "calibrated.parquet"),
-        "--out", str(folder / "out.html"), "--settings", json.dumps(chosen), *more,
+        "--out", str(folder / "out.html"), "--table", str(folder / "out.parquet"),
+        "--settings", json.dumps(chosen), *more,
     ])  # fmt: skip
 
 
@@ -279,6 +323,11 @@ def test_the_stage_writes_the_same_page_twice(folder: Path) -> None:
     assert data["verdict"] == f"By one: {WORDS}."
     assert [row["text"] for row in data["triage"]["rows"]] == ["z</script>"]
     assert "<title>Ranking of d by m, seed 3</title>" in once.decode()
+    whole = read_table(folder / "out.parquet", schemas.RANKING).to_pylist()
+    assert [tuple(row.values()) for row in whole] == [
+        ("one", 1, "a", 3.0), ("one", 2, "b", 2.0), ("one", 3, "c", 1.0),
+        ("two", 1, "c", 9.0), ("two", 2, "a", 3.0), ("two", 3, "b", 2.0),
+    ]  # fmt: skip
 
 
 def test_the_area_stands_beside_a_verdict_that_does_not_name_it(tmp_path: Path) -> None:

@@ -6,7 +6,13 @@ from typing import Any
 
 import pytest
 
-from mamushi.configuration.settings import EVIDENCE_TABLES, PROBE_TABLES, TABLES, UNLEARNING_TABLES
+from mamushi.configuration.settings import (
+    EVIDENCE_TABLES,
+    LEFT_TABLES,
+    PROBE_TABLES,
+    TABLES,
+    UNLEARNING_TABLES,
+)
 from mamushi.registry import plugins
 from tests.support.captions import CONFIG, FOLDER, INCLUDES, REPORT, rendered
 
@@ -54,7 +60,8 @@ def test_captions_state_the_budgets_of_the_frontier(name: str) -> None:
 
 def test_every_figure_and_table_has_a_caption() -> None:
     # A figure and a table of the same name need captions of their own.
-    tables = {*TABLES, *UNLEARNING_TABLES, *PROBE_TABLES, *EVIDENCE_TABLES, "qualitative_ranking"}
+    tables = {*TABLES, *UNLEARNING_TABLES, *PROBE_TABLES, *EVIDENCE_TABLES, *LEFT_TABLES}
+    tables.add("qualitative_ranking")
     figures = {*plugins("figure")}
     apart = {f"{name}_table" if name in figures else name for name in tables}
     # Named like a section of the configuration, or like several figures together.

@@ -371,7 +371,9 @@ def test_fifty_steps_agree_with_those_of_padded_texts(
     theirs, other = fifty_steps(family)
     assert log["loss"][-1] < 0.9 * log["loss"][0]
     np.testing.assert_allclose(log["loss"], other["loss"], rtol=1e-6)
-    np.testing.assert_allclose(log["gradient_norm"], other["gradient_norm"], rtol=1e-6)
+    norms = [[norm for norm in each["gradient_norm"] if norm is not None] for each in (log, other)]
+    assert len(norms[0]) == 2
+    np.testing.assert_allclose(*norms, rtol=1e-6)
     expected = dict(theirs.named_parameters())
     for name, parameter in ours.named_parameters():
         # Adam divides by gradients that are nearly 0, which enlarges their rounding.

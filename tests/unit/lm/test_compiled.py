@@ -14,10 +14,10 @@ from transformers import AttentionInterface, PreTrainedModel
 from mamushi.errors import UserError
 from mamushi.lm import attention, device
 from mamushi.lm.batches import collate
-from mamushi.lm.compiled import CACHE, CXX, compiled
+from mamushi.lm.compiled import CACHE, CXX, LARGE, compiled
 from mamushi.lm.finetune import finetune
 from mamushi.lm.loss import TokenLoss
-from mamushi.lm.parameters import freeze
+from mamushi.lm.parameters import decoder_blocks, freeze
 from tests.support.models import FAMILIES, TRAINING, VOCABULARY, model, token_set
 
 CPU = torch.device("cpu")
@@ -113,6 +113,22 @@ def test_a_training_by_the_real_compiler_ends_at_the_same_weights() -> None:
         ends.append({n: p.detach() for n, p in language_model.named_parameters()})
         assert (graphs() > 0) == wanted
     agree(*ends)
+
+
+def test_auto_is_for_large_models_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compiled or not shows in what each block calls."""
+    language_model = model("llama")
+
+    def is_compiled() -> bool:
+        with compiled(language_model, "auto", backend="eager"):
+            return decoder_blocks(language_model)[1][0]._compiled_call_impl is not None
+
+    monkeypatch.setattr(type(language_model), "device", torch.device("cuda"))
+    assert not is_compiled()
+    monkeypatch.setattr(type(language_model), "num_parameters", lambda self: LARGE)
+    assert is_compiled()
+    monkeypatch.setattr(type(language_model), "device", torch.device("cpu"))
+    assert not is_compiled()
 
 
 def test_without_a_compiler_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,7 @@
 """What the engine computes and holds, counted: tokens, operations, bytes."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformers import Gemma2Config, LlamaConfig, PreTrainedConfig, Qwen2Config
 from transformers.models.auto.modeling_auto import AutoModelForCausalLM
 
-from mamushi.lm import attention, device, loss
+from mamushi.lm import attention, device, loss, training
 from mamushi.lm.batches import collate
 from mamushi.lm.embed import embed
 from mamushi.lm.finetune import finetune
@@ -253,3 +253,82 @@ def test_groups_pad_little_within_attention() -> None:
         lengths = jigsaw_like(32, seed).lengths
         found = attention._grouped(lengths, calls, torch.device("cpu"))
         assert len(found.source) <= 1.35 * lengths.sum()
+
+
+class Passes(TorchDispatchMode):
+    """Operations and what they are given."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[tuple[str, tuple[Any, ...], Any]] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        self.found.append((func.overloadpacket.__name__, args, result))
+        return result
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_trained_weights_are_cast_once_a_step(family: str) -> None:
+    language_model = model(family)
+    freeze(language_model, TRAINING)
+    accelerator = device.accelerator("bf16")
+    device.place(language_model, "bf16", accelerator.device)
+    step = step_of(language_model, TEXTS, accelerator, batch_size=32, micro_batch_size=8)
+    trained = {p.data_ptr(): 0 for p in language_model.parameters() if p.requires_grad}
+    embedding = language_model.get_input_embeddings().weight.data_ptr()
+    with Passes() as passes:
+        step()
+    for name, args, result in passes.found:
+        if name == "_to_copy" and result.dtype == torch.bfloat16:
+            place = args[0].data_ptr()
+            trained |= {place: trained[place] + 1} if place in trained else {}
+    head = language_model.get_output_embeddings().weight.data_ptr()
+    assert trained[head] == 1
+    assert {times for place, times in trained.items() if place != embedding} <= {0, 1}
+
+
+def test_casts_that_are_kept_change_no_gradient(monkeypatch: pytest.MonkeyPatch) -> None:
+    def gradients_of_a_step() -> list[torch.Tensor]:
+        language_model = model("llama")
+        freeze(language_model, TRAINING)
+        accelerator = device.accelerator("bf16")
+        device.place(language_model, "bf16", accelerator.device)
+        step_of(language_model, TEXTS, accelerator, batch_size=32, micro_batch_size=8)()
+        return [p.grad for p in language_model.parameters() if p.grad is not None]
+
+    kept = gradients_of_a_step()
+    monkeypatch.setattr(training, "_cast_once", nullcontext)
+    assert all(map(torch.equal, kept, gradients_of_a_step()))
+
+
+def test_no_pass_over_the_logits_does_nothing_but_cast() -> None:
+    """From bf16 and back the casts go with what is computed; what is left are 26 bytes a logit."""
+    logits, targets = torch.randn(40, 5000).bfloat16(), torch.randint(0, 5000, (40,))
+    with Passes() as passes:
+        loss._in_place(logits, targets, None, torch.empty(40), gradient=True)
+    casts = ("_to_copy", "copy_")
+    assert not [args for name, args, _ in passes.found if name in casts and args[0].numel() > 64]
+    moved = 0
+    for name, args, result in passes.found:
+        if name in ("sub", "amax", "exp_", "sum", "div") and args[0].numel() == logits.numel():
+            moved += args[0].nbytes + (result.nbytes if result.numel() == logits.numel() else 0)
+    assert moved == 26 * logits.numel()
+
+
+def test_the_norm_is_taken_where_it_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of each step where it clips, else of the first, each 50th after it and the last."""
+    taken, norm = [], nn.utils.get_total_norm
+    spy = lambda *given: taken.append(1) or norm(*given)  # noqa: E731
+    monkeypatch.setattr(nn.utils, "get_total_norm", spy)
+
+    def steps(**changes: Any) -> list[int]:
+        taken.clear()
+        language_model = model("llama")
+        freeze(language_model, TRAINING)
+        settings = TRAINING | {"batch_size": 2} | changes
+        log = finetune(language_model, TEXTS, settings, total=53, seed=1, accelerator=FP32).columns
+        return [step for step, n in zip(log["step"], log["gradient_norm"], strict=True) if n]
+
+    assert steps() == [1, 51, 53] and len(taken) == 3
+    assert steps(gradient_clip=1.0) == [*range(1, 54)] and len(taken) == 53

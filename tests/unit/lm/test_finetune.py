@@ -1,11 +1,14 @@
 """The fine-tuning engine: exact steps, frozen parts, resumption."""
 
 import copy
+import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from accelerate import Accelerator
 from safetensors.torch import load_file
 from torch.nn import functional
 from transformers import PreTrainedModel
@@ -193,3 +196,47 @@ def test_two_processes_make_the_steps_of_one(tmp_path: Path) -> None:
     alone, _ = train(model("llama"), token_set(), total=4, learning_rate=1e-3)
     for name, value in load_file(tmp_path / "two.safetensors").items():
         torch.testing.assert_close(states(alone)[name], value, rtol=1e-3, atol=2e-4)
+
+
+class _Unordered(torch.autograd.Function):
+    """The identity, whose backward pass has no deterministic kernel."""
+
+    @staticmethod
+    def forward(ctx: Any, values: torch.Tensor) -> torch.Tensor:
+        return values.clone()
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> torch.Tensor:
+        places = torch.arange(gradient.numel())
+        return torch.empty_like(gradient).put_(places, gradient)
+
+
+def test_kernels_are_deterministic_where_there_are_any(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only where a warning would not do does flash attention have a deterministic backward pass."""
+    seen: list[bool] = []
+    backward = Accelerator.backward
+
+    def spy(*given: Any) -> None:
+        seen.append(torch.is_deterministic_algorithms_warn_only_enabled())
+        backward(*given)
+
+    monkeypatch.setattr(Accelerator, "backward", spy)
+    device.reproducible(0)
+    alone, _ = train(model("llama"), token_set(), total=2)
+    assert seen == [False, False]
+    assert torch.is_deterministic_algorithms_warn_only_enabled()
+
+    seen.clear()
+    other = model("llama")
+    other.model.norm.register_forward_hook(lambda module, given, out: _Unordered.apply(out))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        trained, log = train(other, token_set(), total=2)
+    # The first step is taken again, from where it began, and the operation is named once.
+    assert seen == [False, True, True]
+    assert capsys.readouterr().err.count("equal runs may differ in their last bits: put_") == 1
+    assert log["step"] == [1, 2]
+    for name, value in states(alone).items():
+        assert torch.equal(states(trained)[name], value)

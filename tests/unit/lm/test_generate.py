@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 import torch
+from scipy.stats import chi2
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerFast
 
 from mamushi.errors import UserError
 from mamushi.lm import device, tiny
-from mamushi.lm.generate import continuations, ends, log_likelihoods, prompt_tokens
+from mamushi.lm.generate import completions, continuations, ends, log_likelihoods, prompt_tokens
 from mamushi.lm.parameters import freeze
 from tests.support.models import FAMILIES, TRAINING, VOCABULARY, model
 
@@ -239,3 +241,47 @@ def test_a_judge_that_diverged_is_an_error() -> None:
         broken.get_parameter("model.norm.weight").fill_(math.nan)
     with pytest.raises(UserError, match="not finite"):
         log_likelihoods(broken, [[1]], [[2]], 100, device.accelerator("fp32"))
+
+
+def completed(language_model: PreTrainedModel, samples: int = 0) -> list[list[list[int]]]:
+    """Completions of the beginnings of three texts, the first and the last of one length."""
+    beginnings = [np.array(ids, dtype=np.int32) for ids in ([5, 9, 30], [7, 1], [2, 3, 4])]
+    accelerator = device.accelerator("fp32")
+    return completions(language_model, tokenizer(), beginnings, [6, 9, 6], samples, accelerator)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_greedy_completions_are_a_plain_loop_from_the_tokens(family: str) -> None:
+    language_model = endless(family)
+    for ids, length, found in zip(
+        ([5, 9, 30], [7, 1], [2, 3, 4]), (6, 9, 6), completed(language_model), strict=True
+    ):
+        expected = list(ids)
+        while len(expected) < len(ids) + length and expected[-1] != EOS:
+            with torch.no_grad():
+                logits = language_model(torch.tensor([expected]), use_cache=False).logits
+            expected.append(int(logits[0, -1].argmax()))
+        assert found == [[token for token in expected[len(ids) :] if token != EOS]]
+
+
+def test_samples_are_drawn_from_the_models_own_distribution_and_again_the_same() -> None:
+    language_model = endless("llama")
+    found = completed(language_model, samples=200)
+    assert found == completed(language_model, samples=200)
+    with torch.no_grad():
+        chances = torch.softmax(language_model(torch.tensor([[7, 1]])).logits[0, -1], 0).numpy()
+    first = [tokens[0] if tokens else EOS for tokens in found[1][1:]]
+    counts = np.bincount(first, minlength=VOCABULARY)
+    # Pearson's statistic of the likelier tokens, of which each has five draws or more.
+    often = chances * 200 >= 5
+    other = 200 - counts[often].sum(), 200 * (1 - chances[often].sum())
+    statistic = ((counts[often] - 200 * chances[often]) ** 2 / (200 * chances[often])).sum()
+    statistic += (other[0] - other[1]) ** 2 / other[1]
+    assert statistic < chi2.ppf(0.9999, often.sum())
+
+
+def test_a_completion_ends_where_the_text_does() -> None:
+    language_model = endless("qwen2")
+    whole = completed(language_model)[1][0]
+    language_model.generation_config.eos_token_id = whole[3]
+    assert completed(language_model)[1][0] == whole[: whole.index(whole[3])]

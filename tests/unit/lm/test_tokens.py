@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from mamushi.artifacts import schemas
@@ -160,6 +161,38 @@ def test_batches_change_nothing(cards, monkeypatch):
     together = list(encode(tokenizer, TEXTS, 9))
     monkeypatch.setattr(tokens, "BATCH", 3)
     assert list(encode(tokenizer, TEXTS, 9)) == together
+
+
+def test_row_groups_change_nothing_that_is_read(examples, cards, tmp_path, monkeypatch):
+    """Also where the tokens of all texts are more than Arrow can count in one array."""
+    assert make(examples, cards["llama"], tmp_path / "one") == 0
+    monkeypatch.setattr(tokens, "MOST", 40)
+    monkeypatch.setattr(tokens, "BATCH", 2)
+    assert make(examples, cards["llama"], tmp_path / "many") == 0
+    groups = pq.ParquetFile(tmp_path / "many").metadata
+    assert [groups.row_group(i).num_rows for i in range(groups.num_row_groups)] == [3, 3, 2]
+    assert read_table(tmp_path / "many", schemas.TOKENS) == read_table(
+        tmp_path / "one", schemas.TOKENS
+    )
+    assert read_metadata(tmp_path / "many") == read_metadata(tmp_path / "one")
+    for section in ("contamination", "inference"):
+        for without in ((), {IDS[SECTIONS.index(section)]}):
+            one, many = (
+                read_tokens(tmp_path / name, examples, section, 5, without=without)
+                for name in ("one", "many")
+            )
+            for field in ("ids", "domains", "tokens", "offsets"):
+                assert np.array_equal(getattr(one, field), getattr(many, field))
+
+
+def test_a_cache_of_more_or_fewer_texts_is_refused(examples, cards, tmp_path, monkeypatch):
+    monkeypatch.setattr(tokens, "GROUP", 4)
+    assert make(examples, cards["llama"], tmp_path / "tokens") == 0
+    whole = read_table(examples, schemas.EXAMPLES)
+    for other in (whole.slice(0, 4), pa.concat_tables([whole, whole.slice(0, 4)])):
+        write_table(tmp_path / "examples", schemas.EXAMPLES, other)
+        with pytest.raises(UserError, match="is not the token cache of"):
+            read_tokens(tmp_path / "tokens", tmp_path / "examples", "contamination", 5)
 
 
 def test_the_same_bytes_twice(examples, cards, tmp_path):

@@ -228,6 +228,23 @@ def test_four_jobs_never_two_on_one_gpu(machine: Path, gpus: str, at_once: int) 
     assert all(some in error for error in waited)
 
 
+def test_a_job_that_needs_two_gpus_has_both_or_waits_for_both(
+    machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VISIBLE, "0,1,2")
+    with leased("embed", True, 2) as pair:
+        assert pair == os.environ[VISIBLE] == "0,1"
+        monkeypatch.setenv(VISIBLE, "0,1,2")
+        with leased("embed", True) as single:
+            assert single == "2"
+    monkeypatch.setenv(VISIBLE, "0,1,2")
+    with (
+        pytest.raises(UserError, match="cut over 4 GPUs, and there are 3 here"),
+        leased("e", True, 4),
+    ):
+        pass
+
+
 def test_a_job_that_outlives_who_started_it_keeps_its_lease(machine: Path) -> None:
     parent = subprocess.Popen(
         [

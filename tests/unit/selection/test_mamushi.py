@@ -57,7 +57,7 @@ def scored(pool):
 
 def recipe(**changes):
     rest = {**plugin("selector", "mamushi").defaults, **SMALL, **changes}
-    for key in ("estimator", "folds", "seeds_averaged"):
+    for key in ("estimator", "folds", "seeds_averaged", "fit_sample"):
         rest.pop(key)
     return mlp.Recipe(**rest)
 
@@ -97,8 +97,9 @@ def test_with_the_same_draws_it_is_the_reference(pool, monkeypatch):
     from scikit import ByLoss, replayed
 
     recipe = {**plugin("selector", "mamushi").defaults, **SMALL}
-    folds, _ = recipe.pop("folds"), recipe.pop("seeds_averaged")
-    recipe.pop("estimator")
+    folds = recipe.pop("folds")
+    for name in ("seeds_averaged", "estimator", "fit_sample"):
+        recipe.pop(name)
 
     def ours(task):
         (fit,) = mlp.estimate_mlp([task], mlp.Recipe(**recipe))
@@ -483,6 +484,16 @@ def test_bf16_keeps_the_digits_of_columns_far_from_zero(pool, scored):
     for precision in ("bf16", "fp32"):
         found = run("mamushi", far, **{**SMALL, "precision": precision})
         assert spearmanr(found.scores[pool.forget], pool.truth[pool.forget]).statistic > 0.93
+
+
+def test_what_is_too_large_to_be_kept_rounded_is_rounded_alike(pool, monkeypatch):
+    tasks = folds_of(pool, 3)
+    rows = torch.arange(600).view(2, 300)
+    kept = features_of(tasks, bf16=True).train(rows).clone()
+    monkeypatch.setattr(mlp, "ROUNDED", 0)
+    again = features_of(tasks, bf16=True).train(rows)
+    assert kept.dtype == again.dtype == torch.bfloat16
+    assert torch.equal(kept, again)
 
 
 def test_precision_follows_the_hardware(monkeypatch):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -96,6 +98,29 @@ def test_pool_holds_the_artifact_in_its_order(tmp_path):
     assert pool.embeddings.tolist() == VECTORS
     assert pool.truth.tolist() == [-1.0, 0.5, 2.0]  # joined by id, not by row
     assert not pool.embeddings.flags.writeable
+
+
+def test_a_large_matrix_is_mapped_and_the_same(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    paths = write_inputs(
+        tmp_path, rng.normal(size=(40, 6)), [f"t{i}" for i in range(40)], ["forget", "retain"] * 20
+    )
+    plain = read_pool(*paths)
+    monkeypatch.setattr(pool_module, "MAPPED", 40 * 6 * 2)
+    mapped = read_pool(*paths)
+    assert isinstance(mapped.embeddings.base, np.memmap)
+    assert plain.embeddings.base is None
+    assert np.array_equal(mapped.embeddings, plain.embeddings)
+    assert not mapped.embeddings.flags.writeable
+    # The file has no name that a killed job could leave behind.
+    assert {path.name for path in tmp_path.iterdir()} == {path.name for path in paths}
+
+    def full(**_named):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(pool_module.tempfile, "TemporaryFile", full)
+    with pytest.raises(UserError, match="no space left for the"):
+        read_pool(*paths)
 
 
 def test_pool_without_truth(tmp_path):

@@ -157,6 +157,14 @@ def naive_k_center(pool, first):
     return picked, radii
 
 
+def test_kcenter_refuses_what_would_take_days(pool, monkeypatch):
+    monkeypatch.setattr(kcenter, "MOST", int(pool.forget.sum()))
+    assert run("kcenter", pool).order is not None
+    monkeypatch.setattr(kcenter, "MOST", int(pool.forget.sum()) - 1)
+    with pytest.raises(UserError, match=r"k-center compares each of .* limit\.forget"):
+        run("kcenter", pool)
+
+
 @pytest.mark.parametrize(("gram_gib", "how"), [(4.0, "gram"), (0, "matrix-vector")])
 def test_kcenter(pool, gram_gib, how):
     scored = run("kcenter", pool, seed=3, gram_gib=gram_gib)

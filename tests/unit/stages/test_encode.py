@@ -23,12 +23,32 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save(tmp_path_factory.mktemp("made"), WORDS)
 
 
-def run(root: Path, source: Path, **changes: Any) -> int:
+def run(
+    root: Path,
+    source: Path,
+    *more: str,
+    out: str = "embeddings",
+    execution: dict[str, Any] = EXECUTION,
+    **changes: Any,
+) -> int:
     write_table(root / "examples.parquet", schemas.EXAMPLES, examples())
     given = {"embedding": {"source": str(source), "revision": None}, "code": "c", **changes}
-    words = [f"--examples={root / 'examples.parquet'}", f"--out={root / 'embeddings.parquet'}"]
-    options = [f"--execution={json.dumps(EXECUTION)}", f"--settings={json.dumps(given)}"]
-    return main(["encode", *words, *options])
+    words = [f"--examples={root / 'examples.parquet'}", f"--out={root / out}.parquet"]
+    options = [f"--execution={json.dumps(execution)}", f"--settings={json.dumps(given)}"]
+    return main(["encode", *words, *options, *more])
+
+
+def test_shards_together_are_what_one_job_writes(folder: Path, tmp_path: Path) -> None:
+    small = EXECUTION | {"batch_tokens": 24}
+    assert run(tmp_path, folder, execution=small) == 0
+    whole = (tmp_path / "embeddings.parquet").read_bytes()
+    for number in (3, 8):
+        names = [f"{i + 1}-of-{number}" for i in range(number)]
+        for name in names:
+            assert run(tmp_path, folder, f"--shard={name}", out=name, execution=small) == 0
+        parts = [str(tmp_path / f"{name}.parquet") for name in names]
+        assert run(tmp_path, folder, "--shards", *parts, out="joined") == 0
+        assert (tmp_path / "joined.parquet").read_bytes() == whole
 
 
 def test_embeddings_are_those_of_the_package_one_text_at_a_time(

@@ -28,7 +28,6 @@ PACKAGES = (
     "scikit-learn",
     "numpy",
     "pyarrow",
-    "datasketch",
     "gguf",
 )
 

@@ -39,7 +39,10 @@ TOKENS = _table("tokens", ("id", pa.string()), ("tokens", pa.list_(pa.int32())))
 EMBEDDINGS = _table("embeddings", ("id", pa.string()), ("domain", pa.string()))
 LAYERS = _table("layers", ("id", pa.string()), ("domain", pa.string()))
 
-FURTHER = {"examples": "label_", "layers": "depth_"}
+SHARD = _table("shard", ("row", pa.int64()))
+"""Of a table of vectors, whose columns are beside it."""
+
+FURTHER = {"examples": "label_", "layers": "depth_", "shard": ""}
 """Table -> how the columns begin that it may have beside those of its schema."""
 SCORES = _table(
     "scores",
@@ -101,7 +104,7 @@ TRAIN_LOG = _table(
     ("tokens", pa.int64()),
     ("tokens_per_second", pa.float64()),
     ("learning_rate", pa.float64()),
-    ("gradient_norm", pa.float64()),
+    ("gradient_norm", pa.float64(), NULLABLE),
     ("seconds", pa.float64()),
 )
 
@@ -204,6 +207,19 @@ SELECTION = _table(
     ("auc_gain", pa.float64(), NULLABLE),
     ("auc_gain_low", pa.float64(), NULLABLE),
     ("auc_gain_high", pa.float64(), NULLABLE),
+)
+
+TRUTH = _table(
+    "truth",
+    ("dataset", pa.string()),
+    ("model", pa.string()),
+    ("seed", pa.int64()),
+    ("selector", pa.string()),
+    ("auc", pa.float64(), NULLABLE),
+    ("spearman_with_truth", pa.float64(), NULLABLE),
+    ("removal_regret", pa.float64()),
+    ("preservation_regret", pa.float64()),
+    ("area", pa.float64()),
 )
 
 SUBGROUPS = _table(
@@ -332,6 +348,179 @@ RELEARNING = _table(
     ("ppl_retain", pa.float64()),
     ("relapse", pa.float64(), NULLABLE),
 )
+
+RELAPSES = _table(
+    "relapses",
+    ("treatment", pa.string()),
+    ("amount", pa.int64()),
+    ("nll_forget", pa.float64()),
+    ("nll_retain", pa.float64()),
+)
+
+TASK_SCORES = _table(
+    "task_scores",
+    ("task", pa.string()),
+    ("metric", pa.string()),
+    ("value", pa.float64()),
+    ("error", pa.float64(), NULLABLE),
+)
+
+_DELETED = (
+    ("dataset", pa.string()),
+    ("model", pa.string()),
+    ("source", pa.string()),
+    ("selector", pa.string(), NULLABLE),
+    ("beta", pa.float64(), NULLABLE),
+)
+
+KLOM = _table(
+    "klom",
+    *_DELETED,
+    ("domain", pa.string()),
+    ("texts", pa.int64()),
+    ("seeds", pa.int64()),
+    ("klom", pa.float64(), NULLABLE),
+    ("klom_floor", pa.float64(), NULLABLE),
+    ("excess", pa.float64(), NULLABLE),
+    ("excess_low", pa.float64(), NULLABLE),
+    ("excess_high", pa.float64(), NULLABLE),
+    ("p", pa.float64(), NULLABLE),
+    ("seeds_needed", pa.int64(), NULLABLE),
+    ("why", pa.string(), NULLABLE),
+)
+
+TELL_MODELS = _table(
+    "tell_models",
+    *_DELETED,
+    ("against", pa.string()),
+    ("domain", pa.string()),
+    ("pairs", pa.int64()),
+    ("told", pa.float64(), NULLABLE),
+    ("chance_low", pa.float64(), NULLABLE),
+    ("chance_high", pa.float64(), NULLABLE),
+    ("p", pa.float64(), NULLABLE),
+    ("why", pa.string(), NULLABLE),
+)
+
+NAME_TEXTS = _table(
+    "name_texts",
+    *_DELETED,
+    ("seeds", pa.int64()),
+    ("removed", pa.int64()),
+    ("unseen", pa.int64()),
+    ("auc", pa.float64(), NULLABLE),
+    ("auc_low", pa.float64(), NULLABLE),
+    ("auc_high", pa.float64(), NULLABLE),
+    ("gold_auc", pa.float64(), NULLABLE),
+    ("gold_auc_low", pa.float64(), NULLABLE),
+    ("gold_auc_high", pa.float64(), NULLABLE),
+    ("why", pa.string(), NULLABLE),
+)
+
+RELAPSE = _table(
+    "relapse",
+    *_DELETED,
+    ("treatment", pa.string()),
+    ("amount", pa.int64()),
+    ("seeds", pa.int64()),
+    ("raised", pa.float64()),
+    ("regained", pa.float64()),
+    ("gold_regained", pa.float64()),
+    ("excess", pa.float64()),
+    ("excess_low", pa.float64(), NULLABLE),
+    ("excess_high", pa.float64(), NULLABLE),
+    ("retain_lost", pa.float64()),
+    ("seeds_needed", pa.int64(), NULLABLE),
+    ("why", pa.string(), NULLABLE),
+)
+
+UTILITY = _table(
+    "utility",
+    *_DELETED,
+    ("subgroup", pa.string()),
+    ("value", pa.string()),
+    ("texts", pa.int64()),
+    ("seeds", pa.int64()),
+    ("ppl", pa.float64()),
+    ("ppl_low", pa.float64(), NULLABLE),
+    ("ppl_high", pa.float64(), NULLABLE),
+)
+
+UTILITY_TASKS = _table(
+    "utility_tasks",
+    *_DELETED,
+    ("task", pa.string()),
+    ("metric", pa.string()),
+    ("seeds", pa.int64()),
+    ("value", pa.float64()),
+    ("value_low", pa.float64(), NULLABLE),
+    ("value_high", pa.float64(), NULLABLE),
+    ("error", pa.float64(), NULLABLE),
+)
+
+LIKELIHOODS = _table(
+    "likelihoods",
+    ("id", pa.string()),
+    ("section", pa.string()),
+    ("planted", pa.int64(), NULLABLE),
+    ("tokens", pa.int64()),
+    ("nll", pa.float64()),
+    ("zlib", pa.int64()),
+    ("min_k", pa.float64()),
+    ("min_k_plus", pa.float64()),
+)
+
+EXTRACTION = _table(
+    "extraction",
+    ("id", pa.string()),
+    ("planted", pa.int64(), NULLABLE),
+    ("prefix", pa.float64()),
+    ("decoding", pa.string()),
+    ("sample", pa.int64()),
+    ("tokens", pa.int64()),
+    ("exact", pa.bool_()),
+    ("rouge_l", pa.float64()),
+    ("edit", pa.float64()),
+)
+
+WHOSE: tuple[tuple[str, pa.DataType] | tuple[str, pa.DataType, bool], ...] = (
+    ("dataset", pa.string()),
+    ("model", pa.string()),
+    ("method", pa.string()),
+    ("selector", pa.string(), NULLABLE),
+    ("beta", pa.float64(), NULLABLE),
+    ("members", pa.string()),
+    ("planted", pa.int64(), NULLABLE),
+)
+AGAINST_GOLD: tuple[tuple[str, pa.DataType] | tuple[str, pa.DataType, bool], ...] = (
+    ("texts", pa.int64()),
+    ("others", pa.int64(), NULLABLE),
+    ("seeds", pa.int64()),
+    ("start", pa.float64(), NULLABLE),
+    *((name, pa.float64(), NULLABLE) for name in ("value", "low", "high")),
+    *((name, pa.float64(), NULLABLE) for name in ("gold", "gold_low", "gold_high")),
+    *(
+        (name, pa.float64(), NULLABLE)
+        for name in ("difference", "difference_low", "difference_high")
+    ),
+    ("at_fault", pa.bool_(), NULLABLE),
+    ("verdict", pa.string(), NULLABLE),
+    ("why", pa.string(), NULLABLE),
+)
+"""What is told of a model beside the same of gold."""
+
+MEMBERSHIP = _table(
+    "membership", *WHOSE, ("attack", pa.string()), ("measure", pa.string()), *AGAINST_GOLD
+)
+MEMORIZATION = _table(
+    "memorization",
+    *WHOSE,
+    ("prefix", pa.float64()),
+    ("decoding", pa.string()),
+    ("measure", pa.string()),
+    *AGAINST_GOLD,
+)
+LEFT = _table("left", *WHOSE, ("question", pa.string()), ("measure", pa.string()), *AGAINST_GOLD)
 
 DIAGNOSTICS = _table(
     "diagnostics",
@@ -494,6 +683,14 @@ RUNTIME = _table(
     ("cpu_seconds", pa.float64()),
     ("cpu_spread", pa.float64()),
     ("peak_mib", pa.float64()),
+)
+
+RANKING = _table(
+    "ranking",
+    ("selector", pa.string()),
+    ("rank", pa.int64()),
+    ("id", pa.string()),
+    ("score", pa.float64()),
 )
 
 QUALITATIVE_RANKING = _table(

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,8 @@ RUN = re.compile(r"[\s\ufeff]*[=+\-@＝＋－＠]|[\t\r\n]")
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 QUOTE = '"'
 SPECIAL = re.compile(r'[",\r\n]')
+GROUP = 16384
+"""Rows of a row group in a table of vectors."""
 
 __all__ = [
     "CONTAMINATION",
@@ -44,10 +47,12 @@ __all__ = [
     "SECTIONS",
     "embeddings_schema",
     "inert",
+    "read_groups",
     "read_metadata",
     "read_table",
     "write_csv",
     "write_table",
+    "writing",
 ]
 
 
@@ -64,13 +69,58 @@ def write_table(
     columns: Mapping[str, Any] | pa.Table,
     *,
     metadata: Mapping[str, Any] | None = None,
+    group: int | None = None,
 ) -> None:
     """Write an artifact after checking it against its schema, whole or not at all.
 
-    ``metadata`` goes into the file's key ``mamushi`` as JSON; ``read_metadata`` gives it back.
+    ``metadata`` goes into the file's key ``mamushi`` as JSON; ``read_metadata`` gives it back. A
+    row group has at most ``group`` rows, of which None leaves the number to the table's kind.
     Raises ``ValueError`` when a column is missing or has nulls that its schema forbids: that is a
     mistake of the program, not of its user.
     """
+    with writing(path, kind, metadata=metadata, group=group) as write:
+        write(columns)
+
+
+@contextmanager
+def writing(
+    path: str | Path,
+    kind: Table,
+    *,
+    metadata: Mapping[str, Any] | None = None,
+    group: int | None = None,
+) -> Iterator[Callable[[Mapping[str, Any] | pa.Table], None]]:
+    """``write_table`` for rows that are not all in memory: gives a function that writes more of
+    them each time that it is called, at least once. The file is there when the block ends."""
+    about = {} if metadata is None else {"mamushi": json.dumps(metadata, sort_keys=True)}
+    plain = kind.name in ("embeddings", "layers", "shard")
+    opened: list[pq.ParquetWriter] = []
+
+    def write(columns: Mapping[str, Any] | pa.Table) -> None:
+        table = _as(kind, columns)
+        table = table.replace_schema_metadata({**about, "mamushi.seal": seal.SLOT})
+        if not opened:
+            writer = pq.ParquetWriter(
+                part,
+                table.schema,
+                compression="none" if plain else "zstd",
+                use_dictionary=not plain,
+                # For other programs that read it.
+                write_page_checksum=True,
+            )
+            opened.append(writer)
+        opened[0].write_table(table, row_group_size=GROUP if plain else group)
+
+    with atomic(path) as part:
+        try:
+            yield write
+        finally:
+            for writer in opened:
+                writer.close()
+        seal.seal(part)
+
+
+def _as(kind: Table, columns: Mapping[str, Any] | pa.Table) -> pa.Table:
     name, schema = kind.name, kind.schema
     table = columns if isinstance(columns, pa.Table) else pa.table(dict(columns))
     if name == "embeddings":
@@ -86,19 +136,7 @@ def write_table(
     for field in schema:
         if not field.nullable and table[field.name].null_count:
             raise ValueError(f"{name}.{field.name}: {table[field.name].null_count} nulls")
-    about = {} if metadata is None else {"mamushi": json.dumps(metadata, sort_keys=True)}
-    plain = name in ("embeddings", "layers")
-    with atomic(path) as part:
-        pq.write_table(
-            table.replace_schema_metadata({**about, "mamushi.seal": seal.SLOT}),
-            part,
-            compression="none" if plain else "zstd",
-            use_dictionary=not plain,
-            row_group_size=16384 if plain else None,
-            # For other programs that read it.
-            write_page_checksum=True,
-        )
-        seal.seal(part)
+    return table
 
 
 def read_table(path: str | Path, kind: Table, columns: Sequence[str] | None = None) -> pa.Table:
@@ -106,6 +144,23 @@ def read_table(path: str | Path, kind: Table, columns: Sequence[str] | None = No
 
     Raises ``UserError`` when the file is missing, damaged, or lacks a column or has another type.
     """
+    return _checked(path, kind).read(columns=None if columns is None else list(columns))
+
+
+def read_groups(
+    path: str | Path, kind: Table, columns: Sequence[str] | None = None
+) -> Iterator[pa.Table]:
+    """The same rows, one row group in memory at a time: 1,048,576 rows, of embeddings 16,384.
+
+    Raises ``UserError`` as ``read_table``.
+    """
+    file = _checked(path, kind)
+    for group in range(file.num_row_groups):
+        yield file.read_row_group(group, columns=None if columns is None else list(columns))
+
+
+def _checked(path: str | Path, kind: Table) -> pq.ParquetFile:
+    """A table with the columns of its schema."""
     file = _opened(path)
     name, found, wanted = kind.name, file.schema_arrow, kind.schema
     if name == "embeddings":
@@ -126,7 +181,7 @@ def read_table(path: str | Path, kind: Table, columns: Sequence[str] | None = No
                 where=path,
                 do="delete it and run again",
             )
-    return file.read(columns=list(columns) if columns is not None else None)
+    return file
 
 
 def read_metadata(path: str | Path) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from mamushi.artifacts.files import read_json, sha256
 from mamushi.artifacts.tables import read_table
 from mamushi.data.rewriting import has_column, tables
 from mamushi.errors import UserError
+from mamushi.evidence import ledger
 from mamushi.selection.removals import digest
 from mamushi.unlearning.removal import read_ids
 
@@ -47,6 +48,19 @@ class Listed:
         made = self.card["settings"] if self.card else {}
         return dict(made["loader"]) if made.get("kind") == "table" else {}
 
+    @property
+    def named_by(self) -> dict[str, Any] | None:
+        """What the ids are: of a column, the numbers of the rows of some files, or a loader's;
+        None of plain ids."""
+        kind = self.card["settings"]["kind"] if self.card else None
+        if not self.card or kind is None:
+            return None
+        if kind != "table":
+            return {"loader": kind}
+        if (column := self.loader["id"]) is not None:
+            return {"loader": kind, "column": column}
+        return {"loader": kind, "rows_of": dict(self.card["inputs"])}
+
     def column(self, given: str | None, data: Path) -> str | None:
         """The column of ``data`` with the ids, or None for row numbers.
 
@@ -70,7 +84,17 @@ class Listed:
 
 
 def read(path: Path) -> Listed:
-    """The list. Raises ``UserError`` as ``read_ids``, and for a list that is not its manifest's."""
+    """The list, or of an entry of a ledger all that is removed up to it.
+
+    Raises ``UserError`` as ``read_ids``, for a list that is not its manifest's, and for an entry
+    that is not as it was written, or one before it.
+    """
+    if path.suffix == ".json":
+        state = ledger.state_at(path)
+        named_by = state.named_by or {}
+        settings = {"kind": named_by.get("loader"), "loader": {"id": named_by.get("column")}}
+        stands = {"settings": settings, "inputs": named_by.get("rows_of", {})}
+        return Listed(path, sorted(state.ids), card=stands)
     ids = read_ids(path)
     manifest = path.with_suffix(".json")
     where = paths.wildcards(paths.REMOVAL, path.absolute())

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from mamushi.artifacts import remote, shards
+from mamushi.artifacts.domains import CONTAMINATION, FORGET, RETAIN
 from mamushi.configuration.schema import (
     Rule,
     coerced,
@@ -37,9 +38,9 @@ GGUF_VERSIONS = (2, 3)
 """Those that the package gguf reads."""
 PICKLES = (".bin", ".pt", ".pth", ".ckpt")
 """Endings of weights that are not opened."""
-WITHOUT_MANIFESTS = ("unlearning", "probe")
+WITHOUT_MANIFESTS = ("unlearning", "probe", "left")
 TAKEN = ("retraining", "base", "contaminated", "beta0", "gold")
-"""What the tables of unlearning call models that no unlearner made."""
+"""What the tables of unlearning and of what is left call models that no unlearner made."""
 
 
 class ConfigError(UserError):
@@ -80,18 +81,28 @@ def complete(config: Mapping[str, Any]) -> dict[str, Any]:
     checks = (
         *(_check_sections, _check_ranked, _check_models, _check_lengths, _check_derived),
         _check_depths,
-        *(_check_ratio, _check_actions, _check_targets, _check_files, _check_layers),
+        *(
+            _check_ratio,
+            _check_actions,
+            _check_left,
+            _check_planted,
+            _check_targets,
+            _check_files,
+            _check_layers,
+        ),
     )
     _raise(line for check in checks for line in check(full))
     return full
 
 
 def _fill_unlearning(full: dict[str, Any]) -> None:
-    """What ``unlearning`` and ``probe`` leave out is the grid's, and each unlearner's training is
-    the shared one with its own changes."""
+    """What ``unlearning``, ``probe`` and ``left`` leave out is the grid's, and each unlearner's
+    training is the shared one with its own changes."""
     unlearning, probe = full["unlearning"], full["probe"]
     for axis in ("datasets", "models", "seeds", "selectors"):
         unlearning.setdefault(axis, full["grid"][axis])
+    for axis in ("datasets", "models", "seeds"):
+        full["left"].setdefault(axis, full["grid"][axis])
     for axis in ("datasets", "models"):
         probe.setdefault(axis, unlearning[axis])
     probe.setdefault("seeds", unlearning["seeds"][:1])
@@ -128,12 +139,13 @@ def _read(full: Mapping[str, Any]) -> list[str]:
 
 
 def comparisons(full: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The grid, the studies, unlearning and its probe, each with the lists that it takes over."""
+    """The grid, the studies, unlearning, its probe and what is left, each with the lists that it
+    takes over."""
     yield "grid", full["grid"]
     for name, study in full["studies"].items():
         yield f"studies.{name}", {**full["grid"], **study}
-    yield "unlearning", full["unlearning"]
-    yield "probe", full["probe"]
+    for section in WITHOUT_MANIFESTS:
+        yield section, full[section]
 
 
 def _raise(lines: Iterable[str]) -> None:
@@ -206,6 +218,7 @@ def _selectors(config: Mapping[str, Any], rule: Rule) -> dict[str, dict[str, Any
     asked.append(_section(config, "unlearning").get("selectors"))
     probed = rule["properties"]["probe"]["properties"]["selectors"]["default"]
     asked.append(_section(config, "probe").get("selectors", probed))
+    asked.append(_section(config, "left").get("selectors"))
     ratio = rule["properties"]["removal"]["properties"]["ratio"]["default"]
     asked.append([removal.get("ratio", ratio) if isinstance(removal, dict) else ratio])
     known = plugins(SELECTOR)
@@ -233,7 +246,7 @@ def _section(config: Mapping[str, Any], name: str) -> dict[str, Any]:
 def _unlearners(config: Mapping[str, Any], rule: Rule) -> dict[str, dict[str, Any]]:
     """The given definitions of unlearners, and an empty one for each known one asked for."""
     found = dict(_definitions(config, "unlearners"))
-    for section in ("unlearning", "probe"):
+    for section in WITHOUT_MANIFESTS:
         default = rule["properties"][section]["properties"]["unlearners"]["default"]
         names = _section(config, section).get("unlearners", default)
         for name in names if isinstance(names, list) else ():
@@ -299,7 +312,7 @@ def _check_names(full: dict[str, Any]) -> Iterator[str]:
 
     named = {"grid": full["grid"]}
     named |= {f"studies.{name}": study for name, study in full["studies"].items()}
-    named |= {section: full[section] for section in ("unlearning", "probe")}
+    named |= {section: full[section] for section in WITHOUT_MANIFESTS}
     for where, axes in named.items():
         for what in known:
             for place, name in enumerate(axes.get(what, ())):
@@ -592,6 +605,30 @@ def _check_actions(full: dict[str, Any]) -> Iterator[str]:
                         f"{at} masks by models that are trained from the base, which "
                         f"models.{model}.base does not name"
                     )
+
+
+def _check_planted(full: dict[str, Any]) -> Iterator[str]:
+    """No model is pretrained on what is planted: gold starts from it, and would know it too."""
+    for name in models_used(full):
+        pretraining = full["models"][name].get("pretraining") or {}
+        read = pretraining.get("section") == CONTAMINATION and FORGET in pretraining["domains"]
+        for dataset in pretraining["datasets"] if read else ():
+            if full["datasets"][dataset]["planted"] is not None:
+                yield (
+                    f"datasets.{dataset}.planted: {name} is pretrained on the texts among which "
+                    f"these are planted; write models.{name}.pretraining.domains: [{RETAIN}]"
+                )
+
+
+def _check_left(full: dict[str, Any]) -> Iterator[str]:
+    """What is left is asked of texts that are removed, not of what another action does to them."""
+    for place, name in enumerate(full["left"]["selectors"]):
+        action = full["selectors"][name]["action"]
+        if action != "remove":
+            yield (
+                f"left.selectors[{place}]: {name!r} is not allowed, since its action is {action} "
+                "and no text is removed whole"
+            )
 
 
 def _check_targets(full: dict[str, Any]) -> Iterator[str]:

@@ -176,6 +176,12 @@ def matched(config: Config, axes: Mapping[str, Any]) -> list[str]:
     ]
 
 
+def knows_truth(config: Config, axes: Mapping[str, Any]) -> bool:
+    """Whether a selector ranks by the exact ratio, which only datasets that know it can have."""
+    kinds = {config["selectors"][name]["kind"] for name in axes["selectors"]}
+    return any(plugin("selector", kind).literals.get("NEEDS_TRUTH") for kind in kinds)
+
+
 def nlls(axes: Mapping[str, Any]) -> list[str]:
     """Every text's NLL under all models whose perplexities are ``measurements``."""
     ends = [
@@ -289,6 +295,68 @@ def probes(config: Config) -> list[str]:
         for cell in cells(config["probe"])
     ]
     return [*cellwise, *starts, *(paths.RELEARNING.format(**model) for model in probed(config))]
+
+
+UTILITY = ("base", "contaminated", "gold")
+"""The endpoints whose utility is shown beside that of models from which something was deleted."""
+
+
+def looked_at(config: Config) -> dict[str, Any]:
+    """The axes of the models that are made once more to see what is left in them: the probe's."""
+    keys = ("datasets", "models", "seeds", "selectors", "unlearners")
+    probe = config["probe"]
+    return {**{key: probe[key] for key in keys}, "budgets": [probe["budget"]]}
+
+
+def left_models(config: Config) -> list[str]:
+    """What the tables of what is left in models are made of, beside the examples."""
+    measured, axes = comparison(config), looked_at(config)
+    ends = product(cells(axes), UTILITY)
+    found = [
+        *(paths.NLL_ENDPOINT.format(**cell, endpoint="gold") for cell in cells(measured)),
+        *(*removals(measured, paths.NLL), *removals(axes, paths.NLL), *removals(axes)),
+        *(paths.NLL_ENDPOINT.format(**cell, endpoint=end) for cell, end in ends),
+    ]
+    of_cell = [paths.RELAPSES_GOLD, paths.SAID_OF_GOLD]
+    of_model = [paths.RELAPSES, paths.SAID_OF]
+    if config["utility"]["tasks"]:
+        of_cell += [paths.TASKS_ENDPOINT.replace("{endpoint}", end) for end in UTILITY]
+        of_model.append(paths.TASKS)
+    for cell in cells(axes):
+        endpoint = start(config, cell["model"])
+        found.append(paths.PERPLEXITY_ENDPOINT.format(**cell, endpoint=endpoint))
+        found += [pattern.format(**cell) for pattern in of_cell]
+    for name in ("retraining", *axes["unlearners"]):
+        for pattern in of_model:
+            found += removals(axes, pattern.replace("{unlearner}", name))
+    return list(dict.fromkeys(found))
+
+
+LEFT_ENDPOINTS = ("base", "contaminated", "beta0", "gold")
+"""Endpoints that are asked what they know of single texts."""
+
+
+def left(config: Config) -> list[str]:
+    """What the tables of what is left are made of: what each model makes of single texts, and the
+    lists that were removed. The base model is the same for every seed, and asked once."""
+    axes, found = config["left"], []
+    artifacts = (
+        (paths.MEMBERSHIP_ENDPOINT, paths.MEMBERSHIP, paths.MEMBERSHIP_UNLEARNED),
+        (paths.EXTRACTION_ENDPOINT, paths.EXTRACTION, paths.EXTRACTION_UNLEARNED),
+    )
+    for cell in cells(axes):
+        first = cell["seed"] == axes["seeds"][0]
+        for ends, retrained, unlearned in artifacts:
+            found += [
+                ends.format(**cell, endpoint=endpoint)
+                for endpoint in LEFT_ENDPOINTS
+                if first or endpoint != "base"
+            ]
+            for selector, budget in product(axes["selectors"], axes["budgets"]):
+                at = {**cell, "selector": selector, "beta": paths.beta(budget)}
+                found.append(retrained.format(**at))
+                found += [unlearned.format(**at, unlearner=name) for name in axes["unlearners"]]
+    return found + removals(axes)
 
 
 def listed(config: Config) -> list[str]:

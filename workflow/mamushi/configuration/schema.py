@@ -95,10 +95,10 @@ def _from_text(text: str, kinds: list[str]) -> Any:
     word = text.strip().lower()
     if "null" in kinds and word in {"null", "none", "~", ""}:
         return None
-    if "string" in kinds:
-        return text
     if "boolean" in kinds and word in {"true", "false"}:
         return word == "true"
+    if "string" in kinds:
+        return text
     for kind, number in (("integer", int), ("number", float)):
         if kind in kinds:
             try:

@@ -37,6 +37,11 @@ UNLEARNING_TABLES = ("unlearning", "half_gap")
 """What the stage ``half_gap`` writes."""
 PROBE_TABLES = ("generations", "relearning")
 """What the stage ``probes`` writes."""
+LEFT_MODEL_TABLES = ("klom", "tell_models", "name_texts", "relapse", "utility")
+"""What the stage ``left_models`` writes, beside ``utility_tasks`` where tasks are configured."""
+
+LEFT_TABLES = ("membership", "memorization", "left")
+"""What the stage ``left`` writes."""
 EVIDENCE_TABLES = (
     *("frontier", "calibration", "advice", "diagnostics"),
     *("confounds", "geometry", "runtime", "paper", "theory"),
@@ -91,7 +96,7 @@ class Method:
     lora: Lora | None = None
 
 
-UNSAID: Mapping[str, Any] = vars(Method())
+UNSAID: Mapping[str, Any] = {**vars(Method()), "planted": None}
 """Values that are left out where settings are written down, and so of what results are compared by:
 what was made before a key was there is what is made by its default."""
 
@@ -262,6 +267,7 @@ class Examples(Settings):
     sections: dict[str, float]
     limit: dict[str, int | None]
     data: dict[str, Any]
+    planted: dict[str, Any] | None = None
     inputs: dict[str, str] = field(default_factory=dict)
 
 
@@ -275,6 +281,7 @@ def examples(config: Config, dataset: str) -> Examples:
         sections=definition["sections"],
         limit=definition["limit"],
         data=config["data"],
+        planted=definition["planted"],
         inputs={**_digests(files(definition)), **_remote(definition)},
         code=_code("examples", loader.module),
     )
@@ -877,6 +884,149 @@ def probes(config: Config) -> Probes:
     )
 
 
+# What is left in the models --------------------------------------------------------------------
+
+
+def relapse(config: Config, model: str, seed: int) -> Relearn:
+    """Settings of the stage ``relapse`` for a gold or retrained model."""
+    return replace(relearn(config, model, seed), code=_code("relapse"))
+
+
+def relapse_unlearned(config: Config, model: str, seed: int) -> Relearn:
+    """Settings of the stage ``relapse`` for a model that was unlearned."""
+    return Relearn(
+        seed=seed,
+        **vars(_started(config, model, grid.start(config, model))),
+        relearning=Relearning(**config["probe"]["relearning"]),
+        code=_code("relapse"),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tasks(Opened, Settings):
+    """Settings of the stage ``tasks``; ``inputs`` are the files of tasks of one's own."""
+
+    tasks: list[str]
+    inputs: dict[str, str] = field(default_factory=dict)
+
+
+def tasks(config: Config, model: str, endpoint: str) -> Tasks:
+    asked = config["utility"]["tasks"]
+    return Tasks(
+        **vars(_opened(config, model, endpoint)),
+        tasks=asked,
+        inputs=_digests(asked),
+        code=_code("tasks"),
+    )
+
+
+def tasks_retrained(config: Config, model: str) -> Tasks:
+    """Settings of the stage ``tasks`` for a retrained model."""
+    return tasks(config, model, "beta0")
+
+
+def tasks_unlearned(config: Config, model: str) -> Tasks:
+    """Settings of the stage ``tasks`` for a model that was unlearned."""
+    return tasks(config, model, grid.start(config, model))
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeftModels(Collected):
+    """Settings of the stage ``left_models``; ``deleted`` has the axes of the models that are made
+    to be looked at, ``starts`` the endpoints that unlearning starts from, by model."""
+
+    deleted: dict[str, Any]
+    starts: dict[str, str]
+    tasks: list[str]
+
+
+def left_models(config: Config) -> LeftModels:
+    axes = grid.looked_at(config)
+    return LeftModels(
+        grid=grid.comparison(config),
+        deleted=axes,
+        starts={model: grid.start(config, model) for model in axes["models"]},
+        tasks=config["utility"]["tasks"],
+        code=_code("left_models"),
+    )
+
+
+# What is left of single texts -----------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked(Opened, Settings):
+    """Which texts a model is asked about, and how it is opened: ``unlearned`` has what unlearning
+    trained of it, where it was unlearned, and then the rest is of its start."""
+
+    texts: int
+    max_length: int
+    unlearned: Started | None = None
+
+
+def _asked(config: Config, model: str, endpoint: str | None, texts: int) -> dict[str, Any]:
+    unlearned = _started(config, model, grid.start(config, model)) if not endpoint else None
+    return {
+        **vars(_opened(config, model, endpoint or grid.start(config, model))),
+        "texts": texts,
+        "max_length": config["evaluation"]["max_length"],
+        "unlearned": unlearned,
+    }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Membership(Asked):
+    """Settings of the stage ``membership``; Min-K takes the share ``least`` of the tokens."""
+
+    least: float
+
+
+def membership(config: Config, model: str, endpoint: str | None) -> Membership:
+    """Of an endpoint, of ``retrained`` models, or without a name of unlearned ones."""
+    left = config["left"]
+    asked = _asked(config, model, endpoint, left["texts"])
+    return Membership(**asked, least=left["least"], code=_code("membership"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Extraction(Asked):
+    """Settings of the stage ``extraction``."""
+
+    prefixes: list[float]
+    samples: int
+
+
+def extraction(config: Config, model: str, endpoint: str | None) -> Extraction:
+    """Of an endpoint, of ``retrained`` models, or without a name of unlearned ones."""
+    given = dict(config["left"]["extraction"])
+    asked = _asked(config, model, endpoint, given.pop("texts"))
+    return Extraction(**asked, **given, code=_code("extraction"))
+
+
+def asked_left(config: Config) -> dict[str, Any]:
+    """The axes of ``left``."""
+    keys = ("datasets", "models", "seeds", "selectors", "unlearners", "budgets")
+    return {key: config["left"][key] for key in keys}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Left(Collected):
+    """Settings of the stage ``left``; ``ready`` are the models that were trained before."""
+
+    starts: dict[str, str]
+    ready: list[str]
+
+
+def left(config: Config) -> Left:
+    names = config["left"]["models"]
+    return Left(
+        grid=asked_left(config),
+        starts={name: grid.start(config, name) for name in names},
+        ready=[name for name in names if config["models"][name].get("contaminated")],
+        code=_code("left"),
+    )
+
+
 # Evidence -------------------------------------------------------------------------------------
 
 
@@ -907,15 +1057,20 @@ class Frontier(Cell):
     resamples: int
 
 
+def _by_chance(config: Config, selectors: Iterable[str]) -> dict[str, bool]:
+    """Of each selector whether it ranks by chance."""
+    kinds = {name: config["selectors"][name]["kind"] for name in selectors}
+    return {
+        name: bool(plugin("selector", kind).literals.get("BY_CHANCE"))
+        for name, kind in kinds.items()
+    }
+
+
 def frontier(config: Config, dataset: str, model: str, seed: int) -> Frontier:
-    kinds = {name: config["selectors"][name]["kind"] for name in config["grid"]["selectors"]}
     return Frontier(
         **_cell(dataset, model, seed),
         budgets=sorted({*config["evidence"]["budgets"], *config["grid"]["budgets"]}),
-        by_chance={
-            name: bool(plugin("selector", kind).literals.get("BY_CHANCE"))
-            for name, kind in kinds.items()
-        },
+        by_chance=_by_chance(config, config["grid"]["selectors"]),
         resamples=config["evidence"]["resamples"],
         code=_code("frontier"),
     )
@@ -1070,6 +1225,18 @@ def steps(config: Config, comparison: Mapping[str, Any]) -> Collected:
     models = [name for name in comparison["models"] if grid.stepped(config, name)]
     axes = {"datasets": comparison["datasets"], "models": models, "seeds": comparison["seeds"]}
     return Collected(grid=axes, code=_code("steps"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Truth(Collected):
+    """Settings of the stage ``truth``; ``by_chance`` as in ``Frontier``."""
+
+    by_chance: dict[str, bool]
+
+
+def truth(config: Config, comparison: Mapping[str, Any]) -> Truth:
+    by_chance = _by_chance(config, comparison["selectors"])
+    return Truth(grid=dict(comparison), by_chance=by_chance, code=_code("truth"))
 
 
 def subgroups(comparison: Mapping[str, Any]) -> Collected:

@@ -3,25 +3,49 @@ from both, and near-duplicates within each class are collapsed to a single copy"
 preparation).
 
 Two texts are exact duplicates when their keys agree (NFKC, lower case, white space folded), and
-near duplicates when the Jaccard similarity of their sets of word shingles reaches a threshold.
-MinHash with locality-sensitive hashing proposes pairs; each is verified on the sets themselves, so
-that no text is dropped on an estimate. Clusters are the connected components.
+near duplicates when the Jaccard similarity of their sets of word shingles reaches a threshold t.
+Clusters are the connected components.
+
+All similar pairs are found, by the prefix filter of set similarity joins (Chaudhuri et al. 2006;
+Bayardo et al. 2007). Sort the shingles of every set by one order of all shingles. Two sets of
+similarity t share at least ceil(t |x|) shingles of x, so that one of its |x| - ceil(t |x|) + 1
+first is shared, and likewise of y. In the order of rising frequency hardly any text has one of
+these of another, and the few pairs that do are verified on the sets themselves. A pair whose first
+shared shingle has place i in x and j in y (from 0) shares at most 1 + min(|x| - i - 1, |y| - j - 1)
+(Xiao et al. 2008), which leaves fewer. Nothing hangs on an estimate, as it does with MinHash.
+
+A text is a row of a few dozen numbers while this goes on: keys and shingles are made a block at a
+time, twice, and not kept.
 """
 
 from __future__ import annotations
 
 import unicodedata
-import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from hashlib import blake2b
 
 import numpy as np
-from datasketch import MinHash, MinHashLSH
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-RECALL = 0.99
-"""Least probability with which a pair just at the threshold must be proposed."""
+ROWS, CHARACTERS = 4096, 2**24
+"""A block has at most so many texts, and ends with the text that exceeds these characters."""
+SLOTS, LEAST_SLOTS = 64, 2**16
+"""Counters of shingles for each text, and in all: so many that few shingles share one. Where they
+do, the order of the shingles is less well that of their frequency, and no pair is lost."""
+MOST = 2**15 - 1
+"""A counter stops there; with a block's texts on top it is below 2^16."""
+SLACK = 1e-9
+"""Share of a text by which a bound is loosened, for what rounding makes of t |x|."""
+HASH = np.uint64(52)
+"""Bits of a shingle's hash; above them stands the row within the block. Two shingles of one text
+with the same hash count as one: in a text of a thousand words, once in ten billion texts."""
+
+Hashes = NDArray[np.uint64]
+Places = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -43,23 +67,24 @@ class Clusters:
     """Union-find over ``range(n)``. The root of a cluster is its smallest member."""
 
     def __init__(self, n: int) -> None:
-        self.parent = list(range(n))
+        self.parent = np.arange(n)
 
-    def find(self, item: int) -> int:
-        """The smallest member of the item's cluster."""
-        while self.parent[item] != item:
-            self.parent[item] = self.parent[self.parent[item]]
-            item = self.parent[item]
-        return item
+    def find(self, items: Places) -> Places:
+        """The smallest member of each item's cluster."""
+        while True:
+            above = self.parent[items]
+            items = self.parent[above]
+            if np.array_equal(above, items):
+                return items
 
     def union(self, a: int, b: int) -> None:
         """Make one cluster of those of ``a`` and ``b``."""
-        low, high = sorted((self.find(a), self.find(b)))
+        low, high = np.sort(self.find(np.array([a, b])))
         self.parent[high] = low
 
-    def roots(self) -> NDArray[np.int64]:
+    def roots(self) -> Places:
         """``find`` of every item, shape (n,)."""
-        return np.array([self.find(item) for item in range(len(self.parent))], dtype=np.int64)
+        return self.find(np.arange(len(self.parent)))
 
 
 def key(text: str) -> str:
@@ -87,27 +112,23 @@ def find_duplicates(
     *,
     threshold: float | None,
     words: int,
-    permutations: int,
 ) -> Duplicates:
     """Which texts stay, and why the others go.
 
     A cluster with texts of both domains goes as a whole; of any other the first text stays.
     ``threshold`` None looks for exact duplicates only.
     """
-    keys = [key(text) for text in texts]
-    first_of: dict[str, int] = {}
-    clusters = Clusters(len(keys))
-    for i, k in enumerate(keys):
-        clusters.union(first_of.setdefault(k, i), i)
-    same_key = clusters.roots()  # Before near duplicates join: the first text with this key.
+    index = np.arange(len(texts))
+    same_key = first_of_key(Keys(texts, index))
+    clusters = Clusters(len(texts))
+    clusters.parent = same_key.copy()
     if threshold is not None:
-        unique = list(first_of.values())
-        for a, b in near_pairs([keys[i] for i in unique], threshold, words, permutations):
+        unique = np.flatnonzero(same_key == index)
+        for a, b in near_pairs(Keys(texts, unique), threshold, words):
             clusters.union(unique[a], unique[b])
     roots = clusters.roots()
-    index = np.arange(len(keys))
-    has_forget = np.bincount(roots, weights=forget, minlength=len(keys)) > 0
-    has_retain = np.bincount(roots, weights=~forget, minlength=len(keys)) > 0
+    has_forget = np.bincount(roots, weights=forget, minlength=len(texts)) > 0
+    has_retain = np.bincount(roots, weights=~forget, minlength=len(texts)) > 0
     crossed = (has_forget & has_retain)[roots]
     kept = (roots == index) & ~crossed
     # An exact copy of a near duplicate is itself a near duplicate of the text that is kept.
@@ -116,9 +137,36 @@ def find_duplicates(
     return Duplicates(roots, kept, exact, near, crossed)
 
 
-def near_pairs(
-    keys: Sequence[str], threshold: float, words: int, permutations: int
-) -> Iterator[tuple[int, int]]:
+class Keys:
+    """The keys of the texts at ``rows``, made when they are asked for."""
+
+    def __init__(self, texts: Sequence[str], rows: Places) -> None:
+        self.texts, self.rows = texts, rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[str]:
+        return (key(self.texts[row]) for row in self.rows.tolist())
+
+    def __getitem__(self, at: int) -> str:
+        return key(self.texts[self.rows[at]])
+
+
+def first_of_key(keys: Keys) -> Places:
+    """Of each text the first one with its key, shape (n,), by digests of 128 bits."""
+    digests = b"".join(blake2b(k.encode(), digest_size=16).digest() for k in keys)
+    halves = np.frombuffer(digests, np.uint64).reshape(-1, 2)
+    # Of equal ones the first stays the first.
+    order = np.lexsort(halves.T)
+    new = np.ones(len(order), dtype=np.bool_)
+    new[1:] = (halves[order[1:]] != halves[order[:-1]]).any(axis=1)
+    first = np.empty(len(order), dtype=np.int64)
+    first[order] = order[new][np.cumsum(new) - 1]
+    return first
+
+
+def near_pairs(keys: Keys, threshold: float, words: int) -> Iterator[tuple[int, int]]:
     """Pairs of distinct keys with Jaccard similarity of at least ``threshold``.
 
     Enough pairs for the connected components: one is left out where others already connect it.
@@ -128,29 +176,107 @@ def near_pairs(
     def shingles_of(i: int) -> frozenset[str]:
         return shingles(keys[i], words)
 
-    # CRC-32 is fast and, unlike `hash`, the same in every process; MinHash mixes it further.
-    encoded = ([s.encode() for s in shingles_of(i)] for i in range(len(keys)))
-    minhashes = MinHash.generator(encoded, num_perm=permutations, seed=1, hashfunc=zlib.crc32)
-    index = MinHashLSH(num_perm=permutations, params=bands(threshold, permutations))
+    size, hashes, rows, places = _prefixes(keys, threshold, words)
+    # Those with the same shingle lie together, by size, so that pairs too unlike in size are left.
+    order = np.lexsort((rows, size[rows], hashes))
+    hashes, rows, places = hashes[order], rows[order], places[order]
+    sizes = size[rows]
     clusters = Clusters(len(keys))
-    for i, minhash in enumerate(minhashes):
-        for j in sorted(index.query(minhash)):
-            if clusters.find(i) == clusters.find(j):
-                continue
-            if jaccard(shingles_of(i), shingles_of(j)) >= threshold:
+    at, step = np.arange(len(hashes) - 1), 1
+    while len(at):
+        # Each with the one that stands so many steps further; sizes rise, so whoever has none now
+        # will have none any more.
+        to = at + step
+        alike = (hashes[at] == hashes[to]) & (sizes[at] >= threshold * sizes[to] - SLACK)
+        at, to = at[alike], to[alike]
+        least = threshold / (1 + threshold) * (sizes[at] + sizes[to]) - SLACK
+        left = np.minimum(sizes[at] - places[at], sizes[to] - places[to])
+        apart = clusters.find(rows[at]) != clusters.find(rows[to])
+        for pair in np.flatnonzero((left >= least) & apart).tolist():
+            i, j = int(rows[at[pair]]), int(rows[to[pair]])
+            one, other = clusters.find(np.array([i, j]))
+            if one != other and jaccard(shingles_of(i), shingles_of(j)) >= threshold:
                 clusters.union(i, j)
-                yield j, i
-        index.insert(i, minhash, check_duplication=False)
+                yield min(i, j), max(i, j)
+        if step.bit_count() == 1:
+            at = _unfinished(at, hashes, clusters.find(rows))
+        step += 1
+        at = at[at + step < len(hashes)]
 
 
-def bands(threshold: float, permutations: int) -> tuple[int, int]:
-    """Bands b and rows r for the locality-sensitive hashing, with b * r <= ``permutations``.
+def _unfinished(at: Places, hashes: Hashes, roots: Places) -> Places:
+    """Those ``at`` whose shingle belongs to texts of more than one cluster: a thousand copies of a
+    form letter are one cluster after the first step, and not compared in pairs."""
+    starts = np.flatnonzero(np.r_[True, hashes[1:] != hashes[:-1]])
+    one = np.minimum.reduceat(roots, starts) == np.maximum.reduceat(roots, starts)
+    return at[~one[np.searchsorted(starts, at, side="right") - 1]]
 
-    A pair of similarity s is proposed with probability 1 - (1 - s^r)^b. The largest r (the fewest
-    false proposals) is taken with which this is at least ``RECALL`` at the threshold.
+
+def _prefixes(keys: Keys, threshold: float, words: int) -> tuple[Places, Hashes, Places, Places]:
+    """Sizes (n,) of the sets of shingles, and of those shingles in their prefixes that more than
+    one text may have: hash, text, and place among the text's shingles by rising frequency."""
+    slots = 1 << (max(LEAST_SLOTS, SLOTS * len(keys)) - 1).bit_length()
+    counters = np.zeros(slots, dtype=np.uint16)
+    size = np.zeros(len(keys), dtype=np.int64)
+    for part, row, hashed in _blocks(keys, words):
+        size[part] = np.bincount(row, minlength=part.stop - part.start)
+        slot = (hashed & np.uint64(slots - 1)).astype(np.int64)
+        np.add.at(counters, slot, np.uint16(1))
+        counters[slot[counters[slot] > MOST]] = MOST
+    prefix = size - np.ceil(threshold * size - SLACK).astype(np.int64) + 1
+    found: list[tuple[Hashes, Places, Places]] = []
+    for part, row, hashed in _blocks(keys, words):
+        count = counters[(hashed & np.uint64(slots - 1)).astype(np.int64)]
+        rare = np.bincount(row[count == 1], minlength=part.stop - part.start)
+        shared = (count > 1) & (rare < prefix[part])[row]
+        row, hashed, count = row[shared], hashed[shared], count[shared]
+        order = np.lexsort((hashed, count, row))
+        row, hashed = row[order], hashed[order]
+        place = rare[row] + np.arange(len(row)) - np.searchsorted(row, row)
+        inside = place < prefix[part][row]
+        found.append((hashed[inside], row[inside] + part.start, place[inside]))
+    empty = np.empty(0, dtype=np.int64)
+    hashes, rows, places = zip(*found, (empty.astype(np.uint64), empty, empty), strict=True)
+    return size, np.concatenate(hashes), np.concatenate(rows), np.concatenate(places)
+
+
+def _blocks(keys: Keys, words: int) -> Iterator[tuple[slice, Places, Hashes]]:
+    """The rows of a block, and its shingles: the row of each within the block, and its hash; the
+    shingles of a row are distinct, and their hashes rise."""
+    start, block, characters = 0, [], 0
+    for at, each in enumerate(keys, 1):
+        block.append(each)
+        characters += len(each)
+        if len(block) == ROWS or characters >= CHARACTERS or at == len(keys):
+            found = _hashed(block, words)
+            row = (found >> HASH).astype(np.int64)
+            yield slice(start, at), row, found & np.uint64((1 << int(HASH)) - 1)
+            start, block, characters = at, [], 0
+
+
+def _hashed(keys: Sequence[str], words: int) -> Hashes:
+    """The distinct shingles of each key, hashed, below the number of its row; ascending.
+
+    A key of fewer words than a shingle has none: it is like no other.
     """
-    for r in range(permutations // 2, 1, -1):
-        b = permutations // r
-        if 1 - (1 - threshold**r) ** b >= RECALL:
-            return b, r
-    return permutations, 1
+    parts = pc.split_pattern(pa.array(keys, pa.string()), " ")
+    encoded = parts.values.dictionary_encode()
+    known = b"".join(
+        blake2b(word.encode(), digest_size=8).digest() for word in encoded.dictionary.to_pylist()
+    )
+    word = np.frombuffer(known, np.uint64)[encoded.indices.to_numpy()]
+    offsets = parts.offsets.to_numpy().astype(np.int64)
+    row = np.repeat(np.arange(len(keys)), np.diff(offsets))
+    starts = np.flatnonzero(np.arange(len(word)) + words <= offsets[1:][row])
+    hashed = word[starts]
+    for place in range(1, words):
+        hashed = _mixed(hashed * np.uint64(0x9E3779B97F4A7C15) + word[starts + place])
+    found = np.sort((row[starts].astype(np.uint64) << HASH) | (hashed >> (np.uint64(64) - HASH)))
+    return found[np.r_[True, found[1:] != found[:-1]][: len(found)]]
+
+
+def _mixed(x: Hashes) -> Hashes:
+    """The finalizer of SplitMix64 (Steele et al. 2014): every bit of it hangs on every bit of x."""
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))

@@ -14,6 +14,7 @@ from mamushi.artifacts.provenance import versions
 from mamushi.artifacts.tables import FORGET, RETAIN, SECTIONS
 from mamushi.data.clean import clean
 from mamushi.data.duplicates import Duplicates, find_duplicates
+from mamushi.data.planted import plant
 from mamushi.data.raw import Raw, check_unique
 from mamushi.data.sections import limited, split
 from mamushi.errors import UserError
@@ -26,11 +27,13 @@ def build(
     sections: Mapping[str, float],
     limit: Mapping[str, int | None],
     data: Mapping[str, Any],
+    planted: Mapping[str, Any] | None = None,
 ) -> tuple[pa.Table, pa.Table, dict[str, Any]]:
     """The examples and the duplicates, in the order of the files, and the counts of each step.
 
     ``sections`` are the shares for rows without a ready-made section, ``limit`` the most texts of
-    each domain in a section, ``data`` the settings of the configuration's section ``data``.
+    each domain in a section, ``data`` the settings of the configuration's section ``data``,
+    ``planted`` what is planted, if anything.
 
     The counts are ``read`` (rows in the files), ``left_out`` (by the loader, with reasons),
     ``steps`` (in order, each with what it dropped and what remained, by domain) and ``sections``
@@ -53,7 +56,6 @@ def build(
         raw.forget[rows],
         threshold=data["near_duplicates"],
         words=data["shingle_words"],
-        permutations=data["permutations"],
     )
     remaining = np.ones(len(rows), dtype=bool)
     for reason, dropped in (
@@ -80,6 +82,12 @@ def build(
         if name in expected | set(raw.section):
             _check_domains(forget[section == name], f"in section {name!r}")
 
+    table = _table(raw, rows, texts, section)
+    if planted is not None:
+        table = plant(table, planted, data["split_seed"])
+        section = np.array(table["section"].to_pylist(), dtype=object)
+        forget = np.array([domain == FORGET for domain in table["domain"].to_pylist()])
+
     counts = {
         "read": len(raw.ids) + sum(raw.dropped.values()),
         "left_out": dict(raw.dropped),
@@ -90,7 +98,7 @@ def build(
             if (section == name).any()
         },
     }
-    return _table(raw, rows, texts, section), duplicates, counts
+    return table, duplicates, counts
 
 
 def _duplicates(ids: Sequence[str], found: Duplicates) -> pa.Table:

@@ -33,6 +33,8 @@ TOPIC_SHAPE, BACKBONE_SHAPE = 1.0, 0.3
 most of the probability."""
 FLOOR = 1e-3
 """Added to each variate of the backbone, so that every concept may follow every other."""
+ROWS = 2**16
+"""Texts whose probabilities are in memory at once."""
 
 
 @dataclass(frozen=True)
@@ -121,22 +123,23 @@ def draw(
     """
     low, high = lengths
     n = len(domain)
-    component = _inverse(np.cumsum(mixture.weights, axis=1)[domain], rng)
+    component = _inverse(np.cumsum(mixture.weights, axis=1), domain, rng)
     if log_uniform:
         spread = np.floor(low * ((high + 1) / low) ** rng.random(n))
         length = np.minimum(spread, high).astype(np.int64)  # Rounding may reach high + 1.
     else:
         length = rng.integers(low, high, size=n, endpoint=True)
     from_topic = rng.random((n, high)) < mixture.topic_share
-    topics = np.cumsum(mixture.topics, axis=2)
+    after_any = mixture.topics.shape[1]
+    topics = np.cumsum(mixture.topics, axis=2).reshape(-1, mixture.topics.shape[2])
     backbone = np.cumsum(mixture.backbone, axis=1)
     tokens = np.empty((n, high), dtype=np.int64)
     before = np.full(n, -1)
     for t in range(high):
-        tokens[:, t] = _inverse(backbone[before], rng)
+        tokens[:, t] = _inverse(backbone, before, rng)
         chosen = from_topic[:, t]
-        after = before[chosen] % topics.shape[1]
-        tokens[chosen, t] = _inverse(topics[component[chosen], after], rng)
+        after = component[chosen] * after_any + before[chosen] % after_any
+        tokens[chosen, t] = _inverse(topics, after, rng)
         before = tokens[:, t]
     tokens[np.arange(high) >= length[:, None]] = -1
     return tokens, component
@@ -164,9 +167,13 @@ def log_likelihoods(mixture: Mixture, tokens: NDArray[np.int64]) -> NDArray[np.f
 
 def log_density_ratio(mixture: Mixture, tokens: NDArray[np.int64]) -> NDArray[np.float64]:
     """log p1(x)/p2(x) of each text in nats, shape (N,); the posterior over components is exact."""
-    components = log_likelihoods(mixture, tokens)
-    p1, p2 = (logsumexp(components, axis=1, b=weights) for weights in mixture.weights)
-    return np.asarray(p1 - p2, dtype=np.float64)
+    ratio = np.empty(len(tokens))
+    for start in range(0, len(tokens), ROWS):
+        part = slice(start, start + ROWS)
+        components = log_likelihoods(mixture, tokens[part])
+        p1, p2 = (logsumexp(components, axis=1, b=weights) for weights in mixture.weights)
+        ratio[part] = p1 - p2
+    return ratio
 
 
 def spell(mixture: Mixture, tokens: NDArray[np.int64], rng: np.random.Generator) -> list[str]:
@@ -180,8 +187,20 @@ def _rows_sum_to_1(table: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(table / table.sum(axis=1, keepdims=True), dtype=np.float64)
 
 
-def _inverse(cumulative: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.int64]:
-    """One draw from each row's distribution by its cumulative sums, shape (N, V) -> (N,)."""
+def _inverse(
+    cumulative: NDArray[np.float64], rows: NDArray[np.int64], rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """A draw for each of ``rows`` (N,) from that row's distribution by its ``cumulative`` sums,
+    shape (K, V)."""
     # Scaled by the last sum, which rounding may leave just below 1.
-    u = rng.random(len(cumulative)) * cumulative[:, -1]
-    return np.asarray((cumulative <= u[:, None]).sum(axis=1), dtype=np.int64)
+    u = rng.random(len(rows)) * cumulative[rows, -1]
+    found = np.empty(len(rows), dtype=np.int64)
+    # Row by row: a row for each draw would take a thousand times the memory of the draws.
+    order = np.argsort(rows, kind="stable")
+    ends = np.flatnonzero(np.diff(rows[order], append=np.iinfo(np.int64).min)) + 1
+    start = 0
+    for end in ends.tolist():
+        these = order[start:end]
+        found[these] = np.searchsorted(cumulative[rows[these[0]]], u[these], side="right")
+        start = end
+    return found

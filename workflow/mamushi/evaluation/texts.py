@@ -1,14 +1,18 @@
-"""How much a text repeats itself, from its tokens alone.
+"""How much a text repeats itself, and how much it is like another; without a look at meaning.
 
-Both numbers know nothing of meaning: a model that was pushed too far from its language repeats
-itself, or says a different token at every step, and neither needs a reader to be seen.
+A model that was pushed too far from its language repeats itself, or says a different token at every
+step, and neither needs a reader to be seen.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
+import numpy as np
+
 WINDOW = 16
+_WORDS = re.compile("[a-z0-9]+")
 
 
 def repetition(tokens: Sequence[int], window: int = WINDOW) -> float:
@@ -44,3 +48,43 @@ def distinct(tokens: Sequence[int], n: int) -> float:
         raise ValueError("n must be 1 or more")
     grams = [tuple(tokens[i : i + n]) for i in range(len(tokens) - n + 1)]
     return len(set(grams)) / len(grams) if grams else 1.0
+
+
+def rouge_l(said: str, truth: str) -> float:
+    """F-measure of the longest common subsequence of words, from 0 to 1 (Lin 2004, ROUGE-L).
+
+    Words are runs of a-z and 0-9 in lower case, as in the package rouge-score without a stemmer.
+    0 where either text has no word.
+
+    >>> rouge_l("the cat sat down", "the cat lay down")
+    0.75
+    """
+    a, b = (_WORDS.findall(text.lower()) for text in (said, truth))
+    numbers = {word: number for number, word in enumerate(dict.fromkeys([*a, *b]))}
+    one, two = (np.array([numbers[w] for w in words], dtype=np.int64) for words in (a, b))
+    longest = np.zeros(len(two) + 1, dtype=np.int64)
+    for word in one:
+        # Either the subsequence before, or one more word where it is the same, or what is left of.
+        longest[1:] = np.maximum(longest[1:], longest[:-1] + (two == word))
+        np.maximum.accumulate(longest, out=longest)
+    return 2 * int(longest[-1]) / (len(one) + len(two)) if len(one) and len(two) else 0.0
+
+
+def edit_similarity(said: str, truth: str) -> float:
+    """1 - Levenshtein distance / length of the longer text, in characters: from 0 to 1.
+
+    1 for two empty texts.
+
+    >>> edit_similarity("kitten", "sitting")
+    0.5714285714285714
+    """
+    one, two = (np.frombuffer(t.encode("utf-32-le"), dtype=np.uint32) for t in (said, truth))
+    steps = np.arange(len(two) + 1)
+    distance = steps.copy()
+    for i, character in enumerate(one):
+        cheapest = np.minimum(distance[1:] + 1, distance[:-1] + (two != character))
+        # Insertions: each costs 1 from whatever lies to the left.
+        row = np.concatenate([[i + 1], cheapest])
+        distance = np.minimum.accumulate(row - steps) + steps
+    longer = max(len(one), len(two))
+    return 1.0 - int(distance[-1]) / longer if longer else 1.0

@@ -4,6 +4,8 @@ The page is one HTML file of ``page/page.html``, ``.css`` and ``.js`` with the d
 offline: it loads nothing, and its Content Security Policy forbids it to. Texts come in as JSON in
 which no ``<`` is left, and reach the screen as text nodes alone, so that no text is read as HTML.
 Only the rows that are visible are in the document, which keeps it quick with thousands of texts.
+Of more than ``MOST`` it has those that a person may want to look at (``positions_here``), and the
+table ``ranking`` beside it has all.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import hashlib
 import html
 import json
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -20,18 +22,21 @@ from string import Template
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mamushi.artifacts import schemas
-from mamushi.artifacts.tables import read_metadata, read_table
+from mamushi.artifacts.tables import read_groups, read_metadata, read_table
 from mamushi.errors import UserError
 from mamushi.evaluation.masking import mask
 from mamushi.evidence.stability import rankings
 from mamushi.selection.refits import of_table
+from mamushi.selection.removals import count
 
 PAGE = Path(__file__).parent / "page"
 PAGE_FILES = ("page.html", "page.css", "page.js")
-PAGE_SHA256 = "853d42b2f743efe97427ee8634688d5b9b7f4633d23f7da96d335ef72ee060e4"
+PAGE_SHA256 = "183020f79693ed2be0985c02a3c658facd35698e26cba4b442c744edc1814ec7"
 """Digest of ``PAGE_FILES``. It is written here so that the digest of the code, which knows Python
 alone, changes with them, and a changed page is made again."""
 
@@ -39,6 +44,8 @@ ENDS = 10
 EXCERPT = 300
 DIGITS = 6
 """Significant digits of a score on the page."""
+MOST = 20_000
+"""Texts on the page: some 10 MB, which a browser opens and searches at once."""
 
 
 @dataclass(frozen=True)
@@ -88,16 +95,20 @@ def texts_of(examples: str | Path, ids: Sequence[str]) -> list[str]:
 
     Raises ``UserError`` for an id that the table ``examples`` lacks.
     """
-    table = read_table(examples, schemas.EXAMPLES, ["id", "text"])
-    found = dict(zip(table["id"].to_pylist(), table["text"].to_pylist(), strict=True))
-    missing = [name for name in ids if name not in found]
-    if missing:
+    wanted = pa.array(ids, pa.string())
+    found: list[str | None] = [None] * len(ids)
+    for group in read_groups(examples, schemas.EXAMPLES, ["id", "text"]):
+        place = pc.index_in(group["id"], value_set=wanted)
+        texts = group["text"].filter(place.is_valid())
+        for i, text in zip(place.drop_null().to_pylist(), texts.to_pylist(), strict=True):
+            found[i] = text
+    if None in found:
         raise UserError(
-            f"has no example {missing[0]!r}, which is ranked",
+            f"has no example {ids[found.index(None)]!r}, which is ranked",
             where=examples,
             do="delete the scores and score again",
         )
-    return [found[name] for name in ids]
+    return [text for text in found if text is not None]
 
 
 def excerpt(text: str, length: int = EXCERPT) -> str:
@@ -133,28 +144,23 @@ def ends(ranking: Ranking, places: int = ENDS) -> list[dict[str, Any]]:
 
 def page_data(
     rankings: Mapping[str, Ranking],
-    texts: Mapping[str, str],
+    texts: Callable[[Sequence[str]], Sequence[str]],
     budgets: Sequence[float | str],
     named: Mapping[str, Any],
 ) -> dict[str, Any]:
     """What the page shows, ready for JSON: the examples in the order of the first ranking.
 
-    ``rankings`` by selector; ``texts`` by id, unmasked; ``named`` is added as it is. Scores keep
+    ``rankings`` by selector; ``texts`` gives those of some ids, unmasked; ``named`` is added as it
+    is. ``total`` counts the examples, of which ``positions_here`` are on the page. Scores keep
     ``DIGITS`` significant digits. Raises ``UserError`` when two selectors rank other examples.
     """
-    ids = next(iter(rankings.values())).ids
-    members = set(ids)
+    everywhere = _places(rankings)
+    here = positions_here(everywhere, budgets, MOST)
+    first = next(iter(rankings.values()))
+    ids = [first.ids[position] for position in here]
     selectors = []
-    for name, ranking in rankings.items():
-        odd = members.symmetric_difference(ranking.ids)
-        if odd:
-            raise UserError(
-                f"selectors {next(iter(rankings))!r} and {name!r} rank other examples, such as "
-                f"{min(odd)!r}",
-                do="delete their scores and score again",
-            )
-        place = {key: position for position, key in enumerate(ranking.ids)}
-        positions = [place[key] for key in ids]
+    for (name, ranking), places in zip(rankings.items(), everywhere, strict=True):
+        positions = places[here].tolist()
         selectors.append(
             {
                 "name": name,
@@ -167,9 +173,72 @@ def page_data(
         **named,
         "budgets": [plain(beta) for beta in budgets],
         "selectors": selectors,
+        "total": len(first.ids),
         "ids": ids,
-        **_texts([texts[key] for key in ids]),
+        **_texts(texts(ids)),
     }
+
+
+def _places(rankings: Mapping[str, Ranking]) -> NDArray[np.int64]:
+    """Where each selector ranks the examples, from 0: (selectors, n1), in the order of the first.
+
+    Raises ``UserError`` when two selectors rank other examples.
+    """
+    name, first = next(iter(rankings.items()))
+    ids = pa.array(first.ids, pa.string())
+    found = []
+    for other, ranking in rankings.items():
+        place = pc.index_in(ids, value_set=pa.array(ranking.ids, pa.string()))
+        if place.null_count or len(ranking.ids) != len(ids):
+            odd = min(set(first.ids).symmetric_difference(ranking.ids))
+            raise UserError(
+                f"selectors {name!r} and {other!r} rank other examples, such as {odd!r}",
+                do="delete their scores and score again",
+            )
+        found.append(place.to_numpy().astype(np.int64))
+    return np.stack(found)
+
+
+def positions_here(
+    places: NDArray[np.int64], budgets: Sequence[float | str], most: int
+) -> NDArray[np.int64]:
+    """Which of n1 examples are on the page, ascending, by ``places`` (selectors, n1) from 0.
+
+    All of at most ``most``. Of more, half are both ends of every selector's ranking and those
+    nearest to the cut of every budget, each of them with as many; the others are drawn from the
+    first ranking, one of each of as many equal parts, by no chance but the number of examples.
+    """
+    n1 = places.shape[1]
+    if n1 <= most:
+        return np.arange(n1)
+    cuts = [0, n1, *(count(beta, n1) for beta in budgets)]
+    each = most // 2 // (len(places) * 2 * len(cuts))
+    near = np.zeros(n1, dtype=np.bool_)
+    for place in places:
+        for cut in cuts:
+            near |= (place >= cut - each) & (place < cut + each)
+    left = most - int(near.sum())
+    edges = np.linspace(0, n1, left + 1).astype(np.int64)
+    drawn = np.random.default_rng(n1).integers(edges[:-1], edges[1:])
+    by_rank = np.argsort(places[0])
+    near[by_rank[drawn]] = True
+    return np.flatnonzero(near)
+
+
+def ranking_table(rankings: Mapping[str, Ranking]) -> pa.Table:
+    """Every selector's ranking of all examples, as the table ``ranking``."""
+    tables = [
+        pa.table(
+            {
+                "selector": pa.array([name] * len(ranking.ids), pa.string()),
+                "rank": np.arange(1, len(ranking.ids) + 1),
+                "id": pa.array(ranking.ids, pa.string()),
+                "score": ranking.scores,
+            }
+        )
+        for name, ranking in rankings.items()
+    ]
+    return pa.concat_tables(tables)
 
 
 def _texts(texts: Sequence[str]) -> dict[str, Any]:

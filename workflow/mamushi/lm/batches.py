@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -9,6 +10,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from mamushi.artifacts.pieces import BLOCK
+from mamushi.errors import UserError
 from mamushi.lm.attention import Documents, to_device
 
 
@@ -83,6 +86,40 @@ def batches(
 ) -> Iterator[NDArray[np.int64]]:
     """Indices by ``by_tokens`` where texts share a row, by ``by_length`` where they are padded."""
     return by_tokens(lengths, batch_tokens) if shared else by_length(lengths, batch_tokens)
+
+
+def pieces(
+    lengths: NDArray[np.int64], batch_tokens: int, *, shared: bool, shard: str | None = None
+) -> Iterator[NDArray[np.int64]]:
+    """The texts (m,), ascending, that are embedded together, in batches of their own: block by
+    block all of them, or those of a ``shard`` such as ``2-of-8``.
+
+    What a text's vector is depends on its neighbours in the batch, by its last digits: kernels for
+    other numbers of tokens add up in another order. So shards are cut between the ``batches`` of a
+    block, into runs of about as many tokens, and a run by itself falls into the same batches.
+    Raises ``UserError`` for a shard that there is not.
+    """
+    number, of = (1, 1) if shard is None else _numbers(shard)
+    before, total = 0, int(lengths.sum())
+    for start in range(0, len(lengths), BLOCK):
+        block = lengths[start : start + BLOCK]
+        mine = []
+        for rows in batches(block, batch_tokens, shared=shared):
+            size = int(block[rows].sum())
+            # The shard in which the middle of the batch lies.
+            if (2 * before + size) * of // (2 * total) == number - 1:
+                mine.append(rows)
+            before += size
+        if mine:
+            yield start + np.sort(np.concatenate(mine))
+
+
+def _numbers(shard: str) -> tuple[int, int]:
+    found = re.fullmatch(r"(\d+)-of-(\d+)", shard)
+    number, of = map(int, found.groups()) if found else (0, 0)
+    if not 1 <= number <= of:
+        raise UserError(f"{shard!r} is no shard", where="--shard", do="give one such as 2-of-8")
+    return number, of
 
 
 @dataclass(frozen=True)

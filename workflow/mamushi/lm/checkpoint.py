@@ -3,40 +3,89 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 from mamushi.artifacts.files import atomic
+from mamushi.lm import sharding
 from mamushi.lm.loading import writing_safetensors
+from mamushi.running import launch
 
 MOMENTS = ("exp_avg", "exp_avg_sq")
 
 
-def save(
-    path: Path,
-    fingerprint: str,
-    trained: Mapping[str, torch.nn.Parameter],
-    optimizer: torch.optim.Optimizer,
-    log: Mapping[str, list[float]],
-) -> None:
-    """Write trained parameters, Adam's moments, the random state and the log of the steps so far.
+class Writer:
+    """Writes states of one training to a file, each by a thread, while the next steps are taken.
 
-    ``fingerprint`` names everything that the run depends on; ``restore`` compares it.
+    Within its ``with`` block; when that ends nothing is written any more, whatever ended it. Of
+    several processes the first one writes.
     """
-    tensors: dict[str, torch.Tensor] = {"random": torch.get_rng_state()}
-    for name, parameter in trained.items():
-        tensors[f"parameter.{name}"] = parameter.detach()
-        for moment in MOMENTS:
-            tensors[f"{moment}.{name}"] = optimizer.state[parameter][moment]
-    for name, column in log.items():
-        tensors[f"log.{name}"] = torch.tensor(column, dtype=torch.float64)
-    about = {"mamushi": json.dumps({"fingerprint": fingerprint, "step": len(log["step"])})}
+
+    def __init__(self, path: Path | None, fingerprint: str) -> None:
+        self.path, self.fingerprint = path, fingerprint
+        self._pool = ThreadPoolExecutor(1)
+        self._written: Future[None] | None = None
+
+    def __enter__(self) -> Writer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pool.shutdown()
+
+    def save(
+        self,
+        trained: Mapping[str, torch.nn.Parameter],
+        optimizer: torch.optim.Optimizer,
+        log: Mapping[str, list[float | None]],
+    ) -> None:
+        """Write trained parameters, Adam's moments, the random state and the log of the steps so
+        far, as they are now: copies are taken before this returns.
+
+        The fingerprint names everything that the run depends on; ``restore`` compares it. Where the
+        model is cut, all processes have to call. Raises what went wrong with the state before, as
+        ``wait``.
+        """
+        # Two at a time would hold two copies.
+        self.wait()
+        if self.path is None:
+            return
+        tensors: dict[str, torch.Tensor] = {"random": torch.get_rng_state()}
+        for name, parameter in trained.items():
+            moments = {f"{m}.{name}": optimizer.state[parameter][m] for m in MOMENTS}
+            for key, value in {f"parameter.{name}": parameter.detach(), **moments}.items():
+                # One at a time: no GPU holds all of them.
+                whole = sharding.gathered(value)
+                if not launch.follows():
+                    tensors[key] = _copy(whole)
+        if launch.follows():
+            return
+        for name, column in log.items():
+            known = [math.nan if value is None else value for value in column]
+            tensors[f"log.{name}"] = torch.tensor(known, dtype=torch.float64)
+        about = {"fingerprint": self.fingerprint, "step": len(log["step"])}
+        self._written = self._pool.submit(_write, self.path, tensors, about)
+
+    def wait(self) -> None:
+        """Until the last state is in its place. Raises ``UserError`` when the disk is full."""
+        written, self._written = self._written, None
+        if written is not None:
+            written.result()
+
+
+def _copy(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.to("cpu", copy=True).contiguous()
+
+
+def _write(path: Path, tensors: dict[str, torch.Tensor], about: Mapping[str, Any]) -> None:
     with atomic(path) as part, writing_safetensors():
-        save_file({k: v.contiguous().cpu() for k, v in tensors.items()}, part, metadata=about)
+        save_file(tensors, part, metadata={"mamushi": json.dumps(about)})
 
 
 def restore(
@@ -44,9 +93,10 @@ def restore(
     fingerprint: str,
     trained: Mapping[str, torch.nn.Parameter],
     optimizer: torch.optim.Optimizer,
-    log: dict[str, list[float]],
+    log: dict[str, list[float | None]],
 ) -> int:
-    """Load what ``save`` wrote into parameters, optimizer and log; return the number of steps done.
+    """Load what a ``Writer`` wrote into parameters, optimizer and log; return the number of steps
+    done.
 
     A file of another run (other settings, other data) or a damaged one is passed over, and the run
     starts from its beginning: a checkpoint saves time and is never a source of truth.
@@ -61,14 +111,17 @@ def restore(
                 return 0
             with torch.no_grad():
                 for name, parameter in trained.items():
-                    parameter.copy_(file.get_tensor(f"parameter.{name}"))
-                    moments = {m: file.get_tensor(f"{m}.{name}") for m in MOMENTS}
+                    sharding.fill(parameter, file.get_slice(f"parameter.{name}"))
+                    moments = {m: torch.zeros_like(parameter) for m in MOMENTS}
+                    for moment, value in moments.items():
+                        sharding.fill(value, file.get_slice(f"{moment}.{name}"))
                     optimizer.state[parameter] = {
                         "step": torch.tensor(float(about["step"]), device=parameter.device),
-                        **{m: value.to(parameter.device) for m, value in moments.items()},
+                        **moments,
                     }
             for name in log:
-                log[name] = file.get_tensor(f"log.{name}").tolist()
+                known = file.get_tensor(f"log.{name}").tolist()
+                log[name] = [None if math.isnan(value) else value for value in known]
             torch.set_rng_state(file.get_tensor("random"))
             return int(about["step"])
     except (FileNotFoundError, SafetensorError):

@@ -27,18 +27,25 @@ from mamushi.lm.attention import NAME, attend
 from mamushi.lm.parameters import decoder_blocks
 
 CACHE = "TORCHINDUCTOR_CACHE_DIR"
+LARGE = 10**8
+"""Parameters from which ``auto`` compiles: the steps of a tiny model are over before it pays."""
 CXX = "clang++" if sys.platform == "darwin" else "g++"
 
 
 @contextmanager
-def compiled(model: PreTrainedModel, wanted: bool, backend: str = "inductor") -> Iterator[None]:
-    """Within the block, the model's transformer blocks are compiled, if ``wanted``.
+def compiled(
+    model: PreTrainedModel, wanted: bool | str, backend: str = "inductor"
+) -> Iterator[None]:
+    """Within the block, the model's transformer blocks are compiled, if ``wanted``: of ``auto`` a
+    large model on a GPU.
 
     The same maths up to the order of rounding. Compiling takes place in the first steps. What it
     writes goes to ``TORCHINDUCTOR_CACHE_DIR`` where that is set, else to a folder of this process's
     own: the compiler loads what it finds, and its usual folder is open to others to guess. Raises
     ``UserError`` where there is no compiler.
     """
+    if wanted == "auto":
+        wanted = model.device.type == "cuda" and model.num_parameters() >= LARGE
     if not wanted:
         yield
         return

@@ -4,18 +4,29 @@ from __future__ import annotations
 
 import os
 import random
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
 
 import numpy as np
 import torch
 from accelerate import Accelerator
 from accelerate.state import AcceleratorState
+from accelerate.utils import InitProcessGroupKwargs
 from transformers import PreTrainedModel
+
+NONE = "does not have a deterministic implementation"
+"""How PyTorch says that it has no deterministic kernel."""
+WAIT = timedelta(hours=2)
+"""For another process, before it counts as lost."""
 
 
 def accelerator(precision: str) -> Accelerator:
     """The accelerator of this process: ``precision`` is ``bf16`` (autocast) or ``fp32``.
 
-    A GPU where there is one, else the CPU; several where the stage runs under `accelerate launch`.
+    A GPU where there is one, else the CPU; several where the stage runs under `accelerate launch`,
+    or is one of the processes of `running.launch`.
     """
     # Accelerate keeps one state a process and refuses a second precision; each caller here has its
     # own model and optimizer, so nothing is shared that the reset could confuse.
@@ -23,13 +34,16 @@ def accelerator(precision: str) -> Accelerator:
     return Accelerator(
         mixed_precision="bf16" if precision == "bf16" else "no",
         cpu=not torch.cuda.is_available(),
+        # The first process checks and writes what the others wait for: of 140 GB, on a slow disk.
+        kwargs_handlers=[InitProcessGroupKwargs(timeout=WAIT)],
     )
 
 
 def reproducible(seed: int) -> None:
     """Fix the seeds of Python, NumPy and PyTorch, and ask for deterministic kernels.
 
-    Kernels without a deterministic version warn instead of failing, so that any model can run.
+    Kernels without a deterministic version warn instead of failing, so that any model can run; in
+    the steps of a training they have to be there if they can: see ``deterministic``.
     """
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     random.seed(seed)
@@ -39,6 +53,40 @@ def reproducible(seed: int) -> None:
     # They would also fill all fresh memory, which costs time and only hides bugs.
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     torch.backends.cudnn.benchmark = False
+
+
+class Kernels:
+    """Whether kernels have to be deterministic, or are where they can be."""
+
+    def __init__(self, strict: bool) -> None:
+        self.strict = strict
+
+    def lack(self, error: RuntimeError) -> bool:
+        """Whether ``error`` is that there is no deterministic kernel for an operation. From then on
+        there need be none, and the operation is named."""
+        if not self.strict or NONE not in str(error):
+            return False
+        self.strict = False
+        torch.use_deterministic_algorithms(True, warn_only=True)
+        print(f"equal runs may differ in their last bits: {error}", file=sys.stderr, flush=True)
+        return True
+
+
+@contextmanager
+def deterministic(strict: bool) -> Iterator[Kernels]:
+    """Within the block, if ``strict``, an operation without a deterministic kernel is an error.
+
+    Only so does flash attention take its deterministic backward pass: where a warning would do, it
+    takes the other one.
+    """
+    before = torch.are_deterministic_algorithms_enabled()
+    warned = torch.is_deterministic_algorithms_warn_only_enabled()
+    if strict:
+        torch.use_deterministic_algorithms(True, warn_only=False)
+    try:
+        yield Kernels(strict)
+    finally:
+        torch.use_deterministic_algorithms(before, warn_only=warned)
 
 
 def place(model: PreTrainedModel, precision: str, device: torch.device) -> PreTrainedModel:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from transformers import PreTrainedModel
 
 from mamushi.errors import UserError
+from mamushi.lm import sharding
 from mamushi.lm.attention import supports, to_device
 from mamushi.lm.batches import Batch, batches, collate
 from mamushi.lm.loss import run
@@ -46,7 +47,7 @@ def at_depth(depth: float, blocks: int) -> int:
     return max(1, round(depth * blocks))
 
 
-@torch.inference_mode()
+@torch.no_grad()
 def embed(
     model: PreTrainedModel,
     texts: TokenSet,
@@ -61,8 +62,9 @@ def embed(
 
     Of ``layers``, -1 is the final hidden state, after the final norm; others index the hidden
     states from the input embeddings (0) on. ``skip_first`` is for texts that begin with a BOS: see
-    ``pool``. Raises ``UserError`` for a layer that the model does not have, a text without tokens,
-    and values that float16 cannot hold.
+    ``pool``. Processes share the texts of a model that is cut; otherwise each does the same. Raises
+    ``UserError`` for a layer that the model does not have, a text without tokens, and values that
+    float16 cannot hold.
     """
     model.eval()
     blocks = int(model.config.num_hidden_layers)
@@ -80,12 +82,13 @@ def embed(
         )
     final = all(layer in (-1, blocks) for layer in layers)
     shape = (len(layers), len(texts), int(model.config.hidden_size))
-    vectors = np.empty(shape, dtype=np.float16)
+    vectors = np.zeros(shape, dtype=np.float16)
     shared = supports(model)
     # Fetched one batch late, while the device is busy with the next.
     waiting: list[tuple[NDArray[np.int64], torch.Tensor]] = []
     with Progress(len(texts), "embed", "text") as progress:
-        for rows in batches(texts.lengths, batch_tokens, shared=shared):
+        parts = list(batches(texts.lengths, batch_tokens, shared=shared))
+        for rows, counted in sharding.dealt(parts, accelerator):
             batch = collate([texts[i] for i in rows], accelerator.device, shared=shared)
             with accelerator.autocast():
                 output = run(model.base_model, model, batch, output_hidden_states=not final)
@@ -93,6 +96,8 @@ def embed(
             for layer in layers:
                 hidden = output.last_hidden_state if final else output.hidden_states[layer]
                 found.append(pool(hidden, batch, pooling, skip_first=skip_first))
+            if not counted:
+                continue
             waiting.append((rows, torch.stack(found)))
             if len(waiting) > 1:
                 earlier, pooled = waiting.pop(0)
@@ -100,6 +105,7 @@ def embed(
             progress.advance(len(rows))
         for earlier, pooled in waiting:
             vectors[:, earlier] = pooled.cpu().numpy()
+    vectors = sharding.summed(vectors, accelerator)
     if not np.isfinite(vectors).all():
         row = int(np.flatnonzero(~np.isfinite(vectors).all(axis=(0, 2)))[0])
         raise UserError(

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import torch
 from numpy.typing import NDArray
 
@@ -23,6 +24,8 @@ from mamushi.running.progress import Progress
 MODULES = "modules.json"
 OWN = "sentence_transformers."
 """How the name of a module begins that the package itself has."""
+ROWS = 16384
+"""Texts that are cut into tokens at once."""
 
 
 def open_encoder(source: str, revision: str | None, known: Mapping[str, str]) -> Any:
@@ -104,7 +107,7 @@ def encode(
 
     Raises ``UserError`` for values that float16 cannot hold, and names the id.
     """
-    lengths = _lengths(encoder, texts)
+    lengths = lengths_of(encoder, texts)
     vectors: NDArray[np.float16] | None = None
     with Progress(len(texts), "encode", "text") as progress:
         for rows in batches(lengths, batch_tokens, shared=False):
@@ -128,9 +131,13 @@ def encode(
     return vectors
 
 
-def _lengths(encoder: Any, texts: Sequence[str]) -> NDArray[np.int64]:
+def lengths_of(encoder: Any, texts: Sequence[str] | pa.Array) -> NDArray[np.int64]:
     """Tokens of each text, cut as the encoder does (texts,)."""
-    found = encoder.tokenizer(list(texts), add_special_tokens=True, verbose=False)["input_ids"]
-    lengths = np.fromiter(map(len, found), np.int64, len(texts))
+    lengths = np.empty(len(texts), np.int64)
+    for start in range(0, len(texts), ROWS):
+        part = texts[start : start + ROWS]
+        rows = part.to_pylist() if isinstance(part, pa.Array) else list(part)
+        found = encoder.tokenizer(rows, add_special_tokens=True, verbose=False)["input_ids"]
+        lengths[start : start + ROWS] = np.fromiter(map(len, found), np.int64, len(rows))
     most = encoder.max_seq_length
     return np.maximum(lengths if most is None else np.minimum(lengths, int(most)), 1)

@@ -49,6 +49,10 @@ def mean_nll(
     def loss(rows: NDArray[np.int64], weight: float, module: torch.nn.Module) -> list[torch.Tensor]:
         weights = None if texts.weights is None else [texts.weights_of(row) for row in rows]
         given = [texts[row] for row in rows]
+        if not given:
+            # A process that has no text runs the model all the same, on one that does not count.
+            given = [texts[int(texts.lengths.argmax())]]
+            weights = [np.zeros(len(given[0]), np.float32)]
         batch = collate(given, accelerator.device, shared=shared, weights=weights)
         return [module(batch) * (1 / weight)]
 
@@ -94,7 +98,7 @@ def finetune(
             descent,
             total,
             accelerator,
-            compile=bool(settings.get("compile", False)),
+            compile=settings.get("compile", False),
             state=state,
             fingerprint=fingerprint,
             checkpoint_seconds=float(settings["checkpoint_seconds"]),

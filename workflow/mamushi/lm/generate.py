@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,12 @@ from mamushi.lm.attention import supports
 from mamushi.lm.batches import batches, collate
 from mamushi.lm.loading import padding
 from mamushi.lm.loss import batch_nll
+from mamushi.lm.sharding import through
 from mamushi.lm.tokens import encode
 from mamushi.running.progress import Progress
+
+TOGETHER = 16
+"""Beginnings of texts that are completed at a time."""
 
 
 def prompt_tokens(tokenizer: PreTrainedTokenizerBase, prompt: str) -> list[int]:
@@ -99,9 +104,8 @@ def continuations(
                 )
             given = torch.tensor([ids], device=accelerator.device)
             with accelerator.autocast():
-                said = model.generate(
-                    given, attention_mask=torch.ones_like(given), generation_config=greedy
-                )
+                about = {"attention_mask": torch.ones_like(given), "generation_config": greedy}
+                said = through(model, partial(model.generate, given, **about))
             columns["prompt"].append(prompt)
             columns["prompt_tokens"].append(ids)
             columns["tokens"].append(said[0, len(ids) :].tolist())
@@ -113,6 +117,62 @@ def _greedy(eos: list[int], pad_token: int, new_tokens: int) -> GenerationConfig
     return GenerationConfig(
         do_sample=False,
         num_beams=1,
+        max_new_tokens=new_tokens,
+        use_cache=True,
+        eos_token_id=eos or None,
+        pad_token_id=pad_token,
+    )
+
+
+def completions(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    beginnings: Sequence[NDArray[np.int32]],
+    lengths: Sequence[int],
+    samples: int,
+    accelerator: Accelerator,
+) -> list[list[list[int]]]:
+    """How the model goes on after each beginning (token ids), for at most so many tokens each.
+
+    A list by beginning: first the greedy one, then ``samples`` that are drawn from the model's own
+    distribution (temperature 1, no truncation), each up to the token that ends the text, without
+    it. The draws are the same for every model. Beginnings that agree in both lengths go together,
+    a fixed number at a time: they need no padding.
+    """
+    model.eval()
+    eos, pad = ends(model, tokenizer), padding(tokenizer)
+    alike: dict[tuple[int, int], list[int]] = {}
+    for i, (tokens, wanted) in enumerate(zip(beginnings, lengths, strict=True)):
+        alike.setdefault((len(tokens), wanted), []).append(i)
+    found: list[list[list[int]]] = [[] for _ in beginnings]
+    with Progress(len(beginnings), "complete", "text") as progress:
+        for (given, wanted), rows in alike.items():
+            for first in range(0, len(rows), TOGETHER):
+                part = rows[first : first + TOGETHER]
+                ids = torch.tensor(
+                    np.stack([beginnings[i] for i in part]).astype(np.int64),
+                    device=accelerator.device,
+                )
+                # By the first of them, so that the draws do not depend on what was before.
+                torch.manual_seed(part[0])
+                how = [_greedy(eos, pad, wanted)] + [_sampled(eos, pad, wanted)] * samples
+                for config in how:
+                    about = {"attention_mask": torch.ones_like(ids), "generation_config": config}
+                    with _only(config, model), accelerator.autocast():
+                        said = through(model, partial(model.generate, ids, **about))
+                    for i, tokens in zip(part, said[:, given:].tolist(), strict=True):
+                        stop = next((t for t, one in enumerate(tokens) if one in eos), None)
+                        found[i].append(tokens[:stop])
+                progress.advance(len(part))
+    return found
+
+
+def _sampled(eos: list[int], pad_token: int, new_tokens: int) -> GenerationConfig:
+    return GenerationConfig(
+        do_sample=True,
+        temperature=1.0,
+        top_k=0,
+        top_p=1.0,
         max_new_tokens=new_tokens,
         use_cache=True,
         eos_token_id=eos or None,
@@ -132,7 +192,7 @@ def _only(chosen: GenerationConfig, model: PreTrainedModel) -> Iterator[None]:
         model.generation_config = own
 
 
-@torch.inference_mode()
+@torch.no_grad()
 def log_likelihoods(
     model: PreTrainedModel,
     prompts: Sequence[Sequence[int]],

@@ -13,10 +13,10 @@ import os
 import re
 import shutil
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from huggingface_hub import snapshot_download
@@ -30,7 +30,7 @@ from huggingface_hub.errors import (
 )
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
-from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 from transformers.utils import logging as transformers_logging
@@ -39,7 +39,11 @@ from mamushi.artifacts import digests, seal
 from mamushi.artifacts.files import DISK_FULL, atomic, read_json
 from mamushi.artifacts.tensors import HEADER_LENGTH, about, trained_metadata
 from mamushi.errors import UserError
-from mamushi.lm import lora, parameters
+from mamushi.lm import lora, parameters, sharding
+from mamushi.running import launch
+
+if TYPE_CHECKING:
+    from accelerate import Accelerator
 
 INDEX, WEIGHTS = "model.safetensors.index.json", "model.safetensors"
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt")
@@ -208,14 +212,97 @@ def open_trained(
     return model
 
 
+def open_sharded(
+    card_path: str | Path,
+    trained: str | Path | None,
+    training: Mapping[str, Any] | None,
+    precision: str,
+    accelerator: Accelerator,
+    also: Callable[[PreTrainedModel], object] = lambda model: None,
+) -> PreTrainedModel:
+    """The model of ``open_trained``, placed as ``device.place`` does, cut over processes.
+
+    It is made on the meta device, and each process reads its rows of each tensor from the files, so
+    that none ever holds more. What ``also`` gives gradients to lies in fp32 as well. Raises
+    ``UserError`` as ``open_trained`` does, and for weights that go by other names than the
+    model's tensors.
+    """
+    model, folder = _open_empty(card_path, checked=accelerator.is_main_process)
+    if training is not None:
+        parameters.freeze(model, training)
+    taken = [name for name, p in model.named_parameters() if p.requires_grad]
+    also(model)
+    frozen = torch.bfloat16 if precision == "bf16" else torch.float32
+    # Adapters, which are in no file, have been drawn.
+    drawn: dict[str, torch.Tensor] = {}
+    for name, parameter in model.named_parameters():
+        parameter.data = parameter.data.to(torch.float32 if parameter.requires_grad else frozen)
+        parameter.requires_grad_(name in taken)
+        if not parameter.is_meta:
+            drawn[name] = parameter.detach().clone()
+    buffers = {name: buffer.clone() for name, buffer in model.named_buffers()}
+    sharding.shard(model, accelerator.device)
+    model.to_empty(device=accelerator.device)
+    for name, buffer in model.named_buffers():
+        buffer.copy_(buffers[name])
+    _read(folder, model, drawn)
+    if trained is not None:
+        load_trained(trained, model)
+    return model
+
+
+def _read(folder: Path, model: PreTrainedModel, drawn: Mapping[str, torch.Tensor]) -> None:
+    """Fill the model's shares from ``drawn`` and from the safetensors files of a folder."""
+    own = dict(model.named_parameters())
+    missing = own.keys() - drawn.keys()
+    for name, value in drawn.items():
+        sharding.fill(own[name], value)
+    for path in check_weights(folder):
+        if path.suffix != ".safetensors":
+            continue
+        with safe_open(path, framework="pt") as stored:
+            for name in sorted(missing & set(stored.keys())):
+                piece = stored.get_slice(name)
+                if tuple(piece.get_shape()) != tuple(own[name].shape):
+                    raise UserError(
+                        "the weights do not have the shapes that config.json says",
+                        where=folder,
+                        do="download or save the model again",
+                    )
+                sharding.fill(own[name], piece)
+                missing = missing - {name}
+    if missing:
+        raise UserError(
+            f"the weights lack {len(missing)} tensors by the names that the model has for them, "
+            f"the first is {min(missing)}",
+            where=folder,
+            do="save the model again with save_pretrained, or set execution.gpus_per_job to 1",
+        )
+
+
+def _open_empty(card_path: str | Path, *, checked: bool) -> tuple[PreTrainedModel, Path]:
+    """The model of ``open_model`` with its parameters on the meta device, and its folder, whose
+    files are compared with the card if ``checked``; buffers, which no file has, are on the CPU."""
+    from accelerate import init_empty_weights
+
+    card = read_card(card_path)
+    folder, trust = _folder(card_path, card, checked=checked), card["trust_remote_code"]
+    transformers_logging.set_verbosity_error()
+    config = AutoConfig.from_pretrained(folder, trust_remote_code=trust, local_files_only=True)
+    with init_empty_weights(include_buffers=False):
+        model = AutoModelForCausalLM.from_config(config, trust_remote_code=trust)
+    model.config.use_cache = False
+    return model.eval().requires_grad_(False), folder
+
+
 def open_tokenizer(card_path: str | Path) -> PreTrainedTokenizerBase:
     """The tokenizer of a card's model. Raises ``UserError`` as ``open_model`` does."""
     card = read_card(card_path)
     return _tokenizer(_folder(card_path, card), card["trust_remote_code"])
 
 
-def _folder(card_path: str | Path, card: Mapping[str, Any]) -> Path:
-    """Where the card's files are, after comparing each with the card.
+def _folder(card_path: str | Path, card: Mapping[str, Any], *, checked: bool = True) -> Path:
+    """Where the card's files are, after comparing each with the card if ``checked``.
 
     A relative path starts at the card's own folder, so that a project can move as a whole.
     """
@@ -224,7 +311,7 @@ def _folder(card_path: str | Path, card: Mapping[str, Any]) -> Path:
         # By name, because `results` may be a link to somewhere else.
         source = os.path.normpath(Path(card_path).absolute().parent / source)
     folder = _fetch(source, revision, trust, card_path, cached=True)[0]
-    for name, digest in card["digests"].items():
+    for name, digest in card["digests"].items() if checked else ():
         if digests.of(folder / name) != digest:
             raise UserError(
                 f"is not the file that {card_path} was made from",
@@ -486,14 +573,17 @@ def check_finite(path: Path) -> None:
 def save_trained(path: str | Path, model: PreTrainedModel, metadata: Mapping[str, Any]) -> None:
     """Store the tensors that take gradients, in fp32, whole or not at all; the rest is the base's.
 
-    ``metadata`` (JSON) is what ``artifacts.tensors.trained_metadata`` gives back.
+    ``metadata`` (JSON) is what ``artifacts.tensors.trained_metadata`` gives back. Of several
+    processes the first one stores; where the model is cut, all have to call.
     """
-    tensors = {
-        name: parameter.detach().to("cpu", torch.float32).contiguous()
-        for name, parameter in model.named_parameters()
-        if parameter.requires_grad
-    }
-    _store(path, tensors, metadata)
+    trained = ((name, p) for name, p in model.named_parameters() if p.requires_grad)
+    tensors = {}
+    for name, parameter in trained:
+        whole = sharding.gathered(parameter.detach())
+        if not launch.follows():
+            tensors[name] = whole.to("cpu", torch.float32).contiguous()
+    if not launch.follows():
+        _store(path, tensors, metadata)
 
 
 def _store(path: str | Path, tensors: dict[str, torch.Tensor], metadata: Mapping[str, Any]) -> None:
@@ -544,7 +634,7 @@ def load_trained(path: str | Path, model: PreTrainedModel) -> None:
         _check_shapes(path, stored, own)
         with torch.no_grad():
             for name in sorted(names):
-                own[name].copy_(stored.get_tensor(name))
+                sharding.fill(own[name], stored.get_slice(name))
 
 
 def overlay(path: str | Path, model: PreTrainedModel) -> int:

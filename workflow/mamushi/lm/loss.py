@@ -8,6 +8,7 @@ so it takes the logit's place, is multiplied through, and is forgotten.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import torch
@@ -18,6 +19,7 @@ from transformers import PreTrainedModel
 
 from mamushi.lm.attention import sharing_rows, supports
 from mamushi.lm.batches import Batch
+from mamushi.lm.sharding import through
 
 ROWS = 2048
 """Predicted tokens whose logits are held at once."""
@@ -67,6 +69,10 @@ def inputs(batch: Batch) -> dict[str, Any]:
 
 def run(module: nn.Module, model: PreTrainedModel, batch: Batch, **more: Any) -> Any:
     """The output of ``module``, which is ``model`` or its body without the head, for the batch."""
+    return through(model, partial(_run, module, model, batch, **more))
+
+
+def _run(module: nn.Module, model: PreTrainedModel, batch: Batch, **more: Any) -> Any:
     if batch.documents is None:
         return module(**inputs(batch), **more)
     with sharing_rows(model):
@@ -79,11 +85,15 @@ def batch_nll(model: PreTrainedModel, batch: Batch, *, uniform: bool = False) ->
     In fp32, or fp64 where the model is. ``uniform`` promises that the loss will be their sum times
     a constant: gradients of a trained head then need no second look at its logits.
     """
+    return through(model, _batch_nll, model, batch, uniform)
+
+
+def _batch_nll(model: PreTrainedModel, batch: Batch, uniform: bool) -> Tensor:
     head = _linear_head(model)
     if head is None:
-        logits = run(model, model, batch).logits
+        logits = _run(model, model, batch).logits
         return _plain_nll(logits.flatten(0, 1)[batch.predicting], batch.targets)
-    hidden = run(model.base_model, model, batch).last_hidden_state
+    hidden = _run(model.base_model, model, batch).last_hidden_state
     cap = getattr(model.config, "final_logit_softcapping", None)
     wanted = hidden.flatten(0, 1).index_select(0, batch.predicting)
     found: Tensor = _HeadLoss.apply(
@@ -218,9 +228,10 @@ class _Gradients:
         # By parts that a cache holds, since it takes longer to get the memory than to compute.
         step = max(1, _elements(found) // found.shape[1])
         for to, given in zip(whole.split(step), found.split(step), strict=True):
-            to.copy_(given)
-            if factor is not None:
-                to.mul_(factor)
+            if factor is None:
+                to.copy_(given)
+            else:
+                torch.mul(given, factor.to(to.dtype), out=to)
         return whole
 
 
@@ -238,25 +249,31 @@ def _in_place(
     step = max(1, _elements(logits) // max(1, logits.shape[1]))
     for begin in range(0, len(logits), step):
         part = slice(begin, begin + step)
-        target = targets[part, None]
-        # Where the head computes in this precision it is no copy.
-        odds = logits[part].to(nll.dtype)
+        given, target = logits[part], targets[part, None]
         slope = None
         if cap is not None:
-            odds.div_(cap).tanh_()
-            slope = 1.0 - odds.square() if gradient else None
-            odds.mul_(cap)
-        true, top = odds.gather(1, target), odds.amax(1, keepdim=True)
-        total = odds.sub_(top).exp_().sum(1, keepdim=True)
+            given = given.to(nll.dtype).div_(cap).tanh_()
+            slope = 1.0 - given.square() if gradient else None
+            given.mul_(cap)
+        # What is picked is as exact as what it is picked from. From there on fp32: casts go with
+        # the first operation that reads and with the last that writes, instead of passes over
+        # memory of their own.
+        true, top = (
+            x.to(nll.dtype) for x in (given.gather(1, target), given.amax(1, keepdim=True))
+        )
+        # Where the head computes in this precision it is no copy.
+        odds = given.sub_(top) if given.dtype == nll.dtype else given - top
+        total = odds.exp_().sum(1, keepdim=True)
         nll[part] = (total.log() + top - true)[:, 0]
         if not gradient:
             continue
-        odds.div_(total)
-        odds.scatter_(1, target, odds.gather(1, target) - 1.0)
+        at_target = odds.gather(1, target).div_(total) - 1.0
         if slope is not None:
-            odds.mul_(slope)
-        if odds.data_ptr() != logits[part].data_ptr():
-            logits[part] = odds
+            odds.div_(total).scatter_(1, target, at_target)
+            torch.mul(odds, slope, out=logits[part])
+        else:
+            torch.div(odds, total, out=logits[part])
+            logits[part].scatter_(1, target, at_target.to(logits.dtype))
 
 
 class TokenLoss(nn.Module):

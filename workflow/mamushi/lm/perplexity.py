@@ -15,6 +15,7 @@ from transformers import PreTrainedModel
 
 from mamushi.artifacts.tables import DOMAINS
 from mamushi.errors import UserError
+from mamushi.lm import sharding
 from mamushi.lm.attention import supports
 from mamushi.lm.batches import batches, collate
 from mamushi.lm.loss import batch_nll
@@ -44,7 +45,7 @@ def require_domains(texts: TokenSet) -> None:
             )
 
 
-@torch.inference_mode()
+@torch.no_grad()
 def text_nll(
     model: PreTrainedModel,
     texts: TokenSet,
@@ -56,7 +57,8 @@ def text_nll(
     """NLL of every text under the model. A text without a predicted token counts zero of both.
 
     ``feed`` is called before each forward pass with the rows of ``texts`` that it is over, for a
-    model that must be given more of them than their tokens.
+    model that must be given more of them than their tokens. Processes share the texts of a model
+    that is cut; otherwise each that calls does the same.
     """
     model.eval()
     sums = np.zeros(len(texts), dtype=np.float64)
@@ -65,12 +67,15 @@ def text_nll(
     # Fetched one batch late, while the device is busy with the next.
     waiting: list[tuple[NDArray[np.int64], torch.Tensor]] = []
     with Progress(len(texts), "perplexity", "text") as progress:
-        for rows in batches(texts.lengths, batch_tokens, shared=shared):
+        parts = list(batches(texts.lengths, batch_tokens, shared=shared))
+        for rows, counted in sharding.dealt(parts, accelerator):
             batch = collate([texts[i] for i in rows], accelerator.device, shared=shared)
             if feed is not None:
                 feed(rows)
             with accelerator.autocast():
                 nll = batch_nll(model, batch)
+            if not counted:
+                continue
             waiting.append((rows, batch.sums(nll, torch.float64)))
             if len(waiting) > 1:
                 earlier, found = waiting.pop(0)
@@ -78,10 +83,10 @@ def text_nll(
             progress.advance(len(rows))
         for earlier, found in waiting:
             sums[earlier] = found.cpu().numpy()
-    return TextNll(sums, counts.astype(np.int64))
+    return TextNll(sharding.summed(sums, accelerator), counts.astype(np.int64))
 
 
-@torch.inference_mode()
+@torch.no_grad()
 def token_nll(
     model: PreTrainedModel, texts: TokenSet, batch_tokens: int, accelerator: Accelerator
 ) -> list[NDArray[np.float32]]:

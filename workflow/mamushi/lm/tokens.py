@@ -19,12 +19,14 @@ import pyarrow.compute as pc
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
 from mamushi.artifacts import schemas
-from mamushi.artifacts.tables import DOMAINS, read_metadata, read_table, write_table
+from mamushi.artifacts.tables import DOMAINS, read_groups, read_metadata, read_table, write_table
 from mamushi.errors import UserError
 from mamushi.running.progress import Progress
 
 BATCH = 2048
 BINS = 16
+GROUP, MOST = 2**20, 2**30
+"""Texts and tokens of a row group, at most: Arrow counts those of an array by 31 bits."""
 
 
 def encode(
@@ -64,8 +66,11 @@ def write_tokens(
     token of a text is never predicted), and holds a histogram of lengths. Raises ``UserError`` for
     a text without any token, and when the tokenizer has a token that the model does not know.
     """
-    lengths, parts = [], []
+    lengths = []
+    # An array a batch, since those of one array are counted by 31 bits.
+    arrays = []
     truncated = 0
+    largest = -1
     texts = examples["text"]
     with Progress(len(texts), "tokens", "text") as progress:
         for start in range(0, len(texts), BATCH):
@@ -74,33 +79,36 @@ def write_tokens(
             truncated += sum(len(row) > max_length for row in rows)
             rows = [row[:max_length] for row in rows]
             lengths.append(np.fromiter(map(len, rows), np.int64, len(rows)))
-            parts.append(np.fromiter(chain.from_iterable(rows), np.int32, int(lengths[-1].sum())))
+            flat = np.fromiter(chain.from_iterable(rows), np.int32, int(lengths[-1].sum()))
+            largest = max(largest, int(flat.max(initial=-1)))
+            bounds = offsets_of(lengths[-1]).astype(np.int32)
+            arrays.append(pa.ListArray.from_arrays(bounds, flat))
             progress.advance(len(rows))
     length = np.concatenate([np.empty(0, np.int64), *lengths])
-    flat = np.concatenate([np.empty(0, np.int32), *parts])
     if (length == 0).any():
         raise UserError(
             "the tokenizer gives no token for this text, so that it has no embedding",
             where=f"example {examples['id'][int(np.argmin(length))]}",
             do="remove it from the raw data",
         )
-    if flat.size and flat.max() >= vocabulary_size:
+    if largest >= vocabulary_size:
         raise UserError(
-            f"the tokenizer gives token {flat.max()}, but the model knows {vocabulary_size} tokens",
+            f"the tokenizer gives token {largest}, but the model knows {vocabulary_size} tokens",
             where=path,
             do="use the tokenizer that belongs to the model",
         )
     counts, edges = np.histogram(length, bins=BINS, range=(0, max_length))
-    rows = pa.ListArray.from_arrays(offsets_of(length).astype(np.int32), flat)
+    kind = schemas.TOKENS.schema.field("tokens").type
     write_table(
         path,
         schemas.TOKENS,
-        {"id": examples["id"], "tokens": rows},
+        {"id": examples["id"], "tokens": pa.chunked_array(arrays, kind)},
+        group=min(GROUP, max(1, MOST // max_length)),
         metadata={
             "max_length": max_length,
             "bos_token_id": tokenizer.bos_token_id,
             "texts": len(length),
-            "tokens": int(flat.size),
+            "tokens": int(length.sum()),
             "truncated": truncated,
             "without_prediction": int((length < 2).sum()),
             "histogram": {"edges": edges.tolist(), "counts": counts.tolist()},
@@ -168,9 +176,9 @@ def read_tokens(
 ) -> TokenSet:
     """The texts of a section and of ``domains``, except the ids ``without``, cut at ``max_length``.
 
-    Arrays are views of the file's where nothing is left out. Raises ``UserError`` when the cache is
-    not of these examples or is shorter than ``max_length``, and when an id of ``without`` is not
-    among the texts that would be there otherwise.
+    One row group of the file is in memory at a time, beside the texts that are kept. Raises
+    ``UserError`` when the cache is not of these examples or is shorter than ``max_length``, and
+    when an id of ``without`` is not among the texts that would be there otherwise.
     """
     stored = read_metadata(tokens_path).get("max_length", 0)
     if max_length > stored:
@@ -180,13 +188,6 @@ def read_tokens(
             do="raise tokens.max_length",
         )
     examples = read_table(examples_path, schemas.EXAMPLES, ["id", "domain", "section"])
-    table = read_table(tokens_path, schemas.TOKENS)
-    if not table["id"].equals(examples["id"]):
-        raise UserError(
-            f"is not the token cache of {examples_path}",
-            where=tokens_path,
-            do="delete it and run again",
-        )
     keep = pc.and_(
         pc.equal(examples["section"], section),
         pc.is_in(examples["domain"], value_set=pa.array(list(domains), pa.string())),
@@ -202,12 +203,27 @@ def read_tokens(
                 do="use the list that was made from this dataset",
             )
         keep = pc.and_not(keep, left_out)
-    offsets, flat = _ragged(table["tokens"].combine_chunks(), keep.to_numpy(), max_length)
+    mask, start, same = keep.to_numpy(), 0, True
+    lengths, parts = [np.empty(0, np.int64)], []
+    for group in read_groups(tokens_path, schemas.TOKENS):
+        same = same and group["id"].equals(examples["id"].slice(start, len(group)))
+        for piece in group["tokens"].chunks if same else []:
+            bounds, flat = _ragged(piece, mask[start : start + len(piece)], max_length)
+            lengths.append(np.diff(bounds))
+            parts.append(flat)
+            start += len(piece)
+    if not same or start < len(examples):
+        raise UserError(
+            f"is not the token cache of {examples_path}",
+            where=tokens_path,
+            do="delete it and run again",
+        )
     return TokenSet(
         ids=ids.filter(keep).to_numpy(),
         domains=examples["domain"].filter(keep).to_numpy(),
-        tokens=flat,
-        offsets=offsets,
+        # Mostly there is one row group, whose array need not be copied.
+        tokens=parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, np.int32), *parts]),
+        offsets=offsets_of(np.concatenate(lengths)),
     )
 
 
@@ -237,4 +253,14 @@ def subset(texts: TokenSet, rows: np.ndarray) -> TokenSet:
         weights=None
         if texts.weights is None
         else np.concatenate([np.empty(0, np.float32), *map(texts.weights_of, rows)]),
+    )
+
+
+def joined(parts: Sequence[TokenSet]) -> TokenSet:
+    """The texts of all parts, one part after another; without weights."""
+    return TokenSet(
+        ids=np.concatenate([part.ids for part in parts]),
+        domains=np.concatenate([part.domains for part in parts]),
+        tokens=np.concatenate([part.tokens for part in parts]),
+        offsets=offsets_of(np.concatenate([part.lengths for part in parts])),
     )

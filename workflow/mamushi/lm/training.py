@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,8 +21,9 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from mamushi.errors import UserError
-from mamushi.lm import checkpoint
+from mamushi.lm import checkpoint, sharding
 from mamushi.lm.compiled import compiled
+from mamushi.lm.device import deterministic
 from mamushi.running import interruption, tracking
 from mamushi.running.progress import Progress
 
@@ -32,6 +33,7 @@ add up over the parts of all processes."""
 
 WAITING = 100  # steps whose losses may still be on the device
 RECENT = 20  # steps over which the speed is shown
+NORMS = 50  # steps between two norms of the gradient, where nothing needs it in each
 
 
 @dataclass(frozen=True)
@@ -130,14 +132,15 @@ class TrainLog:
     def __init__(self, losses: Sequence[str]) -> None:
         before, after = ("step", "epoch"), ("tokens", "tokens_per_second", "learning_rate")
         self.losses, names = losses, (*before, *losses, *after, "gradient_norm", "seconds")
-        self.columns: dict[str, list[float]] = {name: [] for name in names}
+        # Numbers, or None for a norm that was not taken.
+        self.columns: dict[str, list[Any]] = {name: [] for name in names}
 
     def __len__(self) -> int:
         return len(self.columns["step"])
 
     def append(self, row: Mapping[str, float]) -> None:
         for name, column in self.columns.items():
-            column.append(row[name])
+            column.append(row.get(name))
 
     def seconds(self, ago: int = 0) -> float:
         """Seconds from the beginning to the end of the step that many before the last."""
@@ -158,7 +161,7 @@ def train(
     total: int,
     accelerator: Accelerator,
     *,
-    compile: bool = False,
+    compile: bool | str = False,
     state: Path | None = None,
     fingerprint: str = "",
     checkpoint_seconds: float = 0.0,
@@ -171,7 +174,8 @@ def train(
     With ``state``, a file, everything is saved there each ``checkpoint_seconds``, and a run whose
     ``fingerprint`` equals the file's goes on from it: on the CPU bit for bit as if it had never
     stopped. It is also saved when the process is asked to end: see ``interruption``. Raises
-    ``UserError`` that names the step when a loss or the gradient's norm is not finite; where each
+    ``UserError`` that names the step when a loss or the gradient's norm is not finite. The norm is
+    taken of each step where it is clipped or looked at, else of every 50th and the last. Where each
     step is looked at before its update, ``state`` then has the weights before that step.
     """
     trained = {name: p for name, p in objective.model.named_parameters() if p.requires_grad}
@@ -179,30 +183,40 @@ def train(
     log = TrainLog(objective.losses)
     if state is not None:
         checkpoint.restore(state, fingerprint, trained, optimizer, log.columns)
-    module = accelerator.prepare_model(objective.module, evaluation_mode=not objective.together)
+    cut, module = sharding.active(accelerator), prepared(objective, accelerator)
     optimizer = accelerator.prepare_optimizer(optimizer)
     optimizer.zero_grad(set_to_none=True)
+    each = descent.clip is not None or objective.ends is not None
     start, saved, last = len(log), time.monotonic(), log.seconds()
     began = saved - last
     waiting: list[tuple[dict[str, float], Tensor]] = []
 
     def save() -> bool:
-        """Whether ``state`` has the weights of now: not before the first step, for which the start
+        """Whether ``state`` gets the weights of now: not before the first step, for which the start
         stands, and never weights that are not finite."""
-        finite = torch.stack([torch.isfinite(p).all() for p in trained.values()]).all()
-        if state is None or not len(log) or not bool(finite):
+        shares = map(sharding.local, trained.values())
+        finite = torch.stack([torch.isfinite(p).all() for p in shares]).all()
+        whole = sharding.everywhere(bool(finite), accelerator)
+        if state is None or not len(log) or not whole:
             return False
-        if accelerator.is_main_process:
-            checkpoint.save(state, fingerprint, trained, optimizer, log.columns)
+        if cut or accelerator.is_main_process:
+            writer.save(trained, optimizer, log.columns)
         return True
+
+    def settle() -> None:
+        """Until ``state`` is written: the first process that ends takes the others with it."""
+        writer.wait()
+        sharding.everywhere(True, accelerator)
 
     def collect() -> None:
         """Log the steps that wait: the one place that waits for the device."""
         for row, measured in waiting:
-            found = dict(zip((*objective.losses, "gradient_norm"), measured.tolist(), strict=True))
+            # The norm comes last, where it was taken.
+            found = dict(zip((*objective.losses, "gradient_norm"), measured.tolist(), strict=False))
             for name, value in found.items():
                 if not math.isfinite(value):
                     kept = objective.ends is not None and save()
+                    settle()
                     raise UserError(
                         f"{objective.what}: the {name.replace('_', ' ')} is {value} at step "
                         f"{row['step']}{f', the weights before it are in {state}' if kept else ''}",
@@ -213,13 +227,26 @@ def train(
         waiting.clear()
 
     with (
-        compiled(objective.model, compile),
+        checkpoint.Writer(state, fingerprint) as writer,
+        compiled(objective.model, False if cut else compile),
+        # A step of several processes that fails in one of them cannot be taken again.
+        deterministic(strict=accelerator.num_processes == 1) as kernels,
         interruption.noticed(state is not None) as notice,
         Progress(total, objective.what, "step", start=start) as progress,
     ):
         for number in range(start, total):
             step, rate = objective.step(number), descent.rate(number, total)
-            measured = gradient(objective, module, step, accelerator, trained.values())
+            # It passes over all gradients. One that is not finite shows in the loss of the next
+            # step, which the last one has not.
+            norm = each or number % NORMS == 0 or number == total - 1
+            given = (objective, module, step, accelerator, trained.values(), norm)
+            try:
+                measured = gradient(*given)
+            except RuntimeError as error:
+                if not kernels.lack(error):
+                    raise
+                optimizer.zero_grad(set_to_none=True)
+                measured = gradient(*given)
             if objective.ends is not None:
                 measured = measured.cpu()
             seconds = time.monotonic() - began
@@ -245,15 +272,19 @@ def train(
             optimizer.zero_grad(set_to_none=True)
             objective.updated(number + 1)
             stop = None if state is None else notice.at(number + 1, accelerator)
-            due = state is not None and (
-                stop is not None or time.monotonic() - saved >= checkpoint_seconds
-            )
+            late = state is not None and time.monotonic() - saved >= checkpoint_seconds
+            if cut and state is not None:
+                # All bring their shares, so that they have to agree on when.
+                together = (number + 1) % interruption.TOGETHER == 0
+                late = together and not sharding.everywhere(not late, accelerator)
+            due = stop is not None or late
             if due or progress.due() or len(waiting) >= WAITING:
                 collect()
             if due:
                 save()
                 saved = time.monotonic()
             if stop is not None:
+                settle()
                 raise interruption.Stopped(stop, number + 1, total)
             progress.advance(1, log.note())
         collect()
@@ -264,34 +295,70 @@ def train(
     return log
 
 
+def prepared(objective: Objective, accelerator: Accelerator) -> nn.Module:
+    """The objective's module as parts call it: in the precision of the training, and with processes
+    that share a step, but not a model, adding up their gradients."""
+    cut = sharding.active(accelerator)
+    found: nn.Module = accelerator.prepare_model(
+        objective.module,
+        device_placement=False if cut else None,
+        evaluation_mode=cut or not objective.together,
+    )
+    return found
+
+
 def gradient(
     objective: Objective,
     module: nn.Module,
     step: Step,
     accelerator: Accelerator,
     trained: Collection[nn.Parameter],
+    norm: bool = True,
 ) -> Tensor:
-    """Leave the gradient of a step in ``trained``; the step's losses, and that gradient's norm:
-    (losses + 1,), for which nothing here waits."""
+    """Leave the gradient of a step in ``trained``; the step's losses and, if asked for, that
+    gradient's norm: (losses + 1,), for which nothing here waits."""
     processes = accelerator.num_processes if objective.together else 1
     sums = torch.zeros(len(objective.losses), device=accelerator.device)
-    for place, part in enumerate(step.parts, start=1):
-        with accelerator.no_sync(module) if place < len(step.parts) else nullcontext():
-            losses = part(module)
-            # Gradients are averaged over processes; multiplied back, they are the sum.
-            accelerator.backward(losses[0] * processes)
-        sums += torch.stack(list(losses)).detach()
+    with _cast_once():
+        for place, part in enumerate(step.parts, start=1):
+            # Of a model that is cut, nobody has room for the sum of the parts' whole gradients.
+            waits = place < len(step.parts) and not sharding.active(accelerator)
+            with accelerator.no_sync(module) if waits else nullcontext():
+                losses = part(module)
+                # Gradients are averaged over processes; multiplied back, they are the sum.
+                accelerator.backward(losses[0] * processes)
+            sums += torch.stack(list(losses)).detach()
     if processes > 1:
         sums = accelerator.reduce(sums, "sum")
     objective.adjust()
-    norm = nn.utils.get_total_norm([p.grad for p in trained if p.grad is not None])
-    return torch.cat([sums, norm[None]])
+    if not norm:
+        return sums
+    found = sharding.norm([p.grad for p in trained if p.grad is not None], accelerator)
+    return torch.cat([sums, found[None]])
+
+
+@contextmanager
+def _cast_once() -> Iterator[None]:
+    """Within the block, weights that are trained in fp32 are cast for the first micro-batch alone:
+    they do not change before the update.
+
+    Autocast keeps casts until its outermost context ends, and each micro-batch has one of its own.
+    """
+    torch.autocast_increment_nesting()
+    try:
+        yield
+    finally:
+        torch.autocast_decrement_nesting()
+        torch.clear_autocast_cache()
 
 
 def micro_batches(
     texts: Sequence[Any] | NDArray[Any], size: int, accelerator: Accelerator
 ) -> list[Any]:
     """This process's share of a step's texts in pieces of at most ``size``; one that is empty where
-    it has none, because the others wait for its gradient."""
+    it has none, because the others wait for its gradient. Of a model that is cut they wait for each
+    pass, and all processes have as many pieces."""
     mine = texts[accelerator.process_index :: accelerator.num_processes]
-    return [mine[i : i + size] for i in range(0, len(mine), size)] or [mine]
+    most = -(-len(texts) // accelerator.num_processes)
+    longest = most if sharding.active(accelerator) else len(mine)
+    return [mine[i : i + size] for i in range(0, longest, size)] or [mine]

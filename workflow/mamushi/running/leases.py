@@ -33,11 +33,13 @@ VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 
 @contextlib.contextmanager
-def leased(stage: str, gpu: bool) -> Iterator[str | None]:
-    """Within the block, this process sees the one GPU that it leases, or none if not ``gpu``.
+def leased(stage: str, gpu: bool, count: int = 1) -> Iterator[str | None]:
+    """Within the block, this process sees the GPU, or the ``count``, that it leases, or none if not
+    ``gpu``.
 
-    Gives the GPU's name, None where nothing is leased. To come before CUDA is first asked for
-    anything. Raises ``UserError`` where the folder of the leases is not the user's own.
+    Gives the GPUs' names, joined by commas, None where nothing is leased. To come before CUDA is
+    first asked for anything. Raises ``UserError`` where the folder of the leases is not the user's
+    own, and where there are fewer GPUs than are asked for.
     """
     off = os.environ.get(SWITCH) == "off"
     if off or "SLURM_JOB_ID" in os.environ or int(os.environ.get("WORLD_SIZE", "1")) > 1:
@@ -48,10 +50,19 @@ def leased(stage: str, gpu: bool) -> Iterator[str | None]:
         with _seeing("" if not gpu else None):
             yield None
         return
-    name, lock = _lease(stage, names)
-    with lock, _seeing(name):
-        print(f"on GPU {name}", file=sys.stderr, flush=True)
-        yield name
+    if len(names) < count:
+        raise UserError(
+            f"the model is to be cut over {count} GPUs, and there are {len(names)} here",
+            where="execution.gpus_per_job",
+            do="run it on a machine that has them, or give it fewer",
+        )
+    held = _lease(stage, names, count)
+    with contextlib.ExitStack() as locked, _seeing(",".join(held)):
+        for lock in held.values():
+            locked.enter_context(lock)
+        shown = ",".join(held)
+        print(f"on GPU {shown}", file=sys.stderr, flush=True)
+        yield shown
 
 
 def visible() -> dict[str, str]:
@@ -109,16 +120,23 @@ def _instances(pynvml: Any, gpu: Any) -> list[str]:
     return found
 
 
-def _lease(stage: str, names: dict[str, str]) -> tuple[str, locks.Lock]:
-    """Lease one of these GPUs; while all are leased, wait, and say so each minute."""
+def _lease(stage: str, names: dict[str, str], count: int) -> dict[str, locks.Lock]:
+    """Lease so many of these GPUs, all at once; while too many are leased, wait, and say so each
+    minute."""
     folder = _folder()
     files = {name: folder / re.sub(r"[^\w.-]", "_", lease) for name, lease in names.items()}
     said = -locks.SAY
     while True:
+        held: dict[str, locks.Lock] = {}
         for name, path in files.items():
             lock = locks.attempt(path, stage)
             if lock is not None:
-                return name, lock
+                held[name] = lock
+            if len(held) == count:
+                return held
+        for lock in held.values():
+            # Whoever waits for one of them need not wait for the rest of ours.
+            lock.release()
         if time.monotonic() - said >= locks.SAY:
             said = time.monotonic()
             holders = ", ".join(locks.spelled(locks.holder(path)) for path in files.values())

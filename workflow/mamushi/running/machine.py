@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import platform
 import sys
 from pathlib import Path
+
+from mamushi.errors import UserError
+
+TINY = 5e7
+"""Parameters up to which a model is as well off on a processor: those of tests and demos."""
+SCHEDULED = ("SLURM_JOB_GPUS", "SLURM_STEP_GPUS", "SLURM_GPUS_ON_NODE")
+"""Where SLURM tells a job of its GPUs."""
 
 
 def conditions() -> dict[str, str | int]:
@@ -32,3 +40,34 @@ def processor() -> str:
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
     return platform.processor() or platform.machine() or "unknown"
+
+
+def scheduled() -> str | None:
+    """The GPUs that a scheduler, or whoever started this process, says it holds; None for none."""
+    given = [os.environ.get("CUDA_VISIBLE_DEVICES", "")]
+    if "SLURM_JOB_ID" in os.environ:
+        given += [os.environ.get(name, "") for name in SCHEDULED]
+    return next((each for each in given if each.strip() not in ("", "-1", "NoDevFiles")), None)
+
+
+def require_cuda(held: str, card: str | os.PathLike[str] | None) -> None:
+    """Raise ``UserError`` where this job holds GPUs that PyTorch cannot use, and its model is not
+    ``TINY``.
+
+    On a processor it would take days, while the GPU is paid for and idle. Where nobody gave the job
+    a GPU there is nothing to be wasted, and a processor is what was meant.
+    """
+    import torch
+
+    if torch.cuda.is_available():
+        return
+    with contextlib.suppress(OSError, ValueError, LookupError, TypeError):
+        if card is None or json.loads(Path(card).read_text("utf-8"))["parameters"] <= TINY:
+            return
+    built = torch.version.cuda or torch.version.hip
+    why = "its PyTorch is built for CPUs alone" if built is None else f"it is built for {built}"
+    raise UserError(
+        f"this job holds a GPU ({held}), but PyTorch {torch.__version__} cannot use it: {why}",
+        do="run `nvidia-smi` there, and install a PyTorch that suits its driver "
+        "(pytorch.org/get-started); or set execution.device to cpu",
+    )

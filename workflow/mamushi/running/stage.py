@@ -60,9 +60,12 @@ class Execution:
     micro_batch_size: int = 32
     batch_tokens: int = 16384
     checkpoint_seconds: float = 600
-    compile: bool = False
+    compile: bool | Literal["auto"] = False
     cache_trunk: bool = True
     tracking: Literal["mlflow", "wandb", "tensorboard"] | None = None
+    device: Literal["auto", "cpu"] = "auto"
+    gpus_per_job: int | Literal["auto"] = "auto"
+    gpu_memory: float = 80.0
 
 
 @dataclass(frozen=True)
@@ -101,9 +104,10 @@ def arguments(parser: argparse.ArgumentParser, stage: ModuleType) -> None:
     for name, _, about, kind in declared(stage):
         given: dict[str, Any] = {"help": about}
         if kind in (list[Path], list[str]):
-            given |= {"nargs": "+", "type": Path if kind == list[Path] else str}
-        elif kind == Path | None:
-            given |= {"nargs": "?", "type": Path}
+            many = "+" if defaults[name] is MISSING else "*"
+            given |= {"nargs": many, "type": Path if kind == list[Path] else str}
+        elif kind in (Path | None, str | None):
+            given |= {"nargs": "?", "type": Path if kind == Path | None else str}
         else:
             given["type"] = kind
         if defaults[name] is MISSING:

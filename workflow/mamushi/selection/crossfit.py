@@ -13,15 +13,17 @@ from numpy.typing import NDArray
 
 from mamushi.running.progress import Progress
 from mamushi.running.threads import side_by_side
-from mamushi.selection.folds import stratified_folds
+from mamushi.selection.folds import held_out, stratified_folds
 from mamushi.selection.metrics import auc
 from mamushi.selection.pool import Pool, Scored
 from mamushi.selection.statistics import standard_scale, sums
 
 Doubles = NDArray[np.float64]
 
-REPEAT, HALF = 2**32 - 1, 2**32 - 2
+REPEAT, HALF, SAMPLE = 2**32 - 1, 2**32 - 2, 2**32 - 6
 """No number of a fold: what sets the seeds of other draws apart from those of the folds."""
+PART = 65536
+"""Rows that an estimator scores at a time."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,11 @@ class Task:
         x /= self.scale.astype(np.float32)
         return x
 
+    def scored(self, score: Callable[[NDArray[np.int64]], NDArray[Any]]) -> Doubles:
+        """What ``score`` gives for the rows ``held``, of which it is asked in bounded parts."""
+        parts = np.split(self.held, range(PART, len(self.held), PART))
+        return np.concatenate([np.asarray(score(part), dtype=np.float64) for part in parts])
+
 
 Fit = tuple[Doubles, dict[str, Any]]
 """The logits of the rows ``held``, and details of the fit."""
@@ -53,9 +60,12 @@ Fit = tuple[Doubles, dict[str, Any]]
 Estimator = Callable[[Task], Fit]
 
 
-def cross_fit(pool: Pool, k: int, seed: int, estimate: Estimator, what: str) -> Scored:
+def cross_fit(
+    pool: Pool, k: int, seed: int, estimate: Estimator, what: str, fit_sample: int | None = None
+) -> Scored:
     """``cross_fit_together`` with an estimator that takes one fold; the folds are side by side."""
-    found = cross_fit_together(pool, k, seed, partial(side_by_side, estimate), what)
+    together = partial(side_by_side, estimate)
+    found = cross_fit_together(pool, k, seed, together, what, fit_sample=fit_sample)
     for fit in found.details["per_fold"]:
         fit |= fit.pop("fits")[0]
     return found
@@ -69,12 +79,18 @@ def cross_fit_together(
     what: str,
     repeats: int = 1,
     average: Callable[[Sequence[Task], Sequence[Doubles], int], Doubles] | None = None,
+    *,
+    fit_sample: int | None = None,
 ) -> Scored:
     """Raw out-of-fold logits of all examples: the estimate of log p1(x)/p2(x).
 
     ``estimate`` is given the tasks of all folds and gives the fit of each, in their order. More
     ``repeats`` than one are cross-fittings with folds of their own, over which logits are averaged:
     by ``average``, else ``averaged``. What is told of folds is told of the first repeat's.
+
+    Of more training examples than ``fit_sample`` each task has so many, drawn by its own seed with
+    the domains in proportion; it standardises by the statistics of all of them, and scores all of
+    its fold.
 
     ``details`` has the pooled and the per-fold AUC, and per fold the offset of its logits from the
     pooled ones (mean of the two class means, so that class sizes do not enter): the logits of a
@@ -88,7 +104,7 @@ def cross_fit_together(
     tasks = [
         task
         for fold, each in zip(folds, seeds, strict=True)
-        for task in _tasks(pool, fold, k, each, half)
+        for task in _tasks(pool, fold, k, each, half, fit_sample)
     ]
     found = []
     fits: list[list[dict[str, Any]]] = [[] for _ in range(k)]
@@ -147,7 +163,12 @@ def averaged(tasks: Sequence[Task], found: Sequence[Doubles], repeats: int) -> D
 
 
 def _tasks(
-    pool: Pool, fold: NDArray[np.int16], k: int, seed: int, half: NDArray[np.bool_] | None
+    pool: Pool,
+    fold: NDArray[np.int16],
+    k: int,
+    seed: int,
+    half: NDArray[np.bool_] | None,
+    most: int | None,
 ) -> Iterator[Task]:
     """The task of each fold. On the ``half`` (n,) of the examples it has seeds of its own, so that
     the estimates of the two halves are independent."""
@@ -157,10 +178,14 @@ def _tasks(
     totals = sums(pool, np.where(used, fold, k), k + 1)
     for i in range(k):
         n, mean, variance = totals.moments([j for j in range(k) if j != i])
+        train = np.flatnonzero(used & (fold != i))
+        if most is not None and len(train) > most:
+            rng = np.random.default_rng(derive_seed(seed, SAMPLE, i, *draw))
+            train = train[held_out(pool.forget[train], most / len(train), rng)[1]]
         yield Task(
             pool.embeddings,
             pool.forget,
-            np.flatnonzero(used & (fold != i)),
+            train,
             np.flatnonzero(fold == i),
             mean,
             standard_scale(n, mean, variance),

@@ -8,7 +8,7 @@ any width. Classes are balanced: the logit estimates log p1(x)/p2(x) without the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,8 +35,8 @@ BITS = 20
 """The n-grams are hashed to 2^20 columns."""
 
 
-def logistic(x: Features, y: NDArray[np.bool_], held: Features, variance: float) -> Doubles:
-    """Decision function (m,) of ``held`` (m, d) at the minimum of
+def logistic(x: Features, y: NDArray[np.bool_], variance: float) -> Callable[[Features], Doubles]:
+    """Decision function, (m,) of features (m, d), at the minimum of
 
         sum_i w_i log(1 + exp(-y_i (w^T x_i + b))) + |w|^2 / (2 variance),
 
@@ -53,28 +53,36 @@ def logistic(x: Features, y: NDArray[np.bool_], held: Features, variance: float)
                 f"the logistic regression has not converged in {STEPS} steps",
                 do="lower its prior",
             )
-        return np.asarray(model.decision_function(held), dtype=np.float64)
+
+    def decide(held: Features) -> Doubles:
+        with threadpool_limits(limits=1):
+            return np.asarray(model.decision_function(held), dtype=np.float64)
+
+    return decide
 
 
 def estimate_layers(task: Task, layers: Sequence[NDArray[np.float16]], prior: float) -> Fit:
     """Held-out logits from embeddings (n, d) of one or more ``layers``, side by side, standardised
     by what the training rows say of each column."""
-    standardised = [_standard(each, task) for each in layers]
-    x, held = (np.hstack(parts) for parts in zip(*standardised, strict=True))
-    return logistic(x, task.forget[task.train], held, prior / x.shape[1]), {}
+    moments = [_moments(layer[task.train].astype(np.float32)) for layer in layers]
+
+    def features(rows: NDArray[np.int64]) -> NDArray[np.float32]:
+        found = [layer[rows].astype(np.float32) for layer in layers]
+        for x, (mean, scale) in zip(found, moments, strict=True):
+            x -= mean
+            x /= scale
+        return np.hstack(found)
+
+    x = features(task.train)
+    decide = logistic(x, task.forget[task.train], prior / x.shape[1])
+    return task.scored(lambda rows: decide(features(rows))), {}
 
 
-def _standard(
-    layer: NDArray[np.float16], task: Task
-) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    x, held = (layer[rows].astype(np.float32) for rows in (task.train, task.held))
+def _moments(x: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     mean, scale = x.mean(axis=0, dtype=np.float64), x.std(axis=0, dtype=np.float64)
     # A constant column says nothing, and is left at zero.
     scale[scale <= np.abs(mean) * np.finfo(np.float32).eps] = np.inf
-    for part in (x, held):
-        part -= mean.astype(np.float32)
-        part /= scale.astype(np.float32)
-    return x, held
+    return mean.astype(np.float32), scale.astype(np.float32)
 
 
 def counts(pool: Pool, analyzer: str, lengths: tuple[int, int]) -> sparse.csr_matrix:
@@ -112,4 +120,4 @@ def estimate_ngrams(task: Task, found: Sequence[sparse.csr_matrix], prior: float
         for part, rows in zip(parts, (task.train, task.held), strict=True):
             part.append(weigh.transform(each[rows][:, seen]))
     x, held = (normalize(sparse.hstack(part, format="csr")) for part in parts)
-    return logistic(x, task.forget[task.train], held, prior), {}
+    return logistic(x, task.forget[task.train], prior)(held), {}

@@ -65,7 +65,10 @@ def stacked(
 
     name = "stack" if also is None else "auto"
     together = partial(side_by_side, estimate)
-    found = cross_fit_together(pool, folds, seed, together, name, repeats, plain_mean)
+    most = settings["fit_sample"]
+    found = cross_fit_together(
+        pool, folds, seed, together, name, repeats, plain_mean, fit_sample=most
+    )
     fits = [fit for fold in found.details["per_fold"] for fit in fold["fits"]]
     found.details["weights"] = {
         member.name: float(np.mean([fit["weights"].get(member.name, 0.0) for fit in fits]))

@@ -47,6 +47,9 @@ Places = NDArray[np.int64]
 STACK = 16
 """Most networks that a GPU trains together."""
 
+ROUNDED = 2**32
+"""Bytes of embeddings up to which their rounded copy is kept; larger ones are rounded in each batch
+again, to the same numbers."""
 PREDICT = 4096
 """Rows of a forward pass at a time when scoring."""
 
@@ -118,7 +121,7 @@ class Features:
         self._scale = torch.tensor(scale, dtype=torch.float32, device=device)
         self._buffers = threading.local()
         self._rounded = None
-        if bf16:
+        if bf16 and embeddings.nbytes <= ROUNDED:
             self._rounded = torch.empty(self._half.shape, dtype=torch.bfloat16, device=device)
             rows = max(1, BLOCK_BYTES // (4 * embeddings.shape[1]))
             for start in range(0, len(embeddings), rows):
@@ -146,9 +149,10 @@ class Features:
 
     def train(self, rows: Tensor) -> Tensor:
         """Rows (F, B) as (F, B, d), in bfloat16 or float32; good until the next call."""
-        if self._rounded is None:
-            return self.exact(rows)
-        return self._gather(self._rounded, rows)
+        if self._rounded is not None:
+            return self._gather(self._rounded, rows)
+        x = self.exact(rows)
+        return self._buffer(torch.bfloat16, x.shape).copy_(x) if self.bf16 else x
 
     def exact(self, rows: Tensor) -> Tensor:
         """Rows (F, B) as (F, B, d), in float32; good until the next call."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -9,15 +10,20 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from mamushi.artifacts import schemas
-from mamushi.artifacts.tables import DOMAINS, FORGET, INFERENCE, read_table
+from mamushi.artifacts.files import DISK_FULL
+from mamushi.artifacts.pieces import ranked
+from mamushi.artifacts.tables import DOMAINS, FORGET, read_table
 from mamushi.errors import UserError
 
 Floats = NDArray[np.floating[Any]]
 
+MAPPED = 2**30
+"""Bytes from which a matrix of embeddings lies in a file that is mapped into memory."""
 BLOCK_BYTES = 2 * 2**20
 """A block of embeddings, widened to float64, takes about this much memory: so little that it stays
 in a processor's cache from one operation to the next, and that its memory is used again."""
@@ -167,13 +173,13 @@ def rank(pool: Pool, scored: Scored) -> NDArray[np.int64]:
     return by_id[np.argsort(-scores, kind="stable")]
 
 
-def _strings(column: pa.ChunkedArray) -> NDArray[np.object_]:
+def _strings(column: pa.ChunkedArray | pa.Array) -> NDArray[np.object_]:
     return np.array(column.to_pylist(), dtype=object)
 
 
-def _floats(column: pa.ChunkedArray) -> NDArray[np.float64]:
+def _floats(column: pa.ChunkedArray | pa.Array) -> NDArray[np.float64]:
     """Nulls become NaN."""
-    return np.asarray(column.to_numpy(), dtype=np.float64)
+    return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
 def _forget(column: pa.ChunkedArray, where: str | Path) -> NDArray[np.bool_]:
@@ -212,20 +218,29 @@ def _texts(examples: str | Path, ids: NDArray[np.object_]) -> NDArray[np.object_
 def _matrix(
     path: str | Path, ids: NDArray[np.object_], column: str = "embedding"
 ) -> NDArray[np.float16]:
-    """The (n, d) vectors, in memory once: one row group at a time from the mapped file."""
+    """The (n, d) vectors, read-only: one row group at a time from the mapped file into memory.
+    Large ones go into a file without a name beside it, whose pages the system drops as it needs."""
     try:
         file = pq.ParquetFile(path, memory_map=True)
         width = file.schema_arrow.field(column).type.list_size
-        matrix = np.empty((len(ids), width), dtype=np.float16)
-        start = 0
-        for group in range(file.num_row_groups):
-            for piece in file.read_row_group(group, columns=[column])[column].chunks:
-                vectors = piece.flatten().to_numpy(zero_copy_only=True).reshape(-1, width)
-                part = slice(start, start + len(vectors))
+        shape = (len(ids), width)
+        if 2 * len(ids) * width < MAPPED:
+            matrix = np.empty(shape, dtype=np.float16)
+            for part, vectors in _parts(file, column, ids, path):
                 matrix[part] = vectors
-                _check_finite(vectors, ids[part], path)
-                start = part.stop
+        else:
+            with tempfile.TemporaryFile(dir=Path(path).parent) as handle:
+                for _, vectors in _parts(file, column, ids, path):
+                    handle.write(vectors.data)
+                handle.flush()
+                matrix = np.asarray(np.memmap(handle, np.float16, "r", shape=shape))
     except (pa.ArrowException, OSError) as error:
+        if getattr(error, "errno", None) in DISK_FULL:
+            raise UserError(
+                f"no space left for the {2 * len(ids) * width / 1e9:.3g} GB of its vectors",
+                where=Path(path).parent,
+                do="free some space and run the same command again",
+            ) from None
         raise UserError(
             f"damaged or not a Parquet file ({error})", where=path, do="delete it and run again"
         ) from None
@@ -233,20 +248,34 @@ def _matrix(
     return matrix
 
 
+def _parts(
+    file: pq.ParquetFile, column: str, ids: NDArray[np.object_], path: str | Path
+) -> Iterator[tuple[slice, NDArray[np.float16]]]:
+    width, start = file.schema_arrow.field(column).type.list_size, 0
+    for group in range(file.num_row_groups):
+        for piece in file.read_row_group(group, columns=[column])[column].chunks:
+            vectors = piece.flatten().to_numpy(zero_copy_only=True).reshape(-1, width)
+            part = slice(start, start + len(vectors))
+            _check_finite(vectors, ids[part], path)
+            yield part, vectors
+            start = part.stop
+
+
 def _truth(
     table: pa.Table, examples: str | Path, embeddings: str | Path
 ) -> NDArray[np.float64] | None:
     """The log-density ratios in the order of ``table``, after checking that the ids agree."""
-    wanted = read_table(
-        examples, schemas.EXAMPLES, ["id", "domain", "section", "log_density_ratio"]
-    )
-    section = _strings(wanted["section"]) == INFERENCE
-    domain = dict(
-        zip(_strings(wanted["id"])[section], _strings(wanted["domain"])[section], strict=True)
-    )
-    found = dict(zip(_strings(table["id"]), _strings(table["domain"]), strict=True))
-    if len(found) < len(table):
+    wanted = ranked(Path(examples), "log_density_ratio")
+    if pc.count_distinct(table["id"]).as_py() < len(table):
         raise UserError("an id occurs twice", where=embeddings, do="delete it and embed again")
+    names = ("id", "domain")
+    ratio = _floats(wanted["log_density_ratio"])
+    if all(table[name].combine_chunks().equals(wanted[name]) for name in names):
+        return _whole(ratio, table["id"], examples)
+    # In another order, as of vectors that another program made.
+    domain, found = (
+        dict(zip(*(_strings(one[name]) for name in names), strict=True)) for one in (wanted, table)
+    )
     if found != domain:
         odd = min(key for key in found.keys() | domain.keys() if found.get(key) != domain.get(key))
         raise UserError(
@@ -255,13 +284,18 @@ def _truth(
             where=embeddings,
             do="delete the embeddings and embed again",
         )
-    ratio = _floats(wanted["log_density_ratio"])[section]
-    if np.isnan(ratio).all():
-        return None
     by_id = dict(zip(domain, ratio, strict=True))
-    truth = np.array([by_id[key] for key in found])
+    return _whole(np.array([by_id[key] for key in found]), table["id"], examples)
+
+
+def _whole(
+    truth: NDArray[np.float64], ids: pa.ChunkedArray, examples: str | Path
+) -> NDArray[np.float64] | None:
+    """The ratios if there are any; all of them must be finite then."""
+    if np.isnan(truth).all():
+        return None
     if not np.isfinite(truth).all():
-        key = list(found)[int(np.flatnonzero(~np.isfinite(truth))[0])]
+        key = ids[int(np.flatnonzero(~np.isfinite(truth))[0])].as_py()
         raise UserError(
             f"log_density_ratio of example {key!r} is missing or not finite",
             where=examples,

@@ -49,7 +49,8 @@ def estimate_mlp_classifier(
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.filterwarnings("ignore", "Got `batch_size` less than 1 or larger")
         model.fit(task.features(task.train), y, sample_weight=balanced_weights(y))
-    return logits(model, task.features(task.held)), {"epochs": int(model.n_iter_)}
+    held = task.scored(lambda rows: logits(model, task.features(rows)))
+    return held, {"epochs": int(model.n_iter_)}
 
 
 def logits(model: MLPClassifier, x: NDArray[np.float32]) -> Doubles:
@@ -76,7 +77,7 @@ def estimate_logistic(task: Task, settings: dict[str, Any]) -> tuple[Doubles, di
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(task.features(task.train), task.forget[task.train])
-    decision = model.decision_function(task.features(task.held)).astype(np.float64)
+    decision = task.scored(lambda rows: model.decision_function(task.features(rows)))
     return decision, {"epochs": int(model.n_iter_)}
 
 
@@ -103,5 +104,7 @@ def estimate_logistic_exactly(task: Task, alpha: float) -> tuple[Doubles, dict[s
                 f"the logistic regression has not converged in {NEWTON_STEPS} steps",
                 do="raise its alpha",
             )
-        decision = model.decision_function(task.features(task.held).astype(np.float64))
+        decision = task.scored(
+            lambda rows: model.decision_function(task.features(rows).astype(np.float64))
+        )
     return decision, {"steps": int(model.n_iter_[0])}

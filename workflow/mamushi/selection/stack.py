@@ -139,6 +139,6 @@ def _combined(
     mean, scale = scores.mean(axis=0), scores.std(axis=0)
     scale[scale == 0] = 1.0
     ends = np.vstack([(held - mean) / scale, np.zeros((1, held.shape[1])), np.eye(held.shape[1])])
-    found = logistic((scores - mean) / scale, forget, ends, VARIANCE)
+    found = logistic((scores - mean) / scale, forget, VARIANCE)(ends)
     intercept, at_one = found[len(held)], found[len(held) + 1 :]
     return found[: len(held)], [float(each - intercept) for each in at_one]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mamushi.configuration.settings import FineTune, Opened, Started, Training
-from mamushi.running.stage import Job, reads, writes
+from mamushi.running.stage import Job, option, reads, writes
 
 if TYPE_CHECKING:
     from accelerate import Accelerator
@@ -35,6 +35,14 @@ class TextFiles:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Shards:
+    """How a table of vectors is made that many jobs share. None of it has a part in the result."""
+
+    shard: str | None = option("the shard to make, such as 2-of-8 (default: all)", default=None)
+    shards: list[Path] = option("shards to put together, in place of a model", default=())
+
+
+@dataclass(frozen=True, kw_only=True)
 class TrainingFiles(TextFiles):
     """What a training reads, and how it is recorded."""
 
@@ -51,11 +59,15 @@ class TrainingFiles(TextFiles):
 def opened(files: ModelFiles, how: Opened) -> tuple[PreTrainedModel, Accelerator]:
     """The model on its device, as it was at the end of its training, and its accelerator."""
     from mamushi.lm import device
-    from mamushi.lm.loading import open_trained
+    from mamushi.lm.loading import open_sharded, open_trained
+    from mamushi.lm.sharding import active
 
     device.reproducible(0)
     accelerator = device.accelerator(how.precision)
     training = None if how.training is None else asdict(how.training)
+    if active(accelerator):
+        given = (files.model_card, files.trained, training, how.precision, accelerator)
+        return open_sharded(*given), accelerator
     model = open_trained(files.model_card, files.trained, training)
     return device.place(model, how.precision, accelerator.device), accelerator
 
@@ -74,29 +86,40 @@ def opened_to_train(
     """
     from mamushi.errors import UserError
     from mamushi.lm import device
-    from mamushi.lm.loading import open_trained
+    from mamushi.lm.loading import open_sharded, open_trained
     from mamushi.lm.parameters import decoder_blocks, freeze
+    from mamushi.lm.sharding import active
 
     start, wanted = chosen.start, chosen.trained_blocks
     device.reproducible(seed)
     accelerator = device.accelerator(start.precision)
     training = None if start.training is None else asdict(start.training)
-    model = open_trained(files.model_card, files.trained, training)
-    if chosen.method != "partial":
-        freeze(model, asdict(chosen))
-        return device.place(model, start.precision, accelerator.device), accelerator
-    blocks = decoder_blocks(model)[1]
-    if wanted > len(blocks):
-        raise UserError(
-            f"asks for {wanted} blocks, but the model has {len(blocks)}",
-            where="unlearning.trained_blocks",
-            do=f"set it to {len(blocks)} or fewer",
-        )
-    # Which weights lie in fp32 is read from what takes gradients: first what either training does.
-    blocks[len(blocks) - wanted :].requires_grad_(True)
-    device.place(model, start.precision, accelerator.device)
     others = ("train_input_embedding", "train_output_head", "train_final_norm")
-    freeze(model, {"trained_blocks": wanted, **dict.fromkeys(others, False)})
+    parts = {"trained_blocks": wanted, **dict.fromkeys(others, False)}
+
+    def also(model: PreTrainedModel) -> None:
+        """Which weights lie in fp32 is read from what takes gradients: what either training does.
+        The methods that go on with what the start model trained have no others."""
+        if chosen.method != "partial":
+            freeze(model, asdict(chosen))
+            return
+        blocks = decoder_blocks(model)[1]
+        if wanted > len(blocks):
+            raise UserError(
+                f"asks for {wanted} blocks, but the model has {len(blocks)}",
+                where="unlearning.trained_blocks",
+                do=f"set it to {len(blocks)} or fewer",
+            )
+        blocks[len(blocks) - wanted :].requires_grad_(True)
+
+    if active(accelerator):
+        given = (files.model_card, files.trained, training, start.precision, accelerator)
+        model = open_sharded(*given, also)
+    else:
+        model = open_trained(files.model_card, files.trained, training)
+        also(model)
+        device.place(model, start.precision, accelerator.device)
+    freeze(model, parts if chosen.method == "partial" else asdict(chosen))
     return model, accelerator
 
 
@@ -106,14 +129,18 @@ def trained_on(
     """A fresh base model, fine-tuned on the texts; ``how`` is ``finetune``'s."""
     from mamushi.lm import device
     from mamushi.lm.finetune import finetune
-    from mamushi.lm.loading import open_model
+    from mamushi.lm.loading import open_model, open_sharded
     from mamushi.lm.parameters import freeze
+    from mamushi.lm.sharding import active
 
     device.reproducible(seed)
     accelerator = device.accelerator(training.precision)
-    model = open_model(model_card)
-    freeze(model, asdict(training))
-    device.place(model, training.precision, accelerator.device)
+    if active(accelerator):
+        model = open_sharded(model_card, None, asdict(training), training.precision, accelerator)
+    else:
+        model = open_model(model_card)
+        freeze(model, asdict(training))
+        device.place(model, training.precision, accelerator.device)
     given = asdict(training) | asdict(job.execution)
     log = finetune(model, texts, given, seed=seed, accelerator=accelerator, **how)
     return model, accelerator, log

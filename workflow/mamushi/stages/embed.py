@@ -4,45 +4,67 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mamushi.configuration.settings import Embed, Opened
+from mamushi.running import launch
 from mamushi.running.stage import Job, writes
 from mamushi.stages import _models
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from mamushi.artifacts.pieces import Piece
 
 GPU = True
 
 
 @dataclass(frozen=True, kw_only=True)
-class Files(_models.TextFiles, _models.ModelFiles):
-    out: Path = writes("embeddings table to write")
+class Files(_models.TextFiles, _models.ModelFiles, _models.Shards):
+    out: Path = writes("embeddings table to write, or the shard of it")
 
 
 def run(files: Files, chosen: Embed, job: Job) -> None:
-    import pyarrow as pa
-
+    """Write the embeddings, or a shard of them; with ``shards``, put these together."""
     from mamushi.artifacts import schemas
-    from mamushi.artifacts.tables import INFERENCE, read_metadata, write_table
+    from mamushi.artifacts.pieces import join, ranked, write_pieces
+    from mamushi.artifacts.tables import INFERENCE, read_metadata
+    from mamushi.lm.attention import supports
+    from mamushi.lm.batches import pieces
     from mamushi.lm.embed import embed
-    from mamushi.lm.tokens import read_tokens
+    from mamushi.lm.tokens import read_tokens, subset
 
-    how = chosen.embedding
+    if files.shards:
+        join(
+            files.out,
+            schemas.EMBEDDINGS,
+            files.shards,
+            ranked(files.examples),
+            job.origin,
+            beside=launch.follows(),
+        )
+        return
+    how, batch_tokens = chosen.embedding, job.execution.batch_tokens
     opened = Opened(training=chosen.training, precision=how.precision)
     model, accelerator = _models.opened(files, opened)
     texts = read_tokens(files.tokens, files.examples, INFERENCE, how.max_length)
-    vectors = embed(
-        model,
-        texts,
-        pooling=how.pooling,
-        layers=[how.layer],
-        skip_first=how.skip_bos and read_metadata(files.tokens)["bos_token_id"] is not None,
-        batch_tokens=job.execution.batch_tokens,
-        accelerator=accelerator,
+    skip_first = how.skip_bos and read_metadata(files.tokens)["bos_token_id"] is not None
+
+    def embedded(rows: NDArray[np.int64]) -> Piece:
+        (vectors,) = embed(
+            model,
+            subset(texts, rows),
+            pooling=how.pooling,
+            layers=[how.layer],
+            skip_first=skip_first,
+            batch_tokens=batch_tokens,
+            accelerator=accelerator,
+        )
+        return rows, {"embedding": vectors}
+
+    cut = pieces(texts.lengths, batch_tokens, shared=supports(model), shard=files.shard)
+    found, of = map(embedded, cut), ranked(files.examples)
+    write_pieces(
+        files.out, schemas.EMBEDDINGS, found, of, job.origin, files.shard, beside=launch.follows()
     )
-    columns = {
-        "id": texts.ids,
-        "domain": texts.domains,
-        "embedding": pa.FixedSizeListArray.from_arrays(
-            pa.array(vectors.reshape(-1)), vectors.shape[2]
-        ),
-    }
-    write_table(files.out, schemas.EMBEDDINGS, columns, metadata=job.origin)

@@ -7,48 +7,71 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mamushi.configuration.settings import EmbedLayers, Opened
+from mamushi.running import launch
 from mamushi.running.stage import Job, writes
 from mamushi.stages import _models
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from mamushi.artifacts.pieces import Piece
 
 GPU = True
 
 
 @dataclass(frozen=True, kw_only=True)
-class Files(_models.TextFiles, _models.ModelFiles):
-    out: Path = writes("table of the layers to write")
+class Files(_models.TextFiles, _models.ModelFiles, _models.Shards):
+    out: Path = writes("table of the layers to write, or the shard of it")
 
 
 def run(files: Files, chosen: EmbedLayers, job: Job) -> None:
-    """Write ``layers``: a column of vectors for each of ``depths``, all from one forward pass."""
-    import pyarrow as pa
-
+    """Write ``layers``: a column of vectors for each of ``depths``, all from one forward pass. Or a
+    shard of them; with ``shards``, put these together."""
     from mamushi.artifacts import schemas
-    from mamushi.artifacts.tables import INFERENCE, read_metadata, write_table
+    from mamushi.artifacts.pieces import join, ranked, write_pieces
+    from mamushi.artifacts.tables import INFERENCE, read_metadata
+    from mamushi.lm.attention import supports
+    from mamushi.lm.batches import pieces
     from mamushi.lm.embed import at_depth, embed
-    from mamushi.lm.tokens import read_tokens
+    from mamushi.lm.tokens import read_tokens, subset
     from mamushi.selection.pool import column_of
 
-    how = chosen.embedding
+    if files.shards:
+        join(
+            files.out,
+            schemas.LAYERS,
+            files.shards,
+            ranked(files.examples),
+            job.origin,
+            beside=launch.follows(),
+        )
+        return
+    how, batch_tokens = chosen.embedding, job.execution.batch_tokens
     model, accelerator = _models.opened(
         files, Opened(training=chosen.training, precision=how.precision)
     )
     texts = read_tokens(files.tokens, files.examples, INFERENCE, how.max_length)
     layers = [at_depth(depth, int(model.config.num_hidden_layers)) for depth in chosen.depths]
-    vectors = embed(
-        model,
-        texts,
-        pooling=how.pooling,
-        layers=layers,
-        skip_first=how.skip_bos and read_metadata(files.tokens)["bos_token_id"] is not None,
-        batch_tokens=job.execution.batch_tokens,
-        accelerator=accelerator,
-    )
-    columns = {"id": texts.ids, "domain": texts.domains}
-    for depth, found in zip(chosen.depths, vectors, strict=True):
-        columns[column_of(depth)] = pa.FixedSizeListArray.from_arrays(
-            pa.array(found.reshape(-1)), found.shape[1]
+    columns = [column_of(depth) for depth in chosen.depths]
+    skip_first = how.skip_bos and read_metadata(files.tokens)["bos_token_id"] is not None
+
+    def embedded(rows: NDArray[np.int64]) -> Piece:
+        vectors = embed(
+            model,
+            subset(texts, rows),
+            pooling=how.pooling,
+            layers=layers,
+            skip_first=skip_first,
+            batch_tokens=batch_tokens,
+            accelerator=accelerator,
         )
-    told = {**job.origin, "layers": dict(zip(map(column_of, chosen.depths), layers, strict=True))}
-    write_table(files.out, schemas.LAYERS, columns, metadata=told)
+        return rows, dict(zip(columns, vectors, strict=True))
+
+    cut = pieces(texts.lengths, batch_tokens, shared=supports(model), shard=files.shard)
+    found, of = map(embedded, cut), ranked(files.examples)
+    told = {**job.origin, "layers": dict(zip(columns, layers, strict=True))}
+    write_pieces(files.out, schemas.LAYERS, found, of, told, files.shard, beside=launch.follows())

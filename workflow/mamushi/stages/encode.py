@@ -4,37 +4,63 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mamushi.configuration.settings import Encode
+from mamushi.running import launch
 from mamushi.running.stage import Job, reads, writes
+from mamushi.stages import _models
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from mamushi.artifacts.pieces import Piece
 
 GPU = True
 
 
 @dataclass(frozen=True, kw_only=True)
-class Files:
+class Files(_models.Shards):
     examples: Path = reads("examples table")
-    out: Path = writes("embeddings table to write")
+    out: Path = writes("embeddings table to write, or the shard of it")
 
 
 def run(files: Files, chosen: Encode, job: Job) -> None:
+    """Write the embeddings, or a shard of them; with ``shards``, put these together."""
     import pyarrow as pa
 
     from mamushi.artifacts import schemas
-    from mamushi.artifacts.tables import INFERENCE, read_table, write_table
-    from mamushi.lm.encoder import encode, open_encoder
+    from mamushi.artifacts.pieces import join, ranked, write_pieces
+    from mamushi.lm.batches import pieces
+    from mamushi.lm.encoder import encode, lengths_of, open_encoder
 
+    if files.shards:
+        join(
+            files.out,
+            schemas.EMBEDDINGS,
+            files.shards,
+            ranked(files.examples),
+            job.origin,
+            beside=launch.follows(),
+        )
+        return
     encoder = open_encoder(chosen.embedding.source, chosen.embedding.revision, chosen.inputs)
-    examples = read_table(files.examples, schemas.EXAMPLES, ["id", "text", "domain", "section"])
-    rows = [section == INFERENCE for section in examples["section"].to_pylist()]
-    ranked = examples.filter(pa.array(rows))
-    ids, texts = ranked["id"].to_pylist(), ranked["text"].to_pylist()
-    vectors = encode(encoder, ids, texts, job.execution.batch_tokens)
-    columns = {
-        "id": ranked["id"],
-        "domain": ranked["domain"],
-        "embedding": pa.FixedSizeListArray.from_arrays(
-            pa.array(vectors.reshape(-1)), vectors.shape[1]
-        ),
-    }
-    write_table(files.out, schemas.EMBEDDINGS, columns, metadata=job.origin)
+    texts = ranked(files.examples, "text")
+    said, ids, batch_tokens = texts.pop("text"), texts["id"], job.execution.batch_tokens
+
+    def embedded(rows: NDArray[np.int64]) -> Piece:
+        own = [column.take(pa.array(rows)).to_pylist() for column in (ids, said)]
+        return rows, {"embedding": encode(encoder, own[0], own[1], batch_tokens)}
+
+    cut = pieces(lengths_of(encoder, said), batch_tokens, shared=False, shard=files.shard)
+    found = map(embedded, cut)
+    write_pieces(
+        files.out,
+        schemas.EMBEDDINGS,
+        found,
+        texts,
+        job.origin,
+        files.shard,
+        beside=launch.follows(),
+    )

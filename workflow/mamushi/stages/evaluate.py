@@ -30,5 +30,6 @@ def run(files: Files, chosen: Evaluate, job: Job) -> None:
     require_domains(texts)
     nll = text_nll(model, texts, job.execution.batch_tokens, accelerator)
     table = perplexity_table(nll, texts.domains)
-    write_table(files.out, schemas.PERPLEXITY, table, metadata=job.origin)
-    write_table(files.nll, schemas.NLL, nll_table(nll, texts.ids), metadata=job.origin)
+    if accelerator.is_main_process:
+        write_table(files.out, schemas.PERPLEXITY, table, metadata=job.origin)
+        write_table(files.nll, schemas.NLL, nll_table(nll, texts.ids), metadata=job.origin)

@@ -42,7 +42,9 @@ def run(files: Files, chosen: Examples, job: Job) -> None:
 
     try:
         raw = load("dataset", chosen.kind).load(chosen.loader, files.cache)
-        table, duplicates, counts = build(raw, chosen.sections, chosen.limit, chosen.data)
+        table, duplicates, counts = build(
+            raw, chosen.sections, chosen.limit, chosen.data, chosen.planted
+        )
     except UserError as error:
         raise UserError(str(error), where=f"dataset {chosen.dataset}") from None
     for line in summary(counts):

@@ -21,7 +21,7 @@ def run(files: Files, chosen: FineTune, job: Job) -> None:
     from mamushi.lm.loading import save_trained
 
     model, accelerator = _models.fine_tuned(files, chosen, job)
+    save_trained(files.tensors, model, job.origin)
     if accelerator.is_main_process:
-        save_trained(files.tensors, model, job.origin)
         # Last, so that a kill before this line still finds the state to go on from.
         files.state.unlink(missing_ok=True)

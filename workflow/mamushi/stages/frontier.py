@@ -16,9 +16,6 @@ from mamushi.running.stage import Job, option, reads, writes
 
 if TYPE_CHECKING:
     import numpy as np
-    import pyarrow as pa
-
-    from mamushi.evidence.bootstrap import Truth
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +40,7 @@ def run(files: Files, chosen: Frontier, job: Job) -> None:
     from mamushi.evidence.bootstrap import bands, exact, rows
     from mamushi.evidence.frontier import ranking_of
     from mamushi.evidence.ratio import read_ratio
+    from mamushi.evidence.truth import truth_of
     from mamushi.selection.removals import budget_of
 
     ratio = read_table(files.ratio, schemas.SCORES)
@@ -62,7 +60,7 @@ def run(files: Files, chosen: Frontier, job: Job) -> None:
     counts = np.array([budget_of(beta, ratio) for beta in budgets])
     estimated, _ = read_ratio(files.ratio, files.refits)
     found = bands(estimated, rankings, counts, chosen.resamples, chosen.seed)
-    truth = _truth(read_table(files.examples, schemas.EXAMPLES), ratio)
+    truth = truth_of(read_table(files.examples, schemas.EXAMPLES), ratio)
     table = []
     for name, ranks in rankings.items():
         exactly = None if truth is None else exact(ranks, truth, counts)
@@ -106,21 +104,3 @@ def _sources(stored: dict[str, Any], path: Path) -> dict[str, str]:
 
 def _listed(values: np.ndarray[Any, Any]) -> list[float | None]:
     return [None if value != value else float(value) for value in values]
-
-
-def _truth(examples: pa.Table, ratio: pa.Table) -> Truth | None:
-    """The exact ratios, None for a dataset that does not know them for all that is ranked."""
-    import numpy as np
-
-    from mamushi.artifacts.tables import FORGET
-    from mamushi.evidence.bootstrap import Truth
-
-    known = np.asarray(examples["log_density_ratio"].to_numpy(), dtype=np.float64)
-    by_id = dict(zip(examples["id"].to_pylist(), known, strict=True))
-    ranked = np.array([by_id.get(name, np.nan) for name in ratio["id"].to_pylist()])
-    if not np.isfinite(ranked).all():
-        return None
-    finite = np.isfinite(known)
-    everywhere = np.array(examples["domain"].to_pylist())[finite] == FORGET
-    forget = np.array(ratio["domain"].to_pylist()) == FORGET
-    return Truth(known[finite], everywhere, ranked[forget], ranked[~forget])

@@ -28,4 +28,5 @@ def run(files: Files, chosen: Generate, job: Job) -> None:
     tokenizer = open_tokenizer(files.model_card)
     model, accelerator = _models.opened(files, chosen)
     said = continuations(model, tokenizer, probe.prompts, probe.new_tokens, accelerator)
-    write_table(files.out, schemas.CONTINUATIONS, said, metadata=job.origin)
+    if accelerator.is_main_process:
+        write_table(files.out, schemas.CONTINUATIONS, said, metadata=job.origin)

@@ -64,4 +64,5 @@ def run(files: Files, chosen: Judge, job: Job) -> None:
         for source, table in zip(sources, tables, strict=True)
     ]
     table = generations_table(chosen.cell, prompts, said)
-    write_table(files.out, schemas.GENERATIONS, table, metadata=job.origin)
+    if accelerator.is_main_process:
+        write_table(files.out, schemas.GENERATIONS, table, metadata=job.origin)

@@ -3,7 +3,8 @@
 It shows every text, with profanity masked until it is asked for, by the rank of any selector:
 search, sort, what a budget removes, how often it does in the rankings made again, and where two
 selectors differ; and saves what it shows as CSV. A second view lists the texts that look like the
-other domain.
+other domain. Of very many texts the page has those at the ends, about the cuts and a sample; all
+ranks are in a table beside it.
 """
 
 from __future__ import annotations
@@ -24,16 +25,22 @@ class Files:
     calibrated: Path = reads("the calibrated log-density ratio, with the verdict")
     selectors: list[str] = option("their selectors, in the same order")
     out: Path = writes("the HTML file to write")
+    table: Path = writes("the table of all ranks to write")
 
 
 def run(files: Files, chosen: Ranking, job: Job) -> None:
     """Write the page. Raises ``UserError`` for a missing or damaged file, and for scores that rank
     other examples."""
+    from functools import partial
+
+    from mamushi.artifacts import schemas
     from mamushi.artifacts.files import atomic
+    from mamushi.artifacts.tables import write_table
     from mamushi.evidence.ranking import (
         labels_to_look_at,
         page,
         page_data,
+        ranking_table,
         read_ranking,
         texts_of,
         verdict_of,
@@ -41,14 +48,14 @@ def run(files: Files, chosen: Ranking, job: Job) -> None:
 
     made = zip(files.selectors, files.scores, files.refits, strict=True)
     rankings = {name: read_ranking(path, again) for name, path, again in made}
-    ids = rankings[files.selectors[0]].ids
-    texts = dict(zip(ids, texts_of(files.examples, ids), strict=True))
     named = {
         "provenance": job.origin,
         "triage": labels_to_look_at(files.triage),
         "verdict": f"By {files.selectors[0]}: {verdict_of(files.calibrated)}.",
     }
-    data = page_data(rankings, texts, chosen.budgets, named)
+    data = page_data(rankings, partial(texts_of, files.examples), chosen.budgets, named)
+    made_of = {"provenance": job.origin}
+    write_table(files.table, schemas.RANKING, ranking_table(rankings), metadata=made_of)
     title = f"Ranking of {chosen.dataset} by {chosen.model}, seed {chosen.seed}"
     with atomic(files.out) as part:
         part.write_text(page(title, data), encoding="utf-8", newline="\n")

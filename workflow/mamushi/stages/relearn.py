@@ -43,4 +43,5 @@ def run(files: Files, chosen: Relearn, job: Job) -> None:
         accelerator=accelerator,
         batch_tokens=job.execution.batch_tokens,
     )
-    write_table(files.out, schemas.RELEARNING_CURVE, curve, metadata=job.origin)
+    if accelerator.is_main_process:
+        write_table(files.out, schemas.RELEARNING_CURVE, curve, metadata=job.origin)

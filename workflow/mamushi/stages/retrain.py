@@ -45,6 +45,7 @@ def run(files: Files, chosen: Retrain, job: Job) -> None:
     from mamushi.artifacts.tables import EVALUATION, write_table
     from mamushi.lm.loading import save_trained
     from mamushi.lm.perplexity import nll_table, perplexity_table, require_domains, text_nll
+    from mamushi.lm.sharding import takes_part
     from mamushi.lm.tokens import read_tokens
 
     length = chosen.evaluation.max_length
@@ -54,13 +55,15 @@ def run(files: Files, chosen: Retrain, job: Job) -> None:
     same = _same(job.origin, removed)
     edit = _edit(files)
     model, accelerator = _models.fine_tuned(files, chosen, job, removed, edit, same=same)
+    if not takes_part(accelerator):
+        return
+    nll = text_nll(model, held_out, job.execution.batch_tokens, accelerator)
+    table = perplexity_table(nll, held_out.domains)
+    if files.tensors:
+        save_trained(files.tensors, model, job.origin)
     if accelerator.is_main_process:
-        nll = text_nll(model, held_out, job.execution.batch_tokens, accelerator)
-        table = perplexity_table(nll, held_out.domains)
         write_table(files.nll, schemas.NLL, nll_table(nll, held_out.ids), metadata=job.origin)
         write_table(files.perplexity, schemas.PERPLEXITY, table, metadata=job.origin)
-        if files.tensors:
-            save_trained(files.tensors, model, job.origin)
         files.state.unlink(missing_ok=True)
 
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mamushi.configuration.settings import Unlearn
 from mamushi.running.stage import Job, option, reads, writes
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from transformers import PreTrainedModel
 
+    from mamushi.artifacts.schemas import Table
     from mamushi.lm.tokens import TokenSet
     from mamushi.unlearning.trunk import Trunk
 
@@ -56,6 +57,7 @@ def run(files: Files, chosen: Unlearn, job: Job) -> None:
     from mamushi.lm.loading import open_tokenizer, save_trained
     from mamushi.lm.parameters import count
     from mamushi.lm.perplexity import perplexity_table, require_domains, text_nll
+    from mamushi.lm.sharding import takes_part
     from mamushi.lm.tokens import read_tokens
     from mamushi.unlearning.loop import Outcome, steps_of, unlearn
 
@@ -86,7 +88,7 @@ def run(files: Files, chosen: Unlearn, job: Job) -> None:
             state=files.state,
             fingerprint=fingerprint(job.origin),
         )
-    if not accelerator.is_main_process:
+    if not takes_part(accelerator):
         return
     with _feed(model, chosen.trained_blocks, trunk) as feed_of:
         batch = job.execution.batch_tokens
@@ -96,20 +98,26 @@ def run(files: Files, chosen: Unlearn, job: Job) -> None:
     except UserError as error:
         remedy = f"lower unlearners.{chosen.unlearner}.learning_rate"
         raise UserError(error.what, do=remedy) from error
-    write_table(files.perplexity, schemas.PERPLEXITY, table, metadata=job.origin)
     if files.tensors:
         save_trained(files.tensors, model, job.origin)
     trained = count(model).trained
+    tables: list[tuple[Path, Table, Mapping[str, Any]]] = [
+        (files.perplexity, schemas.PERPLEXITY, table)
+    ]
     if chosen.probe:
         # By name, so that a change of the probes' code runs again just what is probed.
         probe = importlib.import_module("mamushi.stages._probing")
         if files.continuations:
             said = probe.said(chosen.probe, model, tokenizer, accelerator)
-            write_table(files.continuations, schemas.CONTINUATIONS, said, metadata=job.origin)
+            tables.append((files.continuations, schemas.CONTINUATIONS, said))
         if files.relearning:
             with _feed(model, chosen.trained_blocks, trunk) as feed_of:
                 curve = probe.relearned(chosen, job, model, forget, held_out, accelerator, feed_of)
-            write_table(files.relearning, schemas.RELEARNING_CURVE, curve, metadata=job.origin)
+            tables.append((files.relearning, schemas.RELEARNING_CURVE, curve))
+    if not accelerator.is_main_process:
+        return
+    for path, schema, columns in tables:
+        write_table(path, schema, columns, metadata=job.origin)
     write_table(files.log_table, schemas.UNLEARN_LOG, outcome.log, metadata=job.origin)
     counts = {
         "texts": len(forget),
@@ -157,19 +165,22 @@ def _trunk(
 ) -> Trunk | None:
     """The trunk's output for ``texts``, from the file ``files.trunk`` or computed and kept there.
 
-    None where no file is named, where ``execution.cache_trunk`` is off, and where all blocks are
-    trained, so that there is no trunk. ``model`` is still the start. The file is shared by all jobs
-    that start there and is no artifact: a rule's output that is deleted once it is used would run
-    again, and all that read it, whenever one of them does. So it is looked for here, checked
-    against all that it depends on, and made by the first to come while the others wait.
+    None where no file is named, where ``execution.cache_trunk`` is off, where all blocks are
+    trained, so that there is no trunk, and for a model that is cut over processes. ``model`` is
+    still the start. The file is shared by all jobs that start there and is no artifact: a rule's
+    output that is deleted once it is used would run again, and all that read it, whenever one of
+    them does. So it is looked for here, checked against all that it depends on, and made by the
+    first to come while the others wait.
     """
     from mamushi.errors import UserError
+    from mamushi.lm.sharding import active
     from mamushi.running.claims import alone
     from mamushi.running.identity import digest
     from mamushi.unlearning.trunk import Trunk, write_trunk
 
     path = files.trunk
-    if path is None or not job.execution.cache_trunk or chosen.method != "partial":
+    kept = job.execution.cache_trunk and chosen.method == "partial"
+    if path is None or not kept or active(accelerator):
         return None
     keys = ("start", "trained_blocks", "max_length", "evaluation")
     about = {

@@ -22,6 +22,7 @@ from mamushi.lm.attention import supports, to_device
 from mamushi.lm.batches import collate, examples_of_step, steps
 from mamushi.lm.parameters import decoder_blocks
 from mamushi.lm.perplexity import text_nll
+from mamushi.lm.sharding import each, local
 from mamushi.lm.tokens import TokenSet
 from mamushi.lm.training import Descent, Objective, Step, micro_batches, train
 from mamushi.registry import load
@@ -141,7 +142,7 @@ def unlearn(
                 descent,
                 total,
                 accelerator,
-                compile=bool(execution.get("compile", False)),
+                compile=execution.get("compile", False),
                 state=state,
                 fingerprint=fingerprint,
                 checkpoint_seconds=float(execution["checkpoint_seconds"]),
@@ -212,26 +213,30 @@ class _Run:
         self.feed(self.forget.ids[rows].tolist(), self.forget.lengths[rows])
 
     def _hold(self, sparsity: float) -> None:
-        """Of each trained tensor a mask of the weights that must stay as they are, and the values
-        of these."""
+        """Of each trained tensor a mask of the weights that must stay as they are, and the tensor
+        as it is now."""
         loss_of = TextLoss(self.model)
         gradients(loss_of, self.forget, self.size, self.accelerator, self._feed_forget)
         trained = {n: p for n, p in self.model.named_parameters() if p.grad is not None}
-        free = largest({n: p.grad for n, p in trained.items() if p.grad is not None}, sparsity)
+        found = {n: local(p.grad) for n, p in trained.items() if p.grad is not None}
+        free = largest(found, sparsity, self.accelerator)
         self.model.zero_grad(set_to_none=True)
-        self.held = [(p, ~free[n], p.detach()[~free[n]]) for n, p in trained.items()]
-        self.masked = sum(values.numel() for _, _, values in self.held)
+        self.held = [(p, ~free[n], local(p.detach()).clone()) for n, p in trained.items()]
+        masked = sum(int(mask.sum()) for _, mask, _ in self.held)
+        self.masked = int(each(np.array([masked]), self.accelerator).sum())
 
     def adjust(self) -> None:
         for parameter, mask, _ in self.held:
             if parameter.grad is not None:
-                parameter.grad.masked_fill_(mask, 0.0)
+                local(parameter.grad).masked_fill_(mask, 0.0)
 
     @torch.no_grad()
     def put_back(self, step: int) -> None:
         # Their gradient is 0, but weight decay moves them all the same.
-        for parameter, mask, values in self.held:
-            parameter.masked_scatter_(mask, values)
+        # One pass over each tensor, where a scatter would first count the places of its mask.
+        for parameter, mask, start in self.held:
+            own = local(parameter.detach())
+            torch.where(mask, start, own, out=own)
 
     def mean(self, log: Mapping[str, list[float]], step: int) -> float:
         """Of the forget loss over the window that ends with ``step``, counted from 1."""

@@ -16,6 +16,7 @@ from accelerate import Accelerator
 from numpy.typing import NDArray
 
 from mamushi.errors import UserError
+from mamushi.lm import sharding
 from mamushi.lm.attention import supports
 from mamushi.lm.batches import batches, collate
 from mamushi.lm.tokens import TokenSet
@@ -54,50 +55,75 @@ def gradients(
     parts = list(batches(forget.lengths, most, shared=shared))
     tokens = int(np.maximum(forget.lengths - 1, 0).sum())
     with Progress(len(forget), "saliency", "text") as progress:
-        for rows in parts[accelerator.process_index :: accelerator.num_processes]:
+        cut = sharding.active(accelerator)
+        mine = parts[accelerator.process_index :: accelerator.num_processes]
+        for rows, counted in (
+            sharding.dealt(parts, accelerator) if cut else ((rows, True) for rows in mine)
+        ):
             batch = collate([forget[row] for row in rows], accelerator.device, shared=shared)
             if feed is not None:
                 feed(rows)
             with accelerator.autocast():
                 loss = loss_of(batch).sum() / tokens
+            if cut:
+                # Gradients are averaged over processes; multiplied back, they are the sum.
+                loss = loss * (counted * accelerator.num_processes)
             torch.autograd.backward(loss)
             progress.advance(len(rows))
-    if accelerator.num_processes > 1:
+    if accelerator.num_processes > 1 and not cut:
         for parameter in loss_of.model.parameters():
             if parameter.requires_grad:
                 own = parameter.grad if parameter.grad is not None else torch.zeros_like(parameter)
                 parameter.grad = accelerator.reduce(own, "sum")
 
 
-def largest(values: Mapping[str, torch.Tensor], sparsity: float) -> dict[str, torch.Tensor]:
+def largest(
+    values: Mapping[str, torch.Tensor], sparsity: float, accelerator: Accelerator | None = None
+) -> dict[str, torch.Tensor]:
     """Masks, bool, of the n - floor(sparsity * n) largest absolute values of all n in ``values``.
 
     Of equal values at the threshold the first are taken, in the order of the tensors and of their
-    elements. Raises ``UserError`` when a value is not finite.
+    elements. With an ``accelerator`` whose processes share a model, each has its rows of every
+    tensor, n is of all processes, and so is the choice. Raises ``UserError`` when a value is not
+    finite.
     """
+
+    def each(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The counts of every process (processes, counts)."""
+        return counts[None] if accelerator is None else sharding.each(counts, accelerator)
+
     for name, tensor in values.items():
-        if not bool(torch.isfinite(tensor).all()):
+        if each(np.array([int((~torch.isfinite(tensor)).sum())])).any():
             raise UserError(
                 f"the gradient of {name} is not finite, so that no weights can be chosen by it",
                 do="unlearn in fp32, or start from a model that has not diverged",
             )
-    n = sum(tensor.numel() for tensor in values.values())
+    n = int(each(np.array([sum(tensor.numel() for tensor in values.values())])).sum())
     keep = n - int(Fraction(str(sparsity)) * n)
-    found = threshold(list(values.values()), keep)
+    found = threshold(list(values.values()), keep, lambda counts: each(counts).sum(axis=0))
+    mine = 0 if accelerator is None else accelerator.process_index
     left, masks = found.ties, {}
     for name, tensor in values.items():
         bits = _bits(tensor)
         mask = bits > found.bits
         if left:
-            ties = (bits == found.bits).nonzero()[:left, 0]
-            mask[ties] = True
-            left -= len(ties)
+            ties = (bits == found.bits).nonzero()[:, 0]
+            there = each(np.array([len(ties)]))[:, 0]
+            # The rows of the processes before this one stand before its own.
+            mask[ties[: max(0, left - int(there[:mine].sum()))]] = True
+            left = max(0, left - int(there.sum()))
         masks[name] = mask.view(tensor.shape)
     return masks
 
 
-def threshold(tensors: Sequence[torch.Tensor], k: int) -> Threshold:
+def threshold(
+    tensors: Sequence[torch.Tensor],
+    k: int,
+    total: Callable[[NDArray[np.int64]], NDArray[np.int64]] = lambda counts: counts,
+) -> Threshold:
     """The k-th largest absolute value of all finite elements, 1 <= k <= their number.
+
+    ``total`` makes of counts in these tensors those in all.
 
     Exact, by radix: bits of floats that are not negative sort like the floats, so a histogram of
     their upper halves and then one of the lower halves in its bin find it. That reads each tensor
@@ -106,13 +132,13 @@ def threshold(tensors: Sequence[torch.Tensor], k: int) -> Threshold:
     counts = np.zeros(HIGH, dtype=np.int64)
     for tensor in tensors:
         counts += torch.bincount(_bits(tensor) >> 16, minlength=HIGH).cpu().numpy()
-    high, rest = _bin(counts, k)
+    high, rest = _bin(total(counts), k)
     counts = np.zeros(LOW, dtype=np.int64)
     for tensor in tensors:
         bits = _bits(tensor)
         inside = bits[bits >> 16 == high] & (LOW - 1)
         counts += torch.bincount(inside, minlength=LOW).cpu().numpy()
-    low, rest = _bin(counts, rest)
+    low, rest = _bin(total(counts), rest)
     return Threshold(high * LOW + low, rest)
 
 

@@ -18,7 +18,9 @@ from mamushi.configuration.grid import Config
 from mamushi.errors import UserError
 from mamushi_runs.forecast.graph import CORES, QUEUE, Graph, Job
 from mamushi_runs.forecast.history import History, Measured
+from mamushi_runs.forecast.memory import LINK, exchange, needed, resident
 from mamushi_runs.forecast.rates import CPU, Rate
+from mamushi_runs.forecast.sizes import Size
 from mamushi_runs.forecast.volumes import Volumes
 from mamushi_runs.forecast.work import MODEL_RULES, SIZED, SMALL_FILE, TRAINING, Costs, Work
 
@@ -92,7 +94,8 @@ class Forecaster:
         work = self.costs.of(known, job.wildcards)
         if job.gpus and not self.tiny(job):
             # The share of the peak is of whole fine-tunes: the optimizer's steps are within.
-            wall = GPU_START + work.seconds + work.flop / self.rate.flops
+            wall = GPU_START + work.seconds + work.flop / self.rate.flops / job.gpus
+            wall += work.steps * self._exchange(job)
             return Estimate(wall, wall, f"FLOP on {self.rate.key}" if work.flop else "assumed")
         if work.flop or job.gpus:
             # A tiny model.
@@ -100,6 +103,14 @@ class Forecaster:
             return Estimate(cpu, cpu, "FLOP on a CPU core")
         source = "size, on a CPU core" if known in SIZED else "assumed"
         return Estimate(work.seconds / min(work.parts, job.threads), work.seconds, source)
+
+    def _exchange(self, job: Job) -> float:
+        """Seconds of a step in which several GPUs give each other their shares of the model."""
+        model = job.wildcards.get("model")
+        if job.gpus == 1 or model not in self.costs.config["models"]:
+            return 0.0
+        training = self.costs.config["models"][model]["training"]
+        return exchange(self.costs.size(model), training, job.gpus)
 
     def _measured(self, job: Job, counted: Estimate) -> Estimate | None:
         """From past jobs, each scaled by what it and this job are counted at."""
@@ -205,11 +216,27 @@ def _about(graph: Graph, forecaster: Forecaster) -> list[str]:
         if model in costs.config["models"]:
             size = costs.size(model)
             found.append(f"{model}: {size.parameters / 1e9:.3g} billion parameters, {size.source}.")
+            count = max(job.gpus for job in graph.jobs if job.wildcards.get("model") == model)
+            if count > 1:
+                found.append(cut(costs.config, model, count, size))
     for name in sorted({job.wildcards.get("dataset", "") for job in graph.jobs}):
         if name in costs.config["datasets"]:
             texts = f"{costs.volumes.all_texts(name):,.0f} texts"
             found.append(f"{name}: {texts}, {costs.volumes.source(name)}.")
     return found
+
+
+def cut(config: Config, model: str, count: int, size: Size) -> str:
+    """A sentence on the memory of each of the GPUs over which a model is cut."""
+    training, has = config["models"][model]["training"], config["execution"]["gpu_memory"]
+    kept, most = (f(size, training, count) / 1e9 for f in (resident, needed))
+    less = ": too little" if most > has else ""
+    return (
+        f"{model}: cut over {count} GPUs, {kept:.0f} GB on each for its weights, gradients and "
+        f"moments, up to {most:.0f} GB in a step before activations, of {has:.0f} GB{less}; "
+        f"{exchange(size, training, count):.1f} s of each step to exchange them at "
+        f"{LINK / 1e9:.0f} GB/s, assumed."
+    )
 
 
 def has_gpu() -> bool:

@@ -8,11 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mamushi.artifacts import paths
 from mamushi.errors import UserError
 
 TABLE: dict[str, Any] = json.loads(Path(__file__).with_name("rates.json").read_text("utf-8"))
 GPUS: dict[str, dict[str, Any]] = TABLE["gpus"]
 CPU: dict[str, Any] = TABLE["cpu"]
+
+
+MEASURED = Path(paths.GPU_RATES)
+"""What `make gpu-check` has measured, in the folder that has ``results``: of each GPU of the table,
+the ``share`` of its peak that a fine-tune reaches, and when."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +45,8 @@ def known(name: str) -> str | None:
 
 
 def rate(name: str | None = None, share: float | None = None) -> Rate:
-    """A GPU by its name, by default the paper's; ``share`` in place of the table's.
+    """A GPU by its name, by default the paper's; ``share`` in place of the one that was measured
+    here, or of the table's.
 
     Raises ``UserError`` for a GPU that the table does not have, and a share outside (0, 1].
     """
@@ -50,7 +57,24 @@ def rate(name: str | None = None, share: float | None = None) -> Rate:
     if share is not None and not 0 < share <= 1:
         raise UserError(f"{share:g} is no share of a peak", where="--share", do="give 0.01 to 1")
     peak, name = GPUS[key]["tflops"], GPUS[key]["name"]
-    part = share or TABLE["share"]
-    why = "as you say" if share else f"assumed: {TABLE['share_source']}"
+    own = measured().get(key, {})
+    part = share or own.get("share") or TABLE["share"]
+    if share:
+        why = "as you say"
+    elif own.get("share"):
+        why = f"measured by make gpu-check on {own['date']}"
+    else:
+        why = f"assumed: {TABLE['share_source']}"
     source = f"{name} at {part:.1%} of {peak} TFLOP/s (data sheet), {why}"
     return Rate(key, name, part * peak * 1e12, source)
+
+
+def measured() -> dict[str, dict[str, Any]]:
+    """The shares that were measured here, by GPU; none without a file that can be read."""
+    try:
+        found = json.loads(MEASURED.read_text(encoding="utf-8"))
+        return {
+            key: {"share": float(r["share"]), "date": str(r["date"])} for key, r in found.items()
+        }
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return {}

@@ -15,6 +15,7 @@ from typing import Any
 
 from mamushi.artifacts.domains import CONTAMINATION, DOMAINS, EVALUATION, FORGET, INFERENCE
 from mamushi.configuration import grid
+from mamushi.configuration import settings as settings_of
 from mamushi.configuration.grid import Config
 from mamushi_runs.forecast import sizes
 from mamushi_runs.forecast.rates import CPU
@@ -41,9 +42,13 @@ EPOCHS = 10
 TRAINING = ("contaminate", "gold", "gold_matched", "beta0", "retrain", "token_ratio")
 UNLEARNING = ("unlearn", "unlearn_whole", "unlearn_list", "unlearn_and_probe")
 EMBEDDING = ("embed", "embed_layers")
+SHARD = "scatteritem"
+"""The wildcard of a job that does a part of another's work."""
+JOINED = 2e8
+"""Bytes a second of a table that is put together from its shards: read, checked and written."""
 MODEL_RULES = (
     *(*TRAINING, *UNLEARNING, *EMBEDDING),
-    *("evaluate", "generate", "relearn", "judge"),
+    *("evaluate", "generate", "relearn", "judge", "relapse", "tasks", "membership", "extraction"),
 )
 SIZED = ("score", "refits", "runtime")
 """Whose seconds follow from measured rates and the size of what is read."""
@@ -95,6 +100,11 @@ def fine_tune(size: Size, training: Mapping[str, Any]) -> float:
     return forward(size) + 2.0 * through + 2.0 * (blocks + (size.embedding if head else 0))
 
 
+def part(wildcards: Mapping[str, str]) -> float:
+    """The share of the work that is this job's: of the second of eight shards an eighth."""
+    return 1 / int(wildcards.get(SHARD, "1").rpartition("-")[2])
+
+
 def tail(size: Size, blocks: int) -> float:
     """Operations per token of an unlearner's step behind a cached trunk: the last blocks, of which
     all is trained, and the frozen head."""
@@ -102,11 +112,19 @@ def tail(size: Size, blocks: int) -> float:
     return 2.0 * (mine + size.embedding) * 2 + 2.0 * mine
 
 
+def selector(config: Config, name: str) -> dict[str, Any]:
+    """What ``score_seconds`` asks of a selector, with those of the networks that it names."""
+    chosen = settings_of.selector(config, name)
+    return {"kind": chosen.kind, **chosen.settings}
+
+
 def score_seconds(settings: Mapping[str, Any], texts: float, forget: float, width: int) -> float:
     """Seconds of one core to rank ``texts`` embeddings (``forget`` of them of that domain) by a
     selector of these settings and its ``kind``: fits to measurements of 6,000 to 80,000 texts."""
     kind, values, folds = settings["kind"], texts * width, settings.get("folds", 5)
     seconds = 0.6 + 1.5e-8 * values
+    # An estimator is fitted on these, again and again, and scores all texts once.
+    fitted = min(texts * (1 - 1 / folds), settings.get("fit_sample") or texts)
     mlp = settings if kind == "mamushi" else settings.get("networks")
     if mlp:
         # Within each fold a stack fits as often as it has folds, and once more.
@@ -115,16 +133,19 @@ def score_seconds(settings: Mapping[str, Any], texts: float, forget: float, widt
             inner = settings["repeats"] * folds * settings["inner_networks"]
         networks = folds * (mlp["seeds_averaged"] + inner)
         layers = [width, *mlp["hidden"], 1]
-        products = 6 * sum(a * b for a, b in pairwise(layers)) * texts * (1 - 1 / folds)
+        products = 6 * sum(a * b for a, b in pairwise(layers))
         epochs = networks * min(EPOCHS, mlp["epochs"])
-        seconds += 3 + products * (1 - mlp["validation"]) * epochs / CPU["mlp"]
+        trained = fitted * (1 - mlp["validation"]) * epochs
+        seconds += 3 + products * (trained + texts / folds * networks / 3) / CPU["mlp"]
     if kind == "lr_maha":
         seconds += 3 * values * width / CPU["double"]
     elif kind == "kcenter":
         seconds += forget**2 * (2 * width / CPU["mlp"] + 3e-8)
     else:
         by_text, by_value = FITS.get(kind, (0.0, 0.0))
-        seconds += settings.get("repeats", 1) * folds / 5 * (by_text * texts + by_value * values)
+        part = fitted / (1 - 1 / folds)
+        times = settings.get("repeats", 1) * folds / 5
+        seconds += times * part * (by_text + by_value * width)
     return float(seconds)
 
 
@@ -199,13 +220,26 @@ class Costs:
         """Jobs that run a model forward: embedding, perplexity, probes of the endpoints."""
         model, dataset = wildcards["model"], wildcards["dataset"]
         size = self.size(model)
+        if self._joins(rule, wildcards):
+            return Work(seconds=3 + self.output(rule, "/embeddings.parquet", wildcards) / JOINED)
         if rule in EMBEDDING:
             length = self.volumes.tokens(dataset, model, self.config["embedding"]["max_length"])
             tokens = self.volumes.texts(dataset, INFERENCE) * length
-            return Work(flop=tokens * forward(size, head=False))
-        if rule in ("evaluate", "relearn"):
-            steps = self.config["probe"]["relearning"]["steps"] if rule == "relearn" else ()
-            return Work(flop=(1 + len(steps)) * self._held(model, dataset) * forward(size))
+            return Work(flop=part(wildcards) * tokens * forward(size, head=False))
+        if rule in ("evaluate", "relearn", "relapse"):
+            steps = self.config["probe"]["relearning"]["steps"] if rule != "evaluate" else ()
+            measured = 1 + len(steps)
+            if rule == "relapse":
+                # Relearning on three kinds of texts, and rounding to two numbers of bits.
+                measured = 3 * measured + 2 + 1
+            return Work(flop=measured * self._held(model, dataset) * forward(size))
+        if rule == "membership":
+            sections = (INFERENCE, EVALUATION)
+            most = (self.volumes.texts(dataset, each, [FORGET]) for each in sections)
+            texts = sum(min(self.config["left"]["texts"], number) for number in most)
+            cut = self.config["evaluation"]["max_length"]
+            tokens = texts * self.volumes.tokens(dataset, model, cut)
+            return Work(flop=tokens * forward(size))
         # A few prompts, token by token: bound by reading the weights, not by arithmetic.
         return Work(seconds=60.0)
 
@@ -226,10 +260,12 @@ class Costs:
             # Python, and written with 4 bytes a weight.
             start = 15 if rule == "convert" else 5
             return Work(seconds=start + FLOAT16 * self.size(model).parameters / 2e8)
+        if self._joins(rule, wildcards):
+            return Work(seconds=3 + self.output(rule, "/embeddings.parquet", wildcards) / JOINED)
         if rule in ("examples", "tokens", "encode") and dataset is not None:
             # An encoder of 100 million parameters on a GPU.
-            each = {"examples": 1.2e-3, "encode": 2e-3}.get(rule, 2e-4)
-            return Work(seconds=3 + self.volumes.all_texts(dataset) * each)
+            each = {"examples": 1.2e-3, "tokens": 2e-4}.get(rule, 2e-3)
+            return Work(seconds=3 + part(wildcards) * self.volumes.all_texts(dataset) * each)
         if rule not in SIZED or dataset is None or model is None:
             return Work(seconds=1)
         texts, forget = (self.volumes.texts(dataset, INFERENCE, d) for d in (DOMAINS, [FORGET]))
@@ -238,15 +274,20 @@ class Costs:
             names = self.config["grid"]["selectors"]
             times = self.config["evidence"]["runtime"]["repeats"]
         else:
-            selector = self.config["selectors"][names[0]]
-            parts = selector.get("folds", 1) * selector.get("seeds_averaged", 1)
+            definition = self.config["selectors"][names[0]]
+            parts = definition.get("folds", 1) * definition.get("seeds_averaged", 1)
         if rule == "refits":
             counts = self.config["evidence"]["refits"]
             # A pair of halves is as much work as a whole.
-            times = counts["whole"] + ("folds" in selector) * counts["halves"]
-        kinds, width = self.config["selectors"], self.size(model).hidden_size
-        ranked = (score_seconds(kinds[name], texts, forget, width) for name in names)
+            times = counts["whole"] + ("folds" in definition) * counts["halves"]
+        width, chosen = self.size(model).hidden_size, (selector(self.config, n) for n in names)
+        ranked = (score_seconds(settings, texts, forget, width) for settings in chosen)
         return Work(seconds=times * sum(ranked), parts=parts)
+
+    def _joins(self, rule: str, wildcards: Mapping[str, str]) -> bool:
+        """Whether a job puts together what others have embedded."""
+        many = self.config["execution"]["shards"] > 1 and SHARD not in wildcards
+        return many and rule in (*EMBEDDING, "encode")
 
     def _held(self, model: str, dataset: str) -> float:
         """Held-out tokens whose perplexity is measured."""

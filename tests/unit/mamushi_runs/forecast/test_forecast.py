@@ -130,6 +130,14 @@ def test_a_ranking_takes_what_its_size_says(
     assert seconds / 2 < counted < 2 * seconds
 
 
+def test_a_ranking_of_texts_that_are_not_yet_counted_takes_a_moment() -> None:
+    given = yaml.safe_load((ROOT / "config.yaml").read_text(encoding="utf-8"))
+    kinds = ["mamushi", "auto", "kcenter"]
+    config = complete(given | {"grid": {**given["grid"], "selectors": kinds}})
+    for kind in kinds:
+        assert 0 < work.score_seconds(work.selector(config, kind), 0, 0, 512) < 10
+
+
 def test_score_is_forecast_from_its_size(paper: dict[str, Any], tmp_path: Path) -> None:
     jobs = [job("score", gpus=0, selector="mamushi", dataset=d) for d in ("jigsaw", "newsgroups")]
     large, small = (made([one], paper, tmp_path)["rules"]["score"] for one in jobs)

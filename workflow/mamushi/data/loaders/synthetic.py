@@ -150,7 +150,7 @@ def load(settings: Mapping[str, Any], cache: Path) -> Raw:
         for domain in DOMAINS
     ]
     drawn_from = [_domains(settings, *cell) for cell in cells]
-    texts, tokens, components = [], [], []
+    texts, ratios, components = [], [], []
     for (section, domain, _), domains in zip(cells, drawn_from, strict=True):
         # A stream for each cell: its texts stay the same when the size of another changes.
         rng = np.random.default_rng(
@@ -160,7 +160,7 @@ def load(settings: Mapping[str, Any], cache: Path) -> Raw:
             mixture, domains, (low, high), rng, log_uniform=settings["lengths"] == "log_uniform"
         )
         texts += model.spell(mixture, concepts, rng)
-        tokens.append(concepts)
+        ratios.append(model.log_density_ratio(mixture, concepts))
         components.append(component)
     labels = {"component": np.concatenate(components)}
     if any(settings["noise"].values()):
@@ -173,7 +173,7 @@ def load(settings: Mapping[str, Any], cache: Path) -> Raw:
         stratum=[domain for _, domain, size in cells for _ in range(size)],
         places=[f"synthetic text {i + 1}" for i in range(len(texts))],
         labels=labels,
-        log_density_ratio=model.log_density_ratio(mixture, np.concatenate(tokens)),
+        log_density_ratio=np.concatenate(ratios),
     )
 
 

@@ -8,7 +8,9 @@
   const ROW_REM = 4.6;
 
   const data = JSON.parse(document.getElementById("data").textContent);
-  const n = data.ids.length;
+  const n = data.total;
+  const here = data.ids.length; // fewer than n where not all texts are on the page
+  const partial = here < n;
   const at = (id) => document.getElementById(id);
   const number = (value) => value.toLocaleString("en");
   const percent = (part, whole) => (100 * part / whole).toFixed(1) + "%";
@@ -144,7 +146,7 @@
   function arrange() {
     const keep = FILTERS[state.filter];
     order = [];
-    for (let i = 0; i < n; i++) {
+    for (let i = 0; i < here; i++) {
       if (state.terms.every((term) => haystack[i].includes(term)) && keep(i)) order.push(i);
     }
     const sign = state.ascending ? 1 : -1;
@@ -206,24 +208,29 @@
     const summary = at("summary");
     let told = "Budget " + state.budget + ": " + number(k) + " of " + number(n) +
       " removed, " + number(n - k) + " kept. ";
+    let listed = 0;
     let sure = 0;
-    for (let i = 0; i < n; i++) sure += surely(state.first, i);
-    if (k && rankings(state.first) > 1) {
+    for (let i = 0; i < here; i++) {
+      listed += removedBy(state.first, i);
+      sure += surely(state.first, i);
+    }
+    if (partial) told += "On this page " + number(listed) + " removed. ";
+    if (listed && rankings(state.first) > 1) {
       told += number(sure) + " removed by all " + rankings(state.first) + " rankings of " +
-        name(state.first) + ", " + number(k - sure) + " toss-ups. ";
+        name(state.first) + ", " + number(listed - sure) + " toss-ups. ";
     }
     Object.assign(summary.dataset, { removed: k, kept: n - k, shown: order.length, surely: sure });
     delete summary.dataset.overlap;
     if (comparing()) {
       let both = 0;
-      for (let i = 0; i < n; i++) both += FILTERS.both(i);
+      for (let i = 0; i < here; i++) both += FILTERS.both(i);
       summary.dataset.overlap = both;
-      if (k) {
+      if (listed) {
         told += name(state.first) + " and " + name(state.second) + " share " + number(both) +
-          " of them (" + percent(both, k) + "; chance " + percent(k, n) + "). ";
+          " of them (" + percent(both, listed) + "; chance " + percent(k, n) + "). ";
       }
     }
-    if (order.length < n) {
+    if (order.length < here) {
       const gone = order.reduce((sum, i) => sum + removedBy(state.first, i), 0);
       told += "Shown: " + number(order.length) + ", of which " + number(gone) + " removed" +
         (comparing() ? " by " + name(state.first) : "") + ".";
@@ -278,6 +285,15 @@
     return removedBy(by, order[place]) !== removedBy(by, order[place - 1]);
   }
 
+  // Texts by the first selector between this row and the one above it, of those that are not here.
+  function gap(place) {
+    const whole = partial && state.key === "rank" && state.filter === "all" && !state.terms.length;
+    if (!whole) return 0;
+    const rank = ranks(state.first)[order[place]];
+    const above = place ? ranks(state.first)[order[place - 1]] : state.ascending ? 0 : n + 1;
+    return Math.abs(rank - above) - 1;
+  }
+
   function row(place) {
     const i = order[place];
     const first = data.selectors[state.first];
@@ -290,6 +306,9 @@
     element.classList.toggle("active", place === state.active);
     element.append(cell("number", number(first.ranks[i])),
       cell("number", shownScore(first, i)));
+    if (gap(place)) {
+      element.cells[0].append(make("div", number(gap(place)) + " before not here", "gap"));
+    }
     if (comparing()) {
       const other = ranks(state.second)[i];
       element.append(cell("number", number(other)),
@@ -318,7 +337,7 @@
     if (to < order.length) found.push(space((order.length - to) * rowHeight));
     if (!order.length) {
       const none = make("tr", undefined, "none");
-      const inside = make("td", "No text matches.");
+      const inside = make("td", partial ? "No text of this page matches." : "No text matches.");
       inside.colSpan = columns().length;
       none.append(inside);
       found.push(none);
@@ -472,7 +491,9 @@
     link.href = URL.createObjectURL(new Blob([csv(positions)], { type: "text/csv" }));
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 60000);
-    at("saved").textContent = number(positions.length) + " texts: " + link.download;
+    const lacking = what === "cut" ? state.removed - positions.length : 0;
+    at("saved").textContent = number(positions.length) + " texts: " + link.download +
+      (lacking ? " (" + number(lacking) + " of the cut are not on this page)" : "");
   }
 
   function cut() {
@@ -480,7 +501,7 @@
     ranks(state.first).forEach((rank, i) => {
       if (rank <= state.removed) found[rank - 1] = i;
     });
-    return found;
+    return found.filter((i) => i !== undefined);
   }
 
   // By keyboard -----------------------------------------------------------------------------------
@@ -589,6 +610,10 @@
   }
   at("provenance").textContent = JSON.stringify(data.provenance, null, 2);
   at("verdict").textContent = data.verdict;
+  at("partial").textContent = !partial ? "" : number(here) + " of " + number(n) + " texts are on " +
+    "this page: both ends of every ranking, the texts around every configured budget, and others " +
+    "drawn evenly over the ranks by " + name(0) + ". Search, filters and counts of texts are of " +
+    "these. The other " + number(n - here) + " are ranked in ranking.parquet beside this page.";
   const chosen = Object.fromEntries(data.selectors.map((one, which) => [which, one.name]));
   offer(at("first"), chosen, "0");
   offerSecond();

@@ -11,6 +11,10 @@ none.
 The order is that of exact arithmetic: a product in float32 tells who may be farthest, and where
 more than one may, distances from explicit differences in float64 decide. So neither the processor
 nor the number of threads changes it.
+
+Every centre is compared with every text: n1^2 distances, and no pass of a few over the texts gives
+the same order. So more than ``MOST`` forget texts are refused rather than ranked by another method
+under this one's name.
 """
 
 from __future__ import annotations
@@ -21,6 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mamushi.errors import UserError
 from mamushi.selection.pool import Pool, Scored
 
 SETTINGS: dict[str, Any] = {
@@ -46,6 +51,10 @@ were measured is a thirtieth of it."""
 KEPT = 64
 """Rows of distances that are kept of points that were nearly picked, because they soon will be."""
 
+MOST = 60_000
+"""Forget texts that are ranked. By calculation, two hours with embeddings of width 4096; a million
+would take 18 days."""
+
 WORTH_A_GPU = 1e11
 """Multiplications of the Gram matrix from which looking for a GPU, hence importing torch, pays."""
 
@@ -54,9 +63,15 @@ def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
     """Distance to the nearest earlier centre, and the order in which centres were picked.
 
     Points go by id: the first of several farthest has the lowest id, and the seed draws the same
-    first centre whatever the order of the rows.
+    first centre whatever the order of the rows. Raises ``UserError`` for more than ``MOST`` points.
     """
     members = pool.forget_by_id()
+    if len(members) > MOST:
+        raise UserError(
+            f"k-center compares each of {len(members):,} forget texts with each, and takes at most "
+            f"{MOST:,}",
+            do="leave it out of the selectors, or set the dataset's limit.forget",
+        )
     half = pool.embeddings[members]
     x = half.astype(np.float32)
     # Distances do not change, and the differences of large products that make them lose less.

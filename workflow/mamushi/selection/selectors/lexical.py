@@ -20,6 +20,13 @@ SETTINGS: dict[str, Any] = {
         "default": 5,
         "description": "Folds of the stratified cross-fitting.",
     },
+    "fit_sample": {
+        "type": ["integer", "null"],
+        "minimum": 1000,
+        "default": 200000,
+        "description": "Most examples that an estimator is fitted on, drawn in each fold with both "
+        "domains in proportion; all are scored. null: all of the other folds.",
+    },
     "prior": {
         "type": "number",
         "exclusiveMinimum": 0,
@@ -41,4 +48,4 @@ def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
     def estimate(task: Task) -> Fit:
         return estimate_ngrams(task, found, settings["prior"])
 
-    return cross_fit(pool, settings["folds"], seed, estimate, "lexical")
+    return cross_fit(pool, settings["folds"], seed, estimate, "lexical", settings["fit_sample"])

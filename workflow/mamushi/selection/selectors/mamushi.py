@@ -30,6 +30,13 @@ SETTINGS: dict[str, Any] = {
         "default": 5,
         "description": "Folds of the stratified cross-fitting.",
     },
+    "fit_sample": {
+        "type": ["integer", "null"],
+        "minimum": 1000,
+        "default": 200000,
+        "description": "Most examples that an estimator is fitted on, drawn in each fold with both "
+        "domains in proportion; all are scored. null: all of the other folds.",
+    },
     "hidden": {
         "type": "array",
         "items": {"type": "integer", "minimum": 1},
@@ -104,8 +111,8 @@ def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
     Raises ``UserError`` when a domain has too few examples for the folds.
     """
     recipe = dict(settings)
-    estimator, folds, networks = (
-        recipe.pop(key) for key in ("estimator", "folds", "seeds_averaged")
+    estimator, folds, networks, most = (
+        recipe.pop(key) for key in ("estimator", "folds", "seeds_averaged", "fit_sample")
     )
     estimate: Callable[[Sequence[Task]], Iterable[Fit]]
     if estimator == "sklearn":
@@ -116,7 +123,7 @@ def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
         from mamushi.selection.mlp import Recipe, estimate_mlp
 
         estimate = partial(estimate_mlp, recipe=Recipe(**recipe))
-    found = cross_fit_together(pool, folds, seed, estimate, "mamushi", networks)
+    found = cross_fit_together(pool, folds, seed, estimate, "mamushi", networks, fit_sample=most)
     if estimator == "torch":
         used = found.details["per_fold"][0]["fits"][0]["precision"]
         found.details["resolved"] = {"precision": used}

@@ -30,6 +30,13 @@ SETTINGS: dict[str, Any] = {
         "default": 5,
         "description": "Folds of the stratified cross-fitting.",
     },
+    "fit_sample": {
+        "type": ["integer", "null"],
+        "minimum": 1000,
+        "default": 200000,
+        "description": "Most examples that an estimator is fitted on, drawn in each fold with both "
+        "domains in proportion; all are scored. null: all of the other folds.",
+    },
     "alpha": {
         "type": "number",
         "exclusiveMinimum": 0,
@@ -78,4 +85,4 @@ def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
             return estimate_logistic_exactly(task, settings["alpha"])
         return estimate_logistic(task, settings)
 
-    return cross_fit(pool, settings["folds"], seed, estimate, "mamushi_lr")
+    return cross_fit(pool, settings["folds"], seed, estimate, "mamushi_lr", settings["fit_sample"])

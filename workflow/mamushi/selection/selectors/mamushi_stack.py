@@ -47,6 +47,13 @@ SETTINGS: dict[str, Any] = {
         "default": 5,
         "description": "Folds of the stratified cross-fitting, and of the one within.",
     },
+    "fit_sample": {
+        "type": ["integer", "null"],
+        "minimum": 1000,
+        "default": 200000,
+        "description": "Most examples that an estimator is fitted on, drawn in each fold with both "
+        "domains in proportion; all are scored. null: all of the other folds.",
+    },
     "repeats": {
         "type": "integer",
         "minimum": 1,

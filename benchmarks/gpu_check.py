@@ -1,0 +1,166 @@
+"""Five minutes on a GPU of one's own: are our kernels right there, and how fast is a fine-tune?
+
+    make gpu-check
+
+Parity: loss and gradients of 32 texts that share a row, against the same texts padded and read by
+transformers' own attention, for two blocks of each family at full width, in fp32 and in bf16;
+`*_parity_*` are relative differences (of gradients, of the norm over all). Where one is too large,
+nothing else is done, and the exit status is 1.
+
+Speed: `benchmarks/finetune.py --full` for each family at full size with random weights, on fewer
+steps: the Trainer padded and flattened (with flash attention 2 where it is installed), ours, ours
+with execution.compile, and the Trainer with torch_compile; what five minutes have no room for is
+left out, in this order. `*_share_of_peak_*` is of the data sheet's. The median over families of
+ours, uncompiled, goes to results/gpu/rates.json, where `make plan` reads it from then on; all of it
+goes to benchmarks/results.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import datetime
+import json
+import statistics
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from finetune import ORDER, measure
+from texts import FULL, TRAINED, drawn, operations_per_token
+from transformers import AutoModelForCausalLM, PreTrainedConfig, PreTrainedModel
+
+from mamushi.artifacts.files import write_json
+from mamushi.errors import UserError
+from mamushi.lm import device as devices
+from mamushi.lm.batches import collate
+from mamushi.lm.loss import TokenLoss, token_nll
+from mamushi.lm.parameters import freeze
+from mamushi_runs.forecast import rates
+from report import RESULTS, Report
+
+SECONDS = 300.0
+STEPS, WARM_UP = 25, 5
+LOOSE = {"fp32": {"loss": 1e-5, "gradient": 1e-3}, "bf16": {"loss": 5e-3, "gradient": 5e-2}}
+"""Largest relative differences. In bf16 a product has 8 bits, and sums have another order; these
+bounds are set by what rounding may do, and have been tried on a CPU alone."""
+
+
+def made(config: PreTrainedConfig, device: torch.device, precision: str) -> PreTrainedModel:
+    """A model with random weights, placed as for a fine-tune."""
+    torch.manual_seed(0)
+    dtype = torch.bfloat16 if precision == "bf16" else torch.float32
+    with device:
+        model = AutoModelForCausalLM.from_config(config, dtype=dtype).eval()
+    freeze(model, TRAINED | {"trained_blocks": min(3, config.num_hidden_layers)})
+    return devices.place(model, precision, device)
+
+
+def parity(config: PreTrainedConfig, device: torch.device, precision: str) -> dict[str, float]:
+    """Relative differences of ``loss`` and ``gradient``, packed against padded."""
+    short = copy.deepcopy(config)
+    short.num_hidden_layers = min(2, config.num_hidden_layers)
+    if getattr(short, "layer_types", None):
+        short.layer_types = short.layer_types[: short.num_hidden_layers]
+    model = made(short, device, precision)
+    texts = drawn("posts", 32, config.vocab_size)
+    given = [texts[row] for row in range(len(texts))]
+    trained = [p for p in model.parameters() if p.requires_grad]
+
+    def gradients(loss: torch.Tensor) -> tuple[float, list[torch.Tensor]]:
+        found = torch.autograd.grad(loss, trained)
+        return float(loss.detach()), [each.double() for each in found]
+
+    with torch.autocast(device.type, torch.bfloat16, enabled=precision == "bf16"):
+        ours = TokenLoss(model)(collate(given, device, shared=True))
+        padded = collate(given, device, shared=False)
+        assert padded.mask is not None
+        logits = model(input_ids=padded.ids, attention_mask=padded.mask).logits
+        theirs = token_nll(logits, padded.ids, padded.mask)[0].sum()
+    (one, mine), (two, other) = gradients(ours), gradients(theirs)
+    apart = sum(float((a - b).square().sum()) for a, b in zip(mine, other, strict=True))
+    size = sum(float(b.square().sum()) for b in other)
+    return {"loss": abs(one - two) / abs(two), "gradient": (apart / size) ** 0.5}
+
+
+def check(
+    families: Mapping[str, PreTrainedConfig],
+    device: torch.device,
+    gpu: str,
+    *,
+    steps: int = STEPS,
+    warm_up: int = WARM_UP,
+    seconds: float = SECONDS,
+    results: Path = RESULTS,
+    shares: Path = rates.MEASURED,
+) -> None:
+    """Do it all. Raises ``UserError`` where packed texts differ from padded ones too much."""
+    began = time.monotonic()
+    report = Report("gpu-check", gpu)
+    for family, config in families.items():
+        for precision, most in LOOSE.items():
+            for what, apart in parity(config, device, precision).items():
+                report.value(f"{family}_parity_{precision}_{what}", apart)
+                if not apart <= most[what]:
+                    raise UserError(
+                        f"{family} in {precision}: the {what} of packed texts differs from that of "
+                        f"padded ones by {apart:.2g}, more than {most[what]:g}",
+                        do="do not train on this GPU with this PyTorch; please report it",
+                    )
+    key = rates.known(gpu)
+    peak = rates.GPUS[key]["tflops"] * 1e12 if key else None
+    found: dict[str, float] = {}
+    for group in ORDER:
+        for family, config in families.items():
+            if time.monotonic() - began > seconds:
+                report.value(f"{family}_left_out", ",".join(group))
+                continue
+            model = made(config, device, "bf16")
+            texts = drawn("posts", 4000, config.vocab_size)
+            for variant in group:
+                run = measure(variant, model, texts, steps, warm_up, "bf16")
+                report.value(f"{family}_tokens_per_second_{variant}", run.rate)
+                report.value(f"{family}_warm_up_seconds_{variant}", run.warm_up)
+                if peak is not None:
+                    share = run.rate * operations_per_token(model) / peak
+                    report.value(f"{family}_share_of_peak_{variant}", share)
+                    if variant == "ours":
+                        found[family] = share
+            del model
+            if device.type == "cuda":
+                torch.cuda.empty_cache()
+    print(report.write(results))
+    if key is None or not found:
+        print(
+            f"{gpu}: not among the GPUs of `make plan` ({', '.join(rates.GPUS)})", file=sys.stderr
+        )
+        return
+    share = statistics.median(found.values())
+    entry: dict[str, Any] = {"share": share, "date": datetime.date.today().isoformat(), **found}
+    known = json.loads(shares.read_text(encoding="utf-8")) if shares.is_file() else {}
+    shares.parent.mkdir(parents=True, exist_ok=True)
+    write_json(shares, {**known, key: entry})
+    print(f"{shares}: make plan counts {key} at {share:.1%} of its peak from now on")
+
+
+def main() -> int:
+    argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0]).parse_args()
+    if not torch.cuda.is_available():
+        print(
+            "gpu-check: error: PyTorch finds no GPU with CUDA here; run it on a machine with one",
+            file=sys.stderr,
+        )
+        return 2
+    try:
+        check(FULL, torch.device("cuda"), torch.cuda.get_device_name())
+    except UserError as error:
+        print(f"gpu-check: error: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

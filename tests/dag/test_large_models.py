@@ -1,0 +1,57 @@
+"""A model of 70 billion parameters on nodes of eight GPUs: its dry run on SLURM, and its plan."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.support.workflow import ROOT, plan, run
+
+LARGE: dict[str, Any] = {
+    "extends": "paper",
+    "grid": {"models": ["llama-3.1-70b"], "datasets": ["jigsaw"], "seeds": [0]},
+    "models": {
+        "llama-3.1-70b": {
+            "source": "meta-llama/Llama-3.1-70B",
+            "revision": "349b2ddb53ce8f2849a6c168a81980ab25258dac",
+        }
+    },
+    "execution": {"gpus_per_job": 8},
+    "studies": {"reverse": None},
+}
+
+
+@pytest.fixture
+def words(tmp_path: Path) -> list[str]:
+    """Options of a run of it on SLURM, as docs/large-models.md has them."""
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(LARGE))
+    given = ["all", "--profile", ROOT / "profiles/slurm", "--configfile", tmp_path / "mine.yaml"]
+    return list(map(str, given))
+
+
+def test_each_job_with_the_model_asks_for_eight_gpus(words: list[str], tmp_path: Path) -> None:
+    said = run("-n", *words, directory=tmp_path).stdout
+    asked = re.findall(r"^(?:local)?rule (\w+):$.*?^    resources: (.*?)$", said, re.M | re.S)
+    gpus = {rule: re.findall(r"\bgpu=(\d+)", resources) for rule, resources in asked}
+    assert {rule for rule, count in gpus.items() if count} == {
+        *("contaminate", "gold", "beta0", "embed", "retrain", "evaluate")
+    }
+    assert {count for counts in gpus.values() for count in counts} == {"8"}
+
+
+def test_its_plan_says_what_each_gpu_holds(words: list[str], tmp_path: Path) -> None:
+    done = plan("--json", tmp_path / "plan.json", "--", *words, directory=tmp_path)
+    made = json.loads((tmp_path / "plan.json").read_text())
+    (line,) = (each for each in made["about"] if "cut over" in each)
+    assert line in done.stdout
+    assert line.startswith("llama-3.1-70b: cut over 8 GPUs, 26 GB on each for its weights")
+    # 132 GB of frozen weights and 19 of trained ones, twice, and 19 of gradients, of all of which
+    # an eighth is there.
+    assert "1.4 s of each step" in line
+    retrain = made["rules"]["retrain"]
+    assert retrain["gpu_seconds"] == pytest.approx(8 * retrain["wall_seconds"])

@@ -1,0 +1,94 @@
+"""Shards of the tables of vectors in the graph: how many there are is no part of what is made."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mamushi.artifacts import paths
+from tests.support import contract_grid
+from tests.support.contract_grid import changed
+from tests.support.dry_runs import Snakemake
+
+CELL = {"dataset": "mine", "model": "tiny", "seed": "0"}
+TARGETS = [path.format(**CELL) for path in (paths.EMBEDDINGS, paths.LAYERS)]
+CUT = changed("execution.shards", 3)
+POOLED = changed("embedding.pooling", "last")
+SHARDED = {"embed": 1, "embed_shard": 3, "embed_layers": 1, "embed_layers_shard": 3}
+
+
+@pytest.fixture
+def cut(tmp_path: Path, snakemake: Snakemake) -> Path:
+    """A folder in which these tables were made of three shards each."""
+    contract_grid.make(tmp_path)
+    done = snakemake.finish(tmp_path, targets=TARGETS, change=CUT)
+    assert done.items() >= SHARDED.items()
+    for shard in (tmp_path / "results/runs").rglob("shards/*/*"):
+        shard.unlink()
+    return tmp_path
+
+
+@pytest.mark.parametrize("number", [1, 3, 8])
+def test_another_number_of_shards_makes_nothing_again(
+    snakemake: Snakemake, cut: Path, number: int
+) -> None:
+    change = changed("execution.shards", number)
+    assert snakemake.would_run(cut, targets=TARGETS, change=change) == {}
+
+
+def test_what_is_made_anew_has_the_number_that_is_asked_for(
+    snakemake: Snakemake, cut: Path
+) -> None:
+    def needed(number: int) -> dict[str, int]:
+        change = {**changed("execution.shards", number), **POOLED}
+        return snakemake.would_run(cut, targets=TARGETS, change=change)
+
+    assert needed(3) == SHARDED
+    assert needed(1) == {"embed": 1, "embed_layers": 1}
+    assert needed(8) == {**SHARDED, "embed_shard": 8, "embed_layers_shard": 8}
+
+
+def test_a_shard_that_is_there_is_not_made_again(snakemake: Snakemake, tmp_path: Path) -> None:
+    contract_grid.make(tmp_path)
+    shard = paths.SHARD.format(**CELL, table="embeddings", scatteritem="{item}")
+    there = [shard.format(item=item) for item in ("1-of-3", "3-of-3")]
+    snakemake.finish(tmp_path, targets=there, change=CUT)
+    runs: list[Any] = snakemake.look(tmp_path, targets=TARGETS[:1], change=CUT)["runs"]
+    found = {rule: wildcards.get("scatteritem") for rule, wildcards in runs}
+    assert found == {"embed": None, "embed_shard": "2-of-3"} and len(runs) == 2
+
+
+def test_an_encoder_has_shards_too(snakemake: Snakemake, tmp_path: Path) -> None:
+    contract_grid.make(tmp_path)
+    theirs = {"kind": "encoder", "source": "raw/ours", "revision": None}
+    change = {**CUT, "models": {"theirs": theirs}}
+    made = paths.EMBEDDINGS.format(**{**CELL, "model": "theirs"})
+    found = snakemake.would_run(tmp_path, targets=[made], change=change)
+    assert found == {"examples": 1, "encode": 1, "encode_shard": 3}
+
+
+def test_memory_and_time_follow_the_texts_once_they_are_counted(
+    snakemake: Snakemake, tmp_path: Path
+) -> None:
+    contract_grid.make(tmp_path)
+    scores = paths.SCORES.format(**CELL, selector="mamushi")
+
+    def asked(texts: int, shards: int) -> dict[str, dict[str, int]]:
+        card = tmp_path / paths.DATA_CARD.format(dataset=CELL["dataset"])
+        card.parent.mkdir(parents=True, exist_ok=True)
+        sections = {"inference": {"forget": texts // 2, "retain": texts // 2}}
+        card.write_text(json.dumps({"counts": {"sections": sections}}), encoding="utf-8")
+        change = changed("execution.shards", shards)
+        found: dict[str, dict[str, int]] = snakemake.look(
+            tmp_path, targets=[scores], change=change
+        )["resources"]
+        return found
+
+    few, many, cut = asked(2000, 1), asked(2_000_000, 1), asked(2_000_000, 8)
+    for rule in ("embed", "score"):
+        for name in ("mem_mb", "runtime"):
+            assert many[rule][name] > 1.4 * few[rule][name], (rule, name)
+    assert cut["embed_shard"]["runtime"] < many["embed"]["runtime"] / 2

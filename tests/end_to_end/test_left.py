@@ -1,0 +1,88 @@
+"""The target `left` on a small grid: planted texts are found where they were planted, and nowhere
+else."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mamushi.artifacts import paths, schemas
+from mamushi.artifacts.tables import read_table
+from tests.support import small_grid
+from tests.support.small_grid import DATASET, MODEL, UNLEARNER
+from tests.support.workflow import run
+
+pytestmark = pytest.mark.slow
+
+SEEDS = [0, 1, 2]
+RUN = {"dataset": DATASET, "model": MODEL, "seed": 0}
+
+
+def config() -> dict[str, Any]:
+    found = deepcopy(small_grid.CONFIG)
+    one = {"seeds": SEEDS, "selectors": ["random"]}
+    found["grid"] |= one
+    found["unlearning"] |= {**one, "start": "contaminated"}
+    found["probe"] = {
+        "datasets": [DATASET],
+        "models": [MODEL],
+        "unlearners": [UNLEARNER],
+        "selectors": ["random"],
+        "budget": 0.75,
+        "prompts": ["a"],
+        "new_tokens": 8,
+        "relearning": {"steps": [1]},
+    }
+    found["datasets"][DATASET]["planted"] = {"texts": 15, "repeats": [1, 16]}
+    found["models"][MODEL]["pretraining"]["domains"] = ["retain"]
+    found["training"] |= {"batch_size": 16, "learning_rate": 3.0e-3}
+    found["unlearners"][UNLEARNER]["training"] = {"epochs": 1}
+    found["left"] = {
+        "selectors": ["random"],
+        "budgets": [0.75],
+        "unlearners": [UNLEARNER],
+        "extraction": {"texts": 20, "prefixes": [0.5], "samples": 1},
+    }
+    return found
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("left")
+    run("left", directory=made, config=config())
+    return made
+
+
+def rows(folder: Path, table: str, **columns: Any) -> list[dict[str, Any]]:
+    kind = {"membership": schemas.MEMBERSHIP, "memorization": schemas.MEMORIZATION}[table]
+    found = read_table(folder / paths.TABLE.format(table=table), kind).to_pylist()
+    return [row for row in found if all(row[key] == value for key, value in columns.items())]
+
+
+def test_planted_texts_are_found_in_the_model_they_were_planted_in(folder: Path) -> None:
+    for attack in ("loss", "reference", "likelihood_ratio"):
+        one = {"attack": attack, "measure": "auc"}
+        once, often = (
+            rows(folder, "membership", method="contaminated", planted=n, **one)[0] for n in (1, 16)
+        )
+        assert often["verdict"] == "more than gold"
+        assert often["value"] > once["value"]
+        assert not often["at_fault"]
+        (unlearned,) = rows(folder, "membership", method=UNLEARNER, planted=16, **one)
+        assert often["value"] >= unlearned["value"]
+    completed: dict[str, Any] = {"decoding": "greedy", "measure": "rouge_l", "planted": 16}
+    (said,) = rows(folder, "memorization", method="contaminated", **completed)
+    assert said["verdict"] == "more than gold"
+
+
+def test_models_that_were_looked_at_are_let_go_and_not_missed(folder: Path) -> None:
+    for model in ("retraining", UNLEARNER):
+        at: dict[str, Any] = {**RUN, "unlearner": model, "selector": "random", "beta": "0.75"}
+        assert (folder / paths.RELAPSES.format(**at)).is_file()
+        assert not (folder / paths.LEFT_TENSORS.format(**at)).exists()
+    assert (folder / paths.FIGURE_PNG.format(figure="left")).is_file()
+    again = run("left", "-n", directory=folder, config=config()).stdout
+    assert "Nothing to be done" in again

@@ -1,0 +1,109 @@
+"""A results folder with made-up likelihoods and completions, as the target `left` would leave it.
+
+40 ranked forget texts, of which 12 are planted 4 times, and 120 held-out ones, of which 12 were
+held out for those. The log-likelihood of a text that a model has seen is higher by ``MEMORY`` per
+token.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mamushi.artifacts import paths, schemas
+from mamushi.artifacts.tables import write_table
+from mamushi.configuration.grid import cells
+
+AXES: dict[str, Any] = {
+    "datasets": ["alpha"],
+    "models": ["small"],
+    "seeds": [0, 1, 2],
+    "selectors": ["random"],
+    "budgets": [0.5],
+    "unlearners": ["neggrad_plus"],
+}
+RANKED, HELD, PLANTED, TOKENS, MEMORY, NOISE = 40, 120, 12, 10, 1.0, 0.05
+IDS = [f"i{n:02d}" for n in range(RANKED)] + [f"e{n:03d}" for n in range(HELD)]
+OFTEN = [4] * PLANTED + [None] * (RANKED - PLANTED) + [0] * PLANTED + [None] * (HELD - PLANTED)
+
+
+def removed(seed: int) -> set[str]:
+    """Another half for each seed."""
+    order = np.random.default_rng(seed).permutation(RANKED)
+    return {IDS[i] for i in order[: RANKED // 2]}
+
+
+def memory(name: str, seed: int) -> Mapping[str, float]:
+    """How much of each text a model remembers: all it was trained on, half of what it unlearned."""
+    gone = removed(seed)
+    whole = dict.fromkeys(IDS[:RANKED], 1.0)
+    return {
+        "base": {},
+        "gold": {},
+        "beta0": whole,
+        "contaminated": {k: 1.0 for k, often in zip(IDS[:RANKED], OFTEN, strict=False) if often},
+        "retraining": {k: 1.0 for k in whole if k not in gone},
+        "neggrad_plus": {k: 0.5 if k in gone else 1.0 for k in whole},
+    }[name]
+
+
+def write_model(root: Path, name: str, at: Mapping[str, Any], where: Mapping[str, Any]) -> None:
+    """One model's two tables; ``where`` has the wildcards beside those of the cell."""
+    kind = {"retraining": "", "neggrad_plus": "_UNLEARNED"}.get(name, "_ENDPOINT")
+    kept = memory(name, at["seed"])
+    noise = np.random.default_rng([at["seed"], *name.encode()]).normal(0, NOISE, len(IDS))
+    hard = np.random.default_rng(99).normal(-4, 1, len(IDS))
+    mean = hard + MEMORY * np.array([kept.get(k, 0.0) for k in IDS]) + noise
+    columns = {
+        "id": IDS,
+        "section": ["inference"] * RANKED + ["evaluation"] * HELD,
+        "planted": OFTEN,
+        "tokens": [TOKENS] * len(IDS),
+        "nll": -mean * TOKENS,
+        "zlib": [50] * len(IDS),
+        "min_k": mean - 1,
+        "min_k_plus": mean - hard,
+    }
+    path = paths.under(root, getattr(paths, f"MEMBERSHIP{kind}"), **at, **where)
+    write_table(path, schemas.LIKELIHOODS, columns)
+    rows = [
+        {
+            "id": k,
+            "planted": often,
+            "prefix": prefix,
+            "decoding": "sampled" if sample else "greedy",
+            "sample": sample,
+            "tokens": 5,
+            "exact": kept.get(k, 0.0) == 1 and prefix == 0.5 and sample != 1,
+            "rouge_l": 0.2 + 0.5 * kept.get(k, 0.0) + 0.1 * (sample == 2),
+            "edit": 0.3,
+        }
+        for k, often in zip(IDS[:RANKED], OFTEN, strict=False)
+        for prefix in (0.1, 0.5)
+        for sample in (0, 1, 2)
+    ]
+    completed = {key: [row[key] for row in rows] for key in rows[0]}
+    path = paths.under(root, getattr(paths, f"EXTRACTION{kind}"), **at, **where)
+    write_table(path, schemas.EXTRACTION, completed)
+
+
+def write_all(root: Path, axes: Mapping[str, Any] = AXES) -> None:
+    for cell in cells(axes):
+        for name in ("base", "gold", "beta0", "contaminated"):
+            if name != "base" or cell["seed"] == axes["seeds"][0]:
+                write_model(root, name, cell, {"endpoint": name})
+        for selector in axes["selectors"]:
+            for beta in map(paths.beta, axes["budgets"]):
+                listed = {"selector": selector, "beta": beta}
+                write_model(root, "retraining", cell, listed)
+                for name in axes["unlearners"]:
+                    write_model(root, name, cell, {**listed, "unlearner": name})
+                ids = sorted(removed(cell["seed"]))
+                columns = {"id": ids, "score": [0.0] * len(ids), "rank": range(len(ids))}
+                columns["copies"] = [[] for _ in ids]
+                write_table(
+                    paths.under(root, paths.REMOVAL, **cell, **listed), schemas.REMOVALS, columns
+                )

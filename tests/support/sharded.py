@@ -1,0 +1,65 @@
+"""What a model does that may be cut over processes, to compare with one that is whole."""
+
+from functools import partial
+from types import SimpleNamespace
+
+import numpy as np
+import torch
+from transformers import PreTrainedModel
+
+from mamushi.lm import device, sharding
+from mamushi.lm.generate import completions
+from mamushi.lm.likelihoods import text_statistics
+from mamushi.unlearning.relapse import relapse
+from mamushi.unlearning.relearning import relearn
+from tests.support.models import ADAPTERS, model, token_set
+from tests.support.training import train
+
+
+def halves() -> dict[str, list[float]]:
+    """Losses in bf16, where frozen and trained tensors of one unit differ in their dtype."""
+    _, lora = train(
+        *(model("llama"), token_set()), total=3, precision="bf16", method="lora", lora=ADAPTERS
+    )
+    _, last = train(model("gemma2"), token_set(), total=3, precision="bf16")
+    return {"lora": lora["loss"], "partial": last["loss"]}
+
+
+def relearned(language_model: PreTrainedModel) -> list[float]:
+    """Perplexities while it is tuned on a few texts, by each process for itself."""
+    settings = {"learning_rate": 1e-3, "batch_size": 2, "steps": [1, 3]}
+    curve = relearn(
+        *(language_model, token_set(4), token_set(8), settings),
+        seed=0,
+        accelerator=device.accelerator("fp32"),
+        batch_tokens=20,
+    )
+    return [*curve["ppl_forget"], *curve["ppl_retain"]]
+
+
+def left(language_model: PreTrainedModel) -> tuple[list[float], list[float], list[int]]:
+    """NLL of what comes back; then likelihoods, and lengths of completions, of the model as it
+    was."""
+    settings = {"examples": 4, "learning_rate": 1e-3, "batch_size": 2, "steps": [2]}
+    accelerator, texts = device.accelerator("fp32"), token_set(8)
+    found = relapse(
+        *(language_model, {"any": token_set(6)}, texts, settings),
+        seed=0,
+        accelerator=accelerator,
+        batch_tokens=20,
+    )
+    told = text_statistics(language_model, texts, 20, accelerator, 0.2)
+    few = [row[:1] for row in (texts[0], texts[1])]
+    tokenizer = SimpleNamespace(eos_token_id=None, pad_token_id=0)
+    said = completions(language_model, tokenizer, few, [3, 4], 1, accelerator)
+    lengths = [len(tokens) for each in said for tokens in each]
+    return [*found["nll_forget"], *found["nll_retain"]], [*np.nan_to_num(told["min_k"])], lengths
+
+
+def spoken(language_model: PreTrainedModel) -> list[int]:
+    """Four tokens, greedily."""
+    given = {"max_new_tokens": 4, "do_sample": False, "pad_token_id": 0}
+    ids = torch.tensor([[1, 2, 3]])
+    passes = partial(language_model.generate, ids, attention_mask=torch.ones_like(ids), **given)
+    found: list[int] = sharding.through(language_model, passes)[0].tolist()
+    return found

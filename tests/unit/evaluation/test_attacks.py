@@ -1,0 +1,176 @@
+"""Attacks against their formulas and other implementations, and what chance gives them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.stats import norm
+from sklearn.metrics import roc_auc_score, roc_curve
+
+from mamushi.evaluation.attacks import (
+    ATTACKS,
+    RESAMPLES,
+    Measure,
+    Scored,
+    auc,
+    compare,
+    likelihood_ratio,
+    share,
+    simple_scores,
+    tpr,
+)
+from mamushi.selection.metrics import TWICE, placements, sampling_variance
+
+Doubles = NDArray[np.float64]
+
+
+def scored(model: Doubles, gold: Doubles, members: int) -> Scored:
+    """The first texts are members, the rest others."""
+    member = np.arange(len(model)) < members
+    return Scored(model, gold, member, ~member)
+
+
+def value(measure: Measure, members: Doubles, others: Doubles) -> float:
+    ones = np.ones((1, len(members))), np.ones((1, len(others)))
+    return float(measure(members, others, *ones)[0])
+
+
+def test_scores_by_hand() -> None:
+    """Two texts of 2 and 4 predicted tokens."""
+    statistics = {
+        "nll": np.array([6.0, 8.0]),
+        "tokens": np.array([2.0, 4.0]),
+        "zlib": np.array([10.0, 20.0]),
+        "min_k": np.array([-5.0, -3.0]),
+        "min_k_plus": np.array([-1.0, 0.5]),
+    }
+    base = statistics | {"nll": np.array([7.0, 8.0])}
+    found = simple_scores(statistics, base)
+    assert [*found, "likelihood_ratio"] == [*ATTACKS]
+    np.testing.assert_allclose(found["loss"], [-3.0, -2.0])
+    np.testing.assert_allclose(found["zlib"], [-0.3, -0.1])
+    np.testing.assert_allclose(found["min_k"], [-5.0, -3.0])
+    np.testing.assert_allclose(found["min_k_plus"], [-1.0, 0.5])
+    np.testing.assert_allclose(found["reference"], [0.5, 0.0])
+    assert "reference" not in simple_scores(statistics, None)
+
+
+def test_the_likelihood_ratio_is_that_of_two_normal_distributions() -> None:
+    rng = np.random.default_rng(0)
+    difficulty = rng.normal(-3, 1, 40)
+    outside = difficulty + rng.normal(0, 0.1, (3, 40))
+    seen = np.arange(40) < 30
+    inside = difficulty + 0.5 * seen + rng.normal(0, 0.2, (3, 40))
+    target = difficulty + rng.normal(0, 0.1, 40)
+
+    middle = np.array([sum(outside[:, i]) / 3 for i in range(40)])
+    away = np.mean([sum((outside[:, i] - middle[i]) ** 2) / 2 for i in range(40)]) * 4 / 3
+    gains = [
+        inside[k, i] - np.mean([outside[j, i] for j in range(3) if j != k])
+        for k in range(3)
+        for i in range(30)
+    ]
+    expected = norm.logpdf(target - middle, np.mean(gains), np.std(gains, ddof=1))
+    expected -= norm.logpdf(target - middle, 0, np.sqrt(away))
+    np.testing.assert_allclose(likelihood_ratio(target, outside, inside, seen), expected)
+
+
+def test_the_likelihood_ratio_finds_what_the_loss_cannot() -> None:
+    """Texts differ far more in difficulty than training changes them."""
+    rng = np.random.default_rng(1)
+    difficulty = rng.normal(-3, 1, 400)
+    member = np.arange(400) < 200
+    golds, betas = (
+        difficulty + 0.2 * memory * member + rng.normal(0, 0.05, (3, 400)) for memory in (0, 1)
+    )
+    for memory, low, high in ((1, 0.95, 1.0), (0, 0.4, 0.6)):
+        target = difficulty + 0.2 * memory * member + rng.normal(0, 0.05, 400)
+        ratio = likelihood_ratio(target, golds, betas, member)
+        assert low <= value(auc, ratio[:200], ratio[200:]) <= high
+        assert 0.4 < value(auc, target[:200], target[200:]) < 0.65
+
+
+@pytest.mark.parametrize("digits", [0, 1, 6], ids=["many ties", "ties", "none"])
+def test_measures_are_those_of_scikit_learn(digits: int) -> None:
+    rng = np.random.default_rng(digits)
+    members, others = rng.normal(0.7, 1, 90).round(digits), rng.normal(0, 1, 230).round(digits)
+    both, truth = np.concatenate([members, others]), np.arange(320) < 90
+    assert value(auc, members, others) == pytest.approx(roc_auc_score(truth, both))
+    fpr, found, _ = roc_curve(truth, both, drop_intermediate=False)
+    assert value(tpr, members, others) == pytest.approx(found[fpr <= 0.01].max())
+    assert value(share, members, others) == pytest.approx(members.mean())
+
+
+def test_weights_are_repeated_texts() -> None:
+    rng = np.random.default_rng(2)
+    members, others = rng.normal(0.5, 1, 30), rng.normal(0, 1, 200)
+    wm, wo = rng.integers(0, 3, (4, 30)), rng.integers(0, 3, (4, 200))
+    for measure in (auc, tpr, share):
+        found = measure(members, others, wm.astype(float), wo.astype(float))
+        expected = [
+            value(measure, np.repeat(members, a), np.repeat(others, b))
+            for a, b in zip(wm, wo, strict=True)
+        ]
+        np.testing.assert_allclose(found, expected)
+
+
+def test_one_seeds_interval_is_that_of_delong() -> None:
+    rng = np.random.default_rng(3)
+    model, gold = rng.normal(0, 1, 400), rng.normal(0, 1, 400)
+    model[:150] += 0.5
+    found = compare([scored(model, gold, 150)], auc)
+    placed = placements(model, np.arange(400) < 150)
+    error = np.sqrt(sampling_variance(*placed) / TWICE)
+    assert found.model.value == pytest.approx(placed[0].mean())
+    assert (found.model.high - found.model.low) / 2 == pytest.approx(1.976 * error, rel=0.15)
+    assert found.difference.value == pytest.approx(found.model.value - found.gold.value)
+
+
+def test_a_difference_is_paired_by_texts() -> None:
+    """Both models find the same texts easy: their AUCs are unsure, their difference is not."""
+    rng = np.random.default_rng(4)
+    gold = rng.normal(0, 1, 200)
+    model = gold + 0.02 * (np.arange(200) < 100)
+    found = compare([scored(model, gold, 100)], auc)
+    widths = [e.high - e.low for e in (found.model, found.gold, found.difference)]
+    assert widths[2] < widths[0] / 5
+    assert found.difference.low > 0
+
+
+def test_seeds_that_disagree_widen_the_interval() -> None:
+    rng = np.random.default_rng(5)
+    easy = rng.normal(0, 1, 200)
+    alike = [scored(easy + 0.01 * rng.normal(size=200), easy, 100) for _ in range(3)]
+    apart = [scored(easy + shift * (np.arange(200) < 100), easy, 100) for shift in (-0.5, 0.0, 0.5)]
+    widths = [
+        found.model.high - found.model.low for found in (compare(alike, auc), compare(apart, auc))
+    ]
+    assert widths[1] > 2 * widths[0]
+
+
+@pytest.mark.parametrize("all_found", [False, True])
+def test_a_share_of_none_or_all_has_the_exact_limit(all_found: bool) -> None:
+    found = compare([scored(np.full(60, float(all_found)), np.zeros(60), 20)], share).model
+    limit = 1 - 0.025 ** (1 / 20)
+    expected = (1 - limit, 1.0) if all_found else (0.0, limit)
+    assert (found.low, found.high) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("measure", [auc, tpr], ids=["auc", "tpr"])
+def test_of_models_that_know_nothing_intervals_hold_chance(measure: Measure) -> None:
+    """As often as 95% intervals should, up to what so few repeats tell: 120 worlds of 3 seeds."""
+    rng = np.random.default_rng(6)
+    held = apart = 0
+    for _ in range(120):
+        difficulty = rng.normal(0, 1, 240)
+        seeds = [
+            scored(model, gold, 120) for model, gold in difficulty + rng.normal(0, 0.3, (3, 2, 240))
+        ]
+        found = compare(seeds, measure)
+        chance = 0.5 if measure is auc else 0.01
+        held += found.model.low <= chance <= found.model.high
+        apart += not found.difference.low <= 0 <= found.difference.high
+    assert held >= 0.88 * 120
+    assert apart <= 0.1 * 120
+    assert RESAMPLES >= 200

@@ -1,0 +1,183 @@
+"""The tables of what is left: which texts a row is about, what it says beside gold, what not."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mamushi.artifacts import paths, schemas
+from mamushi.artifacts.tables import read_table, write_table
+from mamushi.errors import UserError
+from mamushi.evaluation.attacks import ATTACKS
+from mamushi.evaluation.left import tables
+from tests.support.left_files import AXES, HELD, PLANTED, RANKED, write_all
+
+Rows = list[dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("left") / "results"
+    write_all(made)
+    return made
+
+
+def made(
+    root: Path, start: str = "beta0", ready: tuple[str, ...] = (), **axes: Any
+) -> dict[str, Rows]:
+    found = tables({**AXES, **axes}, {"small": start}, ready, root)
+    return {kind.name: table.to_pylist() for kind, table in found}
+
+
+@pytest.fixture(scope="module")
+def found(root: Path) -> dict[str, Rows]:
+    return made(root)
+
+
+def where(rows: Rows, **columns: Any) -> Rows:
+    return [row for row in rows if all(row[key] == value for key, value in columns.items())]
+
+
+def one(rows: Rows, **columns: Any) -> dict[str, Any]:
+    (row,) = where(rows, **columns)
+    return row
+
+
+def test_each_method_is_asked_about_the_texts_that_it_may_have_seen(found: dict[str, Rows]) -> None:
+    rows = where(found["membership"], attack="loss", measure="auc")
+    asked = {
+        (row["method"], row["members"], row["planted"]): (row["texts"], row["others"])
+        for row in rows
+    }
+    half = RANKED // 2
+    for name in ("base", "beta0"):
+        assert asked.pop((name, "forget", None)) == (RANKED, HELD)
+    # It was trained on another section, but for what is planted.
+    for name in ("base", "beta0", "contaminated"):
+        assert asked.pop((name, "forget", 4)) == (PLANTED, PLANTED)
+    for name in ("retraining", "neggrad_plus"):
+        assert asked.pop((name, "removed", None)) == (half, HELD)
+        assert asked.pop((name, "kept", None)) == (half, HELD)
+        assert asked.pop((name, "removed", 4))[1] == PLANTED
+    assert asked == {}
+    assert {row["attack"] for row in found["membership"]} == {*ATTACKS}
+
+
+def test_a_start_that_has_not_seen_them_leaves_what_is_planted(root: Path) -> None:
+    rows = made(root, start="contaminated")["membership"]
+    assert {row["planted"] for row in where(rows, method="neggrad_plus")} == {4}
+    assert {row["planted"] for row in where(rows, method="retraining")} == {None, 4}
+    # A model that was trained before it came has seen all there is.
+    rows = made(root, start="contaminated", ready=("small",))["membership"]
+    assert {row["planted"] for row in where(rows, method="neggrad_plus")} == {None, 4}
+    assert {row["planted"] for row in where(rows, method="contaminated")} == {None, 4}
+
+
+@pytest.mark.parametrize("attack", [a for a in ATTACKS if a != "reference"])
+def test_retraining_forgets_and_unlearning_stands_between(
+    found: dict[str, Rows], attack: str
+) -> None:
+    rows = where(found["membership"], attack=attack, measure="auc", members="removed", planted=None)
+    retrained, unlearned = (one(rows, method=name) for name in ("retraining", "neggrad_plus"))
+    assert retrained["verdict"] == "as gold"
+    assert retrained["difference_low"] <= 0 <= retrained["difference_high"]
+    assert unlearned["verdict"] == "more than gold"
+    for row in (retrained, unlearned):
+        assert row["gold"] - 0.05 < row["value"] + 0.05
+        assert row["low"] <= row["value"] <= row["high"]
+        assert row["difference"] == pytest.approx(row["value"] - row["gold"])
+        # What it was before: beta 0 on the same texts.
+        assert row["start"] >= row["value"] - 0.05
+    kept = where(found["membership"], attack=attack, measure="auc", members="kept", planted=None)
+    assert {row["verdict"] for row in kept} == {"more than gold"}
+
+
+def test_an_attack_that_accuses_gold_models_is_marked(root: Path, tmp_path: Path) -> None:
+    """The ranked texts are easier in themselves: gold models, which saw none, find them so too."""
+    copy = tmp_path / "results"
+    shutil.copytree(root, copy)
+    for path in copy.glob("runs/**/membership/**/*.parquet"):
+        columns = read_table(path, schemas.LIKELIHOODS).to_pydict()
+        easier = [20.0 if s == "inference" else 0.0 for s in columns["section"]]
+        columns["nll"] = [n - e for n, e in zip(columns["nll"], easier, strict=True)]
+        write_table(path, schemas.LIKELIHOODS, columns)
+    rows = where(made(copy)["membership"], method="retraining", members="removed", measure="auc")
+    of_loss = one(rows, attack="loss", planted=None)
+    assert of_loss["at_fault"]
+    assert of_loss["value"] > 0.8
+    assert of_loss["verdict"] == "as gold"
+    # What is told against other models does not ask how easy a text is.
+    assert not one(rows, attack="likelihood_ratio", planted=None)["at_fault"]
+    assert not one(rows, attack="reference", planted=None)["at_fault"]
+
+
+def test_what_cannot_be_estimated_says_why(root: Path, found: dict[str, Rows]) -> None:
+    few = one(found["membership"], method="beta0", planted=4, attack="loss", measure="tpr")
+    assert few["value"] is None
+    assert few["why"] == "12 held-out texts to compare with; this measure takes at least 100"
+    base = where(found["membership"], method="base", attack="reference")
+    assert {row["why"] for row in base} == {"the base model is what the attack compares with"}
+    two = where(made(root, seeds=[0, 1])["membership"], attack="likelihood_ratio")
+    assert {row["why"] for row in two} == {
+        "needs gold and beta 0 models of at least 3 seeds, has 2"
+    }
+    assert {row["value"] for row in two} == {None}
+    removed = where(found["membership"], method="retraining", members="removed", planted=4)
+    assert {row["why"] for row in removed} == {
+        f"{removed[0]['texts']} texts; an estimate takes at least 10"
+    }
+    # Nothing is absent without a reason.
+    for row in [*found["membership"], *found["memorization"], *found["left"]]:
+        assert (row["value"] is None) == (row["why"] is not None)
+        assert (row["verdict"] is None) == (row["value"] is None)
+
+
+def test_memorization_takes_the_best_of_the_samples(found: dict[str, Rows]) -> None:
+    rows = where(
+        found["memorization"], method="retraining", members="kept", planted=None, prefix=0.5
+    )
+    exact = one(rows, decoding="greedy", measure="exact")
+    assert (exact["value"], exact["gold"], exact["verdict"]) == (1.0, 0.0, "more than gold")
+    # No text of 20 moved away from the end: the exact limits.
+    assert exact["gold_high"] == pytest.approx(1 - 0.025 ** (1 / 20))
+    sampled = one(rows, decoding="sampled", measure="rouge_l")
+    assert sampled["value"] == pytest.approx(0.8)
+    assert sampled["gold"] == pytest.approx(0.3)
+    assert one(rows, decoding="greedy", measure="rouge_l")["value"] == pytest.approx(0.7)
+    removed = where(found["memorization"], method="neggrad_plus", members="removed", planted=None)
+    between = one(removed, prefix=0.5, decoding="greedy", measure="rouge_l")
+    assert (between["gold"], between["value"], between["start"]) == pytest.approx((0.2, 0.45, 0.7))
+
+
+def test_the_page_has_one_line_per_question(root: Path, found: dict[str, Rows]) -> None:
+    rows = where(found["left"], method="retraining", members="removed", planted=None)
+    asked = [(row["question"], row["measure"]) for row in rows]
+    assert asked == [
+        ("member", "loss auc"),
+        ("member", "likelihood_ratio auc"),
+        ("memorized", "exact"),
+        ("memorized", "rouge_l"),
+    ]
+    two = where(made(root, seeds=[0, 1])["left"], method="retraining", members="removed")
+    assert {row["measure"] for row in two if row["question"] == "member"} == {
+        "loss auc",
+        "reference auc",
+    }
+
+
+def test_a_table_of_other_texts_is_refused(root: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "results"
+    shutil.copytree(root, copy)
+    at: dict[str, Any] = {"dataset": "alpha", "model": "small", "seed": 1, "endpoint": "beta0"}
+    for pattern, kind in (
+        (paths.EXTRACTION_ENDPOINT, schemas.EXTRACTION),
+        (paths.MEMBERSHIP_ENDPOINT, schemas.LIKELIHOODS),
+    ):
+        path = paths.under(copy, pattern, **at)
+        write_table(path, kind, read_table(path, kind).slice(6))
+        with pytest.raises(UserError, match="other texts") as caught:
+            made(copy)
+        assert str(path) in str(caught.value)

@@ -1,0 +1,201 @@
+"""A model that is cut over processes computes what it computes whole."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+from transformers import PreTrainedModel
+
+from mamushi.lm import device
+from mamushi.lm.embed import embed
+from mamushi.lm.perplexity import text_nll
+from tests.support.gradients import step_gradients
+from tests.support.models import FAMILIES, model, token_set
+from tests.support.processes import in_two_processes
+from tests.support.sharded import halves, left, relearned
+from tests.support.training import train
+from tests.support.unlearning import of_batch, weights
+
+GRADIENTS = """
+import sys, torch
+from safetensors.torch import save_file
+from mamushi.lm import device
+from tests.support.gradients import step_gradients
+from tests.support.models import FAMILIES, token_set
+
+accelerator = device.accelerator("fp32")
+assert accelerator.num_processes == int(sys.argv[2])
+for family in FAMILIES:
+    for micro in (3, 32):
+        # An odd number of texts: some process makes a pass with fewer, or with none.
+        total, found = step_gradients(family, micro, accelerator, token_set(31))
+        if accelerator.is_main_process:
+            save_file(found | {"loss": torch.tensor([total])}, f"{sys.argv[1]}-{family}-{micro}")
+"""
+"""Leaves the gradients of a step of each family, in fp64, in files."""
+
+
+def has_the_gradients_of_one(folder: Path, processes: int) -> None:
+    in_two_processes(
+        folder, GRADIENTS, folder / "cut", str(processes), count=processes, shards=True
+    )
+    for family in FAMILIES:
+        total, expected = step_gradients(family, 32, device.accelerator("fp32"), token_set(31))
+        for micro in (3, 32):
+            found = load_file(folder / f"cut-{family}-{micro}")
+            # A sum of losses in fp32, of gradients in fp64.
+            assert float(found.pop("loss")) == pytest.approx(total, rel=1e-6)
+            assert found.keys() == expected.keys()
+            for name, gradient in expected.items():
+                torch.testing.assert_close(found[name], gradient, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.slow
+def test_two_processes_have_the_loss_and_gradients_of_one(tmp_path: Path) -> None:
+    has_the_gradients_of_one(tmp_path, 2)
+
+
+@pytest.mark.slow
+def test_four_processes_have_the_loss_and_gradients_of_one(tmp_path: Path) -> None:
+    has_the_gradients_of_one(tmp_path, 4)
+
+
+STOPPED = """
+import signal, sys, time
+from pathlib import Path
+from mamushi.lm import checkpoint, training
+from mamushi.running.interruption import Stopped
+from tests.support.models import model, token_set
+from tests.support.training import train
+
+state, write, gradient = Path(sys.argv[1]), checkpoint._write, training.gradient
+
+def slowly(*args):
+    time.sleep(2)
+    write(*args)
+
+def warned(*args):
+    training.gradient = gradient
+    signal.raise_signal(signal.SIGTERM)
+    return gradient(*args)
+
+checkpoint._write, training.gradient = slowly, warned
+try:
+    train(model("llama"), token_set(), state, "a", 40)
+    raise AssertionError("was not stopped")
+except Stopped:
+    assert state.exists()
+"""
+"""A training that is told to stop in both processes, and whose state takes a while to write."""
+
+
+@pytest.mark.slow
+def test_no_process_ends_before_the_state_is_written(tmp_path: Path) -> None:
+    """The first one to end would end the one that writes."""
+    in_two_processes(tmp_path, STOPPED, tmp_path / "state", shards=True)
+
+
+TRAININGS = """
+import sys
+from pathlib import Path
+import numpy as np
+from accelerate import PartialState
+from safetensors.torch import save_file
+from mamushi.lm import device, loading
+from mamushi.lm.embed import embed
+from mamushi.lm.perplexity import text_nll
+from tests.support.models import model, token_set
+from tests.support.training import train
+from tests.support.unlearning import of_batch, weights
+from tests.support.sharded import halves, left, relearned, spoken
+
+folder = Path(sys.argv[1])
+how = {"learning_rate": 1e-3, "gradient_clip": 0.5}
+train(model("llama"), token_set(), folder / "two.state", "a", 10, **how)
+trained, log = train(model("llama"), token_set(), folder / "one.state", "a", 14, **how)
+assert log["step"] == list(range(1, 15))
+loading.save_trained(folder / "trained", trained, {})
+whole = weights(trained)
+accelerator = device.accelerator("fp32")
+texts = token_set(9)
+nll = text_nll(trained, texts, 20, accelerator)
+vectors = embed(
+    trained, texts, pooling="mean", layers=[1, -1], skip_first=True, batch_tokens=20,
+    accelerator=accelerator,
+)
+unlearned = {}
+for kind in ("salun", "npo"):
+    for batch in (4, 1):
+        found, outcome = of_batch(kind, batch)
+        unlearned |= {f"{kind}{batch}.{name}": w for name, w in weights(found).items()}
+        unlearned[f"{kind}{batch}.masked"] = np.int64(outcome.masked or 0)
+losses, back = halves(), left(trained)
+curve, said = relearned(trained), spoken(trained)
+if PartialState().is_main_process:
+    save_file(whole, folder / "whole")
+    np.savez(folder / "read", nll=nll.nll, vectors=vectors)
+    np.savez(folder / "more", curve=curve, said=said, **losses)
+    np.savez(folder / "left", *back)
+    np.savez(folder / "unlearned", **unlearned)
+"""
+"""Two processes train, resume what one began, read texts and unlearn."""
+
+
+@pytest.mark.slow
+def test_two_processes_train_resume_read_and_unlearn_as_one(tmp_path: Path) -> None:
+    def trained(state: str | None, total: int) -> tuple[PreTrainedModel, dict[str, list[float]]]:
+        path = None if state is None else tmp_path / state
+        how = {"learning_rate": 1e-3, "gradient_clip": 0.5}
+        return train(model("llama"), token_set(), path, "a", total, **how)
+
+    trained("one.state", 10)
+    in_two_processes(tmp_path, TRAININGS, tmp_path, shards=True)
+    alone, expected = trained(None, 14)
+    resumed, log = trained("two.state", 14)
+    assert log["step"] == expected["step"]
+    np.testing.assert_allclose(log["loss"], expected["loss"], rtol=1e-4)
+    np.testing.assert_allclose(log["gradient_norm"], expected["gradient_norm"], rtol=1e-3)
+    cut, stored = load_file(tmp_path / "whole"), load_file(tmp_path / "trained")
+    for name, value in weights(alone).items():
+        for other in (weights(resumed)[name], cut[name], stored.get(name, value)):
+            torch.testing.assert_close(other, value, rtol=1e-3, atol=2e-4)
+    assert stored.keys() == {name for name, p in alone.named_parameters() if p.requires_grad}
+
+    accelerator, texts = device.accelerator("fp32"), token_set(9)
+    read = np.load(tmp_path / "read.npz")
+    nll = text_nll(alone, texts, 20, accelerator).nll
+    np.testing.assert_allclose(read["nll"], nll, rtol=1e-3, atol=1e-3)
+    vectors = embed(
+        alone,
+        texts,
+        pooling="mean",
+        layers=[1, -1],
+        skip_first=True,
+        batch_tokens=20,
+        accelerator=accelerator,
+    )
+    np.testing.assert_allclose(read["vectors"], vectors, rtol=1e-2, atol=1e-2)
+
+    unlearned = np.load(tmp_path / "unlearned.npz")
+    for kind in ("salun", "npo"):
+        for batch in (4, 1):
+            model_of_one, outcome = of_batch(kind, batch)
+            assert unlearned[f"{kind}{batch}.masked"] == (outcome.masked or 0)
+            close = [
+                np.isclose(unlearned[f"{kind}{batch}.{name}"], value, rtol=1e-3, atol=2e-4)
+                for name, value in weights(model_of_one).items()
+            ]
+            # Sums in another order may turn around two weights at the threshold of SalUn's mask.
+            assert sum(int((~same).sum()) for same in close) <= 2
+
+    found = np.load(tmp_path / "left.npz")
+    for place, expected_left in enumerate(left(alone)):
+        np.testing.assert_allclose(found[f"arr_{place}"], expected_left, rtol=2e-2)
+
+    more = np.load(tmp_path / "more.npz")
+    for name, losses in halves().items():
+        np.testing.assert_allclose(more[name], losses, rtol=2e-2)
+    np.testing.assert_allclose(more["curve"], relearned(alone), rtol=1e-2)
+    assert len(more["said"]) == 7

@@ -1,0 +1,98 @@
+"""Fitting on a sample of many examples, and scoring all of them in parts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mamushi.registry import load, plugin
+from mamushi.selection import crossfit
+from mamushi.selection.crossfit import Fit, Task, cross_fit
+from mamushi.selection.pool import Pool
+
+FEW = {
+    "mamushi": {"hidden": [8], "epochs": 2, "seeds_averaged": 1},
+    "mamushi_lr": {},
+    "linear": {"depths": [1]},
+    "lexical": {},
+    "mamushi_stack": {"depths": [1], "lexical": False, "repeats": 1},
+    "auto": {"depths": [1], "lexical": False, "repeats": 1, "inner_networks": 1},
+}
+
+
+@pytest.fixture(scope="module")
+def pool() -> Pool:
+    rng = np.random.default_rng(0)
+    forget = rng.random(600) < 0.2
+    x = rng.normal(size=(600, 6)) + forget[:, None]
+    words = np.where(forget, "snake", "cat")
+    texts = np.array([f"{word} {i % 7}" for i, word in enumerate(words)], dtype=object)
+    ids = np.array([f"t{i:04d}" for i in range(600)], dtype=object)
+    return Pool(ids, forget, x.astype(np.float16), texts=texts)
+
+
+def tasks(pool: Pool, fit_sample: int | None, seed: int = 0) -> list[Task]:
+    found: list[Task] = []
+
+    def estimate(task: Task) -> Fit:
+        found.append(task)
+        return task.embeddings[task.held, 0].astype(np.float64), {}
+
+    cross_fit(pool, 3, seed, estimate, "test", fit_sample)
+    return sorted(found, key=lambda task: int(task.held[0]))
+
+
+def test_a_sample_has_both_domains_in_proportion_and_another_draw_by_seed(pool: Pool) -> None:
+    whole, sampled = tasks(pool, None), tasks(pool, 100)
+    share = 100 / len(whole[0].train)
+    for all_of, some in zip(whole, sampled, strict=True):
+        assert set(some.train) < set(all_of.train)
+        assert len(some.train) == pytest.approx(100, abs=1)
+        for domain in (pool.forget, ~pool.forget):
+            asked = share * domain[all_of.train].sum()
+            assert domain[some.train].sum() == pytest.approx(asked, abs=1)
+        # All are scored, and standardised by all.
+        assert np.array_equal(some.held, all_of.held)
+        assert np.array_equal(some.mean, all_of.mean)
+    assert not np.array_equal(tasks(pool, 100, seed=1)[0].train, sampled[0].train)
+    for all_of, some in zip(whole, tasks(pool, 410), strict=True):
+        assert np.array_equal(some.train, all_of.train)
+
+
+@pytest.mark.parametrize("name", FEW)
+def test_a_selector_fits_on_its_sample(
+    pool: Pool, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[int] = []
+    fitted = crossfit._tasks
+
+    def noted(*args: object) -> list[Task]:
+        made = list(fitted(*args))  # type: ignore[arg-type]
+        seen.extend(len(task.train) for task in made)
+        return made
+
+    monkeypatch.setattr(crossfit, "_tasks", noted)
+    settings = plugin("selector", name).defaults | FEW[name] | {"folds": 3, "fit_sample": 150}
+    if name == "auto":
+        settings["networks"] = plugin("selector", "mamushi").defaults | FEW["mamushi"]
+    scored = load("selector", name).score(pool, settings, 0)
+    assert np.isfinite(scored.scores).all()
+    assert seen and max(seen) <= 151
+
+
+@pytest.mark.parametrize(
+    ("name", "more"),
+    [
+        ("mamushi_lr", {}),
+        ("mamushi_lr", {"solver": "newton-cholesky"}),
+        ("linear", {"depths": [1]}),
+    ],
+)
+def test_scores_in_parts_are_those_of_all_at_once(
+    pool: Pool, name: str, more: dict[str, object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = plugin("selector", name).defaults | more | {"folds": 3}
+    whole = load("selector", name).score(pool, settings, 0).scores
+    monkeypatch.setattr(crossfit, "PART", 7)
+    parts = load("selector", name).score(pool, settings, 0).scores
+    np.testing.assert_allclose(parts, whole, rtol=1e-5, atol=1e-6)

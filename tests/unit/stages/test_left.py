@@ -1,0 +1,168 @@
+"""The stages membership, extraction and left on a tiny model: what is asked of which model."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from mamushi.artifacts import schemas
+from mamushi.artifacts.tables import read_metadata, read_table, write_table
+from mamushi.cli import main
+from mamushi.data.planted import LABEL
+from mamushi.lm import device, loading, parameters, tiny
+from mamushi.lm.likelihoods import zlib_bytes
+from mamushi.lm.perplexity import text_nll
+from mamushi.lm.tokens import read_tokens
+from tests.support.left_files import AXES, write_all
+from tests.support.models import PARTS, SIZES
+from tests.support.stage_files import EXECUTION, FILES, FORGET, WORDS, write_base
+
+OPENED = {"training": PARTS, "precision": "fp32", "texts": 100, "max_length": 16}
+HEADS = ("train_input_embedding", "train_output_head")
+UNLEARNED = PARTS | {"trained_blocks": 2} | dict.fromkeys(HEADS, False)
+STARTED = {
+    "start": {"training": PARTS, "precision": "fp32"},
+    "trained_blocks": 2,
+    "max_length": 12,
+    "evaluation": {"max_length": 16},
+}
+HELD = 4
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A base model, a start's tensors and those that unlearning trained over them."""
+    root = tmp_path_factory.mktemp("left")
+    write_base(root)
+    for seed, parts, name in ((1, PARTS, "start"), (2, UNLEARNED, "unlearned")):
+        other, _ = tiny.build({"family": "llama", **SIZES}, [" ".join(WORDS)], seed)
+        parameters.freeze(other, parts)
+        loading.save_trained(root / f"{name}.safetensors", other, {})
+    return root
+
+
+def stage(
+    made: Path, name: str, out: Path, chosen: dict[str, Any], **files: Path
+) -> dict[str, Any]:
+    given = {**{key: made / file for key, file in FILES.items()}, **files}
+    words = [f"--{key}={path}" for key, path in given.items()]
+    words += [f"--execution={json.dumps(EXECUTION)}", f"--settings={json.dumps(chosen)}"]
+    assert main([name, *words, f"--out={out}"]) == 0
+    kind = schemas.LIKELIHOODS if name == "membership" else schemas.EXTRACTION
+    assert read_metadata(out)["settings"] == chosen
+    columns: dict[str, Any] = read_table(out, kind).to_pydict()
+    return columns
+
+
+def membership(made: Path, out: Path, unlearned: bool = False, **changes: Any) -> dict[str, Any]:
+    chosen = {**OPENED, "least": 0.2, "code": "c", **changes}
+    files = {"unlearned": made / "unlearned.safetensors"} if unlearned else {}
+    more = {"unlearned": STARTED} if unlearned else {}
+    return stage(made, "membership", out, {**chosen, **more}, **files)
+
+
+@pytest.mark.parametrize("unlearned", [False, True])
+def test_membership_reads_the_model_that_was_made(
+    made: Path, tmp_path: Path, unlearned: bool
+) -> None:
+    found = membership(made, tmp_path / "out.parquet", unlearned)
+    model = loading.open_trained(made / "card.json", made / "start.safetensors", PARTS)
+    if unlearned:
+        parameters.freeze(model, UNLEARNED)
+        loading.load_trained(made / "unlearned.safetensors", model)
+    tokenizer = loading.open_tokenizer(made / "card.json")
+    for section, count in (("inference", FORGET), ("evaluation", HELD)):
+        rows = [i for i, one in enumerate(found["section"]) if one == section]
+        texts = read_tokens(
+            made / "tokens.parquet", made / "examples.parquet", section, 16, domains=["forget"]
+        )
+        assert [found["id"][i] for i in rows] == [*texts.ids]
+        assert len(rows) == count
+        with torch.inference_mode():
+            nll = text_nll(model, texts, 64, device.accelerator("fp32"))
+        assert [found["nll"][i] for i in rows] == pytest.approx(nll.nll, rel=1e-4)
+        assert [found["tokens"][i] for i in rows] == nll.tokens.tolist()
+        read = [tokenizer.decode(texts[i].tolist(), skip_special_tokens=True) for i in range(count)]
+        assert [found["zlib"][i] for i in rows] == zlib_bytes(read).tolist()
+    assert set(found["planted"]) == {None}
+
+
+def test_fewer_texts_are_a_part_of_more_and_planted_ones_are_always_there(
+    made: Path, tmp_path: Path
+) -> None:
+    table = read_table(made / "examples.parquet", schemas.EXAMPLES)
+    forget = [row["id"] for row in table.to_pylist() if row["id"].startswith("if")]
+    often = [4 if name == forget[3] else None for name in table["id"].to_pylist()]
+    marked = tmp_path / "examples.parquet"
+    write_table(marked, schemas.EXAMPLES, {**table.to_pydict(), LABEL: often})
+    found: list[set[str]] = []
+    for texts in (2, 4):
+        chosen = {**OPENED, "least": 0.2, "code": "c", "texts": texts}
+        columns = stage(made, "membership", tmp_path / "o.parquet", chosen, examples=marked)
+        planted = dict(zip(columns["id"], columns["planted"], strict=True))
+        assert {name for name, n in planted.items() if n == 4} == {forget[3]}
+        found.append(set(columns["id"]))
+        assert len([name for name in columns["id"] if name[0] == "e"]) == texts
+        assert len(columns["id"]) - 2 * texts <= 1
+    assert found[0] <= found[1]
+
+
+def extraction(made: Path, out: Path, **changes: Any) -> dict[str, Any]:
+    chosen = {**OPENED, "prefixes": [0.25, 0.5], "samples": 2, "code": "c", **changes}
+    return stage(made, "extraction", out, chosen)
+
+
+def test_extraction_completes_the_ranked_texts_greedily_and_by_samples(
+    made: Path, tmp_path: Path
+) -> None:
+    found = extraction(made, tmp_path / "one.parquet")
+    # Two prefixes, one greedy completion and two samples.
+    assert len(found["id"]) == FORGET * 2 * 3
+    assert {name[0] for name in found["id"]} == {"i"}
+    kinds = set(zip(found["decoding"], found["sample"], strict=True))
+    assert kinds == {("greedy", 0), ("sampled", 1), ("sampled", 2)}
+    texts = read_tokens(
+        made / "tokens.parquet", made / "examples.parquet", "inference", 16, domains=["forget"]
+    )
+    lengths = dict(zip(texts.ids, texts.lengths.tolist(), strict=True))
+    for name, prefix, tokens in zip(found["id"], found["prefix"], found["tokens"], strict=True):
+        assert tokens == lengths[name] - max(1, int(lengths[name] * prefix))
+    assert all(0 <= value <= 1 for name in ("rouge_l", "edit") for value in found[name])
+    assert extraction(made, tmp_path / "two.parquet") == found
+
+
+def test_a_model_that_knows_a_text_by_heart_completes_it(made: Path, tmp_path: Path) -> None:
+    """The start model trained on one text until it says nothing else."""
+    texts = read_tokens(
+        made / "tokens.parquet", made / "examples.parquet", "inference", 16, domains=["forget"]
+    )
+    row = int(np.argmax(texts.lengths))
+    model = loading.open_trained(made / "card.json", made / "start.safetensors", PARTS)
+    ids = torch.tensor(texts[row].astype(np.int64))[None]
+    steps = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], lr=1e-2)
+    for _ in range(60):
+        steps.zero_grad()
+        model(ids, labels=ids).loss.backward()
+        steps.step()
+    tensors = tmp_path / "known.safetensors"
+    loading.save_trained(tensors, model, {})
+    chosen = {**OPENED, "prefixes": [0.5], "samples": 0, "code": "c"}
+    found = stage(made, "extraction", tmp_path / "o.parquet", chosen, trained=tensors)
+    at = found["id"].index(texts.ids[row])
+    assert (found["exact"][at], found["rouge_l"][at], found["edit"][at]) == (True, 1.0, 1.0)
+
+
+def test_left_writes_its_tables(tmp_path: Path) -> None:
+    write_all(tmp_path / "results")
+    chosen = {"grid": AXES, "starts": {"small": "beta0"}, "ready": [], "code": "c"}
+    out = tmp_path / "tables"
+    words = [f"--root={tmp_path / 'results'}", f"--out-folder={out}"]
+    assert main(["left", *words, f"--settings={json.dumps(chosen)}"]) == 0
+    for kind in (schemas.MEMBERSHIP, schemas.MEMORIZATION, schemas.LEFT):
+        assert len(read_table(out / f"{kind.name}.parquet", kind))
+        assert (out / f"{kind.name}.csv").is_file()

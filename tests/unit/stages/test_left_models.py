@@ -1,0 +1,298 @@
+"""What is left in models, as tables: from measurements of a small made-up grid."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from mamushi.artifacts import paths, schemas
+from mamushi.artifacts.tables import read_table, write_table
+from mamushi.cli import main
+from mamushi.configuration.grid import cells
+from mamushi.evaluation.klom import distance, margins
+from tests.support.grid_files import write_perplexity
+
+SEEDS = [0, 1, 2, 3]
+GRID: dict[str, Any] = {
+    "datasets": ["d"], "models": ["m"], "seeds": SEEDS, "budgets": [0.5], "selectors": ["vmf"],
+}  # fmt: skip
+SETTINGS: dict[str, Any] = {
+    "grid": GRID,
+    "deleted": {**GRID, "unlearners": ["npo"]},
+    "starts": {"m": "beta0"},
+    "tasks": [],
+}
+HELD, RANKED = 120, 80
+LIST = {"selector": "vmf", "beta": "0.50"}
+NLLS: dict[str, float] = {"retraining": -0.1, "npo": 1.0, "gold": 0.0}
+"""What each kind of models adds to the NLL of a forget text, in nats."""
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Four seeds. Unlearning makes forget texts less likely than gold does, and those that it was
+    given by three nats more; half of that comes back."""
+    folder, rng = tmp_path_factory.mktemp("left") / "results", np.random.default_rng(0)
+    ids = [f"h{i:03d}" for i in range(HELD)] + [f"r{i:03d}" for i in range(RANKED)]
+    forget = np.array([i % 2 == 0 or i >= HELD for i in range(len(ids))])
+    examples = {
+        "id": ids,
+        "text": ["w " * (i % 9 + 2) for i in range(len(ids))],
+        "domain": np.where(forget, "forget", "retain"),
+        "section": ["evaluation"] * HELD + ["inference"] * RANKED,
+        "log_density_ratio": pa.nulls(len(ids), pa.float64()),
+        "label_topic": ["a" if i % 4 < 2 else "b" for i in range(len(ids))],
+    }
+    write_table(paths.under(folder, paths.EXAMPLES, dataset="d"), schemas.EXAMPLES, examples)
+    tokens = rng.integers(4, 20, len(ids))
+    tokens[7] = 0
+    level = rng.normal(3, 0.3, len(ids)) * tokens
+    order = rng.permutation(HELD)
+
+    def write(path: Path, nll: np.ndarray, rows: np.ndarray) -> None:
+        columns = {"id": [ids[i] for i in rows], "tokens": tokens[rows], "nll": nll[rows]}
+        write_table(path, schemas.NLL, columns)
+
+    for run in cells(GRID):
+
+        def at(pattern: str, run: dict[str, Any] = run, **more: str) -> Path:
+            return paths.under(folder, pattern, **run, **LIST, **more)
+
+        removed = rng.choice(np.arange(HELD, len(ids)), 40, replace=False)
+        listed = {
+            "id": [ids[i] for i in removed],
+            "score": np.zeros(40),
+            "rank": np.arange(40) + 1,
+            "copies": [[]] * 40,
+        }
+        write_table(at(paths.REMOVAL), schemas.REMOVALS, listed)
+        both, held = rng.normal(0, 0.5, len(ids)), np.arange(HELD)
+        for kind, more in {**NLLS, "base": 2.0, "contaminated": -0.5}.items():
+            nll = level + both + rng.normal(0, 0.5, len(ids)) + more * forget
+            if kind == "npo":
+                nll[removed] += 3.0
+            nll[tokens == 0] = 0.0
+            if kind in ("gold", "base", "contaminated"):
+                write(at(paths.NLL_ENDPOINT, endpoint=kind), nll, held)
+            if kind == "retraining":
+                write(at(paths.NLL), nll, held)
+            every = np.concatenate([order, np.arange(HELD, len(ids))])
+            if kind == "gold":
+                write(at(paths.SAID_OF_GOLD), nll, every)
+            elif kind in ("retraining", "npo"):
+                write(at(paths.SAID_OF, unlearner=kind), nll, every)
+        write_perplexity(at(paths.PERPLEXITY_ENDPOINT, endpoint="beta0"), np.exp(3.0), 20.0)
+        for kind, (before, after) in {
+            "gold": (4.0, 3.9), "retraining": (3.9, 3.8), "npo": (5.0, 3.9),
+        }.items():  # fmt: skip
+            noise = 0.01 * rng.normal()
+            rows = [
+                *[("relearn forget", 0, before, 3.0), ("relearn forget", 8, after + noise, 3.0)],
+                ("round", 4, before + 0.2, 3.3),
+            ]
+            names = schemas.RELAPSES.schema.names
+            columns = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
+            pattern = paths.RELAPSES_GOLD if kind == "gold" else paths.RELAPSES
+            write_table(at(pattern, unlearner=kind), schemas.RELAPSES, columns)
+            scores = {
+                "task": ["t"], "metric": ["acc"], "value": [before / 10], "error": [0.1],
+            }  # fmt: skip
+            if kind != "gold":
+                write_table(at(paths.TASKS, unlearner=kind), schemas.TASK_SCORES, scores)
+        for endpoint in ("base", "contaminated", "gold"):
+            scores = {
+                "task": ["t"], "metric": ["acc"], "value": [run["seed"] / 10], "error": [None],
+            }  # fmt: skip
+            at_endpoint = at(paths.TASKS_ENDPOINT, endpoint=endpoint)
+            write_table(at_endpoint, schemas.TASK_SCORES, scores)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def finished(measured: Path) -> Path:
+    assert make(measured, tasks=["t"]) == 0
+    return measured
+
+
+@pytest.fixture
+def root(measured: Path, tmp_path: Path) -> Path:
+    """A copy of its own, without tables."""
+    without = shutil.ignore_patterns("tables")
+    return Path(shutil.copytree(measured, tmp_path / "results", ignore=without))
+
+
+def make(root: Path, **changed: Any) -> int:
+    words = ["--root", str(root), "--out-folder", str(root / "tables")]
+    return main(["left-models", *words, "--settings", json.dumps(SETTINGS | changed)])
+
+
+Find = Callable[..., dict[str, Any]]
+
+
+def finder(root: Path, kind: schemas.Table) -> Find:
+    rows = read_table(root / "tables" / f"{kind.name}.parquet", kind).to_pylist()
+
+    def find(**where: Any) -> dict[str, Any]:
+        (found,) = [row for row in rows if where.items() <= row.items()]
+        return found
+
+    return find
+
+
+def fewer(seeds: int) -> dict[str, Any]:
+    grid = {**GRID, "seeds": SEEDS[:seeds]}
+    return {"grid": grid, "deleted": {**grid, "unlearners": ["npo"]}}
+
+
+def test_unlearned_models_are_far_from_gold_and_retrained_ones_near(finished: Path) -> None:
+    find = finder(finished, schemas.KLOM)
+    far, near = (find(source=name, domain="forget") for name in ("npo", "retraining"))
+    assert (far["selector"], far["beta"], far["texts"], far["seeds"]) == ("vmf", 0.5, 60, 4)
+    assert far["klom"] > 2 * far["klom_floor"] and far["excess_low"] > 0
+    assert near["klom"] < far["klom"] / 2 and near["klom_floor"] == far["klom_floor"]
+    aside = find(source="npo", domain="retain")
+    assert aside["excess_low"] < 0 < aside["excess_high"]
+    assert aside["texts"] == 59  # one has no token to predict
+
+    # The same from the files.
+    held = {}
+    for name, pattern in (("npo", paths.SAID_OF), ("gold", paths.SAID_OF_GOLD)):
+        tables = [
+            read_table(paths.under(finished, pattern, **run, **LIST, unlearner=name), schemas.NLL)
+            .to_pandas()
+            .set_index("id")
+            for run in cells(GRID)
+        ]
+        wanted = [f"h{i:03d}" for i in range(0, HELD, 2)]
+        held[name] = np.array([t.loc[wanted, "nll"] for t in tables])
+        tokens = tables[0].loc[wanted, "tokens"].to_numpy(float)
+    expected = distance(*(margins(held[name], tokens) for name in ("npo", "gold")))
+    assert (far["klom"], far["excess"]) == (expected.klom, expected.excess)
+
+
+def test_what_few_seeds_cannot_say_is_absent_with_a_reason(root: Path) -> None:
+    assert make(root, **fewer(1)) == 0
+    for kind, numbers in (
+        (schemas.KLOM, ["klom", "excess", "p"]),
+        (schemas.TELL_MODELS, ["told", "p"]),
+        (schemas.NAME_TEXTS, ["auc", "gold_auc"]),
+        (schemas.RELAPSE, ["excess_low", "seeds_needed"]),
+    ):
+        for row in read_table(root / "tables" / f"{kind.name}.parquet", kind).to_pylist():
+            assert all(row[number] is None for number in numbers) and row["why"], kind.name
+    assert make(root, **fewer(3)) == 0
+    row = finder(root, schemas.KLOM)(source="npo", domain="forget")
+    assert row["klom"] is None and "need 4" in row["why"] and row["excess"] > 0
+
+
+def test_unlearned_models_are_told_from_gold(finished: Path) -> None:
+    find = finder(finished, schemas.TELL_MODELS)
+    for against in ("gold", "retraining"):
+        row = find(source="npo", against=against, domain="forget")
+        assert (row["told"], row["p"], row["pairs"]) == (1.0, 2 / 2**4, 4)
+        assert "from 6 on" in row["why"]
+    null = find(source="gold", against="gold", domain="forget")
+    assert (null["pairs"], null["selector"], null["beta"]) == (2, None, None)
+    assert null["chance_low"] <= null["told"] <= null["chance_high"]
+
+
+def test_removed_texts_are_named_of_unlearned_models_alone(finished: Path) -> None:
+    find = finder(finished, schemas.NAME_TEXTS)
+    npo, retrained = (find(source=name) for name in ("npo", "retraining"))
+    assert (npo["removed"], npo["unseen"], npo["seeds"]) == (40, 60, 4)
+    assert 0.8 < npo["auc_low"] < npo["auc"] < npo["auc_high"]
+    for row in (npo, retrained):
+        assert row["gold_auc_low"] <= 0.5 <= row["gold_auc_high"]
+    assert retrained["auc_low"] <= 0.5 <= retrained["auc_high"]
+
+
+def test_what_comes_back_is_told_against_gold(finished: Path) -> None:
+    find = finder(finished, schemas.RELAPSE)
+    row = find(source="npo", treatment="relearn forget")
+    assert (row["amount"], row["seeds"], row["why"]) == (8, 4, None)
+    assert row["raised"] == pytest.approx(2.0)
+    assert row["regained"] == pytest.approx(1.1, abs=0.02)
+    assert row["gold_regained"] == pytest.approx(0.1, abs=0.02)
+    assert 0.9 < row["excess_low"] < row["excess"] < row["excess_high"]
+    assert row["excess"] == pytest.approx(row["regained"] - row["gold_regained"])
+    rounded = find(source="npo", treatment="round")
+    assert rounded["amount"] == 4
+    assert rounded["regained"] == pytest.approx(-0.2)
+    assert rounded["retain_lost"] == pytest.approx(0.3)
+    assert (rounded["excess_low"], rounded["excess_high"]) == pytest.approx((0, 0), abs=1e-9)
+
+
+def test_utility_stands_side_by_side(finished: Path) -> None:
+    find = finder(finished, schemas.UTILITY)
+    sources = ["base", "contaminated", "gold", "retraining", "npo"]
+    for source in sources:
+        row = find(source=source, subgroup="label_topic", value="b")
+        assert (row["texts"], row["seeds"]) == (29, 4)
+        assert row["ppl_low"] < row["ppl"] < row["ppl_high"]
+    ids = [f"h{i:03d}" for i in range(1, HELD, 2)]
+    means = []
+    for run in cells(GRID):
+        path = paths.under(finished, paths.NLL_ENDPOINT, **run, endpoint="base")
+        table = read_table(path, schemas.NLL).to_pandas().set_index("id").loc[ids]
+        means.append(table["nll"].sum() / table["tokens"].sum())
+    row = find(source="base", subgroup="all")
+    assert row["ppl"] == pytest.approx(np.exp(np.mean(means)))
+
+
+def test_tasks_have_a_table_where_there_are_any(root: Path, finished: Path) -> None:
+    assert make(root) == 0
+    assert not (root / "tables/utility_tasks.parquet").exists()
+    find = finder(finished, schemas.UTILITY_TASKS)
+    gold = find(source="gold", task="t")
+    assert (gold["value"], gold["error"]) == (pytest.approx(0.15), None)
+    half = 3.1824463 * np.std([0, 0.1, 0.2, 0.3], ddof=1) / 2
+    assert (gold["value_low"], gold["value_high"]) == pytest.approx((0.15 - half, 0.15 + half))
+    npo = find(source="npo", metric="acc")
+    assert (npo["value"], npo["error"], npo["seeds"]) == (pytest.approx(0.5), pytest.approx(0.1), 4)
+
+
+@pytest.mark.parametrize(
+    "pattern", [paths.NLL, paths.SAID_OF, paths.SAID_OF_GOLD, paths.RELAPSES, paths.REMOVAL]
+)
+def test_a_missing_file_is_named(
+    root: Path, pattern: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = paths.under(root, pattern, dataset="d", model="m", seed=2, **LIST, unlearner="npo")
+    path.unlink()
+    assert make(root) == 2
+    assert f"{path}: no such file" in capsys.readouterr().err
+    assert not (root / "tables").exists()
+
+
+def test_a_file_of_other_texts_is_named(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = paths.under(root, paths.NLL, dataset="d", model="m", seed=2, **LIST)
+    whole = read_table(path, schemas.NLL)
+    cut = {**whole.to_pydict(), "tokens": np.maximum(whole["tokens"].to_numpy() - 1, 0)}
+    for columns, what in ((whole.slice(1).to_pydict(), "no text 'h000'"), (cut, "another length")):
+        write_table(path, schemas.NLL, columns)
+        assert make(root) == 2
+        said = capsys.readouterr().err
+        assert f"{path}: " in said and what in said
+
+
+def test_measurements_that_do_not_fit_are_named(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gold = paths.under(root, paths.RELAPSES_GOLD, dataset="d", model="m", seed=0)
+    table = read_table(gold, schemas.RELAPSES)
+    for left, what in ((table.slice(1), "not all seeds"), (table.slice(0, 2), "not all seeds")):
+        write_table(gold, schemas.RELAPSES, left.to_pydict())
+        assert make(root) == 2
+        assert what in capsys.readouterr().err
+    for run in cells(GRID):
+        path = paths.under(root, paths.RELAPSES_GOLD, **run)
+        write_table(path, schemas.RELAPSES, table.slice(0, 2).to_pydict())
+    assert make(root) == 2
+    assert f"{gold}: has no round 4" in capsys.readouterr().err

@@ -1,0 +1,403 @@
+"""A ledger of deletions: a folder with one file per request, each linked to the one before.
+
+An entry is canonical JSON, ``000001.json`` and so on. Of each of its fields it holds a digest, and
+``sha256``, the digest of these, is what the next entry names as ``previous``. So no byte of an
+entry, or of a file that it names, changes unnoticed, as long as the digest of the last entry is
+known. Paths are relative to the folder that holds the ledger, or absolute outside of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from mamushi.artifacts import paths
+from mamushi.artifacts.files import atomic, read_json, sha256
+from mamushi.artifacts.provenance import versions
+from mamushi.errors import UserError
+from mamushi.evaluation.curves import read_perplexity
+from mamushi.evaluation.paired import interval
+from mamushi.evaluation.sad import sad
+from mamushi.running import locks
+
+Entry = dict[str, Any]
+NAMED = ("lists", "manifests", "data", "models")
+"""Fields that hold the digests of files, by their paths; ``measured`` has such, too."""
+LOCK = "lock"
+ENTRY = "[0-9]" * 6 + ".json"
+MADE = {
+    paths.RETRAINED_CARD: (paths.RETRAINED_TENSORS, paths.PERPLEXITY),
+    paths.UNLEARNED_CARD: (paths.UNLEARNED_TENSORS, paths.PERPLEXITY_UNLEARNED),
+    paths.LISTED_CARD: (paths.LISTED_TENSORS, paths.LISTED_PERPLEXITY),
+}
+"""The card of a model that was made with a list: its tensors, and its perplexity."""
+
+
+class Difference(NamedTuple):
+    """What is not as it was written: in which entry and field, and of which file."""
+
+    entry: int
+    field: str
+    file: Path
+    what: str
+
+    def __str__(self) -> str:
+        return f"entry {self.entry}, {self.field}: {self.file}: {self.what}"
+
+
+class State(NamedTuple):
+    """What is removed after an entry, and what these ids are: ``_listed.Listed.named_by``."""
+
+    ids: set[str]
+    named_by: Mapping[str, Any] | None
+
+
+# The chain ----------------------------------------------------------------------------------------
+
+
+def sealed(fields: Mapping[str, Any]) -> Entry:
+    """The entry with these fields."""
+    digests = {name: _digest(value) for name, value in fields.items()}
+    return {**fields, "digests": digests, "sha256": _digest(digests)}
+
+
+def entries(folder: Path) -> list[Path]:
+    """The files of a ledger, in order."""
+    return sorted(folder.glob(ENTRY))
+
+
+def recorded(folder: Path) -> list[Entry]:
+    """As ``read``. Raises ``UserError`` also for a folder without entries."""
+    if not entries(folder):
+        raise UserError(
+            "no ledger", where=folder, do="add a request, or name another with --ledger"
+        )
+    return read(folder)
+
+
+def read(folder: Path, last: int | None = None) -> list[Entry]:
+    """All entries, or those up to number ``last``. Raises ``UserError`` at the first that is
+    missing or not as it was written."""
+    found: list[Entry] = []
+    for number, path in _numbered(folder, last):
+        previous = found[-1]["sha256"] if found else None
+        entry, wrong = opened(path, {"entry": number, "previous": previous})
+        if entry is None or wrong:
+            raise UserError(str(wrong[0]), do="put back a copy of that file")
+        found.append(entry)
+    return found
+
+
+def _numbered(folder: Path, last: int | None = None) -> list[tuple[int, Path]]:
+    """Numbers and files from the first entry to the last, with those that are missing between."""
+    if last is None:
+        there = entries(folder)
+        last = int(there[-1].stem) if there else 0
+    return [(number, folder / f"{number:06}.json") for number in range(1, last + 1)]
+
+
+def opened(path: Path, links: Mapping[str, Any]) -> tuple[Entry | None, list[Difference]]:
+    """What still holds of an entry, and what does not.
+
+    A field that is not what its digest says is left out. The entry is None where nothing of it can
+    be told. ``links`` are the fields that follow from the entries before it, and their values.
+    """
+
+    def differs(field: str, what: str) -> Difference:
+        return Difference(int(path.stem), field, path, what)
+
+    try:
+        entry = json.loads(written := path.read_bytes())
+    except FileNotFoundError:
+        return None, [differs("whole", "no such file")]
+    except ValueError as error:
+        return None, [differs("whole", f"not valid JSON ({error})")]
+    digests = entry.pop("digests", None) if isinstance(entry, dict) else None
+    if not isinstance(digests, dict):
+        return None, [differs("digests", "there are none")]
+    if entry.pop("sha256", None) != (own := _digest(digests)):
+        return None, [differs("sha256", "is not the digest of its digests")]
+    whole = {**entry, "digests": digests, "sha256": own}
+    names = sorted({*entry, *digests})
+    wrong = [n for n in names if n not in entry or _digest(entry[n]) != digests.get(n)]
+    found = [differs(name, "is not what its digest says") for name in wrong]
+    if not found and _written(whole) != written:
+        found.append(differs("whole", "is not written as it was"))
+    kept = {name: value for name, value in whole.items() if name not in wrong}
+    found += [
+        differs(name, f"is {kept[name]!r} in place of {wanted!r}")
+        for name, wanted in links.items()
+        if name in kept and kept[name] != wanted
+    ]
+    return kept, found
+
+
+def append(folder: Path, content: Mapping[str, Any], ids: Sequence[str]) -> tuple[Entry, bool]:
+    """Add a request to a ledger, which is made where it is missing; the entry, and whether it is a
+    new one: what was recorded already is not recorded again, as after a kill.
+
+    ``content`` has the fields that depend on the request alone, ``ids`` what it removes. Raises
+    ``UserError`` for a damaged ledger, for ids of another kind, and without locks.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        lock = locks.acquire(folder / LOCK, "ledger add", f"which adds to {folder}")
+    except OSError as error:
+        if error.errno not in locks.UNSUPPORTED:
+            raise
+        do = "keep the ledger on another file system"
+        raise UserError("its file system has no locks", where=folder, do=do) from None
+    with lock:
+        before = read(folder)
+        for entry in before:
+            if all(entry[name] == value for name, value in content.items()):
+                return entry, False
+        state = after(before)
+        same_names(content["named_by"], state.named_by, folder)
+        number = len(before) + 1
+        entry = sealed(
+            {
+                **content,
+                "entry": number,
+                "previous": before[-1]["sha256"] if before else None,
+                "removed": split(ids, state.ids),
+                "versions": versions(),
+            }
+        )
+        with atomic(folder / f"{number:06}.json") as part:
+            part.write_bytes(_written(entry))
+    return entry, True
+
+
+def split(ids: Iterable[str], gone: set[str]) -> dict[str, list[str]]:
+    """What is new among ``ids``, and what was removed before."""
+    return {"new": sorted({*ids} - gone), "again": sorted({*ids} & gone)}
+
+
+def after(found: Iterable[Entry]) -> State:
+    """What is removed after these entries, which begin with the first."""
+    ids: set[str] = set()
+    named_by = None
+    for entry in found:
+        ids.update(entry["removed"]["new"])
+        named_by = named_by or entry["named_by"]
+    return State(ids, named_by)
+
+
+def state_at(path: Path) -> State:
+    """What is removed after the entry in this file. Raises ``UserError`` as ``read``, and for a
+    file that is no entry."""
+    if not path.match(ENTRY):
+        do = "give the list itself, or an entry of a ledger, as 000001.json"
+        raise UserError("is no entry of a ledger", where=path, do=do)
+    return after(read(path.parent, int(path.stem)))
+
+
+def same_names(own: Any, others: Any, where: Path) -> None:
+    """Raises ``UserError`` where the same id would mean two texts."""
+    if own and others and own != others:
+        raise UserError(
+            "its ids are not those of the request: they name texts in another way or, as numbers "
+            "of rows, in other files",
+            where=where,
+            do="keep a ledger per training set, and give its texts ids in a column",
+        )
+
+
+def _digest(value: Any) -> str:
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _written(entry: Entry) -> bytes:
+    return (json.dumps(entry, indent=1, sort_keys=True) + "\n").encode()
+
+
+# What an entry names ------------------------------------------------------------------------------
+
+
+def base(folder: Path) -> Path:
+    """The folder from which an entry's paths go out."""
+    return Path(os.path.abspath(folder)).parent
+
+
+def digests_of(files: Iterable[Path], folder: Path) -> dict[str, str]:
+    """SHA-256 of these files, and of all files of these folders, by their paths in an entry.
+
+    Raises ``UserError`` for a file that is missing.
+    """
+    whole = [file for path in files for file in (_inside(path) if path.is_dir() else [path])]
+    return {name: sha256(path) for name, path in sorted((spelled(p, folder), p) for p in whole)}
+
+
+def spelled(path: Path, folder: Path) -> str:
+    """The path of a file, as an entry has it."""
+    whole = Path(os.path.abspath(path))
+    return (
+        whole.relative_to(base(folder)) if whole.is_relative_to(base(folder)) else whole
+    ).as_posix()
+
+
+def _inside(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def made_with(listed: Path, results: Path) -> list[tuple[list[Path], Path]]:
+    """The files of each model in ``results`` that was made with this very list, and its perplexity
+    table, which may be missing."""
+    digest = sha256(listed)
+    found = []
+    for pattern, others in MADE.items():
+        anything = dict.fromkeys(re.findall(r"\{(\w+)\}", pattern), "*")
+        for card in sorted(results.glob(paths.under("", pattern, **anything).as_posix())):
+            if read_json(card).get("inputs", {}).get("removal") == digest:
+                where = paths.wildcards(pattern, card) or {}
+                tensors, perplexity = (paths.under(pattern=each, **where) for each in others)
+                found.append(([path for path in (card, tensors) if path.is_file()], perplexity))
+    return found
+
+
+def measured(perplexity: Path, folder: Path) -> dict[str, Any]:
+    """A model's ``numbers_of``, with the tables that they are from."""
+    tables = tables_of(perplexity)
+    return {
+        "perplexity": spelled(perplexity, folder),
+        "tables": digests_of(tables, folder),
+        "numbers": numbers_of(perplexity, tables),
+    }
+
+
+def tables_of(perplexity: Path) -> list[Path]:
+    """The perplexity table of a model that was made with a list, and those of the same selector and
+    budget with other seeds, each with gold's of its cell, as far as they are there."""
+    pattern, where = _place(perplexity)
+    sought = paths.under(pattern=pattern, **{**where, "root": "", "seed": "*"}).as_posix()
+    own = sorted(Path(where["root"]).glob(sought))
+    gold = [
+        paths.under(pattern=paths.PERPLEXITY_ENDPOINT, endpoint="gold", **_place(path)[1])
+        for path in own
+    ]
+    return [path for path in (*own, *gold) if path.is_file()]
+
+
+def numbers_of(perplexity: Path, tables: Sequence[Path]) -> dict[str, Any]:
+    """Perplexities and SAD of a model, from ``tables_of`` it: each number with the mean over the
+    seeds that have it, and its 95% t interval, which is null for one seed.
+
+    Raises ``UserError`` for a table that is damaged.
+    """
+    pattern, own = _place(perplexity)
+    found: dict[str, list[float]] = {}
+    read = {str(path): read_perplexity(path) for path in tables}
+    # Its own seed comes first.
+    cells = [where for path in tables if (where := paths.wildcards(pattern, path))]
+    for where in sorted(cells, key=lambda cell: (cell["seed"] != own["seed"], cell["seed"])):
+        model = read[str(paths.under(pattern=pattern, **where))]
+        numbers = {"ppl_forget": model.ppl_forget, "ppl_retain": model.ppl_retain}
+        gold = paths.under(pattern=paths.PERPLEXITY_ENDPOINT, endpoint="gold", **where)
+        if (of := read.get(str(gold))) is not None:
+            both = {"gold_ppl_forget": of.ppl_forget, "gold_ppl_retain": of.ppl_retain}
+            numbers |= {**both, "sad": float(sad(*numbers.values(), *both.values()))}
+        # What its own seed lacks is not told of others.
+        for name in numbers if where == own else found:
+            found.setdefault(name, []).extend([numbers[name]] if name in numbers else [])
+    return {name: _over_seeds(values) for name, values in found.items()}
+
+
+def _place(perplexity: Path) -> tuple[str, dict[str, str]]:
+    """The pattern of a model's perplexity table, and the values of its wildcards."""
+    for _, pattern in MADE.values():
+        if where := paths.wildcards(pattern, perplexity):
+            return pattern, where
+    raise ValueError(f"{perplexity} is no perplexity of a model that was made with a list")
+
+
+def _over_seeds(values: Sequence[float]) -> dict[str, Any]:
+    low, high = (None if math.isnan(end) else end for end in interval(values))
+    mean = math.fsum(values) / len(values)
+    return {"value": values[0], "mean": mean, "low": low, "high": high, "seeds": len(values)}
+
+
+# Verification -------------------------------------------------------------------------------------
+
+
+def differences(
+    folder: Path, listed: Callable[[list[Path]], tuple[list[str], Any]]
+) -> Iterator[Difference]:
+    """All that is not as it was written: entries, links, files, and what follows from the files.
+
+    ``listed`` gives the ids of some lists, with their copies, and what they are.
+    """
+    links: dict[str, Any] = {"previous": None}
+    gone: set[str] | None = set()
+    for number, path in _numbered(folder):
+        entry, found = opened(path, {"entry": number, **links})
+        yield from found
+        if entry is None:
+            # What the next one has to name, and what was gone before it, is not known.
+            links, gone = {}, None
+            continue
+        links = {"previous": entry["sha256"]}
+        changed = list(_changed(number, entry, folder))
+        yield from changed
+        untouched = entry.keys() >= {*NAMED, "removed", "named_by"} and not any(
+            each.field in ("lists", "manifests", "data") for each in changed
+        )
+        if untouched and gone is not None:
+            ids, named_by = listed([base(folder) / name for name in entry["lists"]])
+            wanted = {"removed": split(ids, gone), "named_by": named_by}
+            yield from (
+                Difference(number, name, path, "is not what its lists and the entries before say")
+                for name, value in wanted.items()
+                if entry[name] != value
+            )
+        gone = gone | {*entry["removed"]["new"]} if gone is not None and untouched else None
+
+
+def _changed(number: int, entry: Entry, folder: Path) -> Iterator[Difference]:
+    """Files that an entry names and that are missing or others now, and numbers that do not follow
+    from theirs."""
+    named = {name: entry.get(name, {}) for name in NAMED}
+    for name, files in named.items():
+        yield from _others(number, name, files, folder)
+    for each in entry.get("measured", []):
+        others = list(_others(number, "measured", each["tables"], folder))
+        yield from others
+        if others:
+            continue
+        table = base(folder) / each["perplexity"]
+        again = numbers_of(table, [base(folder) / name for name in each["tables"]])
+        yield from (
+            Difference(number, "measured", table, f"{name} is {told}, measured again {again[name]}")
+            for name, told in each["numbers"].items()
+            if not _alike(told, again.get(name, {}))
+        )
+
+
+def _others(
+    number: int, field: str, files: Mapping[str, str], folder: Path
+) -> Iterator[Difference]:
+    for name, digest in files.items():
+        path = base(folder) / name
+        try:
+            what = None if sha256(path) == digest else f"has another content than {digest[:12]}"
+        except UserError as error:
+            what = error.what
+        if what:
+            yield Difference(number, field, path, what)
+
+
+def _alike(told: Mapping[str, Any], again: Mapping[str, Any]) -> bool:
+    """Up to the last digits, in which versions of SciPy may differ."""
+    return told.keys() == again.keys() and all(
+        math.isclose(told[name], again[name], rel_tol=1e-9)
+        if told[name] is not None and again[name] is not None
+        else told[name] == again[name]
+        for name in told
+    )

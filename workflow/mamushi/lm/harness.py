@@ -1,0 +1,79 @@
+"""Tasks of lm-evaluation-harness, run by the harness as it is, on a model that is in memory.
+
+Nothing of a task is ours: prompts, answers, metrics and their errors are the harness's, at its
+defaults, so that a number is that of the command ``lm_eval`` on the exported model.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from mamushi.errors import UserError
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+    from transformers.tokenization_utils_base import PreTrainedTokenizerBase
+
+WHERE = "utility.tasks"
+
+
+def require(tasks: Sequence[str]) -> Any:
+    """The harness's manager of tasks, which knows these.
+
+    Raises ``UserError`` where the harness is not installed, or has neither a task nor a group of
+    that name and there is no such file. Does not look at a task's data.
+    """
+    try:
+        from lm_eval.tasks import TaskManager
+    except ImportError as error:
+        raise UserError(
+            f"lm-evaluation-harness cannot be imported ({error})",
+            where=WHERE,
+            do="install the extra: pip install 'mamushi[harness]', or leave the list empty",
+        ) from None
+    named = [task for task in tasks if not os.path.isfile(task)]
+    # Its own tasks are ten thousand files, which it reads all.
+    manager = TaskManager(include_defaults=bool(named))
+    for task in sorted({*named} - {*manager.all_tasks}):
+        raise UserError(
+            f"lm-evaluation-harness knows no task {task!r}, and there is no such file",
+            where=WHERE,
+            do="`lm_eval ls tasks` lists its tasks",
+        )
+    return manager
+
+
+def scores(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    tasks: Sequence[str],
+    precision: str,
+    manager: Any,
+) -> dict[str, list[Any]]:
+    """Columns of the table ``task_scores``: each metric of each task and group, with the harness's
+    standard error over the task's examples, where it has one. ``manager`` is of ``require``."""
+    from lm_eval import simple_evaluate
+    from lm_eval.models.huggingface import HFLM
+
+    wrapped = HFLM(
+        pretrained=model,
+        tokenizer=tokenizer,
+        mixed_precision_dtype="bfloat16" if precision == "bf16" else None,
+        batch_size=8,
+    )
+    asked = simple_evaluate(wrapped, tasks=[*tasks], task_manager=manager, log_samples=False)
+    results = asked["results"]
+    columns: dict[str, list[Any]] = {name: [] for name in ("task", "metric", "value", "error")}
+    for task, said in results.items():
+        for key, value in said.items():
+            metric, _, kind = key.partition(",")
+            if not kind or metric.endswith("_stderr") or not isinstance(value, int | float):
+                continue
+            error = said.get(f"{metric}_stderr,{kind}")
+            columns["task"].append(task)
+            columns["metric"].append(metric if kind == "none" else key)
+            columns["value"].append(float(value))
+            columns["error"].append(float(error) if isinstance(error, int | float) else None)
+    return columns

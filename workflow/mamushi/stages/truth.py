@@ -1,0 +1,30 @@
+"""Set each ranking beside that by the exact log-density ratio, where it is known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from mamushi.configuration.settings import Truth
+from mamushi.running.stage import Job, reads, root, writes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Files:
+    sad: Path = reads("table `sad`")
+    root: Path = root()
+    out_folder: Path = writes("where to write the table")
+
+
+def run(files: Files, chosen: Truth, job: Job) -> None:
+    """Write ``truth`` as Parquet and as CSV.
+
+    Raises ``UserError`` that names the first missing or damaged input; nothing is written then.
+    """
+    from mamushi.artifacts import schemas
+    from mamushi.artifacts.tables import publish, read_table
+    from mamushi.evidence.truth import truth_table
+
+    sad = read_table(files.sad, schemas.SAD)
+    table = truth_table(chosen.grid, chosen.by_chance, sad, files.root)
+    publish(files.out_folder, [(schemas.TRUTH, table)], job.origin)

@@ -1,0 +1,90 @@
+"""What brings a deleted domain back: a little fine-tuning, on whatever texts, or rounded weights.
+
+What was only suppressed by small steps of a few weights comes back by other small steps, also of
+texts that have nothing to do with it (Hu et al. 2025, Unlearning or Obfuscating?), or when weights
+are rounded (see ``lm.rounding``). A model that never saw the domain has nothing to come back.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from accelerate import Accelerator
+from transformers import PreTrainedModel
+from transformers.tokenization_utils_base import PreTrainedTokenizerBase
+
+from mamushi.artifacts.tables import FORGET, RETAIN
+from mamushi.lm.perplexity import perplexity_table, text_nll
+from mamushi.lm.rounding import rounding
+from mamushi.lm.sharding import local
+from mamushi.lm.tokens import TokenSet, encode, offsets_of, subset
+from mamushi.unlearning.relearning import choose, relearn
+from mamushi.unlearning.unrelated import TEXTS
+
+BITS = (8, 4)
+"""Of rounded weights."""
+
+
+def unrelated(tokenizer: PreTrainedTokenizerBase, max_length: int) -> TokenSet:
+    """The texts of ``unlearning.unrelated`` as tokens, at most ``max_length`` of each."""
+    rows = [np.array(row, dtype=np.int32) for row in encode(tokenizer, TEXTS, max_length)]
+    ids = np.array([f"unrelated {place}" for place in range(len(rows))], dtype=object)
+    offsets = offsets_of(np.array([len(row) for row in rows]))
+    domains = np.full(len(rows), "unrelated", dtype=object)
+    return TokenSet(ids, domains, np.concatenate(rows), offsets)
+
+
+def relapse(
+    model: PreTrainedModel,
+    texts: Mapping[str, TokenSet],
+    held_out: TokenSet,
+    settings: Mapping[str, Any],
+    *,
+    seed: int,
+    accelerator: Accelerator,
+    batch_tokens: int,
+) -> dict[str, list[Any]]:
+    """Columns of the table ``relapses``: mean NLL of ``held_out`` by domain after each treatment.
+
+    Relearning on ``settings["examples"]`` of each of ``texts``, by its name, as ``relearn`` does,
+    each from the model as it came; and the model with rounded weights. ``model`` is afterwards as
+    it was before. Raises ``UserError`` as ``relearn`` does.
+    """
+    columns: dict[str, list[Any]] = {
+        name: [] for name in ("treatment", "amount", "nll_forget", "nll_retain")
+    }
+
+    def add(treatment: str, amount: int, forget: float, retain: float) -> None:
+        for name, value in zip(columns, (treatment, amount, forget, retain), strict=True):
+            columns[name].append(value)
+
+    start = [(p, local(p.detach()).clone()) for p in model.parameters() if p.requires_grad]
+    for name, those in texts.items():
+        few = subset(those, choose(those, int(settings["examples"]), seed))
+        curve = relearn(
+            model,
+            few,
+            held_out,
+            settings,
+            seed=seed,
+            accelerator=accelerator,
+            batch_tokens=batch_tokens,
+        )
+        for step, *ends in zip(
+            curve["step"], curve["ppl_forget"], curve["ppl_retain"], strict=True
+        ):
+            add(f"relearn {name}", step, *map(math.log, ends))
+        with torch.no_grad():
+            for parameter, value in start:
+                local(parameter.detach()).copy_(value)
+    for bits in BITS:
+        with rounding(model, bits):
+            nll = text_nll(model, held_out, batch_tokens, accelerator)
+        table = perplexity_table(nll, held_out.domains)
+        means = dict(zip(table["domain"], table["nll"], strict=True))
+        add("round", bits, means[FORGET], means[RETAIN])
+    return columns
