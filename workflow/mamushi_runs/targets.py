@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -27,10 +25,9 @@ def check(workflow: Any, snakefile: str) -> None:
     if workflow.is_main_process and own and by_name:
         from snakemake import cli
 
-        # It has said before which profiles it uses.
-        with contextlib.redirect_stderr(io.StringIO()):
-            _, args = cli.parse_args(sys.argv[1:])
-        check_all(workflow, args.targets)
+        # Without the profiles, which name no target, and which a path from the folder where Snakemake
+        # was started no longer finds.
+        check_all(workflow, cli.get_argument_parser().parse_args(sys.argv[1:]).targets)
 
 
 def check_all(workflow: Any, targets: Sequence[str]) -> None:

@@ -55,6 +55,19 @@ def test_a_mistyped_target(target: str, said: str, monkeypatch: pytest.MonkeyPat
     targets.check(SimpleNamespace(**{**vars(WORKFLOW), "is_main_process": False}), "/wf/Snakefile")
 
 
+def test_a_profile_by_a_path_from_another_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`--directory` has taken Snakemake elsewhere by the time that the targets are looked at."""
+    line = ["/bin/snakemake", "--profile", "profiles/of/mine", "--directory", str(tmp_path)]
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", [*line, "-n", "--", "removals"])
+    targets.check(WORKFLOW, "/wf/Snakefile")
+    monkeypatch.setattr(sys, "argv", [*line, "-n", "--", "removal"])
+    with pytest.raises(UserError, match="did you mean 'removals'"):
+        targets.check(WORKFLOW, "/wf/Snakefile")
+
+
 def test_targets_that_are_there(tmp_path: Path) -> None:
     (tmp_path / "source.csv").touch()
     known = ["removals", "remove", "results/removals/mamushi.parquet", f"{tmp_path}/source.csv"]
