@@ -49,6 +49,10 @@ for number in sys.argv[1:]:
     "scontrol": """
 print("MinJobAge               = 300 sec")
 """,
+    # A cluster without accounting; Snakemake's plug-in asks for the account whatever it was told.
+    "sacct": """
+sys.exit("Slurm accounting storage is disabled")
+""",
     # Refuses as often as it is told to, then runs a program in place of each job.
     "sbatch": """
 for path in here.glob("refusals/*"):
@@ -75,7 +79,7 @@ if os.fork() == 0:
 
 
 class Commands:
-    """squeue, scancel, scontrol and sbatch, and what they will say."""
+    """squeue, scancel, scontrol, sacct and sbatch, and what they will say."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

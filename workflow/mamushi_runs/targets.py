@@ -25,8 +25,8 @@ def check(workflow: Any, snakefile: str) -> None:
     if workflow.is_main_process and own and by_name:
         from snakemake import cli
 
-        # Without the profiles, which name no target, and which a path from the folder where Snakemake
-        # was started no longer finds.
+        # Without the profiles: they name no target, and a path to one from the folder in which
+        # Snakemake was started no longer leads there.
         check_all(workflow, cli.get_argument_parser().parse_args(sys.argv[1:]).targets)
 
 
