@@ -3,12 +3,16 @@
     python benchmarks/scale.py           small, a few minutes on two cores
     python benchmarks/scale.py --full    10,000 to 80,000 examples, 256 to 4,096 dimensions
     python benchmarks/scale.py --texts 20000 200000 1000000
+    python benchmarks/scale.py --texts 200000 --embed 2
 
 With `--texts` the workflow itself goes from so many synthetic texts to the removal lists and the
-page of the ranking, with vectors of width 256 in the place of a model's embeddings. Of each stage
-`rss_gib_*` is the most memory that one of its processes has at any time, as the kernel counts it,
-with files that are mapped; `cpu_seconds_*` is the sum over its jobs. `all_*` is the run with
-Snakemake itself.
+page of the ranking, with vectors of width 256 in the place of a model's embeddings, or, with
+`--embed`, those of a tiny language model that the same run makes and trains, by so many jobs that
+share the texts. At most two jobs at a time have a thread each. Of each stage `rss_gib_*` is the
+most memory that one of its processes has at any time, as the kernel counts it, with files that are
+mapped; `cpu_seconds_*` is the sum over its jobs. `together_gib_*` is the most that Snakemake and
+all jobs have at one time, looked at every second, where what processes share counts once. `all_*`
+is of all jobs.
 
 Of every selector `exponent_n` and `exponent_d` are slopes of log CPU seconds against log size, by
 least squares. One thread; sizes take turns, and each one's median counts. What iterates until it
@@ -51,7 +55,11 @@ FIXED: dict[str, dict[str, Any]] = {
 BUDGETS = (1, 9, 99)
 
 WIDTH, SHARE, ROWS = 256, 0.1, 2**16
-CELL = "results/runs/made/vectors/seed0"
+TINY = {
+    **{"family": "llama", "hidden_size": 64, "layers": 2, "intermediate_size": 128},
+    "pretraining": {"datasets": ["made"], "epochs": 1},
+}
+CELL = "results/runs/made/{model}/seed0"
 SPY = """#!{python} -IS
 import json, os, sys, time
 began = time.time()
@@ -73,6 +81,7 @@ def main() -> None:
     parser.add_argument("--widths", nargs="+", type=int, help="numbers of dimensions")
     parser.add_argument("--repeats", type=int, default=3, help="the median of these counts")
     parser.add_argument("--texts", nargs="+", type=int, help="run the workflow on so many texts")
+    parser.add_argument("--embed", type=int, metavar="JOBS", help="with --texts: by a tiny model")
     parser.add_argument("--work", type=Path, help="with --texts: a folder whose files stay there")
     parser.add_argument("--results", type=Path, default=RESULTS, help="the folder to write to")
     args = parser.parse_args()
@@ -84,9 +93,9 @@ def main() -> None:
         for n in args.texts:
             with tempfile.TemporaryDirectory() as folder:
                 work = args.work or Path(folder)
-                if not (work / "vectors.parquet").exists():
+                if not args.embed and not (work / "vectors.parquet").exists():
                     prepare(n, work)
-                whole_run(report, n, work, names)
+                whole_run(report, n, work, names, args.embed)
         print(report.write(args.results))
         return
 
@@ -205,20 +214,29 @@ def prepare(n: int, folder: Path) -> None:
                 file.write_table(pa.table([pa.array(ids), vectors], schema=schema))
 
 
-def whole_run(report: Report, n: int, folder: Path, names: list[str]) -> None:
+def whole_run(report: Report, n: int, folder: Path, names: list[str], embed: int | None) -> None:
     """Memory and time of every stage from ``n`` texts to the lists and the page."""
+    sizes, model = {"inference": of_domains(n)}, "vectors"
+    models: dict[str, Any] = {model: {"embeddings": {"path": str(folder / "vectors.parquet")}}}
+    if embed:
+        # As few as make it a language model, since what is measured is what grows with n.
+        sizes, model = {"contamination": of_domains(2000), **sizes}, "tiny"
+        models = {model: TINY}
     config = {
         "grid": {
-            **{"datasets": ["made"], "models": ["vectors"], "seeds": [0]},
+            **{"datasets": ["made"], "models": [model], "seeds": [0]},
             **{"budgets": [0.1, 0.3, 0.5, 0.7], "selectors": names},
         },
         "studies": None,
         "removal": {"ratio": names[-1]},
         "evidence": {"refits": {"whole": 2, "halves": 1}},
         "datasets": {
-            "made": {"kind": "synthetic", "sizes": {"inference": of_domains(n)}},
+            "made": {"kind": "synthetic", "sizes": sizes},
         },
-        "models": {"vectors": {"embeddings": {"path": str(folder / "vectors.parquet")}}},
+        "models": models,
+        "execution": {"shards": embed or 1},
+        "embedding": {"precision": "fp32"},
+        "training": {"precision": "fp32", "trained_blocks": TINY["layers"], "epochs": 1},
     }
     (folder / "config.yaml").write_text(json.dumps(config), encoding="utf-8")
     log = folder / "used"
@@ -229,13 +247,20 @@ def whole_run(report: Report, n: int, folder: Path, names: list[str]) -> None:
     # In the shell of each job, since the workflow puts its own Python in front of other paths.
     (folder / "path.sh").write_text(f'PATH="{spy.parent}:$PATH"\n', encoding="utf-8")
     began = time.perf_counter()
-    subprocess.run(
+    page = folder / CELL.format(model=model) / "ranking.html"
+    run = subprocess.Popen(
         [sys.executable, "-m", "snakemake", "--snakefile", ROOT / "Snakefile", "--cores", "2",
-         "--directory", folder, "--quiet", "all", "--", "removals", f"{CELL}/ranking.html"],
-        check=True,
+         "--max-threads", "1", "--directory", folder, "--quiet", "all", "--", "removals",
+         page.relative_to(folder)],
         stdout=sys.stderr,
         env={**os.environ, "BASH_ENV": str(folder / "path.sh")},
     )  # fmt: skip
+    together = 0.0
+    while run.poll() is None:
+        together = max(together, shared_out(run.pid))
+        time.sleep(1)
+    if run.returncode:
+        raise SystemExit(run.returncode)
     report.value(f"all_wall_seconds_n{n}", time.perf_counter() - began)
     used: dict[str, list[tuple[float, float, float]]] = defaultdict(list)
     for line in log.read_text(encoding="utf-8").splitlines():
@@ -248,8 +273,25 @@ def whole_run(report: Report, n: int, folder: Path, names: list[str]) -> None:
         report.value(f"wall_seconds_{stage}_n{n}", max(wall))
     of_all = [job for jobs in used.values() for job in jobs]
     report.value(f"all_rss_gib_n{n}", max(job[0] for job in of_all))
+    report.value(f"together_gib_n{n}", together)
     report.value(f"all_cpu_seconds_n{n}", sum(job[1] for job in of_all))
-    report.value(f"page_mib_n{n}", (folder / CELL / "ranking.html").stat().st_size / 2**20)
+    report.value(f"page_mib_n{n}", page.stat().st_size / 2**20)
+
+
+def shared_out(process: int) -> float:
+    """GiB of a process and of all that it has started, each page that several have in parts."""
+    found, waiting = 0, [process]
+    while waiting:
+        there = Path(f"/proc/{waiting.pop()}")
+        try:
+            for task in (there / "task").iterdir():
+                waiting += map(int, (task / "children").read_text().split())
+            told = (there / "smaps_rollup").read_text()
+        except OSError:
+            # It has ended meanwhile.
+            continue
+        found += sum(int(line.split()[1]) for line in told.splitlines() if line[:4] == "Pss:")
+    return found / 2**20
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Shards of the tables of vectors in the graph: how many there are is no part of what is made."""
+"""Shards of tables in the graph: how many there are is no part of what is made."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ from tests.support.contract_grid import changed
 from tests.support.dry_runs import Snakemake
 
 CELL = {"dataset": "mine", "model": "tiny", "seed": "0"}
-TARGETS = [path.format(**CELL) for path in (paths.EMBEDDINGS, paths.LAYERS)]
+BETA0 = paths.PERPLEXITY_ENDPOINT.format(**CELL, endpoint="beta0")
+TARGETS = [*(path.format(**CELL) for path in (paths.EMBEDDINGS, paths.LAYERS)), BETA0]
 CUT = changed("execution.shards", 3)
-POOLED = changed("embedding.pooling", "last")
-SHARDED = {"embed": 1, "embed_shard": 3, "embed_layers": 1, "embed_layers_shard": 3}
+ANEW = changed("embedding.pooling", "last") | changed("evaluation.max_length", 16)
+RULES = ("embed", "embed_layers", "evaluate")
+SHARDED = {rule: 1 for rule in RULES} | {f"{rule}_shard": 3 for rule in RULES}
 
 
 @pytest.fixture
@@ -43,12 +45,12 @@ def test_what_is_made_anew_has_the_number_that_is_asked_for(
     snakemake: Snakemake, cut: Path
 ) -> None:
     def needed(number: int) -> dict[str, int]:
-        change = {**changed("execution.shards", number), **POOLED}
+        change = {**changed("execution.shards", number), **ANEW}
         return snakemake.would_run(cut, targets=TARGETS, change=change)
 
     assert needed(3) == SHARDED
-    assert needed(1) == {"embed": 1, "embed_layers": 1}
-    assert needed(8) == {**SHARDED, "embed_shard": 8, "embed_layers_shard": 8}
+    assert needed(1) == dict.fromkeys(RULES, 1)
+    assert needed(8) == {**SHARDED, **{f"{rule}_shard": 8 for rule in RULES}}
 
 
 def test_a_shard_that_is_there_is_not_made_again(snakemake: Snakemake, tmp_path: Path) -> None:

@@ -1,4 +1,5 @@
-"""The small grid's embeddings from shards: the same results, and only a lost shard again."""
+"""The small grid's embeddings and a perplexity from shards: the same results, and only a lost shard
+again."""
 
 from __future__ import annotations
 
@@ -13,8 +14,14 @@ from tests.support.small_grid import CONFIG, DATASET, MODEL, contents
 from tests.support.workflow import run
 
 CELL = {"dataset": DATASET, "model": MODEL, "seed": "0"}
-TABLE = paths.EMBEDDINGS.format(**CELL)
-SCORES = paths.SCORES.format(**CELL, selector="lr_cos")
+BETA0 = {**CELL, "endpoint": "beta0"}
+TARGETS = [
+    paths.SCORES.format(**CELL, selector="lr_cos"),
+    paths.PERPLEXITY_ENDPOINT.format(**BETA0),
+]
+TABLES = [paths.EMBEDDINGS.format(**CELL), paths.NLL_ENDPOINT.format(**BETA0)]
+RULES = {"embeddings": "embed", "beta0": "evaluate"}
+"""Of the shards of each table, by what their folder is called."""
 
 
 def cut(number: int) -> dict[str, Any]:
@@ -24,19 +31,23 @@ def cut(number: int) -> dict[str, Any]:
 @pytest.mark.slow
 def test_results_are_the_same_from_any_number_of_shards(tmp_path: Path) -> None:
     whole = tmp_path / "1"
-    run(SCORES, directory=whole, config=cut(1))
+    run(*TARGETS, directory=whole, config=cut(1))
     for number in (3, 8):
         parts = tmp_path / str(number)
         shutil.copytree(whole / "results", parts / "results")
-        for path in (TABLE, SCORES):
+        for path in (*TARGETS, *TABLES):
             (parts / path).unlink()
         shards = [
-            paths.SHARD.format(**CELL, table="embeddings", scatteritem=f"{i + 1}-of-{number}")
+            paths.SHARD.format(**CELL, table=table, scatteritem=f"{i + 1}-of-{number}")
+            for table in RULES
             for i in range(number)
         ]
         run(*shards, directory=parts, config=cut(number))
-        (parts / shards[1]).unlink()
-        said = run(SCORES, directory=parts, config=cut(number)).stdout
-        assert said.count("rule embed_shard:") == said.count("rule embed:") == 1
-        assert (parts / TABLE).read_bytes() == (whole / TABLE).read_bytes()
+        for lost in (1, number + 1):
+            (parts / shards[lost]).unlink()
+        said = run(*TARGETS, directory=parts, config=cut(number)).stdout
+        for rule in RULES.values():
+            assert said.count(f"rule {rule}_shard:") == said.count(f"rule {rule}:") == 1
+        for path in TABLES:
+            assert (parts / path).read_bytes() == (whole / path).read_bytes()
         assert contents(parts / "results") == contents(whole / "results")

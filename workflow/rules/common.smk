@@ -261,12 +261,12 @@ SIZES = {name: sizes.of(config, name) for name in config["models"]}
 BILLIONS = {name: size.billions for name, size in SIZES.items() if name not in TINY}
 
 
-def ranked(dataset):
-    """Texts of the inference section; 0 until they are counted. Snakemake asks for a job's
-    resources again when it starts, and then they are."""
+def counted(dataset, section="inference"):
+    """Texts of a section; 0 until they are counted. Snakemake asks for a job's resources again when
+    it starts, and then they are."""
     try:
         with open(paths.DATA_CARD.format(dataset=dataset), encoding="utf-8") as file:
-            return sum(json.load(file)["counts"]["sections"]["inference"].values())
+            return sum(json.load(file)["counts"]["sections"][section].values())
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return 0
 
@@ -309,7 +309,7 @@ def scaled(small, large, each, full=None, texts=None, together=operator.add):
 
     def asked(wildcards, attempt):
         if callable(texts):
-            further = int(texts(ranked(wildcards.dataset), wildcards))
+            further = int(texts(counted(wildcards.dataset), wildcards))
         else:
             further = texts * MILLIONS[wildcards.dataset] if texts else 0
         if wildcards.model in TINY:
@@ -323,8 +323,18 @@ def scaled(small, large, each, full=None, texts=None, together=operator.add):
     return signed(asked)
 
 
+# `execution.shards`: as many jobs share a table, each of which does the work of its rule on some of
+# the texts, and that rule puts theirs together.
+scattergather:
+    texts=config["execution"]["shards"],
+
+
+SHARD = signed(lambda wildcards: getattr(wildcards, "scatteritem", []))
+
+
 def shards(table, made_with):
-    """The shards that the rule of a table puts together; none where it makes the table itself.
+    """The shards that the rule of a table puts together; none where it makes the table itself, or
+    a shard.
 
     How many they are has no part in what it holds, and a change of that must run nothing again: a
     table that was made with the same settings keeps its shards. By Snakemake's record of it alone,
@@ -333,6 +343,8 @@ def shards(table, made_with):
     pattern = paths.SHARD.replace("{table}", Path(table).stem)
 
     def found(wildcards):
+        if SHARD(wildcards):
+            return []
         record = workflow.persistence.metadata(IOFile(table.format(**wildcards)))
         if record is not None and repr(made_with(wildcards)) in record.params:
             return [path for path in record.input if "/shards/" in path]
@@ -358,6 +370,11 @@ def minutes_to_read(n, wildcards):
     )
     share = int(getattr(wildcards, "scatteritem", "1").rpartition("-")[2])
     return n / share * operations / (1e10 if tiny else 2e14) / 60
+
+
+def minutes_to_measure(n, wildcards):
+    """The same for the perplexity of the held-out texts, which are not those that are ranked."""
+    return minutes_to_read(counted(wildcards.dataset, "evaluation"), wildcards)
 
 
 def memory_to_rank(n, wildcards):

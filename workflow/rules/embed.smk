@@ -2,11 +2,6 @@
 # every selector reads. A model that is declared contaminated embeds as it is.
 
 
-# `execution.shards`: as many jobs share a table of vectors, and its rule puts theirs together.
-scattergather:
-    texts=config["execution"]["shards"],
-
-
 EMBED_MEMORY = scaled(4000, 16000, 6000, full=20000, texts=memory_of_texts)
 EMBED_MINUTES = minutes(30, 20, 5, texts=minutes_to_read)
 EMBED, EMBED_LAYERS, ENCODE = (
@@ -39,27 +34,18 @@ rule embed:
         runtime=EMBED_MINUTES,
     params:
         settings=EMBED,
-        shard=[],
+        shard=SHARD,
     shell:
         command("embed", shards="{input.shards:q}")
 
 
 use rule embed as embed_shard with:
-    input:
-        shards=[],
-        trained=embedder,
-        examples=made(paths.EXAMPLES),
-        tokens=paths.TOKENS,
-        model_card=paths.MODEL_CARD,
     output:
         out=temp(paths.SHARD.replace("{table}", "embeddings")),
     log:
         "results/logs/embed/{dataset}/{model}/seed{seed}/{scatteritem}.log",
     benchmark:
         "results/benchmarks/embed/{dataset}/{model}/seed{seed}/{scatteritem}.tsv"
-    params:
-        settings=EMBED,
-        shard="{scatteritem}",
 
 
 # The same table, of vectors that another program made of the texts.
@@ -119,25 +105,18 @@ rule encode:
         runtime=minutes(60, 120, texts=lambda n, wildcards: n / 15000),
     params:
         settings=ENCODE,
-        shard=[],
+        shard=SHARD,
     shell:
         command("encode", shards="{input.shards:q}")
 
 
 use rule encode as encode_shard with:
-    input:
-        ancient(lambda wildcards: settings.encoder_files(config, wildcards.model)),
-        shards=[],
-        examples=made(paths.EXAMPLES),
     output:
         out=temp(paths.SHARD.replace("{table}", "embeddings")),
     log:
         "results/logs/encode/{dataset}/{model}/seed{seed}/{scatteritem}.log",
     benchmark:
         "results/benchmarks/encode/{dataset}/{model}/seed{seed}/{scatteritem}.tsv"
-    params:
-        settings=ENCODE,
-        shard="{scatteritem}",
 
 
 # Apart from it, since no ranking by the last layer depends on which others one asks for.
@@ -163,24 +142,15 @@ rule embed_layers:
         runtime=EMBED_MINUTES,
     params:
         settings=EMBED_LAYERS,
-        shard=[],
+        shard=SHARD,
     shell:
         command("embed-layers", shards="{input.shards:q}")
 
 
 use rule embed_layers as embed_layers_shard with:
-    input:
-        shards=[],
-        trained=embedder,
-        examples=made(paths.EXAMPLES),
-        tokens=paths.TOKENS,
-        model_card=paths.MODEL_CARD,
     output:
         out=temp(paths.SHARD.replace("{table}", "layers")),
     log:
         "results/logs/embed_layers/{dataset}/{model}/seed{seed}/{scatteritem}.log",
     benchmark:
         "results/benchmarks/embed_layers/{dataset}/{model}/seed{seed}/{scatteritem}.tsv"
-    params:
-        settings=EMBED_LAYERS,
-        shard="{scatteritem}",

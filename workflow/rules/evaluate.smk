@@ -2,8 +2,12 @@
 # models are measured where they are trained: see retrain.smk.
 
 
+EVALUATE = params(settings.evaluate, "model", "endpoint")
+
+
 rule evaluate:
     input:
+        shards=shards(paths.NLL_ENDPOINT, EVALUATE),
         trained=tensors_of,
         examples=made(paths.EXAMPLES),
         tokens=of_endpoint(paths.TOKENS),
@@ -24,11 +28,22 @@ rule evaluate:
         gpu=GPUS,
         pack=1,
         mem_mb=MODEL_MEMORY,
-        runtime=minutes(30, 20, 5),
+        runtime=minutes(30, 20, 5, texts=minutes_to_measure),
     params:
-        settings=params(settings.evaluate, "model", "endpoint"),
+        settings=EVALUATE,
+        shard=SHARD,
     shell:
-        command("evaluate")
+        command("evaluate", shards="{input.shards:q}")
+
+
+use rule evaluate as evaluate_shard with:
+    output:
+        out=[],
+        nll=temp(paths.SHARD.replace("{table}", "{endpoint}")),
+    log:
+        "results/logs/evaluate/{dataset}/{model}/seed{seed}/{endpoint}/{scatteritem}.log",
+    benchmark:
+        "results/benchmarks/evaluate/{dataset}/{model}/seed{seed}/{endpoint}/{scatteritem}.tsv"
 
 
 # Who pays: the change of the perplexity's parts, by what is known of the texts.

@@ -103,7 +103,16 @@ def test_beside_the_first_process_no_table_is_written(tmp_path: Path) -> None:
     pieces.write_pieces(out, schemas.EMBEDDINGS, left, texts, {}, beside=True)
     # All processes compute each piece together.
     assert not list(left)
-    pieces.join(out, schemas.EMBEDDINGS, [], texts, {}, beside=True)
+    assert not out.exists()
+
+
+def test_beside_the_first_process_no_shards_are_put_together(
+    made: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made_of(made, "embed", 1)
+    monkeypatch.setenv("RANK", "1")
+    out = made / "beside.parquet"
+    assert run(made, "embed", out=out, more=["--shards", str(made / "embed-1-of-1.parquet")]) == 0
     assert not out.exists()
 
 

@@ -1,12 +1,13 @@
-"""Tables of vectors that are made piece by piece: as blocks of texts, or as shards on many nodes.
+"""What is made of texts piece by piece: as blocks of them, or as shards on many nodes.
 
-What of a table is in memory at a time is a block. A shard holds the vectors of some of the texts,
-by the row that each has in the table; it lies beside the others until they are put together.
+What of a table of vectors is in memory at a time is a block. A shard holds the vectors, or single
+numbers, of some of the texts, by the row that each has in the table; it lies beside the others
+until they are put together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,10 @@ from mamushi.errors import UserError
 BLOCK = 131072
 """Texts: eight row groups of a table of vectors, 1 GiB at a width of 4,096."""
 
-Piece = tuple[NDArray[np.int64], Mapping[str, NDArray[np.float16]]]
-"""Rows of the table (m,), ascending and of one block, and their vectors (m, width) by column."""
+Columns = Mapping[str, NDArray[Any]]
+"""By column vectors (m, width) in float16, or numbers (m,) in float64."""
+Piece = tuple[NDArray[np.int64], Columns]
+"""Rows of the table (m,), ascending and of one block, and what they have in its columns."""
 
 
 def ranked(examples: Path, *further: str) -> dict[str, pa.Array]:
@@ -74,54 +77,70 @@ def join(
     shards: Sequence[Path],
     texts: Mapping[str, pa.Array],
     origin: Mapping[str, Any],
-    *,
-    beside: bool = False,
 ) -> None:
-    """Put the ``shards`` of a table together: byte by byte what one job would have written.
+    """Put the ``shards`` of a table of vectors together: byte by byte what one job would have
+    written. Raises ``UserError`` as ``together``."""
+    blocks = together(shards, len(texts["id"]), origin)
+    about = {name: told for name, told in read_metadata(shards[0]).items() if name != "shard"}
+    with writing(path, kind, metadata=about) as write:
+        for place, vectors in enumerate(blocks):
+            names = {name: of.slice(place * BLOCK, BLOCK) for name, of in texts.items()}
+            write(names | _arrays(vectors))
+
+
+def together(shards: Sequence[Path], n: int, origin: Mapping[str, Any]) -> Iterator[Columns]:
+    """The columns of the ``shards`` of ``n`` texts, block by block.
 
     Raises ``UserError`` for a shard of another ``origin``, by settings, inputs or versions, and
-    when they do not hold every text. Nothing is done ``beside`` the first process.
+    when they do not hold every text.
     """
-    if beside:
-        return
-    told = {each: read_metadata(each) for each in shards}
-    for each, found in told.items():
+    numbers = {}
+    for each in shards:
+        found = read_metadata(each)
         if odd := [name for name in origin if found.get(name) != origin[name]]:
             raise UserError(
                 f"is a shard that was made with other {' and '.join(odd)}",
                 where=each,
                 do="delete it and run again",
             )
+        numbers[each] = int(found["shard"].partition("-")[0])
     # A row group is of one block, and those of later shards are of later blocks.
-    ordered = sorted(shards, key=lambda each: int(told[each].pop("shard").partition("-")[0]))
+    ordered = sorted(shards, key=numbers.__getitem__)
     groups = (group for each in ordered for group in read_groups(each, schemas.SHARD) if len(group))
-    waiting, n = next(groups, None), len(texts["id"])
-    with writing(path, kind, metadata=told[ordered[0]]) as write:
-        for start in range(0, n, BLOCK):
-            block = slice(start, min(start + BLOCK, n))
-            vectors: dict[str, NDArray[np.float16]] = {}
-            seen = np.zeros(block.stop - start, dtype=bool)
-            while waiting is not None and waiting["row"][0].as_py() < block.stop:
-                rows = waiting["row"].to_numpy() - start
-                seen[rows] = True
-                for name in waiting.column_names[1:]:
-                    found = waiting[name].combine_chunks()
-                    width = found.type.list_size
-                    if name not in vectors:
-                        vectors[name] = np.empty((len(seen), width), np.float16)
-                    vectors[name][rows] = found.flatten().to_numpy().reshape(-1, width)
-                waiting = next(groups, None)
-            if not seen.all():
-                raise UserError(
-                    f"{int((~seen).sum())} texts are in none of the {len(shards)} shards",
-                    where=path,
-                    do="delete the shards and run again",
-                )
-            write({name: of[block] for name, of in texts.items()} | _arrays(vectors))
+    waiting = next(groups, None)
+    for start in range(0, n, BLOCK):
+        stop = min(start + BLOCK, n)
+        columns: dict[str, NDArray[Any]] = {}
+        seen = np.zeros(stop - start, dtype=bool)
+        while waiting is not None and waiting["row"][0].as_py() < stop:
+            rows = waiting["row"].to_numpy() - start
+            seen[rows] = True
+            for name in waiting.column_names[1:]:
+                values = _values(waiting[name].combine_chunks())
+                if name not in columns:
+                    columns[name] = np.empty((len(seen), *values.shape[1:]), values.dtype)
+                columns[name][rows] = values
+            waiting = next(groups, None)
+        if not seen.all():
+            raise UserError(
+                f"{int((~seen).sum())} texts are in none of the {len(shards)} shards",
+                where=ordered[0].parent,
+                do="delete the shards and run again",
+            )
+        yield columns
 
 
-def _arrays(vectors: Mapping[str, NDArray[np.float16]]) -> dict[str, pa.Array]:
+def _values(column: pa.Array) -> NDArray[Any]:
+    """What ``_arrays`` made an array of."""
+    if not pa.types.is_fixed_size_list(column.type):
+        return np.asarray(column.to_numpy())
+    return np.asarray(column.flatten().to_numpy()).reshape(-1, column.type.list_size)
+
+
+def _arrays(columns: Columns) -> dict[str, pa.Array]:
     return {
-        name: pa.FixedSizeListArray.from_arrays(pa.array(each.reshape(-1)), each.shape[1])
-        for name, each in vectors.items()
+        name: pa.array(each)
+        if each.ndim == 1
+        else pa.FixedSizeListArray.from_arrays(pa.array(each.reshape(-1)), each.shape[1])
+        for name, each in columns.items()
     }

@@ -40,7 +40,7 @@ EMBEDDINGS = _table("embeddings", ("id", pa.string()), ("domain", pa.string()))
 LAYERS = _table("layers", ("id", pa.string()), ("domain", pa.string()))
 
 SHARD = _table("shard", ("row", pa.int64()))
-"""Of a table of vectors, whose columns are beside it."""
+"""Of a table of vectors, or of NLL, whose columns are beside it."""
 
 FURTHER = {"examples": "label_", "layers": "depth_", "shard": ""}
 """Table -> how the columns begin that it may have beside those of its schema."""

@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mamushi.configuration.settings import FineTune, Opened, Started, Training
+from mamushi.running import launch
 from mamushi.running.stage import Job, option, reads, writes
 
 if TYPE_CHECKING:
     from accelerate import Accelerator
     from transformers import PreTrainedModel
 
+    from mamushi.artifacts.schemas import Table
     from mamushi.lm.tokens import TokenSet
     from mamushi.lm.training import TrainLog
 
@@ -36,10 +38,18 @@ class TextFiles:
 
 @dataclass(frozen=True, kw_only=True)
 class Shards:
-    """How a table of vectors is made that many jobs share. None of it has a part in the result."""
+    """How a table is made that many jobs share. None of it has a part in the result."""
 
     shard: str | None = option("the shard to make, such as 2-of-8 (default: all)", default=None)
     shards: list[Path] = option("shards to put together, in place of a model", default=())
+
+
+@dataclass(frozen=True, kw_only=True)
+class VectorFiles(Shards):
+    """A table of vectors of the texts that are ranked."""
+
+    examples: Path = reads("examples table")
+    out: Path = writes("table of vectors to write, or the shard of it")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +64,15 @@ class TrainingFiles(TextFiles):
     def state(self) -> Path:
         """The checkpoint that a killed run goes on from; deleted when all is written."""
         return self.card.with_name(f"{self.card.name}.state")
+
+
+def joined(files: VectorFiles, kind: Table, job: Job) -> bool:
+    """Put the shards of a table of vectors together, if there are any; says whether."""
+    from mamushi.artifacts.pieces import join, ranked
+
+    if files.shards and not launch.follows():
+        join(files.out, kind, files.shards, ranked(files.examples), job.origin)
+    return bool(files.shards)
 
 
 def opened(files: ModelFiles, how: Opened) -> tuple[PreTrainedModel, Accelerator]:

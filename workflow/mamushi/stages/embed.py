@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mamushi.configuration.settings import Embed, Opened
 from mamushi.running import launch
-from mamushi.running.stage import Job, writes
+from mamushi.running.stage import Job
 from mamushi.stages import _models
 
 if TYPE_CHECKING:
@@ -21,29 +20,21 @@ GPU = True
 
 
 @dataclass(frozen=True, kw_only=True)
-class Files(_models.TextFiles, _models.ModelFiles, _models.Shards):
-    out: Path = writes("embeddings table to write, or the shard of it")
+class Files(_models.TextFiles, _models.ModelFiles, _models.VectorFiles):
+    """A language model, and texts as its tokens."""
 
 
 def run(files: Files, chosen: Embed, job: Job) -> None:
     """Write the embeddings, or a shard of them; with ``shards``, put these together."""
     from mamushi.artifacts import schemas
-    from mamushi.artifacts.pieces import join, ranked, write_pieces
+    from mamushi.artifacts.pieces import ranked, write_pieces
     from mamushi.artifacts.tables import INFERENCE, read_metadata
     from mamushi.lm.attention import supports
     from mamushi.lm.batches import pieces
     from mamushi.lm.embed import embed
     from mamushi.lm.tokens import read_tokens, subset
 
-    if files.shards:
-        join(
-            files.out,
-            schemas.EMBEDDINGS,
-            files.shards,
-            ranked(files.examples),
-            job.origin,
-            beside=launch.follows(),
-        )
+    if _models.joined(files, schemas.EMBEDDINGS, job):
         return
     how, batch_tokens = chosen.embedding, job.execution.batch_tokens
     opened = Opened(training=chosen.training, precision=how.precision)

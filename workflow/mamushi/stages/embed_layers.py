@@ -6,12 +6,11 @@ Apart from ``embed``: no ranking by the last layer depends on which other layers
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mamushi.configuration.settings import EmbedLayers, Opened
 from mamushi.running import launch
-from mamushi.running.stage import Job, writes
+from mamushi.running.stage import Job
 from mamushi.stages import _models
 
 if TYPE_CHECKING:
@@ -24,15 +23,15 @@ GPU = True
 
 
 @dataclass(frozen=True, kw_only=True)
-class Files(_models.TextFiles, _models.ModelFiles, _models.Shards):
-    out: Path = writes("table of the layers to write, or the shard of it")
+class Files(_models.TextFiles, _models.ModelFiles, _models.VectorFiles):
+    """A language model, and texts as its tokens."""
 
 
 def run(files: Files, chosen: EmbedLayers, job: Job) -> None:
     """Write ``layers``: a column of vectors for each of ``depths``, all from one forward pass. Or a
     shard of them; with ``shards``, put these together."""
     from mamushi.artifacts import schemas
-    from mamushi.artifacts.pieces import join, ranked, write_pieces
+    from mamushi.artifacts.pieces import ranked, write_pieces
     from mamushi.artifacts.tables import INFERENCE, read_metadata
     from mamushi.lm.attention import supports
     from mamushi.lm.batches import pieces
@@ -40,15 +39,7 @@ def run(files: Files, chosen: EmbedLayers, job: Job) -> None:
     from mamushi.lm.tokens import read_tokens, subset
     from mamushi.selection.pool import column_of
 
-    if files.shards:
-        join(
-            files.out,
-            schemas.LAYERS,
-            files.shards,
-            ranked(files.examples),
-            job.origin,
-            beside=launch.follows(),
-        )
+    if _models.joined(files, schemas.LAYERS, job):
         return
     how, batch_tokens = chosen.embedding, job.execution.batch_tokens
     model, accelerator = _models.opened(

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mamushi.configuration.settings import Encode
 from mamushi.running import launch
-from mamushi.running.stage import Job, reads, writes
+from mamushi.running.stage import Job
 from mamushi.stages import _models
 
 if TYPE_CHECKING:
@@ -21,9 +20,8 @@ GPU = True
 
 
 @dataclass(frozen=True, kw_only=True)
-class Files(_models.Shards):
-    examples: Path = reads("examples table")
-    out: Path = writes("embeddings table to write, or the shard of it")
+class Files(_models.VectorFiles):
+    """Texts; the settings have the encoder."""
 
 
 def run(files: Files, chosen: Encode, job: Job) -> None:
@@ -31,19 +29,11 @@ def run(files: Files, chosen: Encode, job: Job) -> None:
     import pyarrow as pa
 
     from mamushi.artifacts import schemas
-    from mamushi.artifacts.pieces import join, ranked, write_pieces
+    from mamushi.artifacts.pieces import ranked, write_pieces
     from mamushi.lm.batches import pieces
     from mamushi.lm.encoder import encode, lengths_of, open_encoder
 
-    if files.shards:
-        join(
-            files.out,
-            schemas.EMBEDDINGS,
-            files.shards,
-            ranked(files.examples),
-            job.origin,
-            beside=launch.follows(),
-        )
+    if _models.joined(files, schemas.EMBEDDINGS, job):
         return
     encoder = open_encoder(chosen.embedding.source, chosen.embedding.revision, chosen.inputs)
     texts = ranked(files.examples, "text")

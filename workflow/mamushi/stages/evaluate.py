@@ -4,32 +4,66 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mamushi.configuration.settings import Evaluate
+from mamushi.running import launch
 from mamushi.running.stage import Job, writes
 from mamushi.stages import _models
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from mamushi.artifacts.pieces import Piece
 
 GPU = True
 
 
 @dataclass(frozen=True, kw_only=True)
-class Files(_models.TextFiles, _models.ModelFiles):
-    out: Path = writes("perplexity table to write")
-    nll: Path = writes("table of every text's NLL to write")
+class Files(_models.TextFiles, _models.ModelFiles, _models.Shards):
+    out: Path | None = writes("perplexity table to write, but for a shard", default=None)
+    nll: Path = writes("table of every text's NLL to write, or the shard of it")
 
 
 def run(files: Files, chosen: Evaluate, job: Job) -> None:
-    from mamushi.artifacts import schemas
-    from mamushi.artifacts.tables import EVALUATION, write_table
-    from mamushi.lm.perplexity import nll_table, perplexity_table, require_domains, text_nll
-    from mamushi.lm.tokens import read_tokens
+    """Measure the model, or write a shard of the texts' NLL; with ``shards``, sum these up."""
+    import numpy as np
 
-    model, accelerator = _models.opened(files, chosen)
-    length = chosen.evaluation.max_length
-    texts = read_tokens(files.tokens, files.examples, EVALUATION, length)
+    from mamushi.artifacts import schemas
+    from mamushi.artifacts.pieces import together, write_pieces
+    from mamushi.artifacts.tables import EVALUATION, write_table
+    from mamushi.lm.attention import supports
+    from mamushi.lm.batches import pieces
+    from mamushi.lm.perplexity import (
+        TextNll,
+        nll_table,
+        perplexity_table,
+        require_domains,
+        text_nll,
+    )
+    from mamushi.lm.tokens import read_tokens, subset
+
+    texts = read_tokens(files.tokens, files.examples, EVALUATION, chosen.evaluation.max_length)
     require_domains(texts)
-    nll = text_nll(model, texts, job.execution.batch_tokens, accelerator)
+    if files.shards:
+        blocks = together(files.shards, len(texts), job.origin)
+    else:
+        model, accelerator = _models.opened(files, chosen)
+        batch_tokens = job.execution.batch_tokens
+
+        def measured(rows: NDArray[np.int64]) -> Piece:
+            nll = text_nll(model, subset(texts, rows), batch_tokens, accelerator).nll
+            return rows, {"nll": nll}
+
+        cut = pieces(texts.lengths, batch_tokens, shared=supports(model), shard=files.shard)
+        parts, beside = map(measured, cut), launch.follows()
+        if files.shard:
+            write_pieces(files.nll, schemas.NLL, parts, {}, job.origin, files.shard, beside=beside)
+            return
+        blocks = (columns for _, columns in parts)
+    found = np.concatenate([columns["nll"] for columns in blocks])
+    nll = TextNll(found, np.maximum(texts.lengths - 1, 0))
     table = perplexity_table(nll, texts.domains)
-    if accelerator.is_main_process:
+    if files.out and not launch.follows():
         write_table(files.out, schemas.PERPLEXITY, table, metadata=job.origin)
         write_table(files.nll, schemas.NLL, nll_table(nll, texts.ids), metadata=job.origin)

@@ -221,7 +221,7 @@ class Costs:
         model, dataset = wildcards["model"], wildcards["dataset"]
         size = self.size(model)
         if self._joins(rule, wildcards):
-            return Work(seconds=3 + self.output(rule, "/embeddings.parquet", wildcards) / JOINED)
+            return self._join(rule, wildcards)
         if rule in EMBEDDING:
             length = self.volumes.tokens(dataset, model, self.config["embedding"]["max_length"])
             tokens = self.volumes.texts(dataset, INFERENCE) * length
@@ -232,7 +232,8 @@ class Costs:
             if rule == "relapse":
                 # Relearning on three kinds of texts, and rounding to two numbers of bits.
                 measured = 3 * measured + 2 + 1
-            return Work(flop=measured * self._held(model, dataset) * forward(size))
+            held = part(wildcards) * self._held(model, dataset)
+            return Work(flop=measured * held * forward(size))
         if rule == "membership":
             sections = (INFERENCE, EVALUATION)
             most = (self.volumes.texts(dataset, each, [FORGET]) for each in sections)
@@ -261,7 +262,7 @@ class Costs:
             start = 15 if rule == "convert" else 5
             return Work(seconds=start + FLOAT16 * self.size(model).parameters / 2e8)
         if self._joins(rule, wildcards):
-            return Work(seconds=3 + self.output(rule, "/embeddings.parquet", wildcards) / JOINED)
+            return self._join(rule, wildcards)
         if rule in ("examples", "tokens", "encode") and dataset is not None:
             # An encoder of 100 million parameters on a GPU.
             each = {"examples": 1.2e-3, "tokens": 2e-4}.get(rule, 2e-3)
@@ -285,9 +286,14 @@ class Costs:
         return Work(seconds=times * sum(ranked), parts=parts)
 
     def _joins(self, rule: str, wildcards: Mapping[str, str]) -> bool:
-        """Whether a job puts together what others have embedded."""
+        """Whether a job puts together what others have embedded or measured."""
         many = self.config["execution"]["shards"] > 1 and SHARD not in wildcards
-        return many and rule in (*EMBEDDING, "encode")
+        return many and rule in (*EMBEDDING, "encode", "evaluate")
+
+    def _join(self, rule: str, wildcards: Mapping[str, str]) -> Work:
+        # Of a perplexity it reads a number for each text, which is nothing beside the start.
+        vectors = 0 if rule == "evaluate" else self.output(rule, "/embeddings.parquet", wildcards)
+        return Work(seconds=3 + vectors / JOINED)
 
     def _held(self, model: str, dataset: str) -> float:
         """Held-out tokens whose perplexity is measured."""
