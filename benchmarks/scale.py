@@ -88,7 +88,7 @@ def main() -> None:
 
     if args.texts:
         report = Report("scale", threads=2)
-        report.name = "scale-texts"
+        report.name = "scale-embedded" if args.embed else "scale-texts"
         names = args.selectors or ["lr_cos", "mamushi_lr"]
         for n in args.texts:
             with tempfile.TemporaryDirectory() as folder:

@@ -94,14 +94,25 @@ def test_scale(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_scale_of_texts(tmp_path: Path) -> None:
-    words = ("--texts", "400", "--selectors", "lr_cos")
-    found = ran(tmp_path, "scale", *words, file="scale-texts")
-    stages = ("examples", "import-embeddings", "score", "remove", "manifests", "ranking")
+@pytest.mark.parametrize(
+    ("more", "file", "of_texts"),
+    [
+        ((), "scale-texts", ["import-embeddings"]),
+        (("--embed", "2"), "scale-embedded", ["tokens", "finetune", "embed"]),
+    ],
+)
+def test_scale_of_texts(
+    tmp_path: Path, more: tuple[str, ...], file: str, of_texts: list[str]
+) -> None:
+    words = ("--texts", "400", "--selectors", "lr_cos", *more)
+    found = ran(tmp_path, "scale", *words, file=file)
+    stages = ("examples", *of_texts, "score", "remove", "manifests", "ranking")
     for stage in stages:
         assert 0 < float(found[f"rss_gib_{stage}_n400"]) <= float(found["all_rss_gib_n400"])
     total = sum(float(found[f"cpu_seconds_{stage}_n400"]) for stage in stages)
     assert 0 < total < float(found["all_cpu_seconds_n400"])
+    # Snakemake beside what the greatest job has.
+    assert float(found["together_gib_n400"]) > float(found["rss_gib_score_n400"]) > 0
     assert float(found["page_mib_n400"]) > 0
 
 
