@@ -81,11 +81,12 @@ def test_memory_and_time_follow_the_texts_once_they_are_counted(
     def asked(texts: int, shards: int) -> dict[str, dict[str, int]]:
         card = tmp_path / paths.DATA_CARD.format(dataset=CELL["dataset"])
         card.parent.mkdir(parents=True, exist_ok=True)
-        sections = {"inference": {"forget": texts // 2, "retain": texts // 2}}
+        each = {"forget": texts // 2, "retain": texts // 2}
+        sections = {"inference": each, "evaluation": each}
         card.write_text(json.dumps({"counts": {"sections": sections}}), encoding="utf-8")
         change = changed("execution.shards", shards)
         found: dict[str, dict[str, int]] = snakemake.look(
-            tmp_path, targets=[scores], change=change
+            tmp_path, targets=[scores, BETA0], change=change
         )["resources"]
         return found
 
@@ -93,4 +94,6 @@ def test_memory_and_time_follow_the_texts_once_they_are_counted(
     for rule in ("embed", "score"):
         for name in ("mem_mb", "runtime"):
             assert many[rule][name] > 1.4 * few[rule][name], (rule, name)
-    assert cut["embed_shard"]["runtime"] < many["embed"]["runtime"] / 2
+    assert many["evaluate"]["runtime"] > 1.4 * few["evaluate"]["runtime"]
+    for rule in ("embed", "evaluate"):
+        assert cut[f"{rule}_shard"]["runtime"] < many[rule]["runtime"] / 2
