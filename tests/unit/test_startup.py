@@ -33,14 +33,7 @@ def test_help_imports_nothing_heavy(words: list[str]) -> None:
         "except SystemExit as end:\n    assert not end.code\n"
         "print('\\nloaded', *sys.modules)\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program, *words, "--help"],
-        check=True,
-        capture_output=True,
-        text=True,
-        cwd=Path(PACKAGE).parent,
-    )
-    about, _, loaded = done.stdout.rpartition("\nloaded ")
+    about, _, loaded = _printed("-c", program, *words, "--help").rpartition("\nloaded ")
     modules = loaded.split()
     assert about.startswith(f"usage: mamushi {' '.join(words[-1:])}".rstrip())
     assert not set(HEAVY) & set(modules)
@@ -64,3 +57,46 @@ def test_a_stage_without_a_language_model_never_imports_one(stage: str) -> None:
                 assert words[1].partition(".")[0] not in ("accelerate", "torch", "transformers"), (
                     f"{module}: {line}"
                 )
+
+
+TRAINING = (
+    "mamushi.stages.retrain",
+    *(f"mamushi.lm.{room}" for room in ("finetune", "loading", "perplexity", "sharding", "tokens")),
+)
+
+
+def test_a_training_imports_little_beside_the_library_of_its_model() -> None:
+    # torch and transformers.modeling_utils are the floor: whatever opens a model has them.
+    program = (
+        "import gc, importlib, sys\n"
+        "from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel\n"
+        "before = {*sys.modules}\n"
+        f"for name in {TRAINING}:\n    importlib.import_module(name)\n"
+        "print(gc.get_freeze_count(), *({*sys.modules} - before))\n"
+    )
+    frozen, *more = _printed("-c", program).split()
+    assert {name.partition(".")[0] for name in more} <= {"cloudpickle", "mamushi", "pyarrow"}
+    assert len(more) < 100
+    assert int(frozen) > 100_000, "all of the libraries is looked at whenever memory is freed"
+
+
+def test_python_ends_without_looking_through_all_that_was_imported() -> None:
+    program = (
+        "import atexit, gc, runpy, sys\n"
+        "atexit.register(lambda: print(gc.get_freeze_count()))\n"
+        "import torch\n"
+        "sys.argv = ['mamushi', '--version']\n"
+        "runpy.run_module('mamushi', run_name='__main__')\n"
+    )
+    assert int(_printed("-c", program).split()[-1]) > 100_000
+
+
+def _printed(*words: str) -> str:
+    done = subprocess.run(
+        [sys.executable, *words],
+        check=True,
+        capture_output=True,
+        text=True,
+        cwd=Path(PACKAGE).parent,
+    )
+    return done.stdout

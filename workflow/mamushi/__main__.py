@@ -12,7 +12,17 @@ from mamushi.running.threads import one_for_arithmetic  # noqa: E402
 # Before anything imports numpy, whose libraries read it once.
 one_for_arithmetic()
 
-from mamushi.cli import main  # noqa: E402
+from mamushi import cli  # noqa: E402
+
+
+def main() -> int:
+    """Run the command of the process, and leave."""
+    try:
+        return cli.main()
+    finally:
+        # Python looks through all objects several times when it ends: a second, with torch.
+        gc.freeze()
+
 
 if __name__ == "__main__":
     sys.exit(main())
