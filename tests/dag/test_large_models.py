@@ -42,6 +42,34 @@ def test_each_job_with_the_model_asks_for_eight_gpus(words: list[str], tmp_path:
         *("contaminate", "gold", "beta0", "embed", "retrain", "evaluate")
     }
     assert {count for counts in gpus.values() for count in counts} == {"8"}
+    # Those of one job are on one node.
+    assert {re.search(r"\bnodes=(\d+)", resources)[1] for _, resources in asked} == {"1"}
+
+
+def test_eight_gpus_ask_for_what_their_shares_take(words: list[str], tmp_path: Path) -> None:
+    one, eight = (_asked(words, tmp_path, gpus) for gpus in (1, 8))
+    for rule in ("contaminate", "beta0", "gold", "retrain", "embed", "evaluate"):
+        # The state of 4.7 billion parameters that are trained, and no process has all 70.
+        assert one[rule]["mem_mb"] > 400_000
+        assert 62_000 < eight[rule]["mem_mb"] < 130_000
+    # What is trained waits 1.4 s in each step for what the others have: twice that is asked for.
+    for rule, most in {"evaluate": 0.2, "embed": 0.2, "beta0": 0.5, "retrain": 0.5}.items():
+        assert 0.125 < eight[rule]["runtime"] / one[rule]["runtime"] < most
+    plan("--json", tmp_path / "plan.json", "--", *words, directory=tmp_path)
+    planned = json.loads((tmp_path / "plan.json").read_text())["rules"]["beta0"]
+    assert 1 < eight["beta0"]["runtime"] * 60 / planned["wall_seconds"] < 4
+
+
+def _asked(words: list[str], folder: Path, gpus: int) -> dict[str, dict[str, int]]:
+    """Memory and minutes of the first attempt, by rule."""
+    mine = folder / "mine.yaml"
+    mine.write_text(yaml.safe_dump({**LARGE, "execution": {"gpus_per_job": gpus}}))
+    found: dict[str, dict[str, int]] = {}
+    rule = re.compile(r"^(?:local)?rule (\w+):$.*?^    resources: (.*?)$", re.M | re.S)
+    for name, resources in rule.findall(run("-n", *words, directory=folder).stdout):
+        each = {key: int(n) for key, n in re.findall(r"\b(mem_mb|runtime)=(\d+)", resources)}
+        found.setdefault(name, each)
+    return found
 
 
 def test_its_plan_says_what_each_gpu_holds(words: list[str], tmp_path: Path) -> None:

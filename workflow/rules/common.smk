@@ -291,21 +291,50 @@ def memory(small, large, each=0, texts=0):
     return scaled(small, large, each, texts=texts)
 
 
-def minutes(small, large, each=0, texts=None):
-    """Minutes, in the same way; those of a function ``texts`` in their place where they are more."""
+def minutes(small, large, each=0, texts=None, shared=()):
+    """Minutes, in the same way; those of a function ``texts`` in their place where they are more.
+
+    The GPUs of a job share what grows with the model, where ``shared`` names a rule or two by whose
+    steps it is reckoned how long they wait for each other's part of it, twice that."""
+
+    def cut(wildcards, count):
+        waits = max(minutes_to_exchange(rule, wildcards, count) for rule in shared)
+        return large + each * BILLIONS[wildcards.model] / count + 2 * waits
+
     return scaled(
         small,
         large,
         each,
         texts=texts,
         together=max if callable(texts) else operator.add,
+        cut=cut if shared else None,
     )
 
 
-def scaled(small, large, each, full=None, texts=None, together=operator.add):
+COSTS = work.Costs(config, Volumes(config))
+
+
+def minutes_to_exchange(rule, wildcards, count):
+    """Minutes that a job waits in all its steps for other GPUs' parts of the model."""
+    training = config["models"][wildcards.model]["training"]
+    step = gpu_memory.exchange(SIZES[wildcards.model], training, count)
+    return COSTS.of(rule, dict(wildcards)).steps * step / 60
+
+
+def memory_if_cut(wildcards, count):
+    """Megabytes of a job whose model several GPUs share, none of which opens all of it: libraries
+    and data, of each further process 4 GB, and a state that is written, with a tenth to spare.
+    """
+    training = config["models"][wildcards.model]["training"]
+    state = work.STATE * SIZES[wildcards.model].trained(training)
+    return 16000 + 4000 * (count - 1) + 1.1 * state / 1e6
+
+
+def scaled(small, large, each, full=None, texts=None, together=operator.add, cut=None):
     """``full`` is in the place of ``each`` for a model of which all is trained; ``texts`` is for
     every million texts of the dataset, or ``texts(n, wildcards)`` what n texts that are ranked
-    take, ``together`` with all else."""
+    take, ``together`` with all else; ``cut(wildcards, count)`` is in the place of ``large`` and
+    ``each`` where count GPUs share the model."""
 
     def asked(wildcards, attempt):
         if callable(texts):
@@ -314,6 +343,8 @@ def scaled(small, large, each, full=None, texts=None, together=operator.add):
             further = texts * MILLIONS[wildcards.dataset] if texts else 0
         if wildcards.model in TINY:
             return attempt * math.ceil(together(small, further))
+        if cut and (count := SEVERAL.get(wildcards.model, 1)) > 1:
+            return attempt * math.ceil(together(cut(wildcards, count), further))
         whole = (
             full and config["models"][wildcards.model]["training"]["method"] == "full"
         )
@@ -369,7 +400,8 @@ def minutes_to_read(n, wildcards):
         2 * SIZES[wildcards.model].parameters * config["embedding"]["max_length"]
     )
     share = int(getattr(wildcards, "scatteritem", "1").rpartition("-")[2])
-    return n / share * operations / (1e10 if tiny else 2e14) / 60
+    gpus = SEVERAL.get(wildcards.model, 1)
+    return n / share * operations / (1e10 if tiny else 2e14 * gpus) / 60
 
 
 def minutes_to_measure(n, wildcards):
@@ -405,9 +437,9 @@ def minutes_to_rank_again(n, wildcards):
 # checkpoint is written, 2.6 GB of these with their moments: 5.5, and a tenth to spare. Where all is
 # trained, these are 4 and 12: 18, and a tenth. A text is some sixty tokens of 4 bytes, twice while
 # they are read, and an id.
-MODEL_MEMORY = scaled(4000, 16000, 6000, full=20000, texts=1000)
+MODEL_MEMORY = scaled(4000, 16000, 6000, full=20000, texts=1000, cut=memory_if_cut)
 # At the paper's rate, on padded texts, 13 minutes for every billion: twice that.
-TRAINING_MINUTES = minutes(60, 30, 26)
+TRAINING_MINUTES = minutes(60, 30, 26, shared=["contaminate", "beta0"])
 
 
 def packed(rule, axis, values):

@@ -2,8 +2,10 @@
 # every selector reads. A model that is declared contaminated embeds as it is.
 
 
-EMBED_MEMORY = scaled(4000, 16000, 6000, full=20000, texts=memory_of_texts)
-EMBED_MINUTES = minutes(30, 20, 5, texts=minutes_to_read)
+EMBED_MEMORY = scaled(
+    4000, 16000, 6000, full=20000, texts=memory_of_texts, cut=memory_if_cut
+)
+EMBED_MINUTES = minutes(30, 20, 5, texts=minutes_to_read, shared=["embed"])
 EMBED, EMBED_LAYERS, ENCODE = (
     params(made_with, "model")
     for made_with in (settings.embed, settings.embed_layers, settings.encode)

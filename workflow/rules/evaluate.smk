@@ -28,7 +28,7 @@ rule evaluate:
         gpu=GPUS,
         pack=1,
         mem_mb=MODEL_MEMORY,
-        runtime=minutes(30, 20, 5, texts=minutes_to_measure),
+        runtime=minutes(30, 20, 5, texts=minutes_to_measure, shared=["evaluate"]),
     params:
         settings=EVALUATE,
         shard=SHARD,
