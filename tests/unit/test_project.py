@@ -143,6 +143,11 @@ def test_slurm_says_which_gpu_for_every_rule_that_asks_for_one() -> None:
     assert "gpu_model" not in slurm["default-resources"]
 
 
+def test_slurm_changes_nothing_that_a_configuration_file_says() -> None:
+    # What a profile has there stands above the user's own file.
+    assert "config" not in settings("slurm")
+
+
 def test_retries_stand_in_profiles_alone() -> None:
     """A rule's retries would nest inside the SLURM job, where more memory never arrives."""
     assert settings("slurm")["retries"] == 2

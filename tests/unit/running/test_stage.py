@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from mamushi.cli import main
@@ -132,3 +133,21 @@ def test_files_of_a_list_are_recorded_under_their_names(tmp_path: Path) -> None:
     assert command.job().origin["inputs"].keys() == {"scores/one", "scores/two"}
     assert command.outputs == [Path("out.parquet")]
     assert command.chosen.cell == CELL
+
+
+@pytest.mark.parametrize(
+    ("given", "here", "under_slurm"),
+    [
+        ({}, 600, 1800),
+        ({"checkpoint_seconds": "auto"}, 600, 1800),
+        ({"checkpoint_seconds": 5}, 5, 5),
+    ],
+)
+def test_checkpoints_are_rarer_under_slurm_unless_the_user_says_otherwise(
+    given: dict[str, Any], here: float, under_slurm: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for job, seconds in ((None, here), ("7", under_slurm)):
+        monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+        if job:
+            monkeypatch.setenv("SLURM_JOB_ID", job)
+        assert msgspec.convert(given, stage.Execution).checkpoint_seconds == seconds

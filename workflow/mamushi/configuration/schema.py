@@ -97,8 +97,6 @@ def _from_text(text: str, kinds: list[str]) -> Any:
         return None
     if "boolean" in kinds and word in {"true", "false"}:
         return word == "true"
-    if "string" in kinds:
-        return text
     for kind, number in (("integer", int), ("number", float)):
         if kind in kinds:
             try:

@@ -59,13 +59,21 @@ class Execution:
 
     micro_batch_size: int = 32
     batch_tokens: int = 16384
-    checkpoint_seconds: float = 600
+    checkpoint_seconds: float | Literal["auto"] = "auto"
     compile: bool | Literal["auto"] = False
     cache_trunk: bool = True
     tracking: Literal["mlflow", "wandb", "tensorboard"] | None = None
     device: Literal["auto", "cpu"] = "auto"
     gpus_per_job: int | Literal["auto"] = "auto"
     gpu_memory: float = 80.0
+
+    def __post_init__(self) -> None:
+        """Settle what depends on where this process runs."""
+        if self.checkpoint_seconds == "auto":
+            # SLURM asks a training to save before its time is over, so that only a node that fails
+            # loses more.
+            seconds = 1800.0 if "SLURM_JOB_ID" in os.environ else 600.0
+            object.__setattr__(self, "checkpoint_seconds", seconds)
 
 
 @dataclass(frozen=True)
