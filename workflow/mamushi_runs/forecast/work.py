@@ -143,9 +143,9 @@ def score_seconds(settings: Mapping[str, Any], texts: float, forget: float, widt
         seconds += forget**2 * (2 * width / CPU["mlp"] + 3e-8)
     else:
         by_text, by_value = FITS.get(kind, (0.0, 0.0))
-        part = fitted / (1 - 1 / folds)
+        whole = fitted / (1 - 1 / folds)
         times = settings.get("repeats", 1) * folds / 5
-        seconds += times * part * (by_text + by_value * width)
+        seconds += times * whole * (by_text + by_value * width)
     return float(seconds)
 
 

@@ -87,7 +87,10 @@ def test_unlearn_adds_the_list_to_the_configuration(
     made = (
         "results/runs/texts/ours/seed0/unlearned/neggrad_plus/lists/agreed-on/trained.safetensors"
     )
-    assert f"unlearned: {made}" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert f"unlearned: {made}" in said
+    # Which finds the model by the list: see test_ledger.
+    assert said.endswith("on record: mamushi ledger add 'agreed on.txt'\n")
 
 
 @pytest.mark.parametrize(
