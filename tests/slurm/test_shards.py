@@ -1,4 +1,5 @@
-"""A table of vectors that several nodes share: the same bytes; a lost shard alone runs again."""
+"""Tables of vectors and of perplexities that several nodes share: the same bytes; a lost shard
+alone runs again."""
 
 from __future__ import annotations
 
@@ -14,7 +15,10 @@ from tests.support.small_grid import CONFIG, DATASET, MODEL
 from tests.support.workflow import run
 
 CELL = {"dataset": DATASET, "model": MODEL, "seed": "0"}
-TABLE = paths.EMBEDDINGS.format(**CELL)
+TABLES = [
+    paths.EMBEDDINGS.format(**CELL),
+    paths.NLL_ENDPOINT.format(**CELL, endpoint="contaminated"),
+]
 READ = [paths.TRAINED.format(**CELL, endpoint="contaminated"), paths.TOKENS.format(**CELL)]
 """What is made on this machine, since other tests make it on SLURM."""
 
@@ -26,7 +30,7 @@ def cut(number: int) -> dict[str, Any]:
 def test_shards_on_many_nodes_are_one_table(folder: Path, slurm: cluster.Cluster) -> None:
     run(*READ, directory=folder, config=cut(3))
     with open(folder / "said", "w", encoding="utf-8") as output:
-        started = cluster.start(TABLE, directory=folder, config=cut(3), output=output)
+        started = cluster.start(*TABLES, directory=folder, config=cut(3), output=output)
         lost = cluster.running(folder, "embed_shard", seconds=600)
         subprocess.run(["scancel", lost.id], check=True)
         assert started.wait(timeout=900) == 0, (folder / "said").read_text(encoding="utf-8")
@@ -39,7 +43,10 @@ def test_shards_on_many_nodes_are_one_table(folder: Path, slurm: cluster.Cluster
     for number in (1, 8):
         alone = folder / f"alone-{number}"
         shutil.copytree(folder / "results", alone / "results")
-        (alone / TABLE).unlink()
-        done = run(TABLE, directory=alone, config=cut(number)).stdout
-        assert done.count("rule embed_shard:") == (number if number > 1 else 0)
-        assert (alone / TABLE).read_bytes() == (folder / TABLE).read_bytes()
+        for table in TABLES:
+            (alone / table).unlink()
+        done = run(*TABLES, directory=alone, config=cut(number)).stdout
+        for rule in ("embed_shard", "evaluate_shard"):
+            assert done.count(f"rule {rule}:") == (number if number > 1 else 0)
+        for table in TABLES:
+            assert (alone / table).read_bytes() == (folder / table).read_bytes()
