@@ -81,8 +81,6 @@ def write_profile(folder: Path, cluster: Cluster, settings: Mapping[str, Any]) -
     to the rules' own. Returns the folder that ``--profile`` takes.
     """
     profile = yaml.safe_load(PROFILE.read_text(encoding="utf-8"))
-    # How often a training saves is each test's own.
-    del profile["config"]
     gpu = {"slurm_partition": cluster.gpu_partition, "gpu_model": cluster.gpu_model}
     for resources in profile["set-resources"].values():
         resources.update({key: gpu[key] for key in gpu.keys() & resources.keys()})
