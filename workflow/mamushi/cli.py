@@ -24,7 +24,7 @@ from typing import NamedTuple, NoReturn
 import mamushi
 from mamushi.artifacts.files import DISK_FULL
 from mamushi.errors import UserError
-from mamushi.running import claims, launch, leases, machine, stage
+from mamushi.running import claims, launch, leases, machine, stage, warm
 from mamushi.running.interruption import Stopped
 
 ROOMS = ("mamushi.commands", "mamushi_runs.commands")
@@ -50,6 +50,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     user's mistake told in one line, or 128 and the number of the signal that ended it."""
     words = list(sys.argv[1:] if argv is None else argv)
     name, module, given = _asked(words)
+    if hasattr(module, "Files"):
+        status = warm.handed_over(words, start=getattr(module, "GPU", False))
+        if status is not None:
+            return status
     parser = _parser(name, module)
     args = parser.parse_args(given)
     try:

@@ -7,6 +7,7 @@ import sys
 
 from mamushi.artifacts.paths import CACHE
 from mamushi.running.launch import GPUS
+from mamushi.running.warm import SWITCH
 
 
 def give(packages: str, execution: str, needs: str, gpus: str) -> None:
@@ -17,9 +18,10 @@ def give(packages: str, execution: str, needs: str, gpus: str) -> None:
     nothing again; so it is with ``needs``, the texts that the comparisons take of each dataset, and
     with ``gpus``, how many of them a model's jobs have where they have several. The Python is the
     one that runs Snakemake; a conda environment puts its own first. Those that compile a model
-    share what they compiled, in a folder of the results, which is nobody else's. All of it through
-    the environment, since ``shell.prefix`` would reach into the rules of a
-    workflow that imports this one.
+    share what they compiled, in a folder of the results, which is nobody else's. torch is imported
+    once for all of them (``mamushi.running.warm``) unless the user has switched that off. All of it
+    through the environment, since ``shell.prefix`` would reach into the rules of a workflow that
+    imports this one.
     """
     os.environ["PYTHONPATH"] = _in_front(packages, os.environ.get("PYTHONPATH"))
     os.environ["PATH"] = _in_front(os.path.dirname(sys.executable), os.environ.get("PATH"))
@@ -27,6 +29,7 @@ def give(packages: str, execution: str, needs: str, gpus: str) -> None:
     os.environ["MAMUSHI_NEEDS"] = needs
     os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", os.path.abspath(f"{CACHE}/compiled"))
     os.environ[GPUS] = gpus
+    os.environ.setdefault(SWITCH, "on")
 
 
 def _in_front(folder: str, folders: str | None) -> str:

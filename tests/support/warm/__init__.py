@@ -22,7 +22,7 @@ def environment(path: str | None) -> dict[str, str]:
     if os.environ.get("MAMUSHI_TESTS_COLD"):
         return {}
     return {
-        "MAMUSHI_WARM": _server(),
+        "MAMUSHI_TESTS_WARM": _server(),
         "PYTHONPATH": os.pathsep.join([str(SITE), *([path] if path else [])]),
     }
 

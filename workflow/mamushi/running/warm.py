@@ -1,0 +1,289 @@
+"""Jobs of one run that begin where the imports of torch and transformers end.
+
+A grid of small models is hundreds of jobs, each of which would import libraries for three seconds
+to compute for two. So the first job of a run that computes with a model starts a *server*, which
+imports them once and forks for every job that is handed to it: a process like any other, with the
+job's words, folder, environment and files, artifacts, log and checkpoint of its own, that takes the
+signals of whoever handed it over and ends when that one is killed. The rule's command stays in
+between, and ends as the job ends. Of this package itself a server keeps nothing for its jobs: each
+imports the code as it finds it.
+
+A server belongs to the process that its first client is a child of, Snakemake, and ends with it.
+It serves its own user alone, and only commands that would have imported the same: it is found by an
+abstract socket whose name says for which. Where there is none and none can be had, or a GPU was
+touched before the fork, a command does what it would have done without.
+
+Only commands with ``MAMUSHI_WARM=on`` around them, which the workflow sets, are handed over; and
+none within a job of SLURM, which gives each command a step of its own, even in a pack, and clears
+the step behind it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import hashlib
+import importlib
+import json
+import os
+import select
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+from mamushi.running.interruption import SIGNALS
+from mamushi.running.launch import SHARDS
+
+SWITCH = "MAMUSHI_WARM"
+LIBRARIES = (
+    *("accelerate", "jinja2", "msgspec", "numpy", "pyarrow.compute", "pyarrow.parquet"),
+    *("safetensors.torch", "scipy.stats", "tokenizers", "torch", "tqdm"),
+    *("transformers.modeling_utils", "transformers.models.auto"),
+    "transformers.tokenization_utils_tokenizers",
+)
+"""What jobs import; one that imports more does so itself."""
+TAKEN = b"+"
+"""What a server answers first: from here on, the command is its own."""
+
+
+# The command that hands itself over -----------------------------------------------------------
+
+
+def handed_over(words: Sequence[str], start: bool) -> int | None:
+    """The exit status of ``mamushi`` with these words, run by a warm process; None if it was not.
+
+    Where there is no server yet, it is started if ``start``. If the process was killed by a signal,
+    so is this one.
+    """
+    if os.environ.get(SWITCH) != "on" or {"SLURM_JOB_ID", "WORLD_SIZE", SHARDS} & {*os.environ}:
+        return None
+    if not hasattr(os, "pidfd_open"):
+        return None
+    address = _address(os.getppid())
+    line = _connected(address)
+    if line is None and start:
+        _start(address, os.getppid())
+        # The one that was a moment earlier may not listen yet.
+        for seconds in (0.0, 0.01, 0.1, 1.0):
+            if line is None:
+                time.sleep(seconds)
+                line = _connected(address)
+    return None if line is None else hand_over(line, words)
+
+
+def hand_over(line: socket.socket, words: Sequence[str]) -> int | None:
+    """The same, for a server that is connected already."""
+    taken = [number for number in SIGNALS if signal.getsignal(number) != signal.SIG_IGN]
+    asked = {
+        "words": list(words),
+        "folder": os.getcwd(),
+        "environment": dict(os.environ),
+        "ignored": [number for number in SIGNALS if number not in taken],
+    }
+    message = json.dumps(asked).encode("utf-8", "surrogateescape")
+
+    def passed_on(number: int, _: object) -> None:
+        with contextlib.suppress(OSError):
+            line.send(bytes([number]))
+
+    try:
+        socket.send_fds(line, [len(message).to_bytes(8, "big")], [0, 1, 2])
+        line.sendall(message)
+        if line.recv(1) != TAKEN:
+            return None
+    except OSError:
+        return None
+    for number in taken:
+        signal.signal(number, passed_on)
+    with contextlib.suppress(OSError):
+        if end := line.recv(2):
+            if end[0]:
+                # It was killed by a signal, so this one is, too.
+                if end[0] != signal.SIGKILL:
+                    signal.signal(end[0], signal.SIG_DFL)
+                os.kill(os.getpid(), end[0])
+            return end[1]
+    print("the process that was to do it is gone", file=sys.stderr)
+    return 1
+
+
+def _connected(address: bytes) -> socket.socket | None:
+    """A line to the server of this address; None where there is none, or another user's."""
+    line = socket.socket(socket.AF_UNIX)
+    with contextlib.suppress(OSError):
+        line.connect(address)
+        if ours(line):
+            return line
+    line.close()
+    return None
+
+
+def ours(line: socket.socket) -> bool:
+    """Whether this user's process is at the other end of the line."""
+    found = line.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    return int(struct.unpack("3i", found)[1]) == os.getuid()
+
+
+def _address(owner: int) -> bytes:
+    """The name of the owner's server for commands such as this one.
+
+    An abstract socket leaves no file. It is seen by all containers that share a network, so that
+    the name says in which one this is.
+    """
+    alike = [
+        *(os.readlink(f"/proc/self/ns/{kind}") for kind in ("pid", "mnt")),
+        *(owner, sys.executable, __file__),
+        *(os.environ.get(name) for name in ("PYTHONPATH", "LD_LIBRARY_PATH")),
+    ]
+    return b"\0mamushi-" + hashlib.sha256(repr(alike).encode()).hexdigest()[:32].encode()
+
+
+def _start(address: bytes, owner: int) -> None:
+    """Start a server, and wait until it can be connected to; of several at a time one stays."""
+    server = [sys.executable, "-m", __name__, address[1:].decode(), str(owner)]
+    with subprocess.Popen(
+        server,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        # Whoever presses ^C means the jobs, which are told.
+        start_new_session=True,
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.read()
+        # It is to outlive this process, which does not wait for it.
+        process.returncode = 0
+
+
+# The server -----------------------------------------------------------------------------------
+
+
+def main(name: str, owner: int) -> None:
+    """Serve until the process ``owner`` has ended; the processes of jobs end within."""
+    listening = socket.socket(socket.AF_UNIX)
+    try:
+        listening.bind(b"\0" + name.encode())
+        until = os.pidfd_open(owner)
+    except OSError:
+        return
+    listening.listen(128)
+    # Nobody reads what it says, but that it has come so far.
+    os.dup2(0, 1)
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
+    # Else a question for GPUs would touch them, and no forked process could use one.
+    os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"
+    # As every command: threads and memory.
+    importlib.import_module("mamushi.__main__")
+    load(LIBRARIES)
+    words = serve(listening, until)
+    if words is None:
+        return
+    torch = sys.modules["torch"]
+    if torch.cuda._is_in_bad_fork():
+        # As if nothing had been handed over; the process stays the same.
+        os.execv(sys.executable, [sys.executable, "-m", "mamushi", *words])
+    leave(lambda: importlib.import_module("mamushi.cli").main(words))
+
+
+def load(libraries: Sequence[str]) -> None:
+    """Import what forked processes are to have."""
+    for name in libraries:
+        importlib.import_module(name)
+    # What is there by now stays, and a process that collects would copy all of its pages.
+    gc.collect()
+    gc.freeze()
+
+
+def serve(listening: socket.socket, until: int) -> list[str] | None:
+    """Wait for commands, and fork for each. Returns None once the descriptor ``until`` can be read,
+    and in the process of each command its words."""
+    # A process is no longer of interest once it has said how it ended.
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    while True:
+        ready = select.select([listening.fileno(), until], [], [])[0]
+        if until in ready:
+            return None
+        line, _ = listening.accept()
+        if ours(line) and os.fork() == 0:
+            listening.close()
+            os.close(until)
+            return _look_after(line)
+        line.close()
+
+
+def _look_after(line: socket.socket) -> list[str]:
+    """In a process of its own: start the command, pass its signals on, and tell how it ended.
+    Returns in the process of the command alone, with its words."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    length, files, _, _ = socket.recv_fds(line, 8, 3)
+    with line.makefile("rb") as read:
+        asked = json.loads(
+            read.read(int.from_bytes(length, "big")).decode(errors="surrogateescape")
+        )
+    command = os.fork()
+    if command == 0:
+        line.close()
+        _become(asked, files)
+        words: list[str] = asked["words"]
+        return words
+    for file in files:
+        os.close(file)
+    ended = os.pidfd_open(command)
+    with contextlib.suppress(OSError):
+        line.send(TAKEN)
+    while True:
+        ready = select.select([line.fileno(), ended], [], [])[0]
+        if ended in ready:
+            status = os.waitstatus_to_exitcode(os.waitpid(command, 0)[1])
+            with contextlib.suppress(OSError):
+                line.send(bytes([-status, 0] if status < 0 else [0, status]))
+            os._exit(0)
+        sent = line.recv(1)
+        os.kill(command, sent[0] if sent else signal.SIGKILL)
+        if not sent:
+            # Who asked was killed, and its command with it.
+            os._exit(0)
+
+
+def _become(asked: dict[str, Any], files: Sequence[int]) -> None:
+    """Take the command's files, folder and environment, and forget the modules of this package."""
+    for number, file in enumerate(files):
+        os.dup2(file, number)
+        os.close(file)
+    os.chdir(asked["folder"])
+    os.environ.clear()
+    os.environ.update(asked["environment"])
+    os.environ.pop(SWITCH, None)
+    for number in SIGNALS:
+        default = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
+        signal.signal(number, signal.SIG_IGN if number in asked["ignored"] else default)
+    for name in [each for each in sys.modules if each.partition(".")[0] == "mamushi"]:
+        del sys.modules[name]
+
+
+def leave(run: Callable[[], int | None]) -> NoReturn:
+    """End the process of a command with the status of ``run``, as Python does, but without taking
+    apart what was imported: that would copy the server's memory first, a third of a second."""
+    status = 1
+    try:
+        status = run() or 0
+    except SystemExit as end:
+        status = end.code if isinstance(end.code, int) else int(end.code is not None)
+        if isinstance(end.code, str):
+            print(end.code, file=sys.stderr)
+    except BaseException:
+        traceback.print_exc()
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(status & 255)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]))
