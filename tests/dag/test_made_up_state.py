@@ -115,7 +115,7 @@ def test_no_file_is_there_that_a_run_would_not_leave(executed: Path, made_up: Pa
         return {path.relative_to(folder) for path in found if path.is_file()}
 
     assert files(made_up) <= files(executed)
-    assert {path.suffix for path in files(made_up)} >= {".parquet", ".log", ".tsv", ".json"}
+    assert {path.suffix for path in files(made_up)} >= {".parquet", ".log", ".json"}
 
 
 def test_jobs_are_looked_for_when_one_ends_and_not_by_the_clock(executed: Path) -> None:

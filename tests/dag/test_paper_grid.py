@@ -90,7 +90,7 @@ def bare(found: dict[str, Any], folder: Path) -> None:
     for name, rule in found.items():
         given = f"reading({name!r})" if rule["input"] is None else repr(rule["input"])
         text.append(f"rule {name}:\n    input: {given}\n    output: {rule['output']}\n")
-        text += [f"    {key}: {rule[key]!r}\n" for key in ("log", "benchmark") if rule[key]]
+        text += [f"    log: {rule['log']!r}\n"] if rule["log"] else []
         text.append("    shell: 'true'\n")
     (folder / "Snakefile").write_text("".join(text))
 

@@ -27,6 +27,7 @@ from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.files import read_json, sha256
 from mamushi.artifacts.tables import read_metadata, read_table
 from mamushi.configuration.settings import EVIDENCE_TABLES
+from mamushi.running import usage
 from tests.support.demo import CELL, SELECTORS, Ran, Rerun, science, whole
 from tests.support.workflow import ROOT, command, environment, run
 
@@ -73,6 +74,8 @@ def test_each_set_of_removed_texts_is_trained_on_once(demo: Path) -> None:
     # Two budgets of the grid, and for two selectors those of unlearning.
     assert len(cards) == len(logs) == len(SELECTORS) * 2 + 2 * 2
     trained = [log for log in logs if "took over" not in log]
+    # What it took is said by a job that trained, and by no other.
+    assert trained == [log for log in logs if usage.last(log) is not None]
     assert len(trained) == len({card["same"] for card in cards}) == len(cards)
 
 

@@ -114,7 +114,7 @@ class Twice(NamedTuple):
 
 @pytest.fixture(scope="module")
 def twice(tmp_path_factory: pytest.TempPathFactory) -> Twice:
-    """The grid run, its results deleted but for benchmarks and plans, planned, and run again with a
+    """The grid run, its results deleted but for logs and plans, planned, and run again with a
     checkpoint at every step."""
     folder = tmp_path_factory.mktemp("plan")
     config = science()
@@ -122,7 +122,7 @@ def twice(tmp_path_factory: pytest.TempPathFactory) -> Twice:
     for path in (folder / "results").iterdir():
         if path.is_file():
             path.unlink()
-        elif path.name not in ("benchmarks", "plan"):
+        elif path.name not in ("logs", "plan"):
             shutil.rmtree(path)
     shutil.rmtree(folder / ".snakemake")
     changes = ["--configfile", folder / "changes.yaml", "--cores", str(RUNNING)]
@@ -137,7 +137,7 @@ def twice(tmp_path_factory: pytest.TempPathFactory) -> Twice:
 
 def test_the_second_run_takes_the_processor_time_of_its_plan(twice: Twice) -> None:
     assert twice.plan["jobs"] == 37
-    assert twice.plan["benchmarks"] >= 15
+    assert twice.plan["past_jobs"] >= 15
     sources = [source for rule in twice.plan["rules"].values() for source in rule["sources"]]
     assert all(source.startswith("measured") for source in sources)
     assert twice.plan["cpu_seconds"] == pytest.approx(twice.second.cpu, rel=GATE)
@@ -151,7 +151,7 @@ def test_the_plan_is_printed_with_what_it_is_from(twice: Twice) -> None:
 
 def test_a_run_begins_with_its_forecast_and_ends_with_what_became_of_it(twice: Twice) -> None:
     records = sorted((twice.folder / "results/plan").glob("*.json"))
-    runs = ((twice.first, "without any benchmark"), (twice.second, "from "))
+    runs = ((twice.first, "without any past job"), (twice.second, "from "))
     for record, (done, source) in zip(map(read_json, records), runs, strict=True):
         begun = next(line for line in done.said.splitlines() if line.startswith("Forecast for"))
         assert "37 jobs" in begun and source in begun

@@ -114,10 +114,9 @@ class Snakemake:
         return [None if jobs is None else set(jobs) for jobs in done["restated"]]
 
     def files(self, folder: Path, **request: Any) -> dict[str, Any]:
-        """The graph as files: of each rule its ``output``, ``log`` and ``benchmark`` as patterns,
-        its ``input`` as patterns or None where functions give it, and its jobs as pairs of
-        wildcards and inputs; ``targets``, the inputs of the target; and how many ``settings`` were
-        made."""
+        """The graph as files: of each rule its ``output`` and ``log`` as patterns, its ``input`` as
+        patterns or None where functions give it, and its jobs as pairs of wildcards and inputs;
+        ``targets``, the inputs of the target; and how many ``settings`` were made."""
         return self._ask(do="files", folder=folder, **request)
 
     def finish(self, folder: Path, **request: Any) -> dict[str, int]:
@@ -339,7 +338,6 @@ def _files(**request: Any) -> dict[str, Any]:
                     "input": patterns,
                     "output": [str(file) for file in rule.output],
                     "log": [str(file) for file in rule.log],
-                    "benchmark": rule.benchmark and str(rule.benchmark),
                     "jobs": [],
                 },
             )
@@ -365,8 +363,7 @@ def _finish(began: int, **request: Any) -> dict[str, Any]:
                 ):
                     waiting.add(job)
                 elif job.output and dag.needrun(job):
-                    made = [*job.output, *job.log, job.benchmark]
-                    for file in filter(None, made):
+                    for file in (*job.output, *job.log):
                         _make_up(Path(file), began + step)
                     finished.append(job)
 

@@ -92,7 +92,7 @@ TIMES = frozenset({"seconds", "tokens_per_second"})
 def contents(results: Path) -> dict[str, str]:
     """A digest of each result by its path, without the columns that hold times.
 
-    Raises whatever reading it raises for a file that is damaged. Logs, benchmarks and figures (the
+    Raises whatever reading it raises for a file that is damaged. Logs and figures (the
     dates in a PDF) are left out, and what is no result: forecasts (one for each start of
     Snakemake), claims, cache, checkpoints.
     """

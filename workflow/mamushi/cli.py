@@ -16,6 +16,7 @@ import importlib
 import os
 import signal
 import sys
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -24,7 +25,7 @@ from typing import NamedTuple, NoReturn
 import mamushi
 from mamushi.artifacts.files import DISK_FULL
 from mamushi.errors import UserError
-from mamushi.running import claims, launch, leases, machine, stage, warm
+from mamushi.running import claims, launch, leases, machine, stage, usage, warm
 from mamushi.running.interruption import Stopped
 
 ROOMS = ("mamushi.commands", "mamushi_runs.commands")
@@ -48,6 +49,7 @@ class Command(NamedTuple):
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command. Returns the exit code: 0, or what a command for people says; 2 after a
     user's mistake told in one line, or 128 and the number of the signal that ended it."""
+    began = time.monotonic()
     words = list(sys.argv[1:] if argv is None else argv)
     name, module, given = _asked(words)
     if hasattr(module, "Files"):
@@ -58,7 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(given)
     try:
         if hasattr(module, "Files"):
-            return _run(name, module, args, words)
+            return _run(name, module, args, words, began)
         return module.run(args) or 0
     except (Stopped, KeyboardInterrupt) as end:
         # On a line of its own, where a terminal shows ^C.
@@ -207,8 +209,11 @@ def _list_stages(words: list[str]) -> NoReturn:
 # A stage of the workflow --------------------------------------------------------------------------
 
 
-def _run(name: str, module: ModuleType, args: argparse.Namespace, words: Sequence[str]) -> int:
-    """Run a stage alone with its outputs and its GPU, unless its results are there."""
+def _run(
+    name: str, module: ModuleType, args: argparse.Namespace, words: Sequence[str], began: float
+) -> int:
+    """Run a stage alone with its outputs and its GPU, unless its results are there; then say what
+    it took since ``began``."""
     command = stage.given(name, args)
     if launch.SHARDS in os.environ:
         # The first process of the job has looked after all of this.
@@ -235,6 +240,8 @@ def _run(name: str, module: ModuleType, args: argparse.Namespace, words: Sequenc
                 # Only now: who waits for another process holds no GPU.
                 with _device(name, gpu, count, command), launch.processes(count, words):
                     module.run(*what)
+    if twin is None:
+        usage.say(name, began)
     return 0
 
 

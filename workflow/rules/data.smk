@@ -23,8 +23,6 @@ if REMADE:
             ),
         log:
             "results/logs/examples/{dataset}.log",
-        benchmark:
-            "results/benchmarks/examples/{dataset}.tsv"
         priority: LOOK_FIRST
         conda:
             "../../envs/mamushi.yaml"
@@ -53,8 +51,6 @@ else:
             ),
         log:
             "results/logs/examples/{dataset}.log",
-        benchmark:
-            "results/benchmarks/examples/{dataset}.tsv"
         priority: LOOK_FIRST
         conda:
             "../../envs/mamushi.yaml"

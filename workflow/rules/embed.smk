@@ -23,8 +23,6 @@ rule embed:
         out=paths.EMBEDDINGS,
     log:
         "results/logs/embed/{dataset}/{model}/seed{seed}.log",
-    benchmark:
-        "results/benchmarks/embed/{dataset}/{model}/seed{seed}.tsv"
     wildcard_constraints:
         model=only(LANGUAGE),
     conda:
@@ -46,8 +44,6 @@ use rule embed as embed_shard with:
         out=temp(paths.SHARD.replace("{table}", "embeddings")),
     log:
         "results/logs/embed/{dataset}/{model}/seed{seed}/{scatteritem}.log",
-    benchmark:
-        "results/benchmarks/embed/{dataset}/{model}/seed{seed}/{scatteritem}.tsv"
 
 
 # The same table, of vectors that another program made of the texts.
@@ -65,8 +61,6 @@ rule import_embeddings:
         out=paths.EMBEDDINGS,
     log:
         "results/logs/import_embeddings/{dataset}/{model}/seed{seed}.log",
-    benchmark:
-        "results/benchmarks/import_embeddings/{dataset}/{model}/seed{seed}.tsv"
     wildcard_constraints:
         model=only(VECTORS),
     priority: LOOK_FIRST
@@ -93,8 +87,6 @@ rule encode:
         out=paths.EMBEDDINGS,
     log:
         "results/logs/encode/{dataset}/{model}/seed{seed}.log",
-    benchmark:
-        "results/benchmarks/encode/{dataset}/{model}/seed{seed}.tsv"
     wildcard_constraints:
         model=only(ENCODERS),
     conda:
@@ -117,8 +109,6 @@ use rule encode as encode_shard with:
         out=temp(paths.SHARD.replace("{table}", "embeddings")),
     log:
         "results/logs/encode/{dataset}/{model}/seed{seed}/{scatteritem}.log",
-    benchmark:
-        "results/benchmarks/encode/{dataset}/{model}/seed{seed}/{scatteritem}.tsv"
 
 
 # Apart from it, since no ranking by the last layer depends on which others one asks for.
@@ -133,8 +123,6 @@ rule embed_layers:
         out=paths.LAYERS,
     log:
         "results/logs/embed_layers/{dataset}/{model}/seed{seed}.log",
-    benchmark:
-        "results/benchmarks/embed_layers/{dataset}/{model}/seed{seed}.tsv"
     conda:
         "../../envs/mamushi.yaml"
     threads: cores(8)
@@ -154,5 +142,3 @@ use rule embed_layers as embed_layers_shard with:
         out=temp(paths.SHARD.replace("{table}", "layers")),
     log:
         "results/logs/embed_layers/{dataset}/{model}/seed{seed}/{scatteritem}.log",
-    benchmark:
-        "results/benchmarks/embed_layers/{dataset}/{model}/seed{seed}/{scatteritem}.tsv"

@@ -15,8 +15,6 @@ rule contaminate:
         card=paths.TRAIN_CARD.replace("{endpoint}", "contaminated"),
     log:
         "results/logs/contaminate/{dataset}/{model}/seed{seed}.log",
-    benchmark:
-        "results/benchmarks/contaminate/{dataset}/{model}/seed{seed}.tsv"
     conda:
         "../../envs/mamushi.yaml"
     threads: cores(8)
@@ -43,8 +41,6 @@ use rule contaminate as gold with:
         card=paths.TRAIN_CARD.replace("{endpoint}", "gold"),
     log:
         "results/logs/gold/{dataset}/{model}/seed{seed}.log",
-    benchmark:
-        "results/benchmarks/gold/{dataset}/{model}/seed{seed}.tsv"
     params:
         settings=params(
             partial(settings.endpoint, role="gold"), "dataset", "model", "seed"
@@ -58,8 +54,6 @@ use rule gold as beta0 with:
         card=paths.TRAIN_CARD.replace("{endpoint}", "beta0"),
     log:
         "results/logs/beta0/{dataset}/{model}/seed{seed}.log",
-    benchmark:
-        "results/benchmarks/beta0/{dataset}/{model}/seed{seed}.tsv"
     params:
         settings=params(
             partial(settings.endpoint, role="beta0"), "dataset", "model", "seed"
@@ -73,8 +67,6 @@ use rule gold as gold_matched with:
         card=paths.TRAIN_CARD.replace("{endpoint}", "gold_matched"),
     log:
         "results/logs/gold_matched/{dataset}/{model}/seed{seed}.log",
-    benchmark:
-        "results/benchmarks/gold_matched/{dataset}/{model}/seed{seed}.tsv"
     params:
         settings=params(
             partial(settings.endpoint, role="gold_matched"), "dataset", "model", "seed"

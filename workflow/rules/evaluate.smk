@@ -17,8 +17,6 @@ rule evaluate:
         nll=paths.NLL_ENDPOINT,
     log:
         "results/logs/evaluate/{dataset}/{model}/seed{seed}/{endpoint}.log",
-    benchmark:
-        "results/benchmarks/evaluate/{dataset}/{model}/seed{seed}/{endpoint}.tsv"
     group:
         packed("evaluate", "endpoint", ["base", "contaminated", "gold", "beta0"])
     conda:
@@ -42,8 +40,6 @@ use rule evaluate as evaluate_shard with:
         nll=temp(paths.SHARD.replace("{table}", "{endpoint}")),
     log:
         "results/logs/evaluate/{dataset}/{model}/seed{seed}/{endpoint}/{scatteritem}.log",
-    benchmark:
-        "results/benchmarks/evaluate/{dataset}/{model}/seed{seed}/{endpoint}/{scatteritem}.tsv"
 
 
 # Who pays: the change of the perplexity's parts, by what is known of the texts.
@@ -63,8 +59,6 @@ rule subgroups:
         parquet=paths.TABLE.replace("{table}", "subgroups"),
     log:
         "results/logs/subgroups.log",
-    benchmark:
-        "results/benchmarks/subgroups.tsv"
     localrule: True
     conda:
         "../../envs/mamushi.yaml"

@@ -11,8 +11,6 @@ rule calibrate:
         checks=paths.CALIBRATION,
     log:
         "results/logs/calibrate/{dataset}/{model}/seed{seed}.log",
-    benchmark:
-        "results/benchmarks/calibrate/{dataset}/{model}/seed{seed}.tsv"
     localrule: True
     conda:
         "../../envs/mamushi.yaml"
@@ -33,8 +31,6 @@ rule frontier:
         out=paths.FRONTIER,
     log:
         "results/logs/frontier/{dataset}/{model}/seed{seed}.log",
-    benchmark:
-        "results/benchmarks/frontier/{dataset}/{model}/seed{seed}.tsv"
     conda:
         "../../envs/mamushi.yaml"
     resources:
@@ -54,8 +50,6 @@ rule diagnostics:
         out=paths.DIAGNOSTICS,
     log:
         "results/logs/diagnostics/{dataset}/{model}/seed{seed}.log",
-    benchmark:
-        "results/benchmarks/diagnostics/{dataset}/{model}/seed{seed}.tsv"
     localrule: True
     conda:
         "../../envs/mamushi.yaml"
@@ -75,8 +69,6 @@ rule confounds:
         out=paths.CONFOUNDS,
     log:
         "results/logs/confounds/{dataset}/{model}/seed{seed}.log",
-    benchmark:
-        "results/benchmarks/confounds/{dataset}/{model}/seed{seed}.tsv"
     localrule: True
     conda:
         "../../envs/mamushi.yaml"
@@ -94,8 +86,6 @@ rule geometry:
         out=paths.GEOMETRY,
     log:
         "results/logs/geometry/{dataset}/{model}/seed{seed}.log",
-    benchmark:
-        "results/benchmarks/geometry/{dataset}/{model}/seed{seed}.tsv"
     conda:
         "../../envs/mamushi.yaml"
     threads: cores(8)
@@ -126,8 +116,6 @@ rule runtime:
         out=paths.RUNTIME,
     log:
         "results/logs/runtime/{dataset}/{model}/seed{seed}.log",
-    benchmark:
-        "results/benchmarks/runtime/{dataset}/{model}/seed{seed}.tsv"
     conda:
         "../../envs/mamushi.yaml"
     threads: lambda wildcards: config["evidence"]["runtime"]["threads"]
@@ -157,8 +145,6 @@ rule ranking:
         table=paths.RANKING_TABLE,
     log:
         "results/logs/ranking/{dataset}/{model}/seed{seed}.log",
-    benchmark:
-        "results/benchmarks/ranking/{dataset}/{model}/seed{seed}.tsv"
     localrule: True
     conda:
         "../../envs/mamushi.yaml"
@@ -184,8 +170,6 @@ rule triage:
         ),
     log:
         "results/logs/triage/{dataset}/{model}/seed{seed}.log",
-    benchmark:
-        "results/benchmarks/triage/{dataset}/{model}/seed{seed}.tsv"
     localrule: True
     conda:
         "../../envs/mamushi.yaml"
@@ -215,8 +199,6 @@ rule qualitative:
         parquet=paths.TABLE.replace("{table}", "qualitative_ranking"),
     log:
         "results/logs/qualitative.log",
-    benchmark:
-        "results/benchmarks/qualitative.tsv"
     localrule: True
     conda:
         "../../envs/mamushi.yaml"
@@ -305,8 +287,6 @@ rule evidence_tables:
         parquet=expand(paths.TABLE, table=settings.EVIDENCE_TABLES),
     log:
         "results/logs/evidence_tables.log",
-    benchmark:
-        "results/benchmarks/evidence_tables.tsv"
     localrule: True
     conda:
         "../../envs/mamushi.yaml"

@@ -34,8 +34,6 @@ for name, figure in plugins("figure").items():
             ),
         log:
             f"results/logs/figure/{place}.log",
-        benchmark:
-            f"results/benchmarks/figure/{place}.tsv"
         localrule: True
         conda:
             "../../envs/mamushi.yaml"
@@ -60,8 +58,6 @@ rule figure_study:
         ),
     log:
         "results/logs/figure/study/{study}.log",
-    benchmark:
-        "results/benchmarks/figure/study/{study}.tsv"
     localrule: True
     conda:
         "../../envs/mamushi.yaml"

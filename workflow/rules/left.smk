@@ -13,8 +13,6 @@ rule membership:
         out=paths.MEMBERSHIP_ENDPOINT,
     log:
         "results/logs/membership/{dataset}/{model}/seed{seed}/{endpoint}.log",
-    benchmark:
-        "results/benchmarks/membership/{dataset}/{model}/seed{seed}/{endpoint}.tsv"
     conda:
         "../../envs/mamushi.yaml"
     threads: cores(8)
@@ -39,8 +37,6 @@ use rule membership as membership_retrained with:
         out=paths.MEMBERSHIP,
     log:
         "results/logs/membership_retrained/{dataset}/{model}/seed{seed}/{selector}/beta{beta}.log",
-    benchmark:
-        "results/benchmarks/membership_retrained/{dataset}/{model}/seed{seed}/{selector}/beta{beta}.tsv"
     params:
         settings=params(partial(settings.membership, endpoint="retrained"), "model"),
 
@@ -56,8 +52,6 @@ use rule membership as membership_unlearned with:
         out=paths.MEMBERSHIP_UNLEARNED,
     log:
         "results/logs/membership_unlearned/{dataset}/{model}/seed{seed}/{unlearner}/{selector}/beta{beta}.log",
-    benchmark:
-        "results/benchmarks/membership_unlearned/{dataset}/{model}/seed{seed}/{unlearner}/{selector}/beta{beta}.tsv"
     params:
         settings=params(partial(settings.membership, endpoint=None), "model"),
 
@@ -73,8 +67,6 @@ rule extraction:
         out=paths.EXTRACTION_ENDPOINT,
     log:
         "results/logs/extraction/{dataset}/{model}/seed{seed}/{endpoint}.log",
-    benchmark:
-        "results/benchmarks/extraction/{dataset}/{model}/seed{seed}/{endpoint}.tsv"
     conda:
         "../../envs/mamushi.yaml"
     threads: cores(8)
@@ -99,8 +91,6 @@ use rule extraction as extraction_retrained with:
         out=paths.EXTRACTION,
     log:
         "results/logs/extraction_retrained/{dataset}/{model}/seed{seed}/{selector}/beta{beta}.log",
-    benchmark:
-        "results/benchmarks/extraction_retrained/{dataset}/{model}/seed{seed}/{selector}/beta{beta}.tsv"
     params:
         settings=params(partial(settings.extraction, endpoint="retrained"), "model"),
 
@@ -116,8 +106,6 @@ use rule extraction as extraction_unlearned with:
         out=paths.EXTRACTION_UNLEARNED,
     log:
         "results/logs/extraction_unlearned/{dataset}/{model}/seed{seed}/{unlearner}/{selector}/beta{beta}.log",
-    benchmark:
-        "results/benchmarks/extraction_unlearned/{dataset}/{model}/seed{seed}/{unlearner}/{selector}/beta{beta}.tsv"
     params:
         settings=params(partial(settings.extraction, endpoint=None), "model"),
 
@@ -147,8 +135,6 @@ rule left_tables:
         parquet=expand(paths.TABLE, table=settings.LEFT_TABLES),
     log:
         "results/logs/left_tables.log",
-    benchmark:
-        "results/benchmarks/left_tables.tsv"
     localrule: True
     conda:
         "../../envs/mamushi.yaml"

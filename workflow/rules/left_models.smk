@@ -11,8 +11,6 @@ use rule retrain as left_retrain with:
         tensors=temp(paths.LEFT_TENSORS.replace("{unlearner}", "retraining")),
     log:
         "results/logs/left_retrain/{dataset}/{model}/seed{seed}/{selector}/beta{beta}.log",
-    benchmark:
-        "results/benchmarks/left_retrain/{dataset}/{model}/seed{seed}/{selector}/beta{beta}.tsv"
     group:
         None
 
@@ -27,8 +25,6 @@ use rule unlearn as left_unlearn with:
         relearning=[],
     log:
         "results/logs/left_unlearn/{dataset}/{model}/seed{seed}/{unlearner}/{selector}/beta{beta}.log",
-    benchmark:
-        "results/benchmarks/left_unlearn/{dataset}/{model}/seed{seed}/{unlearner}/{selector}/beta{beta}.tsv"
     wildcard_constraints:
         unlearner=only(config["unlearners"]),
     group:
@@ -49,8 +45,6 @@ rule gold_relapse:
         nll=paths.SAID_OF_GOLD,
     log:
         "results/logs/gold_relapse/{dataset}/{model}/seed{seed}.log",
-    benchmark:
-        "results/benchmarks/gold_relapse/{dataset}/{model}/seed{seed}.tsv"
     conda:
         "../../envs/mamushi.yaml"
     threads: cores(8)
@@ -76,8 +70,6 @@ use rule gold_relapse as retrained_relapse with:
         nll=paths.SAID_OF.replace("{unlearner}", "retraining"),
     log:
         "results/logs/retrained_relapse/{dataset}/{model}/seed{seed}/{selector}/beta{beta}.log",
-    benchmark:
-        "results/benchmarks/retrained_relapse/{dataset}/{model}/seed{seed}/{selector}/beta{beta}.tsv"
 
 
 use rule gold_relapse as unlearned_relapse with:
@@ -92,8 +84,6 @@ use rule gold_relapse as unlearned_relapse with:
         nll=paths.SAID_OF,
     log:
         "results/logs/unlearned_relapse/{dataset}/{model}/seed{seed}/{unlearner}/{selector}/beta{beta}.log",
-    benchmark:
-        "results/benchmarks/unlearned_relapse/{dataset}/{model}/seed{seed}/{unlearner}/{selector}/beta{beta}.tsv"
     wildcard_constraints:
         unlearner=only(config["unlearners"]),
     params:
@@ -110,8 +100,6 @@ rule tasks:
         out=paths.TASKS_ENDPOINT,
     log:
         "results/logs/tasks/{dataset}/{model}/seed{seed}/{endpoint}.log",
-    benchmark:
-        "results/benchmarks/tasks/{dataset}/{model}/seed{seed}/{endpoint}.tsv"
     conda:
         "../../envs/mamushi.yaml"
     threads: cores(8)
@@ -135,8 +123,6 @@ use rule tasks as retrained_tasks with:
         out=paths.TASKS.replace("{unlearner}", "retraining"),
     log:
         "results/logs/retrained_tasks/{dataset}/{model}/seed{seed}/{selector}/beta{beta}.log",
-    benchmark:
-        "results/benchmarks/retrained_tasks/{dataset}/{model}/seed{seed}/{selector}/beta{beta}.tsv"
     params:
         settings=params(settings.tasks_retrained, "model"),
 
@@ -150,8 +136,6 @@ use rule tasks as unlearned_tasks with:
         out=paths.TASKS,
     log:
         "results/logs/unlearned_tasks/{dataset}/{model}/seed{seed}/{unlearner}/{selector}/beta{beta}.log",
-    benchmark:
-        "results/benchmarks/unlearned_tasks/{dataset}/{model}/seed{seed}/{unlearner}/{selector}/beta{beta}.tsv"
     wildcard_constraints:
         unlearner=only(config["unlearners"]),
     params:
@@ -211,8 +195,6 @@ rule left_models:
         parquet=expand(paths.TABLE, table=left_model_tables()),
     log:
         "results/logs/left_models.log",
-    benchmark:
-        "results/benchmarks/left_models.tsv"
     localrule: True
     conda:
         "../../envs/mamushi.yaml"

@@ -11,8 +11,6 @@ rule model_card:
         out=paths.MODEL_CARD,
     log:
         "results/logs/model_card/{model}.log",
-    benchmark:
-        "results/benchmarks/model_card/{model}.tsv"
     wildcard_constraints:
         model=only(model for model in READY if model not in GGUF),
     priority: LOOK_FIRST
@@ -47,8 +45,6 @@ rule base_model:
         ),
     log:
         "results/logs/base_model/{model}.log",
-    benchmark:
-        "results/benchmarks/base_model/{model}.tsv"
     wildcard_constraints:
         model=only(TINY),
     conda:
@@ -78,8 +74,6 @@ rule convert:
         ),
     log:
         "results/logs/convert/{model}.log",
-    benchmark:
-        "results/benchmarks/convert/{model}.tsv"
     wildcard_constraints:
         model=only(GGUF),
     priority: LOOK_FIRST
@@ -103,8 +97,6 @@ rule tokens:
         out=paths.TOKENS,
     log:
         "results/logs/tokens/{dataset}/{model}.log",
-    benchmark:
-        "results/benchmarks/tokens/{dataset}/{model}.tsv"
     priority: LOOK_FIRST
     conda:
         "../../envs/mamushi.yaml"

@@ -35,8 +35,6 @@ rule generate:
         out=paths.CONTINUATIONS_ENDPOINT,
     log:
         "results/logs/generate/{dataset}/{model}/seed{seed}/{endpoint}.log",
-    benchmark:
-        "results/benchmarks/generate/{dataset}/{model}/seed{seed}/{endpoint}.tsv"
     conda:
         "../../envs/mamushi.yaml"
     threads: cores(8)
@@ -61,8 +59,6 @@ rule relearn:
         out=paths.RELEARNING_GOLD,
     log:
         "results/logs/relearn/{dataset}/{model}/seed{seed}.log",
-    benchmark:
-        "results/benchmarks/relearn/{dataset}/{model}/seed{seed}.tsv"
     conda:
         "../../envs/mamushi.yaml"
     threads: cores(8)
@@ -86,8 +82,6 @@ rule judge:
         out=paths.GENERATIONS,
     log:
         "results/logs/judge/{dataset}/{model}/seed{seed}.log",
-    benchmark:
-        "results/benchmarks/judge/{dataset}/{model}/seed{seed}.tsv"
     conda:
         "../../envs/mamushi.yaml"
     threads: cores(8)
@@ -120,8 +114,6 @@ rule probes:
         parquet=expand(paths.TABLE, table=settings.PROBE_TABLES),
     log:
         "results/logs/probes.log",
-    benchmark:
-        "results/benchmarks/probes.tsv"
     localrule: True
     conda:
         "../../envs/mamushi.yaml"

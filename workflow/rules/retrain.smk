@@ -19,8 +19,6 @@ rule retrain:
         card=paths.RETRAINED_CARD,
     log:
         "results/logs/retrain/{dataset}/{model}/seed{seed}/{selector}/beta{beta}.log",
-    benchmark:
-        "results/benchmarks/retrain/{dataset}/{model}/seed{seed}/{selector}/beta{beta}.tsv"
     group:
         packed("retrain", "beta", retrained_betas())
     conda:

@@ -10,8 +10,6 @@ rule score:
         out=paths.SCORES,
     log:
         "results/logs/score/{dataset}/{model}/seed{seed}/{selector}.log",
-    benchmark:
-        "results/benchmarks/score/{dataset}/{model}/seed{seed}/{selector}.tsv"
     conda:
         "../../envs/mamushi.yaml"
     threads: cores(8)
@@ -36,8 +34,6 @@ rule refits:
         out=paths.REFITS,
     log:
         "results/logs/refits/{dataset}/{model}/seed{seed}/{selector}.log",
-    benchmark:
-        "results/benchmarks/refits/{dataset}/{model}/seed{seed}/{selector}.tsv"
     conda:
         "../../envs/mamushi.yaml"
     threads: cores(8)
@@ -59,8 +55,6 @@ rule remove:
         out=paths.REMOVAL,
     log:
         "results/logs/remove/{dataset}/{model}/seed{seed}/{selector}/beta{beta}.log",
-    benchmark:
-        "results/benchmarks/remove/{dataset}/{model}/seed{seed}/{selector}/beta{beta}.tsv"
     localrule: True
     conda:
         "../../envs/mamushi.yaml"
@@ -79,8 +73,6 @@ rule weigh:
         out=paths.WEIGHTS,
     log:
         "results/logs/weigh/{dataset}/{model}/seed{seed}/{selector}/beta{beta}.log",
-    benchmark:
-        "results/benchmarks/weigh/{dataset}/{model}/seed{seed}/{selector}/beta{beta}.tsv"
     localrule: True
     conda:
         "../../envs/mamushi.yaml"
@@ -101,8 +93,6 @@ rule token_ratio:
         out=paths.TOKEN_RATIO,
     log:
         "results/logs/token_ratio/{dataset}/{model}/seed{seed}.log",
-    benchmark:
-        "results/benchmarks/token_ratio/{dataset}/{model}/seed{seed}.tsv"
     conda:
         "../../envs/mamushi.yaml"
     threads: cores(8)
@@ -123,8 +113,6 @@ rule spans:
         out=paths.SPANS,
     log:
         "results/logs/spans/{dataset}/{model}/seed{seed}/{selector}/beta{beta}.log",
-    benchmark:
-        "results/benchmarks/spans/{dataset}/{model}/seed{seed}/{selector}/beta{beta}.tsv"
     localrule: True
     conda:
         "../../envs/mamushi.yaml"
@@ -142,8 +130,6 @@ rule stability:
         out=paths.STABILITY,
     log:
         "results/logs/stability/{dataset}/{model}/seed{seed}/{selector}.log",
-    benchmark:
-        "results/benchmarks/stability/{dataset}/{model}/seed{seed}/{selector}.tsv"
     localrule: True
     conda:
         "../../envs/mamushi.yaml"
@@ -170,8 +156,6 @@ rule manifests:
         ),
     log:
         "results/logs/manifests/{dataset}/{model}/seed{seed}/{selector}.log",
-    benchmark:
-        "results/benchmarks/manifests/{dataset}/{model}/seed{seed}/{selector}.tsv"
     localrule: True
     conda:
         "../../envs/mamushi.yaml"

@@ -36,8 +36,6 @@ rule tables:
         parquet=expand(paths.TABLE, table=settings.TABLES),
     log:
         "results/logs/tables.log",
-    benchmark:
-        "results/benchmarks/tables.tsv"
     localrule: True
     conda:
         "../../envs/mamushi.yaml"
@@ -61,8 +59,6 @@ rule steps:
         parquet=paths.TABLE.replace("{table}", "steps"),
     log:
         "results/logs/steps.log",
-    benchmark:
-        "results/benchmarks/steps.tsv"
     localrule: True
     conda:
         "../../envs/mamushi.yaml"
@@ -88,8 +84,6 @@ rule truth:
         parquet=paths.TABLE.replace("{table}", "truth"),
     log:
         "results/logs/truth.log",
-    benchmark:
-        "results/benchmarks/truth.tsv"
     localrule: True
     conda:
         "../../envs/mamushi.yaml"
@@ -112,8 +106,6 @@ use rule tables as study_tables with:
         parquet=expand(paths.STUDY_TABLE, table=settings.TABLES, allow_missing=True),
     log:
         "results/logs/study_tables/{study}.log",
-    benchmark:
-        "results/benchmarks/study_tables/{study}.tsv"
     localrule: True
     params:
         settings=params(

@@ -20,8 +20,6 @@ rule unlearn:
         relearning=[],
     log:
         "results/logs/unlearn/{dataset}/{model}/seed{seed}/{unlearner}/{selector}/beta{beta}.log",
-    benchmark:
-        "results/benchmarks/unlearn/{dataset}/{model}/seed{seed}/{unlearner}/{selector}/beta{beta}.tsv"
     group:
         packed(
             "unlearn", "beta", map(paths.beta, sorted(config["unlearning"]["budgets"]))
@@ -59,8 +57,6 @@ use rule unlearn as unlearn_whole with:
         relearning=[],
     log:
         "results/logs/unlearn_whole/{dataset}/{model}/seed{seed}/{unlearner}.log",
-    benchmark:
-        "results/benchmarks/unlearn_whole/{dataset}/{model}/seed{seed}/{unlearner}.tsv"
     group:
         packed("unlearn_whole", "unlearner", config["unlearning"]["unlearners"])
 
@@ -82,8 +78,6 @@ use rule unlearn as unlearn_list with:
         relearning=[],
     log:
         "results/logs/unlearn_list/{dataset}/{model}/seed{seed}/{unlearner}/{list}.log",
-    benchmark:
-        "results/benchmarks/unlearn_list/{dataset}/{model}/seed{seed}/{unlearner}/{list}.tsv"
     group:
         packed("unlearn_list", "list", config["unlearning"]["lists"])
     params:
@@ -103,8 +97,6 @@ checkpoint refine:
         out=paths.SWEEP,
     log:
         "results/logs/refine/{dataset}/{model}/{unlearner}/{selector}.log",
-    benchmark:
-        "results/benchmarks/refine/{dataset}/{model}/{unlearner}/{selector}.tsv"
     localrule: True
     conda:
         "../../envs/mamushi.yaml"
@@ -137,8 +129,6 @@ rule half_gap:
         parquet=expand(paths.TABLE, table=settings.UNLEARNING_TABLES),
     log:
         "results/logs/half_gap.log",
-    benchmark:
-        "results/benchmarks/half_gap.tsv"
     localrule: True
     conda:
         "../../envs/mamushi.yaml"

@@ -2,7 +2,7 @@
 
 It makes a dry run of Snakemake with the arguments after `--`, so that targets, profiles and all
 else mean what they mean there, and computes nothing. What past runs of the same rules and models
-took is read from results/benchmarks; the rest is counted in floating-point operations.
+took is read from their logs in results/logs; the rest is counted in floating-point operations.
 """
 
 from __future__ import annotations

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import resource
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from mamushi.artifacts.files import write_json
+from mamushi.running.usage import processor_seconds
 from mamushi_runs.forecast import graph, rates
 from mamushi_runs.forecast.forecast import forecast
 from mamushi_runs.forecast.graph import Graph
@@ -19,12 +19,6 @@ FOLDER = Path("results/plan")
 """One JSON file for each run: its forecast, and what became of it."""
 _begun: list[tuple[Path, dict[str, Any], float]] = []
 """Of a run that is under way: the path of its record, its forecast, and when it began."""
-
-
-def processor_seconds() -> float:
-    """Of this process and of its children that have ended."""
-    used = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return sum(each.ru_utime + each.ru_stime for each in used)
 
 
 def expected(

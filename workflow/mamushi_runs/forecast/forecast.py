@@ -1,7 +1,7 @@
 """What a run will take: time of processors and GPUs, wall time, memory and disk, by rule.
 
-From benchmarks of past jobs that are alike where there are any, else from floating-point operations
-and the rate of a GPU, or from sizes and that of a processor; which of them is said for every rule.
+From past jobs that are alike where there are any, else from floating-point operations and the rate
+of a GPU, or from sizes and that of a processor; which of them is said for every rule.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Estimate:
 
 
 class Forecaster:
-    """Estimates jobs of a configuration from the benchmarks of ``history``, else by counting."""
+    """Estimates jobs of a configuration from the past jobs of ``history``, else by counting."""
 
     def __init__(self, costs: Costs, rate: Rate, history: History) -> None:
         self.costs, self.rate, self.history = costs, rate, history
@@ -127,8 +127,8 @@ class Forecaster:
                 scales.append(counted.wall / self.counted(there).wall)
         if not runs:
             return None
-        wall = median(run.wall * scale for run, scale in zip(runs, scales, strict=True))
-        cpu = median(run.cpu * scale for run, scale in zip(runs, scales, strict=True))
+        wall = median(run.used.wall * scale for run, scale in zip(runs, scales, strict=True))
+        cpu = median(run.used.cpu * scale for run, scale in zip(runs, scales, strict=True))
         exact = all(0.99 < scale < 1.01 for scale in scales)
         return Estimate(wall, cpu, "measured" if exact else "measured, scaled", tuple(runs))
 
@@ -162,15 +162,15 @@ def forecast(
         end, kept, checkpoint = end + written, kept + work.kept, max(checkpoint, work.state)
         # A tiny model makes do without a GPU on a machine that counts none.
         counts = graph.cluster or "gpu" in graph.limits or not forecaster.tiny(job)
-        rss = [run.rss_mb for run in estimate.runs if run.rss_mb is not None]
+        memory = [run.used.memory_mb for run in estimate.runs]
         entry = rules.setdefault(job.rule, {name: 0 for name in SUMS} | {"sources": Counter()})
         for name, more in zip(
             SUMS, (1, estimate.wall * job.gpus * counts, estimate.cpu, estimate.wall), strict=True
         ):
             entry[name] += more
-        memory = max(rss, default=job.memory_mb or 0.0)
-        entry["memory_mb"] = max(entry.get("memory_mb", 0.0), memory)
-        entry["measured"] = entry.get("measured", True) and bool(rss)
+        largest = max(memory, default=job.memory_mb or 0.0)
+        entry["memory_mb"] = max(entry.get("memory_mb", 0.0), largest)
+        entry["measured"] = entry.get("measured", True) and bool(memory)
         entry["sources"][estimate.source] += 1
         entry.setdefault("runs", set()).update((run.day, run.path) for run in estimate.runs)
     files = set().union(*(entry["runs"] for entry in rules.values()))
@@ -196,7 +196,7 @@ def forecast(
             "running": 2 * width * checkpoint,
         },
         "rate": rate.source,
-        "benchmarks": len(files),
+        "past_jobs": len(files),
         "rules": rules,
         "more": any(job.known == "refine" for job in graph.jobs),
         "about": _about(graph, forecaster),

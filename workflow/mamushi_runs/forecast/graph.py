@@ -47,7 +47,7 @@ class Graph:
     limits: Mapping[str, int]
     """What of a resource may be in use at a time; one without a limit is not here."""
     patterns: Mapping[str, str]
-    """Pattern of the benchmark files of each rule that has jobs to do."""
+    """Pattern of the logs of each rule that has jobs to do."""
     cluster: bool = False
     gpu_model: str | None = None
     """As the profile asks for it."""
@@ -77,9 +77,10 @@ def read(workflow: Any, cluster: Cluster | None = None, gpus: int | None = None)
     jobs = []
     for job in order:
         rule, wildcards = job.rule, dict(job.wildcards_dict)
-        if isinstance(rule.benchmark, str) and rule.name not in patterns:
+        log = next(iter(rule.log), None)
+        if isinstance(log, str) and rule.name not in patterns:
             # Snakemake writes constraints into it: {seed,\d+}.
-            pattern = re.sub(r"\{(\w+),[^{}]*(?:\{[^{}]*\}[^{}]*)*\}", r"{\1}", str(rule.benchmark))
+            pattern = re.sub(r"\{(\w+),[^{}]*(?:\{[^{}]*\}[^{}]*)*\}", r"{\1}", str(log))
             patterns[rule.name] = pattern
         key = rule.name, wildcards.get("model")
         if key not in shared:

@@ -1,4 +1,4 @@
-"""What jobs took before: the files that Snakemake's ``benchmark:`` writes."""
+"""What jobs took before, as their logs say: see ``mamushi.running.usage``."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-EVERY, SLOW, LATER = 0.5, 15.5, 30.0
-"""Seconds between Snakemake's looks at a job, until when, and between those after that."""
+from mamushi.running import usage
+from mamushi.running.usage import Usage
+
 SAMPLE = 8
-"""Files of each kind that are read: their median hardly changes with more."""
+"""Logs of each kind that are read: their median hardly changes with more."""
 AXES = ("dataset", "selector", "unlearner", "endpoint", "study")
 """Wildcards that tell apart what a rule computes of a model, the most important first."""
 
@@ -26,50 +27,21 @@ class Measured(NamedTuple):
     """When it ended."""
     rule: str
     wildcards: Mapping[str, str]
-    wall: float
-    """Seconds."""
-    cpu: float
-    """Seconds of processors."""
-    rss_mb: float | None
-    """Largest resident memory of the job's processes together."""
+    used: Usage
 
 
 def read(path: Path, rule: str = "", wildcards: Mapping[str, str] | None = None) -> Measured | None:
-    """A benchmark file: its last row; None for one that is missing or is none.
-
-    Columns are found by name, and may be absent or ``NA`` (a job that ended before it was looked
-    at) but for the seconds.
-    """
+    """What a log says of its job; None for one that is missing, or does not say."""
     try:
-        head, *_, last = path.read_text(encoding="utf-8").splitlines()
-        row = dict(zip(head.split("\t"), last.split("\t"), strict=False))
+        used = usage.last(path.read_text(encoding="utf-8", errors="replace"))
         day = date.fromtimestamp(path.stat().st_mtime).isoformat()
-    except (OSError, ValueError):
+    except OSError:
         return None
-    wall, seen, rss = (_number(row.get(name)) for name in ("s", "cpu_time", "max_rss"))
-    if wall is None:
-        return None
-    return Measured(str(path), day, rule, wildcards or {}, wall, cpu_seconds(wall, seen), rss)
-
-
-def cpu_seconds(wall: float, seen: float | None) -> float:
-    """Processor time of a job that ran for ``wall`` seconds, of which Snakemake saw ``seen`` when
-    it last looked: every half second, later every 30. The rest went on at the same rate."""
-    looked = wall // EVERY * EVERY if wall < SLOW else SLOW + (wall - SLOW) // LATER * LATER
-    # One that was over before it was looked at is short, and had one processor at most.
-    return seen * wall / looked if seen and looked else max(wall, seen or 0.0)
-
-
-def _number(text: str | None) -> float | None:
-    try:
-        value = float(text or "")
-    except ValueError:
-        return None
-    return value if 0 <= value < float("inf") else None
+    return None if used is None else Measured(str(path), day, rule, wildcards or {}, used)
 
 
 class History:
-    """The benchmarks of past runs; ``patterns`` say where each rule's are, below ``root``."""
+    """The logs of past runs; ``patterns`` say where each rule's are, below ``root``."""
 
     def __init__(self, patterns: Mapping[str, str], root: str | os.PathLike[str] = ".") -> None:
         self._patterns, self._root = patterns, Path(root)
@@ -91,7 +63,7 @@ class History:
         return [run for run in runs if run is not None]
 
     def _find(self, rule: str) -> list[tuple[Path, dict[str, str]]]:
-        """The rule's files, with their wildcards."""
+        """The rule's logs, with their wildcards."""
         if rule not in self._patterns:
             return []
         pattern = re.split(r"\{(\w+)\}", self._patterns[rule])

@@ -2,7 +2,7 @@
 
 It makes a dry run of Snakemake with the arguments after `--`, so that targets, profiles and all
 else mean what they mean there, and computes nothing. What past runs of the same rules and models
-took is read from results/benchmarks; the rest is counted in floating-point operations.
+took is read from their logs in results/logs; the rest is counted in floating-point operations.
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ def _totals(made: Mapping[str, Any]) -> list[str]:
     used = " ".join(source for entry in made["rules"].values() for source in entry["sources"])
     cpu = f"{rates.CPU['name']}, {rates.CPU['measured']}"
     notes = {
-        "measured": "measured: by past jobs in results/benchmarks; scaled: as FLOP or size grow.",
+        "measured": "measured: by past jobs, in results/logs; scaled: as FLOP or size grow.",
         "FLOP": f"FLOP: of the texts' real tokens, without padding; {made['rate']}.",
         "CPU core": f"on a CPU core: rates measured on {cpu}.",
         "assumed": "assumed: no measurement stands behind it.",

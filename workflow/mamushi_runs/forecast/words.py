@@ -9,8 +9,8 @@ from typing import Any
 def line(made: Mapping[str, Any]) -> str:
     """A forecast in one line, as it is printed when a run starts."""
     gpu = f"{clock(made['gpu_seconds'])} GPU, " if made["gpu_seconds"] else ""
-    count = made["benchmarks"]
-    source = f"from {count} benchmark{'s' * (count != 1)}" if count else "without any benchmark"
+    count = made["past_jobs"]
+    source = f"from {count} past job{'s' * (count != 1)}" if count else "without any past job"
     return (
         f"Forecast for {made['jobs']} jobs: about {clock(made['wall_seconds'])} wall, {gpu}"
         f"{clock(made['cpu_seconds'])} CPU, {size(made['disk']['end'])} disk; {source}."

@@ -1,4 +1,4 @@
-"""What a run takes, by rule: from benchmarks, from operations and sizes, and as text."""
+"""What a run takes, by rule: from past jobs, from operations and sizes, and as text."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from mamushi_runs.forecast import account, forecast, plan, rates, words, work
 from mamushi_runs.forecast.graph import CORES, QUEUE, Graph, Job
 from mamushi_runs.forecast.rates import Rate
 from mamushi_runs.forecast.volumes import Volumes
-from tests.support.benchmark_files import write
+from tests.support.logs import write
 from tests.support.workflow import ROOT
 
-BENCHMARK = "results/benchmarks/{rule}/{dataset}/{model}/seed{seed}.tsv"
+LOG = "results/logs/{rule}/{dataset}/{model}/seed{seed}.log"
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,7 @@ def made(
     cluster: bool = False,
     **limits: int,
 ) -> dict[str, Any]:
-    patterns = {one.rule: BENCHMARK.replace("{rule}", one.rule) for one in jobs}
+    patterns = {one.rule: LOG.replace("{rule}", one.rule) for one in jobs}
     graph = Graph(jobs, limits, patterns, cluster)
     return forecast.forecast(graph, config, rate or rates.rate(), root=root, own=0)
 
@@ -189,21 +189,21 @@ def test_a_gpu_that_is_not_known_is_named(wrong: dict[str, Any]) -> None:
         rates.rate(**wrong)
 
 
-# --- benchmarks -----------------------------------------------------------------------------------
+# --- past jobs ------------------------------------------------------------------------------------
 
 
-def test_benchmarks_go_before_operations_and_are_scaled_to_other_texts(
+def test_past_jobs_go_before_operations_and_are_scaled_to_other_texts(
     paper: dict[str, Any], tmp_path: Path
 ) -> None:
     cell = {"dataset": "jigsaw", "model": "llama-3.1-8b", "rule": "beta0"}
-    write(tmp_path / BENCHMARK.format(**cell, seed=3), 1000.0, 995.5, 9000.0)
+    write(tmp_path / LOG.format(**cell, seed=3), 1000.0, 1000.0, 9000.0)
     # Of a dataset that is not configured any more.
-    write(tmp_path / BENCHMARK.format(**{**cell, "dataset": "old"}, seed=3), 1.0)
+    write(tmp_path / LOG.format(**{**cell, "dataset": "old"}, seed=3), 1.0)
     jobs = [job("beta0"), job("beta0", dataset="newsgroups"), job("beta0", model="gemma-2-2b")]
     found = made([*jobs, job("gold")], paper, tmp_path)
     beta0, gold = found["rules"]["beta0"], found["rules"]["gold"]
     assert beta0["sources"] == {"measured": 1, "measured, scaled": 1, "FLOP on h100": 1}
-    assert beta0["runs"][0] == found["benchmarks"] == 1
+    assert beta0["runs"][0] == found["past_jobs"] == 1
     newsgroups, whole = (
         made([job("beta0", dataset=name)], paper, tmp_path / "none")["gpu_seconds"]
         for name in ("newsgroups", "jigsaw")
@@ -365,7 +365,7 @@ def test_the_plan_says_for_every_rule_what_it_is_from(
     for part in ("Wall time", "with keep_checkpoints", "8.03 billion", "without padding", "More "):
         assert part in said
     line = words.line(found)
-    assert "3 jobs" in line and "without any benchmark" in line and "\n" not in line
+    assert "3 jobs" in line and "without any past job" in line and "\n" not in line
     assert plan.table(made([], paper, tmp_path)) == "Nothing to be done."
     json.dumps(found, allow_nan=False)
 

@@ -1,0 +1,14 @@
+"""Logs as stages leave them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mamushi.running.usage import Usage, line
+
+
+def write(path: Path, wall: float, cpu: float = 1.0, memory_mb: float = 100.0) -> None:
+    """The log of a job that took this: seconds, and MB."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = f"1/2 steps\n{line('retrain', Usage(wall, cpu, memory_mb))}\n"
+    path.write_text(text, encoding="utf-8")
