@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from mamushi.artifacts.files import read_json
+from mamushi.running import warm
 from tests.support.demo import small
 from tests.support.workflow import command, environment, plan, run
 
@@ -51,7 +52,9 @@ def ran(folder: Path, config: dict[str, Any], look: Callable[[], None] = lambda:
     line = command("--cores", str(RUNNING), directory=folder, config=config)
     began = time.monotonic()
     with (folder / "said.txt").open("w") as said:
-        running = subprocess.Popen(line, env=environment(), stdout=said, stderr=subprocess.STDOUT)
+        running = subprocess.Popen(
+            line, env=environment(**{warm.SWITCH: "off"}), stdout=said, stderr=subprocess.STDOUT
+        )
         while True:
             pid, status, used = os.wait4(running.pid, os.WNOHANG)
             if pid:

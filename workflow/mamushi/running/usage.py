@@ -26,10 +26,14 @@ class Usage(NamedTuple):
     """Largest resident memory of any one of these processes."""
 
 
-def processor_seconds() -> float:
-    """Of this process and of its children that have ended."""
-    used = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return sum(each.ru_utime + each.ru_stime for each in used)
+def processor_seconds(elsewhere: float = 0.0) -> float:
+    """Of this process and of its children that have ended; of these at least ``elsewhere``, which
+    is what was computed for them, perhaps by processes that are no children of theirs."""
+    own, children = (
+        used.ru_utime + used.ru_stime
+        for used in map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    )
+    return own + max(children, elsewhere)
 
 
 def say(name: str, began: float) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ import yaml
 
 from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.domains import CONTAMINATION, FORGET, INFERENCE
+from mamushi.artifacts.files import read_json
 from mamushi.artifacts.tables import write_table
 from mamushi.configuration.complete import complete
 from mamushi.errors import UserError
@@ -372,3 +374,22 @@ def test_the_plan_says_for_every_rule_what_it_is_from(
 
 def test_a_run_without_a_begin_has_no_end() -> None:
     assert account.end(object(), succeeded=True) is None
+
+
+def test_jobs_that_a_server_computed_are_accounted_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its processes are no children of the run's main process; their logs say what they took."""
+    monkeypatch.chdir(tmp_path)
+    logs = [f"results/logs/retrain/{number}.log" for number in range(3)]
+    for log in logs[:2]:
+        write(Path(log), 3600.0, cpu=1e6)
+    jobs = [SimpleNamespace(is_norun=False, log=[log]) for log in logs]
+    dag = SimpleNamespace(jobs=jobs, finished=lambda job: True)
+    workflow = SimpleNamespace(dag=dag, local_exec=True, scheduler=object())
+    made = {"jobs": 3, "wall_seconds": 1.0, "cpu_seconds": 1.0}
+    monkeypatch.setattr(account, "_begun", [(Path("plan.json"), made, 0.0)])
+    assert account.end(workflow, succeeded=True) is not None
+    actual = read_json(Path("plan.json"))["actual"]
+    assert actual["done"] == 3
+    assert actual["cpu_seconds"] == pytest.approx(2e6, rel=0.01)
