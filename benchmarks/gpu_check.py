@@ -4,8 +4,9 @@
 
 Parity: loss and gradients of 32 texts that share a row, against the same texts padded and read by
 transformers' own attention, for two blocks of each family at full width, in fp32 and in bf16;
-`*_parity_*` are relative differences (of gradients, of the norm over all). Where one is too large,
-nothing else is done, and the exit status is 1.
+`*_parity_*` are relative differences (of gradients, of the norm over all), and `*_compiled_*` the
+same of compiled blocks against those that are not. Where one is too large, nothing else is done,
+and the exit status is 1.
 
 Speed: `benchmarks/finetune.py --full` for each family at full size with random weights, on fewer
 steps: the Trainer padded and flattened (with flash attention 2 where it is installed), ours, ours
@@ -24,7 +25,7 @@ import json
 import statistics
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,7 @@ from mamushi.artifacts.files import write_json
 from mamushi.errors import UserError
 from mamushi.lm import device as devices
 from mamushi.lm.batches import collate
+from mamushi.lm.compiled import compiled
 from mamushi.lm.loss import TokenLoss, token_nll
 from mamushi.lm.parameters import freeze
 from mamushi_runs.forecast import rates
@@ -47,6 +49,16 @@ STEPS, WARM_UP = 25, 5
 LOOSE = {"fp32": {"loss": 1e-5, "gradient": 1e-3}, "bf16": {"loss": 5e-3, "gradient": 5e-2}}
 """Largest relative differences. In bf16 a product has 8 bits, and sums have another order; these
 bounds are set by what rounding may do, and have been tried on a CPU alone."""
+PAIRS = {
+    "parity": (
+        "packed texts differs from that of padded ones",
+        "do not train on this GPU with this PyTorch",
+    ),
+    "compiled": (
+        "compiled blocks differs from that of others",
+        "set execution.compile to false",
+    ),
+}
 
 
 def made(config: PreTrainedConfig, device: torch.device, precision: str) -> PreTrainedModel:
@@ -59,8 +71,11 @@ def made(config: PreTrainedConfig, device: torch.device, precision: str) -> PreT
     return devices.place(model, precision, device)
 
 
-def parity(config: PreTrainedConfig, device: torch.device, precision: str) -> dict[str, float]:
-    """Relative differences of ``loss`` and ``gradient``, packed against padded."""
+def parity(
+    config: PreTrainedConfig, device: torch.device, precision: str
+) -> dict[str, dict[str, float]]:
+    """Relative differences of ``loss`` and ``gradient``: ``parity`` has those of packed texts
+    against padded ones, ``compiled`` those of compiled blocks against others, both packed."""
     short = copy.deepcopy(config)
     short.num_hidden_layers = min(2, config.num_hidden_layers)
     if getattr(short, "layer_types", None):
@@ -70,20 +85,36 @@ def parity(config: PreTrainedConfig, device: torch.device, precision: str) -> di
     given = [texts[row] for row in range(len(texts))]
     trained = [p for p in model.parameters() if p.requires_grad]
 
-    def gradients(loss: torch.Tensor) -> tuple[float, list[torch.Tensor]]:
+    def packed() -> torch.Tensor:
+        loss: torch.Tensor = TokenLoss(model)(collate(given, device, shared=True))
+        return loss
+
+    def padded() -> torch.Tensor:
+        batch = collate(given, device, shared=False)
+        assert batch.mask is not None
+        logits = model(input_ids=batch.ids, attention_mask=batch.mask).logits
+        return token_nll(logits, batch.ids, batch.mask)[0].sum()
+
+    def gradients(loss_of: Callable[[], torch.Tensor]) -> tuple[float, list[torch.Tensor]]:
+        with torch.autocast(device.type, torch.bfloat16, enabled=precision == "bf16"):
+            loss = loss_of()
         found = torch.autograd.grad(loss, trained)
         return float(loss.detach()), [each.double() for each in found]
 
-    with torch.autocast(device.type, torch.bfloat16, enabled=precision == "bf16"):
-        ours = TokenLoss(model)(collate(given, device, shared=True))
-        padded = collate(given, device, shared=False)
-        assert padded.mask is not None
-        logits = model(input_ids=padded.ids, attention_mask=padded.mask).logits
-        theirs = token_nll(logits, padded.ids, padded.mask)[0].sum()
-    (one, mine), (two, other) = gradients(ours), gradients(theirs)
-    apart = sum(float((a - b).square().sum()) for a, b in zip(mine, other, strict=True))
-    size = sum(float(b.square().sum()) for b in other)
-    return {"loss": abs(one - two) / abs(two), "gradient": (apart / size) ** 0.5}
+    def apart(
+        mine: tuple[float, list[torch.Tensor]], other: tuple[float, list[torch.Tensor]]
+    ) -> dict[str, float]:
+        pairs = zip(mine[1], other[1], strict=True)
+        squares = sum(float((a - b).square().sum()) for a, b in pairs)
+        size = sum(float(b.square().sum()) for b in other[1])
+        loss = abs(mine[0] - other[0]) / abs(other[0])
+        return {"loss": loss, "gradient": (squares / size) ** 0.5}
+
+    ours = gradients(packed)
+    found = {"parity": apart(ours, gradients(padded))}
+    with compiled(model, True):
+        found["compiled"] = apart(gradients(packed), ours)
+    return found
 
 
 def check(
@@ -97,22 +128,24 @@ def check(
     results: Path = RESULTS,
     shares: Path = rates.MEASURED,
 ) -> None:
-    """Do it all. Raises ``UserError`` where packed texts differ from padded ones too much."""
+    """Do it all. Raises ``UserError`` where packed texts differ from padded ones too much, or
+    compiled blocks from others."""
     began = time.monotonic()
     report = Report("gpu-check", gpu)
     for family, config in families.items():
         for precision, most in LOOSE.items():
-            for what, apart in parity(config, device, precision).items():
-                report.value(f"{family}_parity_{precision}_{what}", apart)
-                if not apart <= most[what]:
-                    raise UserError(
-                        f"{family} in {precision}: the {what} of packed texts differs from that of "
-                        f"padded ones by {apart:.2g}, more than {most[what]:g}",
-                        do="do not train on this GPU with this PyTorch; please report it",
-                    )
+            for kind, found in parity(config, device, precision).items():
+                for what, apart in found.items():
+                    report.value(f"{family}_{kind}_{precision}_{what}", apart)
+                    if not apart <= most[what]:
+                        raise UserError(
+                            f"{family} in {precision}: the {what} of {PAIRS[kind][0]} by "
+                            f"{apart:.2g}, more than {most[what]:g}",
+                            do=f"{PAIRS[kind][1]}; please report it",
+                        )
     key = rates.known(gpu)
     peak = rates.GPUS[key]["tflops"] * 1e12 if key else None
-    found: dict[str, float] = {}
+    shares_of: dict[str, float] = {}
     for group in ORDER:
         for family, config in families.items():
             if time.monotonic() - began > seconds:
@@ -128,18 +161,19 @@ def check(
                     share = run.rate * operations_per_token(model) / peak
                     report.value(f"{family}_share_of_peak_{variant}", share)
                     if variant == "ours":
-                        found[family] = share
+                        shares_of[family] = share
             del model
             if device.type == "cuda":
                 torch.cuda.empty_cache()
     print(report.write(results))
-    if key is None or not found:
+    if key is None or not shares_of:
         print(
             f"{gpu}: not among the GPUs of `make plan` ({', '.join(rates.GPUS)})", file=sys.stderr
         )
         return
-    share = statistics.median(found.values())
-    entry: dict[str, Any] = {"share": share, "date": datetime.date.today().isoformat(), **found}
+    share = statistics.median(shares_of.values())
+    today = datetime.date.today().isoformat()
+    entry: dict[str, Any] = {"share": share, "date": today, **shares_of}
     known = json.loads(shares.read_text(encoding="utf-8")) if shares.is_file() else {}
     shares.parent.mkdir(parents=True, exist_ok=True)
     write_json(shares, {**known, key: entry})

@@ -103,6 +103,7 @@ def test_it_writes_measures_and_leaves_no_state(kind: str, made: Path, tmp_path:
     )
     trained = parameters.count(model).trained
     assert card["trained_parameters"] == trained
+    assert card["compiled"] is False  # nor is anything, on a CPU
     assert card["masked"] == (trained // 2 if kind == "salun" else None)
     assert card["settings"] == chosen
     expected = {"examples", "tokens", "model_card", "trained", "removal"}

@@ -8,6 +8,8 @@ so it takes the logit's place, is multiplied through, and is forgotten.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -250,30 +252,74 @@ def _in_place(
     for begin in range(0, len(logits), step):
         part = slice(begin, begin + step)
         given, target = logits[part], targets[part, None]
-        slope = None
-        if cap is not None:
-            given = given.to(nll.dtype).div_(cap).tanh_()
-            slope = 1.0 - given.square() if gradient else None
-            given.mul_(cap)
-        # What is picked is as exact as what it is picked from. From there on fp32: casts go with
-        # the first operation that reads and with the last that writes, instead of passes over
-        # memory of their own.
-        true, top = (
-            x.to(nll.dtype) for x in (given.gather(1, target), given.amax(1, keepdim=True))
-        )
-        # Where the head computes in this precision it is no copy.
-        odds = given.sub_(top) if given.dtype == nll.dtype else given - top
-        total = odds.exp_().sum(1, keepdim=True)
-        nll[part] = (total.log() + top - true)[:, 0]
-        if not gradient:
-            continue
-        at_target = odds.gather(1, target).div_(total) - 1.0
-        if slope is not None:
-            odds.div_(total).scatter_(1, target, at_target)
-            torch.mul(odds, slope, out=logits[part])
-        else:
-            torch.div(odds, total, out=logits[part])
-            logits[part].scatter_(1, target, at_target.to(logits.dtype))
+        nll[part] = _ways[-1](given, target, cap, nll.dtype, gradient)
+
+
+def by_hand(
+    logits: Tensor, target: Tensor, cap: float | None, exact: torch.dtype, gradient: bool
+) -> Tensor:
+    """The NLLs (rows,) of ``target`` (rows, 1), computed in ``exact``; over ``logits`` their
+    gradients, if asked, or nothing of use.
+
+    Casts go with the first operation that reads and with the last that writes, instead of passes
+    over memory of their own.
+    """
+    given, slope = logits, None
+    if cap is not None:
+        given = given.to(exact).div_(cap).tanh_()
+        slope = 1.0 - given.square() if gradient else None
+        given.mul_(cap)
+    # What is picked is as exact as what it is picked from.
+    true, top = (x.to(exact) for x in (given.gather(1, target), given.amax(1, keepdim=True)))
+    # Where the head computes in this precision it is no copy.
+    odds = given.sub_(top) if given.dtype == exact else given - top
+    total = odds.exp_().sum(1, keepdim=True)
+    nll = (total.log() + top - true)[:, 0]
+    if not gradient:
+        return nll
+    at_target = odds.gather(1, target).div_(total) - 1.0
+    if slope is not None:
+        odds.div_(total).scatter_(1, target, at_target)
+        torch.mul(odds, slope, out=logits)
+    else:
+        torch.div(odds, total, out=logits)
+        logits.scatter_(1, target, at_target.to(logits.dtype))
+    return nll
+
+
+def for_a_compiler(
+    logits: Tensor, target: Tensor, cap: float | None, exact: torch.dtype, gradient: bool
+) -> Tensor:
+    """As ``by_hand``, in operations of which a compiler makes few passes over the logits."""
+    given, slope = logits.to(exact), None
+    if cap is not None:
+        bent = torch.tanh(given / cap)
+        given, slope = bent * cap, 1.0 - bent.square()
+    top = given.amax(1, keepdim=True)
+    odds = torch.exp(given - top)
+    total = odds.sum(1, keepdim=True)
+    nll = (total.log() + top - given.gather(1, target))[:, 0]
+    if gradient:
+        columns = torch.arange(logits.shape[1], device=logits.device)
+        found = odds / total - (columns == target).to(exact)
+        logits.copy_(found if slope is None else found * slope)
+    return nll
+
+
+_ways: list[Callable[..., Tensor]] = [by_hand]
+
+
+@contextmanager
+def computed_by(way: Callable[..., Tensor]) -> Iterator[None]:
+    """Within the block, a head's NLLs and gradients are those of ``way``, called as ``by_hand``.
+
+    For all threads: of a loss with weights they are computed in the one that goes backward.
+    """
+    _ways.append(way)
+    try:
+        yield
+    finally:
+        _ways.remove(way)
 
 
 class TokenLoss(nn.Module):

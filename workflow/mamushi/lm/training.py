@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from transformers import PreTrainedModel
 
 from mamushi.errors import UserError
 from mamushi.lm import checkpoint, sharding
-from mamushi.lm.compiled import compiled
+from mamushi.lm.compiled import compiled, spared
 from mamushi.lm.device import deterministic
 from mamushi.running import interruption, tracking
 from mamushi.running.progress import Progress
@@ -134,6 +135,8 @@ class TrainLog:
         self.losses, names = losses, (*before, *losses, *after, "gradient_norm", "seconds")
         # Numbers, or None for a norm that was not taken.
         self.columns: dict[str, list[Any]] = {name: [] for name in names}
+        self.compiled = False
+        """Whether the process that took the last step had its blocks compiled: see ``compiled``."""
 
     def __len__(self) -> int:
         return len(self.columns["step"])
@@ -187,6 +190,7 @@ def train(
     optimizer = accelerator.prepare_optimizer(optimizer)
     optimizer.zero_grad(set_to_none=True)
     each = descent.clip is not None or objective.ends is not None
+    gain = partial(_spared, objective, total, accelerator)
     start, saved, last = len(log), time.monotonic(), log.seconds()
     began = saved - last
     waiting: list[tuple[dict[str, float], Tensor]] = []
@@ -228,7 +232,7 @@ def train(
 
     with (
         checkpoint.Writer(state, fingerprint) as writer,
-        compiled(objective.model, False if cut else compile),
+        compiled(objective.model, False if cut else compile, gain) as blocks,
         # A step of several processes that fails in one of them cannot be taken again.
         deterministic(strict=accelerator.num_processes == 1) as kernels,
         interruption.noticed(state is not None) as notice,
@@ -288,11 +292,21 @@ def train(
                 raise interruption.Stopped(stop, number + 1, total)
             progress.advance(1, log.note())
         collect()
+        log.compiled = len(blocks) > 0
     # Whoever measures the model next needs no gradients, and no moments, twice the size of what is
     # trained.
     optimizer.zero_grad(set_to_none=True)
     accelerator.free_memory()
     return log
+
+
+def _spared(objective: Objective, total: int, accelerator: Accelerator) -> float:
+    """Seconds that compiled blocks spare all steps, of which the first stands for each: a run that
+    goes on decides as the one that was killed."""
+    step = objective.step(0)
+    processes = accelerator.num_processes if objective.together else 1
+    tokens = step.tokens / len(step.parts) / processes
+    return spared(objective.model, total * len(step.parts), tokens)
 
 
 def prepared(objective: Objective, accelerator: Accelerator) -> nn.Module:

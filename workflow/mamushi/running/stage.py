@@ -60,7 +60,7 @@ class Execution:
     micro_batch_size: int = 32
     batch_tokens: int = 16384
     checkpoint_seconds: float | Literal["auto"] = "auto"
-    compile: bool | Literal["auto"] = False
+    compile: bool | Literal["auto"] = "auto"
     cache_trunk: bool = True
     tracking: Literal["mlflow", "wandb", "tensorboard"] | None = None
     device: Literal["auto", "cpu"] = "auto"

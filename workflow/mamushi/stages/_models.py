@@ -225,6 +225,7 @@ def fine_tuned(
             "steps": total,
             "trained_parameters": sum(p.numel() for p in changed),
             "trained_tensors": len(changed),
+            "compiled": log.compiled,
         }
         drop_others(files.card, job.origin)
         write_json(files.card, {**job.origin, **counts, **told})

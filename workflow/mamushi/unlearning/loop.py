@@ -45,6 +45,8 @@ class Outcome:
     """Step, counted from 1, before whose update the forget loss ended the run; None if none did."""
     masked: int | None
     """Trained weights that a saliency mask kept as they were; None without a mask."""
+    compiled: bool = False
+    """As ``TrainLog`` has it."""
 
     @property
     def steps(self) -> int:
@@ -146,9 +148,10 @@ def unlearn(
                 state=state,
                 fingerprint=fingerprint,
                 checkpoint_seconds=float(execution["checkpoint_seconds"]),
-            ).columns
-    log["forget_mean"] = [run.mean(log, step) for step in range(1, len(log["step"]) + 1)]
-    return Outcome(log, run.stopped_at, run.masked)
+            )
+    columns = log.columns
+    columns["forget_mean"] = [run.mean(columns, s + 1) for s in range(len(log))]
+    return Outcome(columns, run.stopped_at, run.masked, log.compiled)
 
 
 @contextmanager
