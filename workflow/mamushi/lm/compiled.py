@@ -34,15 +34,15 @@ from mamushi.lm.parameters import decoder_blocks
 
 CACHE = "TORCHINDUCTOR_CACHE_DIR"
 CXX = "clang++" if sys.platform == "darwin" else "g++"
-KERNELS, BYTES = 76, 390
+KERNELS, BYTES = 76, 399
 """What compiling spares of a block, forward and backward: kernels, and bytes read or written for
 each value of its hidden states, (tokens, width); the least of three families, as
 benchmarks/fusion.py counts them for frozen blocks on a CPU."""
 LAUNCH, BANDWIDTH = 5e-6, 3.3e12
 """Seconds that a kernel takes at least, assumed, and bytes a second of an H100."""
 WARM_UP = 60.0
-"""Seconds that ``auto`` counts for compiling, assumed: one core of a CPU takes up to 45 for frozen
-and trained blocks, and 5 where the cache has them."""
+"""Seconds that ``auto`` counts for compiling, assumed: one core of a CPU takes 34 to 50 for frozen
+and trained blocks, and 4 where the cache has them."""
 
 
 def spared(model: PreTrainedModel, passes: int, tokens: float) -> float:
