@@ -9,8 +9,6 @@ import socket
 import subprocess
 import sys
 import textwrap
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,45 +17,12 @@ from mamushi.lm import loading, parameters, tiny
 from mamushi.registry import plugin
 from mamushi.running import warm
 from tests.support.models import PARTS, SIZES
+from tests.support.rule_commands import NO_OPTIONS, around, command, servers, until
 from tests.support.stage_files import EXECUTION, FILES, WORDS, write_base
 from tests.support.unlearning import LOOP
 from tests.support.workflow import ROOT, environment
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="Linux alone has a pidfd")
-# A mistake that a stage tells as soon as it is there.
-NO_OPTIONS = ["stage", "embed"]
-
-
-def around(**changes: str) -> dict[str, str]:
-    """What a rule's command finds around it."""
-    return environment(PYTHONPATH=str(ROOT / "workflow"), **{warm.SWITCH: "on"}, **changes)
-
-
-def command(*words: str, **options: object) -> subprocess.Popen[str]:
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-    line = [sys.executable, "-m", "mamushi", *words]
-    return subprocess.Popen(line, **{"env": around(), **pipes, **options})
-
-
-def until(true: Callable[[], object], seconds: float = 60.0) -> None:
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.02)
-
-
-def servers(owner: int) -> list[int]:
-    """Servers of this process's jobs; those that one has forked have no parent of their own."""
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            words = (folder / "cmdline").read_bytes().split(b"\0")
-            group = os.getsid(int(folder.name))
-        except OSError:
-            continue
-        if b"mamushi.running.warm" in words and words[-2] == str(owner).encode():
-            found += [int(folder.name)] if group == int(folder.name) else []
-    return found
 
 
 @pytest.fixture(scope="module")
@@ -168,7 +133,7 @@ def _holders(folder: Path) -> list[int]:
 def test_a_server_ends_with_the_process_that_it_serves() -> None:
     script = """
         import os, subprocess, sys
-        from tests.unit.running.test_warm import command, servers
+        from tests.support.rule_commands import command, servers
         command(*%r).wait()
         print(*servers(os.getpid()))
     """
@@ -234,7 +199,7 @@ def served(prelude: str) -> subprocess.CompletedProcess[str]:
     script = """
         import os, subprocess, sys
         from mamushi.running import warm
-        from tests.unit.running.test_warm import command
+        from tests.support.rule_commands import command
         name, owner = warm._address(os.getpid())[1:].decode(), os.getpid()
         server = os.environ.pop("PRELUDE") + f"\\nwarm.main({name!r}, {owner})"
         # It says by the end of its output that it can be connected to.
