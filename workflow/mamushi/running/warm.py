@@ -65,15 +65,17 @@ def handed_over(words: Sequence[str], start: bool) -> int | None:
         return None
     if not hasattr(os, "pidfd_open"):
         return None
-    address = _address(os.getppid())
-    line = _connected(address)
-    if line is None and start:
-        _start(address, os.getppid())
-        # The one that was a moment earlier may not listen yet.
-        for seconds in (0.0, 0.01, 0.1, 1.0):
-            if line is None:
-                time.sleep(seconds)
-                line = _connected(address)
+    line, owner = None, os.getppid()
+    # Where the system has none of what this takes, a command goes on as it is.
+    with contextlib.suppress(OSError):
+        line = _connected(address := _address(owner))
+        if line is None and start:
+            _start(address, owner)
+            # The one that was a moment earlier may not listen yet.
+            for seconds in (0.0, 0.01, 0.1, 1.0):
+                if line is None:
+                    time.sleep(seconds)
+                    line = _connected(address)
     return None if line is None else hand_over(line, words)
 
 
