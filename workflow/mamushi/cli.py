@@ -52,7 +52,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     began = time.monotonic()
     words = list(sys.argv[1:] if argv is None else argv)
     name, module, given = _asked(words)
-    if hasattr(module, "Files"):
+    # A call from Python stays in its process.
+    if argv is None and hasattr(module, "Files"):
         status = warm.handed_over(words, start=getattr(module, "GPU", False))
         if status is not None:
             return status

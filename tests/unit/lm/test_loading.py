@@ -137,6 +137,7 @@ def test_the_stage(folders, tmp_path, capsys):
     assert card == look(folders["qwen2"])
     assert loading.open_model(out).config.model_type == "qwen2"
     out.unlink()
+    capsys.readouterr()
     assert stage(source=str(tmp_path / "nowhere")) == 2
     message = capsys.readouterr().err
     assert "models.mine.source: no such folder" in message

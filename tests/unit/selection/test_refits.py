@@ -18,6 +18,10 @@ from mamushi.selection.selectors.mamushi import score
 from tests.support.worded import with_words
 
 QUICK = {"folds": 3, "epochs": 2, "hidden": [4], "seeds_averaged": 2}
+STACKED = {
+    **{"repeats": 1, "inner_networks": 1},
+    "networks": {**plugin("selector", "mamushi").defaults, **QUICK},
+}
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +91,7 @@ def test_every_selector_can_be_refitted(pool: Pool, kind: str) -> None:
     bases = []
     if "of" in plugin("selector", kind).settings:
         bases = refits(pool, "mamushi_lr", settings("mamushi_lr", **QUICK), 0, 2, 1)
-    given = settings(kind, **QUICK, iterations=3, centres=5)
+    given = settings(kind, **QUICK, **STACKED, iterations=3, centres=5)
     found = refits(pool, kind, given, 0, 2, 1, bases)
     again = list(of_table(as_table(pool, found, schemas.REFITS.schema)))
     crossfitted = "folds" in given or bool(bases)

@@ -60,8 +60,7 @@ def digests(threads: int) -> dict[str, str]:
 def test_every_selector_gives_the_same_bits_with_any_number_of_threads() -> None:
     one = digests(1)
     assert len(one) > 15
-    for threads in (2, 4):
-        assert digests(threads) == one
+    assert digests(4) == one
 
 
 def test_parts_are_computed_side_by_side_and_given_in_order(
