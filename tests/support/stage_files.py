@@ -1,5 +1,6 @@
 """What the stages that train read: a base model with its card, examples, and their tokens."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +10,11 @@ import pyarrow as pa
 from mamushi.artifacts import schemas
 from mamushi.artifacts.files import write_json
 from mamushi.artifacts.tables import read_table, write_table
-from mamushi.lm import loading, tiny
+from mamushi.lm import loading, parameters, tiny
 from mamushi.lm.tokens import write_tokens
-from tests.support.models import SIZES
+from mamushi.registry import plugin
+from tests.support.models import PARTS, SIZES
+from tests.support.unlearning import LOOP
 
 FILES = {
     "examples": "examples.parquet",
@@ -63,3 +66,36 @@ def write_base(root: Path) -> None:
         vocabulary_size=SIZES["vocabulary_size"],
         provenance={},
     )
+
+
+def write_start(root: Path) -> None:
+    """The same, and tensors of a start model."""
+    write_base(root)
+    other, _ = tiny.build({"family": "llama", **SIZES}, [" ".join(WORDS)], 1)
+    parameters.freeze(other, PARTS)
+    loading.save_trained(root / "start.safetensors", other, {})
+
+
+def unlearning(kind: str = "graddiff", **changes: Any) -> dict[str, Any]:
+    """Settings of the stage ``unlearn``, with ``changes``; it does not stop early."""
+    chosen = plugin("unlearner", kind).defaults | {"learning_rate": 1e-3}
+    if "stop_forget_loss" in chosen:
+        chosen["stop_forget_loss"] = None
+    return {
+        **{"dataset": "d", "model": "m", "seed": 0, "unlearner": f"my_{kind}", "kind": kind},
+        **{"settings": chosen, "training": LOOP, "trained_blocks": 2, "max_length": 12},
+        **{"start": {"training": PARTS, "precision": "fp32"}, "evaluation": {"max_length": 16}},
+        "code": "c",
+        **changes,
+    }
+
+
+def unlearn_words(made: Path, out: Path, settings: dict[str, Any], **options: Any) -> list[str]:
+    """The command of the stage ``unlearn``, from what ``write_start`` has made; its outputs are in
+    ``out``, beside more of them in ``options``."""
+    written = {"perplexity": "perplexity.parquet", "log-table": "log.parquet", "card": "card.json"}
+    words = [f"--{key}={made / name}" for key, name in FILES.items()]
+    words += [f"--{key}={out / name}" for key, name in written.items()]
+    words += [f"--{key}={value}" for key, value in options.items()]
+    words += [f"--execution={json.dumps(EXECUTION)}", f"--settings={json.dumps(settings)}"]
+    return ["unlearn", *words]

@@ -12,12 +12,15 @@ from safetensors.torch import load_file
 from mamushi.artifacts import schemas
 from mamushi.artifacts.files import read_json
 from mamushi.artifacts.tables import read_table
-from mamushi.lm import loading, parameters, tiny
-from mamushi.registry import plugin
 from mamushi.running import launch
-from tests.support.models import PARTS, SIZES
-from tests.support.stage_files import EXECUTION, FILES, WORDS, write_base
-from tests.support.unlearning import LOOP
+from tests.support.stage_files import (
+    EXECUTION,
+    FILES,
+    unlearn_words,
+    unlearning,
+    write_base,
+    write_start,
+)
 from tests.support.workflow import ROOT, environment
 
 
@@ -69,21 +72,8 @@ def test_a_process_ends_when_the_first_one_is_gone() -> None:
 
 def unlearn(made: Path, out: Path, **variables: str) -> str:
     """SalUn by the command of its rule, from trained tensors; what it says."""
-    settings = plugin("unlearner", "salun").defaults | {"learning_rate": 1e-3}
-    settings["stop_forget_loss"] = None
-    chosen = {
-        **{"dataset": "d", "model": "m", "seed": 0, "unlearner": "my_salun", "kind": "salun"},
-        **{"settings": settings, "training": LOOP, "trained_blocks": 2, "max_length": 12},
-        **{"start": {"training": PARTS, "precision": "fp32"}, "evaluation": {"max_length": 16}},
-    }
-    written = {
-        **{"perplexity": "perplexity.parquet", "log-table": "log.parquet", "card": "card.json"},
-        "tensors": "trained.safetensors",
-    }
-    words = [f"--{key}={made / name}" for key, name in FILES.items()]
-    words += [f"--{key}={out / name}" for key, name in written.items()]
-    words += [f"--execution={json.dumps(EXECUTION)}", f"--settings={json.dumps(chosen)}"]
-    return run(made, "unlearn", *words, **variables)
+    words = unlearn_words(made, out, unlearning("salun"), tensors=out / "trained.safetensors")
+    return run(made, *words, **variables)
 
 
 def run(made: Path, *words: str, **variables: str) -> str:
@@ -106,10 +96,7 @@ def test_two_processes_of_a_command_write_what_one_does(tmp_path: Path) -> None:
     texts are measured by turns, and what was trained is brought together."""
     made = tmp_path / "large"
     made.mkdir()
-    write_base(made)
-    other, _ = tiny.build({"family": "llama", **SIZES}, [" ".join(WORDS)], 1)
-    parameters.freeze(other, PARTS)
-    loading.save_trained(made / "start.safetensors", other, {})
+    write_start(made)
     unlearn(made, tmp_path / "one")
     unlearn(made, tmp_path / "two", **{launch.GPUS: json.dumps({"large": 2})})
 

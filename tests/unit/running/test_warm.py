@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import socket
@@ -13,12 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from mamushi.lm import loading, parameters, tiny
-from mamushi.registry import plugin
 from mamushi.running import warm
-from tests.support.models import PARTS, SIZES
 from tests.support.rule_commands import NO_OPTIONS, around, command, servers, until
-from tests.support.stage_files import EXECUTION, FILES, WORDS, write_base
+from tests.support.stage_files import unlearn_words, unlearning, write_start
 from tests.support.unlearning import LOOP
 from tests.support.workflow import ROOT, environment
 
@@ -29,34 +25,13 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="Linux alo
 def training(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What an unlearning reads."""
     folder = tmp_path_factory.mktemp("made")
-    write_base(folder)
-    other, _ = tiny.build({"family": "llama", **SIZES}, [" ".join(WORDS)], 1)
-    parameters.freeze(other, PARTS)
-    loading.save_trained(folder / "start.safetensors", other, {})
+    write_start(folder)
     return folder
 
 
-def unlearning(made: Path, out: Path, epochs: int) -> list[str]:
-    settings = plugin("unlearner", "graddiff").defaults
-    chosen = {
-        **{"dataset": "d", "model": "m", "seed": 0, "unlearner": "mine", "kind": "graddiff"},
-        **{"settings": settings, "training": LOOP | {"epochs": epochs}, "trained_blocks": 2},
-        **{"max_length": 12, "start": {"training": PARTS, "precision": "fp32"}},
-        "evaluation": {"max_length": 16},
-    }
-    written = {
-        **{"perplexity": "perplexity.parquet", "log-table": "log.parquet", "card": "card.json"},
-        "tensors": "trained.safetensors",
-    }
-    words = [f"--{key}={made / name}" for key, name in FILES.items()]
-    words += [f"--{key}={out / name}" for key, name in written.items()]
-    return [
-        "unlearn",
-        *words,
-        f"--execution={json.dumps(EXECUTION)}",
-        "--settings",
-        json.dumps(chosen),
-    ]
+def words(made: Path, out: Path, epochs: int) -> list[str]:
+    settings = unlearning(training=LOOP | {"epochs": epochs})
+    return unlearn_words(made, out, settings, tensors=out / "trained.safetensors")
 
 
 def test_the_jobs_of_a_run_share_one_server_and_write_what_they_write_alone(
@@ -64,12 +39,12 @@ def test_the_jobs_of_a_run_share_one_server_and_write_what_they_write_alone(
 ) -> None:
     for name in ("warm", "warm too", "cold"):
         (tmp_path / name).mkdir()
-    two = [command(*unlearning(training, tmp_path / name, 2)) for name in ("warm", "warm too")]
+    two = [command(*words(training, tmp_path / name, 2)) for name in ("warm", "warm too")]
     for each in two:
         said, _ = each.communicate()
         assert each.returncode == 0, said
     assert len(servers(os.getpid())) == 1
-    cold = command(*unlearning(training, tmp_path / "cold", 2), env=around() | {warm.SWITCH: "off"})
+    cold = command(*words(training, tmp_path / "cold", 2), env=around() | {warm.SWITCH: "off"})
     assert cold.communicate() and cold.returncode == 0
     for name in ("perplexity.parquet", "card.json", "trained.safetensors"):
         one, other, alone = ((tmp_path / each / name).read_bytes() for each in os.listdir(tmp_path))
@@ -90,8 +65,7 @@ def test_its_words_and_its_status_are_those_of_the_job() -> None:
 def test_a_signal_to_the_command_is_one_to_the_job(
     training: Path, tmp_path: Path, number: signal.Signals
 ) -> None:
-    words = unlearning(training, tmp_path, 100_000)
-    job = command(*words)
+    job = command(*words(training, tmp_path, 100_000))
     state = tmp_path / "card.json.state"
     until(state.exists)
     job.send_signal(number)
@@ -107,7 +81,7 @@ def test_a_signal_to_the_command_is_one_to_the_job(
 
 
 def test_a_job_that_is_killed_kills_the_command(training: Path, tmp_path: Path) -> None:
-    job = command(*unlearning(training, tmp_path, 100_000), cwd=tmp_path)
+    job = command(*words(training, tmp_path, 100_000), cwd=tmp_path)
     until((tmp_path / "card.json.state").exists)
     (working,) = [pid for pid in _holders(tmp_path) if pid != job.pid]
     os.kill(working, signal.SIGKILL)

@@ -16,12 +16,12 @@ from mamushi.artifacts.files import read_json, sha256
 from mamushi.artifacts.tables import read_metadata, read_table, write_table
 from mamushi.cli import main
 from mamushi.errors import UserError
-from mamushi.lm import loading, parameters, tiny
-from mamushi.registry import plugin
+from mamushi.lm import loading, parameters
 from mamushi.unlearning.objective import random_labels
 from mamushi.unlearning.removal import chosen_rows, read_ids
-from tests.support.models import PARTS, SIZES
-from tests.support.stage_files import EXECUTION, FILES, FORGET, WORDS, write_base
+from tests.support.models import PARTS
+from tests.support.stage_files import EXECUTION, FILES, FORGET, unlearn_words, write_start
+from tests.support.stage_files import unlearning as settings
 from tests.support.steps import kill_at
 from tests.support.unlearning import LOOP
 
@@ -30,10 +30,7 @@ from tests.support.unlearning import LOOP
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A base model, a start model's tensors, examples and tokens."""
     root = tmp_path_factory.mktemp("unlearn")
-    write_base(root)
-    other, _ = tiny.build({"family": "llama", **SIZES}, [" ".join(WORDS)], 1)
-    parameters.freeze(other, PARTS)
-    loading.save_trained(root / "start.safetensors", other, {})
+    write_start(root)
     return root
 
 
@@ -44,35 +41,8 @@ PROBE = {
 }
 
 
-def settings(kind: str = "graddiff", **changes: Any) -> dict[str, Any]:
-    chosen = plugin("unlearner", kind).defaults | {"learning_rate": 1e-3}
-    if "stop_forget_loss" in chosen:
-        chosen["stop_forget_loss"] = None
-    return {
-        "dataset": "d",
-        "model": "m",
-        "seed": 0,
-        "unlearner": f"my_{kind}",
-        "kind": kind,
-        "settings": chosen,
-        "training": LOOP,
-        "start": {"training": PARTS, "precision": "fp32"},
-        "trained_blocks": 2,
-        "max_length": 12,
-        "evaluation": {"max_length": 16},
-        "code": "c",
-        **changes,
-    }
-
-
 def unlearn(made: Path, out: Path, chosen: dict[str, Any] | None = None, **options: Any) -> int:
-    written = {"perplexity": "perplexity.parquet", "log-table": "log.parquet", "card": "card.json"}
-    words = [f"--{key}={made / name}" for key, name in FILES.items()]
-    words += [f"--{key}={out / name}" for key, name in written.items()]
-    words += [f"--{key}={value}" for key, value in options.items()]
-    given = json.dumps(settings() if chosen is None else chosen)
-    execution = f"--execution={json.dumps(EXECUTION)}"
-    return main(["unlearn", *words, execution, f"--settings={given}"])
+    return main(unlearn_words(made, out, settings() if chosen is None else chosen, **options))
 
 
 def perplexities(out: Path) -> list[float]:
