@@ -110,7 +110,7 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 # Three at a time on two cores, because some wait.
 SIDE_BY_SIDE := -n 3 --dist loadgroup --no-loadscope-reorder
 
-test: $(READY) ## lint, types, all unit tests, what runs again, the demo: ten minutes
+test: $(READY) ## lint, types, all unit tests, what runs again, the demo: a quarter of an hour
 	$(PYTEST) $(SIDE_BY_SIDE) -m "not slow and not slurm"
 
 test-slow: $(READY) ## the tests that `test` leaves out: faults, random kills, long grids
@@ -123,7 +123,7 @@ test-slurm: $(READY) ## the tests that need a SLURM; brings one up where slurm-u
 	  echo "slurm-up failed: no SLURM to test on" >&2
 	$(PYTEST) tests/slurm
 
-test-all: ## all of these, within 40 minutes; the last line counts them
+test-all: ## all of these, within an hour; the last line counts them
 	.ci/run
 
 lint: $(READY) ## formatting, lint and types of Python and Snakemake

@@ -6,8 +6,6 @@ import json
 import os
 import shutil
 import signal
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,6 +15,7 @@ from tests.support import small_grid as grid
 from tests.support.audit import Audit, output
 from tests.support.disk import fill, small_disk
 from tests.support.made import OUTPUTS, RETRAINED, Made, sending, steps_in
+from tests.support.processes import until
 from tests.support.small_grid import RUN
 from tests.support.workflow import run
 
@@ -28,13 +27,6 @@ GONE = OUTPUTS | {
     "embed": [f"{RUN}/embeddings.parquet"],
     "base_model": [f"results/base/{grid.MODEL}/card.json"],
 }
-
-
-def until(true: Callable[[], bool], seconds: float = 60.0) -> None:
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 @pytest.mark.parametrize("rule", ["retrain", "contaminate", "embed", "base_model"])

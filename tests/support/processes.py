@@ -1,9 +1,11 @@
-"""Run a script as `accelerate launch` does on two devices, and a command that may be killed."""
+"""Run a script as `accelerate launch` does on two devices, or a command that may be killed."""
 
 import os
 import subprocess
 import sys
 import textwrap
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 from mamushi.running.launch import SHARDS
@@ -54,3 +56,11 @@ def mamushi(folder: Path, *words: str | Path, **variables: str) -> subprocess.Po
             start_new_session=True,
             text=True,
         )
+
+
+def until(true: Callable[[], object], seconds: float = 60.0) -> None:
+    """Wait until it is so; raises ``AssertionError`` after so many seconds."""
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.02)

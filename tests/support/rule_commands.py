@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 from mamushi.running import warm
@@ -16,22 +14,15 @@ from tests.support.workflow import ROOT, environment
 NO_OPTIONS = ["stage", "embed"]
 
 
-def around(**changes: str) -> dict[str, str]:
+def around() -> dict[str, str]:
     """What a rule's command finds around it."""
-    return environment(PYTHONPATH=str(ROOT / "workflow"), **{warm.SWITCH: "on"}, **changes)
+    return environment(PYTHONPATH=str(ROOT / "workflow"), **{warm.SWITCH: "on"})
 
 
 def command(*words: str, **options: object) -> subprocess.Popen[str]:
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     line = [sys.executable, "-m", "mamushi", *words]
     return subprocess.Popen(line, **{"env": around(), **pipes, **options})
-
-
-def until(true: Callable[[], object], seconds: float = 60.0) -> None:
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 def servers(owner: int) -> list[int]:

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from mamushi.running import warm
-from tests.support.rule_commands import NO_OPTIONS, around, command, servers, until
+from tests.support.processes import until
+from tests.support.rule_commands import NO_OPTIONS, around, command, servers
 from tests.support.stage_files import unlearn_words, unlearning, write_start
 from tests.support.unlearning import LOOP
 from tests.support.workflow import ROOT, environment
@@ -83,7 +84,7 @@ def test_a_signal_to_the_command_is_one_to_the_job(
 def test_a_job_that_is_killed_kills_the_command(training: Path, tmp_path: Path) -> None:
     job = command(*words(training, tmp_path, 100_000), cwd=tmp_path)
     until((tmp_path / "card.json.state").exists)
-    (working,) = [pid for pid in _holders(tmp_path) if pid != job.pid]
+    (working,) = _holders(tmp_path)
     os.kill(working, signal.SIGKILL)
     job.communicate()
     assert job.returncode == -signal.SIGKILL

@@ -32,7 +32,6 @@ import socket
 import struct
 import subprocess
 import sys
-import time
 import traceback
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
@@ -52,7 +51,7 @@ TAKEN = b"+"
 """What a server answers first: from here on, the command is its own."""
 
 
-# The command that hands itself over -----------------------------------------------------------
+# The command that hands itself over ---------------------------------------------------------------
 
 
 def handed_over(words: Sequence[str], start: bool) -> int | None:
@@ -71,11 +70,7 @@ def handed_over(words: Sequence[str], start: bool) -> int | None:
         line = _connected(address := _address(owner))
         if line is None and start:
             _start(address, owner)
-            # The one that was a moment earlier may not listen yet.
-            for seconds in (0.0, 0.01, 0.1, 1.0):
-                if line is None:
-                    time.sleep(seconds)
-                    line = _connected(address)
+            line = _connected(address)
     return None if line is None else hand_over(line, words)
 
 
@@ -163,15 +158,15 @@ def _start(address: bytes, owner: int) -> None:
         process.returncode = 0
 
 
-# The server -----------------------------------------------------------------------------------
+# The server ---------------------------------------------------------------------------------------
 
 
 def main(name: str, owner: int) -> None:
     """Serve until the process ``owner`` has ended; the processes of jobs end within."""
     listening = socket.socket(socket.AF_UNIX)
     try:
-        listening.bind(b"\0" + name.encode())
         until = os.pidfd_open(owner)
+        listening.bind(b"\0" + name.encode())
     except OSError:
         return
     listening.listen(128)
@@ -179,8 +174,6 @@ def main(name: str, owner: int) -> None:
     os.dup2(0, 1)
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)
-    # Else a question for GPUs would touch them, and no forked process could use one.
-    os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"
     # As every command: threads and memory.
     importlib.import_module("mamushi.__main__")
     load(LIBRARIES)
