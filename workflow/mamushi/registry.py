@@ -1,8 +1,9 @@
 """Plug-ins by folder: a selector, unlearner, figure or dataset loader is one file, known by name.
 
 A file is *read*, not imported, to learn what it offers: its docstring and the literals that it
-assigns in capitals (``SETTINGS`` above all). So the Snakefile can list and check every plug-in
-without paying for torch. ``load`` imports the one that a stage runs.
+assigns in capitals, ``SETTINGS`` above all, in which names stand for literals that it imports from
+another module. So the Snakefile can list and check every plug-in without paying for torch. ``load``
+imports the one that a stage runs.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ are not among it, since their values are handed over, nor what only the configur
 
 
 def tree() -> Path:
-    """The folder of the Snakefile: that of the clone, or where an installation has put it."""
+    """Return the Snakefile's folder: the clone, or where an installation has put it."""
     clone = ROOT.parents[1]
     if (clone / "Snakefile").is_file():
         return clone
@@ -58,39 +59,66 @@ class Plugin:
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """JSON Schema of each setting by name, each with ``default`` and ``description``."""
+        """Return each setting's JSON Schema by name, with ``default`` and ``description``."""
         return dict(self.literals.get("SETTINGS", {}))
 
     @property
     def defaults(self) -> dict[str, Any]:
-        """The value of every setting that has a default."""
+        """Return the value of every setting that has a default."""
         return {key: rule["default"] for key, rule in self.settings.items() if "default" in rule}
 
 
 @cache
 def plugins(kind: str) -> Mapping[str, Plugin]:
-    """All plug-ins of a kind, by name, in alphabetical order."""
-    folder = ROOT / FOLDERS[kind]
+    """Return all plug-ins of a kind, by name, in alphabetical order."""
     prefix = "mamushi." + FOLDERS[kind].replace("/", ".")
     found = {}
-    for path in sorted(folder.glob("[!_]*.py")):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+    for path in sorted((ROOT / FOLDERS[kind]).glob("[!_]*.py")):
+        tree, name = ast.parse(path.read_text(encoding="utf-8")), path.stem
         summary = (ast.get_docstring(tree) or "").split("\n\n")[0].replace("\n", " ")
-        literals = {}
-        for node in tree.body:
-            if not isinstance(node, ast.Assign | ast.AnnAssign) or node.value is None:
-                continue
-            target = node.target if isinstance(node, ast.AnnAssign) else node.targets[0]
-            if isinstance(target, ast.Name) and target.id.isupper():
-                # A constant that is computed is the module's own affair.
-                with contextlib.suppress(ValueError):
-                    literals[target.id] = ast.literal_eval(node.value)
-        found[path.stem] = Plugin(kind, path.stem, f"{prefix}.{path.stem}", summary, literals)
+        found[name] = Plugin(kind, name, f"{prefix}.{name}", summary, _literals(tree))
     return found
 
 
+def _literals(tree: ast.Module) -> dict[str, Any]:
+    """Return the constants of a module by name, but for those that it computes."""
+    imported = {
+        alias.name: node.module or ""
+        for node in tree.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    found = {}
+    for node in tree.body:
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+            target = node.target if isinstance(node, ast.AnnAssign) else node.targets[0]
+            if isinstance(target, ast.Name) and target.id.isupper():
+                value = node.value
+                if target.id == "SETTINGS":
+                    value = _Shared(imported).visit(value)
+                with contextlib.suppress(ValueError):
+                    found[target.id] = ast.literal_eval(value)
+    return found
+
+
+class _Shared(ast.NodeTransformer):
+    """Puts constants of other modules in the place of the names under which they are imported."""
+
+    def __init__(self, imported: Mapping[str, str]) -> None:
+        self.imported = imported
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return ast.Constant(_constants(self.imported[node.id])[node.id])
+
+
+@cache
+def _constants(module: str) -> dict[str, Any]:
+    path = Path(__file__).parents[1].joinpath(*module.split(".")).with_suffix(".py")
+    return _literals(ast.parse(path.read_text(encoding="utf-8")))
+
+
 def plugin(kind: str, name: str) -> Plugin:
-    """The plug-in of that name. Raises ``UserError`` that lists the known ones."""
+    """Return the plug-in of that name. Raises ``UserError`` that lists the known ones."""
     known = plugins(kind)
     if name not in known:
         raise UserError(f"unknown {kind} {name!r}", do=f"known are: {', '.join(known)}")

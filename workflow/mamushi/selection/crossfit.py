@@ -25,6 +25,22 @@ REPEAT, HALF, SAMPLE = 2**32 - 1, 2**32 - 2, 2**32 - 6
 PART = 65536
 """Rows that an estimator scores at a time."""
 
+FOLDS: dict[str, Any] = {
+    "type": "integer",
+    "minimum": 2,
+    "default": 5,
+    "description": "Folds of the stratified cross-fitting, and of one within, where there is one.",
+}
+"""The setting ``folds`` of selectors that cross-fit."""
+FIT_SAMPLE: dict[str, Any] = {
+    "type": ["integer", "null"],
+    "minimum": 1000,
+    "default": 200000,
+    "description": "Most examples that an estimator is fitted on, drawn in each fold with both "
+    "domains in proportion; all are scored. null: all of the other folds.",
+}
+"""The setting ``fit_sample`` of selectors that cross-fit."""
+
 
 @dataclass(frozen=True)
 class Task:

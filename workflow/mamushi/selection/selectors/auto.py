@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from mamushi.selection.crossfit import FIT_SAMPLE, FOLDS
 from mamushi.selection.pool import Pool, Scored
 
 DEPTHS = "depths"
@@ -41,19 +42,8 @@ SETTINGS: dict[str, Any] = {
         "default": 2,
         "description": "As many of them in each fold within a fold, where they are weighed.",
     },
-    "folds": {
-        "type": "integer",
-        "minimum": 2,
-        "default": 5,
-        "description": "Folds of the stratified cross-fitting, and of the one within.",
-    },
-    "fit_sample": {
-        "type": ["integer", "null"],
-        "minimum": 1000,
-        "default": 200000,
-        "description": "Most examples that an estimator is fitted on, drawn in each fold with both "
-        "domains in proportion; all are scored. null: all of the other folds.",
-    },
+    "folds": FOLDS,
+    "fit_sample": FIT_SAMPLE,
     "repeats": {
         "type": "integer",
         "minimum": 1,

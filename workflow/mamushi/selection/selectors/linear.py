@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mamushi.selection.crossfit import Fit, Task, cross_fit
+from mamushi.selection.crossfit import FIT_SAMPLE, FOLDS, Fit, Task, cross_fit
 from mamushi.selection.pool import Pool, Scored
 
 DEPTHS = "depths"
@@ -25,19 +25,8 @@ SETTINGS: dict[str, Any] = {
         "description": "Layers by the share of the model's blocks before them, side by side; 1 is "
         "the embedding that all selectors share.",
     },
-    "folds": {
-        "type": "integer",
-        "minimum": 2,
-        "default": 5,
-        "description": "Folds of the stratified cross-fitting.",
-    },
-    "fit_sample": {
-        "type": ["integer", "null"],
-        "minimum": 1000,
-        "default": 200000,
-        "description": "Most examples that an estimator is fitted on, drawn in each fold with both "
-        "domains in proportion; all are scored. null: all of the other folds.",
-    },
+    "folds": FOLDS,
+    "fit_sample": FIT_SAMPLE,
     "prior": {
         "type": "number",
         "exclusiveMinimum": 0,

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from mamushi.running.threads import side_by_side
-from mamushi.selection.crossfit import Fit, Task, cross_fit_together
+from mamushi.selection.crossfit import FIT_SAMPLE, FOLDS, Fit, Task, cross_fit_together
 from mamushi.selection.pool import Pool, Scored
 
 SETTINGS: dict[str, Any] = {
@@ -24,19 +24,8 @@ SETTINGS: dict[str, Any] = {
         "sklearn: the reference MLPClassifier with balanced sample weights, which stops early on "
         "the weighted accuracy and takes no notice of 'precision'.",
     },
-    "folds": {
-        "type": "integer",
-        "minimum": 2,
-        "default": 5,
-        "description": "Folds of the stratified cross-fitting.",
-    },
-    "fit_sample": {
-        "type": ["integer", "null"],
-        "minimum": 1000,
-        "default": 200000,
-        "description": "Most examples that an estimator is fitted on, drawn in each fold with both "
-        "domains in proportion; all are scored. null: all of the other folds.",
-    },
+    "folds": FOLDS,
+    "fit_sample": FIT_SAMPLE,
     "hidden": {
         "type": "array",
         "items": {"type": "integer", "minimum": 1},

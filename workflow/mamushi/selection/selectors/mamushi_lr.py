@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mamushi.selection.crossfit import Task, cross_fit
+from mamushi.selection.crossfit import FIT_SAMPLE, FOLDS, Task, cross_fit
 from mamushi.selection.pool import Pool, Scored
 
 SETTINGS: dict[str, Any] = {
@@ -24,19 +24,8 @@ SETTINGS: dict[str, Any] = {
         "description": "sgd as in the paper, which stops by its training loss; newton-cholesky "
         "goes on to the exact minimum, whatever the seed and the number of threads.",
     },
-    "folds": {
-        "type": "integer",
-        "minimum": 2,
-        "default": 5,
-        "description": "Folds of the stratified cross-fitting.",
-    },
-    "fit_sample": {
-        "type": ["integer", "null"],
-        "minimum": 1000,
-        "default": 200000,
-        "description": "Most examples that an estimator is fitted on, drawn in each fold with both "
-        "domains in proportion; all are scored. null: all of the other folds.",
-    },
+    "folds": FOLDS,
+    "fit_sample": FIT_SAMPLE,
     "alpha": {
         "type": "number",
         "exclusiveMinimum": 0,
