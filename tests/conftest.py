@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+ROOT = Path(__file__).parents[1]
+
 # Set when pytest starts, because the libraries read them once, when they are imported. Commands
 # that tests start inherit them.
 os.environ.update(
@@ -17,12 +19,12 @@ os.environ.update(
     MKL_NUM_THREADS="1",
     OPENBLAS_NUM_THREADS="1",
     TOKENIZERS_PARALLELISM="false",
+    # Programs that tests start in other folders import `tests.support`.
+    PYTHONPATH=os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]),
 )
 
 # As in `python -m mamushi`: the libraries make hundreds of thousands of objects that stay.
 gc.set_threshold(100_000, 50, 50)
-
-ROOT = Path(__file__).parents[1]
 
 
 def pytest_collection_finish() -> None:
@@ -71,10 +73,26 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         os.environ.setdefault("SLURM_CONF", os.devnull)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def started_elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Set up what tests share in an empty folder: the clone may hold a user's results."""
+    before = Path.cwd()
+    os.chdir(tmp_path_factory.mktemp("shared"))
+    yield
+    os.chdir(before)
+
+
 @pytest.fixture(autouse=True)
-def told_to_end() -> Iterator[None]:
-    """Where pytest runs in the background or under `nohup`, it ignores some signals to end, and so
-    would all that it starts."""
+def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run every test in a folder of its own, so that it neither reads nor writes `results` of the
+    folder in which pytest was started."""
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture(autouse=True)
+def default_signals() -> Iterator[None]:
+    """Restore the signals that end a process, for each test and all that it starts: in the
+    background or under `nohup`, pytest ignores some of them."""
     default = {signal.SIGINT: signal.default_int_handler, signal.SIGHUP: signal.SIG_DFL}
     before = {each: signal.signal(each, handler) for each, handler in default.items()}
     yield
