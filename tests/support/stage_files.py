@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
 from mamushi.artifacts import schemas
 from mamushi.artifacts.files import write_json
 from mamushi.artifacts.tables import read_table, write_table
+from mamushi.cli import main
 from mamushi.lm import loading, parameters, tiny
 from mamushi.lm.tokens import write_tokens
 from mamushi.registry import plugin
@@ -46,6 +48,15 @@ def examples() -> dict[str, Any]:
         "section": list(sections),
         "log_density_ratio": pa.nulls(len(rows), pa.float64()),
     }
+
+
+def refusal(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    """The one line with which a command ends that cannot do what it is asked."""
+    capsys.readouterr()
+    assert main(words) == 2
+    said = [line for line in capsys.readouterr().err.splitlines() if line.startswith("mamushi")]
+    assert len(said) == 1
+    return said[0]
 
 
 def write_base(root: Path) -> None:

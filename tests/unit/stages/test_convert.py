@@ -17,26 +17,17 @@ from mamushi.lm import device, loading
 from mamushi.lm.perplexity import text_nll
 from mamushi.lm.tokens import TokenSet, encode, offsets_of
 from tests.support import gguf_files
+from tests.support.stage_files import refusal
 
 SETTINGS = '{"name": "mine", "contaminated": true, "inputs": {}, "code": "1"}'
 
 
-@pytest.fixture(autouse=True)
-def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def words(path: Path, out: Path) -> list[str]:
+    return ["convert", "--gguf", str(path), "--out", str(out), "--settings", SETTINGS]
 
 
 def converted(path: Path, out: Path) -> int:
-    return main(["convert", "--gguf", str(path), "--out", str(out), "--settings", SETTINGS])
-
-
-def told(path: Path, out: Path, capfd: pytest.CaptureFixture[str]) -> str:
-    """The one line with which it ends."""
-    assert converted(path, out) == 2
-    said = [line for line in capfd.readouterr().err.splitlines() if line.startswith("mamushi")]
-    assert len(said) == 1
-    assert not (out / "card.json").exists()
-    return said[0]
+    return main(words(path, out))
 
 
 def nll(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> np.ndarray:
@@ -144,31 +135,24 @@ def test_killed_between_any_two_files_the_same_command_goes_on(
         assert {each.name: each.read_bytes() for each in out.iterdir()} == whole
 
 
-def test_a_file_that_is_cut_off_is_one_line(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+def test_what_cannot_be_read_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = gguf_files.write(tmp_path / "a.gguf", *gguf_files.built("llama"), "F16")
-    content = path.read_bytes()
-    for size in (4, 20, 200, 3000, len(content) // 2, len(content) - 40):
-        path.write_bytes(content[:size])
-        assert "a.gguf: not a whole GGUF file (" in told(path, tmp_path / "out", capfd)
-    path.write_bytes(b"PK" + content[2:])
-    assert "a.gguf: not a whole GGUF file (" in told(path, tmp_path / "out", capfd)
+    model, tokenizer = gguf_files.built("llama")
+    path, out = tmp_path / "a.gguf", tmp_path / "out"
+    content = gguf_files.write(path, model, tokenizer, "F16").read_bytes()
+    sizes = (4, 20, 200, 3000, len(content) // 2, len(content) - 40)
+    for damaged in (*(content[:size] for size in sizes), b"PK" + content[2:]):
+        path.write_bytes(damaged)
+        assert "a.gguf: not a whole GGUF file (" in refusal(words(path, out), capsys)
     path.unlink()
-    assert "a.gguf: no such file; " in told(path, tmp_path / "out", capfd)
-
-
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
+    assert "a.gguf: no such file; " in refusal(words(path, out), capsys)
+    changes: list[tuple[dict[str, object], str]] = [
         ({"architecture": "t5encoder2"}, "cannot read this GGUF file of the architecture 't5enc"),
         ({"raw": np.zeros((4, 32), dtype=np.int8)}, "extra.weight has the type I8, which cannot"),
         ({"without": "model.norm.weight"}, "lacks 1 tensors, the first is model.norm.weight"),
-    ],
-)
-def test_what_cannot_be_read_is_one_line(
-    tmp_path: Path, change: dict[str, object], said: str, capfd: pytest.CaptureFixture[str]
-) -> None:
-    model, tokenizer = gguf_files.built("llama")
-    path = gguf_files.write(tmp_path / "a.gguf", model, tokenizer, "F16", **change)
-    assert said in told(path, tmp_path / "out", capfd)
+    ]
+    for change, message in changes:
+        gguf_files.write(path, model, tokenizer, "F16", **change)
+        assert message in refusal(words(path, out), capsys)
+    assert not (out / "card.json").exists()

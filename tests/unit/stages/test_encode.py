@@ -38,19 +38,6 @@ def run(
     return main(["encode", *words, *options, *more])
 
 
-def test_shards_together_are_what_one_job_writes(folder: Path, tmp_path: Path) -> None:
-    small = EXECUTION | {"batch_tokens": 24}
-    assert run(tmp_path, folder, execution=small) == 0
-    whole = (tmp_path / "embeddings.parquet").read_bytes()
-    for number in (3, 8):
-        names = [f"{i + 1}-of-{number}" for i in range(number)]
-        for name in names:
-            assert run(tmp_path, folder, f"--shard={name}", out=name, execution=small) == 0
-        parts = [str(tmp_path / f"{name}.parquet") for name in names]
-        assert run(tmp_path, folder, "--shards", *parts, out="joined") == 0
-        assert (tmp_path / "joined.parquet").read_bytes() == whole
-
-
 def test_embeddings_are_those_of_the_package_one_text_at_a_time(
     folder: Path, tmp_path: Path
 ) -> None:

@@ -19,14 +19,13 @@ WIDTH = 6
 
 
 @pytest.fixture
-def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def made(tmp_path: Path) -> Path:
     """Examples, one copy of one of them, and a card of two rows more than these."""
     given = examples()
     write_table(tmp_path / "examples.parquet", schemas.EXAMPLES, given)
     copies = {"id": ["copy"], "kept_id": [given["id"][0]], "reason": ["exact"]}
     write_table(tmp_path / "duplicates.parquet", schemas.DUPLICATES, copies)
     write_json(tmp_path / "data.json", {"counts": {"read": len(given["id"]) + 3}})
-    monkeypatch.chdir(tmp_path)
     return tmp_path
 
 

@@ -1,0 +1,123 @@
+"""Stages whose texts several jobs share: their shards together are what one job writes."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from mamushi.artifacts import pieces, schemas
+from mamushi.artifacts.tables import EVALUATION, INFERENCE, read_table
+from mamushi.cli import main
+from mamushi.lm import batches
+from tests.support import encoders
+from tests.support.stage_files import EXECUTION, FILES, WORDS, refusal, write_base
+
+EMBEDDING = {"pooling": "mean", "skip_bos": True, "max_length": 16, "precision": "fp32"}
+SETTINGS: dict[str, dict[str, Any]] = {
+    "embed": {"embedding": EMBEDDING | {"layer": -1}, "training": None},
+    "embed-layers": {"embedding": EMBEDDING, "training": None, "depths": [0.1, 0.5]},
+    "encode": {"embedding": {"source": "encoder", "revision": None}, "code": "c"},
+    "evaluate": {"precision": "fp32", "training": None, "evaluation": {"max_length": 16}},
+}
+SMALL = EXECUTION | {"batch_tokens": 24}
+"""So small that a few texts are several batches, and fewer than the most shards."""
+
+
+@pytest.fixture(autouse=True)
+def files(tmp_path: Path) -> None:
+    """What the stages read, in the test's folder."""
+    write_base(tmp_path)
+
+
+def words(stage: str, out: str, *more: str, **changes: Any) -> list[str]:
+    names = {key: name for key, name in FILES.items() if key != "trained"}
+    if stage == "encode":
+        names = {"examples": names["examples"]}
+    given = [f"--{key}={name}" for key, name in names.items()]
+    given += [
+        f"--execution={json.dumps(SMALL)}",
+        f"--settings={json.dumps(SETTINGS[stage] | changes)}",
+    ]
+    whole = not any(word.startswith("--shard=") for word in more)
+    if stage == "evaluate":
+        # A rule without the other table hands over nothing in its place.
+        given += [f"--nll={out}", f"--out={out}.perplexity" if whole else "--out"]
+    else:
+        given.append(f"--out={out}")
+    return [stage, *given, *more]
+
+
+def shards(stage: str, number: int) -> list[str]:
+    """The names of so many shards, in the order in which Snakemake has them: 10 before 2."""
+    names = [f"{i + 1}-of-{number}" for i in range(number)]
+    for name in names:
+        assert main(words(stage, f"{name}.parquet", f"--shard={name}")) == 0
+    return sorted(f"{name}.parquet" for name in names)
+
+
+@pytest.mark.parametrize(
+    ("stage", "block", "numbers"),
+    [
+        ("embed", 8, (1, 3, 11)),
+        ("embed", pieces.BLOCK, (3,)),
+        ("embed-layers", 8, (3,)),
+        ("encode", 8, (3, 8)),
+        ("evaluate", 3, (1, 3, 11)),
+        ("evaluate", pieces.BLOCK, (3,)),
+    ],
+)
+def test_shards_together_are_what_one_job_writes(
+    stage: str, block: int, numbers: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if stage == "encode":
+        pytest.importorskip("sentence_transformers")
+        encoders.save(Path(), WORDS)
+    monkeypatch.setattr(pieces, "BLOCK", block)
+    monkeypatch.setattr(batches, "BLOCK", block)
+    assert main(words(stage, "whole")) == 0
+    outputs = sorted(Path().glob("whole*"))
+    for number in numbers:
+        assert main(words(stage, "joined", "--shards", *shards(stage, number))) == 0
+        for path in outputs:
+            assert path.with_name(path.name.replace("whole", "joined")).read_bytes() == (
+                path.read_bytes()
+            )
+    parts = [read_table(f"{i}-of-3.parquet", schemas.SHARD)["row"].to_pylist() for i in (1, 2, 3)]
+    sections = read_table(FILES["examples"], schemas.EXAMPLES)["section"].to_pylist()
+    section = EVALUATION if stage == "evaluate" else INFERENCE
+    assert all(parts) and sorted(itertools.chain(*parts)) == [*range(sections.count(section))]
+
+
+def test_beside_the_first_process_nothing_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rest = iter([(np.arange(2), {"embedding": np.zeros((2, 4), np.float16)})])
+    out, texts = tmp_path / "out", {"id": pa.array(["a", "b"]), "domain": pa.array(["x", "x"])}
+    pieces.write_pieces(out, schemas.EMBEDDINGS, rest, texts, {}, beside=True)
+    # All processes compute each piece together.
+    assert not list(rest) and not out.exists()
+    parts = shards("embed", 1)
+    monkeypatch.setenv("RANK", "1")
+    assert main(words("embed", "joined", "--shards", *parts)) == 0
+    assert not Path("joined").exists()
+
+
+@pytest.mark.parametrize("stage", ["embed", "evaluate"])
+def test_what_is_not_the_tables_shards_is_refused(
+    stage: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    parts = shards(stage, 3)
+    said = refusal(words(stage, "again", "--shards", *parts[:2]), capsys)
+    assert "texts are in none of the 2 shards" in said
+    assert main(words(stage, parts[2], "--shard=3-of-3", code="other")) == 0
+    said = refusal(words(stage, "again", "--shards", *parts), capsys)
+    assert "is a shard that was made with other settings" in said
+    for name in ("4-of-3", "0-of-3", "second"):
+        assert f"'{name}' is no shard" in refusal(words(stage, "again", f"--shard={name}"), capsys)
+    assert not Path("again").exists()
