@@ -66,14 +66,14 @@ def main() -> None:
         for each in lists:
             said = margins(cohort.nll(paths.NLL, **each)[:, here], cohort.tokens[here])
             name = f"tell_{each['selector']}_{each['beta']}_{domain}"
-            told(report, name, forensic.tell(said, gold[: len(said)]))
+            told(report, name, forensic.tell_models_apart(said, gold[: len(said)]))
     for each in lists:
         named(report, cohort, each)
     attacked(report, cohort)
     report.write(args.results)
 
 
-def told(report: Report, name: str, found: forensic.Told) -> None:
+def told(report: Report, name: str, found: forensic.ModelTest) -> None:
     report.value(f"{name}_share", found.share)
     report.value(f"{name}_chance", f"{found.low:.4g} {found.high:.4g}")
     report.value(f"{name}_p", found.p)
@@ -82,12 +82,13 @@ def told(report: Report, name: str, found: forensic.Told) -> None:
 def halves(report: Report, domain: str, gold: Doubles) -> None:
     """Gold models against gold models: margins (S, n)."""
     half = len(gold) // 2
-    told(report, f"tell_gold_{domain}", forensic.tell(gold[:half], gold[half : 2 * half]))
+    tested = forensic.tell_models_apart(gold[:half], gold[half : 2 * half])
+    told(report, f"tell_gold_{domain}", tested)
     rng = np.random.default_rng(0)
     found = []
     for _ in range(SPLITS):
         drawn = gold[rng.permutation(len(gold))]
-        found.append(forensic.tell(drawn[:half], drawn[half : 2 * half]))
+        found.append(forensic.tell_models_apart(drawn[:half], drawn[half : 2 * half]))
     p = np.array([each.p for each in found])
     report.value(f"tell_gold_{domain}_pairs", half)
     report.value(f"tell_gold_{domain}_splits_share", float(np.mean([e.share for e in found])))
@@ -106,8 +107,8 @@ def named(report: Report, cohort: Cohort, each: dict[str, str]) -> None:
         said = [read_nll(one, [*removed, *unseen]) for one in gold]
         every = np.array([margins(nll, np.maximum(tokens, 1)) for tokens, nll in said])
         apart = every[seed] - np.delete(every, seed, axis=0).mean(axis=0)
-        found.append(forensic.name(apart[: len(removed)], apart[len(removed) :]))
-    mean, low, high = forensic.over_seeds(found)
+        found.append(forensic.name_removed_texts(apart[: len(removed)], apart[len(removed) :]))
+    mean, low, high = forensic.mean_over_seeds(found)
     name = f"name_{each['selector']}_{each['beta']}_gold_auc"
     report.value(name, mean)
     report.value(f"{name}_interval", f"{low:.4g} {high:.4g}")

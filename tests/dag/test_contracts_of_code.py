@@ -239,7 +239,9 @@ REACHED_BY = {
     "evidence.verdict.verdict": "calibrate",
     "figures.run.per_cent": "figure/discrimination figure/variance",
     "figures.style.Style": "figure",
-    "figures.style.budget_axis": "figure/frontier figure/half_gap figure/perplexity figure/sad",
+    "figures.style.budget_axis": (
+        "figure/frontier figure/half_gap figure/perplexity figure/relearning figure/sad"
+    ),
     "figures.style.label": FIGURES,
     "configuration.complete.complete": "",
     "cli.main": "",

@@ -1,22 +1,21 @@
-"""Figures drawn for tests, and written by the stage."""
+"""Figures drawn for tests, and what is looked up in them."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 
-from mamushi.cli import main
 from mamushi.figures.style import Style, styled
 from mamushi.registry import load
 from tests.support.grid_files import STYLE
 
 
 def draw(name: str, tables: Path, grid: Mapping[str, Any], **style: Any) -> Figure:
-    """A figure as it is before it is saved, with all texts in their places."""
+    """Draw a figure as it is before it is saved, with all texts in their places."""
     look = Style(**STYLE | style)
     with styled(look):
         figure = load("figure", name).draw(tables, grid, look)
@@ -25,16 +24,19 @@ def draw(name: str, tables: Path, grid: Mapping[str, Any], **style: Any) -> Figu
     return figure
 
 
-def written(name: str, tables: Path, grid: Mapping[str, Any], folder: Path) -> None:
-    """Have the stage write a figure twice, and check that it is the same PDF and PNG."""
-    given = json.dumps({"name": name, "figures": STYLE, "grid": grid, "code": "0" * 8})
-    made = []
-    for file in ("one.pdf", "two.pdf"):
-        out = folder / file
-        options = ["--tables", str(tables), "--out", str(out), "--settings", given]
-        assert main(["figure", *options]) == 0
-        made.append((out.read_bytes(), out.with_suffix(".png").read_bytes()))
-    assert made[0] == made[1]
-    assert made[0][0].startswith(b"%PDF")
-    assert b"CreationDate" not in made[0][0]
-    assert made[0][1].startswith(b"\x89PNG")
+def named(axes: Any) -> dict[str, Any]:
+    """Return the lines of a panel by their label in the legend."""
+    lines = {str(line.get_label()): line for line in axes.get_lines()}
+    return {label: line for label, line in lines.items() if not label.startswith("_")}
+
+
+def bands(axes: Any) -> list[Any]:
+    """Return the outlines (corners, 2) of the bands of a panel."""
+    shapes = (shape for shape in axes.collections if isinstance(shape, PolyCollection))
+    return [shape.get_paths()[0].vertices for shape in shapes]
+
+
+def legend_texts(figure: Figure) -> list[str]:
+    """Return the entries of the one legend of a figure."""
+    (legend,) = figure.legends
+    return [text.get_text() for text in legend.get_texts()]

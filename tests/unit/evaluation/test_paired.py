@@ -6,9 +6,10 @@ import math
 
 import numpy as np
 import pytest
-from scipy.stats import ttest_1samp
+from scipy.stats import ttest_1samp, ttest_ind
 
-from mamushi.evaluation.paired import LEVEL, POWER, holm, interval, p_value, seeds_needed
+from mamushi.evaluation.paired import LEVEL, POWER, half_width, holm, interval, p_value
+from mamushi.evaluation.paired import seeds_needed as needed
 
 
 @pytest.mark.parametrize("seeds", [2, 3, 8])
@@ -19,10 +20,16 @@ def test_p_and_interval_are_those_of_scipy(seeds: int) -> None:
     assert interval(values) == pytest.approx(tuple(expected.confidence_interval(0.95)))
 
 
+def test_two_parts_of_a_variance_have_the_freedom_of_welch() -> None:
+    one, two = np.random.default_rng(0).normal(0, 1, 5), np.random.default_rng(1).normal(0, 3, 9)
+    low, high = ttest_ind(one, two, equal_var=False).confidence_interval(0.95)
+    assert half_width(one, two.var(ddof=1) / 9, 8) == pytest.approx((high - low) / 2)
+    assert half_width(one[:1], 0.04, np.inf) == pytest.approx(1.959964 * 0.2)
+    assert half_width(np.ones(3), 0.0, 8) == 0
+
+
 def test_without_a_spread_nothing_is_tested() -> None:
-    assert math.isnan(p_value([1.5]))
-    assert math.isnan(p_value([0.0, 0.0, 0.0]))
-    assert math.isnan(p_value([2.0, 2.0]))
+    assert all(math.isnan(p_value(x)) for x in ([1.5], [0.0, 0.0, 0.0], [2.0, 2.0]))
     assert all(math.isnan(end) for end in interval([1.5]))
 
 
@@ -35,26 +42,20 @@ def test_holm_by_hand() -> None:
 
 
 @pytest.mark.parametrize(("difference", "comparisons"), [(1.0, 1), (-2.0, 12), (0.5, 3)])
-def test_the_seeds_needed_have_the_power_and_one_less_has_not(
+def test_the_seeds_needed_have_the_power_and_fewer_have_not(
     difference: float, comparisons: int
 ) -> None:
-    needed = seeds_needed(difference, 1.0, comparisons)
-    assert needed is not None
-    rng = np.random.default_rng(0)
-    powers = []
-    for seeds in (needed - 2, needed, needed + 2):
+    enough = needed(difference, 1.0, comparisons)
+    assert enough is not None
+    rng, powers = np.random.default_rng(0), []
+    for seeds in (enough - 2, enough, enough + 2):
         drawn = rng.normal(difference, 1.0, (20_000, max(seeds, 2)))
         powers.append(float(np.mean(ttest_1samp(drawn, 0, axis=1).pvalue < LEVEL / comparisons)))
     assert powers[0] < POWER < powers[2]
     assert powers[1] > POWER - 0.01
 
 
-def test_a_textbook_sample_size() -> None:
+def test_sample_sizes_of_a_textbook_and_of_what_no_number_shows() -> None:
     # A paired t test at two-sided 5% for half a standard deviation with power 0.8 takes 34 pairs.
-    assert seeds_needed(0.5, 1.0, 1) == 34
-
-
-def test_no_number_of_seeds_shows_nothing() -> None:
-    assert seeds_needed(0.0, 1.0, 1) is None
-    assert seeds_needed(1.0, 0.0, 1) is None
-    assert seeds_needed(1e-9, 1.0, 1) is None
+    assert needed(0.5, 1.0, 1) == 34
+    assert needed(0.0, 1.0, 1) is needed(1.0, 0.0, 1) is needed(1e-9, 1.0, 1) is None

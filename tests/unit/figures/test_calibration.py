@@ -15,7 +15,7 @@ from mamushi.artifacts.tables import write_table
 from mamushi.errors import UserError
 from mamushi.evidence.verdict import CHECKS
 from mamushi.figures.gallery import calibration
-from tests.support.figures import draw, written
+from tests.support.figures import draw
 
 GRID: dict[str, Any] = {
     "datasets": ["texts", "posts"],
@@ -70,10 +70,6 @@ def test_a_panel_per_check_with_an_interval_per_cell(tables: Path) -> None:
 
 def test_a_missing_cell_is_named(tables: Path) -> None:
     with pytest.raises(
-        UserError, match=r"calibration\.parquet: no rows for slope, texts, large, 0"
+        UserError, match=r"calibration\.parquet: no rows of all seeds for slope, texts, large"
     ):
         draw("calibration", tables, GRID | {"models": ["large"]})
-
-
-def test_the_stage_writes_the_same_bytes_twice(tables: Path, tmp_path: Path) -> None:
-    written("calibration", tables, GRID, tmp_path)

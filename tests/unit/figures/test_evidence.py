@@ -17,7 +17,7 @@ from mamushi.errors import UserError
 from mamushi.evidence.diagnostics import calibration_error, fisher, reliability
 from mamushi.figures.run import COLOURS
 from mamushi.selection.metrics import auc
-from tests.support.figures import draw, written
+from tests.support.figures import draw
 
 RUN = {"dataset": "jigsaw", "model": "gemma-2-2b", "seed": 3}
 N1, N2, K, WIDTH = 60, 140, 80, 256
@@ -308,8 +308,3 @@ def test_a_geometry_without_a_width_is_refused(tmp_path: Path, name: str) -> Non
     write_geometry(tmp_path, geometric(4), {})
     with pytest.raises(UserError, match="no width of the embeddings"):
         drawn(tmp_path, name)
-
-
-@pytest.mark.parametrize("name", ["diagnostics", *GEOMETRIC])
-def test_the_stage_writes_the_same_bytes_again(root: Path, tmp_path: Path, name: str) -> None:
-    written(name, root, RUN | {"selector": "mamushi"}, tmp_path)

@@ -17,7 +17,7 @@ from mamushi.artifacts.tables import write_table
 from mamushi.errors import UserError
 from mamushi.figures.run import NEUTRAL
 from mamushi.figures.style import MARKS
-from tests.support.figures import draw, written
+from tests.support.figures import bands, draw, legend_texts
 
 BETAS = (0.0, 0.5, 1.0)
 GRID: dict[str, Any] = {
@@ -89,9 +89,7 @@ def test_panels_and_means_over_the_seeds_of_the_grid(tables: Path) -> None:
         for name, height in heights.items():
             shape = np.array(BETAS) if i % 2 == 0 else 1 - np.array(BETAS)
             assert found[MARKS[name][0].upper()] == pytest.approx(height * shape)
-    (legend,) = figure.legends
-    texts = [text.get_text() for text in legend.get_texts()]
-    assert sorted(texts) == sorted(["Random", "Mamushi", "LR-COS", "at the exact ratio"])
+    assert {*legend_texts(figure)} == {"Random", "Mamushi", "LR-COS", "at the exact ratio"}
 
 
 def test_exact_curves_where_they_are_known(tables: Path) -> None:
@@ -104,7 +102,7 @@ def test_exact_curves_where_they_are_known(tables: Path) -> None:
         assert all(exact[c] == pytest.approx(estimated[c] + shift) for c in exact)
     assert {*lines(axes[2, 0], "--"), *lines(axes[3, 0], "--")} == {NEUTRAL.upper()}
     figure, axes = drawn(tables, GRID | {"datasets": ["real"]})
-    assert "at the exact ratio" not in [t.get_text() for t in figure.legends[0].get_texts()]
+    assert "at the exact ratio" not in legend_texts(figure)
     assert axes.shape == (2, 2)
 
 
@@ -118,12 +116,12 @@ def test_exact_curves_where_they_are_known(tables: Path) -> None:
 )
 def test_bands(tables: Path, selectors: list[str], banded: list[str]) -> None:
     _, axes = drawn(tables, GRID | {"selectors": selectors})
-    bands = [c for c in axes[0, 0].collections if isinstance(c, PolyCollection)]
-    colours = [to_hex(band.get_facecolor()[0]).upper() for band in bands]
+    shapes = [c for c in axes[0, 0].collections if isinstance(c, PolyCollection)]
+    colours = [to_hex(shape.get_facecolor()[0]).upper() for shape in shapes]
     assert colours == [MARKS[name][0].upper() for name in selectors if name in banded]
-    for band, name in zip(bands, [s for s in selectors if s in banded], strict=True):
+    outlines = bands(axes[0, 0])
+    for corners, name in zip(outlines, [s for s in selectors if s in banded], strict=True):
         height = {"random": 1.5, "mamushi": 2.5, "lr_cos": 3.5}[name]
-        corners = band.get_paths()[0].vertices
         at_end = corners[np.isclose(corners[:, 0], 1.0), 1]
         assert at_end.min() == pytest.approx(height - 0.5)
         assert at_end.max() == pytest.approx(height + 1)
@@ -156,9 +154,5 @@ def test_the_picture_says_what_its_bands_are(tables: Path, selectors: list[str])
 
 
 def test_a_missing_curve_is_named(tables: Path) -> None:
-    with pytest.raises(UserError, match=r"frontier\.parquet: no rows for real, small, oracle"):
+    with pytest.raises(UserError, match="no rows of all seeds for real, small, oracle"):
         drawn(tables, GRID | {"datasets": ["real"], "selectors": ["oracle"]})
-
-
-def test_the_stage_writes_the_same_bytes_twice(tables: Path, tmp_path: Path) -> None:
-    written("frontier", tables, GRID, tmp_path)

@@ -11,7 +11,7 @@ import pytest
 from mamushi.artifacts import schemas
 from mamushi.artifacts.tables import write_table
 from mamushi.evaluation.left import tables
-from tests.support.figures import draw, written
+from tests.support.figures import draw
 from tests.support.left_files import AXES, write_all
 
 
@@ -45,9 +45,3 @@ def test_every_number_has_its_line(made: tuple[Path, list[dict[str, Any]]]) -> N
         assert len(set(names)) == len(names)
         assert any(name.startswith("NegGrad+, Random 0.5: removed") for name in names)
         assert any("planted 4×" in name for name in names)
-
-
-def test_the_same_table_gives_the_same_bytes(
-    made: tuple[Path, list[dict[str, Any]]], tmp_path: Path
-) -> None:
-    written("left", made[0], AXES, tmp_path)

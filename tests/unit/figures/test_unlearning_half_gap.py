@@ -9,15 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 from matplotlib.colors import to_hex
-from matplotlib.figure import Figure
 
 from mamushi.artifacts import schemas
 from mamushi.artifacts.tables import write_table
 from mamushi.errors import UserError
 from mamushi.evaluation.half_gap import half_gap_table, unlearning_table
 from mamushi.figures.style import LABELS, MARKS, SEEDS
-from mamushi.registry import plugins
-from tests.support.figures import draw, written
+from tests.support.figures import bands, draw, legend_texts, named
 from tests.support.unlearning_files import AXES, GOLD, heights, write_runs
 
 WIDE = AXES | {"datasets": ["alpha", "beta"], "unlearners": ["neggrad_plus", "salun"]}
@@ -42,15 +40,6 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_tables(tmp_path_factory.mktemp("results"), WIDE)
 
 
-def drawn(tables: Path, axes: dict[str, Any], **style: Any) -> Figure:
-    return draw("half_gap", tables, axes, **style)
-
-
-def named(panel: Any) -> dict[str, Any]:
-    """Lines of a panel by their label in the legend."""
-    return {str(line.get_label()): line for line in panel.get_lines() if line.get_label()[0] != "_"}
-
-
 def hollow(panel: Any) -> dict[str, Any]:
     """The markers of crossings and of censored curves by selector."""
     colours = {to_hex(colour): name for name, (colour, _) in MARKS.items()}
@@ -59,35 +48,31 @@ def hollow(panel: Any) -> dict[str, Any]:
 
 
 def test_a_row_per_unlearner_and_a_column_per_dataset_and_model(tables: Path) -> None:
-    figure = drawn(tables, WIDE)
+    figure = draw("half_gap", tables, WIDE)
     assert len(figure.axes) == 3 * 2
     assert figure.axes[0].get_title() == "alpha\nsmall"
     assert figure.axes[1].get_title() == "beta\nsmall"
     rows = [figure.axes[2 * i].get_ylabel().split("\n")[0] for i in range(3)]
     assert rows == ["Retraining", "NegGrad+", "SalUn"]
-    (legend,) = figure.legends
-    assert legend.get_title().get_text() == SEEDS
-    shown = [text.get_text() for text in legend.get_texts()]
-    assert shown == ["Random", "Mamushi", "gold standard", "target", "start"]
+    assert figure.legends[0].get_title().get_text() == SEEDS
+    assert legend_texts(figure) == ["Random", "Mamushi", "gold standard", "target", "start"]
 
 
 def test_curves_are_means_with_bands_and_levels_are_the_tables(tables: Path) -> None:
-    panel = drawn(tables, WIDE).axes[0]
+    panel = draw("half_gap", tables, WIDE).axes[0]
     lines = named(panel)
     # 20 + 40 * (share + 0.01 seed), over seeds 0, 1, 2.
     np.testing.assert_allclose(lines["Random"].get_xdata(), [0, 0.25, 0.5, 1])
     np.testing.assert_allclose(lines["Random"].get_ydata(), [20, 30.4, 40.4, 60])
     levels = {name: set(lines[name].get_ydata()) for name in ("start", "target", "gold standard")}
     assert levels == {"start": {20.0}, "target": {40.0}, "gold standard": {60.0}}
-    bands = [c for c in panel.collections if c.get_alpha() is not None]
-    assert len(bands) == 2
-    outline = bands[0].get_paths()[0].vertices
+    outline, _ = bands(panel)
     at_half = outline[np.isclose(outline[:, 0], 0.5), 1]
     assert at_half.max() - 40.4 == pytest.approx(0.4 / np.sqrt(3))
 
 
 def test_crossings_stand_on_the_target_and_on_the_curve(tables: Path) -> None:
-    panel = drawn(tables, WIDE).axes[2]
+    panel = draw("half_gap", tables, WIDE).axes[2]
     found = hollow(panel)
     assert set(found) == {"random", "mamushi"}
     for name, mark in found.items():
@@ -106,7 +91,7 @@ def test_censored_curves_are_marked_beside_the_right_edge_apart(tmp_path: Path) 
         share = heights(run, unlearner, selector, beta)
         return share if unlearner == "retraining" else 0.3 * share
 
-    figure = drawn(write_tables(tmp_path, axes, low), axes)
+    figure = draw("half_gap", write_tables(tmp_path, axes, low), axes)
     figure.canvas.draw()
     found = hollow(figure.axes[1])
     assert set(found) == {"random", "mamushi", "vmf"}
@@ -128,7 +113,7 @@ def test_a_panel_shows_the_gap_and_cuts_off_what_overshoots(tmp_path: Path) -> N
         share = heights(run, unlearner, selector, beta)
         return share if unlearner == "retraining" else 1000 * share
 
-    panel = drawn(write_tables(tmp_path, AXES, wild), AXES).axes[1]
+    panel = draw("half_gap", write_tables(tmp_path, AXES, wild), AXES).axes[1]
     low, high = panel.get_ylim()
     assert low < 20
     assert 60 < high < 120
@@ -138,15 +123,15 @@ def test_a_panel_shows_the_gap_and_cuts_off_what_overshoots(tmp_path: Path) -> N
 def test_without_a_gap_curves_are_drawn_and_nothing_is_marked(tmp_path: Path) -> None:
     tables = write_tables(tmp_path, AXES, gold=(19.0, 9.0))
     for log_scale in (False, True):
-        figure = drawn(tables, AXES, log_scale=log_scale)
+        figure = draw("half_gap", tables, AXES, log_scale=log_scale)
         assert hollow(figure.axes[0]) == {}
         assert len(named(figure.axes[0])["Random"].get_ydata()) == 4
 
 
 def test_one_seed_has_no_bands(tmp_path: Path) -> None:
     axes = AXES | {"seeds": [1]}
-    panel = drawn(write_tables(tmp_path, axes), axes, log_scale=True).axes[0]
-    assert [c for c in panel.collections if c.get_alpha() is not None] == []
+    panel = draw("half_gap", write_tables(tmp_path, axes), axes, log_scale=True).axes[0]
+    assert bands(panel) == []
     assert panel.get_yscale() == "log"
     assert panel.get_ylim()[0] > 0
 
@@ -163,7 +148,7 @@ def test_a_curve_that_the_table_lacks_is_named(
     tables: Path, changed: dict[str, Any], missing: str
 ) -> None:
     with pytest.raises(UserError, match=f"no rows of all seeds for {missing}") as caught:
-        drawn(tables, WIDE | changed)
+        draw("half_gap", tables, WIDE | changed)
     assert caught.value.where == tables / "unlearning.parquet"
 
 
@@ -173,15 +158,5 @@ def test_a_crossing_that_the_table_lacks_is_named(tmp_path: Path) -> None:
     budgets = half_gap_table(points, target=0.5, retain_cap=5.6)
     write_table(tables / "half_gap.parquet", schemas.HALF_GAP, budgets)
     with pytest.raises(UserError, match="alpha, small, neggrad_plus, random") as caught:
-        drawn(tables, AXES)
+        draw("half_gap", tables, AXES)
     assert caught.value.where == tables / "half_gap.parquet"
-
-
-def test_every_unlearner_has_a_label() -> None:
-    assert {"retraining", *plugins("unlearner")} <= set(LABELS)
-
-
-def test_the_stage_writes_pdf_and_png_and_the_same_bytes_again(
-    tables: Path, tmp_path: Path
-) -> None:
-    written("half_gap", tables, WIDE, tmp_path)

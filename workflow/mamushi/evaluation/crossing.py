@@ -2,7 +2,8 @@
 
 Half of the contamination gap is the paper's target: the forget perplexity half of the way from the
 start model to the gold standard, with linear interpolation between measured budgets (section
-"Synergy with Sample-Level Unlearning", after Allouah et al., Table 5).
+"Synergy with Sample-Level Unlearning", after Allouah et al., Table 5). Curves are numbers, none of
+them NaN, over increasing budgets of two decimals.
 """
 
 from __future__ import annotations
@@ -14,33 +15,25 @@ import numpy.typing as npt
 
 from mamushi.evaluation.sad import Floats
 
-HUNDREDTHS = 100
-"""Budgets have two decimals, as in file names."""
-
 
 def recovery(ppl: npt.ArrayLike, start: npt.ArrayLike, gold: npt.ArrayLike) -> Floats:
-    """The share of the way from ``start`` to ``gold`` that ``ppl`` has gone; arguments broadcast.
+    """Return the share of the way from ``start`` to ``gold`` that ``ppl`` has gone.
 
-    0 at the start and 1 at the gold standard, beyond either outside of them. NaN where gold is not
-    above the start: there is no gap, so nothing to recover.
+    Arguments broadcast. NaN where gold is not above the start: there is nothing to recover.
     """
-    at, low, high = np.broadcast_arrays(
-        np.asarray(ppl, dtype=np.float64),
-        np.asarray(start, dtype=np.float64),
-        np.asarray(gold, dtype=np.float64),
+    at, low, high = (
+        np.asarray(each, dtype=np.float64) for each in np.broadcast_arrays(ppl, start, gold)
     )
-    found = np.full(at.shape, np.nan)
-    return np.divide(at - low, high - low, out=found, where=high > low)
+    return np.divide(at - low, high - low, out=np.full(at.shape, np.nan), where=high > low)
 
 
 def first_crossings(beta: npt.ArrayLike, heights: npt.ArrayLike, target: float) -> Floats:
-    """The smallest budget at which each piecewise linear curve is at ``target`` or above.
+    """Return the smallest budget at which each piecewise linear curve is at ``target`` or above.
 
-    ``heights`` is ``(curves, budgets)`` and ``beta`` ``(budgets,)``, increasing. The result is
-    ``(curves,)``; infinite for a curve that never gets there. Raises ``ValueError`` for other
-    shapes, a ``beta`` that does not increase, or a height that is no number.
+    ``heights`` is ``(curves, budgets)`` and ``beta`` ``(budgets,)``. The result is ``(curves,)``;
+    infinite for a curve that never gets there.
     """
-    x, y = _curves(beta, heights)
+    x, y = np.asarray(beta, dtype=np.float64), np.asarray(heights, dtype=np.float64)
     reached = y >= target
     after = np.argmax(reached, axis=1)
     before = np.maximum(after - 1, 0)
@@ -54,63 +47,36 @@ def first_crossings(beta: npt.ArrayLike, heights: npt.ArrayLike, target: float) 
 
 
 def first_crossing(beta: npt.ArrayLike, height: npt.ArrayLike, target: float) -> float | None:
-    """The smallest budget at which one curve reaches ``target`` from below; None if it never does.
-
-    A curve that is there at its first point crosses there. Raises ``ValueError`` as
-    ``first_crossings`` does.
-    """
-    (found,) = first_crossings(beta, np.atleast_2d(np.asarray(height, dtype=np.float64)), target)
+    """Return the smallest budget at which one curve reaches ``target``; None if it never does."""
+    (found,) = first_crossings(beta, np.atleast_2d(np.asarray(height)), target)
     return float(found) if np.isfinite(found) else None
 
 
-def recrossings(beta: npt.ArrayLike, height: npt.ArrayLike, target: float) -> int:
-    """How often the curve falls below ``target`` after it was there; 0 for one that never is."""
-    _, (y,) = _curves(beta, np.atleast_2d(np.asarray(height, dtype=np.float64)))
-    reached = y >= target
+def recrossings(height: npt.ArrayLike, target: float) -> int:
+    """Count how often a curve falls below ``target`` after it was there."""
+    reached = np.asarray(height) >= target
     return int(np.count_nonzero(reached[:-1] & ~reached[1:]))
 
 
 def interpolate(beta: npt.ArrayLike, heights: npt.ArrayLike, at: float) -> Floats:
-    """The heights ``(curves,)`` of curves ``(curves, budgets)`` at the budget ``at``, linearly
-    between measured ones. Raises ``ValueError`` where that is outside of ``beta``."""
-    x, y = _curves(beta, heights)
-    if not x[0] <= at <= x[-1]:
-        raise ValueError(f"budget {at} is not between {x[0]} and {x[-1]}")
-    return np.array([np.interp(at, x, curve) for curve in y])
+    """Return the heights ``(curves,)`` of curves ``(curves, budgets)`` at the budget ``at``."""
+    return np.array([np.interp(at, beta, curve) for curve in np.asarray(heights)])
 
 
 def refine(
     beta: npt.ArrayLike, height: npt.ArrayLike, target: float, fine: float | None
 ) -> list[float]:
-    """The budgets to measure next: multiples of ``fine`` around the first crossing.
+    """Return the budgets to measure next: multiples of ``fine`` around the first crossing.
 
-    They lie strictly between the last measured budget below ``target`` and the next one, where the
-    curve is there; the finer curve then first crosses between the same two. Empty without a
-    crossing, for one at the first point, and without ``fine``. Measured budgets and ``fine`` have
-    two decimals, and so has the result, in ascending order.
+    They lie strictly between the last measured budget below ``target`` and the next one; the finer
+    curve then first crosses between the same two. Ascending, of two decimals. Empty without a
+    crossing, for one at the first point, and without ``fine``.
     """
     crossing = first_crossing(beta, height, target)
     x = np.asarray(beta, dtype=np.float64)
     if fine is None or crossing is None or crossing <= x[0]:
         return []
-    reached = int(np.argmax(np.asarray(height, dtype=np.float64) >= target))
-    low, high = _hundredths(x[reached - 1]), _hundredths(x[reached])
-    step = _hundredths(fine)
+    reached = int(np.argmax(np.asarray(height) >= target))
+    low, high, step = (round(100 * float(each)) for each in (x[reached - 1], x[reached], fine))
     inside = range((low // step + 1) * step, high, step)
-    return [float(Fraction(k, HUNDREDTHS)) for k in inside]
-
-
-def _hundredths(budget: float) -> int:
-    return round(float(budget) * HUNDREDTHS)
-
-
-def _curves(beta: npt.ArrayLike, heights: npt.ArrayLike) -> tuple[Floats, Floats]:
-    x = np.asarray(beta, dtype=np.float64)
-    y = np.asarray(heights, dtype=np.float64)
-    if x.ndim != 1 or len(x) == 0 or y.ndim != 2 or y.shape[1] != len(x):
-        raise ValueError(f"beta {x.shape} and heights {y.shape} are no curves over budgets")
-    if np.any(np.diff(x) <= 0):
-        raise ValueError("beta must increase")
-    if np.isnan(y).any():
-        raise ValueError("a height is no number")
-    return x, y
+    return [float(Fraction(k, 100)) for k in inside]

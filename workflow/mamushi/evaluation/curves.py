@@ -19,7 +19,7 @@ from mamushi.artifacts.files import read_json
 from mamushi.artifacts.tables import FORGET, RETAIN, read_table
 from mamushi.configuration.grid import cells
 from mamushi.errors import UserError
-from mamushi.evaluation.sad import log_sad, sad
+from mamushi.evaluation.sad import sad
 
 Grid = Mapping[str, Any]
 """Lists ``datasets, models, seeds, budgets, selectors``, as in the configuration."""
@@ -112,6 +112,6 @@ def _run_rows(run: dict[str, Any], grid: Grid, root: str | Path) -> Iterator[dic
                 "gold_ppl_retain": gold.ppl_retain,
                 "sad": float(sad(at.ppl_forget, at.ppl_retain, gold.ppl_forget, gold.ppl_retain)),
                 "log_sad": float(
-                    log_sad(at.nll_forget, at.nll_retain, gold.nll_forget, gold.nll_retain)
+                    sad(at.nll_forget, at.nll_retain, gold.nll_forget, gold.nll_retain)
                 ),
             }

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from mamushi.artifacts import schemas
-from mamushi.evaluation.paired import LEVEL, holm, interval, p_value, seeds_needed
+from mamushi.evaluation.paired import LEVEL, holm, interval, known, p_value, seeds_needed
 from mamushi.evaluation.sad import Floats
 from mamushi.evaluation.summary import BASELINE, areas, curves_of, gold_distances
 
@@ -28,7 +28,7 @@ Values = Mapping[str, Floats]
 
 
 def sad_differences(table: pa.Table) -> pa.Table:
-    """The table ``sad_differences`` of a table ``sad``.
+    """Return the table ``sad_differences`` of a table ``sad``.
 
     A row per dataset, model and selector other than random, for each measured budget and the area
     (``beta`` is null), against random and against the best of the others. With one seed all numbers
@@ -38,25 +38,29 @@ def sad_differences(table: pa.Table) -> pa.Table:
     rows: list[dict[str, Any]] = []
     for dataset, model in dict.fromkeys(key[:2] for key in curves):
         own = {key[2]: seeds for key, seeds in curves.items() if key[:2] == (dataset, model)}
-        head = {"dataset": dataset, "model": model}
-        gold = gold_distances(next(iter(own.values())))
-        sad: dict[float | None, Values] = {}
-        for place, point in enumerate(next(iter(own.values()))[0][1:-1], start=1):
-            sad[point["beta"]] = {
+        first = next(iter(own.values()))
+        gold = gold_distances(first)["gold_sad"]
+        sad: dict[float | None, Values] = {
+            point["beta"]: {
                 name: np.array([seed[place]["sad"] for seed in seeds])
                 for name, seeds in own.items()
             }
+            for place, point in enumerate(first[0][1:-1], start=1)
+        }
         area: dict[float | None, Values] = {
             None: {name: areas(seeds) for name, seeds in own.items()}
         }
         for quantity, family in (("sad", sad), ("area", area)):
-            found = _family(family, gold["gold_sad"])
-            rows.extend({**head, "quantity": quantity, **row} for row in found)
+            head = {"dataset": dataset, "model": model, "quantity": quantity}
+            rows.extend({**head, **row} for row in _compare_family(family, gold))
     return pa.Table.from_pylist(rows, schema=schemas.SAD_DIFFERENCES.schema)
 
 
-def _family(points: Mapping[float | None, Values], gold: float | None) -> Iterator[dict[str, Any]]:
+def _compare_family(
+    points: Mapping[float | None, Values], gold: float | None
+) -> Iterator[dict[str, Any]]:
     tested = {
+        # The test is two-sided: it is the same whichever comes first.
         (beta, frozenset({one, other})): p_value(values[one] - values[other])
         for beta, values in points.items()
         for one, other in combinations(values, 2)
@@ -66,18 +70,12 @@ def _family(points: Mapping[float | None, Values], gold: float | None) -> Iterat
     for beta, values in points.items():
         for name in values:
             for reference, other in _references(name, values):
-                # The test is two-sided: it is the same whichever comes first.
                 pair = (beta, frozenset({name, other}))
-                row: dict[str, Any] = {
-                    "selector": name,
-                    "beta": beta,
-                    "reference": reference,
-                    "other": other,
-                    "seeds": len(values[name]),
-                }
+                row: dict[str, Any] = {"selector": name, "beta": beta, "reference": reference}
+                row |= {"other": other, "seeds": len(values[name])}
                 if len(values[name]) > 1:
-                    row |= _compared(values[name] - values[other], comparisons, gold)
-                    row |= {"p": _known(tested[pair]), "p_holm": _known(corrected[pair])}
+                    row |= _compare(values[name] - values[other], comparisons, gold)
+                    row |= {"p": known(tested[pair]), "p_holm": known(corrected[pair])}
                 yield row
 
 
@@ -91,7 +89,7 @@ def _references(name: str, values: Values) -> Iterator[tuple[str, str]]:
         yield BEST, min(others, key=lambda other: float(values[other].mean()))
 
 
-def _compared(differences: Floats, comparisons: int, gold: float | None) -> dict[str, Any]:
+def _compare(differences: Floats, comparisons: int, gold: float | None) -> dict[str, Any]:
     mean, spread = float(differences.mean()), float(differences.std(ddof=1))
     low, high = interval(differences)
     return {
@@ -105,48 +103,43 @@ def _compared(differences: Floats, comparisons: int, gold: float | None) -> dict
     }
 
 
-def _known(value: float) -> float | None:
-    return None if np.isnan(value) else float(value)
-
-
 def verdict(differences: pa.Table) -> str:
-    """Which curves differ from that of random, in reStructuredText: an item per dataset and model.
+    """Say which curves differ from that of random, in reStructuredText: an item per model.
 
     It is included in the report by the caption of the figure.
     """
     groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for row in differences.to_pylist():
         groups.setdefault((row["dataset"], row["model"]), []).append(row)
-    items = [f"* {_quoted(group)}: {_said(rows)}" for group, rows in groups.items()]
+    items = [
+        f"* ``{dataset}``, ``{model}``: {_verdict_of_model(rows)}"
+        for (dataset, model), rows in groups.items()
+    ]
     return "\n".join(items or ["* No two selectors were run, so nothing is compared."]) + "\n"
 
 
-def _said(rows: Sequence[dict[str, Any]]) -> str:
+def _verdict_of_model(rows: Sequence[dict[str, Any]]) -> str:
     seeds = rows[0]["seeds"]
     if seeds == 1:
         return "one seed, whose error is unknown: nothing tells these curves apart."
     against = [row for row in rows if row["reference"] == BASELINE]
     if not against:
         return "``random`` was not run, so no curve is compared with it."
+    significant = [row for row in against if row["p_holm"] is not None and row["p_holm"] <= LEVEL]
     parts = []
     for quantity, where in (("area", "in area"), ("sad", "at single budgets")):
         for sign, side in ((-1, "below"), (1, "above")):
-            told: dict[str, list[str]] = {}
-            for row in against:
-                significant = row["p_holm"] is not None and row["p_holm"] <= LEVEL
-                if row["quantity"] == quantity and significant and row["difference"] * sign > 0:
+            budgets: dict[str, list[str]] = {}
+            for row in significant:
+                if row["quantity"] == quantity and row["difference"] * sign > 0:
                     budget = "" if row["beta"] is None else f"{row['beta']:g}"
-                    told.setdefault(row["selector"], []).append(budget)
+                    budgets.setdefault(row["selector"], []).append(budget)
             names = [
-                f"``{name}``" + (f" ({', '.join(budgets)})" if budgets[0] else "")
-                for name, budgets in told.items()
+                f"``{name}``" + (f" ({', '.join(each)})" if each[0] else "")
+                for name, each in budgets.items()
             ]
             if names:
                 parts.append(f"{where} {', '.join(names)} {side} ``random``")
     if parts:
         return f"at {seeds} seeds {'; '.join(parts)}. No other difference from it can be told."
     return f"none of these curves can be told from that of ``random`` at {seeds} seeds."
-
-
-def _quoted(names: Sequence[str]) -> str:
-    return ", ".join(f"``{name}``" for name in names)

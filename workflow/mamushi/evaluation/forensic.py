@@ -9,14 +9,14 @@ chance.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.stats import t
 
-Doubles = NDArray[np.float64]
+from mamushi.evaluation.paired import LEVEL, half_width
+from mamushi.evaluation.sad import Floats
 
 FOLDS = 5
 FEWEST_TEXTS = 4 * FOLDS
@@ -24,17 +24,16 @@ FEWEST_TEXTS = 4 * FOLDS
 EXACT = 12
 """Most pairs of which all exchanges are looked at; of more, ``DRAWN`` by chance."""
 DRAWN = 4096
-LEVEL = 0.05
 
 
 @dataclass(frozen=True)
-class Told:
+class ModelTest:
     """How often two kinds of models are told apart.
 
-    ``share`` of the pairs in which the model of the first kind is the one that is named, by a
-    classifier that has not seen the pair. ``low`` and ``high``: where that lies in 95 of 100 cases
-    if the kinds do not differ. ``p``: how often a classifier does at least as well by chance; never
-    below 2 / 2^S for S pairs.
+    ``share`` of the pairs in which the model of the first kind is named, by a classifier that has
+    not seen the pair. ``low`` and ``high``: where that lies in 95 of 100 cases if the kinds do not
+    differ. ``p``: how often a classifier does at least as well by chance; never below 2 / 2^S for S
+    pairs.
     """
 
     share: float
@@ -43,15 +42,14 @@ class Told:
     p: float
 
 
-def tell(first: Doubles, second: Doubles) -> Told:
-    """Tell two kinds of models apart, ``first`` and ``second`` (S, n): margins of n texts, a pair
-    of models by row, S of 2 or more.
+def tell_models_apart(first: Floats, second: Floats) -> ModelTest:
+    """Test whether two kinds of models, ``first`` and ``second`` (S, n), differ.
 
-    The classifier is the direction of the mean difference of the other pairs (linear discriminant
-    analysis with equal variances: there are few models and many texts). Where the kinds do not
-    differ, the two models of a pair can be exchanged. So ``p`` and the interval are those of all
-    2^S exchanges, exact for any distribution (a sign-flip test), with the sum of the products of
-    all differences as what is compared.
+    Rows are pairs of models, S of 2 or more, columns the margins of n texts. The classifier is the
+    direction of the mean difference of the other pairs (linear discriminant analysis with equal
+    variances: there are few models and many texts). Where the kinds do not differ, the two models
+    of a pair can be exchanged. So ``p`` and the interval are those of all 2^S exchanges, exact for
+    any distribution (a sign-flip test of the sum of the products of all differences).
     """
     apart = first - second
     products = apart @ apart.T
@@ -68,33 +66,31 @@ def tell(first: Doubles, second: Doubles) -> Told:
     # Sums that are the same but for rounding are the same.
     reached = total >= total[0] - 1e-9 * abs(total[0])
     low, high = np.quantile(share, [LEVEL / 2, 1 - LEVEL / 2])
-    return Told(float(share[0]), float(low), float(high), float(reached.mean()))
+    return ModelTest(float(share[0]), float(low), float(high), float(reached.mean()))
 
 
 def pairs_needed() -> int:
-    """The fewest pairs of which p can be below ``LEVEL``."""
+    """Return the fewest pairs of which p can be below ``LEVEL``."""
     return next(pairs for pairs in range(1, 99) if 2.0 ** (1 - pairs) < LEVEL)
 
 
 @dataclass(frozen=True)
-class Named:
-    """AUC of removed against unseen texts in one model, and the variance of it that is due to which
-    texts there are."""
+class TextTest:
+    """AUC of removed against unseen texts in one model, and its variance over texts."""
 
     auc: float
     variance: float
 
 
-def name(removed: Doubles, unseen: Doubles) -> Named:
-    """How well a classifier names the removed texts among unseen ones, from a number for each:
-    ``removed`` (n1,) and ``unseen`` (n0,), ``FEWEST_TEXTS`` or more each.
+def name_removed_texts(removed: Floats, unseen: Floats) -> TextTest:
+    """Test how well a classifier names the removed texts among unseen ones.
 
-    The number is how a text's margin under the model differs from that under gold models. The
-    classifier is linear in it and its square (Fisher's discriminant, by least squares), since
-    deletion can push a text's likelihood too low as well as leave it too high, and is fitted to the
-    texts of the other four of five folds. The
-    AUC is the mean of the folds', which have thresholds of their own; its variance is that of
-    DeLong et al. 1988, by the shares of the other kind that each text is above.
+    ``removed`` (n1,) and ``unseen`` (n0,), ``FEWEST_TEXTS`` or more each: how a text's margin under
+    the model differs from that under gold models. The classifier is linear in that and its square
+    (Fisher's discriminant, by least squares), since deletion can push a likelihood too low as well
+    as leave it too high, and is fitted to the texts of the other four of five folds. The AUC is the
+    mean of the folds', which have thresholds of their own; its variance is that of DeLong et al.
+    1988, by the shares of the other kind that each text is above.
     """
     rng = np.random.default_rng(0)
     values = np.concatenate([removed, unseen])
@@ -116,19 +112,18 @@ def name(removed: Doubles, unseen: Doubles) -> Named:
         above[here & truth], above[here & ~truth] = wins.mean(axis=1), wins.mean(axis=0)
         aucs.append(wins.mean())
     parts = [above[truth], above[~truth]]
-    return Named(float(np.mean(aucs)), float(sum(part.var(ddof=1) / len(part) for part in parts)))
+    return TextTest(
+        float(np.mean(aucs)), float(sum(part.var(ddof=1) / len(part) for part in parts))
+    )
 
 
-def over_seeds(found: list[Named]) -> tuple[float, float, float]:
-    """Mean AUC over seeds with its 95% interval, over texts and seeds.
+def mean_over_seeds(found: Sequence[TextTest]) -> tuple[float, float, float]:
+    """Return the mean AUC over seeds with its 95% interval, over texts and seeds.
 
     The texts are mostly the same for all seeds, and so their part of the variance is not divided by
-    the number of seeds; degrees of freedom by Welch and Satterthwaite, where texts have many.
+    the number of seeds; there are many.
     """
     aucs = np.array([each.auc for each in found])
-    texts = float(np.mean([each.variance for each in found]))
-    seeds = float(aucs.var(ddof=1)) / len(aucs) if len(aucs) > 1 else 0.0
+    half = half_width(aucs, float(np.mean([each.variance for each in found])), np.inf)
     mean = float(aucs.mean())
-    freedom = np.inf if seeds == 0 else (texts + seeds) ** 2 / (seeds**2 / (len(aucs) - 1))
-    half = float(t.ppf(1 - LEVEL / 2, freedom)) * np.sqrt(texts + seeds)
     return mean, mean - half, mean + half

@@ -31,7 +31,7 @@ from mamushi.evaluation.crossing import (
     recrossings,
 )
 from mamushi.evaluation.curves import Grid, Perplexity, read_perplexity
-from mamushi.evaluation.paired import t_quantile
+from mamushi.evaluation.paired import known, t_quantile
 from mamushi.evaluation.sad import Floats
 
 RETRAINING = "retraining"
@@ -39,6 +39,8 @@ RETRAINING = "retraining"
 BASELINE = "random"
 BAND_STEPS = 1000
 """Budgets, evenly from nothing to all, at which the band around a mean curve is worked out."""
+
+Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,7 @@ def _run_rows(
                     "ppl_forget": point.at.ppl_forget,
                     "ppl_retain": point.at.ppl_retain,
                     **scale,
-                    "recovery": _known(share),
+                    "recovery": known(share),
                 }
 
 
@@ -196,79 +198,6 @@ class Curves:
     """(seeds, budgets): retain perplexity as a factor of the start's."""
 
 
-def half_gap_table(points: pa.Table, *, target: float, retain_cap: float) -> pa.Table:
-    """The table ``half_gap`` of a table ``unlearning``.
-
-    A pair's curve is the mean over seeds of the share of its own gap that each has recovered.
-    Seeds whose gold standard is no worse on the forget domain than the start have no gap and are
-    left out; ``seeds`` counts the others, which ``start``, ``target`` and ``gold`` are means of.
-    Where it is 0 there is nothing to recover: no budget, ``censored``, and the perplexities are
-    means of all seeds.
-
-    The 95% interval of a budget holds those at which Student's t test over the seeds does not tell
-    the mean share from the target: it ends where the upper and the lower band of the mean curve
-    first get there. So it says as much of seeds that never reach the target as of the others. An
-    end is null with one seed, and where it lies beyond the whole forget set.
-    """
-    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for row in points.to_pylist():
-        groups.setdefault((row["dataset"], row["model"]), []).append(row)
-    rows = []
-    for (dataset, model), group in groups.items():
-        for found in _pair_rows(group, target, retain_cap):
-            rows.append({"dataset": dataset, "model": model, **found})
-    return pa.Table.from_pylist(rows, schema=schemas.HALF_GAP.schema)
-
-
-def _pair_rows(
-    rows: list[dict[str, Any]], target: float, retain_cap: float
-) -> Iterator[dict[str, Any]]:
-    """The rows of one dataset and model."""
-    ends = {row["seed"]: (row["start_ppl_forget"], row["gold_ppl_forget"]) for row in rows}
-    seeds = [seed for seed, (start, gold) in ends.items() if gold > start]
-    start, gold = np.mean([ends[seed] for seed in seeds or ends], axis=0).tolist()
-    pairs = list(dict.fromkeys((row["unlearner"], row["selector"]) for row in rows))
-    level = {
-        "seeds": len(seeds),
-        "start_ppl_forget": start,
-        "target_ppl_forget": start + target * (gold - start),
-        "gold_ppl_forget": gold,
-    }
-    if not seeds:
-        for unlearner, selector in pairs:
-            yield {"unlearner": unlearner, "selector": selector, **level, **NO_GAP}
-        return
-    curves = {pair: _curves(rows, pair, seeds) for pair in pairs}
-    found = {pair: crossing(curve, target) for pair, curve in curves.items()}
-    for (unlearner, selector), at in found.items():
-        yield {
-            "unlearner": unlearner,
-            "selector": selector,
-            **level,
-            **_crossing(curves[unlearner, selector], at, target, retain_cap),
-            **_saving(at, found.get((unlearner, BASELINE))),
-        }
-
-
-NO_GAP: Mapping[str, Any] = {"censored": True, "recrossings": 0}
-"""The row of a pair without a gap in any seed; all that it leaves out is null."""
-
-
-def _curves(rows: list[dict[str, Any]], pair: tuple[str, str], seeds: Sequence[int]) -> Curves:
-    own = [row for row in rows if (row["unlearner"], row["selector"]) == pair]
-    by_seed = [
-        sorted((row for row in own if row["seed"] == seed), key=lambda row: float(row["beta"]))
-        for seed in seeds
-    ]
-    return Curves(
-        beta=np.array([row["beta"] for row in by_seed[0]]),
-        recovery=np.array([[row["recovery"] for row in curve] for curve in by_seed]),
-        retain=np.array(
-            [[row["ppl_retain"] / row["start_ppl_retain"] for row in curve] for curve in by_seed]
-        ),
-    )
-
-
 @dataclass(frozen=True)
 class Crossing:
     """Where a mean curve first reaches the target, and between which budgets it may."""
@@ -283,8 +212,70 @@ class Crossing:
     """
 
 
+def half_gap_table(points: pa.Table, *, target: float, retain_cap: float) -> pa.Table:
+    """Return the table ``half_gap`` of a table ``unlearning``.
+
+    A pair's curve is the mean over seeds of the share of its own gap that each has recovered.
+    Seeds whose gold standard is no worse on the forget domain than the start have no gap and are
+    left out; ``seeds`` counts the others, which ``start``, ``target`` and ``gold`` are means of.
+    Where it is 0 there is nothing to recover: no budget, ``censored``, and the perplexities are
+    means of all seeds.
+
+    The 95% interval of a budget holds those at which Student's t test over the seeds does not tell
+    the mean share from the target: it ends where the upper and the lower band of the mean curve
+    first get there. So it says as much of seeds that never reach the target as of the others. An
+    end is null with one seed, and where it lies beyond the whole forget set.
+    """
+    groups: dict[tuple[str, str], list[Row]] = {}
+    for row in points.to_pylist():
+        groups.setdefault((row["dataset"], row["model"]), []).append(row)
+    rows = [
+        {"dataset": dataset, "model": model, **found}
+        for (dataset, model), group in groups.items()
+        for found in _pair_rows(group, target, retain_cap)
+    ]
+    return pa.Table.from_pylist(rows, schema=schemas.HALF_GAP.schema)
+
+
+def _pair_rows(rows: list[Row], target: float, retain_cap: float) -> Iterator[Row]:
+    """Yield the rows of one dataset and model, one for each unlearner and selector."""
+    ends = {row["seed"]: (row["start_ppl_forget"], row["gold_ppl_forget"]) for row in rows}
+    seeds = [seed for seed, (start, gold) in ends.items() if gold > start]
+    start, gold = np.mean([ends[seed] for seed in seeds or ends], axis=0).tolist()
+    level = {
+        "seeds": len(seeds),
+        "start_ppl_forget": start,
+        "target_ppl_forget": start + target * (gold - start),
+        "gold_ppl_forget": gold,
+    }
+    pairs = list(dict.fromkeys((row["unlearner"], row["selector"]) for row in rows))
+    curves = {pair: _curves(rows, pair, seeds) for pair in pairs if seeds}
+    found = {pair: crossing(curve, target) for pair, curve in curves.items()}
+    for unlearner, selector in pairs:
+        row = {"unlearner": unlearner, "selector": selector, **level}
+        at = found.get((unlearner, selector))
+        if at is None:
+            yield {**row, "censored": True, "recrossings": 0}
+        else:
+            row |= _describe(curves[unlearner, selector], at, target, retain_cap)
+            yield {**row, **_saving(at, found.get((unlearner, BASELINE)))}
+
+
+def _curves(rows: list[Row], pair: tuple[str, str], seeds: Sequence[int]) -> Curves:
+    own = [row for row in rows if (row["unlearner"], row["selector"]) == pair]
+    own.sort(key=lambda row: float(row["beta"]))
+    by_seed = [[row for row in own if row["seed"] == seed] for seed in seeds]
+    return Curves(
+        beta=np.array([row["beta"] for row in by_seed[0]]),
+        recovery=np.array([[row["recovery"] for row in curve] for curve in by_seed]),
+        retain=np.array(
+            [[row["ppl_retain"] / row["start_ppl_retain"] for row in curve] for curve in by_seed]
+        ),
+    )
+
+
 def crossing(curves: Curves, target: float) -> Crossing:
-    """The crossing of the mean of ``curves``, with its 95% interval."""
+    """Return the crossing of the mean of ``curves``, with its 95% interval."""
     beta, mean = curves.beta, curves.recovery.mean(axis=0)
     budget = first_crossing(beta, mean, target)
     low, high = _interval(curves, target) if len(curves.recovery) > 1 else (None, None)
@@ -297,56 +288,50 @@ def crossing(curves: Curves, target: float) -> Crossing:
 
 
 def _interval(curves: Curves, target: float) -> tuple[float | None, float | None]:
-    """Where the 95% band around the mean curve first reaches the target."""
+    """Return where the two ends of the 95% band of the mean curve first reach the target."""
     # Between two measured budgets the curves are straight, but their spread is not.
     steps = np.linspace(curves.beta[0], curves.beta[-1], BAND_STEPS + 1)
     beta = np.union1d(curves.beta, steps)
     recovery = np.array([np.interp(beta, curves.beta, curve) for curve in curves.recovery])
-    half = t_quantile(len(recovery)) * recovery.std(axis=0, ddof=1) / np.sqrt(len(recovery))
-    mean = recovery.mean(axis=0)
+    seeds, mean = len(recovery), recovery.mean(axis=0)
+    half = t_quantile(seeds - 1) * recovery.std(axis=0, ddof=1) / np.sqrt(seeds)
     low, high = first_crossings(beta, np.stack([mean + half, mean - half]), target)
-    return _known(low), _known(high)
+    return known(low), known(high)
 
 
-def _crossing(curves: Curves, at: Crossing, target: float, retain_cap: float) -> dict[str, Any]:
-    factor = (
-        None
-        if at.budget is None
-        else float(interpolate(curves.beta, curves.retain, at.budget).max())
-    )
+def _describe(curves: Curves, at: Crossing, target: float, retain_cap: float) -> Row:
     own = first_crossings(curves.beta, curves.recovery, target)
-    return {
+    row = {
         "budget": at.budget,
         "budget_low": at.low,
         "budget_high": at.high,
         "censored": at.budget is None,
         "censored_share": float(np.isinf(own).mean()),
-        "recrossings": recrossings(curves.beta, curves.recovery.mean(axis=0), target),
-        "retain_factor": factor,
-        "within_cap": None if factor is None else factor <= retain_cap,
-        "saving_vs_full": None if at.budget is None else 1 - at.budget,
+        "recrossings": recrossings(curves.recovery.mean(axis=0), target),
     }
+    if at.budget is not None:
+        factor = float(interpolate(curves.beta, curves.retain, at.budget).max())
+        row |= {"retain_factor": factor, "within_cap": factor <= retain_cap}
+        row |= {"saving_vs_full": 1 - at.budget}
+    return row
 
 
-def _saving(at: Crossing, chance: Crossing | None) -> dict[str, Any]:
-    """The relative saving against random selection with its interval, paired by seed.
+def _saving(at: Crossing, chance: Crossing | None) -> Row:
+    """Return the relative saving against random selection with its interval, paired by seed.
 
-    Null where either budget is not known, or where random needs none, so that nothing can be saved.
+    Nothing where either budget is not known, or where random needs none.
     """
-    value, low, high = None, None, None
-    if chance is not None and at.budget is not None and chance.budget:
-        value = 1 - at.budget / chance.budget
-        if at.by_seed is not None and chance.by_seed is not None:
-            low, high = saving_interval(at.by_seed, chance.by_seed)
-    return {
-        "saving_vs_random": value,
-        "saving_vs_random_low": low,
-        "saving_vs_random_high": high,
-    }
+    if chance is None or at.budget is None or not chance.budget:
+        return {}
+    row: Row = {"saving_vs_random": 1 - at.budget / chance.budget}
+    if at.by_seed is not None and chance.by_seed is not None:
+        low, high = saving_interval(at.by_seed, chance.by_seed)
+        row |= {"saving_vs_random_low": low, "saving_vs_random_high": high}
+    return row
 
 
 def saving_interval(budget: Floats, chance: Floats) -> tuple[float | None, float | None]:
-    """The 95% interval of 1 - mean budget / mean chance, of pairs (seeds,), by Fieller's theorem.
+    """Return the 95% interval of 1 - mean budget / mean chance, of pairs (seeds,).
 
     Of all ratios it holds those at which a t test over the seeds does not tell ``budget`` from the
     ratio times ``chance`` (Fieller 1954). Not bounded, and so None, with one seed, and where the
@@ -356,13 +341,9 @@ def saving_interval(budget: Floats, chance: Floats) -> tuple[float | None, float
     if n == 1:
         return None, None
     means = np.array([budget.mean(), chance.mean()])
-    left = np.outer(means, means) - t_quantile(n) ** 2 * np.cov(budget, chance) / n
-    (cc, cr), (_, rr) = left.tolist()
+    terms = np.outer(means, means) - t_quantile(n - 1) ** 2 * np.cov(budget, chance) / n
+    (cc, cr), (_, rr) = terms.tolist()
     if rr <= 0:
         return None, None
     width = np.sqrt(max(cr**2 - rr * cc, 0.0))
     return float(1 - (cr + width) / rr), float(1 - (cr - width) / rr)
-
-
-def _known(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None

@@ -19,11 +19,9 @@ from itertools import combinations
 from math import comb
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mamushi.evaluation.paired import interval, p_value, seeds_needed
-
-Doubles = NDArray[np.float64]
+from mamushi.evaluation.paired import interval, known, p_value, seeds_needed
+from mamushi.evaluation.sad import Floats
 
 FEWEST = 4
 """Seeds of which two halves have a spread of their own."""
@@ -31,18 +29,17 @@ SPLITS = 200
 """Splits into halves that are looked at where there are more."""
 
 
-def margins(nll: Doubles, tokens: Doubles) -> Doubles:
-    """Log-likelihoods (..., n) over the root of the texts' predicted ``tokens`` (n,), above 0."""
+def margins(nll: Floats, tokens: Floats) -> Floats:
+    """Return log-likelihoods (..., n) over the root of the texts' predicted ``tokens`` (n,)."""
     return -nll / np.sqrt(tokens)
 
 
-def divergence(models: Doubles, gold: Doubles) -> float:
-    """Mean over n texts of ``KL(N(mu_m, v_m) || N(mu_g, v_g))`` in nats.
+def divergence(models: Floats, gold: Floats) -> float:
+    """Return the mean over n texts of ``KL(N(mu_m, v_m) || N(mu_g, v_g))`` in nats.
 
-    ``models`` (S, n) and ``gold`` (T, n) are margins of two or more models each; the variances are
-    means over the texts, with S - 1 and T - 1. Not corrected for the error of the means, so that it
-    is above 0 of two ensembles of one kind: hold it against that of gold models among themselves.
-    NaN where models of gold do not differ.
+    ``models`` (S, n) and ``gold`` (T, n) are margins of two or more models each. Not corrected for
+    the error of the means, so that it is above 0 of two ensembles of one kind: hold it against that
+    of gold models among themselves. NaN where models do not differ.
     """
     ours, theirs = (float(each.var(axis=0, ddof=1).mean()) for each in (models, gold))
     if not (ours > 0 and theirs > 0):
@@ -52,8 +49,7 @@ def divergence(models: Doubles, gold: Doubles) -> float:
 
 
 def halves(seeds: int) -> Iterator[tuple[list[int], list[int]]]:
-    """Two disjoint sets of ``seeds // 2`` seeds each, in both orders: all, or ``SPLITS`` of them
-    by chance."""
+    """Yield two disjoint sets of ``seeds // 2`` seeds, in both orders: all, or ``SPLITS`` drawn."""
     size = seeds // 2
     if comb(seeds, size) * comb(seeds - size, size) <= SPLITS:
         for one in combinations(range(seeds), size):
@@ -88,9 +84,9 @@ class Distance:
     why: str | None = None
 
 
-def surprise(models: Doubles, gold: Doubles) -> Doubles:
-    """By seed (S,), how much more the margins of a model surprise the other seeds' gold models than
-    those of its own seed's gold model do: nats a text, mean over texts.
+def surprise(models: Floats, gold: Floats) -> Floats:
+    """Return by seed (S,) how much more a model surprises the other seeds' gold models than the
+    gold model of its own seed does: nats a text, mean over texts.
 
     ``1/2 mean_x[(m_s - g)^2 - (g_s - g)^2] / v``, where g is the mean of the gold models of other
     seeds. Its mean is 0 of models that are like gold ones, and else
@@ -103,8 +99,8 @@ def surprise(models: Doubles, gold: Doubles) -> Doubles:
     return np.asarray(0.5 * apart / spread, dtype=np.float64)
 
 
-def distance(models: Doubles, gold: Doubles) -> Distance:
-    """The distance of the margins ``models`` (S, n) from ``gold`` (S, n), by seed the same."""
+def distance(models: Floats, gold: Floats) -> Distance:
+    """Return the distance of the margins ``models`` (S, n) from ``gold`` (S, n), by seed."""
     seeds = len(gold)
     if seeds < 2:
         return Distance(why="one seed: gold models have no spread to measure by")
@@ -112,12 +108,11 @@ def distance(models: Doubles, gold: Doubles) -> Distance:
         return Distance(why="gold models of all seeds are the same")
     each = surprise(models, gold)
     low, high = interval(each)
-    p = p_value(each)
     found = Distance(
         excess=float(each.mean()),
         low=low,
         high=high,
-        p=None if np.isnan(p) else p,
+        p=known(p_value(each)),
         needed=seeds_needed(float(each.mean()), float(each.std(ddof=1)), 1),
     )
     if seeds < FEWEST:

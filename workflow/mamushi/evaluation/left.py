@@ -29,7 +29,6 @@ from mamushi.evaluation.attacks import (
     FEWEST_OTHERS,
     FEWEST_SEEDS,
     Bools,
-    Doubles,
     Measure,
     Scored,
     auc,
@@ -40,6 +39,7 @@ from mamushi.evaluation.attacks import (
     simple_scores,
     tpr,
 )
+from mamushi.evaluation.sad import Floats
 
 Rows = list[dict[str, Any]]
 
@@ -233,13 +233,13 @@ def _memorization(
     cells = [{**at, "seed": seed} for seed in seeds]
     known: dict[str, Any] = {}
 
-    def read(method: Method) -> list[dict[tuple[float, str, str], Doubles]]:
+    def read(method: Method) -> list[dict[tuple[float, str, str], Floats]]:
         among = [cells[0]] * len(cells) if method.name == BASE else cells
         return [_best(method.path(root, COMPLETIONS, c), known) for c in among]
 
     gold = read(Method(GOLD))
     texts = _texts(known)
-    of_start: dict[str, list[dict[tuple[float, str, str], Doubles]]] = {}
+    of_start: dict[str, list[dict[tuple[float, str, str], Floats]]] = {}
     for method in chosen:
         found = read(method)
         if method.start is not None and method.start not in of_start:
@@ -261,13 +261,13 @@ def _memorization(
                 }
 
 
-def _best(path: Path, known: dict[str, Any]) -> dict[tuple[float, str, str], Doubles]:
+def _best(path: Path, known: dict[str, Any]) -> dict[tuple[float, str, str], Floats]:
     """By prefix, decoding and measure: the best of each text's completions, (n,)."""
     table = read_table(path, schemas.EXTRACTION).to_pydict()
     first = dict(zip(table["id"], table["planted"], strict=True))
     _same(path, known, {"id": list(first), "planted": list(first.values())})
     place = {name: i for i, name in enumerate(known["id"])}
-    found: dict[tuple[float, str, str], Doubles] = {}
+    found: dict[tuple[float, str, str], Floats] = {}
     columns = (table[name] for name in ("id", "prefix", "decoding", *COMPLETED))
     for name, prefix, decoding, *values in zip(*columns, strict=True):
         for measure, value in zip(COMPLETED, values, strict=True):
@@ -321,9 +321,9 @@ def _whose(at: Mapping[str, Any], method: Method, asked: Asked) -> dict[str, Any
 
 def _row(
     asked: Asked,
-    model: Sequence[Doubles | None],
-    gold: Sequence[Doubles | None],
-    start: Sequence[Doubles] | None,
+    model: Sequence[Floats | None],
+    gold: Sequence[Floats | None],
+    start: Sequence[Floats] | None,
     measure: Measure,
     why: str | None,
 ) -> dict[str, Any]:

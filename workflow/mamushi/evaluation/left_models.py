@@ -28,10 +28,10 @@ from mamushi.errors import UserError
 from mamushi.evaluation import forensic
 from mamushi.evaluation.curves import read_perplexity
 from mamushi.evaluation.klom import distance, margins
-from mamushi.evaluation.paired import interval, seeds_needed
+from mamushi.evaluation.paired import interval, known, seeds_needed
+from mamushi.evaluation.sad import Floats
 from mamushi.evaluation.subgroups import change, groups
 
-Doubles = NDArray[np.float64]
 Rows = Iterator[dict[str, Any]]
 
 RETRAINING, GOLD = "retraining", "gold"
@@ -119,7 +119,7 @@ class Cohort:
         return list(self._held_out.filter(pa.array(self._counted))["id"].to_pylist())
 
     @cached_property
-    def tokens(self) -> Doubles:
+    def tokens(self) -> Floats:
         """Predicted tokens (n,)."""
         found = self._held_out["tokens"].to_numpy()[self._counted]
         return np.asarray(found, dtype=np.float64)
@@ -135,7 +135,7 @@ class Cohort:
         """Which of them are of a domain (n,)."""
         return self.texts.forget if domain == FORGET else ~self.texts.forget
 
-    def nll(self, pattern: str, **more: str) -> Doubles:
+    def nll(self, pattern: str, **more: str) -> Floats:
         """Sums of the NLL (S, n) in nats."""
         found = [read_nll(path, self.ids) for path in self.paths(pattern, **more)]
         for path, (tokens, _) in zip(self.paths(pattern, **more), found, strict=True):
@@ -143,18 +143,18 @@ class Cohort:
                 raise UserError("has texts cut at another length", where=path, do="run again")
         return np.array([nll for _, nll in found])
 
-    def said(self, deleted: Deleted) -> Doubles:
+    def said(self, deleted: Deleted) -> Floats:
         """The same of models from which something was deleted."""
         one = deleted.source == RETRAINING
         return self.nll(paths.NLL if one else paths.SAID_OF, **deleted.wildcards)
 
     @cached_property
-    def gold(self) -> Doubles:
+    def gold(self) -> Floats:
         """The same of the gold models."""
         return self.nll(paths.NLL_ENDPOINT, endpoint=GOLD)
 
 
-def read_nll(path: Path, ids: Sequence[str]) -> tuple[Doubles, Doubles]:
+def read_nll(path: Path, ids: Sequence[str]) -> tuple[Floats, Floats]:
     """Predicted tokens and NLL of the texts ``ids``, in their order, float64 (n,) each.
 
     Raises ``UserError`` when the table is missing or damaged, or lacks one of them.
@@ -173,10 +173,6 @@ def table(kind: Table, rows: Callable[[Axes], Rows], axes: Axes) -> pa.Table:
     """One of the tables below. Raises ``UserError`` that names the first file that is missing,
     damaged or of other texts."""
     return pa.Table.from_pylist(list(rows(axes)), schema=kind.schema)
-
-
-def _known(value: float) -> float | None:
-    return None if np.isnan(value) else float(value)
 
 
 # Distances between ensembles ----------------------------------------------------------------------
@@ -218,7 +214,7 @@ def tell_models(axes: Axes) -> Rows:
     for each dataset and model also gold models of some seeds against those of others."""
     shown = set()
     for cohort, several in axes.measured():
-        pairs: list[tuple[dict[str, Any], str, Doubles, Doubles]] = []
+        pairs: list[tuple[dict[str, Any], str, Floats, Floats]] = []
         if (cohort.dataset, cohort.model, cohort.seeds) not in shown:
             none = {"source": GOLD, "selector": None, "beta": None}
             half = len(cohort.seeds) // 2
@@ -243,13 +239,13 @@ def tell_models(axes: Axes) -> Rows:
                 }
 
 
-def _told(first: Doubles, second: Doubles) -> dict[str, Any]:
+def _told(first: Floats, second: Floats) -> dict[str, Any]:
     names = ("told", "chance_low", "chance_high", "p")
     needed = forensic.pairs_needed()
     why = f"{len(first)} pairs of models: p can be below 0.05 from {needed} on"
     if len(first) < 2:
         return {**dict.fromkeys(names), "why": f"{why}; a classifier has none to learn from"}
-    found = forensic.tell(first, second)
+    found = forensic.tell_models_apart(first, second)
     said = (found.share, found.low, found.high, found.p)
     return {**dict(zip(names, said, strict=True)), "why": why if len(first) < needed else None}
 
@@ -284,11 +280,11 @@ def _named(
         return {**dict.fromkeys(names), "why": "one seed: there is no other gold model to compare"}
     if min(len(unseen), *map(len, lists)) < fewest:
         return {**dict.fromkeys(names), "why": f"fewer than {fewest} texts of either kind"}
-    found: dict[str, list[forensic.Named]] = {"": [], "gold_": []}
+    found: dict[str, list[forensic.TextTest]] = {"": [], "gold_": []}
     for seed, (model, removed) in enumerate(zip(models, lists, strict=True)):
         texts = [*removed, *unseen]
 
-        def margin(path: Path, texts: list[str] = texts) -> Doubles:
+        def margin(path: Path, texts: list[str] = texts) -> Floats:
             tokens, nll = read_nll(path, texts)
             return np.asarray(margins(nll, np.maximum(tokens, 1)), dtype=np.float64)
 
@@ -296,8 +292,10 @@ def _named(
         others = np.mean([each for i, each in enumerate(every) if i != seed], axis=0)
         for whose, each in (("", margin(model)), ("gold_", every[seed])):
             apart = each - others
-            found[whose].append(forensic.name(apart[: len(removed)], apart[len(removed) :]))
-    said = [value for whose in found for value in forensic.over_seeds(found[whose])]
+            found[whose].append(
+                forensic.name_removed_texts(apart[: len(removed)], apart[len(removed) :])
+            )
+    said = [value for whose in found for value in forensic.mean_over_seeds(found[whose])]
     return {**dict(zip(names, said, strict=True)), "why": None}
 
 
@@ -338,13 +336,13 @@ def relapse(axes: Axes) -> Rows:
                     }
 
 
-def _over_seeds(each: Doubles) -> dict[str, Any]:
+def _over_seeds(each: Floats) -> dict[str, Any]:
     low, high = interval(each)
     several = len(each) > 1
     return {
         "excess": float(each.mean()),
-        "excess_low": _known(low),
-        "excess_high": _known(high),
+        "excess_low": known(low),
+        "excess_high": known(high),
         "seeds_needed": seeds_needed(float(each.mean()), float(each.std(ddof=1)), 1)
         if several
         else None,
@@ -352,9 +350,9 @@ def _over_seeds(each: Doubles) -> dict[str, Any]:
     }
 
 
-def _treated(files: Sequence[Path]) -> dict[tuple[str, int], tuple[Doubles, Doubles]]:
+def _treated(files: Sequence[Path]) -> dict[tuple[str, int], tuple[Floats, Floats]]:
     """By treatment and amount, mean NLL before and after it: (S, 2), forget and retain."""
-    found: dict[tuple[str, int], list[Doubles]] = {}
+    found: dict[tuple[str, int], list[Floats]] = {}
     for path in files:
         for row in read_table(path, schemas.RELAPSES).to_pylist():
             ends = np.array([row[f"nll_{domain}"] for domain in (FORGET, RETAIN)])
@@ -433,7 +431,7 @@ def utility_tasks(axes: Axes) -> Rows:
                     "metric": metric,
                     "seeds": len(scores),
                     "value": float(values.mean()),
-                    "value_low": _known(low),
-                    "value_high": _known(high),
+                    "value_low": known(low),
+                    "value_high": known(high),
                     "error": float(np.mean(errors)) if errors else None,
                 }

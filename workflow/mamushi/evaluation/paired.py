@@ -13,32 +13,49 @@ from mamushi.evaluation.sad import Floats, standard_error
 
 LEVEL = 0.05
 """Two-sided level of tests; intervals are those of 1 - LEVEL."""
+UPPER = 1 - LEVEL / 2
 POWER = 0.8
 MOST_SEEDS = 2**20
 """More are not counted: nobody trains a million models."""
 
 
-def t_quantile(seeds: int) -> float:
-    """Standard errors from the mean of ``seeds`` (2 or more) to either end of its interval."""
+def t_quantile(freedom: float) -> float:
+    """Return the errors from a mean to an end of its 95% interval, by the degrees of freedom."""
     from scipy.stats import t
 
-    return float(t.ppf(1 - LEVEL / 2, seeds - 1))
+    return float(t.ppf(UPPER, freedom))
 
 
 def interval(values: npt.ArrayLike) -> tuple[float, float]:
-    """The 95% t interval of the mean of ``values`` (seeds,); NaN for one seed."""
+    """Return the 95% t interval of the mean of ``values`` (seeds,); NaN for one seed."""
     found = np.asarray(values, dtype=np.float64)
     if len(found) == 1:
         return np.nan, np.nan
-    mean, half = float(found.mean()), t_quantile(len(found)) * standard_error(found)
+    mean, half = float(found.mean()), t_quantile(len(found) - 1) * standard_error(found)
     return mean - half, mean + half
 
 
-def p_value(differences: npt.ArrayLike) -> float:
-    """Two-sided p of the t test that the mean of ``differences`` (seeds,) is 0.
+def half_width(by_seed: Floats, of_texts: float, freedom: float) -> float:
+    """Return half of the width of the 95% interval of a mean over texts and seeds.
 
-    NaN without a spread to judge it by: one seed, or the same difference in all of them, as where
-    two selectors name the same texts.
+    Its variance is that ``of_texts``, which has so many degrees of ``freedom``, and, where there
+    are several, that of the mean of ``by_seed`` (seeds,): a t interval with the degrees of freedom
+    of Welch and Satterthwaite. 0 without any variance.
+    """
+    parts = [(of_texts, freedom)]
+    if len(by_seed) > 1:
+        parts.append((float(by_seed.var(ddof=1)) / len(by_seed), len(by_seed) - 1))
+    variance = sum(v for v, _ in parts)
+    if variance == 0:
+        return 0.0
+    combined = sum(v**2 / f for v, f in parts)
+    return t_quantile(variance**2 / combined if combined else np.inf) * float(np.sqrt(variance))
+
+
+def p_value(differences: npt.ArrayLike) -> float:
+    """Return the two-sided p of the t test that the mean of ``differences`` (seeds,) is 0.
+
+    NaN without a spread to judge it by: one seed, or two selectors that name the same texts.
     """
     from scipy.stats import t
 
@@ -48,7 +65,7 @@ def p_value(differences: npt.ArrayLike) -> float:
 
 
 def holm(p: npt.ArrayLike) -> Floats:
-    """The p values (comparisons,) of a family, corrected for their number (Holm 1979).
+    """Correct the p values (comparisons,) of a family for their number (Holm 1979).
 
     Rejecting what is at most ``LEVEL`` errs in any comparison at all with at most that probability,
     however they depend on each other. A NaN is no comparison, and stays.
@@ -63,28 +80,34 @@ def holm(p: npt.ArrayLike) -> Floats:
 
 
 def seeds_needed(difference: float, spread: float, comparisons: int) -> int | None:
-    """How many seeds show ``difference`` with power 0.8 in the first step of a family by Holm.
+    """Count the seeds that show ``difference`` with power 0.8 in the first step of Holm's.
 
     ``spread`` is the standard deviation of paired differences over seeds. By the noncentral t
     distribution. None where neither is above 0, or a million seeds do not suffice.
     """
     if not (abs(difference) > 0 and spread > 0):
         return None
+    effect, level = abs(difference) / spread, LEVEL / comparisons
     low, high = 1, 2
-    while _power(abs(difference) / spread, high, LEVEL / comparisons) < POWER:
+    while _power(effect, high, level) < POWER:
         low, high = high, 2 * high
         if high > MOST_SEEDS:
             return None
     while high - low > 1:
         middle = (low + high) // 2
-        enough = _power(abs(difference) / spread, middle, LEVEL / comparisons) >= POWER
+        enough = _power(effect, middle, level) >= POWER
         low, high = (low, middle) if enough else (middle, high)
     return high
 
 
 def _power(effect: float, seeds: int, level: float) -> float:
-    """Of the two-sided t test of a mean of ``effect`` standard deviations, towards its own side."""
+    """Return the power of the t test of a mean of ``effect`` standard deviations."""
     from scipy.stats import nct, t
 
     limit = t.ppf(1 - level / 2, seeds - 1)
     return float(nct.sf(limit, seeds - 1, effect * np.sqrt(seeds)))
+
+
+def known(value: float) -> float | None:
+    """Return a number for a table, where null stands for one that is not finite."""
+    return float(value) if np.isfinite(value) else None

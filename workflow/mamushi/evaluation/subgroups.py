@@ -16,16 +16,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from scipy.stats import t
 
 from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.tables import FORGET, RETAIN, read_table
 from mamushi.configuration.grid import cells
 from mamushi.data.labels import Labelled, read_labels
 from mamushi.errors import UserError
-from mamushi.evaluation.sad import sad
-
-Doubles = NDArray[np.float64]
+from mamushi.evaluation.paired import half_width
+from mamushi.evaluation.sad import Floats, sad
 
 FEWEST = 10
 """Texts below which a group has no interval."""
@@ -70,7 +68,7 @@ def groups(texts: Labelled, counted: NDArray[np.bool_]) -> list[Group]:
     return found
 
 
-def _named(values: Doubles) -> NDArray[np.object_]:
+def _named(values: Floats) -> NDArray[np.object_]:
     """Numbers (n,) as the names of their values or thirds; None for NaN."""
     known = np.unique(values[~np.isnan(values)])
     if len(known) > VALUES:
@@ -78,7 +76,7 @@ def _named(values: Doubles) -> NDArray[np.object_]:
     return np.array([None if np.isnan(v) else f"{v:g}" for v in values], dtype=object)
 
 
-def _thirds(values: Doubles, names: Sequence[str]) -> NDArray[np.object_]:
+def _thirds(values: Floats, names: Sequence[str]) -> NDArray[np.object_]:
     edges = np.nanquantile(values, [1 / 3, 2 / 3])
     place = np.searchsorted(edges, values, side="left")
     return np.array(
@@ -88,30 +86,21 @@ def _thirds(values: Doubles, names: Sequence[str]) -> NDArray[np.object_]:
 
 
 def change(
-    after: Doubles, before: Doubles, tokens: Doubles
+    after: Floats, before: Floats, tokens: Floats
 ) -> tuple[float, float | None, float | None]:
-    """The mean change of NLL per token of n texts over S seeds, with its 95% interval.
+    """Return the mean change of NLL per token of n texts over S seeds, with its 95% interval.
 
-    ``after``, ``before`` (S, n): sums of the NLL in nats; ``tokens`` (n,). The variance has two
-    parts: of the mean over texts, by the linearised ratio of their seed means, and of the mean over
-    seeds; a t interval has the degrees of freedom of Welch and Satterthwaite. Of one seed it is
-    over texts alone. None of fewer than ``FEWEST`` texts.
+    ``after``, ``before`` (S, n): sums of the NLL in nats; ``tokens`` (n,). The variance over texts
+    is that of the linearised ratio of their seed means. No interval of fewer than ``FEWEST`` texts.
     """
-    seeds, n = after.shape
+    n, total = after.shape[1], tokens.sum()
     difference = after - before
-    by_seed = difference.sum(axis=1) / tokens.sum()
+    by_seed = difference.sum(axis=1) / total
     mean = float(by_seed.mean())
     if n < FEWEST:
         return mean, None, None
     residual = difference.mean(axis=0) - mean * tokens
-    parts = [(residual.var(ddof=1) * n / tokens.sum() ** 2, n - 1)]
-    if seeds > 1:
-        parts.append((by_seed.var(ddof=1) / seeds, seeds - 1))
-    variance = sum(v for v, _ in parts)
-    if variance == 0:
-        return mean, mean, mean
-    freedom = variance**2 / sum(v**2 / f for v, f in parts)
-    half = float(t.ppf(0.975, freedom) * np.sqrt(variance))
+    half = half_width(by_seed, float(residual.var(ddof=1) * n / total**2), n - 1)
     return mean, mean - half, mean + half
 
 
@@ -139,7 +128,7 @@ def _rows(
     examples = paths.under(root, paths.EXAMPLES, dataset=at["dataset"])
     texts = read_labels(examples, ids.to_pylist(), do=f"delete {first} and run again")
 
-    def read(pattern: str, **more: str) -> Doubles:
+    def read(pattern: str, **more: str) -> Floats:
         """(S, n)."""
         found = []
         for run in runs:
@@ -176,11 +165,11 @@ def _rows(
 
 
 def _distances(
-    parts: Sequence[Group], nll: Doubles, gold: Doubles, tokens: Doubles
+    parts: Sequence[Group], nll: Floats, gold: Floats, tokens: Floats
 ) -> dict[tuple[str, str], float]:
     """SAD of each value that ``FEWEST`` texts of both domains have, mean over seeds, by column and
     value."""
-    perplexity: dict[tuple[str, str], dict[str, tuple[Doubles, Doubles]]] = {}
+    perplexity: dict[tuple[str, str], dict[str, tuple[Floats, Floats]]] = {}
     for part in (part for part in parts if len(part.rows) >= FEWEST):
         total = tokens[part.rows].sum()
         ours, theirs = (np.exp(x[:, part.rows].sum(axis=1) / total) for x in (nll, gold))

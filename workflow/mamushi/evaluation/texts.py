@@ -1,8 +1,4 @@
-"""How much a text repeats itself, and how much it is like another; without a look at meaning.
-
-A model that was pushed too far from its language repeats itself, or says a different token at every
-step, and neither needs a reader to be seen.
-"""
+"""How much a text repeats itself, and how much it is like another; without a look at meaning."""
 
 from __future__ import annotations
 
@@ -16,42 +12,34 @@ _WORDS = re.compile("[a-z0-9]+")
 
 
 def repetition(tokens: Sequence[int], window: int = WINDOW) -> float:
-    """Share of the tokens that occur among the ``window`` tokens before them, from 0 to 1.
+    """Return the share of tokens that occur among the ``window`` tokens before them, from 0 to 1.
 
     ``rep/l = 1/T sum_t 1[x_t in x_(t-l..t-1)]``, Welleck et al. 2020 (Neural Text Generation With
-    Unlikelihood Training), here of what was generated and not of predictions along a human text;
-    for greedy texts the two are the same thing. The first tokens have fewer before them; those of
-    the prompt do not count. 0 for a text without tokens, where nothing repeats.
+    Unlikelihood Training), here of what was generated. 0 for a text without tokens.
 
     >>> repetition([1, 2, 1, 1])
     0.5
     """
-    if window < 1:
-        raise ValueError("window must be 1 or more")
     repeated = sum(t in tokens[max(0, i - window) : i] for i, t in enumerate(tokens))
     return repeated / len(tokens) if tokens else 0.0
 
 
 def distinct(tokens: Sequence[int], n: int) -> float:
-    """Number of different n-grams over the number of n-grams, above 0 and up to 1.
+    """Return the number of different n-grams over the number of n-grams, above 0 and up to 1.
 
-    Li et al. 2016 (A Diversity-Promoting Objective Function for Neural Conversation Models). They
-    divide by tokens, which bounds a text of T tokens by (T - n + 1) / T; divided by n-grams, 1
-    means that none occurs twice, at any length. So a text that is shorter than n, and has no
-    n-gram, gets 1: it repeats none. Long texts have smaller values than short ones; compare texts
-    of one length.
+    Li et al. 2016 (A Diversity-Promoting Objective Function for Neural Conversation Models), who
+    divide by tokens; divided by n-grams, 1 means that none occurs twice, at any length. 1 for a
+    text without an n-gram. Compare texts of one length: long ones have smaller values.
 
     >>> distinct([1, 2, 1, 2], 2)
     0.6666666666666666
     """
-    if n < 1:
-        raise ValueError("n must be 1 or more")
     grams = [tuple(tokens[i : i + n]) for i in range(len(tokens) - n + 1)]
     return len(set(grams)) / len(grams) if grams else 1.0
 
 
 def rouge_l(said: str, truth: str) -> float:
-    """F-measure of the longest common subsequence of words, from 0 to 1 (Lin 2004, ROUGE-L).
+    """Return the F-measure of the longest common subsequence of words (Lin 2004, ROUGE-L).
 
     Words are runs of a-z and 0-9 in lower case, as in the package rouge-score without a stemmer.
     0 where either text has no word.
@@ -64,16 +52,14 @@ def rouge_l(said: str, truth: str) -> float:
     one, two = (np.array([numbers[w] for w in words], dtype=np.int64) for words in (a, b))
     longest = np.zeros(len(two) + 1, dtype=np.int64)
     for word in one:
-        # Either the subsequence before, or one more word where it is the same, or what is left of.
+        # The subsequence before, one more word where it is the same, or what lies to the left.
         longest[1:] = np.maximum(longest[1:], longest[:-1] + (two == word))
         np.maximum.accumulate(longest, out=longest)
     return 2 * int(longest[-1]) / (len(one) + len(two)) if len(one) and len(two) else 0.0
 
 
 def edit_similarity(said: str, truth: str) -> float:
-    """1 - Levenshtein distance / length of the longer text, in characters: from 0 to 1.
-
-    1 for two empty texts.
+    """Return 1 - Levenshtein distance / length of the longer text, in characters: from 0 to 1.
 
     >>> edit_similarity("kitten", "sitting")
     0.5714285714285714

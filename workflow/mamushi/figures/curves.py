@@ -1,8 +1,9 @@
-"""What the figures over the deletion budget share: curves of ``sad_summary`` with their bands."""
+"""Rows of the result tables as figures need them, and curves with their bands."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -10,41 +11,65 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from mamushi.artifacts import schemas
+from mamushi.artifacts.schemas import Table
 from mamushi.artifacts.tables import read_table
 from mamushi.errors import UserError
+from mamushi.evaluation.sad import standard_error
+from mamushi.figures.style import band
 
-Curves = dict[tuple[str, str], dict[str, list[dict[str, Any]]]]
+Row = dict[str, Any]
+Curves = dict[tuple[str, str], dict[str, list[Row]]]
 """``[dataset, model][selector]``: the rows of one curve by increasing beta."""
 
 
-def read_curves(tables: str | Path, grid: Mapping[str, Any]) -> Curves:
-    """The curves of a grid from ``sad_summary.parquet``, in the grid's order.
+def read_rows(
+    tables: str | Path,
+    kind: Table,
+    columns: Sequence[str],
+    keys: Iterable[tuple[Any, ...]],
+    seeds: Sequence[int] = (),
+) -> dict[tuple[Any, ...], list[Row]]:
+    """Return the rows of a table by the values of ``columns``, for all ``keys``.
 
-    Raises ``UserError`` when the table lacks one.
+    Those of each key are in the order of ``seeds``; rows of other seeds are left out. Raises
+    ``UserError`` that names the first key that lacks one, or has fewer rows of it than of another.
     """
-    path = Path(tables) / "sad_summary.parquet"
-    rows = read_table(path, schemas.SAD_SUMMARY).to_pylist()
-    found: Curves = {}
-    for dataset in grid["datasets"]:
-        for model in grid["models"]:
-            for selector in grid["selectors"]:
-                curve = [
-                    row
-                    for row in rows
-                    if (row["dataset"], row["model"], row["selector"]) == (dataset, model, selector)
-                ]
-                if not curve:
-                    raise UserError(
-                        f"no rows for {dataset}, {model}, {selector}",
-                        where=path,
-                        do="make the table again with this grid",
-                    )
-                curve.sort(key=lambda row: float(row["beta"]))
-                found.setdefault((dataset, model), {})[selector] = curve
+    path = Path(tables) / f"{kind.name}.parquet"
+    places = {seed: place for place, seed in enumerate(seeds)}
+    found: dict[tuple[Any, ...], list[Row]] = {key: [] for key in keys}
+    for row in read_table(path, kind).to_pylist():
+        key = tuple(row[name] for name in columns)
+        if key in found and (not places or row["seed"] in places):
+            found[key].append(row)
+    for key, rows in found.items():
+        if places:
+            rows.sort(key=lambda row: places[row["seed"]])
+        counts = [sum(row["seed"] == seed for row in rows) for seed in seeds] or [len(rows)]
+        if not min(counts) or min(counts) < max(counts):
+            names = ", ".join(str(name) for name in key if name is not None)
+            raise UserError(
+                f"no rows{' of all seeds' if seeds else ''} for {names}",
+                where=path,
+                do="make the table again with this configuration",
+            )
     return found
 
 
-def plot_curve(axes: Axes, curve: list[dict[str, Any]], what: str, mark: Mapping[str, Any]) -> None:
+def read_curves(tables: str | Path, grid: Mapping[str, Any]) -> Curves:
+    """Return the curves of a grid from ``sad_summary.parquet``, in the grid's order.
+
+    Raises ``UserError`` when the table lacks one.
+    """
+    columns = ("dataset", "model", "selector")
+    keys = product(*(grid[f"{name}s"] for name in columns))
+    found: Curves = {}
+    for key, rows in read_rows(tables, schemas.SAD_SUMMARY, columns, keys).items():
+        rows.sort(key=lambda row: float(row["beta"]))
+        found.setdefault(key[:2], {})[key[2]] = rows
+    return found
+
+
+def plot_curve(axes: Axes, curve: list[Row], what: str, mark: Mapping[str, Any]) -> None:
     """Draw ``{what}_mean`` over beta: solid where measured, dotted to the shared ends at 0 and 1.
 
     A band of one standard error surrounds the measured part where there are several seeds. On a
@@ -61,5 +86,23 @@ def plot_curve(axes: Axes, curve: list[dict[str, Any]], what: str, mark: Mapping
     axes.plot(beta, mean, markeredgewidth=0, **mark)
     error = np.array([row[f"{what}_se"] or 0.0 for row in curve[1:-1]])
     if error.any():
-        band = {"color": mark["color"], "alpha": 0.18, "linewidth": 0, "zorder": 1}
-        axes.fill_between(beta, mean - error, mean + error, **band)
+        band(axes, beta, mean - error, mean + error, mark["color"])
+
+
+def plot_mean(
+    axes: Axes, rows: Sequence[Row], x: str, y: str, mark: Mapping[str, Any]
+) -> np.ndarray[Any, Any]:
+    """Draw the mean of column ``y`` over seeds at each ``x``, with a band of one standard error.
+
+    Return the heights that the curve, or its band, takes.
+    """
+    by_x: dict[float, list[float]] = {}
+    for row in sorted(rows, key=lambda row: float(row[x])):
+        by_x.setdefault(row[x], []).append(row[y])
+    at, mean = np.array(list(by_x)), np.array([np.mean(values) for values in by_x.values()])
+    axes.plot(at, mean, markeredgewidth=0, **mark)
+    error = np.array([standard_error(values) for values in by_x.values()])
+    if np.isnan(error).any():
+        return mean
+    band(axes, at, mean - error, mean + error, mark["color"])
+    return np.concatenate([mean - error, mean + error])

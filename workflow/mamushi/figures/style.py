@@ -23,26 +23,33 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from mamushi.artifacts.files import atomic
 
-LABELS = {
-    "random": "Random",
-    "l2_norm": "L2 norm",
-    "cos_mu2": "COS-μ2",
-    "lr_cos": "LR-COS",
-    "lr_maha": "LR-Maha",
-    "vmf": "vMF",
-    "coreset": "Coreset",
-    "kcenter": "k-center",
-    "mamushi": "Mamushi",
-    "mamushi_lr": "Mamushi (LR)",
-    "mamushi_lr_matched": "Mamushi (LR, matched)",
-    "mamushi_stack": "Mamushi (stack)",
-    "auto": "Auto",
-    "linear": "Layers (LR)",
-    "lexical": "Words (LR)",
-    "bm25": "BM25",
-    "dsir": "DSIR",
-    "anti_mamushi": "Anti-Mamushi",
-    "oracle": "Oracle",
+# Okabe and Ito's palette, which colour-blind readers can tell apart, then Tol's darker tones.
+SELECTORS: dict[str, tuple[str, str, Any]] = {
+    "random": ("Random", "#7A7A7A", "s"),
+    "l2_norm": ("L2 norm", "#56B4E9", "v"),
+    "cos_mu2": ("COS-μ2", "#E69F00", "^"),
+    "lr_cos": ("LR-COS", "#009E73", "D"),
+    "lr_maha": ("LR-Maha", "#117733", "d"),
+    "vmf": ("vMF", "#0072B2", "P"),
+    "coreset": ("Coreset", "#B8A000", "X"),
+    "kcenter": ("k-center", "#CC79A7", "<"),
+    "mamushi": ("Mamushi", "#D55E00", "o"),
+    "mamushi_lr": ("Mamushi (LR)", "#332288", "h"),
+    "mamushi_lr_matched": ("Mamushi (LR, matched)", "#44AA99", "p"),
+    "mamushi_stack": ("Mamushi (stack)", "#6A3D9A", (4, 1, 0)),
+    "auto": ("Auto", "#4477AA", (6, 1, 0)),
+    "linear": ("Layers (LR)", "#A6611A", (5, 1, 0)),
+    "lexical": ("Words (LR)", "#228833", (3, 1, 0)),
+    "bm25": ("BM25", "#8C6D31", (4, 1, 45)),
+    "dsir": ("DSIR", "#DDAA33", (3, 0, 180)),
+    "anti_mamushi": ("Anti-Mamushi", "#882255", ">"),
+    "oracle": ("Oracle", "#000000", "*"),
+}
+"""Name, colour and marker of each selector, the same in every figure."""
+MARKS = {name: (colour, marker) for name, (_, colour, marker) in SELECTORS.items()}
+SPARE = (("#6699CC", "8"), ("#AA4499", "H"), ("#999933", "4"), ("#661100", "1"), ("#888888", "2"))
+"""For selectors of one's own, in the order of the grid."""
+LABELS = {name: text for name, (text, _, _) in SELECTORS.items()} | {
     "retraining": "Retraining",
     "neggrad_plus": "NegGrad+",
     "salun": "SalUn",
@@ -57,33 +64,8 @@ LABELS = {
     "gemma-2-2b": "Gemma-2-2B",
 }
 """What people call a selector, unlearner, dataset or model; others have their own name."""
-
-# Okabe and Ito's palette, which colour-blind readers can tell apart, then Tol's darker tones.
-MARKS = {
-    "random": ("#7A7A7A", "s"),
-    "l2_norm": ("#56B4E9", "v"),
-    "cos_mu2": ("#E69F00", "^"),
-    "lr_cos": ("#009E73", "D"),
-    "lr_maha": ("#117733", "d"),
-    "vmf": ("#0072B2", "P"),
-    "coreset": ("#B8A000", "X"),
-    "kcenter": ("#CC79A7", "<"),
-    "mamushi": ("#D55E00", "o"),
-    "mamushi_lr": ("#332288", "h"),
-    "mamushi_lr_matched": ("#44AA99", "p"),
-    "mamushi_stack": ("#6A3D9A", (4, 1, 0)),
-    "auto": ("#4477AA", (6, 1, 0)),
-    "linear": ("#A6611A", (5, 1, 0)),
-    "lexical": ("#228833", (3, 1, 0)),
-    "bm25": ("#8C6D31", (4, 1, 45)),
-    "dsir": ("#DDAA33", (3, 0, 180)),
-    "anti_mamushi": ("#882255", ">"),
-    "oracle": ("#000000", "*"),
-}
-"""Colour and marker of each selector, the same in every figure."""
-SPARE = (("#6699CC", "8"), ("#AA4499", "H"), ("#999933", "4"), ("#661100", "1"), ("#888888", "2"))
-"""For selectors of one's own, in the order of the grid."""
 OURS = "mamushi"
+BUDGET = "deletion budget β"
 SEEDS = "band: one standard error of the mean over the seeds to either side"
 """What the bands around measured curves are."""
 
@@ -100,12 +82,12 @@ class Style:
 
 
 def label(name: str) -> str:
-    """What people call it."""
+    """Return what people call it."""
     return LABELS.get(name, name)
 
 
 def marks(selectors: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Matplotlib's keywords for the line of each selector, ``mamushi`` thicker and on top."""
+    """Return Matplotlib's keywords for the line of each selector; ``mamushi`` stands out."""
     own = [name for name in selectors if name not in MARKS]
     found = {}
     for name in selectors:
@@ -124,7 +106,7 @@ def marks(selectors: Sequence[str]) -> dict[str, dict[str, Any]]:
 
 @contextmanager
 def styled(style: Style) -> Iterator[None]:
-    """Within the block, figures are drawn in the house style."""
+    """Draw the figures within the block in the house style."""
     size = style.font_size
     rules = {
         **sns.axes_style("ticks"),
@@ -156,44 +138,68 @@ def styled(style: Style) -> Iterator[None]:
 
 
 def panels(rows: int, columns: int, style: Style) -> tuple[Figure, np.ndarray[Any, Any]]:
-    """A figure of ``rows`` x ``columns`` axes that share the budget axis; the axes as a 2-d array.
+    """Return a figure of ``rows`` x ``columns`` axes that share the budget axis, as a 2-d array.
 
     A single column is drawn wider, so that its legend fits below it.
     """
     width = max(columns, 1.6) * style.panel_width
-    figure, axes = plt.subplots(
-        rows,
-        columns,
-        figsize=(width + 0.3, rows * style.panel_height + 0.7),
-        squeeze=False,
-        sharex=True,
-    )
+    size = (width + 0.3, rows * style.panel_height + 0.7)
+    figure, axes = plt.subplots(rows, columns, figsize=size, squeeze=False, sharex=True)
+    return figure, axes
+
+
+def facets(
+    rows: Sequence[str], columns: Sequence[str], style: Style, *, x: str, log: bool | None = None
+) -> tuple[Figure, np.ndarray[Any, Any]]:
+    """Return panels with the names of the ``rows`` at their left, of the ``columns`` above them.
+
+    ``x`` is the name below them: of the deletion budget, which has its axis, or of something else.
+    The vertical axis is logarithmic where ``log``, by default the style, says so.
+    """
+    figure, axes = panels(len(rows), len(columns), style)
+    for panel in axes.flat:
+        if x == BUDGET:
+            budget_axis(panel)
+        if style.log_scale if log is None else log:
+            log_axis(panel)
+    for panel, name in zip(axes[0], columns, strict=True):
+        panel.set_title(name)
+    for panel, name in zip(axes[:, 0], rows, strict=True):
+        panel.set_ylabel(name)
+    for panel in axes[-1]:
+        panel.set_xlabel(x)
     return figure, axes
 
 
 def budget_axis(axes: Axes) -> None:
-    """The horizontal axis of all figures over the budget: from nothing to all of the forget set."""
+    """Let the horizontal axis go from nothing to all of the forget set."""
     axes.set_xlim(-0.03, 1.03)
     axes.set_xticks([0, 0.2, 0.4, 0.6, 0.8, 1.0])
 
 
 def log_axis(axes: Axes) -> None:
-    """A logarithmic vertical axis with plain numbers. Call it before the curves are drawn."""
+    """Make the vertical axis logarithmic, with plain numbers. Call it before curves are drawn."""
     axes.set_yscale("log")
     axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.yaxis.set_minor_formatter(NullFormatter())
 
 
+def band(axes: Axes, x: Any, low: Any, high: Any, colour: str, alpha: float = 0.18) -> None:
+    """Draw a band between two curves, under all lines."""
+    axes.fill_between(x, low, high, color=colour, alpha=alpha, linewidth=0, zorder=1)
+
+
 def legend_below(figure: Figure, panel: Axes, bands: str = "") -> None:
-    """One legend for all panels, under them: the labelled lines of ``panel``, and what the
-    ``bands`` are where there is one."""
+    """Put one legend under all panels: the labelled lines of ``panel``, and what ``bands`` are."""
     handles = [line for line in panel.get_lines() if not str(line.get_label()).startswith("_")]
     size = float(mpl.rcParams["legend.fontsize"])
     longest = max(len(str(handle.get_label())) for handle in handles)
     # A character is about half as wide as the font size; the sample line takes some six of them.
     each = (longest + 6) * 0.52 * size / 72
     columns = max(1, min(len(handles), int(figure.get_figwidth() / each)))
+    shapes = (shape for axes in figure.axes for shape in axes.collections)
+    banded = any(isinstance(shape, PolyCollection) for shape in shapes)
     # As even rows as possible: 8 entries in 7 columns read better as 4 + 4.
     columns = -(-len(handles) // -(-len(handles) // columns))
     figure.legend(
@@ -203,19 +209,13 @@ def legend_below(figure: Figure, panel: Axes, bands: str = "") -> None:
         frameon=False,
         handlelength=2.2,
         columnspacing=1.4,
-        title=bands if any(map(_banded, figure.axes)) else None,
+        title=bands if banded else None,
     )
 
 
-def _banded(axes: Axes) -> bool:
-    return any(isinstance(shape, PolyCollection) for shape in axes.collections)
-
-
 def save(figure: Figure, path: str | os.PathLike[str], style: Style) -> None:
-    """Write the figure as ``path`` (PDF) and beside it as PNG, without dates: same figure, same
-    bytes."""
-    target = Path(path)
+    """Write the figure as PDF and PNG, without dates: same figure, same bytes."""
     for kind, metadata in (("pdf", {"CreationDate": None}), ("png", {"Software": None})):
-        with atomic(target.with_suffix(f".{kind}")) as part:
+        with atomic(Path(path).with_suffix(f".{kind}")) as part:
             figure.savefig(part, format=kind, dpi=style.dpi, metadata=metadata)
     plt.close(figure)

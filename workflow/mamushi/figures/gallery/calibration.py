@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from mamushi.artifacts import schemas
-from mamushi.artifacts.tables import read_table
-from mamushi.errors import UserError
-from mamushi.figures.run import DASHED, NEUTRAL
+from mamushi.figures.curves import Row, read_rows
+from mamushi.figures.run import BOTH, DASHED, NEUTRAL
 from mamushi.figures.style import Style, label
 
 CATEGORY = "Evidence"
@@ -32,55 +32,40 @@ CHECKS = {
 }
 """Check -> the title of its panel."""
 COLUMNS = 3
-DEEP = "#44337A"
 FAILED = "#D55E00"
 """Of an interval without what is expected."""
 
 
 def draw(tables: str | Path, grid: Mapping[str, Any], style: Style) -> Figure:
-    """95% intervals by dataset and model, the seeds of one below each other; dashed what a density
-    ratio has.
+    """Draw 95% intervals by dataset and model, the seeds of one below each other; dashed what a
+    density ratio has.
 
     Raises ``UserError`` when the table lacks a cell of the grid.
     """
-    path = Path(tables) / "calibration.parquet"
-    rows = read_table(path, schemas.CALIBRATION).to_pylist()
-    cells = [
-        (dataset, model, seed)
-        for dataset in grid["datasets"]
-        for model in grid["models"]
-        for seed in grid["seeds"]
-    ]
-    found = {(row["check"], row["dataset"], row["model"], row["seed"]): row for row in rows}
+    pairs = list(product(grid["datasets"], grid["models"]))
+    keys = [(check, *pair) for check, pair in product(CHECKS, pairs)]
+    columns = ("check", "dataset", "model")
+    found = read_rows(tables, schemas.CALIBRATION, columns, keys, grid["seeds"])
     # Each check has a scale of its own.
     lines = -(-len(CHECKS) // COLUMNS)
     size = (COLUMNS * style.panel_width + 0.3, lines * style.panel_height + 0.7)
     figure, axes = plt.subplots(lines, COLUMNS, figsize=size, squeeze=False)
     for place, (panel, (check, title)) in enumerate(zip(axes.flat, CHECKS.items(), strict=True)):
-        try:
-            shown = [found[check, *cell] for cell in cells]
-        except KeyError as error:
-            raise UserError(
-                f"no rows for {', '.join(map(str, error.args[0]))}",
-                where=path,
-                do="make the table again with this grid",
-            ) from None
-        _plot(panel, shown, len(grid["seeds"]))
+        _plot(panel, [row for pair in pairs for row in found[check, *pair]], len(grid["seeds"]))
         panel.set_title(title)
-        firsts = cells[:: len(grid["seeds"])] if place % COLUMNS == 0 else []
-        panel.set_yticks(
-            range(len(cells) // len(grid["seeds"])) if firsts else [],
-            [f"{label(dataset)}, {label(model)}" for dataset, model, _ in firsts] or None,
-        )
+        panel.set_yticks([])
+        if place % COLUMNS == 0:
+            names = [f"{label(dataset)}, {label(model)}" for dataset, model in pairs]
+            panel.set_yticks(range(len(pairs)), names)
     return figure
 
 
-def _plot(axes: Axes, rows: list[dict[str, Any]], seeds: int) -> None:
-    """Intervals from the top, ``seeds`` of them a cell."""
+def _plot(axes: Axes, rows: list[Row], seeds: int) -> None:
+    """Draw intervals from the top, ``seeds`` of them a model."""
     within = (np.arange(seeds) + 0.5) / seeds - 0.5
     for i, row in enumerate(rows):
         height = i // seeds + 0.7 * within[i % seeds]
-        colour = FAILED if row["holds"] is False else DEEP
+        colour = FAILED if row["holds"] is False else BOTH
         axes.plot([row["low"], row["high"]], [height, height], color=colour, linewidth=1.4)
         axes.plot(row["value"], height, "o", color=colour, markersize=4, markeredgewidth=0)
     if rows[0]["expected"] is not None:

@@ -18,7 +18,7 @@ from mamushi.figures.run import (
     per_cent,
     read_geometry,
     reference,
-    shares,
+    share_axis,
 )
 from mamushi.figures.style import Style, legend_below
 
@@ -34,46 +34,38 @@ MOST = 0.9
 
 
 def draw(tables: str | Path, grid: Mapping[str, Any], style: Style) -> Figure:
-    """A panel per domain, of the run that ``grid`` names (``dataset, model, seed``) in the results
-    folder ``tables``. Raises ``UserError`` without its geometry."""
+    """Draw a panel per domain, of the run that ``grid`` names (``dataset, model, seed``) in the
+    results folder ``tables``. Raises ``UserError`` without its geometry."""
     found = read_geometry(tables, grid)
+    k, width = found["k"], float(found["width"])
     figure, panels = canvas(1, 2, grid, style)
-    k = min(TOP, len(found.k))
+    top = min(TOP, len(k))
     for panel, name in zip(panels, DOMAINS, strict=True):
-        share = found[f"variance_{name}"]
-        panel.plot(found.k, share, color=COLOURS[name], linewidth=1.8, zorder=4)
-        panel.fill_between(found.k, share, color=COLOURS[name], alpha=0.12, linewidth=0)
-        panel.plot(
-            found.k,
-            found.k / found.width,
-            color=NEUTRAL,
-            linewidth=1.1,
-            linestyle=DASHED,
-            label="isotropic embeddings, k / d",
-        )
+        share, colour = found[f"variance_{name}"], COLOURS[name]
+        panel.plot(k, share, color=colour, linewidth=1.8, zorder=4)
+        panel.fill_between(k, share, color=colour, alpha=0.12, linewidth=0)
+        even = {"linewidth": 1.1, "linestyle": DASHED, "label": "isotropic embeddings, k / d"}
+        panel.plot(k, k / width, color=NEUTRAL, **even)
         # Where both are high, the number of the curve stands below it and above the reference.
-        marked = ((share[k - 1], COLOURS[name], 0.8), (k / found.width, NEUTRAL, 0.2))
-        for height, colour, room in marked:
+        for height, tone, room in ((share[top - 1], colour, 0.8), (top / width, NEUTRAL, 0.2)):
             below = height > room
-            panel.plot([k], [height], "o", color=colour, markersize=4.5, zorder=5, clip_on=False)
+            panel.plot([top], [height], "o", color=tone, markersize=4.5, zorder=5, clip_on=False)
             panel.annotate(
                 per_cent(height),
-                (k, height),
+                (top, height),
                 xytext=(-3, -5 if below else 5),
                 textcoords="offset points",
                 ha="right",
                 va="top" if below else "bottom",
-                color=colour,
+                color=tone,
                 fontweight="bold",
                 path_effects=HALO,
                 zorder=6,
             )
         reference(panel, MOST)
-        shares(panel)
+        share_axis(panel)
         panel.set_yticks([0, MOST / 3, 2 * MOST / 3, MOST])
-        panel.set_xlim(0, found.k[-1] * 1.02)
-        panel.set_title(f"{name} domain")
-        panel.set_xlabel("components k")
+        panel.set(xlim=(0, k[-1] * 1.02), title=f"{name} domain", xlabel="components k")
     panels[0].set_ylabel("cumulative variance")
     legend_below(figure, panels[0])
     return figure
