@@ -1,25 +1,19 @@
 """The page ``tables.md``: every table with its columns, their types, units and meaning.
 
-Types come from the schemas that the program writes by, meanings from ``columns.yaml``; a test holds
-the two together. MkDocs runs this file as a hook (``hooks`` in mkdocs.yml).
+It is made from the declarations that the program writes by. MkDocs runs this file as a hook
+(``hooks`` in mkdocs.yml).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
-
 import pyarrow as pa
-import yaml
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
-from mamushi.artifacts import schemas as declared
-from mamushi.artifacts.tables import embeddings_schema
+from mamushi.artifacts import schemas
+from mamushi.artifacts.columns import Table, meaning
 
 PAGE = "tables.md"
-MEANINGS = Path(__file__).with_name("columns.yaml")
 NAMES = {"double": "float64", "halffloat": "float16", "bool": "boolean"}
 HEAD = """# Tables
 
@@ -36,33 +30,28 @@ A `?` behind a type says that the column may be null. Where each file lies:
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the page to those in the folder."""
-    files.append(File.generated(config, PAGE, content=page(schemas(), meanings())))
+    files.append(File.generated(config, PAGE, content=page()))
     return files
 
 
-def schemas() -> dict[str, pa.Schema]:
-    """The columns of every table, by its name."""
-    found = [each for each in vars(declared).values() if isinstance(each, declared.Table)]
-    # How wide the vectors are is the model's affair.
-    return {each.name: each.schema for each in found} | {"embeddings": embeddings_schema(1)}
+def tables() -> list[Table]:
+    """Return all tables, by name."""
+    found = [each for each in vars(schemas).values() if isinstance(each, Table)]
+    return sorted(found, key=lambda each: each.name)
 
 
-def meanings() -> dict[str, Any]:
-    """``tables``: what each table is ``about``, and its ``columns``; ``shared``: other columns."""
-    found: dict[str, Any] = yaml.safe_load(MEANINGS.read_text(encoding="utf-8"))
-    return found
-
-
-def page(tables: Mapping[str, pa.Schema], words: Mapping[str, Any]) -> str:
-    """The whole page in Markdown, a section for each table. Raises ``KeyError`` for a table or
-    column without a meaning."""
+def page() -> str:
+    """Return the whole page in Markdown, a section for each table. Raises ``KeyError`` for a column
+    without a meaning."""
     parts = [HEAD]
-    for name, schema in tables.items():
-        about = words["tables"][name]
-        said = words["shared"] | about.get("columns", {})
-        parts += [f"## {name}", "", escaped(about["about"]), "", "| column | type | meaning |"]
+    for table in tables():
+        parts += [f"## {table.name}", "", escaped(table.about), "", "| column | type | meaning |"]
         parts += ["|---|---|---|"]
-        parts += [f"| `{f.name}` | {kind(f)} | {escaped(said[f.name])} |" for f in schema]
+        # How wide the vectors are is the model's affair.
+        for column, field in zip(table.columns, table.of_width(1), strict=True):
+            parts += [f"| `{column.name}` | {kind(field)} | {escaped(meaning(column))} |"]
+        if table.further is not None:
+            parts += ["", f"Further columns: `{table.further}*`."]
         parts += [""]
     return "\n".join(parts)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mamushi.running import identity
+from mamushi.running import definitions, identity
 from mamushi.running.identity import PACKAGE, digest
 
 STAGE = "mamushi.stages.examples"
@@ -257,6 +257,7 @@ NOTHING: dict[str, Change] = {
     "the annotation of a nested function": (RUN, "left: int", "left: float"),
     "a name that a nested function sets": (RUN, "value", "amount"),
     "a function called like a field": (TABLE, "return 1", "return 2"),
+    "a name that shares a scope": (TABLE, "found", "kept"),
     "options": (RUN, '"--out"', '"--to"'),
     "a constant that nothing uses": (RUN, 'HELP = "text"', "HELP = len([])"),
     "another flag of a module": ("data/flags.py", "OTHER = 2", "OTHER = 3"),
@@ -307,6 +308,7 @@ SOMETHING: dict[str, Change] = {
     "a global variable": ("data/dynamic.py", "global counted, later", "global later"),
     "what an option is": (RUN, '"input"', '"output"'),
     "the settings of run": (RUN, "size: int", "size: float"),
+    "a variable of another scope": (RUN, "        nonlocal value\n", ""),
     "a nested function": (RUN, "value = left", "value = right"),
     "an iterable of its own": ("data/shapes.py", "SIDES = 4", "SIDES = 5"),
     "a text that is no message": (RUN, '"what"', '"that"'),
@@ -397,23 +399,25 @@ def test_a_name_of_nothing(tmp_path: Path, name: str) -> None:
 def test_every_definition_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """The Snakefile asks for all stages whenever it is parsed."""
     read: list[str] = []
-    written: list[object] = []
-    parse, linked = ast.parse, identity.Code.linked
+    parse = ast.parse
 
     def parsed(text: bytes, filename: str) -> Any:
         read.append(filename)
         return parse(text)
 
-    def written_once(self: identity.Code, *args: Any) -> Any:
-        written.append(args)
-        return linked(self, *args)
-
     monkeypatch.setattr(ast, "parse", parsed)
-    monkeypatch.setattr(identity.Code, "linked", written_once)
     code = identity.Code(PACKAGE)
     stages = [f"mamushi.stages.{path.stem}" for path in (PACKAGE / "stages").glob("[!_]*.py")]
-    units = {unit for _ in range(2) for stage in stages for unit in code.entries(stage)}
-    for unit in units:
+    for unit in {unit for _ in range(2) for stage in stages for unit in code.entries(stage)}:
         code.digest(unit)
     assert len(read) == len(set(read)) <= len(list(PACKAGE.rglob("*.py")))
-    assert len(written) == len(code._forms)
+
+
+def test_meanings_of_columns_change_nothing() -> None:
+    declared = 'T = table("""scores: {}\nid string\nrank int64?: {}{}""")'
+    forms = []
+    for words in (("A", "Place", ""), ("B", "Its place.", ""), ("A", "Place", "\nfold int16")):
+        module = definitions.Module("mamushi.tables", "mamushi")
+        module.read(ast.parse(declared.format(*words)).body)
+        forms.append(definitions.Writer(module, module.definitions["T"][0]).words)
+    assert forms[0] == forms[1] != forms[2]

@@ -1,7 +1,6 @@
 """Tables on disk, checked against their schema when written and when read: see ``schemas``.
 
-All are Parquet with zstd; embeddings are stored plain, because compression saves 8% of
-them and costs seconds."""
+All are Parquet, with zstd but for those with vectors."""
 
 from __future__ import annotations
 
@@ -57,10 +56,8 @@ __all__ = [
 
 
 def embeddings_schema(width: int) -> pa.Schema:
-    """Schema of the embeddings of a model with hidden size ``width``: float16 vectors."""
-    item = pa.field("item", pa.float16(), nullable=False)
-    vectors = pa.field("embedding", pa.list_(item, width), nullable=False)
-    return schemas.EMBEDDINGS.schema.append(vectors)
+    """Return the schema of the embeddings of a model with hidden size ``width``."""
+    return schemas.EMBEDDINGS.of_width(width)
 
 
 def write_table(
@@ -90,10 +87,11 @@ def writing(
     metadata: Mapping[str, Any] | None = None,
     group: int | None = None,
 ) -> Iterator[Callable[[Mapping[str, Any] | pa.Table], None]]:
-    """``write_table`` for rows that are not all in memory: gives a function that writes more of
-    them each time that it is called, at least once. The file is there when the block ends."""
+    """Give a function that writes more rows each time that it is called, at least once.
+
+    As ``write_table`` does for rows that are all in memory. The file is there when the block ends.
+    """
     about = {} if metadata is None else {"mamushi": json.dumps(metadata, sort_keys=True)}
-    plain = kind.name in ("embeddings", "layers", "shard")
     opened: list[pq.ParquetWriter] = []
 
     def write(columns: Mapping[str, Any] | pa.Table) -> None:
@@ -103,13 +101,13 @@ def writing(
             writer = pq.ParquetWriter(
                 part,
                 table.schema,
-                compression="none" if plain else "zstd",
-                use_dictionary=not plain,
+                compression="none" if kind.plain else "zstd",
+                use_dictionary=not kind.plain,
                 # For other programs that read it.
                 write_page_checksum=True,
             )
             opened.append(writer)
-        opened[0].write_table(table, row_group_size=GROUP if plain else group)
+        opened[0].write_table(table, row_group_size=GROUP if kind.plain else group)
 
     with atomic(path) as part:
         try:
@@ -121,21 +119,19 @@ def writing(
 
 
 def _as(kind: Table, columns: Mapping[str, Any] | pa.Table) -> pa.Table:
-    name, schema = kind.name, kind.schema
     table = columns if isinstance(columns, pa.Table) else pa.table(dict(columns))
-    if name == "embeddings":
-        schema = embeddings_schema(table.schema.field("embedding").type.list_size)
+    schema = kind.like(table.schema)
     extra = [f for f in table.schema if f.name not in schema.names]
-    beside = schemas.FURTHER.get(name)
-    unexpected = [f.name for f in extra if beside is None or not f.name.startswith(beside)]
+    further = kind.further
+    unexpected = [f.name for f in extra if further is None or not f.name.startswith(further)]
     missing = [n for n in schema.names if n not in table.column_names]
     if missing or unexpected:
-        raise ValueError(f"{name}: columns missing {missing}, not in the schema {unexpected}")
+        raise ValueError(f"{kind.name}: columns missing {missing}, not in the schema {unexpected}")
     full = pa.schema([*schema, *extra])
     table = table.select(full.names).cast(full)
     for field in schema:
         if not field.nullable and table[field.name].null_count:
-            raise ValueError(f"{name}.{field.name}: {table[field.name].null_count} nulls")
+            raise ValueError(f"{kind.name}.{field.name}: {table[field.name].null_count} nulls")
     return table
 
 
@@ -150,7 +146,7 @@ def read_table(path: str | Path, kind: Table, columns: Sequence[str] | None = No
 def read_groups(
     path: str | Path, kind: Table, columns: Sequence[str] | None = None
 ) -> Iterator[pa.Table]:
-    """The same rows, one row group in memory at a time: 1,048,576 rows, of embeddings 16,384.
+    """Read an artifact row group by row group: 1,048,576 rows at a time, of embeddings 16,384.
 
     Raises ``UserError`` as ``read_table``.
     """
@@ -160,24 +156,14 @@ def read_groups(
 
 
 def _checked(path: str | Path, kind: Table) -> pq.ParquetFile:
-    """A table with the columns of its schema."""
+    """Open a table and check that it has the columns of its schema."""
     file = _opened(path)
-    name, found, wanted = kind.name, file.schema_arrow, kind.schema
-    if name == "embeddings":
-        if "embedding" not in found.names or not pa.types.is_fixed_size_list(
-            found.field("embedding").type
-        ):
-            raise UserError(
-                "no column 'embedding' of fixed-size vectors",
-                where=path,
-                do="delete it and run again",
-            )
-        wanted = embeddings_schema(found.field("embedding").type.list_size)
-    for field in wanted:
+    found = file.schema_arrow
+    for field in kind.like(found):
         got = found.field(field.name).type if field.name in found.names else "nothing"
         if got != field.type:
             raise UserError(
-                f"column {field.name!r} of the {name} table should be {field.type}, is {got}",
+                f"column {field.name!r} of the {kind.name} table should be {field.type}, is {got}",
                 where=path,
                 do="delete it and run again",
             )
@@ -227,8 +213,9 @@ def _cell(value: Any) -> str:
 
 
 def inert(text: str) -> str:
-    """``text`` as a cell of a CSV file that no spreadsheet runs: behind an apostrophe where it
-    would be a formula. A number stays one. The page of a ranking does the same in JavaScript.
+    """Return ``text`` as a CSV cell that no spreadsheet runs: behind an apostrophe if a formula.
+
+    A number stays one. The page of a ranking does the same in JavaScript.
 
     >>> inert("=1+1"), inert("-5"), inert("- a point")
     ("'=1+1", '-5', "'- a point")

@@ -1,273 +1,268 @@
-"""What a file of the package defines, and each definition as text that leaves out what cannot
-change a result: see ``identity``.
+"""The definitions in a file of the package, each as text without what changes no result.
 
-What a user reads does not count (docstrings, comments, messages of errors, help texts), nor do
-annotations that nothing reads at run time, nor the names of local variables.
+What a user reads does not count (docstrings, comments, error messages, help texts, meanings of
+columns), nor do annotations that nothing reads at run time, nor the names of local variables. See
+``identity`` for what the texts are for.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any, NamedTuple
+
+from mamushi.artifacts.columns import signature
 
 NOT_COUNTED = {"__version__", "__all__"}
 HELP, MESSAGE = {"help", "description", "metavar"}, {"do", "where"}
 OPTIONS = {"reads", "writes", "option"}
 """What declares an option of a stage, with its help text first."""
-VARIABLE, NAMED, GLOBAL, NONLOCAL = "variable", "named", "global", "nonlocal"
-FUNCTION, CLASS, COMPREHENSION = "function", "class", "comprehension"
+TABLES = {"table", "group"}
+"""What declares the columns of a table, with their meanings."""
+TOP, CLASS, FUNCTION = "top", "class", "function"
+DEFINING = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+CALLABLE = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+COMPREHENSION = ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
 
 
 @dataclass
 class Module:
-    """What the top level of a file binds, by name, and the statements that do more than that."""
+    """The names that the top level of a file binds, and the statements that do more than that."""
 
     name: str
-    around: str
+    package: str
     """The package that relative imports start from."""
     definitions: dict[str, list[ast.stmt]] = field(default_factory=dict)
     imports: dict[str, list[str]] = field(default_factory=dict)
     """Name -> what it is in full. Several where that depends."""
+    stars: list[str] = field(default_factory=list)
+    """Modules of which it has all names."""
     typing: set[str] = field(default_factory=set)
-    """What only a type checker sees."""
+    """Names for a type checker alone."""
     effects: list[ast.stmt] = field(default_factory=list)
 
     def read(self, body: Iterable[ast.stmt]) -> None:
         """Sort the statements of the file's top level."""
         for node in body:
-            if _says_nothing(node):
+            if _is_silent(node):
                 continue
             if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
-                unseen = Module(self.name, self.around)
+                unseen = Module(self.name, self.package)
                 unseen.read(node.body)
                 self.typing.update(unseen.definitions, unseen.imports)
                 self.read(node.orelse)
-                continue
-            names, only_defines = _bound(node)
-            for name in names - NOT_COUNTED:
-                self.definitions.setdefault(name, []).append(node)
-            if not only_defines:
-                self.effects.append(node)
-            for name, source in _imported(node, self.around):
-                self.imports.setdefault(name, []).append(source)
+            elif isinstance(node, ast.Import | ast.ImportFrom):
+                for name, source in _imported(node, self.package):
+                    if name == "*":
+                        self.stars.append(source.removesuffix(".*"))
+                    else:
+                        self.imports.setdefault(name, []).append(source)
+            else:
+                names, only_defines = _bound(node)
+                for name in names - NOT_COUNTED:
+                    self.definitions.setdefault(name, []).append(node)
+                if not only_defines:
+                    self.effects.append(node)
 
 
 def _bound(node: ast.stmt) -> tuple[set[str], bool]:
-    """The names that a statement of the top level binds, and whether it does nothing else."""
-    defining = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
-    if isinstance(node, defining):
+    """Return the names that a statement of the top level binds, and whether it does only that."""
+    if isinstance(node, DEFINING):
         return {node.name}, True
-    if isinstance(node, ast.Import | ast.ImportFrom):
-        return set(), node.names[0].name != "*"
     targets: list[ast.AST] = [node]
     if isinstance(node, ast.Assign):
         targets = [*node.targets]
     elif isinstance(node, ast.AnnAssign | ast.AugAssign):
         targets = [node.target]
     inner = [each for target in targets for each in ast.walk(target)]
-    names = {
-        each.id for each in inner if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)
-    }
-    names |= {each.name for each in inner if isinstance(each, defining)}
     simple = ast.Name | ast.Tuple | ast.List | ast.Starred | ast.expr_context
-    return names, all(isinstance(each, simple) for each in inner)
+    names = {each.name for each in inner if isinstance(each, DEFINING)}
+    return names | _stored(inner), all(isinstance(each, simple) for each in inner)
 
 
-def _imported(node: ast.AST, around: str) -> Iterator[tuple[str, str]]:
-    """The names that an import statement binds, each with what it is in full."""
+def _stored(nodes: Iterable[ast.AST]) -> set[str]:
+    """Return the names that these nodes assign."""
+    found = set()
+    for node in nodes:
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            found.add(node.id)
+        elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
+            found.add(node.name)
+    return found
+
+
+def _imported(node: ast.AST, package: str) -> Iterator[tuple[str, str]]:
+    """Yield the names that an import statement binds, each with what it is in full."""
     if isinstance(node, ast.Import):
         for alias in node.names:
             head = alias.name.partition(".")[0]
             yield (alias.asname, alias.name) if alias.asname else (head, head)
     elif isinstance(node, ast.ImportFrom):
-        parts = around.split(".")
+        parts = package.split(".")
         base = parts[: len(parts) - node.level + 1] if node.level else []
         source = ".".join([*base, *([node.module] if node.module else [])])
         for alias in node.names:
             yield alias.asname or alias.name, f"{source}.{alias.name}"
 
 
-@dataclass(eq=False)
-class Scope:
-    """What a function, class or comprehension binds: to a variable, whose name means nothing, to
-    something whose name matters, to a name of the scopes around it, or to imports (a list)."""
+class Reference(NamedTuple):
+    """A name with the attributes that follow it, still to be resolved."""
 
-    outer: Scope | None
-    kind: str
-    bound: dict[str, str | list[str]]
-
-    def owner(self, name: str) -> Scope | None:
-        """The scope that a name belongs to, None for the top level of the module.
-
-        What a class binds is seen in its body alone, where it may be, until then, the name around.
-        """
-        scope: Scope | None = self
-        while scope is not None:
-            how = scope.bound.get(name)
-            if how == GLOBAL:
-                return None
-            if how and how != NONLOCAL and scope.kind != CLASS:
-                return scope
-            scope = scope.outer
-        return None
-
-
-class Name(NamedTuple):
-    """A name in a normal form, with the attributes that follow it, still to be resolved.
-
-    What a module lacks may be missing if it is ``optional``.
-    """
-
-    scope: Scope
     parts: tuple[str, ...]
+    sources: tuple[str, ...] = ()
+    """What the name is in full, where an import within the definition says so."""
+    known: bool = False
+    """Whether the definition binds the name itself."""
     optional: bool = False
+    """Whether the module may lack the attribute."""
 
 
 class Writer:
-    """Writes definitions of a module as text: syntax trees in order, without positions.
+    """Writes a definition as text: its syntax tree in order, without positions.
 
     ``ast.dump`` would do for most of it, but writes empty fields as well, and those differ between
-    versions of Python: an upgrade must not re-run a grid.
+    versions of Python: an upgrade must not re-run a grid. A name that the module defines counts as
+    a reference to that, also where a local variable hides it.
     """
 
-    def __init__(self, module: Module, annotated: bool = False) -> None:
+    def __init__(self, module: Module, node: ast.AST, annotated: bool = False) -> None:
         """``annotated`` says whether annotations of the definition are read at run time."""
-        self.module = module
         self.annotated = annotated
-        self.top = self.scope = Scope(None, CLASS, {})
-        self.words: list[str | Name] = []
-        self.message = 0
-        """How deep in a message this is."""
+        self.place = TOP
+        self.words: list[str | Reference] = []
+        self.in_message = self.in_table = False
+        self.imports: dict[str, list[str]] = {}
+        inner = list(ast.walk(node))
+        for each in inner:
+            for name, source in _imported(each, module.package):
+                self.imports.setdefault(name, []).append(source)
+        named = {each.arg for each in inner if isinstance(each, ast.arg)}
+        named |= {each.name for each in inner if isinstance(each, DEFINING)}
+        shared = {name for each in inner if isinstance(each, ast.Global) for name in each.names} | {
+            *module.definitions,
+            *module.imports,
+            *self.imports,
+        }
+        self.known = (named | _stored(inner)) - shared
+        within = (each for each in inner if isinstance(each, CALLABLE | COMPREHENSION))
+        self.variables = {name for each in within for name in _stored(ast.walk(each))}
+        self.variables -= named | shared
+        self.numbers: dict[str, int] = {}
+        self.write(node)
 
-    def write(self, value: object) -> None:
+    def write(self, value: object, place: str | None = None) -> None:
+        """Write a node, a list of them or a constant, which stands in a ``place``."""
+        before, self.place = self.place, place or self.place
         if isinstance(value, ast.AST):
-            _visitor(type(value).__name__)(self, value)
+            visit = getattr(self, f"visit_{type(value).__name__}", self.generic_visit)
+            visit(value)
         elif isinstance(value, list):
             self.words.append("[")
-            for item in _said(value):
-                self.write(item)
+            for item in value:
+                if not _is_silent(item):
+                    self.write(item)
             self.words.append("]")
         else:
             self.words.append(repr(value))
+        self.place = before
 
     def generic_visit(self, node: ast.AST) -> None:
         self.words.append(f"({type(node).__name__}")
-        for name in node._fields:
-            value = getattr(node, name, None)
+        place = FUNCTION if isinstance(node, COMPREHENSION) else None
+        for name, value in ast.iter_fields(node):
             if isinstance(value, list):
-                value = _said(value)
+                value = [each for each in value if not _is_silent(each)]
             if value is not None and value != [] and name not in ("ctx", "kind", "type_comment"):
                 self.words.append(name)
-                self.write(value)
+                self.write(value, place)
         self.words.append(")")
 
-    def bind(self, name: str, how: str) -> None:
-        self.scope.bound.setdefault(name, how)
-
-    def within(self, kind: str, names: Iterable[str], parts: list[object]) -> None:
-        """Write parts in a scope of their own."""
-        outer = self.scope
-        self.scope = Scope(outer, kind, dict.fromkeys(names, NAMED))
-        self.write(parts)
-        self.scope = outer
+    def refer(
+        self, parts: tuple[str, ...], *, stored: bool = False, optional: bool = False
+    ) -> None:
+        """Write a name with its attributes: a variable by its number, else as a reference."""
+        name = parts[0]
+        if self.place == FUNCTION and name in self.variables:
+            number = self.numbers.setdefault(name, len(self.numbers))
+            self.words.append(".".join([f"${number}", *parts[1:]]))
+        elif stored:
+            self.words.append(name)
+        else:
+            sources = tuple(self.imports.get(name, ()))
+            self.words.append(Reference(parts, sources, name in self.known, optional))
 
     def visit_Name(self, node: ast.Name) -> None:
-        stored = not isinstance(node.ctx, ast.Load)
-        if stored:
-            self.bind(node.id, VARIABLE)
-        # What a class or the top level stores under a name is no use of one.
-        name = Name(self.scope, (node.id,))
-        self.words.append(node.id if stored and self.scope.kind == CLASS else name)
+        self.refer((node.id,), stored=not isinstance(node.ctx, ast.Load))
 
     def visit_Attribute(self, node: ast.Attribute) -> None:
         if parts := _parts(node):
-            self.words.append(Name(self.scope, parts))
+            self.refer(parts)
         else:
             self.generic_visit(node)
 
     def visit_ExceptHandler(self, node: ast.ExceptHandler | ast.MatchAs | ast.MatchStar) -> None:
         if node.name is not None:
-            self.write(ast.Name(node.name, ast.Store()))
+            self.refer((node.name,), stored=True)
         others = [value for name, value in ast.iter_fields(node) if name != "name"]
         self.write([type(node).__name__, *others])
 
     visit_MatchAs = visit_MatchStar = visit_ExceptHandler
 
     def visit_Import(self, node: ast.Import | ast.ImportFrom) -> None:
-        """Counts where its names are used. Where it is at the top level, it has a condition."""
-        for name, source in _imported(node, self.module.around):
-            if self.scope.kind == CLASS:
-                full = Scope(None, FUNCTION, {name: [source]})
-                self.words.append(Name(full, (name,)))
-            else:
-                before = self.scope.bound.get(name)
-                self.scope.bound[name] = [*(before if isinstance(before, list) else []), source]
+        """Count an import where its names are used; at the top level it has a condition."""
+        if self.place == TOP:
+            self.words += [Reference((name,), (self.imports[name][0],)) for name in self.imports]
 
     visit_ImportFrom = visit_Import
 
-    def visit_Global(self, node: ast.Global | ast.Nonlocal) -> None:
+    def visit_Nonlocal(self, node: ast.Nonlocal) -> None:
         for name in node.names:
-            self.bind(name, GLOBAL if isinstance(node, ast.Global) else NONLOCAL)
-
-    visit_Nonlocal = visit_Global
+            self.refer((name,), stored=True)
 
     def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> None:
         given = node.args
         kinds = [given.posonlyargs, given.args, given.kwonlyargs]
         kinds += [[each] if each else [] for each in (given.vararg, given.kwarg)]
-        arguments = [each for kind in kinds for each in kind]
         self.write([type(node).__name__, given.defaults, given.kw_defaults])
         if not isinstance(node, ast.Lambda):
-            self.bind(node.name, NAMED)
             self.write([node.name, node.decorator_list])
-            if self.annotated and self.scope is self.top:
-                self.write([[each.annotation for each in arguments], node.returns])
+            if self.annotated and self.place == TOP:
+                self.write([[each.annotation for kind in kinds for each in kind], node.returns])
         self.write([[each.arg for each in kind] for kind in kinds])
-        self.within(FUNCTION, [each.arg for each in arguments], [node.body])
+        self.write(node.body, FUNCTION)
 
     visit_AsyncFunctionDef = visit_Lambda = visit_FunctionDef
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
-        self.bind(node.name, NAMED)
         self.write(["class", node.name, node.decorator_list, node.bases, node.keywords])
-        self.within(CLASS, (), [node.body])
-
-    def visit_ListComp(
-        self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
-    ) -> None:
-        # The first iterable belongs to what is around.
-        self.write([type(node).__name__, node.generators[0].iter])
-        loops = [[each.target, each.ifs, each.is_async] for each in node.generators]
-        values = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
-        iterables = [each.iter for each in node.generators[1:]]
-        self.within(COMPREHENSION, (), [loops, iterables, values])
-
-    visit_SetComp = visit_GeneratorExp = visit_DictComp = visit_ListComp
+        self.write(node.body, CLASS)
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
-        """An annotation counts in the body of a class, where dataclasses and parsers read it."""
-        if self.scope.kind == CLASS and self.scope is not self.top:
+        """Count an annotation in the body of a class, where dataclasses and parsers read it."""
+        if self.place == CLASS:
             self.generic_visit(node)
         elif node.value is not None:
             self.write(ast.Assign(targets=[node.target], value=node.value))
 
     def visit_Constant(self, node: ast.Constant) -> None:
-        is_text = self.message and isinstance(node.value, str)
-        self.words.append("text" if is_text else repr(node.value))
+        if isinstance(node.value, str) and self.in_message:
+            self.words.append("text")
+        elif isinstance(node.value, str) and self.in_table:
+            self.words.append(signature(node.value) or repr(node.value))
+        else:
+            self.words.append(repr(node.value))
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
-        if self.message:
+        if self.in_message:
             self.words.append("text")
         else:
             self.generic_visit(node)
 
     def visit_Raise(self, node: ast.Raise) -> None:
-        self.message += 1
+        before, self.in_message = self.in_message, True
         self.write(["raise", node.exc])
-        self.message -= 1
+        self.in_message = before
         self.write(node.cause)
 
     def visit_Assert(self, node: ast.Assert) -> None:
@@ -275,9 +270,10 @@ class Writer:
 
     def visit_Call(self, node: ast.Call) -> None:
         called = node.func.id if isinstance(node.func, ast.Name) else None
-        said = called == "UserError" or _is_to_stderr(node)
-        self.message += said
-        ignored = MESSAGE if self.message else set()
+        before = self.in_message, self.in_table
+        self.in_message |= called == "UserError" or _is_to_stderr(node)
+        self.in_table |= called in TABLES
+        ignored = MESSAGE if self.in_message else set()
         keywords = [
             each
             for each in node.keywords
@@ -289,26 +285,14 @@ class Writer:
         self.write(["call", node.func])
         parts = _parts(arguments[0]) if called == "getattr" else ()
         if parts and isinstance(arguments[1], ast.Constant):
-            self.words.append(Name(self.scope, (*parts, str(arguments[1].value)), True))
+            self.refer((*parts, str(arguments[1].value)), optional=True)
             del arguments[:2]
         self.write([arguments, keywords])
-        self.message -= said
+        self.in_message, self.in_table = before
 
 
-@cache
-def _visitor(kind: str) -> Callable[[Writer, Any], None]:
-    found: Callable[[Writer, Any], None] = getattr(Writer, f"visit_{kind}", Writer.generic_visit)
-    return found
-
-
-def _said(nodes: list[Any]) -> list[Any]:
-    if nodes and isinstance(nodes[0], ast.stmt):
-        return [node for node in nodes if not _says_nothing(node)]
-    return nodes
-
-
-def _says_nothing(node: object) -> bool:
-    """Whether a statement is a docstring, ``pass``, or a text printed to stderr."""
+def _is_silent(node: object) -> bool:
+    """Return whether a statement is a docstring, ``pass``, or a text printed to stderr."""
     if not isinstance(node, ast.Expr):
         return isinstance(node, ast.Pass)
     if isinstance(node.value, ast.Call) and _is_to_stderr(node.value):
@@ -328,8 +312,8 @@ def _is_text(node: ast.expr) -> bool:
     return isinstance(getattr(node, "value", None), str) or isinstance(node, ast.JoinedStr)
 
 
-def _parts(node: ast.expr) -> tuple[str, ...]:
-    """A name and the attributes after it; nothing for what does not start with a name."""
+def _parts(node: Any) -> tuple[str, ...]:
+    """Return a name and the attributes after it; nothing for what does not start with a name."""
     if isinstance(node, ast.Attribute):
         before = _parts(node.value)
         return (*before, node.attr) if before else ()

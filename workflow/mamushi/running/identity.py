@@ -18,13 +18,13 @@ from __future__ import annotations
 import ast
 import builtins
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 from mamushi.registry import ENTRIES, FOLDERS
-from mamushi.running.definitions import CLASS, VARIABLE, Module, Name, Scope, Writer
+from mamushi.running.definitions import Module, Reference, Writer
 
 PACKAGE = Path(__file__).parents[1]
 SILENT = ("errors", "cli", "running")
@@ -106,7 +106,7 @@ class Code:
         return self._digests[start]
 
     def form(self, unit: Unit) -> tuple[bytes, list[Unit]]:
-        """The digest of a unit's normal form, and the units that it refers to, in order."""
+        """Return the digest of a unit's normal form, and the units that it refers to, in order."""
         if unit not in self._forms:
             module = self.module(unit.module)
             assert module is not None
@@ -114,9 +114,12 @@ class Code:
             text, references = "", [Unit(module.name, name) for name in sorted(module.definitions)]
             if unit.name != WHOLE:
                 nodes = module.effects if unit.name == EFFECTS else module.definitions[unit.name]
-                writer = Writer(module, folder == [STAGES] and unit.name in ENTERED[STAGES])
-                writer.write(nodes)
-                text, references = self.linked(module, writer.words)
+                annotated = folder == [STAGES] and unit.name in ENTERED[STAGES]
+                texts, references = [], []
+                for node in nodes:
+                    for word in Writer(module, node, annotated).words:
+                        self._link(module, word, texts, references)
+                text = " ".join(texts)
             # What importing the module runs, and before it the packages around it.
             parts = module.name.split(".") if unit.name != EFFECTS else []
             for outer in (self.module(".".join(parts[: i + 1])) for i in range(len(parts))):
@@ -125,31 +128,22 @@ class Code:
             self._forms[unit] = hashlib.sha256(text.encode()).digest(), references
         return self._forms[unit]
 
-    def linked(self, module: Module, words: Iterable[str | Name]) -> tuple[str, list[Unit]]:
-        """A normal form with its names resolved, and the units that they refer to, in order."""
-        numbers: dict[tuple[Scope, str], int] = {}
-        texts: list[str] = []
-        units: list[Unit] = []
-        for word in words:
-            if isinstance(word, str):
-                texts.append(word)
-                continue
-            (name, *attributes), owner = word.parts, word.scope.owner(word.parts[0])
-            how = owner.bound[name] if owner else None
-            if isinstance(how, list):
-                found = [self.resolve([*s.split("."), *attributes], word.optional) for s in how]
-            elif owner:
-                if how == VARIABLE:
-                    name = f"${numbers.setdefault((owner, name), len(numbers))}"
-                found = [(".".join([name, *attributes]), [])]
-            else:
-                in_class = word.scope.kind == CLASS and name in word.scope.bound
-                known = in_class or hasattr(builtins, name)
-                found = [self.inside(module, word.parts, word.optional, known)]
-            for text, referred in found:
-                texts.append(text)
-                units += referred
-        return " ".join(texts), units
+    def _link(
+        self, module: Module, word: str | Reference, texts: list[str], units: list[Unit]
+    ) -> None:
+        """Add a word of a normal form with its name resolved, and the units that it refers to."""
+        if isinstance(word, str):
+            texts.append(word)
+            return
+        for source in word.sources:
+            text, found = self.resolve([*source.split("."), *word.parts[1:]], word.optional)
+            texts.append(text)
+            units += found
+        if not word.sources:
+            known = word.known or hasattr(builtins, word.parts[0])
+            text, found = self.inside(module, word.parts, word.optional, known)
+            texts.append(text)
+            units += found
 
     def resolve(self, parts: Sequence[str], optional: bool) -> tuple[str, list[Unit]]:
         """A full name as it is written, and the units that it refers to.
@@ -178,13 +172,23 @@ class Code:
         if head in module.definitions:
             texts.append(f"@{'.'.join(parts)}")
             units.append(Unit(module.name, head))
-        for source in module.imports.get(head, ()):
+        sources = module.imports.get(head, ())
+        if not texts and not sources:
+            sources = [f"{star}.{head}" for star in module.stars if self._has(star, head)]
+        for source in sources:
             text, found = self.resolve([*source.split("."), *parts[1:]], optional)
             texts.append(text)
             units += found
         if not (texts or optional or known or head in module.typing or head.startswith("__")):
             units = [Unit(module.name, WHOLE)]
         return "|".join(texts) or ".".join(parts), units
+
+    def _has(self, name: str, head: str) -> bool:
+        """Return whether a star of this module would import the name; of a foreign one it may."""
+        module = self.module(name)
+        if module is None or head in module.definitions or head in module.imports:
+            return module is not None or name.partition(".")[0] != self.package.name
+        return any(self._has(star, head) for star in module.stars)
 
     def module(self, name: str) -> Module | None:
         """A module of the package by its dotted name, None for anything else."""

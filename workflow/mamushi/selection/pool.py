@@ -203,7 +203,7 @@ def _layers(
             where=path,
             do="delete it and embed again",
         )
-    begin = schemas.FURTHER["layers"]
+    begin = schemas.LAYERS.further or ""
     names = [name for name in pq.read_schema(path).names if name.startswith(begin)]
     return {float(name.removeprefix(begin)): _matrix(path, ids, name) for name in names}
 

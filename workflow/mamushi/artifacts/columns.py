@@ -1,0 +1,162 @@
+"""Declaration of a table: its name, what it holds, and its columns with type and meaning.
+
+One text declares a table, as those in ``schemas`` do. It begins with ``name: what it holds``; each
+further line that begins with a column's name and type declares that column, and lines that are
+indented go on with its meaning. ``string?`` may be null, ``string[]`` is a list, ``vector`` is a
+float16 vector whose width is the model's, and ``label_*`` stands for further columns of this
+beginning. Columns without a meaning of their own share a line; ``meaning`` has theirs.
+
+The declarations are read without pyarrow, by the digest of the code too: a changed meaning must
+compute nothing again.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+VECTOR = "vector"
+COLUMN = re.compile(
+    r"(\w*\*|\w+) ((?:string|bool|int16|int32|int64|float32|float64|vector|any)(?:\[\])?)(\??)"
+)
+
+SHARED = """
+dataset: Name of the dataset in the configuration.
+model: Name of the model in the configuration.
+seed: Seed of training, folds and random selection.
+selector: Name of the selector in the configuration.
+unlearner: Name of the unlearner in the configuration, or `retraining`.
+beta: Deletion budget β: share of the forget set, from 0 to 1.
+removed: Forget texts removed: floor(β × forget texts of the inference section).
+id: Id of the text.
+domain: `forget` or `retain`, the domain of the texts.
+text: Its beginning, with white space folded and profanity masked.
+texts: Texts with a token to predict.
+n_forget: Forget texts.
+n_retain: Retain texts.
+rank: Place in the ranking, from 1, which goes first.
+fold: The fold in which the text was held out; null without cross-fitting.
+seeds: Seeds that the row is a mean over.
+subgroup: `all`, `words` (length, in thirds of both domains together), or a column `label_*`.
+prompt: The prompt as configured.
+prefix: Share of the text's tokens that the model is given.
+task: Task or group of tasks.
+metric: Metric, with the harness's filter where it has one.
+step: Optimizer step, from 1.
+tokens_per_second: Those tokens over the seconds since the step before.
+learning_rate: Learning rate of the step.
+gradient_norm: L2 norm of the gradient before clipping; where fine-tuning clips nothing, of the
+    first step, of each 50th after it and of the last.
+seconds: Seconds of training since the first step; a resumed training counts on.
+ppl_forget: Held-out perplexity of the forget domain.
+gold_ppl_forget: The same of the gold standard, which saw no forget text: forget domain.
+auc_fold_mean: Mean of the AUCs within the folds.
+auc_fold_min: Smallest AUC of a fold.
+auc_fold_max: Largest AUC of a fold.
+seeds_needed: Seeds that would show such a difference with power 0.8; null where none would, or of
+    one seed.
+why: What is missing, and why; null where nothing is.
+low: Lower end of its 95% interval.
+high: Upper end of that interval.
+se: Its standard error.
+retain: The same of the retain domain.
+"""
+"""Meaning of a column, or of all columns whose name ends so behind an underscore."""
+
+
+class Column(NamedTuple):
+    """A column as it is declared; ``meaning`` is empty where it is one of ``SHARED``."""
+
+    name: str
+    type: str
+    nullable: bool
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table with its columns, which may be null only where declared so."""
+
+    name: str
+    about: str
+    columns: tuple[Column, ...]
+    further: str | None
+    """How the names of further columns begin that it may have; None where it has none."""
+    plain: bool
+    """Whether it holds vectors, which compression saves 8% of, and which it costs seconds."""
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The columns whose type does not depend on a model."""
+        return self.of_width(None)
+
+    def like(self, found: pa.Schema) -> pa.Schema:
+        """Return all columns, with vectors of the width that they have in ``found``."""
+        vectors = [each.name for each in self.columns if each.type == VECTOR]
+        widths = (getattr(f.type, "list_size", 1) for f in found if f.name in vectors)
+        return self.of_width(next(widths, 1)) if vectors else self.schema
+
+    def of_width(self, width: int | None) -> pa.Schema:
+        """All columns, with vectors of ``width`` numbers; without vectors for None."""
+        import pyarrow as pa
+
+        fields = []
+        for name, kind, nullable, _ in self.columns:
+            if kind != VECTOR:
+                item = pa.type_for_alias(kind.removesuffix("[]"))
+                found = pa.list_(item) if kind.endswith("[]") else item
+                fields.append(pa.field(name, found, nullable=nullable))
+            elif width is not None:
+                item = pa.field("item", pa.float16(), nullable=False)
+                fields.append(pa.field(name, pa.list_(item, width), nullable=nullable))
+        return pa.schema(fields)
+
+
+def table(text: str) -> Table:
+    """Return the table that a text declares."""
+    about, columns = _parse(text)
+    name, _, about = about.partition(": ")
+    fixed = tuple(each for each in columns if not each.name.endswith("*"))
+    further = next((each.name[:-1] for each in columns if each.name.endswith("*")), None)
+    plain = any(each.type in (VECTOR, "any") for each in columns)
+    return Table(name, about, fixed, further, plain)
+
+
+def group(text: str) -> str:
+    """Return the text of columns that several tables have, to be put into theirs."""
+    return text
+
+
+def signature(text: str) -> str:
+    """Return names and types of the columns that a text declares, without any meaning."""
+    return ", ".join(f"{c.name} {c.type}{'?' * c.nullable}" for c in _parse(text)[1])
+
+
+def meaning(column: Column) -> str:
+    """Return what a column means. Raises ``KeyError`` for one without a meaning."""
+    shared = dict(line.split(": ", 1) for line in SHARED.replace("\n    ", " ").split("\n") if line)
+    name = column.name
+    return column.meaning or shared[name if name in shared else name.rpartition("_")[2]]
+
+
+def _parse(text: str) -> tuple[str, list[Column]]:
+    """Return what stands before the first column, and the columns."""
+    about, columns = [], []
+    for line in text.strip().replace("\n    ", " ").split("\n"):
+        declared = COLUMN.match(line)
+        if declared is None:
+            about.append(line)
+        elif line[declared.end() :].startswith(": "):
+            columns.append(_column(declared, line[declared.end() + 2 :]))
+        else:
+            columns += [_column(each, "") for each in COLUMN.finditer(line)]
+    return " ".join(about), columns
+
+
+def _column(declared: re.Match[str], meaning: str) -> Column:
+    return Column(declared[1], declared[2], bool(declared[3]), meaning)

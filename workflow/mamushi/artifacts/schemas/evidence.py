@@ -1,0 +1,206 @@
+"""What scores and embeddings tell before anything is retrained."""
+
+from mamushi.artifacts.columns import table
+
+SELECTION = table("""selection: How well each ranking tells the domains apart, before any
+retraining. Null where a selector has no score for retain texts, uses no folds, or the truth is not
+known.
+dataset string, model string, seed int64, selector string
+auc float64?: Share of pairs of a forget and a retain text in which the forget text scores higher,
+    ties counting half; 0.5 is chance.
+auc_fold_mean float64?, auc_fold_min float64?, auc_fold_max float64?
+fold_offset float64?: Largest difference between the offsets of two folds, in nats; large offsets
+    disturb the pooled ranking.
+spearman_with_truth float64?: Rank correlation of score and exact log-density ratio over the forget
+    texts; known for synthetic texts alone.
+ties int64: Forget texts less their distinct scores; ties go by id.
+chosen string?: Of the selector auto, what it chose in most folds.
+auc_gain float64?: Of the selector auto, its AUC less that of the networks of mamushi on the same
+    texts and folds: what it is expected to gain, before anything is retrained.
+auc_gain_low float64?, auc_gain_high float64?""")
+
+DIAGNOSTICS = table("""diagnostics: What a selector's out-of-fold scores look like, a row per cell
+and selector. Null where a selector has no score for retain texts, no folds, or a number is not
+defined.
+dataset string, model string, seed int64, selector string, n_forget int64, n_retain int64
+forget_mean float64: Mean score of the forget texts, in the unit of the score.
+forget_sd float64: Their standard deviation, divided by n.
+forget_min float64: Their smallest score.
+forget_q25 float64: Their lower quartile.
+forget_median float64: Their median.
+forget_q75 float64: Their upper quartile.
+forget_max float64: Their largest score.
+forget_cov float64?: Coefficient of variation: standard deviation over |mean|.
+retain_mean float64?: Mean score of the retain texts.
+retain_sd float64?: Their standard deviation, divided by n.
+fisher float64?: Fisher discriminability: difference of the domains' means over their root mean
+    variance.
+auc float64?: Share of pairs of a forget and a retain text in which the forget text scores higher,
+    ties counting half.
+auc_fold_mean float64?
+auc_fold_sd float64?: Their standard deviation.
+auc_fold_min float64?, auc_fold_max float64?
+ece float64?: Expected calibration error over 15 bins of equal size, once the log prior odds are
+    added; means something for estimates of the log-density ratio alone.
+fold_offset float64?: Largest difference between the levels of two folds, in the unit of the score.
+ties int64: Forget texts less their distinct scores.""")
+
+CONFOUNDS = table("""confounds: What a selector's scores follow beside the domain, a row per cell,
+selector, domain and confound, or value of a categorical label. A number without an interval that
+leaves out chance is no finding, and one in twenty of those that do is chance.
+dataset string, model string, seed int64, selector string
+domain string?: `forget` or `retain`, within which it is measured; null for what compares the two.
+confound string: `words` (length of the text), `copies` (duplicates that were collapsed into it), or
+    the column `label_*` of the examples.
+value string?: Of a categorical label, the 20 most frequent ones; null for numbers.
+measure string: `spearman` (rank correlation of score and number), `auc_of_value` (share of pairs in
+    which a text with the value scores higher than one of its domain without), `auc` (the same of a
+    forget and a retain text), or `auc_matched` (the same of pairs in one of ten strata of length).
+texts int64: Texts that it is measured on.
+estimate float64?: The correlation, 0 by chance, or the AUC, 0.5 by chance; null with a reason in
+    `why`.
+low float64?: Lower end of the 95% interval: Fisher's z of a correlation, DeLong's of an AUC.
+high float64?
+apart bool?: Whether the interval leaves out chance.
+why string?: Why there is no estimate; null where there is one.""")
+
+TRIAGE = table("""triage: The texts of a cell that look like the other domain by the out-of-fold
+score of `removal.ratio`, at most 200 of a domain, worst first; none where the scores cannot tell
+the domains apart. The metadata say why, and count them all.
+dataset string, model string, seed int64, selector string, domain string
+place int64: Place among the texts of its domain, from 1.
+id string
+score float64: What the selector gave, an estimate of log p1/p2 in nats.
+fold int64?
+other_beyond float64: Share of the other domain's texts of the fold that look more like this text's
+    domain than itself; above 0.5 in all rows.
+own_beyond float64: Share of its own domain's texts of the fold that look at least as much like the
+    other, with itself.
+stable float64: Share of the rankings, this one and its whole refits, that say so.
+why string: The reason in words.
+text string""")
+
+GEOMETRY = table("""geometry: How the embeddings of the two domains stretch, a row per cell and
+number k of leading components. Each domain less its own mean, then every vector at length 1.
+dataset string, model string, seed int64
+k int64: Number of leading components, from 1.
+singular_forget float64: The k-th singular value of the forget domain.
+singular_retain float64
+variance_forget float64: Share of the forget domain's whole variance in its first k components.
+variance_retain float64
+energy_forget float64: The same as a share of what all computed components hold: 1 in the last row.
+energy_retain float64
+power float64: Discriminative power of component k: variance over all texts of σ1⟨h, v1⟩ − σ2⟨h,
+    v2⟩, with σ over the root of the domain's number of texts.
+power_cumulative float64: Share of the first k components in the sum of `power`.
+affinity float64: Root mean square of the cosines of the principal angles between the two top-k
+    subspaces: 1 the same, 0 orthogonal.
+angle_median float64: Median of these angles, in degrees.
+angles_above_45 float64: Share of these angles above 45 degrees.
+angle_sorted float64: The k-th smallest angle between the two largest subspaces, in degrees.""")
+
+CALIBRATED = table("""calibrated: The log-density ratio of every text of the inference section, from
+the scores of the selector that estimates it. The metadata hold `lost`, the variance in nats of what
+the scores have lost of the ratio, and the verdict on it.
+id string, domain string
+score float64: The score that it was made from.
+log_ratio float64: The calibrated estimate of log p1(text)/p2(text), in nats, by a fit to other
+    texts.""")
+
+CALIBRATION = table("""calibration: Whether the calibrated scores are a log-density ratio: checks
+that need no truth, a row each, with 95% intervals over resamples of the texts.
+dataset string, model string, seed int64, selector string
+check string: `slope` and `intercept` (of a logistic regression of the domain on the ratio),
+    `retain_mean_of_ratio` (E_p2[r]), `forget_mean_of_inverse` (E_p1[1/r]), `psi_over_phi`
+    (E_p1[psi] / E_p2[phi]) or `calibration_error`.
+value float64: What was found of these texts.
+low float64, high float64
+expected float64?: What a density ratio has; null for the calibration error, which is never below 0.
+holds bool?: Whether the interval holds what is expected; null where nothing is.""")
+
+FRONTIER = table("""frontier: Removal and preservation to expect at each budget by the calibrated
+ratio, before any retraining. 95% bands over the texts, the calibration and what the scores have
+lost.
+dataset string, model string, seed int64, selector string, beta float64, removed int64
+removal float64: KL(p1 ‖ p−S) in nats per text: how badly what remains predicts a forget text; more
+    is better forgotten.
+removal_low float64, removal_high float64
+preservation float64: KL(p2 ‖ p−S) in nats per text, the same for retain texts; less is better kept.
+    An estimate can be below 0.
+preservation_low float64, preservation_high float64
+form string: How preservation was measured: `threshold` (the selector scores both domains),
+    `importance` (by the forget texts, weighted by the ratio) or `share` (removal by chance, and
+    both ends).
+exact_removal float64?: Removal at the exact log-density ratio, in nats; null but for synthetic
+    texts.
+exact_preservation float64?: Preservation at the exact log-density ratio, in nats; null but for
+    synthetic texts.""")
+
+ADVICE = table("""advice: Recommended budgets, a row per dataset, model, selector and target.
+Budgets are means over seeds; null, with a reason, where none can be stood by.
+dataset string, model string, selector string
+target string: `removal` (share of the full removal's gain), `preservation` (most nats per text) or
+    `sad` (share by which the distance to the gold standard falls).
+value float64: What is asked of the target: a share, or nats per text.
+budget float64?: Recommended share of the forget set, linear between the frontier's budgets.
+budget_low float64?: Lower end of the interval that the seeds and their 95% bands span, rounded down
+    to hundredths.
+budget_high float64?: Upper end of that interval, rounded up to hundredths.
+reason string?: Why there is no budget; null where there is one.
+retraining_low float64?: Lower end of what retraining may need: over the selector's interval, that
+    of removal by chance, and the share itself; null for preservation, and where either has no
+    budget.
+retraining_high float64?
+measured float64?: Budget at which the retrained models get there; null before retraining, and for
+    preservation.
+error float64?: budget − measured: negative where the prediction was too hopeful.
+predicted_area float64?: Area under the predicted distance over budgets 0 to 1, in nats per text;
+    orders selectors, lower is better.
+measured_area float64?: The same under SAD, in perplexity; null before retraining.""")
+
+TRUTH = table("""truth: Rankings of synthetic data beside that by the exact log-density ratio, a row
+per dataset, model, seed and selector. Where a selector of the grid needs the truth.
+dataset string, model string, seed int64, selector string
+auc float64?: Share of pairs that the score orders rightly, as in the table `selection`.
+spearman_with_truth float64?: Rank correlation with the exact ratio, over the forget texts.
+removal_regret float64: KL(p1 || p_-S) of the best set of as many texts less the selector's, at the
+    exact densities, in nats, the mean over the budgets.
+preservation_regret float64: KL(p2 || p_-S) of the selector's set less the best one's, likewise.
+area float64: Area under the curve of SAD, in perplexity.""")
+
+RUNTIME = table("""runtime: What a selection costs on one cell's embeddings, a row per selector:
+from embeddings in memory to the ranking, on the CPU.
+dataset string, model string, seed int64, selector string, n_forget int64, n_retain int64
+width int64: Dimensions of an embedding.
+threads int64: Networks or folds that the selector computes at a time.
+repeats int64: Times that it was run.
+wall_seconds float64: Median wall time, in seconds.
+wall_spread float64: Half the interquartile range of the wall times, in seconds.
+cpu_seconds float64: Median CPU time over all threads, in seconds.
+cpu_spread float64: Half the interquartile range of the CPU times, in seconds.
+peak_mib float64: Most memory beyond what was in use before, in MiB; the largest of the repeats.""")
+
+QUALITATIVE_RANKING = table("""qualitative_ranking: The first and the last forget texts of a
+ranking, of the first seed.
+dataset string, model string, seed int64, selector string
+end string: `top` (goes first) or `bottom` (goes last).
+place int64: Place at that end, from 1.
+rank int64: Place in the whole ranking.
+score float64: What the selector gave; for Mamushi an estimate of log p1/p2 in nats.
+id string, text string""")
+
+PAPER = table("""paper: The numbers that the paper quotes, beside ours: a row per quantity and cell.
+quantity string: What is measured.
+setting string: Dataset and model for which the paper gives it.
+paper float64: The paper's number, as printed.
+dataset string, model string, seed int64
+ours float64?: Ours, in the cell of the row; null where ours has no such number.""")
+
+THEORY = table("""theory: How loose the transfer bound is, over random worlds in which both sides
+are known: a row per bound and objective.
+bound string: The bound, with the objective (removal or preservation) in brackets.
+worlds int64: Worlds in which it applies.
+held int64: Worlds in which it holds; equal to `worlds` if the theorem is right.
+ratio_q05 float64?: 5% quantile of bound / regret, over worlds with a regret to speak of.
+ratio_median float64?: Median of bound / regret.
+ratio_q95 float64?: 95% quantile of bound / regret.""")

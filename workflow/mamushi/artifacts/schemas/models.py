@@ -1,0 +1,90 @@
+"""What is measured of one model."""
+
+from mamushi.artifacts.columns import table
+
+PERPLEXITY = table("""perplexity: Perplexity of one model on the held-out texts, a row per domain.
+domain string
+texts int64: Held-out texts of the domain.
+tokens int64: Their predicted tokens.
+nll float64: Mean negative log-likelihood per predicted token, in nats.
+perplexity float64: exp(nll).""")
+
+NLL = table("""nll: What a perplexity is made of, a row per text of the evaluation section, in the
+order of the examples.
+id string
+tokens int64: Predicted tokens of the text.
+nll float64: Sum of their negative log-likelihoods in nats.""")
+
+TRAIN_LOG = table("""train_log: One fine-tune (or pretraining of a tiny model), a row per optimizer
+step.
+step int64
+epoch float64: Passes over the texts after this step; a fraction within a pass.
+loss float64: Mean negative log-likelihood per predicted token of the step's texts before its
+    update, in nats.
+tokens int64: Predicted tokens of the step.
+tokens_per_second float64, learning_rate float64, gradient_norm float64?, seconds float64""")
+
+UNLEARN_LOG = table("""unlearn_log: One unlearning, a row per optimizer step that was begun.
+step int64
+epoch float64: Passes over the selected forget texts after this step.
+loss float64: What the unlearner lowers, before the step's update.
+forget_loss float64: Mean negative log-likelihood per predicted token of the step's forget texts
+    before its update, in nats; where an unlearner trains on random labels, that of those labels.
+retain_loss float64: The same of the step's retain texts.
+forget_mean float64: Mean of `forget_loss` over the last `unlearning.training.stop_window` steps, by
+    which an unlearner stops, in nats.
+tokens int64: Predicted tokens of the step, forget and retain texts together.
+tokens_per_second float64, learning_rate float64, gradient_norm float64, seconds float64""")
+
+CONTINUATIONS = table("""continuations: What one model says after each prompt, as token ids.
+prompt string
+prompt_tokens int32[]: Its token ids as the model reads them, chat template included.
+tokens int32[]: Token ids of the greedy continuation, with the token that ends it if it came to an
+    end.""")
+
+RELEARNING_CURVE = table("""relearning_curve: One model while it is fine-tuned on a few forget
+texts, a row per number of steps that is measured.
+step int64: Optimizer steps so far; 0 is the model before any.
+examples int64: Forget texts that it is fine-tuned on.
+ppl_forget float64, ppl_retain float64""")
+
+RELAPSES = table("""relapses: What brings the domain back into one model: a row per treatment and
+amount. Each treatment begins with the model as it is.
+treatment string: `relearn forget`, `relearn retain` or `relearn unrelated`, fine-tuning on a few
+    texts of the domain or of neither; `round`, weights of fewer bits.
+amount int64: Optimizer steps so far (0 is the model as it is), or bits.
+nll_forget float64: Mean NLL per token of the held-out forget texts, in nats.
+nll_retain float64""")
+
+TASK_SCORES = table("""task_scores: What one model scores on tasks of lm-evaluation-harness, a row
+per metric.
+task string, metric string
+value float64: Its value, by the harness.
+error float64?: The harness's standard error over the task's examples; null where it gives none.""")
+
+LIKELIHOODS = table("""likelihoods: What one model makes of single forget texts, from which
+membership inference starts, a row per text of the inference and the evaluation section. A file per
+model.
+id string
+section string: `inference` (may have been trained on) or `evaluation` (held out).
+planted int64?: How often the text is in the contamination section; 0 where it was held out in the
+    place of a planted one, null for texts that have no part in that.
+tokens int64: Predicted tokens, all but the first.
+nll float64: Sum of their negative log-likelihoods, in nats.
+zlib int64: Bytes of the text, as far as the model reads it, when zlib has compressed it.
+min_k float64: Min-K%: mean log-probability of the share `left.least` of its tokens that the model
+    finds least likely, in nats.
+min_k_plus float64: Min-K%++: the same of each token's log-probability less the mean over all tokens
+    that could stand there, over their standard deviation.""")
+
+EXTRACTION = table("""extraction: How one model completes forget texts from their beginnings, a row
+per text, prefix and completion. A file per model.
+id string
+planted int64?: As in `likelihoods`.
+prefix float64
+decoding string: `greedy` or `sampled`, from the model's own distribution.
+sample int64: Number of the completion; 0 is the greedy one.
+tokens int64: Tokens of the rest of the text, and the most that are said.
+exact bool: Whether the completion is that rest, token by token.
+rouge_l float64: F-measure of the longest common subsequence of words, from 0 to 1.
+edit float64: 1 less Levenshtein distance over the longer text, in characters, from 0 to 1.""")

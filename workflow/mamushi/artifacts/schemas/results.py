@@ -1,0 +1,169 @@
+"""What models are compared by: perplexities, SAD, unlearning."""
+
+from mamushi.artifacts.columns import table
+
+SAD = table("""sad: Every measurement of the grid. Rows at β = 0 (nothing removed) and β = 1 (the
+gold standard itself) are models that all selectors of a cell share; they repeat for each, so that
+its curve is complete.
+dataset string, model string, seed int64, selector string, beta float64, removed int64, ppl_forget
+    float64, ppl_retain float64, gold_ppl_forget float64, gold_ppl_retain float64
+sad float64: |ppl_forget − gold_ppl_forget| + |ppl_retain − gold_ppl_retain|, in perplexity; 0 is a
+    model that cannot be told from the gold standard.
+log_sad float64: The same of log perplexities, in nats per token: one per cent counts the same in
+    both domains.""")
+
+STEPS = table("""steps: How much of SAD at β = 0 is the number of steps alone, a row per dataset,
+model and seed. Gold is trained on fewer texts than beta 0 and so in fewer steps; `matched` is a
+gold standard in as many steps as beta 0. With `evaluation.matched_gold` only.
+dataset string, model string, seed int64, gold_ppl_forget float64, gold_ppl_retain float64
+matched_ppl_forget float64: Perplexity of the forget domain under the gold standard of matched
+    steps.
+matched_ppl_retain float64
+sad float64: SAD at β = 0, as in the table `sad`, in perplexity.
+steps_sad float64: SAD between the two gold standards, which saw the same texts and differ in their
+    steps alone, in perplexity.
+steps_share float64?: steps_sad / sad. It may exceed 1, where steps move perplexity more than the
+    forget texts do, or against them; null where `sad` is 0.
+matched_sad float64: SAD of beta 0 against the gold standard of matched steps, in perplexity.""")
+
+SAD_SUMMARY = table("""sad_summary: Means and standard errors over seeds of the table `sad`. The
+area columns belong to the whole curve and repeat on each of its rows. Errors are null with a single
+seed.
+dataset string, model string, selector string, beta float64, removed int64
+seeds int64: Seeds that the means go over.
+ppl_forget_mean float64: Mean held-out perplexity of the forget domain.
+ppl_forget_se float64?
+ppl_retain_mean float64: Mean held-out perplexity of the retain domain.
+ppl_retain_se float64?
+sad_mean float64: Mean SAD, in perplexity.
+sad_se float64?
+log_sad_mean float64: Mean SAD of log perplexities, in nats per token.
+log_sad_se float64?
+forget_distance_mean float64: Mean of ppl_forget less that of the gold standard of the seed, with
+    its sign: unlike SAD, not moved up by noise where it is near 0.
+forget_distance_se float64?
+retain_distance_mean float64: The same of the retain domain.
+retain_distance_se float64?
+gold_sad float64?: The noise floor: mean SAD between the gold standards of two seeds, over all pairs
+    of seeds, in perplexity; null with one seed.
+gold_log_sad float64?: The same of log perplexities, in nats per token.
+area_mean float64: Mean area under the SAD curve from β = 0 to 1 by the trapezoid rule, in
+    perplexity; lower is better.
+area_se float64?
+area_measured_mean float64: Mean area between the smallest and the largest measured budget alone,
+    over that width, without the ends that all selectors share; in perplexity.
+area_measured_se float64?
+area_vs_random float64?: Mean area over the mean area of `random`, less 1: −0.25 is a quarter below.
+    Null where `random` was not run.
+area_vs_random_se float64?: Standard error of that difference, paired by seed.""")
+
+SAD_DIFFERENCES = table("""sad_differences: Paired differences of SAD between selectors: a row per
+dataset, model and selector for each measured budget and for the area under the curve, against
+random selection and against the best of the others. With a single seed all numbers are null.
+dataset string, model string, selector string
+quantity string: What is compared: `sad` at a budget, or `area` under the whole curve.
+beta float64?: The budget; null for the area.
+reference string: `random`, or `best`: of the other selectors, random aside, the one with the lowest
+    mean.
+other string: That selector's name.
+seeds int64: Seeds that the pairs come from.
+difference float64?: Mean over seeds of the selector's value less the other's at the same seed, in
+    perplexity; negative is better.
+difference_low float64?: Lower end of its 95% interval by Student's t, of this comparison alone.
+difference_high float64?
+p float64?: Two-sided, of the paired t test; null where the difference is the same in all seeds.
+p_holm float64?: Corrected by Holm for all comparisons of the dataset and model: 0.05 bounds the
+    chance that any of them is called different wrongly.
+comparisons int64?: How many that are: all pairs of selectors at all budgets, or of areas.
+gold_sad float64?: The noise floor: mean SAD between the gold standards of two seeds, over all pairs
+    of seeds, in perplexity.
+seeds_for_difference int64?: Seeds with which a difference of this size is shown with power 0.8 in
+    spite of the number of comparisons, by the spread that was observed, which few seeds know badly;
+    null where none is to be shown.
+seeds_for_gold_sad int64?: The same for a difference as large as the noise floor.""")
+
+SUBGROUPS = table("""subgroups: Who pays for a removal: how the loss of groups of held-out texts
+changes, a row per dataset, model, selector, budget, domain and value of a column.
+dataset string, model string, selector string, beta float64, domain string, subgroup string
+value string: Its value: the 20 most frequent ones, and thirds of numbers that have more.
+texts int64: Held-out texts of the group with a token to predict.
+seeds int64
+to_beta0 float64: Mean NLL per token less that of beta 0, which removed nothing, in nats: above 0
+    the group is predicted worse for the removal.
+to_beta0_low float64?: Lower end of the 95% interval, over texts and seeds; null of fewer than 10
+    texts. Of one seed it is over texts alone.
+to_beta0_high float64?
+to_gold float64: Mean NLL per token less that of the gold standard, which removed all, in nats.
+to_gold_low float64?: Lower end of the 95% interval, as above.
+to_gold_high float64?
+sad float64?: SAD of the texts with this value, mean over seeds, in units of perplexity; null where
+    one of the domains has fewer than 10.""")
+
+UNLEARNING = table("""unlearning: Every measured point of the budget-perplexity curves. Rows at β =
+0 and β = 1 are models that all selectors share; they repeat for each.
+dataset string, model string, seed int64, unlearner string, selector string, beta float64
+removed int64: Forget texts that were unlearned, or left out of retraining.
+steps int64: Optimizer steps: of unlearning alone, or of the whole retraining.
+stopped_at int64?: Step at which an unlearner stopped because the forget loss was above its limit;
+    null where it ran to its end.
+ppl_forget float64, ppl_retain float64
+start_ppl_forget float64: The same of the model from which unlearning starts: forget domain.
+start_ppl_retain float64, gold_ppl_forget float64, gold_ppl_retain float64
+recovery float64?: (ppl_forget − start) / (gold − start): share of the contamination gap that is
+    closed, above 1 beyond the gold standard; null where gold is no worse than the start.""")
+
+HALF_GAP = table("""half_gap: The smallest budget at which the mean curve over seeds recovers the
+target share of the contamination gap, a row per dataset, model, unlearner and selector. What
+follows from the budget is null where it is censored.
+dataset string, model string, unlearner string, selector string
+seeds int64: Seeds that have a gap, over which the means go; 0 where nothing is to be recovered.
+start_ppl_forget float64: Mean forget perplexity of the start.
+target_ppl_forget float64: Forget perplexity at the target: start + target × (gold − start).
+gold_ppl_forget float64: Mean forget perplexity of the gold standard.
+budget float64?: The half-gap budget: share of the forget set, from 0 to 1, linear between measured
+    budgets.
+budget_low float64?: Lower end of its 95% interval: the first budget at which Student's t test over
+    the seeds does not tell the mean share from the target. Null with one seed, and beyond the whole
+    forget set.
+budget_high float64?: Upper end: from there on the test tells that the target is exceeded. Null
+    likewise.
+censored bool: Whether not even the whole forget set reaches the target.
+censored_share float64?: Share of the seeds whose own curve never reaches the target; null without a
+    gap.
+recrossings int64: Times that the curve falls below the target again after its first crossing.
+retain_factor float64?: Retain perplexity at the crossing over that of the start, in the worst seed.
+within_cap bool?: Whether `retain_factor` is at most `unlearning.retain_cap`.
+saving_vs_full float64?: 1 − budget: share of the forget set that is spared.
+saving_vs_random float64?: 1 − budget / budget of `random` with the same unlearner; negative where
+    random needs less.
+saving_vs_random_low float64?: Lower end of its 95% interval, by Fieller's theorem for pairs of one
+    seed; null with one seed, and where seeds spread so much that nothing bounds it.
+saving_vs_random_high float64?""")
+
+GENERATIONS = table("""generations: The continuations of all models of a probed cell, read by its
+gold model.
+dataset string, model string, seed int64
+source string: The model: `base`, `contaminated`, `gold`, or the name of an unlearner.
+selector string?: Selector of the texts that were unlearned; null for a model without unlearning.
+beta float64?: Budget at which they were unlearned; null for a model without unlearning.
+prompt string
+text string: What was said, without the prompt; profanity masked.
+tokens int64: Tokens of it, with the token that ends it.
+repetition float64: Share of tokens that occur among the 16 before them; towards 1 the model is
+    caught in a loop.
+distinct_1 float64: Different tokens over all tokens; 1 where none occurs twice.
+distinct_2 float64: The same of runs of two tokens.
+distinct_3 float64: The same of runs of three tokens.
+gold_log_likelihood float64: Mean log-likelihood per token under the gold standard, in nats.""")
+
+RELEARNING = table("""relearning: How fast the models of a probed cell relearn, joined.
+dataset string, model string, seed int64
+source string: `gold`, or the name of an unlearner.
+selector string?: Selector of the texts that were unlearned; null for a model without unlearning.
+beta float64?: Budget at which they were unlearned; null for a model without unlearning.
+step int64: Optimizer steps so far; 0 is the model before any.
+examples int64: Forget texts that it is fine-tuned on; fewer than asked for where there are no more.
+ppl_forget float64, ppl_retain float64
+relapse float64?: Share of the way back from step 0 to the start model in forget perplexity: 1 where
+    unlearning is undone, negative where perplexity still rises; null where step 0 is no worse than
+    the start.""")

@@ -1,0 +1,101 @@
+"""Texts, their vectors, rankings and removal lists."""
+
+from mamushi.artifacts.columns import table
+
+EXAMPLES = table("""examples: The cleaned texts of a dataset, a row per kept text.
+id string: Id of the text, unique in the dataset.
+text string: The text, without white space around it.
+domain string
+section string: `contamination` (trains the embedder), `inference` (is ranked, and trains what is
+    compared) or `evaluation` (held out; measures perplexity).
+log_density_ratio float64?: The exact log p1(text)/p2(text) in nats; null but for synthetic texts.
+label_* string?: Labels that came with the texts.""")
+
+DUPLICATES = table("""duplicates: The texts that were dropped as copies, a row each, in the order of
+the files.
+id string: Id of the text that was dropped.
+kept_id string?: Id of the text that was kept for it (a limit may have dropped that one later); null
+    for a cross-post, of which none is kept.
+reason string: `exact` (equal once case and white space are folded), `near` (shares enough word
+    shingles) or `cross_post` (stands in both domains).""")
+
+TOKENS = table("""tokens: The texts as token ids of one model, in the order of the examples.
+id string
+tokens int32[]: Its token ids, with BOS first where the tokenizer defines one, cut at
+    `tokens.max_length`.""")
+
+EMBEDDINGS = table("""embeddings: The texts of the inference section as vectors of the contaminated
+model.
+id string, domain string
+embedding vector: The pooled hidden state, float16; as many numbers as the model is wide.""")
+
+LAYERS = table("""layers: The same texts after other shares of the model's blocks, for the selectors
+that read them. The metadata name the hidden state of each.
+id string, domain string
+depth_* vector: As `embedding` in the table of that name, for each of `embedding.depths`.""")
+
+SHARD = table("""shard: A part of either of these tables, of some of the texts (`execution.shards`),
+with the columns of vectors that the whole has; or of an endpoint's `nll`, with that column. It is
+there until all parts are put together.
+row int64: The text's row in the whole table, from 0.
+* any: As in the whole table.""")
+
+SCORES = table("""scores: One selector's ranking of the inference section, a row per text. The
+metadata hold the AUC of each fold and what else the selector tells.
+id string, domain string
+score float64?: The selector's score: the higher, the earlier a forget text is removed. For Mamushi
+    and its variants an estimate of log p1/p2 in nats. Of a retain text it is the same function at
+    its embedding; null where the selector has none.
+rank int64?: Place in the ranking, from 1, which goes first; null for retain texts.
+fold int16?""")
+
+REFITS = table("""refits: One selector's scores of the inference section made again, a row per text
+and refit.
+id string, domain string
+refit int16: Number of the refit, from 0.
+part string: `whole` (another seed, hence other folds and networks), `half_a` or `half_b` (the folds
+    of the whole refit of this number, fitted on one half of each fold's training texts, and on the
+    other: two independent estimates).
+score float64?: The score as in `scores`.
+fold int16?""")
+
+STABILITY = table("""stability: How often each forget text is in one selector's list at a budget, a
+row per text and budget. The metadata hold, per budget, the overlap of the list with those of the
+refits.
+id string, rank int64, beta float64
+frequency float64: Share of the rankings (that of `scores`, and each whole refit's) that have the
+    text in their list at this budget: 1 is `surely`, between 0 and 1 a `toss-up`.""")
+
+REMOVALS = table("""removals: The removal list of one selector at one budget: the forget texts to
+remove, by rank. The manifest, a JSON file of the same name, says what to expect of it.
+id string
+score float64: The selector's score of it.
+rank int64
+copies string[]: Ids of the texts that were collapsed into it and go with it, sorted.""")
+
+WEIGHTS = table("""weights: Removal by degrees, of a selector with `action: downweight` at one
+budget: what each forget text keeps of its weight in a training, by rank. All other texts count 1.
+id string
+weight float64: From 0 to 1. One minus the posterior that the text's mass is the forget domain's,
+    under the prior at which what is taken sums to as many texts as the budget removes.
+copies string[]: Ids of the texts that were collapsed into it and weigh as much, sorted.""")
+
+TOKEN_RATIO = table("""token_ratio: The log ratio of every token that a forget text of the inference
+section predicts, by two models tuned on the contamination section.
+id string
+ratio float32[]: log p under the model of forget texts minus log p under that of retain texts, in
+    nats, of each token but the first.""")
+
+SPANS = table("""spans: What a selector with `action: mask` leaves out of the loss at one budget, a
+row per span: a trainer gives these tokens the label -100.
+id string
+start int32: First token of the span, counted from 0 in the text's tokens as the token cache has
+    them.
+stop int32: The token after its last.""")
+
+RANKING = table("""ranking: Every selector's ranking of the forget texts of a cell, whole; the page
+`ranking.html` beside it shows all of 20,000 texts and a part of more.
+selector string
+rank int64: Place in the selector's ranking, from 1; the first goes first.
+id string
+score float64: What the selector gave.""")
