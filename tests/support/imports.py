@@ -24,12 +24,13 @@ def imported(*names: str) -> set[str]:
     while waiting:
         found |= waiting
         waiting = {
-            each for name in waiting for each in _directly(name)
+            each for name in waiting for each in directly(name)
         } & MODULES.keys() - found - around
     return found
 
 
-def _directly(name: str) -> set[str]:
+def directly(name: str) -> set[str]:
+    """Return what a module imports, at its top or within its functions, by full names."""
     path, named = MODULES[name], set()
     around = name if path.name == "__init__.py" else name.rpartition(".")[0]
     for node in ast.walk(ast.parse(path.read_bytes())):

@@ -34,6 +34,6 @@ def servers(owner: int) -> list[int]:
             group = os.getsid(int(folder.name))
         except OSError:
             continue
-        if b"mamushi.running.warm" in words and words[-2] == str(owner).encode():
+        if b"warm-server" in words and words[-2] == str(owner).encode():
             found += [int(folder.name)] if group == int(folder.name) else []
     return found

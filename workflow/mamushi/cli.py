@@ -54,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     name, module, given = _asked(words)
     # A call from Python stays in its process.
     if argv is None and hasattr(module, "Files"):
-        status = warm.handed_over(words, start=getattr(module, "GPU", False))
+        status = warm.run_in_server(words, start=getattr(module, "GPU", False))
         if status is not None:
             return status
     parser = _parser(name, module)

@@ -36,7 +36,7 @@ def main(address: str) -> None:
         sys.orig_argv[1:] = words
         search = [part for part in os.environ.get("PYTHONPATH", "").split(os.pathsep) if part]
         sys.path[:] = search + [part for part in sys.path if part not in search]
-        warm.leave(lambda: _run(words))
+        warm.exit_with(lambda: _run(words))
     os.unlink(address)
     with contextlib.suppress(OSError):
         # The folder that was made for it; any other has more in it.

@@ -100,7 +100,7 @@ def _holders(folder: Path) -> list[int]:
         except OSError:
             continue
         inside = any(path.startswith(str(folder)) for path in (where, *files))
-        if b"mamushi.running.warm" in words and inside:
+        if b"warm-server" in words and inside:
             found.append(int(each.name))
     return found
 
@@ -125,7 +125,7 @@ def test_a_server_ends_with_the_process_that_it_serves() -> None:
 
 def test_who_has_not_asked_for_it_is_not_handed_over(monkeypatch: pytest.MonkeyPatch) -> None:
     def unasked() -> None:
-        assert warm.handed_over(NO_OPTIONS, start=True) is None
+        assert warm.run_in_server(NO_OPTIONS, start=True) is None
 
     monkeypatch.setattr(warm, "_start", lambda *_: pytest.fail("a server was started"))
     monkeypatch.delenv(warm.SWITCH, raising=False)
@@ -140,7 +140,7 @@ def test_who_has_not_asked_for_it_is_not_handed_over(monkeypatch: pytest.MonkeyP
             within.setenv(name, "2")
             unasked()
     # A stage that computes with no model is over before a server would be there.
-    assert warm.handed_over(NO_OPTIONS, start=False) is None
+    assert warm.run_in_server(NO_OPTIONS, start=False) is None
 
 
 def test_a_system_that_lacks_what_it_takes_is_done_without(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,7 +149,7 @@ def test_a_system_that_lacks_what_it_takes_is_done_without(monkeypatch: pytest.M
 
     monkeypatch.setenv(warm.SWITCH, "on")
     monkeypatch.setattr(warm.os, "readlink", lacking)
-    assert warm.handed_over(NO_OPTIONS, start=True) is None
+    assert warm.run_in_server(NO_OPTIONS, start=True) is None
 
 
 def test_only_ones_own_processes_are_talked_to(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,9 +160,9 @@ def test_only_ones_own_processes_are_talked_to(monkeypatch: pytest.MonkeyPatch) 
         line = warm._connected(address)
         assert line is not None
         with line, listening.accept()[0] as other:
-            assert warm.ours(line) and warm.ours(other)
+            assert warm.same_user(line) and warm.same_user(other)
             monkeypatch.setattr(warm.os, "getuid", lambda: 4711)
-            assert not warm.ours(other)
+            assert not warm.same_user(other)
         assert warm._connected(address) is None
 
 
@@ -185,7 +185,10 @@ def served(prelude: str) -> subprocess.CompletedProcess[str]:
         from mamushi.running import warm
         from tests.support.rule_commands import command
         name, owner = warm._address(os.getpid())[1:].decode(), os.getpid()
-        server = os.environ.pop("PRELUDE") + f"\\nwarm.main({name!r}, {owner})"
+        server = os.environ.pop("PRELUDE") + (
+            f"\\nsys.argv[1:] = [warm.SERVER, {name!r}, '{owner}']"
+            "\\nfrom mamushi.__main__ import main\\nmain()"
+        )
         # It says by the end of its output that it can be connected to.
         with subprocess.Popen(
             [sys.executable, "-c", server], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL

@@ -47,14 +47,16 @@ LIBRARIES = (
     "transformers.tokenization_utils_tokenizers",
 )
 """What jobs import; one that imports more does so itself."""
-TAKEN = b"+"
-"""What a server answers first: from here on, the command is its own."""
+SERVER = "warm-server"
+"""Word behind ``mamushi`` that starts a server: see ``mamushi.__main__``."""
+ACCEPTED = b"+"
+"""First answer of a server: from here on, the command is its own."""
 
 
 # The command that hands itself over ---------------------------------------------------------------
 
 
-def handed_over(words: Sequence[str], start: bool) -> int | None:
+def run_in_server(words: Sequence[str], start: bool) -> int | None:
     """The exit status of ``mamushi`` with these words, run by a warm process; None if it was not.
 
     Where there is no server yet, it is started if ``start``. If the process was killed by a signal,
@@ -76,12 +78,12 @@ def handed_over(words: Sequence[str], start: bool) -> int | None:
 
 def hand_over(line: socket.socket, words: Sequence[str]) -> int | None:
     """The same, for a server that is connected already."""
-    taken = [number for number in SIGNALS if signal.getsignal(number) != signal.SIG_IGN]
+    caught = [number for number in SIGNALS if signal.getsignal(number) != signal.SIG_IGN]
     asked = {
         "words": list(words),
         "folder": os.getcwd(),
         "environment": dict(os.environ),
-        "ignored": [number for number in SIGNALS if number not in taken],
+        "ignored": [number for number in SIGNALS if number not in caught],
     }
     message = json.dumps(asked).encode("utf-8", "surrogateescape")
 
@@ -92,11 +94,11 @@ def hand_over(line: socket.socket, words: Sequence[str]) -> int | None:
     try:
         socket.send_fds(line, [len(message).to_bytes(8, "big")], [0, 1, 2])
         line.sendall(message)
-        if line.recv(1) != TAKEN:
+        if line.recv(1) != ACCEPTED:
             return None
     except OSError:
         return None
-    for number in taken:
+    for number in caught:
         signal.signal(number, passed_on)
     with contextlib.suppress(OSError):
         if end := line.recv(2):
@@ -115,13 +117,13 @@ def _connected(address: bytes) -> socket.socket | None:
     line = socket.socket(socket.AF_UNIX)
     with contextlib.suppress(OSError):
         line.connect(address)
-        if ours(line):
+        if same_user(line):
             return line
     line.close()
     return None
 
 
-def ours(line: socket.socket) -> bool:
+def same_user(line: socket.socket) -> bool:
     """Whether this user's process is at the other end of the line."""
     found = line.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
     return int(struct.unpack("3i", found)[1]) == os.getuid()
@@ -143,7 +145,7 @@ def _address(owner: int) -> bytes:
 
 def _start(address: bytes, owner: int) -> None:
     """Start a server, and wait until it can be connected to; of several at a time one stays."""
-    server = [sys.executable, "-m", __name__, address[1:].decode(), str(owner)]
+    server = [sys.executable, "-m", "mamushi", SERVER, address[1:].decode(), str(owner)]
     with subprocess.Popen(
         server,
         stdin=subprocess.DEVNULL,
@@ -161,30 +163,28 @@ def _start(address: bytes, owner: int) -> None:
 # The server ---------------------------------------------------------------------------------------
 
 
-def main(name: str, owner: int) -> None:
-    """Serve until the process ``owner`` has ended; the processes of jobs end within."""
+def main(name: str, owner: int) -> list[str] | None:
+    """Serve until the process ``owner`` has ended; the processes of jobs end within.
+
+    Returns None then, and in the process of each job its words.
+    """
     listening = socket.socket(socket.AF_UNIX)
     try:
         until = os.pidfd_open(owner)
         listening.bind(b"\0" + name.encode())
     except OSError:
-        return
+        return None
     listening.listen(128)
-    # Nobody reads what it says, but that it has come so far.
+    # Nobody reads its output, but that it has come so far.
     os.dup2(0, 1)
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)
-    # As every command: threads and memory.
-    importlib.import_module("mamushi.__main__")
     load(LIBRARIES)
     words = serve(listening, until)
-    if words is None:
-        return
-    torch = sys.modules["torch"]
-    if torch.cuda._is_in_bad_fork():
+    if words is not None and sys.modules["torch"].cuda._is_in_bad_fork():
         # As if nothing had been handed over; the process stays the same.
         os.execv(sys.executable, [sys.executable, "-m", "mamushi", *words])
-    leave(lambda: importlib.import_module("mamushi.cli").main(words))
+    return words
 
 
 def load(libraries: Sequence[str]) -> None:
@@ -206,14 +206,14 @@ def serve(listening: socket.socket, until: int) -> list[str] | None:
         if until in ready:
             return None
         line, _ = listening.accept()
-        if ours(line) and os.fork() == 0:
+        if same_user(line) and os.fork() == 0:
             listening.close()
             os.close(until)
-            return _look_after(line)
+            return _supervise(line)
         line.close()
 
 
-def _look_after(line: socket.socket) -> list[str]:
+def _supervise(line: socket.socket) -> list[str]:
     """In a process of its own: start the command, pass its signals on, and tell how it ended.
     Returns in the process of the command alone, with its words."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -225,14 +225,14 @@ def _look_after(line: socket.socket) -> list[str]:
     command = os.fork()
     if command == 0:
         line.close()
-        _become(asked, files)
+        _adopt(asked, files)
         words: list[str] = asked["words"]
         return words
     for file in files:
         os.close(file)
     ended = os.pidfd_open(command)
     with contextlib.suppress(OSError):
-        line.send(TAKEN)
+        line.send(ACCEPTED)
     while True:
         ready = select.select([line.fileno(), ended], [], [])[0]
         if ended in ready:
@@ -247,7 +247,7 @@ def _look_after(line: socket.socket) -> list[str]:
             os._exit(0)
 
 
-def _become(asked: dict[str, Any], files: Sequence[int]) -> None:
+def _adopt(asked: dict[str, Any], files: Sequence[int]) -> None:
     """Take the command's files, folder and environment, and forget the modules of this package."""
     for number, file in enumerate(files):
         os.dup2(file, number)
@@ -263,7 +263,7 @@ def _become(asked: dict[str, Any], files: Sequence[int]) -> None:
         del sys.modules[name]
 
 
-def leave(run: Callable[[], int | None]) -> NoReturn:
+def exit_with(run: Callable[[], int | None]) -> NoReturn:
     """End the process of a command with the status of ``run``, as Python does, but without taking
     apart what was imported: that would copy the server's memory first, a third of a second."""
     status = 1
@@ -278,7 +278,3 @@ def leave(run: Callable[[], int | None]) -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
     os._exit(status & 255)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]))

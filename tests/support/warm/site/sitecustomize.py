@@ -10,7 +10,7 @@ import sys
 
 _SOCKET = os.environ.get("MAMUSHI_TESTS_WARM")
 _WORDS = sys.orig_argv[1:]
-_PACKAGE = _WORDS[:2] == ["-m", "mamushi"] or (
+_PACKAGE = (_WORDS[:2] == ["-m", "mamushi"] and _WORDS[2:3] != ["warm-server"]) or (
     _WORDS[:1] == ["-c"] and "from mamushi.cli import main" in _WORDS[1]
 )
 _PROGRAM = bool(_WORDS) and os.path.basename(_WORDS[0]) == "snakemake"
