@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mamushi.data import readers
+from mamushi.data.loaders import jigsaw
 from mamushi.errors import UserError
 
 TEXTS = ['one, "quoted"', "two\nlines", "three", "ünï"]
@@ -80,9 +81,9 @@ def test_long_fields_are_read(tmp_path: Path) -> None:
         ("a.csv", b"id,t\xe4xt\n1,a\n", r"header: not valid UTF-8"),
         ("a.csv", b"id,body\n1,a\n", r"no column 'text'; it has 'id', 'body'"),
         ("a.csv", b"id,text\n1,a\n2\n", r"row 2 \(line 3\): 1 fields where the header has 2"),
-        ("a.csv", b'id,text\n1,a\n2,"open\n', r"row 1 \(line 2\): not well-formed after this"),
-        ("a.csv", b'"id"x,text\n1,a\n', r"a\.csv, header: not well-formed \("),
-        ("a.csv", b'"id,text\n1,a\n', r"a\.csv, header: not well-formed \("),
+        ("a.csv", b'id,text\n1,a\n2,"open\n', r"row 1 \(line 2\): not well-formed from here on"),
+        ("a.csv", b'"id"x,text\n1,a\n', r"a\.csv, header: not well-formed from here on \("),
+        ("a.csv", b'"id,text\n1,a\n', r"a\.csv, header: not well-formed from here on \("),
         ("a.csv", b"id,text,id\n1,a,2\n", r"a\.csv: column 'id' is there 2 times"),
         ("a.csv", b"id,text\n", r"no rows"),
         ("a.csv", b"", r"no column 'id'"),
@@ -195,10 +196,10 @@ def test_truncated_parquet(tmp_path: Path) -> None:
 
 def test_find_prefers_the_plain_file_and_names_both(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"neither a\.csv nor a\.csv\.zip"):
-        readers.find(tmp_path, "a.csv")
+        jigsaw.find(tmp_path, "a.csv")
     zip_file = zipped(write_csv(tmp_path / "a.csv"))
-    assert readers.find(tmp_path, "a.csv") == zip_file
+    assert jigsaw.find(tmp_path, "a.csv") == zip_file
     plain = write_csv(tmp_path / "a.csv")
-    assert readers.find(tmp_path, "a.csv") == plain
+    assert jigsaw.find(tmp_path, "a.csv") == plain
     with pytest.raises(UserError, match="no such folder"):
-        readers.find(tmp_path / "none", "a.csv")
+        jigsaw.find(tmp_path / "none", "a.csv")

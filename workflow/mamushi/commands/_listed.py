@@ -10,7 +10,8 @@ from typing import Any
 from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.files import read_json, sha256
 from mamushi.artifacts.tables import read_table
-from mamushi.data.rewriting import has_column, tables
+from mamushi.data.readers import columns
+from mamushi.data.rewriting import tables
 from mamushi.errors import UserError
 from mamushi.evidence import ledger
 from mamushi.selection.removals import digest
@@ -80,7 +81,7 @@ class Listed:
                     do="give that file, or rank again with a column of ids",
                 )
             return name
-        return "id" if has_column(data, "id") else None
+        return "id" if "id" in columns(tables(data)[0]) else None
 
 
 def read(path: Path) -> Listed:

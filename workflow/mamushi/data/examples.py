@@ -3,7 +3,7 @@ limit."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -12,14 +12,13 @@ from numpy.typing import NDArray
 
 from mamushi.artifacts.provenance import versions
 from mamushi.artifacts.tables import FORGET, RETAIN, SECTIONS
-from mamushi.data.clean import clean
-from mamushi.data.duplicates import Duplicates, find_duplicates
+from mamushi.data.duplicates import find_duplicates
 from mamushi.data.planted import plant
 from mamushi.data.raw import Raw, check_unique
 from mamushi.data.sections import limited, split
 from mamushi.errors import UserError
 
-Counts = dict[str, int]
+Objects = NDArray[np.object_]
 
 
 def build(
@@ -29,7 +28,7 @@ def build(
     data: Mapping[str, Any],
     planted: Mapping[str, Any] | None = None,
 ) -> tuple[pa.Table, pa.Table, dict[str, Any]]:
-    """The examples and the duplicates, in the order of the files, and the counts of each step.
+    """Return the examples and the duplicates, in the order of the files, and counts of each step.
 
     ``sections`` are the shares for rows without a ready-made section, ``limit`` the most texts of
     each domain in a section, ``data`` the settings of the configuration's section ``data``,
@@ -43,57 +42,65 @@ def build(
     without texts, in all or in a section.
     """
     check_unique(raw.ids, raw.places)
-    steps = [_step("read", raw.forget, np.ones(len(raw.ids), dtype=bool))]
-    _check_domains(raw.forget, "in its files")
+    there = np.ones(len(raw.ids), dtype=bool)
+    steps: list[dict[str, Any]] = []
 
-    texts, filled = clean(raw.texts, raw.places, data["max_characters"])
-    rows = np.flatnonzero(filled)
-    steps.append(_step("empty", raw.forget, filled))
-    _check_domains(raw.forget[rows], "after empty texts were dropped")
+    def drop(step: str, gone: NDArray[Any], then: str | None = None) -> None:
+        """Drop rows, by number or by a mask; check that both domains are left."""
+        before = there.copy()
+        there[gone] = False
+        dropped = _by_domain(raw.forget[before & ~there])
+        steps.append({"step": step, "kept": _by_domain(raw.forget[there]), "dropped": dropped})
+        if then is not None:
+            _check_domains(raw.forget[there], then)
 
+    drop("read", np.empty(0, dtype=np.int64), "in its files")
+    texts = _clean(raw, data["max_characters"])
+    drop("empty", texts == "", "after empty texts were dropped")
+
+    rows = np.flatnonzero(there)
     found = find_duplicates(
-        [texts[row] for row in rows],
+        texts[rows].tolist(),
         raw.forget[rows],
         threshold=data["near_duplicates"],
         words=data["shingle_words"],
     )
-    remaining = np.ones(len(rows), dtype=bool)
-    for reason, dropped in (
-        ("exact_duplicates", found.exact),
-        ("near_duplicates", found.near),
-        ("cross_posts", found.crossed),
-    ):
-        steps.append(_step(reason, raw.forget[rows], remaining & ~dropped, remaining))
-        remaining &= ~dropped
-    duplicates = _duplicates([raw.ids[row] for row in rows.tolist()], found)
-    rows = rows[found.kept]
-    _check_domains(raw.forget[rows], "after duplicates and cross-posts were dropped")
+    # Made before sections and limits, which leave rows out of the experiment, not out of the
+    # training data from which copies are to be removed.
+    ids = np.array(raw.ids, dtype=object)[rows]
+    reasons = np.select([found.exact, found.near], ["exact", "near"], "cross_post")
+    originals = np.where(found.crossed, None, ids[found.roots])
+    columns = {"id": ids, "kept_id": originals, "reason": reasons}
+    gone = ~found.kept
+    duplicates = pa.table({n: pa.array(c[gone].tolist(), pa.string()) for n, c in columns.items()})
+    drop("exact_duplicates", rows[found.exact])
+    drop("near_duplicates", rows[found.near])
+    drop("cross_posts", rows[found.crossed], "after duplicates and cross-posts were dropped")
 
-    forget = raw.forget[rows]
-    ready = [raw.section[row] for row in rows.tolist()]
-    strata = [raw.stratum[row] for row in rows.tolist()]
-    section = split(forget, strata, ready, sections, data["split_seed"])
-    within = limited(forget, section, limit, data["split_seed"])
-    steps.append(_step("limit", forget, within))
-    rows, forget, section = rows[within], forget[within], section[within]
+    rows = np.flatnonzero(there)
+    ready, strata = (
+        [column[row] for row in rows.tolist()] for column in (raw.section, raw.stratum)
+    )
+    section = split(raw.forget[rows], strata, ready, sections, data["split_seed"])
+    within = limited(raw.forget[rows], section, limit, data["split_seed"])
+    drop("limit", rows[~within])
+    rows, section = rows[within], section[within]
     # A section is there when it has a share, or when rows came with it.
     expected = {name for name, share in sections.items() if share > 0 and None in raw.section}
     for name in SECTIONS:
         if name in expected | set(raw.section):
-            _check_domains(forget[section == name], f"in section {name!r}")
+            _check_domains(raw.forget[rows[section == name]], f"in section {name!r}")
 
     table = _table(raw, rows, texts, section)
     if planted is not None:
         table = plant(table, planted, data["split_seed"])
-        section = np.array(table["section"].to_pylist(), dtype=object)
-        forget = np.array([domain == FORGET for domain in table["domain"].to_pylist()])
-
+    section, domain = (np.array(table[n].to_pylist(), dtype=object) for n in ("section", "domain"))
     counts = {
         "read": len(raw.ids) + sum(raw.dropped.values()),
         "left_out": dict(raw.dropped),
         "steps": steps,
         "sections": {
-            name: _by_domain(forget[section == name])
+            name: _by_domain(domain[section == name] == FORGET)
             for name in SECTIONS
             if (section == name).any()
         },
@@ -101,46 +108,47 @@ def build(
     return table, duplicates, counts
 
 
-def _duplicates(ids: Sequence[str], found: Duplicates) -> pa.Table:
-    """The table ``duplicates`` of the texts with these ids: what was dropped, and for what.
+def _clean(raw: Raw, max_characters: int) -> Objects:
+    """Return the texts without the white space around them, shape (n,).
 
-    It is made before sections and limits, which do not change it: they leave rows out of the
-    experiment, not out of the training data from which copies are to be removed.
+    Nothing inside a text changes (no Unicode normalization, no folding): a model was or will be
+    trained on it as it is.
     """
-    gone = np.flatnonzero(~found.kept)
-    reasons = np.select([found.exact[gone], found.near[gone]], ["exact", "near"], "cross_post")
-    kept = [None if found.crossed[i] else ids[found.roots[i]] for i in gone.tolist()]
-    return pa.table(
-        {
-            "id": pa.array([ids[i] for i in gone.tolist()], pa.string()),
-            "kept_id": pa.array(kept, pa.string()),
-            "reason": pa.array(reasons.tolist(), pa.string()),
-        }
-    )
+    texts = np.array([text.strip() for text in raw.texts], dtype=object)
+    for text, place in zip(texts, raw.places, strict=True):
+        if len(text) > max_characters:
+            raise UserError(
+                f"a text of {len(text):,} characters",
+                where=place,
+                do=f"allowed are {max_characters:,} (data.max_characters); split or remove it",
+            )
+    if not any(texts):
+        what = f"all {len(texts)} texts are empty or white space"
+        raise UserError(what, do="check that the right column is read")
+    return texts
 
 
-def _table(
-    raw: Raw, rows: NDArray[np.int64], texts: Sequence[str], section: NDArray[np.object_]
-) -> pa.Table:
-    """The examples: ``rows`` of ``raw`` with their cleaned texts, and the section of each."""
+def _table(raw: Raw, rows: NDArray[np.int64], texts: Objects, section: Objects) -> pa.Table:
+    """Return the examples: ``rows`` of ``raw`` with their cleaned texts and sections."""
+
+    def of(column: Any) -> Any:
+        return (
+            column[rows] if isinstance(column, np.ndarray) else [column[r] for r in rows.tolist()]
+        )
+
     ratio = raw.log_density_ratio
     columns: dict[str, Any] = {
-        "id": pa.array([raw.ids[row] for row in rows.tolist()], pa.string()),
-        "text": pa.array([texts[row] for row in rows.tolist()], pa.string()),
+        "id": pa.array(of(raw.ids), pa.string()),
+        "text": pa.array(of(texts), pa.string()),
         "domain": pa.array([FORGET if one else RETAIN for one in raw.forget[rows]], pa.string()),
         "section": pa.array(section, pa.string()),
         "log_density_ratio": pa.nulls(len(rows), pa.float64()) if ratio is None else ratio[rows],
     }
-    for name, values in raw.labels.items():
-        kept = (
-            values[rows] if isinstance(values, np.ndarray) else [values[r] for r in rows.tolist()]
-        )
-        columns[f"label_{name}"] = pa.array(kept)
-    return pa.table(columns)
+    return pa.table(columns | {f"label_{n}": pa.array(of(c)) for n, c in raw.labels.items()})
 
 
 def card(settings: Mapping[str, Any], raw: Raw, counts: Mapping[str, Any]) -> dict[str, Any]:
-    """What the examples were made from, and how: for ``card.json``."""
+    """Return what the examples were made from, and how: for ``card.json``."""
     return {
         "dataset": settings["dataset"],
         "settings": dict(settings),
@@ -151,7 +159,7 @@ def card(settings: Mapping[str, Any], raw: Raw, counts: Mapping[str, Any]) -> di
 
 
 def summary(counts: Mapping[str, Any]) -> list[str]:
-    """The counts as lines for a person: one for each step, one for each section."""
+    """Return the counts as lines: one for each step, one for each section."""
     lines = [f"{counts['read']:,} rows read"]
     lines += [f"{n:,} left out: {reason}" for reason, n in counts["left_out"].items()]
     for step in counts["steps"]:
@@ -165,25 +173,12 @@ def summary(counts: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _step(
-    name: str,
-    forget: NDArray[np.bool_],
-    kept: NDArray[np.bool_],
-    before: NDArray[np.bool_] | None = None,
-) -> dict[str, Any]:
-    """One step: what remained, and what it dropped of the rows in ``before`` (None: all)."""
-    gone = ~kept if before is None else before & ~kept
-    return {"step": name, "kept": _by_domain(forget[kept]), "dropped": _by_domain(forget[gone])}
-
-
-def _by_domain(forget: NDArray[np.bool_]) -> Counts:
+def _by_domain(forget: NDArray[np.bool_]) -> dict[str, int]:
     return {FORGET: int(forget.sum()), RETAIN: int((~forget).sum())}
 
 
 def _check_domains(forget: NDArray[np.bool_], where: str) -> None:
     for domain, count in _by_domain(forget).items():
         if count == 0:
-            raise UserError(
-                f"the {domain} domain has no texts {where}",
-                do="check what marks the forget domain, the shares and the limits",
-            )
+            do = "check what marks the forget domain, the shares and the limits"
+            raise UserError(f"the {domain} domain has no texts {where}", do=do)

@@ -8,8 +8,8 @@ compared with ``None`` or ``''``, or asked for with ``is null``: nobody has said
 There are constants, lists of them, comparisons (``== != < <= > >= in not in``), ``is null``,
 ``is not null``, ``like`` and ``not like`` (``%`` any characters, ``_`` one), ``and or not`` and the
 arithmetic ``+ - * / // %`` on numbers. There is nothing else: the expression is read into a syntax
-tree, each node is looked up in the tables below, and what is not there is refused; so nothing in it
-can call, import, or take unbounded time.
+tree, and a node that is not among these is refused; so nothing in it can call, import, or take
+unbounded time.
 """
 
 from __future__ import annotations
@@ -49,14 +49,12 @@ COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
     ast.In: lambda item, many: item in many,
     ast.NotIn: lambda item, many: item not in many,
 }
-
-
 SYNTAX = {"None", "True", "False", "and", "or", "not", "in", "is", "if", "else", "for", "lambda"}
 """Keywords that mean something in an expression of Python; any other is the name of a column."""
 SINGLE, DOUBLE = r"'(?:[^'\\\n]|\\.)*'", r'"(?:[^"\\\n]|\\.)*"'
 WORDS = re.compile(
     rf"""(?P<like>\b(?:not\s+)?like\s*)(?P<pattern>{SINGLE}|{DOUBLE})|"""
-    rf"""(?P<text>{SINGLE}|(?<=\w){DOUBLE})|(?P<doubtful>{DOUBLE})|`(?P<quoted>[^`]+)`|"""
+    rf"""(?P<text>{SINGLE}|(?<=\w){DOUBLE})|(?P<quoted>{DOUBLE})|`(?P<column>[^`]+)`|"""
     r"""(?P<null>\bis\s+(?:not\s+)?null\b)|"""
     rf"""(?<![\w.])(?P<keyword>{"|".join(sorted({*keyword.kwlist} - SYNTAX))})(?!\w)""",
     re.IGNORECASE,
@@ -65,38 +63,23 @@ WORDS = re.compile(
 
 
 class Like:
-    """A pattern of ``like``, which contains the texts that match it as a whole.
-
-    Each part between two ``%`` is looked for once, from where the one before it ended, so that no
-    pattern takes longer than its length times that of the text.
-    """
+    """A pattern of ``like``, which contains the texts that match it as a whole."""
 
     def __init__(self, pattern: str) -> None:
         parts = ["".join("." if c == "_" else re.escape(c) for c in p) for p in pattern.split("%")]
-        self.first, *self.middle = (re.compile(part, re.DOTALL) for part in parts)
-        self.length = len(pattern.rpartition("%")[2])
+        # In atomic groups, so that no pattern takes longer than its length times that of the text.
+        inner = "".join(f"(?>.*?{part})" for part in parts[1:-1])
+        last = f".*{parts[-1]}" if len(parts) > 1 else ""
+        self.pattern = re.compile(parts[0] + inner + last, re.DOTALL)
 
     def __contains__(self, item: Any) -> bool:
         if not isinstance(item, str):
             raise Mismatch(f"{item!r} is not text, which `like` needs")
-        if not self.middle:
-            return self.first.fullmatch(item) is not None
-        found = self.first.match(item)
-        for part in self.middle[:-1]:
-            found = part.search(item, found.end()) if found else None
-        last = len(item) - self.length
-        ends = self.middle[-1].fullmatch(item, max(last, 0)) is not None
-        return found is not None and found.end() <= last and ends
+        return self.pattern.fullmatch(item) is not None
 
 
-@dataclass(frozen=True)
-class Words:
-    """What the names that ``plain`` puts into an expression stand for."""
-
-    columns: dict[str, str]
-    doubtful: dict[str, str]
-    """In double quotes: text or a column."""
-    patterns: dict[str, Like]
+class Quoted(str):
+    """What stands in double quotes: text or a column."""
 
 
 class Mismatch(Exception):
@@ -110,7 +93,7 @@ class Empty(Mismatch):
 
     def __init__(self, column: str) -> None:
         super().__init__(f"column {column!r} is empty")
-        means = f"{quoted(column)} != None and ..."
+        means = f"{in_quotes(column)} != None and ..."
         self.do = f"give every row a value, or say what an empty cell means, as in {means!r}"
 
 
@@ -123,8 +106,7 @@ class Expression:
     value: Value
 
     def holds(self, row: Row, place: str, empty: bool | None = None) -> bool:
-        """Whether it is true of a row that has all of ``names``; ``empty`` where that hangs on an
-        empty cell.
+        """Return whether it is true of a row; ``empty`` where that hangs on an empty cell.
 
         Raises ``UserError`` where a value is not what the operation needs (text against a number,
         an empty cell when ``empty`` is None, a non-finite value) or where the result is neither
@@ -132,26 +114,15 @@ class Expression:
         """
         for name in self.names:
             if isinstance(row[name], float) and not math.isfinite(row[name]):
-                raise UserError(
-                    f"column {name!r} is {row[name]}", where=place, do="give every row a value"
-                )
+                what = f"column {name!r} is {row[name]}"
+                raise UserError(what, where=place, do="give every row a value")
         try:
-            result = self.value(row)
+            return _truth(self.value(row))
         except (Mismatch, TypeError, ZeroDivisionError, OverflowError) as error:
             if isinstance(error, Empty) and empty is not None:
                 return empty
-            raise UserError(
-                f"cannot evaluate {self.text!r} ({error})",
-                where=place,
-                do=getattr(error, "do", "check the expression"),
-            ) from None
-        if not isinstance(result, bool):
-            raise UserError(
-                f"{self.text!r} gives {result!r}, neither true nor false",
-                where=place,
-                do="compare it with something, as in 'column > 0'",
-            )
-        return result
+            what, do = f"cannot evaluate {self.text!r} ({error})", getattr(error, "do", Mismatch.do)
+            raise UserError(what, where=place, do=do) from None
 
 
 def parse(text: str) -> Expression:
@@ -163,56 +134,52 @@ def parse(text: str) -> Expression:
         readable, words = plain(text.strip())
         value = _compile(ast.parse(readable, mode="eval").body, names, words, column=True)
     except SyntaxError as error:
-        raise UserError(
-            f"expression {text!r}: {error.msg}",
-            do="write it as in 'toxic == 1 or `my group` in [3, 4]'",
-        ) from None
+        do = "write it as in 'toxic == 1 or `my group` in [3, 4]'"
+        raise UserError(f"expression {text!r}: {error.msg}", do=do) from None
     except (RecursionError, MemoryError, ValueError):
         raise UserError("the expression cannot be read", do="write it in a simpler way") from None
     return Expression(text, tuple(names), value)
 
 
-def plain(text: str) -> tuple[str, Words]:
-    """The expression as Python can read it, and what the names stand for that were put into it."""
+def plain(text: str) -> tuple[str, dict[str, str | Like]]:
+    """Return the expression as Python can read it, and what the names that were put into it stand
+    for: a column, what is quoted, or a pattern."""
     prefix = "_"
     while prefix in text:
         prefix += "_"
-    words = Words({}, {}, {})
+    words: dict[str, str | Like] = {}
 
     def named(found: re.Match[str]) -> str:
-        name = f"{prefix}{sum(map(len, vars(words).values()))}_"
+        name, column = f"{prefix}{len(words)}_", found["column"] or found["keyword"]
         if found["like"]:
-            words.patterns[name] = Like(ast.literal_eval(found["pattern"]))
+            words[name] = Like(ast.literal_eval(found["pattern"]))
             return f"{'not ' if found['like'].lower().startswith('not') else ''}in {name}"
         if found["null"]:
             return f"{'!=' if 'not' in found['null'].lower() else '=='} None"
-        if found["doubtful"] and found["doubtful"][1:-1].strip():
-            words.doubtful[name] = ast.literal_eval(found["doubtful"])
-            return name
-        column = found["quoted"] or found["keyword"]
+        if found["quoted"] and found["quoted"][1:-1].strip():
+            words[name] = Quoted(ast.literal_eval(found["quoted"]))
         # Keywords are what they are in lower case, or as Python has them.
-        if column is None or (found["keyword"] and column not in keyword.kwlist):
+        elif column and (found["column"] or column in keyword.kwlist):
+            words[name] = column
+        else:
             return found[0]
-        words.columns[name] = column
         return name
 
     return WORDS.sub(named, text), words
 
 
-def quoted(column: str) -> str:
-    """A column as it stands in an expression."""
+def in_quotes(column: str) -> str:
+    """Return a column as it is written in an expression."""
     return column if column.isidentifier() and column not in SYNTAX else f"`{column}`"
 
 
-def _cell(row: Row, column: str) -> Any:
-    """A cell's value, None for one that is empty: text formats have no other way to say it."""
-    value = row[column]
+def _cell(value: Any) -> Any:
+    """Return a cell, None for an empty one: text formats have no other way to say it."""
     return None if isinstance(value, str) and not value.strip() else value
 
 
 def _filled(row: Row, column: str) -> Any:
-    value = _cell(row, column)
-    if value is None:
+    if (value := _cell(row[column])) is None:
         raise Empty(column)
     return value
 
@@ -220,52 +187,45 @@ def _filled(row: Row, column: str) -> Any:
 def _compile(
     node: ast.expr,
     names: dict[str, None],
-    words: Words,
+    words: Mapping[str, str | Like],
     *,
     may_be_empty: bool = False,
     column: bool = False,
 ) -> Value:
-    """A function of the row that gives the node's value. Adds the columns it reads to ``names``.
+    """Return a function of the row that gives the node's value. Adds its columns to ``names``.
 
     ``may_be_empty``: what the node is compared with says what an empty cell means. ``column``: what
     stands in double quotes here is a column.
     """
 
-    def inner(part: ast.expr, column: bool = False) -> Value:
+    def inner(part: ast.expr, column: bool = True) -> Value:
         return _compile(part, names, words, column=column)
 
     match node:
         case ast.Constant(value=str() | int() | float() | None as constant):
-            value = _cell({"": constant}, "")
+            value = _cell(constant)
             return lambda row: value
-        case ast.Name(id=name) if name in words.patterns:
-            pattern = words.patterns[name]
-            return lambda row: pattern
-        case ast.Name(id=name) if name in words.doubtful and not column:
-            text = words.doubtful[name]
-            return lambda row: text
         case ast.Name(id=name):
-            cell = words.doubtful.get(name) or words.columns.get(name, name)
-            names[cell] = None
-            read = _cell if may_be_empty else _filled
-            return lambda row: read(row, cell)
+            word = words.get(name, name)
+            if isinstance(word, Like) or (isinstance(word, Quoted) and not column):
+                return lambda row: word
+            read = str(word)
+            names[read] = None
+            return lambda row: _cell(row[read]) if may_be_empty else _filled(row, read)
         case ast.List(elts=items) | ast.Tuple(elts=items) | ast.Set(elts=items):
-            members = [inner(item) for item in items]
+            members = [inner(item, column=False) for item in items]
             return lambda row: [member(row) for member in members]
         case ast.BoolOp(op=op, values=operands):
-            terms = [inner(operand, column=True) for operand in operands]
-            every = isinstance(op, ast.And)
-            return lambda row: _decided(row, terms, every)
+            terms = [inner(operand) for operand in operands]
+            return lambda row: _decided(row, terms, every=isinstance(op, ast.And))
         case ast.UnaryOp(op=ast.Not(), operand=operand):
-            negated = inner(operand, column=True)
+            negated = inner(operand)
             return lambda row: not _truth(negated(row))
         case ast.UnaryOp(op=ast.USub() | ast.UAdd() as sign, operand=operand):
-            signed = inner(operand, column=True)
-            factor = -1 if isinstance(sign, ast.USub) else 1
+            signed, factor = inner(operand), -1 if isinstance(sign, ast.USub) else 1
             return lambda row: factor * _number(signed(row))
         case ast.BinOp(left=left, op=op, right=right) if type(op) in ARITHMETIC:
-            apply = ARITHMETIC[type(op)]
-            first, second = inner(left, column=True), inner(right, column=True)
+            apply, first, second = ARITHMETIC[type(op)], inner(left), inner(right)
             return lambda row: apply(_number(first(row)), _number(second(row)))
         case ast.Compare(left=left, ops=ops, comparators=rights) if all(
             type(op) in COMPARISONS for op in ops
@@ -280,36 +240,42 @@ def _compile(
             tests = [COMPARISONS[type(op)] for op in ops]
             return lambda row: _compare([side(row) for side in sides], tests)
     shown = ast.unparse(node)
-    for name, written in [*words.columns.items(), *words.doubtful.items()]:
-        shown = shown.replace(name, quoted(written))
+    for name, word in words.items():
+        shown = shown.replace(name, in_quotes(str(word)))
     raise UserError(
         f"{shown!r} is not allowed in an expression",
         do="use columns, constants, comparisons, and/or/not, in, like, is null, and + - * / // %",
     )
 
 
-def _column_among(parts: list[ast.expr], words: Words) -> ast.expr | None:
-    """The part of a comparison in double quotes that is a column: the first, where no other part
-    has a column in it. Raises ``UserError`` where none can be one."""
-    known = {*words.doubtful, *words.patterns}
+def _column_among(parts: list[ast.expr], words: Mapping[str, str | Like]) -> ast.expr | None:
+    """Return the part of a comparison in double quotes that is a column: the first, where no other
+    part has a column in it. Raises ``UserError`` where none can be one."""
+    quoted = []
     for part in parts:
-        inside = [node.id for node in ast.walk(part) if isinstance(node, ast.Name)]
-        if any(name not in known for name in inside) or (
-            isinstance(part, ast.BinOp | ast.UnaryOp) and inside
-        ):
+        inside = [words.get(n.id, n.id) for n in ast.walk(part) if isinstance(n, ast.Name)]
+        doubtful = isinstance(part, ast.Name | ast.List | ast.Tuple | ast.Set)
+        if any(not isinstance(each, Like | Quoted) or not doubtful for each in inside):
             return None
-    for part in parts:
-        if isinstance(part, ast.Name) and part.id in words.doubtful:
-            return part
-    raise UserError(
-        "a comparison without a column",
-        do="write a column's name plainly, or in backquotes: `my column` == 1",
-    )
+        if isinstance(part, ast.Name) and isinstance(inside[0], Quoted):
+            quoted.append(part)
+    if not quoted:
+        raise UserError(
+            "a comparison without a column",
+            do="write a column's name plainly, or in backquotes: `my column` == 1",
+        )
+    return quoted[0]
+
+
+def _says_empty(side: ast.expr) -> bool:
+    """Whether a side of a comparison is ``None`` or ``''``, or a list with one of them."""
+    parts = side.elts if isinstance(side, ast.List | ast.Tuple | ast.Set) else [side]
+    return any(isinstance(part, ast.Constant) and part.value in (None, "") for part in parts)
 
 
 def _decided(row: Row, terms: list[Value], every: bool) -> bool:
-    """``and`` (``every``) or ``or`` of the terms. What comes after a decision is not evaluated, and
-    an empty cell is no mistake where another term decides."""
+    """Evaluate ``and`` (``every``) or ``or``. What comes after a decision is not evaluated, and an
+    empty cell is no mistake where another term decides."""
     doubt: Empty | None = None
     for term in terms:
         try:
@@ -322,19 +288,12 @@ def _decided(row: Row, terms: list[Value], every: bool) -> bool:
     return every
 
 
-def _says_empty(side: ast.expr) -> bool:
-    """Whether a side of a comparison is ``None`` or ``''``, or a list with one of them."""
-    parts = side.elts if isinstance(side, ast.List | ast.Tuple | ast.Set) else [side]
-    return any(isinstance(part, ast.Constant) and part.value in (None, "") for part in parts)
-
-
 def _compare(values: list[Any], tests: list[Callable[[Any, Any], bool]]) -> bool:
     for left, test, right in zip(values, tests, values[1:], strict=False):
         for other in right if isinstance(right, list) else [right]:
-            if isinstance(other, Like):
-                continue
             # `"1" == 1` is just false in Python; here it is a mistake that would go unnoticed.
-            if isinstance(left, str) != isinstance(other, str) and None not in (left, other):
+            mixed = isinstance(left, str) != isinstance(other, str)
+            if mixed and None not in (left, other) and not isinstance(other, Like):
                 raise Mismatch(f"{left!r} against {other!r}: one is text, the other is not")
         if not test(left, right):
             return False

@@ -1,8 +1,8 @@
 """Tables from the files that people have: CSV, TSV, JSON Lines (each plain or packed), Parquet and
 Arrow; one file or a folder of shards.
 
-Every problem is told with the file and the row. A row counts from 1, the header not included; since
-a quoted field may hold line breaks, the line on which a CSV row ends is given as well.
+Every problem is reported with the file and the row. A row counts from 1, the header not included;
+since a quoted field may hold line breaks, the line on which a CSV row ends is given as well.
 """
 
 from __future__ import annotations
@@ -18,23 +18,20 @@ import os
 import sys
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any, NamedTuple, cast
 
 from mamushi.artifacts import shards
 from mamushi.errors import UserError
 
 ENCRYPTED = 0x1
 """Bit of a zip member's flags."""
-
-
 SEPARATORS = {"csv": ",", "tsv": "\t"}
-OTHERS = ";\t|,"
-"""What people separate columns by."""
-TYPED = ("jsonl", "parquet", "arrow")
-"""Formats whose values have types of their own."""
+COLUMNAR = ("parquet", "arrow")
+OTHER_SEPARATORS = ";\t|,"
 FIRST = 100
 """Rows of JSON Lines whose keys are taken for the columns."""
 
@@ -52,79 +49,83 @@ class Table:
     """Whether these are all rows of the file."""
 
 
-def find(folder: str | Path, name: str) -> Path:
-    """``folder/name``, or ``folder/name.zip`` where only that exists.
+class Record(NamedTuple):
+    """A header, blank line or row of CSV, TSV or JSON Lines."""
 
-    Raises ``UserError`` when neither does.
-    """
-    folder = Path(folder)
-    for path in (folder / name, folder / f"{name}.zip"):
-        if path.is_file():
-            return path
-    what = f"neither {name} nor {name}.zip" if folder.is_dir() else "no such folder"
-    raise UserError(what, where=folder, do="give the folder that holds the original files")
+    raw: bytes
+    cells: dict[str, Any] | None
+    """By column; None for a blank line."""
+    place: str
+    is_header: bool = False
 
 
 def read(path: str | Path, needed: Sequence[str], most: int | None = None) -> Table:
-    """The columns ``needed`` of a table; the endings of its files tell the format.
+    """Read the columns ``needed`` of a table, whose format is known by the ending of its files.
 
-    With ``most``, the first rows of its first file alone, so many at most; none of a file that
-    takes a library which is slow to load: of Parquet the columns are looked for, no more. Raises
-    ``UserError`` for a missing or damaged file, a missing column, a row of the wrong length, and
-    text that is not UTF-8.
+    With ``most``, read so many first rows of the first file; none of a file that takes a library
+    which is slow to load: of Parquet the columns are looked for, no more. Raises ``UserError`` for
+    a missing or damaged file, a missing column, a row of the wrong length, and text that is not
+    UTF-8.
     """
     path = Path(path)
     files = shards.of(path)
     kind = shards.kind(files[0])
-    if most is not None and (kind == "arrow" or files[0].suffix.lower() == ".zst"):
-        return Table(path.name, {}, [], kind in TYPED, whole=False)
-    keys: dict[str, None] = {}
-    looked_at = files if most is None else files[:1]
-    tables = [_read(file, kind, needed, most, keys) for file in looked_at]
-    whole = len(tables) == len(files) and all(table.whole for table in tables)
-    places = [place for table in tables for place in table.places]
-    columns = {
-        name: [cell for table in tables for cell in table.columns[name]]
-        for name in tables[0].columns
-    }
-    # A key may come up in a later row for the first time.
-    if kind == "jsonl" and places and whole:
-        check_columns(path, list(keys), needed)
-    if not places and whole:
+    table = Table(path.name, {name: [] for name in needed}, [], typed=kind not in SEPARATORS)
+    if most is not None and (kind in COLUMNAR or files[0].suffix.lower() == ".zst"):
+        if kind == "parquet":
+            _check_footer(files[0], needed)
+        return replace(table, columns={}, whole=False)
+    found: dict[str, Any] = {}
+    for file in files if most is None else files[:1]:
+        for places, block in _blocks(file, needed) if kind in COLUMNAR else ():
+            table.places.extend(places)
+            for name, column in table.columns.items():
+                column.extend(block[name])
+        for place, cells in rows(file, needed) if kind not in COLUMNAR else ():
+            if len(table.places) == most:
+                return replace(table, whole=False)
+            found.update(cells)
+            table.places.append(place)
+            for name, column in table.columns.items():
+                column.append(cells.get(name))
+    if most is not None and len(files) > 1:
+        return replace(table, whole=False)
+    if not table.places:
         raise UserError("no rows", where=path, do="give a file with data")
-    return Table(path.name, columns, places, kind in TYPED, whole)
-
-
-def _read(
-    path: Path, kind: str | None, needed: Sequence[str], most: int | None, keys: dict[str, None]
-) -> Table:
-    """One file; ``keys`` takes up those of JSON objects."""
-    if kind in SEPARATORS:
-        return _delimited(path, SEPARATORS[kind], needed, most)
     if kind == "jsonl":
-        return _json_lines(path, needed, most, keys)
-    if kind == "arrow":
-        return _columnar(path, needed, *_ipc(path))
-    return _parquet(path, needed) if most is None else _parquet_header(path, needed)
+        # A key may come up in a later row for the first time.
+        check_columns(path, list(found), needed)
+    return table
+
+
+def rows(path: Path, needed: Sequence[str]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Iterate over the place and the cells of every row of one file, by column: the ``needed`` ones
+    of Parquet and Arrow, all of other formats. Raises ``UserError`` as ``read``."""
+    if shards.kind(path) not in COLUMNAR:
+        for record in records(path, needed):
+            if record.cells is not None and not record.is_header:
+                yield record.place, record.cells
+        return
+    for places, block in _blocks(path, needed):
+        for place, *row in zip(places, *block.values(), strict=True):
+            yield place, dict(zip(block, row, strict=True))
 
 
 def columns(path: str | Path) -> list[str]:
-    """The names of all columns of a table; of JSON Lines those of the first rows.
+    """Return the names of all columns of a table; of JSON Lines those of the first rows.
 
     Raises ``UserError`` as ``read`` does.
     """
     file = shards.of(path)[0]
-    kind = shards.kind(file)
-    if kind in SEPARATORS:
-        with _fields_of_any_length(), opened(file) as handle:
-            return _header(file, _rows(handle, SEPARATORS[kind]))
-    if kind == "jsonl":
-        keys: dict[str, None] = {}
-        _json_lines(file, [], FIRST, keys)
-        return list(keys)
-    if kind == "arrow":
-        return list(_ipc(file)[0])
-    return list(_parquet_names(file))
+    if shards.kind(file) in COLUMNAR:
+        with opened_columns(file) as (schema, _):
+            return list(schema.names)
+    names: dict[str, None] = {}
+    for record in islice((each for each in records(file, ()) if each.cells), FIRST):
+        names |= dict.fromkeys(record.cells or ())
+        if record.is_header:
+            break
+    return list(names)
 
 
 def check_columns(path: str | Path, found: list[str], needed: Sequence[str]) -> None:
@@ -136,17 +137,16 @@ def check_columns(path: str | Path, found: list[str], needed: Sequence[str]) -> 
                 where=path,
                 do="give every column a name of its own",
             )
-        if name not in found:
-            other = next((mark for mark in OTHERS if len(found) == 1 and mark in found[0]), None)
-            if other:
-                raise UserError(
-                    f"no column {name!r}: its columns seem to be separated by {other!r}",
-                    where=path,
-                    do="save it with commas as .csv, or with tabs as .tsv",
-                )
+        if name in found:
+            continue
+        mark = next((mark for mark in OTHER_SEPARATORS if len(found) == 1 and mark in found[0]), "")
+        if mark:
+            what = f"no column {name!r}: its columns seem to be separated by {mark!r}"
             raise UserError(
-                f"no column {name!r}", where=path, do=f"it has {', '.join(map(repr, found))}"
+                what, where=path, do="save it with commas as .csv, or with tabs as .tsv"
             )
+        have = ", ".join(map(repr, found))
+        raise UserError(f"no column {name!r}", where=path, do=f"it has {have}")
 
 
 def check_text(value: str, place: str) -> None:
@@ -157,257 +157,12 @@ def check_text(value: str, place: str) -> None:
     except UnicodeEncodeError:
         raise UserError("not valid UTF-8", where=place, do="save the file as UTF-8") from None
     if "\0" in value:
-        raise UserError(
-            "holds a NUL character", where=place, do="look for damage, or save the file as UTF-8"
-        )
-
-
-@contextlib.contextmanager
-def opened(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file for reading bytes, unpacked; of a zip archive, the one member of interest."""
-    packed = path.suffix.lower()
-    if packed not in shards.PACKED:
-        with path.open("rb") as handle:
-            yield handle
-        return
-    try:
-        if packed == ".gz":
-            with gzip.open(path) as unpacked:
-                yield cast(IO[bytes], unpacked)
-        elif packed == ".zst":
-            import pyarrow as pa
-
-            with pa.OSFile(str(path)) as raw, pa.CompressedInputStream(raw, "zstd") as stream:
-                yield io.BufferedReader(stream)
-        else:
-            with zipfile.ZipFile(path) as archive, archive.open(_member(path, archive)) as member:
-                yield member
-    except NotImplementedError as error:
-        raise UserError(
-            f"packed in a way that cannot be read here ({error})", where=path, do="unpack it"
-        ) from None
-    except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError) as error:
-        if isinstance(error, OSError) and error.errno is not None:
-            raise  # The file system's; that of a damaged stream has no number.
-        raise UserError(
-            f"truncated or damaged {packed[1:]} ({error})",
-            where=path,
-            do="download or make it again",
-        ) from None
-
-
-def _member(path: Path, archive: zipfile.ZipFile) -> zipfile.ZipInfo:
-    """The member called like the archive without ``.zip``, or the only one that there is."""
-    files = [m for m in archive.infolist() if not m.is_dir() and "__MACOSX" not in m.filename]
-    named = [m for m in files if Path(m.filename).name == path.stem] or files
-    if len(named) != 1:
-        raise UserError(f"no member {path.stem!r}", where=path, do="zip that one file alone")
-    if named[0].flag_bits & ENCRYPTED:
-        raise UserError("it is encrypted", where=path, do="unpack it")
-    return named[0]
-
-
-@contextlib.contextmanager
-def _fields_of_any_length() -> Iterator[None]:
-    """Lift the limit of ``csv`` on the length of a field: `clean` has the one that is meant."""
-    before = csv.field_size_limit(sys.maxsize)
-    try:
-        yield
-    finally:
-        csv.field_size_limit(before)
-
-
-def _header(path: Path, reader: Iterator[list[str]]) -> list[str]:
-    """The names of the columns; none of an empty file."""
-    place = f"{path}, header"
-    try:
-        names = next(reader, [])
-    except csv.Error as error:
-        raise UserError(
-            f"not well-formed ({error})", where=place, do="look for a quote out of place"
-        ) from None
-    check_text("".join(names), place)
-    return names
-
-
-def _rows(handle: IO[bytes], separator: str) -> Any:
-    """The rows of CSV. Bytes that are not UTF-8 become surrogates, so that whoever checks them can
-    name the row."""
-    text = io.TextIOWrapper(handle, "utf-8-sig", errors="surrogateescape", newline="")
-    return csv.reader(text, delimiter=separator, strict=True)
-
-
-def _delimited(path: Path, separator: str, needed: Sequence[str], most: int | None) -> Table:
-    with _fields_of_any_length(), opened(path) as handle:
-        reader = _rows(handle, separator)
-        header = _header(path, reader)
-        check_columns(path, header, needed)
-        positions = [header.index(name) for name in needed]
-        columns: list[list[str]] = [[] for _ in needed]
-        places: list[str] = []
-        place, whole = f"{path.name}, header", True
-        try:
-            for row in reader:
-                if not row:
-                    continue
-                if len(places) == most:
-                    whole = False
-                    break
-                place = f"{path.name}, row {len(places) + 1} (line {reader.line_num})"
-                if len(row) != len(header):
-                    raise UserError(
-                        f"{len(row)} fields where the header has {len(header)}",
-                        where=place,
-                        do="look for a missing quote or a truncated file",
-                    )
-                check_text("".join(row), place)
-                for column, position in zip(columns, positions, strict=True):
-                    column.append(row[position])
-                places.append(place)
-        except csv.Error as error:
-            raise UserError(
-                f"not well-formed after this ({error})",
-                where=place,
-                do="look for a missing quote or a truncated file",
-            ) from None
-    return Table(path.name, dict(zip(needed, columns, strict=True)), places, False, whole)
-
-
-def _json_lines(
-    path: Path, needed: Sequence[str], most: int | None, found: dict[str, None]
-) -> Table:
-    columns: dict[str, list[Any]] = {name: [] for name in needed}
-    places: list[str] = []
-    whole = True
-    with opened(path) as handle:
-        for number, line in enumerate(handle, 1):
-            if len(places) == most:
-                whole = False
-                break
-            place = f"{path.name}, row {number}"
-            try:
-                row = json.loads(line.decode("utf-8-sig")) if line.strip() else None
-            except UnicodeDecodeError:
-                raise UserError(
-                    "not valid UTF-8", where=place, do="save the file as UTF-8"
-                ) from None
-            except (json.JSONDecodeError, RecursionError) as error:
-                raise UserError(
-                    f"not valid JSON ({error})", where=place, do="one object a line"
-                ) from None
-            if row is None:
-                continue
-            if not isinstance(row, dict):
-                raise UserError("not a JSON object", where=place, do="one object a line")
-            found.update(dict.fromkeys(row))
-            for name, column in columns.items():
-                column.append(row.get(name))
-            places.append(place)
-    return Table(path.name, columns, places, True, whole)
-
-
-def _parquet_header(path: Path, needed: Sequence[str]) -> Table:
-    """No rows, but each needed column is there: its footer has the name in it, as plain text."""
-    with path.open("rb") as handle:
-        content = handle.read(4)
-        if handle.seek(0, os.SEEK_END) >= 12:
-            handle.seek(-8, os.SEEK_END)
-            size, content = int.from_bytes(handle.read(4), "little"), content + handle.read(4)
-            handle.seek(-min(size + 8, handle.tell()), os.SEEK_END)
-            footer = handle.read()
-    if content != b"PAR1PAR1":
-        raise UserError("damaged or not a Parquet file", where=path, do="make it again")
-    for name in needed:
-        raw = name.encode()
-        # After its length, which is a byte up to 127, or `id` would be found in anything.
-        if len(raw) < 128 and bytes([len(raw)]) + raw not in footer:
-            raise UserError(f"no column {name!r}", where=path, do="name one of its columns")
-    return Table(path.name, {}, [], True, whole=False)
-
-
-def _parquet_names(path: Path) -> Sequence[str]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        names: Sequence[str] = pq.read_schema(path).names
-    except (pa.ArrowException, OSError) as error:
-        raise UserError(
-            f"damaged or not a Parquet file ({error})", where=path, do="make it again"
-        ) from None
-    return names
-
-
-def _parquet(path: Path, needed: Sequence[str]) -> Table:
-    import pyarrow.parquet as pq
-
-    # A file by itself: the names of folders above it are no columns.
-    return _columnar(
-        path,
-        needed,
-        _parquet_names(path),
-        lambda names: pq.ParquetFile(path).read(columns=names),
-    )
-
-
-def _ipc(path: Path) -> tuple[Sequence[str], Callable[[list[str]], Any]]:
-    """The columns of an Arrow file, a stream as `datasets` writes it or a file with a footer, and
-    what reads some of them."""
-    import pyarrow as pa
-
-    try:
-        source = pa.memory_map(str(path))
-        with contextlib.suppress(pa.ArrowInvalid):
-            reader = pa.ipc.open_file(source)
-            return reader.schema.names, lambda names: reader.read_all().select(names)
-        source.seek(0)
-        stream = pa.ipc.open_stream(source)
-        return stream.schema.names, lambda names: stream.read_all().select(names)
-    except (pa.ArrowException, OSError) as error:
-        raise UserError(
-            f"damaged or not an Arrow file ({error})", where=path, do="make it again"
-        ) from None
-
-
-def _columnar(
-    path: Path,
-    needed: Sequence[str],
-    names: Sequence[str],
-    load: Callable[[list[str]], Any],
-) -> Table:
-    """The rows of a file with the columns ``names``, of which ``load`` gives some as an Arrow
-    table."""
-    import pyarrow as pa
-
-    check_columns(path, list(names), needed)
-    try:
-        table = load(list(dict.fromkeys(needed)))
-    except (pa.ArrowException, OSError) as error:
-        raise UserError(f"damaged ({error})", where=path, do="make it again") from None
-    places = [f"{path.name}, row {row + 1}" for row in range(table.num_rows)]
-    columns = {}
-    for name in table.column_names:
-        column = table[name]
-        try:
-            columns[name] = column.to_pylist()
-        except UnicodeDecodeError:
-            # Name the row: its bytes are what Arrow itself did not check.
-            for place, value in zip(
-                places, column.cast(pa.large_binary()).to_pylist(), strict=True
-            ):
-                check_text((value or b"").decode("utf-8", "surrogateescape"), place)
-            raise
-        except (ValueError, OverflowError, pa.ArrowException) as error:
-            raise UserError(
-                f"column {name!r} holds {column.type} that cannot be read ({error})",
-                where=path,
-                do="write it as numbers or text",
-            ) from None
-    return Table(path.name, columns, places, typed=True)
+        do = "look for damage, or save the file as UTF-8"
+        raise UserError("holds a NUL character", where=place, do=do)
 
 
 def name_of(value: Any) -> str | None:
-    """A cell as a name: ``1``, ``1.0`` and ``"1"`` agree, and so do ``true`` and ``"true"``.
+    """Return a cell as a name: ``1``, ``1.0`` and ``"1"`` agree, and so do ``true`` and ``"true"``.
 
     None for what is missing: null, NaN, infinite, or empty. Text stays as it is.
     """
@@ -420,3 +175,224 @@ def name_of(value: Any) -> str | None:
             return None
         return str(int(value)) if value.is_integer() else repr(value)
     return str(value)
+
+
+# CSV, TSV and JSON Lines --------------------------------------------------------------------------
+
+
+def records(path: Path, needed: Sequence[str], *, strict: bool = True) -> Iterator[Record]:
+    """Iterate over each header, blank line and row of a CSV, TSV or JSON Lines file, packed or not.
+
+    Their bytes, one after the other, are the file's. Raises ``UserError`` as ``read``; without
+    ``strict``, a row of CSV may hold bytes that are not UTF-8.
+    """
+    separator = SEPARATORS.get(shards.kind(path) or "")
+    with opened(path) as handle:
+        if separator is None:
+            yield from _json_lines(path, handle)
+        else:
+            yield from _delimited(path, handle, separator, needed, strict)
+
+
+def _delimited(
+    path: Path, handle: IO[bytes], separator: str, needed: Sequence[str], strict: bool
+) -> Iterator[Record]:
+    # What is not UTF-8 becomes surrogates here, and the same bytes again when it is written.
+    text = io.TextIOWrapper(handle, "utf-8", errors="surrogateescape", newline="")
+    lines: list[str] = []
+
+    def taken() -> Iterator[str]:
+        """Iterate over the lines, which the parser takes until a row is whole."""
+        for number, line in enumerate(text):
+            lines.append(line)
+            yield line if number else line.removeprefix("\ufeff")
+
+    # No limit on the length of a field: that of a text is `data.max_characters`.
+    csv.field_size_limit(sys.maxsize)
+    reader = csv.reader(taken(), delimiter=separator, strict=True)
+    header: list[str] = []
+    file, number = path.name, 0
+    place = f"{file}, header"
+    damage = "look for a missing quote or a truncated file"
+    try:
+        for cells in reader:
+            row = "".join(lines)
+            raw = row.encode("utf-8", "surrogateescape")
+            lines.clear()
+            if not cells:
+                yield Record(raw, None, place)
+                continue
+            if header:
+                number += 1
+                place = f"{file}, row {number} (line {reader.line_num})"
+                if len(cells) != len(header):
+                    what = f"{len(cells)} fields where the header has {len(header)}"
+                    raise UserError(what, where=place, do=damage)
+            if strict and not (row.isascii() and "\0" not in row):
+                check_text(row, place)
+            if header:
+                yield Record(raw, dict(zip(header, cells, strict=True)), place)
+            else:
+                header = cells
+                check_columns(path, header, needed)
+                yield Record(raw, dict.fromkeys(header), place, is_header=True)
+    except csv.Error as error:
+        raise UserError(f"not well-formed from here on ({error})", where=place, do=damage) from None
+    if not header:
+        check_columns(path, header, needed)
+
+
+def _json_lines(path: Path, handle: IO[bytes]) -> Iterator[Record]:
+    do = "one object a line"
+    for number, line in enumerate(handle, 1):
+        place = f"{path.name}, row {number}"
+        if not line.strip():
+            yield Record(line, None, place)
+            continue
+        try:
+            row = json.loads(line.decode("utf-8-sig"))
+        except UnicodeDecodeError:
+            raise UserError("not valid UTF-8", where=place, do="save the file as UTF-8") from None
+        except (json.JSONDecodeError, RecursionError) as error:
+            raise UserError(f"not valid JSON ({error})", where=place, do=do) from None
+        if not isinstance(row, dict):
+            raise UserError("not a JSON object", where=place, do=do)
+        yield Record(line, row, place)
+
+
+@contextlib.contextmanager
+def opened(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file for reading bytes, unpacked; of a zip archive, the one member of interest."""
+    packing = path.suffix.lower()
+    try:
+        with contextlib.ExitStack() as files:
+            if packing == ".gz":
+                handle = cast(IO[bytes], files.enter_context(gzip.open(path)))
+            elif packing == ".zst":
+                import pyarrow as pa
+
+                raw = files.enter_context(pa.OSFile(str(path)))
+                handle = io.BufferedReader(
+                    files.enter_context(pa.CompressedInputStream(raw, "zstd"))
+                )
+            elif packing == ".zip":
+                archive = files.enter_context(zipfile.ZipFile(path))
+                handle = files.enter_context(archive.open(_member(path, archive)))
+            else:
+                handle = files.enter_context(path.open("rb"))
+            yield handle
+    except NotImplementedError as error:
+        what = f"packed in a way that cannot be read here ({error})"
+        raise UserError(what, where=path, do="unpack it") from None
+    except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError) as error:
+        if packing not in shards.PACKED or (isinstance(error, OSError) and error.errno is not None):
+            raise  # The file system's; that of a damaged stream has no number.
+        what = f"truncated or damaged {packing[1:]} ({error})"
+        raise UserError(what, where=path, do="download or make it again") from None
+
+
+def _member(path: Path, archive: zipfile.ZipFile) -> zipfile.ZipInfo:
+    """Return the member called like the archive without ``.zip``, or the only one."""
+    files = [m for m in archive.infolist() if not m.is_dir() and "__MACOSX" not in m.filename]
+    named = [m for m in files if Path(m.filename).name == path.stem] or files
+    if len(named) != 1:
+        raise UserError(f"no member {path.stem!r}", where=path, do="zip that one file alone")
+    if named[0].flag_bits & ENCRYPTED:
+        raise UserError("it is encrypted", where=path, do="unpack it")
+    return named[0]
+
+
+# Parquet and Arrow --------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def opened_columns(path: Path) -> Iterator[tuple[Any, Callable[[list[str] | None], Iterator[Any]]]]:
+    """Open a Parquet or Arrow file: its schema, and a function that reads its row groups or record
+    batches one by one as tables, with some columns or all (None).
+
+    An Arrow file may be a stream, as ``datasets`` writes it, or have a footer. Raises ``UserError``
+    for a damaged file, also while it is read.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    kind = shards.kind(path)
+    try:
+        with contextlib.ExitStack() as files:
+            if kind == "parquet":
+                # A file by itself: the names of folders above it are no columns.
+                file = files.enter_context(pq.ParquetFile(path))
+                groups = range(file.num_row_groups)
+                yield (
+                    file.schema_arrow,
+                    lambda names: (file.read_row_group(group, columns=names) for group in groups),
+                )
+                return
+            if has_footer(path):
+                source = files.enter_context(pa.ipc.open_file(str(path)))
+                batches = map(source.get_batch, range(source.num_record_batches))
+            else:
+                source = files.enter_context(pa.ipc.open_stream(str(path)))
+                batches = iter(source)
+            yield (
+                source.schema,
+                lambda names: (
+                    pa.Table.from_batches([batch]).select(names or batch.schema.names)
+                    for batch in batches
+                ),
+            )
+    except (pa.ArrowException, OSError) as error:
+        what = f"damaged or not {'a Parquet' if kind == 'parquet' else 'an Arrow'} file ({error})"
+        raise UserError(what, where=path, do="make it again") from None
+
+
+def has_footer(path: Path) -> bool:
+    """Whether an Arrow file has a footer; ``datasets`` writes streams."""
+    with path.open("rb") as handle:
+        return handle.read(6) == b"ARROW1"
+
+
+def _blocks(path: Path, needed: Sequence[str]) -> Iterator[tuple[list[str], dict[str, list[Any]]]]:
+    """Iterate over the places and the needed columns of each row group or record batch."""
+    number = 0
+    with opened_columns(path) as (schema, tables):
+        check_columns(path, schema.names, needed)
+        for table in tables(list(dict.fromkeys(needed))):
+            places = [f"{path.name}, row {number + row + 1}" for row in range(table.num_rows)]
+            number += table.num_rows
+            yield places, {n: _values(table[n], n, places, path) for n in table.column_names}
+
+
+def _values(column: Any, name: str, places: list[str], path: Path) -> list[Any]:
+    """Return the cells of an Arrow column."""
+    import pyarrow as pa
+
+    try:
+        return list(column.to_pylist())
+    except UnicodeDecodeError:
+        # Name the row: its bytes are what Arrow itself did not check.
+        raw = column.cast(pa.large_binary()).to_pylist()
+        for place, value in zip(places, raw, strict=True):
+            check_text((value or b"").decode("utf-8", "surrogateescape"), place)
+        raise
+    except (ValueError, OverflowError, pa.ArrowException) as error:
+        what = f"column {name!r} holds {column.type} that cannot be read ({error})"
+        raise UserError(what, where=path, do="write it as numbers or text") from None
+
+
+def _check_footer(path: Path, needed: Sequence[str]) -> None:
+    """Check that a Parquet file has the needed columns: its footer names them, as plain text."""
+    with path.open("rb") as handle:
+        marks = handle.read(4)
+        if handle.seek(0, os.SEEK_END) >= 12:
+            handle.seek(-8, os.SEEK_END)
+            size, marks = int.from_bytes(handle.read(4), "little"), marks + handle.read(4)
+            handle.seek(-min(size + 8, handle.tell()), os.SEEK_END)
+            footer = handle.read()
+    if marks != b"PAR1PAR1":
+        raise UserError("damaged or not a Parquet file", where=path, do="make it again")
+    for name in needed:
+        raw = name.encode()
+        # After its length, which is a byte up to 127, or `id` would be found in anything.
+        if len(raw) < 128 and bytes([len(raw)]) + raw not in footer:
+            raise UserError(f"no column {name!r}", where=path, do="name one of its columns")

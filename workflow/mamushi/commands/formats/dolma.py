@@ -37,8 +37,8 @@ def write(source: Source, out: Path) -> None:
 def _name(source: Source, file: Path) -> Path:
     """The name of the documents, which Dolma expects to be packed by gzip."""
     place = file.relative_to(source.data) if source.data.is_dir() else Path(file.name)
-    kind, packing = ending(place)
-    return place.with_name(f"{place.name.removesuffix(kind + packing)}.jsonl.gz")
+    stem = Path(place.stem).stem if ending(place)[1] else place.stem
+    return place.with_name(f"{stem}.jsonl.gz")
 
 
 def _opened(path: Path) -> IO[bytes]:

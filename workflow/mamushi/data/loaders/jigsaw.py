@@ -43,60 +43,60 @@ def load(settings: Mapping[str, Any], cache: Path) -> Raw:
     """
     if settings["path"] is None:
         raise UserError("no path to the Jigsaw files", do="set 'path' to the folder that has them")
-    paths = [readers.find(settings["path"], name) for name in FILES["path"]]
+    paths = [find(Path(settings["path"]), name) for name in FILES["path"]]
     train = readers.read(paths[0], ["id", "comment_text", *LABELS])
     test = readers.read(paths[1], ["id", "comment_text"])
     scores = readers.read(paths[2], ["id", *LABELS])
-    trained = _labels(train, {"0", "1"})
-    tested = _labels(scores, {"0", "1", "-1"})[_match(test, scores)]
-    scored = np.flatnonzero((tested != UNSCORED).all(axis=1))
+    train_labels = _labels(train, {"0", "1"})
+    test_labels = _labels(scores, {"0", "1", "-1"})[_match(test, scores)]
+    scored = np.flatnonzero((test_labels != UNSCORED).all(axis=1))
     ids, texts = test.columns["id"], test.columns["comment_text"]
-    labels = np.concatenate([trained, tested[scored]])
+    labels = np.concatenate([train_labels, test_labels[scored]])
     forget = (labels == 1).any(axis=1)
     return Raw(
         ids=train.columns["id"] + [ids[row] for row in scored],
         texts=train.columns["comment_text"] + [texts[row] for row in scored],
         forget=forget,
-        section=[None] * len(trained) + [EVALUATION] * len(scored),
+        section=[None] * len(train_labels) + [EVALUATION] * len(scored),
         stratum=["toxic" if one else "safe" for one in forget],
         places=train.places + [test.places[row] for row in scored],
         labels={name: labels[:, column] for column, name in enumerate(LABELS)},
         sources={path.name: sha256(path) for path in paths},
-        dropped={"test comments without scores (-1)": len(tested) - len(scored)},
+        dropped={"test comments without scores (-1)": len(test_labels) - len(scored)},
     )
 
 
+def find(folder: Path, name: str) -> Path:
+    """Return ``folder/name``, or ``folder/name.zip`` where only that exists."""
+    for path in (folder / name, folder / f"{name}.zip"):
+        if path.is_file():
+            return path
+    what = f"neither {name} nor {name}.zip" if folder.is_dir() else "no such folder"
+    raise UserError(what, where=folder, do="give the folder that holds the original files")
+
+
 def _labels(table: readers.Table, allowed: set[str]) -> NDArray[np.int8]:
-    """The six labels of each row, shape (rows, 6)."""
+    """Return the six labels of each row, shape (rows, 6)."""
     for name in LABELS:
         for value, place in zip(table.columns[name], table.places, strict=True):
             if value not in allowed:
-                raise UserError(
-                    f"label {name!r} is {value!r}",
-                    where=place,
-                    do=f"allowed are {', '.join(sorted(allowed))}",
-                )
+                do = f"allowed are {', '.join(sorted(allowed))}"
+                raise UserError(f"label {name!r} is {value!r}", where=place, do=do)
     return np.array([table.columns[name] for name in LABELS]).astype(np.int8).T
 
 
 def _match(test: readers.Table, scores: readers.Table) -> list[int]:
-    """For each test comment, the row of its labels."""
+    """Return, for each test comment, the row of its labels."""
+    rows = []
     for table in (test, scores):
         check_unique(table.columns["id"], table.places)
-    row_of = {name: row for row, name in enumerate(scores.columns["id"])}
-    for name, place in zip(test.columns["id"], test.places, strict=True):
-        if name not in row_of:
-            raise UserError(
-                f"test comment {name!r} has no labels in {scores.file}",
-                where=place,
-                do="give the test and label files of the same release",
-            )
-    comments = set(test.columns["id"])
-    for name, place in zip(scores.columns["id"], scores.places, strict=True):
-        if name not in comments:
-            raise UserError(
-                f"labels for {name!r}, which is not in {test.file}",
-                where=place,
-                do="give the test and label files of the same release",
-            )
-    return [row_of[name] for name in test.columns["id"]]
+        rows.append({name: row for row, name in enumerate(table.columns["id"])})
+    for table, others, what in (
+        (test, rows[1], f"test comment {{!r}} has no labels in {scores.file}"),
+        (scores, rows[0], f"labels for {{!r}}, which is not in {test.file}"),
+    ):
+        for name, place in zip(table.columns["id"], table.places, strict=True):
+            if name not in others:
+                do = "give the test and label files of the same release"
+                raise UserError(what.format(name), where=place, do=do)
+    return [rows[1][name] for name in test.columns["id"]]
