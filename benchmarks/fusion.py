@@ -38,10 +38,11 @@ from torch.utils._pytree import tree_leaves
 from transformers import AttentionInterface, AutoModelForCausalLM, PreTrainedConfig, PreTrainedModel
 
 from mamushi.lm import device as devices
+from mamushi.lm import loss as losses
 from mamushi.lm.attention import NAME
 from mamushi.lm.batches import collate
 from mamushi.lm.compiled import CACHE, compiled
-from mamushi.lm.loss import TokenLoss, by_hand, computed_by, for_a_compiler
+from mamushi.lm.loss import TokenLoss, nll_in_place
 from mamushi.lm.parameters import freeze
 from report import RESULTS, Report
 
@@ -148,7 +149,8 @@ def fused(config: PreTrainedConfig, trained: bool) -> tuple[list[str], int, list
             torch.compiler.reset()
             model = model_of(small(config, 1), trained)
             # The loss is counted by itself.
-            with compiled(model, True), computed_by(by_hand):
+            with compiled(model, True):
+                losses.nll_in_place = nll_in_place
                 AttentionInterface.register(NAME, torch.compiler.disable(nothing))
                 if not again:
                     metrics.reset()
@@ -169,12 +171,12 @@ def loss(cap: float | None) -> dict[str, tuple[int, float]]:
     logits, target = torch.randn(64, 4096, dtype=torch.bfloat16), torch.zeros(64, 1).long()
     given = (target, cap, torch.float32, True)
     with Counted() as counted, torch.no_grad():
-        by_hand(logits.clone(), *given)
+        nll_in_place(logits.clone(), *given)
     counted.found["kernels"] -= 1  # the copy
     counted.found["bytes"] -= 4 * logits.numel()
     with tempfile.TemporaryDirectory() as folder, torch.no_grad():
         os.environ[CACHE] = folder
-        way = torch.compile(for_a_compiler, dynamic=True)
+        way = torch.compile(nll_in_place, dynamic=True)
         _, codes = run_and_get_code(way, logits, *given)
         del os.environ[CACHE]
     size = {"eager": counted.found["bytes"], "compiled": metrics.num_bytes_accessed}

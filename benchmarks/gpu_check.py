@@ -39,7 +39,7 @@ from mamushi.errors import UserError
 from mamushi.lm import device as devices
 from mamushi.lm.batches import collate
 from mamushi.lm.compiled import compiled
-from mamushi.lm.loss import TokenLoss, token_nll
+from mamushi.lm.loss import TokenLoss
 from mamushi.lm.parameters import freeze
 from mamushi_runs.forecast import rates
 from report import RESULTS, Report
@@ -93,7 +93,9 @@ def parity(
         batch = collate(given, device, shared=False)
         assert batch.mask is not None
         logits = model(input_ids=batch.ids, attention_mask=batch.mask).logits
-        return token_nll(logits, batch.ids, batch.mask)[0].sum()
+        targets = batch.ids.masked_fill(batch.mask == 0, -100)[:, 1:].flatten()
+        rows = logits[:, :-1].flatten(0, 1).float()
+        return torch.nn.functional.cross_entropy(rows, targets, reduction="sum")
 
     def gradients(loss_of: Callable[[], torch.Tensor]) -> tuple[float, list[torch.Tensor]]:
         with torch.autocast(device.type, torch.bfloat16, enabled=precision == "bf16"):

@@ -79,7 +79,7 @@ def step_gradients(
     texts = token_set(32) if texts is None else texts
     total = step_of(language_model, texts, accelerator, micro_batch_size=micro)()[0]
     found = {
-        name: sharding.gathered(parameter.grad)
+        name: sharding.full_tensor(parameter.grad)
         for name, parameter in language_model.named_parameters()
         if parameter.grad is not None
     }

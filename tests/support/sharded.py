@@ -61,5 +61,5 @@ def spoken(language_model: PreTrainedModel) -> list[int]:
     given = {"max_new_tokens": 4, "do_sample": False, "pad_token_id": 0}
     ids = torch.tensor([[1, 2, 3]])
     passes = partial(language_model.generate, ids, attention_mask=torch.ones_like(ids), **given)
-    found: list[int] = sharding.through(language_model, passes)[0].tolist()
+    found: list[int] = sharding.call_gathered(language_model, passes)[0].tolist()
     return found

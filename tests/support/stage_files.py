@@ -12,7 +12,7 @@ from mamushi.artifacts import schemas
 from mamushi.artifacts.files import write_json
 from mamushi.artifacts.tables import read_table, write_table
 from mamushi.cli import main
-from mamushi.lm import loading, parameters, tiny
+from mamushi.lm import loading, parameters, storage, tiny
 from mamushi.lm.tokens import write_tokens
 from mamushi.registry import plugin
 from tests.support.models import PARTS, SIZES
@@ -84,7 +84,7 @@ def write_start(root: Path) -> None:
     write_base(root)
     other, _ = tiny.build({"family": "llama", **SIZES}, [" ".join(WORDS)], 1)
     parameters.freeze(other, PARTS)
-    loading.save_trained(root / "start.safetensors", other, {})
+    storage.save_trained(root / "start.safetensors", other, {})
 
 
 def unlearning(kind: str = "graddiff", **changes: Any) -> dict[str, Any]:

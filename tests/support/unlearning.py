@@ -107,7 +107,7 @@ def run(
 def weights(language_model: PreTrainedModel) -> dict[str, torch.Tensor]:
     """All weights, brought together where the model is cut over processes."""
     parameters = language_model.named_parameters()
-    return {name: sharding.gathered(p.detach()).clone() for name, p in parameters}
+    return {name: sharding.full_tensor(p.detach()).clone() for name, p in parameters}
 
 
 SHORT = of_lengths([1, 5, 1, 1, 6, 1])

@@ -237,7 +237,7 @@ def _run(
         with shared(*what) as twin:
             if twin is None:
                 gpu = getattr(module, "GPU", False)
-                count = launch.wanted(gpu, command.files)
+                count = launch.process_count(gpu, command.files)
                 # Only now: who waits for another process holds no GPU.
                 with _device(name, gpu, count, command), launch.processes(count, words):
                     module.run(*what)

@@ -16,7 +16,7 @@ from mamushi.artifacts.seal import MARK
 from mamushi.artifacts.tables import read_metadata, read_table, write_table
 from mamushi.artifacts.tensors import drop_others, trained_metadata
 from mamushi.errors import UserError
-from mamushi.lm import loading, tiny
+from mamushi.lm import storage, tiny
 from mamushi.unlearning.removal import read_ids
 
 ROWS = 200
@@ -87,14 +87,14 @@ def _model(seed: int) -> PreTrainedModel:
 
 def test_no_flipped_bit_of_trained_tensors_is_read(tmp_path: Path) -> None:
     path, model = tmp_path / "trained.safetensors", _model(0)
-    loading.save_trained(path, model, {"settings": {"a": 1}})
+    storage.save_trained(path, model, {"settings": {"a": 1}})
     _flip_bits(
         path,
         [
             lambda: trained_metadata(path),
-            lambda: loading.load_trained(path, model),
-            lambda: loading.overlay(path, model),
-            lambda: loading.copy_trained(path, tmp_path / "copy", {}),
+            lambda: storage.load_trained(path, model),
+            lambda: storage.overlay(path, model),
+            lambda: storage.copy_trained(path, tmp_path / "copy", {}),
         ],
     )
 
@@ -136,7 +136,7 @@ def test_tensors_beside_a_card_stay_only_where_the_card_made_them(tmp_path: Path
     card, tensors = tmp_path / "card.json", tmp_path / "trained.safetensors"
     mine: dict[str, Any] = {"settings": {"seed": 0, "domains": ("a", "b")}}
     drop_others(card, mine)
-    loading.save_trained(tensors, _model(0), mine)
+    storage.save_trained(tensors, _model(0), mine)
     drop_others(card, mine)
     assert tensors.exists()
     drop_others(card, {"settings": {"seed": 1}})

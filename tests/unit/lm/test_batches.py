@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mamushi.lm.batches import by_length, collate, examples_of_step, steps
+from mamushi.lm.batches import batches, collate, examples_of_step, steps
 
 
 @pytest.mark.parametrize(
@@ -51,12 +51,14 @@ def test_leaving_texts_out_leaves_the_others_in_order(
 
 
 @given(st.lists(st.integers(0, 30), min_size=1, max_size=60), st.integers(1, 100))
-def test_by_length_covers_all_within_the_token_budget(lengths: list[int], budget: int) -> None:
+def test_batches_cover_all_within_the_token_budget(lengths: list[int], budget: int) -> None:
     sizes = np.array(lengths, dtype=np.int64)
-    batches = list(by_length(sizes, budget))
-    assert sorted(np.concatenate(batches)) == list(range(len(sizes)))
-    for rows in batches:
-        assert len(rows) == 1 or len(rows) * max(1, sizes[rows].max()) <= budget
+    for shared in (True, False):
+        found = list(batches(sizes, budget, shared=shared))
+        assert sorted(np.concatenate(found)) == list(range(len(sizes)))
+        for rows in found:
+            size = sizes[rows].sum() if shared else len(rows) * max(1, sizes[rows].max())
+            assert len(rows) == 1 or size <= budget
 
 
 def test_padding_is_masked() -> None:

@@ -13,14 +13,14 @@ import torch
 from functorch.compile import make_boxed_func
 from torch import Tensor
 from torch._dynamo.backends.common import aot_autograd
-from transformers import AttentionInterface, LlamaConfig, LlamaForCausalLM, PreTrainedModel
+from transformers import AttentionInterface, PreTrainedModel
 
 from mamushi.errors import UserError
 from mamushi.lm import attention, device, training
 from mamushi.lm import compiled as module
 from mamushi.lm.batches import collate
-from mamushi.lm.compiled import CACHE, CXX, WARM_UP, compiled, spared
-from mamushi.lm.finetune import finetune
+from mamushi.lm.compiled import CACHE, CXX, compiled
+from mamushi.lm.finetune import finetune, mean_nll
 from mamushi.lm.loss import TokenLoss
 from mamushi.lm.parameters import decoder_blocks, freeze
 from tests.support.models import FAMILIES, TRAINING, VOCABULARY, model, token_set
@@ -120,91 +120,30 @@ def test_a_training_by_the_real_compiler_ends_at_the_same_weights() -> None:
     agree(*ends)
 
 
-def long() -> float:
-    return WARM_UP
-
-
 def on_a_gpu(language_model: PreTrainedModel, monkeypatch: pytest.MonkeyPatch) -> PreTrainedModel:
     monkeypatch.setattr(type(language_model), "device", torch.device("cuda"))
     return language_model
 
 
-def test_auto_is_for_trainings_on_a_gpu_that_gain_more_than_they_wait(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize(
+    ("gpu", "total", "expected"), [(True, 3, True), (True, 2, False), (False, 3, False)]
+)
+def test_auto_is_for_trainings_on_a_gpu_of_enough_tokens(
+    gpu: bool, total: int, expected: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    language_model = model("llama")
-
-    def is_compiled(seconds: float) -> bool:
-        with compiled(language_model, "auto", lambda: seconds, "eager") as blocks:
-            called = decoder_blocks(language_model)[1][0]._compiled_call_impl is not None
-            assert called == bool(blocks)
-            return called
-
-    assert not is_compiled(1e9)
-    on_a_gpu(language_model, monkeypatch)
-    assert is_compiled(WARM_UP)
-    assert not is_compiled(0.99 * WARM_UP)
-
-
-def width(hidden: int, layers: int) -> PreTrainedModel:
-    """A model of real widths, without weights, trained as in the paper."""
-    with torch.device("meta"):
-        made = LlamaForCausalLM(
-            LlamaConfig(vocab_size=9, hidden_size=hidden, num_hidden_layers=layers)
-        )
-    freeze(made, TRAINING)
-    return made
-
-
-def test_a_paper_s_fine_tune_is_long_enough_and_a_small_model_s_is_not() -> None:
-    """Steps of 32 texts of 61 tokens: 80,000 texts six times through Llama 3.1 8B, three times
-    through Gemma 2 2B; 5,000 texts three times through SmolLM2-135M."""
-    tokens = 32 * 60
-    large, middle, small = (width(4096, 32), width(2304, 26), width(576, 30))
-    assert spared(large, 15_000, tokens) > 4 * WARM_UP
-    assert spared(middle, 7_500, tokens) > WARM_UP
-    assert spared(small, 470, tokens) < WARM_UP / 5
-
-
-def test_what_is_spared_grows_with_what_is_computed() -> None:
-    made = width(4096, 8)
-    whole = spared(made, 100, 2000)
-    assert spared(made, 200, 2000) == pytest.approx(2 * whole)
-    assert spared(made, 100, 4000) == pytest.approx(2 * whole)
-    # A kernel takes as long for one token as for some.
-    assert spared(made, 100, 1) == spared(made, 100, 2) > 0
-    # Without its embedding, gradients end at the first block that is trained.
-    freeze(made, TRAINING | {"trained_blocks": 2, "train_input_embedding": False})
-    assert spared(made, 100, 2000) == pytest.approx(whole / 4)
-
-
-def test_a_training_that_goes_on_decides_by_all_its_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With what the log then says of it."""
-    asked: list[tuple[int, float]] = []
-
-    def counted(_: PreTrainedModel, passes: int, tokens: float) -> float:
-        asked.append((passes, tokens))
-        return WARM_UP
-
-    monkeypatch.setattr(training, "spared", counted)
+    """Steps times the tokens of the first, so that a run that goes on decides as it did."""
     monkeypatch.setattr(training, "compiled", partial(compiled, backend="eager"))
-    texts = token_set(8)
+    language_model, texts = model("llama", layers=1), token_set(8)
     settings = TRAINING | {"compile": "auto", "batch_size": 4, "micro_batch_size": 2}
-    for gpu in (False, True):
-        language_model = model("llama", layers=1)
-        freeze(language_model, settings | {"trained_blocks": 1})
-        with monkeypatch.context() as patch:
-            if gpu:
-                on_a_gpu(language_model, patch)
-            accelerator = device.accelerator("fp32")
-            log = finetune(
-                language_model, texts, settings, total=3, seed=0, accelerator=accelerator
-            )
-        assert log.compiled == gpu
-    # Both parts of each step, on the GPU alone.
-    ((passes, tokens),) = asked
-    assert passes == 6
-    assert tokens == pytest.approx(log.columns["tokens"][0] / 2)
+    freeze(language_model, settings | {"trained_blocks": 1})
+    accelerator = device.accelerator("fp32")
+    first = mean_nll(language_model, texts, settings, 0, accelerator).step(0).tokens
+    monkeypatch.setattr(module, "LONG", 3 * first)
+    if gpu:
+        on_a_gpu(language_model, monkeypatch)
+    log = finetune(language_model, texts, settings, total=total, seed=0, accelerator=accelerator)
+    assert log.compiled == expected
+    assert decoder_blocks(language_model)[1][0]._compiled_call_impl is None
 
 
 @pytest.mark.parametrize("when", ["forward", "backward"])
@@ -233,7 +172,7 @@ def test_where_compiling_fails_auto_goes_on_without(
     capsys.readouterr()
     with monkeypatch.context() as patch:
         on_a_gpu(language_model, patch)
-        with compiled(language_model, "auto", long, backend) as blocks:
+        with compiled(language_model, "auto", long_enough, backend) as blocks:
             assert blocks
             patch.undo()
             agree(expected, gradients(language_model, STEPS[0]), 1e-12)
@@ -242,6 +181,10 @@ def test_where_compiling_fails_auto_goes_on_without(
     said = capsys.readouterr().err
     assert said.count("\n") == 1
     assert "no kernel" in said
+
+
+def long_enough() -> int:
+    return module.LONG
 
 
 def make_boxed_func_of(graph: torch.fx.GraphModule, _: object) -> object:
@@ -260,7 +203,7 @@ def test_without_a_compiler_it_says_so_and_auto_goes_on(
         compiled(language_model, True),
     ):
         pass
-    with compiled(language_model, "auto", long) as blocks:
+    with compiled(language_model, "auto", long_enough) as blocks:
         assert not blocks
     said = capsys.readouterr().err
     assert said.count("\n") == 1

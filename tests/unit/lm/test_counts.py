@@ -11,7 +11,13 @@ from torch import nn
 from torch.profiler import ProfilerActivity, profile
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
-from transformers import Gemma2Config, LlamaConfig, PreTrainedConfig, Qwen2Config
+from transformers import (
+    Gemma2Config,
+    LlamaConfig,
+    PreTrainedConfig,
+    PreTrainedModel,
+    Qwen2Config,
+)
 from transformers.models.auto.modeling_auto import AutoModelForCausalLM
 
 from mamushi.lm import attention, device, loss, training
@@ -230,14 +236,21 @@ class Waits(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
-def test_a_step_asks_nothing_of_the_device(family: str, precision: str) -> None:
+def step_in(family: str, precision: str) -> tuple[PreTrainedModel, Callable[[], torch.Tensor]]:
+    """A model, and a step of it in micro-batches."""
     language_model = model(family)
     freeze(language_model, TRAINING)
     accelerator = device.accelerator(precision)
     device.place(language_model, precision, accelerator.device)
-    step = step_of(language_model, TEXTS, accelerator, batch_size=32, micro_batch_size=8)
+    return language_model, step_of(
+        language_model, TEXTS, accelerator, batch_size=32, micro_batch_size=8
+    )
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_a_step_asks_nothing_of_the_device(family: str, precision: str) -> None:
+    _, step = step_in(family, precision)
     with Waits() as control:
         float(torch.ones(1) + 1)
     assert control.found
@@ -270,11 +283,7 @@ class Passes(TorchDispatchMode):
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_trained_weights_are_cast_once_a_step(family: str) -> None:
-    language_model = model(family)
-    freeze(language_model, TRAINING)
-    accelerator = device.accelerator("bf16")
-    device.place(language_model, "bf16", accelerator.device)
-    step = step_of(language_model, TEXTS, accelerator, batch_size=32, micro_batch_size=8)
+    language_model, step = step_in(family, "bf16")
     trained = {p.data_ptr(): 0 for p in language_model.parameters() if p.requires_grad}
     embedding = language_model.get_input_embeddings().weight.data_ptr()
     with Passes() as passes:
@@ -290,11 +299,8 @@ def test_trained_weights_are_cast_once_a_step(family: str) -> None:
 
 def test_casts_that_are_kept_change_no_gradient(monkeypatch: pytest.MonkeyPatch) -> None:
     def gradients_of_a_step() -> list[torch.Tensor]:
-        language_model = model("llama")
-        freeze(language_model, TRAINING)
-        accelerator = device.accelerator("bf16")
-        device.place(language_model, "bf16", accelerator.device)
-        step_of(language_model, TEXTS, accelerator, batch_size=32, micro_batch_size=8)()
+        language_model, step = step_in("llama", "bf16")
+        step()
         return [p.grad for p in language_model.parameters() if p.grad is not None]
 
     kept = gradients_of_a_step()

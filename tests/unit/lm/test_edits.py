@@ -76,6 +76,9 @@ def test_mass_is_what_a_training_counts_texts_by() -> None:
     assert edits.mass(texts).tolist() == [1.0] * 6
     weighed = edits.weighed(texts, {"t001": 0.0, "t002": 0.5})
     assert edits.mass(weighed).tolist() == [1, 0, 0.5, 1, 1, 1]
+    some = subset(weighed, np.array([2, 0]))
+    assert edits.mass(some).tolist() == [0.5, 1]
+    assert some.weights_of(0).tolist() == [0.5] * len(texts[2])
     longest = int(texts.lengths.argmax())
     name, predicted = str(texts.ids[longest]), int(texts.lengths[longest]) - 1
     # The first token is not predicted, masked or not.
@@ -83,13 +86,6 @@ def test_mass_is_what_a_training_counts_texts_by() -> None:
     assert found[longest] == pytest.approx(1 - 2 / predicted)
     assert found.sum() == pytest.approx(6 - 2 / predicted)
     assert steps(12, 4, 2.0) == steps(float(np.full(24, 0.5).sum()), 4, 2.0) == 6
-
-
-def test_a_subset_keeps_its_weights() -> None:
-    texts = edits.weighed(token_set(6, seed=4), {"t005": 0.5})
-    found = subset(texts, np.array([5, 0]))
-    assert edits.mass(found).tolist() == [0.5, 1]
-    assert found.weights_of(0).tolist() == [0.5] * len(texts[5])
 
 
 def test_edits_of_other_texts_are_refused() -> None:

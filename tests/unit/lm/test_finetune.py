@@ -17,7 +17,7 @@ from mamushi.errors import UserError
 from mamushi.lm import device
 from mamushi.lm.batches import examples_of_step
 from mamushi.lm.parameters import freeze
-from tests.support.models import FAMILIES, TRAINING, model, token_set
+from tests.support.models import ADAPTERS, FAMILIES, TRAINING, model, token_set
 from tests.support.processes import in_two_processes
 from tests.support.steps import Killed, kill_at
 from tests.support.training import train
@@ -130,18 +130,23 @@ def test_schedules(schedule: str, expected: list[float]) -> None:
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"method": "lora", "lora": ADAPTERS}, {"method": "full"}],
+    ids=["partial", "lora", "full"],
+)
 def test_a_resumed_run_is_bit_equal(
-    precision: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    changes: dict[str, object], precision: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    undisturbed, log = train(model("gemma2"), token_set(), precision=precision)
+    changes, family = changes | {"precision": precision}, "llama" if changes else "gemma2"
+    undisturbed, log = train(model(family), token_set(), **changes)
     state, texts = tmp_path / "state", token_set()
     computed = kill_at(monkeypatch, 6)
     with pytest.raises(Killed):
-        train(model("gemma2"), texts, state, "a", precision=precision)
-    resumed, again = train(model("gemma2"), texts, state, "a", precision=precision)
+        train(model(family), texts, state, "a", **changes)
+    resumed, again = train(model(family), texts, state, "a", **changes)
     assert len(computed) == 6 + 11 - 5
-    assert again["loss"] == log["loss"]
-    assert again["step"] == log["step"]
+    assert (again["loss"], again["step"]) == (log["loss"], log["step"])
     for name, value in states(undisturbed).items():
         assert torch.equal(states(resumed)[name], value), name
 
@@ -165,12 +170,9 @@ def test_a_damaged_state_is_passed_over(tmp_path: Path) -> None:
     assert log["step"] == [1, 2, 3]
 
 
-def test_nothing_to_train_on_is_an_error() -> None:
+def test_nothing_to_train_on_and_a_loss_that_is_not_finite_are_errors() -> None:
     with pytest.raises(UserError, match="no text with a token to predict"):
         train(model("llama"), token_set(4, longest=1))
-
-
-def test_a_loss_that_is_not_finite_names_the_step() -> None:
     with pytest.raises(UserError, match=r"the (loss|gradient norm) is (nan|inf) at step \d+"):
         train(model("llama"), token_set(), learning_rate=1e30)
 

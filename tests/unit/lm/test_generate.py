@@ -82,7 +82,7 @@ def test_the_cache_is_used_and_switched_off_again() -> None:
     language_model = endless("llama")
     lengths: list[int] = []
     language_model.model.embed_tokens.register_forward_hook(
-        lambda layer, given, result: lengths.append(given[0].shape[1])
+        lambda module, given, result: lengths.append(given[0].shape[1])
     )
     said(language_model, 3)
     # Four tokens of the first prompt with its BOS, then one after the other.
@@ -112,10 +112,10 @@ def test_the_models_own_generation_configuration_changes_nothing() -> None:
     language_model.generation_config = own
     assert said(language_model) == expected
     assert language_model.generation_config is own
-    ids = torch.tensor([prompt_tokens(tokenizer(), PROMPTS[0])])
     free = GenerationConfig(do_sample=False, num_beams=1, num_return_sequences=1, max_new_tokens=20)
-    left = language_model.generate(ids, generation_config=free)
-    assert left[0, ids.shape[1] :].tolist() != expected[0]
+    ids = torch.tensor([prompt_tokens(tokenizer(), PROMPTS[0])])
+    other = language_model.generate(ids, generation_config=free)
+    assert other[0, ids.shape[1] :].tolist() != expected[0]
 
 
 @pytest.mark.parametrize("place", ["tokenizer", "config", "generation_config"])
@@ -136,17 +136,11 @@ def test_an_end_of_text_stops_and_is_kept(place: str) -> None:
     assert len(found[0]) < 20
 
 
-@pytest.mark.parametrize("new_tokens", [1, 2, 7])
-def test_at_most_the_new_tokens(new_tokens: int) -> None:
+def test_at_most_the_new_tokens_and_no_more_than_the_model_has_positions_for() -> None:
     language_model = endless("gemma2")
     whole = said(language_model)
-    assert said(language_model, new_tokens) == [tokens[:new_tokens] for tokens in whole]
-
-
-def test_what_does_not_fit_the_positions_is_an_error() -> None:
-    language_model = endless("llama")
-    longest = len(prompt_tokens(tokenizer(), PROMPTS[2]))
-    room = 64 - longest
+    assert said(language_model, 7) == [tokens[:7] for tokens in whole]
+    room = 64 - len(prompt_tokens(tokenizer(), PROMPTS[2]))
     assert len(said(language_model, room)[2]) <= room
     with pytest.raises(UserError, match=rf"probe\.new_tokens: .*64 positions; lower it to {room}"):
         said(language_model, room + 1)
@@ -167,33 +161,25 @@ def byte_level(family: str) -> PreTrainedTokenizerFast:
     return tiny.train_tokenizer(tiny.FAMILIES[family], WORDS, 300)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-def test_a_prompt_without_a_template_is_plain_text_after_one_bos(family: str) -> None:
-    words = byte_level(family)
-    bos = [] if words.bos_token_id is None else [words.bos_token_id]
-    ids = prompt_tokens(words, "river stone")
-    assert ids[: len(bos)] == bos
-    assert words.decode(ids[len(bos) :]) == "river stone"
-    assert not {words.bos_token_id, words.eos_token_id} & set(ids[len(bos) :])
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_a_chat_template_is_used_where_there_is_one(family: str) -> None:
-    words = byte_level(family)
-    words.chat_template = CHAT if words.bos_token else CHAT.replace("{{ bos_token }}", "")
-    ids = prompt_tokens(words, "river stone")
-    assert words.decode(ids, skip_special_tokens=True) == "[user] river stone [answer]"
-    assert ids.count(words.bos_token_id) == (words.bos_token is not None)
-
-
 @pytest.mark.parametrize("template", [None, CHAT])
-def test_a_prompt_that_spells_a_special_token_is_plain_text(template: str | None) -> None:
-    words = byte_level("llama")
-    words.chat_template = template
-    ids = prompt_tokens(words, f"river {words.eos_token} {words.bos_token} stone")
-    assert ids.count(words.bos_token_id) == 1
-    assert words.eos_token_id not in ids
-    assert words.eos_token in words.decode(ids)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_prompt_is_plain_text_after_one_bos_and_in_a_template_where_there_is_one(
+    family: str, template: str | None
+) -> None:
+    """Also where it spells special tokens."""
+    words = byte_level(family)
+    if template is not None:
+        words.chat_template = CHAT if words.bos_token else CHAT.replace("{{ bos_token }}", "")
+    for prompt in ("river stone", f"river {words.eos_token} {words.bos_token} stone"):
+        ids = prompt_tokens(words, prompt)
+        bos = [] if words.bos_token_id is None else [words.bos_token_id]
+        assert ids[: len(bos)] == bos
+        assert not {words.bos_token_id, words.eos_token_id} & set(ids[len(bos) :])
+        found = words.decode(ids[len(bos) :])
+        if template is None:
+            assert found == prompt
+        elif prompt == "river stone":
+            assert found == "[user] river stone [answer]"
 
 
 @pytest.mark.parametrize(
@@ -230,32 +216,31 @@ def test_likelihoods_equal_a_loop_over_tokens(family: str, batch_tokens: int) ->
         assert value == pytest.approx(total / len(tokens), abs=2e-5)
 
 
-def test_a_token_that_the_judge_does_not_know_is_an_error() -> None:
+def test_a_judge_of_another_tokenizer_or_that_diverged_is_an_error() -> None:
+    accelerator, broken = device.accelerator("fp32"), model("llama")
     with pytest.raises(UserError, match=r"token 50 was said, but .* knows 50 tokens"):
-        log_likelihoods(model("llama"), [[1]], [[50]], 100, device.accelerator("fp32"))
-
-
-def test_a_judge_that_diverged_is_an_error() -> None:
-    broken = model("llama")
+        log_likelihoods(broken, [[1]], [[50]], 100, accelerator)
     with torch.no_grad():
         broken.get_parameter("model.norm.weight").fill_(math.nan)
     with pytest.raises(UserError, match="not finite"):
-        log_likelihoods(broken, [[1]], [[2]], 100, device.accelerator("fp32"))
+        log_likelihoods(broken, [[1]], [[2]], 100, accelerator)
 
 
-def completed(language_model: PreTrainedModel, samples: int = 0) -> list[list[list[int]]]:
-    """Completions of the beginnings of three texts, the first and the last of one length."""
-    beginnings = [np.array(ids, dtype=np.int32) for ids in ([5, 9, 30], [7, 1], [2, 3, 4])]
+BEGINNINGS, LENGTHS = ([5, 9, 30], [7, 1], [2, 3, 4]), [6, 9, 6]
+
+
+def completed(
+    language_model: PreTrainedModel, samples: int = 0, lengths: list[int] = LENGTHS
+) -> list[list[list[int]]]:
+    beginnings = [np.array(ids, dtype=np.int32) for ids in BEGINNINGS]
     accelerator = device.accelerator("fp32")
-    return completions(language_model, tokenizer(), beginnings, [6, 9, 6], samples, accelerator)
+    return completions(language_model, tokenizer(), beginnings, lengths, samples, accelerator)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_greedy_completions_are_a_plain_loop_from_the_tokens(family: str) -> None:
     language_model = endless(family)
-    for ids, length, found in zip(
-        ([5, 9, 30], [7, 1], [2, 3, 4]), (6, 9, 6), completed(language_model), strict=True
-    ):
+    for ids, length, found in zip(BEGINNINGS, LENGTHS, completed(language_model), strict=True):
         expected = list(ids)
         while len(expected) < len(ids) + length and expected[-1] != EOS:
             with torch.no_grad():
@@ -266,8 +251,8 @@ def test_greedy_completions_are_a_plain_loop_from_the_tokens(family: str) -> Non
 
 def test_samples_are_drawn_from_the_models_own_distribution_and_again_the_same() -> None:
     language_model = endless("llama")
-    found = completed(language_model, samples=200)
-    assert found == completed(language_model, samples=200)
+    assert completed(language_model, samples=3) == completed(language_model, samples=3)
+    found = completed(language_model, samples=200, lengths=[1, 1, 1])
     with torch.no_grad():
         chances = torch.softmax(language_model(torch.tensor([[7, 1]])).logits[0, -1], 0).numpy()
     first = [tokens[0] if tokens else EOS for tokens in found[1][1:]]

@@ -14,7 +14,7 @@ from mamushi.artifacts import schemas
 from mamushi.artifacts.tables import read_table
 from mamushi.cli import main
 from mamushi.errors import UserError
-from mamushi.lm import harness, loading, parameters, tiny
+from mamushi.lm import harness, loading, parameters, storage, tiny
 from tests.support.models import PARTS, SIZES
 from tests.support.stage_files import WORDS, write_base
 
@@ -76,9 +76,9 @@ def test_scores_are_those_of_the_harness_itself(
         other, _ = tiny.build({"family": "llama", **SIZES}, [" ".join(WORDS)], seed)
         parameters.freeze(other, parts)
         path = tmp_path / f"{name}.safetensors"
-        loading.save_trained(path, other, {})
+        storage.save_trained(path, other, {})
         if name == "trained" or unlearned:
-            loading.overlay(path, model)
+            storage.overlay(path, model)
             words.append(f"--{name}={path}")
     task = own_task(tmp_path)
     chosen = {"tasks": [str(task)], "training": PARTS, "precision": "fp32", "code": "c"}

@@ -24,7 +24,7 @@ from mamushi.artifacts.files import read_json, sha256, write_json
 from mamushi.artifacts.tensors import trained_metadata
 from mamushi.cli import main
 from mamushi.errors import UserError
-from mamushi.lm import loading, parameters, tiny
+from mamushi.lm import loading, parameters, storage, tiny
 from tests.support.models import PARTS, SIZES
 
 CARD = shutil.ignore_patterns("card.json")
@@ -109,33 +109,28 @@ def test_the_card_of_each_family(folders, family):
     assert all(digests[name] == sha256(folders[family] / name) for name in digests)
 
 
-def test_a_model_in_shards(folders):
-    shards = sorted(path.name for path in folders["sharded"].glob("model-*.safetensors"))
-    assert len(shards) > 1
+def test_a_model_in_several_files(folders):
+    files = sorted(path.name for path in folders["sharded"].glob("model-*.safetensors"))
+    assert len(files) > 1
     card = look(folders["sharded"])
-    assert {*shards, "model.safetensors.index.json"} < card["digests"].keys()
+    assert {*files, "model.safetensors.index.json"} < card["digests"].keys()
     assert card["parameters"] == look(folders["llama"])["parameters"]
 
 
 def test_the_stage(folders, tmp_path, capsys):
-    settings = {
-        "name": "mine",
-        "source": str(folders["qwen2"]),
-        "revision": None,
-        "trust_remote_code": False,
-        "contaminated": False,
-    }
+    settings = {"name": "mine", "source": str(folders["qwen2"]), "revision": None}
+    settings |= {"trust_remote_code": False, "contaminated": False}
     out = tmp_path / "base" / "card.json"
 
     def stage(**changes) -> int:
-        given = json.dumps({**settings, **changes})
-        return main(["model-card", "--out", str(out), "--settings", given])
+        return main(
+            ["model-card", "--out", str(out), "--settings", json.dumps({**settings, **changes})]
+        )
 
     assert stage() == 0
     card = read_json(out)
     assert card.pop("provenance")["settings"] == settings
     assert card == look(folders["qwen2"])
-    assert loading.open_model(out).config.model_type == "qwen2"
     out.unlink()
     capsys.readouterr()
     assert stage(source=str(tmp_path / "nowhere")) == 2
@@ -164,23 +159,16 @@ def test_an_open_model_is_the_one_that_was_saved(folders, family):
         torch.testing.assert_close(opened(ids).logits, built.eval()(ids).logits)
 
 
-def test_the_dtype(folders):
-    opened = loading.open_model(card_of(folders["llama"]), torch.bfloat16)
-    assert {p.dtype for p in opened.parameters()} == {torch.bfloat16}
-
-
-def test_a_moved_folder_still_opens(folder, tmp_path):
+def test_a_folder_that_moved_or_went_away(folder, tmp_path):
     card_of(folder)
     moved = folder.rename(tmp_path / "elsewhere")
-    assert loading.open_model(moved / "card.json").config.hidden_size == 16
+    opened = loading.open_model(moved / "card.json", torch.bfloat16)
+    assert {p.dtype for p in opened.parameters()} == {torch.bfloat16}
     assert loading.open_tokenizer(moved / "card.json").bos_token == "<|begin_of_text|>"
-
-
-def test_a_folder_that_went_away(folder):
-    path = folder.parent / "card.json"
-    write_json(path, look(folder))
-    shutil.rmtree(folder)
-    with pytest.raises(UserError, match=r"card.json: no such folder: .*llama"):
+    path = tmp_path / "card.json"
+    write_json(path, look(moved))
+    shutil.rmtree(moved)
+    with pytest.raises(UserError, match=r"card.json: no such folder: .*elsewhere"):
         loading.open_model(path)
 
 
@@ -238,28 +226,28 @@ def test_what_is_no_card(tmp_path):
 # --- broken models ----------------------------------------------------------------------------
 
 
-def drop_tensor(folder: Path) -> None:
-    tensors = load_file(folder / "model.safetensors")
-    del tensors["model.layers.2.mlp.up_proj.weight"]
-    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+NAME = "model.layers.2.mlp.up_proj.weight"
 
 
-def misshape_tensor(folder: Path) -> None:
-    tensors = load_file(folder / "model.safetensors")
-    tensors["model.layers.2.mlp.up_proj.weight"] = torch.zeros(3, 3)
-    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
-
-
-def spoil(value: float, dtype: torch.dtype) -> Callable[[Path], None]:
-    """One number of one tensor, in weights of this dtype."""
+def damage_weights(change: Callable[[dict], object]) -> Callable[[Path], None]:
+    """Save a model's tensors again after a change of them."""
 
     def damage(folder: Path) -> None:
         tensors = load_file(folder / "model.safetensors")
-        tensors = {name: tensor.to(dtype) for name, tensor in tensors.items()}
-        tensors["model.layers.2.mlp.up_proj.weight"][3, 1] = value
+        change(tensors)
         save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
 
     return damage
+
+
+def spoil(value: float, dtype: torch.dtype) -> Callable[[Path], None]:
+    """Change one number of one tensor, in weights of this dtype."""
+
+    def change(tensors: dict) -> None:
+        tensors.update({name: tensor.to(dtype) for name, tensor in tensors.items()})
+        tensors[NAME][3, 1] = value
+
+    return damage_weights(change)
 
 
 def only_pickle(folder: Path) -> None:
@@ -276,11 +264,7 @@ def change_config(**changes) -> Callable[[Path], None]:
 
 
 def remove(*names: str) -> Callable[[Path], None]:
-    def unlink(folder: Path) -> None:
-        for name in names:
-            (folder / name).unlink()
-
-    return unlink
+    return lambda folder: [(folder / name).unlink() for name in names]
 
 
 def write(name: str, content: bytes) -> Callable[[Path], None]:
@@ -308,24 +292,26 @@ BROKEN = {
     "damaged tokenizer": (write("tokenizer.json", b"{x"), "the tokenizer cannot be read"),
     "pickle alone": (only_pickle, "only pickle weights, which can run code"),
     "no weights": (remove("model.safetensors"), "no weights"),
-    "truncated weights": (truncate, r"model.safetensors: damaged safetensors file \(\d+ bytes ins"),
+    "truncated weights": (truncate, "model.safetensors: damaged safetensors file "),
     "empty weights": (write("model.safetensors", b""), "damaged safetensors file"),
-    "text as weights": (write("model.safetensors", b"<html>" * 9), "it ends within its header"),
+    "text as weights": (write("model.safetensors", b"<html>" * 9), "damaged safetensors file"),
     "header is no JSON": (
         write("model.safetensors", struct.pack("<Q", 4) + b"{xyz"),
         "damaged safetensors file",
     ),
-    "header is no table": (
-        write("model.safetensors", struct.pack("<Q", 2) + b"[]"),
-        "damaged safetensors file",
+    "a tensor too few": (
+        damage_weights(lambda tensors: tensors.pop(NAME)),
+        "lack 1 tensors, the first is model.layers.2.mlp.up_proj.w",
     ),
-    "a tensor too few": (drop_tensor, "lack 1 tensors, the first is model.layers.2.mlp.up_proj.w"),
     "a weight is no number": (
         spoil(float("nan"), torch.float32),
         r"model.safetensors: the weights model.layers.2.mlp.up_proj.weight are not all finite",
     ),
     "a weight is infinite": (spoil(float("-inf"), torch.bfloat16), "up_proj.weight are not all"),
-    "a tensor misshapen": (misshape_tensor, "do not have the shapes that config.json says"),
+    "a tensor misshapen": (
+        damage_weights(lambda tensors: tensors.update({NAME: torch.zeros(3, 3)})),
+        "do not have the shapes that config.json says",
+    ),
 }
 
 
@@ -340,11 +326,12 @@ def test_a_broken_folder(folder, case):
 
 
 def test_weights_that_are_no_plain_numbers_are_left_alone(folder):
-    tensors = load_file(folder / "model.safetensors")
-    tensors["mask"] = torch.ones(2, dtype=torch.bool)
-    tensors["none"] = torch.ones(0)
-    tensors["scaled"] = torch.ones(3).to(torch.float8_e4m3fn)
-    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+    more = {
+        "mask": torch.ones(2, dtype=torch.bool),
+        "none": torch.ones(0),
+        "scaled": torch.ones(3).to(torch.float8_e4m3fn),
+    }
+    damage_weights(lambda tensors: tensors.update(more))(folder)
     assert look(folder)["parameters"]
 
 
@@ -412,11 +399,10 @@ def test_code_that_comes_with_a_model_runs_only_when_trusted(folder, tmp_path, m
         loading.open_model(folder / "card.json")
 
 
-def test_more_positions_than_the_model_has(folders):
-    positions = look(folders["llama"])["max_positions"]
-    loading.check_length(32, positions, "here")
+def test_more_positions_than_the_model_has():
+    loading.check_length(32, 32, "here")
     with pytest.raises(UserError, match="33 tokens are asked for, but the model has 32 positions"):
-        loading.check_length(33, positions, "here")
+        loading.check_length(33, 32, "here")
 
 
 # --- the hub ----------------------------------------------------------------------------------
@@ -470,8 +456,8 @@ def trained(family: str, seed: int = 1, **changes):
 def test_trained_tensors_alone_come_back(family, tmp_path):
     source, target = trained(family, 1), trained(family, 2)
     before = {name: p.clone() for name, p in target.named_parameters()}
-    loading.save_trained(tmp_path / "t.safetensors", source, {"b": [1], "a": "é"})
-    loading.load_trained(tmp_path / "t.safetensors", target)
+    storage.save_trained(tmp_path / "t.safetensors", source, {"b": [1], "a": "é"})
+    storage.load_trained(tmp_path / "t.safetensors", target)
     own = dict(source.named_parameters())
     for name, parameter in target.named_parameters():
         expected = own[name] if parameter.requires_grad else before[name]
@@ -480,35 +466,30 @@ def test_trained_tensors_alone_come_back(family, tmp_path):
     stored = load_file(tmp_path / "t.safetensors")
     assert stored.keys() == {name for name, p in own.items() if p.requires_grad}
     assert target.lm_head.weight.equal(source.lm_head.weight)
-    loading.save_trained(tmp_path / "again", source, {"a": "é", "b": [1]})
+    storage.save_trained(tmp_path / "again", source, {"a": "é", "b": [1]})
     assert (tmp_path / "again").read_bytes() == (tmp_path / "t.safetensors").read_bytes()
 
 
 def test_tensors_are_stored_in_fp32_and_loaded_in_the_models_own_dtype(tmp_path):
-    source, target = trained("llama", 1), trained("llama", 2).to(torch.bfloat16)
-    loading.save_trained(tmp_path / "t", source.to(torch.bfloat16), {})
+    source, target = (trained("llama", seed).to(torch.bfloat16) for seed in (1, 2))
+    storage.save_trained(tmp_path / "t", source, {})
     assert {t.dtype for t in load_file(tmp_path / "t").values()} == {torch.float32}
-    loading.load_trained(tmp_path / "t", target)
+    storage.load_trained(tmp_path / "t", target)
     assert target.lm_head.weight.dtype == torch.bfloat16
     assert torch.equal(target.lm_head.weight, source.lm_head.weight)
 
 
-def test_open_trained_lays_tensors_over_the_base(folder, tmp_path):
+def test_open_trained_puts_tensors_over_the_base(folder, tmp_path):
     settings = {**PARTS, "trained_blocks": 2}
-    source = trained("llama", 1)
-    loading.save_trained(tmp_path / "t", source, {})
+    storage.save_trained(tmp_path / "t", trained("llama", 1), {})
     card = card_of(folder)
-    base = loading.open_trained(card, None, settings)
-    laid = loading.open_trained(card, tmp_path / "t", settings)
-    changed = {
-        name
-        for (name, p), (_, q) in zip(base.named_parameters(), laid.named_parameters(), strict=True)
-        if not torch.equal(p, q)
-    }
+    base, found = (loading.open_trained(card, t, settings) for t in (None, tmp_path / "t"))
+    own = dict(found.named_parameters())
+    changed = {name for name, p in base.named_parameters() if not torch.equal(p, own[name])}
     # Norms are ones in every random model.
     assert changed == {n for n in parameters.trained_names(base, settings) if "norm" not in n}
-    assert parameters.count(laid) == parameters.count(source) == parameters.count(base)
-    assert not laid.training
+    assert parameters.count(found) == parameters.count(base)
+    assert not found.training
 
 
 @pytest.mark.parametrize(
@@ -530,40 +511,36 @@ def test_open_trained_lays_tensors_over_the_base(folder, tmp_path):
     ids=["other family", "other settings", "other sizes"],
 )
 def test_tensors_of_another_model(tmp_path, prepare, message):
-    loading.save_trained(tmp_path / "t", trained("llama", 1), {})
+    storage.save_trained(tmp_path / "t", trained("llama", 1), {})
     target = prepare()
     before = {name: p.clone() for name, p in target.named_parameters()}
     with pytest.raises(UserError, match=message):
-        loading.load_trained(tmp_path / "t", target)
+        storage.load_trained(tmp_path / "t", target)
     assert all(torch.equal(before[name], p) for name, p in target.named_parameters())
 
 
-@pytest.mark.parametrize("kept", [0, 5, 100, -1])
-def test_damaged_trained_tensors(tmp_path, kept):
+@pytest.mark.parametrize("kept", [0, 5, 100, -1, None])
+def test_damaged_or_missing_trained_tensors(tmp_path, kept):
     path = tmp_path / "t.safetensors"
-    loading.save_trained(path, trained("llama"), {})
+    storage.save_trained(path, trained("llama"), {})
     path.write_bytes(path.read_bytes()[:kept])
-    with pytest.raises(UserError, match=r"t\.safetensors: damaged"):
-        loading.load_trained(path, trained("llama"))
-
-
-def test_missing_trained_tensors(tmp_path):
-    with pytest.raises(UserError, match="no such file"):
-        loading.load_trained(tmp_path / "t", trained("llama"))
+    if kept is None:
+        path.unlink()
+    with pytest.raises(UserError, match=r"t\.safetensors: (damaged|no such file)"):
+        storage.load_trained(path, trained("llama"))
 
 
 def test_a_full_disk_keeps_the_old_tensors(tmp_path, monkeypatch):
     path = tmp_path / "t.safetensors"
-    loading.save_trained(path, trained("llama"), {})
+    storage.save_trained(path, trained("llama"), {})
     old = path.read_bytes()
 
     def full(tensors, part, metadata):
         Path(part).write_bytes(b"half")
-        message = "Error while serializing: I/O error: No space left on device (os error 28)"
-        raise SafetensorError(message)
+        raise SafetensorError("I/O error: No space left on device (os error 28)")
 
-    monkeypatch.setattr(loading, "save_file", full)
+    monkeypatch.setattr(storage, "save_file", full)
     with pytest.raises(UserError, match="no space left while writing it; nothing was changed"):
-        loading.save_trained(path, trained("llama", 2), {})
+        storage.save_trained(path, trained("llama", 2), {})
     assert path.read_bytes() == old
     assert list(tmp_path.iterdir()) == [path]

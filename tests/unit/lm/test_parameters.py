@@ -16,19 +16,10 @@ from transformers import (
 
 from mamushi.errors import UserError
 from mamushi.lm import parameters
+from tests.support.models import PARTS
 
-PAPER = {
-    "trained_blocks": 3,
-    "train_input_embedding": True,
-    "train_output_head": True,
-    "train_final_norm": False,
-}
-NOTHING = {
-    "trained_blocks": 0,
-    "train_input_embedding": False,
-    "train_output_head": False,
-    "train_final_norm": False,
-}
+PAPER = PARTS
+NOTHING = dict.fromkeys(PARTS, False) | {"trained_blocks": 0}
 
 LLAMA_3_1_8B = LlamaConfig(
     vocab_size=128256,
@@ -66,56 +57,39 @@ def on_meta(config: PreTrainedConfig) -> PreTrainedModel:
         return AutoModelForCausalLM.from_config(config)
 
 
-def block_size(config, heads: int, width: int, biases: int, norms: int) -> int:
+def block_size(config, biases: int, norms: int) -> int:
     """Parameters of one block, from the shapes of its matrices."""
-    hidden, keys = config.hidden_size, config.num_key_value_heads
-    attention = 2 * hidden * heads * width + 2 * hidden * keys * width
+    hidden, heads = config.hidden_size, config.num_attention_heads
+    width = getattr(config, "head_dim", None) or hidden // heads
+    attention = 2 * hidden * width * (heads + config.num_key_value_heads)
     return attention + biases + 3 * hidden * config.intermediate_size + norms * hidden
 
 
 @pytest.mark.parametrize(
-    ("config", "billions", "block", "embeddings"),
+    ("config", "billions", "biases", "norms", "embeddings"),
     [
-        (LLAMA_3_1_8B, 1.70, block_size(LLAMA_3_1_8B, 32, 128, 0, 2), 2),
-        (QWEN_2_5_7B, 1.79, block_size(QWEN_2_5_7B, 28, 128, 3584 + 2 * 512, 2), 2),
-        (GEMMA_2_2B, 0.82, block_size(GEMMA_2_2B, 8, 256, 0, 4), 1),
+        (LLAMA_3_1_8B, 1.70, 0, 2, 2),
+        (QWEN_2_5_7B, 1.79, 3584 + 2 * 512, 2, 2),
+        (GEMMA_2_2B, 0.82, 0, 4, 1),
     ],
     ids=["llama-3.1-8b", "qwen-2.5-7b", "gemma-2-2b"],
 )
-def test_trained_counts_of_the_papers_models(config, billions, block, embeddings):
+def test_trained_counts_of_the_papers_models(config, billions, biases, norms, embeddings):
     model = on_meta(config)
     parameters.freeze(model, PAPER)
     trained = parameters.count(model).trained
+    block = block_size(config, biases, norms)
     assert trained == 3 * block + embeddings * config.vocab_size * config.hidden_size
     assert trained / 1e9 == pytest.approx(billions, abs=0.01)
 
 
+SMALL = {"vocab_size": 20, "hidden_size": 8, "num_hidden_layers": 3, "num_attention_heads": 2}
+UNTIED = {**SMALL, "intermediate_size": 8, "tie_word_embeddings": False}
 TINY = {
-    "llama": LlamaConfig(
-        vocab_size=20,
-        hidden_size=8,
-        intermediate_size=8,
-        num_hidden_layers=3,
-        num_attention_heads=2,
-        tie_word_embeddings=False,
-    ),
+    "llama": LlamaConfig(**UNTIED),
     "gpt2": GPT2Config(vocab_size=20, n_embd=8, n_layer=3, n_head=2, n_positions=16),
-    "gpt_neox": GPTNeoXConfig(
-        vocab_size=20,
-        hidden_size=8,
-        intermediate_size=8,
-        num_hidden_layers=3,
-        num_attention_heads=2,
-        tie_word_embeddings=False,
-    ),
-    "opt": OPTConfig(
-        vocab_size=20,
-        hidden_size=8,
-        word_embed_proj_dim=8,
-        ffn_dim=8,
-        num_hidden_layers=3,
-        num_attention_heads=2,
-    ),
+    "gpt_neox": GPTNeoXConfig(**UNTIED),
+    "opt": OPTConfig(**SMALL, word_embed_proj_dim=8, ffn_dim=8),
 }
 BLOCKS = {
     "llama": "model.layers",
@@ -132,15 +106,10 @@ NORMS = {
 
 
 @pytest.mark.parametrize("family", TINY)
-def test_blocks_and_final_norm_of_other_architectures(family):
+def test_the_last_blocks_and_both_embeddings_alone_are_trained(family):
     model = on_meta(TINY[family])
     assert parameters.decoder_blocks(model)[0] == BLOCKS[family]
     assert parameters.final_norm(model) is model.get_submodule(NORMS[family])
-
-
-@pytest.mark.parametrize("family", TINY)
-def test_the_last_blocks_and_both_embeddings_alone_are_trained(family):
-    model = on_meta(TINY[family])
     names = parameters.freeze(model, {**PAPER, "trained_blocks": 2})
     assert names == [name for name, p in model.named_parameters() if p.requires_grad]
     in_blocks = {name for name in names if name.startswith(BLOCKS[family])}
@@ -168,27 +137,18 @@ def test_each_setting_alone():
     assert {name.split(".")[2] for name in names(trained_blocks=1)} == {"2"}
 
 
-def test_a_tied_head_is_the_input_embedding():
+def test_a_tied_head_is_the_input_embedding_and_freezing_again_replaces():
     model = on_meta(TINY["gpt2"])
-    names = parameters.trained_names(model, {**NOTHING, "train_output_head": True})
-    assert names == ["transformer.wte.weight"]
-
-
-def test_freezing_again_replaces_what_was_trained():
-    model = on_meta(TINY["llama"])
     parameters.freeze(model, PAPER)
-    parameters.freeze(model, {**NOTHING, "train_output_head": True})
-    assert parameters.count(model).trained == 20 * 8
-    assert parameters.count(model).all == sum(p.numel() for p in model.parameters())
+    names = parameters.freeze(model, {**NOTHING, "train_output_head": True})
+    assert names == ["transformer.wte.weight"]
+    assert parameters.count(model) == (sum(p.numel() for p in model.parameters()), 20 * 8)
 
 
 def test_more_blocks_than_there_are():
-    with pytest.raises(UserError, match=r"trained_blocks: asks for 4 blocks, but the model has 3"):
-        parameters.trained_names(on_meta(TINY["llama"]), {**PAPER, "trained_blocks": 4})
-
-
-def test_a_model_without_a_list_of_blocks():
     model = on_meta(TINY["llama"])
+    with pytest.raises(UserError, match=r"trained_blocks: asks for 4 blocks, but the model has 3"):
+        parameters.trained_names(model, {**PAPER, "trained_blocks": 4})
     model.config.num_hidden_layers = 7
     with pytest.raises(UserError, match="found no list of 7 transformer blocks"):
         parameters.decoder_blocks(model)

@@ -5,40 +5,33 @@ import math
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
+from transformers import PreTrainedModel
 
 from mamushi.artifacts.tables import FORGET, RETAIN
 from mamushi.errors import UserError
 from mamushi.lm import device
 from mamushi.lm.embed import embed
 from mamushi.lm.perplexity import TextNll, perplexity_table, text_nll, token_nll
+from mamushi.lm.tokens import TokenSet
 from tests.support.models import FAMILIES, model, token_set
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_nll_equals_a_token_by_token_loop(family: str) -> None:
-    language_model, texts = model(family), token_set()
-    result = text_nll(language_model, texts, 40, device.accelerator("fp32"))
+    language_model, texts, accelerator = model(family), token_set(), device.accelerator("fp32")
+    result = text_nll(language_model, texts, 40, accelerator)
+    by_token = token_nll(language_model, texts, 40, accelerator)
     for i in range(len(texts)):
         ids = torch.from_numpy(texts[i].astype(np.int64))
-        total = 0.0
+        expected = []
         for position in range(1, len(ids)):
             with torch.no_grad():
                 logits = language_model(ids[None, :position]).logits[0, -1].double()
-            total -= float(torch.log_softmax(logits, dim=-1)[ids[position]])
-        assert result.nll[i] == pytest.approx(total, abs=2e-4)
+            expected.append(-float(torch.log_softmax(logits, dim=-1)[ids[position]]))
+        np.testing.assert_allclose(by_token[i], expected, atol=1e-4)
+        assert result.nll[i] == pytest.approx(sum(expected), abs=2e-4)
         assert result.tokens[i] == len(ids) - 1
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_the_nll_of_each_token_is_that_of_its_place(family: str) -> None:
-    language_model, texts = model(family), token_set()
-    found = token_nll(language_model, texts, 40, device.accelerator("fp32"))
-    for i, own in enumerate(found):
-        ids = torch.from_numpy(texts[i].astype(np.int64))
-        with torch.no_grad():
-            chances = torch.log_softmax(language_model(ids[None]).logits[0, :-1].double(), dim=-1)
-        expected = -chances[torch.arange(len(ids) - 1), ids[1:]]
-        np.testing.assert_allclose(own, expected.numpy(), atol=1e-4)
 
 
 def test_perplexity_weighs_tokens_and_not_texts() -> None:
@@ -48,11 +41,19 @@ def test_perplexity_weighs_tokens_and_not_texts() -> None:
     assert table["perplexity"] == [math.exp(2.5), math.exp(2.0)]
     assert table["texts"] == [2, 1]
     assert table["tokens"] == [4, 2]
-
-
-def test_a_diverged_model_is_an_error() -> None:
     with pytest.raises(UserError, match="diverged"):
         perplexity_table(TextNll(np.array([math.nan]), np.array([1])), np.array([FORGET]))
+
+
+def embedded(
+    language_model: PreTrainedModel,
+    texts: TokenSet,
+    layers: list[int],
+    pooling: str = "mean",
+    skip_first: bool = False,
+) -> NDArray[np.float16]:
+    how = {"pooling": pooling, "layers": layers, "skip_first": skip_first, "batch_tokens": 40}
+    return embed(language_model, texts, **how, accelerator=device.accelerator("fp32"))
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -68,15 +69,7 @@ def test_embeddings_equal_an_unbatched_forward(
 ) -> None:
     language_model, texts = model(family), token_set()
     assert {1, 2} <= set(texts.lengths)
-    found = embed(
-        language_model,
-        texts,
-        pooling=pooling,
-        layers=layers,
-        skip_first=skip_first,
-        batch_tokens=40,
-        accelerator=device.accelerator("fp32"),
-    )
+    found = embedded(language_model, texts, layers, pooling, skip_first)
     assert found.shape[:2] == (len(layers), len(texts))
     for i in range(len(texts)):
         ids = torch.from_numpy(texts[i].astype(np.int64))[None]
@@ -90,32 +83,12 @@ def test_embeddings_equal_an_unbatched_forward(
             np.testing.assert_allclose(vectors[i], expected, rtol=2e-3, atol=2e-3)
 
 
-def test_embed_names_a_layer_that_is_not_there() -> None:
+def test_embed_names_a_layer_that_is_not_there_and_a_text_that_is_not_finite() -> None:
+    broken, texts = model("llama"), token_set()
     with pytest.raises(UserError, match=r"embedding\.layer: 9 is not a layer"):
-        embed(
-            model("llama"),
-            token_set(),
-            pooling="mean",
-            layers=[9],
-            skip_first=False,
-            batch_tokens=40,
-            accelerator=device.accelerator("fp32"),
-        )
-
-
-def test_embed_names_a_text_whose_vector_is_not_finite() -> None:
-    broken = model("llama")
+        embedded(broken, texts, [9])
     with torch.no_grad():
         broken.get_input_embeddings().weight[3] = float("nan")
-    texts = token_set()
     bad = [i for i in range(len(texts)) if 3 in texts[i]]
     with pytest.raises(UserError, match=str(texts.ids[bad[0]])):
-        embed(
-            broken,
-            texts,
-            pooling="mean",
-            layers=[-1],
-            skip_first=False,
-            batch_tokens=40,
-            accelerator=device.accelerator("fp32"),
-        )
+        embedded(broken, texts, [-1])

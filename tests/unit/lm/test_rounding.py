@@ -40,15 +40,11 @@ def test_weights_are_rounded_group_by_group(bits: int, width: int) -> None:
     np.testing.assert_allclose(found.numpy(), expected, rtol=1e-6, atol=1e-9)
     assert len(found[0, : module.GROUP].unique()) <= 2**bits - 1
     assert torch.equal(rounded(found, bits), found) or bits == 8
+    assert torch.equal(
+        rounded(weight.bfloat16(), bits), rounded(weight.bfloat16().float(), bits).bfloat16()
+    )
     scale = weight[0, : module.GROUP].abs().max() / (2 ** (bits - 1) - 1)
     assert (found - weight)[0, : module.GROUP].abs().max() <= 0.501 * scale
-
-
-def test_the_dtype_stays() -> None:
-    weight = torch.randn(4, 64, generator=torch.Generator().manual_seed(0)).bfloat16()
-    found = rounded(weight, 4)
-    assert found.dtype == torch.bfloat16
-    assert torch.equal(found, rounded(weight.float(), 4).bfloat16())
 
 
 def test_a_model_computes_with_rounded_weights_and_is_itself_afterwards() -> None:
@@ -61,6 +57,9 @@ def test_a_model_computes_with_rounded_weights_and_is_itself_afterwards() -> Non
         with rounding(model, 4) as matrices:
             found = model(ids).logits
         assert torch.equal(model(ids).logits, plain)
+        with pytest.raises(KeyError), rounding(model, 4):
+            raise KeyError
+        assert torch.equal(model(ids).logits, plain)
     assert all(torch.equal(p, before[name]) for name, p in model.named_parameters())
     # The same by hand: other weights in the blocks' matrices, and nowhere else.
     inside = f"{decoder_blocks(model)[0]}."
@@ -72,13 +71,3 @@ def test_a_model_computes_with_rounded_weights_and_is_itself_afterwards() -> Non
     with torch.inference_mode():
         assert torch.equal(model(ids).logits, found)
     assert not torch.equal(found, plain)
-
-
-def test_a_failure_within_leaves_the_model_as_it_was() -> None:
-    model, _ = tiny.build({"family": "llama", **SIZES}, ["the cat sat on a mat"], 0)
-    ids = torch.arange(4)[None]
-    with torch.inference_mode():
-        plain = model(ids).logits
-        with pytest.raises(KeyError), rounding(model, 4):
-            raise KeyError
-        assert torch.equal(model(ids).logits, plain)

@@ -1,4 +1,4 @@
-"""A model that is cut over processes computes what it computes whole."""
+"""Processes that share a step, or a model, compute what one does."""
 
 from pathlib import Path
 
@@ -37,29 +37,28 @@ for family in FAMILIES:
 """Leaves the gradients of a step of each family, in fp64, in files."""
 
 
-def has_the_gradients_of_one(folder: Path, processes: int) -> None:
-    in_two_processes(
-        folder, GRADIENTS, folder / "cut", str(processes), count=processes, shards=True
-    )
+@pytest.mark.parametrize(
+    ("processes", "shards"),
+    [
+        (2, False),
+        pytest.param(2, True, marks=pytest.mark.slow),
+        pytest.param(4, True, marks=pytest.mark.slow),
+    ],
+)
+def test_processes_have_the_loss_and_gradients_of_one(
+    processes: int, shards: bool, tmp_path: Path
+) -> None:
+    given = (tmp_path / "found", str(processes))
+    in_two_processes(tmp_path, GRADIENTS, *given, count=processes, shards=shards)
     for family in FAMILIES:
         total, expected = step_gradients(family, 32, device.accelerator("fp32"), token_set(31))
         for micro in (3, 32):
-            found = load_file(folder / f"cut-{family}-{micro}")
+            found = load_file(tmp_path / f"found-{family}-{micro}")
             # A sum of losses in fp32, of gradients in fp64.
             assert float(found.pop("loss")) == pytest.approx(total, rel=1e-6)
             assert found.keys() == expected.keys()
             for name, gradient in expected.items():
                 torch.testing.assert_close(found[name], gradient, rtol=1e-10, atol=1e-12)
-
-
-@pytest.mark.slow
-def test_two_processes_have_the_loss_and_gradients_of_one(tmp_path: Path) -> None:
-    has_the_gradients_of_one(tmp_path, 2)
-
-
-@pytest.mark.slow
-def test_four_processes_have_the_loss_and_gradients_of_one(tmp_path: Path) -> None:
-    has_the_gradients_of_one(tmp_path, 4)
 
 
 STOPPED = """
@@ -103,7 +102,7 @@ from pathlib import Path
 import numpy as np
 from accelerate import PartialState
 from safetensors.torch import save_file
-from mamushi.lm import device, loading
+from mamushi.lm import device, storage
 from mamushi.lm.embed import embed
 from mamushi.lm.perplexity import text_nll
 from tests.support.models import model, token_set
@@ -116,7 +115,7 @@ how = {"learning_rate": 1e-3, "gradient_clip": 0.5}
 train(model("llama"), token_set(), folder / "two.state", "a", 10, **how)
 trained, log = train(model("llama"), token_set(), folder / "one.state", "a", 14, **how)
 assert log["step"] == list(range(1, 15))
-loading.save_trained(folder / "trained", trained, {})
+storage.save_trained(folder / "trained", trained, {})
 whole = weights(trained)
 accelerator = device.accelerator("fp32")
 texts = token_set(9)

@@ -15,22 +15,8 @@ from mamushi.cli import main
 from mamushi.errors import UserError
 from mamushi.lm import loading, tiny, tokens
 from mamushi.lm.tokens import encode, read_tokens
+from tests.support.models import SIZES
 
-SIZES = {
-    "hidden_size": 8,
-    "layers": 1,
-    "heads": 1,
-    "key_value_heads": 1,
-    "intermediate_size": 8,
-    "vocabulary_size": 280,
-    "max_positions": 32,
-}
-TRAINING = {
-    "trained_blocks": 1,
-    "train_input_embedding": True,
-    "train_output_head": True,
-    "train_final_norm": False,
-}
 TEXTS = [
     "a",
     "the cat sat on the mat",
@@ -69,7 +55,9 @@ def cards(tmp_path_factory) -> dict[str, Path]:
     made = {}
     for family in tiny.FAMILIES:
         folder = tmp_path_factory.mktemp(family)
-        model, tokenizer = tiny.build({"family": family, **SIZES}, ["the cat sat on the mat"], 0)
+        model, tokenizer = tiny.build(
+            {"family": family, **SIZES, "layers": 1}, ["the cat sat on the mat"], 0
+        )
         model.save_pretrained(folder)
         tokenizer.save_pretrained(folder)
         card = loading.inspect(
@@ -101,66 +89,25 @@ def test_one_bos_where_the_family_has_one_and_the_text_as_it_is(cache):
     family, path, tokenizer = cache
     table = read_table(path, schemas.TOKENS)
     assert table["id"].to_pylist() == IDS
-    bos = {"llama": "<|begin_of_text|>", "qwen2": None, "gemma2": "<bos>"}[family]
-    for text, ids in zip(TEXTS, table["tokens"].to_pylist(), strict=True):
-        assert 1 <= len(ids) <= 12
-        body = ids
-        if bos is not None:
-            assert ids[0] == tokenizer.convert_tokens_to_ids(bos)
-            body = ids[1:]
-        # What a text spells is never a special token, so no BOS is doubled and none is missing.
-        assert not set(body) & set(tokenizer.all_special_ids)
-        decoded = tokenizer.decode(body)
-        whole = len(ids) < 12
-        assert decoded == text if whole else text.startswith(decoded.rstrip("\ufffd"))
-
-
-def test_against_the_library_text_by_text(cache):
-    _, path, tokenizer = cache
+    bos = {"llama": ["<|begin_of_text|>"], "qwen2": [], "gemma2": ["<bos>"]}[family]
+    first = tokenizer.convert_tokens_to_ids(bos)
     backend = tokenizer.backend_tokenizer
     backend.encode_special_tokens = True
-    first = [] if tokenizer.bos_token_id is None else [tokenizer.bos_token_id]
-    for text, ids in zip(
-        TEXTS, read_table(path, schemas.TOKENS)["tokens"].to_pylist(), strict=True
-    ):
-        assert ids == (first + backend.encode(text, add_special_tokens=False).ids)[:12]
-
-
-def test_counts_in_the_metadata(cache):
-    family, path, tokenizer = cache
+    for text, ids in zip(TEXTS, table["tokens"].to_pylist(), strict=True):
+        # What a text spells is never a special token, so no BOS is doubled and none is missing.
+        body = backend.encode(text, add_special_tokens=False).ids
+        assert not set(body) & set(tokenizer.all_special_ids)
+        assert tokenizer.decode(body) == text
+        assert ids == (first + body)[:12]
     stored = read_metadata(path)
-    whole = [len(ids) for ids in encode(tokenizer, TEXTS)]
-    kept = [min(length, 12) for length in whole]
-    assert stored["truncated"] == sum(length > 12 for length in whole) > 0
-    # "a" is one token: without a BOS before it, nothing is predicted.
-    assert stored["without_prediction"] == (1 if family == "qwen2" else 0)
-    assert (stored["texts"], stored["tokens"]) == (len(TEXTS), sum(kept))
-    assert stored["max_length"] == 12
-    assert stored["bos_token_id"] == tokenizer.bos_token_id
+    lengths = [min(len(ids), 12) for ids in encode(tokenizer, TEXTS)]
+    assert (stored["texts"], stored["tokens"]) == (len(TEXTS), sum(lengths))
+    assert (stored["max_length"], stored["bos_token_id"]) == (12, tokenizer.bos_token_id)
     counts, edges = stored["histogram"]["counts"], stored["histogram"]["edges"]
     assert sum(counts) == len(TEXTS)
-    assert counts[-1] == sum(length == 12 for length in kept)
+    assert counts[-1] == sum(length == 12 for length in lengths) > 0
     assert (edges[0], edges[-1]) == (0, 12)
     assert set(stored["provenance"]["inputs"]) == {"examples", "model_card"}
-
-
-def test_a_text_that_just_fits_is_not_truncated(cards, tmp_path):
-    tokenizer = loading.open_tokenizer(cards["llama"])
-    (ids,) = encode(tokenizer, ["the cat sat"])
-    for max_length, truncated in ((len(ids), 0), (len(ids) - 1, 1)):
-        path = tmp_path / f"{max_length}.parquet"
-        table = pa.table({"id": ["x"], "text": ["the cat sat"]})
-        options = {"max_length": max_length, "vocabulary_size": 280, "provenance": {}}
-        tokens.write_tokens(path, table, tokenizer, **options)
-        assert read_metadata(path)["truncated"] == truncated
-        assert read_table(path, schemas.TOKENS)["tokens"].to_pylist() == [ids[:max_length]]
-
-
-def test_batches_change_nothing(cards, monkeypatch):
-    tokenizer = loading.open_tokenizer(cards["gemma2"])
-    together = list(encode(tokenizer, TEXTS, 9))
-    monkeypatch.setattr(tokens, "BATCH", 3)
-    assert list(encode(tokenizer, TEXTS, 9)) == together
 
 
 def test_row_groups_change_nothing_that_is_read(examples, cards, tmp_path, monkeypatch):
@@ -185,20 +132,17 @@ def test_row_groups_change_nothing_that_is_read(examples, cards, tmp_path, monke
                 assert np.array_equal(getattr(one, field), getattr(many, field))
 
 
-def test_a_cache_of_more_or_fewer_texts_is_refused(examples, cards, tmp_path, monkeypatch):
+def test_a_cache_of_other_texts_is_refused(examples, cards, tmp_path, monkeypatch):
     monkeypatch.setattr(tokens, "GROUP", 4)
-    assert make(examples, cards["llama"], tmp_path / "tokens") == 0
-    whole = read_table(examples, schemas.EXAMPLES)
-    for other in (whole.slice(0, 4), pa.concat_tables([whole, whole.slice(0, 4)])):
-        write_table(tmp_path / "examples", schemas.EXAMPLES, other)
-        with pytest.raises(UserError, match="is not the token cache of"):
-            read_tokens(tmp_path / "tokens", tmp_path / "examples", "contamination", 5)
-
-
-def test_the_same_bytes_twice(examples, cards, tmp_path):
     for name in ("one", "two"):
         assert make(examples, cards["llama"], tmp_path / name) == 0
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+    whole = read_table(examples, schemas.EXAMPLES)
+    more = pa.concat_tables([whole, whole.slice(0, 4)])
+    for other in (whole.slice(0, 4), more, whole.slice(1)):
+        write_table(tmp_path / "examples", schemas.EXAMPLES, other)
+        with pytest.raises(UserError, match="is not the token cache of"):
+            read_tokens(tmp_path / "one", tmp_path / "examples", "contamination", 5)
 
 
 @pytest.mark.parametrize("section", ["contamination", "inference", "evaluation"])
@@ -254,13 +198,6 @@ def test_a_whole_table_is_not_copied(tmp_path):
 def test_more_tokens_than_the_cache_holds(cache, examples):
     with pytest.raises(UserError, match="holds 12 tokens of a text, but 13 are asked for; raise"):
         read_tokens(cache[1], examples, "inference", 13)
-
-
-def test_a_cache_of_other_examples(cache, examples, tmp_path):
-    table = read_table(examples, schemas.EXAMPLES)
-    write_table(tmp_path / "examples.parquet", schemas.EXAMPLES, table.slice(1))
-    with pytest.raises(UserError, match=r"is not the token cache of .*examples\.parquet"):
-        read_tokens(cache[1], tmp_path / "examples.parquet", "inference", 12)
 
 
 def test_a_damaged_cache(cache, examples, tmp_path):

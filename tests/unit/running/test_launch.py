@@ -28,17 +28,17 @@ def test_a_model_that_is_to_be_cut_has_as_many_processes(monkeypatch: pytest.Mon
     class Files:
         model_card = Path("results/base/large/card.json")
 
-    assert launch.wanted(True, Files()) == 1
+    assert launch.process_count(True, Files()) == 1
     monkeypatch.setenv(launch.GPUS, json.dumps({"large": 4}))
-    assert launch.wanted(True, Files()) == 4
+    assert launch.process_count(True, Files()) == 4
     # A stage that reads the model's card, and computes on no GPU.
-    assert launch.wanted(False, Files()) == 1
+    assert launch.process_count(False, Files()) == 1
     Files.model_card = Path("results/base/small/card.json")
-    assert launch.wanted(True, Files()) == launch.wanted(True, object()) == 1
+    assert launch.process_count(True, Files()) == launch.process_count(True, object()) == 1
     Files.model_card = Path("results/base/large/card.json")
     # Whoever launches the command has chosen.
     monkeypatch.setenv("WORLD_SIZE", "2")
-    assert launch.wanted(True, Files()) == 1
+    assert launch.process_count(True, Files()) == 1
 
 
 def python(script: str, **options: object) -> "subprocess.Popen[str]":

@@ -123,7 +123,7 @@ def test_killed_between_any_two_files_the_same_command_goes_on(
                 if Path(target).parent == out:
                     if not left[0]:
                         os.kill(os.getpid(), signal.SIGKILL)
-                    left[0] -= self.parent == out
+                    left[0] -= 1
                 return moved(self, target)
 
             monkeypatch.setattr(Path, "replace", replace)
@@ -148,9 +148,9 @@ def test_what_cannot_be_read_is_one_line(
     path.unlink()
     assert "a.gguf: no such file; " in refusal(words(path, out), capsys)
     changes: list[tuple[dict[str, object], str]] = [
-        ({"architecture": "t5encoder2"}, "cannot read this GGUF file of the architecture 't5enc"),
+        ({"architecture": "t5encoder2"}, "architecture 't5encoder2' cannot be read"),
         ({"raw": np.zeros((4, 32), dtype=np.int8)}, "extra.weight has the type I8, which cannot"),
-        ({"without": "model.norm.weight"}, "lacks 1 tensors, the first is model.norm.weight"),
+        ({"without": "model.norm.weight"}, "lack 1 tensors, the first is model.norm.weight"),
     ]
     for change, message in changes:
         gguf_files.write(path, model, tokenizer, "F16", **change)

@@ -8,7 +8,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from mamushi.artifacts.files import read_json, sha256, write_json
 from mamushi.cli import main
-from mamushi.lm import loading, parameters, tiny
+from mamushi.lm import loading, parameters, storage, tiny
 from tests.support.models import FAMILIES, PARTS, SIZES
 
 BLOCKS = {**PARTS, "train_input_embedding": False, "train_output_head": False}
@@ -33,7 +33,7 @@ def files(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
             for parameter in model.parameters():
                 if parameter.requires_grad:
                     parameter.data = torch.randn_like(parameter, dtype=torch.float32)
-        loading.save_trained(root / f"{name}.safetensors", model, {})
+        storage.save_trained(root / f"{name}.safetensors", model, {})
     return root
 
 
@@ -92,7 +92,7 @@ def test_tensors_of_another_model_are_refused(
 ) -> None:
     other, _ = tiny.build({"family": "llama", **SIZES, "layers": 6}, ["a b"], 0)
     parameters.freeze(other, PARTS)
-    loading.save_trained(files / "other.safetensors", other, {})
+    storage.save_trained(files / "other.safetensors", other, {})
     assert export(files, "other", out="none") == 2
     assert "the model has" in capsys.readouterr().err
     assert not (files / "none").exists()
@@ -106,7 +106,7 @@ def test_tensors_that_an_earlier_run_kept_are_refused(
     model = loading.open_trained(files / "card.json", None, BLOCKS)
     run = files / "run"
     first = {"settings": {"seed": 0}, "inputs": {"model_card": sha256(files / "card.json")}}
-    loading.save_trained(run / "trained.safetensors", model, first)
+    storage.save_trained(run / "trained.safetensors", model, first)
     write_json(run / "card.json", first | {"steps": 3})
     assert export(files, "run/trained", out="first") == 0
     write_json(run / "card.json", first | {"steps": 3, "settings": {"seed": 1}})
@@ -123,13 +123,13 @@ def test_tensors_of_another_start_are_refused(
     model = loading.open_trained(files / "card.json", None, BLOCKS)
     parameters.freeze(model, BLOCKS)
     start = {"model_card": card, "trained": sha256(files / "start.safetensors")}
-    loading.save_trained(files / "chained.safetensors", model, {"inputs": start})
+    storage.save_trained(files / "chained.safetensors", model, {"inputs": start})
     assert export(files, "start", "chained", out="good") == 0
     assert export(files, "chained", out="alone") == 2
     assert "starts from others" in capsys.readouterr().err
     assert export(files, "unlearned", "chained", out="wrong") == 2
     assert "does not start from the file before it" in capsys.readouterr().err
     foreign = {"model_card": "0" * 64}
-    loading.save_trained(files / "foreign.safetensors", model, {"inputs": foreign})
+    storage.save_trained(files / "foreign.safetensors", model, {"inputs": foreign})
     assert export(files, "foreign", out="foreign") == 2
     assert "was trained from another model" in capsys.readouterr().err

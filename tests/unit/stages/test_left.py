@@ -14,7 +14,7 @@ from mamushi.artifacts import schemas
 from mamushi.artifacts.tables import read_metadata, read_table, write_table
 from mamushi.cli import main
 from mamushi.data.planted import LABEL
-from mamushi.lm import device, loading, parameters, tiny
+from mamushi.lm import device, loading, parameters, storage, tiny
 from mamushi.lm.likelihoods import zlib_bytes
 from mamushi.lm.perplexity import text_nll
 from mamushi.lm.tokens import read_tokens
@@ -42,7 +42,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for seed, parts, name in ((1, PARTS, "start"), (2, UNLEARNED, "unlearned")):
         other, _ = tiny.build({"family": "llama", **SIZES}, [" ".join(WORDS)], seed)
         parameters.freeze(other, parts)
-        loading.save_trained(root / f"{name}.safetensors", other, {})
+        storage.save_trained(root / f"{name}.safetensors", other, {})
     return root
 
 
@@ -74,7 +74,7 @@ def test_membership_reads_the_model_that_was_made(
     model = loading.open_trained(made / "card.json", made / "start.safetensors", PARTS)
     if unlearned:
         parameters.freeze(model, UNLEARNED)
-        loading.load_trained(made / "unlearned.safetensors", model)
+        storage.load_trained(made / "unlearned.safetensors", model)
     tokenizer = loading.open_tokenizer(made / "card.json")
     for section, count in (("inference", FORGET), ("evaluation", HELD)):
         rows = [i for i, one in enumerate(found["section"]) if one == section]
@@ -150,7 +150,7 @@ def test_a_model_that_knows_a_text_by_heart_completes_it(made: Path, tmp_path: P
         model(ids, labels=ids).loss.backward()
         steps.step()
     tensors = tmp_path / "known.safetensors"
-    loading.save_trained(tensors, model, {})
+    storage.save_trained(tensors, model, {})
     chosen = {**OPENED, "prefixes": [0.5], "samples": 0, "code": "c"}
     found = stage(made, "extraction", tmp_path / "o.parquet", chosen, trained=tensors)
     at = found["id"].index(texts.ids[row])

@@ -19,7 +19,7 @@ from mamushi.configuration.grid import cells
 from mamushi.errors import UserError
 from mamushi.evaluation.probes import Source, in_order, relapse, source_of
 from mamushi.evaluation.texts import distinct, repetition
-from mamushi.lm import loading, tiny
+from mamushi.lm import loading, storage, tiny
 from mamushi.lm.parameters import freeze
 from mamushi.lm.tokens import write_tokens
 from tests.support.grid_files import write_perplexity
@@ -104,7 +104,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
         for parameter in model.parameters():
             if parameter.requires_grad:
                 parameter.add_(0.3 * torch.randn_like(parameter))
-    loading.save_trained(made.trained, model, {})
+    storage.save_trained(made.trained, model, {})
     return made
 
 

@@ -14,7 +14,7 @@ import torch
 from mamushi.artifacts import schemas
 from mamushi.artifacts.tables import EVALUATION, FORGET, INFERENCE, RETAIN, read_table
 from mamushi.cli import main
-from mamushi.lm import device, loading, parameters, tiny
+from mamushi.lm import device, loading, parameters, storage, tiny
 from mamushi.lm.perplexity import perplexity_table, text_nll
 from mamushi.lm.rounding import rounding
 from mamushi.lm.tokens import encode, read_tokens, subset
@@ -48,7 +48,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, parts, seed in (("start", PARTS, 1), ("unlearned", PARTS | LAST, 2)):
         other, _ = tiny.build({"family": "llama", **SIZES}, [" ".join(WORDS)], seed)
         parameters.freeze(other, parts)
-        loading.save_trained(root / f"{name}.safetensors", other, {})
+        storage.save_trained(root / f"{name}.safetensors", other, {})
     return root
 
 
@@ -67,7 +67,7 @@ def written(made: Path) -> Path:
 def opened(made: Path) -> Iterator[Any]:
     """The unlearned model by hand: the start's tensors, and over them those of unlearning."""
     model = loading.open_trained(made / "card.json", made / "start.safetensors", PARTS)
-    loading.overlay(made / "unlearned.safetensors", model)
+    storage.overlay(made / "unlearned.safetensors", model)
     parameters.freeze(model, PARTS | LAST)
     return model
 

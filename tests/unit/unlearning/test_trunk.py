@@ -38,10 +38,9 @@ from mamushi.configuration.settings import Evaluation, Opened, Started, Trained
 from mamushi.errors import UserError
 from mamushi.lm import device
 from mamushi.lm.batches import collate
-from mamushi.lm.loading import save_trained
-from mamushi.lm.loss import token_nll
 from mamushi.lm.parameters import decoder_blocks, freeze
 from mamushi.lm.perplexity import TextNll, text_nll
+from mamushi.lm.storage import save_trained
 from mamushi.lm.tokens import TokenSet
 from mamushi.running.stage import Execution, Job
 from mamushi.stages import _models, unlearn
@@ -137,7 +136,8 @@ def step(
         put(texts.ids[rows], texts.lengths[rows])
     with device.accelerator(precision).autocast():
         logits = language_model(input_ids=ids, attention_mask=mask).logits
-    loss = token_nll(logits, ids, mask)[0].mean()
+    targets = ids.masked_fill(mask == 0, -100)[:, 1:].flatten()
+    loss = nn.functional.cross_entropy(logits[:, :-1].flatten(0, 1).float(), targets)
     loss.backward()
     return logits[mask.bool()].detach().float(), loss.detach(), gradients(language_model)
 

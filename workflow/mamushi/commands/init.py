@@ -281,9 +281,9 @@ def _source(given: str) -> tuple[str, str | None]:
         return str(path.absolute()), None
     if path.exists() or given.count("/") > 1 or given.endswith(".gguf") or given[0] in "./~":
         raise UserError("no such model", where=given, do="give a model's folder or .gguf file")
-    from mamushi.lm import loading
+    from mamushi.lm import folders
 
-    commit = loading.described(given, "--model")[1]
+    commit = folders.fetch(given, None, "--model", weights=False)[1]
     return given, commit
 
 
@@ -351,12 +351,13 @@ def _model(model: Mapping[str, Any]) -> str:
     source = model["source"]
     if source.lower().endswith(".gguf"):
         return f"{source}: a GGUF file, whose model and tokenizer are converted by the run"
-    from mamushi.lm import loading
+    from mamushi.lm import folders
 
-    folder, commit = loading.described(source, "--model")
-    kind, tokens = loading.check_described(folder)
+    folder, commit = folders.fetch(source, None, "--model", weights=False)
+    kind = str(folders.check_config(folder)["model_type"])
+    tokens = len(folders.read_tokenizer(folder))
     if commit is None:
-        loading.check_weights(folder)
+        folders.check_weights(folder)
     return f"{source}: {kind}, tokenizer with {tokens:,} tokens"
 
 

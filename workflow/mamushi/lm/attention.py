@@ -1,9 +1,9 @@
 """Attention over texts that lie one after another in one row, each of which sees itself alone.
 
-Padding is the larger part of a batch of texts of different lengths. Without it, all that works on
-single tokens (embeddings, norms, MLPs, the head) computes real tokens alone, and attention is the
-one place that must know where a text begins and ends. ``attend`` is registered with transformers as
-an attention of its own; it gets the borders as the keyword argument ``documents`` of the model.
+Without padding, all that works on single tokens (embeddings, norms, MLPs, the head) computes real
+tokens alone, and attention is the one place that must know where a text begins and ends. ``attend``
+is registered with transformers as an attention of its own; it gets the borders as the keyword
+argument ``documents`` of the model.
 
 On CUDA in half precision, kernels for variable lengths do it. Anywhere else, and where scores are
 capped (Gemma 2), texts of similar length are padded to the longest of them within attention alone.
@@ -38,8 +38,6 @@ GROUPS = 4
 CALLS = {"cpu": 2e5, "cuda": 2e9}
 """What the calls of one more group cost, in products of a query's and a key's element. A GPU is
 done with most groups before the next call reaches it."""
-
-
 SHORT = 256
 """Longest texts, in tokens, whose gradients the CPU is faster to compute in fp32 than in half
 precision, whose kernel works in blocks that are longer."""
@@ -68,14 +66,14 @@ class Documents:
         self._masks: dict[tuple[int, int | None], Tensor] = {}
 
     def offsets(self, device: torch.device) -> Tensor:
-        """Where each text begins, and the last one ends: int32 (texts + 1)."""
+        """Return where each text begins, and the last one ends: int32 (texts + 1)."""
         if self._offsets is None:
             ends = np.cumsum(self.lengths, dtype=np.int32)
             self._offsets = to_device(np.concatenate([np.zeros(1, np.int32), ends]), device)
         return self._offsets
 
     def layout(self, width: int, device: torch.device) -> _Layout | None:
-        """The groups for queries of ``width`` elements; None where all texts are of one length."""
+        """Return the groups for queries of ``width`` elements; None for texts of one length."""
         if (self.lengths == self.longest).all():
             return None
         if self._layout is None:
@@ -84,19 +82,16 @@ class Documents:
         return self._layout
 
     def mask(self, length: int, window: int | None, device: torch.device) -> Tensor:
-        """Which keys (length) a query (length) sees: those before it and itself, and of these the
-        last ``window``; bool (length, length)."""
-        key = (length, window if window is not None and window < length else None)
-        if key not in self._masks:
+        """Return which keys a query sees: those before it and itself, and of these the last
+        ``window``; bool (length, length)."""
+        if (length, window) not in self._masks:
             mask = torch.ones(length, length, dtype=torch.bool, device=device).tril()
-            if key[1] is not None:
-                mask = mask.triu(1 - key[1])
-            self._masks[key] = mask
-        return self._masks[key]
+            self._masks[length, window] = mask if window is None else mask.triu(1 - window)
+        return self._masks[length, window]
 
 
 def to_device(values: NDArray[Any], device: torch.device) -> Tensor:
-    """The values on the device, without waiting for it."""
+    """Copy the values to the device, without waiting for it."""
     tensor = torch.from_numpy(values)
     if device.type != "cuda":
         return tensor.to(device)
@@ -126,10 +121,8 @@ def _grouped(lengths: NDArray[np.int64], calls: float, device: torch.device) -> 
 
 
 def _cuts(lengths: NDArray[np.int64], calls: float) -> list[tuple[int, int]]:
-    """Groups of texts, given longest first, as ranges: those that cost least in all.
-
-    A group costs ``calls``, and for each of its texts the square of its longest.
-    """
+    """Return groups of texts, given longest first, as ranges: those that cost least in all, where
+    a group costs ``calls``, and for each of its texts the square of its longest."""
     firsts = np.flatnonzero(np.concatenate([[True], lengths[1:] != lengths[:-1]]))
     bounds = np.append(firsts, len(lengths))
     squares = lengths[firsts].astype(np.float64) ** 2
@@ -155,19 +148,17 @@ def _cuts(lengths: NDArray[np.int64], calls: float) -> list[tuple[int, int]]:
 
 
 def supports(model: PreTrainedModel) -> bool:
-    """Whether texts can share a row of this model's; if not, it is told once."""
+    """Return whether texts can share a row of this model's; say so once where they cannot."""
     config = model.config
-    return _known(
-        str(config.model_type),
-        type(model).__module__.startswith("transformers.models."),
-        bool(getattr(config, "is_causal", True))
-        and not getattr(config, "use_bidirectional_attention", False),
-    )
+    library = type(model).__module__.startswith("transformers.models.")
+    ahead = getattr(config, "use_bidirectional_attention", False)
+    causal = getattr(config, "is_causal", True) and not ahead
+    return _supports(str(config.model_type), bool(library and causal))
 
 
 @cache
-def _known(kind: str, library: bool, causal: bool) -> bool:
-    if kind in MODELS and library and causal:
+def _supports(kind: str, causal: bool) -> bool:
+    if kind in MODELS and causal:
         return True
     print(
         f"{kind}: texts are padded to the longest of a batch, since only models of the types "
@@ -207,7 +198,7 @@ def attend(
     softcap: float | None = None,
     **_: Any,
 ) -> tuple[Tensor, None]:
-    """Causal attention within each of the ``documents``, as transformers calls it.
+    """Attend causally within each of the ``documents``, as transformers calls it.
 
     ``query`` (1, heads, tokens, size), ``key`` and ``value`` (1, key heads, tokens, size), where
     the number of heads is a multiple of that of key heads. A query sees at most the last
@@ -219,57 +210,41 @@ def attend(
     window = sliding_window
     if window is not None and window >= documents.longest:
         window = None
-    half = _half(query)
-    if half is not None and softcap is None and dropout == 0.0:
-        out = _varlen(q.to(half), k.to(half), v.to(half), documents, scaling, window)
-    else:
-        out = _padded(q, k, v, documents, scaling, window, softcap, dropout)
+    half, kernel = _half(query), _kernel(query.device)
+    if half is None or kernel is None or softcap is not None or dropout:
+        return _padded(q, k, v, documents, scaling, window, softcap, dropout)[None], None
+    offsets = documents.offsets(q.device)
+    out = kernel(
+        *(q.to(half), k.to(half), v.to(half), offsets, offsets),
+        *(documents.longest, documents.longest),
+        scale=scaling,
+        # Keys to the left beside the query's own place, and none to the right.
+        window_size=(-1 if window is None else window - 1, 0),
+        enable_gqa=q.shape[1] != k.shape[1],
+    )
     return out[None], None
 
 
 def _half(query: Tensor) -> torch.dtype | None:
-    """The dtype in which kernels for variable lengths would compute, where there are any."""
-    if not query.is_cuda or query.shape[-1] > 256 or _kernel(query.device.index) is None:
+    """Return the dtype in which a kernel for variable lengths would compute, where it can."""
+    if not query.is_cuda or query.shape[-1] > 256:
         return None
     dtype = torch.get_autocast_dtype("cuda") if torch.is_autocast_enabled("cuda") else query.dtype
     return dtype if dtype in (torch.bfloat16, torch.float16) else None
 
 
 @cache
-def _kernel(gpu: int | None) -> Callable[..., Any] | None:
-    """Flash attention for variable lengths; None where PyTorch or the GPU is too old for it."""
+def _kernel(device: torch.device) -> Callable[..., Any] | None:
+    """Return flash attention for variable lengths; None where PyTorch or the GPU is too old."""
+    if device.type != "cuda" or torch.cuda.get_device_capability(device) < (8, 0):
+        return None
     try:
         # Not before it is needed: the module looks for CUDA.
         from torch.nn.attention.varlen import varlen_attn
     except ImportError:
         return None
     known = inspect.signature(varlen_attn).parameters.keys()
-    if not {"scale", "window_size", "enable_gqa"} <= known:
-        return None
-    return varlen_attn if torch.cuda.get_device_capability(gpu) >= (8, 0) else None
-
-
-def _varlen(
-    q: Tensor, k: Tensor, v: Tensor, documents: Documents, scaling: float, window: int | None
-) -> Tensor:
-    """By one kernel: all are (tokens, heads, size)."""
-    kernel = _kernel(q.device.index)
-    assert kernel is not None
-    offsets = documents.offsets(q.device)
-    found: Tensor = kernel(
-        q,
-        k,
-        v,
-        offsets,
-        offsets,
-        documents.longest,
-        documents.longest,
-        scale=scaling,
-        # Keys to the left beside the query's own place, and none to the right.
-        window_size=(-1 if window is None else window - 1, 0),
-        enable_gqa=q.shape[1] != k.shape[1],
-    )
-    return found
+    return varlen_attn if {"scale", "window_size", "enable_gqa"} <= known else None
 
 
 def _padded(
@@ -282,7 +257,7 @@ def _padded(
     softcap: float | None,
     dropout: float,
 ) -> Tensor:
-    """In groups of texts of similar length: all are (tokens, heads, size)."""
+    """Attend in groups of texts of similar length: all are (tokens, heads, size)."""
     layout = documents.layout(q.shape[1] * q.shape[2], q.device)
     shapes = [(len(documents.lengths), documents.longest)] if layout is None else layout.shapes
     if layout is not None:
@@ -314,7 +289,7 @@ def _padded(
 
 @contextmanager
 def _exact(q: Tensor) -> Iterator[torch.dtype]:
-    """The dtype in which the CPU is fastest, which autocast then leaves alone."""
+    """Give the dtype in which the CPU is fastest, which autocast then leaves alone."""
     if q.device.type == "cpu" and q.requires_grad and q.shape[2] <= SHORT:
         with torch.autocast("cpu", enabled=False):
             yield torch.promote_types(q.dtype, torch.float32)
@@ -325,7 +300,7 @@ def _exact(q: Tensor) -> Iterator[torch.dtype]:
 def _capped(
     q: Tensor, k: Tensor, v: Tensor, mask: Tensor, scaling: float, softcap: float, dropout: float
 ) -> Tensor:
-    """With scores s replaced by ``softcap * tanh(s / softcap)``; (texts, heads, length, size)."""
+    """Attend with ``softcap * tanh(s / softcap)`` for scores s; (texts, heads, length, size)."""
     groups = q.shape[1] // k.shape[1]
     # Queries that share a key head are more rows of one product, so that no key is copied.
     rows = q.unflatten(1, (k.shape[1], groups)).flatten(2, 3)
@@ -340,7 +315,7 @@ def _capped(
 
 
 class _Spread(torch.autograd.Function):
-    """Rows (tokens, ...) to their places, with a copy of a row of the same text as padding.
+    """Move rows (tokens, ...) to their places, with a copy of a row of the same text as padding.
 
     No loss depends on what stands at the padding, so its gradient is 0 and is not read. To take
     rows by index is exact and the same in each run, where adding by index is not, on a GPU.
@@ -359,7 +334,7 @@ class _Spread(torch.autograd.Function):
 
 
 class _Gather(torch.autograd.Function):
-    """Rows (places, ...) back in their order in the row of tokens, without the padding."""
+    """Move rows (places, ...) back to their order in the row of tokens, without the padding."""
 
     @staticmethod
     def forward(ctx: Any, values: Tensor, back: Tensor) -> Tensor:

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
+from accelerate import Accelerator
 from numpy.typing import NDArray
+from transformers import PreTrainedModel
 
 from mamushi.artifacts.pieces import BLOCK
 from mamushi.errors import UserError
-from mamushi.lm.attention import Documents, to_device
+from mamushi.lm import sharding
+from mamushi.lm.attention import Documents, supports, to_device
+from mamushi.lm.tokens import TokenSet
+from mamushi.running.progress import Progress
 
 
 def steps(examples: float, batch_size: int, epochs: float) -> int:
-    """Number of optimizer steps, at least 1: T = floor(epochs * n / batch), the paper's formula.
-
-    ``examples`` need not be whole: see ``edits.mass``."""
+    """Return the number of optimizer steps, at least 1: T = floor(epochs * n / batch), the paper's
+    formula. ``examples`` need not be whole: see ``edits.mass``."""
     return max(1, int(epochs * examples // batch_size))
 
 
@@ -29,7 +34,7 @@ def examples_of_step(
     seed: int,
     kept: NDArray[np.bool_] | None = None,
 ) -> NDArray[np.int64]:
-    """Indices (batch_size,) of the examples in optimizer step ``step``, counted from 0.
+    """Return indices (batch_size,) of the examples in optimizer step ``step``, counted from 0.
 
     The steps cut an endless stream, one freshly shuffled pass over the examples after another, into
     batches; a batch may span two passes, as T = floor(epochs * n / batch) implies. Any step can be
@@ -50,48 +55,72 @@ def examples_of_step(
     return np.concatenate(passes)[start : start + batch_size].astype(np.int64)
 
 
-def by_length(lengths: NDArray[np.int64], batch_tokens: int) -> Iterator[NDArray[np.int64]]:
-    """Indices in batches of similar length, each of at most ``batch_tokens`` tokens with padding.
+def batches(
+    lengths: NDArray[np.int64], batch_tokens: int, *, shared: bool
+) -> Iterator[NDArray[np.int64]]:
+    """Give indices in batches of at most ``batch_tokens`` tokens, where texts are not ``shared`` in
+    a row with the padding of texts of similar length.
 
-    Longest first, so that a batch that does not fit in memory fails at once. A text that is longer
-    than ``batch_tokens`` gets a batch of its own.
-    """
-    order = np.argsort(-lengths, kind="stable")
-    start = 0
-    while start < len(order):
-        longest = max(1, int(lengths[order[start]]))
-        stop = start + max(1, batch_tokens // longest)
-        yield order[start:stop]
-        start = stop
-
-
-def by_tokens(lengths: NDArray[np.int64], batch_tokens: int) -> Iterator[NDArray[np.int64]]:
-    """Indices in batches of at most ``batch_tokens`` tokens without padding, longest text first.
-
-    A text that is longer than ``batch_tokens`` gets a batch of its own.
+    Longest text first, so that a batch that does not fit in memory fails at once. A text that is
+    longer than ``batch_tokens`` gets a batch of its own.
     """
     order = np.argsort(-lengths, kind="stable")
     ends = np.cumsum(lengths[order])
     start = 0
     while start < len(order):
-        before = int(ends[start - 1]) if start else 0
-        stop = int(np.searchsorted(ends, before + batch_tokens, side="right"))
+        if shared:
+            before = int(ends[start - 1]) if start else 0
+            stop = int(np.searchsorted(ends, before + batch_tokens, side="right"))
+        else:
+            stop = start + batch_tokens // max(1, int(lengths[order[start]]))
         stop = max(stop, start + 1)
         yield order[start:stop]
         start = stop
 
 
-def batches(
-    lengths: NDArray[np.int64], batch_tokens: int, *, shared: bool
-) -> Iterator[NDArray[np.int64]]:
-    """Indices by ``by_tokens`` where texts share a row, by ``by_length`` where they are padded."""
-    return by_tokens(lengths, batch_tokens) if shared else by_length(lengths, batch_tokens)
+def model_batches(
+    model: PreTrainedModel,
+    texts: TokenSet,
+    batch_tokens: int,
+    accelerator: Accelerator,
+    what: str,
+    *,
+    split: bool = False,
+) -> Iterator[tuple[NDArray[np.int64], Batch, bool]]:
+    """Put the model in eval mode; give the rows of ``texts`` that share a forward pass, and their
+    batch, and show progress under the name ``what``.
+
+    With ``split``, processes share the passes of a model that is sharded: the last value says
+    whether a pass counts, as ``sharding.split`` has it. Otherwise each does the same.
+    """
+    model.eval()
+    shared = supports(model)
+    parts = list(batches(texts.lengths, batch_tokens, shared=shared))
+    mine = sharding.split(parts, accelerator) if split else ((rows, True) for rows in parts)
+    with Progress(len(texts), what, "text") as progress:
+        for rows, counts in mine:
+            batch = collate([texts[i] for i in rows], accelerator.device, shared=shared)
+            yield rows, batch, counts
+            progress.advance(len(rows))
+
+
+def fetched(
+    found: Iterable[tuple[NDArray[np.int64], torch.Tensor]],
+) -> Iterator[tuple[NDArray[np.int64], NDArray[Any]]]:
+    """Fetch each result from the device one batch late, while that is busy with the next."""
+    earlier: tuple[NDArray[np.int64], torch.Tensor] | None = None
+    for each in found:
+        if earlier is not None:
+            yield earlier[0], earlier[1].cpu().numpy()
+        earlier = each
+    if earlier is not None:
+        yield earlier[0], earlier[1].cpu().numpy()
 
 
 def pieces(
     lengths: NDArray[np.int64], batch_tokens: int, *, shared: bool, shard: str | None = None
 ) -> Iterator[NDArray[np.int64]]:
-    """The texts (m,), ascending, that are embedded together, in batches of their own: block by
+    """Give the texts (m,), ascending, that are embedded together, in batches of their own: block by
     block all of them, or those of a ``shard`` such as ``2-of-8``.
 
     What a text's vector is depends on its neighbours in the batch, by its last digits: kernels for
@@ -99,7 +128,10 @@ def pieces(
     block, into runs of about as many tokens, and a run by itself falls into the same batches.
     Raises ``UserError`` for a shard that there is not.
     """
-    number, of = (1, 1) if shard is None else _numbers(shard)
+    found = re.fullmatch(r"(\d+)-of-(\d+)", shard or "1-of-1")
+    number, of = map(int, found.groups()) if found else (0, 0)
+    if not 1 <= number <= of:
+        raise UserError(f"{shard!r} is no shard", where="--shard", do="give one such as 2-of-8")
     before, total = 0, int(lengths.sum())
     for start in range(0, len(lengths), BLOCK):
         block = lengths[start : start + BLOCK]
@@ -114,14 +146,6 @@ def pieces(
             yield start + np.sort(np.concatenate(mine))
 
 
-def _numbers(shard: str) -> tuple[int, int]:
-    found = re.fullmatch(r"(\d+)-of-(\d+)", shard)
-    number, of = map(int, found.groups()) if found else (0, 0)
-    if not 1 <= number <= of:
-        raise UserError(f"{shard!r} is no shard", where="--shard", do="give one such as 2-of-8")
-    return number, of
-
-
 @dataclass(frozen=True)
 class Batch:
     """Texts in the form in which a model reads them, and what is to be predicted in them.
@@ -132,16 +156,8 @@ class Batch:
 
     ids: torch.Tensor
     """Token ids, int64: (1, tokens) or (texts, longest)."""
-    positions: torch.Tensor | None
-    """Of each token in its text, int64 (1, tokens); None where texts are padded."""
-    documents: Documents | None
-    """Where the texts of the row begin and end; None where texts are padded."""
-    mask: torch.Tensor | None
-    """1 for tokens and 0 for padding, int64 (texts, longest); None where there is no padding."""
     lengths: NDArray[np.int64]
     """Tokens of each text, on the host (texts,)."""
-    real: torch.Tensor | None
-    """The places of the texts' tokens, int64 (tokens,); None where all places are."""
     predicting: torch.Tensor
     """The places from which a token is predicted: all of a text but its last; int64 (predicted,)"""
     targets: torch.Tensor
@@ -150,15 +166,23 @@ class Batch:
     """The text, counted from 0, that each of them is in, int64 (predicted,)."""
     weights: torch.Tensor | None = None
     """How much each of them counts, float32 (predicted,); None: all 1."""
+    positions: torch.Tensor | None = None
+    """Of texts in one row: of each token in its text, int64 (1, tokens)."""
+    documents: Documents | None = None
+    """Of texts in one row: where they begin and end."""
+    mask: torch.Tensor | None = None
+    """Of padded texts: 1 for tokens and 0 for padding, int64 (texts, longest)."""
+    real: torch.Tensor | None = None
+    """Of padded texts: the places of their tokens, int64 (tokens,)."""
 
     def sums(self, nll: torch.Tensor, dtype: torch.dtype | None = None) -> torch.Tensor:
-        """``nll`` (predicted,) summed over each text, (texts,)."""
-        dtype = nll.dtype if dtype is None else dtype
+        """Sum ``nll`` (predicted,) over each text, (texts,)."""
+        dtype = dtype or nll.dtype
         total = torch.zeros(len(self.lengths), dtype=dtype, device=nll.device)
         return total.index_add(0, self.texts, nll.to(dtype))
 
     def flat(self, values: torch.Tensor) -> torch.Tensor:
-        """Of ``values`` (rows, length, ...) those of real tokens, text after text (tokens, ...)."""
+        """Return the ``values`` (rows, length, ...) of tokens, text after text (tokens, ...)."""
         places = values.flatten(0, 1)
         return places if self.real is None else places[self.real]
 
@@ -171,7 +195,7 @@ def collate(
     labels: Sequence[NDArray[np.int32]] | None = None,
     weights: Sequence[NDArray[np.float32]] | None = None,
 ) -> Batch:
-    """The texts as one batch: in one row where ``shared``, else padded.
+    """Make one batch of the texts: in one row where ``shared``, else padded.
 
     ``labels`` are what is to be predicted in the place of the texts' own tokens, as many of them,
     and ``weights`` say how much that of each counts: a token of weight 0 is read and not predicted.
@@ -197,38 +221,16 @@ def collate(
         # A loss whose tokens all count alike is cheaper: see ``batch_nll``.
         counted = None if (own == 1).all() else to_device(own, device)
     targets, of_text = wanted.astype(np.int64)[earlier + 1], row[earlier]
-    if shared:
-        parts = [ids, place, earlier, targets, of_text]
-    else:
-        longest = max(1, int(lengths.max(initial=0)))
-        padded = np.zeros((2, len(texts), longest), dtype=np.int64)
+    parts = [ids, place, earlier, targets, of_text]
+    shape = (len(texts), max(1, int(lengths.max(initial=0))))
+    if not shared:
+        padded = np.zeros((2, *shape), dtype=np.int64)
         padded[0, row, place], padded[1, row, place] = ids, 1
-        places = row * longest + place
-        parts = [padded[0].ravel(), padded[1].ravel(), places, places[earlier], targets, of_text]
+        places = row * shape[1] + place
+        parts = [padded[0].ravel(), padded[1].ravel(), places[earlier], targets, of_text, places]
     # One transfer for all.
     there = to_device(np.concatenate(parts), device).split([len(part) for part in parts])
+    common = (lengths, *there[2:5], counted)
     if shared:
-        return Batch(
-            ids=there[0][None],
-            positions=there[1][None],
-            documents=Documents(lengths),
-            mask=None,
-            lengths=lengths,
-            real=None,
-            predicting=there[2],
-            targets=there[3],
-            texts=there[4],
-            weights=counted,
-        )
-    return Batch(
-        ids=there[0].view(len(texts), longest),
-        positions=None,
-        documents=None,
-        mask=there[1].view(len(texts), longest),
-        lengths=lengths,
-        real=there[2],
-        predicting=there[3],
-        targets=there[4],
-        texts=there[5],
-        weights=counted,
-    )
+        return Batch(there[0][None], *common, there[1][None], Documents(lengths))
+    return Batch(there[0].view(shape), *common, mask=there[1].view(shape), real=there[5])

@@ -1,4 +1,4 @@
-"""The state of a fine-tune in one safetensors file: whole or absent, and free of pickle."""
+"""The state of a training in one safetensors file: whole or absent, and free of pickle."""
 
 from __future__ import annotations
 
@@ -15,17 +15,19 @@ from safetensors.torch import save_file
 
 from mamushi.artifacts.files import atomic
 from mamushi.lm import sharding
-from mamushi.lm.loading import writing_safetensors
+from mamushi.lm.storage import writing_safetensors
 from mamushi.running import launch
 
 MOMENTS = ("exp_avg", "exp_avg_sq")
+Log = Mapping[str, list[Any]]
 
 
 class Writer:
     """Writes states of one training to a file, each by a thread, while the next steps are taken.
 
     Within its ``with`` block; when that ends nothing is written any more, whatever ended it. Of
-    several processes the first one writes.
+    several processes the first one writes. The fingerprint names everything that the run depends
+    on. Without a path nothing is written or restored.
     """
 
     def __init__(self, path: Path | None, fingerprint: str) -> None:
@@ -43,14 +45,13 @@ class Writer:
         self,
         trained: Mapping[str, torch.nn.Parameter],
         optimizer: torch.optim.Optimizer,
-        log: Mapping[str, list[float | None]],
+        log: Log,
     ) -> None:
         """Write trained parameters, Adam's moments, the random state and the log of the steps so
         far, as they are now: copies are taken before this returns.
 
-        The fingerprint names everything that the run depends on; ``restore`` compares it. Where the
-        model is cut, all processes have to call. Raises what went wrong with the state before, as
-        ``wait``.
+        Where the model is sharded, all processes have to call. Raises what went wrong with the
+        state before, as ``wait``.
         """
         # Two at a time would hold two copies.
         self.wait()
@@ -61,10 +62,10 @@ class Writer:
             moments = {f"{m}.{name}": optimizer.state[parameter][m] for m in MOMENTS}
             for key, value in {f"parameter.{name}": parameter.detach(), **moments}.items():
                 # One at a time: no GPU holds all of them.
-                whole = sharding.gathered(value)
-                if not launch.follows():
-                    tensors[key] = _copy(whole)
-        if launch.follows():
+                whole = sharding.full_tensor(value)
+                if not launch.is_secondary():
+                    tensors[key] = whole.to("cpu", copy=True).contiguous()
+        if launch.is_secondary():
             return
         for name, column in log.items():
             known = [math.nan if value is None else value for value in column]
@@ -73,56 +74,47 @@ class Writer:
         self._written = self._pool.submit(_write, self.path, tensors, about)
 
     def wait(self) -> None:
-        """Until the last state is in its place. Raises ``UserError`` when the disk is full."""
+        """Wait until the last state is in its place. Raises ``UserError`` when the disk is full."""
         written, self._written = self._written, None
         if written is not None:
             written.result()
 
+    def restore(
+        self,
+        trained: Mapping[str, torch.nn.Parameter],
+        optimizer: torch.optim.Optimizer,
+        log: dict[str, list[Any]],
+    ) -> None:
+        """Load what ``save`` wrote into parameters, optimizer and log.
 
-def _copy(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.to("cpu", copy=True).contiguous()
-
-
-def _write(path: Path, tensors: dict[str, torch.Tensor], about: Mapping[str, Any]) -> None:
-    with atomic(path) as part, writing_safetensors():
-        save_file(tensors, part, metadata={"mamushi": json.dumps(about)})
-
-
-def restore(
-    path: Path,
-    fingerprint: str,
-    trained: Mapping[str, torch.nn.Parameter],
-    optimizer: torch.optim.Optimizer,
-    log: dict[str, list[float | None]],
-) -> int:
-    """Load what a ``Writer`` wrote into parameters, optimizer and log; return the number of steps
-    done.
-
-    A file of another run (other settings, other data) or a damaged one is passed over, and the run
-    starts from its beginning: a checkpoint saves time and is never a source of truth.
-    """
-    # A killed save of another host, which no one else will sweep; this path has one writer.
-    for part in path.parent.glob(f".{path.name}.*.part"):
-        part.unlink(missing_ok=True)
-    try:
-        with safe_open(path, "pt") as file:
-            about = json.loads((file.metadata() or {}).get("mamushi", "{}"))
-            if about.get("fingerprint") != fingerprint:
-                return 0
-            with torch.no_grad():
+        A file of another run (other settings, other data) or a damaged one is passed over, and the
+        run starts from its beginning: a checkpoint saves time and is never a source of truth.
+        """
+        if self.path is None:
+            return
+        # A killed save of another host, which no one else will sweep; this path has one writer.
+        for part in self.path.parent.glob(f".{self.path.name}.*.part"):
+            part.unlink(missing_ok=True)
+        try:
+            with safe_open(self.path, "pt") as file:
+                about = json.loads((file.metadata() or {}).get("mamushi", "{}"))
+                if about.get("fingerprint") != self.fingerprint:
+                    return
                 for name, parameter in trained.items():
                     sharding.fill(parameter, file.get_slice(f"parameter.{name}"))
                     moments = {m: torch.zeros_like(parameter) for m in MOMENTS}
                     for moment, value in moments.items():
                         sharding.fill(value, file.get_slice(f"{moment}.{name}"))
-                    optimizer.state[parameter] = {
-                        "step": torch.tensor(float(about["step"]), device=parameter.device),
-                        **moments,
-                    }
-            for name in log:
-                known = file.get_tensor(f"log.{name}").tolist()
-                log[name] = [None if math.isnan(value) else value for value in known]
-            torch.set_rng_state(file.get_tensor("random"))
-            return int(about["step"])
-    except (FileNotFoundError, SafetensorError):
-        return 0
+                    step = torch.tensor(float(about["step"]), device=parameter.device)
+                    optimizer.state[parameter] = {"step": step, **moments}
+                for name in log:
+                    known = file.get_tensor(f"log.{name}").tolist()
+                    log[name] = [None if math.isnan(value) else value for value in known]
+                torch.set_rng_state(file.get_tensor("random"))
+        except (FileNotFoundError, SafetensorError):
+            return
+
+
+def _write(path: Path, tensors: dict[str, torch.Tensor], about: Mapping[str, Any]) -> None:
+    with atomic(path) as part, writing_safetensors():
+        save_file(tensors, part, metadata={"mamushi": json.dumps(about)})

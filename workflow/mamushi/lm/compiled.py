@@ -7,7 +7,7 @@ be computed for nothing. Blocks share the code, so that a model of 32 takes no l
 
 Attention stands outside: it reads where texts end on the host, which a compiler would take for
 constants. So do the product of the head, and the last norm, which is one of dozens. The loss is
-compiled as it stands in ``loss``: passes over logits, with the gradient in their place.
+compiled as it stands in ``loss``.
 """
 
 from __future__ import annotations
@@ -28,51 +28,27 @@ from torch._functorch import config as functorch
 from transformers import AttentionInterface, PreTrainedModel
 
 from mamushi.errors import UserError
+from mamushi.lm import loss
 from mamushi.lm.attention import NAME, attend
-from mamushi.lm.loss import by_hand, computed_by, for_a_compiler
 from mamushi.lm.parameters import decoder_blocks
 
 CACHE = "TORCHINDUCTOR_CACHE_DIR"
 CXX = "clang++" if sys.platform == "darwin" else "g++"
-KERNELS, BYTES = 76, 399
-"""What compiling spares of a block, forward and backward: kernels, and bytes read or written for
-each value of its hidden states, (tokens, width); the least of three families, as
-benchmarks/fusion.py counts them for frozen blocks on a CPU."""
-LAUNCH, BANDWIDTH = 5e-6, 3.3e12
-"""Seconds that a kernel takes at least, assumed, and bytes a second of an H100."""
-WARM_UP = 60.0
-"""Seconds that ``auto`` counts for compiling, assumed: one core of a CPU takes 34 to 50 for frozen
-and trained blocks, and 4 where the cache has them."""
-
-
-def spared(model: PreTrainedModel, passes: int, tokens: float) -> float:
-    """Seconds that compiled blocks spare a training of ``passes`` through the model, forward and
-    backward, of so many ``tokens`` each.
-
-    Calculated for an H100 from counted kernels, and not measured on any GPU: a block is done sooner
-    by its kernels' launches or by their bytes, whichever takes longer. The loss is not
-    counted, nor are blocks through which no gradient flows. A slower GPU gains more.
-    """
-    blocks = decoder_blocks(model)[1]
-    before = model.get_input_embeddings().parameters()
-    flows, reached = any(p.requires_grad for p in before), 0
-    for block in blocks:
-        flows = flows or any(p.requires_grad for p in block.parameters())
-        reached += flows
-    width = model.config.get_text_config(decoder=True).hidden_size
-    return passes * reached * max(KERNELS * LAUNCH, BYTES * tokens * width / BANDWIDTH)
+LONG = 4_000_000
+"""Tokens of a training from which on ``auto`` compiles its blocks: 2,000 steps of 32 texts of 61
+tokens, an estimate for a model of 8 billion parameters that has not been measured on a GPU."""
 
 
 @contextmanager
 def compiled(
     model: PreTrainedModel,
     wanted: bool | str,
-    seconds: Callable[[], float] = lambda: 0.0,
+    tokens: Callable[[], int] = lambda: 0,
     backend: str | Callable[..., Any] = "inductor",
 ) -> Iterator[list[nn.Module]]:
     """Within the block, the model's transformer blocks and the loss are compiled, if ``wanted``:
-    with ``auto`` on a GPU, for a training that it spares as many ``seconds`` as ``WARM_UP``. Gives
-    the blocks that are; where compiling fails there are none from then on.
+    with ``auto`` on a GPU, for a training of at least ``LONG`` ``tokens``. Gives the blocks that
+    are; where compiling fails there are none from then on.
 
     The same maths up to the order of rounding. Compiling takes place in the first steps. What it
     writes goes to ``TORCHINDUCTOR_CACHE_DIR`` where that is set, else to a folder of this process's
@@ -81,16 +57,16 @@ def compiled(
     compiling fails; ``auto`` says either in a line, and goes on without.
     """
     auto = wanted == "auto"
-    if not wanted or (auto and (model.device.type != "cuda" or seconds() < WARM_UP)):
+    if not wanted or (auto and (model.device.type != "cuda" or tokens() < LONG)):
         yield []
         return
-    if backend == "inductor" and (lacking := _lacking(model.device)) is not None:
+    if backend == "inductor" and (missing := _missing(model.device)) is not None:
         if not auto:
             raise UserError(
-                f"execution.compile needs the {lacking}, and there is none here",
+                f"execution.compile needs the {missing}, and there is none here",
                 do="install it, or set execution.compile to false",
             )
-        _say(f"there is no {lacking}")
+        _say(f"there is no {missing}")
         yield []
         return
     blocks = list(decoder_blocks(model)[1])
@@ -109,24 +85,27 @@ def compiled(
             call = block._compiled_call_impl
             assert call is not None
             if auto:
-                block._compiled_call_impl = partial(_or_not, blocks, call, block)
-        loss = torch.compile(for_a_compiler, dynamic=True, backend=backend)
-        stack.enter_context(computed_by(partial(_or_not, blocks, loss, by_hand) if auto else loss))
+                block._compiled_call_impl = partial(_call_or_fall_back, blocks, call, block)
+        plain = loss.nll_in_place
+        faster = torch.compile(plain, dynamic=True, backend=backend)
+        # For all threads: a loss with weights is computed in the one that goes backward.
+        loss.nll_in_place = partial(_call_or_fall_back, blocks, faster, plain) if auto else faster
+        stack.callback(setattr, loss, "nll_in_place", plain)
         yield blocks
 
 
-def _or_not(
+def _call_or_fall_back(
     blocks: list[nn.Module],
     call: Callable[..., Any],
     plain: Callable[..., Any],
-    *given: Any,
-    **named: Any,
+    *args: Any,
+    **kwargs: Any,
 ) -> Any:
-    """What ``call`` gives, which is compiled; after an error of the compiler what ``plain`` gives,
-    and from then on none of ``blocks`` is compiled, nor is anything tried again."""
+    """Call ``call``, which is compiled; after an error of the compiler call ``plain``, and from
+    then on none of ``blocks`` is compiled, nor is anything tried again."""
     if blocks:
         try:
-            return call(*given, **named)
+            return call(*args, **kwargs)
         except torch._dynamo.exc.TorchDynamoException as error:
             # torch's own suppress_errors would try each function that a block calls, and print a
             # page of traceback for each.
@@ -135,15 +114,15 @@ def _or_not(
             for block in blocks:
                 block._compiled_call_impl = None
             blocks.clear()
-    return plain(*given, **named)
+    return plain(*args, **kwargs)
 
 
 def _say(why: str) -> None:
     print(f"execution.compile: blocks are not compiled: {why}", file=sys.stderr, flush=True)
 
 
-def _lacking(device: torch.device) -> str | None:
-    """What compiling needs and does not find."""
+def _missing(device: torch.device) -> str | None:
+    """Name what compiling needs and does not find."""
     # As torch finds it, for which CXX names a program and no options.
     program = os.environ.get("CXX", CXX)
     if shutil.which(program) is None:

@@ -28,7 +28,7 @@ WAIT = timedelta(hours=2)
 
 
 def accelerator(precision: str) -> Accelerator:
-    """The accelerator of this process: ``precision`` is ``bf16`` (autocast) or ``fp32``.
+    """Make the accelerator of this process: ``precision`` is ``bf16`` (autocast) or ``fp32``.
 
     A GPU where there is one, else the CPU; several where the stage runs under `accelerate launch`,
     or is one of the processes of `running.launch`.
@@ -60,25 +60,18 @@ def reproducible(seed: int) -> None:
     torch.backends.cudnn.benchmark = False
 
 
-class Kernels:
-    """Whether kernels have to be deterministic, or are where they can be."""
-
-    def __init__(self, strict: bool) -> None:
-        self.strict = strict
-
-    def lack(self, error: RuntimeError) -> bool:
-        """Whether ``error`` is that there is no deterministic kernel for an operation. From then on
-        there need be none, and the operation is named."""
-        if not self.strict or NONE not in str(error):
-            return False
-        self.strict = False
-        torch.use_deterministic_algorithms(True, warn_only=True)
-        print(f"equal runs may differ in their last bits: {error}", file=sys.stderr, flush=True)
-        return True
+def lacks_kernel(error: RuntimeError) -> bool:
+    """Return whether ``error`` is that there is no deterministic kernel for an operation. From then
+    on there need be none, and the operation is named."""
+    if NONE not in str(error):
+        return False
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    print(f"equal runs may differ in their last bits: {error}", file=sys.stderr, flush=True)
+    return True
 
 
 @contextmanager
-def deterministic(strict: bool) -> Iterator[Kernels]:
+def deterministic(strict: bool) -> Iterator[None]:
     """Within the block, if ``strict``, an operation without a deterministic kernel is an error.
 
     Only so does flash attention take its deterministic backward pass: where a warning would do, it
@@ -89,7 +82,7 @@ def deterministic(strict: bool) -> Iterator[Kernels]:
     if strict:
         torch.use_deterministic_algorithms(True, warn_only=False)
     try:
-        yield Kernels(strict)
+        yield
     finally:
         torch.use_deterministic_algorithms(before, warn_only=warned)
 

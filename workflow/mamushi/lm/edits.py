@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -15,23 +15,22 @@ Span = tuple[int, int]
 
 
 def weighed(texts: TokenSet, weights: Mapping[str, float]) -> TokenSet:
-    """Every token of a text counts as its id in ``weights`` says; of others 1.
+    """Weigh every token of a text as its id in ``weights`` says; of others by 1.
 
     Raises ``UserError`` for an id that is not among the texts.
     """
-    rows = _rows(texts, weights)
     by_text = np.ones(len(texts), np.float32)
-    by_text[list(rows.values())] = [weights[name] for name in rows]
+    by_text[_rows(texts, weights)] = [*weights.values()]
     return replace(texts, weights=np.repeat(by_text, texts.lengths))
 
 
 def masked(texts: TokenSet, spans: Mapping[str, Sequence[Span]]) -> TokenSet:
-    """The tokens from start to before stop of each span are read and not predicted.
+    """Leave the tokens from start to before stop of each span to be read and not predicted.
 
     Raises ``UserError`` for an id that is not among the texts, and a span beyond the end of one.
     """
     counted = np.ones(len(texts.tokens), np.float32)
-    for name, row in _rows(texts, spans).items():
+    for name, row in zip(spans, _rows(texts, spans), strict=True):
         begin, end = texts.offsets[row], texts.offsets[row + 1]
         for start, stop in spans[name]:
             if not 0 <= start < stop <= end - begin:
@@ -44,26 +43,21 @@ def masked(texts: TokenSet, spans: Mapping[str, Sequence[Span]]) -> TokenSet:
 
 
 def mass(texts: TokenSet) -> NDArray[np.float64]:
-    """The mean weight of each text's predicted tokens (texts,): 1 where nothing is weighed.
+    """Return the mean weight of each text's predicted tokens (texts,): 1 where none is weighed.
 
     A training takes as many steps as for so many texts: then each token is trained on as often,
     times its weight, as one of a training on all, whatever else has been removed.
     """
     predicted = np.maximum(texts.lengths - 1, 0)
-    found: NDArray[np.float64] = np.where(
-        predicted > 0, texts.counted / np.maximum(predicted, 1), 1.0
-    )
-    return found
+    means: NDArray[np.float64] = texts.counted / np.maximum(predicted, 1)
+    return np.where(predicted > 0, means, 1.0)
 
 
-def _rows(texts: TokenSet, names: Iterable[str]) -> dict[str, int]:
-    """Row of each name."""
+def _rows(texts: TokenSet, names: Collection[str]) -> list[int]:
     place = {name: row for row, name in enumerate(texts.ids)}
-    names = list(names)
-    missing = [name for name in names if name not in place]
-    if missing:
+    if missing := [name for name in names if name not in place]:
         raise UserError(
             f"{missing[0]!r} is not among the texts to train on",
             do="use what was made from this dataset",
         )
-    return {name: place[name] for name in names}
+    return [place[name] for name in names]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
@@ -12,15 +12,14 @@ from transformers import PreTrainedModel
 
 from mamushi.errors import UserError
 from mamushi.lm import sharding
-from mamushi.lm.attention import supports, to_device
-from mamushi.lm.batches import Batch, batches, collate
+from mamushi.lm.attention import to_device
+from mamushi.lm.batches import Batch, fetched, model_batches
 from mamushi.lm.loss import run
 from mamushi.lm.tokens import TokenSet
-from mamushi.running.progress import Progress
 
 
 def pool(hidden: torch.Tensor, batch: Batch, pooling: str, *, skip_first: bool) -> torch.Tensor:
-    """One vector per text, in fp32: the ``mean`` over its real tokens or the ``last`` of them.
+    """Return a vector per text, in fp32: the ``mean`` over its tokens or the ``last`` of them.
 
     ``hidden`` (rows, length, width) are the states of the batch. ``skip_first`` leaves the first
     token, which is the BOS, out of the mean of a text that has others. Returns (texts, width).
@@ -43,7 +42,8 @@ def pool(hidden: torch.Tensor, batch: Batch, pooling: str, *, skip_first: bool) 
 
 
 def at_depth(depth: float, blocks: int) -> int:
-    """The hidden state after this share of a model's blocks: 0.5 is the middle; at least 1."""
+    """Return the hidden state after this share of a model's blocks, at least the first: 0.5 is the
+    middle."""
     return max(1, round(depth * blocks))
 
 
@@ -58,15 +58,14 @@ def embed(
     batch_tokens: int,
     accelerator: Accelerator,
 ) -> NDArray[np.float16]:
-    """Embeddings (layers, texts, width) of the texts, in their order, from one forward pass.
+    """Return embeddings (layers, texts, width) of the texts, in their order, from one forward pass.
 
-    Of ``layers``, -1 is the final hidden state, after the final norm; others index the hidden
-    states from the input embeddings (0) on. ``skip_first`` is for texts that begin with a BOS: see
-    ``pool``. Processes share the texts of a model that is cut; otherwise each does the same. Raises
-    ``UserError`` for a layer that the model does not have, a text without tokens, and values that
-    float16 cannot hold.
+    A layer is the index of a hidden state: 0 is the input embeddings, n the output of the n-th
+    block, and -1 the final one, after the final norm. ``skip_first`` is for texts that begin with a
+    BOS: see ``pool``. Processes share the texts of a model that is sharded; otherwise each does the
+    same. Raises ``UserError`` for a layer that the model does not have, a text without tokens, and
+    values that float16 cannot hold.
     """
-    model.eval()
     blocks = int(model.config.num_hidden_layers)
     for layer in layers:
         if not -blocks - 1 <= layer <= blocks:
@@ -81,31 +80,25 @@ def embed(
             do="remove it from the raw data",
         )
     final = all(layer in (-1, blocks) for layer in layers)
-    shape = (len(layers), len(texts), int(model.config.hidden_size))
-    vectors = np.zeros(shape, dtype=np.float16)
-    shared = supports(model)
-    # Fetched one batch late, while the device is busy with the next.
-    waiting: list[tuple[NDArray[np.int64], torch.Tensor]] = []
-    with Progress(len(texts), "embed", "text") as progress:
-        parts = list(batches(texts.lengths, batch_tokens, shared=shared))
-        for rows, counted in sharding.dealt(parts, accelerator):
-            batch = collate([texts[i] for i in rows], accelerator.device, shared=shared)
+
+    def pooled() -> Iterator[tuple[NDArray[np.int64], torch.Tensor]]:
+        passes = model_batches(model, texts, batch_tokens, accelerator, "embed", split=True)
+        for rows, batch, counts in passes:
             with accelerator.autocast():
                 output = run(model.base_model, model, batch, output_hidden_states=not final)
-            found = []
-            for layer in layers:
-                hidden = output.last_hidden_state if final else output.hidden_states[layer]
-                found.append(pool(hidden, batch, pooling, skip_first=skip_first))
-            if not counted:
-                continue
-            waiting.append((rows, torch.stack(found)))
-            if len(waiting) > 1:
-                earlier, pooled = waiting.pop(0)
-                vectors[:, earlier] = pooled.cpu().numpy()
-            progress.advance(len(rows))
-        for earlier, pooled in waiting:
-            vectors[:, earlier] = pooled.cpu().numpy()
-    vectors = sharding.summed(vectors, accelerator)
+            states = (
+                output.last_hidden_state if final else output.hidden_states[layer]
+                for layer in layers
+            )
+            if counts:
+                vectors = [pool(state, batch, pooling, skip_first=skip_first) for state in states]
+                yield rows, torch.stack(vectors)
+
+    shape = (len(layers), len(texts), int(model.config.hidden_size))
+    vectors = np.zeros(shape, dtype=np.float16)
+    for rows, found in fetched(pooled()):
+        vectors[:, rows] = found
+    vectors = sharding.all_reduce(vectors, accelerator)
     if not np.isfinite(vectors).all():
         row = int(np.flatnonzero(~np.isfinite(vectors).all(axis=(0, 2)))[0])
         raise UserError(

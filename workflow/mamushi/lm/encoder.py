@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from mamushi.artifacts import digests
 from mamushi.artifacts.files import read_json
 from mamushi.errors import UserError
-from mamushi.lm import device, loading
+from mamushi.lm import device, folders
 from mamushi.lm.batches import batches
 from mamushi.running.progress import Progress
 
@@ -29,7 +29,7 @@ ROWS = 16384
 
 
 def open_encoder(source: str, revision: str | None, known: Mapping[str, str]) -> Any:
-    """The ``SentenceTransformer`` of a folder, or of a hub id and its commit, in fp32 on a GPU
+    """Open the ``SentenceTransformer`` of a folder, or of a hub id and its commit, in fp32 on a GPU
     where there is one, else on the CPU.
 
     ``known`` are digests of a folder's files by their names in it. Raises ``UserError`` without the
@@ -44,29 +44,20 @@ def open_encoder(source: str, revision: str | None, known: Mapping[str, str]) ->
             "none here",
             do="pip install 'mamushi[encoders]'",
         ) from None
-    folder, _ = loading._fetch(source, revision, False, "models.NAME.source", whole=True)
+    folder, _ = folders.fetch(source, revision, "models.NAME.source", subfolders=True)
     _check(folder)
     for name, digest in known.items():
         if digests.of(folder / name) != digest:
             raise UserError("has changed since this run began", where=folder / name, do="run again")
     device.reproducible(0)
-    where = device.accelerator("fp32").device
-    try:
+    with folders.reading("the encoder", folder, "save it again with sentence-transformers"):
         return SentenceTransformer(
             str(folder),
-            device=str(where),
+            device=str(device.accelerator("fp32").device),
             trust_remote_code=False,
             local_files_only=True,
             model_kwargs={"use_safetensors": True, "dtype": torch.float32},
         ).eval()
-    except (OSError, RuntimeError, ValueError, ImportError, KeyError, TypeError) as error:
-        if isinstance(error, torch.OutOfMemoryError):
-            raise
-        raise UserError(
-            f"the encoder cannot be read ({loading._brief(error)})",
-            where=folder,
-            do="save it again with sentence-transformers",
-        ) from error
 
 
 def _check(folder: Path) -> None:
@@ -77,8 +68,7 @@ def _check(folder: Path) -> None:
             where=folder,
             do="give the folder that SentenceTransformer.save wrote",
         )
-    modules = read_json(listed)
-    for module in modules:
+    for module in read_json(listed):
         kind, place = str(module.get("type", "")), folder / str(module.get("path", ""))
         if not kind.startswith(OWN):
             raise UserError(
@@ -88,40 +78,30 @@ def _check(folder: Path) -> None:
             )
         weights = list(place.glob("*.safetensors"))
         for path in weights:
-            loading.check_safetensors(path)
-        pickled = [path for pattern in loading.PICKLES for path in place.glob(pattern)]
-        if pickled and not weights:
-            raise UserError(
-                "only pickle weights, which can run code when they are opened",
-                where=place,
-                do="save the encoder as safetensors (save_pretrained does)",
-            )
+            folders.check_safetensors(path)
+        if not weights:
+            folders.check_no_pickles(place)
 
 
 @torch.inference_mode()
 def encode(
     encoder: Any, ids: Sequence[str], texts: Sequence[str], batch_tokens: int
 ) -> NDArray[np.float16]:
-    """Embeddings (texts, width) of the texts, in their order, as ``SentenceTransformer.encode``
-    gives them one at a time; texts of similar length share a batch of so many tokens with padding.
+    """Return embeddings (texts, width) of the texts, in their order, as the encoder gives them one
+    at a time; texts of similar length share a batch of ``batch_tokens`` tokens with padding.
 
     Raises ``UserError`` for values that float16 cannot hold, and names the id.
     """
     lengths = lengths_of(encoder, texts)
-    vectors: NDArray[np.float16] | None = None
+    vectors = np.empty((0, 0), np.float16)
     with Progress(len(texts), "encode", "text") as progress:
         for rows in batches(lengths, batch_tokens, shared=False):
-            found = encoder.encode(
-                [texts[row] for row in rows],
-                batch_size=len(rows),
-                convert_to_numpy=True,
-                show_progress_bar=False,
-            )
-            if vectors is None:
-                vectors = np.empty((len(texts), found.shape[1]), dtype=np.float16)
+            given = [texts[row] for row in rows]
+            found = encoder.encode(given, batch_size=len(rows), show_progress_bar=False)
+            if not vectors.size:
+                vectors = np.empty((len(texts), found.shape[1]), np.float16)
             vectors[rows] = found
             progress.advance(len(rows))
-    assert vectors is not None
     if (odd := np.flatnonzero(~np.isfinite(vectors).all(axis=1))).size:
         raise UserError(
             "its embedding has values that are not finite in float16",
@@ -132,7 +112,7 @@ def encode(
 
 
 def lengths_of(encoder: Any, texts: Sequence[str] | pa.Array) -> NDArray[np.int64]:
-    """Tokens of each text, cut as the encoder does (texts,)."""
+    """Return the tokens of each text, cut as the encoder does (texts,)."""
     lengths = np.empty(len(texts), np.int64)
     for start in range(0, len(texts), ROWS):
         part = texts[start : start + ROWS]

@@ -31,7 +31,8 @@ def mean_nll(
     what: str = "fine-tune",
     kept: NDArray[np.bool_] | None = None,
 ) -> Objective:
-    """Of each step the weighted mean of the NLL over its predicted tokens, sum w nll / sum w.
+    """Make the objective of fine-tuning: of each step the weighted mean of the NLL over its
+    predicted tokens, sum w nll / sum w.
 
     ``kept`` is that of ``examples_of_step``.
     """

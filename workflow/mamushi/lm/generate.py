@@ -1,9 +1,8 @@
-"""What a model says after a prompt, greedily, and how likely another model finds what was said."""
+"""Generation after prompts, and the likelihood of what was generated under another model."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -16,12 +15,10 @@ from transformers import GenerationConfig, PreTrainedModel
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
 from mamushi.errors import UserError
-from mamushi.lm.attention import supports
-from mamushi.lm.batches import batches, collate
 from mamushi.lm.loading import padding
-from mamushi.lm.loss import batch_nll
-from mamushi.lm.sharding import through
-from mamushi.lm.tokens import encode
+from mamushi.lm.perplexity import token_nll
+from mamushi.lm.sharding import call_gathered
+from mamushi.lm.tokens import TokenSet, encode, offsets_of
 from mamushi.running.progress import Progress
 
 TOGETHER = 16
@@ -29,7 +26,7 @@ TOGETHER = 16
 
 
 def prompt_tokens(tokenizer: PreTrainedTokenizerBase, prompt: str) -> list[int]:
-    """Token ids of a prompt, after which the model is to speak.
+    """Return the token ids of a prompt, after which the model is to speak.
 
     Where the tokenizer has a chat template, the prompt is what a user says in it, and the template
     alone decides on the BOS; else it is plain text after the BOS, if the tokenizer defines one.
@@ -63,8 +60,8 @@ def prompt_tokens(tokenizer: PreTrainedTokenizerBase, prompt: str) -> list[int]:
 
 
 def ends(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> list[int]:
-    """The tokens that end a text, sorted: what the tokenizer, the model's configuration and its
-    generation configuration name, since only the last knows how a chat model ends its turn."""
+    """Return the tokens that end a text, sorted: what the tokenizer, the model's configuration and
+    its generation configuration name, since only the last knows how a chat model ends its turn."""
     text = model.config.get_text_config(decoder=True)
     named = (tokenizer.eos_token_id, text.eos_token_id, model.generation_config.eos_token_id)
     lists = (ids if isinstance(ids, list) else [ids] for ids in named)
@@ -78,50 +75,31 @@ def continuations(
     new_tokens: int,
     accelerator: Accelerator,
 ) -> dict[str, list[Any]]:
-    """Columns of the artifact ``continuations``: a row per prompt.
+    """Return the columns of the artifact ``continuations``: a row per prompt.
 
     Greedy: always the likeliest next token, at most ``new_tokens`` of them, up to and with the
-    token that ends the text. Of the model's own generation configuration nothing but its ends
-    counts, so that no sampling temperature or repetition penalty enters a comparison. Prompts go
-    one by one: padding would change the last bits, and with them a close decision. Raises
-    ``UserError`` when a prompt and its continuation do not fit the model's positions.
+    token that ends the text. Prompts go one by one: padding would change the last bits, and with
+    them a close decision. Raises ``UserError`` when a prompt and its continuation do not fit the
+    model's positions.
     """
     positions = getattr(model.config.get_text_config(decoder=True), "max_position_embeddings", None)
     columns: dict[str, list[Any]] = {"prompt": [], "prompt_tokens": [], "tokens": []}
-    model.eval()
-    greedy = _greedy(ends(model, tokenizer), padding(tokenizer), new_tokens)
-    with _only(greedy, model), Progress(len(prompts), "generate", "prompt") as progress:
+    with Progress(len(prompts), "generate", "prompt") as progress:
         for prompt in prompts:
             ids = prompt_tokens(tokenizer, prompt)
             if positions is not None and len(ids) + new_tokens > positions:
+                room = positions - len(ids)
                 raise UserError(
                     f"the prompt {prompt!r} has {len(ids)} tokens, and with {new_tokens} new ones "
                     f"does not fit the model's {positions} positions",
                     where="probe.new_tokens",
-                    do=f"lower it to {positions - len(ids)} or less"
-                    if len(ids) < positions
-                    else "shorten the prompt",
+                    do=f"lower it to {room} or less" if room > 0 else "shorten the prompt",
                 )
-            given = torch.tensor([ids], device=accelerator.device)
-            with accelerator.autocast():
-                about = {"attention_mask": torch.ones_like(given), "generation_config": greedy}
-                said = through(model, partial(model.generate, given, **about))
-            columns["prompt"].append(prompt)
-            columns["prompt_tokens"].append(ids)
-            columns["tokens"].append(said[0, len(ids) :].tolist())
+            (tokens,) = _generate(model, tokenizer, np.array([ids]), new_tokens, accelerator)
+            for column, value in zip(columns.values(), (prompt, ids, tokens), strict=True):
+                column.append(value)
             progress.advance()
     return columns
-
-
-def _greedy(eos: list[int], pad_token: int, new_tokens: int) -> GenerationConfig:
-    return GenerationConfig(
-        do_sample=False,
-        num_beams=1,
-        max_new_tokens=new_tokens,
-        use_cache=True,
-        eos_token_id=eos or None,
-        pad_token_id=pad_token,
-    )
 
 
 def completions(
@@ -132,99 +110,100 @@ def completions(
     samples: int,
     accelerator: Accelerator,
 ) -> list[list[list[int]]]:
-    """How the model goes on after each beginning (token ids), for at most so many tokens each.
+    """Return how the model goes on after each beginning (token ids), for at most so many tokens.
 
     A list by beginning: first the greedy one, then ``samples`` that are drawn from the model's own
     distribution (temperature 1, no truncation), each up to the token that ends the text, without
     it. The draws are the same for every model. Beginnings that agree in both lengths go together,
     a fixed number at a time: they need no padding.
     """
-    model.eval()
-    eos, pad = ends(model, tokenizer), padding(tokenizer)
+    eos = ends(model, tokenizer)
     alike: dict[tuple[int, int], list[int]] = {}
     for i, (tokens, wanted) in enumerate(zip(beginnings, lengths, strict=True)):
         alike.setdefault((len(tokens), wanted), []).append(i)
     found: list[list[list[int]]] = [[] for _ in beginnings]
     with Progress(len(beginnings), "complete", "text") as progress:
-        for (given, wanted), rows in alike.items():
+        for (_, wanted), rows in alike.items():
             for first in range(0, len(rows), TOGETHER):
                 part = rows[first : first + TOGETHER]
-                ids = torch.tensor(
-                    np.stack([beginnings[i] for i in part]).astype(np.int64),
-                    device=accelerator.device,
-                )
+                ids = np.stack([beginnings[i] for i in part])
                 # By the first of them, so that the draws do not depend on what was before.
                 torch.manual_seed(part[0])
-                how = [_greedy(eos, pad, wanted)] + [_sampled(eos, pad, wanted)] * samples
-                for config in how:
-                    about = {"attention_mask": torch.ones_like(ids), "generation_config": config}
-                    with _only(config, model), accelerator.autocast():
-                        said = through(model, partial(model.generate, ids, **about))
-                    for i, tokens in zip(part, said[:, given:].tolist(), strict=True):
+                for sampled in (False, *[True] * samples):
+                    said = _generate(model, tokenizer, ids, wanted, accelerator, sampled=sampled)
+                    for i, tokens in zip(part, said, strict=True):
                         stop = next((t for t, one in enumerate(tokens) if one in eos), None)
                         found[i].append(tokens[:stop])
                 progress.advance(len(part))
     return found
 
 
-def _sampled(eos: list[int], pad_token: int, new_tokens: int) -> GenerationConfig:
-    return GenerationConfig(
-        do_sample=True,
-        temperature=1.0,
-        top_k=0,
-        top_p=1.0,
+def _generate(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    given: NDArray[Any],
+    new_tokens: int,
+    accelerator: Accelerator,
+    *,
+    sampled: bool = False,
+) -> list[list[int]]:
+    """Return at most ``new_tokens`` tokens after each row of ``given`` (texts, length), until all
+    have ended.
+
+    Of the model's own generation configuration nothing but its ends counts, so that no temperature
+    or repetition penalty enters a comparison: ``generate`` fills from it what it is not given.
+    """
+    ids = torch.tensor(given.astype(np.int64), device=accelerator.device)
+    drawn = {"temperature": 1.0, "top_k": 0, "top_p": 1.0} if sampled else {"num_beams": 1}
+    config = GenerationConfig(
+        do_sample=sampled,
         max_new_tokens=new_tokens,
         use_cache=True,
-        eos_token_id=eos or None,
-        pad_token_id=pad_token,
+        eos_token_id=ends(model, tokenizer) or None,
+        pad_token_id=padding(tokenizer),
+        **drawn,
     )
-
-
-@contextmanager
-def _only(chosen: GenerationConfig, model: PreTrainedModel) -> Iterator[None]:
-    """Within the block ``chosen`` is all that there is: `generate` fills what it leaves open from
-    the model's generation configuration."""
-    own = model.generation_config
-    model.generation_config = chosen
+    options = {"attention_mask": torch.ones_like(ids), "generation_config": config}
+    own, model.generation_config = model.generation_config, config
+    model.eval()
     try:
-        yield
+        with accelerator.autocast():
+            said = call_gathered(model, partial(model.generate, ids, **options))
     finally:
         model.generation_config = own
+    rows: list[list[int]] = said[:, ids.shape[1] :].tolist()
+    return rows
 
 
 @torch.no_grad()
 def log_likelihoods(
     model: PreTrainedModel,
     prompts: Sequence[Sequence[int]],
-    said: Sequence[Sequence[int]],
+    answers: Sequence[Sequence[int]],
     batch_tokens: int,
     accelerator: Accelerator,
 ) -> NDArray[np.float64]:
-    """Mean log-likelihood per token, in nats, of each continuation after its prompt: (texts,).
+    """Return the mean log-likelihood per token, in nats, of each answer after its prompt: (texts,).
 
-    ``mean_t log p(y_t | prompt, y_<t)`` for the tokens ``y`` of ``said``; the prompt's own tokens
-    are read and not counted. Prompts and continuations are token ids, at least one in each. Raises
+    ``mean_t log p(y_t | prompt, y_<t)`` for the tokens ``y`` of an answer; the prompt's own tokens
+    are read and not counted. Prompts and answers are token ids, at least one in each. Raises
     ``UserError`` when the model does not know a token, or the result is not finite.
     """
-    model.eval()
-    texts = [np.array([*a, *b], dtype=np.int32) for a, b in zip(prompts, said, strict=True)]
-    lengths = np.array([len(text) for text in texts], dtype=np.int64)
-    counts = np.array([len(tokens) for tokens in said], dtype=np.int64)
+    pairs = [[*prompt, *answer] for prompt, answer in zip(prompts, answers, strict=True)]
+    tokens = np.array([token for pair in pairs for token in pair], dtype=np.int32)
+    offsets = offsets_of(np.fromiter(map(len, pairs), np.int64, len(pairs)))
+    empty = np.full(len(pairs), "", dtype=object)
+    texts = TokenSet(empty, empty, tokens, offsets)
     known = model.get_input_embeddings().num_embeddings
-    largest = max((int(text.max()) for text in texts), default=0)
+    largest = int(tokens.max(initial=0))
     if largest >= known:
         raise UserError(
             f"token {largest} was said, but the model that is to judge knows {known} tokens",
             do="compare models with one tokenizer",
         )
-    means = np.zeros(len(texts), dtype=np.float64)
-    shared = supports(model)
-    for rows in batches(lengths, batch_tokens, shared=shared):
-        batch = collate([texts[i] for i in rows], accelerator.device, shared=shared)
-        with accelerator.autocast():
-            nll = batch_nll(model, batch).double().cpu()
-        for part, i in zip(nll.split((lengths[rows] - 1).tolist()), rows, strict=True):
-            means[i] = -float(part[-counts[i] :].mean())
+    nll = token_nll(model, texts, batch_tokens, accelerator)
+    counted = (each[-len(answer) :] for each, answer in zip(nll, answers, strict=True))
+    means = np.array([-float(torch.from_numpy(each).double().mean()) for each in counted])
     if not np.isfinite(means).all():
         raise UserError(
             "the log-likelihood of a continuation is not finite: the model that judges diverged",

@@ -20,7 +20,7 @@ WHERE = "utility.tasks"
 
 
 def require(tasks: Sequence[str]) -> Any:
-    """The harness's manager of tasks, which knows these.
+    """Return the harness's manager of tasks, which knows these.
 
     Raises ``UserError`` where the harness is not installed, or has neither a task nor a group of
     that name and there is no such file. Does not look at a task's data.
@@ -52,7 +52,7 @@ def scores(
     precision: str,
     manager: Any,
 ) -> dict[str, list[Any]]:
-    """Columns of the table ``task_scores``: each metric of each task and group, with the harness's
+    """Return the columns of ``task_scores``: each metric of each task and group, with the harness's
     standard error over the task's examples, where it has one. ``manager`` is of ``require``."""
     from lm_eval import simple_evaluate
     from lm_eval.models.huggingface import HFLM
@@ -64,16 +64,15 @@ def scores(
         batch_size=8,
     )
     asked = simple_evaluate(wrapped, tasks=[*tasks], task_manager=manager, log_samples=False)
-    results = asked["results"]
     columns: dict[str, list[Any]] = {name: [] for name in ("task", "metric", "value", "error")}
-    for task, said in results.items():
-        for key, value in said.items():
+    for task, metrics in asked["results"].items():
+        for key, value in metrics.items():
             metric, _, kind = key.partition(",")
             if not kind or metric.endswith("_stderr") or not isinstance(value, int | float):
                 continue
-            error = said.get(f"{metric}_stderr,{kind}")
-            columns["task"].append(task)
-            columns["metric"].append(metric if kind == "none" else key)
-            columns["value"].append(float(value))
-            columns["error"].append(float(error) if isinstance(error, int | float) else None)
+            error = metrics.get(f"{metric}_stderr,{kind}")
+            error = float(error) if isinstance(error, int | float) else None
+            row = (task, metric if kind == "none" else key, float(value), error)
+            for column, cell in zip(columns.values(), row, strict=True):
+                column.append(cell)
     return columns

@@ -1,4 +1,4 @@
-"""What a model makes of each text: the numbers that membership inference starts from."""
+"""Likelihoods of texts under a model, from which membership inference starts."""
 
 from __future__ import annotations
 
@@ -12,18 +12,16 @@ from numpy.typing import NDArray
 from transformers import PreTrainedModel
 
 from mamushi.errors import UserError
-from mamushi.lm.attention import supports
-from mamushi.lm.batches import batches, collate
+from mamushi.lm.batches import model_batches
 from mamushi.lm.loss import ROWS, run
 from mamushi.lm.tokens import TokenSet
-from mamushi.running.progress import Progress
 
 PART = 512
 """Predicted tokens whose whole distributions are looked at at once."""
 
 
 def zlib_bytes(texts: Sequence[str]) -> NDArray[np.int64]:
-    """Bytes of each text when zlib has compressed it, (texts,)."""
+    """Return the bytes of each text when zlib has compressed it, (texts,)."""
     return np.array([len(zlib.compress(text.encode())) for text in texts], dtype=np.int64)
 
 
@@ -35,7 +33,7 @@ def text_statistics(
     accelerator: Accelerator,
     least: float,
 ) -> dict[str, NDArray[np.float64]]:
-    """``nll``, ``min_k`` and ``min_k_plus`` of every text, (texts,) each.
+    """Return ``nll``, ``min_k`` and ``min_k_plus`` of every text, (texts,) each.
 
     ``nll`` is the sum over predicted tokens, in nats. ``min_k`` is the mean log-probability of the
     share ``least`` of the tokens (rounded down, at least one) that the model finds least likely
@@ -44,31 +42,23 @@ def text_statistics(
     deviation (Min-K%++, Zhang et al. 2024). NaN for a text without a predicted token. Raises
     ``UserError`` when a number is not finite.
     """
-    model.eval()
     found = {
         name: np.full(len(texts), np.nan, dtype=np.float64)
         for name in ("nll", "min_k", "min_k_plus")
     }
-    shared = supports(model)
-    with Progress(len(texts), "likelihoods", "text") as progress:
-        for rows in batches(texts.lengths, min(batch_tokens, ROWS), shared=shared):
-            batch = collate([texts[i] for i in rows], accelerator.device, shared=shared)
-            with accelerator.autocast():
-                logits = run(model, model, batch).logits.flatten(0, 1)
-            parts = [
-                _tokens(logits[places], targets)
-                for places, targets in zip(
-                    batch.predicting.split(PART), batch.targets.split(PART), strict=True
-                )
-            ]
-            both = torch.cat(parts, dim=1).double().cpu().numpy()
-            ends = np.cumsum(np.maximum(batch.lengths - 1, 0))[:-1]
-            for row, each in zip(rows.tolist(), np.split(both, ends, axis=1), strict=True):
-                if each.shape[1]:
-                    found["nll"][row] = -each[0].sum()
-                    found["min_k"][row] = _smallest(each[0], least)
-                    found["min_k_plus"][row] = _smallest(each[1], least)
-            progress.advance(len(rows))
+    passes = model_batches(model, texts, min(batch_tokens, ROWS), accelerator, "likelihoods")
+    for rows, batch, _ in passes:
+        with accelerator.autocast():
+            logits = run(model, model, batch).logits.flatten(0, 1)
+        places, targets = batch.predicting.split(PART), batch.targets.split(PART)
+        parts = [_tokens(logits[p], target) for p, target in zip(places, targets, strict=True)]
+        both = torch.cat(parts, dim=1).double().cpu().numpy()
+        ends = np.cumsum(np.maximum(batch.lengths - 1, 0))[:-1]
+        for row, each in zip(rows.tolist(), np.split(both, ends, axis=1), strict=True):
+            if each.shape[1]:
+                found["nll"][row] = -each[0].sum()
+                found["min_k"][row] = _mean_of_least(each[0], least)
+                found["min_k_plus"][row] = _mean_of_least(each[1], least)
     counted = texts.lengths > 1
     if not all(np.isfinite(values[counted]).all() for values in found.values()):
         raise UserError(
@@ -79,7 +69,7 @@ def text_statistics(
 
 
 def _tokens(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-    """Log-probability of the targets (rows,), and the same standardized: (2, rows) in fp32."""
+    """Return the targets' log-probabilities, and these standardized: (2, rows) in fp32."""
     every = torch.log_softmax(logits.float(), dim=-1)
     share = every.exp()
     # A token that cannot be has no part in the mean.
@@ -90,6 +80,6 @@ def _tokens(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
     return torch.stack([true, (true - mean) / spread.clamp(min=1e-6)])
 
 
-def _smallest(values: NDArray[np.float64], least: float) -> float:
+def _mean_of_least(values: NDArray[np.float64], least: float) -> float:
     count = max(1, int(len(values) * least))
     return float(np.sort(values)[:count].mean())

@@ -1,4 +1,5 @@
-"""Low-rank adapters: beside the frozen weight W of a layer, s B A with s = alpha / rank is trained.
+"""Low-rank adapters: beside the frozen weight W of a linear module, s B A with s = alpha / rank is
+trained.
 
 Hu et al. (2021), LoRA: Low-Rank Adaptation of Large Language Models. The package peft, which is
 installed by choice, puts them into the model that is there: its class, its blocks and its forward
@@ -8,7 +9,6 @@ pass stay, so that texts share rows, and checkpoints and stored tensors hold the
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import ModuleType
 from typing import Any
 
 from transformers import PreTrainedModel
@@ -24,25 +24,32 @@ def add(model: PreTrainedModel, settings: Mapping[str, Any]) -> None:
     """Put adapters into the model, in place, unless it has some; at first they change nothing.
 
     ``settings`` has ``rank``, ``alpha``, ``dropout`` and ``target_modules``, the names (or the ends
-    of the names) of layers, None for all linear layers but the output head. A is drawn from
-    PyTorch's random state, B is 0. Raises ``UserError`` without peft, and for layers that the model
-    does not have or that cannot have an adapter.
+    of the names) of linear modules, None for all but the output head. A is drawn from PyTorch's
+    random state, B is 0. Raises ``UserError`` without peft, and for modules that the model does not
+    have or that cannot have an adapter.
     """
     if names(model):
         return
-    peft = _peft()
+    try:
+        import peft
+    except ImportError:
+        raise UserError(
+            "low-rank adapters need the Python package peft, and there is none here",
+            where="training.method",
+            do="pip install 'mamushi[lora]'",
+        ) from None
     wanted = settings["target_modules"]
-    chosen = peft.LoraConfig(
+    config = peft.LoraConfig(
         r=settings["rank"],
         lora_alpha=settings["alpha"],
         lora_dropout=settings["dropout"],
         target_modules="all-linear" if wanted is None else list(wanted),
         bias="none",
-        # Only so does peft leave the output head out of all linear layers.
+        # Only so does peft leave the output head out of all linear modules.
         task_type="CAUSAL_LM",
     )
     try:
-        peft.inject_adapter_in_model(chosen, model)
+        peft.inject_adapter_in_model(config, model)
     except ValueError as error:
         text = " ".join(str(error).split())
         raise UserError(text, where=WHERE, do="name linear layers of the model's blocks") from None
@@ -56,12 +63,12 @@ def add(model: PreTrainedModel, settings: Mapping[str, Any]) -> None:
 
 
 def names(model: PreTrainedModel) -> list[str]:
-    """Names of the adapters' parameters, in the model's order; none without adapters."""
+    """Return the names of the adapters' parameters, in the model's order."""
     return [name for name, _ in model.named_parameters() if is_adapter(name)]
 
 
 def is_adapter(name: str) -> bool:
-    """Whether a parameter of this name is part of an adapter."""
+    """Return whether a parameter of this name is part of an adapter."""
     return any(part.startswith(PREFIX) for part in name.split("."))
 
 
@@ -69,23 +76,11 @@ def merge(model: PreTrainedModel) -> None:
     """Add each adapter to the weight beside it, in fp32, in place, and take it out of the model."""
     if not names(model):
         return
-    layers = _peft().tuners.tuners_utils.BaseTunerLayer
-    found = [(n, module) for n, module in model.named_modules() if isinstance(module, layers)]
-    for name, layer in found:
-        # Rounded to bf16, W + s B A is mostly W.
-        layer.get_base_layer().float()
-        layer.merge()
-        model.set_submodule(name, layer.get_base_layer())
+    from peft.tuners.tuners_utils import BaseTunerLayer
 
-
-def _peft() -> ModuleType:
-    try:
-        import peft
-    except ImportError:
-        raise UserError(
-            "low-rank adapters need the Python package peft, and there is none here",
-            where="training.method",
-            do="pip install 'mamushi[lora]'",
-        ) from None
-    found: ModuleType = peft
-    return found
+    for name, module in list(model.named_modules()):
+        if isinstance(module, BaseTunerLayer):
+            # Rounded to bf16, W + s B A is mostly W.
+            module.get_base_layer().float()
+            module.merge()
+            model.set_submodule(name, module.get_base_layer())

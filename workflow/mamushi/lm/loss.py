@@ -8,8 +8,6 @@ so it takes the logit's place, is multiplied through, and is forgotten.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -21,7 +19,7 @@ from transformers import PreTrainedModel
 
 from mamushi.lm.attention import sharing_rows, supports
 from mamushi.lm.batches import Batch
-from mamushi.lm.sharding import through
+from mamushi.lm.sharding import call_gathered
 
 ROWS = 2048
 """Predicted tokens whose logits are held at once."""
@@ -29,72 +27,36 @@ ELEMENTS = {"cpu": 2**18, "cuda": 2**26}
 """Logits that are held in fp32 at once: what a processor's cache or what a GPU is best at."""
 
 
-def token_nll(logits: Tensor, input_ids: Tensor, attention_mask: Tensor) -> tuple[Tensor, Tensor]:
-    """Negative log-likelihood, in nats, of every predicted token of padded texts.
-
-    A text's first token has no prediction, and padding is masked by ``attention_mask`` and not by
-    its id, because the padding token is the end-of-text token for some models.
-
-    ``logits`` (texts, length, vocabulary), ``input_ids`` and ``attention_mask`` (texts, length).
-    Returns the NLLs (predicted,) in fp32 and the row of the text that each belongs to (predicted,).
-    """
-    predicted = attention_mask[:, 1:].bool()
-    rows, targets = logits[:, :-1][predicted], input_ids[:, 1:][predicted]
-    return _plain_nll(rows, targets), predicted.nonzero()[:, 0]
-
-
-def _plain_nll(logits: Tensor, targets: Tensor) -> Tensor:
-    """NLL of ``targets`` (rows,) under ``logits`` (rows, vocabulary), at least in fp32."""
-    exact = torch.promote_types(logits.dtype, torch.float32)
-    # By parts, because an fp32 copy of all logits of a large vocabulary fills a GPU by itself.
-    nll = [
-        functional.cross_entropy(part.to(exact), target, reduction="none")
-        for part, target in zip(logits.split(ROWS), targets.split(ROWS), strict=True)
-    ]
-    return torch.cat(nll)
-
-
-# --- the forward pass -------------------------------------------------------------------------
-
-
-def inputs(batch: Batch) -> dict[str, Any]:
-    """What a model is given of a batch; ``documents`` only ``sharing_rows`` understands."""
-    if batch.documents is None:
-        return {"input_ids": batch.ids, "attention_mask": batch.mask}
-    return {
-        "input_ids": batch.ids,
-        "position_ids": batch.positions,
-        "documents": batch.documents,
-        "use_cache": False,
-    }
-
-
 def run(module: nn.Module, model: PreTrainedModel, batch: Batch, **more: Any) -> Any:
-    """The output of ``module``, which is ``model`` or its body without the head, for the batch."""
-    return through(model, partial(_run, module, model, batch, **more))
+    """Run ``module``, which is ``model`` or its body without the head, on the batch."""
+    return call_gathered(model, partial(_run, module, model, batch, **more))
 
 
 def _run(module: nn.Module, model: PreTrainedModel, batch: Batch, **more: Any) -> Any:
     if batch.documents is None:
-        return module(**inputs(batch), **more)
+        return module(input_ids=batch.ids, attention_mask=batch.mask, **more)
+    more |= {"documents": batch.documents, "use_cache": False}
     with sharing_rows(model):
-        return module(**inputs(batch), **more)
+        return module(input_ids=batch.ids, position_ids=batch.positions, **more)
 
 
 def batch_nll(model: PreTrainedModel, batch: Batch, *, uniform: bool = False) -> Tensor:
-    """Negative log-likelihood, in nats, of every predicted token of a batch (predicted,).
+    """Return the negative log-likelihood, in nats, of every predicted token of a batch (predicted,)
+    in fp32, or fp64 where the model is.
 
-    In fp32, or fp64 where the model is. ``uniform`` promises that the loss will be their sum times
-    a constant: gradients of a trained head then need no second look at its logits.
+    A text's first token has no prediction. ``uniform`` promises that the loss will be their sum
+    times a constant: gradients of a trained head then need no second look at its logits.
     """
-    return through(model, _batch_nll, model, batch, uniform)
+    nll: Tensor = call_gathered(model, _batch_nll, model, batch, uniform)
+    return nll
 
 
 def _batch_nll(model: PreTrainedModel, batch: Batch, uniform: bool) -> Tensor:
-    head = _linear_head(model)
-    if head is None:
-        logits = _run(model, model, batch).logits
-        return _plain_nll(logits.flatten(0, 1)[batch.predicting], batch.targets)
+    head = model.get_output_embeddings()
+    # Other models may make logits of more than a linear head and a soft-cap.
+    if not supports(model) or type(head) is not nn.Linear:
+        logits = _run(model, model, batch).logits.flatten(0, 1)[batch.predicting]
+        return _plain_nll(logits, batch.targets)
     hidden = _run(model.base_model, model, batch).last_hidden_state
     cap = getattr(model.config, "final_logit_softcapping", None)
     wanted = hidden.flatten(0, 1).index_select(0, batch.predicting)
@@ -106,12 +68,17 @@ def _batch_nll(model: PreTrainedModel, batch: Batch, uniform: bool) -> Tensor:
     return found
 
 
-def _linear_head(model: PreTrainedModel) -> nn.Linear | None:
-    """The head of a model that makes logits by it and a soft-cap alone, else None."""
-    if not supports(model):
-        return None
-    head = model.get_output_embeddings()
-    return head if type(head) is nn.Linear else None
+def _plain_nll(logits: Tensor, targets: Tensor) -> Tensor:
+    """Return the NLL of ``targets`` (rows,) under ``logits`` (rows, vocabulary), at least in fp32.
+
+    By parts, because an fp32 copy of all logits of a large vocabulary fills a GPU by itself.
+    """
+    exact = torch.promote_types(logits.dtype, torch.float32)
+    nll = [
+        functional.cross_entropy(part.to(exact), target, reduction="none")
+        for part, target in zip(logits.split(ROWS), targets.split(ROWS), strict=True)
+    ]
+    return torch.cat(nll)
 
 
 class _HeadLoss(torch.autograd.Function):
@@ -220,25 +187,15 @@ class _Gradients:
             self.bias *= gradient[0]
 
     def _whole(self, factor: Tensor | None) -> Tensor:
-        """The weight's gradient in its dtype, times ``factor`` (1,)."""
-        found = self.weight
-        if found is None:
+        """Return the weight's gradient in its dtype, times ``factor`` (1,)."""
+        dtype = self._weight.dtype
+        if self.weight is None:
             return torch.zeros_like(self._weight)
-        if found.dtype == self._weight.dtype:
-            return found if factor is None else found.mul_(factor)
-        whole = torch.empty_like(self._weight)
-        # By parts that a cache holds, since it takes longer to get the memory than to compute.
-        step = max(1, _elements(found) // found.shape[1])
-        for to, given in zip(whole.split(step), found.split(step), strict=True):
-            if factor is None:
-                to.copy_(given)
-            else:
-                torch.mul(given, factor.to(to.dtype), out=to)
-        return whole
-
-
-def _elements(tensor: Tensor) -> int:
-    return ELEMENTS["cpu" if tensor.device.type == "cpu" else "cuda"]
+        if factor is None:
+            return self.weight.to(dtype)
+        # In one pass: by its shape, the factor's dtype counts.
+        same = self.weight.dtype == dtype
+        return self.weight.mul_(factor) if same else self.weight * factor.to(dtype)
 
 
 def _in_place(
@@ -248,18 +205,19 @@ def _in_place(
 
     ``logits`` (rows, vocabulary), of which nothing is left; ``targets`` and ``nll`` (rows,).
     """
-    step = max(1, _elements(logits) // max(1, logits.shape[1]))
+    elements = ELEMENTS["cpu" if logits.device.type == "cpu" else "cuda"]
+    step = max(1, elements // max(1, logits.shape[1]))
     for begin in range(0, len(logits), step):
         part = slice(begin, begin + step)
         given, target = logits[part], targets[part, None]
-        nll[part] = _ways[-1](given, target, cap, nll.dtype, gradient)
+        nll[part] = nll_in_place(given, target, cap, nll.dtype, gradient)
 
 
-def by_hand(
+def nll_in_place(
     logits: Tensor, target: Tensor, cap: float | None, exact: torch.dtype, gradient: bool
 ) -> Tensor:
-    """The NLLs (rows,) of ``target`` (rows, 1), computed in ``exact``; over ``logits`` their
-    gradients, if asked, or nothing of use.
+    """Return the NLLs (rows,) of ``target`` (rows, 1), computed in ``exact``; put over ``logits``
+    their gradients, if asked, or nothing of use.
 
     Casts go with the first operation that reads and with the last that writes, instead of passes
     over memory of their own.
@@ -285,41 +243,6 @@ def by_hand(
         torch.div(odds, total, out=logits)
         logits.scatter_(1, target, at_target.to(logits.dtype))
     return nll
-
-
-def for_a_compiler(
-    logits: Tensor, target: Tensor, cap: float | None, exact: torch.dtype, gradient: bool
-) -> Tensor:
-    """As ``by_hand``, in operations of which a compiler makes few passes over the logits."""
-    given, slope = logits.to(exact), None
-    if cap is not None:
-        bent = torch.tanh(given / cap)
-        given, slope = bent * cap, 1.0 - bent.square()
-    top = given.amax(1, keepdim=True)
-    odds = torch.exp(given - top)
-    total = odds.sum(1, keepdim=True)
-    nll = (total.log() + top - given.gather(1, target))[:, 0]
-    if gradient:
-        columns = torch.arange(logits.shape[1], device=logits.device)
-        found = odds / total - (columns == target).to(exact)
-        logits.copy_(found if slope is None else found * slope)
-    return nll
-
-
-_ways: list[Callable[..., Tensor]] = [by_hand]
-
-
-@contextmanager
-def computed_by(way: Callable[..., Tensor]) -> Iterator[None]:
-    """Within the block, a head's NLLs and gradients are those of ``way``, called as ``by_hand``.
-
-    For all threads: of a loss with weights they are computed in the one that goes backward.
-    """
-    _ways.append(way)
-    try:
-        yield
-    finally:
-        _ways.remove(way)
 
 
 class TokenLoss(nn.Module):

@@ -1,10 +1,9 @@
 """Which parameters are trained: the last blocks, the input embedding and the output head.
 
-Or, by other methods than the paper's, all of them, or low-rank adapters alone.
-
 "Contamination fine-tunes only the last three transformer blocks, together with the input and output
 embedding layers; all other parameters are frozen" (the paper, Phase 1). The norm after the last
-block belongs to neither, so it stays frozen unless it is asked for.
+block belongs to neither, so it stays frozen unless it is asked for. Other methods than the paper's
+train all parameters, or low-rank adapters alone.
 """
 
 from __future__ import annotations
@@ -20,28 +19,28 @@ from mamushi.lm import lora
 
 
 class Counts(NamedTuple):
-    """Numbers of parameters; a tensor that two layers share counts once."""
+    """Numbers of parameters; a tensor that two modules share counts once."""
 
     all: int
     trained: int
 
 
 def decoder_blocks(model: PreTrainedModel) -> tuple[str, nn.ModuleList]:
-    """Name and list of the transformer blocks, first block first.
+    """Return name and list of the transformer blocks, first block first.
 
     Architectures call it ``model.layers``, ``transformer.h``, ``gpt_neox.layers``...: it is the
     outermost ``ModuleList`` with as many modules as the configuration has hidden layers.
     Raises ``UserError`` for a model without such a list.
     """
-    layers = model.config.get_text_config(decoder=True).num_hidden_layers
+    blocks = model.config.get_text_config(decoder=True).num_hidden_layers
     lists = [
         (name, module)
         for name, module in model.named_modules()
-        if isinstance(module, nn.ModuleList) and len(module) == layers
+        if isinstance(module, nn.ModuleList) and len(module) == blocks
     ]
     if not lists:
         raise UserError(
-            f"found no list of {layers} transformer blocks",
+            f"found no list of {blocks} transformer blocks",
             where=type(model).__name__,
             do="use a decoder-only model of the transformers library",
         )
@@ -49,15 +48,10 @@ def decoder_blocks(model: PreTrainedModel) -> tuple[str, nn.ModuleList]:
 
 
 def final_norm(model: PreTrainedModel) -> nn.Module:
-    """The normalization between the last block and the output head.
-
-    Raises ``UserError`` for a model without one.
-    """
+    """Return the norm between the last block and the head; ``UserError`` for a model without."""
     name, _ = decoder_blocks(model)
     siblings = model.get_submodule(name.rpartition(".")[0]).children()
-    norms: list[nn.Module] = [
-        module for module in siblings if "norm" in type(module).__name__.lower()
-    ]
+    norms: list[nn.Module] = [m for m in siblings if "norm" in type(m).__name__.lower()]
     if not norms:
         raise UserError(
             "the model has no norm after its blocks",
@@ -68,7 +62,7 @@ def final_norm(model: PreTrainedModel) -> nn.Module:
 
 
 def trained_names(model: PreTrainedModel, settings: Mapping[str, Any]) -> list[str]:
-    """Names of the parameters to train, as ``model.named_parameters()`` gives them, in its order.
+    """Return the names of the parameters to train, in the order of ``model.named_parameters()``.
 
     ``settings`` holds the ``method``: ``full`` trains all, ``lora`` the adapters that the model
     has, and ``partial``, the default, goes by ``trained_blocks`` (how many of the last blocks, 0 or
@@ -97,12 +91,12 @@ def trained_names(model: PreTrainedModel, settings: Mapping[str, Any]) -> list[s
     if settings["train_final_norm"]:
         modules.append(final_norm(model))
     # By identity and not by name, so that a tied tensor is found under whichever name it has.
-    chosen = {id(p) for module in modules if module is not None for p in module.parameters()}
-    return [name for name, parameter in model.named_parameters() if id(parameter) in chosen]
+    trained = {id(p) for module in modules if module is not None for p in module.parameters()}
+    return [name for name, parameter in model.named_parameters() if id(parameter) in trained]
 
 
 def freeze(model: PreTrainedModel, settings: Mapping[str, Any]) -> list[str]:
-    """Let gradients flow into the parameters of ``trained_names`` alone; give back those names.
+    """Let gradients flow into the parameters of ``trained_names`` alone; return those names.
 
     The method ``lora`` puts the adapters of ``settings["lora"]`` into a model without any: see
     ``lora.add``.
@@ -110,16 +104,13 @@ def freeze(model: PreTrainedModel, settings: Mapping[str, Any]) -> list[str]:
     if settings.get("method") == "lora":
         lora.add(model, settings["lora"])
     names = trained_names(model, settings)
-    chosen = set(names)
+    trained = set(names)
     for name, parameter in model.named_parameters():
-        parameter.requires_grad_(name in chosen)
+        parameter.requires_grad_(name in trained)
     return names
 
 
 def count(model: nn.Module) -> Counts:
-    """How many parameters the model has, and how many of them take gradients."""
-    parameters = list(model.parameters())
-    return Counts(
-        all=sum(p.numel() for p in parameters),
-        trained=sum(p.numel() for p in parameters if p.requires_grad),
-    )
+    """Count the parameters of the model, and those of them that take gradients."""
+    sizes = [(p.numel(), p.requires_grad) for p in model.parameters()]
+    return Counts(sum(n for n, _ in sizes), sum(n for n, trained in sizes if trained))

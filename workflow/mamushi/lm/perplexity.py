@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,11 +16,9 @@ from transformers import PreTrainedModel
 from mamushi.artifacts.tables import DOMAINS
 from mamushi.errors import UserError
 from mamushi.lm import sharding
-from mamushi.lm.attention import supports
-from mamushi.lm.batches import batches, collate
+from mamushi.lm.batches import fetched, model_batches
 from mamushi.lm.loss import batch_nll
 from mamushi.lm.tokens import TokenSet
-from mamushi.running.progress import Progress
 
 
 @dataclass(frozen=True)
@@ -54,59 +52,48 @@ def text_nll(
     *,
     feed: Callable[[NDArray[np.int64]], None] | None = None,
 ) -> TextNll:
-    """NLL of every text under the model. A text without a predicted token counts zero of both.
+    """Return the NLL of every text. A text without a predicted token counts zero of both.
 
     ``feed`` is called before each forward pass with the rows of ``texts`` that it is over, for a
     model that must be given more of them than their tokens. Processes share the texts of a model
-    that is cut; otherwise each that calls does the same.
+    that is sharded; otherwise each that calls does the same.
     """
-    model.eval()
-    sums = np.zeros(len(texts), dtype=np.float64)
-    counts = np.maximum(texts.lengths - 1, 0)
-    shared = supports(model)
-    # Fetched one batch late, while the device is busy with the next.
-    waiting: list[tuple[NDArray[np.int64], torch.Tensor]] = []
-    with Progress(len(texts), "perplexity", "text") as progress:
-        parts = list(batches(texts.lengths, batch_tokens, shared=shared))
-        for rows, counted in sharding.dealt(parts, accelerator):
-            batch = collate([texts[i] for i in rows], accelerator.device, shared=shared)
+
+    def measured() -> Iterator[tuple[NDArray[np.int64], torch.Tensor]]:
+        passes = model_batches(model, texts, batch_tokens, accelerator, "perplexity", split=True)
+        for rows, batch, counts in passes:
             if feed is not None:
                 feed(rows)
             with accelerator.autocast():
                 nll = batch_nll(model, batch)
-            if not counted:
-                continue
-            waiting.append((rows, batch.sums(nll, torch.float64)))
-            if len(waiting) > 1:
-                earlier, found = waiting.pop(0)
-                sums[earlier] = found.cpu().numpy()
-            progress.advance(len(rows))
-        for earlier, found in waiting:
-            sums[earlier] = found.cpu().numpy()
-    return TextNll(sharding.summed(sums, accelerator), counts.astype(np.int64))
+            if counts:
+                yield rows, batch.sums(nll, torch.float64)
+
+    sums = np.zeros(len(texts), dtype=np.float64)
+    for rows, found in fetched(measured()):
+        sums[rows] = found
+    counts = np.maximum(texts.lengths - 1, 0)
+    return TextNll(sharding.all_reduce(sums, accelerator), counts.astype(np.int64))
 
 
 @torch.no_grad()
 def token_nll(
     model: PreTrainedModel, texts: TokenSet, batch_tokens: int, accelerator: Accelerator
 ) -> list[NDArray[np.float32]]:
-    """NLL in nats of every predicted token of each text, all but its first."""
-    model.eval()
-    shared = supports(model)
+    """Return the NLL in nats of every predicted token of each text, all but its first."""
     found: dict[int, NDArray[np.float32]] = {}
-    with Progress(len(texts), "token NLL", "text") as progress:
-        for rows in batches(texts.lengths, batch_tokens, shared=shared):
-            batch = collate([texts[i] for i in rows], accelerator.device, shared=shared)
-            with accelerator.autocast():
-                nll = batch_nll(model, batch).float().cpu().numpy()
-            ends = np.cumsum(np.maximum(batch.lengths - 1, 0))
-            found |= zip(rows.tolist(), np.split(nll, ends[:-1]), strict=True)
-            progress.advance(len(rows))
+    passes = model_batches(model, texts, batch_tokens, accelerator, "token NLL")
+    for rows, batch, _ in passes:
+        with accelerator.autocast():
+            nll = batch_nll(model, batch).float().cpu().numpy()
+        ends = np.cumsum(np.maximum(batch.lengths - 1, 0))
+        found |= zip(rows.tolist(), np.split(nll, ends[:-1]), strict=True)
     return [found[row] for row in range(len(texts))]
 
 
 def perplexity_table(result: TextNll, domains: NDArray[np.str_]) -> Mapping[str, list[Any]]:
-    """Columns of the artifact ``perplexity``: one row per domain; ``require_domains`` held.
+    """Return the columns of the artifact ``perplexity``: one row per domain, of which each has a
+    token to predict.
 
     PPL = exp(sum of NLL / number of predicted tokens). Raises ``UserError`` when a model's
     perplexity is not finite: it diverged.
@@ -123,14 +110,12 @@ def perplexity_table(result: TextNll, domains: NDArray[np.str_]) -> Mapping[str,
                 f"the mean NLL of the {domain} texts is {mean}: the model has diverged",
                 do="lower training.learning_rate",
             )
-        columns["domain"].append(domain)
-        columns["texts"].append(int(rows.sum()))
-        columns["tokens"].append(tokens)
-        columns["nll"].append(mean)
-        columns["perplexity"].append(math.exp(mean))
+        row = (domain, int(rows.sum()), tokens, mean, math.exp(mean))
+        for column, value in zip(columns.values(), row, strict=True):
+            column.append(value)
     return columns
 
 
 def nll_table(result: TextNll, ids: NDArray[np.str_]) -> Mapping[str, Any]:
-    """Columns of the artifact ``nll``: one row per text, in their order."""
+    """Return the columns of the artifact ``nll``: one row per text, in their order."""
     return {"id": ids, "tokens": result.tokens, "nll": result.nll}

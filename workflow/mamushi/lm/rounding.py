@@ -2,9 +2,8 @@
 
 Unlearning that moves weights by less than half a step of the rounding is undone by it (Zhang et al.
 2024, Catastrophic Failure of LLM Unlearning via Quantization). This is the plainest rounding that
-is used: to the nearest of equally spaced values, symmetric around 0, with a scale for each group of
-weights of a row by its largest absolute value. Methods that choose values by data (GPTQ, AWQ) or
-space them unequally (NF4) move other weights by other amounts.
+is used; methods that choose values by data (GPTQ, AWQ) or space them unequally (NF4) move other
+weights by other amounts.
 """
 
 from __future__ import annotations
@@ -25,11 +24,10 @@ GROUP = 64
 
 
 def rounded(weight: Tensor, bits: int) -> Tensor:
-    """A matrix (out, in) of ``bits``-bit weights, in its own dtype.
+    """Round a matrix (out, in) to ``bits``-bit weights, in its own dtype.
 
     ``w = s round(w / s)``, ``s = max|w| / (2^(bits - 1) - 1)`` over ``GROUP`` neighbours of a row,
-    the last group of which may be shorter; computed in fp32, halves to even. 2^bits - 1 values of
-    the 2^bits are used, from minus to plus the largest.
+    the last group of which may be shorter; computed in fp32, halves to even.
     """
     width = weight.shape[1]
     groups = pad(weight.float(), (0, -width % GROUP)).unflatten(1, (-1, GROUP))
@@ -43,20 +41,20 @@ def rounded(weight: Tensor, bits: int) -> Tensor:
 def rounding(model: PreTrainedModel, bits: int) -> Iterator[int]:
     """Within the block, ``model`` computes with rounded weights; gives how many matrices are.
 
-    These are the linear layers of the transformer blocks; embeddings, head, norms and biases stay,
+    These are the linear modules of the transformer blocks; embeddings, head, norms and biases stay,
     as in formats in use. Weights are rounded anew in each forward pass, one matrix at a time, so
     that a model of any size needs no second copy, and are bit for bit themselves after the block.
     """
-    layers = [each for each in decoder_blocks(model)[1].modules() if isinstance(each, nn.Linear)]
+    modules = [m for m in decoder_blocks(model)[1].modules() if isinstance(m, nn.Linear)]
     try:
-        for layer in layers:
+        for module in modules:
             # On the object, before its class.
-            layer.__dict__["forward"] = partial(_forward, layer, bits)
-        yield len(layers)
+            module.__dict__["forward"] = partial(_forward, module, bits)
+        yield len(modules)
     finally:
-        for layer in layers:
-            layer.__dict__.pop("forward", None)
+        for module in modules:
+            module.__dict__.pop("forward", None)
 
 
-def _forward(layer: nn.Linear, bits: int, states: Tensor) -> Tensor:
-    return linear(states, rounded(layer.weight, bits), layer.bias)
+def _forward(module: nn.Linear, bits: int, states: Tensor) -> Tensor:
+    return linear(states, rounded(module.weight, bits), module.bias)

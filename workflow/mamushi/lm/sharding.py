@@ -1,14 +1,16 @@
-"""A model that no single GPU holds: each process of a job keeps a share of every tensor (FSDP2).
+"""A model that no single GPU holds: each process of a job keeps a shard of every tensor (FSDP2).
 
 A tensor is cut along its first dimension, as ``torch.distributed.fsdp.fully_shard`` does. A block
-is whole on a GPU only while it computes: its weights are gathered before that and forgotten after
-it, and its gradients are summed into the shares. What lies outside the blocks (embedding, last
-norm, head) is one unit more, which is whole for the length of a pass: see ``through``. The maths is
+is whole on a GPU only while it computes: its weights are gathered before that and freed after it,
+and its gradients are summed into the shards. What lies outside the blocks (embedding, last norm,
+head) is one unit more, which is whole for the length of a pass: see ``call_gathered``. The maths is
 that of one process; sums over processes have another order. Mixed precision is the autocast that
 one process has, over the same fp32 weights where they are trained.
 
-Which processes these are is ``running.launch``'s matter. What is stored, checkpoints and trained
-tensors, is whole: who reads it need not be as many.
+Accelerate's plugin for FSDP2 hooks the model's own forward pass, while the loss calls body and head
+apart, and has one process read all weights; so ``fully_shard`` is called here. Which processes
+these are is ``running.launch``'s matter. What is stored, checkpoints and trained tensors, is whole:
+who reads it need not be as many.
 """
 
 from __future__ import annotations
@@ -31,11 +33,10 @@ from mamushi.running.launch import SHARDS
 
 PART = 2**27
 """Values that are summed over processes at once."""
-Found = TypeVar("Found")
 Item = TypeVar("Item")
 
 
-class _Whole(nn.Module):
+class _Root(nn.Module):
     """The unit around a model: calls a function while what lies outside the blocks is whole."""
 
     def __init__(self, model: PreTrainedModel) -> None:
@@ -46,22 +47,22 @@ class _Whole(nn.Module):
         return function()
 
 
-_wholes: WeakKeyDictionary[nn.Module, nn.Module] = WeakKeyDictionary()
+_roots: WeakKeyDictionary[nn.Module, nn.Module] = WeakKeyDictionary()
 
 
 def active(accelerator: Accelerator) -> bool:
-    """Whether models are cut over the processes of this job."""
+    """Return whether models are sharded over the processes of this job."""
     return accelerator.num_processes > 1 and SHARDS in os.environ
 
 
 def takes_part(accelerator: Accelerator) -> bool:
-    """Whether this process computes what the first one of a launch does: it does if they share a
-    model, and need not if each has one of its own."""
+    """Return whether this process computes what the first one of a launch does: it does if they
+    share a model, and need not if each has one of its own."""
     return accelerator.is_main_process or active(accelerator)
 
 
 def shard(model: PreTrainedModel, device: torch.device) -> None:
-    """Cut the model over all processes, in place; tensors on the meta device stay there.
+    """Shard the model over all processes, in place; tensors on the meta device stay there.
 
     Which tensors take gradients may change until the first pass, and the dtype of none: those of
     one unit that do must have one.
@@ -73,108 +74,76 @@ def shard(model: PreTrainedModel, device: torch.device) -> None:
     mesh = init_device_mesh(device.type, (torch.distributed.get_world_size(),))
     for block in parameters.decoder_blocks(model)[1]:
         fully_shard(block, mesh=mesh)
-    whole = _Whole(model)
-    # Forgotten after a forward pass too: between two passes all tensors are shares.
-    fully_shard(whole, mesh=mesh, reshard_after_forward=True)
-    _wholes[model] = whole
+    root = _Root(model)
+    # Freed after a forward pass too: between two passes all tensors are shards.
+    fully_shard(root, mesh=mesh, reshard_after_forward=True)
+    _roots[model] = root
 
 
-def through(model: PreTrainedModel, function: Callable[..., Found], *args: Any) -> Found:
-    """``function(*args)``, a pass of the model, with its outer weights whole if it is cut.
+def call_gathered(model: PreTrainedModel, function: Callable[..., Any], *args: Any) -> Any:
+    """Call ``function(*args)``, a pass of the model, with its outer weights whole if it is sharded.
 
     All processes have to make the same number of passes. Not to be nested.
     """
-    whole = _wholes.get(model)
-    if whole is None:
-        return function(*args)
-    found: Found = whole(partial(function, *args))
-    return found
-
-
-def _cut(tensor: Any) -> Any:
-    """The tensor as a ``DTensor``, if it is cut."""
-    return tensor if hasattr(tensor, "device_mesh") else None
+    root = _roots.get(model)
+    return function(*args) if root is None else root(partial(function, *args))
 
 
 def local(tensor: Tensor) -> Tensor:
-    """This process's share of a tensor, which is the tensor itself where it is not cut."""
-    cut = _cut(tensor)
-    share: Tensor = tensor if cut is None else cut.to_local()
-    return share
+    """Return this process's shard of a tensor, which is the tensor itself where it is whole."""
+    shard: Tensor = tensor.to_local() if hasattr(tensor, "to_local") else tensor
+    return shard
 
 
-def gathered(tensor: Tensor) -> Tensor:
-    """The whole tensor. All processes have to ask."""
-    cut = _cut(tensor)
-    found: Tensor = tensor if cut is None else cut.full_tensor()
-    return found
+def full_tensor(tensor: Tensor) -> Tensor:
+    """Return the whole tensor. All processes have to ask."""
+    whole: Tensor = tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
+    return whole
 
 
 @torch.no_grad()
 def fill(tensor: Tensor, stored: Any) -> None:
-    """Copy the whole tensor ``stored``, or what slices like it, into a tensor or its share."""
-    cut = _cut(tensor)
-    if cut is None:
+    """Copy the whole tensor ``stored``, or what slices like it, into a tensor or its shard."""
+    if not hasattr(tensor, "device_mesh"):
         tensor.copy_(stored[...])
         return
-    share = cut.to_local()
-    # As `torch.chunk` does: all shares have as many rows, but for the last ones.
-    first = cut.device_mesh.get_local_rank() * -(-tensor.shape[0] // cut.device_mesh.size())
-    if len(share):
-        share.copy_(stored[first : first + len(share)])
+    own, mesh = local(tensor), tensor.device_mesh
+    # As `torch.chunk` does: all shards have as many rows, but for the last ones.
+    first = mesh.get_local_rank() * -(-tensor.shape[0] // mesh.size())
+    if len(own):
+        own.copy_(stored[first : first + len(own)])
 
 
-def dealt(parts: Sequence[Item], accelerator: Accelerator) -> Iterator[tuple[Item, bool]]:
-    """This process's share of the passes over ``parts``, each with whether it counts.
+def split(parts: Sequence[Item], accelerator: Accelerator) -> Iterator[tuple[Item, bool]]:
+    """Give this process's share of the passes over ``parts``, each with whether it counts.
 
-    All of them where models are not cut. Else every process makes as many passes; one that has less
-    to do repeats the first, which then does not count.
+    All of them where models are not sharded. Else every process makes as many passes; one that has
+    less to do repeats the first, which then does not count.
     """
-    if not active(accelerator):
-        yield from ((part, True) for part in parts)
-        return
-    for first in range(0, len(parts), accelerator.num_processes):
-        place = first + accelerator.process_index
+    processes = accelerator.num_processes if active(accelerator) else 1
+    own = accelerator.process_index if processes > 1 else 0
+    for place in range(own, -(-len(parts) // processes) * processes, processes):
         yield (parts[place], True) if place < len(parts) else (parts[0], False)
 
 
-def summed(values: NDArray[Any], accelerator: Accelerator) -> NDArray[Any]:
-    """The values of which each process has its ``dealt`` share and 0 elsewhere: nothing is rounded.
-
-    In the place of those that were given, a part at a time: a GPU holds no ten million texts.
-    """
+def all_reduce(values: NDArray[Any], accelerator: Accelerator) -> NDArray[Any]:
+    """Sum, in place, values of which each process has its ``split`` share and 0 elsewhere: nothing
+    is rounded. A part at a time: a GPU holds no ten million texts."""
     if active(accelerator):
         for part in torch.from_numpy(values).view(-1).split(PART):
-            there = part.to(accelerator.device)
-            torch.distributed.all_reduce(there)
-            part.copy_(there)
+            part.copy_(accelerator.reduce(part.to(accelerator.device), "sum"))
     return values
 
 
-def norm(gradients: Sequence[Tensor], accelerator: Accelerator) -> Tensor:
-    """The 2-norm of all gradients together, of which each process may have a share."""
-    found = nn.utils.get_total_norm([local(each) for each in gradients])
-    if not active(accelerator):
-        return found
-    square = found.to(accelerator.device).square()
-    torch.distributed.all_reduce(square)
-    return square.sqrt()
-
-
-def everywhere(what: bool, accelerator: Accelerator) -> bool:
-    """Whether it is so in all processes over which a model is cut."""
-    if not active(accelerator):
-        return what
-    said = torch.tensor(float(not what), device=accelerator.device)
-    torch.distributed.all_reduce(said)
-    return not bool(said)
-
-
-def each(counts: NDArray[np.int64], accelerator: Accelerator) -> NDArray[np.int64]:
-    """The counts (n,) of every process over which a model is cut: (processes, n)."""
+def all_gather(counts: NDArray[np.int64], accelerator: Accelerator) -> NDArray[np.int64]:
+    """Return the counts (n,) of every process over which a model is sharded: (processes, n)."""
     if not active(accelerator):
         return counts[None]
-    mine = torch.from_numpy(counts).to(accelerator.device)
-    found = [torch.empty_like(mine) for _ in range(accelerator.num_processes)]
-    torch.distributed.all_gather(found, mine)
-    return torch.stack(found).cpu().numpy()
+    found = accelerator.gather(torch.from_numpy(counts).to(accelerator.device)[None])
+    gathered: NDArray[np.int64] = found.cpu().numpy()
+    return gathered
+
+
+def all_true(value: bool, accelerator: Accelerator) -> bool:
+    """Return whether ``value`` is true in all processes over which a model is sharded."""
+    return bool(all_gather(np.array([value], np.int64), accelerator).all())

@@ -8,7 +8,7 @@ BOS in Qwen2; tied embeddings, soft-caps and sliding windows in Gemma 2.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -41,9 +41,10 @@ BETAS, EPSILON, WEIGHT_DECAY, CLIP, WARMUP = (0.9, 0.95), 1e-8, 0.1, 1.0, 0.05
 
 @dataclass(frozen=True)
 class Family:
-    """What sets one family apart: its configuration and its special tokens."""
+    """An architecture and its special tokens."""
 
-    config: Callable[..., PreTrainedConfig]
+    config: type[PreTrainedConfig]
+    tied: bool
     eos: str
     bos: str | None = None
     pad: str | None = None
@@ -51,41 +52,21 @@ class Family:
     @property
     def special(self) -> list[str]:
         """The special tokens; their ids count from 0 in this order."""
-        return [token for token in (self.pad, self.eos, self.bos) if token is not None]
-
-
-def _llama(sizes: Mapping[str, int], **common: Any) -> LlamaConfig:
-    return LlamaConfig(**common, tie_word_embeddings=False)
-
-
-def _qwen2(sizes: Mapping[str, int], **common: Any) -> Qwen2Config:
-    return Qwen2Config(**common, tie_word_embeddings=True)
-
-
-def _gemma2(sizes: Mapping[str, int], **common: Any) -> Gemma2Config:
-    width = sizes["hidden_size"] // sizes["heads"]
-    return Gemma2Config(
-        **common,
-        tie_word_embeddings=True,
-        head_dim=width,
-        query_pre_attn_scalar=width,
-        # Short enough to act on texts that fill a good part of the positions.
-        sliding_window=max(1, sizes["max_positions"] // 4),
-        hidden_activation="gelu_pytorch_tanh",
-    )
+        tokens = (self.pad, self.eos, self.bos)
+        return list(dict.fromkeys(token for token in tokens if token is not None))
 
 
 FAMILIES = {
-    "llama": Family(_llama, bos="<|begin_of_text|>", eos="<|end_of_text|>"),
-    "qwen2": Family(_qwen2, eos="<|endoftext|>", pad="<|endoftext|>"),
-    "gemma2": Family(_gemma2, bos="<bos>", eos="<eos>", pad="<pad>"),
+    "llama": Family(LlamaConfig, False, "<|end_of_text|>", bos="<|begin_of_text|>"),
+    "qwen2": Family(Qwen2Config, True, "<|endoftext|>", pad="<|endoftext|>"),
+    "gemma2": Family(Gemma2Config, True, "<eos>", bos="<bos>", pad="<pad>"),
 }
 
 
 def build(
     settings: Mapping[str, Any], texts: Sequence[str], seed: int
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
-    """A random model (fp32, CPU) and a tokenizer trained on ``texts``; the same for the same seed.
+    """Make a random model (fp32, CPU), the same for the same seed, and train a tokenizer on texts.
 
     ``settings``: ``family`` (llama, qwen2 or gemma2), ``hidden_size``, ``layers``, ``heads``,
     ``key_value_heads``, ``intermediate_size``, ``vocabulary_size`` and ``max_positions``. Raises
@@ -94,8 +75,15 @@ def build(
     check(settings)
     family = FAMILIES[settings["family"]]
     tokenizer = train_tokenizer(family, texts, settings["vocabulary_size"])
+    width = settings["hidden_size"] // settings["heads"]
+    gemma2 = {
+        "head_dim": width,
+        "query_pre_attn_scalar": width,
+        # Short enough to act on texts that fill a good part of the positions.
+        "sliding_window": max(1, settings["max_positions"] // 4),
+        "hidden_activation": "gelu_pytorch_tanh",
+    }
     config = family.config(
-        settings,
         vocab_size=settings["vocabulary_size"],
         hidden_size=settings["hidden_size"],
         intermediate_size=settings["intermediate_size"],
@@ -107,6 +95,8 @@ def build(
         eos_token_id=tokenizer.eos_token_id,
         pad_token_id=tokenizer.pad_token_id,
         use_cache=False,
+        tie_word_embeddings=family.tied,
+        **(gemma2 if settings["family"] == "gemma2" else {}),
     )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -117,10 +107,9 @@ def build(
 def check(settings: Mapping[str, Any]) -> None:
     """Raise ``UserError`` for a family that is unknown or sizes that do not fit together."""
     if settings["family"] not in FAMILIES:
-        raise UserError(
-            f"unknown family {settings['family']!r}", do=f"known are: {', '.join(FAMILIES)}"
-        )
-    least = BYTES + len(set(FAMILIES[settings["family"]].special))
+        known = f"known are: {', '.join(FAMILIES)}"
+        raise UserError(f"unknown family {settings['family']!r}", do=known)
+    least = BYTES + len(FAMILIES[settings["family"]].special)
     if settings["vocabulary_size"] < least:
         raise UserError(
             f"vocabulary_size {settings['vocabulary_size']} is too small",
@@ -128,29 +117,24 @@ def check(settings: Mapping[str, Any]) -> None:
         )
     for whole, part in (("hidden_size", "heads"), ("heads", "key_value_heads")):
         if settings[whole] % settings[part]:
-            raise UserError(
-                f"{whole} {settings[whole]} is not a multiple of {part} {settings[part]}",
-                do="change one of the two",
-            )
+            problem = f"{whole} {settings[whole]} is not a multiple of {part} {settings[part]}"
+            raise UserError(problem, do="change one of the two")
     if settings["hidden_size"] // settings["heads"] % 2:
-        raise UserError(
-            "hidden_size / heads is odd, but rotary positions turn pairs of values",
-            do="change one of the two",
-        )
+        problem = "hidden_size / heads is odd, but rotary positions turn pairs of values"
+        raise UserError(problem, do="change one of the two")
 
 
 def train_tokenizer(family: Family, texts: Sequence[str], size: int) -> PreTrainedTokenizerFast:
-    """A byte-level BPE tokenizer of at most ``size`` tokens; it encodes any text without loss.
+    """Train a byte-level BPE tokenizer of at most ``size`` tokens, which encodes any text.
 
     Like those of the real families, it puts the BOS before a text when asked for special tokens.
     """
-    special = list(dict.fromkeys(family.special))
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=size,
-        special_tokens=special,
+        special_tokens=family.special,
         initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
         show_progress=False,
     )
@@ -159,7 +143,7 @@ def train_tokenizer(family: Family, texts: Sequence[str], size: int) -> PreTrain
         tokenizer.post_processor = processors.TemplateProcessing(
             single=f"{family.bos} $A",
             pair=f"{family.bos} $A {family.bos} $B",
-            special_tokens=[(family.bos, special.index(family.bos))],
+            special_tokens=[(family.bos, family.special.index(family.bos))],
         )
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
@@ -174,7 +158,7 @@ def train_tokenizer(family: Family, texts: Sequence[str], size: int) -> PreTrain
 
 
 def pack(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], length: int) -> np.ndarray:
-    """The first ``length`` tokens of each text and an EOS, as one stream cut into rows.
+    """Cut one stream of the first ``length`` tokens of each text and an EOS into rows.
 
     Returns int64 (rows, length); the last, incomplete row is dropped. Texts in one row see each
     other, as usual in pretraining. Raises ``UserError`` when the texts do not fill one row.
@@ -198,7 +182,7 @@ def pretrain(
     settings: Mapping[str, Any],
     seed: int,
 ) -> dict[str, list[float]]:
-    """Train all parameters of ``model`` in place; the columns of the ``train_log``.
+    """Train all parameters of ``model`` in place; return the columns of the ``train_log``.
 
     ``settings``: ``epochs`` (may be a fraction), ``max_length`` (tokens kept of a text, and length
     of a row), ``batch_size`` (rows) and the peak ``learning_rate``, reached in a twentieth of the
@@ -217,16 +201,12 @@ def pretrain(
         return Step([partial(loss, tokens)], tokens[:, 1:].numel(), epoch)
 
     def loss(tokens: torch.Tensor, module: nn.Module) -> list[torch.Tensor]:
-        """Mean cross-entropy of the next tokens."""
         logits = module(input_ids=tokens).logits[:, :-1]
         return [nn.functional.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten())]
 
     descent = Descent(
         settings["learning_rate"],
-        BETAS,
-        EPSILON,
-        WEIGHT_DECAY,
-        clip=CLIP,
+        *(BETAS, EPSILON, WEIGHT_DECAY, CLIP),
         schedule="cosine",
         warmup=rise,
         rise=rise,
@@ -241,11 +221,11 @@ def pretrain(
 
 
 def shuffled(rows: int, batch: int, seed: int) -> Iterator[torch.Tensor]:
-    """Batches of row numbers without end: one random order of all rows after another."""
+    """Give batches of row numbers without end: one random order of all rows after another."""
     generator = torch.Generator().manual_seed(seed)
-    left = torch.empty(0, dtype=torch.int64)
+    rest = torch.empty(0, dtype=torch.int64)
     while True:
-        while len(left) < batch:
-            left = torch.cat([left, torch.randperm(rows, generator=generator)])
-        yield left[:batch]
-        left = left[batch:]
+        while len(rest) < batch:
+            rest = torch.cat([rest, torch.randperm(rows, generator=generator)])
+        yield rest[:batch]
+        rest = rest[batch:]

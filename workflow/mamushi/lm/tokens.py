@@ -32,10 +32,8 @@ GROUP, MOST = 2**20, 2**30
 def encode(
     tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], max_length: int | None = None
 ) -> Iterator[list[int]]:
-    """Token ids of each text: the BOS, if the tokenizer defines one, and the text's own tokens.
-
-    With ``max_length``, at most so many, the BOS included: the end of the text is cut.
-    """
+    """Give the token ids of each text: the BOS, if the tokenizer defines one, and the text's own
+    tokens, at most ``max_length`` in all."""
     bos = [] if tokenizer.bos_token_id is None else [tokenizer.bos_token_id]
     room = None if max_length is None else max_length - len(bos)
     batches = iter(texts)
@@ -62,27 +60,21 @@ def write_tokens(
 ) -> None:
     """Write the token cache of ``examples`` (columns id and text), in their order.
 
-    The metadata counts the texts that were truncated and those without a predicted token (the first
-    token of a text is never predicted), and holds a histogram of lengths. Raises ``UserError`` for
-    a text without any token, and when the tokenizer has a token that the model does not know.
+    The metadata holds a histogram of lengths. Raises ``UserError`` for a text without any token,
+    and when the tokenizer has a token that the model does not know.
     """
-    lengths = []
+    lengths: list[np.ndarray] = []
     # An array a batch, since those of one array are counted by 31 bits.
     arrays = []
-    truncated = 0
     largest = -1
     texts = examples["text"]
     with Progress(len(texts), "tokens", "text") as progress:
         for start in range(0, len(texts), BATCH):
-            # One more than wanted, which tells a text that was cut from one that just fits.
-            rows = list(encode(tokenizer, texts.slice(start, BATCH).to_pylist(), max_length + 1))
-            truncated += sum(len(row) > max_length for row in rows)
-            rows = [row[:max_length] for row in rows]
+            rows = list(encode(tokenizer, texts.slice(start, BATCH).to_pylist(), max_length))
             lengths.append(np.fromiter(map(len, rows), np.int64, len(rows)))
             flat = np.fromiter(chain.from_iterable(rows), np.int32, int(lengths[-1].sum()))
             largest = max(largest, int(flat.max(initial=-1)))
-            bounds = offsets_of(lengths[-1]).astype(np.int32)
-            arrays.append(pa.ListArray.from_arrays(bounds, flat))
+            arrays.append(pa.ListArray.from_arrays(offsets_of(lengths[-1]).astype(np.int32), flat))
             progress.advance(len(rows))
     length = np.concatenate([np.empty(0, np.int64), *lengths])
     if (length == 0).any():
@@ -109,8 +101,6 @@ def write_tokens(
             "bos_token_id": tokenizer.bos_token_id,
             "texts": len(length),
             "tokens": int(length.sum()),
-            "truncated": truncated,
-            "without_prediction": int((length < 2).sum()),
             "histogram": {"edges": edges.tolist(), "counts": counts.tolist()},
             "provenance": dict(provenance),
         },
@@ -118,7 +108,7 @@ def write_tokens(
 
 
 def offsets_of(lengths: np.ndarray) -> np.ndarray:
-    """Where each row starts, and where the last one ends: int64 (rows + 1)."""
+    """Return where each row starts, and where the last one ends: int64 (rows + 1)."""
     return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
 
 
@@ -141,11 +131,11 @@ class TokenSet:
         return len(self.ids)
 
     def __getitem__(self, row: int) -> np.ndarray:
-        """Token ids of one row, int32 (length); a view."""
+        """Return the token ids of one row, int32 (length); a view."""
         return self.tokens[self.offsets[row] : self.offsets[row + 1]]
 
     def weights_of(self, row: int) -> np.ndarray:
-        """Weights of the tokens of one row, float32 (length)."""
+        """Return the weights of the tokens of one row, float32 (length)."""
         if self.weights is None:
             return np.ones(len(self[row]), np.float32)
         return self.weights[self.offsets[row] : self.offsets[row + 1]]
@@ -174,7 +164,7 @@ def read_tokens(
     domains: Collection[str] = DOMAINS,
     without: Collection[str] = (),
 ) -> TokenSet:
-    """The texts of a section and of ``domains``, except the ids ``without``, cut at ``max_length``.
+    """Read a section's texts of ``domains``, but the ids ``without``, cut at ``max_length``.
 
     One row group of the file is in memory at a time, beside the texts that are kept. Raises
     ``UserError`` when the cache is not of these examples or is shorter than ``max_length``, and
@@ -230,7 +220,7 @@ def read_tokens(
 def _ragged(
     column: pa.ListArray, mask: np.ndarray, max_length: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Offsets and values of the rows of ``mask``, each cut at ``max_length``."""
+    """Return offsets and values of the rows of ``mask``, each cut at ``max_length``."""
     bounds = column.offsets.to_numpy().astype(np.int64)
     flat = column.values.to_numpy()
     starts, lengths = bounds[:-1][mask], np.minimum(np.diff(bounds)[mask], max_length)
@@ -243,21 +233,17 @@ def _ragged(
 
 
 def subset(texts: TokenSet, rows: np.ndarray) -> TokenSet:
-    """The texts at ``rows``, in that order, as a set of their own."""
-    parts = [texts[row] for row in rows]
-    return TokenSet(
-        ids=texts.ids[rows],
-        domains=texts.domains[rows],
-        tokens=np.concatenate([np.empty(0, np.int32), *parts]),
-        offsets=offsets_of(texts.lengths[rows]),
-        weights=None
-        if texts.weights is None
-        else np.concatenate([np.empty(0, np.float32), *map(texts.weights_of, rows)]),
-    )
+    """Return the texts at ``rows``, in that order, as a set of their own."""
+    tokens = np.concatenate([np.empty(0, np.int32), *(texts[row] for row in rows)])
+    weights = texts.weights
+    if weights is not None:
+        weights = np.concatenate([np.empty(0, np.float32), *map(texts.weights_of, rows)])
+    offsets = offsets_of(texts.lengths[rows])
+    return TokenSet(texts.ids[rows], texts.domains[rows], tokens, offsets, weights)
 
 
 def joined(parts: Sequence[TokenSet]) -> TokenSet:
-    """The texts of all parts, one part after another; without weights."""
+    """Return the texts of all parts, one part after another; without weights."""
     return TokenSet(
         ids=np.concatenate([part.ids for part in parts]),
         domains=np.concatenate([part.domains for part in parts]),

@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +22,8 @@ from transformers import PreTrainedModel
 
 from mamushi.errors import UserError
 from mamushi.lm import checkpoint, sharding
-from mamushi.lm.compiled import compiled, spared
-from mamushi.lm.device import deterministic
+from mamushi.lm.compiled import compiled
+from mamushi.lm.device import deterministic, lacks_kernel
 from mamushi.running import interruption, tracking
 from mamushi.running.progress import Progress
 
@@ -39,14 +38,12 @@ NORMS = 50  # steps between two norms of the gradient, where nothing needs it in
 
 @dataclass(frozen=True)
 class Step:
-    """What one update of the weights is computed from."""
+    """One update: this process's parts, at least one, since with several processes each has to call
+    the module; predicted tokens of all parts of all processes; passes over the texts after it."""
 
     parts: Sequence[Part]
-    """This process's parts, at least one: with several processes each has to call the module."""
     tokens: int
-    """Predicted tokens of all parts of all processes."""
     epoch: float
-    """Passes over the texts after this step."""
 
 
 @dataclass(frozen=True)
@@ -72,37 +69,37 @@ class Objective:
     adjust: Callable[[], None] = lambda: None
     """Changes the gradient of a whole step, before its norm is taken."""
     updated: Callable[[int], None] = lambda step: None
-    """Told after the update of a step, counted from 1."""
+    """Called after the update of a step, counted from 1."""
 
 
 @dataclass(frozen=True)
 class Descent:
-    """AdamW and its schedule."""
+    """AdamW, which clips gradients to a norm of ``clip``, and its schedule.
+
+    The rate rises from 0 over the ``warmup`` steps, to its peak in ``rise`` steps, which are as
+    many or one more; then it is constant, or falls ``linear`` or ``cosine`` to 0 at the last step.
+    """
 
     learning_rate: float
     betas: Sequence[float]
     epsilon: float
     weight_decay: float
     clip: float | None = None
-    """Largest norm of a gradient."""
     schedule: str = "constant"
-    """After the warm-up: constant, or linear or cosine, which are 0 once all steps are done."""
     warmup: int = 0
-    """Steps before the schedule begins."""
     rise: int = 1
-    """Steps in which the rate rises from 0 to its peak: ``warmup``, or one more."""
     vectors_decay: bool = True
     """Whether norms and biases decay as matrices do."""
 
     @classmethod
     def of(cls, rate: float, training: Mapping[str, Any], **more: Any) -> Descent:
-        """At ``rate`` with ``betas``, ``epsilon``, ``weight_decay`` and ``gradient_clip`` of the
-        settings of a training."""
+        """Descend at ``rate`` with ``betas``, ``epsilon``, ``weight_decay`` and ``gradient_clip``
+        of the settings of a training."""
         betas, clip = training["betas"], training["gradient_clip"]
         return cls(rate, betas, training["epsilon"], training["weight_decay"], clip, **more)
 
     def optimizer(self, trained: Collection[nn.Parameter]) -> torch.optim.Optimizer:
-        """The optimizer of these parameters."""
+        """Make the optimizer of these parameters."""
         groups: dict[float, list[nn.Parameter]] = {}
         for parameter in trained:
             decays = parameter.ndim > 1 or self.vectors_decay
@@ -116,14 +113,14 @@ class Descent:
         )
 
     def rate(self, step: int, total: int) -> float:
-        """Learning rate of ``step``, counted from 0, of ``total`` steps."""
-        past, left, peak = step - self.warmup, total - self.warmup, self.learning_rate
+        """Return the learning rate of ``step``, counted from 0, of ``total`` steps."""
+        past, after, peak = step - self.warmup, total - self.warmup, self.learning_rate
         if past < 0:
             return peak * (step + 1) / self.rise
         if self.schedule == "linear":
-            return peak * ((total - step) / left)
+            return peak * ((total - step) / after)
         if self.schedule == "cosine":
-            return peak * 0.5 * (1.0 + math.cos(math.pi * past / left))
+            return peak * 0.5 * (1.0 + math.cos(math.pi * past / after))
         return peak
 
 
@@ -136,7 +133,7 @@ class TrainLog:
         # Numbers, or None for a norm that was not taken.
         self.columns: dict[str, list[Any]] = {name: [] for name in names}
         self.compiled = False
-        """Whether the process that took the last step had its blocks compiled: see ``compiled``."""
+        """Whether the process that took the last step had its blocks compiled."""
 
     def __len__(self) -> int:
         return len(self.columns["step"])
@@ -146,11 +143,11 @@ class TrainLog:
             column.append(row.get(name))
 
     def seconds(self, ago: int = 0) -> float:
-        """Seconds from the beginning to the end of the step that many before the last."""
+        """Return the seconds until the end of the step that many before the last."""
         return self.columns["seconds"][-1 - ago] if len(self) > ago else 0.0
 
     def note(self) -> str:
-        """The losses of the last step and the speed of the last few."""
+        """Return the losses of the last step and the speed of the last few."""
         if not len(self):
             return ""
         last = [f"{n.replace('_', ' ')} {self.columns[n][-1]:.3f}" for n in self.losses]
@@ -181,142 +178,171 @@ def train(
     taken of each step where it is clipped or looked at, else of every 50th and the last. Where each
     step is looked at before its update, ``state`` then has the weights before that step.
     """
-    trained = {name: p for name, p in objective.model.named_parameters() if p.requires_grad}
-    optimizer = descent.optimizer(trained.values())
-    log = TrainLog(objective.losses)
-    if state is not None:
-        checkpoint.restore(state, fingerprint, trained, optimizer, log.columns)
-    cut, module = sharding.active(accelerator), prepared(objective, accelerator)
-    optimizer = accelerator.prepare_optimizer(optimizer)
-    optimizer.zero_grad(set_to_none=True)
-    each = descent.clip is not None or objective.ends is not None
-    gain = partial(_spared, objective, total, accelerator)
-    start, saved, last = len(log), time.monotonic(), log.seconds()
-    began = saved - last
-    waiting: list[tuple[dict[str, float], Tensor]] = []
-
-    def save() -> bool:
-        """Whether ``state`` gets the weights of now: not before the first step, for which the start
-        stands, and never weights that are not finite."""
-        shares = map(sharding.local, trained.values())
-        finite = torch.stack([torch.isfinite(p).all() for p in shares]).all()
-        whole = sharding.everywhere(bool(finite), accelerator)
-        if state is None or not len(log) or not whole:
-            return False
-        if cut or accelerator.is_main_process:
-            writer.save(trained, optimizer, log.columns)
-        return True
-
-    def settle() -> None:
-        """Until ``state`` is written: the first process that ends takes the others with it."""
-        writer.wait()
-        sharding.everywhere(True, accelerator)
-
-    def collect() -> None:
-        """Log the steps that wait: the one place that waits for the device."""
-        for row, measured in waiting:
-            # The norm comes last, where it was taken.
-            found = dict(zip((*objective.losses, "gradient_norm"), measured.tolist(), strict=False))
-            for name, value in found.items():
-                if not math.isfinite(value):
-                    kept = objective.ends is not None and save()
-                    settle()
-                    raise UserError(
-                        f"{objective.what}: the {name.replace('_', ' ')} is {value} at step "
-                        f"{row['step']}{f', the weights before it are in {state}' if kept else ''}",
-                        do=objective.remedy,
-                    )
-            log.append(row | found)
-            tracking.log(accelerator, row | found, objective.losses)
-        waiting.clear()
-
-    with (
-        checkpoint.Writer(state, fingerprint) as writer,
-        compiled(objective.model, False if cut else compile, gain) as blocks,
-        # A step of several processes that fails in one of them cannot be taken again.
-        deterministic(strict=accelerator.num_processes == 1) as kernels,
-        interruption.noticed(state is not None) as notice,
-        Progress(total, objective.what, "step", start=start) as progress,
-    ):
-        for number in range(start, total):
-            step, rate = objective.step(number), descent.rate(number, total)
-            # It passes over all gradients. One that is not finite shows in the loss of the next
-            # step, which the last one has not.
-            norm = each or number % NORMS == 0 or number == total - 1
-            given = (objective, module, step, accelerator, trained.values(), norm)
-            try:
-                measured = gradient(*given)
-            except RuntimeError as error:
-                if not kernels.lack(error):
-                    raise
-                optimizer.zero_grad(set_to_none=True)
-                measured = gradient(*given)
-            if objective.ends is not None:
-                measured = measured.cpu()
-            seconds = time.monotonic() - began
-            row = {
-                "step": number + 1,
-                "epoch": step.epoch,
-                "tokens": step.tokens,
-                "tokens_per_second": step.tokens / max(seconds - last, 1e-9),
-                "learning_rate": rate,
-                "seconds": seconds,
-            }
-            waiting.append((row, measured))
-            last = seconds
-            if objective.ends is not None:
-                collect()
-                if objective.ends(log.columns):
+    with checkpoint.Writer(state, fingerprint) as writer:
+        run = _Run(objective, descent, total, accelerator, writer)
+        log, start = run.log, len(run.log)
+        with (
+            compiled(objective.model, not run.sharded and compile, run.tokens) as blocks,
+            # A step of several processes that fails in one of them cannot be taken again.
+            deterministic(strict=accelerator.num_processes == 1),
+            interruption.noticed(state is not None) as notice,
+            Progress(total, objective.what, "step", start=start) as progress,
+        ):
+            for number in range(start, total):
+                if not run.update(number):
                     break
-            if descent.clip is not None:
-                nn.utils.clip_grads_with_norm_(trained.values(), descent.clip, measured[-1])
-            for group in optimizer.param_groups:
-                group["lr"] = rate
-            optimizer.step()
-            optimizer.zero_grad(set_to_none=True)
-            objective.updated(number + 1)
-            stop = None if state is None else notice.at(number + 1, accelerator)
-            late = state is not None and time.monotonic() - saved >= checkpoint_seconds
-            if cut and state is not None:
-                # All bring their shares, so that they have to agree on when.
-                together = (number + 1) % interruption.TOGETHER == 0
-                late = together and not sharding.everywhere(not late, accelerator)
-            due = stop is not None or late
-            if due or progress.due() or len(waiting) >= WAITING:
-                collect()
-            if due:
-                save()
-                saved = time.monotonic()
-            if stop is not None:
-                settle()
-                raise interruption.Stopped(stop, number + 1, total)
-            progress.advance(1, log.note())
-        collect()
-        log.compiled = len(blocks) > 0
+                stop = None if state is None else notice.at(number + 1, accelerator)
+                due = stop is not None or run.is_late(number + 1, checkpoint_seconds)
+                if due or progress.due() or len(run.waiting) >= WAITING:
+                    run.collect()
+                if due:
+                    run.save()
+                if stop is not None:
+                    run.settle()
+                    raise interruption.Stopped(stop, number + 1, total)
+                progress.advance(1, log.note())
+            run.collect()
+            log.compiled = len(blocks) > 0
     # Whoever measures the model next needs no gradients, and no moments, twice the size of what is
     # trained.
-    optimizer.zero_grad(set_to_none=True)
+    run.optimizer.zero_grad(set_to_none=True)
     accelerator.free_memory()
     return log
 
 
-def _spared(objective: Objective, total: int, accelerator: Accelerator) -> float:
-    """Seconds that compiled blocks spare all steps, of which the first stands for each: a run that
-    goes on decides as the one that was killed."""
-    step = objective.step(0)
-    processes = accelerator.num_processes if objective.together else 1
-    tokens = step.tokens / len(step.parts) / processes
-    return spared(objective.model, total * len(step.parts), tokens)
+class _Run:
+    """One training: what is trained, by which optimizer, and the steps that are not yet logged."""
+
+    def __init__(
+        self,
+        objective: Objective,
+        descent: Descent,
+        total: int,
+        accelerator: Accelerator,
+        writer: checkpoint.Writer,
+    ) -> None:
+        self.objective, self.descent, self.total = objective, descent, total
+        self.accelerator, self.writer = accelerator, writer
+        self.sharded = sharding.active(accelerator)
+        model = objective.model
+        self.trained = {name: p for name, p in model.named_parameters() if p.requires_grad}
+        optimizer = descent.optimizer(self.trained.values())
+        self.log = TrainLog(objective.losses)
+        writer.restore(self.trained, optimizer, self.log.columns)
+        self.module = prepared(objective, accelerator)
+        self.optimizer = accelerator.prepare_optimizer(optimizer)
+        self.optimizer.zero_grad(set_to_none=True)
+        self.waiting: list[tuple[dict[str, float], Tensor]] = []
+        self.saved, self.last = time.monotonic(), self.log.seconds()
+        self.began = self.saved - self.last
+
+    def tokens(self) -> int:
+        """Tokens of all steps, of which the first stands for each: a run that goes on decides as
+        the one that was killed."""
+        return self.total * self.objective.step(0).tokens
+
+    def update(self, number: int) -> bool:
+        """Take a step, counted from 0; return False if the objective ends before its update."""
+        objective, clip = self.objective, self.descent.clip
+        step, rate = objective.step(number), self.descent.rate(number, self.total)
+        # It passes over all gradients. One that is not finite shows in the loss of the next step,
+        # which the last one has not.
+        norm = clip is not None or objective.ends is not None
+        measured = self._gradient(step, norm or number % NORMS == 0 or number == self.total - 1)
+        if objective.ends is not None:
+            measured = measured.cpu()
+        seconds = time.monotonic() - self.began
+        row = {
+            "step": number + 1,
+            "epoch": step.epoch,
+            "tokens": step.tokens,
+            "tokens_per_second": step.tokens / max(seconds - self.last, 1e-9),
+            "learning_rate": rate,
+            "seconds": seconds,
+        }
+        self.waiting.append((row, measured))
+        self.last = seconds
+        if objective.ends is not None:
+            self.collect()
+            if objective.ends(self.log.columns):
+                return False
+        if clip is not None:
+            nn.utils.clip_grads_with_norm_(self.trained.values(), clip, measured[-1])
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        objective.updated(number + 1)
+        return True
+
+    def _gradient(self, step: Step, norm: bool) -> Tensor:
+        args = (self.objective, self.module, step, self.accelerator, self.trained.values(), norm)
+        try:
+            return gradient(*args)
+        except RuntimeError as error:
+            if not lacks_kernel(error):
+                raise
+            self.optimizer.zero_grad(set_to_none=True)
+            return gradient(*args)
+
+    def collect(self) -> None:
+        """Log the steps that wait: the one place that waits for the device."""
+        objective = self.objective
+        for row, measured in self.waiting:
+            # The norm comes last, where it was taken.
+            found = dict(zip((*objective.losses, "gradient_norm"), measured.tolist(), strict=False))
+            for name, value in found.items():
+                if not math.isfinite(value):
+                    kept = objective.ends is not None and self.save()
+                    self.settle()
+                    where = f", the weights before it are in {self.writer.path}" if kept else ""
+                    raise UserError(
+                        f"{objective.what}: the {name.replace('_', ' ')} is {value} at step "
+                        f"{row['step']}{where}",
+                        do=objective.remedy,
+                    )
+            self.log.append(row | found)
+            tracking.log(self.accelerator, row | found, objective.losses)
+        self.waiting.clear()
+
+    def is_late(self, steps: int, seconds: float) -> bool:
+        """Return whether a checkpoint is due after so many steps: after ``seconds``."""
+        if self.writer.path is None:
+            return False
+        late = time.monotonic() - self.saved >= seconds
+        if self.sharded:
+            # All bring their shards, so that they have to agree on when.
+            together = steps % interruption.TOGETHER == 0
+            late = together and not sharding.all_true(not late, self.accelerator)
+        return late
+
+    def save(self) -> bool:
+        """Save the weights of now, and return whether: not before the first step, for which the
+        start stands, and never weights that are not finite."""
+        self.saved = time.monotonic()
+        shards = map(sharding.local, self.trained.values())
+        finite = torch.stack([torch.isfinite(p).all() for p in shards]).all()
+        whole = sharding.all_true(bool(finite), self.accelerator)
+        if self.writer.path is None or not len(self.log) or not whole:
+            return False
+        if self.sharded or self.accelerator.is_main_process:
+            self.writer.save(self.trained, self.optimizer, self.log.columns)
+        return True
+
+    def settle(self) -> None:
+        """Wait until the state is written: the first process that ends takes the others along."""
+        self.writer.wait()
+        sharding.all_true(True, self.accelerator)
 
 
 def prepared(objective: Objective, accelerator: Accelerator) -> nn.Module:
-    """The objective's module as parts call it: in the precision of the training, and with processes
-    that share a step, but not a model, adding up their gradients."""
-    cut = sharding.active(accelerator)
+    """Return the objective's module as parts call it: in the precision of the training, and with
+    processes that share a step, but not a model, adding up their gradients."""
+    sharded = sharding.active(accelerator)
     found: nn.Module = accelerator.prepare_model(
         objective.module,
-        device_placement=False if cut else None,
-        evaluation_mode=cut or not objective.together,
+        device_placement=False if sharded else None,
+        evaluation_mode=sharded or not objective.together,
     )
     return found
 
@@ -329,13 +355,13 @@ def gradient(
     trained: Collection[nn.Parameter],
     norm: bool = True,
 ) -> Tensor:
-    """Leave the gradient of a step in ``trained``; the step's losses and, if asked for, that
+    """Leave the gradient of a step in ``trained``; return the step's losses and, if asked for, that
     gradient's norm: (losses + 1,), for which nothing here waits."""
     processes = accelerator.num_processes if objective.together else 1
     sums = torch.zeros(len(objective.losses), device=accelerator.device)
     with _cast_once():
         for place, part in enumerate(step.parts, start=1):
-            # Of a model that is cut, nobody has room for the sum of the parts' whole gradients.
+            # Of a model that is sharded, nobody has room for the sum of the parts' whole gradients.
             waits = place < len(step.parts) and not sharding.active(accelerator)
             with accelerator.no_sync(module) if waits else nullcontext():
                 losses = part(module)
@@ -347,8 +373,8 @@ def gradient(
     objective.adjust()
     if not norm:
         return sums
-    found = sharding.norm([p.grad for p in trained if p.grad is not None], accelerator)
-    return torch.cat([sums, found[None]])
+    total = nn.utils.get_total_norm([p.grad for p in trained if p.grad is not None])
+    return torch.cat([sums, sharding.full_tensor(total)[None]])
 
 
 @contextmanager
@@ -369,9 +395,9 @@ def _cast_once() -> Iterator[None]:
 def micro_batches(
     texts: Sequence[Any] | NDArray[Any], size: int, accelerator: Accelerator
 ) -> list[Any]:
-    """This process's share of a step's texts in pieces of at most ``size``; one that is empty where
-    it has none, because the others wait for its gradient. Of a model that is cut they wait for each
-    pass, and all processes have as many pieces."""
+    """Return this process's share of a step's texts in pieces of at most ``size``, an empty one
+    where it has none, because the others wait for its gradient. Of a model that is sharded they
+    wait for each pass, and all processes have as many pieces."""
     mine = texts[accelerator.process_index :: accelerator.num_processes]
     most = -(-len(texts) // accelerator.num_processes)
     longest = most if sharding.active(accelerator) else len(mine)

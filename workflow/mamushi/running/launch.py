@@ -1,8 +1,10 @@
-"""Several processes for one job, one for each of its GPUs, over which a model is cut.
+"""Several processes for one job, one for each of its GPUs, over which a model is sharded.
 
 The command itself is the first of them: it holds claims and leases, is known to Snakemake and
-SLURM, gets their signals, and says what is to be said. The others run the same command with a rank,
-as under `accelerate launch`, write nothing, and end when the first one does, however that ends.
+SLURM, gets their signals, and reports. The others run the same command with a rank, as under
+`accelerate launch`, write nothing, and end when the first one does, however that ends. `torchrun`
+would put a process of its own in the place of the command: it turns exit statuses and messages into
+its own, and leaves the others running when it is killed.
 """
 
 from __future__ import annotations
@@ -28,12 +30,9 @@ GRACE = 10.0
 """Seconds that the first process has to say itself what made another one fail."""
 
 
-def wanted(gpu: bool, files: Any) -> int:
-    """Processes for a job with these files: 1 but for one that computes on a ``gpu`` with a model
-    that is to be cut.
-
-    Under a launcher, whose user has chosen, 1.
-    """
+def process_count(gpu: bool, files: Any) -> int:
+    """Return the processes for a job with these files: 1 but for one that computes on a ``gpu``
+    with a model that is to be sharded. Under a launcher, whose user has chosen, 1."""
     card = getattr(files, "model_card", None)
     if not gpu or card is None or "WORLD_SIZE" in os.environ:
         return 1
@@ -41,8 +40,8 @@ def wanted(gpu: bool, files: Any) -> int:
     return int(known.get(Path(card).parent.name, 1))
 
 
-def follows() -> bool:
-    """Whether this is a process beside the first of a job, whoever started it."""
+def is_secondary() -> bool:
+    """Return whether this is a process beside the first of a job, whoever started it."""
     return int(os.environ.get("RANK", "0")) > 0
 
 
@@ -56,32 +55,37 @@ def processes(count: int, words: Sequence[str]) -> Iterator[None]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    shared = {
-        "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": str(port),
-        "WORLD_SIZE": str(count),
-        "LOCAL_WORLD_SIZE": str(count),
-        SHARDS: "1",
-    }
-    before = {name: os.environ.get(name) for name in (*shared, "RANK", "LOCAL_RANK")}
+
+    def variables(rank: int) -> dict[str, str]:
+        return {
+            "MASTER_ADDR": "127.0.0.1",
+            "MASTER_PORT": str(port),
+            "WORLD_SIZE": str(count),
+            "LOCAL_WORLD_SIZE": str(count),
+            "RANK": str(rank),
+            "LOCAL_RANK": str(rank),
+            SHARDS: "1",
+        }
+
+    before = {name: os.environ[name] for name in variables(0) if name in os.environ}
     with contextlib.ExitStack() as stack:
-        said = [stack.enter_context(tempfile.TemporaryFile()) for _ in range(1, count)]
+        outputs = [stack.enter_context(tempfile.TemporaryFile()) for _ in range(1, count)]
         others = [
             subprocess.Popen(
                 [sys.executable, "-m", "mamushi", *words],
-                env={**os.environ, **shared, "RANK": str(rank), "LOCAL_RANK": str(rank)},
+                env=os.environ | variables(rank),
                 # Held open by this process alone: see `watch`.
                 stdin=subprocess.PIPE,
-                stdout=said[rank - 1],
+                stdout=output,
                 stderr=subprocess.STDOUT,
                 # Whoever presses ^C means the first one, which tells the others.
                 start_new_session=True,
             )
-            for rank in range(1, count)
+            for rank, output in enumerate(outputs, start=1)
         ]
-        os.environ.update(shared, RANK="0", LOCAL_RANK="0")
+        os.environ.update(variables(0))
         done = threading.Event()
-        threading.Thread(target=_guard, args=(others, said, done), daemon=True).start()
+        threading.Thread(target=_guard, args=(others, outputs, done), daemon=True).start()
         try:
             yield
             for other in others:
@@ -91,25 +95,24 @@ def processes(count: int, words: Sequence[str]) -> Iterator[None]:
             for other in others:
                 other.kill()
                 other.communicate()
-            for name, value in before.items():
+            for name in variables(0):
                 os.environ.pop(name)
-                if value is not None:
-                    os.environ[name] = value
+            os.environ.update(before)
 
 
 def _guard(
-    others: Sequence[subprocess.Popen[bytes]], said: Sequence[IO[bytes]], done: threading.Event
+    others: Sequence[subprocess.Popen[bytes]], outputs: Sequence[IO[bytes]], done: threading.Event
 ) -> None:
     """End this process, which may wait for another one for ever, when that one has failed."""
     while not done.wait(0.5):
-        for rank, (other, told) in enumerate(zip(others, said, strict=True), start=1):
+        for rank, (other, output) in enumerate(zip(others, outputs, strict=True), start=1):
             if not other.poll():
                 continue
             # Mostly the first fails of the same, and says so.
             if done.wait(GRACE):
                 return
-            told.seek(0)
-            text = told.read().decode(errors="replace").strip()
+            output.seek(0)
+            text = output.read().decode(errors="replace").strip()
             print(f"{text}\nprocess {rank} failed", file=sys.stderr, flush=True)
             for each in others:
                 each.kill()

@@ -26,7 +26,7 @@ class AskedFiles(_models.TextFiles, _models.ModelFiles):
 
 def opened(files: AskedFiles, chosen: Asked) -> tuple[PreTrainedModel, Accelerator]:
     """The model as it was when its perplexity was measured, and its accelerator."""
-    from mamushi.lm.loading import load_trained
+    from mamushi.lm.storage import load_trained
 
     if chosen.unlearned is None:
         return _models.opened(files, chosen)

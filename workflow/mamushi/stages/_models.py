@@ -70,7 +70,7 @@ def joined(files: VectorFiles, kind: Table, job: Job) -> bool:
     """Put the shards of a table of vectors together, if there are any; says whether."""
     from mamushi.artifacts.pieces import join, ranked
 
-    if files.shards and not launch.follows():
+    if files.shards and not launch.is_secondary():
         join(files.out, kind, files.shards, ranked(files.examples), job.origin)
     return bool(files.shards)
 

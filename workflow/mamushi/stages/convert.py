@@ -21,7 +21,7 @@ def run(files: Files, chosen: Convert, job: Job) -> None:
     from mamushi.artifacts.files import write_json
     from mamushi.lm import dequantize, loading
 
-    model, tokenizer, about = dequantize.opened(files.gguf)
+    model, tokenizer, about = dequantize.open_gguf(files.gguf)
     card = loading.save_base(
         files.out, chosen.name, model, tokenizer, contaminated=chosen.contaminated
     )

@@ -57,5 +57,11 @@ def run(files: Files, chosen: Embed, job: Job) -> None:
     cut = pieces(texts.lengths, batch_tokens, shared=supports(model), shard=files.shard)
     found, of = map(embedded, cut), ranked(files.examples)
     write_pieces(
-        files.out, schemas.EMBEDDINGS, found, of, job.origin, files.shard, beside=launch.follows()
+        files.out,
+        schemas.EMBEDDINGS,
+        found,
+        of,
+        job.origin,
+        files.shard,
+        beside=launch.is_secondary(),
     )

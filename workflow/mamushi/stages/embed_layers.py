@@ -65,4 +65,6 @@ def run(files: Files, chosen: EmbedLayers, job: Job) -> None:
     cut = pieces(texts.lengths, batch_tokens, shared=supports(model), shard=files.shard)
     found, of = map(embedded, cut), ranked(files.examples)
     told = {**job.origin, "layers": dict(zip(columns, layers, strict=True))}
-    write_pieces(files.out, schemas.LAYERS, found, of, told, files.shard, beside=launch.follows())
+    write_pieces(
+        files.out, schemas.LAYERS, found, of, told, files.shard, beside=launch.is_secondary()
+    )

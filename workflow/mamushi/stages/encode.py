@@ -52,5 +52,5 @@ def run(files: Files, chosen: Encode, job: Job) -> None:
         texts,
         job.origin,
         files.shard,
-        beside=launch.follows(),
+        beside=launch.is_secondary(),
     )

@@ -56,7 +56,7 @@ def run(files: Files, chosen: Evaluate, job: Job) -> None:
             return rows, {"nll": nll}
 
         cut = pieces(texts.lengths, batch_tokens, shared=supports(model), shard=files.shard)
-        parts, beside = map(measured, cut), launch.follows()
+        parts, beside = map(measured, cut), launch.is_secondary()
         if files.shard:
             write_pieces(files.nll, schemas.NLL, parts, {}, job.origin, files.shard, beside=beside)
             return
@@ -64,6 +64,6 @@ def run(files: Files, chosen: Evaluate, job: Job) -> None:
     found = np.concatenate([columns["nll"] for columns in blocks])
     nll = TextNll(found, np.maximum(texts.lengths - 1, 0))
     table = perplexity_table(nll, texts.domains)
-    if files.out and not launch.follows():
+    if files.out and not launch.is_secondary():
         write_table(files.out, schemas.PERPLEXITY, table, metadata=job.origin)
         write_table(files.nll, schemas.NLL, nll_table(nll, texts.ids), metadata=job.origin)

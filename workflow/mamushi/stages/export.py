@@ -42,7 +42,8 @@ def run(args: argparse.Namespace) -> None:
     from mamushi.artifacts.provenance import versions
     from mamushi.errors import UserError
     from mamushi.lm import lora
-    from mamushi.lm.loading import open_model, open_tokenizer, overlay, writing_safetensors
+    from mamushi.lm.loading import open_model, open_tokenizer
+    from mamushi.lm.storage import overlay, writing_safetensors
 
     if args.out.exists():
         raise UserError("exists already", where=args.out, do="remove it or name another folder")

@@ -18,7 +18,7 @@ class Files(_models.TrainingFiles):
 
 
 def run(files: Files, chosen: FineTune, job: Job) -> None:
-    from mamushi.lm.loading import save_trained
+    from mamushi.lm.storage import save_trained
 
     model, accelerator = _models.fine_tuned(files, chosen, job)
     save_trained(files.tensors, model, job.origin)

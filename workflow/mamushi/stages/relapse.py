@@ -27,8 +27,9 @@ def run(files: Files, chosen: Relearn, job: Job) -> None:
     """Raises ``UserError`` where there is no forget text to learn, or training diverges."""
     from mamushi.artifacts import schemas
     from mamushi.artifacts.tables import EVALUATION, FORGET, INFERENCE, RETAIN, write_table
-    from mamushi.lm.loading import load_trained, open_tokenizer
+    from mamushi.lm.loading import open_tokenizer
     from mamushi.lm.perplexity import nll_table, require_domains, text_nll
+    from mamushi.lm.storage import load_trained
     from mamushi.lm.tokens import read_tokens
     from mamushi.unlearning.relapse import relapse, unrelated
 

@@ -43,9 +43,9 @@ class Files(_models.TrainingFiles):
 def run(files: Files, chosen: Retrain, job: Job) -> None:
     from mamushi.artifacts import schemas
     from mamushi.artifacts.tables import EVALUATION, write_table
-    from mamushi.lm.loading import save_trained
     from mamushi.lm.perplexity import nll_table, perplexity_table, require_domains, text_nll
     from mamushi.lm.sharding import takes_part
+    from mamushi.lm.storage import save_trained
     from mamushi.lm.tokens import read_tokens
 
     length = chosen.evaluation.max_length
@@ -140,7 +140,7 @@ def _copied(files: Files, job: Job, card: Path, same: str) -> bool:
     from mamushi.artifacts.tables import read_table, write_table
     from mamushi.artifacts.tensors import drop_others
     from mamushi.errors import UserError
-    from mamushi.lm.loading import copy_trained
+    from mamushi.lm.storage import copy_trained
 
     try:
         card_there, theirs = read_json(card), recorded(card)

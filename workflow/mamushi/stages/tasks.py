@@ -23,7 +23,8 @@ def run(files: Files, chosen: Tasks, job: Job) -> None:
     from mamushi.artifacts import schemas
     from mamushi.artifacts.tables import write_table
     from mamushi.lm import device, harness
-    from mamushi.lm.loading import open_tokenizer, open_trained, overlay
+    from mamushi.lm.loading import open_tokenizer, open_trained
+    from mamushi.lm.storage import overlay
 
     manager = harness.require(chosen.tasks)
     device.reproducible(0)

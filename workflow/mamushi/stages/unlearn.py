@@ -54,10 +54,11 @@ def run(files: Files, chosen: Unlearn, job: Job) -> None:
     from mamushi.artifacts.tables import EVALUATION, FORGET, INFERENCE, RETAIN, write_table
     from mamushi.artifacts.tensors import drop_others
     from mamushi.errors import UserError
-    from mamushi.lm.loading import open_tokenizer, save_trained
+    from mamushi.lm.loading import open_tokenizer
     from mamushi.lm.parameters import count
     from mamushi.lm.perplexity import perplexity_table, require_domains, text_nll
     from mamushi.lm.sharding import takes_part
+    from mamushi.lm.storage import save_trained
     from mamushi.lm.tokens import read_tokens
     from mamushi.unlearning.loop import Outcome, steps_of, unlearn
 

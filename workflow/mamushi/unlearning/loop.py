@@ -22,7 +22,7 @@ from mamushi.lm.attention import supports, to_device
 from mamushi.lm.batches import collate, examples_of_step, steps
 from mamushi.lm.parameters import decoder_blocks
 from mamushi.lm.perplexity import text_nll
-from mamushi.lm.sharding import each, local
+from mamushi.lm.sharding import all_gather, local
 from mamushi.lm.tokens import TokenSet
 from mamushi.lm.training import Descent, Objective, Step, micro_batches, train
 from mamushi.registry import load
@@ -226,7 +226,7 @@ class _Run:
         self.model.zero_grad(set_to_none=True)
         self.held = [(p, ~free[n], local(p.detach()).clone()) for n, p in trained.items()]
         masked = sum(int(mask.sum()) for _, mask, _ in self.held)
-        self.masked = int(each(np.array([masked]), self.accelerator).sum())
+        self.masked = int(all_gather(np.array([masked]), self.accelerator).sum())
 
     def adjust(self) -> None:
         for parameter, mask, _ in self.held:

@@ -58,7 +58,7 @@ def gradients(
         cut = sharding.active(accelerator)
         mine = parts[accelerator.process_index :: accelerator.num_processes]
         for rows, counted in (
-            sharding.dealt(parts, accelerator) if cut else ((rows, True) for rows in mine)
+            sharding.split(parts, accelerator) if cut else ((rows, True) for rows in mine)
         ):
             batch = collate([forget[row] for row in rows], accelerator.device, shared=shared)
             if feed is not None:
@@ -90,7 +90,7 @@ def largest(
 
     def each(counts: NDArray[np.int64]) -> NDArray[np.int64]:
         """The counts of every process (processes, counts)."""
-        return counts[None] if accelerator is None else sharding.each(counts, accelerator)
+        return counts[None] if accelerator is None else sharding.all_gather(counts, accelerator)
 
     for name, tensor in values.items():
         if each(np.array([int((~torch.isfinite(tensor)).sum())])).any():

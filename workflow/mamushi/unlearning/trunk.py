@@ -29,7 +29,7 @@ from mamushi.artifacts.tensors import HEADER_LENGTH
 from mamushi.errors import UserError
 from mamushi.lm.attention import supports
 from mamushi.lm.batches import Batch, batches, collate
-from mamushi.lm.loading import check_safetensors
+from mamushi.lm.folders import check_safetensors
 from mamushi.lm.loss import run
 from mamushi.lm.parameters import decoder_blocks
 from mamushi.lm.tokens import TokenSet, offsets_of

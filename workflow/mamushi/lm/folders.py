@@ -1,0 +1,263 @@
+"""Folders of models, on this disk or in the hub's cache: found, checked, and read with care.
+
+Weights are read from safetensors files alone: the older pickle files can run code when opened.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from huggingface_hub import snapshot_download
+from huggingface_hub.errors import (
+    GatedRepoError,
+    HfHubHTTPError,
+    HFValidationError,
+    LocalEntryNotFoundError,
+    RepositoryNotFoundError,
+    RevisionNotFoundError,
+)
+from safetensors import SafetensorError, safe_open
+from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
+from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+from transformers.tokenization_utils_base import PreTrainedTokenizerBase
+from transformers.utils import logging as transformers_logging
+
+from mamushi.artifacts.files import DISK_FULL, read_json
+from mamushi.errors import UserError
+
+INDEX, WEIGHTS = "model.safetensors.index.json", "model.safetensors"
+PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt")
+# Without one of these, transformers makes an empty tokenizer up instead of complaining.
+VOCABULARIES = ("tokenizer.json", "tokenizer.model", "spiece.model", "vocab.json", "vocab.txt")
+DESCRIPTIONS = ("*.json", "*.model", "*.txt", "*.jinja")
+HUB_ID = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
+AGAIN = "download or save the model again"
+
+
+def fetch(
+    source: str,
+    revision: str | None,
+    where: object,
+    *,
+    cached: bool = False,
+    weights: bool = True,
+    code: bool = False,
+    subfolders: bool = False,
+) -> tuple[Path, str | None]:
+    """Return a model's folder, and its commit if it is a hub model's snapshot in the hub's cache.
+
+    ``cached`` asks the hub only when the snapshot is not in the cache. ``weights``, ``code`` and
+    ``subfolders`` say what is fetched beside the descriptions. Raises ``UserError`` at ``where``
+    for a source that is neither a folder nor to be had from the hub.
+    """
+    folder = Path(source).expanduser()
+    if folder.is_dir():
+        return folder, None
+    if not HUB_ID.fullmatch(source):
+        raise UserError(f"no such folder: {source}", where=where, do="check the path")
+    patterns = [*DESCRIPTIONS, *["*.safetensors"] * weights, *["*.py"] * code]
+    try:
+        found = snapshot_download(
+            source,
+            revision=revision,
+            allow_patterns=patterns,
+            # These hold the same weights once more, for other programs.
+            ignore_patterns=["consolidated*", *([] if subfolders else ["*/*"])],
+            local_files_only=cached,
+        )
+    except GatedRepoError:
+        problem, do = "the model's owner has not given you access", "ask for it, then log in"
+    except RepositoryNotFoundError:
+        problem, do = "neither a folder nor a model on the hub", "check its name"
+    except RevisionNotFoundError:
+        problem, do = f"the hub's model has no revision {revision}", "check models.NAME.revision"
+    except (LocalEntryNotFoundError, HfHubHTTPError, HFValidationError, OSError) as error:
+        if cached:
+            wanted = {"weights": weights, "code": code, "subfolders": subfolders}
+            return fetch(source, revision, where, **wanted)
+        if isinstance(error, OSError) and error.errno in DISK_FULL:
+            raise
+        problem = "no such folder, not in the hub's cache, and the hub cannot be reached"
+        do = f"put a local folder into models.NAME.source, or a cache with {source} into HF_HOME"
+    else:
+        return Path(found), Path(found).name
+    raise UserError(f"{source}: {problem}", where=where, do=do)
+
+
+# --- checks -----------------------------------------------------------------------------------
+
+
+def check_config(folder: Path, trust_remote_code: bool = False) -> dict[str, Any]:
+    """Return ``config.json`` of a causal language model that may be opened, else ``UserError``."""
+    path = folder / "config.json"
+    if not path.is_file():
+        raise UserError(
+            "no config.json, so this is not a model's folder",
+            where=folder,
+            do="give the folder that save_pretrained wrote",
+        )
+    config = read_json(path)
+    if not isinstance(config, dict) or "model_type" not in config:
+        raise UserError("names no model_type", where=path, do=AGAIN)
+    classes = MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values()
+    causal = {c for names in classes for c in ([names] if isinstance(names, str) else names)}
+    own = config.get("architectures") or []
+    remote = "AutoModelForCausalLM" in config.get("auto_map", {})
+    known = config["model_type"] in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+    if remote and not known and not trust_remote_code:
+        raise UserError(
+            "the model comes with Python code of its own, which is not run unless you trust it",
+            where=path,
+            do="read the code, then set models.NAME.trust_remote_code to true",
+        )
+    # A masked model such as BERT would open as a causal one, with attention that looks ahead.
+    if not remote and not (known and (not own or causal.intersection(own))):
+        raise UserError(
+            f"not a causal language model that transformers knows ({', '.join(own) or 'no class'}, "
+            f"model type {config['model_type']})",
+            where=path,
+            do="choose a decoder-only model, or a newer version of transformers",
+        )
+    return config
+
+
+def check_weights(folder: Path) -> list[Path]:
+    """Return the safetensors files of a model (and their index), each found to be whole.
+
+    Raises ``UserError`` when there are none, one of the index is missing, or one is damaged.
+    """
+    index, single = folder / INDEX, folder / WEIGHTS
+    if index.is_file():
+        mapping = read_json(index).get("weight_map", {})
+        files = sorted(set(mapping.values()))
+        absent = [name for name in files if not (folder / name).is_file()]
+        if absent or not files:
+            raise UserError(
+                f"{len(absent)} of the {len(files)} files that it lists are missing: {absent[:3]}",
+                where=index,
+                do="download the model again",
+            )
+        found = {name: check_safetensors(folder / name) for name in files}
+        for tensor, name in mapping.items():
+            if tensor not in found[name]:
+                raise UserError(f"lacks the tensor {tensor}", where=folder / name, do=AGAIN)
+        return [index, *(folder / name for name in files)]
+    if single.is_file():
+        check_safetensors(single)
+        return [single]
+    check_no_pickles(folder)
+    raise UserError(f"no weights (no {WEIGHTS})", where=folder, do="download the model again")
+
+
+def check_no_pickles(folder: Path) -> None:
+    """Raise ``UserError`` for a folder with pickled weights."""
+    if any(path for pattern in PICKLES for path in folder.glob(pattern)):
+        raise UserError(
+            "only pickle weights, which can run code when they are opened",
+            where=folder,
+            do="save the model as safetensors (save_pretrained does)",
+        )
+
+
+def check_safetensors(path: Path) -> set[str]:
+    """Return the names of the tensors of a safetensors file whose size is what its header says.
+
+    Reads the header alone. Raises ``UserError`` for a file that is missing or damaged.
+    """
+    try:
+        with safe_open(path, framework="pt") as stored:
+            return set(stored.keys())
+    except FileNotFoundError:
+        raise UserError("no such file", where=path, do="check the path") from None
+    except SafetensorError as error:
+        what = f"damaged safetensors file ({brief(error)})"
+        raise UserError(what, where=path, do="make it again") from None
+
+
+def check_finite(path: Path) -> None:
+    """Raise ``UserError`` with the first tensor of a safetensors file that has NaN or infinity.
+
+    Whoever trained such a model would be told to lower the learning rate.
+    """
+    with safe_open(path, framework="pt") as stored:
+        for name in sorted(stored.keys()):
+            tensor = stored.get_tensor(name)
+            if tensor.is_floating_point() and tensor.numel():
+                # One pass, in which NaN shows as well; numbers of 8 bits cannot be compared.
+                small = tensor.element_size() == 1
+                ends = torch.aminmax(tensor.float() if small else tensor)
+                if not torch.isfinite(torch.stack([*ends])).all():
+                    raise UserError(
+                        f"the weights {name} are not all finite numbers",
+                        where=path,
+                        do=f"{AGAIN}, from before it diverged",
+                    )
+
+
+# --- reading ----------------------------------------------------------------------------------
+
+
+def read_tokenizer(folder: Path, trust_remote_code: bool = False) -> PreTrainedTokenizerBase:
+    """Read a folder's tokenizer. Raises ``UserError`` where there is none, or a damaged one."""
+    if not any((folder / name).is_file() for name in VOCABULARIES) and not trust_remote_code:
+        raise UserError(
+            f"no tokenizer (none of {', '.join(VOCABULARIES)})",
+            where=folder,
+            do="save the model's tokenizer in the same folder",
+        )
+    transformers_logging.set_verbosity_error()
+    with reading("the tokenizer", folder, "save the model's tokenizer again"):
+        return AutoTokenizer.from_pretrained(
+            folder, trust_remote_code=trust_remote_code, local_files_only=True
+        )
+
+
+def read_model(
+    folder: Path,
+    *,
+    what: str = "the model",
+    where: Path | None = None,
+    do: str = AGAIN,
+    **options: Any,
+) -> PreTrainedModel:
+    """Read a folder's model, and accept no tensor that is missing, misshapen or made up.
+
+    ``options`` are those of ``from_pretrained``. Raises ``UserError`` that says ``what`` cannot be
+    read, ``where`` (by default the folder) and what to ``do``.
+    """
+    where = where or folder
+    transformers_logging.set_verbosity_error()
+    transformers_logging.disable_progress_bar()
+    with reading(what, where, do):
+        model, report = AutoModelForCausalLM.from_pretrained(
+            folder, local_files_only=True, output_loading_info=True, **options
+        )
+    if missing := sorted(report["missing_keys"]):
+        problem = f"the weights lack {len(missing)} tensors, the first is {missing[0]}"
+        raise UserError(problem, where=where, do=AGAIN)
+    return model
+
+
+@contextmanager
+def reading(what: str, where: Path, do: str) -> Iterator[None]:
+    """Turn any error within the block into ``UserError``: libraries that cannot read a file say so
+    in many ways, down to a plain ``Exception``. A lack of memory is no fault of the file."""
+    try:
+        yield
+    except (MemoryError, torch.OutOfMemoryError):
+        raise
+    except Exception as error:
+        problem = f"{what} cannot be read ({brief(error)})"
+        if "ignore_mismatched_sizes" in str(error):
+            problem = "the weights do not have the shapes that config.json says"
+        raise UserError(problem, where=where, do=do) from error
+
+
+def brief(error: BaseException) -> str:
+    """Return the first line of an error's message, at most 200 characters of it."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0][:200]

@@ -1,0 +1,131 @@
+"""The tensors that were trained, in a file of their own: stored, loaded, and put into a model."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from transformers import PreTrainedModel
+
+from mamushi.artifacts import seal
+from mamushi.artifacts.files import atomic
+from mamushi.artifacts.tensors import about, trained_metadata
+from mamushi.errors import UserError
+from mamushi.lm import lora, sharding
+from mamushi.running import launch
+
+# How safetensors, written in Rust, reports a full disk.
+OS_ERROR = re.compile(r"os error (\d+)")
+
+
+def save_trained(path: str | Path, model: PreTrainedModel, metadata: Mapping[str, Any]) -> None:
+    """Store the tensors that take gradients, in fp32, whole or not at all.
+
+    ``metadata`` (JSON) is what ``artifacts.tensors.trained_metadata`` gives back. Of several
+    processes the first one stores; where the model is sharded, all have to call.
+    """
+    tensors = {}
+    for name, parameter in model.named_parameters():
+        if parameter.requires_grad:
+            whole = sharding.full_tensor(parameter.detach())
+            if not launch.is_secondary():
+                tensors[name] = whole.to("cpu", torch.float32).contiguous()
+    if not launch.is_secondary():
+        _store(path, tensors, metadata)
+
+
+def copy_trained(path: str | Path, to: str | Path, metadata: Mapping[str, Any]) -> None:
+    """Store the tensors of a file that ``save_trained`` wrote in another, with ``metadata``."""
+    with _opened(path) as stored:
+        tensors = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118
+    _store(to, tensors, metadata)
+
+
+def _store(path: str | Path, tensors: dict[str, torch.Tensor], metadata: Mapping[str, Any]) -> None:
+    with atomic(path) as part, writing_safetensors():
+        save_file(tensors, part, metadata=about(metadata))
+        seal.seal(part)
+
+
+@contextmanager
+def writing_safetensors() -> Iterator[None]:
+    """Turn a system error that safetensors wraps (a full disk, above all) back into ``OSError``."""
+    try:
+        yield
+    except SafetensorError as error:
+        code = OS_ERROR.search(str(error))
+        if code is None:
+            raise
+        raise OSError(int(code[1]), str(error)) from error
+
+
+def load_trained(path: str | Path, model: PreTrainedModel) -> None:
+    """Copy trained tensors into ``model``, each in the dtype and on the device that it has there.
+
+    The file must hold just the tensors that take gradients in ``model`` (``parameters.freeze``).
+    Raises ``UserError``, and changes nothing, when a tensor is missing, not to be trained or of
+    another shape, or when the file is damaged.
+    """
+    own = {name: p for name, p in model.named_parameters() if p.requires_grad}
+    with _opened(path) as stored:
+        names = set(stored.keys())
+        for problem, tensors in (
+            ("lacks tensors that the model trains", own.keys() - names),
+            ("has tensors that the model does not train", names - own.keys()),
+        ):
+            if tensors:
+                raise UserError(
+                    f"{problem}: {len(tensors)}, the first is {min(tensors)}",
+                    where=path,
+                    do="use the model and the training settings that it was made with",
+                )
+        _check_shapes(path, stored, own)
+        for name in sorted(names):
+            sharding.fill(own[name], stored.get_slice(name))
+
+
+def overlay(path: str | Path, model: PreTrainedModel) -> int:
+    """Copy all tensors of a file into ``model``, in fp32; return how many.
+
+    Where ``load_trained`` goes on with a run, this completes a model that is handed on: a tensor
+    that was trained becomes fp32 there, since rounding to bf16 would undo small steps. Adapters are
+    put in for a file of adapters, and stay beside the weights until ``lora.merge``. Raises
+    ``UserError``, and changes no tensor, when the model has no such tensor, or of another shape.
+    """
+    with _opened(path) as stored:
+        names = sorted(stored.keys())
+        if any(map(lora.is_adapter, names)):
+            settings = trained_metadata(path)["settings"]
+            # Of a fine-tune, or of unlearning, whose own training says nothing of adapters.
+            lora.add(model, settings.get("lora") or settings["training"]["lora"])
+        own = dict(model.named_parameters())
+        _check_shapes(path, stored, own)
+        for name in names:
+            own[name].data = stored.get_tensor(name).float()
+    return len(names)
+
+
+def _check_shapes(path: str | Path, stored: Any, own: Mapping[str, torch.Tensor]) -> None:
+    for name in sorted(stored.keys()):
+        shape = tuple(stored.get_slice(name).get_shape())
+        has = tuple(own[name].shape) if name in own else "no such tensor"
+        if shape != has:
+            raise UserError(
+                f"{name} is {shape}, but the model has {has}",
+                where=path,
+                do="give the card of the model that it was made with",
+            )
+
+
+@contextmanager
+def _opened(path: str | Path) -> Iterator[Any]:
+    """Open a file that ``save_trained`` wrote, every bit of which is as it was written."""
+    seal.opened(path).close()
+    with safe_open(path, framework="pt") as stored:
+        yield stored
