@@ -335,15 +335,15 @@ def padded(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
 
 
-def fifty_steps(family: str) -> tuple[PreTrainedModel, dict[str, list[float]]]:
+def many_steps(family: str) -> tuple[PreTrainedModel, dict[str, list[float]]]:
     language_model = exact(model(family))
     freeze(language_model, TRAINING)
-    changes = {"learning_rate": 1e-3, "batch_size": 8, "micro_batch_size": 8}
+    changes = {"learning_rate": 2e-3, "batch_size": 8, "micro_batch_size": 8}
     log = finetune(
         language_model,
         token_set(40),
         TRAINING | changes,
-        total=50,
+        total=25,
         seed=1,
         accelerator=device.accelerator("fp32"),
     )
@@ -351,12 +351,12 @@ def fifty_steps(family: str) -> tuple[PreTrainedModel, dict[str, list[float]]]:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_fifty_steps_agree_with_those_of_padded_texts(
+def test_many_steps_agree_with_those_of_padded_texts(
     family: str, request: pytest.FixtureRequest
 ) -> None:
-    ours, log = fifty_steps(family)
+    ours, log = many_steps(family)
     request.getfixturevalue("padded")
-    theirs, other = fifty_steps(family)
+    theirs, other = many_steps(family)
     assert log["loss"][-1] < 0.9 * log["loss"][0]
     np.testing.assert_allclose(log["loss"], other["loss"], rtol=1e-6)
     norms = [[norm for norm in each["gradient_norm"] if norm is not None] for each in (log, other)]

@@ -30,7 +30,7 @@ from mamushi.lm.perplexity import text_nll
 from mamushi.unlearning.objective import TextLoss
 from mamushi.unlearning.relearning import relearn
 from mamushi.unlearning.saliency import gradients
-from tests.support.models import FAMILIES, TRAINING, jigsaw_like, model
+from tests.support.models import FAMILIES, TRAINING, jigsaw_like, model, token_set
 from tests.support.steps import step_of
 
 TEXTS = jigsaw_like(96)
@@ -333,7 +333,8 @@ def test_the_norm_is_taken_where_it_is_used(monkeypatch: pytest.MonkeyPatch) -> 
         language_model = model("llama")
         freeze(language_model, TRAINING)
         settings = TRAINING | {"batch_size": 2} | changes
-        log = finetune(language_model, TEXTS, settings, total=53, seed=1, accelerator=FP32).columns
+        how = {"total": 53, "seed": 1, "accelerator": FP32}
+        log = finetune(language_model, token_set(12), settings, **how).columns
         return [step for step, n in zip(log["step"], log["gradient_norm"], strict=True) if n]
 
     assert steps() == [1, 51, 53] and len(taken) == 3

@@ -1,14 +1,10 @@
 """Attention over texts that lie one after another in one row, each of which sees itself alone.
 
-Without padding, all that works on single tokens (embeddings, norms, MLPs, the head) computes real
-tokens alone, and attention is the one place that must know where a text begins and ends. ``attend``
-is registered with transformers as an attention of its own; it gets the borders as the keyword
-argument ``documents`` of the model.
-
-On CUDA in half precision, kernels for variable lengths do it. Anywhere else, and where scores are
-capped (Gemma 2), texts of similar length are padded to the longest of them within attention alone.
-Attention is causal, so that no real token looks at what stands behind its text. Both are exact, and
-neither ever holds scores between two texts of different groups.
+So nothing is computed for padding but here. ``attend`` is registered with transformers as an
+attention of its own; it gets the borders of texts as the keyword argument ``documents`` of the
+model. On CUDA in half precision, a kernel for variable lengths does it. Anywhere else, and where
+scores are capped (Gemma 2), texts of similar length are padded to the longest of them. Both are
+exact, since attention is causal.
 """
 
 from __future__ import annotations
@@ -16,7 +12,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -44,14 +40,13 @@ precision, whose kernel works in blocks that are longer."""
 
 
 class _Layout(NamedTuple):
-    """Texts in groups, each padded to its longest text; the groups lie one after another."""
+    """Texts in groups, one after another, each padded to its longest text: texts and length of each
+    group, which token of the row stands at each place (any of its text where there is padding), and
+    the place of each token of the row."""
 
     shapes: list[tuple[int, int]]
-    """Texts and length of each group."""
     source: Tensor
-    """Which token of the row stands at each place; any token of the text where there is padding."""
     back: Tensor
-    """The place of each token of the row."""
 
 
 class Documents:
@@ -60,7 +55,6 @@ class Documents:
     def __init__(self, lengths: NDArray[np.int64]) -> None:
         self.lengths = lengths[lengths > 0]
         self.longest = int(self.lengths.max(initial=0))
-        self.tokens = int(self.lengths.sum())
         self._offsets: Tensor | None = None
         self._layout: _Layout | None = None
         self._masks: dict[tuple[int, int | None], Tensor] = {}
@@ -144,9 +138,6 @@ def _cuts(lengths: NDArray[np.int64], calls: float) -> list[tuple[int, int]]:
     return ranges[::-1]
 
 
-# --- which models -----------------------------------------------------------------------------
-
-
 def supports(model: PreTrainedModel) -> bool:
     """Return whether texts can share a row of this model's; say so once where they cannot."""
     config = model.config
@@ -179,9 +170,6 @@ def sharing_rows(model: PreTrainedModel) -> Iterator[None]:
         yield
     finally:
         config._attn_implementation = own
-
-
-# --- attention --------------------------------------------------------------------------------
 
 
 def attend(
@@ -271,7 +259,9 @@ def _padded(
             mask = documents.mask(shape[1], own, q.device)
             out = _capped(one, two, three, mask, scaling, softcap, dropout)
         else:
-            with _exact(one) as dtype:
+            exact = q.device.type == "cpu" and q.requires_grad and shape[1] <= SHORT
+            dtype = torch.promote_types(q.dtype, torch.float32) if exact else q.dtype
+            with torch.autocast("cpu", enabled=False) if exact else nullcontext():
                 out = functional.scaled_dot_product_attention(
                     one.to(dtype),
                     two.to(dtype),
@@ -285,16 +275,6 @@ def _padded(
         found.append(out.transpose(1, 2).flatten(0, 1))
     out = found[0] if len(found) == 1 else torch.cat(found)
     return out if layout is None else _Gather.apply(out, layout.back)
-
-
-@contextmanager
-def _exact(q: Tensor) -> Iterator[torch.dtype]:
-    """Give the dtype in which the CPU is fastest, which autocast then leaves alone."""
-    if q.device.type == "cpu" and q.requires_grad and q.shape[2] <= SHORT:
-        with torch.autocast("cpu", enabled=False):
-            yield torch.promote_types(q.dtype, torch.float32)
-    else:
-        yield q.dtype
 
 
 def _capped(
@@ -315,11 +295,9 @@ def _capped(
 
 
 class _Spread(torch.autograd.Function):
-    """Move rows (tokens, ...) to their places, with a copy of a row of the same text as padding.
-
-    No loss depends on what stands at the padding, so its gradient is 0 and is not read. To take
-    rows by index is exact and the same in each run, where adding by index is not, on a GPU.
-    """
+    """Move rows (tokens, ...) to their places, with a copy of a row of the same text as padding,
+    whose gradient is 0 and is not read. Rows taken by index are the same in each run, where adding
+    by index is not, on a GPU."""
 
     @staticmethod
     def forward(ctx: Any, values: Tensor, source: Tensor, back: Tensor) -> Tensor:

@@ -36,13 +36,10 @@ def examples_of_step(
 ) -> NDArray[np.int64]:
     """Return indices (batch_size,) of the examples in optimizer step ``step``, counted from 0.
 
-    The steps cut an endless stream, one freshly shuffled pass over the examples after another, into
-    batches; a batch may span two passes, as T = floor(epochs * n / batch) implies. Any step can be
-    asked for without replaying those before it, which is what makes a resumed run exact.
-
-    ``kept`` says which of all texts the examples are, where some are left out (all texts,). A pass
-    is then the shuffled pass over all texts without the others: trainings of one seed that leave
-    out different texts read those that they share in the same order (common random numbers).
+    The steps cut an endless stream, one freshly shuffled pass after another, into batches; any step
+    can be asked for without those before it, which makes a resumed run exact. ``kept`` (all texts,)
+    says which of all texts the examples are, where some are left out: trainings of one seed read
+    the texts that they share in the same order (common random numbers).
     """
     kept = np.ones(examples, dtype=bool) if kept is None else kept
     rows = np.cumsum(kept) - 1
@@ -87,12 +84,9 @@ def model_batches(
     *,
     split: bool = False,
 ) -> Iterator[tuple[NDArray[np.int64], Batch, bool]]:
-    """Put the model in eval mode; give the rows of ``texts`` that share a forward pass, and their
-    batch, and show progress under the name ``what``.
-
-    With ``split``, processes share the passes of a model that is sharded: the last value says
-    whether a pass counts, as ``sharding.split`` has it. Otherwise each does the same.
-    """
+    """Put the model in eval mode; give the rows of ``texts`` that share a forward pass, their
+    batch, and whether the pass counts, and show progress under the name ``what``. With ``split``,
+    processes share the passes of a model that is sharded, as ``sharding.split`` has it."""
     model.eval()
     shared = supports(model)
     parts = list(batches(texts.lengths, batch_tokens, shared=shared))
@@ -123,10 +117,9 @@ def pieces(
     """Give the texts (m,), ascending, that are embedded together, in batches of their own: block by
     block all of them, or those of a ``shard`` such as ``2-of-8``.
 
-    What a text's vector is depends on its neighbours in the batch, by its last digits: kernels for
-    other numbers of tokens add up in another order. So shards are cut between the ``batches`` of a
-    block, into runs of about as many tokens, and a run by itself falls into the same batches.
-    Raises ``UserError`` for a shard that there is not.
+    A text's vector depends on its neighbours in the batch, by its last digits. So shards are cut
+    between the ``batches`` of a block, into runs of about as many tokens, and a run by itself falls
+    into the same batches. Raises ``UserError`` for a shard that there is not.
     """
     found = re.fullmatch(r"(\d+)-of-(\d+)", shard or "1-of-1")
     number, of = map(int, found.groups()) if found else (0, 0)

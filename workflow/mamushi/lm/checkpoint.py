@@ -25,9 +25,9 @@ Log = Mapping[str, list[Any]]
 class Writer:
     """Writes states of one training to a file, each by a thread, while the next steps are taken.
 
-    Within its ``with`` block; when that ends nothing is written any more, whatever ended it. Of
-    several processes the first one writes. The fingerprint names everything that the run depends
-    on. Without a path nothing is written or restored.
+    When its ``with`` block ends nothing is written any more. Of several processes the first one
+    writes. The fingerprint names everything that the run depends on. Without a path there are no
+    states.
     """
 
     def __init__(self, path: Path | None, fingerprint: str) -> None:
@@ -47,12 +47,9 @@ class Writer:
         optimizer: torch.optim.Optimizer,
         log: Log,
     ) -> None:
-        """Write trained parameters, Adam's moments, the random state and the log of the steps so
-        far, as they are now: copies are taken before this returns.
-
-        Where the model is sharded, all processes have to call. Raises what went wrong with the
-        state before, as ``wait``.
-        """
+        """Write copies of trained parameters, Adam's moments, the random state and the log of the
+        steps so far. Where the model is sharded, all processes have to call. Raises as ``wait`` for
+        the state before."""
         # Two at a time would hold two copies.
         self.wait()
         if self.path is None:
@@ -87,8 +84,8 @@ class Writer:
     ) -> None:
         """Load what ``save`` wrote into parameters, optimizer and log.
 
-        A file of another run (other settings, other data) or a damaged one is passed over, and the
-        run starts from its beginning: a checkpoint saves time and is never a source of truth.
+        A file of another run or a damaged one is passed over: a checkpoint saves time and is never
+        a source of truth.
         """
         if self.path is None:
             return

@@ -1,13 +1,9 @@
-"""Blocks compiled by ``torch.compile`` for the steps of a training, and for nothing else.
+"""Transformer blocks and the loss compiled by ``torch.compile`` for the steps of a training.
 
 What a GPU gains is fewer launches and fewer passes over memory for norms, rotations, activations
-and residuals; products and attention stay the kernels that they are. A block is compiled once with
-the number of tokens left open, because no two steps have the same and padding to a few sizes would
-be computed for nothing. Blocks share the code, so that a model of 32 takes no longer than one of 4.
-
-Attention stands outside: it reads where texts end on the host, which a compiler would take for
-constants. So do the product of the head, and the last norm, which is one of dozens. The loss is
-compiled as it stands in ``loss``.
+and residuals. A block is compiled once with the number of tokens left open, because no two steps
+have the same, and blocks share the code. Attention stands outside: it reads where texts end on the
+host, which a compiler would take for constants. So do the product of the head and the last norm.
 """
 
 from __future__ import annotations
@@ -46,15 +42,14 @@ def compiled(
     tokens: Callable[[], int] = lambda: 0,
     backend: str | Callable[..., Any] = "inductor",
 ) -> Iterator[list[nn.Module]]:
-    """Within the block, the model's transformer blocks and the loss are compiled, if ``wanted``:
-    with ``auto`` on a GPU, for a training of at least ``LONG`` ``tokens``. Gives the blocks that
-    are; where compiling fails there are none from then on.
+    """Within the block, the model's blocks and the loss are compiled, if ``wanted``: with ``auto``
+    on a GPU, for a training of at least ``LONG`` ``tokens``. Gives the blocks that are; where
+    compiling fails there are none from then on.
 
-    The same maths up to the order of rounding. Compiling takes place in the first steps. What it
-    writes goes to ``TORCHINDUCTOR_CACHE_DIR`` where that is set, else to a folder of this process's
-    own: the compiler loads what it finds, and its usual folder is open to others to guess. Raises
-    ``UserError`` where there is no compiler, and in the first steps what torch raises where
-    compiling fails; ``auto`` says either in a line, and goes on without.
+    What compiling writes goes to ``TORCHINDUCTOR_CACHE_DIR`` where that is set, else to a folder of
+    this process's own: the compiler loads what it finds, and its usual folder is open to others to
+    guess. Raises ``UserError`` where there is no compiler, and in the first steps what torch raises
+    where compiling fails; ``auto`` says either in a line, and goes on without.
     """
     auto = wanted == "auto"
     if not wanted or (auto and (model.device.type != "cuda" or tokens() < LONG)):

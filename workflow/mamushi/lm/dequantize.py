@@ -18,12 +18,9 @@ from mamushi.lm.folders import brief, read_model, reading
 
 
 def open_gguf(path: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase, dict[str, Any]]:
-    """Return the model in fp32, its tokenizer, and what ``describe`` says of the file.
-
-    fp32 holds each number of every type of GGUF as it is: a product of a 16-bit scale and a few
-    bits, plus a 16-bit offset. Raises ``UserError`` as ``describe`` does, and for an architecture
-    that transformers cannot read from GGUF.
-    """
+    """Return the model in fp32, which holds each number of every type of GGUF as it is, its
+    tokenizer, and what ``describe`` says of the file. Raises ``UserError`` as that does, and for an
+    architecture that transformers cannot read from GGUF."""
     about = describe(path)
     what = f"this GGUF file of the architecture {about['architecture']!r}"
     do = "choose another model, or a newer version of transformers"
@@ -44,11 +41,11 @@ def open_gguf(path: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase, dic
 
 
 def describe(path: Path) -> dict[str, Any]:
-    """Describe a GGUF file: name, SHA-256, architecture, quantization (the type of most of its
-    weights), the number of weights by type, whether texts begin with its BOS, if it names one, and
-    its licence field, None where it has none.
+    """Describe a GGUF file: name, SHA-256, architecture, quantization (the type of most weights),
+    weights by type, whether texts begin with its BOS, and its licence field, None where it has
+    none.
 
-    Raises ``UserError`` for a file that is missing, no GGUF, or cut off, and for a type that cannot
+    Raises ``UserError`` for a file that is missing, no GGUF, or cut off, or of a type that cannot
     be read.
     """
     digest = digests.of(path)

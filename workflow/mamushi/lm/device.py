@@ -28,11 +28,8 @@ WAIT = timedelta(hours=2)
 
 
 def accelerator(precision: str) -> Accelerator:
-    """Make the accelerator of this process: ``precision`` is ``bf16`` (autocast) or ``fp32``.
-
-    A GPU where there is one, else the CPU; several where the stage runs under `accelerate launch`,
-    or is one of the processes of `running.launch`.
-    """
+    """Make the accelerator of this process, on a GPU where there is one: ``precision`` is ``bf16``
+    (autocast) or ``fp32``."""
     # Accelerate keeps one state a process and refuses a second precision; each caller here has its
     # own model and optimizer, so nothing is shared that the reset could confuse.
     AcceleratorState._reset_state()
@@ -72,11 +69,8 @@ def lacks_kernel(error: RuntimeError) -> bool:
 
 @contextmanager
 def deterministic(strict: bool) -> Iterator[None]:
-    """Within the block, if ``strict``, an operation without a deterministic kernel is an error.
-
-    Only so does flash attention take its deterministic backward pass: where a warning would do, it
-    takes the other one.
-    """
+    """Within the block, if ``strict``, an operation without a deterministic kernel is an error:
+    only so, and not by a warning, does flash attention take its deterministic backward pass."""
     before = torch.are_deterministic_algorithms_enabled()
     warned = torch.is_deterministic_algorithms_warn_only_enabled()
     if strict:
@@ -90,10 +84,9 @@ def deterministic(strict: bool) -> Iterator[None]:
 def place(model: PreTrainedModel, precision: str, device: torch.device) -> PreTrainedModel:
     """Move a model to its device with frozen weights in ``precision`` and trained ones in fp32.
 
-    Master weights must be fp32: at a learning rate of 3e-6 a step is smaller than half a unit in
-    the last place of bf16 and would vanish. Which weights are trained is read from
-    ``requires_grad``; a model that is only evaluated is placed the same way, so that its numbers
-    equal those at the end of its training.
+    At a learning rate of 3e-6 a step is smaller than half a unit in the last place of bf16 and
+    would vanish. A model that is only evaluated is placed the same way, by ``requires_grad``, so
+    that its numbers equal those at the end of its training.
     """
     frozen = torch.bfloat16 if precision == "bf16" else torch.float32
     for parameter in model.parameters():

@@ -15,10 +15,8 @@ Span = tuple[int, int]
 
 
 def weighed(texts: TokenSet, weights: Mapping[str, float]) -> TokenSet:
-    """Weigh every token of a text as its id in ``weights`` says; of others by 1.
-
-    Raises ``UserError`` for an id that is not among the texts.
-    """
+    """Weigh every token of a text as its id in ``weights`` says; of others by 1. Raises
+    ``UserError`` for an id that is not among the texts."""
     by_text = np.ones(len(texts), np.float32)
     by_text[_rows(texts, weights)] = [*weights.values()]
     return replace(texts, weights=np.repeat(by_text, texts.lengths))
@@ -43,11 +41,9 @@ def masked(texts: TokenSet, spans: Mapping[str, Sequence[Span]]) -> TokenSet:
 
 
 def mass(texts: TokenSet) -> NDArray[np.float64]:
-    """Return the mean weight of each text's predicted tokens (texts,): 1 where none is weighed.
-
-    A training takes as many steps as for so many texts: then each token is trained on as often,
-    times its weight, as one of a training on all, whatever else has been removed.
-    """
+    """Return the mean weight of each text's predicted tokens (texts,): 1 where none is weighed. A
+    training takes as many steps as for so many texts, so that each token is trained on as often,
+    times its weight, whatever else has been removed."""
     predicted = np.maximum(texts.lengths - 1, 0)
     means: NDArray[np.float64] = texts.counted / np.maximum(predicted, 1)
     return np.where(predicted > 0, means, 1.0)

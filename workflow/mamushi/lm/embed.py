@@ -61,10 +61,8 @@ def embed(
     """Return embeddings (layers, texts, width) of the texts, in their order, from one forward pass.
 
     A layer is the index of a hidden state: 0 is the input embeddings, n the output of the n-th
-    block, and -1 the final one, after the final norm. ``skip_first`` is for texts that begin with a
-    BOS: see ``pool``. Processes share the texts of a model that is sharded; otherwise each does the
-    same. Raises ``UserError`` for a layer that the model does not have, a text without tokens, and
-    values that float16 cannot hold.
+    block, and -1 the final one, after the final norm. ``skip_first`` is that of ``pool``. Raises
+    ``UserError`` for a layer that the model does not have, and for values that float16 cannot hold.
     """
     blocks = int(model.config.num_hidden_layers)
     for layer in layers:
@@ -73,12 +71,6 @@ def embed(
                 f"embedding.layer: {layer} is not a layer of a model with {blocks} blocks",
                 do=f"give a number from {-blocks - 1} to {blocks}",
             )
-    if (empty := np.flatnonzero(texts.lengths == 0)).size:
-        raise UserError(
-            "the tokenizer gives no token for this text, so it has no embedding",
-            where=f"example {texts.ids[empty[0]]}",
-            do="remove it from the raw data",
-        )
     final = all(layer in (-1, blocks) for layer in layers)
 
     def pooled() -> Iterator[tuple[NDArray[np.int64], torch.Tensor]]:

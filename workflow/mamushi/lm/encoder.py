@@ -1,7 +1,5 @@
-"""Sentence encoders: models that give a text one vector, as the package sentence-transformers has
-them. It is installed by choice. Code that comes with a model is never run, and weights are read
-from safetensors alone.
-"""
+"""Sentence encoders: models that give a text one vector, by the package sentence-transformers,
+which is installed by choice. Code that comes with a model is never run."""
 
 from __future__ import annotations
 
@@ -29,8 +27,7 @@ ROWS = 16384
 
 
 def open_encoder(source: str, revision: str | None, known: Mapping[str, str]) -> Any:
-    """Open the ``SentenceTransformer`` of a folder, or of a hub id and its commit, in fp32 on a GPU
-    where there is one, else on the CPU.
+    """Open the ``SentenceTransformer`` of a folder, or of a hub id and its commit, in fp32.
 
     ``known`` are digests of a folder's files by their names in it. Raises ``UserError`` without the
     package, for a folder that is no encoder's, has pickled weights or modules of its own, and for
@@ -87,11 +84,9 @@ def _check(folder: Path) -> None:
 def encode(
     encoder: Any, ids: Sequence[str], texts: Sequence[str], batch_tokens: int
 ) -> NDArray[np.float16]:
-    """Return embeddings (texts, width) of the texts, in their order, as the encoder gives them one
-    at a time; texts of similar length share a batch of ``batch_tokens`` tokens with padding.
-
-    Raises ``UserError`` for values that float16 cannot hold, and names the id.
-    """
+    """Return embeddings (texts, width) of the texts, in their order; texts of similar length share
+    a batch of ``batch_tokens`` tokens with padding. Raises ``UserError`` for values that float16
+    cannot hold."""
     lengths = lengths_of(encoder, texts)
     vectors = np.empty((0, 0), np.float16)
     with Progress(len(texts), "encode", "text") as progress:

@@ -32,10 +32,7 @@ def mean_nll(
     kept: NDArray[np.bool_] | None = None,
 ) -> Objective:
     """Make the objective of fine-tuning: of each step the weighted mean of the NLL over its
-    predicted tokens, sum w nll / sum w.
-
-    ``kept`` is that of ``examples_of_step``.
-    """
+    predicted tokens, sum w nll / sum w. ``kept`` is that of ``examples_of_step``."""
     batch, size = int(settings["batch_size"]), int(settings["micro_batch_size"])
     shared = supports(model)
     counted = texts.counted
@@ -76,14 +73,10 @@ def finetune(
 ) -> TrainLog:
     """Train the parameters that require a gradient, in place, on the texts.
 
-    AdamW over batches of ``batch_size`` texts; the loss of a step is the mean NLL over its
-    predicted tokens, weighted as ``texts`` say, whatever the micro-batch size and number of
-    processes.
-    ``total`` is the number of steps, by default T = floor(epochs * n / batch) for these n texts.
-
-    ``state`` and ``fingerprint`` are those of ``train``, ``kept`` is that of ``examples_of_step``:
-    which of all texts of the section these are. Raises ``UserError`` when there is nothing
-    to train on or the loss is not finite.
+    AdamW over batches of ``batch_size`` texts and ``total`` steps, by default T = floor(epochs * n
+    / batch) for these n texts. ``state`` and ``fingerprint`` are those of ``train``, ``kept`` is
+    that of ``examples_of_step``. Raises ``UserError`` when there is nothing to train on or the loss
+    is not finite.
     """
     if not (texts.lengths > 1).any():
         raise UserError(f"{what}: no text with a token to predict", do="check the data card")

@@ -1,7 +1,5 @@
-"""Folders of models, on this disk or in the hub's cache: found, checked, and read with care.
-
-Weights are read from safetensors files alone: the older pickle files can run code when opened.
-"""
+"""Folders of models, on this disk or in the hub's cache: found, checked and read. Weights are read
+from safetensors files alone: the older pickle files can run code when opened."""
 
 from __future__ import annotations
 
@@ -89,9 +87,6 @@ def fetch(
     raise UserError(f"{source}: {problem}", where=where, do=do)
 
 
-# --- checks -----------------------------------------------------------------------------------
-
-
 def check_config(folder: Path, trust_remote_code: bool = False) -> dict[str, Any]:
     """Return ``config.json`` of a causal language model that may be opened, else ``UserError``."""
     path = folder / "config.json"
@@ -127,10 +122,8 @@ def check_config(folder: Path, trust_remote_code: bool = False) -> dict[str, Any
 
 
 def check_weights(folder: Path) -> list[Path]:
-    """Return the safetensors files of a model (and their index), each found to be whole.
-
-    Raises ``UserError`` when there are none, one of the index is missing, or one is damaged.
-    """
+    """Return the safetensors files of a model (and their index). Raises ``UserError`` when there
+    are none, one of the index is missing, or one is damaged."""
     index, single = folder / INDEX, folder / WEIGHTS
     if index.is_file():
         mapping = read_json(index).get("weight_map", {})
@@ -165,10 +158,8 @@ def check_no_pickles(folder: Path) -> None:
 
 
 def check_safetensors(path: Path) -> set[str]:
-    """Return the names of the tensors of a safetensors file whose size is what its header says.
-
-    Reads the header alone. Raises ``UserError`` for a file that is missing or damaged.
-    """
+    """Return the names of the tensors of a safetensors file, from its header alone. Raises
+    ``UserError`` for a file that is missing or damaged."""
     try:
         with safe_open(path, framework="pt") as stored:
             return set(stored.keys())
@@ -180,10 +171,7 @@ def check_safetensors(path: Path) -> set[str]:
 
 
 def check_finite(path: Path) -> None:
-    """Raise ``UserError`` with the first tensor of a safetensors file that has NaN or infinity.
-
-    Whoever trained such a model would be told to lower the learning rate.
-    """
+    """Raise ``UserError`` with the first tensor of a safetensors file that has NaN or infinity."""
     with safe_open(path, framework="pt") as stored:
         for name in sorted(stored.keys()):
             tensor = stored.get_tensor(name)
@@ -197,9 +185,6 @@ def check_finite(path: Path) -> None:
                         where=path,
                         do=f"{AGAIN}, from before it diverged",
                     )
-
-
-# --- reading ----------------------------------------------------------------------------------
 
 
 def read_tokenizer(folder: Path, trust_remote_code: bool = False) -> PreTrainedTokenizerBase:

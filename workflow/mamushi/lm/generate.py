@@ -28,10 +28,9 @@ TOGETHER = 16
 def prompt_tokens(tokenizer: PreTrainedTokenizerBase, prompt: str) -> list[int]:
     """Return the token ids of a prompt, after which the model is to speak.
 
-    Where the tokenizer has a chat template, the prompt is what a user says in it, and the template
-    alone decides on the BOS; else it is plain text after the BOS, if the tokenizer defines one.
-    A prompt that spells a special token is plain text in both. Raises ``UserError`` when the
-    template refuses it or no token comes out.
+    In the tokenizer's chat template, where it has one, the prompt is what a user says; else it is
+    plain text after the BOS, if there is one. It may spell special tokens. Raises ``UserError``
+    when the template refuses it or no token comes out.
     """
     if tokenizer.chat_template is None:
         (ids,) = encode(tokenizer, [prompt])
@@ -77,10 +76,9 @@ def continuations(
 ) -> dict[str, list[Any]]:
     """Return the columns of the artifact ``continuations``: a row per prompt.
 
-    Greedy: always the likeliest next token, at most ``new_tokens`` of them, up to and with the
-    token that ends the text. Prompts go one by one: padding would change the last bits, and with
-    them a close decision. Raises ``UserError`` when a prompt and its continuation do not fit the
-    model's positions.
+    Greedy, at most ``new_tokens``, up to and with the token that ends the text. Prompts go one by
+    one: padding would change the last bits, and with them a close decision. Raises ``UserError``
+    when a prompt and its continuation do not fit the model's positions.
     """
     positions = getattr(model.config.get_text_config(decoder=True), "max_position_embeddings", None)
     columns: dict[str, list[Any]] = {"prompt": [], "prompt_tokens": [], "tokens": []}
@@ -112,10 +110,10 @@ def completions(
 ) -> list[list[list[int]]]:
     """Return how the model goes on after each beginning (token ids), for at most so many tokens.
 
-    A list by beginning: first the greedy one, then ``samples`` that are drawn from the model's own
-    distribution (temperature 1, no truncation), each up to the token that ends the text, without
-    it. The draws are the same for every model. Beginnings that agree in both lengths go together,
-    a fixed number at a time: they need no padding.
+    A list by beginning: first the greedy one, then ``samples`` drawn from the model's own
+    distribution, each up to the token that ends the text, without it. The draws are the same for
+    every model. Beginnings that agree in both lengths go together, a fixed number at a time,
+    without padding.
     """
     eos = ends(model, tokenizer)
     alike: dict[tuple[int, int], list[int]] = {}
@@ -185,9 +183,8 @@ def log_likelihoods(
 ) -> NDArray[np.float64]:
     """Return the mean log-likelihood per token, in nats, of each answer after its prompt: (texts,).
 
-    ``mean_t log p(y_t | prompt, y_<t)`` for the tokens ``y`` of an answer; the prompt's own tokens
-    are read and not counted. Prompts and answers are token ids, at least one in each. Raises
-    ``UserError`` when the model does not know a token, or the result is not finite.
+    Prompts and answers are token ids, at least one in each. Raises ``UserError`` when the model
+    does not know a token, or the result is not finite.
     """
     pairs = [[*prompt, *answer] for prompt, answer in zip(prompts, answers, strict=True)]
     tokens = np.array([token for pair in pairs for token in pair], dtype=np.int32)

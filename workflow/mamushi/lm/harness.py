@@ -1,8 +1,5 @@
-"""Tasks of lm-evaluation-harness, run by the harness as it is, on a model that is in memory.
-
-Nothing of a task is ours: prompts, answers, metrics and their errors are the harness's, at its
-defaults, so that a number is that of the command ``lm_eval`` on the exported model.
-"""
+"""Tasks of lm-evaluation-harness, run by the harness as it is, at its defaults, on a model in
+memory: a number is that of the command ``lm_eval`` on the exported model."""
 
 from __future__ import annotations
 

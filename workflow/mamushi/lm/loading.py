@@ -28,8 +28,6 @@ from mamushi.lm.storage import load_trained, writing_safetensors
 if TYPE_CHECKING:
     from accelerate import Accelerator
 
-# --- cards ------------------------------------------------------------------------------------
-
 
 def inspect(
     name: str,
@@ -145,17 +143,12 @@ def read_card(card_path: str | Path) -> dict[str, Any]:
     return card
 
 
-# --- opening ----------------------------------------------------------------------------------
-
-
 def open_model(card_path: str | Path, dtype: torch.dtype | str = "auto") -> PreTrainedModel:
     """Open the model of a card on the CPU, in eval mode, without a cache, with all tensors frozen.
 
-    ``auto`` keeps the dtype in which the weights are stored: twice the memory would buy no bit.
-
-    Attention is SDPA wherever the architecture has it. Gemma 2 has not, because SDPA lacks its
-    soft-cap, and transformers then takes the eager one, which applies it. Raises ``UserError`` when
-    the model is no longer where the card says, or not as the card says.
+    ``auto`` is the dtype in which the weights are stored. Attention is SDPA wherever the
+    architecture has it, eager in Gemma 2, which needs a soft-cap. Raises ``UserError`` when the
+    model is no longer where, or as, the card says.
     """
     card = read_card(card_path)
     model = _read_model(_folder(card_path, card), card["trust_remote_code"], dtype=dtype)
@@ -168,9 +161,8 @@ def open_trained(
 ) -> PreTrainedModel:
     """Open the model of a card with the tensors of ``trained`` in it in fp32, in eval mode.
 
-    Gradients are on for what ``training`` trains, whether or not there are tensors for it; without
-    ``training`` the model is as its card has it. Raises ``UserError`` when the tensors are not
-    those of this model and these settings.
+    Gradients are on for what ``training`` trains, whether or not there are tensors for it. Raises
+    ``UserError`` when the tensors are not those of this model and these settings.
     """
     model = open_model(card_path)
     if training is None:
@@ -194,10 +186,9 @@ def open_sharded(
 ) -> PreTrainedModel:
     """Open the model of ``open_trained``, placed as ``device.place`` does, sharded over processes.
 
-    It is made on the meta device, and each process reads its rows of each tensor from the files, so
-    that none ever holds more. What ``also`` gives gradients to lies in fp32 as well. Raises
-    ``UserError`` as ``open_trained`` does, and for weights that go by other names than the
-    model's tensors.
+    It is made on the meta device, and each process reads its rows of each tensor from the files.
+    What ``also`` gives gradients to lies in fp32 as well. Raises ``UserError`` as ``open_trained``
+    does, and for weights that go by other names than the model's tensors.
     """
     model, folder = _open_empty(card_path, checked=accelerator.is_main_process)
     if training is not None:

@@ -1,9 +1,8 @@
-"""Low-rank adapters: beside the frozen weight W of a linear module, s B A with s = alpha / rank is
-trained.
+"""Low-rank adapters (Hu et al. 2021, LoRA): beside the frozen weight W of a linear module, s B A
+with s = alpha / rank is trained.
 
-Hu et al. (2021), LoRA: Low-Rank Adaptation of Large Language Models. The package peft, which is
-installed by choice, puts them into the model that is there: its class, its blocks and its forward
-pass stay, so that texts share rows, and checkpoints and stored tensors hold the adapters alone.
+The package peft, which is installed by choice, puts them into the model that is there: its class,
+its blocks and its forward pass stay, and checkpoints and stored tensors hold the adapters alone.
 """
 
 from __future__ import annotations

@@ -84,8 +84,7 @@ def _plain_nll(logits: Tensor, targets: Tensor) -> Tensor:
 class _HeadLoss(torch.autograd.Function):
     """NLLs (rows,) of ``targets`` (rows,) from the hidden states (rows, width) that predict them.
 
-    Logits z = W h + b, with ``cap`` c replaced by c tanh(z / c). Never holds more than ``ROWS`` of
-    their rows, in the dtype in which the head computes, and ``ELEMENTS`` of them in fp32 beside.
+    Logits z = W h + b, with ``cap`` c replaced by c tanh(z / c), ``ROWS`` of their rows at a time.
     """
 
     @staticmethod
@@ -201,10 +200,8 @@ class _Gradients:
 def _in_place(
     logits: Tensor, targets: Tensor, cap: float | None, nll: Tensor, *, gradient: bool
 ) -> None:
-    """Write the NLLs to ``nll`` and, if asked, their gradients over the logits.
-
-    ``logits`` (rows, vocabulary), of which nothing is left; ``targets`` and ``nll`` (rows,).
-    """
+    """Write the NLLs to ``nll`` (rows,) and, if asked, their gradients over the ``logits`` (rows,
+    vocabulary), of which nothing is left."""
     elements = ELEMENTS["cpu" if logits.device.type == "cpu" else "cuda"]
     step = max(1, elements // max(1, logits.shape[1]))
     for begin in range(0, len(logits), step):
@@ -216,12 +213,9 @@ def _in_place(
 def nll_in_place(
     logits: Tensor, target: Tensor, cap: float | None, exact: torch.dtype, gradient: bool
 ) -> Tensor:
-    """Return the NLLs (rows,) of ``target`` (rows, 1), computed in ``exact``; put over ``logits``
-    their gradients, if asked, or nothing of use.
-
-    Casts go with the first operation that reads and with the last that writes, instead of passes
-    over memory of their own.
-    """
+    """Return the NLLs (rows,) of ``target`` (rows, 1), computed in ``exact``; put their gradients
+    over ``logits``, if asked, or nothing of use. Casts go with the first operation that reads and
+    with the last that writes, instead of passes over memory of their own."""
     given, slope = logits, None
     if cap is not None:
         given = given.to(exact).div_(cap).tanh_()
@@ -247,11 +241,8 @@ def nll_in_place(
 
 class TokenLoss(nn.Module):
     """``forward`` gives the *sum* of the NLL over the predicted tokens of a micro-batch, each times
-    its weight where they have weights.
-
-    Dividing by the number of predicted tokens of the whole step, or by their weight, is left to the
-    caller: only so is the gradient the same whatever the micro-batch size or the number of devices.
-    """
+    its weight where they have weights. Only so is the gradient the same whatever the micro-batch
+    size or the number of devices: the caller divides by the weight of the whole step."""
 
     def __init__(self, model: PreTrainedModel) -> None:
         super().__init__()

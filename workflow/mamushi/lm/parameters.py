@@ -96,11 +96,8 @@ def trained_names(model: PreTrainedModel, settings: Mapping[str, Any]) -> list[s
 
 
 def freeze(model: PreTrainedModel, settings: Mapping[str, Any]) -> list[str]:
-    """Let gradients flow into the parameters of ``trained_names`` alone; return those names.
-
-    The method ``lora`` puts the adapters of ``settings["lora"]`` into a model without any: see
-    ``lora.add``.
-    """
+    """Let gradients flow into the parameters of ``trained_names`` alone; return those names. The
+    method ``lora`` first puts the adapters of ``settings["lora"]`` into a model without any."""
     if settings.get("method") == "lora":
         lora.add(model, settings["lora"])
     names = trained_names(model, settings)

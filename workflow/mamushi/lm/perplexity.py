@@ -30,10 +30,8 @@ class TextNll:
 
 
 def require_domains(texts: TokenSet) -> None:
-    """Raise ``UserError`` unless both domains have a held-out token to predict.
-
-    To be asked before anything is trained that will be measured.
-    """
+    """Raise ``UserError`` unless both domains have a held-out token to predict: before anything is
+    trained that will be measured."""
     for domain in DOMAINS:
         if not (texts.lengths[texts.domains == domain] > 1).any():
             raise UserError(
@@ -54,9 +52,8 @@ def text_nll(
 ) -> TextNll:
     """Return the NLL of every text. A text without a predicted token counts zero of both.
 
-    ``feed`` is called before each forward pass with the rows of ``texts`` that it is over, for a
-    model that must be given more of them than their tokens. Processes share the texts of a model
-    that is sharded; otherwise each that calls does the same.
+    ``feed`` is called before each forward pass with the rows of ``texts`` that it is over.
+    Processes share the texts of a model that is sharded; otherwise each that calls does the same.
     """
 
     def measured() -> Iterator[tuple[NDArray[np.int64], torch.Tensor]]:
@@ -92,12 +89,8 @@ def token_nll(
 
 
 def perplexity_table(result: TextNll, domains: NDArray[np.str_]) -> Mapping[str, list[Any]]:
-    """Return the columns of the artifact ``perplexity``: one row per domain, of which each has a
-    token to predict.
-
-    PPL = exp(sum of NLL / number of predicted tokens). Raises ``UserError`` when a model's
-    perplexity is not finite: it diverged.
-    """
+    """Return the columns of the artifact ``perplexity``: one row per domain, PPL = exp(sum of NLL /
+    predicted tokens). Raises ``UserError`` when it is not finite: the model diverged."""
     columns: dict[str, list[Any]] = {
         name: [] for name in ("domain", "texts", "tokens", "nll", "perplexity")
     }

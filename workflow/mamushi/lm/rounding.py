@@ -1,9 +1,8 @@
 """Weights rounded to a few bits, as a model is that is handed on in a smaller format.
 
 Unlearning that moves weights by less than half a step of the rounding is undone by it (Zhang et al.
-2024, Catastrophic Failure of LLM Unlearning via Quantization). This is the plainest rounding that
-is used; methods that choose values by data (GPTQ, AWQ) or space them unequally (NF4) move other
-weights by other amounts.
+2024, Catastrophic Failure of LLM Unlearning via Quantization). Methods that choose values by data
+(GPTQ, AWQ) or space them unequally (NF4) move other weights by other amounts.
 """
 
 from __future__ import annotations
@@ -41,9 +40,8 @@ def rounded(weight: Tensor, bits: int) -> Tensor:
 def rounding(model: PreTrainedModel, bits: int) -> Iterator[int]:
     """Within the block, ``model`` computes with rounded weights; gives how many matrices are.
 
-    These are the linear modules of the transformer blocks; embeddings, head, norms and biases stay,
-    as in formats in use. Weights are rounded anew in each forward pass, one matrix at a time, so
-    that a model of any size needs no second copy, and are bit for bit themselves after the block.
+    These are the linear modules of the transformer blocks. Weights are rounded anew in each forward
+    pass, one matrix at a time, and are bit for bit themselves after the block.
     """
     modules = [m for m in decoder_blocks(model)[1].modules() if isinstance(m, nn.Linear)]
     try:

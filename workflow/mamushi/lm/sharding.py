@@ -1,16 +1,12 @@
 """A model that no single GPU holds: each process of a job keeps a shard of every tensor (FSDP2).
 
-A tensor is cut along its first dimension, as ``torch.distributed.fsdp.fully_shard`` does. A block
-is whole on a GPU only while it computes: its weights are gathered before that and freed after it,
-and its gradients are summed into the shards. What lies outside the blocks (embedding, last norm,
-head) is one unit more, which is whole for the length of a pass: see ``call_gathered``. The maths is
-that of one process; sums over processes have another order. Mixed precision is the autocast that
-one process has, over the same fp32 weights where they are trained.
+A block is whole on a GPU only while it computes. What lies outside the blocks (embedding, last
+norm, head) is one unit more, which is whole for the length of a pass: see ``call_gathered``. The
+maths is that of one process; sums over processes have another order. What is stored, checkpoints
+and trained tensors, is whole: who reads it need not be as many processes.
 
 Accelerate's plugin for FSDP2 hooks the model's own forward pass, while the loss calls body and head
-apart, and has one process read all weights; so ``fully_shard`` is called here. Which processes
-these are is ``running.launch``'s matter. What is stored, checkpoints and trained tensors, is whole:
-who reads it need not be as many.
+apart, and has one process read all weights; so ``fully_shard`` is called here.
 """
 
 from __future__ import annotations

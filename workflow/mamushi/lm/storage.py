@@ -91,12 +91,12 @@ def load_trained(path: str | Path, model: PreTrainedModel) -> None:
 
 
 def overlay(path: str | Path, model: PreTrainedModel) -> int:
-    """Copy all tensors of a file into ``model``, in fp32; return how many.
+    """Copy all tensors of a file into ``model``, in fp32, since rounding to bf16 would undo small
+    steps; return how many.
 
-    Where ``load_trained`` goes on with a run, this completes a model that is handed on: a tensor
-    that was trained becomes fp32 there, since rounding to bf16 would undo small steps. Adapters are
-    put in for a file of adapters, and stay beside the weights until ``lora.merge``. Raises
-    ``UserError``, and changes no tensor, when the model has no such tensor, or of another shape.
+    Adapters are put in for a file of adapters, and stay beside the weights until ``lora.merge``.
+    Raises ``UserError``, and changes no tensor, when the model has no such tensor, or of another
+    shape.
     """
     with _opened(path) as stored:
         names = sorted(stored.keys())

@@ -154,9 +154,6 @@ def train_tokenizer(family: Family, texts: Sequence[str], size: int) -> PreTrain
     )
 
 
-# --- pretraining ------------------------------------------------------------------------------
-
-
 def pack(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], length: int) -> np.ndarray:
     """Cut one stream of the first ``length`` tokens of each text and an EOS into rows.
 
@@ -186,9 +183,8 @@ def pretrain(
 
     ``settings``: ``epochs`` (may be a fraction), ``max_length`` (tokens kept of a text, and length
     of a row), ``batch_size`` (rows) and the peak ``learning_rate``, reached in a twentieth of the
-    steps and then lowered to 0 along a cosine. AdamW in fp32, which is faster than bf16 at such
-    widths on a CPU. The same seed, texts and number of threads give the same bits there. Raises
-    ``UserError`` when the loss is no longer finite.
+    steps and then lowered to 0 along a cosine. Raises ``UserError`` when the loss is no longer
+    finite.
     """
     rows = torch.from_numpy(pack(tokenizer, texts, settings["max_length"])).to(model.device)
     batch = min(settings["batch_size"], len(rows))

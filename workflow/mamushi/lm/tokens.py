@@ -1,8 +1,7 @@
 """The token cache: every text of a dataset as token ids of one model, made once.
 
-A text is [BOS] + its own tokens, cut after ``max_length`` tokens. The BOS is there where the
-tokenizer defines one, and exactly once: what a text says is plain text, also when it spells a
-special token. So ``<bos>`` in a comment neither doubles the BOS nor steers the model.
+A text is [BOS] + its own tokens. The BOS is there once where the tokenizer defines one: a text that
+spells a special token is plain text, and neither doubles the BOS nor steers the model.
 """
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
 """The training loop: of fine-tuning, unlearning, relearning, and the pretraining of tiny models.
-
-What is minimized, and over which texts, is an ``Objective``; how its gradient is followed is a
-``Descent``. All else is ``train``.
-"""
+What is minimized, and over which texts, is an ``Objective``; how, a ``Descent``."""
 
 from __future__ import annotations
 
@@ -171,12 +168,11 @@ def train(
     Modules are in whatever mode the caller left them. Gradients of a step's parts add up, over
     micro-batches and over processes. No gradients are left behind, nor the optimizer's moments.
 
-    With ``state``, a file, everything is saved there each ``checkpoint_seconds``, and a run whose
-    ``fingerprint`` equals the file's goes on from it: on the CPU bit for bit as if it had never
-    stopped. It is also saved when the process is asked to end: see ``interruption``. Raises
-    ``UserError`` that names the step when a loss or the gradient's norm is not finite. The norm is
-    taken of each step where it is clipped or looked at, else of every 50th and the last. Where each
-    step is looked at before its update, ``state`` then has the weights before that step.
+    With ``state``, a file, everything is saved there each ``checkpoint_seconds``, and when the
+    process is asked to end; a run whose ``fingerprint`` equals the file's goes on from it, on the
+    CPU bit for bit as if it had never stopped. Raises ``UserError`` that names the step when a loss
+    or the gradient's norm is not finite; where each step is looked at before its update, ``state``
+    then has the weights before that step.
     """
     with checkpoint.Writer(state, fingerprint) as writer:
         run = _Run(objective, descent, total, accelerator, writer)
@@ -380,10 +376,7 @@ def gradient(
 @contextmanager
 def _cast_once() -> Iterator[None]:
     """Within the block, weights that are trained in fp32 are cast for the first micro-batch alone:
-    they do not change before the update.
-
-    Autocast keeps casts until its outermost context ends, and each micro-batch has one of its own.
-    """
+    autocast keeps casts until its outermost context ends."""
     torch.autocast_increment_nesting()
     try:
         yield
