@@ -3,18 +3,28 @@
 import numpy as np
 import torch
 from transformers import (
+    AutoModelForCausalLM,
     Gemma2Config,
-    Gemma2ForCausalLM,
+    GemmaConfig,
     LlamaConfig,
-    LlamaForCausalLM,
+    MistralConfig,
+    PreTrainedConfig,
     PreTrainedModel,
     Qwen2Config,
-    Qwen2ForCausalLM,
+    Qwen3Config,
 )
 
 from mamushi.lm.tokens import TokenSet, offsets_of
 
 FAMILIES = ("llama", "qwen2", "gemma2")
+CONFIGS: dict[str, tuple[type[PreTrainedConfig], dict[str, object]]] = {
+    "llama": (LlamaConfig, {"tie_word_embeddings": False}),
+    "qwen2": (Qwen2Config, {"tie_word_embeddings": True}),
+    "gemma2": (Gemma2Config, {"head_dim": 8, "sliding_window": 8}),
+    "gemma": (GemmaConfig, {"head_dim": 8}),
+    "mistral": (MistralConfig, {"head_dim": 8, "sliding_window": 8}),
+    "qwen3": (Qwen3Config, {"head_dim": 8}),
+}
 VOCABULARY = 50
 
 SIZES = {
@@ -73,12 +83,9 @@ def model(family: str, seed: int = 0, layers: int = 3) -> PreTrainedModel:
         "max_position_embeddings": 64,
         "initializer_range": 0.3,
     }
+    config, more = CONFIGS[family]
     torch.manual_seed(seed)
-    if family == "llama":
-        return LlamaForCausalLM(LlamaConfig(**shape)).eval()
-    if family == "qwen2":
-        return Qwen2ForCausalLM(Qwen2Config(**shape, tie_word_embeddings=True)).eval()
-    return Gemma2ForCausalLM(Gemma2Config(**shape, head_dim=8, sliding_window=8)).eval()
+    return AutoModelForCausalLM.from_config(config(**shape, **more), dtype=torch.float32).eval()
 
 
 def token_set(count: int = 22, seed: int = 0, longest: int = 14) -> TokenSet:
