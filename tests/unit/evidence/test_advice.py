@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from mamushi.artifacts import paths, schemas
-from mamushi.artifacts.tables import read_metadata, write_table
+from mamushi.artifacts.tables import read_metadata, read_table, write_table
 from mamushi.cli import main
 from mamushi.errors import UserError
 from mamushi.evidence.advice import advice, ordering, read_frontier
@@ -64,9 +64,9 @@ def sad(selector: str, power: float, seed: int = 0) -> list[dict[str, Any]]:
     ]
 
 
-def one(columns: dict[str, list[Any]]) -> dict[str, Any]:
-    (row,) = pa.table(columns, schema=schemas.ADVICE.schema).to_pylist()
-    return dict(row)
+def one(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    (row,) = rows
+    return row
 
 
 @pytest.mark.parametrize(
@@ -123,11 +123,8 @@ def test_the_interval_spans_seeds_and_bands_and_is_rounded_outwards() -> None:
     open_end = one(advice(rows, None, [("preservation", 0.005)]))
     assert (open_end["budget_low"], open_end["budget_high"]) == (0.73, 1.0)
     assert open_end["reason"] is None
-
-
-def test_a_narrow_interval_is_never_narrower_than_its_rounding() -> None:
-    row = one(advice(frontier("s", 1.0), None, [("removal", 0.333)]))
-    assert (row["budget_low"], row["budget_high"]) == (0.33, 0.34)
+    narrow = one(advice(frontier("s", 1.0), None, [("removal", 0.333)]))
+    assert (narrow["budget_low"], narrow["budget_high"]) == (0.33, 0.34)
 
 
 def nothing(rows: list[dict[str, Any]], target: str, value: float) -> str:
@@ -138,40 +135,29 @@ def nothing(rows: list[dict[str, Any]], target: str, value: float) -> str:
     return str(row["reason"])
 
 
-def test_a_seed_that_never_gets_there_leaves_no_budget() -> None:
+def test_reasons_that_leave_no_budget() -> None:
     rows = [*frontier("s", 1.0, 0, overshoot=0.5), *frontier("s", 1.0, 1)]
     assert nothing(rows, "removal", 1.0) == "no budget below 1 gets there"
-
-
-def test_a_gain_that_may_be_none_leaves_no_budget() -> None:
-    reason = "the gain of removing all is not distinguishable from 0"
+    gain = "the gain of removing all is not distinguishable from 0"
     for undefined in (["gain", "gain_low", "gain_high"], ["gain_low"]):
         rows = [row | dict.fromkeys(undefined) for row in frontier("s", 1)]
-        assert nothing(rows, "removal", 0.5) == reason
+        assert nothing(rows, "removal", 0.5) == gain
     # Preservation rests on no gain.
-    row = one(advice(rows, None, [("preservation", 0.1)]))
-    assert row["budget"] == pytest.approx(0.75)
-
-
-def test_the_verdict_on_one_seed_withholds_the_budget() -> None:
+    assert one(advice(rows, None, [("preservation", 0.1)]))["budget"] == pytest.approx(0.75)
     why = "the domains cannot be told apart: AUC 0.55 [0.50, 0.60]"
     second = [row | {"withheld": why} for row in frontier("s", 1.0, 1)]
     for target in ("removal", "preservation", "sad"):
         assert nothing([*frontier("s", 1.0), *second], target, 0.2) == why
-
-
-def test_an_interval_of_nearly_everything_is_no_advice() -> None:
+    wide = nothing(frontier("s", 1, width=0.31), "removal", 0.5)
+    assert wide == "all from 0.19 to 0.81 is as likely"
     assert one(advice(frontier("s", 1, width=0.29), None, [("removal", 0.5)]))["budget"] == 0.5
-    reason = nothing(frontier("s", 1, width=0.31), "removal", 0.5)
-    assert reason == "all from 0.19 to 0.81 is as likely"
 
 
 def test_what_retraining_may_need() -> None:
     """Between the selector's interval, that of removal by chance, and the share itself."""
     rows = [*frontier("fast", 0.5, width=0.1), *frontier("random", 3.0)]
     for target in ("removal", "sad", "preservation"):
-        columns = advice(rows, None, [(target, 0.3)])
-        fast, chance = pa.table(columns, schema=schemas.ADVICE.schema).to_pylist()
+        fast, chance = advice(rows, None, [(target, 0.3)])
         spans = {(row["retraining_low"], row["retraining_high"]) for row in (fast, chance)}
         if target == "preservation":
             assert spans == {(None, None)}
@@ -189,8 +175,7 @@ def test_what_retraining_may_need() -> None:
 def test_measured_budgets_and_errors() -> None:
     targets = [("removal", 0.5), ("sad", 0.5), ("preservation", 0.1)]
     measured = [*sad("s", 1.0, 0), *sad("s", 1.0, 1)]
-    columns = advice([*frontier("s", 1.0, 0), *frontier("s", 1.0, 1)], measured, targets)
-    rows = pa.table(columns, schema=schemas.ADVICE.schema).to_pylist()
+    rows = advice([*frontier("s", 1.0, 0), *frontier("s", 1.0, 1)], measured, targets)
     for row in rows[:2]:
         assert row["measured"] == pytest.approx(0.5)
         assert row["error"] == pytest.approx(0, abs=1e-12)
@@ -199,9 +184,6 @@ def test_measured_budgets_and_errors() -> None:
     slow = one(advice(frontier("s", 1.0), sad("s", 2.0), [("removal", 0.25)]))
     assert slow["measured"] == pytest.approx(0.5)
     assert slow["error"] == pytest.approx(-0.25)
-
-
-def test_a_gold_standard_that_is_no_worse_leaves_nothing_to_measure() -> None:
     flat = [row | {"ppl_forget": 60.0, "sad": 0.0} for row in sad("s", 1.0)]
     for target in ("removal", "sad"):
         row = one(advice(frontier("s", 1.0), flat, [(target, 0.5)]))
@@ -215,9 +197,7 @@ def test_the_order_of_selectors() -> None:
 
     def rho(**measured: float) -> float | None:
         found = [row for name, power in measured.items() for row in sad(name, power)]
-        columns = advice(rows, found, [("removal", 0.5), ("sad", 0.5)])
-        table = pa.table(columns, schema=schemas.ADVICE.schema)
-        return ordering(table.to_pylist())["small", "tiny"]
+        return ordering(advice(rows, found, [("removal", 0.5), ("sad", 0.5)]))["small", "tiny"]
 
     assert rho(best=4, good=3, fair=2, poor=1) == pytest.approx(1)
     assert rho(best=1, good=2, fair=3, poor=4) == pytest.approx(-1)
@@ -267,102 +247,69 @@ def test_rows_come_back_with_their_relative_curves(root: Path) -> None:
     wanted = [*frontier("slow", 2.0, 1, 0.05), *frontier("fast", 0.5, 1)]
     found = read_frontier(path)
     assert found == [{key: row[key] for key in found[0]} for row in wanted]
-    table = pa.Table.from_pylist(wanted, schema=schemas.FRONTIER.schema)
-    stored = read_metadata(path)
+    table, stored = read_table(path, schemas.FRONTIER), read_metadata(path)
     for lacking in ("relative", "verdict"):
         rest = {key: value for key, value in stored.items() if key != lacking}
         write_table(path, schemas.FRONTIER, table, metadata=rest)
-        with pytest.raises(UserError, match="no relative curves of 'slow'"):
+        with pytest.raises(UserError, match="no relative curves, or no verdict, in its metadata"):
             read_frontier(path)
-    write_table(path, schemas.FRONTIER, table)
-    with pytest.raises(UserError, match="no relative curves of 'slow'"):
-        read_frontier(path)
+
+
+def printed(root: Path, capsys: pytest.CaptureFixture[str], *words: str) -> list[str]:
+    assert main(["advise", "--root", str(root), *words]) == 0
+    return capsys.readouterr().out.splitlines()
 
 
 def test_the_command(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["advise", "--root", str(root), "--removal", "0.5"]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    lines = printed(root, capsys, "--removal", "0.5")
     assert lines[0] == "small, tiny: 50% of the full removal (2 seeds, 40 forget examples)"
-    heads = ["selector", "retraining needs", "in the limit", "95% interval", "examples"]
-    assert re.split(r"  +", lines[1]) == heads
-    assert re.split(r"  +", lines[2]) == ["fast", "-", "0.25", "0.25 to 0.25", "10"]
-    assert re.split(r"  +", lines[3]) == ["slow", "-", "0.71", "0.67 to 0.75", "29"]
-    assert len(lines) == 4
-
-    assert main(["advise", "--root", str(root), "--sad", "0.5", "--selector", "fast"]) == 0
-    out = capsys.readouterr().out
-    assert "50% of the distance to the gold standard" in out
-    assert "slow" not in out
-    assert main(["advise", "--root", str(root), "--preservation", "0.1", "--model", "tiny"]) == 0
-    assert "preservation of at most 0.1 nats" in capsys.readouterr().out
-    assert main(["advise", "--root", str(root), "--removal", "1"]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    assert [re.split(r"  +", line) for line in lines[1:]] == [
+        ["selector", "retraining needs", "in the limit", "95% interval", "examples"],
+        ["fast", "-", "0.25", "0.25 to 0.25", "10"],
+        ["slow", "-", "0.71", "0.67 to 0.75", "29"],
+    ]
+    lines = printed(root, capsys, "--sad", "0.5", "--selector", "fast")
+    assert "50% of the distance to the gold standard" in lines[0] and len(lines) == 3
+    lines = printed(root, capsys, "--preservation", "0.1", "--model", "tiny")
+    assert "preservation of at most 0.1 nats" in lines[0]
+    lines = printed(root, capsys, "--removal", "1")
     assert [line.split() for line in lines[2:4]] == [["slow", "none"], ["fast", "none"]]
     assert lines[4:] == ["no budget for slow, fast: no budget below 1 gets there"]
-
-
-def test_the_command_after_retraining(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    # After retraining.
     table = pa.Table.from_pylist(sad("fast", 1.0), schema=schemas.SAD.schema)
     write_table(root / "tables" / "sad.parquet", schemas.SAD, table)
-    assert main(["advise", "--root", str(root), "--removal", "0.5"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[1].split()[-1] == "measured"
-    assert lines[2].split()[-1] == "0.50"
-    assert lines[3].split()[-1] == "-"
+    lines = printed(root, capsys, "--removal", "0.5")
+    assert [line.split()[-1] for line in lines[1:4]] == ["measured", "0.50", "-"]
 
 
 def test_the_command_begins_with_what_retraining_needs(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write(tmp_path, [*frontier("fast", 0.5), *frontier("random", 1.0)])
-    assert main(["advise", "--root", str(tmp_path), "--removal", "0.5"]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    lines = printed(tmp_path, capsys, "--removal", "0.5")
     assert re.split(r"  +", lines[2])[:3] == ["fast", "0.25 to 0.50", "0.25"]
     assert lines[-1].startswith("in the limit: of a learner")
 
 
-def test_the_command_says_where_removing_all_gains_nothing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    undefined = {f"{name}{end}": None for name in ("gain", "decline")
-                 for end in ("", "_low", "_high")}  # fmt: skip
-    write(tmp_path, [row | undefined for row in frontier("flat", 1.0)])
-    for target in ("--removal", "--sad"):
-        assert main(["advise", "--root", str(tmp_path), target, "0.5"]) == 0
-        lines = capsys.readouterr().out.splitlines()[2:]
-        assert lines[0].split() == ["flat", "none"]
-        why = "the gain of removing all is not distinguishable from 0"
-        assert lines[1:] == [f"no budget for flat: {why}"]
-    assert main(["advise", "--root", str(tmp_path), "--preservation", "0.1"]) == 0
-    assert capsys.readouterr().out.splitlines()[2].split()[1:3] == ["-", "0.75"]
-
-
-def test_the_frontier_of_another_run_is_named(
-    root: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    place = paths.under(root, paths.FRONTIER, dataset="small", model="tiny", seed=1)
-    other = paths.under(root, paths.FRONTIER, dataset="small", model="tiny", seed=0)
-    shutil.copy(other, place)
-    assert main(["advise", "--root", str(root), "--removal", "0.5"]) == 2
-    assert "seed1/frontier.parquet: is of seed 0; delete it" in capsys.readouterr().err
-
-
-def test_names_are_no_patterns(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for option in ("--dataset", "--model"):
-        assert main(["advise", "--root", str(root), "--removal", "0.5", option, "[a-z]*"]) == 2
-        assert "[a-z]*/" in capsys.readouterr().err
-
-
 def test_mistakes_at_the_command(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     given = ["advise", "--root", str(root)]
-    assert main([*given, "--removal", "0.5", "--dataset", "other"]) == 2
-    assert "no runs/other/*/seed*/frontier.parquet in it" in capsys.readouterr().err
-    assert main([*given, "--removal", "0.5", "--selector", "mamushi"]) == 2
-    assert "no selector 'mamushi' in the frontiers; there are fast, slow" in (
-        capsys.readouterr().err
-    )
-    assert main([*given, "--sad", "50"]) == 2
-    assert "sad: 50.0; give a share above 0 and at most 1" in capsys.readouterr().err
+    for words, said in (
+        (["--removal", "0.5", "--dataset", "other"], "no runs/other/*/seed*/frontier.parquet in"),
+        # Names are no patterns.
+        (["--removal", "0.5", "--dataset", "[a-z]*"], "[a-z]*/"),
+        (["--removal", "0.5", "--model", "[a-z]*"], "[a-z]*/"),
+        (["--removal", "0.5", "--selector", "x"], "no selector 'x' in the frontiers; there are fa"),
+        (["--sad", "50"], "sad: 50.0; give a share above 0 and at most 1"),
+    ):
+        assert main([*given, *words]) == 2
+        assert said in capsys.readouterr().err
     for bad in ([], ["--sad", "0.5", "--removal", "0.5"]):
         with pytest.raises(SystemExit):
             main([*given, *bad])
+    place, other = (
+        paths.under(root, paths.FRONTIER, dataset="small", model="tiny", seed=seed)
+        for seed in (1, 0)
+    )
+    shutil.copy(other, place)
+    assert main([*given, "--removal", "0.5"]) == 2
+    assert "seed1/frontier.parquet: is of seed 0; delete it" in capsys.readouterr().err

@@ -35,6 +35,7 @@ from mamushi.registry import load, plugin
 from mamushi.selection.folds import stratified_folds
 from mamushi.selection.pool import Pool
 from mamushi.selection.refits import WHOLE, refits
+from tests.support.divergences import preservation_by_importance
 
 BUDGETS = np.linspace(0, 1, 51)
 Row = dict[str, Any]
@@ -86,7 +87,7 @@ def normals(n1: int, n2: int, apart: float, seed: int = 0) -> tuple[np.ndarray, 
     return apart * x, np.arange(n1 + n2) < n1
 
 
-@pytest.mark.parametrize("scale", [1.25, 1.5, 2.0])
+@pytest.mark.parametrize("scale", [1.25, 2.0])
 def test_scores_on_a_wrong_scale_advise_what_the_exact_ratio_does(scale: float) -> None:
     """Of N(1, 1) and N(-1, 1) with pi1 = 0.1 it takes about 0.35 until KL(p2 || p_-S) is 0.01."""
     exactly, forget = normals(600, 5400, 2.0)
@@ -104,14 +105,11 @@ def test_scores_on_a_wrong_scale_advise_what_the_exact_ratio_does(scale: float) 
     assert found["reason"] is None
     assert found["budget"] == pytest.approx(truth, abs=0.07)
     assert found["budget_low"] <= truth <= found["budget_high"]
-    u = scores.estimate().log_ratio
-    assert Frontier(ranked(u, forget), u[forget], u[~forget], 0.1).at(np.array([0]))[1][0] > 0
-
-
-def test_a_score_of_twice_the_scale_has_a_divergence_below_0_that_calibration_takes_away() -> None:
-    exactly, forget = normals(600, 5400, 2.0)
-    raw = Frontier(ranked(exactly, forget), 2 * exactly[forget], 2 * exactly[~forget], 0.1)
-    assert raw.at(np.array([0]))[1][0] < -0.02
+    # A divergence below 0, that calibration takes away.
+    own, u = ranked(exactly, forget), scores.estimate().log_ratio
+    wrong = Frontier(own, scale * exactly[forget], scale * exactly[~forget], 0.1)
+    assert (wrong.at(np.array([0]))[1][0] < -0.02) == (scale == 2)
+    assert Frontier(own, u[forget], u[~forget], 0.1).at(np.array([0]))[1][0] > 0
 
 
 @pytest.mark.parametrize("seed", [0, 1])
@@ -255,7 +253,7 @@ def test_a_spread_ratio_against_many_draws_of_it(form: str) -> None:
     kept1, kept2 = np.tile(kept1, times), np.tile(kept2, times)
     assert removed[0] == pytest.approx(frontier.removal(l1, kept1, pi1), abs=0.01)
     if form == "importance":
-        wanted = frontier.preservation_by_importance(l1, l2, kept1, pi1)
+        wanted = preservation_by_importance(l1, l2, kept1, pi1)
     else:
         wanted = frontier.preservation(l2, kept2, pi1, k / 30)
     assert preserved[0] == pytest.approx(wanted, abs=0.01)
@@ -273,7 +271,7 @@ def test_another_ranking_of_the_same_sample_is_as_if_computed_anew() -> None:
         assert np.array_equal(begun.reranked(two).reranked(ranks).at(counts), anew)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_an_interval_holds_the_exact_budget_where_a_plug_in_is_far_off(seed: int) -> None:
     """A logistic regression on 64 dimensions of which one tells the domains apart."""
     rng = np.random.default_rng(seed)
@@ -355,7 +353,7 @@ def test_the_interval_holds_the_auc_of_a_ranking_that_is_learned(apart: float) -
     rng, n, width = np.random.default_rng(0), 200, 8
     forget = np.arange(n) < 60
     held = []
-    for seed in range(400):
+    for seed in range(300):
         x = rng.normal(size=(n, width))
         x[:, 0] += apart * forget
         fold = stratified_folds(forget, 5, seed)
@@ -389,31 +387,25 @@ def test_two_equal_domains_are_refused() -> None:
     assert np.mean(refused) == 1
 
 
-def test_scores_that_are_mostly_noise_are_refused() -> None:
+def test_a_ratio_that_is_surely_off_is_refused_and_noise_too() -> None:
     exactly, forget = normals(400, 600, 3.0)
-    rng = np.random.default_rng(0)
     fold = np.zeros(1000, dtype=np.int64)
-    score = exactly + rng.normal(0, 6, 1000)
-    scores = Scores(score, forget, fold, [Halves(exactly, exactly, fold)])
-    found = verdict(scores, [], [])
-    assert found.auc_low > 0.55
-    assert found.reason is not None
-    assert found.reason.startswith("the scores are mostly their estimator's noise: they hold 0.")
-
-
-def test_a_ratio_that_is_surely_off_is_refused() -> None:
-    exactly, forget = normals(400, 600, 3.0)
-    scores = Scores(exactly, forget, np.zeros(1000, dtype=np.int64))
 
     def reason(value: float, low: float, high: float) -> str | None:
         row = {"check": "psi_over_phi", "value": value, "low": low, "high": high}
-        return verdict(scores, [], [{**row, "holds": low <= 1 <= high}]).reason
+        return verdict(
+            Scores(exactly, forget, fold), [], [{**row, "holds": low <= 1 <= high}]
+        ).reason
 
     assert reason(1.5, 1.3, 1.7) == (
         "the scores fail the ratio check: E_p1[psi] / E_p2[phi] is 1.50 [1.30, 1.70] instead of 1"
     )
     assert reason(0.7, 0.6, 0.79) is not None
     assert reason(1.3, 1.2, 1.4) is reason(1.5, 0.9, 2.1) is None
+    score = exactly + np.random.default_rng(0).normal(0, 6, 1000)
+    noisy = verdict(Scores(score, forget, fold, [Halves(exactly, exactly, fold)]), [], [])
+    assert noisy.auc_low > 0.55
+    assert noisy.words.startswith("no verdict on a budget, do not delete by this: the scores are m")
 
 
 @pytest.mark.parametrize(

@@ -77,23 +77,6 @@ def test_a_derived_selector_is_timed_with_what_it_derives_from(
     np.testing.assert_array_equal(orders["back"], orders["norm"][::-1])
 
 
-def test_a_derived_selector_needs_the_other_one() -> None:
-    with pytest.raises(UserError, match=r"'back': derives from 'norm', which is not among"):
-        selections(pool(), {"back": default("anti_mamushi", of="norm")}, 0)
-    named = {"a": default("anti_mamushi", of="b"), "b": default("anti_mamushi", of="a")}
-    with pytest.raises(UserError, match="derives from itself"):
-        selections(pool(), named, 0)
-
-
-def test_what_is_derived_from_alone_is_not_timed_itself() -> None:
-    bases = {"norm": default("l2_norm")}
-    calls, left_out = selections(pool(), {"back": default("anti_mamushi", of="norm")}, 0, bases)
-    assert (list(calls), left_out) == (["back"], [])
-    norms = np.linalg.norm(pool().embeddings.astype(float), axis=1)
-    forget = np.flatnonzero(pool().forget)
-    np.testing.assert_array_equal(calls["back"](), forget[np.argsort(norms[forget])])
-
-
 def test_the_oracle_is_timed_where_the_truth_is_known() -> None:
     named = {
         "oracle": default("oracle"),
@@ -146,8 +129,7 @@ def test_where_the_peak_cannot_be_reset_the_growth_of_the_largest_counts(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(runtime, "PROC", tmp_path / "absent")
-    found = measure({"any": lambda: None}, 1)["any"]
-    assert 0 <= found.peak[0] < 4
+    assert 0 <= measure({"any": lambda: None}, 1)["any"].peak[0] < 4
     assert hardware()["memory_by"] == "ru_maxrss"
 
 
@@ -163,7 +145,7 @@ def test_a_row_has_medians_half_ranges_and_the_largest_peak() -> None:
 
 SELECTORS = {
     "random": default("random"),
-    "mamushi": default("mamushi", hidden=[8], folds=2, epochs=2),
+    "mamushi": default("mamushi", hidden=[8], folds=2, epochs=1, seeds_averaged=1),
     "anti_mamushi": default("anti_mamushi", of="anti_base"),
     "kcenter": default("kcenter"),
     "oracle": default("oracle"),
@@ -190,7 +172,7 @@ def timed(folder: Path, truth: bool, threads: int = 1) -> int:
         {"id": ids, "domain": domain, "embedding": vectors},
     )
     chosen = {
-        "dataset": "d", "model": "m", "seed": 1, "repeats": 3, "threads": threads, "code": "c",
+        "dataset": "d", "model": "m", "seed": 1, "repeats": 2, "threads": threads, "code": "c",
         **{
             key: [
                 {"selector": name, "kind": one.kind, "settings": one.settings}
@@ -206,24 +188,23 @@ def timed(folder: Path, truth: bool, threads: int = 1) -> int:
     ])  # fmt: skip
 
 
-@pytest.mark.parametrize("truth", [True, False])
-def test_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, truth: bool) -> None:
+def test_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # The stage sets it for its process, which is this one.
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    assert timed(tmp_path, truth) == 0
+    assert timed(tmp_path, truth=False) == 0
     table = read_table(tmp_path / "runtime.parquet", schemas.RUNTIME)
     rows = {entry["selector"]: entry for entry in table.to_pylist()}
-    assert list(rows) == [name for name in SELECTORS if truth or name != "oracle"]
+    assert list(rows) == [name for name in SELECTORS if name != "oracle"]
     for entry in rows.values():
         assert (entry["n_forget"], entry["n_retain"], entry["width"]) == (40, 80, WIDTH)
-        assert (entry["threads"], entry["repeats"], entry["seed"]) == (1, 3, 1)
+        assert (entry["threads"], entry["repeats"], entry["seed"]) == (1, 2, 1)
         assert entry["wall_seconds"] > 0
         assert min(entry[f"{k}_{s}"] for k in ("wall", "cpu") for s in ("seconds", "spread")) >= 0
         assert entry["peak_mib"] >= 0
     assert rows["mamushi"]["wall_seconds"] > rows["random"]["wall_seconds"]
     assert rows["anti_mamushi"]["wall_seconds"] > rows["random"]["wall_seconds"]
     about = read_metadata(tmp_path / "runtime.parquet")
-    assert about["left_out"] == ([] if truth else ["oracle"])
+    assert about["left_out"] == ["oracle"]
     assert set(about["hardware"]) == {"cpu", "cores", "memory_gib", "system", "memory_by"}
     assert about["hardware"]["cores"] >= 1
     assert about["provenance"]["versions"]["numpy"] == np.__version__

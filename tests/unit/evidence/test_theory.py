@@ -6,12 +6,12 @@ import math
 
 import numpy as np
 import pytest
-from scipy.optimize import brentq, minimize_scalar
+from scipy.optimize import brentq
 from scipy.special import logsumexp
 from scipy.stats import chi2, norm
 
 from mamushi.evidence import theory, worlds
-from mamushi.evidence.frontier import phi, preservation, psi, removal
+from mamushi.evidence.frontier import phi, preservation, removal
 
 DIMENSIONS = (2, 10, 100)
 PI1 = 0.35
@@ -92,34 +92,44 @@ class Radial:
         return self.log_density(0, radius) - self.log_density(1, radius)
 
 
+def log_edited(log_p1, log_p2, deleted, pi1, b):
+    """log p_-S(x) = log( ( pi1 p1(x) 1{x not in S} + pi2 p2(x) ) / Z_b ), Z_b = 1 - pi1 b."""
+    forget = np.where(deleted, -np.inf, math.log(pi1) + log_p1)
+    return np.logaddexp(forget, math.log1p(-pi1) + log_p2) - math.log1p(-pi1 * b)
+
+
 def by_definition(mixture, inside, pi1):
     """Both divergences by their definition, with p_-S evaluated from the densities."""
     u, w = panels(mixture.edges, 40)
     log1, log2 = mixture.log_density(0, u), mixture.log_density(1, u)
     deleted = np.broadcast_to(inside[:, None], u.shape)
     b = float(mixture.mass(0, mixture.edges)[inside].sum())
-    edited = theory.log_edited(log1, log2, deleted, pi1, b)
+    edited = log_edited(log1, log2, deleted, pi1, b)
     total = float((w * np.exp(edited)).sum())
     divergences = [float((w * np.exp(log) * (log - edited)).sum()) for log in (log1, log2)]
     return b, total, divergences
 
 
-def by_lemma(mixture, inside, pi1, b):
-    """Both divergences by Lemma "decomposition", on other nodes than ``by_definition``."""
-    u, w = panels(mixture.edges, 28)
-    ratio = mixture.ratio(u).ravel()
-    weights = [(w * np.exp(mixture.log_density(c, u))).ravel() for c in (0, 1)]
-    deleted = np.broadcast_to(inside[:, None], u.shape).ravel()
-    constant = theory.constants(ratio, ratio, pi1, b, *weights)
+def by_samples(mixture, inside, pi1, b):
+    """Both divergences by their functions, on other nodes than ``by_definition``."""
+    ratio, weights, _ = nodes_of(mixture, 28)
+    kept = 1.0 - np.repeat(inside, 28)
     return [
-        constant.removal + theory.captured(ratio, deleted, pi1, weights[0]),
-        constant.preservation + theory.captured(ratio, deleted, pi1, weights[1]),
+        removal(ratio, kept, pi1, weights[0]),
+        preservation(ratio, kept, pi1, b, weights[1]),
     ]
+
+
+def nodes_of(mixture, order):
+    """Log ratios, weights of p1 and of p2, and the points, (panels x order,) each."""
+    u, w = panels(mixture.edges, order)
+    weights = [(w * np.exp(mixture.log_density(c, u))).ravel() for c in (0, 1)]
+    return mixture.ratio(u).ravel(), weights, u.ravel()
 
 
 @pytest.mark.parametrize("d", DIMENSIONS)
 @pytest.mark.parametrize("kind", [Line, Radial])
-def test_lemma_by_quadrature(kind, d):
+def test_divergences_by_quadrature(kind, d):
     rng = np.random.default_rng(d)
     mixture = kind(d)
     for pi1 in (0.05, 0.35, 0.8):
@@ -127,61 +137,18 @@ def test_lemma_by_quadrature(kind, d):
             inside = rng.random(len(mixture.edges) - 1) < share
             b, total, expected = by_definition(mixture, inside, pi1)
             assert total == pytest.approx(1, abs=1e-10)
-            assert by_lemma(mixture, inside, pi1, b) == pytest.approx(expected, abs=1e-9)
-
-
-def test_lemma_in_a_plane_without_a_symmetry():
-    """Two mixtures of Gaussians with full covariances; S is any union of rectangles."""
-    rng = np.random.default_rng(3)
-    edges = np.linspace(-12, 12, 33)
-
-    def draw():
-        factor = rng.normal(size=(2, 2)) * 0.2 + np.eye(2)
-        return rng.uniform(-1.5, 1.5, 2), factor
-
-    parts = [[draw() for _ in range(2)] for _ in range(2)]
-
-    def log_density(domain, x):
-        values = []
-        for mean, factor in parts[domain]:
-            z = np.linalg.solve(factor, (x - mean).T)
-            values.append(-(z**2).sum(axis=0) / 2 - math.log(abs(np.linalg.det(factor))))
-        return logsumexp(values, axis=0, b=[[0.3], [0.7]]) - math.log(2 * math.pi)
-
-    inside = rng.random((32, 32)) < 0.4
-
-    def grid(order):
-        u, w = panels(edges, order)
-        x = np.stack(np.meshgrid(u.ravel(), u.ravel(), indexing="ij"), axis=-1).reshape(-1, 2)
-        deleted = inside.repeat(order, axis=0).repeat(order, axis=1).ravel()
-        log1, log2 = log_density(0, x), log_density(1, x)
-        return np.outer(w, w).ravel(), log1, log2, deleted
-
-    w, log1, log2, deleted = grid(10)
-    b = float((w * np.exp(log1))[deleted].sum())
-    edited = theory.log_edited(log1, log2, deleted, PI1, b)
-    expected = [(w * np.exp(log) * (log - edited)).sum() for log in (log1, log2)]
-    w, log1, log2, deleted = grid(12)
-    weights = [w * np.exp(log1), w * np.exp(log2)]
-    ratio = log1 - log2
-    constant = theory.constants(ratio, ratio, PI1, b, *weights)
-    found = [
-        constant.removal + theory.captured(ratio, deleted, PI1, weights[0]),
-        constant.preservation + theory.captured(ratio, deleted, PI1, weights[1]),
-    ]
-    assert (w * np.exp(log1)).sum() == pytest.approx(1, abs=1e-10)
-    assert found == pytest.approx(expected, abs=1e-9)
+            assert by_samples(mixture, inside, pi1, b) == pytest.approx(expected, abs=1e-9)
 
 
 @pytest.mark.parametrize("d", DIMENSIONS)
 @pytest.mark.parametrize("kind", [Line, Radial])
-def test_lemma_by_monte_carlo_in_all_dimensions(kind, d):
+def test_divergences_by_monte_carlo_in_all_dimensions(kind, d):
     """Sample means of log p_c - log p_-S from the d-dimensional densities, against quadrature."""
     rng = np.random.default_rng(10 + d)
     mixture = kind(d)
     inside = rng.random(len(mixture.edges) - 1) < 0.4
     b = float(mixture.mass(0, mixture.edges)[inside].sum())
-    for domain, expected in enumerate(by_lemma(mixture, inside, PI1, b)):
+    for domain, expected in enumerate(by_samples(mixture, inside, PI1, b)):
         if kind is Line:
             x = mixture.sample(domain, 20000, rng)
             u = x @ mixture.direction
@@ -190,25 +157,11 @@ def test_lemma_by_monte_carlo_in_all_dimensions(kind, d):
             u = np.linalg.norm(x, axis=1)
         at = np.clip(np.searchsorted(mixture.edges, u) - 1, 0, len(inside) - 1)
         log = [mixture.log_density_in_full(c, x) for c in (0, 1)]
-        terms = log[domain] - theory.log_edited(log[0], log[1], inside[at], PI1, b)
+        terms = log[domain] - log_edited(log[0], log[1], inside[at], PI1, b)
         assert abs(terms.mean() - expected) < 5 * terms.std() / math.sqrt(len(terms))
-        frontier = (
-            removal(log[0] - log[1], 1.0 - inside[at], PI1)
-            if domain == 0
-            else preservation(log[0] - log[1], 1.0 - inside[at], PI1, b)
-        )
-        assert abs(frontier - expected) < 6 * terms.std() / math.sqrt(len(terms))
-
-
-def test_lemma_with_an_infinite_divergence():
-    l1 = np.array([0.3, np.inf])
-    l2 = np.array([0.3, -np.inf])
-    constant = theory.constants(l1, l2, PI1, 0.5)
-    assert math.isfinite(constant.removal) and math.isfinite(constant.preservation)
-    deleted = np.array([False, True])
-    assert theory.captured(l1, deleted, PI1) == math.inf == removal(l1, 1.0 - deleted, PI1)
-    unweighted = theory.captured(l1, deleted, PI1, np.array([1.0, 0.0]))
-    assert unweighted == 0
+        given = log[0] - log[1], 1.0 - inside[at], PI1
+        sampled = preservation(*given, b) if domain else removal(*given)
+        assert abs(sampled - expected) < 6 * terms.std() / math.sqrt(len(terms))
 
 
 def superlevel(mixture, tau):
@@ -265,112 +218,33 @@ def test_no_set_of_equal_mass_beats_the_threshold_set(kind, d):
         assert captured[1][order].sum() >= best[1] - 1e-9
 
 
-def test_threshold_has_the_mass_asked_for():
-    rng = np.random.default_rng(0)
-    values = rng.integers(0, 12, 500).astype(float)
-    weights = rng.random(500)
-    for b in (0.0, 0.137, 0.5, 0.9, 1.0):
-        for w in (None, weights):
-            rule = theory.threshold(values, b, w)
-            assert np.average(rule.deleted(values), weights=w) == pytest.approx(b, abs=1e-12)
-            assert 0 <= rule.ties <= 1
-    assert theory.threshold(np.arange(10.0), 0.3) == theory.Threshold(7.0, pytest.approx(1))
-    assert theory.threshold(np.zeros(5), 0.4) == theory.Threshold(0.0, pytest.approx(0.4))
-
-
-def test_threshold_refuses_what_has_no_answer():
-    with pytest.raises(ValueError, match="p1-mass"):
-        theory.threshold(np.zeros(3), 1.2)
-    with pytest.raises(ValueError, match="no points"):
-        theory.threshold(np.zeros(0), 0.2)
-
-
-def test_which_tied_points_go_is_all_the_same():
-    l1 = np.array([2.0, 1.0, 1.0, 1.0, -1.0])
-    one, other = np.array([1, 1, 1, 0, 0]), np.array([1, 0, 1, 1, 0])
-    for value in (phi(l1, PI1), psi(l1, PI1)):
-        assert (one * value).sum() == pytest.approx((other * value).sum(), abs=1e-15)
-
-
-def test_threshold_beats_every_set_of_a_small_sample():
-    rng = np.random.default_rng(4)
-    l1 = rng.normal(0, 2, 10)
-    choices = np.array([list(np.binary_repr(i, 10)) for i in range(1024)]).astype(int) == 1
-    choices = choices[choices.sum(axis=1) == 4]
-    best = theory.threshold(l1, 0.4).deleted(l1)
-    forgotten, lost = choices @ phi(l1, PI1), choices @ psi(l1, PI1)
-    assert best @ phi(l1, PI1) == pytest.approx(forgotten.max())
-    assert best @ psi(l1, PI1) == pytest.approx(lost.min())
-
-
 def test_a_rule_by_chance_may_preserve_better_but_never_removes_more():
-    mixture = Line(2)
-    u, w = panels(mixture.edges, 30)
-    ratio = mixture.ratio(u).ravel()
-    weights = [(w * np.exp(mixture.log_density(c, u))).ravel() for c in (0, 1)]
+    ratio, weights, _ = nodes_of(Line(2), 30)
     b = 0.4
 
     def mass(c):
         return weights[0] @ np.minimum(1, c * np.exp(-ratio)) - (1 - b)
 
     shares = np.minimum(1, brentq(mass, 1e-9, 1e9) * np.exp(-ratio))
-    kept = 1 - theory.threshold(ratio, b, weights[0]).deleted(ratio)
+    order = np.argsort(-ratio)
+    below = np.cumsum(weights[0][order]) - b
+    kept = np.empty_like(ratio)
+    kept[order] = np.clip(below / weights[0][order], 0, 1)
     by_chance = preservation(ratio, shares, PI1, b, weights[1])
     assert by_chance < preservation(ratio, kept, PI1, b, weights[1]) - 1e-3
     assert removal(ratio, shares, PI1, weights[0]) < removal(ratio, kept, PI1, weights[0]) - 1e-3
 
 
-def test_bayes_logit_minimizes_the_bce_risk():
-    mixture, pi1 = Line(10), 0.2
-    u, w = panels(mixture.edges, 20)
-    ratio = mixture.ratio(u).ravel()
-    weights = [(w * np.exp(mixture.log_density(c, u))).ravel() for c in (0, 1)]
-    logits = theory.bayes_logit(ratio, pi1)
-    p1, p2 = (np.exp(mixture.log_density(c, u)).ravel() for c in (0, 1))
-    dense = weights[0] > 1e-12
-    bayes = pi1 * p1 / (pi1 * p1 + (1 - pi1) * p2)
-    assert 1 / (1 + np.exp(-logits[dense])) == pytest.approx(bayes[dense], abs=1e-12)
-    least = theory.bce_risk(logits, logits, pi1, *weights)
-    rng = np.random.default_rng(0)
-    for size in (1e-3, 0.1, 2.0):
-        other = logits + size * rng.normal(size=len(logits))
-        assert theory.bce_risk(other, other, pi1, *weights) > least
-    for at in np.flatnonzero(weights[0] > 1e-3)[:5]:
-        point = [w[at : at + 1] for w in weights]
+def test_bce_regret_is_the_excess_risk_at_equal_priors():
+    ratio, weights, u = nodes_of(Line(10, seed=1), 20)
 
-        def risk(logit, point=point):
-            value = np.array([logit])
-            forget = pi1 * point[0][0] * np.logaddexp(0, -value[0])
-            return forget + (1 - pi1) * point[1][0] * np.logaddexp(0, value[0])
+    def risk(logits):
+        forget, retain = np.logaddexp(0, -logits), np.logaddexp(0, logits)
+        return (np.average(forget, weights=weights[0]) + np.average(retain, weights=weights[1])) / 2
 
-        assert minimize_scalar(risk).x == pytest.approx(logits[at], abs=1e-5)
-
-
-@pytest.mark.parametrize("pi1", [0.2, 0.5, 0.9])
-def test_bce_regret_is_the_excess_risk(pi1):
-    mixture = Line(10, seed=1)
-    u, w = panels(mixture.edges, 20)
-    ratio = mixture.ratio(u).ravel()
-    weights = [(w * np.exp(mixture.log_density(c, u))).ravel() for c in (0, 1)]
-    for estimated in (ratio, 0.5 * ratio + 0.3, ratio + np.sin(u.ravel()), np.zeros_like(ratio)):
-        logits = [theory.bayes_logit(r, pi1) for r in (ratio, estimated)]
-        excess = theory.bce_risk(logits[1], logits[1], pi1, *weights) - theory.bce_risk(
-            logits[0], logits[0], pi1, *weights
-        )
-        found = theory.bce_regret(ratio, estimated, weights[1], pi1)
-        assert found == pytest.approx(excess, abs=1e-10)
-
-
-def test_bregman_is_that_of_its_generator():
-    def f(z):
-        return z * np.log(z) - (1 + z) * np.log(1 + z)
-
-    z, other = np.array([0.2, 1.0, 5.0]), np.array([0.7, 1.0, 2.0])
-    step = 1e-6
-    slope = (f(other + step) - f(other - step)) / (2 * step)
-    assert theory.bregman(z, other) == pytest.approx(
-        f(z) - f(other) - slope * (z - other), abs=1e-8
-    )
+    for estimated in (ratio, 0.5 * ratio + 0.3, ratio + np.sin(u), np.zeros_like(ratio)):
+        found = theory.bce_regret(ratio, estimated, weights[1])
+        assert found == pytest.approx(risk(estimated) - risk(ratio), abs=1e-10)
 
 
 @pytest.mark.parametrize("b", [0.1, 1.0, 3.0])
@@ -416,29 +290,21 @@ def test_bounds_refuse_what_the_theorem_does_not_cover():
         theory.least_mass_bound(math.nan, 1.0, 0.5)
     with pytest.raises(ValueError, match="delta is 0"):
         theory.mass_bound(0.1, 1.0, 0.0)
-    with pytest.raises(ValueError, match="above 2 M delta0"):
-        theory.simplified(1.0, 1.0, 0.5, 2.0, PI1)
 
 
-def test_corollaries_agree_with_the_theorem():
+def test_corollaries_of_the_paper():
+    """Simplified and end to end, with the factor pi1/pi2 that the paper's second bound lacks."""
     a, m, delta0, bound = 0.02, 0.7, 0.5, 2.0
+    root = 2 * math.sqrt(2 * m * a)
     for pi1 in (0.2, 0.5, 0.9):
-        found = theory.simplified(a, m, delta0, bound, pi1)
-        assert found == theory.transfer(theory.least_mass_bound(a, m, delta0), bound, pi1)
-        root = 2 * math.sqrt(2 * m * a)
+        found = theory.transfer(theory.least_mass_bound(a, m, delta0), bound, pi1)
         printed = math.log(1 + pi1 / (1 - pi1) * math.exp(bound)) * root
         assert found.removal == pytest.approx(printed)
         # As printed, without pi1/pi2: an upper bound for pi1 <= 1/2 and only there.
         assert (found.preservation <= root * (1 + 1e-12)) == (pi1 <= 0.5)
-    regret = 1e-9
-    end = theory.end_to_end(regret, m, delta0, bound, 0.5)
-    root = 2 * math.sqrt(2 * m * theory.score_error_constant(bound)) * regret**0.25
-    assert end.removal == pytest.approx(math.log(1 + math.exp(bound)) * root)
-    assert end.preservation == pytest.approx(root)
-    assert theory.end_to_end(regret, m, delta0, bound, 0.5, sharper=True).removal < end.removal
-    beyond = theory.end_to_end(1.0, m, delta0, bound, 0.5)
-    a = theory.score_error_constant(bound)
-    assert beyond.preservation == pytest.approx(a / delta0 + 2 * m * delta0)
+    regret, constant = 1e-9, theory.score_error_constant(bound)
+    mass = theory.least_mass_bound(constant * math.sqrt(regret), m, delta0)
+    assert mass == pytest.approx(2 * math.sqrt(2 * m * constant) * regret**0.25)
 
 
 def test_a_gap_does_not_forgive_every_error():
@@ -458,11 +324,11 @@ def test_a_gap_does_not_forgive_every_error():
     )
     assert swapped.density(tau - half, tau + half) == 0
     at = worlds.nodes(swapped, tau, tau)
-    b = float(at.weights1[at.best].sum())
-    assert at.weights1[at.chosen].sum() == pytest.approx(b, abs=1e-14)
+    b = float(at.weights1[at.optimal].sum())
+    assert at.weights1[at.selected].sum() == pytest.approx(b, abs=1e-14)
     assert at.weights2.sum() == pytest.approx(1, abs=1e-12)
-    lost = removal(at.ratio, 1.0 - at.best, PI1, at.weights1) - removal(
-        at.ratio, 1.0 - at.chosen, PI1, at.weights1
+    lost = removal(at.ratio, 1.0 - at.optimal, PI1, at.weights1) - removal(
+        at.ratio, 1.0 - at.selected, PI1, at.weights1
     )
     a = swapped.error()
     moved = low / 2
@@ -471,17 +337,13 @@ def test_a_gap_does_not_forgive_every_error():
     assert lost >= moved * float(ends[1] - ends[0]) > 0
     # The printed limit is 0; the corrected one covers the regret.
     assert 2 * math.sqrt(2 * 0.0 * a) * phi(np.array(1.1), PI1) < lost
-    limit = theory.saturation(a, half, swapped.bound, PI1)
+    limit = theory.transfer(theory.least_mass_bound(a, 0.0, half), swapped.bound, PI1)
     assert lost <= limit.removal
-    assert (
-        limit.removal
-        == theory.transfer(theory.least_mass_bound(a, 0.0, half), swapped.bound, PI1).removal
-    )
 
 
 @pytest.fixture(scope="module")
 def found():
-    return worlds.outcomes(1000, seed=0)
+    return worlds.outcomes(400, seed=0)
 
 
 def test_random_worlds_meet_the_assumptions():
@@ -494,10 +356,10 @@ def test_random_worlds_meet_the_assumptions():
         at = worlds.nodes(world, tau, estimated)
         assert at.weights1.sum() == pytest.approx(1, abs=1e-12)
         assert at.weights2.sum() == pytest.approx(1, abs=1e-11)
-        assert at.weights1[at.best].sum() == pytest.approx(b, abs=1e-11)
-        assert at.weights1[at.chosen].sum() == pytest.approx(b, abs=1e-11)
-        assert (at.best == (at.ratio >= tau)).all()
-        assert (at.chosen == (at.estimated >= estimated)).all()
+        assert at.weights1[at.optimal].sum() == pytest.approx(b, abs=1e-11)
+        assert at.weights1[at.selected].sum() == pytest.approx(b, abs=1e-11)
+        assert (at.optimal == (at.ratio >= tau)).all()
+        assert (at.selected == (at.estimated >= estimated)).all()
         assert np.abs(at.ratio).max() <= world.bound
         error = float(at.weights1 @ np.abs(at.estimated - at.ratio))
         assert world.error() == pytest.approx(error, rel=2e-2)
@@ -508,7 +370,7 @@ def test_random_worlds_meet_the_assumptions():
 
 
 def test_the_transfer_bound_holds_in_every_world(found):
-    assert len(found["removal"]) == 1000
+    assert len(found["removal"]) == 400
     for objective in ("removal", "preservation"):
         regret = found[objective]
         assert (regret >= -worlds.TOLERANCE).all()
@@ -518,7 +380,7 @@ def test_the_transfer_bound_holds_in_every_world(found):
         for bound in ("bce", "bce_sharper"):
             limit = found[f"{bound}_{objective}"]
             applies = ~np.isnan(limit)
-            assert applies.sum() > 300
+            assert applies.sum() > 120
             assert (regret[applies] <= limit[applies] + worlds.TOLERANCE).all()
         assert (found[f"best_{objective}"] <= found[f"drawn_{objective}"] * (1 + 1e-12)).all()
         assert (found[f"sharper_{objective}"] <= found[f"best_{objective}"] / 2 + 1e-15).all()
@@ -554,16 +416,18 @@ def test_bce_lemma_in_every_world(found):
 
 
 def test_looseness_table():
-    table = worlds.looseness(120, seed=2)
-    assert {len(column) for column in table.values()} == {2 * len(worlds.BOUNDS)}
-    assert set(table["violations"]) == {0}
-    rows = {key: i for i, key in enumerate(zip(table["objective"], table["bound"], strict=True))}
+    rows = worlds.looseness(60, seed=2)
+    assert all(row["held"] == row["worlds"] for row in rows)
+    named = {row["bound"]: row for row in rows}
+    assert len(named) == len(rows) == 2 * len(worlds.BOUNDS)
     for objective in ("removal", "preservation"):
-        best, drawn = (table["q50"][rows[objective, name]] for name in ("best", "drawn"))
-        assert 1 <= table["q0"][rows[objective, "sharper"]] <= best <= drawn
-        assert table["worlds"][rows[objective, "bce"]] < 120
-    assert worlds.looseness(120, seed=2) == table
-    assert worlds.looseness(120, seed=3) != table
+        sharper, best, drawn = (
+            named[f"{name} ({objective})"] for name in ("sharper", "best", "drawn")
+        )
+        assert 1 <= sharper["ratio_q05"] <= best["ratio_median"] <= drawn["ratio_median"]
+        assert named[f"bce ({objective})"]["worlds"] < 60
+    assert worlds.looseness(60, seed=2) == rows
+    assert worlds.looseness(60, seed=3) != rows
 
 
 def test_a_shift_or_a_stretch_of_the_true_score_costs_nothing():
@@ -579,62 +443,5 @@ def test_a_shift_or_a_stretch_of_the_true_score_costs_nothing():
             world.bound,
         )
         out = worlds.outcome(shifted, rng)
-        assert out.removal == pytest.approx(0, abs=1e-12)
-        assert out.best_removal > 0
-
-
-def test_tau_needs_a_mass_between_0_and_1():
-    world = worlds.random_world(np.random.default_rng(0))
-    with pytest.raises(ValueError, match="p1-mass"):
-        worlds.tau_of(world.mass, world.left, world.right, 0.0)
-
-
-@pytest.mark.parametrize("d", DIMENSIONS)
-def test_transfer_by_monte_carlo_in_all_dimensions(d):
-    """Mixtures of the same two Gaussians in unequal shares, so that |l*| is bounded; a linear score
-    in a wrong direction. M comes from the density of l*, which is monotone along the line."""
-    rng = np.random.default_rng(30 + d)
-    n, resolved = 20000, 0
-    for _ in range(6):
-        shares = rng.uniform(0.55, 0.9), rng.uniform(0.1, 0.45)
-        centre = np.eye(d)[0] * rng.uniform(0.5, 1.5)
-
-        def log_density(x, share, centre=centre):
-            centre = centre[: x.shape[1]]
-            near = -((x - centre) ** 2).sum(axis=1) / 2
-            far = -((x + centre) ** 2).sum(axis=1) / 2
-            return np.logaddexp(math.log(share) + near, math.log1p(-share) + far)
-
-        def ratio(x, shares=shares, log_density=log_density):
-            return log_density(x, shares[0]) - log_density(x, shares[1])
-
-        signs = [np.where(rng.random(n) < share, 1.0, -1.0) for share in shares]
-        x1, x2 = (rng.normal(size=(n, d)) + sign[:, None] * centre for sign in signs)
-        l1, l2 = ratio(x1), ratio(x2)
-        bound = max(
-            abs(math.log(shares[0] / shares[1])), abs(math.log((1 - shares[0]) / (1 - shares[1])))
-        )
-        assert max(np.abs(l1).max(), np.abs(l2).max()) <= bound + 1e-12
-        tilt = np.eye(d)[0] + rng.normal(0, 2 / math.sqrt(d), d)
-        e1, e2 = bound * np.tanh(x1 @ tilt), bound * np.tanh(x2 @ tilt)
-        b, pi1 = float(rng.uniform(0.1, 0.7)), float(rng.uniform(0.1, 0.6))
-        tau, estimated = np.quantile(l1, 1 - b), np.quantile(e1, 1 - b)
-        r = float(abs(estimated - tau))
-        delta0 = r + 0.2
-        line = np.linspace(-8, 8, 20001)[:, None]
-        steps = np.diff(line[:, 0])[0] / np.gradient(ratio(line))
-        density = np.exp(log_density(line, shares[0])) / math.sqrt(2 * math.pi) * steps
-        m = float(density[np.abs(ratio(line) - tau) <= delta0].max())
-        mass = theory.least_mass_bound(float(np.abs(e1 - l1).mean()), m, delta0, r)
-        limits = [
-            theory.transfer(mass, bound, pi1),
-            theory.sharper_transfer(mass, bound, pi1, b),
-        ]
-        lost = phi(l1, pi1) * ((l1 >= tau) * 1.0 - (e1 >= estimated))
-        more = phi(l2, pi1) * ((e2 >= estimated) * 1.0 - (l2 >= tau))
-        for terms, objective in ((lost, "removal"), (more, "preservation")):
-            noise = 5 * terms.std() / math.sqrt(n)
-            resolved += terms.mean() > noise
-            assert terms.mean() >= -noise
-            assert all(terms.mean() - noise <= getattr(limit, objective) for limit in limits)
-    assert resolved >= 4
+        assert out["removal"] == pytest.approx(0, abs=1e-12)
+        assert out["best_removal"] > 0

@@ -30,6 +30,7 @@ from mamushi.evidence.verdict import CHECKS
 from mamushi.registry import plugins
 from mamushi.selection.metrics import spearman
 from mamushi.selection.removals import count, digest, removals
+from tests.support.divergences import preservation_by_importance
 
 PI1 = 0.2
 P1 = np.array([0.05, 0.15, 0.25, 0.3, 0.25])
@@ -60,7 +61,7 @@ def test_frontier_equals_exact_sums(kept):
     preserved = kl(P2, edited(kept))
     assert frontier.preservation(L2, at2, PI1, b) == pytest.approx(preserved, abs=1e-12)
     if set(kept) <= {0.0, 1.0}:
-        by_importance = frontier.preservation_by_importance(L1, L2, at1, PI1)
+        by_importance = preservation_by_importance(L1, L2, at1, PI1)
         assert by_importance == pytest.approx(preserved, abs=1e-12)
 
 
@@ -95,9 +96,9 @@ def test_frontier_with_extreme_ratios():
     middle = -math.log(pi2)
     added = middle * (PI1 / pi2) / (PI1 / pi2 + middle)
     whole = frontier.preservation(np.zeros(1), np.ones(1), PI1, 2 / 3)
-    found = frontier.preservation_by_importance(l1, np.zeros(1), kept, PI1)
+    found = preservation_by_importance(l1, np.zeros(1), kept, PI1)
     assert found == pytest.approx(whole + added, rel=1e-9)
-    high = frontier.preservation_by_importance(np.full(4, 800.0), np.zeros(1), np.eye(4)[0], PI1)
+    high = preservation_by_importance(np.full(4, 800.0), np.zeros(1), np.eye(4)[0], PI1)
     whole = frontier.preservation(np.zeros(1), np.ones(1), PI1, 3 / 4)
     assert high == pytest.approx(whole + middle * 3 / 4)
     assert math.isfinite(frontier.removal(l1, kept, PI1))
@@ -228,9 +229,7 @@ def test_expected_values_of_each_form():
     hidden = scores_table(column=log_ratio, retain_scores=False)
     found = expected(hidden, ratio, k, by_chance=False)
     assert found["preservation_form"] == "importance"
-    assert found["preservation"] == pytest.approx(
-        frontier.preservation_by_importance(l1, l2, kept1, pi1)
-    )
+    assert found["preservation"] == pytest.approx(preservation_by_importance(l1, l2, kept1, pi1))
 
     found = expected(hidden, ratio, k, by_chance=True)
     assert found["preservation_form"] == "share"

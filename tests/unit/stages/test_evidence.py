@@ -14,7 +14,7 @@ from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.files import sha256
 from mamushi.artifacts.tables import read_metadata, read_table, write_table
 from mamushi.cli import main
-from mamushi.evidence.tables import frontier_errors, theory_rows
+from mamushi.evidence.tables import frontier_errors
 
 FILES = {
     "frontier": paths.FRONTIER,
@@ -192,15 +192,6 @@ def test_an_unknown_target_is_named(root: Path, capsys: pytest.CaptureFixture[st
     assert "unknown target 'loss'; known are removal, preservation, sad" in (
         capsys.readouterr().err
     )
-
-
-def test_a_bound_that_applies_to_no_world_has_no_quantiles() -> None:
-    columns = {"objective": ["removal"], "bound": ["mass"], "worlds": [5], "violations": [2]}
-    quantiles = {"q5": [float("nan")], "q50": [2.0], "q95": [3.0]}
-    assert theory_rows(columns | quantiles) == [
-        {"bound": "mass (removal)", "worlds": 5, "held": 3, "ratio_q05": None,
-         "ratio_median": 2.0, "ratio_q95": 3.0}
-    ]  # fmt: skip
 
 
 def test_errors_are_over_seeds_and_budgets_where_the_truth_is_known() -> None:

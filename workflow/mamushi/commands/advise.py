@@ -47,8 +47,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Raises ``UserError`` when there is no frontier, or none of what was asked for, or one that
     is another run's."""
-    import pyarrow as pa
-
     from mamushi.artifacts import paths, schemas
     from mamushi.artifacts.files import glob_escape
     from mamushi.artifacts.tables import read_table
@@ -83,9 +81,7 @@ def run(args: argparse.Namespace) -> None:
     rows = [row for row in rows if not args.selector or row["selector"] in args.selector]
     measured = args.root / "tables" / "sad.parquet"
     sad = read_table(measured, schemas.SAD).to_pylist() if measured.is_file() else None
-    columns = advice(rows, sad, [(target, getattr(args, target))])
-    found = pa.table(columns, schema=schemas.ADVICE.schema).to_pylist()
-    print(report(found, rows))
+    print(report(advice(rows, sad, [(target, getattr(args, target))]), rows))
 
 
 LIMIT = (

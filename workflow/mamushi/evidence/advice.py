@@ -1,10 +1,10 @@
-"""How many examples to remove: budgets that the frontier predicts, and what retraining measured.
+"""Advise how many examples to remove: budgets that the frontier predicts, and those measured.
 
 Three targets. ``removal``, a share: the smallest budget whose removal has gone that part of the way
 from nothing removed to all removed. ``preservation``, in nats per text: the smallest budget with
 KL(p2 || p_-S) at most that; what is still in the mixture harms the retain domain, so that this
 falls to 0 at budget 1 (paper, Eq. "distributional unlearning": epsilon). ``sad``, a share: the
-smallest budget at which the predicted log SAD (``selection.frontier.distance``) has fallen by that
+smallest budget at which the predicted log SAD (``frontier.distance``) has fallen by that
 part of its start.
 
 A frontier row comes from ``read_frontier``: the table's columns, the predicted curves relative to
@@ -12,9 +12,9 @@ their ends with bands, ``gain`` and ``decline``, and ``withheld``, the reason wh
 no budget, if there is one.
 
 The frontier is that of a learner whose model is the mixture that it is trained on. A language model
-that is tuned on a few texts is not: what it learns of one forget text it knows of others. So what
-retraining needs lies between three budgets, the selector's, that of removal by chance (a learner to
-whom all forget texts are alike) and, for a share, the share itself (one so weak that effects add).
+learns from one forget text about others. So what retraining needs lies between three budgets: the
+selector's, that of removal by chance (a learner to whom all forget texts are alike) and, for a
+share, the share itself (one so weak that effects add).
 """
 
 from __future__ import annotations
@@ -57,44 +57,38 @@ FEWEST = 3
 
 
 def read_frontier(path: str | Path) -> list[dict[str, Any]]:
-    """The rows of one run's ``frontier``, each with its ``gain`` and ``decline`` and their bands,
-    and ``withheld``.
+    """Read the rows of one run's ``frontier``, each with its ``gain`` and ``decline`` and their
+    bands, and ``withheld``.
 
     Raises ``UserError`` when the file is missing, damaged or lacks them.
     """
     rows = read_table(path, schemas.FRONTIER).to_pylist()
     stored = read_metadata(path)
-    relative, verdict = stored.get("relative", {}), stored.get("verdict", {})
-    place: dict[str, int] = {}
-    for row in rows:
-        name = row["selector"]
-        i = place[name] = place.get(name, -1) + 1
-        try:
-            row |= {key: values[i] for key, values in relative[name].items()}
-            row["withheld"] = verdict["reason"]
-        except (KeyError, IndexError):
-            raise UserError(
-                f"no relative curves of {name!r} in its metadata",
-                where=path,
-                do="delete it and run again",
-            ) from None
+    try:
+        relative, withheld = stored["relative"], stored["verdict"]["reason"]
+        for name in {row["selector"] for row in rows}:
+            for i, row in enumerate(row for row in rows if row["selector"] == name):
+                row |= {key: values[i] for key, values in relative[name].items()}
+                row["withheld"] = withheld
+    except (KeyError, IndexError):
+        what = "no relative curves, or no verdict, in its metadata"
+        raise UserError(what, where=path, do="delete it and run again") from None
     return rows
 
 
 def check_place(path: Path, rows: Iterable[Row]) -> None:
-    """Raises ``UserError`` when ``rows`` are not of the run whose folder ``path`` lies in."""
+    """Raise ``UserError`` when ``rows`` are not of the run whose folder ``path`` lies in."""
     dataset, model, seed = path.parts[-4:-1]
     place = {"dataset": dataset, "model": model, "seed": seed.removeprefix("seed")}
     for row in rows:
         for key, wanted in place.items():
             if str(row[key]) != wanted:
-                raise UserError(
-                    f"is of {key} {row[key]!r}", where=path, do="delete it and run again"
-                )
+                what = f"is of {key} {row[key]!r}"
+                raise UserError(what, where=path, do="delete it and run again")
 
 
 def check_target(target: str, value: float) -> None:
-    """Raises ``UserError`` for an unknown target or a value that it cannot have."""
+    """Raise ``UserError`` for an unknown target or a value that it cannot have."""
     if target not in TARGETS:
         raise UserError(f"unknown target {target!r}", do=f"known are {', '.join(TARGETS)}")
     if target == "preservation" and not (np.isfinite(value) and value >= 0):
@@ -105,8 +99,8 @@ def check_target(target: str, value: float) -> None:
 
 def advice(
     frontier: Sequence[Row], sad: Sequence[Row] | None, targets: Iterable[tuple[str, float]]
-) -> dict[str, list[Any]]:
-    """Columns of the table ``advice``: a row per dataset, model, selector and target.
+) -> list[dict[str, Any]]:
+    """Return the rows of the table ``advice``, one per dataset, model, selector and target.
 
     ``budget`` is the mean over seeds of the budgets at which their curves get there, linear
     between those that were evaluated. ``budget_low`` and ``budget_high`` are the least and the
@@ -127,10 +121,11 @@ def advice(
     targets = list(targets)
     for target, value in targets:
         check_target(target, value)
-    retrained, known_curves = curves(sad or []), curves(frontier)
-    rows = []
-    for key, seeds in known_curves.items():
-        known = retrained.get(key)
+    retrained, frontiers = curves(sad or []), curves(frontier)
+    rows: list[dict[str, Any]] = []
+    for (dataset, model, selector), seeds in frontiers.items():
+        known = retrained.get((dataset, model, selector))
+        chance_seeds = frontiers.get((dataset, model, BASELINE))
         areas = {
             "predicted_area": float(np.mean([_predicted_area(curve) for curve in seeds])),
             "measured_area": None
@@ -139,28 +134,27 @@ def advice(
         }
         for target, value in targets:
             found = predicted(seeds, target, value)
-            chance = known_curves.get((*key[:2], BASELINE))
+            chance = predicted(chance_seeds, target, value) if chance_seeds else None
+            low = high = None
+            if target != "preservation" and chance and not found["reason"] and not chance["reason"]:
+                ends = [one[f"budget_{end}"] for one in (found, chance) for end in ("low", "high")]
+                low, high = min(value, *ends), max(value, *ends)
             actual = None if known is None else measured(known, target, value)
             budget = found["budget"]
             rows.append(
                 {
-                    **dict(zip(("dataset", "model", "selector"), key, strict=True)),
-                    "target": target,
-                    "value": value,
-                    **found,
-                    **_retraining(
-                        found, predicted(chance, target, value) if chance else None, target, value
-                    ),
-                    "measured": actual,
+                    **{"dataset": dataset, "model": model, "selector": selector},
+                    **{"target": target, "value": value, **found},
+                    **{"retraining_low": low, "retraining_high": high, "measured": actual},
                     "error": None if budget is None or actual is None else budget - actual,
                     **areas,
                 }
             )
-    return {name: [row[name] for row in rows] for name in schemas.ADVICE.schema.names}
+    return rows
 
 
 def curves(rows: Iterable[Row]) -> dict[Key, list[Curve]]:
-    """The rows of ``frontier`` or ``sad`` as curves by increasing beta, one per seed."""
+    """Sort rows of ``frontier`` or ``sad`` into curves by increasing beta, one per seed."""
     found: dict[Key, dict[int, Curve]] = {}
     for row in rows:
         seeds = found.setdefault((row["dataset"], row["model"], row["selector"]), {})
@@ -172,13 +166,13 @@ def curves(rows: Iterable[Row]) -> dict[Key, list[Curve]]:
 
 
 def predicted(seeds: Sequence[Curve], target: str, value: float) -> dict[str, Any]:
-    """``budget``, ``budget_low``, ``budget_high`` and ``reason``, see ``advice``."""
+    """Return ``budget``, ``budget_low``, ``budget_high`` and ``reason``, see ``advice``."""
     column, sign = TARGETS[target]
     level = 1 - value if target == "sad" else value
     easy, hard = ("_high", "_low") if sign > 0 else ("_low", "_high")
-    each = [_reaches(curve, column, level, sign) for curve in seeds]
-    low = [_reaches(curve, column + easy, level, sign) for curve in seeds]
-    high = [_reaches(curve, column + hard, level, sign) for curve in seeds]
+    each, low, high = (
+        [_reaches(curve, column + end, level, sign) for curve in seeds] for end in ("", easy, hard)
+    )
     reason = next((curve[0]["withheld"] for curve in seeds if curve[0]["withheld"]), None)
     if reason is None and any(np.isnan(_column(curve, column + hard)).any() for curve in seeds):
         reason = "the gain of removing all is not distinguishable from 0"
@@ -198,17 +192,8 @@ def predicted(seeds: Sequence[Curve], target: str, value: float) -> dict[str, An
     return {**found, "reason": reason}
 
 
-def _retraining(
-    found: Mapping[str, Any], chance: Mapping[str, Any] | None, target: str, value: float
-) -> dict[str, float | None]:
-    if target == "preservation" or chance is None or found["reason"] or chance["reason"]:
-        return {"retraining_low": None, "retraining_high": None}
-    ends = [value, *(one[f"budget_{end}"] for one in (found, chance) for end in ("low", "high"))]
-    return {"retraining_low": min(ends), "retraining_high": max(ends)}
-
-
 def measured(seeds: Sequence[Curve], target: str, value: float) -> float | None:
-    """The budget at which the mean curve over seeds of the retrained models reaches a target.
+    """Return the budget at which the retrained models' mean curve over seeds reaches a target.
 
     removal: the forget log perplexity has gone the share of the way from budget 0 to the gold
     standard. sad: SAD has fallen by the share of that at budget 0. Null where no budget below 1
@@ -227,7 +212,7 @@ def measured(seeds: Sequence[Curve], target: str, value: float) -> float | None:
 
 
 def ordering(rows: Iterable[Row]) -> dict[tuple[str, str], float | None]:
-    """Spearman's rank correlation of predicted with measured areas over the selectors.
+    """Return Spearman's rank correlation of predicted with measured areas over the selectors.
 
     ``rows`` are those of ``advice``; by dataset and model. None with fewer than three selectors
     that were measured, or where all areas are equal.

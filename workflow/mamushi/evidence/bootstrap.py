@@ -1,4 +1,4 @@
-"""How sure the frontier is (a bootstrap over examples), and what it is where the truth is known."""
+"""Bands of the frontier by a bootstrap over examples, and its values where the truth is known."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from mamushi.evidence.frontier import (
     Array,
     Frontier,
     Ranking,
+    accumulate,
     by_chance,
     distance,
     gain,
@@ -41,7 +42,7 @@ class Band:
 def bands(
     scores: Scores, rankings: Mapping[str, Ranking], counts: Counts, resamples: int, seed: int
 ) -> dict[str, dict[str, Band]]:
-    """95% bands of each ranking's frontier at ``counts`` (B,), which begin with 0 and end with n1.
+    """Return 95% bands of each ranking's frontier at ``counts`` (B,), from 0 to n1.
 
     By name: ``removal`` and ``preservation`` in nats, ``gain`` (the share of the full removal's),
     ``distance`` (the predicted log SAD in nats) and ``decline`` (it relative to its start), of the
@@ -84,7 +85,7 @@ def bands(
 
 
 def times(n: int, rng: np.random.Generator) -> NDArray[np.float64]:
-    """How often each of ``n`` examples is drawn in ``n`` draws with replacement, (n,)."""
+    """Draw ``n`` of ``n`` examples with replacement: how often each is drawn, (n,)."""
     return np.bincount(rng.integers(n, size=n), minlength=n).astype(np.float64)
 
 
@@ -104,11 +105,11 @@ def _summaries(point: Pair, drawn: Mapping[str, list[Pair]]) -> dict[str, Band]:
 
 
 UNREACHED = {"gain": -np.inf, "decline": np.inf}
-"""What a resample counts as in which removing all gains nothing: it reaches no target."""
+"""The value of a resample in which removing all gains nothing, so that it reaches no target."""
 
 
 def _ends(spread: Array, unreached: float) -> Array:
-    """Quantiles at ``LEVELS`` over the resamples of ``spread`` (R, B); NaN for one not finite."""
+    """Return quantiles at ``LEVELS`` over the resamples of ``spread`` (R, B), NaN if infinite."""
     known = np.where(np.isnan(spread), unreached, spread)
     with np.errstate(invalid="ignore"):
         ends = np.quantile(known, LEVELS, axis=0)
@@ -143,19 +144,18 @@ class Truth:
     l2: Array
 
     def means(self, values: Array) -> tuple[float, float]:
-        """E_p1 and E_p2 of a function of the text, from its ``values`` (N,) at every text."""
+        """Return E_p1 and E_p2 of a function, from its ``values`` (N,) at every text."""
         n1 = int(self.forget.sum())
-        weights = balanced(self.everywhere, n1, len(self.forget) - n1)
-        one, two = (float(w @ values) for w in weights)
-        return one, two
+        one, two = balanced(self.everywhere, n1, len(self.forget) - n1)
+        return float(one @ values), float(two @ values)
 
 
 def balanced(ratio: Array, n1: int, n2: int) -> tuple[Array, Array]:
-    """Weights (n,) for E_p1 and for E_p2 over a sample of n1 texts of p1 and n2 of p2.
+    """Return weights (n,) for E_p1 and for E_p2 over a sample of n1 texts of p1 and n2 of p2.
 
     The balance heuristic (Veach and Guibas, 1995), p_i / (n1 p1 + n2 p2), normalized: texts of both
-    domains serve both expectations. Where one domain is rare the other has texts, so that no rare
-    text of great weight decides a mean. ``ratio`` (n,) is the exact log p1/p2 of each.
+    domains serve both expectations, so that no rare text of great weight decides a mean. ``ratio``
+    (n,) is the exact log p1/p2 of each.
     """
     odds = ratio + np.log(n1) - np.log(n2)
     one, two = np.exp(-np.logaddexp(0, -odds)), np.exp(-np.logaddexp(0, odds))
@@ -163,25 +163,21 @@ def balanced(ratio: Array, n1: int, n2: int) -> tuple[Array, Array]:
 
 
 def exact(ranks: Ranking, truth: Truth, counts: Counts) -> tuple[Array, Array]:
-    """KL(p1 || p_-S) and KL(p2 || p_-S) in nats (B,) at the exact log ratios.
-
-    No estimate of the ratio enters. What is left to chance is which texts were drawn:
+    """Return KL(p1 || p_-S) and KL(p2 || p_-S) in nats (B,) at the exact log ratios:
 
         KL(p_i || p_-S) = KL(p_i || p_-{}) + log Z_b + E_pi[phi(l)] share_i(S)
 
     (Lemma "decomposition"), where the two expectations depend on no selector and come from all
-    texts of the dataset, and ``shares`` are the selector's, from the texts that it ranks. Nobody
-    can do better without embedding fresh texts, for a region is known through the embeddings of
-    its texts alone. Both ends, and a removal by chance at every budget, have no region, and so are
-    as exact as all texts make them. A divergence that comes out below 0 is 0.
+    texts of the dataset, and ``shares`` are the selector's, from the texts that it ranks. A
+    divergence that comes out below 0 is 0.
     """
     n1, n2 = len(truth.l1), len(truth.l2)
     pi1, budget = n1 / (n1 + n2), counts / n1
     level = np.log1p(-pi1 * budget)
     if ranks.by_chance:
-        left = by_chance(truth.everywhere, truth.everywhere, pi1, budget)
-        removed = level - [truth.means(values)[0] for values in left[0]]
-        preserved = level - [truth.means(values)[1] for values in left[1]]
+        one, two = by_chance(truth.everywhere, truth.everywhere, pi1, budget)
+        removed = level - [truth.means(values)[0] for values in one]
+        preserved = level - [truth.means(values)[1] for values in two]
     else:
         captured = phi(truth.everywhere, pi1)
         total1, total2 = truth.means(captured)
@@ -194,7 +190,7 @@ def exact(ranks: Ranking, truth: Truth, counts: Counts) -> tuple[Array, Array]:
 
 
 def shares(ranks: Ranking, truth: Truth, counts: Counts) -> tuple[Array, Array]:
-    """E_pi[1_S phi(l)] / E_pi[phi(l)] at each count (B,), in p1 and in p2: from 0 to 1.
+    """Return E_pi[1_S phi(l)] / E_pi[phi(l)] at each count (B,), in p1 and in p2: from 0 to 1.
 
     A selector that scores both domains is measured on the texts of both with the weights of
     ``balanced``, S being the top by score of p1-mass b: the same texts serve both shares, so that
@@ -204,18 +200,16 @@ def shares(ranks: Ranking, truth: Truth, counts: Counts) -> tuple[Array, Array]:
     n1, n2 = len(truth.l1), len(truth.l2)
     sample = Frontier(ranks, truth.l1, truth.l2, n1 / (n1 + n2))
     if ranks.region is None:
-        one, two = (np.concatenate([[0.0], np.cumsum(v)]) for v in (sample.gain, sample.loss))
+        one, two = accumulate(sample.gain), accumulate(sample.loss)
         return one[counts] / one[-1], two[counts] / two[-1]
     score = np.concatenate([ranks.region.score1, ranks.region.score2])
     ratio = np.concatenate([truth.l1[ranks.first], truth.l2[ranks.region.order]])
     order = np.argsort(-score, kind="stable")
     # What ties goes together, a share of it where the budget ends within.
-    ends = np.append(np.diff(score[order]) != 0, True)
+    ends = np.concatenate([[True], np.diff(score[order]) != 0, [True]])
     w1, w2 = (weights[order] for weights in balanced(ratio, n1, n2))
     captured = phi(ratio, sample.pi1)[order]
-    mass, one, two = (
-        np.concatenate([[0.0], np.cumsum(v)[ends]]) for v in (w1, w1 * captured, w2 * captured)
-    )
+    mass, one, two = (accumulate(v)[ends] for v in (w1, w1 * captured, w2 * captured))
     b = counts / n1
     return np.interp(b, mass, one) / one[-1], np.interp(b, mass, two) / two[-1]
 
@@ -223,7 +217,7 @@ def shares(ranks: Ranking, truth: Truth, counts: Counts) -> tuple[Array, Array]:
 def rows(
     found: Mapping[str, Band], exactly: tuple[Array, Array] | None, forms: list[str]
 ) -> list[dict[str, Any]]:
-    """A row per budget with the numbers of the table ``frontier``."""
+    """Return the numbers of the table ``frontier``, a row per budget."""
     return [
         {
             **{

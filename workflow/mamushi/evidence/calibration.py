@@ -1,4 +1,4 @@
-"""The log-density ratio from raw scores: recalibrated, and with what the scores have lost.
+"""Estimate the log-density ratio from raw scores: recalibrate, and put back what they have lost.
 
 A network's logits have the right order long before they have the right scale, and a plug-in
 divergence is exponential in the scale. Two things are wrong with a score s, and are mended apart.
@@ -29,12 +29,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mamushi.artifacts import schemas
+from mamushi.artifacts.tables import FORGET, read_table
+from mamushi.errors import UserError
 from mamushi.selection.folds import stratified_folds
-from mamushi.selection.refits import HALVES, Refit
+from mamushi.selection.refits import HALVES, WHOLE, Refit, of_table
 
 Doubles = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -74,8 +78,8 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Scores:
-    """What a ratio is estimated from: the out-of-fold ``score`` (n,) of texts of which ``forget``
-    (n,) are of p1, their ``fold`` (n,), and scores of refits on ``halves``, if there are any."""
+    """Scores that a ratio is estimated from: the out-of-fold ``score`` (n,) of texts of which
+    ``forget`` (n,) are of p1, their ``fold`` (n,), and those of refits on ``halves``, if any."""
 
     score: Doubles
     forget: Mask
@@ -88,21 +92,20 @@ class Scores:
         return float(self.forget.mean())
 
     def estimate(self) -> Estimate:
-        """The cross-fitted ratio of these texts, and the median of what the halves say is lost."""
-        ones = np.ones(len(self.score))
+        """Return the cross-fitted ratio, and the median of what the halves say is lost."""
         ratio = np.empty(len(self.score))
         part = stratified_folds(self.forget, PARTS, PARTED)
         for number in range(PARTS):
             held = part == number
             fitted = platt(self.score, self.forget, self.fold, np.where(held, 0.0, 1.0))
             ratio[held] = fitted(self.score[held], self.fold[held])
-        return self._with_loss(ratio, ones, self.halves)
+        return self._with_loss(ratio, np.ones(len(self.score)), self.halves)
 
     def resampled(self, weights: Doubles, which: int) -> Estimate:
-        """The ratio where text i occurs ``weights[i]`` times, by the halves at place ``which``."""
+        """Return the ratio where text i occurs ``weights[i]`` times, by the halves ``which``."""
         ratio = platt(self.score, self.forget, self.fold, weights)(self.score, self.fold)
-        chosen = [self.halves[which % len(self.halves)]] if self.halves else []
-        return self._with_loss(ratio, weights, chosen)
+        pair = [self.halves[which % len(self.halves)]] if self.halves else []
+        return self._with_loss(ratio, weights, pair)
 
     def _with_loss(self, ratio: Doubles, weights: Doubles, halves: Sequence[Halves]) -> Estimate:
         one, two = self.forget, ~self.forget
@@ -115,7 +118,7 @@ class Scores:
         return Estimate(ratio, apart * max(1 / kept - 1, 0.0), apart)
 
     def kept(self, weights: Doubles | None = None, halves: Sequence[Halves] | None = None) -> float:
-        """d^2 / d^2_inf: the part of what can be learned that the score holds; at least 0.
+        """Return d^2 / d^2_inf >= 0, the part of what can be learned that the score holds.
 
         The median over the halves, or over ``halves`` in a resample with ``weights``.
         """
@@ -132,12 +135,11 @@ class Scores:
 def discrimination(
     a: Doubles, b: Doubles, forget: Mask, fold: NDArray[np.int64], weights: Doubles
 ) -> float:
-    """D_a D_b / cov(a, b): differences between the domains' means over the covariance within them.
+    """Return D_a D_b / cov(a, b): differences of the domains' means over the covariance within.
 
     Both within folds, whose offsets so do not enter. Infinite without a positive covariance.
     """
-    group = fold * 2 + forget
-    _, group = np.unique(group, return_inverse=True)
+    _, group = np.unique(fold * 2 + forget, return_inverse=True)
     mass = np.bincount(group, weights)
     seen = mass > 0
     mean_a = np.divide(np.bincount(group, weights * a), mass, where=seen, out=np.zeros(len(mass)))
@@ -149,12 +151,13 @@ def discrimination(
     number = np.zeros(len(mass), dtype=fold.dtype)
     number[group] = fold
     both = [f for f in np.unique(number) if seen[number == f].sum() == 2]
-    apart = []
-    for mean in (mean_a, mean_b):
-        one = [float(mean[(number == f) & domain][0] - mean[(number == f) & ~domain][0])
-               for f in both]  # fmt: skip
-        apart.append(float(np.mean(one)) if one else 0.0)
-    return apart[0] * apart[1] / within if within > 0 else float("inf")
+    if not within > 0:
+        return float("inf")
+    apart = [
+        [mean[(number == f) & domain][0] - mean[(number == f) & ~domain][0] for f in both]
+        for mean in (mean_a, mean_b)
+    ]
+    return float(np.mean(apart[0]) * np.mean(apart[1])) / within if both else 0.0
 
 
 @dataclass(frozen=True)
@@ -166,12 +169,11 @@ class Map:
     offsets: Doubles
 
     def __call__(self, score: Doubles, fold: NDArray[np.int64]) -> Doubles:
-        found: Doubles = self.slope * score + self.intercept + self.offsets[fold]
-        return found
+        return self.slope * score + self.intercept + self.offsets[fold]
 
 
 def platt(score: Doubles, forget: Mask, fold: NDArray[np.int64], weights: Doubles) -> Map:
-    """The map from a score to log p1/p2 by logistic regression, a text i counting ``weights[i]``.
+    """Fit the map from a score to log p1/p2 by logistic regression, text i with ``weights[i]``.
 
     Newton's method; the prior log odds are taken out. A slope below 0, of a score that is worse
     than none, is as it is found.
@@ -193,7 +195,7 @@ def platt(score: Doubles, forget: Mask, fold: NDArray[np.int64], weights: Double
 def logistic(
     design: Doubles, label: Doubles, weights: Doubles, penalty: Doubles, most: int = 50
 ) -> Doubles:
-    """argmin_b sum_i w_i BCE(x_i b, y_i) + sum_j penalty_j b_j^2 / 2, by Newton's method (p,)."""
+    """Return argmin_b sum_i w_i BCE(x_i b, y_i) + sum_j penalty_j b_j^2 / 2 (p,), by Newton."""
     found = np.zeros(design.shape[1])
     for _ in range(most):
         predicted = np.exp(-np.logaddexp(0.0, -(design @ found)))
@@ -208,7 +210,7 @@ def logistic(
 
 
 def halves_of(refits: Iterable[Refit]) -> list[Halves]:
-    """The pairs of halves among ``refits``, in their order; none for a selector without folds."""
+    """Return the pairs of halves among ``refits``, in order; none for a selector without folds."""
     parts = {(number, part): scored for part, number, scored in refits if part in HALVES}
     found = []
     for number in sorted({number for number, _ in parts}):
@@ -216,3 +218,26 @@ def halves_of(refits: Iterable[Refit]) -> list[Halves]:
         assert a.fold is not None
         found.append(Halves(a.scores, b.scores, a.fold.astype(np.int64)))
     return found
+
+
+def read_ratio(scores: str | Path, refits: str | Path) -> tuple[Scores, list[Doubles]]:
+    """Read the scores with their halves, and the scores (n,) of the whole refits.
+
+    Raises ``UserError`` when a text has no score, or the refits are of other texts.
+    """
+    table = read_table(scores, schemas.SCORES)
+    again = read_table(refits, schemas.REFITS)
+    if table["score"].null_count:
+        what = "the selector that estimates the log-density ratio has no score for some examples"
+        do = "set removal.ratio to one that scores both domains, such as mamushi"
+        raise UserError(what, where=scores, do=do)
+    n = len(table)
+    if len(again) % n or again["id"].to_pylist()[:n] != table["id"].to_pylist():
+        what = f"are refits of other examples than {scores}"
+        raise UserError(what, where=refits, do="delete both and score again")
+    found = list(of_table(again))
+    fold = table["fold"].fill_null(0).to_numpy().astype(np.int64)
+    forget = np.array(table["domain"].to_pylist()) == FORGET
+    score = np.asarray(table["score"].to_numpy(), dtype=np.float64)
+    whole = [scored.scores for part, _, scored in found if part == WHOLE]
+    return Scores(score, forget, fold, halves_of(found)), whole

@@ -1,4 +1,4 @@
-"""What a score follows beside the domain: a text's length, its copies, the labels it came with.
+"""Find what a score follows beside the domain: a text's length, copies, the labels it came with.
 
 Within a domain, a correlation says what the ranking sorts by. Between the domains, the AUC over
 pairs of about the same length says what is left of the separation without it. Intervals are 95%,
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from mamushi.artifacts import schemas
 from mamushi.artifacts.tables import FORGET, RETAIN, read_table
 from mamushi.data.labels import read_labels
-from mamushi.selection.metrics import TWICE, average_ranks, spearman
+from mamushi.selection.metrics import NORMAL, TWICE, average_ranks, spearman
 
 Doubles = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -27,8 +27,6 @@ Found = tuple[float, float, float]
 """An estimate with the ends of its interval."""
 Row = dict[str, Any]
 
-NORMAL = 1.959963984540054
-"""The standard normal's 97.5% quantile."""
 FEWEST = 10
 """Texts that must differ from the most common value, or have it, before an interval is honest."""
 VALUES = 20
@@ -39,7 +37,7 @@ STRATA = 10
 
 @dataclass(frozen=True)
 class Texts:
-    """What is known of n texts beside their scores.
+    """Properties of n texts beside their scores.
 
     ``words`` and ``copies`` (n,), the latter the texts that were collapsed into each; ``labels`` by
     column, (n,): float64 with NaN, or strings with None, where a text has none.
@@ -51,7 +49,7 @@ class Texts:
 
 
 def read_texts(examples: str | Path, duplicates: str | Path, ids: Sequence[str]) -> Texts:
-    """What the tables ``examples`` and ``duplicates`` tell of the texts ``ids``, in their order.
+    """Read what ``examples`` and ``duplicates`` say of the texts ``ids``, in their order.
 
     Raises ``UserError`` when one is missing or damaged, and for an id that is not there.
     """
@@ -65,7 +63,7 @@ def read_texts(examples: str | Path, duplicates: str | Path, ids: Sequence[str])
 def confounds(
     score: Doubles, forget: Mask, texts: Texts, *, cross_fitted: bool = False
 ) -> list[Row]:
-    """Rows of the table ``confounds`` but for the cell and the selector, of n texts.
+    """Return rows of the table ``confounds`` but for the cell and the selector, of n texts.
 
     ``score`` and ``forget`` (n,). ``why`` says why a row has no estimate: NaN scores, or too few
     texts that differ. The AUCs of ``cross_fitted`` scores have an interval for that of a ranking by
@@ -77,67 +75,61 @@ def confounds(
         for name, values in known.items():
             for row in _within(score[inside], values[inside]):
                 rows.append({"domain": domain, "confound": name, **row})
-    both = {"domain": None, "confound": "words", "value": None}
     everywhere = np.zeros(len(score), dtype=np.int64)
     for measure, strata in (("auc", everywhere), ("auc_matched", stratum(texts.words))):
-        if np.isnan(score).any():
-            row = _silent("no score for retain texts", len(score))
-        else:
-            row = _area_row(score, forget, strata, TWICE if cross_fitted else 1.0)
-        rows.append({**both, "measure": measure, **row})
+        row = _area_row(score, forget, strata, TWICE if cross_fitted else 1.0)
+        about = {"domain": None, "confound": "words", "value": None, "measure": measure}
+        rows.append({**about, **row})
     return rows
 
 
 def _within(score: Doubles, values: NDArray[Any]) -> Iterator[Row]:
-    """The rows of one domain and confound."""
-    categorical = values.dtype == object
-    there = np.array([v is not None for v in values]) if categorical else ~np.isnan(values)
-    score, values = score[there], values[there]
-    unscored = np.isnan(score).any()
-    if not categorical:
-        _, count = np.unique(values, return_counts=True)
-        differ = len(values) - int(count.max(initial=0))
-        if unscored:
-            row = _silent("no score for retain texts", len(score))
-        elif differ < FEWEST:
-            row = _silent(f"{differ} texts differ from the others", len(score))
-        elif (found := correlation(score, values.astype(np.float64))) is None:
-            row = _silent("all scores are equal", len(score))
-        else:
-            row = _row(found, len(score), chance=0.0)
+    """Yield the rows of one domain and confound."""
+    if values.dtype != object:
+        there = ~np.isnan(values)
+        row = _correlation_row(score[there], values[there].astype(np.float64))
         yield {"value": None, "measure": "spearman", **row}
         return
+    there = np.array([v is not None for v in values])
+    score, values = score[there], values[there]
     names, count = np.unique(values.astype(str), return_counts=True)
     for i in np.argsort(-count, kind="stable")[:VALUES]:
-        if unscored:
-            row = _silent("no score for retain texts", len(score))
-        else:
-            row = _area_row(score, values == names[i], np.zeros(len(score), dtype=np.int64))
+        row = _area_row(score, values == names[i], np.zeros(len(score), dtype=np.int64))
         yield {"value": str(names[i]), "measure": "auc_of_value", **row}
+
+
+def _correlation_row(score: Doubles, values: Doubles) -> Row:
+    _, count = np.unique(values, return_counts=True)
+    differ = len(values) - int(count.max(initial=0))
+    if np.isnan(score).any():
+        return _row(None, len(score), why="no score for retain texts")
+    if differ < FEWEST:
+        return _row(None, len(score), why=f"{differ} texts differ from the others")
+    return _row(correlation(score, values), len(score), 0.0, why="all scores are equal")
 
 
 def _area_row(score: Doubles, positive: Mask, strata: NDArray[np.int64], times: float = 1.0) -> Row:
     smaller = min(int(positive.sum()), int((~positive).sum()))
+    if np.isnan(score).any():
+        return _row(None, len(score), why="no score for retain texts")
     if smaller < FEWEST:
-        return _silent(f"{smaller} texts on one of the sides", len(score))
-    found, used = area(score, positive, strata, times)
-    return _silent("no length is common to both", 0) if found is None else _row(found, used, 0.5)
+        return _row(None, len(score), why=f"{smaller} texts on one of the sides")
+    return _row(*area(score, positive, strata, times), 0.5, why="no length is common to both")
 
 
-def _row(found: Found, texts: int, chance: float) -> Row:
+def _row(found: Found | None, texts: int, chance: float = 0.0, *, why: str) -> Row:
+    """Return a row with what was found, or without it and ``why``."""
+    if found is None:
+        nothing = dict.fromkeys(("estimate", "low", "high", "apart"))
+        return {"texts": texts, **nothing, "why": why}
     estimate, low, high = found
-    apart = not low <= chance <= high
-    return {"texts": texts, "estimate": estimate, "low": low, "high": high,
-            "apart": apart, "why": None}  # fmt: skip
-
-
-def _silent(why: str, texts: int) -> Row:
-    nothing = dict.fromkeys(("estimate", "low", "high", "apart"))
-    return {"texts": texts, **nothing, "why": why}
+    ends = {"estimate": estimate, "low": low, "high": high}
+    return {"texts": texts, **ends, "apart": not low <= chance <= high, "why": None}
 
 
 def correlation(a: Doubles, b: Doubles) -> Found | None:
-    """Spearman's correlation of (n,) and (n,), n > 3, and its 95% interval; None of constants.
+    """Return Spearman's correlation of (n,) and (n,), n > 3, with its 95% interval; None of
+    constants.
 
     Fisher's z with the standard error sqrt((1 + r^2 / 2) / (n - 3)) of Bonett and Wright (2000).
     """
@@ -152,7 +144,7 @@ def correlation(a: Doubles, b: Doubles) -> Found | None:
 
 
 def stratum(words: Doubles) -> NDArray[np.int64]:
-    """The stratum of length (n,) that each text is in, of at most ``STRATA``."""
+    """Return the stratum of length (n,) that each text is in, of at most ``STRATA``."""
     edges = np.unique(np.quantile(words, np.arange(1, STRATA) / STRATA))
     return np.searchsorted(edges, words, side="right").astype(np.int64)
 
@@ -160,7 +152,7 @@ def stratum(words: Doubles) -> NDArray[np.int64]:
 def area(
     score: Doubles, positive: Mask, strata: NDArray[np.int64], times: float = 1.0
 ) -> tuple[Found | None, int]:
-    """The AUC of scores (n,) over pairs within a stratum, and the number of texts in them.
+    """Return the AUC of scores (n,) over pairs within a stratum, and the number of texts in them.
 
     The mean of the strata's AUCs, weighted by their positives: a positive against a negative of its
     own stratum. Strata with fewer than two of either are left out; None if all are. The interval is
@@ -189,7 +181,7 @@ def area(
 
 
 def _without_exception(positives: int, texts: int) -> float:
-    """The least AUC from which an observed 1 is within 1.96 of its standard errors.
+    """Return the least AUC from which an observed 1 is within 1.96 of its standard errors.
 
     The fifth of Newcombe's (2006) methods, with his form of Hanley and McNeil's variance.
     """
@@ -203,7 +195,7 @@ def _without_exception(positives: int, texts: int) -> float:
 
 
 def _delong(one: Doubles, two: Doubles) -> tuple[float, float]:
-    """The AUC of (n1,) against (n2,), and DeLong's variance of it."""
+    """Return the AUC of (n1,) against (n2,), and DeLong's variance of it."""
     n1, n2 = len(one), len(two)
     ranks = average_ranks(np.concatenate([one, two]))
     above = (ranks[:n1] - average_ranks(one)) / n2

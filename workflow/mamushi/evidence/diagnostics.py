@@ -1,5 +1,5 @@
-"""What the out-of-fold scores of a run look like (paper, Appendix "Training Diagnostics"): location
-and spread over the forget set, separation of the domains, calibration, stability over the folds.
+"""Describe the out-of-fold scores of a run (paper, Appendix "Training Diagnostics"): location and
+spread over the forget set, separation of the domains, calibration, stability over the folds.
 
 Standard deviations divide by n: they describe the scores at hand, and one score has one too.
 """
@@ -30,8 +30,7 @@ class Scores:
     """The scores of one selector on one run.
 
     ``score`` (n,) and ``forget`` (n,) in the order of the pool; ``fold`` (n,) in which an example
-    was held out, None without folds. ``both`` says whether retain examples have a score, too: where
-    they have not, it is NaN.
+    was held out, None without folds. A retain example without a score has NaN.
     """
 
     score: Doubles
@@ -40,11 +39,11 @@ class Scores:
 
     @property
     def both(self) -> bool:
-        """Whether every example has a score."""
+        """True where retain examples have a score, too."""
         return not np.isnan(self.score).any()
 
     def folds(self) -> list[Mask]:
-        """The rows (n,) of each fold that holds both domains, by its number."""
+        """Return the rows (n,) of each fold that holds both domains, by its number."""
         if self.fold is None:
             return []
         rows = [self.fold == number for number in np.unique(self.fold)]
@@ -52,7 +51,7 @@ class Scores:
 
 
 def read_scores(path: str | Path) -> Scores:
-    """The table ``scores`` of one selector.
+    """Read the table ``scores`` of one selector.
 
     Raises ``UserError`` when the file is missing or damaged, a domain is unknown or has no example,
     or a forget example has no finite score.
@@ -61,35 +60,30 @@ def read_scores(path: str | Path) -> Scores:
     domain = np.array(table["domain"].to_pylist(), dtype=object)
     forget = np.asarray(domain == FORGET, dtype=np.bool_)
     if set(domain) != set(DOMAINS):
-        raise UserError(
-            f"its domains are {', '.join(sorted(set(domain))) or 'none'}",
-            where=path,
-            do=f"scores need both {' and '.join(DOMAINS)}; delete it and score again",
-        )
+        what = f"its domains are {', '.join(sorted(set(domain))) or 'none'}"
+        do = f"scores need both {' and '.join(DOMAINS)}; delete it and score again"
+        raise UserError(what, where=path, do=do)
     score = np.asarray(table["score"].to_numpy(), dtype=np.float64)
     bad = np.flatnonzero((forget | ~np.isnan(score)) & ~np.isfinite(score))
     if len(bad):
-        raise UserError(
-            f"example {table['id'][int(bad[0])].as_py()!r} has no finite score",
-            where=path,
-            do="delete it and score again",
-        )
+        what = f"example {table['id'][int(bad[0])].as_py()!r} has no finite score"
+        raise UserError(what, where=path, do="delete it and score again")
     fold = None if table["fold"].null_count else table["fold"].to_numpy().astype(np.int64)
     return Scores(score, forget, fold)
 
 
 def diagnose(scores: Scores) -> dict[str, float | int | None]:
-    """A row of the table ``diagnostics`` but for the run and the selector.
+    """Return a row of the table ``diagnostics`` but for the run and the selector.
 
     None where the selector has no scores for retain examples or no folds, and where a number is not
     defined: ``forget_cov`` of a mean of 0, ``fisher`` of scores that are constant in both domains.
     """
-    forget = scores.score[scores.forget]
+    forget, retain = scores.score[scores.forget], scores.score[~scores.forget]
     low, q25, median, q75, high = np.quantile(forget, [0, 0.25, 0.5, 0.75, 1])
     mean, sd = _moments(forget)
     row: dict[str, float | int | None] = {
         "n_forget": len(forget),
-        "n_retain": len(scores.score) - len(forget),
+        "n_retain": len(retain),
         "forget_mean": mean,
         "forget_sd": sd,
         "forget_min": float(low),
@@ -100,39 +94,46 @@ def diagnose(scores: Scores) -> dict[str, float | int | None]:
         "forget_cov": sd / abs(mean) if mean else None,
         "ties": len(forget) - len(np.unique(forget)),
     }
-    return row | (_separation(scores) if scores.both else dict.fromkeys(SEPARATION))
+    if not scores.both:
+        return row | dict.fromkeys(SEPARATION)
+    mean, sd = _moments(retain)
+    areas = fold_areas(scores)
+    return row | {
+        "retain_mean": mean,
+        "retain_sd": sd,
+        "fisher": fisher(forget, retain),
+        "auc": auc(scores.score, scores.forget),
+        "auc_fold_mean": float(np.mean(areas)) if areas else None,
+        "auc_fold_sd": float(np.std(areas)) if areas else None,
+        "auc_fold_min": min(areas, default=None),
+        "auc_fold_max": max(areas, default=None),
+        "ece": calibration_error(scores.score, scores.forget),
+        "fold_offset": fold_offset(scores),
+    }
 
 
 SEPARATION = (
-    "retain_mean",
-    "retain_sd",
-    "fisher",
-    "auc",
-    "auc_fold_mean",
-    "auc_fold_sd",
-    "auc_fold_min",
-    "auc_fold_max",
-    "ece",
-    "fold_offset",
+    *("retain_mean", "retain_sd", "fisher", "auc", "ece", "fold_offset"),
+    *("auc_fold_mean", "auc_fold_sd", "auc_fold_min", "auc_fold_max"),
 )
 """Columns that need the scores of both domains."""
 
 
 def fisher(forget: Doubles, retain: Doubles) -> float | None:
-    """D_F = (mu1 - mu2) / sqrt((s1^2 + s2^2) / 2), the paper's Fisher discriminability of scores
-    (n1,) and (n2,); None when both are constant."""
+    """Return D_F = (mu1 - mu2) / sqrt((s1^2 + s2^2) / 2), the paper's Fisher discriminability of
+    scores (n1,) and (n2,); None when both are constant."""
     (mu1, s1), (mu2, s2) = _moments(forget), _moments(retain)
     spread = np.sqrt((s1**2 + s2**2) / 2)
     return float((mu1 - mu2) / spread) if spread else None
 
 
 def fold_areas(scores: Scores) -> list[float]:
-    """The AUC within each fold that holds both domains, by the fold's number."""
+    """Return the AUC within each fold that holds both domains, by the fold's number."""
     return [auc(scores.score[held], scores.forget[held]) for held in scores.folds()]
 
 
 def fold_offset(scores: Scores) -> float | None:
-    """Largest difference between the levels of two folds, in the unit of the score; None without.
+    """Return the largest difference between the levels of two folds, in the unit of the score.
 
     The level of a fold is ``crossfit.middle``, halfway between its class means: it moves when all
     logits of a fold do, which reorders the pooled ranking and leaves the AUC of the fold alone.
@@ -142,7 +143,7 @@ def fold_offset(scores: Scores) -> float | None:
 
 
 def roc(score: Doubles, forget: Mask) -> tuple[Doubles, Doubles]:
-    """False and true positive rates (m,) from (0, 0) to (1, 1), a point per distinct score (n,).
+    """Return false and true positive rates (m,) from (0, 0) to (1, 1), one per distinct score (n,).
 
     Equal scores are one step, drawn straight, so the area below by trapezoids is ``metrics.auc``.
     """
@@ -156,8 +157,8 @@ def roc(score: Doubles, forget: Mask) -> tuple[Doubles, Doubles]:
 def reliability(
     score: Doubles, forget: Mask, bins: int = BINS
 ) -> tuple[Doubles, Doubles, NDArray[np.int64]]:
-    """The reliability curve of scores (n,) read as log p1(x)/p2(x): per bin the mean predicted
-    probability of the forget domain, the observed share of it, and the examples.
+    """Return the reliability curve of scores (n,) read as log p1(x)/p2(x): per bin the mean
+    predicted probability of the forget domain, the observed share of it, and the examples.
 
     A classifier with balanced weights leaves the prior out of its logit; restored, it predicts
 
@@ -177,32 +178,14 @@ def reliability(
 
 
 def calibration_error(score: Doubles, forget: Mask, bins: int = BINS) -> float:
-    """Expected calibration error: the mean over examples of |observed - predicted| of their bin of
-    ``reliability``. Chance alone gives a perfect score up to 0.4 sqrt(bins / n) of it."""
+    """Return the expected calibration error: the mean over examples of |observed - predicted| of
+    their bin of ``reliability``. Chance alone gives a perfect score up to 0.4 sqrt(bins / n)."""
     predicted, observed, count = reliability(score, forget, bins)
     return float((count * np.abs(observed - predicted)).sum() / count.sum())
 
 
-def _separation(scores: Scores) -> dict[str, float | int | None]:
-    forget, retain = scores.score[scores.forget], scores.score[~scores.forget]
-    mean, sd = _moments(retain)
-    areas = fold_areas(scores)
-    return {
-        "retain_mean": mean,
-        "retain_sd": sd,
-        "fisher": fisher(forget, retain),
-        "auc": auc(scores.score, scores.forget),
-        "auc_fold_mean": float(np.mean(areas)) if areas else None,
-        "auc_fold_sd": float(np.std(areas)) if areas else None,
-        "auc_fold_min": min(areas, default=None),
-        "auc_fold_max": max(areas, default=None),
-        "ece": calibration_error(scores.score, scores.forget),
-        "fold_offset": fold_offset(scores),
-    }
-
-
 def _moments(values: Doubles) -> tuple[float, float]:
-    """Mean and standard deviation, the latter exactly 0 for constant values: their mean rounds."""
+    """Return mean and standard deviation, exactly 0 for constant values, whose mean rounds."""
     if values.min() == values.max():
         return float(values[0]), 0.0
     return float(values.mean()), float(values.std())

@@ -13,11 +13,9 @@ quadrature.
 ``kept`` is 1{x not in S} for every sample, or any share between 0 and 1: a removal by chance, as of
 the selector ``random``, keeps the share 1 - b everywhere and has no region.
 
-A ratio on a wrong scale (over-confident logits) biases both divergences, so the ratio is calibrated
-first: see ``calibration``. What an estimate has ``lost`` of the ratio, tau^2, spreads the true one
-around it, l = u + tau^2/2 + tau z in the forget and l = u - tau^2/2 + tau z in the retain domain
-with z standard normal, and every mean is also one over z. Without that the divergences, of a ratio
-that is coarser than the true one, are lower bounds of theirs.
+The ratio is calibrated first: see ``calibration``. What an estimate has ``lost`` of it, tau^2,
+spreads the true one around it, l = u + tau^2/2 + tau z in the forget and l = u - tau^2/2 + tau z in
+the retain domain with z standard normal, and every mean is also one over z.
 """
 
 from __future__ import annotations
@@ -25,7 +23,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -47,7 +44,7 @@ ROUNDING = 1e-12
 
 
 def expectation(values: Array, weights: Array | None = None) -> float:
-    """Mean of ``values`` (n,), or their weighted mean; what has no weight may be infinite."""
+    """Return the mean of ``values`` (n,), or their weighted mean; without weight one may be inf."""
     if weights is None:
         return float(np.mean(values))
     seen = weights > 0
@@ -55,60 +52,41 @@ def expectation(values: Array, weights: Array | None = None) -> float:
 
 
 def log_odds(pi1: float) -> float:
-    """log(pi1/pi2)."""
+    """Return log(pi1/pi2)."""
     return float(np.log(pi1) - np.log1p(-pi1))
 
 
 def log_z(pi1: float, b: float) -> float:
-    """log Z_b = log(1 - pi1 b)."""
+    """Return log Z_b = log(1 - pi1 b)."""
     return float(np.log1p(-pi1 * b))
 
 
 def phi(u: Array, pi1: float) -> Array:
-    """phi(u) = log(1 + pi1/pi2 e^u) (Lemma "decomposition")."""
+    """Return phi(u) = log(1 + pi1/pi2 e^u) (Lemma "decomposition")."""
     value: Array = np.logaddexp(0.0, u + log_odds(pi1))
     return value
 
 
 def removal(l1: Array, kept: Array, pi1: float, weights: Array | None = None) -> float:
-    """KL(p1 || p_-S) = E_p1[ log Z_b - log( pi1 kept + pi2 e^-l ) ], with b = 1 - E_p1[kept]."""
+    """Return KL(p1 || p_-S) = E_p1[ log Z_b - log( pi1 kept + pi2 e^-l ) ], b = 1 - E_p1[kept]."""
     b = 1.0 - expectation(kept, weights)
-    left = np.logaddexp(_log(pi1 * kept), np.log1p(-pi1) - l1)
-    return log_z(pi1, b) - expectation(left, weights)
+    mixture = np.logaddexp(_log(pi1 * kept), np.log1p(-pi1) - l1)
+    return log_z(pi1, b) - expectation(mixture, weights)
 
 
 def preservation(
     l2: Array, kept: Array, pi1: float, b: float, weights: Array | None = None
 ) -> float:
-    """KL(p2 || p_-S) = E_p2[ log Z_b - log( pi1 e^l kept + pi2 ) ]; ``kept`` (n2,)."""
-    left = np.logaddexp(_log(pi1 * kept) + l2, np.log1p(-pi1))
-    return log_z(pi1, b) - expectation(left, weights)
-
-
-def preservation_by_importance(l1: Array, l2: Array, kept: Array, pi1: float) -> float:
-    """KL(p2 || p_-S) for a selector that says of forget examples alone whether they are in S.
-
-    Lemma "decomposition" with p2 = p1 e^-l, self-normalized, and ``kept`` (n1,):
-
-        KL(p2 || p_-S) = log Z_b - E_p2[ log( pi1 e^l + pi2 ) ]
-                         + E_p2[ phi(l) ] E_p1[ 1_S psi(l) ] / E_p1[ psi(l) ].
-
-    E_p1[psi(l)] and E_p2[phi(l)] are the same number; of samples, or at an estimate of l, they are
-    not, and the quotient makes the curve end where every other selector's does.
-    """
-    removed = 1.0 - kept
-    whole = preservation(l2, np.ones_like(l2), pi1, float(removed.mean()))
-    loss = psi(l1, pi1)
-    share = expectation(removed, loss if loss.any() else None)
-    return whole + float(np.mean(phi(l2, pi1))) * share
+    """Return KL(p2 || p_-S) = E_p2[ log Z_b - log( pi1 e^l kept + pi2 ) ]; ``kept`` (n2,)."""
+    mixture = np.logaddexp(_log(pi1 * kept) + l2, np.log1p(-pi1))
+    return log_z(pi1, b) - expectation(mixture, weights)
 
 
 def psi(u: Array, pi1: float) -> Array:
-    """psi(u) = e^-u phi(u): strictly decreasing, below pi1/pi2 (Proposition "optimal selection").
-
-    As u falls, phi(u) underflows and is pi1/pi2 e^u: this tends to pi1/pi2.
-    """
+    """Return psi(u) = e^-u phi(u): strictly decreasing, below pi1/pi2 (Proposition "optimal
+    selection")."""
     shifted = u + log_odds(pi1)
+    # There phi(u) underflows, and is pi1/pi2 e^u.
     small = shifted < -30
     log_phi = np.where(small, shifted, _log(phi(np.where(small, 0.0, u), pi1)))
     value: Array = np.exp(log_phi - u)
@@ -116,7 +94,7 @@ def psi(u: Array, pi1: float) -> Array:
 
 
 def spread(of: Callable[[Array], Array], u: Array, lost: float, sign: float) -> Array:
-    """E[of(u + sign lost/2 + sqrt(lost) z)] over a standard normal z, elementwise."""
+    """Return E[of(u + sign lost/2 + sqrt(lost) z)] over a standard normal z, elementwise."""
     if lost <= 0:
         return of(u)
     level, tau = u + sign * lost / 2, float(np.sqrt(lost))
@@ -127,13 +105,12 @@ def spread(of: Callable[[Array], Array], u: Array, lost: float, sign: float) -> 
 
 
 def gain(removed: Array) -> Array:
-    """The share of the full removal's gain that each budget reaches: from 0 to 1.
+    """Return the share of the full removal's gain that each budget reaches.
 
-    ``removed`` (..., B) are KL(p1 || p_-S) at budgets that begin with 0 and end with 1. A region
-    can remove more than the whole: above a threshold, p_-S holds only pi2 p2 / Z_b, less than p2,
-    which is left when all is removed. Then the share exceeds 1 before it comes back. NaN where
-    removing all gains nothing, as with a constant ratio, or makes removal less, as an estimate of
-    the ratio that contradicts the texts may have it.
+    ``removed`` (..., B) are KL(p1 || p_-S) at budgets that begin with 0 and end with 1. The share
+    exceeds 1 where a region removes more than the whole: above a threshold, p_-S holds only
+    pi2 p2 / Z_b, less than p2, which is left when all is removed. NaN where removing all gains
+    nothing, or less.
     """
     start, end = removed[..., :1], removed[..., -1:]
     share = np.full(removed.shape, np.nan)
@@ -141,7 +118,7 @@ def gain(removed: Array) -> Array:
 
 
 def distance(removed: Array, preserved: Array) -> Array:
-    """The log SAD to expect of retraining, in nats per text; (..., B), budgets as in ``gain``.
+    """Predict the log SAD of retraining, in nats per text; (..., B), budgets as in ``gain``.
 
     The log perplexity of a model q on domain i is, times the words of a text, the cross-entropy
     H(p_i) + KL(p_i || q). Take for the retrained model the mixture that it is trained on, p_-S, and
@@ -149,17 +126,15 @@ def distance(removed: Array, preserved: Array) -> Array:
 
         |KL(p1 || p_-S) - KL(p1 || p2)| + |KL(p2 || p_-S) - KL(p2 || p2)|.
 
-    It is the population's limit: a model that is trained on a finite sample, from some
-    initialization, is not p_-S. SAD itself weighs the domains by their levels of perplexity, which
-    nobody knows before training; so this predicts an order of selectors and not a level.
+    SAD itself weighs the domains by their levels of perplexity, which nobody knows before training;
+    so this predicts an order of selectors and not a level.
     """
-    whole = np.abs(removed - removed[..., -1:]) + np.abs(preserved - preserved[..., -1:])
-    return np.asarray(whole, dtype=np.float64)
+    return np.abs(removed - removed[..., -1:]) + np.abs(preserved - preserved[..., -1:])
 
 
 @dataclass(frozen=True)
 class Region:
-    """What the threshold of each forget example takes of the retain sample.
+    """The part of the retain sample above the threshold of each forget example.
 
     ``order`` (n2,): places in the retain sample, highest score first; ``score1`` (n1,) by rank and
     ``score2`` (n2,) in that order are the scores. By rank of the forget examples (n1,): ``start``
@@ -178,7 +153,7 @@ class Region:
 
 @dataclass(frozen=True)
 class Ranking:
-    """What a selector removes at each count, apart from any estimate of the ratio.
+    """The order in which a selector removes, apart from any estimate of the ratio.
 
     ``first`` (n1,): places in the forget sample, first to go first. ``region`` is there for a
     selector that scores both domains and ranks by the score. ``by_chance``: it removes a share
@@ -190,14 +165,14 @@ class Ranking:
     region: Region | None
 
     def forms(self, counts: NDArray[np.int64]) -> list[str]:
-        """How preservation is measured at each count: see ``Frontier``."""
+        """Say how preservation is measured at each count: see ``Frontier``."""
         inside = "importance" if self.region is None else "threshold"
         ends = (0, len(self.first))
         return ["share" if self.by_chance or k in ends else inside for k in counts]
 
 
 def ranking(score1: Array, rank1: Array, score2: Array, by_chance: bool) -> Ranking:
-    """The ``Ranking`` of a selector's scores (n1,), (n2,) and ranks 1 to n1; NaN for no score.
+    """Return the ``Ranking`` by scores (n1,), (n2,) and ranks 1 to n1; NaN for no score.
 
     An order that is not that of the scores has no threshold, and so nothing to say of the retain
     domain.
@@ -219,14 +194,15 @@ class Frontier:
     """Removal and preservation of one ``Ranking`` at any counts, for one estimate of the ratio.
 
     By Lemma "decomposition" both are constants of the budget and a sum over the removed examples.
-    Sorted and accumulated once, the sums give all budgets in one pass; so a bootstrap costs a pass
-    per resample. ``l1`` (n1,) and ``l2`` (n2,) are the log ratios of the samples, in their order,
-    and ``lost`` is tau^2, see above.
+    Accumulated once, the sums give all budgets in one pass. ``l1`` (n1,) and ``l2`` (n2,) are the
+    log ratios of the samples, in their order, and ``lost`` is tau^2, see above.
 
-    ``form`` says how preservation is measured. threshold: S holds the retain examples that score
-    higher than the last forget example to go, and of those that tie with it the share that goes of
-    the forget examples that do. importance: by the forget examples alone, see
-    ``preservation_by_importance``. share: by chance, and at both ends of the frontier.
+    ``Ranking.forms`` are how preservation is measured. threshold: S holds the retain examples that
+    score higher than the last forget example to go, and of those that tie with it the share that
+    goes of the forget examples that do. importance: by the forget examples alone, since p2 = p1
+    e^-l, as E_p2[ phi(l) ] E_p1[ 1_S psi(l) ] / E_p1[ psi(l) ]. The two whole means are the same
+    number; of samples they are not, and the quotient makes the curve end where every other does.
+    share: by chance, and at both ends of the frontier.
     """
 
     def __init__(self, ranks: Ranking, l1: Array, l2: Array, pi1: float, lost: float = 0.0) -> None:
@@ -239,7 +215,7 @@ class Frontier:
         self.harm = spread(lambda u: phi(u, pi1), l2, lost, -1)
 
     def reranked(self, ranks: Ranking) -> Frontier:
-        """The frontier of another ranking of the same sample, without computing it all again."""
+        """Return the frontier of another ranking of the same sample."""
         other = copy(self)
         back = np.empty_like(self.ranks.first)
         back[self.ranks.first] = np.arange(len(back))
@@ -253,7 +229,7 @@ class Frontier:
         weights1: Array | None = None,
         weights2: Array | None = None,
     ) -> tuple[Array, Array]:
-        """KL(p1 || p_-S) and KL(p2 || p_-S) in nats (B,), where the first ``counts`` (B,) go.
+        """Return KL(p1 || p_-S) and KL(p2 || p_-S) in nats (B,), where the first ``counts`` go.
 
         ``weights1`` (n1,) and ``weights2`` (n2,) say how often an example occurs in a resample, and
         sum to n1 and n2: then the first ``counts`` of the resample go.
@@ -262,30 +238,33 @@ class Frontier:
         w1 = np.ones(n1) if weights1 is None else weights1
         w2 = np.ones(n2) if weights2 is None else weights2
         budget = counts / n1
-        if self.ranks.by_chance:
-            return self._by_chance(budget, w1, w2)
         level = np.log1p(-self.pi1 * budget)
+        if self.ranks.by_chance:
+            one, two = (
+                spread(lambda u, i=i: by_chance(u, u, self.pi1, budget)[i], ratio, self.lost, sign)
+                for i, ratio, sign in ((0, self.l1, 1), (1, self.l2, -1))
+            )
+            return level - one @ w1 / n1, level - two @ w2 / n2
         ordered = w1[self.ranks.first]
-        mass = _accumulate(ordered)
-        taken = np.interp(counts, mass, _accumulate(ordered * self.gain)) / n1
-        removed = level - w1 @ self.whole1 / n1 + taken
+        removed_sum = np.interp(counts, accumulate(ordered), accumulate(ordered * self.gain))
+        removed = level - w1 @ self.whole1 / n1 + removed_sum / n1
         preserved = level - w2 @ self.whole2 / n2 + self.captured(counts, w1, w2)
         return removed, preserved
 
     def captured(self, counts: NDArray[np.int64], w1: Array, w2: Array) -> Array:
-        """int_S p2 phi(l) at each count (B,): what the lemma adds to preservation."""
+        """Return int_S p2 phi(l) at each count (B,), which the lemma adds to preservation."""
         n1, n2 = len(self.l1), len(self.l2)
         ordered = w1[self.ranks.first]
-        mass = _accumulate(ordered)
+        mass = accumulate(ordered)
         total = float(w2 @ self.harm) / n2
         if self.ranks.region is None:
-            part = _accumulate(ordered * self.loss)
+            part = accumulate(ordered * self.loss)
             # Ratios so high that psi underflows everywhere tell no example from another.
             part = part if part[-1] > 0 else mass
             found = np.interp(counts, mass, part) / part[-1] * total
         else:
             region = self.ranks.region
-            harm = _accumulate((w2 * self.harm)[region.order]) / n2
+            harm = accumulate((w2 * self.harm)[region.order]) / n2
             last = np.minimum(np.searchsorted(mass[1:], counts), n1 - 1)
             start, end = mass[region.start[last]], mass[region.end[last]]
             ties = (counts - start) / np.where(end > start, end - start, 1)
@@ -293,25 +272,16 @@ class Frontier:
             found = above + ties * (upto - above)
         return np.where(counts <= 0, 0.0, np.where(counts >= n1, total, found))
 
-    def _by_chance(self, budget: Array, w1: Array, w2: Array) -> tuple[Array, Array]:
-        def left(u: Array, which: int) -> Array:
-            return by_chance(u, u, self.pi1, budget)[which]
-
-        left1 = spread(partial(left, which=0), self.l1, self.lost, 1)
-        left2 = spread(partial(left, which=1), self.l2, self.lost, -1)
-        level = np.log1p(-self.pi1 * budget)
-        return level - left1 @ w1 / len(self.l1), level - left2 @ w2 / len(self.l2)
-
 
 def by_chance(l1: Array, l2: Array, pi1: float, budget: Array) -> tuple[Array, Array]:
-    """log( pi1 (1 - b) + pi2 e^-l1 ) and log( pi1 (1 - b) e^l2 + pi2 ), (B, n1) and (B, n2)."""
+    """Return log( pi1 (1 - b) + pi2 e^-l1 ) (B, n1) and log( pi1 (1 - b) e^l2 + pi2 ) (B, n2)."""
     forget = _log(pi1 * (1 - budget))[:, None]
     retain = np.log1p(-pi1)
     return np.logaddexp(forget, retain - l1), np.logaddexp(forget + l2, retain)
 
 
-def _accumulate(values: Array) -> Array:
-    """Sums of the first 0, 1, ..., n values."""
+def accumulate(values: Array) -> Array:
+    """Return the sums of the first 0, 1, ..., n values."""
     return np.concatenate([[0.0], np.cumsum(values)])
 
 
@@ -321,7 +291,7 @@ def _log(x: Array) -> Array:
 
 
 def ranking_of(scores: pa.Table, by_chance: bool) -> Ranking:
-    """The ranking in a table ``scores``."""
+    """Return the ranking in a table ``scores``."""
     forget = np.asarray(pc.equal(scores["domain"], FORGET))
     score = np.asarray(scores["score"].to_numpy(), dtype=np.float64)
     rank = np.asarray(scores["rank"].to_numpy(), dtype=np.float64)
@@ -329,15 +299,13 @@ def ranking_of(scores: pa.Table, by_chance: bool) -> Ranking:
 
 
 def frontier(scores: pa.Table, calibrated: pa.Table, lost: float, by_chance: bool) -> Frontier:
-    """The frontier of a selector's ``scores`` by the ratios in a table ``calibrated``.
+    """Return the frontier of a selector's ``scores`` by the ratios in a table ``calibrated``.
 
     The tables hold the same examples in one order; raises ``UserError`` when they do not.
     """
     if not scores["id"].equals(calibrated["id"]):
-        raise UserError(
-            "the scores and those that estimate the log-density ratio hold other examples",
-            do="delete both and score again",
-        )
+        what = "the scores and those that estimate the log-density ratio hold other examples"
+        raise UserError(what, do="delete both and score again")
     ratio = calibrated["log_ratio"].to_numpy()
     forget = np.asarray(pc.equal(scores["domain"], FORGET))
     ranks = ranking_of(scores, by_chance)

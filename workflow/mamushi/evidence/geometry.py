@@ -1,20 +1,18 @@
 """Anisotropy of the two domains, and how their leading subspaces lie to each other (paper, Appendix
 "Empirical Evidence for Anisotropy of LLM Embeddings").
 
-What is decomposed, in the order of the paper's words "mean-centred, L2-normalised": the embeddings
-of a domain less the mean of that domain, and then each of the n rows divided by its norm. A row at
-the mean has no direction; it stays zero and adds to no variance. With the singular values sigma_j
-and the right singular vectors v_j of these rows, ||X||_F^2 = sum_j sigma_j^2 is the domain's whole
-variance, of which component j holds sigma_j^2.
-
-Each domain is centred on its own mean, so the shift between the two means, which is all that a
-selector by centroids sees, has no part in any number here.
+What is decomposed, in the order of the paper's words "mean-centred, L2-normalised", are the
+embeddings of a domain less the mean of that domain, each of the n rows divided by its norm. A row
+at the mean stays zero. With the singular values sigma_j and the right singular vectors v_j of these
+rows, ||X||_F^2 = sum_j sigma_j^2 is the domain's whole variance. The shift between the means of the
+domains has no part in any number here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -31,43 +29,36 @@ Doubles = NDArray[np.float64]
 Columns = Mapping[str, NDArray[np.floating[Any]] | NDArray[np.integer[Any]]]
 
 EXACT = 1024
-"""Up to so many rows or dimensions a dense decomposition takes less time than the randomised one,
-and 8 EXACT d bytes at most."""
+"""Rows or dimensions up to which a dense decomposition takes less time than the randomised one."""
 
 NO_VARIANCE = 1e-6
-"""A component with less than this share of the first singular value is rounding: its direction is
-arbitrary. The eigenvalues of a Gram matrix resolve about the square root of 1e-16."""
+"""The share of the first singular value below which a component is rounding."""
 
 OVERSAMPLING = 10
 RESIDUAL = 1e-10
 """||A v - lambda v|| at which an eigenpair has converged, as a share of the largest eigenvalue."""
 PASSES = 24
-"""Over the embeddings at most. More are needed only where neighbouring singular values are nearly
-equal; the values, and the span of the whole group, have converged by then."""
+"""Over the embeddings at most. More are needed only where singular values are nearly equal; these,
+and the span of the whole group, have converged by then."""
 
 SAME_SPAN = 0.85
 """Affinity from which the paper calls two subspaces the same."""
 
 
 def read_embeddings(path: str | Path) -> Pool:
-    """The table ``embeddings`` alone as a pool.
+    """Read the table ``embeddings`` alone as a pool.
 
     Raises ``UserError`` when the file is missing or damaged or names an unknown domain.
     """
     table = read_table(path, schemas.EMBEDDINGS).combine_chunks()
     domain = np.array(table["domain"].to_pylist(), dtype=object)
-    unknown = sorted(set(domain) - set(DOMAINS))
-    if unknown:
-        raise UserError(
-            f"unknown domain {unknown[0]!r}", where=path, do=f"allowed are {' and '.join(DOMAINS)}"
-        )
+    if unknown := sorted(set(domain) - set(DOMAINS)):
+        do = f"allowed are {' and '.join(DOMAINS)}"
+        raise UserError(f"unknown domain {unknown[0]!r}", where=path, do=do)
     column = table["embedding"]
     vectors = column.combine_chunks().flatten().to_numpy(zero_copy_only=False)
-    return Pool(
-        ids=np.array(table["id"].to_pylist(), dtype=object),
-        forget=np.asarray(domain == FORGET, dtype=np.bool_),
-        embeddings=vectors.reshape(-1, column.type.list_size),
-    )
+    ids = np.array(table["id"].to_pylist(), dtype=object)
+    return Pool(ids, domain == FORGET, vectors.reshape(-1, column.type.list_size))
 
 
 @dataclass(frozen=True)
@@ -79,26 +70,23 @@ class Domain:
     positions: NDArray[np.int64]
     mean: Doubles
 
-    def __len__(self) -> int:
-        return len(self.positions)
-
     @property
-    def width(self) -> int:
-        """Dimensions d of an embedding."""
-        return int(self.embeddings.shape[1])
+    def shape(self) -> tuple[int, int]:
+        """n and d."""
+        return len(self.positions), self.embeddings.shape[1]
 
     def blocks(self) -> Iterator[Doubles]:
-        """Consecutive rows of X, in blocks of bounded memory."""
+        """Yield consecutive rows of X, in blocks of bounded memory."""
         for _, x in _blocks(self.embeddings, self.positions):
             x -= self.mean
-            norm = _norms(x)
+            norm = np.sqrt(np.einsum("ij,ij->i", x, x))
             # A sum of float16 is exact in float64, so a row at the mean is zero and not rounding.
             norm[norm == 0] = np.inf
             x /= norm[:, None]
             yield x
 
     def gram(self, q: Doubles) -> Doubles:
-        """X^T X q (d, m) of the columns ``q`` (d, m), in one pass."""
+        """Return X^T X q (d, m) of the columns ``q`` (d, m), in one pass."""
         total = np.zeros_like(q)
         for x in self.blocks():
             total += x.T @ (x @ q)
@@ -107,16 +95,25 @@ class Domain:
 
 @dataclass(frozen=True)
 class Spectrum:
-    """The leading singular values (k,) of X, descending, their right singular vectors (d, k), and
-    ``variance``, ||X||_F^2 over all components."""
+    """The leading singular values (k,) of X (n, d), descending, their right singular vectors (d,
+    k), and ``variance``, ||X||_F^2 over all components."""
 
     values: Doubles
     vectors: Doubles
     variance: float
+    n: int
+
+    def leading(self, k: int) -> Spectrum:
+        """Return the first ``k`` components."""
+        return replace(self, values=self.values[:k], vectors=self.vectors[:, :k])
+
+    def shares(self) -> Doubles:
+        """Return the cumulative shares (k,) of the variance."""
+        return np.cumsum(self.values**2) / self.variance
 
 
 def domain(pool: Pool, name: str) -> Domain:
-    """The domain ``name``, forget or retain, of ``pool``, centred on its own mean.
+    """Centre the domain ``name``, forget or retain, of ``pool`` on its own mean.
 
     Raises ``UserError`` when it has no example or an embedding (its id is named) is not finite.
     """
@@ -139,47 +136,48 @@ def domain(pool: Pool, name: str) -> Domain:
 
 
 def spectrum(rows: Domain, components: int, seed: int, exact: int = EXACT) -> Spectrum:
-    """The truncated SVD of the rows X (n, d): at most ``components`` of them, and never one that
-    holds no variance, so at most the rank of X.
+    """Return the truncated SVD of the rows X (n, d): at most ``components`` components, and never
+    one that holds no variance, so at most the rank of X.
 
     With n <= ``exact`` by LAPACK's SVD of X, with d <= ``exact`` by the eigenvectors of X^T X, else
     by randomised block Krylov iteration from ``seed`` (``krylov``). Raises ``UserError`` when all
     rows are zero: the domain's embeddings are all the same.
     """
-    if len(rows) <= exact:
+    n, d = rows.shape
+    if n <= exact:
         x = np.concatenate(list(rows.blocks()))
         variance = float(np.einsum("ij,ij->", x, x))
         _, values, transposed = np.linalg.svd(x, full_matrices=False)
         vectors = transposed.T
-    elif rows.width <= exact:
-        gram = sum((x.T @ x for x in rows.blocks()), np.zeros((rows.width, rows.width)))
+    elif d <= exact:
+        gram = sum((x.T @ x for x in rows.blocks()), np.zeros((d, d)))
         variance = float(np.trace(gram))
         squares, vectors = np.linalg.eigh(gram)
         values, vectors = np.sqrt(np.maximum(squares[::-1], 0)), vectors[:, ::-1]
     else:
         variance = sum(float(np.einsum("ij,ij->", x, x)) for x in rows.blocks())
-        squares, vectors = krylov(rows, min(components, *(len(rows), rows.width)), seed)
+        squares, vectors = krylov(rows, min(components, n, d), seed)
         values = np.sqrt(np.maximum(squares, 0))
     if not variance:
         raise UserError(
-            f"the {len(rows)} {rows.name} embeddings are all the same, so they have no components",
+            f"the {n} {rows.name} embeddings are all the same, so they have no components",
             do="check the embedding model, or give the domain more texts",
         )
     rank = int((values > NO_VARIANCE * values[0]).sum())
-    kept = slice(0, min(components, rank))
-    return Spectrum(values[kept], _signed(vectors[:, kept]), variance)
+    vectors = vectors[:, : min(components, rank)]
+    largest = np.abs(vectors).argmax(axis=0)
+    vectors = vectors * np.sign(vectors[largest, np.arange(vectors.shape[1])])
+    return Spectrum(values[: vectors.shape[1]], vectors, variance, n)
 
 
 def krylov(rows: Domain, k: int, seed: int) -> tuple[Doubles, Doubles]:
-    """The ``k`` largest eigenvalues, descending, of A = X^T X and their eigenvectors (d, k).
+    """Return the ``k`` largest eigenvalues, descending, of A = X^T X and their eigenvectors (d, k).
 
     Rayleigh-Ritz on the Krylov space [Q, A Q, A^2 Q, ...] of a random block Q of k + OVERSAMPLING
-    columns (Musco and Musco, 2015, Algorithm 2), which needs far fewer passes over the data than
-    power iteration where the spectrum decays slowly, as that of embeddings does. Each pass adds a
-    block, until the residuals are below RESIDUAL or after PASSES. Memory: O(d (k + OVERSAMPLING))
-    doubles per pass.
+    columns (Musco and Musco, 2015, Algorithm 2). Each pass over the data adds a block, until the
+    residuals are below RESIDUAL or after PASSES. Memory: O(d (k + OVERSAMPLING)) doubles per pass.
     """
-    d = rows.width
+    d = rows.shape[1]
     start = np.random.default_rng(seed).standard_normal((d, min(k + OVERSAMPLING, d)))
     basis, image = np.empty((d, 0)), np.empty((d, 0))
     fresh = np.linalg.qr(start)[0]
@@ -198,7 +196,7 @@ def krylov(rows: Domain, k: int, seed: int) -> tuple[Doubles, Doubles]:
 
 
 def geometry(pool: Pool, components: int, seed: int, exact: int = EXACT) -> dict[str, Any]:
-    """The columns of the table ``geometry`` but for the run, each (K,), for k = 1..K.
+    """Return the columns of the table ``geometry`` but for the run, each (K,), for k = 1..K.
 
     K is ``components``, or less where a domain has fewer dimensions of its own: K <= min(n1 - 1,
     n2 - 1, d). ``seed`` starts the randomised decomposition, ``exact`` is as in ``spectrum``.
@@ -209,9 +207,7 @@ def geometry(pool: Pool, components: int, seed: int, exact: int = EXACT) -> dict
     domains = [domain(pool, name) for name in DOMAINS]
     spectra = [spectrum(rows, components, seed, exact) for rows in domains]
     most = min(len(found.values) for found in spectra)
-    first, second = (
-        Spectrum(found.values[:most], found.vectors[:, :most], found.variance) for found in spectra
-    )
+    first, second = (found.leading(most) for found in spectra)
     power = discriminative_power(domains, first, second)
     cosines = first.vectors.T @ second.vectors
     by_k = [angles(cosines[:k, :k]) for k in range(1, most + 1)]
@@ -219,8 +215,8 @@ def geometry(pool: Pool, components: int, seed: int, exact: int = EXACT) -> dict
         "k": np.arange(1, most + 1),
         "singular_forget": first.values,
         "singular_retain": second.values,
-        "variance_forget": np.cumsum(first.values**2) / first.variance,
-        "variance_retain": np.cumsum(second.values**2) / second.variance,
+        "variance_forget": first.shares(),
+        "variance_retain": second.shares(),
         "energy_forget": _shares(first.values**2),
         "energy_retain": _shares(second.values**2),
         "power": power,
@@ -233,64 +229,54 @@ def geometry(pool: Pool, components: int, seed: int, exact: int = EXACT) -> dict
 
 
 def discriminative_power(domains: list[Domain], first: Spectrum, second: Spectrum) -> Doubles:
-    """The paper's Var[sigma_1j <h, v_1j> - sigma_2j <h, v_2j>] (k,), where h runs over the rows of
-    both domains as they were decomposed.
+    """Return the paper's Var[sigma_1j <h, v_1j> - sigma_2j <h, v_2j>] (k,), where h runs over the
+    rows of both domains as they were decomposed.
 
-    Two choices make it a number. A singular value grows with the square root of its domain's size,
-    so that the larger domain would decide alone: sigma here is sigma / sqrt(n) of its domain, the
-    root mean square of the rows along v_j. And singular vectors have no sign: v_2j is turned so
-    that <v_1j, v_2j> >= 0, so that what the two share cancels. Where the two are orthogonal, the
-    turn is arbitrary, and changes the variance by four times the covariance of the two terms.
+    Two choices make it a number. sigma is sigma / sqrt(n) of its domain, the root mean square of
+    the rows along v_j, because the larger domain would decide alone. And v_2j is turned so that
+    <v_1j, v_2j> >= 0, so that what the two share cancels; orthogonal ones are turned arbitrarily.
     """
     turn = np.where(np.einsum("ij,ij->j", first.vectors, second.vectors) < 0, -1.0, 1.0)
-    scales = [
-        found.values / np.sqrt(len(rows))
-        for found, rows in zip((first, second), domains, strict=True)
-    ]
-    contrast = first.vectors * scales[0] - second.vectors * (turn * scales[1])
-    total, square, n = 0.0, 0.0, 0
-    for rows in domains:
-        n += len(rows)
-        for x in rows.blocks():
-            along = x @ contrast
-            total = total + along.sum(axis=0)
-            square = square + (along**2).sum(axis=0)
+    one, two = (found.values / np.sqrt(found.n) for found in (first, second))
+    contrast = first.vectors * one - second.vectors * (turn * two)
+    total, square, n = 0.0, 0.0, first.n + second.n
+    for x in chain.from_iterable(rows.blocks() for rows in domains):
+        along = x @ contrast
+        total = total + along.sum(axis=0)
+        square = square + (along**2).sum(axis=0)
     # The rows are centred but for what the division by their norms shifts: nothing cancels here.
     variance: Doubles = np.maximum(square / n - (total / n) ** 2, 0.0)
     return variance
 
 
 def affinity(cosines: Doubles) -> Doubles:
-    """||V_1k^T V_2k||_F / sqrt(k) for k = 1..K, from V_1^T V_2 (K, K).
+    """Return ||V_1k^T V_2k||_F / sqrt(k) for k = 1..K, from V_1^T V_2 (K, K).
 
-    The root mean square of the cosines of the k principal angles: 1 for the same subspace, 0 for
-    orthogonal ones, and about sqrt(k / d) for two random ones.
+    The root mean square of the cosines of the k principal angles; about sqrt(k / d) at random.
     """
     within = np.cumsum(np.cumsum(cosines**2, axis=0), axis=1).diagonal()
-    found: Doubles = np.minimum(np.sqrt(within / np.arange(1, len(within) + 1)), 1.0)
-    return found
+    return np.minimum(np.sqrt(within / np.arange(1, len(within) + 1)), 1.0)
 
 
 def angles(cosines: Doubles) -> Doubles:
-    """Principal angles (k,) in degrees, ascending, between two k-dimensional subspaces: arccos of
-    the singular values of V_1^T V_2 (k, k)."""
+    """Return the principal angles (k,) in degrees, ascending, between two k-dimensional subspaces:
+    arccos of the singular values of V_1^T V_2 (k, k)."""
     values = np.linalg.svd(cosines, compute_uv=False)
-    found: Doubles = np.degrees(np.arccos(np.clip(values, 0.0, 1.0)))
-    return found
+    return np.degrees(np.arccos(np.clip(values, 0.0, 1.0)))
 
 
 def reaches(cumulative: NDArray[np.floating[Any]], share: float) -> int:
-    """The smallest k whose cumulative share is at least ``share``, from 1; all of them at most."""
+    """Return the smallest k >= 1 whose cumulative share is at least ``share``; at most all."""
     return min(int(np.searchsorted(cumulative, share)), len(cumulative) - 1) + 1
 
 
 def summary(columns: Columns) -> dict[str, float | int | None]:
-    """The numbers that the paper quotes, from the columns of ``geometry``.
+    """Return the numbers that the paper quotes, from the columns of ``geometry``; None where there
+    are fewer components.
 
-    Variance of the top 50, energy at 25 and 50, the k that hold 90% and 95% of the discriminative
-    power, the range of the affinity up to k = 50, and the median angle at k = 2 and 50. None where
-    there are fewer components. The k, and the energies, are of what the computed components hold:
-    with just 50 of them the energy at 50 is 1, so compare runs of the same number.
+    ``power_90`` is the k that hold 90% of the discriminative power. It and the energies are of what
+    the computed components hold: with just 50 of them the energy at 50 is 1, so compare runs of the
+    same number.
     """
 
     def at(column: str, k: int) -> float | None:
@@ -314,21 +300,15 @@ def summary(columns: Columns) -> dict[str, float | int | None]:
 def _blocks(
     embeddings: NDArray[np.float16], positions: NDArray[np.int64]
 ) -> Iterator[tuple[NDArray[np.int64], Doubles]]:
-    """The rows at ``positions`` as float64, in blocks of bounded memory."""
+    """Yield the rows at ``positions`` as float64, in blocks of bounded memory."""
     size = max(1, pools.BLOCK_BYTES // (8 * embeddings.shape[1]))
     for start in range(0, len(positions), size):
         rows = positions[start : start + size]
         yield rows, embeddings[rows].astype(np.float64)
 
 
-def _norms(x: Doubles) -> Doubles:
-    """Norms (n,) of rows, without a second copy of them."""
-    norms: Doubles = np.sqrt(np.einsum("ij,ij->i", x, x))
-    return norms
-
-
 def _orthogonal(block: Doubles, basis: Doubles) -> Doubles:
-    """An orthonormal basis (d, m) of what ``block`` adds to the span of ``basis``; m may be 0."""
+    """Return an orthonormal basis (d, m) of what ``block`` adds to the span of ``basis``."""
     from scipy.linalg import qr
 
     scale = np.linalg.norm(block, axis=0).max()
@@ -342,17 +322,9 @@ def _orthogonal(block: Doubles, basis: Doubles) -> Doubles:
     return np.asarray(np.linalg.qr(fresh)[0], dtype=np.float64)
 
 
-def _signed(vectors: Doubles) -> Doubles:
-    """Columns turned so that the coordinate of largest size is positive."""
-    largest = np.abs(vectors).argmax(axis=0)
-    return vectors * np.sign(vectors[largest, np.arange(vectors.shape[1])])
-
-
 def _shares(parts: Doubles) -> Doubles:
-    """Cumulative shares of the sum; k / K of nothing, so that the last is always 1."""
+    """Return cumulative shares of the sum; k / K of nothing, so that the last is always 1."""
     total = parts.sum()
     if not total:
         return np.arange(1, len(parts) + 1) / len(parts)
-    shares: Doubles = np.minimum(np.cumsum(parts) / total, 1.0)
-    shares[-1] = 1.0
-    return shares
+    return np.append(np.minimum(np.cumsum(parts) / total, 1.0)[:-1], 1.0)

@@ -40,7 +40,7 @@ MADE = {
 
 
 class Difference(NamedTuple):
-    """What is not as it was written: in which entry and field, and of which file."""
+    """A field of an entry, or a file that it names, that is not as it was written."""
 
     entry: int
     field: str
@@ -52,7 +52,7 @@ class Difference(NamedTuple):
 
 
 class State(NamedTuple):
-    """What is removed after an entry, and what these ids are: ``_listed.Listed.named_by``."""
+    """The ids that are removed after an entry, and what they are: ``_listed.Listed.named_by``."""
 
     ids: set[str]
     named_by: Mapping[str, Any] | None
@@ -62,51 +62,53 @@ class State(NamedTuple):
 
 
 def sealed(fields: Mapping[str, Any]) -> Entry:
-    """The entry with these fields."""
+    """Return the entry with these fields and their digests."""
     digests = {name: _digest(value) for name, value in fields.items()}
     return {**fields, "digests": digests, "sha256": _digest(digests)}
 
 
 def entries(folder: Path) -> list[Path]:
-    """The files of a ledger, in order."""
+    """Return the files of a ledger, in order."""
     return sorted(folder.glob(ENTRY))
 
 
 def recorded(folder: Path) -> list[Entry]:
-    """As ``read``. Raises ``UserError`` also for a folder without entries."""
+    """Read all entries as ``read``. Raises ``UserError`` also for a folder without entries."""
     if not entries(folder):
-        raise UserError(
-            "no ledger", where=folder, do="add a request, or name another with --ledger"
-        )
+        do = "add a request, or name another with --ledger"
+        raise UserError("no ledger", where=folder, do=do)
     return read(folder)
 
 
 def read(folder: Path, last: int | None = None) -> list[Entry]:
-    """All entries, or those up to number ``last``. Raises ``UserError`` at the first that is
+    """Read all entries, or those up to number ``last``. Raises ``UserError`` at the first that is
     missing or not as it was written."""
     found: list[Entry] = []
     for number, path in _numbered(folder, last):
-        previous = found[-1]["sha256"] if found else None
-        entry, wrong = opened(path, {"entry": number, "previous": previous})
+        entry, wrong = opened(path, {"entry": number, "previous": _last(found)})
         if entry is None or wrong:
             raise UserError(str(wrong[0]), do="put back a copy of that file")
         found.append(entry)
     return found
 
 
-def _numbered(folder: Path, last: int | None = None) -> list[tuple[int, Path]]:
-    """Numbers and files from the first entry to the last, with those that are missing between."""
+def _last(found: Sequence[Entry]) -> str | None:
+    return found[-1]["sha256"] if found else None
+
+
+def _numbered(folder: Path, last: int | None = None) -> Iterator[tuple[int, Path]]:
+    """Yield numbers and files from the first entry to the last, with those missing between."""
     if last is None:
-        there = entries(folder)
-        last = int(there[-1].stem) if there else 0
-    return [(number, folder / f"{number:06}.json") for number in range(1, last + 1)]
+        last = max((int(path.stem) for path in entries(folder)), default=0)
+    for number in range(1, last + 1):
+        yield number, folder / f"{number:06}.json"
 
 
 def opened(path: Path, links: Mapping[str, Any]) -> tuple[Entry | None, list[Difference]]:
-    """What still holds of an entry, and what does not.
+    """Read what still holds of an entry, and what does not.
 
     A field that is not what its digest says is left out. The entry is None where nothing of it can
-    be told. ``links`` are the fields that follow from the entries before it, and their values.
+    be trusted. ``links`` are the fields that follow from the entries before it, and their values.
     """
 
     def differs(field: str, what: str) -> Difference:
@@ -160,39 +162,29 @@ def append(folder: Path, content: Mapping[str, Any], ids: Sequence[str]) -> tupl
                 return entry, False
         state = after(before)
         same_names(content["named_by"], state.named_by, folder)
-        number = len(before) + 1
-        entry = sealed(
-            {
-                **content,
-                "entry": number,
-                "previous": before[-1]["sha256"] if before else None,
-                "removed": split(ids, state.ids),
-                "versions": versions(),
-            }
-        )
-        with atomic(folder / f"{number:06}.json") as part:
+        links = {"entry": len(before) + 1, "previous": _last(before)}
+        made = {"removed": split(ids, state.ids), "versions": versions()}
+        entry = sealed({**content, **links, **made})
+        with atomic(folder / f"{links['entry']:06}.json") as part:
             part.write_bytes(_written(entry))
     return entry, True
 
 
 def split(ids: Iterable[str], gone: set[str]) -> dict[str, list[str]]:
-    """What is new among ``ids``, and what was removed before."""
+    """Split ``ids`` into those that are new and those that were removed before."""
     return {"new": sorted({*ids} - gone), "again": sorted({*ids} & gone)}
 
 
 def after(found: Iterable[Entry]) -> State:
-    """What is removed after these entries, which begin with the first."""
-    ids: set[str] = set()
-    named_by = None
-    for entry in found:
-        ids.update(entry["removed"]["new"])
-        named_by = named_by or entry["named_by"]
-    return State(ids, named_by)
+    """Return what is removed after these entries, which begin with the first."""
+    found = list(found)
+    named_by = next((entry["named_by"] for entry in found if entry["named_by"]), None)
+    return State({name for entry in found for name in entry["removed"]["new"]}, named_by)
 
 
 def state_at(path: Path) -> State:
-    """What is removed after the entry in this file. Raises ``UserError`` as ``read``, and for a
-    file that is no entry."""
+    """Return what is removed after the entry in this file. Raises ``UserError`` as ``read``, and
+    for a file that is no entry."""
     if not path.match(ENTRY):
         do = "give the list itself, or an entry of a ledger, as 000001.json"
         raise UserError("is no entry of a ledger", where=path, do=do)
@@ -200,14 +192,14 @@ def state_at(path: Path) -> State:
 
 
 def same_names(own: Any, others: Any, where: Path) -> None:
-    """Raises ``UserError`` where the same id would mean two texts."""
+    """Raise ``UserError`` where the same id would mean two texts."""
     if own and others and own != others:
-        raise UserError(
+        what = (
             "its ids are not those of the request: they name texts in another way or, as numbers "
-            "of rows, in other files",
-            where=where,
-            do="keep a ledger per training set, and give its texts ids in a column",
+            "of rows, in other files"
         )
+        do = "keep a ledger per training set, and give its texts ids in a column"
+        raise UserError(what, where=where, do=do)
 
 
 def _digest(value: Any) -> str:
@@ -223,34 +215,32 @@ def _written(entry: Entry) -> bytes:
 
 
 def base(folder: Path) -> Path:
-    """The folder from which an entry's paths go out."""
+    """Return the folder from which an entry's paths go out."""
     return Path(os.path.abspath(folder)).parent
 
 
 def digests_of(files: Iterable[Path], folder: Path) -> dict[str, str]:
-    """SHA-256 of these files, and of all files of these folders, by their paths in an entry.
+    """Return SHA-256 of these files, and of all files of these folders, by their paths in an entry.
 
     Raises ``UserError`` for a file that is missing.
     """
-    whole = [file for path in files for file in (_inside(path) if path.is_dir() else [path])]
+    whole = [
+        file
+        for path in files
+        for file in (filter(Path.is_file, path.rglob("*")) if path.is_dir() else [path])
+    ]
     return {name: sha256(path) for name, path in sorted((spelled(p, folder), p) for p in whole)}
 
 
 def spelled(path: Path, folder: Path) -> str:
-    """The path of a file, as an entry has it."""
-    whole = Path(os.path.abspath(path))
-    return (
-        whole.relative_to(base(folder)) if whole.is_relative_to(base(folder)) else whole
-    ).as_posix()
-
-
-def _inside(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.rglob("*") if path.is_file())
+    """Return the path of a file, as an entry has it."""
+    whole, start = Path(os.path.abspath(path)), base(folder)
+    return (whole.relative_to(start) if whole.is_relative_to(start) else whole).as_posix()
 
 
 def made_with(listed: Path, results: Path) -> list[tuple[list[Path], Path]]:
-    """The files of each model in ``results`` that was made with this very list, and its perplexity
-    table, which may be missing."""
+    """Return the files of each model in ``results`` that was made with this very list, and its
+    perplexity table, which may be missing."""
     digest = sha256(listed)
     found = []
     for pattern, others in MADE.items():
@@ -264,7 +254,7 @@ def made_with(listed: Path, results: Path) -> list[tuple[list[Path], Path]]:
 
 
 def measured(perplexity: Path, folder: Path) -> dict[str, Any]:
-    """A model's ``numbers_of``, with the tables that they are from."""
+    """Return a model's ``numbers_of``, with the tables that they are from."""
     tables = tables_of(perplexity)
     return {
         "perplexity": spelled(perplexity, folder),
@@ -274,8 +264,8 @@ def measured(perplexity: Path, folder: Path) -> dict[str, Any]:
 
 
 def tables_of(perplexity: Path) -> list[Path]:
-    """The perplexity table of a model that was made with a list, and those of the same selector and
-    budget with other seeds, each with gold's of its cell, as far as they are there."""
+    """Return the perplexity table of a model that was made with a list, and those of the same
+    selector and budget with other seeds, each with gold's of its cell, as far as there are any."""
     pattern, where = _place(perplexity)
     sought = paths.under(pattern=pattern, **{**where, "root": "", "seed": "*"}).as_posix()
     own = sorted(Path(where["root"]).glob(sought))
@@ -287,8 +277,8 @@ def tables_of(perplexity: Path) -> list[Path]:
 
 
 def numbers_of(perplexity: Path, tables: Sequence[Path]) -> dict[str, Any]:
-    """Perplexities and SAD of a model, from ``tables_of`` it: each number with the mean over the
-    seeds that have it, and its 95% t interval, which is null for one seed.
+    """Return perplexities and SAD of a model, from ``tables_of`` it: each number with the mean over
+    the seeds that have it, and its 95% t interval, which is null for one seed.
 
     Raises ``UserError`` for a table that is damaged.
     """
@@ -304,14 +294,14 @@ def numbers_of(perplexity: Path, tables: Sequence[Path]) -> dict[str, Any]:
         if (of := read.get(str(gold))) is not None:
             both = {"gold_ppl_forget": of.ppl_forget, "gold_ppl_retain": of.ppl_retain}
             numbers |= {**both, "sad": float(sad(*numbers.values(), *both.values()))}
-        # What its own seed lacks is not told of others.
+        # Numbers that its own seed lacks are left out.
         for name in numbers if where == own else found:
             found.setdefault(name, []).extend([numbers[name]] if name in numbers else [])
     return {name: _over_seeds(values) for name, values in found.items()}
 
 
 def _place(perplexity: Path) -> tuple[str, dict[str, str]]:
-    """The pattern of a model's perplexity table, and the values of its wildcards."""
+    """Return the pattern of a model's perplexity table, and the values of its wildcards."""
     for _, pattern in MADE.values():
         if where := paths.wildcards(pattern, perplexity):
             return pattern, where
@@ -330,7 +320,7 @@ def _over_seeds(values: Sequence[float]) -> dict[str, Any]:
 def differences(
     folder: Path, listed: Callable[[list[Path]], tuple[list[str], Any]]
 ) -> Iterator[Difference]:
-    """All that is not as it was written: entries, links, files, and what follows from the files.
+    """Yield all that is not as it was written: entries, links, files, and what follows from these.
 
     ``listed`` gives the ids of some lists, with their copies, and what they are.
     """
@@ -361,11 +351,10 @@ def differences(
 
 
 def _changed(number: int, entry: Entry, folder: Path) -> Iterator[Difference]:
-    """Files that an entry names and that are missing or others now, and numbers that do not follow
-    from theirs."""
-    named = {name: entry.get(name, {}) for name in NAMED}
-    for name, files in named.items():
-        yield from _others(number, name, files, folder)
+    """Yield files that an entry names and that are missing or others now, and numbers that do not
+    follow from theirs."""
+    for name in NAMED:
+        yield from _others(number, name, entry.get(name, {}), folder)
     for each in entry.get("measured", []):
         others = list(_others(number, "measured", each["tables"], folder))
         yield from others
@@ -374,9 +363,9 @@ def _changed(number: int, entry: Entry, folder: Path) -> Iterator[Difference]:
         table = base(folder) / each["perplexity"]
         again = numbers_of(table, [base(folder) / name for name in each["tables"]])
         yield from (
-            Difference(number, "measured", table, f"{name} is {told}, measured again {again[name]}")
-            for name, told in each["numbers"].items()
-            if not _alike(told, again.get(name, {}))
+            Difference(number, "measured", table, f"{name} is {then}, measured again {again[name]}")
+            for name, then in each["numbers"].items()
+            if not _alike(then, again.get(name, {}))
         )
 
 
@@ -393,11 +382,11 @@ def _others(
             yield Difference(number, field, path, what)
 
 
-def _alike(told: Mapping[str, Any], again: Mapping[str, Any]) -> bool:
-    """Up to the last digits, in which versions of SciPy may differ."""
-    return told.keys() == again.keys() and all(
-        math.isclose(told[name], again[name], rel_tol=1e-9)
-        if told[name] is not None and again[name] is not None
-        else told[name] == again[name]
-        for name in told
+def _alike(then: Mapping[str, Any], again: Mapping[str, Any]) -> bool:
+    """Compare up to the last digits, in which versions of SciPy may differ."""
+    return then.keys() == again.keys() and all(
+        then[name] == again[name]
+        if then[name] is None or again[name] is None
+        else math.isclose(then[name], again[name], rel_tol=1e-9)
+        for name in then
     )

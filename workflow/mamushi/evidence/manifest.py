@@ -1,4 +1,4 @@
-"""What a removal list is expected to do, and a manifest of it that others can check.
+"""Say what a removal list is expected to do, in a manifest that others can check.
 
 It stands apart from the lists in ``removals``, so that a change of how the density ratio is read
 changes no list, and retrains nothing.
@@ -23,7 +23,7 @@ from mamushi.selection.removals import digest, removals
 
 @dataclass(frozen=True)
 class Calibrated:
-    """What a table ``calibrated`` says: the ratio of every example, what it has lost, the verdict
+    """A table ``calibrated``: the ratio of every example, what it has lost, the verdict
     in words, and why no number may rest on the ratio, if so."""
 
     table: pa.Table
@@ -33,7 +33,7 @@ class Calibrated:
 
 
 def read_calibrated(path: str | Path) -> Calibrated:
-    """Raises ``UserError`` when the file is missing or damaged."""
+    """Read a table ``calibrated``. Raises ``UserError`` when the file is missing or damaged."""
     stored = read_metadata(path)
     table = read_table(path, schemas.CALIBRATED)
     verdict = stored["verdict"]
@@ -41,11 +41,8 @@ def read_calibrated(path: str | Path) -> Calibrated:
 
 
 def _expected(curve: Frontier, k: int) -> dict[str, float | str | None]:
-    """Removal KL(p1||p_-S) and preservation KL(p2||p_-S) in nats of the first ``k`` examples.
-
-    Of the retain examples S holds what ``Frontier`` says for the ``preservation_form``: threshold,
-    importance or share.
-    """
+    """Return removal and preservation in nats of the first ``k`` examples, and how preservation was
+    measured: see ``Frontier``."""
     counts = np.array([k])
     removed, preserved = curve.at(counts)
     return {
@@ -56,16 +53,13 @@ def _expected(curve: Frontier, k: int) -> dict[str, float | str | None]:
 
 
 def _also_retain(scores: pa.Table, k: int) -> dict[str, float | None]:
-    """``share_bound`` of the first ``k`` examples; null where the retain texts have no score, or
-    where the ranking is not by the score."""
-    forget = np.asarray(pc.equal(scores["domain"], FORGET))
-    score = np.asarray(scores["score"].to_numpy(), dtype=np.float64)
-    ranks = ranking_of(scores, by_chance=False)
-    if ranks.region is None or not k:
-        return {"estimate": None, "upper_bound": None}
-    share, bound = share_bound(
-        score[~forget], float(ranks.region.score1[k - 1]), k / int(forget.sum())
-    )
+    """Return ``share_bound`` of the first ``k`` examples; null where the retain texts have no
+    score, or where the ranking is not by the score."""
+    region = ranking_of(scores, by_chance=False).region
+    share = bound = None
+    if region is not None and k:
+        n1 = len(region.score1)
+        share, bound = share_bound(region.score2, float(region.score1[k - 1]), k / n1)
     return {"estimate": share, "upper_bound": bound}
 
 
@@ -77,27 +71,26 @@ def manifest(
     by_chance: bool,
     named: dict[str, Any],
 ) -> dict[str, Any]:
-    """What a trainer or a verifier needs to know about the removal of the first ``k`` examples.
+    """Return what a trainer or a verifier needs to know of the removal of the first ``k`` examples.
 
     ``copies`` counts the texts that go with them; ``cross_posts`` the texts of the dataset that
     stood in both domains: no example stands for them, so they are in no list. ``named`` (dataset,
     model, seed, selector, provenance, ...) is added as it is. What is expected of the list is null,
     with the reason, where the ratio cannot carry it. Raises ``UserError`` as ``frontier``.
     """
-    chosen = removals(scores, duplicates, k)
-    forget = np.asarray(pc.equal(scores["domain"], FORGET))
-    n1, n2 = int(forget.sum()), int((~forget).sum())
+    listed = removals(scores, duplicates, k)
+    n1 = int(pc.sum(pc.equal(scores["domain"], FORGET)).as_py())
     curve = frontier(scores, ratio.table, ratio.lost, by_chance)
     at = {"at_this_budget": k, "nothing_removed": 0, "all_removed": n1}
     return {
         **named,
         "n_forget": n1,
-        "n_retain": n2,
+        "n_retain": len(scores) - n1,
         "removed": k,
-        "copies": sum(map(len, chosen["copies"].to_pylist())),
+        "copies": sum(map(len, listed["copies"].to_pylist())),
         "cross_posts": duplicates["kept_id"].null_count,
-        "threshold": float(chosen["score"][-1].as_py()) if k else None,
-        "ids_sha256": digest(chosen["id"].to_pylist()),
+        "threshold": float(listed["score"][-1].as_py()) if k else None,
+        "ids_sha256": digest(listed["id"].to_pylist()),
         "ids_sha256_of": "the ids by rank, without copies, in UTF-8, each followed by a newline",
         "verdict": ratio.verdict,
         "also_retain": {
@@ -108,9 +101,6 @@ def manifest(
         "expected": {
             "unit": "nats",
             "withheld": ratio.withheld,
-            **{
-                name: None if ratio.withheld else _expected(curve, count)
-                for name, count in at.items()
-            },
+            **{name: None if ratio.withheld else _expected(curve, n) for name, n in at.items()},
         },
     }

@@ -1,4 +1,4 @@
-"""The ranking of a forget set for people: its two ends in a table, and a page to browse all of it.
+"""Show the ranking of a forget set: its two ends in a table, and a page to browse all of it.
 
 The page is one HTML file of ``page/page.html``, ``.css`` and ``.js`` with the data in it. It opens
 offline: it loads nothing, and its Content Security Policy forbids it to. Texts come in as JSON in
@@ -11,15 +11,14 @@ table ``ranking`` beside it has all.
 from __future__ import annotations
 
 import hashlib
-import html
 import json
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from string import Template
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 import pyarrow as pa
@@ -35,10 +34,9 @@ from mamushi.selection.refits import of_table
 from mamushi.selection.removals import count
 
 PAGE = Path(__file__).parent / "page"
-PAGE_FILES = ("page.html", "page.css", "page.js")
-PAGE_SHA256 = "183020f79693ed2be0985c02a3c658facd35698e26cba4b442c744edc1814ec7"
-"""Digest of ``PAGE_FILES``. It is written here so that the digest of the code, which knows Python
-alone, changes with them, and a changed page is made again."""
+PAGE_SHA256 = "cefe23246a811e9f28915a4ef1e8c89d7d69cc32a3fd971d0bfb17556b85cae5"
+"""Digest of ``page.html``, ``.css`` and ``.js``. It is written here so that the digest of the code,
+which knows Python alone, changes with them, and a changed page is made again."""
 
 ENDS = 10
 EXCERPT = 300
@@ -51,10 +49,7 @@ MOST = 20_000
 @dataclass(frozen=True)
 class Ranking:
     """A selector's ranking of n1 forget examples, first to go first: ``ids`` and ``scores`` (n1,).
-
-    The rank of an example is its position, from 1. ``again`` (R, n1) are its ranks in the rankings
-    made again.
-    """
+    ``again`` (R, n1) are their ranks in the rankings made again."""
 
     ids: list[str]
     scores: NDArray[np.float64]
@@ -62,7 +57,7 @@ class Ranking:
 
 
 def read_ranking(path: str | Path, refits: str | Path | None = None) -> Ranking:
-    """The ranking in a table ``scores``, with those in its table ``refits``.
+    """Read the ranking in a table ``scores``, with those in its table ``refits``.
 
     Raises ``UserError`` when it is missing or damaged, ranks nothing, does not rank from 1 to n1,
     or has no finite score for an example that it ranks.
@@ -70,49 +65,44 @@ def read_ranking(path: str | Path, refits: str | Path | None = None) -> Ranking:
     table = read_table(path, schemas.SCORES, ["id", "score", "rank"])
     table = table.filter(table["rank"].is_valid()).sort_by("rank")
     scores = np.asarray(table["score"].to_numpy(), dtype=np.float64)
-    again = "delete it and score again"
-    if not len(table):
-        raise UserError("ranks no example", where=path, do=again)
-    if not np.array_equal(table["rank"].to_numpy(), np.arange(1, len(table) + 1)):
-        raise UserError(f"its ranks are not 1 to {len(table)}", where=path, do=again)
     ids = table["id"].to_pylist()
-    if len(set(ids)) < len(ids):
-        raise UserError("an id occurs twice", where=path, do=again)
-    if not np.isfinite(scores).all():
-        odd = ids[int(np.flatnonzero(~np.isfinite(scores))[0])]
-        raise UserError(f"no finite score for example {odd!r}", where=path, do=again)
+    wrong = None
+    if not ids:
+        wrong = "ranks no example"
+    elif not np.array_equal(table["rank"].to_numpy(), np.arange(1, len(table) + 1)):
+        wrong = f"its ranks are not 1 to {len(table)}"
+    elif len(set(ids)) < len(ids):
+        wrong = "an id occurs twice"
+    elif not np.isfinite(scores).all():
+        wrong = f"no finite score for example {ids[int(np.argmin(np.isfinite(scores)))]!r}"
+    if wrong:
+        raise UserError(wrong, where=path, do="delete it and score again")
     if refits is None:
         return Ranking(ids, scores)
-    of, ranks = rankings(
-        read_table(path, schemas.SCORES), of_table(read_table(refits, schemas.REFITS))
-    )
+    made_again = of_table(read_table(refits, schemas.REFITS))
+    of, ranks = rankings(read_table(path, schemas.SCORES), made_again)
     place = {name: position for position, name in enumerate(of)}
     return Ranking(ids, scores, ranks[1:, [place[name] for name in ids]])
 
 
 def texts_of(examples: str | Path, ids: Sequence[str]) -> list[str]:
-    """The texts of ``ids``, in their order, as they are.
+    """Read the texts of ``ids``, in their order, as they are.
 
     Raises ``UserError`` for an id that the table ``examples`` lacks.
     """
     wanted = pa.array(ids, pa.string())
-    found: list[str | None] = [None] * len(ids)
+    found: dict[str, str] = {}
     for group in read_groups(examples, schemas.EXAMPLES, ["id", "text"]):
-        place = pc.index_in(group["id"], value_set=wanted)
-        texts = group["text"].filter(place.is_valid())
-        for i, text in zip(place.drop_null().to_pylist(), texts.to_pylist(), strict=True):
-            found[i] = text
-    if None in found:
-        raise UserError(
-            f"has no example {ids[found.index(None)]!r}, which is ranked",
-            where=examples,
-            do="delete the scores and score again",
-        )
-    return [text for text in found if text is not None]
+        part = group.filter(pc.is_in(group["id"], value_set=wanted))
+        found |= zip(part["id"].to_pylist(), part["text"].to_pylist(), strict=True)
+    if missing := [name for name in ids if name not in found]:
+        what = f"has no example {missing[0]!r}, which is ranked"
+        raise UserError(what, where=examples, do="delete the scores and score again")
+    return [found[name] for name in ids]
 
 
 def excerpt(text: str, length: int = EXCERPT) -> str:
-    """``text`` masked, white space folded, at most ``length`` characters, the last an ellipsis.
+    """Return ``text`` masked, white space folded, and cut to ``length`` characters.
 
     It is masked before it is cut, because a piece of a word may not be known for what it is.
     """
@@ -121,7 +111,7 @@ def excerpt(text: str, length: int = EXCERPT) -> str:
 
 
 def ends(ranking: Ranking, places: int = ENDS) -> list[dict[str, Any]]:
-    """The first and the last ``places`` of a ranking: ``end, place, rank, score, id``.
+    """Return the first and the last ``places`` of a ranking: ``end, place, rank, score, id``.
 
     Place 1 of the bottom is the last rank. No example is at both ends: of fewer than
     2 ``places`` the top has the larger half.
@@ -148,16 +138,18 @@ def page_data(
     budgets: Sequence[float | str],
     named: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """What the page shows, ready for JSON: the examples in the order of the first ranking.
+    """Return what the page shows, ready for JSON: the examples in the first ranking's order.
 
     ``rankings`` by selector; ``texts`` gives those of some ids, unmasked; ``named`` is added as it
-    is. ``total`` counts the examples, of which ``positions_here`` are on the page. Scores keep
-    ``DIGITS`` significant digits. Raises ``UserError`` when two selectors rank other examples.
+    is. ``total`` counts the examples, of which ``positions_here`` are on the page. Its ``texts``
+    are masked, and ``hidden`` has by position what is. Raises ``UserError`` when two selectors rank
+    other examples.
     """
     everywhere = _places(rankings)
     here = positions_here(everywhere, budgets, MOST)
     first = next(iter(rankings.values()))
     ids = [first.ids[position] for position in here]
+    given = texts(ids)
     selectors = []
     for (name, ranking), places in zip(rankings.items(), everywhere, strict=True):
         positions = places[here].tolist()
@@ -175,12 +167,17 @@ def page_data(
         "selectors": selectors,
         "total": len(first.ids),
         "ids": ids,
-        **_texts(texts(ids)),
+        "texts": (masked := [mask(text) for text in given]),
+        "hidden": {
+            str(i): hidden(*pair)
+            for i, pair in enumerate(zip(masked, given, strict=True))
+            if pair[0] != pair[1]
+        },
     }
 
 
 def _places(rankings: Mapping[str, Ranking]) -> NDArray[np.int64]:
-    """Where each selector ranks the examples, from 0: (selectors, n1), in the order of the first.
+    """Return where each selector ranks the examples, from 0: (selectors, n1), in the first's order.
 
     Raises ``UserError`` when two selectors rank other examples.
     """
@@ -202,7 +199,7 @@ def _places(rankings: Mapping[str, Ranking]) -> NDArray[np.int64]:
 def positions_here(
     places: NDArray[np.int64], budgets: Sequence[float | str], most: int
 ) -> NDArray[np.int64]:
-    """Which of n1 examples are on the page, ascending, by ``places`` (selectors, n1) from 0.
+    """Choose which of n1 examples are on the page, ascending, by ``places`` (selectors, n1) from 0.
 
     All of at most ``most``. Of more, half are both ends of every selector's ranking and those
     nearest to the cut of every budget, each of them with as many; the others are drawn from the
@@ -217,43 +214,28 @@ def positions_here(
     for place in places:
         for cut in cuts:
             near |= (place >= cut - each) & (place < cut + each)
-    left = most - int(near.sum())
-    edges = np.linspace(0, n1, left + 1).astype(np.int64)
+    edges = np.linspace(0, n1, most - int(near.sum()) + 1).astype(np.int64)
     drawn = np.random.default_rng(n1).integers(edges[:-1], edges[1:])
-    by_rank = np.argsort(places[0])
-    near[by_rank[drawn]] = True
+    near[np.argsort(places[0])[drawn]] = True
     return np.flatnonzero(near)
 
 
 def ranking_table(rankings: Mapping[str, Ranking]) -> pa.Table:
-    """Every selector's ranking of all examples, as the table ``ranking``."""
-    tables = [
-        pa.table(
-            {
-                "selector": pa.array([name] * len(ranking.ids), pa.string()),
-                "rank": np.arange(1, len(ranking.ids) + 1),
-                "id": pa.array(ranking.ids, pa.string()),
-                "score": ranking.scores,
-            }
-        )
-        for name, ranking in rankings.items()
-    ]
-    return pa.concat_tables(tables)
-
-
-def _texts(texts: Sequence[str]) -> dict[str, Any]:
-    """The texts masked, and by the position of each that has them the words that are ``hidden``."""
-    shown = [mask(text) for text in texts]
-    pairs = enumerate(zip(shown, texts, strict=True))
-    return {
-        "texts": shown,
-        "hidden": {str(i): hidden(*pair) for i, pair in pairs if pair[0] != pair[1]},
-    }
+    """Return every selector's ranking of all examples, as the table ``ranking``."""
+    names = [name for name, ranking in rankings.items() for _ in ranking.ids]
+    return pa.table(
+        {
+            "selector": pa.array(names, pa.string()),
+            "rank": np.concatenate([np.arange(len(r.ids)) + 1 for r in rankings.values()]),
+            "id": pa.array([name for r in rankings.values() for name in r.ids], pa.string()),
+            "score": np.concatenate([r.scores for r in rankings.values()]),
+        }
+    )
 
 
 def hidden(shown: str, text: str) -> list[list[Any]]:
-    """What stands in ``text`` where ``shown``, which is as long, differs from it, and from which
-    UTF-16 unit of ``shown`` on, since that is how JavaScript counts.
+    """Return what stands in ``text`` where ``shown``, which is as long, differs from it, and from
+    which UTF-16 unit of ``shown`` on, since that is how JavaScript counts.
 
     >>> hidden("Well, d***!", "Well, damn!")
     [[7, 'amn']]
@@ -272,15 +254,15 @@ def hidden(shown: str, text: str) -> list[list[Any]]:
 
 
 def verdict_of(calibrated: str | Path) -> str:
-    """What the table ``calibrated`` says of the scores that it was made from, with their AUC and
+    """Read the verdict on the scores that a table ``calibrated`` was made from, with their AUC and
     its interval. Raises ``UserError`` when the file is missing or damaged."""
-    told = read_metadata(calibrated)["verdict"]
-    seen = f"AUC {told['auc']:.2f} [{told['auc_low']:.2f}, {told['auc_high']:.2f}]"
-    return str(told["words"] if seen in told["words"] else f"{told['words']} ({seen})")
+    stored = read_metadata(calibrated)["verdict"]
+    seen = f"AUC {stored['auc']:.2f} [{stored['auc_low']:.2f}, {stored['auc_high']:.2f}]"
+    return str(stored["words"] if seen in stored["words"] else f"{stored['words']} ({seen})")
 
 
 def labels_to_look_at(path: str | Path) -> dict[str, Any]:
-    """What the page shows of a table ``triage``: its rows, and why there are none.
+    """Read what the page shows of a table ``triage``: its rows, and why there are none.
 
     Raises ``UserError`` when the file is missing or damaged.
     """
@@ -290,7 +272,7 @@ def labels_to_look_at(path: str | Path) -> dict[str, Any]:
 
 
 def plain(beta: float | str) -> str:
-    """A budget as a plain decimal.
+    """Return a budget as a plain decimal.
 
     >>> plain(1e-05), plain(0.1), plain("0.70")
     ('0.00001', '0.1', '0.70')
@@ -299,26 +281,14 @@ def plain(beta: float | str) -> str:
 
 
 def page(title: str, data: Mapping[str, Any]) -> str:
-    """The HTML of a page that shows ``data`` (of ``page_data``): self-contained, without requests.
-
-    Neither ``title`` nor anything in ``data`` can add markup to it.
-    """
-    skeleton, style, script = ((PAGE / name).read_text(encoding="utf-8") for name in PAGE_FILES)
-    policy = (
-        f"default-src 'none'; script-src '{source(script)}'; style-src '{source(style)}'; "
-        "base-uri 'none'; form-action 'none'"
-    )
-    return Template(skeleton).substitute(
-        policy=policy,
-        title=html.escape(title),
-        style=style,
-        script=script,
-        data=json_in_html(data),
-    )
+    """Return the HTML of a page that shows ``data`` (of ``page_data``): self-contained, without
+    requests. Neither ``title`` nor anything in ``data`` can add markup to it."""
+    script = (PAGE / "page.js").read_text(encoding="utf-8")
+    return render("page", title=title, script=script, data=json_in_html(data))
 
 
 def json_in_html(value: Any) -> str:
-    """JSON that can stand in a ``<script>``: with every ``<`` escaped nothing in it ends the
+    """Return JSON that can stand in a ``<script>``: with every ``<`` escaped nothing in it ends the
     element or opens a comment.
 
     >>> json_in_html("</script>")
@@ -328,11 +298,25 @@ def json_in_html(value: Any) -> str:
     return text.replace("<", "\\u003c")
 
 
-def page_digest() -> str:
-    """SHA-256 of ``PAGE_FILES``, which ``PAGE_SHA256`` has to equal."""
-    return hashlib.sha256(b"\0".join((PAGE / name).read_bytes() for name in PAGE_FILES)).hexdigest()
+def render(name: str, **values: Any) -> str:
+    """Fill in the template ``name`` of the folder ``page``, with the style sheet beside it.
 
+    ``source`` there is the expression by which a Content Security Policy allows an inline element,
+    and ``url`` the address of a path. All else is escaped.
+    """
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-def source(text: str) -> str:
-    """The source expression by which a Content Security Policy allows an inline element."""
-    return "sha256-" + b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    env = Environment(
+        loader=FileSystemLoader(PAGE),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    env.filters["url"] = lambda path: quote(path.as_posix())
+    env.filters["source"] = lambda text: (
+        "sha256-" + b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    )
+    style = (PAGE / f"{name}.css").read_text(encoding="utf-8")
+    return env.get_template(f"{name}.html").render(style=style, **values)

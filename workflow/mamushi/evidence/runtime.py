@@ -1,4 +1,4 @@
-"""What a selection costs: wall time, CPU time and memory, from embeddings in memory to a ranking.
+"""Time selections: wall time, CPU time and memory, from embeddings in memory to a ranking.
 
 A selector that derives from another is timed with that other: without it there is no selection.
 Selectors take turns, once each per repeat, so that a machine that slows down for a while slows all
@@ -62,20 +62,19 @@ def selections(
     seed: int,
     bases: Mapping[str, Selector] | None = None,
 ) -> tuple[Calls, list[str]]:
-    """A selection of ``pool`` per selector, to be called, and the names of those left out.
+    """Return a selection of ``pool`` per selector, to be called, and the names of those left out.
 
     ``bases`` are there to derive from alone. Left out is what needs the true density ratio where
-    ``pool`` has none. Modules are imported here. Raises ``UserError`` for an unknown kind, for one
-    that derives from a selector that is nowhere here, and when none is left.
+    ``pool`` has none. Modules are imported here. Raises ``UserError`` when none is left.
     """
     known = {**(bases or {}), **selectors}
     chains = {name: _chain(name, known) for name in selectors}
-    needy = {
+    left_out = [
         name
-        for name, chain in chains.items()
-        if any(plugin("selector", one.kind).literals.get("NEEDS_TRUTH") for one in chain)
-    }
-    left_out = sorted(needy) if pool.truth is None else []
+        for name, chain in sorted(chains.items())
+        if pool.truth is None
+        and any(plugin("selector", one.kind).literals.get("NEEDS_TRUTH") for one in chain)
+    ]
     calls: Calls = {
         name: partial(_select, pool, chain, [load("selector", one.kind) for one in chain], seed)
         for name, chain in chains.items()
@@ -83,7 +82,7 @@ def selections(
     }
     if not calls:
         raise UserError(
-            "no selector to time" + (": all need the true density ratio" if left_out else ""),
+            "no selector to time: all need the true density ratio",
             where="selectors",
             do="name at least one that can run on this dataset",
         )
@@ -115,15 +114,15 @@ def measure(calls: Mapping[str, Callable[[], object]], repeats: int) -> dict[str
     """
     if repeats < 1:
         raise ValueError("repeats must be 1 or more")
-    taken: dict[str, list[tuple[float, float, float]]] = {name: [] for name in calls}
+    costs: dict[str, list[tuple[float, float, float]]] = {name: [] for name in calls}
     for _ in range(repeats):
         for name, call in calls.items():
-            taken[name].append(_timed(call))
-    return {name: Timing(*np.array(times).T) for name, times in taken.items()}
+            costs[name].append(_timed(call))
+    return {name: Timing(*np.array(each).T) for name, each in costs.items()}
 
 
 def row(timing: Timing) -> dict[str, float]:
-    """The columns of the table ``runtime``: medians with half the interquartile range.
+    """Return the columns of the table ``runtime``: medians with half the interquartile range.
 
     Memory is the largest of the repeats, because a run that finds memory which an earlier one gave
     back seems to need less.
@@ -136,8 +135,8 @@ def row(timing: Timing) -> dict[str, float]:
 
 
 def hardware() -> dict[str, Any]:
-    """``cpu`` (the model's name), ``cores`` that this process may use, ``memory_gib``, ``system``
-    and how peak memory was found (``memory_by``)."""
+    """Return ``cpu`` (the model's name), ``cores`` that this process may use, ``memory_gib``,
+    ``system`` and how peak memory is found (``memory_by``)."""
     pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return {
         "cpu": processor(),
@@ -149,23 +148,10 @@ def hardware() -> dict[str, Any]:
 
 
 def _chain(name: str, selectors: Mapping[str, Selector]) -> list[Selector]:
-    """The selectors to run for ``name``: the one that stands alone first, its own last."""
-    names = [name]
-    while True:
-        one = selectors[names[-1]]
-        key = plugin("selector", one.kind).literals.get("DERIVES")
-        if key is None:
-            return [selectors[link] for link in reversed(names)]
-        base = one.settings[key]
-        if base in names:
-            raise UserError(f"derives from itself through {base!r}", where=f"selector {name!r}")
-        if base not in selectors:
-            raise UserError(
-                f"derives from {base!r}, which is not among the selectors",
-                where=f"selector {names[-1]!r}",
-                do=f"add {base!r}",
-            )
-        names.append(base)
+    """Return the selectors to run for ``name``: one that derives from none first, its own last."""
+    one = selectors[name]
+    derives = plugin("selector", one.kind).literals.get("DERIVES")
+    return [one] if derives is None else [*_chain(one.settings[derives], selectors), one]
 
 
 def _select(pool: Pool, chain: list[Selector], modules: list[Any], seed: int) -> NDArray[np.int64]:
@@ -178,58 +164,43 @@ def _select(pool: Pool, chain: list[Selector], modules: list[Any], seed: int) ->
 
 
 def _timed(call: Callable[[], object]) -> tuple[float, float, float]:
-    """Seconds of wall and CPU time, and the peak in MiB beyond what was in use before."""
+    """Return seconds of wall and CPU time, and the peak in MiB beyond what was in use before."""
     gc.collect()
-    _give_back()
-    before = _baseline()
+    # What was freed goes back to the system, so that the next selection's own memory shows.
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
+    before = _status("VmRSS") if _reset_peak() else _peak()
     wall, cpu = time.perf_counter(), time.process_time()
     call()
     cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
     return wall, cpu, max(0.0, _peak() - before) / KIB_PER_MIB
 
 
-def _give_back() -> None:
-    """Hand memory that was freed back to the system, where the C library can, so that the next
-    selection's own shows."""
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).malloc_trim(0)
-
-
 def _reset_peak() -> bool:
-    """Set the kernel's record of the peak to what is in use now; whether it could.
+    """Set the kernel's record of the peak to what is in use now, and say whether it could be.
 
     Linux does so for "5" in ``clear_refs`` (proc(5)). A record needs no thread that watches, which
     would take time from what is timed and miss what is short.
     """
     try:
         (PROC / "clear_refs").write_text("5", encoding="ascii")
-    except OSError:
+        _status("VmHWM")
+    except (OSError, ValueError):
         return False
-    return _status("VmHWM") is not None
-
-
-def _baseline() -> float:
-    """KiB in use now, from which the record starts again; where it cannot, the most so far."""
-    now = _status("VmRSS") if _reset_peak() else None
-    return _peak() if now is None else now
+    return True
 
 
 def _peak() -> float:
-    """The most KiB in use since the record was reset, or since the process began where it cannot
-    be: a selection that stays below an earlier peak then counts as 0."""
-    found = _status("VmHWM")
-    if found is not None:
-        return found
+    """Return the most KiB in use since the record was reset, or since the process began where it
+    cannot be: a selection that stays below an earlier peak then counts as 0."""
+    with contextlib.suppress(OSError, ValueError):
+        return _status("VmHWM")
     most = float(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
     return most / 1024 if sys.platform == "darwin" else most
 
 
-def _status(key: str) -> float | None:
-    try:
-        lines = (PROC / "status").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return None
-    for line in lines:
-        if line.startswith(f"{key}:"):
-            return float(line.split()[1])
-    return None
+def _status(key: str) -> float:
+    """Raises ``OSError`` without this file of the system, and ``ValueError`` without this line."""
+    lines = (PROC / "status").read_text(encoding="utf-8").splitlines()
+    (found,) = (line for line in lines if line.startswith(f"{key}:"))
+    return float(found.split()[1])

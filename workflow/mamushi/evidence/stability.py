@@ -1,4 +1,4 @@
-"""How far chance decides a list: which texts every ranking made again has in it, and how many.
+"""Measure how far chance decides a list: which texts every ranking made again has in it.
 
 The rankings are that of the scores and those of their whole refits (``selection/refits.py``), R in
 all. The frequency of a text at a budget is the share of them that list it. ``surely`` is frequency
@@ -24,8 +24,8 @@ from mamushi.selection.removals import count
 
 
 def rankings(scores: pa.Table, again: Iterable[Refit]) -> tuple[list[str], NDArray[np.int64]]:
-    """Ids (n1,) of the forget examples in the order of ``scores``, and their ranks (R, n1) from 1
-    there and in each whole refit ``again``.
+    """Return ids (n1,) of the forget examples in the order of ``scores``, and their ranks (R, n1)
+    from 1 there and in each whole refit ``again``.
 
     Raises ``UserError`` for refits of other examples.
     """
@@ -33,11 +33,9 @@ def rankings(scores: pa.Table, again: Iterable[Refit]) -> tuple[list[str], NDArr
     ids = np.array(scores["id"].to_pylist(), dtype=object)
     ranks = [np.asarray(scores["rank"].drop_null().to_numpy(), dtype=np.int64)]
     for part, number, scored in again:
-        if len(scored.scores) != len(forget):
-            raise UserError(
-                f"refit {number} is of {len(scored.scores)} examples, the scores of {len(forget)}",
-                do="delete the refits and run again",
-            )
+        if (n := len(scored.scores)) != len(forget):
+            what = f"refit {number} is of {n} examples, the scores of {len(forget)}"
+            raise UserError(what, do="delete the refits and run again")
         if part == WHOLE:
             ranks.append(ranks_of(ids[forget], scored, forget))
     return ids[forget].tolist(), np.stack(ranks)
@@ -46,7 +44,7 @@ def rankings(scores: pa.Table, again: Iterable[Refit]) -> tuple[list[str], NDArr
 def ranks_of(
     ids: NDArray[np.object_], scored: Scored, forget: NDArray[np.bool_]
 ) -> NDArray[np.int64]:
-    """Ranks (n1,) from 1 of the forget examples: highest score first, ties by id."""
+    """Return ranks (n1,) from 1 of the forget examples: highest score first, ties by id."""
     by_id = np.argsort(ids, kind="stable")
     order = by_id[np.argsort(-scored.scores[forget][by_id], kind="stable")]
     ranks = np.empty(len(ids), dtype=np.int64)
@@ -57,21 +55,21 @@ def ranks_of(
 def stability(
     ids: Sequence[str], ranks: NDArray[np.int64], budgets: Sequence[float]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Columns of the table ``stability`` from ``rankings``, and what they come to.
+    """Return the columns of the table ``stability`` from ``rankings``, and a summary of them.
 
-    Told are the ``rankings`` R; with more than one, mean and least Spearman correlation of the
-    first with the others; and per budget of the first list ``expected_overlap`` and
-    ``least_overlap``, mean and least share of it that another ranking lists (None for a list of no
-    text, and with R = 1), and how many of its texts are ``surely`` in it and a ``toss_up``.
+    The summary has the number of ``rankings`` R; with more than one, mean and least Spearman
+    correlation of the first with the others; and per budget of the first list ``expected_overlap``
+    and ``least_overlap``, mean and least share of it that another ranking lists (None for a list of
+    no text, and with R = 1), and how many of its texts are ``surely`` in it and a ``toss_up``.
     """
     total, n1 = ranks.shape
     first = np.argsort(ranks[0])
     columns: dict[str, list[Any]] = {"id": [], "rank": [], "beta": [], "frequency": []}
-    told: dict[str, Any] = {"rankings": total, "budgets": {}}
+    summary: dict[str, Any] = {"rankings": total, "budgets": {}}
     alike = [spearman(ranks[0], other) for other in ranks[1:]]
     known = [one for one in alike if one is not None]
     if known:
-        told["spearman"] = {"mean": float(np.mean(known)), "least": min(known)}
+        summary["spearman"] = {"mean": float(np.mean(known)), "least": min(known)}
     for beta in budgets:
         k = count(beta, n1)
         listed = ranks <= k
@@ -82,10 +80,10 @@ def stability(
         columns["frequency"] += frequency[first].tolist()
         overlaps = (listed[1:] & listed[0]).sum(axis=1) / k if k and total > 1 else None
         surely = int((frequency == 1).sum())
-        told["budgets"][written(beta)] = {
+        summary["budgets"][written(beta)] = {
             "expected_overlap": None if overlaps is None else float(overlaps.mean()),
             "least_overlap": None if overlaps is None else float(overlaps.min()),
             "surely": surely,
             "toss_up": k - surely,
         }
-    return columns, told
+    return columns, summary

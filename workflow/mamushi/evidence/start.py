@@ -6,172 +6,113 @@ sent as a whole; it loads the figures beside it and nothing else.
 
 from __future__ import annotations
 
-import html
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from pathlib import Path
-from string import Template
-from urllib.parse import quote
+from typing import Any
 
 from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.files import atomic, read_json
 from mamushi.artifacts.tables import FORGET, read_table
 from mamushi.errors import UserError
-from mamushi.evidence.ranking import PAGE, source, verdict_of
+from mamushi.evidence.ranking import render, verdict_of
+
+Figure = tuple[Path, Path, str]
+"""What is shown of a figure, what is opened, and its name; like all paths relative to the page."""
 
 
 def write(root: Path) -> Path | None:
-    """Make the start page of the results folder ``root``; None, and no page, where it has nothing
+    """Write the start page of the results folder ``root``; None, and no page, where it has nothing
     to link. Raises ``UserError`` when the disk is full."""
-    sections = [*_cells(root), *_all_cells(root)]
-    if not sections:
-        return None
-    skeleton, style = (
-        (PAGE / name).read_text(encoding="utf-8") for name in ("start.html", "start.css")
-    )
-    policy = (
-        f"default-src 'none'; style-src '{source(style)}'; img-src 'self' file:; "
-        "base-uri 'none'; form-action 'none'"
-    )
-    body = "\n".join(sections)
-    out = paths.under(root, paths.START)
-    with atomic(out) as part:
-        page = Template(skeleton).substitute(policy=policy, style=style, body=body)
-        part.write_text(page, encoding="utf-8", newline="\n")
-    return out
-
-
-def _cells(root: Path) -> Iterator[str]:
     found = [
         cell
         for folder in root.glob("runs/*/*/seed*")
         if (cell := paths.wildcards(paths.CELL, folder)) and cell["seed"].isdigit()
     ]
-    for cell in sorted(found, key=lambda c: (c["dataset"], c["model"], int(c["seed"]))):
-        del cell["root"]
-        parts = [*_verdict(root, cell), *_pages(root, cell), *_lists(root, cell)]
-        parts += _figures(root, root.glob(_pattern(paths.CELL_FIGURE_PNG, figure="*", **cell)))
-        if parts:
-            title = f"{cell['dataset']}, {cell['model']}, seed {cell['seed']}"
-            yield _section(title, parts)
+    found.sort(key=lambda cell: (cell["dataset"], cell["model"], int(cell["seed"])))
+    cells = [about for cell in found if (about := _cell(root, cell))]
+    out = paths.under(root, paths.START)
+    rows: dict[str, list[Any]] = {
+        # Snakemake writes a report where it is told to: all examples of it, here.
+        "Reports": [(path, path.stem, None) for path in _inside(root, "*.html", but=out.name)],
+        "Figures": _figures(root, "figures/*.png", "figures/study/*.png"),
+        "Tables": [
+            (path, str(path.relative_to("tables").with_suffix("")), _beside(root, path, ".parquet"))
+            for path in _inside(root, "tables/**/*.csv")
+        ],
+    }
+    if not cells and not any(rows.values()):
+        return None
+    with atomic(out) as part:
+        page = render("start", cells=cells, rows=rows)
+        part.write_text(page, encoding="utf-8", newline="\n")
+    return out
 
 
-def _verdict(root: Path, cell: dict[str, str]) -> Iterator[str]:
-    path = paths.under(root, paths.CALIBRATED, **cell)
+def _cell(root: Path, cell: dict[str, str]) -> dict[str, Any] | None:
+    """Return what a cell has to show and to link, None where that is nothing."""
+    del cell["root"]
+    pages = {
+        paths.RANKING: "Ranking to browse",
+        paths.TRIAGE_CSV: "Labels to look at (CSV)",
+        paths.DATA_CARD: "What became of the raw texts",
+    }
+    lists: dict[str, dict[str, Any]] = {}
+    for path in _inside(root, _pattern(paths.REMOVAL, selector="*", beta="*", **cell)):
+        if names := paths.wildcards(paths.REMOVAL, root / path):
+            manifest = _beside(root, path, ".json")
+            shown = (path, _size(root, manifest), manifest)
+            lists.setdefault(names["selector"], {})[names["beta"]] = shown
+    about = {
+        **_verdict(paths.under(root, paths.CALIBRATED, **cell)),
+        "pages": [
+            (place, name)
+            for pattern, name in pages.items()
+            if (root / (place := Path(_pattern(pattern, **cell)))).exists()
+        ],
+        "lists": lists,
+        "budgets": sorted({beta for by_budget in lists.values() for beta in by_budget}),
+        "figures": _figures(root, _pattern(paths.CELL_FIGURE_PNG, figure="*", **cell)),
+    }
+    title = f"{cell['dataset']}, {cell['model']}, seed {cell['seed']}"
+    return {"title": title, **about} if any(about.values()) else None
+
+
+def _verdict(path: Path) -> dict[str, Any]:
     if not path.exists():
-        return
+        return {"verdict": None, "counts": None}
     try:
         domains = read_table(path, schemas.CALIBRATED, ["domain"])["domain"].to_pylist()
-        verdict = verdict_of(path)
+        forget = domains.count(FORGET)
+        return {"verdict": verdict_of(path), "counts": (forget, len(domains) - forget)}
     except UserError as error:
-        yield f'<p class="verdict">No verdict: {html.escape(str(error))}</p>'
-        return
-    forget = domains.count(FORGET)
-    yield f'<p class="verdict">{html.escape(verdict)}</p>'
-    retain = len(domains) - forget
-    yield f"<p>{forget:,} forget texts are ranked, against {retain:,} retain texts.</p>"
+        return {"verdict": f"No verdict: {error}", "counts": None}
 
 
-def _pages(root: Path, cell: dict[str, str]) -> Iterator[str]:
-    pages = {
-        "Ranking to browse": paths.under(root, paths.RANKING, **cell),
-        "Labels to look at (CSV)": paths.under(root, paths.TRIAGE_CSV, **cell),
-        "What became of the raw texts": paths.under(root, paths.DATA_CARD, dataset=cell["dataset"]),
-    }
-    yield from _row(_link(root, path, name) for name, path in pages.items() if path.exists())
-
-
-def _lists(root: Path, cell: dict[str, str]) -> Iterator[str]:
-    """A table of the removal lists: a row for each selector, a column for each budget."""
-    pattern = _pattern(paths.REMOVAL, selector="*", beta="*", **cell)
-    found: dict[str, dict[str, str]] = {}
-    for path in sorted(root.glob(pattern)):
-        names = paths.wildcards(paths.REMOVAL, path)
-        if names:
-            found.setdefault(names["selector"], {})[names["beta"]] = _list(root, path)
-    if not found:
-        return
-    budgets = sorted({beta for row in found.values() for beta in row})
-    heads = "".join(f'<th scope="col">{html.escape(beta)}</th>' for beta in budgets)
-    lines = "".join(
-        f'<tr><th scope="row">{html.escape(selector)}</th>'
-        + "".join(f"<td>{row.get(beta, '')}</td>" for beta in budgets)
-        + "</tr>\n"
-        for selector, row in found.items()
-    )
-    yield (
-        '<div class="wide" tabindex="0" role="region" aria-label="Removal lists"><table>'
-        "<caption>Removal lists, by budget: ids, and how the list was made</caption>"
-        f'<thead><tr><th scope="col">Selector</th>{heads}</tr></thead>\n'
-        f"<tbody>{lines}</tbody></table></div>"
-    )
-
-
-def _list(root: Path, path: Path) -> str:
-    manifest = path.with_suffix(".json")
-    if not manifest.exists():
-        return _link(root, path, "list")
+def _size(root: Path, manifest: Path | None) -> str:
     try:
-        name = f"{read_json(manifest)['removed']:,} texts"
+        return f"{read_json(root / manifest)['removed']:,} texts" if manifest else "list"
     except (UserError, LookupError, TypeError, ValueError):
-        name = "list"
-    return f"{_link(root, path, name)} ({_link(root, manifest, 'manifest')})"
+        return "list"
 
 
-def _all_cells(root: Path) -> Iterator[str]:
-    """What is not of one cell: report, figures, tables."""
-    # Snakemake writes a report where it is told to: all examples of it, here.
-    reports = sorted(path for path in root.glob("*.html") if path != paths.under(root, paths.START))
-    yield from _titled("Reports", _row(_link(root, path, path.stem) for path in reports))
-    figures = [*root.glob("figures/*.png"), *root.glob("figures/study/*.png")]
-    yield from _titled("Figures", _figures(root, figures))
-    tables = sorted(root.glob("tables/**/*.csv"))
-    yield from _titled("Tables", _row(_table(root, path) for path in tables))
-
-
-def _table(root: Path, path: Path) -> str:
-    name = path.relative_to(root / "tables").with_suffix("").as_posix()
-    digits = path.with_suffix(".parquet")
-    beside = f" ({_link(root, digits, 'Parquet')})" if digits.exists() else ""
-    return _link(root, path, name) + beside
-
-
-def _figures(root: Path, found: Iterable[Path]) -> Iterator[str]:
-    shown = []
-    for path in sorted(found):
+def _figures(root: Path, *patterns: str) -> list[Figure]:
+    def name(path: Path) -> str:
         # Of a cell the folder in the figures says what it shows, of all cells the file does.
-        name = path.relative_to(root / "figures").with_suffix("").as_posix()
-        name = name.split("/")[0] if name.count("/") > 1 else name.removeprefix("study/")
-        large = path.with_suffix(".pdf") if path.with_suffix(".pdf").exists() else path
-        image = f'<img src="{_to(root, path)}" alt="" loading="lazy"><br>{html.escape(name)}'
-        shown.append(f'<figure><a href="{_to(root, large)}">{image}</a></figure>')
-    if shown:
-        yield f'<div class="figures">{"".join(shown)}</div>'
+        parts = path.relative_to("figures").with_suffix("").as_posix()
+        return parts.split("/")[0] if parts.count("/") > 1 else parts.removeprefix("study/")
+
+    found = sorted(path for pattern in patterns for path in _inside(root, pattern))
+    return [(path, _beside(root, path, ".pdf") or path, name(path)) for path in found]
+
+
+def _inside(root: Path, pattern: str, but: str | None = None) -> Iterable[Path]:
+    return sorted(path.relative_to(root) for path in root.glob(pattern) if path.name != but)
+
+
+def _beside(root: Path, path: Path, suffix: str) -> Path | None:
+    other = path.with_suffix(suffix)
+    return other if (root / other).exists() else None
 
 
 def _pattern(pattern: str, **names: str) -> str:
     return pattern.format(**names).removeprefix("results/")
-
-
-def _titled(title: str, parts: Iterable[str]) -> Iterator[str]:
-    found = [*parts]
-    if found:
-        yield _section(title, found)
-
-
-def _section(title: str, parts: Sequence[str]) -> str:
-    inside = "\n".join(parts)
-    return f"<section>\n<h2>{html.escape(title)}</h2>\n{inside}\n</section>"
-
-
-def _row(links: Iterable[str]) -> Iterator[str]:
-    items = "".join(f"<li>{link}</li>" for link in links)
-    if items:
-        yield f'<ul class="row">{items}</ul>'
-
-
-def _link(root: Path, path: Path, name: str) -> str:
-    return f'<a href="{_to(root, path)}">{html.escape(name)}</a>'
-
-
-def _to(root: Path, path: Path) -> str:
-    return html.escape(quote(path.relative_to(root).as_posix()))

@@ -1,9 +1,8 @@
-"""What the runs found about their scores, embeddings and frontiers, joined into one table each."""
+"""Join what the runs found about their scores, embeddings and frontiers into one table each."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ Cell = Mapping[str, Any]
 
 
 def joined(kind: Table, pattern: str, cells: Iterable[Cell], root: str | Path) -> pa.Table:
-    """The table of all cells, from the file that each has at ``pattern``, in their order.
+    """Return the table of all cells, from the file that each has at ``pattern``, in their order.
 
     Raises ``UserError`` that names the first file that is missing, damaged or another run's.
     """
@@ -38,33 +37,8 @@ def joined(kind: Table, pattern: str, cells: Iterable[Cell], root: str | Path) -
     return pa.concat_tables(parts)
 
 
-def theory_rows(columns: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
-    """Rows of the table ``theory``, one per bound and objective, from ``worlds.looseness``.
-
-    ``held`` counts the worlds in which the bound holds; NaN becomes null.
-    """
-    names = list(columns)
-    rows = [dict(zip(names, values, strict=True)) for values in zip(*columns.values(), strict=True)]
-    return [
-        {
-            "bound": f"{row['bound']} ({row['objective']})",
-            "worlds": row["worlds"],
-            "held": row["worlds"] - row["violations"],
-            **{
-                name: None if math.isnan(row[key]) else row[key]
-                for name, key in (
-                    ("ratio_q05", "q5"),
-                    ("ratio_median", "q50"),
-                    ("ratio_q95", "q95"),
-                )
-            },
-        }
-        for row in rows
-    ]
-
-
 def frontier_errors(rows: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, float]]:
-    """Mean absolute error of the estimated frontier against the exact one, in nats.
+    """Return the mean absolute error of the estimated frontier against the exact one, in nats.
 
     Over seeds and budgets by "dataset/model/selector", for ``removal`` and ``preservation``, where
     the exact values are known.

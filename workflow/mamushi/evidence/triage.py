@@ -1,4 +1,4 @@
-"""Forget texts that look like retain, and retain texts that look like forget.
+"""Find forget texts that look like retain, and retain texts that look like forget.
 
 Either they are mislabelled, or the domains overlap there: then deleting the forget set will not be
 enough, because what the model must forget is also said by texts that stay. The score alone does not
@@ -32,31 +32,28 @@ PLACES = 200
 
 
 def refusal(score: Doubles, forget: Mask) -> str | None:
-    """Why scores (n,) can name no text that is on the wrong side; None where they can."""
+    """Say why scores (n,) can name no text that is on the wrong side; None where they can."""
     if np.isnan(score).any():
         return "the selector has no score for retain texts"
     if min(forget.sum(), (~forget).sum()) < FEWEST:
         return f"fewer than {FEWEST} texts in a domain"
     estimate, low, high = auc_interval(score, forget)
     if low <= 0.5:
-        interval = f"AUC {estimate:.2f} [{low:.2f}, {high:.2f}]"
-        return f"the domains cannot be told apart: {interval}"
+        return f"the domains cannot be told apart: AUC {estimate:.2f} [{low:.2f}, {high:.2f}]"
     return None
 
 
 def beyond(score: Doubles, forget: Mask, fold: NDArray[np.int64] | None) -> tuple[Doubles, Doubles]:
-    """The share of the other domain's texts of the fold that a text (n,) looks more like the other
-    domain than, and that of its own; NaN where a fold lacks a domain."""
+    """Return the share of the other domain's texts of the fold that a text (n,) looks more like the
+    other domain than, and that of its own; NaN where a fold lacks a domain."""
     folds = np.zeros(len(score), dtype=np.int64) if fold is None else fold
     # Up is towards the other domain.
     away = np.where(forget, -score, score)
     other_beyond, own_beyond = np.full((2, len(score)), np.nan)
     for number in np.unique(folds):
         inside = folds == number
-        for mine, theirs in (
-            (inside & forget, inside & ~forget),
-            (inside & ~forget, inside & forget),
-        ):
+        one, two = inside & forget, inside & ~forget
+        for mine, theirs in ((one, two), (two, one)):
             if theirs.any():
                 mirrored, ours = np.sort(-away[theirs]), np.sort(-away[mine])
                 other_beyond[mine] = np.searchsorted(mirrored, away[mine]) / len(mirrored)
@@ -71,7 +68,7 @@ def triage(
     fold: NDArray[np.int64] | None,
     refits: Sequence[Scored] = (),
 ) -> tuple[list[dict[str, Any]], dict[str, int]]:
-    """Rows of the table ``triage`` but for the texts, and by domain how many look like the other.
+    """Return rows of the table ``triage`` but for texts, and how many look like the other domain.
 
     ``ids``, ``score``, ``forget`` (n,), and ``fold`` (n,) where there are folds; ``refits`` are
     scores of the same texts by other seeds. At most ``PLACES`` rows of a domain, those first of

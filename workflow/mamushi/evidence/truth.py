@@ -1,4 +1,4 @@
-"""The table ``truth``: each ranking beside that by the exact log-density ratio, where it is known.
+"""Compare rankings with that by the exact log-density ratio, where it is known: table ``truth``.
 
 Of the exact removal KL(p1 || p_-S) and preservation KL(p2 || p_-S) of a selector's set S, in nats
 (Section 5), the *regret* is what the set of as many texts by the exact ratio has more of the first
@@ -31,7 +31,7 @@ CELL = ("dataset", "model", "seed", "selector")
 
 
 def truth_of(examples: pa.Table, scores: pa.Table) -> Truth | None:
-    """The exact ratios of the texts in a table ``scores``, and of all in ``examples``.
+    """Return the exact ratios of the texts in a table ``scores``, and of all in ``examples``.
 
     None for a dataset that does not know them for all that is ranked.
     """
@@ -47,7 +47,7 @@ def truth_of(examples: pa.Table, scores: pa.Table) -> Truth | None:
 
 
 def regrets(scores: pa.Table, truth: Truth, betas: Array, by_chance: bool) -> tuple[float, float]:
-    """Mean regret in removal and in preservation, in nats, over the budgets ``betas`` (B,)."""
+    """Return the mean regrets in removal and preservation, in nats, over budgets ``betas`` (B,)."""
     counts = np.array([budget_of(beta, scores) for beta in betas])
     order = np.argsort(np.argsort(-truth.l1, kind="stable"), kind="stable") + 1.0
     best = exact(ranking(truth.l1, order, truth.l2, False), truth, counts)
@@ -58,7 +58,7 @@ def regrets(scores: pa.Table, truth: Truth, betas: Array, by_chance: bool) -> tu
 def truth_table(
     grid: Mapping[str, Any], by_chance: Mapping[str, bool], sad: pa.Table, root: str | Path
 ) -> pa.Table:
-    """A row per dataset, model, seed and selector of the grid, from its scores and table ``sad``.
+    """Return a row per dataset, model, seed and selector of the grid, from its scores and ``sad``.
 
     Raises ``UserError`` that names the first missing or damaged file, or the scores whose texts
     have no exact ratio.

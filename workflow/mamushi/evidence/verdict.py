@@ -1,5 +1,5 @@
-"""Whether the scores of a run can be acted on: how well they tell the domains apart, whether they
-are a density ratio once they are calibrated, and what is said instead of a number that is not so.
+"""Judge whether the scores of a run can be acted on: how well they tell the domains apart, whether
+they are a density ratio once they are calibrated, and what to say instead of a number if not.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ STRONG, WEAK = 0.8, 0.65
 
 @dataclass(frozen=True)
 class Verdict:
-    """What one may do with the scores of a run; ``reason`` says why no budget can be named."""
+    """A judgement on the scores of a run; ``reason`` says why no budget can be named."""
 
     auc: float
     auc_low: float
@@ -39,7 +39,7 @@ class Verdict:
 
     @property
     def words(self) -> str:
-        """In one line, with what follows from it."""
+        """The verdict in one line, with what follows from it."""
         seen = f"AUC {self.auc:.2f} [{self.auc_low:.2f}, {self.auc_high:.2f}]"
         if self.reason:
             return f"no verdict on a budget, do not delete by this: {self.reason}"
@@ -50,14 +50,14 @@ class Verdict:
         return f"weak separation, do not delete by this alone: {seen}"
 
     def as_json(self) -> dict[str, Any]:
-        """For an artifact's metadata."""
+        """Return it for an artifact's metadata."""
         return {**asdict(self), "words": self.words}
 
 
 def verdict(
     scores: Scores, refits: Sequence[Doubles], checked: Iterable[dict[str, Any]]
 ) -> Verdict:
-    """The verdict on ``scores``, of which ``refits`` (n,) are others with other seeds, and
+    """Judge ``scores``, of which ``refits`` (n,) are others with other seeds, and
     ``checked`` the rows of ``checks``."""
     value, low, high = auc_interval(scores.score, scores.forget, refits)
     kept = scores.kept()
@@ -83,9 +83,11 @@ def verdict(
 def auc_interval(
     score: Doubles, forget: Mask, refits: Sequence[Doubles] = ()
 ) -> tuple[float, float, float]:
-    """The AUC of cross-fitted scores, with a 95% interval for that of a ranking by all texts: the
-    error of DeLong et al. (1988) at ``TWICE`` its variance, for the sample of texts, and the spread
-    over ``refits``, for the estimator."""
+    """Return the AUC of cross-fitted scores, with a 95% interval for a ranking by all texts.
+
+    The error of DeLong et al. (1988) at ``TWICE`` its variance is for the sample of texts, and the
+    spread over ``refits`` for the estimator.
+    """
     above, below = placements(score, forget)
     variance = sampling_variance(above, below)
     if len(refits) > 1:
@@ -95,7 +97,7 @@ def auc_interval(
 
 
 def checks(scores: Scores, estimate: Estimate, resamples: int, seed: int) -> list[dict[str, Any]]:
-    """Rows ``check, value, low, high, expected, holds``: what holds of a log density ratio l.
+    """Check what holds of a log density ratio l: ``check, value, low, high, expected, holds``.
 
     The slope and intercept of a logistic regression of the domain on l, E_p2[e^l] = 1,
     E_p1[e^-l] = 1 and E_p1[psi(l)] / E_p2[phi(l)] = 1, and the expected calibration error, for
@@ -156,7 +158,7 @@ CHECKS = {
 
 
 def share_bound(score2: Doubles, threshold: float, budget: float) -> tuple[float, float]:
-    """The share of a removal list that the retain domain would produce too, and its upper bound.
+    """Return the share of a list that the retain domain would produce too, and its upper bound.
 
     A list of the p1-mass ``budget`` holds what scores ``threshold`` and above; R is the part of the
     retain domain that does, and R / budget the share of the list which as many retain texts would

@@ -10,8 +10,9 @@ elementary, and all divergences are Gauss-Legendre sums over pieces without a ki
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +25,7 @@ Mask = NDArray[np.bool_]
 
 STRATA = 3
 ORDER = 8
-QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
+QUANTILES = (0.05, 0.5, 0.95)
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class World:
     bound: float
 
     def error(self) -> float:
-        """||lhat - l*||_L1(p1)."""
+        """Return ||lhat - l*||_L1(p1)."""
         first, last = self.start - self.left, self.end - self.right
         size = np.abs(first) + np.abs(last)
         crosses = first * last < 0
@@ -52,7 +53,7 @@ class World:
         return float(self.mass @ mean)
 
     def density(self, low: float, high: float) -> float:
-        """M: the largest density of l* under p1 on [low, high]."""
+        """Return M, the largest density of l* under p1 on [low, high]."""
         edges = np.unique(np.concatenate([self.left, self.right]))
         at = np.searchsorted(edges, self.left)
         total = np.bincount(at, self.mass, len(edges) - 1) / np.diff(edges)
@@ -61,17 +62,13 @@ class World:
 
 
 def tau_of(mass: Doubles, start: Doubles, end: Doubles, b: float) -> float:
-    """tau with p1(score >= tau) = b, for a score that runs from ``start`` to ``end`` in each cell.
-
-    That mass is continuous, falling and linear in tau between the ends of the cells. Raises
-    ``ValueError`` when ``b`` is not strictly between 0 and 1.
-    """
-    if not 0 < b < 1:
-        raise ValueError(f"a p1-mass of {b}")
+    """Return tau with p1(score >= tau) = b, 0 < b < 1, for a score that runs from ``start`` to
+    ``end`` in each cell. That mass is falling and linear in tau between the ends of the cells."""
     knots = np.unique(np.concatenate([start, end]))
+    top, width = np.maximum(start, end), np.abs(end - start)
 
     def above(tau: float) -> float:
-        return float(mass @ _share(start, end, tau))
+        return float(mass @ np.clip((top - tau) / width, 0.0, 1.0))
 
     low, high = 0, len(knots) - 1
     while high - low > 1:
@@ -82,12 +79,6 @@ def tau_of(mass: Doubles, start: Doubles, end: Doubles, b: float) -> float:
     return float(knots[low] + step * (knots[high] - knots[low]))
 
 
-def _share(start: Doubles, end: Doubles, tau: float) -> Doubles:
-    """Share of each cell in which the score is ``tau`` or more."""
-    share: Doubles = np.clip((np.maximum(start, end) - tau) / np.abs(end - start), 0.0, 1.0)
-    return share
-
-
 @dataclass(frozen=True)
 class Nodes:
     """Quadrature nodes (k,): l*, lhat, the weights of p1 and p2, and the two regions."""
@@ -96,13 +87,13 @@ class Nodes:
     estimated: Doubles
     weights1: Doubles
     weights2: Doubles
-    best: Mask
-    chosen: Mask
+    optimal: Mask
+    selected: Mask
 
 
 def nodes(world: World, tau: float, estimated_tau: float) -> Nodes:
-    """Nodes with breaks where l* = ``tau`` and where lhat = ``estimated_tau``, the bounds of S* and
-    Shat, so that each piece lies inside or outside of each region."""
+    """Return nodes with breaks at the bounds of S* and Shat, where l* = ``tau`` and where lhat =
+    ``estimated_tau``, so that each piece lies inside or outside of each region."""
     left, right, start, end = world.left, world.right, world.start, world.end
     slope = (end - start) / (right - left)
     cut = np.clip(left + (estimated_tau - start) / slope, left, right)
@@ -126,7 +117,7 @@ def nodes(world: World, tau: float, estimated_tau: float) -> Nodes:
 
 
 def random_world(rng: np.random.Generator) -> World:
-    """B from 0.3 to 5; bins of l* unequal in width and mass, some of them empty; a random score.
+    """Draw B from 0.3 to 5, bins of l* unequal in width and mass, some of them empty, and a score.
 
     The masses are tilted by e^(theta t) to meet E_p1[e^-l*] = 1, which has one solution theta.
     """
@@ -163,97 +154,60 @@ def _tilted(edges: Doubles, mass: Doubles) -> Doubles:
     return at((low + high) / 2.0)
 
 
-def _noisy(t: Doubles, sigma: float, rng: np.random.Generator) -> Doubles:
-    return t + sigma * rng.normal(size=t.shape)
-
-
-def _scaled(t: Doubles, sigma: float, rng: np.random.Generator) -> Doubles:
-    return rng.uniform(0.3, 3.0) * t + rng.normal() + sigma * rng.normal(size=t.shape)
-
-
-def _saturated(t: Doubles, sigma: float, rng: np.random.Generator) -> Doubles:
-    return np.tanh(rng.uniform(0.3, 2.0) * t) + 0.1 * sigma * rng.normal(size=t.shape)
-
-
-def _stratum_shift(t: Doubles, sigma: float, rng: np.random.Generator) -> Doubles:
-    return t + sigma * rng.normal(size=(STRATA, 1))
-
-
 def _outliers(t: Doubles, sigma: float, rng: np.random.Generator) -> Doubles:
     hit = rng.random(t.shape) < 0.1
     return t + 0.01 * sigma * rng.normal(size=t.shape) + 5.0 * hit * rng.normal(size=t.shape)
 
 
-def _uninformed(t: Doubles, sigma: float, rng: np.random.Generator) -> Doubles:
-    return rng.choice([-1.0, 0.0]) * t + (sigma + 0.01) * rng.normal(size=t.shape)
-
-
-SCORES: tuple[Callable[[Doubles, float, np.random.Generator], Doubles], ...] = (
-    _noisy,
-    _scaled,
-    _saturated,
-    _stratum_shift,
-    _outliers,
-    _uninformed,
-)
+SCORES: Mapping[str, Callable[[Doubles, float, np.random.Generator], Doubles]] = {
+    "noisy": lambda t, sigma, rng: t + sigma * rng.normal(size=t.shape),
+    "scaled": lambda t, sigma, rng: (
+        rng.uniform(0.3, 3.0) * t + rng.normal() + sigma * rng.normal(size=t.shape)
+    ),
+    "saturated": lambda t, sigma, rng: (
+        np.tanh(rng.uniform(0.3, 2.0) * t) + 0.1 * sigma * rng.normal(size=t.shape)
+    ),
+    "shifted by stratum": lambda t, sigma, rng: t + sigma * rng.normal(size=(STRATA, 1)),
+    "outliers": _outliers,
+    "uninformed": lambda t, sigma, rng: (
+        rng.choice([-1.0, 0.0]) * t + (sigma + 0.01) * rng.normal(size=t.shape)
+    ),
+}
+"""Estimates of l* at ``t`` (STRATA, n) with an error of the size ``sigma``."""
 
 
 def _random_score(
     edges: Doubles, bound: float, rng: np.random.Generator
 ) -> tuple[Doubles, Doubles]:
-    """Values of lhat at the ends of the cells, stratum after stratum. Half of the scores are
+    """Draw values of lhat at the ends of the cells, stratum after stratum. Half of the scores are
     shrunk into [-B, B], as the lemma from BCE regret to L1 asks."""
     sigma = float(10.0 ** rng.uniform(-4.0, 0.5))
     t = np.broadcast_to(edges, (STRATA, len(edges)))
-    make = SCORES[int(rng.integers(len(SCORES)))]
+    make = [*SCORES.values()][int(rng.integers(len(SCORES)))]
     values = make(t, sigma, rng)
     if rng.random() < 0.5:
         values = values * min(1.0, bound / float(np.abs(values).max()))
     return values[:, :-1].ravel(), values[:, 1:].ravel()
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What the theorem says of one world and what is true.
+BOUNDS = ("drawn", "best", "mass", "sharper", "bce", "bce_sharper")
+"""Of both regrets: ``transfer`` at a random delta, at the best one and from p1(E) itself; with the
+sharper constants at the best delta; and at the best delta from the excess BCE risk, by the paper's
+constant and by the smaller one."""
+TOLERANCE = 1e-11
+"""Rounding of a regret, the difference of two divergences, in nats."""
+NEGLIGIBLE = 1e-6
+"""A regret in nats below which its ratio to a bound says nothing."""
+
+
+def outcome(world: World, rng: np.random.Generator) -> dict[str, float]:
+    """Draw pi1, b, delta0 and delta, and set the regrets of lhat in ``world`` beside the bounds.
 
     ``error`` is ||lhat - l*||_L1(p1), ``mass`` p1(S* symmetric difference Shat), ``regret_bce`` the
     excess BCE risk at equal priors, ``removal`` alpha* - alphahat and ``preservation`` epshat -
-    eps*. Each of ``BOUNDS`` limits both: at a random delta (``drawn_*``), at the best one
-    (``best_*``), from ``mass`` itself (``mass_*``), with the sharper constants at the best delta
-    (``sharper_*``), and at the best delta from the excess risk by the paper's constant (``bce_*``)
-    and by the smaller one (``bce_sharper_*``). These two are NaN where lhat leaves [-B, B].
+    eps*; ``{bound}_removal`` and ``{bound}_preservation`` limit these for each of ``BOUNDS``. Those
+    from the BCE risk are NaN where lhat leaves [-B, B].
     """
-
-    pi1: float
-    b: float
-    bound: float
-    m: float
-    delta0: float
-    r: float
-    error: float
-    regret_bce: float
-    mass: float
-    removal: float
-    preservation: float
-    drawn_removal: float
-    drawn_preservation: float
-    best_removal: float
-    best_preservation: float
-    mass_removal: float
-    mass_preservation: float
-    sharper_removal: float
-    sharper_preservation: float
-    bce_removal: float
-    bce_preservation: float
-    bce_sharper_removal: float
-    bce_sharper_preservation: float
-
-
-BOUNDS = ("drawn", "best", "mass", "sharper", "bce", "bce_sharper")
-
-
-def outcome(world: World, rng: np.random.Generator) -> Outcome:
-    """Draw pi1, b, delta0 and delta, and set the regrets of lhat in ``world`` beside the bounds."""
     pi1, b = float(rng.uniform(0.05, 0.95)), float(rng.uniform(0.02, 0.98))
     tau = tau_of(world.mass, world.left, world.right, b)
     estimated_tau = tau_of(world.mass, world.start, world.end, b)
@@ -264,79 +218,52 @@ def outcome(world: World, rng: np.random.Generator) -> Outcome:
     error = world.error()
     least = theory.least_mass_bound(error, m, delta0, r)
     drawn = theory.mass_bound(error, m, float(rng.uniform(0.01, 1.0)) * (delta0 - r), r)
-    mass = float(at.weights1 @ (at.best != at.chosen))
-
-    def divergences(deleted: Mask) -> theory.Pair:
-        kept = 1.0 - deleted
-        return theory.Pair(
-            removal(at.ratio, kept, pi1, at.weights1),
-            preservation(at.ratio, kept, pi1, b, at.weights2),
-        )
-
-    optimal, reached = divergences(at.best), divergences(at.chosen)
-    found = {
-        "drawn": theory.transfer(drawn, world.bound, pi1),
-        "best": theory.transfer(least, world.bound, pi1),
-        "mass": theory.transfer(mass, world.bound, pi1),
-        "sharper": theory.sharper_transfer(least, world.bound, pi1, b),
-    }
+    mass = float(at.weights1 @ (at.optimal != at.selected))
     regret = theory.bce_regret(at.ratio, at.estimated, at.weights2)
     confined = max(np.abs(world.start).max(), np.abs(world.end).max()) <= world.bound
-    for name, constant in (
-        ("bce", theory.score_error_constant(world.bound)),
-        ("bce_sharper", theory.sharper_score_error_constant(world.bound)),
-    ):
+
+    def from_bce(constant: float) -> theory.Pair:
         limit = theory.least_mass_bound(constant * max(regret, 0.0) ** 0.5, m, delta0, r)
-        found[name] = theory.transfer(limit if confined else np.nan, world.bound, pi1)
-    return Outcome(
-        pi1=pi1,
-        b=b,
-        bound=world.bound,
-        m=m,
-        delta0=delta0,
-        r=r,
-        error=error,
-        regret_bce=regret,
-        mass=mass,
-        removal=optimal.removal - reached.removal,
-        preservation=reached.preservation - optimal.preservation,
-        **{f"{name}_removal": pair.removal for name, pair in found.items()},
-        **{f"{name}_preservation": pair.preservation for name, pair in found.items()},
+        return theory.transfer(limit if confined else np.nan, world.bound, pi1)
+
+    limits = (
+        theory.transfer(drawn, world.bound, pi1),
+        theory.transfer(least, world.bound, pi1),
+        theory.transfer(mass, world.bound, pi1),
+        theory.sharper_transfer(least, world.bound, pi1, b),
+        from_bce(theory.score_error_constant(world.bound)),
+        from_bce(theory.sharper_score_error_constant(world.bound)),
     )
+    kept = {"optimal": 1.0 - at.optimal, "selected": 1.0 - at.selected}
+    removed = {key: removal(at.ratio, k, pi1, at.weights1) for key, k in kept.items()}
+    preserved = {key: preservation(at.ratio, k, pi1, b, at.weights2) for key, k in kept.items()}
+    found = {"pi1": pi1, "b": b, "bound": world.bound, "error": error, "regret_bce": regret}
+    found |= {
+        "mass": mass,
+        "removal": removed["optimal"] - removed["selected"],
+        "preservation": preserved["selected"] - preserved["optimal"],
+    }
+    for name, pair in zip(BOUNDS, limits, strict=True):
+        found |= {f"{name}_removal": pair.removal, f"{name}_preservation": pair.preservation}
+    return found
 
 
 def outcomes(worlds: int, seed: int) -> dict[str, Doubles]:
-    """The fields of ``Outcome`` as columns (worlds,), for random worlds drawn from ``seed``."""
+    """Return the values of ``outcome`` as columns (worlds,), for worlds drawn from ``seed``."""
     rng = np.random.default_rng(seed)
     rows = [outcome(random_world(rng), rng) for _ in range(worlds)]
-    return {f.name: np.array([getattr(row, f.name) for row in rows]) for f in fields(Outcome)}
+    return {name: np.array([row[name] for row in rows]) for name in rows[0]}
 
 
-TOLERANCE = 1e-11
-"""Rounding of a regret, the difference of two divergences, in nats."""
+def looseness(worlds: int, seed: int) -> list[dict[str, Any]]:
+    """Return the rows of the table ``theory``: how loose each bound is, by objective.
 
-NEGLIGIBLE = 1e-6
-"""A regret in nats below which its ratio to a bound says nothing."""
-
-
-def looseness(worlds: int, seed: int) -> dict[str, list[object]]:
-    """Columns of the table of how loose the transfer bounds are: a row per ``objective`` and
-    ``bound``, in the order of ``BOUNDS``.
-
-    ``worlds`` were compared (those to which the bound applies), and it fails in ``violations``,
-    which the theorem says are none. ``vacuous`` is the share of worlds in which the bound is no
-    less than what it is at p1(E) = 2 min(b, 1 - b), and so says nothing. ``q0`` to ``q100`` are
-    quantiles of bound / regret over the worlds with a regret above ``NEGLIGIBLE``, ``regrets`` of
-    them. NaN stands for a share or a quantile of no world at all.
+    ``worlds`` are those to which the bound applies, and it holds in ``held``, which the theorem
+    says are all. The ratios bound / regret are of the worlds with a regret above ``NEGLIGIBLE``,
+    None where there is none.
     """
     found = outcomes(worlds, seed)
-    odds = found["pi1"] / (1.0 - found["pi1"])
-    trivial = 2.0 * np.minimum(found["b"], 1.0 - found["b"])
-    scale = {"removal": np.logaddexp(0.0, np.log(odds) + found["bound"]), "preservation": odds}
-    columns: dict[str, list[object]] = {
-        name: [] for name in ("objective", "bound", "worlds", "violations", "vacuous", "regrets")
-    }
-    columns |= {f"q{100 * q:.0f}": [] for q in QUANTILES}
+    rows = []
     for objective in ("removal", "preservation"):
         for name in BOUNDS:
             limit, regret = found[f"{name}_{objective}"], found[objective]
@@ -344,16 +271,15 @@ def looseness(worlds: int, seed: int) -> dict[str, list[object]]:
             limit, regret = limit[applies], regret[applies]
             some = regret > NEGLIGIBLE
             ratio = limit[some] / regret[some]
-            columns["objective"].append(objective)
-            columns["bound"].append(name)
-            columns["worlds"].append(int(applies.sum()))
-            columns["violations"].append(int((regret > limit + TOLERANCE).sum()))
-            # The sharper bound is cut off there: what it is made from says whether that happened.
-            uncut = found[f"{'best' if name == 'sharper' else name}_{objective}"]
-            useless = (uncut >= scale[objective] * trivial)[applies]
-            columns["vacuous"].append(float(useless.mean()) if len(useless) else float("nan"))
-            columns["regrets"].append(int(some.sum()))
-            for q in QUANTILES:
-                value = float(np.quantile(ratio, q)) if len(ratio) else float("nan")
-                columns[f"q{100 * q:.0f}"].append(value)
-    return columns
+            low, median, high = (
+                np.quantile(ratio, QUANTILES).tolist() if len(ratio) else [None] * len(QUANTILES)
+            )
+            rows.append(
+                {
+                    "bound": f"{name} ({objective})",
+                    "worlds": int(applies.sum()),
+                    "held": int((regret <= limit + TOLERANCE).sum()),
+                    **{"ratio_q05": low, "ratio_median": median, "ratio_q95": high},
+                }
+            )
+    return rows

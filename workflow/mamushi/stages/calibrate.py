@@ -28,7 +28,7 @@ def run(files: Files, chosen: Calibrate, job: Job) -> None:
 
     from mamushi.artifacts import schemas
     from mamushi.artifacts.tables import read_metadata, read_table, write_table
-    from mamushi.evidence.ratio import read_ratio
+    from mamushi.evidence.calibration import read_ratio
     from mamushi.evidence.verdict import checks, verdict
 
     scores, whole = read_ratio(files.scores, files.refits)

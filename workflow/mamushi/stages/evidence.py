@@ -28,8 +28,8 @@ def run(files: Files, chosen: Evidence, job: Job) -> None:
     from mamushi.artifacts.provenance import provenance
     from mamushi.artifacts.tables import publish, read_table
     from mamushi.evidence.advice import advice, ordering, read_frontier
-    from mamushi.evidence.quoted import beside
-    from mamushi.evidence.tables import frontier_errors, joined, theory_rows
+    from mamushi.evidence.paper import paper_rows
+    from mamushi.evidence.tables import frontier_errors, joined
     from mamushi.evidence.worlds import looseness
 
     sources = (
@@ -60,9 +60,9 @@ def run(files: Files, chosen: Evidence, job: Job) -> None:
         read["sad"] = paths.under(files.root, paths.TABLE, table="sad")
         sad = read_table(read["sad"], schemas.SAD).to_pylist()
     targets = [(one["target"], one["value"]) for one in chosen.targets]
-    advised = pa.table(advice(curves, sad, targets), schema=schemas.ADVICE.schema)
-    quoted = beside(diagnostics.to_pylist(), geometry.to_pylist(), chosen.selector)
-    worlds = theory_rows(looseness(**chosen.theory))
+    advised = pa.Table.from_pylist(advice(curves, sad, targets), schema=schemas.ADVICE.schema)
+    paper = paper_rows(diagnostics.to_pylist(), geometry.to_pylist(), chosen.selector)
+    worlds = looseness(**chosen.theory)
     errors = frontier_errors(frontier.to_pylist())
     order = {"/".join(pair): rho for pair, rho in ordering(advised.to_pylist()).items()}
     made = provenance(job.origin["settings"], **read)
@@ -76,7 +76,7 @@ def run(files: Files, chosen: Evidence, job: Job) -> None:
         (schemas.CONFOUNDS, confounds),
         (schemas.GEOMETRY, geometry),
         (schemas.RUNTIME, runtime),
-        (schemas.PAPER, pa.table(quoted, schema=schemas.PAPER.schema)),
+        (schemas.PAPER, pa.Table.from_pylist(paper, schema=schemas.PAPER.schema)),
         (schemas.THEORY, pa.Table.from_pylist(worlds, schema=schemas.THEORY.schema)),
     ]
     publish(files.out_folder, rest, made)

@@ -38,8 +38,8 @@ def run(files: Files, chosen: Frontier, job: Job) -> None:
     from mamushi.artifacts.tables import read_metadata, read_table, write_table
     from mamushi.errors import UserError
     from mamushi.evidence.bootstrap import bands, exact, rows
+    from mamushi.evidence.calibration import read_ratio
     from mamushi.evidence.frontier import ranking_of
-    from mamushi.evidence.ratio import read_ratio
     from mamushi.evidence.truth import truth_of
     from mamushi.selection.removals import budget_of
 

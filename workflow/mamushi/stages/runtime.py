@@ -26,8 +26,7 @@ class Files:
 def run(files: Files, chosen: Runtime, job: Job) -> None:
     """Write ``runtime``.
 
-    Raises ``UserError`` for unusable embeddings, for a selector that derives from one that is not
-    in the settings, and when there is none to time.
+    Raises ``UserError`` for unusable embeddings, and when there is no selector to time.
     """
     import os
 
