@@ -12,16 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
-from mamushi.artifacts import schemas
-from mamushi.artifacts.tables import write_table
 from mamushi.cli import main
 from mamushi.evidence import ranking
 from mamushi.selection.removals import count
 from tests.support.browser import CHROMIUM, WIDTHS, Browser
 from tests.support.cells import CELLS
+from tests.support.score_files import ranks_of, write_examples, write_refits, write_scores
 from tests.support.triage_files import WORDS as VERDICT
 from tests.support.triage_files import write_calibrated, write_triage
 
@@ -62,30 +60,17 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         texts[20 + place] = cell
     texts[10] = "two\nlines with \u202e a bidi override, \u2028 a separator and \x00 a zero"
     domain = ["forget"] * N + ["retain"] * RETAIN
-    about = {"id": ids, "domain": domain}
-    none = pa.nulls(len(ids), pa.int16())
-    unknown = pa.nulls(len(ids), pa.float64())
-    examples = {"text": texts, "section": ["inference"] * len(ids), "log_density_ratio": unknown}
-    write_table(folder / "examples.parquet", schemas.EXAMPLES, {**about, **examples})
-
-    def ranked(score: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        rank = np.zeros(len(ids), dtype=np.int64)
-        rank[np.lexsort((np.arange(N), -score[:N]))] = np.arange(1, N + 1)
-        return rank
-
+    about = ids, domain
+    write_examples(folder / "examples.parquet", *about, text=texts)
     ranks, other = {}, {}
     for name in SELECTORS:
         score, again = rng.normal(0, 3, (2, len(ids)))
         if name == "ties":
             score = np.round(score)
         for found, values in ((ranks, score), (other, again)):
-            found[name] = dict(zip(ids[:N], ranked(values)[:N].tolist(), strict=True))
-        rank = pa.array(ranked(score), mask=np.arange(len(ids)) >= N)
-        scores = {**about, "score": score, "rank": rank, "fold": none}
-        write_table(folder / f"{name}.parquet", schemas.SCORES, scores)
-        refit = {"refit": pa.array([0] * len(ids), pa.int16()), "part": ["whole"] * len(ids)}
-        refits = {**about, **refit, "score": again, "fold": none}
-        write_table(folder / f"{name}.again.parquet", schemas.REFITS, refits)
+            found[name] = dict(zip(ids[:N], ranks_of(values[:N]).tolist(), strict=True))
+        write_scores(folder / f"{name}.parquet", *about, score)
+        write_refits(folder / f"{name}.again.parquet", *about, [("whole", 0, again)])
     write_triage(folder / "triage.parquet", {ids[7]: "<b>one</b>", ids[9]: "two"})
     write_calibrated(folder / "calibrated.parquet", ids[:N], ids[N:])
     out = folder / "ranking.html"

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 from mamushi.artifacts import schemas
@@ -20,6 +19,13 @@ from mamushi.evidence.calibration import SLACK, Halves, Scores, platt
 from mamushi.evidence.frontier import Frontier, distance, gain, ranking
 from mamushi.selection.refits import HALVES, WHOLE
 from tests.support.divergences import preservation_by_importance
+from tests.support.score_files import (
+    domains,
+    ranks_of,
+    write_examples,
+    write_refits,
+    write_scores,
+)
 
 N1, N2 = 60, 90
 PI1 = N1 / (N1 + N2)
@@ -31,12 +37,6 @@ def normal(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """Log ratios of N(1, 1) against N(-1, 1), 2x, of samples of either."""
     rng = np.random.default_rng(seed)
     return 2 * rng.normal(1, 1, N1), 2 * rng.normal(-1, 1, N2)
-
-
-def ranks_of(score: np.ndarray) -> np.ndarray:
-    rank = np.empty(len(score))
-    rank[np.argsort(-score, kind="stable")] = np.arange(1, len(score) + 1)
-    return rank
 
 
 def sample(form: str, seed: int = 0) -> tuple[Frontier, np.ndarray, np.ndarray]:
@@ -319,65 +319,27 @@ def run(tmp_path: Path) -> Path:
     """A run's examples, and scores of a noisy ratio, a reverse, a forget-only and random."""
     l1, l2 = normal()
     ids = [f"t{i:03d}" for i in range(N1 + N2)]
-    domain = ["forget"] * N1 + ["retain"] * N2
+    about = ids, domains(FORGET)
     known = np.concatenate([l1, l2])
-    write_table(
-        tmp_path / "examples.parquet",
-        schemas.EXAMPLES,
-        {
-            "id": [*ids, "spare"],
-            "text": [*ids, "spare"],
-            "domain": [*domain, "forget"],
-            "section": ["inference"] * (N1 + N2) + ["evaluation"],
-            "log_density_ratio": [*known, 2.0],
-        },
-    )
+    write_examples(tmp_path / "examples.parquet", *about, log_density_ratio=known)
     rng = np.random.default_rng(5)
     noisy = known + rng.normal(0, 0.5, N1 + N2)
     made = {"noisy": noisy, "reverse": -noisy, "alone": noisy, "random": rng.random(N1 + N2)}
     for name, score in made.items():
-        rank = np.zeros(N1 + N2, dtype=np.int64)
-        rank[:N1] = ranks_of(score[:N1])
-        retain = np.arange(N1 + N2) >= N1
-        write_table(
-            tmp_path / f"{name}.parquet",
-            schemas.SCORES,
-            {
-                "id": ids,
-                "domain": domain,
-                "score": pa.array(score, mask=retain & (name in ("alone", "random"))),
-                "rank": pa.array(rank, mask=retain),
-                "fold": pa.array([None] * (N1 + N2), pa.int16()),
-            },
-            metadata={"provenance": {"inputs": {"examples": "one", "embeddings": "two"}}},
-        )
-    write_refits(tmp_path, ids, domain, noisy)
+        seen = score if name in ("noisy", "reverse") else np.where(FORGET, score, np.nan)
+        origin = {"provenance": {"inputs": {"examples": "one", "embeddings": "two"}}}
+        write_scores(tmp_path / f"{name}.parquet", *about, seen, metadata=origin)
+    # One whole refit and a pair of halves with more noise.
+    rng = np.random.default_rng(6)
+    again = [(part, 0, noisy + rng.normal(0, 0.5, N1 + N2)) for part in (WHOLE, *HALVES)]
+    write_refits(tmp_path / "refits.parquet", *about, again, NO_FOLDS)
     write_table(
         tmp_path / "calibrated.parquet",
         schemas.CALIBRATED,
-        {"id": ids, "domain": domain, "score": noisy, "log_ratio": noisy},
+        {"id": ids, "domain": about[1], "score": noisy, "log_ratio": noisy},
         metadata={"lost": 0.0, "verdict": {"reason": "because", "words": "no"}},
     )
     return tmp_path
-
-
-def write_refits(folder: Path, ids: list[str], domain: list[str], score: np.ndarray) -> None:
-    """One whole refit and a pair of halves with more noise."""
-    rng = np.random.default_rng(6)
-    n = len(ids)
-    parts = [WHOLE, *HALVES]
-    write_table(
-        folder / "refits.parquet",
-        schemas.REFITS,
-        {
-            "id": ids * 3,
-            "domain": domain * 3,
-            "refit": pa.array([0] * (3 * n), pa.int16()),
-            "part": [part for part in parts for _ in ids],
-            "score": np.concatenate([score + rng.normal(0, 0.5, n) for _ in parts]),
-            "fold": pa.array([0] * (3 * n), pa.int16()),
-        },
-    )
 
 
 def make(folder: Path, *names: str, ratio: str = "noisy", **more: Any) -> int:
@@ -429,14 +391,8 @@ def test_the_stage(run: Path) -> None:
 
 
 def test_without_a_known_truth(run: Path) -> None:
-    table = read_table(run / "examples.parquet", schemas.EXAMPLES)
-    unknown = pa.nulls(len(table), pa.float64())
-    at = table.schema.get_field_index("log_density_ratio")
-    write_table(
-        run / "examples.parquet",
-        schemas.EXAMPLES,
-        table.set_column(at, "log_density_ratio", unknown),
-    )
+    ids = read_table(run / "noisy.parquet", schemas.SCORES)["id"].to_pylist()
+    write_examples(run / "examples.parquet", ids, domains(FORGET))
     assert make(run, "noisy") == 0
     found = read_table(run / "frontier.parquet", schemas.FRONTIER)
     assert found["exact_removal"].null_count == len(found)

@@ -16,6 +16,7 @@ from mamushi.artifacts import schemas
 from mamushi.artifacts.tables import read_table, write_table
 from mamushi.cli import main
 from mamushi.evidence.confounds import STRATA, Texts, area, confounds, correlation, stratum
+from tests.support.score_files import write_examples, write_scores
 
 CELL = {"dataset": "d", "model": "m", "seed": 0}
 
@@ -63,22 +64,16 @@ def test_an_area_is_sklearns_and_its_interval_holds_the_truth() -> None:
         assert 460 <= held <= 490
 
 
-def test_domains_apart_without_an_exception_are_not_certain() -> None:
+def test_intervals_of_perfect_and_of_cross_fitted_scores() -> None:
     score = np.arange(30.0)
     found, _ = area(score, score >= 15, one(score))
     assert found is not None
     assert found[0] == found[2] == 1.0 and 0.7 < found[1] < 1.0
-    turned, _ = area(-score, score >= 15, one(score))
-    assert turned is not None
-    assert turned == pytest.approx((0.0, 0.0, 1 - found[1]))
-
-
-def test_what_was_cross_fitted_is_less_certain() -> None:
-    rng = np.random.default_rng(0)
+    assert area(-score, score >= 15, one(score))[0] == pytest.approx((0.0, 0.0, 1 - found[1]))
     forget = np.arange(400) < 200
-    score, known = rng.normal(size=400) + forget, texts(400)
+    noisy = np.random.default_rng(0).normal(size=400) + forget
     fixed, learned = (
-        rows_of(confounds(score, forget, known, cross_fitted=each), measure="auc")[0]
+        rows_of(confounds(noisy, forget, texts(400), cross_fitted=each), measure="auc")[0]
         for each in (False, True)
     )
     assert fixed["estimate"] == learned["estimate"]
@@ -136,17 +131,6 @@ def test_labels_of_all_kinds_and_what_is_missing() -> None:
     assert copies["why"] is None and not copies["apart"] and copies["low"] < 0 < copies["high"]
 
 
-def test_a_label_with_many_values_has_its_most_frequent_ones() -> None:
-    # As many texts of g00 to g30 as the odd numbers up to 61, in each domain.
-    n = 2 * 31**2
-    forget = np.arange(n) < n // 2
-    group = np.array([f"g{int(np.sqrt(i % (n // 2))):02d}" for i in range(n)], dtype=object)
-    score = np.random.default_rng(0).normal(size=n)
-    found = confounds(score, forget, texts(n, label_group=group))
-    named = [row["value"] for row in rows_of(found, confound="label_group", domain="retain")]
-    assert named == [f"g{i:02d}" for i in range(30, 10, -1)]
-
-
 def test_no_estimate_without_scores_and_without_what_differs() -> None:
     forget = np.arange(60) < 30
     score = np.where(forget, np.arange(60.0), np.nan)
@@ -168,16 +152,14 @@ def write_inputs(root: Path, ids: list[str], scored: list[str]) -> list[str]:
     rng = np.random.default_rng(0)
     words = rng.integers(1, 40, len(ids))
     domain = ["forget" if i % 2 else "retain" for i in range(len(ids))]
-    examples = {
-        "id": ids,
-        "text": [" ".join(["word"] * n) for n in words],
-        "domain": domain,
-        "section": ["inference"] * len(ids),
-        "log_density_ratio": pa.nulls(len(ids), pa.float64()),
-        "label_flag": [bool(n > 20) for n in words],
-        "label_topic": pa.array(["a", "b", "c"] * (len(ids) // 3)).dictionary_encode(),
-    }
-    write_table(root / "examples.parquet", schemas.EXAMPLES, examples)
+    write_examples(
+        root / "examples.parquet",
+        ids,
+        domain,
+        text=[" ".join(["word"] * n) for n in words],
+        label_flag=[bool(n > 20) for n in words],
+        label_topic=pa.array(["a", "b", "c"] * (len(ids) // 3)).dictionary_encode(),
+    )
     kept = [ids[i] for i in range(0, len(ids), 3) for _ in range(2)] + [None]
     duplicates = {
         "id": [f"copy{i}" for i in range(len(kept))],
@@ -185,15 +167,8 @@ def write_inputs(root: Path, ids: list[str], scored: list[str]) -> list[str]:
         "reason": ["exact"] * len(kept),
     }
     write_table(root / "duplicates.parquet", schemas.DUPLICATES, duplicates)
-    scores = {
-        "id": scored,
-        "domain": domain[::-1],
-        # In the other order than the examples.
-        "score": [float(n) for n in words[::-1]],
-        "rank": pa.array([None] * len(ids), pa.int64()),
-        "fold": pa.array([None] * len(ids), pa.int16()),
-    }
-    write_table(root / "long.parquet", schemas.SCORES, scores)
+    # In the other order than the examples.
+    write_scores(root / "long.parquet", scored, domain[::-1], words[::-1])
     return [
         "confounds",
         *(f"--{name}={root / name}.parquet" for name in ("examples", "duplicates")),
@@ -223,5 +198,4 @@ def test_scores_of_other_examples_are_named(
 ) -> None:
     ids = [f"t{i:03d}" for i in range(120)]
     assert main(write_inputs(tmp_path, ids, ["odd", *ids[1:]])) == 2
-    said = capsys.readouterr().err
-    assert "has no example 'odd'; delete the scores and score again" in said
+    assert "has no example 'odd'; delete the scores" in capsys.readouterr().err

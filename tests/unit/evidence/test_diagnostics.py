@@ -13,7 +13,7 @@ from scipy.stats import norm
 from sklearn.metrics import roc_curve
 
 from mamushi.artifacts import schemas
-from mamushi.artifacts.tables import read_metadata, read_table, write_table
+from mamushi.artifacts.tables import read_metadata, read_table
 from mamushi.cli import main
 from mamushi.errors import UserError
 from mamushi.evidence import paper as printed
@@ -33,6 +33,7 @@ from mamushi.evidence.geometry import geometry, summary
 from mamushi.selection.crossfit import cross_fit
 from mamushi.selection.metrics import auc
 from mamushi.selection.pool import Pool
+from tests.support.score_files import domains, write_scores
 
 SHIFT = 1.25
 RUN_COLUMNS = {"dataset", "model", "seed", "selector"}
@@ -180,33 +181,22 @@ def test_constant_scores_have_defined_results() -> None:
     assert fisher(np.zeros(2), np.ones(3)) is None
 
 
-def write_scores(path: Path, scores: Scores, domains: list[str] | None = None) -> Path:
-    n = len(scores.score)
-    rank = np.cumsum(scores.forget)
-    fold = np.zeros(n, np.int64) if scores.fold is None else scores.fold
-    write_table(
-        path,
-        schemas.SCORES,
-        {
-            "id": [f"t{i}" for i in range(n)],
-            "domain": domains or ["forget" if one else "retain" for one in scores.forget],
-            "score": pa.array(scores.score, mask=np.isnan(scores.score)),
-            "rank": pa.array(rank, mask=~scores.forget),
-            "fold": pa.array(fold, pa.int16(), mask=np.full(n, scores.fold is None)),
-        },
-    )
+def write(path: Path, scores: Scores, named: list[str] | None = None) -> Path:
+    ids = [f"t{i}" for i in range(len(scores.score))]
+    given = named or domains(scores.forget)
+    write_scores(path, ids, given, scores.score, np.cumsum(scores.forget), scores.fold)
     return path
 
 
 def test_scores_come_back_from_their_file(tmp_path: Path) -> None:
     given = true_ratios(7, 9)
-    found = read_scores(write_scores(tmp_path / "s.parquet", given))
+    found = read_scores(write(tmp_path / "s.parquet", given))
     assert found.fold is not None
     np.testing.assert_array_equal(found.score, given.score)
     np.testing.assert_array_equal(found.forget, given.forget)
     np.testing.assert_array_equal(found.fold, given.fold)
     bare = Scores(np.array([1.0, np.nan]), np.array([True, False]))
-    found = read_scores(write_scores(tmp_path / "t.parquet", bare))
+    found = read_scores(write(tmp_path / "t.parquet", bare))
     assert found.fold is None
     assert not found.both
 
@@ -224,7 +214,7 @@ def test_unusable_scores_are_refused(
     tmp_path: Path, score: list[float], domains: list[str], what: str
 ) -> None:
     forget = np.array([one == "forget" for one in domains])
-    path = write_scores(tmp_path / "s.parquet", Scores(np.array(score), forget), domains)
+    path = write(tmp_path / "s.parquet", Scores(np.array(score), forget), domains)
     with pytest.raises(UserError, match=what) as caught:
         read_scores(path)
     assert caught.value.where == path
@@ -240,7 +230,7 @@ def staged(folder: Path, names: list[str], files: list[Path]) -> tuple[int, Path
 def test_the_stage_writes_a_row_per_selector(tmp_path: Path) -> None:
     fitted = true_ratios(20, 30)
     bare = Scores(np.where(fitted.forget, fitted.score, np.nan), fitted.forget)
-    files = [write_scores(tmp_path / f"{i}.parquet", s) for i, s in enumerate((fitted, bare))]
+    files = [write(tmp_path / f"{i}.parquet", s) for i, s in enumerate((fitted, bare))]
     code, out = staged(tmp_path, ["mamushi", "settings"], files)
     assert code == 0
     first, second = read_table(out, schemas.DIAGNOSTICS).to_pylist()

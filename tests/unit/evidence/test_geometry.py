@@ -276,14 +276,10 @@ def test_summary_reads_the_quoted_numbers() -> None:
         **{"energy_forget_50": 0.5, "energy_retain_50": 0.25},
     }
     assert summary(columns) == pytest.approx(wanted)
+    assert [reaches(k / 100, share) for share in (0.1, 0.105, 1.0, 1.1)] == [10, 11, 100, 100]
     short = summary({name: values[:1] for name, values in columns.items()})
     missing = {name for name, value in short.items() if value is None}
     assert missing == {name for name in wanted if name.endswith(("_2", "_25", "_50"))}
-
-
-def test_reaches_is_the_first_and_never_beyond_the_last() -> None:
-    cumulative = np.array([0.5, 0.9, 0.95, 1.0])
-    assert [reaches(cumulative, share) for share in (0.1, 0.9, 0.91, 1.0, 1.1)] == [1, 2, 3, 4, 4]
 
 
 def write_embeddings(path: Path, pool: Pool, domains: list[str] | None = None) -> Path:
@@ -330,8 +326,7 @@ def test_the_stage_says_which_file_is_wrong(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code, out = staged(tmp_path, make_pool(np.ones((3, 2)), np.eye(2)))
-    assert code == 2
-    assert not out.exists()
+    assert (code, out.exists()) == (2, False)
     said = "embeddings.parquet: the 3 forget embeddings are all the same"
     assert said in capsys.readouterr().err
 

@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 from mamushi.artifacts import paths, schemas
-from mamushi.artifacts.tables import read_metadata, read_table, write_table
+from mamushi.artifacts.tables import read_metadata, read_table
 from mamushi.cli import main
 from mamushi.errors import UserError
 from mamushi.evaluation.masking import mask
@@ -35,55 +34,29 @@ from mamushi.evidence.ranking import (
     texts_of,
     verdict_of,
 )
+from tests.support import score_files
 from tests.support.triage_files import WORDS, write_calibrated, write_triage
 
 EVIL = "</script><script>alert(1)</script><!-- <img src=x onerror=alert(2)> damn"
 
 
-def write_scores(path: Path, ids: list[str], scores: Any, ranks: Any, retain: int = 2) -> None:
-    n = len(ids)
-    write_table(
-        path,
-        schemas.SCORES,
-        {
-            "id": [*ids, *(f"r{i}" for i in range(retain))],
-            "domain": ["forget"] * n + ["retain"] * retain,
-            "score": pa.array([*scores, *[None] * retain], pa.float64()),
-            "rank": pa.array([*ranks, *[None] * retain], pa.int64()),
-            "fold": pa.nulls(n + retain, pa.int16()),
-        },
-    )
+def with_retain(ids: list[str]) -> tuple[list[str], list[str]]:
+    """The ids with two of retain texts behind them, and the domains of all."""
+    return [*ids, "r0", "r1"], ["forget"] * len(ids) + ["retain"] * 2
 
 
-def write_refits(path: Path, ids: list[str], *scores: list[float], retain: int = 2) -> None:
-    n = len(ids) + retain
-    parts = [
-        {
-            "id": [*ids, *(f"r{i}" for i in range(retain))],
-            "domain": ["forget"] * len(ids) + ["retain"] * retain,
-            "refit": pa.array([number] * n, pa.int16()),
-            "part": ["whole"] * n,
-            "score": pa.array([*values, *[None] * retain], pa.float64()),
-            "fold": pa.nulls(n, pa.int16()),
-        }
-        for number, values in enumerate(scores)
-    ]
-    write_table(path, schemas.REFITS, pa.concat_tables(pa.table(part) for part in parts))
+def write_scores(path: Path, ids: list[str], scores: Any, ranks: Any) -> None:
+    rank = [*ranks, 0, 0]
+    score_files.write_scores(path, *with_retain(ids), [*scores, None, None], rank)
 
 
-def write_examples(path: Path, texts: dict[str, str]) -> None:
-    n = len(texts)
-    write_table(
-        path,
-        schemas.EXAMPLES,
-        {
-            "id": list(texts),
-            "text": list(texts.values()),
-            "domain": ["forget"] * n,
-            "section": ["inference"] * n,
-            "log_density_ratio": pa.nulls(n, pa.float64()),
-        },
-    )
+def write_refits(path: Path, ids: list[str], *scores: list[float]) -> None:
+    again = [("whole", i, [*values, None, None]) for i, values in enumerate(scores)]
+    score_files.write_refits(path, *with_retain(ids), again)
+
+
+def write_texts(path: Path, texts: dict[str, str]) -> None:
+    score_files.write_examples(path, [*texts], ["forget"] * len(texts), text=[*texts.values()])
 
 
 def embedded(html: str) -> dict[str, Any]:
@@ -122,13 +95,6 @@ def test_a_table_that_is_no_ranking(
     write_scores(tmp_path / "s.parquet", ids, scores, ranks)
     with pytest.raises(UserError, match=message):
         read_ranking(tmp_path / "s.parquet")
-
-
-def test_an_example_without_a_text(tmp_path: Path) -> None:
-    write_examples(tmp_path / "e.parquet", {"a": "x", "b": "y"})
-    assert texts_of(tmp_path / "e.parquet", ["b", "a"]) == ["y", "x"]
-    with pytest.raises(UserError, match=r"has no example 'z'"):
-        texts_of(tmp_path / "e.parquet", ["a", "z"])
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 19, 20, 21, 50])
@@ -284,7 +250,7 @@ def rank_page(folder: Path) -> int:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    write_examples(tmp_path / "e.parquet", {"a": "damn", "b": "y", "c": "z"})
+    write_texts(tmp_path / "e.parquet", {"a": "damn", "b": "y", "c": "z"})
     write_triage(tmp_path / "triage.parquet", {"c": "z</script>"})
     write_calibrated(tmp_path / "calibrated.parquet", ["a", "b", "c"], ["r0", "r1"])
     write_scores(tmp_path / "one.parquet", ["a", "b", "c"], [3.0, 2.0, 1.0], [1, 2, 3])
@@ -295,6 +261,9 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_the_stage_writes_the_same_page_twice(folder: Path) -> None:
+    assert texts_of(folder / "e.parquet", ["b", "a"]) == ["y", "damn"]
+    with pytest.raises(UserError, match=r"has no example 'z'"):
+        texts_of(folder / "e.parquet", ["a", "z"])
     assert rank_page(folder) == 0
     once = (folder / "out.html").read_bytes()
     assert rank_page(folder) == 0
@@ -317,16 +286,15 @@ def test_the_stage_writes_the_same_page_twice(folder: Path) -> None:
 
 
 def test_the_area_stands_beside_a_verdict_that_does_not_name_it(tmp_path: Path) -> None:
-    path = tmp_path / "calibrated.parquet"
-    write_calibrated(path, ["a"], ["b"], words="do not delete by this: the ratio is off")
-    seen = "(AUC 0.93 [0.90, 0.95])"
-    assert verdict_of(path) == f"do not delete by this: the ratio is off {seen}"
+    write_calibrated(tmp_path / "c.parquet", ["a"], ["b"], words="do not delete by this: it is off")
+    said = "do not delete by this: it is off (AUC 0.93 [0.90, 0.95])"
+    assert verdict_of(tmp_path / "c.parquet") == said
 
 
 def test_the_table_of_both_ends(tmp_path: Path) -> None:
     runs = [{"dataset": "d", "model": "m", "seed": seed} for seed in (0, 1)]
     texts = {f"i{p:02d}": f"damn\n\n{p} " + "word " * 100 for p in range(25)}
-    write_examples(paths.under(tmp_path, paths.EXAMPLES, dataset="d"), texts)
+    write_texts(paths.under(tmp_path, paths.EXAMPLES, dataset="d"), texts)
     for run in runs:
         ids = list(texts) if run["seed"] == 0 else list(texts)[::-1]
         path = paths.under(tmp_path, paths.SCORES, **run, selector="mamushi")

@@ -21,6 +21,7 @@ from mamushi.evidence.runtime import Selector, Timing, hardware, measure, row, s
 from mamushi.registry import plugin
 from mamushi.running.threads import WORKERS
 from mamushi.selection.pool import Pool
+from tests.support.score_files import domains, write_examples
 
 N, WIDTH = 120, 8
 RATIO = np.linspace(-3.0, 3.0, N)
@@ -157,19 +158,15 @@ BASES = {"anti_base": default("anti_mamushi", of="mamushi")}
 
 def timed(folder: Path, truth: bool, threads: int = 1) -> int:
     given = pool()
-    domain = np.where(given.forget, "forget", "retain").tolist()
-    ids = given.ids.tolist()
-    write_table(
-        folder / "examples.parquet", schemas.EXAMPLES,
-        {"id": ids, "text": ids, "domain": domain, "section": ["inference"] * N,
-         "log_density_ratio": pa.array(RATIO, mask=np.full(N, not truth))},
-    )  # fmt: skip
+    about = given.ids.tolist(), domains(given.forget)
+    ratio = pa.array(RATIO, mask=np.full(N, not truth))
+    write_examples(folder / "examples.parquet", *about, log_density_ratio=ratio)
     kind = embeddings_schema(WIDTH).field("embedding").type
     vectors = pa.FixedSizeListArray.from_arrays(pa.array(given.embeddings.ravel()), type=kind)
     write_table(
         folder / "embeddings.parquet",
         schemas.EMBEDDINGS,
-        {"id": ids, "domain": domain, "embedding": vectors},
+        {"id": about[0], "domain": about[1], "embedding": vectors},
     )
     chosen = {
         "dataset": "d", "model": "m", "seed": 1, "repeats": 2, "threads": threads, "code": "c",

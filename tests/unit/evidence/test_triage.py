@@ -7,14 +7,14 @@ import json
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 from mamushi.artifacts import schemas
-from mamushi.artifacts.tables import read_metadata, read_table, write_table
+from mamushi.artifacts.tables import read_metadata, read_table
 from mamushi.cli import main
 from mamushi.evidence.triage import PLACES, refusal, triage
 from mamushi.selection.pool import Scored
+from tests.support.score_files import domains, write_examples, write_refits, write_scores
 
 CELL = {"dataset": "d", "model": "m", "seed": 0, "selector": "mamushi"}
 
@@ -92,20 +92,11 @@ def test_nothing_is_named_where_the_domains_cannot_be_told_apart() -> None:
 @pytest.mark.parametrize("apart", [0.0, 1.5])
 def test_the_stage_shows_masked_texts_or_says_why_not(tmp_path: Path, apart: float) -> None:
     ids, score, forget, fold = world(apart=apart)
-    domain = np.where(forget, "forget", "retain")
-    scores = {
-        "id": ids, "domain": domain, "score": score, "fold": pa.array(fold, pa.int16()),
-        "rank": pa.nulls(len(ids), pa.int64()),
-    }  # fmt: skip
-    write_table(tmp_path / "scores.parquet", schemas.SCORES, scores)
-    examples = {
-        "id": ids, "text": [f"Well, damn  {i}" for i in ids], "domain": domain,
-        "section": ["inference"] * len(ids), "log_density_ratio": pa.nulls(len(ids), pa.float64()),
-    }  # fmt: skip
-    write_table(tmp_path / "examples.parquet", schemas.EXAMPLES, examples)
-    again = {**scores, "refit": pa.array([0] * len(ids), pa.int16()), "part": ["whole"] * len(ids)}
-    del again["rank"]
-    write_table(tmp_path / "refits.parquet", schemas.REFITS, again)
+    about = ids.tolist(), domains(forget)
+    write_scores(tmp_path / "scores.parquet", *about, score, fold=fold)
+    texts = [f"Well, damn  {i}" for i in ids]
+    write_examples(tmp_path / "examples.parquet", *about, text=texts)
+    write_refits(tmp_path / "refits.parquet", *about, [("whole", 0, score)], fold)
     read = [f"--{name}={tmp_path / name}.parquet" for name in ("examples", "scores", "refits")]
     written = [f"--out={tmp_path / 'out.parquet'}", f"--csv={tmp_path / 'out.csv'}"]
     assert main(["triage", *read, *written, f"--settings={json.dumps(CELL)}"]) == 0

@@ -1,0 +1,77 @@
+"""Tables of examples, scores and refits, as stages of the evidence read them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from mamushi.artifacts import schemas
+from mamushi.artifacts.tables import write_table
+
+
+def domains(forget: Any) -> list[str]:
+    """The domain of each text (n,), by whether it is of the forget set."""
+    return np.where(forget, "forget", "retain").tolist()
+
+
+def ranks_of(score: Any) -> np.ndarray:
+    """Ranks (n,) from 1, highest score first, ties in their order."""
+    rank = np.empty(len(score), dtype=np.int64)
+    rank[np.argsort(-np.asarray(score), kind="stable")] = np.arange(1, len(score) + 1)
+    return rank
+
+
+def write_examples(path: Path, ids: Sequence[str], domain: Sequence[str], **more: Any) -> None:
+    """Texts of the inference section: their ids, but for what is in ``more``."""
+    n = len(ids)
+    unknown = pa.nulls(n, pa.float64())
+    rest = {"text": ids, "section": ["inference"] * n, "log_density_ratio": unknown}
+    write_table(path, schemas.EXAMPLES, {"id": ids, "domain": domain, **rest, **more})
+
+
+def write_scores(
+    path: Path,
+    ids: Sequence[str],
+    domain: Sequence[str],
+    score: Any,
+    rank: Any = None,
+    fold: Any = None,
+    metadata: Mapping[str, Any] | None = None,
+) -> None:
+    """Scores, NaN where there is none, with the ranks of forget texts that follow from them."""
+    values, retain = np.array(score, dtype=np.float64), np.array(domain) != "forget"
+    if rank is None:
+        rank = np.zeros(len(ids), dtype=np.int64)
+        rank[~retain] = ranks_of(values[~retain])
+    columns = {
+        **{"id": ids, "domain": domain, "score": pa.array(values, from_pandas=True)},
+        "rank": pa.array(rank, pa.int64(), mask=retain),
+        "fold": pa.nulls(len(ids), pa.int16()) if fold is None else pa.array(fold, pa.int16()),
+    }
+    write_table(path, schemas.SCORES, columns, metadata=metadata)
+
+
+def write_refits(
+    path: Path,
+    ids: Sequence[str],
+    domain: Sequence[str],
+    scores: Sequence[tuple[str, int, Any]],
+    fold: Any = None,
+) -> None:
+    """Refits: the part, the number and the scores of each."""
+    n, times = len(ids), len(scores)
+    values = np.concatenate([np.array(each, dtype=np.float64) for _, _, each in scores])
+    columns = {
+        **{"id": [*ids] * times, "domain": [*domain] * times},
+        "refit": pa.array([number for _, number, _ in scores for _ in ids], pa.int16()),
+        "part": [part for part, _, _ in scores for _ in ids],
+        "score": pa.array(values, from_pandas=True),
+        "fold": pa.nulls(n * times, pa.int16())
+        if fold is None
+        else pa.array(np.tile(fold, times), pa.int16()),
+    }
+    write_table(path, schemas.REFITS, columns)
