@@ -15,8 +15,8 @@ import yaml
 
 from mamushi.artifacts import paths
 from mamushi.configuration import settings
-from mamushi.configuration.complete import SCHEMA, complete
-from mamushi.configuration.schema import Rule, read
+from mamushi.configuration.complete import complete, declared
+from mamushi.configuration.schema import Rule
 from mamushi.registry import plugin, plugins
 from tests.support import contract_grid
 from tests.support.contract_grid import CONFIG, TARGETS, changed, write_raw
@@ -56,7 +56,7 @@ def keys(rule: Rule, at: tuple[str, ...] = ()) -> Iterator[str]:
 
 def known() -> set[str]:
     """Every key of config.yaml: the schema's, and those of the plug-ins, ``section.<kind>.key``."""
-    found = set(keys(read(SCHEMA)))
+    found = set(keys(declared()))
     for section, kind in PLUGINS.items():
         for name, found_plugin in plugins(kind).items():
             found |= {f"{section}.<{name}>.{key}" for key in found_plugin.settings}

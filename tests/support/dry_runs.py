@@ -155,11 +155,10 @@ def _serve(package: bool) -> None:
 def _load_package() -> None:
     """The package as the Snakefile imports it, with the digests of all its modules."""
     from mamushi.configuration import complete as config
-    from mamushi.configuration.schema import read
     from mamushi.registry import FOLDERS, plugins
     from mamushi.running import identity
 
-    read(config.SCHEMA)
+    config.declared()
     for kind in FOLDERS:
         plugins(kind)
     files = [path.relative_to(identity.PACKAGE.parent) for path in identity.PACKAGE.rglob("*.py")]

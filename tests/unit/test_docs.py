@@ -23,7 +23,7 @@ from markdown.extensions.toc import slugify
 from mamushi import cli, registry
 from mamushi.artifacts import paths
 from mamushi.artifacts.columns import SHARED
-from mamushi.configuration.complete import complete
+from mamushi.configuration.complete import complete, declared
 from mamushi.evaluation.curves import sad_table
 from mamushi.evaluation.summary import sad_summary
 from mamushi.figures.style import Style, styled
@@ -35,7 +35,6 @@ from tests.support.grid_files import GRID, STYLE, write_results
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "profiles/slurm/README.md", *sorted(ROOT.glob("docs/*.md"))]
 TEXTS = {page: page.read_text(encoding="utf-8") for page in PAGES}
-SCHEMA = yaml.safe_load((ROOT / "workflow/schemas/config.schema.yaml").read_text(encoding="utf-8"))
 KINDS = {"datasets": "dataset", "selectors": "selector", "unlearners": "unlearner"}
 
 every_page = pytest.mark.parametrize(
@@ -157,22 +156,17 @@ def test_the_checks_of_commands_fail_where_they_should(capsys: pytest.CaptureFix
 # Configuration ------------------------------------------------------------------------------------
 
 
-def declared(keys: list[str]) -> bool:
+def known(keys: list[str]) -> bool:
     """Whether the schema, or a plug-in's ``SETTINGS``, has the key with this path."""
     if len(keys) > 2 and keys[0] in KINDS:
         plugins = registry.plugins(KINDS[keys[0]])
         chosen = [plugins[keys[1]]] if keys[1] in plugins else plugins.values()
         if any(keys[2] in plugin.settings for plugin in chosen):
             return True
-    return _in(SCHEMA, keys)
+    return _in(declared(), keys)
 
 
 def _in(rule: Any, keys: list[str]) -> bool:
-    while isinstance(rule, Mapping) and "$ref" in rule:
-        target: Any = SCHEMA
-        for part in rule["$ref"].removeprefix("#/").split("/"):
-            target = target[part]
-        rule = target
     if not isinstance(rule, Mapping):
         return False  # no further keys, or those of a plug-in
     if not keys:
@@ -196,7 +190,7 @@ def leaves(given: Any, above: tuple[str, ...] = ()) -> Iterator[list[str]]:
 def test_configuration_keys_are_those_that_exist() -> None:
     named = {code for text in TEXTS.values() for code in inline(text)}
     dotted = {code for code in named if re.fullmatch(r"[a-z_]+(\.[a-z0-9_]+)+", code)}
-    keys = [code.split(".") for code in dotted if code.split(".")[0] in SCHEMA["properties"]]
+    keys = [code.split(".") for code in dotted if code.split(".")[0] in declared()["properties"]]
     assert len(keys) > 30
     keys += [
         path
@@ -204,9 +198,9 @@ def test_configuration_keys_are_those_that_exist() -> None:
         for block in blocks(text, "yaml")
         for path in leaves(yaml.safe_load(block))
     ]
-    assert not [".".join(path) for path in keys if not declared(path)]
+    assert not [".".join(path) for path in keys if not known(path)]
     for wrong in ("training.step", "selectors.mamushi.fold", "unlearning.training.stops"):
-        assert not declared(wrong.split("."))
+        assert not known(wrong.split("."))
 
 
 def merged(old: Any, new: Any) -> Any:
@@ -281,7 +275,7 @@ def test_pages_build_without_a_warning_and_open_offline(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     made = {path.stem for path in tmp_path.glob("*.html")} - {"404"}
-    assert made == {path.stem for path in ROOT.glob("docs/*.md")} | {"tables"}
+    assert made == {path.stem for path in ROOT.glob("docs/*.md")} | {"keys", "tables"}
     loaded = re.compile(r"""(?:<script|<link|<img)[^>]*(?:src|href)=["'](?:https?:)?//""")
     for path in tmp_path.glob("*.html"):
         assert not loaded.search(path.read_text(encoding="utf-8")), path.name

@@ -15,7 +15,8 @@ from snakemake.logging import logger
 
 from mamushi.artifacts import paths
 from mamushi.configuration import counts, grid, layers, settings
-from mamushi.configuration.complete import complete, files, is_gguf
+from mamushi.configuration.complete import complete
+from mamushi.configuration.sources import files, is_gguf
 from mamushi.data import head
 from mamushi.errors import UserError
 from mamushi.registry import plugin, plugins

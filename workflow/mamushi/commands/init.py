@@ -271,7 +271,7 @@ def _name(file: str, otherwise: str) -> str:
 
 def _source(given: str) -> tuple[str, str | None]:
     """A model's source and, of one on the hub, its commit. What can be told at a glance is."""
-    from mamushi.configuration.complete import source_mistake
+    from mamushi.configuration.sources import source_mistake
 
     path = Path(given).expanduser()
     mistake = source_mistake(str(path)) if path.exists() else None
@@ -381,7 +381,7 @@ def text_of(case: Case, seen: Mapping[str, int], out: Path) -> str:
         grid, dataset = case.config["grid"], case.config["datasets"][case.dataset]
         model = case.config["models"][case.model]
         yield "# Written by `mamushi init`. It stands alone: what is left out has its default."
-        yield "# All keys: workflow/schemas/config.schema.yaml"
+        yield "# All keys: the page Keys of `make docs`"
         yield f"#   snakemake removals --configfile {out.name} --cores all   # the lists"
         yield f"#   snakemake evidence --configfile {out.name} --cores all   # how many to remove"
         yield ""

@@ -9,7 +9,8 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from mamushi.artifacts.domains import DOMAINS
-from mamushi.configuration.complete import WITHOUT_MANIFESTS, ConfigError, chain, comparisons
+from mamushi.configuration.checks import WITHOUT_MANIFESTS, chain, comparisons
+from mamushi.configuration.complete import ConfigError
 
 
 class Need(NamedTuple):

@@ -16,7 +16,7 @@ from typing import Any
 from mamushi.artifacts import digests, remote
 from mamushi.artifacts.domains import CONTAMINATION, FORGET, INFERENCE, RETAIN
 from mamushi.configuration import grid
-from mamushi.configuration.complete import files
+from mamushi.configuration.sources import files
 from mamushi.errors import UserError
 from mamushi.registry import plugin, plugins
 from mamushi.running.identity import digest

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from mamushi.artifacts import remote
-from mamushi.configuration.complete import ConfigError, datasets_used, models_used
+from mamushi.configuration.checks import datasets_used, models_used
+from mamushi.configuration.complete import ConfigError
 from mamushi.data import readers
 from mamushi.data.rows import needed, rows
 from mamushi.errors import UserError

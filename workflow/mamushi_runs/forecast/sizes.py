@@ -15,8 +15,8 @@ from typing import Any
 
 from mamushi.artifacts import paths
 from mamushi.configuration import grid
-from mamushi.configuration.complete import is_gguf
 from mamushi.configuration.grid import Config
+from mamushi.configuration.sources import is_gguf
 from mamushi_runs.forecast.rates import TABLE
 
 BYTES = {"float32": 4, "bfloat16": 2, "float16": 2, "float8_e4m3fn": 1}

@@ -13,8 +13,8 @@ from typing import Any
 
 from mamushi.artifacts import paths
 from mamushi.artifacts.domains import DOMAINS, EVALUATION, FORGET, RETAIN, SECTIONS
-from mamushi.configuration.complete import files
 from mamushi.configuration.grid import Config
+from mamushi.configuration.sources import files
 from mamushi_runs.forecast.rates import TABLE
 
 PUBLISHED: dict[str, dict[str, Any]] = TABLE["datasets"]

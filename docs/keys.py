@@ -1,0 +1,72 @@
+"""The page ``keys.md``, every key of config.yaml with its type, default and meaning, and the JSON
+Schema ``config.schema.json`` for editors.
+
+Both come from the declaration that the program checks by, and from the plug-ins' ``SETTINGS``.
+MkDocs runs this file as a hook (``hooks`` in mkdocs.yml).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+
+from mamushi.configuration.complete import declared
+from mamushi.configuration.schema import Rule, allowed, json_schema, meaning
+from mamushi.registry import plugins
+
+HEAD = """# Keys
+
+Every key of the configuration. One without a default has to be given, unless its meaning says
+otherwise; an unknown one is a mistake. An editor that reads JSON Schema checks a file while you
+write it, by [config.schema.json](config.schema.json).
+"""
+PLUGINS = {"datasets": "dataset", "selectors": "selector", "unlearners": "unlearner"}
+"""Sections whose entries have the settings of their kind as further keys."""
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the page and the schema to the files in the folder."""
+    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **json_schema(declared())}
+    files.append(File.generated(config, "keys.md", content=page()))
+    files.append(File.generated(config, "config.schema.json", content=json.dumps(schema, indent=1)))
+    return files
+
+
+def page() -> str:
+    """Return the whole page in Markdown, a table for each section and each plug-in."""
+    parts = [HEAD]
+    for name, section in declared()["properties"].items():
+        parts += [f"## {name}", "", escaped(meaning(section)), "", *table(section, name)]
+        for kind, plugin in plugins(PLUGINS[name]).items() if name in PLUGINS else ():
+            if plugin.settings:
+                parts += [f"### {name}: {kind}", "", escaped(plugin.summary), ""]
+                parts += table({"properties": plugin.settings}, f"{name}.{kind.upper()}")
+    return "\n".join(parts)
+
+
+def table(section: Rule, at: str) -> list[str]:
+    """Return the lines of a section's table."""
+    rows = [f"| {' | '.join(row)} |" for row in keys(section, at)]
+    return ["| key | allowed | default | meaning |", "|---|---|---|---|", *rows, ""]
+
+
+def keys(rule: Rule, at: str) -> Iterator[tuple[str, str, str, str]]:
+    """Yield each key below a rule: its path, what is allowed, its default and its meaning."""
+    others = rule.get("additionalProperties")
+    inner = others.get("oneOf", [others]) if isinstance(others, dict) else []
+    entries = [each for each in inner if "properties" in each]
+    for entry in entries:
+        yield from keys(entry, f"{at}.NAME")
+    for key, setting in rule.get("properties", {}).items():
+        yield from keys(setting, f"{at}.{key}")
+    if not entries and "properties" not in rule:
+        default = f"`{json.dumps(rule['default'])}`" if "default" in rule else ""
+        yield f"`{at}`", escaped(allowed(rule)), default, escaped(meaning(rule))
+
+
+def escaped(text: str) -> str:
+    """Return text in which a bar does not end a cell."""
+    return text.replace("|", "&#124;")

@@ -1,0 +1,394 @@
+"""What of a configuration takes two keys or a look at the disk to check.
+
+Each function ``_check_*`` takes a completed configuration and yields a line for each mistake.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from mamushi.artifacts.domains import CONTAMINATION, FORGET, RETAIN
+from mamushi.configuration import models
+from mamushi.configuration.schema import instead
+from mamushi.configuration.sources import is_gguf, raw_paths, source_mistake
+from mamushi.registry import Plugin, plugin, plugins
+
+Config = Mapping[str, Any]
+
+WITHOUT_MANIFESTS = ("unlearning", "probe", "left")
+"""Sections that have lists of their own, beside the grid and the studies."""
+RESERVED = ("retraining", "base", "contaminated", "beta0", "gold")
+"""What tables call models that no unlearner made."""
+
+
+# What is asked for ----------------------------------------------------------------------------
+
+
+def comparisons(full: Config) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the grid, the studies, unlearning, its probe and what is left, each by its key and with
+    the lists that it takes over."""
+    yield "grid", full["grid"]
+    for name, study in full["studies"].items():
+        yield f"studies.{name}", {**full["grid"], **study}
+    for section in WITHOUT_MANIFESTS:
+        yield section, full[section]
+
+
+def _used(full: Config, what: str) -> list[str]:
+    lists = (axes[what] for _, axes in comparisons(full))
+    return list(dict.fromkeys(name for names in lists for name in names))
+
+
+def models_used(full: Config) -> list[str]:
+    """Return the models that are asked for, and those from which their retraining starts."""
+    names = _used(full, "models")
+    bases = [full["models"][name].get("base") for name in names]
+    return list(dict.fromkeys([*names, *(base for base in bases if base is not None)]))
+
+
+def datasets_used(full: Config) -> list[str]:
+    """Return the datasets that are asked for, and those that a tiny model is pretrained on."""
+    return list(dict.fromkeys([*_used(full, "datasets"), *_read(full)]))
+
+
+def _read(full: Config) -> list[str]:
+    return [name for model in models_used(full) for name in _pretraining(full["models"][model])]
+
+
+def _pretraining(model: Config) -> list[str]:
+    return list(model["pretraining"]["datasets"]) if "family" in model else []
+
+
+def other_selectors(definition: Config, name: str) -> Iterator[tuple[str, Any]]:
+    """Yield the other selectors that one names, as scores to start from or as networks to have,
+    each with the literal that says so."""
+    kind = definition.get("kind", name)
+    if kind not in plugins("selector"):
+        return
+    selector = plugin("selector", kind)
+    for literal in ("DERIVES", "NETWORKS"):
+        key = selector.literals.get(literal)
+        other = None if key is None else definition.get(key, selector.defaults.get(key))
+        if other is not None:
+            yield literal, other
+
+
+def chain(full: Config, name: str) -> list[str]:
+    """Return a selector, the one that it derives from, and so on, until one comes back."""
+    links = [name]
+    while len(set(links)) == len(links):
+        others = dict(other_selectors(full["selectors"][links[-1]], links[-1]))
+        if "DERIVES" not in others:
+            break
+        links.append(others["DERIVES"])
+    return links
+
+
+def _kinds(full: Config, name: str) -> list[Plugin]:
+    """Return the plug-ins of a selector and of those that it derives from."""
+    return [plugin("selector", full["selectors"][link]["kind"]) for link in chain(full, name)]
+
+
+def _scores_both(full: Config, name: str) -> bool:
+    return all(kind.literals.get("RETAIN_SCORES", True) for kind in _kinds(full, name))
+
+
+# Names ----------------------------------------------------------------------------------------
+
+
+def check_names(full: Config) -> Iterator[str]:
+    """Whatever is named is defined."""
+    known = {
+        "datasets": full["datasets"],
+        "models": full["models"],
+        "selectors": {**plugins("selector"), **full["selectors"]},
+        "unlearners": {**plugins("unlearner"), **full["unlearners"]},
+    }
+
+    def undefined(at: str, what: str, name: str) -> Iterator[str]:
+        if name not in known[what]:
+            yield f"{at}: unknown {what[:-1]} {name!r}; {instead(name, known[what])}"
+
+    named = {"grid": full["grid"]}
+    named |= {f"studies.{name}": study for name, study in full["studies"].items()}
+    named |= {section: full[section] for section in WITHOUT_MANIFESTS}
+    for where, axes in named.items():
+        for what in known:
+            for place, name in enumerate(axes.get(what, ())):
+                yield from undefined(f"{where}.{what}[{place}]", what, name)
+    yield from undefined("removal.ratio", "selectors", full["removal"]["ratio"])
+    for name in full["unlearners"]:
+        if name in RESERVED:
+            yield f"unlearners.{name}: this name is taken in the tables; choose another"
+    for name, definition in full["selectors"].items():
+        for literal, other in other_selectors(definition, name):
+            at = f"selectors.{name}.{plugin('selector', definition['kind']).literals[literal]}"
+            yield from undefined(at, "selectors", other)
+            kind = full["selectors"].get(other, {"kind": "mamushi"})["kind"]
+            if literal == "NETWORKS" and kind != "mamushi":
+                yield f"{at}: {other!r} is of kind {kind}; networks are those of kind mamushi"
+    for name, model in full["models"].items():
+        if model.get("base") is not None:
+            yield from undefined(f"models.{name}.base", "models", model["base"])
+        for place, dataset in enumerate(_pretraining(model)):
+            at = f"models.{name}.pretraining.datasets[{place}]"
+            yield from undefined(at, "datasets", dataset)
+
+
+# Datasets -------------------------------------------------------------------------------------
+
+
+def _check_sections(full: Config) -> Iterator[str]:
+    for name, dataset in full["datasets"].items():
+        total = sum(dataset["sections"].values())
+        if abs(total - 1) > 1e-9:
+            shares = ", ".join(f"{key} {value:g}" for key, value in dataset["sections"].items())
+            at = f"datasets.{name}.sections"
+            yield f"{at}: the shares ({shares or 'none'}) sum to {total:g}; they must sum to 1"
+
+
+def _check_ranked(full: Config) -> Iterator[str]:
+    """No share of a dataset is kept for a training that none of its models needs."""
+    users: dict[str, set[str]] = {}
+    for _, axes in comparisons(full):
+        for name in axes["datasets"]:
+            users.setdefault(name, set()).update(axes["models"])
+    for name, names in users.items():
+        dataset = full["datasets"][name]
+        share = dataset["sections"].get("contamination", 0)
+        ready = all(full["models"][model].get("contaminated") for model in names)
+        split = plugin("dataset", dataset["kind"]).literals.get("SPLIT", True)
+        by_column = dataset.get("section") is not None
+        if share and ready and split and not by_column and name not in _read(full):
+            yield (
+                f"datasets.{name}.sections: the contamination section, {share:.0%} of its texts, "
+                f"would be neither ranked nor trained on, since {' and '.join(sorted(names))} "
+                "has been contaminated before; write {inference: 1.0}, or {inference: 0.8, "
+                "evaluation: 0.2} to measure as well, and 0 for contamination"
+            )
+
+
+def _check_planted(full: Config) -> Iterator[str]:
+    """No model is pretrained on what is planted: gold starts from it, and would know it too."""
+    for name in models_used(full):
+        pretraining = full["models"][name].get("pretraining") or {}
+        read = pretraining.get("section") == CONTAMINATION and FORGET in pretraining["domains"]
+        for dataset in pretraining["datasets"] if read else ():
+            if full["datasets"][dataset]["planted"] is not None:
+                yield (
+                    f"datasets.{dataset}.planted: {name} is pretrained on the texts among which "
+                    f"these are planted; write models.{name}.pretraining.domains: [{RETAIN}]"
+                )
+
+
+def _check_files(full: Config) -> Iterator[str]:
+    """Every dataset that is used has its files, where a path is given."""
+    for name in datasets_used(full):
+        for raw in raw_paths(full["datasets"][name]):
+            if raw.missing:
+                # Whole, however long: a path that is cut cannot be looked at.
+                yield f"datasets.{name}.{raw.key}: {raw.value!r} is not allowed; {raw.missing}"
+    for name, path in full["unlearning"]["lists"].items():
+        # A list that the workflow writes itself may not be there yet.
+        ours = path is not None and path.startswith("results/")
+        if path is not None and not ours and not Path(path).is_file():
+            yield f"unlearning.lists.{name}: {path!r} is not allowed; no such file"
+
+
+# Models ---------------------------------------------------------------------------------------
+
+
+def _check_models(full: Config) -> Iterator[str]:
+    for name in models_used(full):
+        model, at = full["models"][name], f"models.{name}"
+        if "family" in model:
+            yield from _check_tiny(at, model)
+        elif "embeddings" in model:
+            yield from _check_vectors(f"{at}.embeddings", model["embeddings"])
+        elif "kind" in model and is_gguf(model):
+            yield f"{at}.source: {model['source']!r} is not allowed; an encoder is a folder"
+        elif model["source"] is not None:
+            yield from _check_source(at, model)
+
+
+def _check_vectors(at: str, given: Config) -> Iterator[str]:
+    """Vectors are in a Parquet file, with their ids, or in an array with the ids beside it."""
+    path, ids = given["path"], given["ids"]
+    if path is None:
+        return
+    ending = Path(path).suffix.lower()
+    if ending not in (".parquet", ".pq", ".npy"):
+        yield f"{at}.path: {path!r} is not allowed; vectors are in a .parquet or a .npy file"
+    elif (ending == ".npy") != (ids is not None):
+        need = "is needed with a .npy file: a text file with an id a line"
+        yield f"{at}.ids: {need if ids is None else 'is not allowed with a .parquet file'}"
+    for key, file in (("path", path), ("ids", ids)):
+        if file is not None and not Path(file).is_file():
+            yield f"{at}.{key}: {file!r} is not allowed; no such file"
+
+
+def _check_tiny(at: str, model: Config) -> Iterator[str]:
+    for key, divisor in (("hidden_size", "heads"), ("heads", "key_value_heads")):
+        if model[key] % model[divisor]:
+            multiple = f"it is a multiple of {divisor}, {model[divisor]}"
+            yield f"{at}.{key}: {model[key]} is not allowed; {multiple}"
+    longest, most = model["pretraining"]["max_length"], model["max_positions"]
+    if longest > most:
+        allowed = f"it is at most max_positions, {most}"
+        yield f"{at}.pretraining.max_length: {longest} is not allowed; {allowed}"
+
+
+def _check_source(at: str, model: Config) -> Iterator[str]:
+    """A source is a GGUF file or a folder that is there, or a hub's id with a pinned revision."""
+    source = model["source"]
+    problem = None if model.get("kind") == "encoder" else source_mistake(source)
+    if problem:
+        yield f"{at}.source: {source!r} is not allowed; {problem}"
+    if problem or is_gguf(model) or Path(source).is_dir():
+        return
+    if not re.fullmatch(r"[\w.-]+/[\w.-]+", source) or source[0] in ".~":
+        yield (
+            f"{at}.source: {source!r} is no folder; give a model's folder, a .gguf file or its id "
+            "on the hub"
+        )
+    elif model["revision"] is None:
+        yield (
+            f"{at}.revision: null is not allowed, since {source!r} is no folder here; pin a hub "
+            "model to a commit of 40 hexadecimal digits"
+        )
+
+
+def _check_lengths(full: Config) -> Iterator[str]:
+    """Nothing reads more tokens of a text than the token cache keeps."""
+    most = full["tokens"]["max_length"]
+    readers = ("training", "embedding", "evaluation", "unlearning")
+    lengths = {key: full[key]["max_length"] for key in readers}
+    for name in models_used(full):
+        length = full["models"][name]["training"]["max_length"]
+        if length != lengths["training"]:
+            lengths[f"models.{name}.training"] = length
+    for at, length in lengths.items():
+        if length > most:
+            allowed = f"it is at most tokens.max_length, {most}"
+            yield f"{at}.max_length: {length} is not allowed; {allowed}"
+
+
+# Selectors ------------------------------------------------------------------------------------
+
+
+def _check_derived(full: Config) -> Iterator[str]:
+    """A selector that derives from another ends at one that stands alone, and one that needs the
+    truth is asked for where a dataset knows it."""
+    needy = set()
+    for name in full["selectors"]:
+        links = chain(full, name)
+        if len(set(links)) < len(links):
+            yield f"selectors.{name}: derives from itself ({' from '.join(links)})"
+        if any(kind.literals.get("NEEDS_TRUTH") for kind in _kinds(full, name)):
+            needy.add(name)
+    loaders = plugins("dataset")
+    knowing = [name for name, found in loaders.items() if found.literals.get("KNOWS_TRUTH")]
+    for where, axes in comparisons(full):
+        asked = {f"{where}.selectors[{n}]": name for n, name in enumerate(axes["selectors"])}
+        if where not in WITHOUT_MANIFESTS:
+            asked["removal.ratio"] = full["removal"]["ratio"]
+        for at, name in asked.items():
+            for dataset in axes["datasets"] if name in needy else ():
+                if full["datasets"][dataset]["kind"] not in knowing:
+                    yield (
+                        f"{at}: {name!r} is not allowed with the dataset {dataset!r}; it needs the "
+                        f"true density ratio, which {' or '.join(knowing)} data has"
+                    )
+
+
+def _check_ratio(full: Config) -> Iterator[str]:
+    """The selector whose scores estimate the log-density ratio scores both domains."""
+    ratio = full["removal"]["ratio"]
+    if not _scores_both(full, ratio):
+        yield (
+            f"removal.ratio: {ratio!r} is not allowed, since it gives retain texts no score and so "
+            "estimates no density ratio; choose a selector that does, such as mamushi"
+        )
+
+
+def _check_actions(full: Config) -> Iterator[str]:
+    """Weights come from scores of both domains; what is masked, from models of both; and what is
+    left is asked of texts that are removed."""
+    for where, axes in comparisons(full):
+        for place, name in enumerate(axes["selectors"]):
+            action, at = full["selectors"][name]["action"], f"{where}.selectors[{place}]: {name!r}"
+            if where == "left" and action != "remove":
+                reason = f"its action is {action} and no text is removed whole"
+                yield f"{at} is not allowed, since {reason}"
+            if action == "downweight" and not _scores_both(full, name):
+                yield f"{at} gives retain texts no score, so no weight can follow from its scores"
+            if action == "mask":
+                yield from _check_masked(full, at, axes)
+
+
+def _check_masked(full: Config, at: str, axes: Config) -> Iterator[str]:
+    for dataset in axes["datasets"]:
+        definition = full["datasets"][dataset]
+        split = plugin("dataset", definition["kind"]).literals.get("SPLIT", True)
+        share = definition["sections"].get("contamination", 0)
+        if split and definition.get("section") is None and not share:
+            yield (
+                f"{at} masks by models of the contamination section, which "
+                f"datasets.{dataset}.sections does not have"
+            )
+    for model in axes["models"]:
+        definition = full["models"][model]
+        if definition.get("contaminated") and definition.get("base") is None:
+            yield (
+                f"{at} masks by models that are trained from the base, which models.{model}.base "
+                "does not name"
+            )
+
+
+def _check_depths(full: Config) -> Iterator[str]:
+    """A selector reads no layer that is not pooled."""
+    there = full["embedding"]["depths"]
+    for name, definition in full["selectors"].items():
+        key = plugin("selector", definition["kind"]).literals.get("DEPTHS")
+        for depth in definition[key] if key else ():
+            if depth not in (*there, 1):
+                yield (
+                    f"selectors.{name}.{key}: {depth:g} is not among embedding.depths "
+                    f"({', '.join(f'{each:g}' for each in there)}); 1 is the embedding itself"
+                )
+
+
+def _check_layers(full: Config) -> Iterator[str]:
+    """No selector reads the layers of what has none."""
+    without = (models.EmbeddingsModel, models.EncoderModel)
+    for where, axes in comparisons(full):
+        names = [] if where in WITHOUT_MANIFESTS else [*axes["selectors"], full["removal"]["ratio"]]
+        vectors = [m for m in axes["models"] if models.sort_of(full["models"][m]) in without]
+        links = dict.fromkeys(link for name in names for link in chain(full, name))
+        for name, model in ((name, model) for name in links for model in vectors):
+            definition = full["selectors"][name]
+            key = plugin("selector", definition["kind"]).literals.get("DEPTHS")
+            if key and any(depth != 1 for depth in definition[key]):
+                yield (
+                    f"selectors.{name}.{key}: reads layers of a language model, and {where}.models "
+                    f"has {model!r}, of which there are embeddings alone; write {key}: [1]"
+                )
+
+
+def _check_targets(full: Config) -> Iterator[str]:
+    """What the advisor is asked for is a share, but for preservation, which is in nats."""
+    for place, asked in enumerate(full["evidence"]["targets"]):
+        if asked["target"] != "preservation" and asked["value"] > 1:
+            at = f"evidence.targets[{place}].value"
+            yield f"{at}: {asked['value']:g} is not allowed; a share is at most 1"
+
+
+CHECKS = (
+    *(_check_sections, _check_ranked, _check_models, _check_lengths, _check_derived),
+    *(_check_depths, _check_ratio, _check_actions, _check_planted, _check_targets),
+    *(_check_files, _check_layers),
+)
+"""What is checked where all names are defined."""
