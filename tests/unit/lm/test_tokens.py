@@ -173,28 +173,6 @@ def test_leaving_ids_out(cache, examples):
         read_tokens(path, examples, "inference", 12, domains=["retain"], without=["t2"])
 
 
-def test_a_whole_table_is_not_copied(tmp_path):
-    count = 1000
-    ids = [f"t{i}" for i in range(count)]
-    write_table(
-        tmp_path / "examples.parquet",
-        schemas.EXAMPLES,
-        {
-            "id": ids,
-            "text": ids,
-            "domain": ["forget"] * count,
-            "section": ["inference"] * count,
-            "log_density_ratio": [None] * count,
-        },
-    )
-    rows = [[i % 7, 1, 2] for i in range(count)]
-    table = {"id": ids, "tokens": pa.array(rows, pa.list_(pa.int32()))}
-    write_table(tmp_path / "tokens.parquet", schemas.TOKENS, table, metadata={"max_length": 3})
-    found = read_tokens(tmp_path / "tokens.parquet", tmp_path / "examples.parquet", "inference", 3)
-    assert not found.tokens.flags.owndata and not found.tokens.flags.writeable
-    assert [found[i].tolist() for i in range(count)] == rows
-
-
 def test_more_tokens_than_the_cache_holds(cache, examples):
     with pytest.raises(UserError, match="holds 12 tokens of a text, but 13 are asked for; raise"):
         read_tokens(cache[1], examples, "inference", 13)

@@ -192,15 +192,17 @@ def read_tokens(
                 do="use the list that was made from this dataset",
             )
         keep = pc.and_not(keep, left_out)
-    mask, start, same = keep.to_numpy(), 0, True
-    lengths, parts = [np.empty(0, np.int64)], []
+    start, same = 0, True
+    lengths, parts = [np.empty(0, np.int64)], [np.empty(0, np.int32)]
     for group in read_groups(tokens_path, schemas.TOKENS):
-        same = same and group["id"].equals(examples["id"].slice(start, len(group)))
-        for piece in group["tokens"].chunks if same else []:
-            bounds, flat = _ragged(piece, mask[start : start + len(piece)], max_length)
-            lengths.append(np.diff(bounds))
-            parts.append(flat)
-            start += len(piece)
+        same = group["id"].equals(ids.slice(start, len(group)))
+        if not same:
+            break
+        rows = group["tokens"].filter(keep.slice(start, len(group)))
+        for piece in pc.list_slice(rows, 0, max_length).chunks:
+            lengths.append(pc.list_value_length(piece).to_numpy().astype(np.int64))
+            parts.append(piece.flatten().to_numpy())
+        start += len(group)
     if not same or start < len(examples):
         raise UserError(
             f"is not the token cache of {examples_path}",
@@ -210,25 +212,9 @@ def read_tokens(
     return TokenSet(
         ids=ids.filter(keep).to_numpy(),
         domains=examples["domain"].filter(keep).to_numpy(),
-        # Mostly there is one row group, whose array need not be copied.
-        tokens=parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, np.int32), *parts]),
+        tokens=np.concatenate(parts),
         offsets=offsets_of(np.concatenate(lengths)),
     )
-
-
-def _ragged(
-    column: pa.ListArray, mask: np.ndarray, max_length: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return offsets and values of the rows of ``mask``, each cut at ``max_length``."""
-    bounds = column.offsets.to_numpy().astype(np.int64)
-    flat = column.values.to_numpy()
-    starts, lengths = bounds[:-1][mask], np.minimum(np.diff(bounds)[mask], max_length)
-    offsets = offsets_of(lengths)
-    if mask.all() and offsets[-1] == bounds[-1] - bounds[0]:
-        return bounds - bounds[0], flat[bounds[0] : bounds[-1]]
-    # Where each kept token was: its row's start, plus its place in the row.
-    where = np.repeat(starts - offsets[:-1], lengths) + np.arange(offsets[-1])
-    return offsets, flat[where]
 
 
 def subset(texts: TokenSet, rows: np.ndarray) -> TokenSet:
