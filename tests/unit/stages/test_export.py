@@ -49,8 +49,8 @@ def test_the_folder_is_the_base_with_each_file_over_the_one_before(files: Path) 
     found = AutoModelForCausalLM.from_pretrained(files / "whole", dtype="auto")
     base = dict(loading.open_model(files / "card.json").named_parameters())
     with (
-        loading._open_trained(files / "start.safetensors") as start,
-        loading._open_trained(files / "unlearned.safetensors") as unlearned,
+        storage._opened(files / "start.safetensors") as start,
+        storage._opened(files / "unlearned.safetensors") as unlearned,
     ):
         expected = {name: value.float() for name, value in base.items()}
         for stored in (start, unlearned):
@@ -71,7 +71,7 @@ def test_the_folder_is_the_base_with_each_file_over_the_one_before(files: Path) 
 def test_bf16_rounds_once(files: Path) -> None:
     assert export(files, "start", out="half", dtype="bf16") == 0
     found = AutoModelForCausalLM.from_pretrained(files / "half", dtype="auto")
-    with loading._open_trained(files / "start.safetensors") as start:
+    with storage._opened(files / "start.safetensors") as start:
         for name, value in found.named_parameters():
             assert value.dtype == torch.bfloat16
             if name in start.keys():  # noqa: SIM118

@@ -97,7 +97,7 @@ def test_from_a_fine_tune_over_unlearning_to_a_folder(method: str, made: Path) -
 
     words = ["export", "--model-card=card.json", "--out=whole"]
     assert main([*words, "--trained", "beta0.safetensors", "after.safetensors"]) == 0
-    whole = loading._model(made / "whole", False)
+    whole = loading._read_model(made / "whole", False)
     assert [*dict(whole.named_parameters())] == [*base]
     held_out = read_tokens(made / "tokens.parquet", made / "examples.parquet", EVALUATION, 16)
     nll = text_nll(whole, held_out, 64, device.accelerator("fp32"))
