@@ -1,6 +1,7 @@
 """What the stages that train read: a base model with its card, examples, and their tokens."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,19 @@ def examples() -> dict[str, Any]:
         "section": list(sections),
         "log_density_ratio": pa.nulls(len(rows), pa.float64()),
     }
+
+
+def write_examples(path: Path, texts: Sequence[str], sections: Sequence[str]) -> None:
+    """Write texts t0, t1, ... of both domains by turns as the table of a dataset's examples."""
+    count = len(texts)
+    columns = {
+        "id": [f"t{i}" for i in range(count)],
+        "text": texts,
+        "domain": [("forget", "retain")[i % 2] for i in range(count)],
+        "section": sections,
+        "log_density_ratio": pa.nulls(count, pa.float64()),
+    }
+    write_table(path, schemas.EXAMPLES, columns)
 
 
 def refusal(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:

@@ -14,8 +14,7 @@ from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerF
 from mamushi.errors import UserError
 from mamushi.lm import device, tiny
 from mamushi.lm.generate import completions, continuations, ends, log_likelihoods, prompt_tokens
-from mamushi.lm.parameters import freeze
-from tests.support.models import FAMILIES, TRAINING, VOCABULARY, model
+from tests.support.models import FAMILIES, VOCABULARY, model
 
 PROMPTS = ["w5 w9 w30", "w7", "w1 w2 w3 w4 w5 w6 w7 w8 w9 w10 w11 w12"]
 BOS, EOS = VOCABULARY - 2, VOCABULARY - 1
@@ -144,17 +143,6 @@ def test_at_most_the_new_tokens_and_no_more_than_the_model_has_positions_for() -
     assert len(said(language_model, room)[2]) <= room
     with pytest.raises(UserError, match=rf"probe\.new_tokens: .*64 positions; lower it to {room}"):
         said(language_model, room + 1)
-
-
-def test_bf16_with_masters_in_fp32() -> None:
-    language_model = endless("gemma2")
-    freeze(language_model, TRAINING)
-    accelerator = device.accelerator("bf16")
-    device.place(language_model, "bf16", accelerator.device)
-    arguments = (tokenizer(), PROMPTS, 10, accelerator)
-    first = continuations(language_model, *arguments)
-    assert first == continuations(language_model, *arguments)
-    assert [len(tokens) for tokens in first["tokens"]] == [10, 10, 10]
 
 
 def byte_level(family: str) -> PreTrainedTokenizerFast:

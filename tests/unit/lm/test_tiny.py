@@ -10,11 +10,12 @@ import torch
 from transformers import AutoTokenizer
 
 from mamushi.artifacts import schemas
-from mamushi.artifacts.tables import read_table, write_table
+from mamushi.artifacts.tables import read_table
 from mamushi.cli import main
 from mamushi.errors import UserError
 from mamushi.lm import loading, tiny
 from tests.support.models import SIZES
+from tests.support.stage_files import write_examples
 
 PRETRAINING = {
     "section": "contamination",
@@ -149,6 +150,10 @@ def test_rows_are_the_texts_one_after_another():
         stream += [*tokenizer(text)["input_ids"][:10], tokenizer.eos_token_id]
     assert rows.shape == (len(stream) // 10, 10)
     assert rows.ravel().tolist() == stream[: rows.size]
+    order = tiny.shuffled(10, 4, seed=3)
+    seen = torch.cat([next(order) for _ in range(5)]).tolist()
+    assert sorted(seen[:10]) == list(range(10)) == sorted(seen[10:])
+    assert seen[:10] != seen[10:]
     with pytest.raises(UserError, match=r"3 tokens of text do not fill one row of 16"):
         tiny.pack(tokenizer, [" under"], 16)
 
@@ -165,13 +170,6 @@ def test_the_learning_rate_rises_then_falls_as_a_cosine():
     assert (rates[52] + rates[53]) / 2 == pytest.approx(1.0)
     assert all(a > b for a, b in itertools.pairwise(rates[5:]))
     assert 0 < rates[-1] < 0.001
-
-
-def test_every_row_is_seen_once_an_epoch():
-    order = tiny.shuffled(10, 4, seed=3)
-    seen = torch.cat([next(order) for _ in range(5)])
-    assert sorted(seen[:10].tolist()) == list(range(10)) == sorted(seen[10:].tolist())
-    assert seen[:10].tolist() != seen[10:].tolist()
 
 
 def test_pretraining_learns_the_words_and_repeats_to_the_bit(built):
@@ -206,18 +204,8 @@ def test_a_diverging_run_is_an_error():
 @pytest.fixture(scope="module")
 def examples(tmp_path_factory) -> Path:
     path = tmp_path_factory.mktemp("data") / "examples.parquet"
-    count = len(TEXTS)
-    write_table(
-        path,
-        schemas.EXAMPLES,
-        {
-            "id": [f"t{i}" for i in range(count)],
-            "text": TEXTS,
-            "domain": ["forget", "retain"] * (count // 2),
-            "section": ["contamination"] * (count - 4) + ["inference"] * 4,
-            "log_density_ratio": [None] * count,
-        },
-    )
+    sections = ["contamination"] * (len(TEXTS) - 4) + ["inference"] * 4
+    write_examples(path, TEXTS, sections)
     return path
 
 

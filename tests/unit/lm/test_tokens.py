@@ -16,6 +16,7 @@ from mamushi.errors import UserError
 from mamushi.lm import loading, tiny, tokens
 from mamushi.lm.tokens import encode, read_tokens
 from tests.support.models import SIZES
+from tests.support.stage_files import write_examples
 
 TEXTS = [
     "a",
@@ -35,17 +36,7 @@ IDS = [f"t{i}" for i in range(len(TEXTS))]
 @pytest.fixture(scope="module")
 def examples(tmp_path_factory) -> Path:
     path = tmp_path_factory.mktemp("data") / "examples.parquet"
-    write_table(
-        path,
-        schemas.EXAMPLES,
-        {
-            "id": IDS,
-            "text": TEXTS,
-            "domain": DOMAINS,
-            "section": SECTIONS,
-            "log_density_ratio": [None] * len(TEXTS),
-        },
-    )
+    write_examples(path, TEXTS, SECTIONS)
     return path
 
 

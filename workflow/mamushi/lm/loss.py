@@ -102,23 +102,14 @@ class _HeadLoss(torch.autograd.Function):
         of_hidden, of_weight, of_bias = (
             needed and differentiable for needed in ctx.needs_input_grad[:3]
         )
-        # What watches the head as a module would look for a graph behind its input.
-        given = hidden.detach()
-        nll = torch.empty(
-            len(hidden),
-            dtype=torch.promote_types(hidden.dtype, torch.float32),
-            device=hidden.device,
-        )
+        exact = torch.promote_types(hidden.dtype, torch.float32)
+        nll = torch.empty(len(hidden), dtype=exact, device=hidden.device)
         # A loss that weighs its rows differently can be known only when it asks for gradients.
         ctx.later = (of_weight or of_bias) and not uniform
         now = (of_hidden or of_weight or of_bias) and not ctx.later
         found = _Gradients(hidden, weight, bias, (of_hidden, of_weight, of_bias)) if now else None
-        for begin in range(0, len(hidden), ROWS):
-            part = slice(begin, begin + ROWS)
-            logits = head(given[part])
-            _in_place(logits, targets[part], cap, nll[part], gradient=now)
-            if found is not None:
-                found.add(part, logits)
+        # What watches the head as a module would look for a graph behind its input.
+        _by_parts(hidden.detach(), targets, head, cap, nll, found)
         ctx.head, ctx.cap, ctx.found = head, cap, found
         ctx.cast = torch.is_autocast_enabled(hidden.device.type)
         if ctx.later:
@@ -131,14 +122,9 @@ class _HeadLoss(torch.autograd.Function):
         if ctx.later:
             hidden, weight, bias, targets = ctx.saved_tensors
             found = _Gradients(hidden, weight, bias, ctx.needs_input_grad[:3])
-            for begin in range(0, len(hidden), ROWS):
-                part = slice(begin, begin + ROWS)
-                with torch.autocast(hidden.device.type, enabled=ctx.cast):
-                    logits = ctx.head(hidden[part])
-                unused = torch.empty_like(gradient[part])
-                _in_place(logits, targets[part], ctx.cap, unused, gradient=True)
-                logits *= gradient[part, None]
-                found.add(part, logits)
+            with torch.autocast(hidden.device.type, enabled=ctx.cast):
+                unused = torch.empty_like(gradient)
+                _by_parts(hidden, targets, ctx.head, ctx.cap, unused, found, gradient)
             found.scale(None)
         else:
             found, ctx.found = ctx.found, None
@@ -197,17 +183,31 @@ class _Gradients:
         return self.weight.mul_(factor) if same else self.weight * factor.to(dtype)
 
 
-def _in_place(
-    logits: Tensor, targets: Tensor, cap: float | None, nll: Tensor, *, gradient: bool
+def _by_parts(
+    hidden: Tensor,
+    targets: Tensor,
+    head: nn.Linear,
+    cap: float | None,
+    nll: Tensor,
+    found: _Gradients | None,
+    factor: Tensor | None = None,
 ) -> None:
-    """Write the NLLs to ``nll`` (rows,) and, if asked, their gradients over the ``logits`` (rows,
-    vocabulary), of which nothing is left."""
-    elements = ELEMENTS["cpu" if logits.device.type == "cpu" else "cuda"]
-    step = max(1, elements // max(1, logits.shape[1]))
-    for begin in range(0, len(logits), step):
-        part = slice(begin, begin + step)
-        given, target = logits[part], targets[part, None]
-        nll[part] = nll_in_place(given, target, cap, nll.dtype, gradient)
+    """Write the NLLs to ``nll`` (rows,) and add their gradients, times ``factor`` (rows,), to those
+    that are ``found``."""
+    elements = ELEMENTS["cpu" if hidden.device.type == "cpu" else "cuda"]
+    step = max(1, elements // max(1, head.out_features))
+    for begin in range(0, len(hidden), ROWS):
+        part = slice(begin, begin + ROWS)
+        logits = head(hidden[part])
+        pieces = zip(
+            logits.split(step), targets[part, None].split(step), nll[part].split(step), strict=True
+        )
+        for piece, target, out in pieces:
+            out.copy_(nll_in_place(piece, target, cap, out.dtype, found is not None))
+        if factor is not None:
+            logits *= factor[part, None]
+        if found is not None:
+            found.add(part, logits)
 
 
 def nll_in_place(
