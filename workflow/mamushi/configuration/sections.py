@@ -413,7 +413,7 @@ class Execution(Section):
     ] = "auto"
     #: Compile the transformer blocks of a model that is trained (torch.compile), in the first steps
     #: of each job. Whether it pays, `benchmarks/finetune.py --full --compile` tells. With `auto`,
-    #: on a GPU alone, for trainings that are calculated to gain a minute or more, and not where
+    #: on a GPU alone, for trainings of at least four million tokens, and not where
     #: there is no compiler or it fails, which the log then says.
     compile: Literal["auto"] | bool = "auto"
     #: `cpu` uses no GPU. With `auto`, a job that holds a GPU which PyTorch cannot use stops at
