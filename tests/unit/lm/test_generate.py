@@ -173,14 +173,11 @@ def test_a_prompt_is_plain_text_after_one_bos_and_in_a_template_where_there_is_o
 @pytest.mark.parametrize(
     "template", ["{{ raise_exception('roles must alternate') }}", "{% for %}", {"tool_use": CHAT}]
 )
-def test_a_template_that_refuses_is_named(template: object) -> None:
+def test_a_prompt_that_a_template_refuses_or_without_tokens_is_named(template: object) -> None:
     words = byte_level("llama")
     words.chat_template = template
     with pytest.raises(UserError, match=r"probe\.prompts: .*chat template refuses .*'river'"):
         prompt_tokens(words, "river")
-
-
-def test_a_prompt_without_tokens_is_an_error() -> None:
     with pytest.raises(UserError, match=r"probe\.prompts: .*no token"):
         prompt_tokens(byte_level("qwen2"), "")
 
