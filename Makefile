@@ -78,7 +78,7 @@ small: $(READY) ## 20 Newsgroups and Jigsaw with tiny models, within an hour; se
 
 # make plan PROFILE=profiles/slurm TARGETS=unlearning GPU=h100 ARGS="--configfile mine.yaml"
 plan: $(READY) ## what a run would take: PROFILE=, TARGETS=, ARGS= (Snakemake's), GPU=, GPUS=
-	@$(BIN)/python -m mamushi_runs plan $(if $(GPU),--gpu '$(GPU)') \
+	@$(BIN)/python -m mamushi plan $(if $(GPU),--gpu '$(GPU)') \
 	  $(if $(GPUS),--gpus '$(GPUS)') -- $(TARGETS) $(if $(PROFILE),--profile $(PROFILE)) $(ARGS)
 
 # One thread each: what counts are ratios of CPU time.
@@ -102,7 +102,7 @@ docs: $(READY) ## the documentation, with every table's columns: results/docs/in
 	$(BIN)/mkdocs build --strict --quiet
 
 recover: $(READY) ## after a crash: show what is left and settle it; CHOICE=--wait or --cancel
-	$(BIN)/python -m mamushi_runs recover $(CHOICE) -- $(OPTIONS)
+	$(BIN)/python -m mamushi recover $(CHOICE) -- $(OPTIONS)
 
 # The linters are among the tests, so that one line at the end says everything. Order and groups are
 # those of tests/conftest.py.

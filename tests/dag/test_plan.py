@@ -81,10 +81,10 @@ def test_the_plan_of_unlearning_says_that_more_may_be_added(tmp_path: Path) -> N
 def test_a_users_mistake_is_one_line(tmp_path: Path) -> None:
     unknown = plan("--gpu", "v100", directory=tmp_path, check=False)
     assert unknown.returncode == 2
-    assert unknown.stderr.startswith("mamushi_runs plan: error: --gpu: unknown GPU 'v100'")
+    assert unknown.stderr.startswith("mamushi plan: error: --gpu: unknown GPU 'v100'")
     target = plan("--", "nowhere", directory=tmp_path, check=False)
     assert target.returncode == 2
-    assert target.stderr == "mamushi_runs plan: error: no target 'nowhere'\n"
+    assert target.stderr == "mamushi plan: error: no target 'nowhere'\n"
     assert "Traceback" not in target.stderr + unknown.stderr
 
 
@@ -109,14 +109,14 @@ def test_make_hands_its_variables_over() -> None:
         check=True,
     ).stdout
     words = " ".join(made.replace("\\\n", " ").split())
-    assert "mamushi_runs plan --gpu 'h100' --gpus '8' -- unlearning" in words
+    assert "mamushi plan --gpu 'h100' --gpus '8' -- unlearning" in words
     assert words.endswith("-- unlearning --profile profiles/slurm --config a=b")
 
 
 def test_another_workflow_is_no_case_for_it(tmp_path: Path) -> None:
     (tmp_path / "Snakefile").write_text("rule all:\n    shell: 'true'\n", encoding="utf-8")
     said = subprocess.run(
-        [sys.executable, "-m", "mamushi_runs", "plan"],
+        [sys.executable, "-m", "mamushi", "plan"],
         env=environment(PYTHONPATH=str(ROOT / "workflow")),
         cwd=tmp_path,
         capture_output=True,
@@ -130,7 +130,8 @@ def test_another_workflow_is_no_case_for_it(tmp_path: Path) -> None:
 def test_what_surrounds_a_run_imports_nothing_heavy(tmp_path: Path) -> None:
     program = """
 import sys
-from mamushi_runs.forecast import account, plan
+from mamushi_runs.commands import plan
+from mamushi_runs.forecast import account
 from mamushi_runs import hooks
 heavy = ["torch", "transformers", "accelerate", "sklearn", "scipy", "pandas", "numpy", "pyarrow"]
 print("loaded:", [name for name in [*heavy, "psutil", "snakemake"] if name in sys.modules])

@@ -203,7 +203,7 @@ class Scene:
 
     def recover(self, *args: str) -> subprocess.CompletedProcess[str]:
         """Run the command for after a crash."""
-        line = [sys.executable, "-m", "mamushi_runs", "recover", "--directory", self.folder]
+        line = [sys.executable, "-m", "mamushi", "recover", "--directory", self.folder]
         return subprocess.run(
             [*line, *args, "--", "--configfile", self.folder / "changes.yaml"],
             env=workflow.environment(PYTHONPATH=str(workflow.ROOT / "workflow")),

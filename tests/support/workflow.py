@@ -80,13 +80,13 @@ def run(
 def plan(
     *words: str | Path, directory: Path, check: bool = True
 ) -> subprocess.CompletedProcess[str]:
-    """``python -m mamushi_runs plan`` with these words, in a folder."""
+    """``python -m mamushi plan`` with these words, in a folder."""
     given = list(map(str, words))
     options = given[: given.index("--")] if "--" in given else given
     rest = given[len(options) + 1 :]
     line = [*options, "--", *rest, "--snakefile", str(ROOT / "Snakefile")]
     done = subprocess.run(
-        [sys.executable, "-m", "mamushi_runs", "plan", *line, "--directory", str(directory)],
+        [sys.executable, "-m", "mamushi", "plan", *line, "--directory", str(directory)],
         env=environment(PYTHONPATH=str(ROOT / "workflow")),
         cwd=directory,
         capture_output=True,

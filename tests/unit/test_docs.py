@@ -29,7 +29,6 @@ from mamushi.evaluation.summary import sad_summary
 from mamushi.figures.style import Style, styled
 from mamushi.selection.pool import Pool, rank
 from mamushi.unlearning.objective import Nll
-from mamushi_runs.__main__ import main as runs
 from tests.support.grid_files import GRID, STYLE, write_results
 
 ROOT = Path(__file__).parents[2]
@@ -104,12 +103,12 @@ def check_snakemake(words: list[str]) -> None:
 
 
 def check_python(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    package, command, *options = words
+    _, command, *options = words
     if "--" in options:
         check_snakemake(options[options.index("--") + 1 :])
         options = options[: options.index("--")]
     with pytest.raises(SystemExit) as ended:
-        {"mamushi": cli.main, "mamushi_runs": runs}[package]([command, "--help"])
+        cli.main([command, "--help"])
     assert ended.value.code == 0, f"no command {command}"
     said = capsys.readouterr().out
     for option in (word.partition("=")[0] for word in options):

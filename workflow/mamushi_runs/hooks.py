@@ -22,7 +22,7 @@ class Parsed(NamedTuple):
 
 
 parsed: list[Parsed] = []
-"""At most the last one, for ``mamushi_runs.forecast.plan``: a dry run whose graph it looks at."""
+"""At most the last one, for ``mamushi_runs.commands.plan``: a dry run whose graph it looks at."""
 
 
 def read(workflow: Any, config: Mapping[str, Any]) -> None:

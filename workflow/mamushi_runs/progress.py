@@ -84,7 +84,7 @@ class LogHandler(LogHandlerBase):  # type: ignore[misc]
 
     def _time_left(self) -> str:
         """By the forecast, and by how fast the run has gone through it."""
-        made = account.under_way()
+        made = account.current()
         if made is None:
             return ""
         each = {rule: told["wall_seconds"] / told["jobs"] for rule, told in made["rules"].items()}

@@ -56,7 +56,7 @@ def test_stage_done_and_total(capsys: pytest.CaptureFixture[str]) -> None:
 def test_the_time_left_is_the_forecast_s_then_by_the_run_s_own_pace(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(account, "under_way", lambda: FORECAST)
+    monkeypatch.setattr(account, "current", lambda: FORECAST)
     made = handler()
     # 80 of 100 forecast seconds took four times that.
     made.began -= 320

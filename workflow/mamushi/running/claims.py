@@ -27,28 +27,27 @@ from mamushi.running import locks
 
 
 @contextlib.contextmanager
-def claimed(
-    stage: str, outputs: Sequence[Path], folder: str | os.PathLike[str] = paths.CLAIMS
-) -> Iterator[None]:
-    """Within the block, no other process writes these outputs, of which the first is primary.
+def claimed(stage: str, outputs: Sequence[Path]) -> Iterator[None]:
+    """Let no other process write these outputs, of which the first is primary, within the block.
 
     Of several processes that `accelerate launch` starts, the first claims for all, and does not
     wait, because the others would in vain: raises ``UserError`` if another command is at work.
     """
     primary = Path(os.path.relpath(outputs[0]))
-    inside = Path(os.path.abspath(primary)).is_relative_to(os.path.abspath(Path(folder).parent))
+    results = os.path.abspath(Path(paths.CLAIMS).parent)
+    inside = Path(os.path.abspath(primary)).is_relative_to(results)
     if not inside or int(os.environ.get("RANK", "0")) > 0:
         yield
         return
     several = int(os.environ.get("WORLD_SIZE", "1")) > 1
     # Several stages write to one folder of tables, each its own.
     reason = f"which writes the same {primary}"
-    with alone(f"{stage} {primary}", stage, reason, folder, wait=not several):
+    with exclusive(f"{stage} {primary}", stage, reason, wait=not several):
         yield
 
 
 def finished(outputs: Sequence[Path], origin: Mapping[str, Any]) -> bool:
-    """Whether all outputs stand there, made from ``origin``, as each says of itself."""
+    """Return whether all outputs stand there, made from ``origin`` by their own record."""
     try:
         return all(recorded(path) == origin for path in outputs)
     except (UserError, OSError, ValueError):
@@ -56,7 +55,7 @@ def finished(outputs: Sequence[Path], origin: Mapping[str, Any]) -> bool:
 
 
 @contextlib.contextmanager
-def alone(
+def exclusive(
     name: str,
     stage: str,
     reason: str,
@@ -64,7 +63,7 @@ def alone(
     *,
     wait: bool = True,
 ) -> Iterator[None]:
-    """Within the block, no other process is in the block of this ``name``; waits for its turn.
+    """Let no other process into the block of this ``name``; wait for its turn.
 
     ``reason`` ends the sentence that is said while waiting: see ``locks.acquire``. Without ``wait``
     raises ``UserError`` instead. Where the file system has no locks, all go in.
@@ -78,7 +77,7 @@ def alone(
             with contextlib.suppress(FileNotFoundError):
                 lock = locks.acquire(path, stage, reason) if wait else locks.attempt(path, stage)
                 if lock is None:
-                    who = locks.spelled(locks.holder(path))
+                    who = locks.describe(locks.holder(path))
                     raise UserError(f"another command is at work ({who}), {reason}")
     except OSError as error:
         if error.errno not in locks.UNSUPPORTED:
@@ -89,5 +88,4 @@ def alone(
             yield
         finally:
             if lock:
-                with contextlib.suppress(OSError):
-                    path.unlink()
+                path.unlink(missing_ok=True)

@@ -20,10 +20,8 @@ import re
 import stat
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from mamushi.errors import UserError
 from mamushi.running import locks
@@ -34,8 +32,7 @@ VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 @contextlib.contextmanager
 def leased(stage: str, gpu: bool, count: int = 1) -> Iterator[str | None]:
-    """Within the block, this process sees the GPU, or the ``count``, that it leases, or none if not
-    ``gpu``.
+    """Let this process see the ``count`` GPUs that it leases within the block, none if not ``gpu``.
 
     Gives the GPUs' names, joined by commas, None where nothing is leased. To come before CUDA is
     first asked for anything. Raises ``UserError`` where the folder of the leases is not the user's
@@ -46,27 +43,33 @@ def leased(stage: str, gpu: bool, count: int = 1) -> Iterator[str | None]:
         yield None
         return
     names = visible() if gpu else {}
-    if not names:
-        with _seeing("" if not gpu else None):
-            yield None
+    if gpu and not names:
+        yield None
         return
-    if len(names) < count:
+    if gpu and len(names) < count:
         raise UserError(
             f"the model is to be cut over {count} GPUs, and there are {len(names)} here",
             where="execution.gpus_per_job",
             do="run it on a machine that has them, or give it fewer",
         )
-    held = _lease(stage, names, count)
-    with contextlib.ExitStack() as locked, _seeing(",".join(held)):
-        for lock in held.values():
-            locked.enter_context(lock)
-        shown = ",".join(held)
-        print(f"on GPU {shown}", file=sys.stderr, flush=True)
-        yield shown
+    held = _lease(stage, names, count) if gpu else {}
+    before, shown = os.environ.get(VISIBLE), ",".join(held)
+    os.environ[VISIBLE] = shown
+    try:
+        with contextlib.ExitStack() as locked:
+            for lock in held.values():
+                locked.enter_context(lock)
+            if held:
+                print(f"on GPU {shown}", file=sys.stderr, flush=True)
+            yield shown or None
+    finally:
+        os.environ.pop(VISIBLE)
+        if before is not None:
+            os.environ[VISIBLE] = before
 
 
 def visible() -> dict[str, str]:
-    """The GPUs that a process would see: name in CUDA_VISIBLE_DEVICES -> name of the lease.
+    """Return the GPUs that a process would see: name in CUDA_VISIBLE_DEVICES -> name of the lease.
 
     The former is a number, a UUID (of a GPU or a MIG instance) or the beginning of one; the latter
     is the whole UUID where it can be found out, so that runs which name a GPU differently share its
@@ -74,18 +77,19 @@ def visible() -> dict[str, str]:
     """
     given = os.environ.get(VISIBLE)
     if given is None:
-        return {uuid: uuid for uuid in _found()}
+        return {uuid: uuid for uuid in _uuids()}
     names = []
     for name in (each.strip() for each in given.split(",")):
         # As CUDA reads it: what comes after something that is no GPU does not count.
         if not re.fullmatch(r"\d+|(GPU|MIG)-[\w/-]+", name):
             break
         names.append(name)
-    uuids = _found() if names else []
+    uuids = _uuids() if names else []
     return {name: _whole(name, uuids) for name in names}
 
 
 def _whole(name: str, uuids: list[str]) -> str:
+    """Return the UUID of a GPU by its number or the beginning of its UUID, else its name."""
     gpus = [uuid for uuid in uuids if uuid.startswith("GPU-")]
     if name.isdigit():
         # With MIG, numbers are of instances; nobody names those by number.
@@ -94,8 +98,8 @@ def _whole(name: str, uuids: list[str]) -> str:
     return meant[0] if len(meant) == 1 else name
 
 
-def _found() -> list[str]:
-    """UUIDs of the machine's GPUs, of its MIG instances in place of a GPU that is so divided."""
+def _uuids() -> list[str]:
+    """Return UUIDs of the machine's GPUs, of its MIG instances in place of one so divided."""
     try:
         import pynvml
     except ImportError:
@@ -105,28 +109,22 @@ def _found() -> list[str]:
         pynvml.nvmlInit()
         for index in range(pynvml.nvmlDeviceGetCount()):
             gpu = pynvml.nvmlDeviceGetHandleByIndex(index)
-            found += _instances(pynvml, gpu) or [str(pynvml.nvmlDeviceGetUUID(gpu))]
-    return found
-
-
-def _instances(pynvml: Any, gpu: Any) -> list[str]:
-    """UUIDs of a GPU's MIG instances; none for one that is not divided."""
-    found = []
-    with contextlib.suppress(pynvml.NVMLError):
-        for place in range(pynvml.nvmlDeviceGetMaxMigDeviceCount(gpu)):
-            with contextlib.suppress(pynvml.NVMLError_NotFound):
-                one = pynvml.nvmlDeviceGetMigDeviceHandleByIndex(gpu, place)
-                found.append(str(pynvml.nvmlDeviceGetUUID(one)))
+            instances = []
+            with contextlib.suppress(pynvml.NVMLError):  # one that is not divided
+                for place in range(pynvml.nvmlDeviceGetMaxMigDeviceCount(gpu)):
+                    with contextlib.suppress(pynvml.NVMLError_NotFound):
+                        one = pynvml.nvmlDeviceGetMigDeviceHandleByIndex(gpu, place)
+                        instances.append(str(pynvml.nvmlDeviceGetUUID(one)))
+            found += instances or [str(pynvml.nvmlDeviceGetUUID(gpu))]
     return found
 
 
 def _lease(stage: str, names: dict[str, str], count: int) -> dict[str, locks.Lock]:
-    """Lease so many of these GPUs, all at once; while too many are leased, wait, and say so each
-    minute."""
+    """Lease so many of these GPUs, all at once; wait while too many are leased."""
     folder = _folder()
     files = {name: folder / re.sub(r"[^\w.-]", "_", lease) for name, lease in names.items()}
-    said = -locks.SAY
-    while True:
+
+    def attempt() -> dict[str, locks.Lock] | None:
         held: dict[str, locks.Lock] = {}
         for name, path in files.items():
             lock = locks.attempt(path, stage)
@@ -137,16 +135,18 @@ def _lease(stage: str, names: dict[str, str], count: int) -> dict[str, locks.Loc
         for lock in held.values():
             # Whoever waits for one of them need not wait for the rest of ours.
             lock.release()
-        if time.monotonic() - said >= locks.SAY:
-            said = time.monotonic()
-            holders = ", ".join(locks.spelled(locks.holder(path)) for path in files.values())
-            plural = "the GPU is" if len(files) == 1 else f"all {len(files)} GPUs are"
-            print(f"waiting: {plural} leased by {holders}", file=sys.stderr, flush=True)
-        time.sleep(locks.POLL)
+        return None
+
+    def message() -> str:
+        holders = ", ".join(locks.describe(locks.holder(path)) for path in files.values())
+        plural = "the GPU is" if len(files) == 1 else f"all {len(files)} GPUs are"
+        return f"waiting: {plural} leased by {holders}"
+
+    return locks.wait_for(attempt, message)
 
 
 def _folder() -> Path:
-    """The folder of the leases, which nobody else can write to.
+    """Return the folder of the leases, which nobody else can write to.
 
     Not in $TMPDIR, which may differ between two runs that share the GPUs.
     """
@@ -163,18 +163,3 @@ def _folder() -> Path:
             do=f"delete it, or set {SWITCH} to another folder",
         )
     return folder
-
-
-@contextlib.contextmanager
-def _seeing(name: str | None) -> Iterator[None]:
-    """Within the block, CUDA shows this GPU alone; all that there are for None."""
-    before = os.environ.get(VISIBLE)
-    if name is not None:
-        os.environ[VISIBLE] = name
-    try:
-        yield
-    finally:
-        if name is not None:
-            os.environ.pop(VISIBLE)
-            if before is not None:
-                os.environ[VISIBLE] = before

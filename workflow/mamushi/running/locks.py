@@ -15,17 +15,17 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 UNSUPPORTED = {errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK, errno.EINVAL}
-"""What a file system answers that has no such locks."""
+"""Errors of a file system that has no such locks."""
 
 POLL = 0.5  # seconds between two looks at a lock that another process holds
 SAY = 60.0  # seconds between two messages while waiting
 
+Taken = TypeVar("Taken")
 _held: set[Lock] = set()
 
 
@@ -33,8 +33,7 @@ class Lock:
     """A lock that this process holds, until ``release`` or its end.
 
     A child does not hold it: a program that this one starts gets no descriptor of the file (Python
-    opens files that way), and a forked copy of this process closes its own. So the lock says that
-    the process which took it is alive, and nothing else.
+    opens files that way), and a forked copy of this process closes its own.
     """
 
     def __init__(self, path: Path, descriptor: int) -> None:
@@ -44,12 +43,7 @@ class Lock:
     def __enter__(self) -> Lock:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.release()
 
     def release(self) -> None:
@@ -84,7 +78,7 @@ def attempt(path: Path, stage: str) -> Lock | None:
         except BaseException:
             os.close(descriptor)
             raise
-        _describe(descriptor, stage)
+        _sign(descriptor, stage)
         return Lock(path, descriptor)
 
 
@@ -94,17 +88,24 @@ def acquire(path: Path, stage: str, reason: str) -> Lock:
     While waiting, a line each minute on stderr says for whom, and ``reason``: ``waiting for node3
     pid 4711 (SLURM job 88), which writes the same results/...``. Raises as ``attempt`` does.
     """
+    return wait_for(
+        lambda: attempt(path, stage), lambda: f"waiting for {describe(holder(path))}, {reason}"
+    )
+
+
+def wait_for(attempt: Callable[[], Taken | None], message: Callable[[], str]) -> Taken:
+    """Attempt until it gives something, with the message on stderr each minute."""
     said = -SAY
-    while (lock := attempt(path, stage)) is None:
+    while (found := attempt()) is None:
         if time.monotonic() - said >= SAY:
             said = time.monotonic()
-            print(f"waiting for {spelled(holder(path))}, {reason}", file=sys.stderr, flush=True)
+            print(message(), file=sys.stderr, flush=True)
         time.sleep(POLL)
-    return lock
+    return found
 
 
 def holder(path: Path) -> dict[str, Any]:
-    """What the file of a lock says about its holder, or about the last one; empty if nothing."""
+    """Return who holds the lock of this file, or held it last; empty if it does not say."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -112,32 +113,29 @@ def holder(path: Path) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def spelled(about: Mapping[str, Any]) -> str:
-    """A holder in words: ``node3 pid 4711 (SLURM job 88)``."""
+def describe(about: Mapping[str, Any]) -> str:
+    """Return a holder in words: ``node3 pid 4711 (SLURM job 88)``."""
     if not about:
         return "another process"
     job = f" (SLURM job {about['job']})" if about.get("job") else ""
     return f"{about.get('host')} pid {about.get('pid')}{job}"
 
 
-def myself(stage: str) -> dict[str, Any]:
-    """This process, as ``holder`` gives it: host, pid, SLURM job or None, stage, since when."""
-    return {
+def _sign(descriptor: int, stage: str) -> None:
+    """Write into a lock's file who holds it."""
+    holder = {
         "host": socket.gethostname(),
         "pid": os.getpid(),
         "job": os.environ.get("SLURM_JOB_ID"),
         "stage": stage,
         "since": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
     }
-
-
-def _describe(descriptor: int, stage: str) -> None:
     # By the descriptor that is held: where locks are emulated by those of POSIX, as on NFS, closing
     # any other descriptor of the file would let go of it. Without it, as on a full disk, the lock
     # is as good.
     with contextlib.suppress(OSError):
         os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, (json.dumps(myself(stage)) + "\n").encode(), 0)
+        os.pwrite(descriptor, (json.dumps(holder) + "\n").encode(), 0)
 
 
 def _stat(path: Path) -> os.stat_result | None:
@@ -147,9 +145,9 @@ def _stat(path: Path) -> os.stat_result | None:
         return None
 
 
-def _let_go() -> None:
+def _release_all() -> None:
     for lock in list(_held):
         lock.release()
 
 
-os.register_at_fork(after_in_child=_let_go)
+os.register_at_fork(after_in_child=_release_all)

@@ -112,7 +112,7 @@ def shared(files: Files, chosen: Retrain, job: Job) -> Iterator[Path | None]:
     and under `accelerate launch` with several processes, which would have to agree.
     """
     from mamushi.artifacts import paths
-    from mamushi.running.claims import alone
+    from mamushi.running.claims import exclusive
 
     where = paths.wildcards(paths.RETRAINED_CARD, files.card)
     if where is None or int(os.environ.get("WORLD_SIZE", "1")) > 1:
@@ -123,7 +123,7 @@ def shared(files: Files, chosen: Retrain, job: Job) -> Iterator[Path | None]:
     everywhere = {**where, "selector": "*", "beta": "*"}
     cards = paths.under(pattern=paths.RETRAINED_CARD, **everywhere).relative_to(root)
     locks = paths.under(root, paths.CLAIMS)
-    with alone(same, job.stage, "which retrains on the same texts", locks):
+    with exclusive(same, job.stage, "which retrains on the same texts", locks):
         for card in sorted(Path(root).glob(str(cards))):
             if card != files.card and _copied(files, job, card, same):
                 print(f"trained on the same texts: took over {card.parent}", file=sys.stderr)

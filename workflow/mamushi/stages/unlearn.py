@@ -176,7 +176,7 @@ def _trunk(
     """
     from mamushi.errors import UserError
     from mamushi.lm.sharding import active
-    from mamushi.running.claims import alone
+    from mamushi.running.claims import exclusive
     from mamushi.running.identity import digest
     from mamushi.unlearning.trunk import Trunk, write_trunk
 
@@ -200,7 +200,7 @@ def _trunk(
         return trunk if {key: trunk.metadata.get(key) for key in about} == about else None
 
     if accelerator.is_main_process and found() is None:
-        with alone(str(path), job.stage, f"which writes the same {path}", path.parent):
+        with exclusive(str(path), job.stage, f"which writes the same {path}", path.parent):
             if found() is None:
                 blocks, batch = chosen.trained_blocks, job.execution.batch_tokens
                 write_trunk(path, model, texts, blocks, batch, accelerator, about)

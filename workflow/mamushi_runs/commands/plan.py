@@ -8,20 +8,176 @@ took is read from their logs in results/logs; the rest is counted in floating-po
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+from mamushi.artifacts.files import write_json
+from mamushi.errors import UserError
 from mamushi.registry import tree
-from mamushi_runs.forecast import plan
-from mamushi_runs.forecast.plan import arguments
+from mamushi_runs import hooks, targets
+from mamushi_runs.forecast import account, graph, rates
+from mamushi_runs.forecast.graph import CORES, QUEUE, Cluster
+from mamushi_runs.forecast.words import clock, size
 
 GROUP = "check"
+CLUSTER_CORES = 1024
+LINES = 20
 
-__all__ = ["GROUP", "arguments", "run"]
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the plan, and Snakemake's."""
+    names = ", ".join(rates.GPUS)
+    parser.add_argument(
+        "--gpu", help=f"the GPU to count with: {names} (default: the profile's, else h100)"
+    )
+    parser.add_argument("--gpus", type=int, help="GPUs at a time (default: the profile's)")
+    parser.add_argument(
+        "--share",
+        type=float,
+        help="share of the GPU's peak that a fine-tune reaches (default: the paper's, 0.266)",
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the plan there as well")
+    parser.add_argument(
+        "snakemake", nargs="*", help="after --: Snakemake's targets and options, as in the run"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
-    """As ``plan.run``, and with this workflow in a folder that has none of its own."""
-    given = any(word.partition("=")[0] in ("-s", "--snakefile") for word in args.snakemake)
+    """Print the plan; return 0. Raises ``UserError`` when the dry run fails."""
+    rates.rate(args.gpu, args.share)
+    if args.gpus is not None and args.gpus < 1:
+        raise UserError(f"{args.gpus} is no number of GPUs", where="--gpus", do="give 1 or more")
+    words = args.snakemake
+    given = any(word.partition("=")[0] in ("-s", "--snakefile") for word in words)
     if not given and not Path("Snakefile").is_file():
-        args.snakemake = [*args.snakemake, "--snakefile", str(tree() / "Snakefile")]
-    return plan.run(args)
+        # A folder that has no workflow of its own.
+        words = [*words, "--snakefile", str(tree() / "Snakefile")]
+    with dry_run(words) as (workflow, config, cluster):
+        jobs = graph.read(workflow, cluster, args.gpus)
+        found = account.expected(jobs, config, gpu=args.gpu, share=args.share)
+    if args.json:
+        write_json(args.json, found)
+    print(text(found))
+    return 0
+
+
+@contextlib.contextmanager
+def dry_run(words: Sequence[str]) -> Iterator[tuple[Any, Mapping[str, Any], Cluster | None]]:
+    """Give the workflow that Snakemake would run with these arguments, its configuration, and what
+    it may use of a cluster; within the block, the working folder is that of the run.
+
+    Raises ``UserError`` when the dry run fails, after its words on standard error.
+    """
+    before = os.getcwd()
+    hooks.parsed.clear()
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+        succeeded, cluster, wanted = _snakemake(
+            [*words, "--dry-run", "--quiet", "rules", "progress"]
+        )
+    if not succeeded and hooks.parsed:
+        targets.check_all(hooks.parsed[-1].workflow, wanted)
+    if not succeeded:
+        # Its usage, which it prints before it names a wrong option, is long.
+        print(*said.getvalue().splitlines()[-LINES:], sep="\n", file=sys.stderr)
+        raise UserError("the dry run failed", do="see what Snakemake said above")
+    if not hooks.parsed:
+        raise UserError("this workflow does not include Mamushi's", where="--snakefile")
+    workflow, config, folder = hooks.parsed[-1]
+    os.chdir(folder)
+    try:
+        yield workflow, config, cluster
+    finally:
+        os.chdir(before)
+
+
+def _snakemake(words: list[str]) -> tuple[bool, Cluster | None, list[str]]:
+    """Run Snakemake in this process.
+
+    Returns whether it succeeded, else it has said why; where the jobs would have run, which a dry
+    run leaves out; and its targets.
+    """
+    from snakemake import cli
+    from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
+
+    cluster = None
+    try:
+        parser, args = cli.parse_args(words)
+    except SystemExit:
+        return False, None, []
+    targets.check_files("--configfile", args.configfile or ())
+    try:
+        executor = ExecutorPluginRegistry().get_plugin(args.executor or "local")
+        if not executor.common_settings.local_exec:
+            cluster = Cluster(args.jobs, args.local_cores)
+            # A dry run takes 1 core, and would scale all threads down to it.
+            args.cores = args.cores or CLUSTER_CORES
+        return bool(cli.args_to_api(args, parser)), cluster, args.targets
+    except SystemExit:
+        pass
+    except Exception as error:
+        # As Snakemake's own command does.
+        cli.print_exception(error)
+    return False, cluster, args.targets
+
+
+def text(found: Mapping[str, Any]) -> str:
+    """Return a forecast for people: by rule, the totals, and what they are from."""
+    if not found["jobs"]:
+        return "Nothing to be done."
+    rows: list[tuple[str, ...]] = [("rule", "jobs", "GPU", "CPU", "a job", "memory", "", "from")]
+    rules = found["rules"].items()
+    for rule, entry in sorted(rules, key=lambda item: -item[1]["wall_seconds"]):
+        several = len(entry["sources"]) > 1
+        kinds = [f"{kind} ({n:,})" if several else kind for kind, n in entry["sources"].items()]
+        past = f" [{entry['past']} past jobs]" if entry["past"] else ""
+        amounts = (entry["gpu_seconds"], entry["cpu_seconds"], entry["wall_seconds"])
+        rows.append(
+            (
+                *(rule, f"{entry['jobs']:,}", clock(amounts[0]), clock(amounts[1])),
+                *(clock(amounts[2] / entry["jobs"]), size(entry["memory_mb"] * 1e6)),
+                "measured" if entry["measured"] else "requested",
+                ", ".join(kinds) + past,
+            )
+        )
+    totals = (clock(found[name]) for name in ("gpu_seconds", "cpu_seconds"))
+    rows.append(("all, with Snakemake", f"{found['jobs']:,}", *totals, *[""] * 4))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [
+        "  ".join(
+            f"{cell:{'<' if place in (0, 6, 7) else '>'}{width}}"
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+    return "\n".join([*lines, "", *_totals(found)])
+
+
+def _totals(found: Mapping[str, Any]) -> list[str]:
+    disk = found["disk"]
+    words = {CORES: "cores", QUEUE: "jobs in the queue", "gpu": "GPUs at a time"}
+    name, limit = found["bound"]
+    bound = f"{limit} {words.get(name, name)}" if limit else "the longest chain of jobs"
+    lines = [
+        f"Wall time: at least {clock(found['wall_seconds'])}, bound by {bound}; "
+        f"the longest chain of jobs takes {clock(found['critical_seconds'])}.",
+        f"Memory: {size(found['memory_mb'] * 1e6)}, of the largest job.",
+        f"Disk: {size(disk['end'])} at the end, with keep_checkpoints {size(disk['end_kept'])}; "
+        f"up to {size(disk['running'])} more meanwhile, for the checkpoints of running jobs.",
+        *found["about"],
+    ]
+    used = " ".join(source for entry in found["rules"].values() for source in entry["sources"])
+    cpu = f"{rates.CPU['name']}, {rates.CPU['measured']}"
+    notes = {
+        "measured": "measured: by past jobs, in results/logs; scaled: as FLOP or size grow.",
+        "FLOP": f"FLOP: of the texts' real tokens, without padding; {found['rate']}.",
+        "CPU core": f"on a CPU core: rates measured on {cpu}.",
+        "assumed": "assumed: no measurement stands behind it.",
+    }
+    more = ["More jobs follow once the sweeps of unlearning are known."] if found["more"] else []
+    return [*lines, *more, *(note for word, note in notes.items() if word in used)]

@@ -13,18 +13,18 @@ from mamushi.running.usage import processor_seconds
 from mamushi_runs.forecast import graph, history, rates
 from mamushi_runs.forecast.forecast import forecast
 from mamushi_runs.forecast.graph import Graph
-from mamushi_runs.forecast.words import clock, line
+from mamushi_runs.forecast.words import clock, size
 
 FOLDER = Path("results/plan")
 """One JSON file for each run: its forecast, and what became of it."""
-_begun: list[tuple[Path, dict[str, Any], float]] = []
-"""Of a run that is under way: the path of its record, its forecast, and when it began."""
+_running: list[tuple[Path, dict[str, Any], float]] = []
+"""Of the run of this process: the path of its record, its forecast, and when it began."""
 
 
 def expected(
     jobs: Graph, config: Mapping[str, Any], *, gpu: str | None = None, share: float | None = None
 ) -> dict[str, Any]:
-    """The forecast of the jobs of a run in this folder.
+    """Return the forecast of the jobs of a run in this folder.
 
     ``gpu`` is the name of one, by default the profile's, else the paper's; ``share`` as in
     ``rates.rate``. Raises ``UserError`` for a GPU that is not known.
@@ -34,46 +34,52 @@ def expected(
     return forecast(jobs, config, rates.rate(gpu or profile, share), own=processor_seconds())
 
 
-def under_way() -> Mapping[str, Any] | None:
-    """The forecast of the run that is under way in this process."""
-    return _begun[-1][1] if _begun else None
+def current() -> Mapping[str, Any] | None:
+    """Return the forecast of the run of this process, None where there is none."""
+    return _running[-1][1] if _running else None
 
 
 def begin(workflow: Any, config: Mapping[str, Any]) -> str | None:
-    """Keep the forecast of a run that is about to start; returns the line to print.
+    """Keep the forecast of a run that is about to start; return the line to print.
 
     None within a job, where the workflow is read once more, and where nothing is run.
     """
-    _begun.clear()
+    _running.clear()
     if not workflow.is_main_process or workflow.dryrun or workflow.touch:
         return None
-    made = expected(graph.read(workflow), config)
+    found = expected(graph.read(workflow), config)
     path = FOLDER / f"{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}.json"
-    write_json(path, {"forecast": made, "actual": None})
-    _begun.append((path, made, time.monotonic()))
-    return line(made)
+    write_json(path, {"forecast": found, "actual": None})
+    _running.append((path, found, time.monotonic()))
+    gpu = f"{clock(found['gpu_seconds'])} GPU, " if found["gpu_seconds"] else ""
+    count = found["past_jobs"]
+    source = f"from {count} past job{'s' * (count != 1)}" if count else "without any past job"
+    return (
+        f"Forecast for {found['jobs']} jobs: about {clock(found['wall_seconds'])} wall, {gpu}"
+        f"{clock(found['cpu_seconds'])} CPU, {size(found['disk']['end'])} disk; {source}."
+    )
 
 
 def end(workflow: Any, *, succeeded: bool) -> str | None:
-    """Compare the forecast with what the run took, and keep both; returns the line to print.
+    """Compare the forecast with what the run took, and keep both; return the line to print.
 
-    None where ``begin`` made none. On a cluster, the processor time of jobs is not known here.
+    None where ``begin`` kept none. On a cluster, the processor time of jobs is not known here.
     """
-    if not _begun:
+    if not _running:
         return None
-    path, made, began = _begun.pop()
+    path, found, began = _running.pop()
     jobs = [job for job in workflow.dag.jobs if not job.is_norun and workflow.dag.finished(job)]
     wall = time.monotonic() - began
-    # Jobs of a server of warm processes are nobody's children here.
-    told = [history.read(Path(log)) for job in jobs for log in job.log]
-    said = sum(each.used.cpu for each in told if each is not None)
-    cpu = processor_seconds(said) if workflow.local_exec else None
+    # Jobs of a server of warm processes are no children of this process.
+    used = [history.read(Path(log)) for job in jobs for log in job.log]
+    logged = sum(each.cpu for each in used if each is not None)
+    cpu = processor_seconds(logged) if workflow.local_exec else None
     failed = len(getattr(workflow.scheduler, "failed", ()))
     actual = {"succeeded": succeeded, "done": len(jobs), "failed": failed}
     times = {"wall_seconds": wall, "cpu_seconds": cpu}
-    write_json(path, {"forecast": made, "actual": {**actual, **times}})
-    parts = [f"{len(jobs)} of {made['jobs']} jobs done, {failed} failed"]
+    write_json(path, {"forecast": found, "actual": {**actual, **times}})
+    parts = [f"{len(jobs)} of {found['jobs']} jobs done, {failed} failed"]
     for (name, took), unit in zip(times.items(), ("wall", "CPU"), strict=True):
         if took is not None:
-            parts.append(f"{clock(took)} {unit} (forecast {clock(made[name])})")
+            parts.append(f"{clock(took)} {unit} (forecast {clock(found[name])})")
     return f"Forecast against actual: {', '.join(parts)}."

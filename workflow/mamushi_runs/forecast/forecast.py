@@ -1,4 +1,4 @@
-"""What a run will take: time of processors and GPUs, wall time, memory and disk, by rule.
+"""Forecast of a run: time of processors and GPUs, wall time, memory and disk, by rule.
 
 From past jobs that are alike where there are any, else from floating-point operations and the rate
 of a GPU, or from sizes and that of a processor; which of them is said for every rule.
@@ -8,21 +8,21 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 from mamushi.configuration import grid
 from mamushi.configuration.grid import Config
 from mamushi.errors import UserError
 from mamushi_runs.forecast.graph import CORES, QUEUE, Graph, Job
-from mamushi_runs.forecast.history import History, Measured
+from mamushi_runs.forecast.history import History, Past
 from mamushi_runs.forecast.memory import LINK, exchange, needed, resident
 from mamushi_runs.forecast.rates import CPU, Rate
 from mamushi_runs.forecast.sizes import Size
 from mamushi_runs.forecast.volumes import Volumes
-from mamushi_runs.forecast.work import MODEL_RULES, SIZED, SMALL_FILE, TRAINING, Costs, Work
+from mamushi_runs.forecast.work import MODEL_RULES, SIZED, SMALL_FILE, Costs, Work
 
 GPU_START = 35.0
 """Seconds until a job has imported its libraries, started the GPU and read the weights."""
@@ -37,14 +37,13 @@ LOCAL_WALL, LOCAL_CPU = 0.1, 0.2
 """The same for a job on this machine: starting it, looking at its files, writing them down."""
 
 
-@dataclass(frozen=True)
-class Estimate:
-    """What one job is expected to take."""
+class Estimate(NamedTuple):
+    """Seconds that one job is expected to take, and what that is from."""
 
     wall: float
     cpu: float
     source: str
-    runs: tuple[Measured, ...] = ()
+    past: tuple[Past, ...] = ()
     """The past jobs that it is from."""
 
 
@@ -56,23 +55,23 @@ class Forecaster:
         self._found: dict[tuple[str, ...], tuple[Estimate, Work, float]] = {}
 
     def of(self, job: Job) -> tuple[Estimate, Work, float]:
-        """What a job takes, what it does, and the bytes of its outputs."""
+        """Return what a job takes, its work, and the bytes of its outputs."""
         # Seeds, which are many, take the same.
-        given = (f"{name}={value}" for name, value in job.wildcards.items() if name != "seed")
-        key = (job.rule, *given)
+        key = (job.rule, *(f"{k}={v}" for k, v in job.wildcards.items() if k != "seed"))
         if key not in self._found:
             known, counted = self.known(job), self.counted(job)
             work, written = Work(), float(SMALL_FILE * len(job.outputs))
             if known is not None:
                 work = self.costs.of(known, job.wildcards)
-                sizes = (self.costs.output(known, path, job.wildcards) for path in job.outputs)
-                written = sum(sizes)
+                written = sum(self.costs.output(known, p, job.wildcards) for p in job.outputs)
             self._found[key] = self._measured(job, counted) or counted, work, written
         return self._found[key]
 
     def known(self, job: Job) -> str | None:
-        """Our name of the job's rule; None where another workflow's rule happens to be called
-        alike, and is of something else, or where it is of what is not configured any more."""
+        """Return our name of the job's rule.
+
+        None where another workflow's rule is called alike, and is of something else.
+        """
         config, given = self.costs.config, job.wildcards
         for wildcard in ("model", "dataset", "selector", "unlearner"):
             if wildcard in given and given[wildcard] not in config[f"{wildcard}s"]:
@@ -82,12 +81,12 @@ class Forecaster:
         return job.known
 
     def tiny(self, job: Job) -> bool:
-        """Whether the job's model is built here, and small enough for a processor."""
+        """Return whether the job's model is small enough for a processor."""
         config, model = self.costs.config, job.wildcards.get("model")
         return model is not None and model in config["models"] and grid.is_tiny(config, model)
 
     def counted(self, job: Job) -> Estimate:
-        """What a job takes by operations and sizes."""
+        """Estimate a job by operations and sizes."""
         known = self.known(job)
         if known is None:
             return Estimate(FOREIGN, FOREIGN, "assumed: a minute")
@@ -95,7 +94,10 @@ class Forecaster:
         if job.gpus and not self.tiny(job):
             # The share of the peak is of whole fine-tunes: the optimizer's steps are within.
             wall = GPU_START + work.seconds + work.flop / self.rate.flops / job.gpus
-            wall += work.steps * self._exchange(job)
+            model = job.wildcards.get("model")
+            if job.gpus > 1 and model in self.costs.config["models"]:
+                training = self.costs.config["models"][model]["training"]
+                wall += work.steps * exchange(self.costs.size(model), training, job.gpus)
             return Estimate(wall, wall, f"FLOP on {self.rate.key}" if work.flop else "assumed")
         if work.flop or job.gpus:
             # A tiny model.
@@ -104,39 +106,25 @@ class Forecaster:
         source = "size, on a CPU core" if known in SIZED else "assumed"
         return Estimate(work.seconds / min(work.parts, job.threads), work.seconds, source)
 
-    def _exchange(self, job: Job) -> float:
-        """Seconds of a step in which several GPUs give each other their shares of the model."""
-        model = job.wildcards.get("model")
-        if job.gpus == 1 or model not in self.costs.config["models"]:
-            return 0.0
-        training = self.costs.config["models"][model]["training"]
-        return exchange(self.costs.size(model), training, job.gpus)
-
     def _measured(self, job: Job, counted: Estimate) -> Estimate | None:
-        """From past jobs, each scaled by what it and this job are counted at."""
-        rules = {job.rule: job.known}
-        if job.known in TRAINING:
-            # The same engine on other texts, under the name that the workflow gives it.
-            prefix = job.rule.removesuffix(job.known)
-            rules |= {prefix + other: other for other in TRAINING}
-        runs, scales = [], []
-        for run in self.history.of(rules, job.wildcards):
-            there = replace(job, rule=run.rule, known=rules[run.rule], wildcards=run.wildcards)
-            if self.known(there) == there.known:
-                runs.append(run)
-                scales.append(counted.wall / self.counted(there).wall)
-        if not runs:
+        """Estimate from past jobs, each scaled by what it and this job are counted at."""
+        past = tuple(self.history.of(job.rule, job.wildcards))
+        if not past:
             return None
-        wall = median(run.used.wall * scale for run, scale in zip(runs, scales, strict=True))
-        cpu = median(run.used.cpu * scale for run, scale in zip(runs, scales, strict=True))
+        then = (self.counted(replace(job, wildcards=each.wildcards)).wall for each in past)
+        scales = [counted.wall / wall for wall in then]
+        wall, cpu = (
+            median(getattr(p.used, name) * scale for p, scale in zip(past, scales, strict=True))
+            for name in ("wall", "cpu")
+        )
         exact = all(0.99 < scale < 1.01 for scale in scales)
-        return Estimate(wall, cpu, "measured" if exact else "measured, scaled", tuple(runs))
+        return Estimate(wall, cpu, "measured" if exact else "measured, scaled", past)
 
 
 def forecast(
     graph: Graph, config: Config, rate: Rate, *, root: str | os.PathLike[str] = ".", own: float = 5
 ) -> dict[str, Any]:
-    """The forecast of a run, as JSON can hold it: totals, and the same by rule.
+    """Return the forecast of a run, as JSON can hold it: totals, and the same by rule.
 
     Seconds and bytes; memory in MB. ``root`` is the folder with ``results``; ``own`` are processor
     seconds of Snakemake before the first job. Raises ``UserError`` where GPUs are needed and none
@@ -148,6 +136,7 @@ def forecast(
     forecaster = Forecaster(costs, rate, History(graph.patterns, root))
     rules: dict[str, dict[str, Any]] = {}
     chain: list[float] = []
+    past: set[Path] = set()
     busy = dict.fromkeys(graph.limits, 0.0)
     end = kept = checkpoint = 0.0
     for job in graph.jobs:
@@ -162,20 +151,10 @@ def forecast(
         end, kept, checkpoint = end + written, kept + work.kept, max(checkpoint, work.state)
         # A tiny model makes do without a GPU on a machine that counts none.
         counts = graph.cluster or "gpu" in graph.limits or not forecaster.tiny(job)
-        memory = [run.used.memory_mb for run in estimate.runs]
-        entry = rules.setdefault(job.rule, {name: 0 for name in SUMS} | {"sources": Counter()})
-        for name, more in zip(
-            SUMS, (1, estimate.wall * job.gpus * counts, estimate.cpu, estimate.wall), strict=True
-        ):
-            entry[name] += more
-        largest = max(memory, default=job.memory_mb or 0.0)
-        entry["memory_mb"] = max(entry.get("memory_mb", 0.0), largest)
-        entry["measured"] = entry.get("measured", True) and bool(memory)
-        entry["sources"][estimate.source] += 1
-        entry.setdefault("runs", set()).update((run.day, run.path) for run in estimate.runs)
-    files = set().union(*(entry["runs"] for entry in rules.values()))
+        _add(rules, job, estimate, estimate.wall * job.gpus * counts)
     for entry in rules.values():
-        entry["runs"] = [len(entry["runs"]), max(entry["runs"], default=("",))[0]]
+        past |= entry["past"]
+        entry["past"] = len(entry["past"])
     bounds = {CHAIN: max(chain, default=0.0), **busy}
     bound = max(bounds, key=bounds.__getitem__)
     # Training jobs hold a GPU each, on a cluster a place in the queue.
@@ -196,15 +175,30 @@ def forecast(
             "running": 2 * width * checkpoint,
         },
         "rate": rate.source,
-        "past_jobs": len(files),
+        "past_jobs": len(past),
         "rules": rules,
         "more": any(job.known == "refine" for job in graph.jobs),
         "about": _about(graph, forecaster),
     }
 
 
+def _add(
+    rules: dict[str, dict[str, Any]], job: Job, estimate: Estimate, gpu_seconds: float
+) -> None:
+    """Add what a job takes to that of its rule."""
+    start = {**dict.fromkeys(SUMS, 0), "memory_mb": 0.0, "measured": True}
+    entry = rules.setdefault(job.rule, start | {"past": set(), "sources": Counter()})
+    for name, more in zip(SUMS, (1, gpu_seconds, estimate.cpu, estimate.wall), strict=True):
+        entry[name] += more
+    memory = [each.used.memory_mb for each in estimate.past]
+    entry["memory_mb"] = max(entry["memory_mb"], *(memory or [job.memory_mb or 0.0]))
+    entry["measured"] &= bool(memory)
+    entry["sources"][estimate.source] += 1
+    entry["past"].update(each.path for each in estimate.past)
+
+
 def _about(graph: Graph, forecaster: Forecaster) -> list[str]:
-    """Sentences on the machine that is spoken of, the models and the datasets."""
+    """Return sentences on the machine that is spoken of, the models and the datasets."""
     costs, found = forecaster.costs, []
     tiny = {forecaster.tiny(job) for job in graph.jobs if job.gpus}
     if False in tiny:
@@ -218,7 +212,7 @@ def _about(graph: Graph, forecaster: Forecaster) -> list[str]:
             found.append(f"{model}: {size.parameters / 1e9:.3g} billion parameters, {size.source}.")
             count = max(job.gpus for job in graph.jobs if job.wildcards.get("model") == model)
             if count > 1:
-                found.append(cut(costs.config, model, count, size))
+                found.append(_split(costs.config, model, count, size))
     for name in sorted({job.wildcards.get("dataset", "") for job in graph.jobs}):
         if name in costs.config["datasets"]:
             texts = f"{costs.volumes.all_texts(name):,.0f} texts"
@@ -226,8 +220,8 @@ def _about(graph: Graph, forecaster: Forecaster) -> list[str]:
     return found
 
 
-def cut(config: Config, model: str, count: int, size: Size) -> str:
-    """A sentence on the memory of each of the GPUs over which a model is cut."""
+def _split(config: Config, model: str, count: int, size: Size) -> str:
+    """Return a sentence on the memory of each of the GPUs over which a model is split."""
     training, has = config["models"][model]["training"], config["execution"]["gpu_memory"]
     kept, most = (f(size, training, count) / 1e9 for f in (resident, needed))
     less = ": too little" if most > has else ""
@@ -240,5 +234,5 @@ def cut(config: Config, model: str, count: int, size: Size) -> str:
 
 
 def has_gpu() -> bool:
-    """Whether this machine has one: by the device files of the drivers."""
+    """Return whether this machine has a GPU, by the device files of the drivers."""
     return any(Path("/dev").glob("nvidia[0-9]*")) or Path("/dev/kfd").exists()

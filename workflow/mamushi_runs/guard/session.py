@@ -62,7 +62,7 @@ def hold(folder: Path, say: Say) -> locks.Lock | None:
         return None
     if lock is None:
         raise UserError(
-            f"another run works in this folder ({locks.spelled(locks.holder(path))})",
+            f"another run works in this folder ({locks.describe(locks.holder(path))})",
             where=folder.resolve(),
             do="wait until it has ended, or stop it with Ctrl-C or `kill` there (its jobs end with "
             "it); another run at the same time needs a folder of its own (--directory)",
@@ -153,7 +153,7 @@ def refuse_left_jobs(folder: Path, *, required: bool, say: Say) -> None:
 
 
 def silent(error: squeue.Unanswered) -> UserError:
-    """What a user is told when SLURM must answer and does not."""
+    """Return the error of a SLURM that must answer and does not."""
     return UserError(
         f"SLURM does not answer ({error}), so nobody knows whether jobs of an earlier run still "
         "work in this folder",
@@ -163,7 +163,7 @@ def silent(error: squeue.Unanswered) -> UserError:
 
 
 def named(jobs: Sequence[squeue.Job]) -> str:
-    """The jobs in words, the first of them one by one."""
+    """Return the jobs in words, the first of them one by one."""
     states = Counter(job.state for job in jobs)
     counted = ", ".join(f"{count} {state.lower()}" for state, count in states.items())
     first = "; ".join(f"{job.id} {job.state} {job.rule}".strip() for job in jobs[:SHOWN])
@@ -172,7 +172,7 @@ def named(jobs: Sequence[squeue.Job]) -> str:
 
 
 def local_orphans(folder: Path) -> list[int]:
-    """Processes of this user on this machine that run stages of Mamushi in ``folder``, by number.
+    """Return the processes on this machine that run stages of Mamushi in ``folder``, by number.
 
     None of them can be a child of this run when it is asked before the first job. Steps of SLURM
     jobs are left out, since SLURM tells of them. Empty without a /proc.

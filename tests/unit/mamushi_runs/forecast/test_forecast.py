@@ -18,8 +18,11 @@ from mamushi.artifacts.files import read_json
 from mamushi.artifacts.tables import write_table
 from mamushi.configuration.complete import complete
 from mamushi.errors import UserError
-from mamushi_runs.forecast import account, forecast, plan, rates, words, work
+from mamushi_runs.commands import plan
+from mamushi_runs.forecast import account, forecast, rates, words, work
+from mamushi_runs.forecast.forecast import Forecaster
 from mamushi_runs.forecast.graph import CORES, QUEUE, Graph, Job
+from mamushi_runs.forecast.history import SAMPLE, History
 from mamushi_runs.forecast.rates import Rate
 from mamushi_runs.forecast.volumes import Volumes
 from tests.support.logs import write
@@ -194,29 +197,46 @@ def test_a_gpu_that_is_not_known_is_named(wrong: dict[str, Any]) -> None:
 # --- past jobs ------------------------------------------------------------------------------------
 
 
-def test_past_jobs_go_before_operations_and_are_scaled_to_other_texts(
+def test_past_jobs_go_before_operations_and_are_scaled_to_other_budgets(
     paper: dict[str, Any], tmp_path: Path
 ) -> None:
     cell = {"dataset": "jigsaw", "model": "llama-3.1-8b", "rule": "beta0"}
     write(tmp_path / LOG.format(**cell, seed=3), 1000.0, 1000.0, 9000.0)
-    # Of a dataset that is not configured any more.
-    write(tmp_path / LOG.format(**{**cell, "dataset": "old"}, seed=3), 1.0)
-    jobs = [job("beta0"), job("beta0", dataset="newsgroups"), job("beta0", model="gemma-2-2b")]
-    found = made([*jobs, job("gold")], paper, tmp_path)
+    found = made([job("beta0"), job("beta0", model="gemma-2-2b"), job("gold")], paper, tmp_path)
     beta0, gold = found["rules"]["beta0"], found["rules"]["gold"]
-    assert beta0["sources"] == {"measured": 1, "measured, scaled": 1, "FLOP on h100": 1}
-    assert beta0["runs"][0] == found["past_jobs"] == 1
-    newsgroups, whole = (
-        made([job("beta0", dataset=name)], paper, tmp_path / "none")["gpu_seconds"]
-        for name in ("newsgroups", "jigsaw")
+    assert beta0["sources"] == {"measured": 1, "FLOP on h100": 1}
+    assert beta0["past"] == found["past_jobs"] == 1
+    assert beta0["memory_mb"] == 64000.0 and not beta0["measured"]
+    assert gold["sources"] == {"FLOP on h100": 1}
+    assert "measured (1), FLOP on h100 (1) [1 past jobs]" in plan.text(found)
+
+
+def test_the_median_of_past_jobs_of_one_kind_is_taken(
+    paper: dict[str, Any], tmp_path: Path
+) -> None:
+    log = "results/logs/retrain/{dataset}/{model}/seed{seed}/{selector}/beta{beta}.log"
+    at = {"dataset": "jigsaw", "model": "llama-3.1-8b", "selector": "random", "beta": "0.50"}
+    for seed, wall in enumerate([10.0, 30.0, 11.0]):
+        write(tmp_path / log.format(**at, seed=seed), wall)
+    # One that was killed, another selector's and another dataset's.
+    (tmp_path / log.format(**at, seed=2)).with_name("beta0.10.log").write_text("stopped\n")
+    write(tmp_path / log.format(**{**at, "selector": "mamushi"}, seed=0), 99.0)
+    write(tmp_path / log.format(**{**at, "dataset": "newsgroups"}, seed=0), 99.0)
+    rates_, history = rates.rate(), History({"retrain": log}, tmp_path)
+    forecaster = Forecaster(work.Costs(paper, Volumes(paper, tmp_path)), rates_, history)
+    same, fewer = (
+        forecaster.of(job("retrain", **{**at, "beta": beta}, seed="9"))[0]
+        for beta in ("0.50", "0.90")
     )
-    alone = made([jobs[1]], paper, tmp_path)["gpu_seconds"]
-    assert alone == pytest.approx(1000 * newsgroups / whole)
-    # The same engine on fewer texts.
-    assert gold["sources"] == {"measured, scaled": 1}
-    assert gold["wall_seconds"] == pytest.approx(1000 * (1 - 0.1017), rel=0.01)
-    assert gold["memory_mb"] == 9000.0 and gold["measured"]
-    assert "measured, scaled [1 past jobs, to 20" in plan.table(found)
+    assert (same.wall, same.source, len(same.past)) == (11.0, "measured", 3)
+    assert same.wall * 0.9 < fewer.wall < same.wall and fewer.source == "measured, scaled"
+    for seed in range(100):
+        write(tmp_path / log.format(**at, seed=seed), 10.0 + seed)
+    many = history.of("retrain", {**at, "seed": "0"})
+    # From all over the list, and not its first few.
+    assert 0 < len(many) <= SAMPLE
+    assert sum(each.used.wall for each in many) / len(many) == pytest.approx(60, abs=15)
+    assert history.of("none", at) == []
 
 
 def test_what_another_workflow_adds_is_assumed_and_prefixed_rules_are_ours(
@@ -267,10 +287,10 @@ def test_the_forecast_says_which_machine_it_speaks_of(
     here = made([tiny], demo, tmp_path)
     assert here["gpu_seconds"] == 0
     assert here["rules"]["beta0"]["sources"] == {"FLOP on a CPU core": 1}
-    assert "GPU rules of tiny models are counted for one core of a CPU" in plan.table(here)
+    assert "GPU rules of tiny models are counted for one core of a CPU" in plan.text(here)
     assert made([tiny], demo, tmp_path, gpu=1)["gpu_seconds"] > 0
     for cluster in (False, True):
-        said = plan.table(made([job("beta0")], paper, tmp_path, rates.rate("a100"), cluster))
+        said = plan.text(made([job("beta0")], paper, tmp_path, rates.rate("a100"), cluster))
         assert "GPU rules are counted for an NVIDIA A100 80 GB" in said
         assert ("this machine has no GPU" in said) is not cluster
 
@@ -360,15 +380,13 @@ def test_the_plan_says_for_every_rule_what_it_is_from(
 ) -> None:
     remove = replace(job("remove", 0, gpus=0, beta="0.10", selector="random"), memory_mb=None)
     found = made([job("beta0"), remove, job("refine", gpus=0)], paper, tmp_path, gpu=4)
-    said = plan.table(found)
+    said = plan.text(found)
     lines = {line.split()[0]: line for line in said.splitlines() if line}
     assert lines["beta0"].endswith("FLOP on h100")
     assert lines["remove"].endswith("assumed")
     for part in ("Wall time", "with keep_checkpoints", "8.03 billion", "without padding", "More "):
         assert part in said
-    line = words.line(found)
-    assert "3 jobs" in line and "without any past job" in line and "\n" not in line
-    assert plan.table(made([], paper, tmp_path)) == "Nothing to be done."
+    assert plan.text(made([], paper, tmp_path)) == "Nothing to be done."
     json.dumps(found, allow_nan=False)
 
 
@@ -388,7 +406,7 @@ def test_jobs_that_a_server_computed_are_accounted_for(
     dag = SimpleNamespace(jobs=jobs, finished=lambda job: True)
     workflow = SimpleNamespace(dag=dag, local_exec=True, scheduler=object())
     made = {"jobs": 3, "wall_seconds": 1.0, "cpu_seconds": 1.0}
-    monkeypatch.setattr(account, "_begun", [(Path("plan.json"), made, 0.0)])
+    monkeypatch.setattr(account, "_running", [(Path("plan.json"), made, 0.0)])
     assert account.end(workflow, succeeded=True) is not None
     actual = read_json(Path("plan.json"))["actual"]
     assert actual["done"] == 3

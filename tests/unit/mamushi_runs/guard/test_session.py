@@ -36,7 +36,8 @@ rule first:
         settings='{"word": "%s"}' % config.get("word", "a"),
     shell:
         "echo . >> ran; while test -e slow; do sleep 0.1; done;"
-        " printf '{{\\"settings\\": %s, \\"inputs\\": {{}}}}' {params.settings:q} > {output}"
+        " printf '{{\\"settings\\": %s, \\"inputs\\": {{}}, \\"versions\\": {{}}}}'"
+        " {params.settings:q} > {output}"
 
 
 rule last:
@@ -216,7 +217,8 @@ def test_an_input_that_changed_makes_what_was_finished_alone_again(tmp_path: Pat
 
     (tmp_path / "input").write_text("a")
     digest = files.sha256(tmp_path / "input")
-    card = {"provenance": {"settings": {"word": "a"}, "inputs": {"input": digest}}}
+    made = {"settings": {"word": "a"}, "inputs": {"input": digest}, "versions": {}}
+    card = {"provenance": made}
     (tmp_path / "card.json").write_text(json.dumps(card))
 
     class Job:
@@ -226,11 +228,11 @@ def test_an_input_that_changed_makes_what_was_finished_alone_again(tmp_path: Pat
         class params:
             settings = '{"word": "a"}'
 
-    assert unrecorded.made_as_now(Job, files.sha256)
+    assert unrecorded.is_current(Job)
     (tmp_path / "input").write_text("b")
-    assert not unrecorded.made_as_now(Job, files.sha256)
+    assert not unrecorded.is_current(Job)
     Job.output = (str(tmp_path / "none.csv"),) * 2
-    assert not unrecorded.made_as_now(Job, files.sha256)
+    assert not unrecorded.is_current(Job)
 
 
 # On SLURM, whose commands are made up

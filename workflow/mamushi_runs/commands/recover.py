@@ -17,6 +17,7 @@ from mamushi.errors import UserError
 from mamushi.registry import tree
 from mamushi_runs.guard import session, squeue
 
+GROUP = "check"
 SNAKEFILE = tree() / "Snakefile"
 CHOICES = {
     "wait": "wait until they have ended; the next run takes over what they finish",
@@ -43,7 +44,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Returns 0 when the run can be started again, 1 when a choice is still to be made.
+    """Return 0 when the run can be started again, 1 when a choice is still to be made.
 
     Raises ``UserError`` when a run lives in the folder, or SLURM or Snakemake fails.
     """
