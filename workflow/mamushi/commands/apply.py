@@ -113,7 +113,7 @@ def run(args: argparse.Namespace) -> None:
 
 def part_of(path: Path, split: str) -> Path:
     """``NAME.forget.csv.gz`` for ``NAME.csv.gz``."""
-    from mamushi.artifacts.shards import PACKED
+    from mamushi.artifacts.tabular import PACKED
 
     packing = path.suffix if path.suffix.lower() in PACKED else ""
     bare = path.with_name(path.name.removesuffix(packing))

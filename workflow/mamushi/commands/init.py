@@ -261,7 +261,7 @@ def _name(file: str, otherwise: str) -> str:
     """A name for a configuration, from that of a file."""
     import re
 
-    from mamushi.artifacts.shards import FORMATS, PACKED
+    from mamushi.artifacts.tabular import FORMATS, PACKED
 
     stem = Path(file)
     while stem.suffix.lower() in (*FORMATS, *PACKED, ".gguf"):

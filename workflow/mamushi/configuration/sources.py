@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mamushi.artifacts import digests, remote, shards
+from mamushi.artifacts import digests, remote, tabular
 from mamushi.errors import UserError
 from mamushi.registry import plugin
 
@@ -42,10 +42,10 @@ def _look(value: str, names: list[str], sharded: object) -> tuple[list[Path], st
     in a bucket there is no file."""
     path = Path(value)
     if sharded and remote.is_remote(value):
-        return [], None if shards.kind(path) else f"its ending is not known; {shards.KNOWN}"
+        return [], None if tabular.format_of(path) else f"its ending is not known; {tabular.KNOWN}"
     if sharded and (path.is_dir() or "*" in path.name):
         try:
-            return shards.of(path), None
+            return tabular.find(path), None
         except UserError as error:
             return [], f"{error.what}; {error.do}"
     if not names:

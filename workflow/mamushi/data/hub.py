@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from mamushi.artifacts import shards
+from mamushi.artifacts import tabular
 from mamushi.errors import UserError
 
 ID = re.compile(r"(?P<name>\w[\w.-]*/\w[\w.-]*)(?:/(?P<split>[\w.-]+))?")
@@ -15,11 +15,11 @@ NUMBERED = re.compile(r"-\d{5}-of-\d{5}$")
 
 def is_id(given: str) -> bool:
     """Whether this can name a data set on the hub, with or without a split behind it."""
-    return ID.fullmatch(given) is not None and shards.kind(Path(given)) is None
+    return ID.fullmatch(given) is not None and tabular.format_of(Path(given)) is None
 
 
 def table(given: str) -> Path:
-    """A split of a data set, as a path that ``shards.of`` reads: the commit is among its folders.
+    """Return a split of a data set as a path that ``tabular.find`` reads; a folder names the commit.
 
     Raises ``UserError`` when the hub cannot be reached or has no such data set, for one without
     files that can be read, and for several splits of which none is named.
@@ -29,7 +29,7 @@ def table(given: str) -> Path:
 
     found = ID.fullmatch(given)
     assert found is not None
-    patterns = [f"*{end}{packed}" for end in shards.FORMATS for packed in ("", *shards.PACKED)]
+    patterns = [f"*{end}{packed}" for end in tabular.FORMATS for packed in ("", *tabular.PACKED)]
     try:
         folder = Path(
             snapshot_download(found["name"], repo_type="dataset", allow_patterns=patterns)
@@ -40,12 +40,12 @@ def table(given: str) -> Path:
         ) from None
     splits: dict[str, list[Path]] = {}
     for path in sorted(folder.rglob("*")):
-        if path.is_file() and shards.kind(path) is not None:
+        if path.is_file() and tabular.format_of(path) is not None:
             name = path.name[: path.name.index(".")]
             place = path.relative_to(folder).parent / NUMBERED.sub("", name)
             splits.setdefault(place.as_posix().removeprefix("data/"), []).append(path)
     if not splits:
-        raise UserError("no table in this data set", where=given, do=shards.KNOWN)
+        raise UserError("no table in this data set", where=given, do=tabular.KNOWN)
     split = found["split"] or next(iter(splits))
     if split not in splits or (found["split"] is None and len(splits) > 1):
         raise UserError(

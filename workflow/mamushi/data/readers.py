@@ -24,7 +24,7 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Any, NamedTuple, cast
 
-from mamushi.artifacts import shards
+from mamushi.artifacts import tabular
 from mamushi.errors import UserError
 
 ENCRYPTED = 0x1
@@ -68,8 +68,8 @@ def read(path: str | Path, needed: Sequence[str], most: int | None = None) -> Ta
     UTF-8.
     """
     path = Path(path)
-    files = shards.of(path)
-    kind = shards.kind(files[0])
+    files = tabular.find(path)
+    kind = tabular.format_of(files[0])
     table = Table(path.name, {name: [] for name in needed}, [], typed=kind not in SEPARATORS)
     if most is not None and (kind in COLUMNAR or files[0].suffix.lower() == ".zst"):
         if kind == "parquet":
@@ -101,7 +101,7 @@ def read(path: str | Path, needed: Sequence[str], most: int | None = None) -> Ta
 def rows(path: Path, needed: Sequence[str]) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Iterate over the place and the cells of every row of one file, by column: the ``needed`` ones
     of Parquet and Arrow, all of other formats. Raises ``UserError`` as ``read``."""
-    if shards.kind(path) not in COLUMNAR:
+    if tabular.format_of(path) not in COLUMNAR:
         for record in records(path, needed):
             if record.cells is not None and not record.is_header:
                 yield record.place, record.cells
@@ -116,8 +116,8 @@ def columns(path: str | Path) -> list[str]:
 
     Raises ``UserError`` as ``read`` does.
     """
-    file = shards.of(path)[0]
-    if shards.kind(file) in COLUMNAR:
+    file = tabular.find(path)[0]
+    if tabular.format_of(file) in COLUMNAR:
         with opened_columns(file) as (schema, _):
             return list(schema.names)
     names: dict[str, None] = {}
@@ -186,7 +186,7 @@ def records(path: Path, needed: Sequence[str], *, strict: bool = True) -> Iterat
     Their bytes, one after the other, are the file's. Raises ``UserError`` as ``read``; without
     ``strict``, a row of CSV may hold bytes that are not UTF-8.
     """
-    separator = SEPARATORS.get(shards.kind(path) or "")
+    separator = SEPARATORS.get(tabular.format_of(path) or "")
     with opened(path) as handle:
         if separator is None:
             yield from _json_lines(path, handle)
@@ -285,7 +285,9 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
         what = f"packed in a way that cannot be read here ({error})"
         raise UserError(what, where=path, do="unpack it") from None
     except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError) as error:
-        if packing not in shards.PACKED or (isinstance(error, OSError) and error.errno is not None):
+        if packing not in tabular.PACKED or (
+            isinstance(error, OSError) and error.errno is not None
+        ):
             raise  # The file system's; that of a damaged stream has no number.
         what = f"truncated or damaged {packing[1:]} ({error})"
         raise UserError(what, where=path, do="download or make it again") from None
@@ -316,7 +318,7 @@ def opened_columns(path: Path) -> Iterator[tuple[Any, Callable[[list[str] | None
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    kind = shards.kind(path)
+    kind = tabular.format_of(path)
     try:
         with contextlib.ExitStack() as files:
             if kind == "parquet":

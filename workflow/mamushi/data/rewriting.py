@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from mamushi.artifacts import shards
+from mamushi.artifacts import tabular
 from mamushi.artifacts.files import atomic, read_json
 from mamushi.data import readers
 from mamushi.errors import UserError
@@ -33,7 +33,7 @@ from mamushi.errors import UserError
 WEIGHT = "weight"
 """The column with the weight of a row: 0 for what is removed, else 1."""
 INFO = "dataset_info.json"
-"""Beside ``shards.STATE`` in a folder that ``datasets`` saved."""
+"""Beside ``tabular.STATE`` in a folder that ``datasets`` saved."""
 
 
 @dataclass
@@ -85,11 +85,11 @@ def ending(path: Path) -> tuple[str, str]:
 
     Raises ``UserError`` for a format that is not known.
     """
-    kind, packing = shards.kind(path), path.suffix.lower()
+    kind, packing = tabular.format_of(path), path.suffix.lower()
     if kind is None:
         what = f"cannot tell the format from the ending {''.join(path.suffixes[-2:])!r}"
-        raise UserError(what, where=path, do=shards.KNOWN)
-    return kind, packing if packing in shards.PACKED else ""
+        raise UserError(what, where=path, do=tabular.KNOWN)
+    return kind, packing if packing in tabular.PACKED else ""
 
 
 def tables(data: Path) -> list[Path]:
@@ -101,15 +101,15 @@ def tables(data: Path) -> list[Path]:
         return [data]
     if not data.is_dir():
         raise UserError("no such file or folder", where=data, do="check the path")
-    if (data / shards.STATE).is_file():
+    if (data / tabular.STATE).is_file():
         # In the order in which they are ranked, which ids that are row numbers count by.
-        return shards.of(data)
+        return tabular.find(data)
     found: dict[str | None, list[Path]] = {}
     for path in _files(data):
-        saved = (path.parent / shards.STATE).is_file()
+        saved = (path.parent / tabular.STATE).is_file()
         # Further Arrow files of such a folder are the caches of `datasets`.
-        if not (saved and path.suffix == ".arrow" and path not in shards.of(path.parent)):
-            found.setdefault(shards.kind(path), []).append(path)
+        if not (saved and path.suffix == ".arrow" and path not in tabular.find(path.parent)):
+            found.setdefault(tabular.format_of(path), []).append(path)
     found.pop(None, None)
     if len(found) != 1:
         kinds = f"files of several formats ({', '.join(map(str, found))})" if found else "no table"
@@ -157,7 +157,7 @@ def rewrite(
             outs = [to / place if data.is_dir() else to for to in written]
             for out in outs:
                 out.parent.mkdir(parents=True, exist_ok=True)
-            write = _lines if shards.kind(path) in ("csv", "tsv", "jsonl") else _columns
+            write = _lines if tabular.format_of(path) in ("csv", "tsv", "jsonl") else _columns
             write(path, outs, removal, targets.weights)
         if removal.read == removal.unnamed > 0:
             do = "name the column with the ids"
@@ -248,7 +248,7 @@ def _columns(path: Path, outs: Sequence[Path], removal: Removal, weights: bool) 
             _check_no_weights(path, schema.names)
             schema = schema.append(pa.field(WEIGHT, pa.float32()))
         new: Callable[[str, pa.Schema], Any]
-        if shards.kind(path) == "parquet":
+        if tabular.format_of(path) == "parquet":
             options = _parquet_options(path)
             new = lambda to, schema: pq.ParquetWriter(to, schema, **options)  # noqa: E731
         else:
@@ -306,7 +306,7 @@ def _parquet_options(path: Path) -> dict[str, Any]:
 
 def _copy_others(data: Path, to: Path, files: Sequence[Path], weights: bool) -> None:
     """Copy the other files of a folder as they are, but for what tells ``datasets`` of the rows."""
-    saved = {path.parent for path in files if (path.parent / shards.STATE).exists()}
+    saved = {path.parent for path in files if (path.parent / tabular.STATE).exists()}
     for path in _files(data):
         if path not in files and not (path.parent in saved and path.suffix == ".arrow"):
             copy = to / path.relative_to(data)
@@ -318,10 +318,10 @@ def _copy_others(data: Path, to: Path, files: Sequence[Path], weights: bool) -> 
 
 def _update_state(folder: Path, weights: bool) -> None:
     """Write number of rows, columns and fingerprint of a folder that ``datasets`` opens."""
-    state, info = read_json(folder / shards.STATE), read_json(folder / INFO)
+    state, info = read_json(folder / tabular.STATE), read_json(folder / INFO)
     rows = size = 0
     digest = hashlib.sha256(str(state["_fingerprint"]).encode())
-    for path in shards.of(folder):
+    for path in tabular.find(folder):
         with pa.memory_map(str(path)) as content:
             rows += sum(batch.num_rows for batch in pa.ipc.open_stream(content))
             size += content.size()
@@ -335,5 +335,5 @@ def _update_state(folder: Path, weights: bool) -> None:
         info["features"][WEIGHT] = {"dtype": "float32", "_type": "Value"}
         if state["_format_columns"]:
             state["_format_columns"].append(WEIGHT)
-    for name, content in ((shards.STATE, state), (INFO, info)):
+    for name, content in ((tabular.STATE, state), (INFO, info)):
         (folder / name).write_text(json.dumps(content, indent=2), encoding="utf-8")

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from mamushi.artifacts import remote, shards
+from mamushi.artifacts import remote, tabular
 from mamushi.artifacts.files import sha256
 from mamushi.data import readers
 from mamushi.data.raw import Raw
@@ -144,7 +144,7 @@ def _loaded(path: Path, settings: Mapping[str, Any]) -> Raw:
         stratum=of(found.stratum),
         places=of(table.places),
         labels={name: of(_label(table, name)) for name in settings["labels"]},
-        sources={file.name: sha256(file) for file in shards.of(path)},
+        sources={file.name: sha256(file) for file in tabular.find(path)},
         dropped={NEITHER: left} if (left := len(table.places) - len(kept)) else {},
     )
 

@@ -1,4 +1,4 @@
-"""The files that a table lies in: one, a folder of shards, or a folder that `datasets` saved.
+"""The files of a table: one, a folder of several, or a folder that `datasets` saved.
 
 Known by their names, so that what a rule reads can be declared without opening it.
 """
@@ -23,11 +23,11 @@ KNOWN = (
     "folder of such files or a pattern such as train-*.parquet"
 )
 STATE, SPLITS = "state.json", "dataset_dict.json"
-"""What `datasets` writes beside the shards of a data set, and above those of several splits."""
+"""Files of `datasets` beside those of a data set, and above those of several splits."""
 
 
-def kind(path: Path) -> str | None:
-    """The format of a file by the ending of its name, None for one that is not known."""
+def format_of(path: Path) -> str | None:
+    """Return the format of a file by its ending, None for one that is not known."""
     ending = path.suffix.lower()
     if ending in PACKED:
         found = FORMATS.get(Path(path.stem).suffix.lower())
@@ -35,21 +35,21 @@ def kind(path: Path) -> str | None:
     return FORMATS.get(ending)
 
 
-def of(path: str | Path) -> list[Path]:
-    """The files of a table, in the order of its rows: of a path, or of a pattern with ``*``.
+def find(path: str | Path) -> list[Path]:
+    """Return the files of a table in the order of its rows, by a path or a pattern with ``*``.
 
     Raises ``UserError`` for a path where nothing is, an ending that is not known, and a folder
     without a table, with several formats or several splits.
     """
     path = Path(path)
     if path.is_file():
-        if kind(path) is None:
+        if format_of(path) is None:
             what = f"cannot tell the format from the ending {path.suffix!r}"
             raise UserError(what, where=path, do=KNOWN)
         return [path]
     if "*" in path.name and path.parent.is_dir():
         found = sorted(path.parent.glob(path.name))
-        if found and all(each.is_file() and kind(each) == kind(found[0]) for each in found):
+        if all(map(Path.is_file, found)) and len({format_of(each) for each in found}) == 1:
             return found
     if not path.is_dir():
         raise UserError("no such file", where=path, do="check the path")
@@ -65,22 +65,22 @@ def of(path: str | Path) -> list[Path]:
     found = sorted(
         each
         for each in path.iterdir()
-        if each.is_file() and each.name[0] not in "._" and kind(each) is not None
+        if each.is_file() and each.name[0] not in "._" and format_of(each) is not None
     )
-    formats = sorted({str(kind(each)) for each in found})
+    formats = sorted({str(format_of(each)) for each in found})
     if not found:
         raise UserError("no table in this folder", where=path, do=KNOWN)
     if len(formats) > 1:
         raise UserError(
             f"files of several formats ({', '.join(formats)})",
             where=path,
-            do="give a folder with the shards of one table alone",
+            do="give a folder with the files of one table alone",
         )
     return found
 
 
 def _saved(path: Path) -> list[Path]:
-    """The shards of a folder that ``Dataset.save_to_disk`` wrote, as it lists them."""
+    """Return the files of a folder that ``Dataset.save_to_disk`` wrote, as it lists them."""
     try:
         state = json.loads((path / STATE).read_text(encoding="utf-8"))
         found = [path / str(each["filename"]) for each in state["_data_files"]]
