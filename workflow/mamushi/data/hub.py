@@ -19,7 +19,7 @@ def is_id(given: str) -> bool:
 
 
 def table(given: str) -> Path:
-    """Return a split of a data set as a path that ``tabular.find`` reads; a folder names the commit.
+    """Return a split of a data set as a path that ``tabular.find`` reads, which names the commit.
 
     Raises ``UserError`` when the hub cannot be reached or has no such data set, for one without
     files that can be read, and for several splits of which none is named.
