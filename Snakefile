@@ -36,57 +36,17 @@ include: "workflow/rules/common.smk"
 report: "workflow/report/workflow.rst"
 
 
+include: "workflow/rules/targets.smk"
+
+
 # The configured grid: removal lists and, where all of it can be retrained, tables and figures.
 rule all:
     default_target: True
     input:
         lambda wildcards: language_models(),
-        removals(),
+        LISTS,
         # Asked when this target is, since what hinders it is said then.
-        lambda wildcards: tables() + figures(),
-
-
-# A lab's own case: the ranking and the removal lists, without any retraining.
-rule removals:
-    input:
-        removals(),
-
-
-# The studies of the configuration, each a comparison of its own.
-rule studies:
-    input:
-        studies(),
-
-
-# What scores and embeddings tell before any retraining: diagnostics, geometry, frontier, advice.
-rule evidence:
-    input:
-        evidence(),
-
-
-# What each unlearner needs to recover half of the gap, what its models say, how fast they relearn.
-rule unlearning:
-    input:
-        unlearning(),
-
-
-# What is left in the models after a deletion, beside gold: of single forget texts, between ensembles of
-# models, what brings the domain back, and what the models can still do.
-rule left:
-    input:
-        lambda wildcards: [*left(), *left_models()],
-
-
-# Removal lists of one's own, unlearned.
-rule unlearned:
-    input:
-        lambda wildcards: unlearned_lists(),
-
-
-# The raw files, cleaned and split: what can be checked before any GPU time is spent.
-rule data:
-    input:
-        examples(),
+        lambda wildcards: tables_and_figures(),
 
 
 for stage in STAGES:
@@ -94,4 +54,5 @@ for stage in STAGES:
     include: f"workflow/rules/{stage}.smk"
 
 
+internals.deploy(workflow.rules, PACKAGES, os.path.join(HERE, "envs/mamushi.yaml"))
 explained(targets.check, workflow, os.path.join(HERE, "Snakefile"))

@@ -58,9 +58,9 @@ class Planted:
         self.cell = given.run / "runs" / given.dataset / given.model
         self.card = given.run / "base" / given.model / "card.json"
         self.examples, self.tokens = self.to / "examples.parquet", self.to / "tokens.parquet"
-        trained = read_json(self.cell / "seed0" / "contaminated" / "card.json")["settings"]
+        trained = read_json(self.cell / "seed0/arms/contaminated/card.json")["settings"]
         self.contaminate: Columns = trained
-        pattern = f"seed0/unlearned/{given.unlearner}/whole/card.json"
+        pattern = f"seed0/arms/{given.unlearner}/whole/card.json"
         self.unlearn: Columns = read_json(self.cell / pattern)["settings"]
 
     def stage(self, target: Path, name: str, settings: Columns, **files: Path | None) -> Path:
@@ -131,23 +131,26 @@ class Planted:
         opened: Columns = {
             "training": None if name == "base" else trained,
             "precision": training["precision"],
-            "texts": 1,
-            "max_length": training["max_length"],
         }
         if name == "unlearned":
-            keys = ("start", "trained_blocks", "max_length", "evaluation")
+            keys = {"trained_blocks", "method", "lora"} & self.unlearn.keys()
             opened["unlearned"] = {key: self.unlearn[key] for key in keys}
             return opened, {"trained": self.contaminated(seed), "unlearned": self.unlearned(seed)}
         if name == "contaminated":
             return opened, {"trained": self.contaminated(seed)}
-        kept = self.cell / f"seed{seed}" / name / "trained.safetensors"
+        kept = self.cell / f"seed{seed}/arms" / name / "trained.safetensors"
         return opened, {"trained": None if name == "base" else kept}
 
-    def likelihoods(self, name: str, seed: int) -> Columns:
+    def ask(self, out: Path, question: str, name: str, seed: int, **asked: Any) -> None:
         opened, files = self.asked(name, seed)
+        length = self.contaminate["training"]["max_length"]
+        questions = {question: {**asked, "max_length": length}}
+        settings = {"model": opened, "questions": questions}
+        self.stage(out, "ask", settings, **self.texts(), **files, **{question: out})
+
+    def likelihoods(self, name: str, seed: int) -> Columns:
         out = self.to / f"seed{seed}" / f"membership-{name}.parquet"
-        settings = {**opened, "texts": self.given.held_out, "least": 0.2}
-        self.stage(out, "membership", settings, **self.texts(), **files, out=out)
+        self.ask(out, "membership", name, seed, texts=self.given.held_out, least=0.2)
         table = read_table(out, schemas.LIKELIHOODS).to_pydict()
         numbers = ("tokens", "nll", "zlib", "min_k", "min_k_plus")
         return {
@@ -157,10 +160,8 @@ class Planted:
         }
 
     def completed(self, name: str, seed: int) -> Columns:
-        opened, files = self.asked(name, seed)
         out = self.to / f"seed{seed}" / f"extraction-{name}.parquet"
-        settings = {**opened, "prefixes": [0.5], "samples": 0}
-        self.stage(out, "extraction", settings, **self.texts(), **files, out=out)
+        self.ask(out, "extraction", name, seed, texts=1, prefixes=[0.5], samples=0)
         table = read_table(out, schemas.EXTRACTION).to_pydict()
         return {
             **{key: np.array(table[key], dtype=np.float64) for key in ("exact", "rouge_l", "edit")},

@@ -100,7 +100,7 @@ def named(report: Report, cohort: Cohort, each: dict[str, str]) -> None:
     """Naming the texts of a list among held-out ones by how the gold model of the seed differs from
     those of others."""
     unseen = [i for i, one in zip(cohort.ids, cohort.texts.forget, strict=True) if one]
-    gold = cohort.paths(paths.SAID_OF_GOLD)
+    gold = cohort.paths(paths.RELAPSE_NLL, arm="gold")
     found = []
     for seed, path in enumerate(cohort.paths(paths.REMOVAL, **each)):
         removed = read_table(path, schemas.REMOVALS, ["id"])["id"].to_pylist()
@@ -124,16 +124,14 @@ def attacked(report: Report, cohort: Cohort) -> None:
     """Each attack on gold models and on beta 0."""
 
     def read(endpoint: str) -> list[dict[str, Doubles]]:
-        return [
-            columns(path) for path in cohort.paths(paths.MEMBERSHIP_ENDPOINT, endpoint=endpoint)
-        ]
+        return [columns(path) for path in cohort.paths(paths.MEMBERSHIP, arm=endpoint)]
 
-    (first, *_) = cohort.paths(paths.MEMBERSHIP_ENDPOINT, endpoint="gold")
+    (first, *_) = cohort.paths(paths.MEMBERSHIP, arm="gold")
     sections = read_table(first, schemas.LIKELIHOODS)["section"].to_pylist()
     member = np.array([section == INFERENCE for section in sections])
     report.value("texts", f"{member.sum()} {FORGET} of {INFERENCE}, {(~member).sum()} held out")
     asked = {endpoint: read(endpoint) for endpoint in ("gold", "beta0")}
-    base = cohort.paths(paths.MEMBERSHIP_ENDPOINT, endpoint="base")[0]
+    base = cohort.paths(paths.MEMBERSHIP, arm="base")[0]
     before = columns(base)
     outside, inside = (np.array([per_token(one) for one in asked[e]]) for e in ("gold", "beta0"))
     scores: dict[str, list[dict[str, Doubles]]] = {}

@@ -11,22 +11,22 @@ from pathlib import Path
 
 import pytest
 
-from mamushi.configuration import settings
+from mamushi.configuration.questions import QUESTIONS
 from mamushi.registry import ENTRIES, FOLDERS, plugins
 from mamushi.running.definitions import Module
 from mamushi.running.identity import PACKAGE, Code, Unit
 from tests.support import contract_grid
 from tests.support.contract_grid import TARGETS
-from tests.support.contracts import jobs
+from tests.support.contracts import jobs, together
 from tests.support.dry_runs import Snakemake
 from tests.support.imports import MODULES
 from tests.support.workflow import ROOT
 
 ENTERED: Mapping[str, tuple[str, ...]] = {
-    # What digests are made of: the stages, the plug-ins, and what `unlearn` probes with.
+    # What digests are made of: the stages, the questions to models, and the plug-ins.
     **{path.stem: (f"mamushi.stages.{path.stem}",) for path in PACKAGE.glob("stages/[!_]*.py")},
+    **{f"questions/{name}": (f"mamushi.stages.questions.{name}.answer",) for name in QUESTIONS},
     **{f"{kind}/{name}": (p.module,) for kind in FOLDERS for name, p in plugins(kind).items()},
-    "probing": settings.PROBING,
 }
 
 
@@ -92,7 +92,7 @@ def reworded(text: str) -> str:
             said = ast.Expr(ast.Constant("Something else."))
             node.body = [said, *node.body[1 if ast.get_docstring(node) is not None else 0 :]]
         # The annotations of `run` say what a stage's settings and files are.
-        if isinstance(node, ast.FunctionDef) and node.name not in ("run", "shared"):
+        if isinstance(node, ast.FunctionDef) and node.name != "run":
             node.returns = ast.Constant(None)
             for argument in (*node.args.args, *node.args.kwonlyargs):
                 argument.annotation = ast.Name("object")
@@ -174,8 +174,8 @@ REACHED_BY = {
     "data.sections.apportion": "examples",
     "lm.embed.pool": "embed embed_layers",
     "lm.generate.log_likelihoods": "judge",
-    "lm.perplexity.perplexity_table": "evaluate retrain unlearn relearn relapse probing",
-    "lm.tokens.encode": "tokens generate base_model relapse probing",
+    "lm.perplexity.perplexity_table": "evaluate retrain unlearn relearn relapse ",
+    "lm.tokens.encode": "tokens generate base_model relapse ",
     "selection.crossfit.middle": f"diagnostics {CROSS_FITTED}",
     "selection.directions.cosine_distances": "selector/cos_mu2 selector/lr_cos",
     "selection.folds.balanced_weights": "selector/mamushi selector/auto selector/mamushi_stack",
@@ -205,9 +205,9 @@ REACHED_BY = {
         "selector/coreset selector/cos_mu2 selector/lr_cos selector/lr_maha"
     ),
     "unlearning.objective.random_labels": "unlearn",
-    "unlearning.relearning.choose": "relearn relapse probing",
+    "unlearning.relearning.choose": "relearn relapse ",
     "unlearning.saliency.threshold": "unlearn",
-    "lm.rounding.rounded": "relapse",
+    "lm.rounding.rounded": "questions/relapse",
     "evaluation.klom.margins": "left_models",
     "unlearning.unlearners.graddiff.loss": "unlearner/graddiff",
     "unlearning.unlearners.salun.SALIENCY": "unlearner/salun",
@@ -280,7 +280,7 @@ def test_modules_are_loaded_by_a_computed_name_where_that_is_known() -> None:
     computed = re.compile(r"import_module|run_module|(?<![.\w])(__import__|eval|exec|globals)\(")
     found = {name for name in MODULES if computed.search(text_of(name))}
     # What these load is passed to the digest by its name, or a library.
-    loading = {"cli", "registry", "stages.unlearn", "commands.export"}
+    loading = {"cli", "registry", "stages._asking", "commands.export"}
     loading |= {"running.stage", "running.warm"}
     assert found <= {f"mamushi.{name}" for name in loading}
 
@@ -336,8 +336,8 @@ RUNS_AGAIN = {
     "selection.selectors.kcenter.score": """
         score 1, stability 1, remove 1, manifests 1, retrain 1, study_tables 1, figure_study 1
     """,
-    settings.PROBING[0].removeprefix("mamushi."): """
-        unlearn_and_probe 2, refine 2, half_gap 1, figure_half_gap 1, judge 2, probes 1,
+    "stages.questions.generate.answer": """
+        generate 6, unlearn_and_probe 2, refine 2, half_gap 1, figure_half_gap 1, judge 2, probes 1,
         figure_relearning 1
     """,
     "figures.gallery.sad.draw": "figure_sad 1, figure_study 2",
@@ -352,7 +352,7 @@ def test_a_change_runs_what_reaches_it(
     path = copy / "workflow" / MODULES[module].relative_to(PACKAGE.parent)
     path.write_text(edited(module, name), encoding="utf-8")
     seen = snakemake.would_run(finished, targets=TARGETS, snakefile=copy / "Snakefile")
-    assert seen == jobs(RUNS_AGAIN[definition])
+    assert together(seen) == jobs(RUNS_AGAIN[definition])
 
 
 def test_words_and_what_nothing_uses_run_nothing(
@@ -375,8 +375,8 @@ def test_threads_and_memory_run_nothing(snakemake: Snakemake, finished: Path, co
     changed = 0
     for path in (copy / "workflow/rules").glob("*.smk"):
         text = path.read_text(encoding="utf-8")
-        other = text.replace("cores(8)", "cores(2)").replace("64000", "32000")
-        other = other.replace("minutes(60, ", "minutes(90, ")
+        other = text.replace("cores(8)", "cores(2)").replace("minutes(30, ", "minutes(90, ")
+        other = other.replace("_memory,", "_memory if True else 1,")
         changed += other != text
         path.write_text(f"# A comment.\n{other}", encoding="utf-8")
     assert changed > 5

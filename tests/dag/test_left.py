@@ -1,4 +1,4 @@
-"""What is left of single texts: which models are made for it, and what a change runs again."""
+"""The target `left`: which models are asked what, and what a change runs again."""
 
 from __future__ import annotations
 
@@ -19,55 +19,80 @@ LEFT: dict[str, Any] = {
     "budgets": [0.4],
     "unlearners": ["neggrad_plus"],
 }
-MEMBERSHIP = {"membership": 7, "membership_retrained": 2, "membership_unlearned": 2}
-EXTRACTION = {"extraction": 7, "extraction_retrained": 2, "extraction_unlearned": 2}
+ASKED = {"membership": 7, "extraction": 7}
+"""The base model is the same for both seeds."""
+MAKERS = {"retrain_and_left": 1, "unlearn_and_left": 1}
+BOTH = {"retrain_and_probe_and_left": 1, "unlearn_and_probe_and_left": 1}
+"""Of the first seed, which is probed as well; and of the second."""
 TOLD = {"left_tables": 1, "figure_left": 1}
-MADE = {"left_retrain": 2, "left_unlearn": 2}
-TARGETS = ["results/tables/left.parquet", "results/figures/left.pdf"]
+TABLES = ["results/tables/left.parquet", "results/figures/left.pdf"]
+KLOM, TASKS = "results/tables/klom.parquet", "results/tables/utility_tasks.parquet"
 
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory, snakemake: Snakemake) -> Path:
+    """A folder in which all other targets are done, and then these: no model is made again."""
     folder = tmp_path_factory.mktemp("left")
     contract_grid.make(folder)
     text = yaml.safe_dump({**contract_grid.CONFIG, "left": LEFT}, sort_keys=False)
     (folder / "config.yaml").write_text(text, encoding="utf-8")
-    done = snakemake.finish(folder, targets=TARGETS)
-    asked = {**MEMBERSHIP, **EXTRACTION, **TOLD, **MADE}
-    # The base model is the same for both seeds.
-    assert {rule: done.get(rule) for rule in asked} == asked
-    assert not {"retrain", "unlearn", "unlearn_and_probe", "evaluate"} & set(done)
+    done = snakemake.finish(folder, targets=contract_grid.TARGETS)
+    assert {**done, **MAKERS, **BOTH, "retrain_and_probe": 1, "unlearn_and_probe": 1} == done
+    assert not done.keys() & {"membership", "extraction", "relapse", "tasks"}
+    done = snakemake.finish(folder, targets=[*TABLES, KLOM])
+    # Of `ours`, which is contaminated as it is, no base or contaminated model has been measured.
+    # The other model of seed 1 is unlearned for this alone.
+    assert done == {**ASKED, **TOLD, "evaluate": 3, "relapse": 2, "left_models": 1}
     return folder
 
 
-@pytest.mark.parametrize(
-    ("change", "runs"),
-    [
-        ({"least": 0.3}, {**MEMBERSHIP, **TOLD}),
-        ({"texts": 10}, {**MEMBERSHIP, **TOLD}),
-        ({"extraction": {"samples": 1}}, {**EXTRACTION, **TOLD}),
-        ({"extraction": {"prefixes": [0.2]}}, {**EXTRACTION, **TOLD}),
-        ({"extraction": {"texts": 10}}, {**EXTRACTION, **TOLD}),
-        # Fewer of them need no new model.
-        ({"seeds": [0]}, TOLD),
-        ({"unlearners": []}, TOLD),
-        ({"selectors": []}, TOLD),
-        ({}, {}),
-    ],
-    ids=str,
-)
+CHANGES: list[tuple[dict[str, Any], dict[str, int]]] = [
+    ({}, {}),
+    ({"left": {"least": 0.3}}, {"membership": 7, **MAKERS, **BOTH, **TOLD}),
+    ({"left": {"extraction": {"samples": 1}}}, {"extraction": 7, **MAKERS, **BOTH, **TOLD}),
+    # Fewer of them need no new model.
+    ({"left": {"selectors": []}}, TOLD),
+]
+
+
+@pytest.mark.parametrize(("change", "runs"), CHANGES, ids=str)
 def test_a_change_runs_what_it_affects(
     snakemake: Snakemake, finished: Path, change: dict[str, Any], runs: dict[str, int]
 ) -> None:
-    seen = snakemake.would_run(finished, targets=TARGETS, change={"left": change})
-    assert seen == runs
+    assert snakemake.would_run(finished, targets=TABLES, change=change) == runs
+
+
+@pytest.mark.parametrize(
+    ("change", "asked"),
+    [
+        ({"probe": {"relearning": {"examples": 8}}}, {"relapse": 2}),
+        ({"utility": {"tasks": ["arc_easy"]}}, {"tasks": 6}),
+    ],
+    ids=str,
+)
+def test_a_model_that_was_let_go_is_made_again_to_be_asked_anew(
+    snakemake: Snakemake, finished: Path, change: dict[str, Any], asked: dict[str, int]
+) -> None:
+    targets = [KLOM, *([TASKS] if "tasks" in asked else [])]
+    found = snakemake.would_run(finished, targets=targets, change=change)
+    again = {"retrain_and_probe": 1, "unlearn_and_probe": 1, **BOTH}
+    assert found == {**asked, **again, "left_models": 1}
 
 
 def test_without_lists_the_models_that_are_there_are_asked(
     snakemake: Snakemake, tmp_path: Path
 ) -> None:
     contract_grid.make(tmp_path)
-    done = snakemake.finish(tmp_path, targets=TARGETS)
+    done = snakemake.finish(tmp_path, targets=TABLES)
     # Two datasets, two models, of which one has been trained before; two seeds.
     assert done["membership"] == done["extraction"] == 2 * 2 * (4 * 2 - 1)
-    assert not {"remove", "left_retrain", "left_unlearn"} & set(done)
+    assert not {rule for rule in done if rule.startswith(("remove", "retrain", "unlearn"))}
+
+
+def test_a_results_folder_of_an_older_version_is_refused(
+    snakemake: Snakemake, tmp_path: Path
+) -> None:
+    contract_grid.make(tmp_path)
+    (tmp_path / "results/runs/made/tiny/seed0/perplexity").mkdir(parents=True)
+    with pytest.raises(AssertionError, match="move the folder results away"):
+        snakemake.would_run(tmp_path, targets=["data"])

@@ -43,7 +43,7 @@ def test_jobs_that_differ_in_one_thing_share_a_pack_of_four_at_most(tmp_path: Pa
     assert counted["unlearn"] + counted["unlearn_and_probe"] == 3 * 2 * 2 * 2
     assert counted["unlearn_whole"] == counted["evaluate"] == 4
     assert {len(members) for members in found.values()} <= {2, 3, 4}
-    varies = {"retrain": "beta", "unlearn": "beta", "evaluate": "endpoint"}
+    varies = {"retrain": "beta", "unlearn": "beta", "evaluate": "arm"}
     for pack, members in found.items():
         rule = pack.split("+")[0]
         assert {name for name, _ in members} <= {rule, f"{rule}_and_probe"}
@@ -63,7 +63,7 @@ def test_a_pack_does_not_depend_on_what_else_is_left_to_do(tmp_path: Path) -> No
     fewer = run(
         *("--dry-run", "--profile", PROFILE),
         *(
-            f"results/runs/synthetic/tiny-llama/seed0/perplexity/random/beta0.{n}0.parquet"
+            f"results/runs/synthetic/tiny-llama/seed0/arms/retrained/random/beta0.{n}0/perplexity.parquet"
             for n in (2, 6)
         ),
         directory=tmp_path,

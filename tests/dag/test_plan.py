@@ -57,7 +57,7 @@ def test_the_papers_grid_on_disk(planned: tuple[dict[str, Any], str]) -> None:
 
 def test_what_binds_a_run(tmp_path: Path) -> None:
     targets = [
-        f"results/runs/newsgroups/gemma-2-2b/seed{seed}/perplexity/gold.parquet"
+        f"results/runs/newsgroups/gemma-2-2b/seed{seed}/arms/gold/perplexity.parquet"
         for seed in range(4)
     ]
     for gpus, profile, bound in (

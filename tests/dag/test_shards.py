@@ -14,7 +14,7 @@ from tests.support.contract_grid import changed
 from tests.support.dry_runs import Snakemake
 
 CELL = {"dataset": "mine", "model": "tiny", "seed": "0"}
-BETA0 = paths.PERPLEXITY_ENDPOINT.format(**CELL, endpoint="beta0")
+BETA0 = paths.PERPLEXITY.format(**CELL, arm="beta0")
 TARGETS = [*(path.format(**CELL) for path in (paths.EMBEDDINGS, paths.LAYERS)), BETA0]
 CUT = changed("execution.shards", 3)
 ANEW = changed("embedding.pooling", "last") | changed("evaluation.max_length", 16)

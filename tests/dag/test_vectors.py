@@ -84,8 +84,8 @@ def test_other_vectors_run_their_model_again_and_no_other(
         "all",
         "unlearning",
         "results/tables/sad.parquet",
-        f"{CELL}/perplexity/base.parquet",
-        f"{CELL}/continuations/contaminated.parquet",
+        f"{CELL}/arms/base/perplexity.parquet",
+        f"{CELL}/arms/contaminated/generations.parquet",
         "results/base/encoder/card.json",
     ],
 )

@@ -427,7 +427,7 @@ def test_all_input_is_looked_at_before_anything_is_trained(tmp_path: Path) -> No
 
 CELL = {"dataset": "own", "model": "lab", "seed": 0}
 EMBEDDINGS = paths.EMBEDDINGS.format(**CELL)
-TRAINED = paths.TRAINED.format(**CELL, endpoint="contaminated")
+TRAINED = paths.TRAINED.format(**CELL, arm="contaminated")
 SCORES = paths.SCORES.format(**CELL, selector="l2_norm")
 
 
@@ -562,5 +562,5 @@ def test_full_disk_leaves_no_part_of_a_checkpoint(pair: Pair, tmp_path: Path) ->
         config = {**pair.config, "execution": {"checkpoint_seconds": 0}}
         done = run(TRAINED, directory=tmp_path, config=config, check=False)
         # The only step is the last one, whose state nobody needs: what does not fit is the result.
-        no_space_left(done, paths.TRAIN_CARD.format(**CELL, endpoint="contaminated"))
+        no_space_left(done, paths.CARD.format(**CELL, arm="contaminated"))
         assert artifacts(tmp_path) == before

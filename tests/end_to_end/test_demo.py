@@ -55,7 +55,7 @@ def test_curves_have_all_budgets_between_shared_ends(demo: Path) -> None:
 
 def test_matched_gold_is_gold_in_the_steps_of_beta0(demo: Path) -> None:
     cards = {
-        role: read_json(demo / paths.TRAIN_CARD.format(**CELL, endpoint=role))
+        role: read_json(demo / paths.CARD.format(**CELL, arm=role))
         for role in ("beta0", "gold", "gold_matched")
     }
     assert cards["gold_matched"]["texts"] == cards["gold"]["texts"] == 240
@@ -66,41 +66,12 @@ def test_matched_gold_is_gold_in_the_steps_of_beta0(demo: Path) -> None:
     assert 0 < row["steps_sad"] == pytest.approx(row["steps_share"] * row["sad"])
 
 
-def test_each_set_of_removed_texts_is_trained_on_once(demo: Path) -> None:
-    cards = [
-        read_json(path) for path in sorted(demo.glob("results/runs/**/retrained/**/card.json"))
-    ]
-    logs = [path.read_text() for path in sorted(demo.glob("results/logs/retrain/**/*.log"))]
+def test_what_a_training_took_is_said_in_its_log(demo: Path) -> None:
+    cards = list(demo.glob("results/runs/**/arms/retrained/**/card.json"))
+    logs = [path.read_text() for path in demo.glob("results/logs/retrain/**/*.log")]
     # Two budgets of the grid, and for two selectors those of unlearning.
     assert len(cards) == len(logs) == len(SELECTORS) * 2 + 2 * 2
-    trained = [log for log in logs if "took over" not in log]
-    # What it took is said by a job that trained, and by no other.
-    assert trained == [log for log in logs if usage.last(log) is not None]
-    assert len(trained) == len({card["same"] for card in cards}) == len(cards)
-
-
-def test_a_set_that_two_selectors_remove_is_trained_on_once(demo: Path) -> None:
-    """At one budget a selector has run before the other, at the next they run at the same time."""
-    config = science()
-    config["grid"] |= {"selectors": ["oracle", "twin"], "budgets": [0.3, 0.8]}
-    config["selectors"] = {**config.get("selectors", {}), "twin": {"kind": "oracle"}}
-    cells = [(selector, beta) for beta in ("0.30", "0.80") for selector in ("oracle", "twin")]
-    targets = [
-        paths.PERPLEXITY.format(**CELL, selector=selector, beta=beta) for selector, beta in cells
-    ]
-    said = run(*targets, "--cores", "2", directory=demo, config=config).stdout
-    assert said.count("rule retrain:") == 3
-    logs = [
-        (demo / f"results/logs/retrain/synthetic/tiny-llama/seed0/{selector}/beta{beta}.log")
-        for selector, beta in cells
-    ]
-    took_over = ["took over" in log.read_text() for log in logs]
-    assert took_over[:2] == [False, True]
-    assert sorted(took_over[2:]) == [False, True]
-    measured = [read_table(demo / target, schemas.PERPLEXITY) for target in targets]
-    assert measured[0].equals(measured[1])
-    assert measured[2].equals(measured[3])
-    assert not measured[0].equals(measured[2])
+    assert all(usage.last(log) is not None for log in logs)
 
 
 def test_removals_are_nested_and_their_manifests_name_their_sources(demo: Path) -> None:
@@ -135,8 +106,8 @@ def test_the_oracle_ranks_by_the_truth(demo: Path) -> None:
 def test_retrained_models_leave_no_weights_and_endpoints_leave_trained_ones_alone(
     demo: Path,
 ) -> None:
-    assert not list(demo.glob("results/runs/**/retrained/**/*.safetensors"))
-    tensors = load_file(demo / paths.TRAINED.format(**CELL, endpoint="gold"))
+    assert not list(demo.glob("results/runs/**/arms/retrained/**/*.safetensors"))
+    tensors = load_file(demo / paths.TRAINED.format(**CELL, arm="gold"))
     assert len(tensors) == 2 + 3 * 9
     with safe_open(demo / "results/base/tiny-llama/model.safetensors", "pt") as base:
         for name, value in tensors.items():
@@ -259,12 +230,12 @@ def test_a_learning_rate_runs_everything_from_the_contaminated_model_on(rerun: R
 def test_a_fine_tune_that_is_killed_goes_on_bit_for_bit(demo: Path, tmp_path: Path) -> None:
     """kill -9 in the middle of a fine-tune, then the same command."""
     config = science() | {"execution": {"checkpoint_seconds": 0}}
-    target = paths.TRAINED.format(**CELL, endpoint="gold")
+    target = paths.TRAINED.format(**CELL, arm="gold")
     # The data and the base model are those of the demo; only the fine-tune is to run.
     for part in ("results/data", "results/base", ".snakemake"):
         (tmp_path / part).parent.mkdir(parents=True, exist_ok=True)
         subprocess.run(["cp", "-a", demo / part, tmp_path / part], check=True)
-    state = tmp_path / (paths.TRAIN_CARD.format(**CELL, endpoint="gold") + ".state")
+    state = tmp_path / (paths.CARD.format(**CELL, arm="gold") + ".state")
     running = subprocess.Popen(
         command(target, directory=tmp_path, config=config),
         env=environment(),
@@ -283,7 +254,7 @@ def test_a_fine_tune_that_is_killed_goes_on_bit_for_bit(demo: Path, tmp_path: Pa
     for name, value in undisturbed.items():
         assert value.equal(resumed[name]), name
     log = read_table(
-        tmp_path / paths.TRAIN_LOG.format(**CELL, endpoint="gold"), schemas.TRAIN_LOG
+        tmp_path / paths.TRAIN_LOG.format(**CELL, arm="gold"), schemas.TRAIN_LOG
     ).to_pandas()
     assert list(log["step"]) == list(range(1, len(log) + 1))
     assert killed_at < len(log)
@@ -336,7 +307,7 @@ def test_what_models_say_of_the_texts(demo: Path, tmp_path: Path) -> None:
 
     base = demo / paths.MODEL_CARD.format(model=CELL["model"])
     models = [AutoModelForCausalLM.from_pretrained(base.parent) for _ in range(2)]
-    trained = demo / paths.TRAINED.format(**CELL, endpoint="contaminated")
+    trained = demo / paths.TRAINED.format(**CELL, arm="contaminated")
     models[1].load_state_dict(load_file(trained), strict=False)
     matrices = [p for p in models[1].model.layers[-1].parameters() if p.ndim == 2]
     examples = pq.read_table(demo / paths.EXAMPLES.format(**CELL)).to_pylist()

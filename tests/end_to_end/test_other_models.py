@@ -35,7 +35,8 @@ def test_a_grid_by_low_rank_adapters(tmp_path: Path) -> None:
     config["training"] = {**config["training"], "method": "lora", "lora": adapters}
     run(*small_grid.FEW, directory=tmp_path, config=config)
     cell = tmp_path / small_grid.RUN
-    stored = [cell / name for name in ("contaminated", "beta0", "retrained/lr_cos/beta0.25")]
+    trained = ("contaminated", "beta0", "retrained/lr_cos/beta0.25")
+    stored = [cell / "arms" / name for name in trained]
     for folder in stored:
         tensors = load_file(folder / "trained.safetensors")
         assert len(tensors) == 4 * 2 * 2

@@ -142,7 +142,7 @@ def test_retraining_runs_when_it_is_asked_for(lab: Path, done: Path) -> None:
     assert counted["gold"] == counted["beta0"] == "1"
     assert "contaminate" not in counted
     target = paths.PERPLEXITY.format(
-        dataset="comments", model="ours", seed=0, selector="mamushi", beta="0.25"
+        dataset="comments", model="ours", seed=0, arm="retrained/mamushi/beta0.25"
     )
     run(target, directory=done, config=given)
     assert read_table(done / target, schemas.PERPLEXITY)["domain"].to_pylist() == [

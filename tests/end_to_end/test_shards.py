@@ -14,12 +14,12 @@ from tests.support.small_grid import CONFIG, DATASET, MODEL, contents
 from tests.support.workflow import run
 
 CELL = {"dataset": DATASET, "model": MODEL, "seed": "0"}
-BETA0 = {**CELL, "endpoint": "beta0"}
+BETA0 = {**CELL, "arm": "beta0"}
 TARGETS = [
     paths.SCORES.format(**CELL, selector="lr_cos"),
-    paths.PERPLEXITY_ENDPOINT.format(**BETA0),
+    paths.PERPLEXITY.format(**BETA0),
 ]
-TABLES = [paths.EMBEDDINGS.format(**CELL), paths.NLL_ENDPOINT.format(**BETA0)]
+TABLES = [paths.EMBEDDINGS.format(**CELL), paths.NLL.format(**BETA0)]
 RULES = {"embeddings": "embed", "beta0": "evaluate"}
 """Of the shards of each table, by what their folder is called."""
 

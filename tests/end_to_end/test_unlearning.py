@@ -11,6 +11,7 @@ import pytest
 from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.files import read_json
 from mamushi.artifacts.tables import read_metadata, read_table
+from mamushi.configuration.arms import UNLEARNED, unlearned
 from mamushi.evaluation.crossing import first_crossing
 from tests.support.demo import CELL, Ran, Rerun, science, weights
 from tests.support.workflow import run
@@ -36,9 +37,9 @@ def test_only_cells_beside_a_crossing_were_added(demo: Path) -> None:
     for pair in PAIRS:
         sweep = read_json(demo / paths.SWEEP.format(**CELL, **pair))
         measured = {
-            float(path.stem.removeprefix("beta"))
+            float(path.parent.name.removeprefix("beta"))
             for path in demo.glob(
-                paths.PERPLEXITY_UNLEARNED.format(**CELL, **pair, beta="*").replace("beta*", "*")
+                paths.PERPLEXITY.format(**CELL, arm=UNLEARNED.format(**pair, beta="*"))
             )
         }
         assert measured == set(sweep["budgets"]) == {*BUDGETS, *sweep["added"]}
@@ -67,7 +68,7 @@ def test_finer_steps_add_cells_beside_the_crossings_alone(demo: Path, rerun: Rer
             sweep = read_json(demo / path)
             done = set(json.loads(before[path])["budgets"])
             wanted |= {
-                paths.PERPLEXITY_UNLEARNED.format(**CELL, **pair, beta=paths.beta(budget))
+                paths.PERPLEXITY.format(**CELL, arm=unlearned(**pair, budget=budget))
                 for budget in set(sweep["added"]) - done
             }
         listed = [
@@ -75,7 +76,7 @@ def test_finer_steps_add_cells_beside_the_crossings_alone(demo: Path, rerun: Rer
             for line in said.splitlines()
             if line.strip().startswith("output:")
             for word in line.split()
-            if "/perplexity/" in word
+            if word.strip(",").endswith("/perplexity.parquet")
         ]
         assert sorted(listed) == sorted(wanted)
         assert wanted, "no pair crossed the target"
@@ -138,8 +139,8 @@ def test_relearning_starts_where_unlearning_ended(demo: Path) -> None:
     assert [row["step"] for row in rows] == [0, 1, 4] * 3
     for row in rows:
         if row["source"] == "neggrad_plus" and row["step"] == 0:
-            where = {**CELL, "unlearner": "neggrad_plus", "selector": row["selector"]}
-            path = demo / paths.PERPLEXITY_UNLEARNED.format(**where, beta="0.40")
+            arm = unlearned("neggrad_plus", row["selector"], 0.4)
+            path = demo / paths.PERPLEXITY.format(**CELL, arm=arm)
             forget = read_table(path, schemas.PERPLEXITY).to_pylist()[0]
             assert row["ppl_forget"] == pytest.approx(forget["perplexity"], rel=1e-5)
 
@@ -166,7 +167,7 @@ def test_a_cap_or_a_target_runs_no_unlearning(rerun: Rerun) -> None:
 
 
 def test_without_the_cache_the_numbers_are_the_same(demo: Path) -> None:
-    target = paths.PERPLEXITY_UNLEARNED.format(**CELL, **PAIRS[0], beta="0.80")
+    target = paths.PERPLEXITY.format(**CELL, arm=unlearned(**PAIRS[0], budget=0.8))
     kept = read_table(demo / target, schemas.PERPLEXITY)["nll"].to_pylist()
     config = science() | {"execution": {"cache_trunk": False}}
     aside = demo / "aside.parquet"
@@ -192,14 +193,14 @@ def test_a_list_of_ones_own_ends_in_a_model(demo: Path) -> None:
         "lists": {"mine": str(demo / "mine.txt")},
     }
     run("unlearned", directory=demo, config=config)
-    where = {**CELL, "unlearner": "npo", "list": "mine"}
-    card = read_json(demo / paths.LISTED_CARD.format(**where))
+    where = {**CELL, "arm": "npo/lists/mine"}
+    card = read_json(demo / paths.CARD.format(**where))
     assert card["removed"] == 9
-    log = read_table(demo / paths.LISTED_LOG.format(**where), schemas.UNLEARN_LOG)
+    log = read_table(demo / paths.TRAIN_LOG.format(**where), schemas.UNLEARN_LOG)
     assert len(log) == card["steps"] == 9 * 5 // 8
-    assert read_metadata(demo / paths.LISTED_PERPLEXITY.format(**where))
-    start = demo / paths.TRAINED.format(**CELL, endpoint="beta0")
-    tensors = demo / paths.LISTED_TENSORS.format(**where)
+    assert read_metadata(demo / paths.PERPLEXITY.format(**where))
+    start = demo / paths.TRAINED.format(**CELL, arm="beta0")
+    tensors = demo / paths.TRAINED.format(**where)
     base = demo / paths.MODEL_CARD.format(model="tiny-llama")
     from transformers import AutoModelForCausalLM
 

@@ -20,6 +20,7 @@ import yaml
 from safetensors.numpy import load_file
 
 from mamushi.artifacts import paths
+from mamushi.configuration import arms
 from tests.support import cluster
 from tests.support.demo import small as science
 from tests.support.rules import gpu_rules, rules
@@ -171,9 +172,9 @@ def test_a_pack_that_is_tried_again_asks_for_more(on_slurm: Path, folder: Path) 
     shutil.copytree(on_slurm, folder, dirs_exist_ok=True)
     _, config = grid()
     cell = {"dataset": "synthetic", "model": "tiny-llama", "seed": 0}
-    cell["selector"] = config["grid"]["selectors"][0]
+    selector = config["grid"]["selectors"][0]
     lost = [
-        paths.PERPLEXITY.format(**cell, beta=paths.beta(budget))
+        paths.PERPLEXITY.format(**cell, arm=arms.retrained(selector, budget))
         for budget in config["grid"]["budgets"][:2]
     ]
     for path in lost:

@@ -17,9 +17,9 @@ from tests.support.workflow import run
 CELL = {"dataset": DATASET, "model": MODEL, "seed": "0"}
 TABLES = [
     paths.EMBEDDINGS.format(**CELL),
-    paths.NLL_ENDPOINT.format(**CELL, endpoint="contaminated"),
+    paths.NLL.format(**CELL, arm="contaminated"),
 ]
-READ = [paths.TRAINED.format(**CELL, endpoint="contaminated"), paths.TOKENS.format(**CELL)]
+READ = [paths.TRAINED.format(**CELL, arm="contaminated"), paths.TOKENS.format(**CELL)]
 """What is made on this machine, since other tests make it on SLURM."""
 
 

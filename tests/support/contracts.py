@@ -9,7 +9,8 @@ of the grid. Unlearning has 5 unlearners and one selector on 2 runs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 
@@ -31,6 +32,16 @@ def jobs(text: str) -> dict[str, int]:
     if "qualitative" in found and "ranking" in found:
         found["triage"] = found["ranking"]
     return {rule: count for rule, count in found.items() if count}
+
+
+def together(found: Mapping[str, int]) -> dict[str, int]:
+    """Jobs by rule, where retrainings that also ask count with the others."""
+    several = Counter({rule: count for rule, count in found.items() if rule != ASKING})
+    several["retrain"] += found.get(ASKING, 0)
+    return {rule: count for rule, count in several.items() if count}
+
+
+ASKING = "retrain_and_probe"
 
 
 class Contract(NamedTuple):
@@ -341,7 +352,11 @@ FEWER_PROBED = f"unlearn 1, refine 1, {HALF_GAP}, probes 1, figure_relearning 1"
 ANOTHER_PROBED_UNLEARNER = f"unlearn_and_probe 2, refine 2, {HALF_GAP}, {BOTH_PROBED}"
 OTHER_PROBED_MODELS = f"unlearn 2, unlearn_and_probe 2, refine 2, {HALF_GAP}, {BOTH_PROBED}"
 PROMPTS = f"unlearn_and_probe 2, refine 2, {HALF_GAP}, generate 6, {BOTH_PROBED}"
-RELEARNING = f"unlearn_and_probe 2, refine 2, {HALF_GAP}, relearn 2, {BOTH_PROBED}"
+RELEARNING = f"""
+    retrain 2, {DRAWN}, unlearn_and_probe 2, refine 2, {HALF_GAP}, relearn 2, {BOTH_PROBED}
+"""
+"""The retrained models of the probe's lists are asked what brings the domain back."""
+
 
 OTHER_TRAINING: dict[str, Any] = {
     "epochs": 3,

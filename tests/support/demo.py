@@ -66,5 +66,5 @@ class Ran(NamedTuple):
 
 def weights(folder: Path) -> list[Path]:
     """Whatever holds the weights of an unlearned model: tensors, states, their unfinished parts."""
-    found = folder.glob("results/runs/**/unlearned/**/*")
+    found = folder.glob("results/runs/**/arms/*/**/*")
     return [path for path in found if path.suffix in (".safetensors", ".state", ".part")]

@@ -10,6 +10,7 @@ from typing import Any
 from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.files import write_json
 from mamushi.artifacts.tables import write_table
+from mamushi.configuration import arms
 from mamushi.configuration.grid import cells
 
 GRID: dict[str, Any] = {
@@ -52,14 +53,15 @@ def write_results(root: Path, grid: Mapping[str, Any], level: Levels = levels) -
     """All that the stage ``tables`` reads for a grid."""
     for run in cells(grid):
         for endpoint, beta in (("beta0", 0.0), ("gold", 1.0)):
-            path = paths.under(root, paths.PERPLEXITY_ENDPOINT, **run, endpoint=endpoint)
+            path = paths.under(root, paths.PERPLEXITY, **run, arm=endpoint)
             write_perplexity(path, *level(run, "", beta))
         for selector in grid["selectors"]:
             write_scores(paths.under(root, paths.SCORES, **run, selector=selector), selector)
             for budget in grid["budgets"]:
                 cell = {**run, "selector": selector, "beta": paths.beta(budget)}
+                arm = {**run, "arm": arms.retrained(selector, budget)}
                 write_perplexity(
-                    paths.under(root, paths.PERPLEXITY, **cell), *level(run, selector, budget)
+                    paths.under(root, paths.PERPLEXITY, **arm), *level(run, selector, budget)
                 )
                 write_json(
                     paths.under(root, paths.MANIFEST, **cell),

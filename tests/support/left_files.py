@@ -15,6 +15,7 @@ import numpy as np
 
 from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.tables import write_table
+from mamushi.configuration import arms
 from mamushi.configuration.grid import cells
 
 AXES: dict[str, Any] = {
@@ -50,9 +51,8 @@ def memory(name: str, seed: int) -> Mapping[str, float]:
     }[name]
 
 
-def write_model(root: Path, name: str, at: Mapping[str, Any], where: Mapping[str, Any]) -> None:
-    """One model's two tables; ``where`` has the wildcards beside those of the cell."""
-    kind = {"retraining": "", "neggrad_plus": "_UNLEARNED"}.get(name, "_ENDPOINT")
+def write_model(root: Path, name: str, at: Mapping[str, Any], arm: str) -> None:
+    """One model's two tables."""
     kept = memory(name, at["seed"])
     noise = np.random.default_rng([at["seed"], *name.encode()]).normal(0, NOISE, len(IDS))
     hard = np.random.default_rng(99).normal(-4, 1, len(IDS))
@@ -67,7 +67,7 @@ def write_model(root: Path, name: str, at: Mapping[str, Any], where: Mapping[str
         "min_k": mean - 1,
         "min_k_plus": mean - hard,
     }
-    path = paths.under(root, getattr(paths, f"MEMBERSHIP{kind}"), **at, **where)
+    path = paths.under(root, paths.MEMBERSHIP, **at, arm=arm)
     write_table(path, schemas.LIKELIHOODS, columns)
     rows = [
         {
@@ -86,7 +86,7 @@ def write_model(root: Path, name: str, at: Mapping[str, Any], where: Mapping[str
         for sample in (0, 1, 2)
     ]
     completed = {key: [row[key] for row in rows] for key in rows[0]}
-    path = paths.under(root, getattr(paths, f"EXTRACTION{kind}"), **at, **where)
+    path = paths.under(root, paths.EXTRACTION, **at, arm=arm)
     write_table(path, schemas.EXTRACTION, completed)
 
 
@@ -94,13 +94,13 @@ def write_all(root: Path, axes: Mapping[str, Any] = AXES) -> None:
     for cell in cells(axes):
         for name in ("base", "gold", "beta0", "contaminated"):
             if name != "base" or cell["seed"] == axes["seeds"][0]:
-                write_model(root, name, cell, {"endpoint": name})
+                write_model(root, name, cell, name)
         for selector in axes["selectors"]:
             for beta in map(paths.beta, axes["budgets"]):
                 listed = {"selector": selector, "beta": beta}
-                write_model(root, "retraining", cell, listed)
+                write_model(root, "retraining", cell, arms.retrained(selector, beta))
                 for name in axes["unlearners"]:
-                    write_model(root, name, cell, {**listed, "unlearner": name})
+                    write_model(root, name, cell, arms.unlearned(name, selector, beta))
                 ids = sorted(removed(cell["seed"]))
                 columns = {"id": ids, "score": [0.0] * len(ids), "rank": range(len(ids))}
                 columns["copies"] = [[] for _ in ids]

@@ -15,28 +15,25 @@ from tests.support import small_grid as grid
 from tests.support.small_grid import RUN, UNLEARNER
 from tests.support.workflow import ROOT, environment, warmed
 
-RETRAINED = f"{RUN}/retrained/lr_cos/beta0.25/card.json"
-
-
-WHOLE = f"{RUN}/unlearned/{UNLEARNER}/whole/card.json"
+RETRAINED = f"{RUN}/arms/retrained/lr_cos/beta0.25/card.json"
+WHOLE = f"{RUN}/arms/{UNLEARNER}/whole/card.json"
 
 
 OUTPUTS = {
-    "retrain": [
-        RETRAINED,
-        f"{RUN}/retrained/lr_cos/beta0.25/train_log.parquet",
-        f"{RUN}/perplexity/lr_cos/beta0.25.parquet",
-        f"{RUN}/nll/lr_cos/beta0.25.parquet",
-    ],
-    "unlearn_whole": [
-        WHOLE,
-        f"{RUN}/unlearned/{UNLEARNER}/whole/unlearn_log.parquet",
-        f"{RUN}/perplexity/{UNLEARNER}/whole.parquet",
-    ],
-    "contaminate": [
-        f"{RUN}/contaminated/{name}"
-        for name in ("card.json", "train_log.parquet", "trained.safetensors")
-    ],
+    rule: [f"{RUN}/arms/{arm}/{name}" for name in names]
+    for rule, arm, names in (
+        (
+            "retrain",
+            "retrained/lr_cos/beta0.25",
+            ("card.json", "train_log.parquet", "perplexity.parquet", "nll.parquet"),
+        ),
+        (
+            "unlearn_whole",
+            f"{UNLEARNER}/whole",
+            ("card.json", "train_log.parquet", "perplexity.parquet"),
+        ),
+        ("contaminate", "contaminated", ("card.json", "train_log.parquet", "trained.safetensors")),
+    )
 }
 EXECUTION = {
     "micro_batch_size": 32,

@@ -24,6 +24,7 @@ import pytest
 from safetensors import safe_open
 
 from mamushi.artifacts import paths
+from mamushi.configuration import arms
 from mamushi.running import locks
 from mamushi_runs.guard import session
 from tests.support import cluster, workflow
@@ -71,11 +72,11 @@ CONFIG: dict[str, Any] = {
 }
 # On SLURM every step is saved, so that a fault at any moment has a checkpoint before it.
 SAVING = {**CONFIG, "execution": {"checkpoint_seconds": 0}}
-CELL = {"dataset": "texts", "model": "tiny", "seed": 0, "beta": "0.50"}
+CELL, BUDGET = {"dataset": "texts", "model": "tiny", "seed": 0}, 0.5
 RETRAINED = [
-    pattern.format(**CELL, selector=selector)
+    pattern.format(**CELL, arm=arms.retrained(selector, BUDGET))
     for selector in CONFIG["grid"]["selectors"]
-    for pattern in (paths.PERPLEXITY, paths.RETRAINED_CARD)
+    for pattern in (paths.PERPLEXITY, paths.CARD)
 ]
 # One SLURM job per model, and a plug-in that does not wait between queries that fail.
 SETTINGS = {
@@ -183,7 +184,8 @@ class Scene:
     def state(self, job: cluster.Queued) -> Path:
         """The checkpoint of a job that retrains."""
         selector = next(name for name in CONFIG["grid"]["selectors"] if name in job.wildcards)
-        return Path(f"{self.folder / paths.RETRAINED_CARD.format(**CELL, selector=selector)}.state")
+        card = paths.CARD.format(**CELL, arm=arms.retrained(selector, BUDGET))
+        return Path(f"{self.folder / card}.state")
 
     def retrained(self) -> list[Path]:
         """What the retrainings write."""

@@ -16,7 +16,10 @@ from tests.support.workflow import NO_RESULTS
 DATASET, MODEL, UNLEARNER = "synthetic", "tiny", "neggrad_plus"
 RUN = f"results/runs/{DATASET}/{MODEL}/seed0"
 TARGETS = ["all", "results/tables/half_gap.csv"]
-FEW = [f"{RUN}/perplexity/lr_cos/beta0.25.parquet", f"{RUN}/unlearned/{UNLEARNER}/whole/card.json"]
+FEW = [
+    f"{RUN}/arms/retrained/lr_cos/beta0.25/perplexity.parquet",
+    f"{RUN}/arms/{UNLEARNER}/whole/card.json",
+]
 """One cell of the grid and all that it needs."""
 
 CONFIG: dict[str, Any] = {

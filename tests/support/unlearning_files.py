@@ -8,6 +8,7 @@ from typing import Any
 
 from mamushi.artifacts import paths
 from mamushi.artifacts.files import write_json
+from mamushi.configuration import arms
 from mamushi.configuration.grid import cells
 from tests.support.grid_files import write_perplexity
 
@@ -50,36 +51,30 @@ def write_runs(
     def level(share: float, beta: float) -> tuple[float, float]:
         return START[0] + share * (GOLD[0] - START[0]), START[1] + 40 * beta
 
+    def write(run: Mapping[str, Any], arm: str, ends: tuple[float, float], card: Any) -> None:
+        write_perplexity(paths.under(root, paths.PERPLEXITY, **run, arm=arm), *ends)
+        write_json(paths.under(root, paths.CARD, **run, arm=arm), card)
+
     for run in cells(axes):
         for endpoint, ends in (("beta0", START), ("gold", gold), ("contaminated", CONTAMINATED)):
-            where = {**run, "endpoint": endpoint}
-            write_perplexity(paths.under(root, paths.PERPLEXITY_ENDPOINT, **where), *ends)
             texts = N_RETAIN + (0 if endpoint == "gold" else N_FORGET)
-            card = {"texts": texts, "removed": 0, "steps": texts * 2}
-            write_json(paths.under(root, paths.TRAIN_CARD, **where), card)
+            write(run, endpoint, ends, {"texts": texts, "removed": 0, "steps": texts * 2})
         for selector in axes["selectors"]:
             for beta in axes["budgets"]:
-                cell = {**run, "selector": selector, "beta": paths.beta(beta)}
                 removed = int(beta * N_FORGET)
                 card = {"removed": removed, "steps": (N_FORGET + N_RETAIN - removed) * 2}
-                write_json(paths.under(root, paths.RETRAINED_CARD, **cell), card)
                 ends = level(height(run, "retraining", selector, beta), beta)
-                write_perplexity(paths.under(root, paths.PERPLEXITY, **cell), *ends)
+                write(run, arms.retrained(selector, beta), ends, card)
             for unlearner in axes["unlearners"]:
                 pair = {"unlearner": unlearner, "selector": selector}
                 budgets = sorted([*axes["budgets"], *added])
                 sweep = {name: run[name] for name in ("dataset", "model")}
                 write_json(paths.under(root, paths.SWEEP, **sweep, **pair), {"budgets": budgets})
                 for beta in budgets:
-                    cell = {**run, **pair, "beta": paths.beta(beta)}
                     card = {"removed": int(beta * N_FORGET), "steps": int(beta * 100)}
-                    path = paths.under(root, paths.UNLEARNED_CARD, **cell)
-                    write_json(path, card | {"stopped_at": stopped_at})
                     ends = level(height(run, unlearner, selector, beta), beta)
-                    write_perplexity(paths.under(root, paths.PERPLEXITY_UNLEARNED, **cell), *ends)
+                    arm = arms.unlearned(unlearner, selector, beta)
+                    write(run, arm, ends, card | {"stopped_at": stopped_at})
         for unlearner in axes["unlearners"]:
-            where = {**run, "unlearner": unlearner}
             card = {"removed": N_FORGET, "steps": 100, "stopped_at": None}
-            write_json(paths.under(root, paths.WHOLE_CARD, **where), card)
-            ends = level(height(run, unlearner, "", 1.0), 1.0)
-            write_perplexity(paths.under(root, paths.PERPLEXITY_WHOLE, **where), *ends)
+            write(run, arms.whole(unlearner), level(height(run, unlearner, "", 1.0), 1.0), card)

@@ -261,14 +261,14 @@ def test_null(tmp_path: Path) -> None:
     write_table(examples, schemas.EXAMPLES, {**about, **more})
     everyone = cells({**axes, "seeds": range(12)})
     for cell in everyone:
-        for pattern, less in ((paths.NLL_ENDPOINT, 0.0), (paths.NLL, 3.0)):
+        for arm, less in (("gold", 0.0), ("retrained/random/beta0.50", 3.0)):
             nll = hard - less + rng.normal(0, 1, len(ids))
-            where = {"endpoint": "gold", "selector": "random", "beta": "0.50"}
             rows = {"id": ids, "tokens": tokens, "nll": nll}
             of_held = {name: np.asarray(column)[held] for name, column in rows.items()}
-            write_table(paths.under(root, pattern, **cell, **where), schemas.NLL, of_held)
+            write_table(paths.under(root, paths.NLL, **cell, arm=arm), schemas.NLL, of_held)
             if not less:
-                write_table(paths.under(root, paths.SAID_OF_GOLD, **cell), schemas.NLL, rows)
+                path = paths.under(root, paths.RELAPSE_NLL, **cell, arm=arm)
+                write_table(path, schemas.NLL, rows)
     found = ran(
         tmp_path, "null", str(root), "alpha", "small", "--seeds", "0", "1", "2", "3",
         "--gold", *map(str, range(4, 12)), "--lists", "random/0.50",

@@ -233,16 +233,12 @@ def _run(
             said = "made from the same already; kept as it is"
             print(f"mamushi {name}: {command.outputs[0]}: {said}", file=sys.stderr)
             return 0
-        shared = getattr(module, "shared", lambda *_: contextlib.nullcontext())
-        with shared(*what) as twin:
-            if twin is None:
-                gpu = getattr(module, "GPU", False)
-                count = launch.process_count(gpu, command.files)
-                # Only now: who waits for another process holds no GPU.
-                with _device(name, gpu, count, command), launch.processes(count, words):
-                    module.run(*what)
-    if twin is None:
-        usage.say(name, began)
+        gpu = getattr(module, "GPU", False)
+        count = launch.process_count(gpu, command.files)
+        # Only now: who waits for another process holds no GPU.
+        with _device(name, gpu, count, command), launch.processes(count, words):
+            module.run(*what)
+    usage.say(name, began)
     return 0
 
 

@@ -2,10 +2,6 @@
 # every selector reads. A model that is declared contaminated embeds as it is.
 
 
-EMBED_MEMORY = scaled(
-    4000, 16000, 6000, full=20000, texts=memory_of_texts, cut=memory_if_cut
-)
-EMBED_MINUTES = minutes(30, 20, 5, texts=minutes_to_read, shared=["embed"])
 EMBED, EMBED_LAYERS, ENCODE = (
     params(made_with, "model")
     for made_with in (settings.embed, settings.embed_layers, settings.encode)
@@ -15,7 +11,7 @@ EMBED, EMBED_LAYERS, ENCODE = (
 rule embed:
     input:
         shards=shards(paths.EMBEDDINGS, EMBED),
-        trained=embedder,
+        trained=tensors_of("contaminated"),
         examples=made(paths.EXAMPLES),
         tokens=paths.TOKENS,
         model_card=paths.MODEL_CARD,
@@ -25,13 +21,11 @@ rule embed:
         "results/logs/embed/{dataset}/{model}/seed{seed}.log",
     wildcard_constraints:
         model=only(LANGUAGE),
-    conda:
-        "../../envs/mamushi.yaml"
-    threads: cores(8)
+    threads: RESOURCES.cores(8)
     resources:
-        gpu=GPUS,
-        mem_mb=EMBED_MEMORY,
-        runtime=EMBED_MINUTES,
+        gpu=RESOURCES.gpus,
+        mem_mb=RESOURCES.embed_memory,
+        runtime=RESOURCES.embed_minutes,
     params:
         settings=EMBED,
         shard=SHARD,
@@ -64,12 +58,10 @@ rule import_embeddings:
     wildcard_constraints:
         model=only(VECTORS),
     priority: LOOK_FIRST
-    conda:
-        "../../envs/mamushi.yaml"
     resources:
         # Vectors of width 4096 in float16, twice.
-        mem_mb=memory(4000, 16000, texts=20000),
-        runtime=minutes(30, 60, texts=20),
+        mem_mb=RESOURCES.memory(4000, 16000, texts=20000),
+        runtime=RESOURCES.minutes(30, 60, texts=20),
     params:
         settings=params(settings.import_embeddings, "model"),
         data_card=lambda wildcards: paths.DATA_CARD.format(dataset=wildcards.dataset),
@@ -89,14 +81,11 @@ rule encode:
         "results/logs/encode/{dataset}/{model}/seed{seed}.log",
     wildcard_constraints:
         model=only(ENCODERS),
-    conda:
-        "../../envs/mamushi.yaml"
-    threads: cores(8)
+    threads: RESOURCES.cores(8)
     resources:
         gpu=1,
-        mem_mb=scaled(4000, 16000, 0, texts=memory_of_texts),
-        # Of 100 million parameters, 2 ms a text: twice that.
-        runtime=minutes(60, 120, texts=lambda n, wildcards: n / 15000),
+        mem_mb=RESOURCES.encode_memory,
+        runtime=RESOURCES.encode_minutes,
     params:
         settings=ENCODE,
         shard=SHARD,
@@ -115,7 +104,7 @@ use rule encode as encode_shard with:
 rule embed_layers:
     input:
         shards=shards(paths.LAYERS, EMBED_LAYERS),
-        trained=embedder,
+        trained=tensors_of("contaminated"),
         examples=made(paths.EXAMPLES),
         tokens=paths.TOKENS,
         model_card=paths.MODEL_CARD,
@@ -123,13 +112,11 @@ rule embed_layers:
         out=paths.LAYERS,
     log:
         "results/logs/embed_layers/{dataset}/{model}/seed{seed}.log",
-    conda:
-        "../../envs/mamushi.yaml"
-    threads: cores(8)
+    threads: RESOURCES.cores(8)
     resources:
-        gpu=GPUS,
-        mem_mb=EMBED_MEMORY,
-        runtime=EMBED_MINUTES,
+        gpu=RESOURCES.gpus,
+        mem_mb=RESOURCES.embed_memory,
+        runtime=RESOURCES.embed_minutes,
     params:
         settings=EMBED_LAYERS,
         shard=SHARD,

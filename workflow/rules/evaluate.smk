@@ -2,31 +2,31 @@
 # models are measured where they are trained: see retrain.smk.
 
 
-EVALUATE = params(settings.evaluate, "model", "endpoint")
+EVALUATE = params(settings.evaluate, "model", "arm")
 
 
 rule evaluate:
     input:
-        shards=shards(paths.NLL_ENDPOINT, EVALUATE),
-        trained=tensors_of,
+        shards=shards(paths.NLL, EVALUATE),
+        trained=tensors_of(),
         examples=made(paths.EXAMPLES),
-        tokens=of_endpoint(paths.TOKENS),
-        model_card=of_endpoint(paths.MODEL_CARD),
+        tokens=of_arm(paths.TOKENS),
+        model_card=of_arm(paths.MODEL_CARD),
     output:
-        out=paths.PERPLEXITY_ENDPOINT,
-        nll=paths.NLL_ENDPOINT,
+        out=paths.PERPLEXITY,
+        nll=paths.NLL,
     log:
-        "results/logs/evaluate/{dataset}/{model}/seed{seed}/{endpoint}.log",
+        "results/logs/evaluate/{dataset}/{model}/seed{seed}/{arm}.log",
+    wildcard_constraints:
+        arm=only(arms.ENDPOINTS),
     group:
-        packed("evaluate", "endpoint", ["base", "contaminated", "gold", "beta0"])
-    conda:
-        "../../envs/mamushi.yaml"
-    threads: cores(8)
+        packed("evaluate", "arm", ["base", "contaminated", "gold", "beta0"])
+    threads: RESOURCES.cores(8)
     resources:
-        gpu=GPUS,
+        gpu=RESOURCES.gpus,
         pack=1,
-        mem_mb=MODEL_MEMORY,
-        runtime=minutes(30, 20, 5, texts=minutes_to_measure, shared=["evaluate"]),
+        mem_mb=RESOURCES.model_memory,
+        runtime=RESOURCES.evaluate_minutes,
     params:
         settings=EVALUATE,
         shard=SHARD,
@@ -37,32 +37,6 @@ rule evaluate:
 use rule evaluate as evaluate_shard with:
     output:
         out=[],
-        nll=temp(paths.SHARD.replace("{table}", "{endpoint}")),
+        nll=temp(paths.SHARD.replace("{table}", "{arm}")),
     log:
-        "results/logs/evaluate/{dataset}/{model}/seed{seed}/{endpoint}/{scatteritem}.log",
-
-
-# Who pays: the change of the perplexity's parts, by what is known of the texts.
-rule subgroups:
-    input:
-        examples=lambda wildcards: [
-            made_of(paths.EXAMPLES, dataset) for dataset in GRID["datasets"]
-        ],
-        nll=lambda wildcards: grid.nlls(GRID),
-    output:
-        csv=report(
-            paths.TABLE_CSV.replace("{table}", "subgroups"),
-            caption="../report/subgroups.rst",
-            category="Tables",
-            labels={"table": "Who pays"},
-        ),
-        parquet=paths.TABLE.replace("{table}", "subgroups"),
-    log:
-        "results/logs/subgroups.log",
-    localrule: True
-    conda:
-        "../../envs/mamushi.yaml"
-    params:
-        settings=params(lambda config: settings.subgroups(GRID)),
-    shell:
-        command("subgroups", out_folder="$(dirname {output.csv:q})")
+        "results/logs/evaluate/{dataset}/{model}/seed{seed}/{arm}/{scatteritem}.log",

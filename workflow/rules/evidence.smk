@@ -4,18 +4,16 @@
 
 rule calibrate:
     input:
-        scores=paths.SCORES.replace("{selector}", config["removal"]["ratio"]),
-        refits=paths.REFITS.replace("{selector}", config["removal"]["ratio"]),
+        scores=paths.SCORES.replace("{selector}", RATIO),
+        refits=paths.REFITS.replace("{selector}", RATIO),
     output:
         out=paths.CALIBRATED,
         checks=paths.CALIBRATION,
     log:
         "results/logs/calibrate/{dataset}/{model}/seed{seed}.log",
     localrule: True
-    conda:
-        "../../envs/mamushi.yaml"
     params:
-        settings=params(settings.calibrate, "dataset", "model", "seed"),
+        settings=params(settings.calibrate, *CELL),
     shell:
         command("calibrate")
 
@@ -24,21 +22,19 @@ rule frontier:
     input:
         examples=made(paths.EXAMPLES),
         scores=expand(paths.SCORES, selector=GRID["selectors"], allow_missing=True),
-        ratio=paths.SCORES.replace("{selector}", config["removal"]["ratio"]),
-        refits=paths.REFITS.replace("{selector}", config["removal"]["ratio"]),
+        ratio=paths.SCORES.replace("{selector}", RATIO),
+        refits=paths.REFITS.replace("{selector}", RATIO),
         calibrated=paths.CALIBRATED,
     output:
         out=paths.FRONTIER,
     log:
         "results/logs/frontier/{dataset}/{model}/seed{seed}.log",
-    conda:
-        "../../envs/mamushi.yaml"
     resources:
-        mem_mb=memory(4000, 16000),
-        runtime=minutes(30, 60),
+        mem_mb=RESOURCES.memory(4000, 16000),
+        runtime=RESOURCES.minutes(30, 60),
     params:
         selectors=GRID["selectors"],
-        settings=params(settings.frontier, "dataset", "model", "seed"),
+        settings=params(settings.frontier, *CELL),
     shell:
         command("frontier")
 
@@ -51,11 +47,9 @@ rule diagnostics:
     log:
         "results/logs/diagnostics/{dataset}/{model}/seed{seed}.log",
     localrule: True
-    conda:
-        "../../envs/mamushi.yaml"
     params:
         selectors=SCORED,
-        settings=params(settings.diagnostics, "dataset", "model", "seed"),
+        settings=params(settings.diagnostics, *CELL),
     shell:
         command("diagnostics")
 
@@ -70,11 +64,9 @@ rule confounds:
     log:
         "results/logs/confounds/{dataset}/{model}/seed{seed}.log",
     localrule: True
-    conda:
-        "../../envs/mamushi.yaml"
     params:
         selectors=SCORED,
-        settings=params(settings.confounds, "dataset", "model", "seed"),
+        settings=params(settings.confounds, *CELL),
     shell:
         command("confounds")
 
@@ -86,14 +78,12 @@ rule geometry:
         out=paths.GEOMETRY,
     log:
         "results/logs/geometry/{dataset}/{model}/seed{seed}.log",
-    conda:
-        "../../envs/mamushi.yaml"
-    threads: cores(8)
+    threads: RESOURCES.cores(8)
     resources:
-        mem_mb=memory(4000, 16000),
-        runtime=minutes(30, 60),
+        mem_mb=RESOURCES.memory(4000, 16000),
+        runtime=RESOURCES.minutes(30, 60),
     params:
-        settings=params(settings.geometry, "dataset", "model", "seed"),
+        settings=params(settings.geometry, *CELL),
     shell:
         command("geometry")
 
@@ -116,14 +106,12 @@ rule runtime:
         out=paths.RUNTIME,
     log:
         "results/logs/runtime/{dataset}/{model}/seed{seed}.log",
-    conda:
-        "../../envs/mamushi.yaml"
     threads: lambda wildcards: config["evidence"]["runtime"]["threads"]
     resources:
-        mem_mb=memory(4000, 16000),
-        runtime=minutes(30, 240),
+        mem_mb=RESOURCES.memory(4000, 16000),
+        runtime=RESOURCES.minutes(30, 240),
     params:
-        settings=params(settings.runtime, "dataset", "model", "seed"),
+        settings=params(settings.runtime, *CELL),
     shell:
         command("runtime")
 
@@ -146,11 +134,9 @@ rule ranking:
     log:
         "results/logs/ranking/{dataset}/{model}/seed{seed}.log",
     localrule: True
-    conda:
-        "../../envs/mamushi.yaml"
     params:
         selectors=SCORED,
-        settings=params(settings.ranking, "dataset", "model", "seed"),
+        settings=params(settings.ranking, *CELL),
     shell:
         command("ranking")
 
@@ -158,8 +144,8 @@ rule ranking:
 rule triage:
     input:
         examples=made(paths.EXAMPLES),
-        scores=paths.SCORES.replace("{selector}", config["removal"]["ratio"]),
-        refits=paths.REFITS.replace("{selector}", config["removal"]["ratio"]),
+        scores=paths.SCORES.replace("{selector}", RATIO),
+        refits=paths.REFITS.replace("{selector}", RATIO),
     output:
         out=paths.TRIAGE,
         csv=report(
@@ -171,10 +157,8 @@ rule triage:
     log:
         "results/logs/triage/{dataset}/{model}/seed{seed}.log",
     localrule: True
-    conda:
-        "../../envs/mamushi.yaml"
     params:
-        settings=params(settings.triage, "dataset", "model", "seed"),
+        settings=params(settings.triage, *CELL),
     shell:
         command("triage")
 
@@ -186,26 +170,19 @@ rule qualitative:
             for run in grid.shown(config)
             for path in (
                 made_of(paths.EXAMPLES, run["dataset"]),
-                paths.SCORES.format(**run, selector=config["removal"]["ratio"]),
+                paths.SCORES.format(**run, selector=RATIO),
             )
         ],
     output:
-        csv=report(
-            paths.TABLE_CSV.replace("{table}", "qualitative_ranking"),
-            caption="../report/qualitative_ranking.rst",
-            category="Rankings",
-            labels={"table": "First and last of each ranking"},
-        ),
+        **table_reports("qualitative_ranking"),
         parquet=paths.TABLE.replace("{table}", "qualitative_ranking"),
     log:
         "results/logs/qualitative.log",
     localrule: True
-    conda:
-        "../../envs/mamushi.yaml"
     params:
         settings=params(settings.qualitative),
     shell:
-        command("qualitative", out_folder="$(dirname {output.csv:q})")
+        command("qualitative", out_folder="$(dirname {output.parquet:q})")
 
 
 rule evidence_tables:
@@ -230,66 +207,11 @@ rule evidence_tables:
             else []
         ),
     output:
-        frontier=report(
-            paths.TABLE_CSV.replace("{table}", "frontier"),
-            caption="../report/frontier_table.rst",
-            category="Evidence",
-            labels={"table": "Frontier"},
-        ),
-        advice=report(
-            paths.TABLE_CSV.replace("{table}", "advice"),
-            caption="../report/advice.rst",
-            category="Evidence",
-            labels={"table": "Advice"},
-        ),
-        calibration=report(
-            paths.TABLE_CSV.replace("{table}", "calibration"),
-            caption="../report/calibration_table.rst",
-            category="Evidence",
-            labels={"table": "Calibration"},
-        ),
-        diagnostics=report(
-            paths.TABLE_CSV.replace("{table}", "diagnostics"),
-            caption="../report/diagnostics_table.rst",
-            category="Evidence",
-            labels={"table": "Diagnostics"},
-        ),
-        confounds=report(
-            paths.TABLE_CSV.replace("{table}", "confounds"),
-            caption="../report/confounds.rst",
-            category="Evidence",
-            labels={"table": "Confounds"},
-        ),
-        geometry=report(
-            paths.TABLE_CSV.replace("{table}", "geometry"),
-            caption="../report/geometry_table.rst",
-            category="Evidence",
-            labels={"table": "Geometry"},
-        ),
-        runtime=report(
-            paths.TABLE_CSV.replace("{table}", "runtime"),
-            caption="../report/runtime.rst",
-            category="Evidence",
-            labels={"table": "Runtime"},
-        ),
-        paper=report(
-            paths.TABLE_CSV.replace("{table}", "paper"),
-            caption="../report/paper.rst",
-            category="Evidence",
-            labels={"table": "Beside the paper's numbers"},
-        ),
-        theory=report(
-            paths.TABLE_CSV.replace("{table}", "theory"),
-            caption="../report/theory.rst",
-            category="Evidence",
-            labels={"table": "Looseness of the transfer bound"},
-        ),
+        **table_reports(*settings.EVIDENCE_TABLES),
         parquet=expand(paths.TABLE, table=settings.EVIDENCE_TABLES),
     log:
         "results/logs/evidence_tables.log",
     localrule: True
-    conda:
-        "../../envs/mamushi.yaml"
     params:
         settings=params(settings.evidence),
     shell:

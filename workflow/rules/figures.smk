@@ -3,6 +3,29 @@
 # that it reads. Its caption is the file of its name in workflow/report.
 
 
+# What the figures show.
+SHOWN = {
+    "grid": lambda config: GRID,
+    "evidence": lambda config: GRID,
+    "unlearning": settings.swept,
+    "probe": settings.probed,
+    "truth": lambda config: GRID,
+    "left": settings.asked_left,
+}
+OF_CELL = {
+    "scores": paths.SCORES.replace("{selector}", RATIO),
+    "geometry": paths.GEOMETRY,
+}
+
+
+def drawn(config, *cell, name):
+    """The settings of a figure, of one cell or of all that its tables hold."""
+    if cell:
+        return settings.figure_of_cell(config, name, *cell)
+    shown = SHOWN[plugin("figure", name).literals["OF"]](config)
+    return settings.figure(config, shown, name)
+
+
 for name, figure in plugins("figure").items():
     of_cell = figure.literals["OF"] == "cell"
     pdf, png = [
@@ -35,11 +58,14 @@ for name, figure in plugins("figure").items():
         log:
             f"results/logs/figure/{place}.log",
         localrule: True
-        conda:
-            "../../envs/mamushi.yaml"
         params:
-            # Not in the command, which is put together when the loop is over.
-            tables=drawn_from(of_cell),
+            # The folder in which it finds what it shows. Not in the command, which is put together
+            # when the loop is over.
+            tables=(
+                "results"
+                if of_cell
+                else lambda wildcards, input: os.path.dirname(input[0])
+            ),
             settings=params(partial(drawn, name=name), *(CELL if of_cell else ())),
         shell:
             command("figure")
@@ -59,8 +85,6 @@ rule figure_study:
     log:
         "results/logs/figure/study/{study}.log",
     localrule: True
-    conda:
-        "../../envs/mamushi.yaml"
     params:
         settings=params(
             lambda config, study: settings.figure(

@@ -14,8 +14,6 @@ rule model_card:
     wildcard_constraints:
         model=only(model for model in READY if model not in GGUF),
     priority: LOOK_FIRST
-    conda:
-        "../../envs/mamushi.yaml"
     resources:
         mem_mb=lambda wildcards, attempt: 8000 * attempt,
         runtime=lambda wildcards, attempt: 120 * attempt,
@@ -47,8 +45,6 @@ rule base_model:
         "results/logs/base_model/{model}.log",
     wildcard_constraints:
         model=only(TINY),
-    conda:
-        "../../envs/mamushi.yaml"
     resources:
         gpu=1,
         mem_mb=lambda wildcards, attempt: 8000 * attempt,
@@ -77,11 +73,9 @@ rule convert:
     wildcard_constraints:
         model=only(GGUF),
     priority: LOOK_FIRST
-    conda:
-        "../../envs/mamushi.yaml"
     resources:
         # Its numbers in fp32, twice while they are handed from one to the next.
-        mem_mb=memory(4000, 4000, 10000),
+        mem_mb=RESOURCES.memory(4000, 4000, 10000),
         runtime=lambda wildcards, attempt: 120 * attempt,
     params:
         settings=params(settings.convert, "model"),
@@ -98,11 +92,9 @@ rule tokens:
     log:
         "results/logs/tokens/{dataset}/{model}.log",
     priority: LOOK_FIRST
-    conda:
-        "../../envs/mamushi.yaml"
     resources:
-        mem_mb=of_texts(8000, 2000),
-        runtime=of_texts(60, 20),
+        mem_mb=RESOURCES.of_texts(8000, 2000),
+        runtime=RESOURCES.of_texts(60, 20),
     params:
         settings=params(lambda config: settings.tokens(config)),
     shell:

@@ -4,33 +4,64 @@
 # the measurement; so a retrained model reaches the disk only where `keep_checkpoints` asks for it.
 
 
-rule retrain:
-    input:
-        examples=made(paths.EXAMPLES),
-        tokens=base_of(paths.TOKENS),
-        model_card=base_of(paths.MODEL_CARD),
-        removal=paths.REMOVAL,
-        weights=taken("downweight"),
-        spans=taken("mask"),
-    output:
-        perplexity=paths.PERPLEXITY,
-        nll=paths.NLL,
-        log_table=paths.RETRAINED_LOG,
-        card=paths.RETRAINED_CARD,
-    log:
-        "results/logs/retrain/{dataset}/{model}/seed{seed}/{selector}/beta{beta}.log",
-    group:
-        packed("retrain", "beta", retrained_betas())
-    conda:
-        "../../envs/mamushi.yaml"
-    threads: cores(8)
-    resources:
-        gpu=GPUS,
-        pack=1,
-        mem_mb=MODEL_MEMORY,
-        runtime=TRAINING_MINUTES,
-    params:
-        settings=params(settings.retrain, "dataset", "model", "seed"),
-        tensors=kept_tensors,
-    shell:
-        command("retrain", tensors="{params.tensors:q}")
+def edit_of(action):
+    """What a selector with this action hands to retraining; nothing from others.
+
+    Mostly there is none, and nothing serves as it is: see ``of_arm``.
+    """
+    if all(grid.action(config, selector) != action for selector in config["selectors"]):
+        return []
+    return branch(
+        lambda wildcards: grid.action(config, wildcards.selector) == action,
+        then=grid.EDITS[action],
+    )
+
+
+# Every budget at which the configuration retrains, the grid's first.
+RETRAINED_AT = [*grid.budgets(config), *sorted(config["unlearning"]["budgets"])]
+
+
+# A model that is asked more, by `probe` or `left`, answers in the job that makes it.
+for ending, sections in questions.VARIANTS.items():
+    asked = questions.asked(config, "retrain", sections)
+
+    rule:
+        name:
+            f"retrain{ending}"
+        input:
+            examples=made(paths.EXAMPLES),
+            tokens=of_arm(paths.TOKENS, arms.RETRAINED),
+            model_card=of_arm(paths.MODEL_CARD, arms.RETRAINED),
+            removal=paths.REMOVAL,
+            weights=edit_of("downweight"),
+            spans=edit_of("mask"),
+        output:
+            **answers_of(arms.RETRAINED, asked),
+            perplexity=paths.PERPLEXITY.replace("{arm}", arms.RETRAINED),
+            nll=paths.NLL.replace("{arm}", arms.RETRAINED),
+            log_table=paths.TRAIN_LOG.replace("{arm}", arms.RETRAINED),
+            card=paths.CARD.replace("{arm}", arms.RETRAINED),
+        log:
+            f"results/logs/retrain{ending}/{{dataset}}/{{model}}/seed{{seed}}/{{selector}}/beta{{beta}}.log",
+        wildcard_constraints:
+            **only_asked(sections),
+        group:
+            packed(
+                f"retrain{ending}",
+                "beta",
+                dict.fromkeys(map(paths.beta, RETRAINED_AT)),
+            )
+        threads: RESOURCES.cores(8)
+        resources:
+            gpu=RESOURCES.gpus,
+            pack=1,
+            mem_mb=RESOURCES.model_memory,
+            runtime=RESOURCES.and_asked(RESOURCES.training_minutes, asked),
+        params:
+            settings=params(partial(settings.retrain, asked=asked), *CELL),
+            tensors=kept_tensors,
+        shell:
+            command("retrain", tensors="{params.tensors:q}")
+
+
+ruleorder: retrain_and_probe_and_left > retrain_and_probe > retrain_and_left > retrain

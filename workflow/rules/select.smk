@@ -1,8 +1,27 @@
+# Embeddings -> a ranking of the forget texts -> what to remove at each budget, with its manifests.
+
+
+def layers_read(wildcards):
+    """The texts at other depths of the model, for a selector that reads them."""
+    wanted = explained(settings.reads_layers, config, wildcards.selector)
+    return paths.LAYERS.format(**wildcards) if wanted else []
+
+
+def base_of(pattern):
+    """What a derived selector starts from."""
+
+    def path(wildcards):
+        name = explained(settings.derives, config, wildcards.selector)
+        return pattern.format(**{**wildcards, "selector": name}) if name else []
+
+    return path
+
+
 # A selector ranks the forget set once; every budget takes the top of that one ranking, so that
 # removal lists are nested.
 rule score:
     input:
-        base=scored_before,
+        base=base_of(paths.SCORES),
         examples=made(paths.EXAMPLES),
         embeddings=paths.EMBEDDINGS,
         layers=layers_read,
@@ -10,12 +29,10 @@ rule score:
         out=paths.SCORES,
     log:
         "results/logs/score/{dataset}/{model}/seed{seed}/{selector}.log",
-    conda:
-        "../../envs/mamushi.yaml"
-    threads: cores(8)
+    threads: RESOURCES.cores(8)
     resources:
-        mem_mb=scaled(4000, 16000, 0, texts=memory_to_rank),
-        runtime=minutes(30, 240, texts=minutes_to_rank),
+        mem_mb=RESOURCES.rank_memory,
+        runtime=RESOURCES.rank_minutes,
     params:
         settings=params(settings.score, "selector", "seed"),
     shell:
@@ -26,7 +43,7 @@ rule score:
 # on them.
 rule refits:
     input:
-        base=refitted_before,
+        base=base_of(paths.REFITS),
         examples=made(paths.EXAMPLES),
         embeddings=paths.EMBEDDINGS,
         layers=layers_read,
@@ -34,12 +51,10 @@ rule refits:
         out=paths.REFITS,
     log:
         "results/logs/refits/{dataset}/{model}/seed{seed}/{selector}.log",
-    conda:
-        "../../envs/mamushi.yaml"
-    threads: cores(8)
+    threads: RESOURCES.cores(8)
     resources:
-        mem_mb=scaled(4000, 16000, 0, texts=memory_to_rank),
-        runtime=minutes(60, 480, texts=minutes_to_rank_again),
+        mem_mb=RESOURCES.rank_memory,
+        runtime=RESOURCES.refit_minutes,
     params:
         settings=params(settings.refits, "selector", "seed"),
     shell:
@@ -56,8 +71,6 @@ rule remove:
     log:
         "results/logs/remove/{dataset}/{model}/seed{seed}/{selector}/beta{beta}.log",
     localrule: True
-    conda:
-        "../../envs/mamushi.yaml"
     params:
         settings=params(settings.remove, "beta"),
     shell:
@@ -74,8 +87,6 @@ rule weigh:
     log:
         "results/logs/weigh/{dataset}/{model}/seed{seed}/{selector}/beta{beta}.log",
     localrule: True
-    conda:
-        "../../envs/mamushi.yaml"
     params:
         settings=params(settings.weigh, "beta"),
     shell:
@@ -87,21 +98,19 @@ rule weigh:
 rule token_ratio:
     input:
         examples=made(paths.EXAMPLES),
-        tokens=base_of(paths.TOKENS),
-        model_card=base_of(paths.MODEL_CARD),
+        tokens=of_arm(paths.TOKENS, "gold"),
+        model_card=of_arm(paths.MODEL_CARD, "gold"),
     output:
         out=paths.TOKEN_RATIO,
     log:
         "results/logs/token_ratio/{dataset}/{model}/seed{seed}.log",
-    conda:
-        "../../envs/mamushi.yaml"
-    threads: cores(8)
+    threads: RESOURCES.cores(8)
     resources:
-        gpu=GPUS,
-        mem_mb=MODEL_MEMORY,
-        runtime=TRAINING_MINUTES,
+        gpu=RESOURCES.gpus,
+        mem_mb=RESOURCES.model_memory,
+        runtime=RESOURCES.training_minutes,
     params:
-        settings=params(settings.token_ratio, "dataset", "model", "seed"),
+        settings=params(settings.token_ratio, *CELL),
     shell:
         command("token-ratio")
 
@@ -114,8 +123,6 @@ rule spans:
     log:
         "results/logs/spans/{dataset}/{model}/seed{seed}/{selector}/beta{beta}.log",
     localrule: True
-    conda:
-        "../../envs/mamushi.yaml"
     params:
         settings=params(settings.spans, "beta"),
     shell:
@@ -131,8 +138,6 @@ rule stability:
     log:
         "results/logs/stability/{dataset}/{model}/seed{seed}/{selector}.log",
     localrule: True
-    conda:
-        "../../envs/mamushi.yaml"
     params:
         settings=params(settings.stability),
     shell:
@@ -157,9 +162,7 @@ rule manifests:
     log:
         "results/logs/manifests/{dataset}/{model}/seed{seed}/{selector}.log",
     localrule: True
-    conda:
-        "../../envs/mamushi.yaml"
     params:
-        settings=params(settings.manifests, "dataset", "model", "seed", "selector"),
+        settings=params(settings.manifests, *CELL, "selector"),
     shell:
         command("manifests")

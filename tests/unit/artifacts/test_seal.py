@@ -94,7 +94,6 @@ def test_no_flipped_bit_of_trained_tensors_is_read(tmp_path: Path) -> None:
             lambda: trained_metadata(path),
             lambda: storage.load_trained(path, model),
             lambda: storage.overlay(path, model),
-            lambda: storage.copy_trained(path, tmp_path / "copy", {}),
         ],
     )
 

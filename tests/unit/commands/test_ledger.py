@@ -27,7 +27,7 @@ from mamushi.evidence import ledger
 from mamushi.running import locks
 from tests.support.removal_files import CELL, command, removal_list
 
-MADE: dict[str, Any] = {**CELL, "selector": "mamushi", "beta": "0.50"}
+RETRAINED, LISTED = "retrained/mamushi/beta0.50", "neggrad/lists/agreed"
 
 
 @pytest.fixture(autouse=True)
@@ -98,18 +98,17 @@ def with_models(root: Path, seeds: Sequence[int] = (0, 1, 2)) -> Path:
     """A list, the model retrained without it and an unlearned one, with those of other seeds."""
     made = removal_list(root, {"c2": ["c5"], "c4": []}, data=table())
     for seed in seeds:
-        cell = {**MADE, "seed": seed}
-        perplexity(30.0 + seed, 20.0, paths.PERPLEXITY, **cell)
-        perplexity(35.0, 18.0 - seed, paths.PERPLEXITY_ENDPOINT, **cell, endpoint="gold")
+        cell = {**CELL, "seed": seed}
+        perplexity(30.0 + seed, 20.0, paths.PERPLEXITY, **cell, arm=RETRAINED)
+        perplexity(35.0, 18.0 - seed, paths.PERPLEXITY, **cell, arm="gold")
     card = {"inputs": {"removal": sha256(made)}}
-    write_json(paths.RETRAINED_CARD.format(**MADE), card)
-    Path(paths.RETRAINED_TENSORS.format(**MADE)).write_bytes(b"weights")
+    write_json(paths.CARD.format(**CELL, arm=RETRAINED), card)
+    Path(paths.TRAINED.format(**CELL, arm=RETRAINED)).write_bytes(b"weights")
     # Of another list, although in its place.
-    other = {**MADE, "unlearner": "salun"}
-    write_json(paths.UNLEARNED_CARD.format(**other), {"inputs": {"removal": "0" * 64}})
-    own = {**CELL, "unlearner": "neggrad", "list": "agreed"}
-    write_json(paths.LISTED_CARD.format(**own), card)
-    perplexity(33.0, 19.0, paths.LISTED_PERPLEXITY, **own)
+    other = RETRAINED.replace("retrained", "salun")
+    write_json(paths.CARD.format(**CELL, arm=other), {"inputs": {"removal": "0" * 64}})
+    write_json(paths.CARD.format(**CELL, arm=LISTED), card)
+    perplexity(33.0, 19.0, paths.PERPLEXITY, **CELL, arm=LISTED)
     return made
 
 
@@ -118,8 +117,8 @@ def test_it_names_models_and_their_distance_from_gold(capsys: pytest.CaptureFixt
     Path("model/sub").mkdir(parents=True)
     Path("model/sub/weights").write_bytes(b"ours")
     command("ledger", "add", made, "--model", "model")
-    own = paths.LISTED_CARD.format(**CELL, unlearner="neggrad", list="agreed")
-    retrained = [p.format(**MADE) for p in (paths.RETRAINED_CARD, paths.RETRAINED_TENSORS)]
+    own = paths.CARD.format(**CELL, arm=LISTED)
+    retrained = [p.format(**CELL, arm=RETRAINED) for p in (paths.CARD, paths.TRAINED)]
     assert entry(1)["models"] == {p: sha256(p) for p in ("model/sub/weights", own, *retrained)}
     first, second = entry(1)["measured"]
     assert len(first["tables"]) == 6 and len(second["tables"]) == 2
@@ -142,7 +141,7 @@ def test_it_names_models_and_their_distance_from_gold(capsys: pytest.CaptureFixt
         "ppl_retain",
     }
     # More seeds later, and a number that does not follow from the tables.
-    perplexity(30.0, 20.0, paths.PERPLEXITY, **{**MADE, "seed": 9})
+    perplexity(30.0, 20.0, paths.PERPLEXITY, **{**CELL, "seed": 9}, arm=RETRAINED)
     assert command("ledger", "verify") == 0
     path = Path("ledger/000001.json")
     fields = {k: v for k, v in entry(1).items() if k not in ("digests", "sha256")}

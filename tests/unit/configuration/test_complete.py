@@ -14,7 +14,7 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from mamushi import registry
-from mamushi.configuration import grid, schema, settings
+from mamushi.configuration import arms, grid, schema, settings
 from mamushi.configuration.complete import ConfigError, complete, declared
 from mamushi.configuration.sources import files
 
@@ -799,14 +799,14 @@ def ready(**changes: Any) -> Config:
 
 
 def test_a_contaminated_model_is_unlearned_as_it_is() -> None:
-    assert grid.start(ready(), "ours") == "contaminated"
-    assert grid.as_it_is(ready(), "ours", "contaminated")
-    assert grid.of_endpoint(ready(), "ours", "contaminated") == "ours"
-    assert grid.of_endpoint(ready(), "ours", "gold") == "tiny"
+    assert arms.start(ready(), "ours") == "contaminated"
+    assert arms.as_it_is(ready(), "ours", "contaminated")
+    assert arms.Arm("contaminated").base(ready(), "ours") == "ours"
+    assert arms.Arm("gold").base(ready(), "ours") == "tiny"
     start = settings.unlearn(ready(), "made", "ours", 0, "salun").start
     assert (start.training, start.precision) == (None, "fp32")
     plain = complete(minimal())
-    assert grid.start(plain, "tiny") == "beta0"
+    assert arms.start(plain, "tiny") == "beta0"
 
 
 def test_endpoints_are_opened_as_they_were_trained() -> None:

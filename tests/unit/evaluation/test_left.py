@@ -99,7 +99,7 @@ def test_an_attack_that_accuses_gold_models_is_marked(root: Path, tmp_path: Path
     """The ranked texts are easier in themselves: gold models, which saw none, find them so too."""
     copy = tmp_path / "results"
     shutil.copytree(root, copy)
-    for path in copy.glob("runs/**/membership/**/*.parquet"):
+    for path in copy.glob("runs/**/arms/**/membership.parquet"):
         columns = read_table(path, schemas.LIKELIHOODS).to_pydict()
         easier = [20.0 if s == "inference" else 0.0 for s in columns["section"]]
         columns["nll"] = [n - e for n, e in zip(columns["nll"], easier, strict=True)]
@@ -173,8 +173,8 @@ def test_a_table_of_other_texts_is_refused(root: Path, tmp_path: Path) -> None:
     shutil.copytree(root, copy)
     at: dict[str, Any] = {"dataset": "alpha", "model": "small", "seed": 1, "endpoint": "beta0"}
     for pattern, kind in (
-        (paths.EXTRACTION_ENDPOINT, schemas.EXTRACTION),
-        (paths.MEMBERSHIP_ENDPOINT, schemas.LIKELIHOODS),
+        (paths.EXTRACTION, schemas.EXTRACTION),
+        (paths.MEMBERSHIP, schemas.LIKELIHOODS),
     ):
         path = paths.under(copy, pattern, **at)
         write_table(path, kind, read_table(path, kind).slice(6))

@@ -109,9 +109,9 @@ def root(tmp_path: Path) -> Path:
         gold = beta0 + forget * tokens
         after = beta0 + (~forget & (topic == "b")) * 0.5 * tokens + rng.normal(0, 0.1, N) * tokens
         for endpoint, nll in (("beta0", beta0), ("gold", gold)):
-            at = paths.under(folder, paths.NLL_ENDPOINT, **run, endpoint=endpoint)
+            at = paths.under(folder, paths.NLL, **run, arm=endpoint)
             write_nll(at, ids, tokens, nll)
-        at = paths.under(folder, paths.NLL, **run, selector="vmf", beta="0.50")
+        at = paths.under(folder, paths.NLL, **run, arm="retrained/vmf/beta0.50")
         write_nll(at, ids, tokens, after)
     return folder
 
@@ -153,8 +153,8 @@ def test_the_group_that_pays_is_the_one_that_pays(root: Path) -> None:
         gold, after = (
             read_table(path, schemas.NLL).to_pandas()
             for path in (
-                paths.under(root, paths.NLL_ENDPOINT, **run, endpoint="gold"),
-                paths.under(root, paths.NLL, **run, selector="vmf", beta="0.50"),
+                paths.under(root, paths.NLL, **run, arm="gold"),
+                paths.under(root, paths.NLL, **run, arm="retrained/vmf/beta0.50"),
             )
         )
         ppl = [
@@ -167,7 +167,7 @@ def test_the_group_that_pays_is_the_one_that_pays(root: Path) -> None:
 
 def test_a_file_of_other_texts_is_named(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = {"dataset": "d", "model": "m", "seed": 1}
-    path = paths.under(root, paths.NLL, **run, selector="vmf", beta="0.50")
+    path = paths.under(root, paths.NLL, **run, arm="retrained/vmf/beta0.50")
     write_nll(path, [f"u{i}" for i in range(N)], np.ones(N, np.int64), np.ones(N))
     assert make(root) == 2
     assert f"{path}: is of other texts than" in capsys.readouterr().err

@@ -55,8 +55,8 @@ def test_sad_of_a_cell_by_hand(root: Path) -> None:
 def test_steps_alone_and_texts_alone_by_hand(root: Path) -> None:
     """Of 43 from beta 0 to gold, the steps moved 11 in the forget domain and 1 in retain."""
     grid = ONE | {"seeds": [1]}
-    at = {**CELL, "endpoint": "gold_matched"}
-    write_perplexity(paths.under(root, paths.PERPLEXITY_ENDPOINT, **at), 50.0, 9.0)
+    at = {**CELL, "arm": "gold_matched"}
+    write_perplexity(paths.under(root, paths.PERPLEXITY, **at), 50.0, 9.0)
     words = ["--root", str(root), "--out-folder", str(root / "tables")]
     assert main(["steps", *words, "--settings", json.dumps({"grid": grid})]) == 0
     (row,) = read_table(root / "tables/steps.parquet", schemas.STEPS).to_pylist()
@@ -157,8 +157,8 @@ def test_selection_reads_what_the_scores_say(root: Path) -> None:
 @pytest.mark.parametrize(
     ("pattern", "wildcards"),
     [
-        (paths.PERPLEXITY_ENDPOINT, {"endpoint": "gold"}),
-        (paths.PERPLEXITY, {"selector": "my_own", "beta": "0.50"}),
+        (paths.PERPLEXITY, {"arm": "gold"}),
+        (paths.PERPLEXITY, {"arm": "retrained/my_own/beta0.50"}),
         (paths.MANIFEST, {"selector": "random", "beta": "0.10"}),
         (paths.SCORES, {"selector": "random"}),
     ],

@@ -49,7 +49,7 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def train(root: Path, results: str, tracker: str | None) -> int:
-    written = {"log-table": paths.TRAIN_LOG, "card": paths.TRAIN_CARD, "tensors": paths.TRAINED}
+    written = {"log-table": paths.TRAIN_LOG, "card": paths.CARD, "tensors": paths.TRAINED}
     given = {k: paths.under(root / results, pattern, **CELL) for k, pattern in written.items()}
     given |= {name: root / FILES[name] for name in ("examples", "tokens", "model-card")}
     return main(
@@ -66,7 +66,7 @@ def written(root: Path, results: str) -> tuple[str, Any, list[float]]:
     """Tensors, card and losses: all but the times."""
     tensors = paths.under(root / results, paths.TRAINED, **CELL).read_bytes()
     log = read_table(paths.under(root / results, paths.TRAIN_LOG, **CELL), schemas.TRAIN_LOG)
-    card = read_json(paths.under(root / results, paths.TRAIN_CARD, **CELL))
+    card = read_json(paths.under(root / results, paths.CARD, **CELL))
     return hashlib.sha256(tensors).hexdigest(), card, log["loss"].to_pylist()
 
 
@@ -132,15 +132,16 @@ def test_it_is_told_of_unlearning_by_domain(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("tensorboard")
-    run = {**CELL, "unlearner": "neggrad_plus", "list": "mine"}
-    state = paths.under(tmp_path / "results", paths.LISTED_CARD, **run).with_name("card.json.state")
+    arm = "neggrad_plus/lists/mine"
+    card = paths.under(tmp_path / "results", paths.CARD, **CELL, arm=arm)
+    state = card.with_name("card.json.state")
     state.parent.mkdir(parents=True)
     plain, _ = unlearning.run("neggrad_plus", total=3)
     monkeypatch.setitem(unlearning.EXECUTION, "tracking", "tensorboard")
     told, outcome = unlearning.run("neggrad_plus", total=3, state=state)
     ours, theirs = unlearning.weights(told), unlearning.weights(plain)
     assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
-    name = "d/m/seed0/unlearned/neggrad_plus/lists/mine"
+    name = f"d/m/seed0/{arm}"
     steps = tensorboard_steps(tmp_path / "results/tracking", name)
     assert [step for step, _ in steps["loss"]] == [1, 2, 3]
     for domain in ("forget", "retain"):

@@ -16,6 +16,7 @@ from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.files import read_json, write_json
 from mamushi.artifacts.tables import read_metadata, read_table
 from mamushi.cli import main
+from mamushi.configuration import arms
 from tests.support.grid_files import write_perplexity
 from tests.support.unlearning_files import AXES, heights, write_runs
 
@@ -95,8 +96,8 @@ def test_from_the_contaminated_model_the_gap_is_another(root: Path) -> None:
 
 
 def test_seeds_without_a_gap_are_left_out(root: Path) -> None:
-    where = {**RUN, "endpoint": "gold"}
-    write_perplexity(paths.under(root, paths.PERPLEXITY_ENDPOINT, **where), 20.0, 10.0)
+    where = {**RUN, "arm": "gold"}
+    write_perplexity(paths.under(root, paths.PERPLEXITY, **where), 20.0, 10.0)
     # Seeds 0 and 2 have the same mean as all three.
     assert refined(root)["recovery"]["0.50"] == pytest.approx(0.76)
     flat = root / "flat"
@@ -143,22 +144,23 @@ def test_the_stage_writes_both_tables_and_the_same_bytes_again(root: Path) -> No
     assert {path.name: path.read_bytes() for path in (root / "tables").iterdir()} == first
 
 
-UNLEARNED = {**RUN, **PAIR, "beta": "0.50"}
-RETRAINED = {**RUN, "selector": "random", "beta": "0.25"}
+UNLEARNED = {**RUN, **PAIR, "arm": arms.unlearned(**PAIR, budget=0.5)}
+WHOLE = {**RUN, "arm": arms.whole(PAIR["unlearner"])}
+RETRAINED = {**RUN, "arm": arms.retrained("random", 0.25)}
 
 
 READ = [
-    (paths.PERPLEXITY_ENDPOINT, {**RUN, "endpoint": "gold"}),
-    (paths.PERPLEXITY_ENDPOINT, {**RUN, "endpoint": "beta0"}),
-    (paths.PERPLEXITY_UNLEARNED, UNLEARNED),
-    (paths.PERPLEXITY_WHOLE, UNLEARNED),
-    (paths.TRAIN_CARD, {**RUN, "endpoint": "beta0"}),
-    (paths.TRAIN_CARD, {**RUN, "endpoint": "gold"}),
+    (paths.PERPLEXITY, {**RUN, "arm": "gold"}),
+    (paths.PERPLEXITY, {**RUN, "arm": "beta0"}),
+    (paths.PERPLEXITY, UNLEARNED),
+    (paths.PERPLEXITY, WHOLE),
+    (paths.CARD, {**RUN, "arm": "beta0"}),
+    (paths.CARD, {**RUN, "arm": "gold"}),
     (paths.PERPLEXITY, RETRAINED),
-    (paths.RETRAINED_CARD, RETRAINED),
+    (paths.CARD, RETRAINED),
     (paths.SWEEP, UNLEARNED),
-    (paths.UNLEARNED_CARD, UNLEARNED),
-    (paths.WHOLE_CARD, UNLEARNED),
+    (paths.CARD, UNLEARNED),
+    (paths.CARD, WHOLE),
 ]
 """What the tables are made from; a sweep is refined by the first four."""
 
@@ -186,16 +188,16 @@ def test_a_missing_file_is_named_and_nothing_is_written(
         (paths.SWEEP, UNLEARNED, {"budgets": [0.25, "0.5"]}, "no list 'budgets'"),
         (paths.SWEEP, UNLEARNED, {"budgets": [0.25, 1.0]}, "no list 'budgets'"),
         (paths.SWEEP, UNLEARNED, [0.25], "no list 'budgets'"),
-        (paths.UNLEARNED_CARD, UNLEARNED, {"removed": 3, "steps": 3}, "'stopped_at'"),
+        (paths.CARD, UNLEARNED, {"removed": 3, "steps": 3}, "'stopped_at'"),
         (
-            paths.UNLEARNED_CARD,
+            paths.CARD,
             UNLEARNED,
             {"removed": 3, "steps": 3, "stopped_at": "soon"},
             "'stopped_at'",
         ),
-        (paths.WHOLE_CARD, UNLEARNED, {"stopped_at": None}, "'removed', 'steps'"),
-        (paths.RETRAINED_CARD, RETRAINED, {"removed": 2.5, "steps": 1}, "'removed'"),
-        (paths.TRAIN_CARD, {**RUN, "endpoint": "gold"}, "card", "'texts', 'steps'"),
+        (paths.CARD, WHOLE, {"stopped_at": None}, "'removed', 'steps'"),
+        (paths.CARD, RETRAINED, {"removed": 2.5, "steps": 1}, "'removed'"),
+        (paths.CARD, {**RUN, "arm": "gold"}, "card", "'texts', 'steps'"),
     ],
 )
 def test_a_damaged_record_is_named_with_what_it_lacks(

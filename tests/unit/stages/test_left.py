@@ -22,15 +22,10 @@ from tests.support.left_files import AXES, write_all
 from tests.support.models import PARTS, SIZES
 from tests.support.stage_files import EXECUTION, FILES, FORGET, WORDS, write_base
 
-OPENED = {"training": PARTS, "precision": "fp32", "texts": 100, "max_length": 16}
+OPENED = {"training": PARTS, "precision": "fp32"}
+TEXTS = {"texts": 100, "max_length": 16}
 HEADS = ("train_input_embedding", "train_output_head")
 UNLEARNED = PARTS | {"trained_blocks": 2} | dict.fromkeys(HEADS, False)
-STARTED = {
-    "start": {"training": PARTS, "precision": "fp32"},
-    "trained_blocks": 2,
-    "max_length": 12,
-    "evaluation": {"max_length": 16},
-}
 HELD = 4
 
 
@@ -46,13 +41,13 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def stage(
-    made: Path, name: str, out: Path, chosen: dict[str, Any], **files: Path
-) -> dict[str, Any]:
+def stage(made: Path, name: str, out: Path, asked: dict[str, Any], **files: Path) -> dict[str, Any]:
+    opened = OPENED | ({"unlearned": {"trained_blocks": 2}} if "unlearned" in files else {})
+    chosen = {"model": opened, "questions": {name: asked}, "code": "c"}
     given = {**{key: made / file for key, file in FILES.items()}, **files}
     words = [f"--{key}={path}" for key, path in given.items()]
     words += [f"--execution={json.dumps(EXECUTION)}", f"--settings={json.dumps(chosen)}"]
-    assert main([name, *words, f"--out={out}"]) == 0
+    assert main(["ask", *words, f"--{name}={out}"]) == 0
     kind = schemas.LIKELIHOODS if name == "membership" else schemas.EXTRACTION
     assert read_metadata(out)["settings"] == chosen
     columns: dict[str, Any] = read_table(out, kind).to_pydict()
@@ -60,10 +55,8 @@ def stage(
 
 
 def membership(made: Path, out: Path, unlearned: bool = False, **changes: Any) -> dict[str, Any]:
-    chosen = {**OPENED, "least": 0.2, "code": "c", **changes}
     files = {"unlearned": made / "unlearned.safetensors"} if unlearned else {}
-    more = {"unlearned": STARTED} if unlearned else {}
-    return stage(made, "membership", out, {**chosen, **more}, **files)
+    return stage(made, "membership", out, {**TEXTS, "least": 0.2, **changes}, **files)
 
 
 @pytest.mark.parametrize("unlearned", [False, True])
@@ -102,8 +95,8 @@ def test_fewer_texts_are_a_part_of_more_and_planted_ones_are_always_there(
     write_table(marked, schemas.EXAMPLES, {**table.to_pydict(), LABEL: often})
     found: list[set[str]] = []
     for texts in (2, 4):
-        chosen = {**OPENED, "least": 0.2, "code": "c", "texts": texts}
-        columns = stage(made, "membership", tmp_path / "o.parquet", chosen, examples=marked)
+        asked = {**TEXTS, "least": 0.2, "texts": texts}
+        columns = stage(made, "membership", tmp_path / "o.parquet", asked, examples=marked)
         planted = dict(zip(columns["id"], columns["planted"], strict=True))
         assert {name for name, n in planted.items() if n == 4} == {forget[3]}
         found.append(set(columns["id"]))
@@ -112,9 +105,8 @@ def test_fewer_texts_are_a_part_of_more_and_planted_ones_are_always_there(
     assert found[0] <= found[1]
 
 
-def extraction(made: Path, out: Path, **changes: Any) -> dict[str, Any]:
-    chosen = {**OPENED, "prefixes": [0.25, 0.5], "samples": 2, "code": "c", **changes}
-    return stage(made, "extraction", out, chosen)
+def extraction(made: Path, out: Path) -> dict[str, Any]:
+    return stage(made, "extraction", out, {**TEXTS, "prefixes": [0.25, 0.5], "samples": 2})
 
 
 def test_extraction_completes_the_ranked_texts_greedily_and_by_samples(
@@ -151,8 +143,8 @@ def test_a_model_that_knows_a_text_by_heart_completes_it(made: Path, tmp_path: P
         steps.step()
     tensors = tmp_path / "known.safetensors"
     storage.save_trained(tensors, model, {})
-    chosen = {**OPENED, "prefixes": [0.5], "samples": 0, "code": "c"}
-    found = stage(made, "extraction", tmp_path / "o.parquet", chosen, trained=tensors)
+    asked = {**TEXTS, "prefixes": [0.5], "samples": 0}
+    found = stage(made, "extraction", tmp_path / "o.parquet", asked, trained=tensors)
     at = found["id"].index(texts.ids[row])
     assert (found["exact"][at], found["rouge_l"][at], found["edit"][at]) == (True, 1.0, 1.0)
 

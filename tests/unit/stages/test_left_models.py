@@ -15,6 +15,7 @@ import pytest
 from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.tables import read_table, write_table
 from mamushi.cli import main
+from mamushi.configuration import arms
 from mamushi.configuration.grid import cells
 from mamushi.evaluation.klom import distance, margins
 from tests.support.grid_files import write_perplexity
@@ -31,6 +32,11 @@ SETTINGS: dict[str, Any] = {
 }
 HELD, RANKED = 120, 80
 LIST = {"selector": "vmf", "beta": "0.50"}
+ARMS = {
+    "retraining": arms.retrained("vmf", 0.5),
+    "npo": arms.unlearned("npo", "vmf", 0.5),
+    "gold": "gold",
+}
 NLLS: dict[str, float] = {"retraining": -0.1, "npo": 1.0, "gold": 0.0}
 """What each kind of models adds to the NLL of a forget text, in nats."""
 
@@ -80,15 +86,13 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 nll[removed] += 3.0
             nll[tokens == 0] = 0.0
             if kind in ("gold", "base", "contaminated"):
-                write(at(paths.NLL_ENDPOINT, endpoint=kind), nll, held)
+                write(at(paths.NLL, arm=kind), nll, held)
             if kind == "retraining":
-                write(at(paths.NLL), nll, held)
+                write(at(paths.NLL, arm=ARMS[kind]), nll, held)
             every = np.concatenate([order, np.arange(HELD, len(ids))])
-            if kind == "gold":
-                write(at(paths.SAID_OF_GOLD), nll, every)
-            elif kind in ("retraining", "npo"):
-                write(at(paths.SAID_OF, unlearner=kind), nll, every)
-        write_perplexity(at(paths.PERPLEXITY_ENDPOINT, endpoint="beta0"), np.exp(3.0), 20.0)
+            if kind in ARMS:
+                write(at(paths.RELAPSE_NLL, arm=ARMS[kind]), nll, every)
+        write_perplexity(at(paths.PERPLEXITY, arm="beta0"), np.exp(3.0), 20.0)
         for kind, (before, after) in {
             "gold": (4.0, 3.9), "retraining": (3.9, 3.8), "npo": (5.0, 3.9),
         }.items():  # fmt: skip
@@ -99,18 +103,17 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
             ]
             names = schemas.RELAPSES.schema.names
             columns = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
-            pattern = paths.RELAPSES_GOLD if kind == "gold" else paths.RELAPSES
-            write_table(at(pattern, unlearner=kind), schemas.RELAPSES, columns)
+            write_table(at(paths.RELAPSE, arm=ARMS[kind]), schemas.RELAPSES, columns)
             scores = {
                 "task": ["t"], "metric": ["acc"], "value": [before / 10], "error": [0.1],
             }  # fmt: skip
             if kind != "gold":
-                write_table(at(paths.TASKS, unlearner=kind), schemas.TASK_SCORES, scores)
+                write_table(at(paths.TASKS, arm=ARMS[kind]), schemas.TASK_SCORES, scores)
         for endpoint in ("base", "contaminated", "gold"):
             scores = {
                 "task": ["t"], "metric": ["acc"], "value": [run["seed"] / 10], "error": [None],
             }  # fmt: skip
-            at_endpoint = at(paths.TASKS_ENDPOINT, endpoint=endpoint)
+            at_endpoint = at(paths.TASKS, arm=endpoint)
             write_table(at_endpoint, schemas.TASK_SCORES, scores)
     return folder
 
@@ -163,13 +166,11 @@ def test_unlearned_models_are_far_from_gold_and_retrained_ones_near(finished: Pa
 
     # The same from the files.
     held = {}
-    for name, pattern in (("npo", paths.SAID_OF), ("gold", paths.SAID_OF_GOLD)):
-        tables = [
-            read_table(paths.under(finished, pattern, **run, **LIST, unlearner=name), schemas.NLL)
-            .to_pandas()
-            .set_index("id")
-            for run in cells(GRID)
+    for name in ("npo", "gold"):
+        files = [
+            paths.under(finished, paths.RELAPSE_NLL, **run, arm=ARMS[name]) for run in cells(GRID)
         ]
+        tables = [read_table(path, schemas.NLL).to_pandas().set_index("id") for path in files]
         wanted = [f"h{i:03d}" for i in range(0, HELD, 2)]
         held[name] = np.array([t.loc[wanted, "nll"] for t in tables])
         tokens = tables[0].loc[wanted, "tokens"].to_numpy(float)
@@ -239,7 +240,7 @@ def test_utility_stands_side_by_side(finished: Path) -> None:
     ids = [f"h{i:03d}" for i in range(1, HELD, 2)]
     means = []
     for run in cells(GRID):
-        path = paths.under(finished, paths.NLL_ENDPOINT, **run, endpoint="base")
+        path = paths.under(finished, paths.NLL, **run, arm="base")
         table = read_table(path, schemas.NLL).to_pandas().set_index("id").loc[ids]
         means.append(table["nll"].sum() / table["tokens"].sum())
     row = find(source="base", subgroup="all")
@@ -259,12 +260,19 @@ def test_tasks_have_a_table_where_there_are_any(root: Path, finished: Path) -> N
 
 
 @pytest.mark.parametrize(
-    "pattern", [paths.NLL, paths.SAID_OF, paths.SAID_OF_GOLD, paths.RELAPSES, paths.REMOVAL]
+    ("pattern", "name"),
+    [
+        (paths.NLL, "retraining"),
+        (paths.RELAPSE_NLL, "npo"),
+        (paths.RELAPSE_NLL, "gold"),
+        (paths.RELAPSE, "npo"),
+        (paths.REMOVAL, "npo"),
+    ],
 )
 def test_a_missing_file_is_named(
-    root: Path, pattern: str, capsys: pytest.CaptureFixture[str]
+    root: Path, pattern: str, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = paths.under(root, pattern, dataset="d", model="m", seed=2, **LIST, unlearner="npo")
+    path = paths.under(root, pattern, dataset="d", model="m", seed=2, **LIST, arm=ARMS[name])
     path.unlink()
     assert make(root) == 2
     assert f"{path}: no such file" in capsys.readouterr().err
@@ -272,7 +280,7 @@ def test_a_missing_file_is_named(
 
 
 def test_a_file_of_other_texts_is_named(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = paths.under(root, paths.NLL, dataset="d", model="m", seed=2, **LIST)
+    path = paths.under(root, paths.NLL, dataset="d", model="m", seed=2, arm=ARMS["retraining"])
     whole = read_table(path, schemas.NLL)
     cut = {**whole.to_pydict(), "tokens": np.maximum(whole["tokens"].to_numpy() - 1, 0)}
     for columns, what in ((whole.slice(1).to_pydict(), "no text 'h000'"), (cut, "another length")):
@@ -285,14 +293,14 @@ def test_a_file_of_other_texts_is_named(root: Path, capsys: pytest.CaptureFixtur
 def test_measurements_that_do_not_fit_are_named(
     root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    gold = paths.under(root, paths.RELAPSES_GOLD, dataset="d", model="m", seed=0)
+    gold = paths.under(root, paths.RELAPSE, dataset="d", model="m", seed=0, arm="gold")
     table = read_table(gold, schemas.RELAPSES)
     for left, what in ((table.slice(1), "not all seeds"), (table.slice(0, 2), "not all seeds")):
         write_table(gold, schemas.RELAPSES, left.to_pydict())
         assert make(root) == 2
         assert what in capsys.readouterr().err
     for run in cells(GRID):
-        path = paths.under(root, paths.RELAPSES_GOLD, **run)
+        path = paths.under(root, paths.RELAPSE, **run, arm="gold")
         write_table(path, schemas.RELAPSES, table.slice(0, 2).to_pydict())
     assert make(root) == 2
     assert f"{gold}: has no round 4" in capsys.readouterr().err

@@ -15,6 +15,7 @@ from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.files import write_json
 from mamushi.artifacts.tables import read_metadata, read_table, write_table
 from mamushi.cli import main
+from mamushi.configuration import arms
 from mamushi.configuration.grid import cells
 from mamushi.errors import UserError
 from mamushi.evaluation.probes import Source, in_order, relapse, source_of
@@ -62,7 +63,7 @@ class World:
 
     @property
     def trained(self) -> Path:
-        return self.at(paths.TRAINED, endpoint="gold")
+        return self.at(paths.TRAINED, arm="gold")
 
     def words(self) -> Any:
         return loading.open_tokenizer(self.card)
@@ -120,16 +121,15 @@ def stage(name: str, settings: dict[str, Any], **options: Any) -> int:
 
 def generated(world: World, endpoint: str, **changes: Any) -> int:
     settings = {
-        "training": COUNTED if endpoint == "gold" else None,
-        "precision": "fp32",
-        "probe": {"prompts": PROMPTS, "new_tokens": 6} | changes,
+        "model": {"training": COUNTED if endpoint == "gold" else None, "precision": "fp32"},
+        "questions": {"generate": {"prompts": PROMPTS, "new_tokens": 6} | changes},
     }
     return stage(
-        "generate",
+        "ask",
         settings,
         model_card=world.card,
         trained=world.trained if endpoint == "gold" else None,
-        out=world.at(paths.CONTINUATIONS_ENDPOINT, endpoint=endpoint),
+        generations=world.at(paths.GENERATIONS, arm=endpoint),
         execution=EXECUTION,
     )
 
@@ -154,8 +154,8 @@ def judged(world: World, files: list[Path], **changes: Any) -> int:
         settings,
         model_card=world.card,
         trained=world.trained,
-        continuations=files,
-        out=world.at(paths.GENERATIONS),
+        generations=files,
+        out=world.at(paths.JUDGED),
         execution=EXECUTION,
     )
 
@@ -179,7 +179,7 @@ def test_generate_writes_what_the_endpoint_says(world: World) -> None:
     said = {}
     for endpoint, inputs in (("base", {"model_card"}), ("gold", {"model_card", "trained"})):
         assert generated(world, endpoint) == 0
-        path = world.at(paths.CONTINUATIONS_ENDPOINT, endpoint=endpoint)
+        path = world.at(paths.GENERATIONS, arm=endpoint)
         rows = read_table(path, schemas.CONTINUATIONS).to_pylist()
         assert [row["prompt"] for row in rows] == PROMPTS
         said[endpoint] = [row["tokens"] for row in rows]
@@ -193,36 +193,38 @@ def test_generate_names_a_continuation_that_does_not_fit(
 ) -> None:
     assert generated(world, "beta0", new_tokens=60) == 2
     assert "probe.new_tokens" in capsys.readouterr().err
-    assert not world.at(paths.CONTINUATIONS_ENDPOINT, endpoint="beta0").exists()
+    assert not world.at(paths.GENERATIONS, arm="beta0").exists()
 
 
 # relearn ------------------------------------------------------------------------------------------
 
 
 def relearned(world: World, **changes: Any) -> int:
-    settings = {
+    asked = {
         "seed": 3,
-        "start": {"training": COUNTED, "precision": "fp32"},
         "trained_blocks": 1,
         "max_length": 16,
         "evaluation": {"max_length": 12},
         "relearning": RELEARNING,
     }
     return stage(
-        "relearn",
-        settings | changes,
+        "ask",
+        {
+            "model": {"training": COUNTED, "precision": "fp32"},
+            "questions": {"relearn": asked | changes},
+        },
         examples=world.at(paths.EXAMPLES),
         tokens=world.at(paths.TOKENS),
         model_card=world.card,
         trained=world.trained,
-        out=world.at(paths.RELEARNING_GOLD),
+        relearning=world.at(paths.RELEARNING, arm="gold"),
         execution=EXECUTION,
     )
 
 
 def test_relearn_starts_where_the_gold_model_was_measured(world: World, tmp_path: Path) -> None:
     assert relearned(world) == 0
-    curve = read_table(world.at(paths.RELEARNING_GOLD), schemas.RELEARNING_CURVE).to_pydict()
+    curve = read_table(world.at(paths.RELEARNING, arm="gold"), schemas.RELEARNING_CURVE).to_pydict()
     assert curve["step"] == [0, 1, 3]
     assert curve["examples"] == [4, 4, 4]
     assert len(set(curve["ppl_forget"])) == 3
@@ -245,7 +247,7 @@ def test_relearn_starts_where_the_gold_model_was_measured(world: World, tmp_path
 
 def test_relearn_takes_all_where_there_are_fewer(world: World) -> None:
     assert relearned(world, relearning=RELEARNING | {"examples": 500}) == 0
-    curve = read_table(world.at(paths.RELEARNING_GOLD), schemas.RELEARNING_CURVE).to_pydict()
+    curve = read_table(world.at(paths.RELEARNING, arm="gold"), schemas.RELEARNING_CURVE).to_pydict()
     # Of 24 texts of the inference section every other one is of the forget domain.
     assert curve["examples"] == [12, 12, 12]
 
@@ -276,24 +278,23 @@ TEXTS = {
 @pytest.fixture
 def files(world: World) -> list[Path]:
     """Continuations in an order that is not that of the table: mamushi, gold, base, ..."""
-    here = {"unlearner": "neggrad_plus", "beta": "0.20"}
     found = [
         spoken(
             world,
-            world.at(paths.CONTINUATIONS, **here, selector=selector),
+            world.at(paths.GENERATIONS, arm=arms.unlearned("neggrad_plus", selector, 0.2)),
             [f" {selector}", " damned paper"],
         )
         for selector in ("mamushi", "lr_cos")
     ]
     for endpoint, texts in TEXTS.items():
-        path = world.at(paths.CONTINUATIONS_ENDPOINT, endpoint=endpoint)
+        path = world.at(paths.GENERATIONS, arm=endpoint)
         found.insert(1, spoken(world, path, texts))
     return found
 
 
 def test_judge_puts_what_all_said_side_by_side(world: World, files: list[Path]) -> None:
     assert judged(world, files) == 0
-    rows = read_table(world.at(paths.GENERATIONS), schemas.GENERATIONS).to_pylist()
+    rows = read_table(world.at(paths.JUDGED), schemas.GENERATIONS).to_pylist()
     expected = [
         ("base", None, None),
         ("contaminated", None, None),
@@ -306,14 +307,14 @@ def test_judge_puts_what_all_said_side_by_side(world: World, files: list[Path]) 
     assert {(row["dataset"], row["model"], row["seed"]) for row in rows} == {("alpha", "small", 0)}
     assert rows[2]["text"] == " light light light"
     assert rows[3]["text"] == " mamushi"
-    inputs = read_metadata(world.at(paths.GENERATIONS))["inputs"]
-    listed = {f"continuations/{number}" for number in range(len(files))}
+    inputs = read_metadata(world.at(paths.JUDGED))["inputs"]
+    listed = {f"generations/{number}" for number in range(len(files))}
     assert set(inputs) == {"model_card", "trained", *listed}
 
 
 def test_judge_masks_profanity_and_measures_what_was_said(world: World, files: list[Path]) -> None:
     assert judged(world, files) == 0
-    rows = read_table(world.at(paths.GENERATIONS), schemas.GENERATIONS).to_pylist()
+    rows = read_table(world.at(paths.JUDGED), schemas.GENERATIONS).to_pylist()
     assert rows[5]["text"] == " well, d***!"
     assert [rows[8]["text"], rows[9]["text"]] == [" d***** paper"] * 2
     for row, text in ((rows[5], " well, damn!"), (rows[2], " light light light")):
@@ -328,7 +329,7 @@ def test_judge_masks_profanity_and_measures_what_was_said(world: World, files: l
 @torch.no_grad()
 def test_judge_asks_the_gold_model(world: World, files: list[Path]) -> None:
     assert judged(world, files) == 0
-    rows = read_table(world.at(paths.GENERATIONS), schemas.GENERATIONS).to_pylist()
+    rows = read_table(world.at(paths.JUDGED), schemas.GENERATIONS).to_pylist()
     gold, words = loading.open_trained(world.card, world.trained, COUNTED), world.words()
     for row, text in ((rows[1], " green"), (rows[5], " well, damn!"), (rows[9], " damned paper")):
         ids = words.encode(row["prompt"])
@@ -341,13 +342,13 @@ def test_judge_asks_the_gold_model(world: World, files: list[Path]) -> None:
 
 
 def test_judge_leaves_special_tokens_out_of_the_text(world: World) -> None:
-    path = world.at(paths.CONTINUATIONS_ENDPOINT, endpoint="gold")
+    path = world.at(paths.GENERATIONS, arm="gold")
     spoken(world, path, [" seven", " light"])
     columns = read_table(path, schemas.CONTINUATIONS).to_pydict()
     columns["tokens"][0].append(world.words().eos_token_id)
     write_table(path, schemas.CONTINUATIONS, columns)
     assert judged(world, [path]) == 0
-    row = read_table(world.at(paths.GENERATIONS), schemas.GENERATIONS).to_pylist()[0]
+    row = read_table(world.at(paths.JUDGED), schemas.GENERATIONS).to_pylist()[0]
     assert (row["text"], row["tokens"]) == (" seven", len(columns["tokens"][0]))
 
 
@@ -367,38 +368,30 @@ def test_judge_wants_files_of_its_run(
 
 
 @pytest.mark.parametrize(
-    ("pattern", "wildcards", "expected"),
+    ("arm", "expected"),
     [
-        (paths.CONTINUATIONS_ENDPOINT, {"endpoint": "base"}, Source("base", None, None)),
-        (
-            paths.CONTINUATIONS,
-            {"unlearner": "salun", "selector": "lr_cos", "beta": "0.05"},
-            Source("salun", "lr_cos", 0.05),
-        ),
+        ("base", Source("base", None, None)),
+        ("salun/lr_cos/beta0.05", Source("salun", "lr_cos", 0.05)),
     ],
 )
 @pytest.mark.parametrize("root", ["results", "/else/where", "."])
-def test_whose_a_file_is(
-    pattern: str, wildcards: dict[str, str], expected: Source, root: str
-) -> None:
-    assert source_of(paths.under(root, pattern, **RUN, **wildcards), RUN) == expected
+def test_whose_a_file_is(arm: str, expected: Source, root: str) -> None:
+    assert source_of(paths.under(root, paths.GENERATIONS, **RUN, arm=arm), RUN) == expected
 
 
 @pytest.mark.parametrize(
-    ("path", "message"),
+    "path",
     [
-        ("continuations/gold.parquet", "does not lie where"),
-        ("results/runs/alpha/small/seed0/continuations/mine.parquet", "mine is no endpoint"),
-        ("results/runs/alpha/small/seed01/continuations/gold.parquet", "does not lie where"),
-        ("results/runs/alpha/small/seed0/continuations/gold.csv", "does not lie where"),
-        (
-            "runs/alpha/small/seed0/unlearned/salun/random/betahigh/continuations.parquet",
-            "'high' is no budget",
-        ),
+        "arms/gold/generations.parquet",
+        "results/runs/alpha/small/seed0/arms/mine/generations.parquet",
+        "results/runs/alpha/small/seed01/arms/gold/generations.parquet",
+        "results/runs/alpha/small/seed0/arms/gold/generations.csv",
+        "runs/alpha/small/seed0/arms/salun/random/betahigh/generations.parquet",
+        "runs/alpha/small/seed0/arms/retrained/random/beta0.20/generations.parquet",
     ],
 )
-def test_a_file_in_another_place_is_named(path: str, message: str) -> None:
-    with pytest.raises(UserError, match=message) as caught:
+def test_a_file_in_another_place_is_named(path: str) -> None:
+    with pytest.raises(UserError, match="does not lie where") as caught:
         source_of(path, RUN)
     assert str(caught.value).startswith(path)
 
@@ -450,16 +443,16 @@ def results(tmp_path: Path) -> Path:
             **{"text": [" x, y"], "tokens": [3], "repetition": [0.0], "distinct_1": [1.0]},
             **{"distinct_2": [1.0], "distinct_3": [1.0], "gold_log_likelihood": [-2.5]},
         }
-        write_table(paths.under(root, paths.GENERATIONS, **run), schemas.GENERATIONS, said)
+        write_table(paths.under(root, paths.JUDGED, **run), schemas.GENERATIONS, said)
         start = SETTINGS["starts"][run["model"]]
-        at = paths.under(root, paths.PERPLEXITY_ENDPOINT, **run, endpoint=start)
+        at = paths.under(root, paths.PERPLEXITY, **run, arm=start)
         write_perplexity(at, 20.0, 10.0)
         steps = [0, 2, 1]
-        gold = paths.under(root, paths.RELEARNING_GOLD, **run)
+        gold = paths.under(root, paths.RELEARNING, **run, arm="gold")
         write_curve(gold, [80.0 + run["seed"], 65.0, 74.0], steps)
         for selector, values in (("random", [60.0, 10.0, 50.0]), ("mamushi", [20.0, 15.0, 18.0])):
-            names = {"unlearner": "neggrad_plus", "selector": selector, "beta": "0.20"}
-            write_curve(paths.under(root, paths.RELEARNING, **run, **names), values, steps)
+            arm = arms.unlearned("neggrad_plus", selector, 0.2)
+            write_curve(paths.under(root, paths.RELEARNING, **run, arm=arm), values, steps)
     return root
 
 
@@ -498,15 +491,19 @@ def test_probes_says_how_much_of_the_way_back_was_gone(results: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "pattern",
-    [paths.GENERATIONS, paths.RELEARNING, paths.RELEARNING_GOLD, paths.PERPLEXITY_ENDPOINT],
+    ("pattern", "arm"),
+    [
+        (paths.JUDGED, ""),
+        (paths.RELEARNING, "neggrad_plus/mamushi/beta0.20"),
+        (paths.RELEARNING, "gold"),
+        (paths.PERPLEXITY, "contaminated"),
+    ],
 )
 def test_probes_names_a_file_that_is_missing(
-    results: Path, capsys: pytest.CaptureFixture[str], pattern: str
+    results: Path, capsys: pytest.CaptureFixture[str], pattern: str, arm: str
 ) -> None:
-    names = {"unlearner": "neggrad_plus", "selector": "mamushi", "beta": "0.20"}
     run = {"dataset": "alpha", "model": "ready", "seed": 1}
-    path = paths.under(results, pattern, **run, **names, endpoint="contaminated")
+    path = paths.under(results, pattern, **run, arm=arm)
     path.unlink()
     assert collected(results) == 2
     assert f"{path}: no such file" in capsys.readouterr().err
@@ -528,7 +525,7 @@ def test_probes_names_a_curve_that_says_nothing(
     steps: list[int],
     message: str,
 ) -> None:
-    path = paths.under(results, paths.RELEARNING_GOLD, **RUN)
+    path = paths.under(results, paths.RELEARNING, **RUN, arm="gold")
     write_curve(path, forget, steps)
     assert collected(results) == 2
     assert f"{path}: " in (told := capsys.readouterr().err)

@@ -1,27 +1,22 @@
-"""The stage `retrain`: removal sets that are the same are trained on once, whoever chose them."""
+"""The stage `retrain`: what is trained on, and what is measured of it."""
 
 import itertools
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from safetensors.torch import load_file
 
 from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.files import read_json
-from mamushi.artifacts.tables import read_metadata, read_table, write_table
-from mamushi.artifacts.tensors import trained_metadata
+from mamushi.artifacts.tables import read_table, write_table
 from mamushi.cli import main
+from mamushi.configuration import arms
 from mamushi.lm import finetune
 from mamushi.lm.batches import examples_of_step
 from tests.support.models import TRAINING
 from tests.support.stage_files import EXECUTION, FILES, write_base
-from tests.support.workflow import ROOT
 
 CELL = {"dataset": "d", "model": "m", "seed": 0}
 CHOSEN = {
@@ -48,7 +43,8 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def where(root: Path, pattern: str, selector: str, beta: str) -> Path:
-    return paths.under(root / "results", pattern, **CELL, selector=selector, beta=beta)
+    arm = arms.retrained(selector, beta)
+    return paths.under(root / "results", pattern, **CELL, selector=selector, beta=beta, arm=arm)
 
 
 def words(
@@ -73,11 +69,11 @@ def words(
     written = {
         "perplexity": paths.PERPLEXITY,
         "nll": paths.NLL,
-        "log-table": paths.RETRAINED_LOG,
-        "card": paths.RETRAINED_CARD,
+        "log-table": paths.TRAIN_LOG,
+        "card": paths.CARD,
     }
     if tensors:
-        written["tensors"] = paths.RETRAINED_TENSORS
+        written["tensors"] = paths.TRAINED
     given = {key: where(root, pattern, selector, beta) for key, pattern in written.items()}
     given |= {key: root / name for key, name in FILES.items() if key != "trained"}
     given["removal"] = listed
@@ -103,45 +99,6 @@ def trainings(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return made
 
 
-def test_a_set_that_two_selectors_or_budgets_remove_is_trained_on_once(
-    made: Path, trainings: list[int], capsys: pytest.CaptureFixture[str]
-) -> None:
-    cells = {
-        ("random", "0.40"): FORGET,
-        ("random", "0.41"): FORGET,  # another budget of as many texts
-        ("mamushi", "0.40"): FORGET[::-1],  # the same set in another order
-        ("mamushi", "0.20"): FORGET[:2],
-        ("random", "0.20"): FORGET[2:],
-    }
-    for (selector, beta), removed in cells.items():
-        assert main(words(made, removed, selector, beta)) == 0
-    assert trainings == [17, 19, 19]
-    assert capsys.readouterr().err.count("trained on the same texts: took over") == 2
-    first = read_json(where(made, paths.RETRAINED_CARD, "random", "0.40"))
-    for cell in list(cells)[1:3]:
-        card = read_json(where(made, paths.RETRAINED_CARD, *cell))
-        assert {name for name in card if card[name] != first[name]} == {"inputs"}
-        origin = {name: card[name] for name in ("settings", "inputs", "versions")}
-        for pattern, kind in (
-            (paths.PERPLEXITY, schemas.PERPLEXITY),
-            (paths.NLL, schemas.NLL),
-            (paths.RETRAINED_LOG, schemas.TRAIN_LOG),
-        ):
-            copy = where(made, pattern, *cell)
-            assert read_table(copy, kind).equals(
-                read_table(where(made, pattern, "random", "0.40"), kind)
-            )
-            # As if it had been trained here: what it was made from is its own.
-            assert read_metadata(copy) == origin
-    cards = made.glob("results/runs/**/retrained/**/card.json")
-    assert len({read_json(path)["same"] for path in cards}) == len(trainings)
-    # As a kill leaves it, with all but the last line done.
-    state = where(made, paths.RETRAINED, "random", "0.40") / "card.json.state"
-    state.touch()
-    assert main(words(made, FORGET, "random", "0.40")) == 0
-    assert len(trainings) == 3 and not state.exists()
-
-
 def test_models_of_a_seed_read_what_they_share_in_one_order(
     made: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -164,65 +121,18 @@ def test_models_of_a_seed_read_what_they_share_in_one_order(
         assert [i for i in one if i in shared] == [i for i in other if i in shared]
 
 
-def test_what_is_copied_is_what_would_have_been_trained(made: Path, trainings: list[int]) -> None:
-    assert main(words(made, FORGET, "random", "0.40", tensors=True)) == 0
-    assert main(words(made, FORGET, "mamushi", "0.40", tensors=True)) == 0
-    assert len(trainings) == 1
-    copied = where(made, paths.RETRAINED_TENSORS, "mamushi", "0.40")
-    tensors, metadata = load_file(copied), trained_metadata(copied)
-    nll = read_table(where(made, paths.PERPLEXITY, "mamushi", "0.40"), schemas.PERPLEXITY)
-    # Without the one it was copied from, the same command trains.
-    where(made, paths.RETRAINED_CARD, "random", "0.40").unlink()
-    where(made, paths.RETRAINED_CARD, "mamushi", "0.40").unlink()
-    assert main(words(made, FORGET, "mamushi", "0.40", tensors=True)) == 0
-    assert len(trainings) == 2
-    trained = load_file(copied)
-    assert trained.keys() == tensors.keys() != set()
-    assert all(trained[name].equal(tensors[name]) for name in trained)
-    assert trained_metadata(copied) == metadata
-    assert read_table(where(made, paths.PERPLEXITY, "mamushi", "0.40"), schemas.PERPLEXITY).equals(
-        nll
-    )
-
-
-def test_tensors_that_an_earlier_run_kept_go_with_its_card(
-    made: Path, trainings: list[int]
-) -> None:
-    cells = [("random", "0.40"), ("mamushi", "0.40")]
+def test_tensors_that_an_earlier_run_kept_go_with_its_card(made: Path) -> None:
     for kept in (True, False):
-        for selector, beta in cells:
-            seed = {"seed": int(not kept)}
-            assert main(words(made, FORGET, selector, beta, tensors=kept, **seed)) == 0
-            assert where(made, paths.RETRAINED_TENSORS, selector, beta).exists() == kept
-    # The second of each pair took over what the first had measured.
-    assert len(trainings) == 2
+        assert main(words(made, FORGET, "random", "0.40", tensors=kept, seed=int(not kept))) == 0
+        assert where(made, paths.TRAINED, "random", "0.40").exists() == kept
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [{"seed": 1}, {"code": "other"}, {"training": CHOSEN["training"] | {"learning_rate": 2e-3}}],
-    ids=["seed", "code", "training"],
-)
-def test_other_settings_are_trained_for_themselves(
-    made: Path, trainings: list[int], changes: dict[str, Any]
-) -> None:
+def test_what_a_kill_left_before_its_last_line_is_cleared(made: Path, trainings: list[int]) -> None:
     assert main(words(made, FORGET, "random", "0.40")) == 0
-    assert main(words(made, FORGET, "mamushi", "0.40", **changes)) == 0
-    assert len(trainings) == 2
-
-
-def test_results_that_are_not_whole_are_not_copied(made: Path, trainings: list[int]) -> None:
+    state = where(made, paths.CARD, "random", "0.40").with_name("card.json.state")
+    state.touch()
     assert main(words(made, FORGET, "random", "0.40")) == 0
-    perplexity = where(made, paths.PERPLEXITY, "random", "0.40")
-    perplexity.unlink()
-    assert main(words(made, FORGET, "mamushi", "0.40")) == 0
-    where(made, paths.NLL, "mamushi", "0.40").unlink()
-    perplexity.write_bytes(b"PAR1")
-    where(made, paths.RETRAINED_CARD, "mamushi", "0.40").write_text("{")
-    assert main(words(made, FORGET, "l2_norm", "0.40")) == 0
-    # Tensors are asked for, and none was kept.
-    assert main(words(made, FORGET, "coreset", "0.40", tensors=True)) == 0
-    assert len(trainings) == 4
+    assert len(trainings) == 1 and not state.exists()
 
 
 def test_a_perplexity_is_made_of_its_texts(made: Path) -> None:
@@ -233,24 +143,6 @@ def test_a_perplexity_is_made_of_its_texts(made: Path) -> None:
         part = each[each["id"].str[:2] == f"e{row['domain'][0]}"]
         assert (len(part), part["tokens"].sum()) == (row["texts"], row["tokens"])
         assert part["nll"].sum() / part["tokens"].sum() == pytest.approx(row["nll"])
-
-
-def test_who_comes_while_the_same_set_is_trained_on_waits_for_it(made: Path) -> None:
-    env = os.environ | {"PYTHONPATH": str(ROOT / "workflow")}
-    started = [
-        subprocess.Popen(
-            [sys.executable, "-m", "mamushi", *words(made, FORGET, selector, "0.40")],
-            env=env,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for selector in ("random", "mamushi", "coreset")
-    ]
-    said = [process.communicate(timeout=240)[1] for process in started]
-    assert [process.returncode for process in started] == [0, 0, 0], said
-    assert sum("took over" in text for text in said) == 2
-    # Locks are gone with the last one that held them.
-    assert [*(made / "results/claims").iterdir()] == []
 
 
 def test_what_is_left_no_weight_and_no_token_is_removed(made: Path, trainings: list[int]) -> None:
@@ -270,7 +162,7 @@ def test_what_is_left_no_weight_and_no_token_is_removed(made: Path, trainings: l
         for pattern, kind in ((paths.NLL, schemas.NLL), (paths.PERPLEXITY, schemas.PERPLEXITY)):
             found = read_table(where(made, pattern, selector, "0.40"), kind)
             assert found.equals(read_table(where(made, pattern, "random", "0.20"), kind))
-        card = read_json(where(made, paths.RETRAINED_CARD, selector, "0.40"))
+        card = read_json(where(made, paths.CARD, selector, "0.40"))
         assert (card["texts"], card["mass"], card["removed"]) == (19, 19.0, 0)
     assert trainings == [19, 19, 19]
 
@@ -285,14 +177,5 @@ def test_half_a_weight_takes_half_the_steps(made: Path) -> None:
         training = TRAINING | {"steps": by_data}
         command = words(made, FORGET, "a", "0.40", training=training)
         assert main([*command, f"--weights={weights}"]) == 0
-        card = read_json(where(made, paths.RETRAINED_CARD, "a", "0.40"))
+        card = read_json(where(made, paths.CARD, "a", "0.40"))
         assert (card["steps"], card["mass"]) == (expected, 10.0)
-
-
-def test_what_two_selectors_mask_alike_is_trained_on_once(made: Path, trainings: list[int]) -> None:
-    spans = made / "spans.parquet"
-    write_table(spans, schemas.SPANS, {"id": ["if0"], "start": [1], "stop": [2]})
-    for selector in ("a", "b"):
-        assert main([*words(made, FORGET[:2], selector, "0.20"), f"--spans={spans}"]) == 0
-    assert main(words(made, [], "c", "0.20")) == 0
-    assert trainings == [21, 21]

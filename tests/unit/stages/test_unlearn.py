@@ -35,9 +35,11 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 PROBE = {
-    "prompts": ["the cat", "a dog saw"],
-    "new_tokens": 5,
-    "relearning": {"examples": 3, "steps": [1, 4], "batch_size": 2, "learning_rate": 1e-3},
+    "generate": {"prompts": ["the cat", "a dog saw"], "new_tokens": 5},
+    "relearn": {
+        **{"seed": 0, "trained_blocks": 2, "max_length": 12, "evaluation": {"max_length": 16}},
+        "relearning": {"examples": 3, "steps": [1, 4], "batch_size": 2, "learning_rate": 1e-3},
+    },
 }
 
 
@@ -115,10 +117,10 @@ HEADS = ("train_input_embedding", "train_output_head", "train_final_norm")
 
 
 def test_the_trunk_changes_nothing(made: Path, tmp_path: Path) -> None:
-    probe = {"probe": PROBE}
+    probe = {"questions": PROBE}
     for name, options in (("plain", {}), ("cached", {"trunk": made / "trunk.safetensors"})):
         out = tmp_path / name
-        options["continuations"], options["relearning"] = out / "said", out / "curve"
+        options["generations"], options["relearning"] = out / "said", out / "curve"
         assert unlearn(made, out, settings("npo", **probe), **options) == 0
     plain, cached = (
         read_table(tmp_path / name / "log.parquet", schemas.UNLEARN_LOG)
@@ -145,27 +147,16 @@ def test_the_trunk_changes_nothing(made: Path, tmp_path: Path) -> None:
 
 def test_probes_read_the_unlearned_model(made: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    files = {"continuations": out / "said.parquet", "relearning": out / "curve.parquet"}
-    chosen = settings(probe=PROBE)
+    files = {"generations": out / "said.parquet", "relearning": out / "curve.parquet"}
+    chosen = settings(questions=PROBE)
     assert unlearn(made, out, chosen, trunk=made / "trunk.safetensors", **files) == 0
-    said = read_table(files["continuations"], schemas.CONTINUATIONS)
-    assert said["prompt"].to_pylist() == PROBE["prompts"]
+    said = read_table(files["generations"], schemas.CONTINUATIONS)
+    assert said["prompt"].to_pylist() == PROBE["generate"]["prompts"]
     curve = read_table(files["relearning"], schemas.RELEARNING_CURVE)
     assert curve["step"].to_pylist() == [0, 1, 4]
     assert curve["examples"].to_pylist() == [3, 3, 3]
     start = [curve[f"ppl_{domain}"][0].as_py() for domain in ("forget", "retain")]
     np.testing.assert_allclose(start, perplexities(out), rtol=1e-6)
-
-
-def test_saved_tensors_are_those_that_were_measured_and_not_relearned(
-    made: Path, tmp_path: Path
-) -> None:
-    """Relearning trains the model further; the tensors and the card are of before."""
-    out = tmp_path / "out"
-    chosen, tensors = settings(probe=PROBE), tmp_path / "one.safetensors"
-    assert unlearn(made, out, chosen, tensors=tensors, relearning=out / "curve") == 0
-    assert unlearn(made, out, chosen, tensors=tmp_path / "two.safetensors") == 0
-    assert tensors.read_bytes() == (tmp_path / "two.safetensors").read_bytes()
 
 
 def test_a_list_of_all_is_the_whole_set_however_it_is_sorted(made: Path, tmp_path: Path) -> None:

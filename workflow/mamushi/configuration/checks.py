@@ -20,7 +20,7 @@ Config = Mapping[str, Any]
 
 WITHOUT_MANIFESTS = ("unlearning", "probe", "left")
 """Sections that have lists of their own, beside the grid and the studies."""
-RESERVED = ("retraining", "base", "contaminated", "beta0", "gold")
+RESERVED = ("retraining", "retrained", "base", "contaminated", "beta0", "gold")
 """What tables call models that no unlearner made."""
 
 

@@ -7,6 +7,7 @@ from itertools import product
 from typing import Any
 
 from mamushi.artifacts import paths
+from mamushi.configuration import arms
 from mamushi.configuration.complete import ConfigError
 from mamushi.errors import UserError
 from mamushi.registry import plugin
@@ -50,21 +51,11 @@ def require_language_models(config: Config, axes: Mapping[str, Any]) -> None:
         raise ConfigError(lines)
 
 
-def base(config: Config, model: str) -> str | None:
-    """The model that retraining starts from: the model itself, or the ``base`` that a model which
-    is already contaminated names; None where it names none."""
-    definition = config["models"][model]
-    if definition.get("contaminated"):
-        name = definition.get("base")
-        return None if name is None else str(name)
-    return model
-
-
 def unmeasurable(config: Config, dataset: str, model: str) -> str | None:
     """Why retraining cannot be measured for this pair, or None when it can."""
     if reason := no_language_model(config, model):
         return reason
-    if base(config, model) is None:
+    if arms.base(config, model) is None:
         return (
             f"models.{model}: is declared contaminated without the model that it was trained from, "
             f"so nothing can be retrained; name that one in models.{model}.base"
@@ -145,19 +136,16 @@ def scores(axes: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def measurements(axes: Mapping[str, Any]) -> list[str]:
-    """What the tables are made of: every cell's perplexity, at its ends and at each budget."""
-    found = []
-    for cell in cells(axes):
-        found += [
-            paths.PERPLEXITY_ENDPOINT.format(**cell, endpoint=endpoint)
-            for endpoint in ("gold", "beta0")
-        ]
-        found += [
-            paths.PERPLEXITY.format(**cell, selector=selector, beta=paths.beta(budget))
-            for selector, budget in product(axes["selectors"], axes["budgets"])
-        ]
-    return found
+def retrained(axes: Mapping[str, Any], pattern: str = paths.PERPLEXITY) -> list[str]:
+    """The perplexity of every retrained model, or what ``pattern`` has of it."""
+    return removals(axes, pattern.replace("{arm}", arms.RETRAINED))
+
+
+def measurements(axes: Mapping[str, Any], pattern: str = paths.PERPLEXITY) -> list[str]:
+    """What the tables are made of: every cell's perplexity, at its ends and at each budget; or
+    what ``pattern`` has of these models."""
+    ends = [pattern.format(**cell, arm=end) for cell in cells(axes) for end in ("gold", "beta0")]
+    return ends + retrained(axes, pattern)
 
 
 def stepped(config: Config, model: str) -> bool:
@@ -169,7 +157,7 @@ def stepped(config: Config, model: str) -> bool:
 def matched(config: Config, axes: Mapping[str, Any]) -> list[str]:
     """The perplexities that tell what of SAD is the number of steps; see ``evaluation.steps``."""
     return [
-        paths.PERPLEXITY_ENDPOINT.format(**cell, endpoint=endpoint)
+        paths.PERPLEXITY.format(**cell, arm=endpoint)
         for cell in cells(axes)
         if stepped(config, cell["model"])
         for endpoint in STEPPED
@@ -182,36 +170,6 @@ def knows_truth(config: Config, axes: Mapping[str, Any]) -> bool:
     return any(plugin("selector", kind).literals.get("NEEDS_TRUTH") for kind in kinds)
 
 
-def nlls(axes: Mapping[str, Any]) -> list[str]:
-    """Every text's NLL under all models whose perplexities are ``measurements``."""
-    ends = [
-        paths.NLL_ENDPOINT.format(**cell, endpoint=endpoint)
-        for cell in cells(axes)
-        for endpoint in ("gold", "beta0")
-    ]
-    return ends + removals(axes, paths.NLL)
-
-
-def start(config: Config, model: str) -> str:
-    """The endpoint from which unlearning starts. A model that is declared contaminated starts as it
-    is: it has seen the data, and is the one to be mended."""
-    ready = config["models"][model].get("contaminated")
-    return "contaminated" if ready else str(config["unlearning"]["start"])
-
-
-def as_it_is(config: Config, model: str, endpoint: str) -> bool:
-    """Whether an endpoint is a model's own weights: the base, and what was contaminated before."""
-    ready = bool(config["models"][model].get("contaminated"))
-    return endpoint == "base" or (ready and endpoint == "contaminated")
-
-
-def of_endpoint(config: Config, model: str, endpoint: str) -> str:
-    """The model whose card and tokens an endpoint has: where one that is already contaminated
-    names a ``base``, all but ``contaminated`` are of that one."""
-    ready = endpoint == "contaminated" or base(config, model) is None
-    return model if ready else str(base(config, model))
-
-
 def swept(config: Config) -> list[dict[str, str]]:
     """Every dataset, model, unlearner and selector of ``unlearning``: the wildcards of a sweep."""
     axes = config["unlearning"]
@@ -222,8 +180,11 @@ def swept(config: Config) -> list[dict[str, str]]:
 
 def curve(config: Config, pair: Mapping[str, str], budgets: Iterable[float]) -> list[str]:
     """The perplexities of a sweep: every seed's at ``budgets``."""
+    cell = {"dataset": pair["dataset"], "model": pair["model"]}
     return [
-        paths.PERPLEXITY_UNLEARNED.format(**pair, seed=seed, beta=paths.beta(budget))
+        paths.PERPLEXITY.format(
+            **cell, seed=seed, arm=arms.unlearned(pair["unlearner"], pair["selector"], budget)
+        )
         for seed in config["unlearning"]["seeds"]
         for budget in budgets
     ]
@@ -232,131 +193,97 @@ def curve(config: Config, pair: Mapping[str, str], budgets: Iterable[float]) -> 
 def ends(config: Config, dataset: str, model: str, unlearners: Iterable[str]) -> list[str]:
     """The perplexities at both ends of all curves: the start, the gold standard that they aim at,
     and each unlearner on the whole forget set."""
-    cells = [
-        {"dataset": dataset, "model": model, "seed": seed} for seed in config["unlearning"]["seeds"]
-    ]
-    endpoints = dict.fromkeys([start(config, model), "gold"])
+    names = dict.fromkeys([arms.start(config, model), "gold", *map(arms.whole, unlearners)])
     return [
-        *(paths.PERPLEXITY_ENDPOINT.format(**c, endpoint=e) for c in cells for e in endpoints),
-        *(paths.PERPLEXITY_WHOLE.format(**c, unlearner=u) for c in cells for u in unlearners),
+        paths.PERPLEXITY.format(dataset=dataset, model=model, seed=seed, arm=arm)
+        for seed in config["unlearning"]["seeds"]
+        for arm in names
     ]
 
 
-def retrained(config: Config, dataset: str, model: str) -> list[str]:
+def retrained_curves(config: Config, dataset: str, model: str) -> list[str]:
     """The perplexities of the curves of retraining, which start at beta 0."""
-    axes = config["unlearning"]
-    found = []
-    for seed in axes["seeds"]:
-        cell = {"dataset": dataset, "model": model, "seed": seed}
-        found.append(paths.PERPLEXITY_ENDPOINT.format(**cell, endpoint="beta0"))
-        found += [
-            paths.PERPLEXITY.format(**cell, selector=selector, beta=paths.beta(budget))
-            for selector, budget in product(axes["selectors"], axes["budgets"])
-        ]
-    return found
-
-
-def probed(config: Config) -> list[dict[str, Any]]:
-    """The unlearned models that are asked what they say and how fast they relearn: the wildcards
-    of their runs."""
-    probe = config["probe"]
-    return [
-        {**cell, "unlearner": unlearner, "selector": selector, "beta": paths.beta(probe["budget"])}
-        for cell in cells(probe)
-        for unlearner, selector in product(probe["unlearners"], probe["selectors"])
-    ]
-
-
-def continuations(config: Config, run: Mapping[str, Any]) -> list[str]:
-    """What the models of a probed run said: its endpoints, then the unlearned ones."""
-    cell = {"dataset": run["dataset"], "model": run["model"], "seed": int(run["seed"])}
-    return [
-        *(
-            paths.CONTINUATIONS_ENDPOINT.format(**cell, endpoint=endpoint)
-            for endpoint in ("base", "contaminated", "gold")
-        ),
-        *(
-            paths.CONTINUATIONS.format(**model)
-            for model in probed(config)
-            if cell.items() <= model.items()
-        ),
-    ]
-
-
-def probes(config: Config) -> list[str]:
-    """What the tables of the probe are made of."""
-    cellwise = [
-        pattern.format(**cell)
-        for cell in cells(config["probe"])
-        for pattern in (paths.GENERATIONS, paths.RELEARNING_GOLD)
-    ]
-    starts = [
-        paths.PERPLEXITY_ENDPOINT.format(**cell, endpoint=start(config, cell["model"]))
-        for cell in cells(config["probe"])
-    ]
-    return [*cellwise, *starts, *(paths.RELEARNING.format(**model) for model in probed(config))]
+    axes = {**config["unlearning"], "datasets": [dataset], "models": [model]}
+    first = [paths.PERPLEXITY.format(**cell, arm="beta0") for cell in cells(axes)]
+    return first + retrained(axes)
 
 
 UTILITY = ("base", "contaminated", "gold")
-"""The endpoints whose utility is shown beside that of models from which something was deleted."""
+"""The endpoints that stand beside models from which something was deleted: what they say, and what
+they can still do."""
 
 
-def looked_at(config: Config) -> dict[str, Any]:
-    """The axes of the models that are made once more to see what is left in them: the probe's."""
+def probed(config: Config) -> dict[str, Any]:
+    """The axes of the models that are probed."""
     keys = ("datasets", "models", "seeds", "selectors", "unlearners")
     probe = config["probe"]
     return {**{key: probe[key] for key in keys}, "budgets": [probe["budget"]]}
 
 
+def deleted(axes: Mapping[str, Any], *, retraining: bool) -> list[str]:
+    """The arms of a cell from which the axes' lists were deleted, by retraining or unlearners."""
+    pairs = list(product(axes["selectors"], axes["budgets"]))
+    first = [arms.retrained(*pair) for pair in pairs] if retraining else []
+    return first + [
+        arms.unlearned(unlearner, *pair) for unlearner in axes["unlearners"] for pair in pairs
+    ]
+
+
+def generations(config: Config, run: Mapping[str, Any]) -> list[str]:
+    """What the models of a probed run said: its endpoints, then the unlearned ones."""
+    cell = {"dataset": run["dataset"], "model": run["model"], "seed": int(run["seed"])}
+    axes = probed(config)
+    found = deleted(axes, retraining=False) if cell in cells(axes) else []
+    return [paths.GENERATIONS.format(**cell, arm=arm) for arm in (*UTILITY, *found)]
+
+
+def probes(config: Config) -> list[str]:
+    """What the tables of the probe are made of."""
+    axes = probed(config)
+    found = []
+    for cell in cells(axes):
+        start = arms.start(config, cell["model"])
+        found += [paths.JUDGED.format(**cell), paths.PERPLEXITY.format(**cell, arm=start)]
+        found += [
+            paths.RELEARNING.format(**cell, arm=arm)
+            for arm in ("gold", *deleted(axes, retraining=False))
+        ]
+    return found
+
+
 def left_models(config: Config) -> list[str]:
     """What the tables of what is left in models are made of, beside the examples."""
-    measured, axes = comparison(config), looked_at(config)
-    ends = product(cells(axes), UTILITY)
-    found = [
-        *(paths.NLL_ENDPOINT.format(**cell, endpoint="gold") for cell in cells(measured)),
-        *(*removals(measured, paths.NLL), *removals(axes, paths.NLL), *removals(axes)),
-        *(paths.NLL_ENDPOINT.format(**cell, endpoint=end) for cell, end in ends),
-    ]
-    of_cell = [paths.RELAPSES_GOLD, paths.SAID_OF_GOLD]
-    of_model = [paths.RELAPSES, paths.SAID_OF]
-    if config["utility"]["tasks"]:
-        of_cell += [paths.TASKS_ENDPOINT.replace("{endpoint}", end) for end in UTILITY]
-        of_model.append(paths.TASKS)
+    measured, axes = comparison(config), probed(config)
+    found = [paths.NLL.format(**cell, arm="gold") for cell in cells(measured)]
+    found += [*retrained(measured, paths.NLL), *retrained(axes, paths.NLL), *removals(axes)]
     for cell in cells(axes):
-        endpoint = start(config, cell["model"])
-        found.append(paths.PERPLEXITY_ENDPOINT.format(**cell, endpoint=endpoint))
-        found += [pattern.format(**cell) for pattern in of_cell]
-    for name in ("retraining", *axes["unlearners"]):
-        for pattern in of_model:
-            found += removals(axes, pattern.replace("{unlearner}", name))
+        models = deleted(axes, retraining=True)
+        wanted = {
+            paths.NLL: UTILITY,
+            paths.PERPLEXITY: [arms.start(config, cell["model"])],
+            paths.RELAPSE: ["gold", *models],
+            paths.RELAPSE_NLL: ["gold", *models],
+            paths.TASKS: [*UTILITY, *models] if config["utility"]["tasks"] else [],
+        }
+        found += [
+            pattern.format(**cell, arm=arm)
+            for pattern, several in wanted.items()
+            for arm in several
+        ]
     return list(dict.fromkeys(found))
-
-
-LEFT_ENDPOINTS = ("base", "contaminated", "beta0", "gold")
-"""Endpoints that are asked what they know of single texts."""
 
 
 def left(config: Config) -> list[str]:
     """What the tables of what is left are made of: what each model makes of single texts, and the
     lists that were removed. The base model is the same for every seed, and asked once."""
-    axes, found = config["left"], []
-    artifacts = (
-        (paths.MEMBERSHIP_ENDPOINT, paths.MEMBERSHIP, paths.MEMBERSHIP_UNLEARNED),
-        (paths.EXTRACTION_ENDPOINT, paths.EXTRACTION, paths.EXTRACTION_UNLEARNED),
-    )
-    for cell in cells(axes):
-        first = cell["seed"] == axes["seeds"][0]
-        for ends, retrained, unlearned in artifacts:
-            found += [
-                ends.format(**cell, endpoint=endpoint)
-                for endpoint in LEFT_ENDPOINTS
-                if first or endpoint != "base"
-            ]
-            for selector, budget in product(axes["selectors"], axes["budgets"]):
-                at = {**cell, "selector": selector, "beta": paths.beta(budget)}
-                found.append(retrained.format(**at))
-                found += [unlearned.format(**at, unlearner=name) for name in axes["unlearners"]]
-    return found + removals(axes)
+    axes = config["left"]
+    return [
+        pattern.format(**cell, arm=arm)
+        for cell in cells(axes)
+        for pattern in (paths.MEMBERSHIP, paths.EXTRACTION)
+        for arm in ("base", "contaminated", "beta0", "gold", *deleted(axes, retraining=True))
+        if arm != "base" or cell["seed"] == axes["seeds"][0]
+    ] + removals(axes)
 
 
 def listed(config: Config) -> list[str]:
@@ -365,12 +292,12 @@ def listed(config: Config) -> list[str]:
     axes = config["unlearning"]
     found = []
     for cell in cells(axes):
-        endpoint = start(config, cell["model"])
-        found.append(paths.PERPLEXITY_ENDPOINT.format(**cell, endpoint=endpoint))
+        start = arms.start(config, cell["model"])
+        found.append(paths.PERPLEXITY.format(**cell, arm=start))
         found += [
-            pattern.format(**cell, unlearner=unlearner, list=name)
+            pattern.format(**cell, arm=arms.LISTED.format(unlearner=unlearner, list=name))
             for unlearner, name in product(axes["unlearners"], axes["lists"])
-            for pattern in (paths.LISTED_TENSORS, paths.LISTED_PERPLEXITY, paths.LISTED_CARD)
+            for pattern in (paths.TRAINED, paths.PERPLEXITY, paths.CARD)
         ]
     return found
 

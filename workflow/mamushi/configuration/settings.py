@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from mamushi.artifacts import digests, remote
 from mamushi.artifacts.domains import CONTAMINATION, FORGET, INFERENCE, RETAIN
-from mamushi.configuration import grid
+from mamushi.configuration import arms, grid
 from mamushi.configuration.sources import files
 from mamushi.errors import UserError
 from mamushi.registry import plugin, plugins
@@ -47,9 +47,6 @@ EVIDENCE_TABLES = (
     *("confounds", "geometry", "runtime", "paper", "theory"),
 )
 """What the stage ``evidence`` writes."""
-
-PROBING = ("mamushi.stages._probing.said", "mamushi.stages._probing.relearned")
-"""What the stage ``unlearn`` asks for by name where the model is also probed."""
 
 MODEL_FILES = (".json", ".model", ".txt", ".jinja", ".safetensors")
 """Endings of the files in a model's folder that are looked at."""
@@ -94,11 +91,6 @@ class Method:
 
     method: str = "partial"
     lora: Lora | None = None
-
-
-UNSAID: Mapping[str, Any] = {**vars(Method()), "planted": None}
-"""Values that are left out where settings are written down, and so of what results are compared by:
-what was made before a key was there is what is made by its default."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,6 +144,21 @@ class Opened:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Trains(Method):
+    """What unlearning trains, ``trained_blocks`` by the method ``partial`` alone."""
+
+    trained_blocks: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenedArm(Opened):
+    """How any model of a cell is opened: ``unlearned`` is what unlearning trained of it, where it
+    was unlearned, and then the rest is of its start."""
+
+    unlearned: Trains | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Pooling:
     """The section ``embedding``, whatever the layer."""
 
@@ -194,10 +201,53 @@ class Prompts:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Probe(Prompts):
-    """What an unlearned model is asked in the job that made it."""
+class Relearn(Trains):
+    """How a model is fine-tuned on a few texts, and what it is measured on."""
 
+    seed: int
+    max_length: int
+    evaluation: Evaluation
     relearning: Relearning
+
+
+@dataclass(frozen=True, kw_only=True)
+class Membership:
+    """Which texts a model is asked about; Min-K takes the share ``least`` of the tokens."""
+
+    texts: int
+    max_length: int
+    least: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Extraction:
+    """Which texts a model is to complete, from which shares of their tokens."""
+
+    texts: int
+    max_length: int
+    prefixes: list[float]
+    samples: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tasks:
+    """Tasks of lm-evaluation-harness; ``inputs`` are the files of tasks of one's own."""
+
+    tasks: list[str]
+    inputs: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Questions:
+    """What a model is asked, by the names of the stages that ask it; those that train come last,
+    and the one after which the model is another at the very end."""
+
+    generate: Prompts | None = None
+    membership: Membership | None = None
+    extraction: Extraction | None = None
+    tasks: Tasks | None = None
+    relapse: Relearn | None = None
+    relearn: Relearn | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -207,6 +257,15 @@ class Chosen:
     selector: str
     kind: str
     settings: dict[str, Any]
+
+
+UNSAID: Mapping[str, Any] = {
+    **vars(Method()),
+    **vars(Questions()),
+    **dict.fromkeys(["planted", "unlearned", "questions"]),
+}
+"""Values that are left out where settings are written down, and so of what results are compared by:
+what was made before a key was there is what is made by its default."""
 
 
 def as_json(settings: Settings | Mapping[str, Any]) -> str:
@@ -246,7 +305,7 @@ def _method(config: Config, model: str) -> Method:
 
 
 def _opened(config: Config, model: str, endpoint: str) -> Opened:
-    alone = grid.as_it_is(config, model, endpoint)
+    alone = arms.as_it_is(config, model, endpoint)
     # Trained from whatever base, an endpoint is trained as the model of its cell is.
     return Opened(
         training=None if alone else _trained(config, model),
@@ -421,9 +480,12 @@ class Retrain(FineTune):
     """Settings of the stage ``retrain``: beta 0 but for the removal list, and measured."""
 
     evaluation: Evaluation
+    questions: Questions | None = None
 
 
-def retrain(config: Config, dataset: str, model: str, seed: int) -> Retrain:
+def retrain(
+    config: Config, dataset: str, model: str, seed: int, *, asked: Sequence[str] = ()
+) -> Retrain:
     section, domains = SECTIONS["beta0"]
     return Retrain(
         **_cell(dataset, model, seed),
@@ -432,7 +494,8 @@ def retrain(config: Config, dataset: str, model: str, seed: int) -> Retrain:
         domains=domains,
         training=_training(config, model),
         evaluation=_evaluation(config),
-        code=_code("retrain"),
+        questions=_questions(config, model, seed, asked),
+        code=_code("retrain", *_answering(asked)),
     )
 
 
@@ -551,9 +614,9 @@ class Evaluate(Opened, Settings):
     evaluation: Evaluation
 
 
-def evaluate(config: Config, model: str, endpoint: str) -> Evaluate:
+def evaluate(config: Config, model: str, arm: str) -> Evaluate:
     return Evaluate(
-        **vars(_opened(config, model, endpoint)),
+        **vars(_opened(config, model, arm)),
         evaluation=_evaluation(config),
         code=_code("evaluate"),
     )
@@ -686,66 +749,55 @@ def manifests(config: Config, dataset: str, model: str, seed: int, name: str) ->
 
 
 @dataclass(frozen=True, kw_only=True)
-class Started(Method):
-    """The model that unlearning starts from, and what of it is trained then: ``trained_blocks`` by
-    the method ``partial`` alone."""
+class Started(Trains):
+    """The model that unlearning starts from, and what of it is trained then."""
 
     start: Opened
-    trained_blocks: int
     max_length: int
     evaluation: Evaluation
 
 
-def _started(config: Config, model: str, endpoint: str) -> Started:
-    return Started(
-        **vars(_method(config, model)),
-        start=_opened(config, model, endpoint),
-        trained_blocks=config["unlearning"]["trained_blocks"],
-        max_length=config["unlearning"]["max_length"],
-        evaluation=_evaluation(config),
-    )
+def _trains(config: Config, model: str) -> Trains:
+    blocks = config["unlearning"]["trained_blocks"]
+    return Trains(**vars(_method(config, model)), trained_blocks=blocks)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Unlearn(Started, Cell):
-    """Settings of the stage ``unlearn``; the same for every selector, budget and list. ``probe`` is
-    there where the model is also probed."""
+    """Settings of the stage ``unlearn``; the same for every selector, budget and list."""
 
     unlearner: str
     kind: str
     settings: dict[str, Any]
     training: UnlearnTraining
-    probe: Probe | None = None
+    questions: Questions | None = None
     inputs: dict[str, str] = field(default_factory=dict)
 
 
 def unlearn(
-    config: Config, dataset: str, model: str, seed: int, name: str, *, probed: bool = False
+    config: Config,
+    dataset: str,
+    model: str,
+    seed: int,
+    name: str,
+    *,
+    asked: Sequence[str] = (),
 ) -> Unlearn:
-    definition, probe = config["unlearners"][name], config["probe"]
+    definition = config["unlearners"][name]
     known = plugin("unlearner", definition["kind"])
     return Unlearn(
         **_cell(dataset, model, seed),
-        **vars(_started(config, model, grid.start(config, model))),
+        **vars(_trains(config, model)),
+        start=_opened(config, model, arms.start(config, model)),
+        max_length=config["unlearning"]["max_length"],
+        evaluation=_evaluation(config),
         unlearner=name,
         kind=definition["kind"],
         settings={key: definition[key] for key in known.settings},
         training=UnlearnTraining(**definition["training"]),
-        probe=Probe(
-            prompts=probe["prompts"],
-            new_tokens=probe["new_tokens"],
-            relearning=Relearning(**probe["relearning"]),
-        )
-        if probed
-        else None,
-        # Just what is probed runs again after a change of the probes' code.
-        code=_code("unlearn", known.module, *(PROBING if probed else ())),
+        questions=_questions(config, model, seed, asked),
+        code=_code("unlearn", known.module, *_answering(asked)),
     )
-
-
-def unlearn_and_probe(config: Config, dataset: str, model: str, seed: int, name: str) -> Unlearn:
-    """Settings of the stage ``unlearn`` where the model is also probed."""
-    return unlearn(config, dataset, model, seed, name, probed=True)
 
 
 def unlearn_list(
@@ -779,7 +831,7 @@ def refine(config: Config, dataset: str, model: str, unlearner: str, selector: s
         model=model,
         unlearner=unlearner,
         selector=selector,
-        start=grid.start(config, model),
+        start=arms.start(config, model),
         **{key: axes[key] for key in ("seeds", "budgets", "fine", "target")},
         code=_code("refine"),
     )
@@ -813,47 +865,92 @@ class HalfGap(Collected):
     retain_cap: float
 
 
+def _starts(config: Config, axes: Mapping[str, Any]) -> dict[str, str]:
+    """By model, the endpoint from which unlearning starts."""
+    return {model: arms.start(config, model) for model in axes["models"]}
+
+
 def half_gap(config: Config) -> HalfGap:
     axes = config["unlearning"]
     return HalfGap(
         grid=swept(config),
-        starts={model: grid.start(config, model) for model in axes["models"]},
+        starts=_starts(config, axes),
         **{key: axes[key] for key in ("target", "retain_cap")},
         code=_code("half_gap"),
     )
 
 
-# Probes ---------------------------------------------------------------------------------------
+# Questions to models --------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
-class Generate(Opened, Settings):
-    """Settings of the stage ``generate``: an endpoint's continuations of the prompts."""
+class Ask(Settings):
+    """Settings of the stage ``ask``: how the model is opened, and the question."""
 
-    probe: Prompts
-
-
-def generate(config: Config, model: str, endpoint: str) -> Generate:
-    probe = {key: config["probe"][key] for key in ("prompts", "new_tokens")}
-    opened = vars(_opened(config, model, endpoint))
-    return Generate(**opened, probe=Prompts(**probe), code=_code("generate"))
+    model: OpenedArm
+    questions: Questions
 
 
-@dataclass(frozen=True, kw_only=True)
-class Relearn(Started, Settings):
-    """Settings of the stage ``relearn``: the gold model's curve, for comparison."""
-
-    seed: int
-    relearning: Relearning
-
-
-def relearn(config: Config, model: str, seed: int) -> Relearn:
-    return Relearn(
-        seed=seed,
-        **vars(_started(config, model, "gold")),
-        relearning=Relearning(**config["probe"]["relearning"]),
-        code=_code("relearn"),
+def ask(config: Config, model: str, seed: int, arm: str, *, name: str) -> Ask:
+    one = arms.Arm.parse(arm)
+    opened = _opened(config, model, one.origin(config, model))
+    questions = _questions(config, model, seed, [name])
+    assert questions is not None
+    return Ask(
+        model=OpenedArm(
+            **vars(opened), unlearned=_trains(config, model) if one.unlearner else None
+        ),
+        questions=questions,
+        code=_code("ask", *_answering([name])),
     )
+
+
+def _questions(config: Config, model: str, seed: int, names: Sequence[str]) -> Questions | None:
+    makers = {
+        "generate": _generate,
+        "membership": _membership,
+        "extraction": _extraction,
+        "tasks": _tasks,
+    }
+    asked: dict[str, Any] = {
+        name: makers[name](config) if name in makers else _relearn(config, model, seed)
+        for name in names
+    }
+    return Questions(**asked) if asked else None
+
+
+def _answering(names: Iterable[str]) -> list[str]:
+    """The code of answers that a stage imports by name, so that a change of it runs again just the
+    jobs that ask."""
+    return [f"mamushi.stages.questions.{name}.answer" for name in names]
+
+
+def _generate(config: Config) -> Prompts:
+    return Prompts(**{key: config["probe"][key] for key in ("prompts", "new_tokens")})
+
+
+def _relearn(config: Config, model: str, seed: int) -> Relearn:
+    return Relearn(
+        **vars(_trains(config, model)),
+        seed=seed,
+        max_length=config["unlearning"]["max_length"],
+        evaluation=_evaluation(config),
+        relearning=Relearning(**config["probe"]["relearning"]),
+    )
+
+
+def _membership(config: Config) -> Membership:
+    asked = {key: config["left"][key] for key in ("texts", "least")}
+    return Membership(**asked, max_length=config["evaluation"]["max_length"])
+
+
+def _extraction(config: Config) -> Extraction:
+    return Extraction(**config["left"]["extraction"], max_length=config["evaluation"]["max_length"])
+
+
+def _tasks(config: Config) -> Tasks:
+    asked = config["utility"]["tasks"]
+    return Tasks(tasks=asked, inputs=_digests(asked))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -878,62 +975,14 @@ class Probes(Collected):
 
 def probes(config: Config) -> Probes:
     return Probes(
-        grid=probed(config),
-        starts={model: grid.start(config, model) for model in config["probe"]["models"]},
-        code=_code("probes"),
+        grid=probed(config), starts=_starts(config, config["probe"]), code=_code("probes")
     )
-
-
-# What is left in the models --------------------------------------------------------------------
-
-
-def relapse(config: Config, model: str, seed: int) -> Relearn:
-    """Settings of the stage ``relapse`` for a gold or retrained model."""
-    return replace(relearn(config, model, seed), code=_code("relapse"))
-
-
-def relapse_unlearned(config: Config, model: str, seed: int) -> Relearn:
-    """Settings of the stage ``relapse`` for a model that was unlearned."""
-    return Relearn(
-        seed=seed,
-        **vars(_started(config, model, grid.start(config, model))),
-        relearning=Relearning(**config["probe"]["relearning"]),
-        code=_code("relapse"),
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Tasks(Opened, Settings):
-    """Settings of the stage ``tasks``; ``inputs`` are the files of tasks of one's own."""
-
-    tasks: list[str]
-    inputs: dict[str, str] = field(default_factory=dict)
-
-
-def tasks(config: Config, model: str, endpoint: str) -> Tasks:
-    asked = config["utility"]["tasks"]
-    return Tasks(
-        **vars(_opened(config, model, endpoint)),
-        tasks=asked,
-        inputs=_digests(asked),
-        code=_code("tasks"),
-    )
-
-
-def tasks_retrained(config: Config, model: str) -> Tasks:
-    """Settings of the stage ``tasks`` for a retrained model."""
-    return tasks(config, model, "beta0")
-
-
-def tasks_unlearned(config: Config, model: str) -> Tasks:
-    """Settings of the stage ``tasks`` for a model that was unlearned."""
-    return tasks(config, model, grid.start(config, model))
 
 
 @dataclass(frozen=True, kw_only=True)
 class LeftModels(Collected):
-    """Settings of the stage ``left_models``; ``deleted`` has the axes of the models that are made
-    to be looked at, ``starts`` the endpoints that unlearning starts from, by model."""
+    """Settings of the stage ``left_models``; ``deleted`` has the axes of the models that are
+    probed, ``starts`` the endpoints that unlearning starts from, by model."""
 
     deleted: dict[str, Any]
     starts: dict[str, str]
@@ -941,66 +990,14 @@ class LeftModels(Collected):
 
 
 def left_models(config: Config) -> LeftModels:
-    axes = grid.looked_at(config)
+    axes = grid.probed(config)
     return LeftModels(
         grid=grid.comparison(config),
         deleted=axes,
-        starts={model: grid.start(config, model) for model in axes["models"]},
+        starts=_starts(config, axes),
         tasks=config["utility"]["tasks"],
         code=_code("left_models"),
     )
-
-
-# What is left of single texts -----------------------------------------------------------------
-
-
-@dataclass(frozen=True, kw_only=True)
-class Asked(Opened, Settings):
-    """Which texts a model is asked about, and how it is opened: ``unlearned`` has what unlearning
-    trained of it, where it was unlearned, and then the rest is of its start."""
-
-    texts: int
-    max_length: int
-    unlearned: Started | None = None
-
-
-def _asked(config: Config, model: str, endpoint: str | None, texts: int) -> dict[str, Any]:
-    unlearned = _started(config, model, grid.start(config, model)) if not endpoint else None
-    return {
-        **vars(_opened(config, model, endpoint or grid.start(config, model))),
-        "texts": texts,
-        "max_length": config["evaluation"]["max_length"],
-        "unlearned": unlearned,
-    }
-
-
-@dataclass(frozen=True, kw_only=True)
-class Membership(Asked):
-    """Settings of the stage ``membership``; Min-K takes the share ``least`` of the tokens."""
-
-    least: float
-
-
-def membership(config: Config, model: str, endpoint: str | None) -> Membership:
-    """Of an endpoint, of ``retrained`` models, or without a name of unlearned ones."""
-    left = config["left"]
-    asked = _asked(config, model, endpoint, left["texts"])
-    return Membership(**asked, least=left["least"], code=_code("membership"))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Extraction(Asked):
-    """Settings of the stage ``extraction``."""
-
-    prefixes: list[float]
-    samples: int
-
-
-def extraction(config: Config, model: str, endpoint: str | None) -> Extraction:
-    """Of an endpoint, of ``retrained`` models, or without a name of unlearned ones."""
-    given = dict(config["left"]["extraction"])
-    asked = _asked(config, model, endpoint, given.pop("texts"))
-    return Extraction(**asked, **given, code=_code("extraction"))
 
 
 def asked_left(config: Config) -> dict[str, Any]:
@@ -1021,7 +1018,7 @@ def left(config: Config) -> Left:
     names = config["left"]["models"]
     return Left(
         grid=asked_left(config),
-        starts={name: grid.start(config, name) for name in names},
+        starts=_starts(config, config["left"]),
         ready=[name for name in names if config["models"][name].get("contaminated")],
         code=_code("left"),
     )

@@ -17,6 +17,7 @@ import pyarrow as pa
 from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.files import read_json
 from mamushi.artifacts.tables import FORGET, RETAIN, read_table
+from mamushi.configuration import arms
 from mamushi.configuration.grid import cells
 from mamushi.errors import UserError
 from mamushi.evaluation.sad import sad
@@ -88,7 +89,7 @@ def sad_table(grid: Grid, root: str | Path = "results") -> pa.Table:
 
 def _run_rows(run: dict[str, Any], grid: Grid, root: str | Path) -> Iterator[dict[str, Any]]:
     gold, beta0 = (
-        read_perplexity(paths.under(root, paths.PERPLEXITY_ENDPOINT, **run, endpoint=endpoint))
+        read_perplexity(paths.under(root, paths.PERPLEXITY, **run, arm=endpoint))
         for endpoint in ("gold", "beta0")
     )
     for selector in grid["selectors"]:
@@ -97,9 +98,8 @@ def _run_rows(run: dict[str, Any], grid: Grid, root: str | Path) -> Iterator[dic
         for budget in sorted(grid["budgets"]):
             cell = {**run, "selector": selector, "beta": paths.beta(budget)}
             removed, n_forget = read_removed(paths.under(root, paths.MANIFEST, **cell))
-            points.append(
-                (budget, removed, read_perplexity(paths.under(root, paths.PERPLEXITY, **cell)))
-            )
+            at = paths.under(root, paths.PERPLEXITY, **run, arm=arms.retrained(selector, budget))
+            points.append((budget, removed, read_perplexity(at)))
         for beta, removed, at in [(0.0, 0, beta0), *points, (1.0, n_forget, gold)]:
             yield {
                 **run,

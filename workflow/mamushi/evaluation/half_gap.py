@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.files import read_json
+from mamushi.configuration import arms
 from mamushi.configuration.grid import cells
 from mamushi.errors import UserError
 from mamushi.evaluation.crossing import (
@@ -105,7 +106,7 @@ def _run_rows(
 
 
 def _endpoint(run: Mapping[str, Any], endpoint: str, root: str | Path) -> Perplexity:
-    return read_perplexity(paths.under(root, paths.PERPLEXITY_ENDPOINT, **run, endpoint=endpoint))
+    return read_perplexity(paths.under(root, paths.PERPLEXITY, **run, arm=endpoint))
 
 
 def _retrained(
@@ -114,7 +115,7 @@ def _retrained(
     """Retraining from beta 0, with all forget texts, to the gold standard, without any."""
 
     def trained(endpoint: str) -> tuple[int, int]:
-        path = paths.under(root, paths.TRAIN_CARD, **run, endpoint=endpoint)
+        path = paths.under(root, paths.CARD, **run, arm=endpoint)
         card = _card(path, "texts", "steps")
         return card["texts"], card["steps"]
 
@@ -122,9 +123,9 @@ def _retrained(
     retain_texts, last_steps = trained("gold")
     points = [Point(0.0, 0, first_steps, None, _endpoint(run, "beta0", root))]
     for budget in budgets:
-        cell = {**run, "selector": selector, "beta": paths.beta(budget)}
-        card = _card(paths.under(root, paths.RETRAINED_CARD, **cell), "removed", "steps")
-        at = read_perplexity(paths.under(root, paths.PERPLEXITY, **cell))
+        arm = {**run, "arm": arms.retrained(selector, budget)}
+        card = _card(paths.under(root, paths.CARD, **arm), "removed", "steps")
+        at = read_perplexity(paths.under(root, paths.PERPLEXITY, **arm))
         points.append(Point(budget, card["removed"], card["steps"], None, at))
     gold = _endpoint(run, "gold", root)
     return [*points, Point(1.0, all_texts - retain_texts, last_steps, None, gold)]
@@ -133,24 +134,15 @@ def _retrained(
 def _unlearned(run: Mapping[str, Any], pair: Mapping[str, str], root: str | Path) -> list[Point]:
     """Unlearning at the budgets of the pair's sweep, and on the whole forget set."""
     data = {"dataset": run["dataset"], "model": run["model"]}
-    measured = [
-        (
-            budget,
-            paths.under(root, paths.UNLEARNED_CARD, **run, **pair, beta=paths.beta(budget)),
-            paths.under(root, paths.PERPLEXITY_UNLEARNED, **run, **pair, beta=paths.beta(budget)),
-        )
+    measured = {
+        budget: arms.unlearned(pair["unlearner"], pair["selector"], budget)
         for budget in _swept(paths.under(root, paths.SWEEP, **data, **pair))
-    ]
-    whole = {**run, "unlearner": pair["unlearner"]}
-    last = (
-        1.0,
-        paths.under(root, paths.WHOLE_CARD, **whole),
-        paths.under(root, paths.PERPLEXITY_WHOLE, **whole),
-    )
+    }
     points = []
-    for budget, path, perplexity in [*measured, last]:
+    for budget, arm in {**measured, 1.0: arms.whole(pair["unlearner"])}.items():
+        path = paths.under(root, paths.CARD, **run, arm=arm)
         card = _card(path, "removed", "steps", may_be_null="stopped_at")
-        at = read_perplexity(perplexity)
+        at = read_perplexity(paths.under(root, paths.PERPLEXITY, **run, arm=arm))
         points.append(Point(budget, card["removed"], card["steps"], card["stopped_at"], at))
     return points
 

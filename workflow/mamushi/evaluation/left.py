@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.schemas import Table
 from mamushi.artifacts.tables import INFERENCE, read_table
+from mamushi.configuration import arms
 from mamushi.errors import UserError
 from mamushi.evaluation.attacks import (
     ATTACKS,
@@ -49,18 +50,6 @@ MEASURES: Mapping[str, Measure] = {"auc": auc, "tpr": tpr}
 COMPLETED = ("exact", "rouge_l", "edit")
 
 
-class Artifact(NamedTuple):
-    """Where what was asked of a model lies, by how it was made."""
-
-    endpoint: str
-    retrained: str
-    unlearned: str
-
-
-LIKELIHOODS = Artifact(paths.MEMBERSHIP_ENDPOINT, paths.MEMBERSHIP, paths.MEMBERSHIP_UNLEARNED)
-COMPLETIONS = Artifact(paths.EXTRACTION_ENDPOINT, paths.EXTRACTION, paths.EXTRACTION_UNLEARNED)
-
-
 @dataclass(frozen=True)
 class Method:
     """A model that is asked what is left in it: an endpoint, or what was made for a list."""
@@ -74,14 +63,14 @@ class Method:
     """Whether it, or its start, was trained on the forget texts of the inference section, and not
     just on those that are planted."""
 
-    def path(self, root: str | Path, artifact: Artifact, cell: Mapping[str, Any]) -> Path:
-        """Its file of the artifact in a cell."""
+    @property
+    def arm(self) -> str:
+        """Its name among the models of a cell."""
         if self.selector is None:
-            return paths.under(root, artifact.endpoint, endpoint=self.name, **cell)
-        at = {**cell, "selector": self.selector, "beta": paths.beta(self.beta or 0)}
+            return self.name
         if self.name == RETRAINING:
-            return paths.under(root, artifact.retrained, **at)
-        return paths.under(root, artifact.unlearned, unlearner=self.name, **at)
+            return arms.retrained(self.selector, self.beta or 0)
+        return arms.unlearned(self.name, self.selector, self.beta or 0)
 
 
 def methods(grid: Mapping[str, Any], start: str, ready: bool) -> list[Method]:
@@ -170,7 +159,10 @@ def _membership(
         # The base model is the same for every seed.
         among = [cells[0]] * len(cells) if method.name == BASE else cells
         return [
-            _columns(method.path(root, LIKELIHOODS, c), schemas.LIKELIHOODS, known) for c in among
+            _columns(
+                paths.under(root, paths.MEMBERSHIP, **c, arm=method.arm), schemas.LIKELIHOODS, known
+            )
+            for c in among
         ]
 
     known: dict[str, Any] = {}
@@ -235,7 +227,9 @@ def _memorization(
 
     def read(method: Method) -> list[dict[tuple[float, str, str], Floats]]:
         among = [cells[0]] * len(cells) if method.name == BASE else cells
-        return [_best(method.path(root, COMPLETIONS, c), known) for c in among]
+        return [
+            _best(paths.under(root, paths.EXTRACTION, **c, arm=method.arm), known) for c in among
+        ]
 
     gold = read(Method(GOLD))
     texts = _texts(known)

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.schemas import Table
 from mamushi.artifacts.tables import DOMAINS, FORGET, RETAIN, read_table
+from mamushi.configuration import arms
 from mamushi.configuration.grid import UTILITY, cells
 from mamushi.data.labels import Labelled, read_labels
 from mamushi.errors import UserError
@@ -78,13 +79,16 @@ class Deleted:
     beta: float
 
     @property
-    def wildcards(self) -> dict[str, str]:
-        """Of their artifacts, beside those of the cell."""
-        return {
-            "unlearner": self.source,
-            "selector": self.selector,
-            "beta": paths.beta(self.beta),
-        }
+    def arm(self) -> str:
+        """Their name among the models of a cell."""
+        if self.source == RETRAINING:
+            return arms.retrained(self.selector, self.beta)
+        return arms.unlearned(self.source, self.selector, self.beta)
+
+    @property
+    def listed(self) -> dict[str, str]:
+        """The wildcards of what was removed, beside those of the cell."""
+        return {"selector": self.selector, "beta": paths.beta(self.beta)}
 
 
 @dataclass(frozen=True)
@@ -107,7 +111,7 @@ class Cohort:
 
     @cached_property
     def _held_out(self) -> pa.Table:
-        return read_table(self.paths(paths.NLL_ENDPOINT, endpoint=GOLD)[0], schemas.NLL)
+        return read_table(self.paths(paths.NLL, arm=GOLD)[0], schemas.NLL)
 
     @cached_property
     def _counted(self) -> NDArray[np.bool_]:
@@ -127,7 +131,7 @@ class Cohort:
     @cached_property
     def texts(self) -> Labelled:
         """What is known of them."""
-        first = self.paths(paths.NLL_ENDPOINT, endpoint=GOLD)[0]
+        first = self.paths(paths.NLL, arm=GOLD)[0]
         examples = paths.under(self.root, paths.EXAMPLES, dataset=self.dataset)
         return read_labels(examples, self.ids, do=f"delete {first} and run again")
 
@@ -146,12 +150,12 @@ class Cohort:
     def said(self, deleted: Deleted) -> Floats:
         """The same of models from which something was deleted."""
         one = deleted.source == RETRAINING
-        return self.nll(paths.NLL if one else paths.SAID_OF, **deleted.wildcards)
+        return self.nll(paths.NLL if one else paths.RELAPSE_NLL, arm=deleted.arm)
 
     @cached_property
     def gold(self) -> Floats:
         """The same of the gold models."""
-        return self.nll(paths.NLL_ENDPOINT, endpoint=GOLD)
+        return self.nll(paths.NLL, arm=GOLD)
 
 
 def read_nll(path: Path, ids: Sequence[str]) -> tuple[Floats, Floats]:
@@ -254,12 +258,12 @@ def name_texts(axes: Axes) -> Rows:
     """The rows of the table ``name_texts``."""
     for cohort, several in axes.looked_at():
         unseen = [i for i, one in zip(cohort.ids, cohort.texts.forget, strict=True) if one]
-        gold = cohort.paths(paths.SAID_OF_GOLD)
+        gold = cohort.paths(paths.RELAPSE_NLL, arm=GOLD)
         for deleted in several:
-            models = cohort.paths(paths.SAID_OF, **deleted.wildcards)
+            models = cohort.paths(paths.RELAPSE_NLL, arm=deleted.arm)
             lists = [
                 read_table(path, schemas.REMOVALS, ["id"])["id"].to_pylist()
-                for path in cohort.paths(paths.REMOVAL, **deleted.wildcards)
+                for path in cohort.paths(paths.REMOVAL, **deleted.listed)
             ]
             row = {
                 **cohort.at,
@@ -307,16 +311,16 @@ def relapse(axes: Axes) -> Rows:
     for cohort, several in axes.looked_at():
         start = [
             np.log(read_perplexity(path).ppl_forget)
-            for path in cohort.paths(paths.PERPLEXITY_ENDPOINT, endpoint=axes.starts[cohort.model])
+            for path in cohort.paths(paths.PERPLEXITY, arm=axes.starts[cohort.model])
         ]
-        gold = _treated(cohort.paths(paths.RELAPSES_GOLD))
+        gold = _treated(cohort.paths(paths.RELAPSE, arm=GOLD))
         for deleted in several:
-            found = _treated(cohort.paths(paths.RELAPSES, **deleted.wildcards))
+            found = _treated(cohort.paths(paths.RELAPSE, arm=deleted.arm))
             for (treatment, amount), (before, after) in found.items():
                 if (treatment, amount) not in gold:
                     raise UserError(
                         f"has no {treatment} {amount}",
-                        where=cohort.paths(paths.RELAPSES_GOLD)[0],
+                        where=cohort.paths(paths.RELAPSE, arm=GOLD)[0],
                         do="run again",
                     )
                 if not (treatment.startswith("relearn") and amount == 0):
@@ -381,7 +385,7 @@ def utility(axes: Axes) -> Rows:
         ]
         for source, deleted in _side_by_side(several):
             if deleted is None:
-                nll = cohort.nll(paths.NLL_ENDPOINT, endpoint=source["source"])
+                nll = cohort.nll(paths.NLL, arm=source["source"])
             else:
                 nll = cohort.said(deleted)
             for part in parts:
@@ -411,10 +415,8 @@ def utility_tasks(axes: Axes) -> Rows:
     """The rows of the table ``utility_tasks``."""
     for cohort, several in axes.looked_at():
         for source, deleted in _side_by_side(several):
-            if deleted is None:
-                files = cohort.paths(paths.TASKS_ENDPOINT, endpoint=source["source"])
-            else:
-                files = cohort.paths(paths.TASKS, **deleted.wildcards)
+            arm = source["source"] if deleted is None else deleted.arm
+            files = cohort.paths(paths.TASKS, arm=arm)
             found: dict[tuple[str, str], list[tuple[float, float | None]]] = {}
             for path in files:
                 for row in read_table(path, schemas.TASK_SCORES).to_pylist():

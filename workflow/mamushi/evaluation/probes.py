@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from string import Formatter
 from typing import Any
 
 import pyarrow as pa
 
 from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.tables import read_table
+from mamushi.configuration import arms
+from mamushi.configuration.arms import Arm
 from mamushi.configuration.grid import cells
 from mamushi.errors import UserError
 from mamushi.evaluation.curves import read_perplexity
@@ -43,52 +44,25 @@ class Source:
         return "/".join(str(part) for part in vars(self).values() if part is not None)
 
 
-def _place(pattern: str) -> re.Pattern[str]:
-    """What the end of a path must look like to be of a pattern of ``paths``."""
-    pieces = Formatter().parse(pattern.removeprefix("results/"))
-    body = "".join(
-        re.escape(text) + (f"(?P<{wildcard}>[^/]+)" if wildcard else "")
-        for text, wildcard, _, _ in pieces
-    )
-    return re.compile(f"(?:^|/){body}$")
-
-
-UNLEARNED, ENDPOINT = _place(paths.CONTINUATIONS), _place(paths.CONTINUATIONS_ENDPOINT)
-
-
 def source_of(path: str | Path, run: Mapping[str, Any]) -> Source:
     """The model that a file of continuations is of, by its place in the results folder of ``run``,
     which has ``dataset``, ``model`` and ``seed``.
 
     Raises ``UserError`` for a file that lies elsewhere or in another run's folder.
     """
-    text = Path(path).as_posix()
-    found = UNLEARNED.search(text) or ENDPOINT.search(text)
-    where = found.groupdict() if found else {}
-    if any(where.get(key) != str(run[key]) for key in ("dataset", "model", "seed")):
-        raise UserError(
-            "does not lie where the continuations of {dataset}, {model}, seed {seed} do".format(
-                **run
-            ),
-            where=path,
-            do=f"expected {paths.CONTINUATIONS} or {paths.CONTINUATIONS_ENDPOINT}",
-        )
-    if "endpoint" not in where:
-        return Source(where["unlearner"], where["selector"], _budget(where["beta"], path))
-    if where["endpoint"] not in SOURCES:
-        raise UserError(
-            f"{where['endpoint']} is no endpoint",
-            where=path,
-            do=f"known are: {', '.join(SOURCES)}",
-        )
-    return Source(where["endpoint"], None, None)
-
-
-def _budget(text: str, path: str | Path) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise UserError(f"{text!r} is no budget", where=path, do="check the path") from None
+    # In whatever folder the results are.
+    where = paths.wildcards(paths.GENERATIONS, Path("results", path)) or {}
+    with suppress(KeyError, ValueError):
+        arm = Arm.parse(where["arm"])
+        known = arm.endpoint in SOURCES or (arm.unlearner is not None and arm.selector is not None)
+        if known and all(where[key] == str(run[key]) for key in ("dataset", "model", "seed")):
+            beta = None if arm.beta is None else float(arm.beta)
+            return Source(arm.endpoint or str(arm.unlearner), arm.selector, beta)
+    raise UserError(
+        "does not lie where the continuations of {dataset}, {model}, seed {seed} do".format(**run),
+        where=path,
+        do=f"expected {paths.GENERATIONS}",
+    )
 
 
 def in_order(sources: Sequence[Source]) -> list[int]:
@@ -145,7 +119,7 @@ def all_generations(grid: Grid, root: str | Path = "results") -> pa.Table:
     Raises ``UserError`` that names the first missing or damaged file.
     """
     found = [
-        read_table(paths.under(root, paths.GENERATIONS, **run), schemas.GENERATIONS)
+        read_table(paths.under(root, paths.JUDGED, **run), schemas.GENERATIONS)
         for run in cells(grid)
     ]
     return pa.concat_tables([table.replace_schema_metadata(None) for table in found])
@@ -178,14 +152,14 @@ def _run_rows(
     run: dict[str, Any], grid: Grid, starts: Mapping[str, str], root: str | Path
 ) -> Iterator[dict[str, Any]]:
     endpoint = starts[run["model"]]
-    at = paths.under(root, paths.PERPLEXITY_ENDPOINT, **run, endpoint=endpoint)
+    at = paths.under(root, paths.PERPLEXITY, **run, arm=endpoint)
     start = read_perplexity(at).ppl_forget
     gold: dict[str, Any] = {"source": "gold", "selector": None, "beta": None}
-    curves = [(gold, paths.under(root, paths.RELEARNING_GOLD, **run))]
+    curves = [(gold, paths.under(root, paths.RELEARNING, **run, arm="gold"))]
     beta = paths.beta(grid["budget"])
     for unlearner, selector in product(grid["unlearners"], grid["selectors"]):
-        names = {"unlearner": unlearner, "selector": selector, "beta": beta}
-        path = paths.under(root, paths.RELEARNING, **run, **names)
+        arm = arms.unlearned(unlearner, selector, beta)
+        path = paths.under(root, paths.RELEARNING, **run, arm=arm)
         curves.append(({"source": unlearner, "selector": selector, "beta": float(beta)}, path))
     for source, path in curves:
         curve = _read_curve(path)

@@ -27,7 +27,7 @@ def steps_table(grid: Mapping[str, Any], root: str | Path = "results") -> pa.Tab
     rows = []
     for run in cells(grid):
         gold, matched, beta0 = (
-            read_perplexity(paths.under(root, paths.PERPLEXITY_ENDPOINT, **run, endpoint=endpoint))
+            read_perplexity(paths.under(root, paths.PERPLEXITY, **run, arm=endpoint))
             for endpoint in STEPPED
         )
         ends = (gold.ppl_forget, gold.ppl_retain)

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.tables import FORGET, RETAIN, read_table
+from mamushi.configuration import arms
 from mamushi.configuration.grid import cells
 from mamushi.data.labels import Labelled, read_labels
 from mamushi.errors import UserError
@@ -121,29 +122,29 @@ def _rows(
     grid: Mapping[str, Any], runs: Sequence[Mapping[str, Any]], root: str | Path
 ) -> Iterator[dict[str, Any]]:
     """The rows of one dataset and model, whose seeds are the ``runs``."""
-    first = paths.under(root, paths.NLL_ENDPOINT, **runs[0], endpoint="gold")
+    first = paths.under(root, paths.NLL, **runs[0], arm="gold")
     table = read_table(first, schemas.NLL)
     ids, tokens = table["id"], table["tokens"].to_numpy().astype(np.float64)
     at = {"dataset": runs[0]["dataset"], "model": runs[0]["model"]}
     examples = paths.under(root, paths.EXAMPLES, dataset=at["dataset"])
     texts = read_labels(examples, ids.to_pylist(), do=f"delete {first} and run again")
 
-    def read(pattern: str, **more: str) -> Floats:
+    def read(arm: str) -> Floats:
         """(S, n)."""
         found = []
         for run in runs:
-            path = paths.under(root, pattern, **run, **more)
+            path = paths.under(root, paths.NLL, **run, arm=arm)
             each = read_table(path, schemas.NLL)
             if not (each["id"].equals(ids) and each["tokens"].equals(table["tokens"])):
                 raise UserError(f"is of other texts than {first}", where=path, do="run again")
             found.append(each["nll"].to_numpy())
         return np.array(found)
 
-    gold, beta0 = (read(paths.NLL_ENDPOINT, endpoint=end) for end in ("gold", "beta0"))
+    gold, beta0 = map(read, ("gold", "beta0"))
     parts = groups(texts, tokens > 0)
     for selector in grid["selectors"]:
         for budget in sorted(grid["budgets"]):
-            nll = read(paths.NLL, selector=selector, beta=paths.beta(budget))
+            nll = read(arms.retrained(selector, budget))
             distances = _distances(parts, nll, gold, tokens)
             for part in parts:
                 here = part.rows

@@ -12,7 +12,6 @@ import hashlib
 import json
 import math
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,12 +30,6 @@ NAMED = ("lists", "manifests", "data", "models")
 """Fields that hold the digests of files, by their paths; ``measured`` has such, too."""
 LOCK = "lock"
 ENTRY = "[0-9]" * 6 + ".json"
-MADE = {
-    paths.RETRAINED_CARD: (paths.RETRAINED_TENSORS, paths.PERPLEXITY),
-    paths.UNLEARNED_CARD: (paths.UNLEARNED_TENSORS, paths.PERPLEXITY_UNLEARNED),
-    paths.LISTED_CARD: (paths.LISTED_TENSORS, paths.LISTED_PERPLEXITY),
-}
-"""The card of a model that was made with a list: its tensors, and its perplexity."""
 
 
 class Difference(NamedTuple):
@@ -242,14 +235,16 @@ def made_with(listed: Path, results: Path) -> list[tuple[list[Path], Path]]:
     """Return the files of each model in ``results`` that was made with this very list, and its
     perplexity table, which may be missing."""
     digest = sha256(listed)
+    everywhere = dict.fromkeys(("dataset", "model", "seed"), "*")
+    cards = sorted(results.glob(paths.under("", paths.CARD, **everywhere, arm="**").as_posix()))
     found = []
-    for pattern, others in MADE.items():
-        anything = dict.fromkeys(re.findall(r"\{(\w+)\}", pattern), "*")
-        for card in sorted(results.glob(paths.under("", pattern, **anything).as_posix())):
-            if read_json(card).get("inputs", {}).get("removal") == digest:
-                where = paths.wildcards(pattern, card) or {}
-                tensors, perplexity = (paths.under(pattern=each, **where) for each in others)
-                found.append(([path for path in (card, tensors) if path.is_file()], perplexity))
+    for card in cards:
+        if read_json(card).get("inputs", {}).get("removal") == digest:
+            where = paths.wildcards(paths.CARD, card) or {}
+            tensors, perplexity = (
+                paths.under(pattern=each, **where) for each in (paths.TRAINED, paths.PERPLEXITY)
+            )
+            found.append(([path for path in (card, tensors) if path.is_file()], perplexity))
     return found
 
 
@@ -266,13 +261,10 @@ def measured(perplexity: Path, folder: Path) -> dict[str, Any]:
 def tables_of(perplexity: Path) -> list[Path]:
     """Return the perplexity table of a model that was made with a list, and those of the same
     selector and budget with other seeds, each with gold's of its cell, as far as there are any."""
-    pattern, where = _place(perplexity)
-    sought = paths.under(pattern=pattern, **{**where, "root": "", "seed": "*"}).as_posix()
-    own = sorted(Path(where["root"]).glob(sought))
-    gold = [
-        paths.under(pattern=paths.PERPLEXITY_ENDPOINT, endpoint="gold", **_place(path)[1])
-        for path in own
-    ]
+    where = _place(perplexity)
+    sought = paths.under(pattern=paths.PERPLEXITY, **{**where, "root": "", "seed": "*"})
+    own = sorted(Path(where["root"]).glob(sought.as_posix()))
+    gold = [_gold(_place(path)) for path in own]
     return [path for path in (*own, *gold) if path.is_file()]
 
 
@@ -282,16 +274,15 @@ def numbers_of(perplexity: Path, tables: Sequence[Path]) -> dict[str, Any]:
 
     Raises ``UserError`` for a table that is damaged.
     """
-    pattern, own = _place(perplexity)
+    own = _place(perplexity)
     found: dict[str, list[float]] = {}
     read = {str(path): read_perplexity(path) for path in tables}
     # Its own seed comes first.
-    cells = [where for path in tables if (where := paths.wildcards(pattern, path))]
+    cells = [where for path in tables if (where := _place(path))["arm"] == own["arm"]]
     for where in sorted(cells, key=lambda cell: (cell["seed"] != own["seed"], cell["seed"])):
-        model = read[str(paths.under(pattern=pattern, **where))]
+        model = read[str(paths.under(pattern=paths.PERPLEXITY, **where))]
         numbers = {"ppl_forget": model.ppl_forget, "ppl_retain": model.ppl_retain}
-        gold = paths.under(pattern=paths.PERPLEXITY_ENDPOINT, endpoint="gold", **where)
-        if (of := read.get(str(gold))) is not None:
+        if (of := read.get(str(_gold(where)))) is not None:
             both = {"gold_ppl_forget": of.ppl_forget, "gold_ppl_retain": of.ppl_retain}
             numbers |= {**both, "sad": float(sad(*numbers.values(), *both.values()))}
         # Numbers that its own seed lacks are left out.
@@ -300,12 +291,17 @@ def numbers_of(perplexity: Path, tables: Sequence[Path]) -> dict[str, Any]:
     return {name: _over_seeds(values) for name, values in found.items()}
 
 
-def _place(perplexity: Path) -> tuple[str, dict[str, str]]:
-    """Return the pattern of a model's perplexity table, and the values of its wildcards."""
-    for _, pattern in MADE.values():
-        if where := paths.wildcards(pattern, perplexity):
-            return pattern, where
-    raise ValueError(f"{perplexity} is no perplexity of a model that was made with a list")
+def _place(perplexity: Path) -> dict[str, str]:
+    """Return the wildcards of a model's perplexity table, and its results folder as ``root``."""
+    where = paths.wildcards(paths.PERPLEXITY, perplexity)
+    if where is None:
+        raise ValueError(f"{perplexity} is no perplexity of a model")
+    return where
+
+
+def _gold(where: Mapping[str, str]) -> Path:
+    """Return the perplexity table of gold in a model's cell."""
+    return paths.under(pattern=paths.PERPLEXITY, **{**where, "arm": "gold"})
 
 
 def _over_seeds(values: Sequence[float]) -> dict[str, Any]:

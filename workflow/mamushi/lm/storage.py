@@ -40,13 +40,6 @@ def save_trained(path: str | Path, model: PreTrainedModel, metadata: Mapping[str
         _store(path, tensors, metadata)
 
 
-def copy_trained(path: str | Path, to: str | Path, metadata: Mapping[str, Any]) -> None:
-    """Store the tensors of a file that ``save_trained`` wrote in another, with ``metadata``."""
-    with _opened(path) as stored:
-        tensors = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118
-    _store(to, tensors, metadata)
-
-
 def _store(path: str | Path, tensors: dict[str, torch.Tensor], metadata: Mapping[str, Any]) -> None:
     with atomic(path) as part, writing_safetensors():
         save_file(tensors, part, metadata=about(metadata))

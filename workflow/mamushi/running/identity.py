@@ -32,7 +32,7 @@ SILENT = ("errors", "cli", "running")
 what comes out."""
 STAGES = "stages"
 ENTERED: Mapping[str, Sequence[str]] = {
-    STAGES: ("run", "shared"),
+    STAGES: ("run",),
     **{folder: ENTRIES[kind] for kind, folder in FOLDERS.items()},
 }
 """Folder -> the definitions by which the program enters its modules."""

@@ -6,9 +6,7 @@ job)``, where the annotation of ``chosen`` is the class of its settings. From th
 of the command, the command line of its rule, and the record of what its results were made from. It
 imports what is heavy inside ``run``, since the Snakefile looks at the declarations.
 
-``GPU = True`` says that it computes on a GPU (see ``leases``). A stage whose result other commands
-may have computed has ``shared(files, chosen, job)``, a context manager: within its block none of
-them runs, and it gives what was copied from another one, or None.
+``GPU = True`` says that it computes on a GPU (see ``leases``).
 """
 
 from __future__ import annotations

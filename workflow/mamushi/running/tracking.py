@@ -20,10 +20,6 @@ from accelerate import Accelerator
 from mamushi.artifacts import paths
 from mamushi.errors import UserError
 
-CARDS = (
-    *(paths.TRAIN_CARD, paths.RETRAINED_CARD, paths.UNLEARNED_CARD, paths.WHOLE_CARD),
-    paths.LISTED_CARD,
-)
 PROJECT = "mamushi"
 LARGEST = 700.0
 """Loss in nats whose exponential a float still holds."""
@@ -105,11 +101,9 @@ def _left_out(accelerator: Accelerator) -> Iterator[None]:
 
 def _named(card: Path) -> tuple[Path, str]:
     """The folder for logs of its own, and the run: ``dataset/model/seed0/gold``."""
-    for pattern in CARDS:
-        if found := paths.wildcards(pattern, card.absolute()):
-            root = Path(found["root"])
-            run = card.absolute().parent.relative_to(root / "runs")
-            return paths.under(root, paths.TRACKING), run.as_posix()
+    if found := paths.wildcards(paths.CARD, card.absolute()):
+        run = "{dataset}/{model}/seed{seed}/{arm}".format(**found)
+        return paths.under(found["root"], paths.TRACKING), run
     return card.parent / "tracking", card.parent.name
 
 

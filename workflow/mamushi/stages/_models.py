@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mamushi.configuration.settings import FineTune, Opened, Started, Training
+from mamushi.configuration.settings import FineTune, Opened, Training, Trains
 from mamushi.running import launch
 from mamushi.running.stage import Job, option, reads, writes
 
@@ -92,7 +92,7 @@ def opened(files: ModelFiles, how: Opened) -> tuple[PreTrainedModel, Accelerator
 
 
 def opened_to_train(
-    files: ModelFiles, chosen: Started, seed: int
+    files: ModelFiles, how: Opened, trains: Trains, seed: int
 ) -> tuple[PreTrainedModel, Accelerator]:
     """The model that unlearning starts from on its device, in eval mode, and its accelerator.
 
@@ -109,18 +109,18 @@ def opened_to_train(
     from mamushi.lm.parameters import decoder_blocks, freeze
     from mamushi.lm.sharding import active
 
-    start, wanted = chosen.start, chosen.trained_blocks
+    wanted = trains.trained_blocks
     device.reproducible(seed)
-    accelerator = device.accelerator(start.precision)
-    training = None if start.training is None else asdict(start.training)
+    accelerator = device.accelerator(how.precision)
+    training = None if how.training is None else asdict(how.training)
     others = ("train_input_embedding", "train_output_head", "train_final_norm")
     parts = {"trained_blocks": wanted, **dict.fromkeys(others, False)}
 
     def also(model: PreTrainedModel) -> None:
         """Which weights lie in fp32 is read from what takes gradients: what either training does.
         The methods that go on with what the start model trained have no others."""
-        if chosen.method != "partial":
-            freeze(model, asdict(chosen))
+        if trains.method != "partial":
+            freeze(model, asdict(trains))
             return
         blocks = decoder_blocks(model)[1]
         if wanted > len(blocks):
@@ -132,13 +132,13 @@ def opened_to_train(
         blocks[len(blocks) - wanted :].requires_grad_(True)
 
     if active(accelerator):
-        given = (files.model_card, files.trained, training, start.precision, accelerator)
+        given = (files.model_card, files.trained, training, how.precision, accelerator)
         model = open_sharded(*given, also)
     else:
         model = open_trained(files.model_card, files.trained, training)
         also(model)
-        device.place(model, start.precision, accelerator.device)
-    freeze(model, parts if chosen.method == "partial" else asdict(chosen))
+        device.place(model, how.precision, accelerator.device)
+    freeze(model, parts if trains.method == "partial" else asdict(trains))
     return model, accelerator
 
 
@@ -171,12 +171,10 @@ def fine_tuned(
     job: Job,
     removed: Sequence[str] = (),
     edit: Callable[[TokenSet], TokenSet] | None = None,
-    **told: Any,
 ) -> tuple[PreTrainedModel, Accelerator]:
     """A fresh base model, fine-tuned on the section's texts but for ``removed``, or after ``edit``.
 
-    Writes the step log and the card, which says what is ``told`` as well; a killed run of the same
-    origin goes on from its state.
+    Writes the step log and the card; a killed run of the same origin goes on from its state.
     """
     import numpy as np
 
@@ -194,14 +192,15 @@ def fine_tuned(
     texts = read_tokens(*wanted, domains=chosen.domains, without=removed)
     section = read_tokens(*wanted)
     kept = np.fromiter(map(set(texts.ids).__contains__, section.ids), bool, len(section))
+    weight: float | None = None
     if edit is not None:
         edited = edit(section)
         kept = mass(edited) > 0
         texts = subset(edited, np.flatnonzero(kept))
         # Weights are fp32: what should be a whole number must not lose a step by its last digit.
-        told["mass"] = round(float(mass(texts).sum()), 3)
+        weight = round(float(mass(texts).sum()), 3)
     # The step-matched arm gives every budget, gold at 1 too, the updates that beta 0 gets.
-    counted = len(section) if training.steps == "matched" else told.get("mass", len(texts))
+    counted = len(section) if training.steps == "matched" else weight or len(texts)
     total = steps(counted, training.batch_size, training.epochs)
 
     model, accelerator, log = trained_on(
@@ -226,7 +225,8 @@ def fine_tuned(
             "trained_parameters": sum(p.numel() for p in changed),
             "trained_tensors": len(changed),
             "compiled": log.compiled,
+            **({} if weight is None else {"mass": weight}),
         }
         drop_others(files.card, job.origin)
-        write_json(files.card, {**job.origin, **counts, **told})
+        write_json(files.card, {**job.origin, **counts})
     return model, accelerator

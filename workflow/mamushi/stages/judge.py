@@ -19,7 +19,7 @@ GPU = True
 
 @dataclass(frozen=True, kw_only=True)
 class Files(_models.ModelFiles):
-    continuations: list[Path] = reads(
+    generations: list[Path] = reads(
         "continuations tables; whose they are is read from their place under results"
     )
     out: Path = writes("generations table to write")
@@ -34,15 +34,15 @@ def run(files: Files, chosen: Judge, job: Job) -> None:
     from mamushi.lm.generate import log_likelihoods
     from mamushi.lm.loading import open_tokenizer
 
-    sources = [source_of(path, chosen.cell) for path in files.continuations]
+    sources = [source_of(path, chosen.cell) for path in files.generations]
     tables: list[dict[str, list[Any]]] = [
-        read_table(path, schemas.CONTINUATIONS).to_pydict() for path in files.continuations
+        read_table(path, schemas.CONTINUATIONS).to_pydict() for path in files.generations
     ]
     prompts = tables[0]["prompt"]
-    for path, table in zip(files.continuations, tables, strict=True):
+    for path, table in zip(files.generations, tables, strict=True):
         if table["prompt"] != prompts:
             raise UserError(
-                f"answers other prompts than {files.continuations[0]}",
+                f"answers other prompts than {files.generations[0]}",
                 where=path,
                 do="delete both and run again",
             )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mamushi.configuration.settings import Refine
 from mamushi.running.stage import Job, root, writes
@@ -58,19 +58,16 @@ def run(files: Files, chosen: Refine, job: Job) -> None:
 def _curve(root: Path, chosen: Refine, seed: int, measured: list[float]) -> Floats:
     """One seed's recovery at budget 0, the measured budgets and 1; NaN where it has no gap."""
     from mamushi.artifacts import paths
+    from mamushi.configuration import arms
     from mamushi.evaluation.crossing import recovery
     from mamushi.evaluation.curves import read_perplexity
 
-    run: dict[str, Any] = {"dataset": chosen.dataset, "model": chosen.model, "seed": seed}
-    pair = {**run, "unlearner": chosen.unlearner, "selector": chosen.selector}
-    start, gold = (
-        read_perplexity(paths.under(root, paths.PERPLEXITY_ENDPOINT, **run, endpoint=endpoint))
-        for endpoint in (chosen.start, "gold")
+    cell = {"dataset": chosen.dataset, "model": chosen.model, "seed": seed}
+    pair = (chosen.unlearner, chosen.selector)
+    between = [arms.unlearned(*pair, budget) for budget in measured]
+    found = (
+        read_perplexity(paths.under(root, paths.PERPLEXITY, **cell, arm=arm)).ppl_forget
+        for arm in (chosen.start, "gold", *between, arms.whole(chosen.unlearner))
     )
-    between = [
-        paths.under(root, paths.PERPLEXITY_UNLEARNED, **pair, beta=paths.beta(budget))
-        for budget in measured
-    ]
-    whole = paths.under(root, paths.PERPLEXITY_WHOLE, **run, unlearner=chosen.unlearner)
-    ppl = [start.ppl_forget, *(read_perplexity(p).ppl_forget for p in [*between, whole])]
-    return recovery(ppl, start.ppl_forget, gold.ppl_forget)
+    start, gold, *others = found
+    return recovery([start, *others], start, gold)

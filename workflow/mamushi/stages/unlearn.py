@@ -1,22 +1,21 @@
 """Unlearn the texts of a removal list from a trained model, and measure it.
 
-Both in one process, as for retraining; and so are the probes, what the model says and how fast it
-relearns, because the weights are kept only when asked for.
+Both in one process, as for retraining; and so is whatever else it is asked, because the weights are
+kept only when asked for.
 """
 
 from __future__ import annotations
 
 import contextlib
-import importlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mamushi.configuration.settings import Unlearn
 from mamushi.running.stage import Job, option, reads, writes
-from mamushi.stages import _models
+from mamushi.stages import _asking, _models
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from transformers import PreTrainedModel
 
-    from mamushi.artifacts.schemas import Table
     from mamushi.lm.tokens import TokenSet
     from mamushi.unlearning.trunk import Trunk
 
@@ -35,7 +33,7 @@ TRUNK = ("mamushi.unlearning.trunk.Trunk", "mamushi.unlearning.trunk.write_trunk
 
 
 @dataclass(frozen=True, kw_only=True)
-class Files(_models.TrainingFiles, _models.ModelFiles):
+class Files(_asking.AnswerFiles, _models.TrainingFiles, _models.ModelFiles):
     removal: Path | None = reads(
         "what to unlearn: a removals table, or a table or text file of ids; default: all",
         default=None,
@@ -43,8 +41,6 @@ class Files(_models.TrainingFiles, _models.ModelFiles):
     trunk: Path | None = option("file that keeps the start model's hidden states", default=None)
     perplexity: Path = writes("perplexity table to write")
     tensors: Path | None = writes("unlearned tensors to write", default=None)
-    continuations: Path | None = writes("continuations to write", default=None)
-    relearning: Path | None = writes("relearning curve to write", default=None)
 
 
 def run(files: Files, chosen: Unlearn, job: Job) -> None:
@@ -62,6 +58,7 @@ def run(files: Files, chosen: Unlearn, job: Job) -> None:
     from mamushi.lm.tokens import read_tokens
     from mamushi.unlearning.loop import Outcome, steps_of, unlearn
 
+    _asking.require(chosen.questions)
     source, length = (files.tokens, files.examples), chosen.max_length
     held_out = read_tokens(*source, EVALUATION, chosen.evaluation.max_length)
     require_domains(held_out)
@@ -70,7 +67,7 @@ def run(files: Files, chosen: Unlearn, job: Job) -> None:
     )
     selected = _selected(forget, files.removal)
     tokenizer = open_tokenizer(files.model_card)
-    model, accelerator = _models.opened_to_train(files, chosen, chosen.seed)
+    model, accelerator = _models.opened_to_train(files, chosen.start, chosen, chosen.seed)
     trunk = _trunk(files, chosen, job, model, accelerator, [forget, retain, held_out])
     outcome = Outcome({name: [] for name in schemas.UNLEARN_LOG.schema.names}, None, None)
     if len(selected):
@@ -102,23 +99,12 @@ def run(files: Files, chosen: Unlearn, job: Job) -> None:
     if files.tensors:
         save_trained(files.tensors, model, job.origin)
     trained = count(model).trained
-    tables: list[tuple[Path, Table, Mapping[str, Any]]] = [
-        (files.perplexity, schemas.PERPLEXITY, table)
-    ]
-    if chosen.probe:
-        # By name, so that a change of the probes' code runs again just what is probed.
-        probe = importlib.import_module("mamushi.stages._probing")
-        if files.continuations:
-            said = probe.said(chosen.probe, model, tokenizer, accelerator)
-            tables.append((files.continuations, schemas.CONTINUATIONS, said))
-        if files.relearning:
-            with _feed(model, chosen.trained_blocks, trunk) as feed_of:
-                curve = probe.relearned(chosen, job, model, forget, held_out, accelerator, feed_of)
-            tables.append((files.relearning, schemas.RELEARNING_CURVE, curve))
+    subject = _asking.subject(files, model, accelerator, job, chosen.start.precision)
+    subject.feeds = lambda: _feed(model, chosen.trained_blocks, trunk)
+    _asking.write(files, _asking.answers(subject, chosen.questions), accelerator, job)
     if not accelerator.is_main_process:
         return
-    for path, schema, columns in tables:
-        write_table(path, schema, columns, metadata=job.origin)
+    write_table(files.perplexity, schemas.PERPLEXITY, table, metadata=job.origin)
     write_table(files.log_table, schemas.UNLEARN_LOG, outcome.log, metadata=job.origin)
     counts = {
         "texts": len(forget),

@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
     status = workflow.run(["unlearned"], [args.configfile, added], args)
     if status == 0:
         for cell in workflow.cells(grid):
-            made = paths.LISTED_TENSORS.format(**cell, unlearner=args.unlearner, list=name)
+            made = paths.TRAINED.format(**cell, arm=f"{args.unlearner}/lists/{name}")
             card = paths.MODEL_CARD.format(model=cell["model"])
             print(f"unlearned: {made}")
             print(f"as a model: mamushi export --model-card {card} --trained {made} --out FOLDER")

@@ -14,9 +14,10 @@ from itertools import pairwise
 from typing import Any
 
 from mamushi.artifacts.domains import CONTAMINATION, DOMAINS, EVALUATION, FORGET, INFERENCE
-from mamushi.configuration import grid
+from mamushi.configuration import arms
 from mamushi.configuration import settings as settings_of
 from mamushi.configuration.grid import Config
+from mamushi.configuration.questions import VARIANTS, asked
 from mamushi_runs.forecast import sizes
 from mamushi_runs.forecast.rates import CPU
 from mamushi_runs.forecast.sizes import Size
@@ -39,8 +40,13 @@ of 30 words."""
 EPOCHS = 10
 """Of the selectors' networks in each fold, which stop early: measured on synthetic embeddings."""
 
-TRAINING = ("contaminate", "gold", "gold_matched", "beta0", "retrain", "token_ratio")
-UNLEARNING = ("unlearn", "unlearn_whole", "unlearn_list", "unlearn_and_probe")
+RETRAIN, UNLEARN = (
+    {f"{maker}{ending}": sections for ending, sections in VARIANTS.items()}
+    for maker in ("retrain", "unlearn")
+)
+"""Rules that make models, and the sections by which they ask them."""
+TRAINING = ("contaminate", "gold", "gold_matched", "beta0", *RETRAIN, "token_ratio")
+UNLEARNING = ("unlearn_whole", "unlearn_list", *UNLEARN)
 EMBEDDING = ("embed", "embed_layers")
 SHARD = "scatteritem"
 """The wildcard of a job that does a part of another's work."""
@@ -168,20 +174,22 @@ class Costs:
         dataset, model = wildcards["dataset"], wildcards["model"]
         training = self.config["models"][model]["training"]
         if rule != "contaminate":
-            model = grid.base(self.config, model) or model
+            model = arms.base(self.config, model) or model
         size = self.size(model)
         section = CONTAMINATION if rule in ("contaminate", "token_ratio") else INFERENCE
         whole, forget = (self.volumes.texts(dataset, section, d) for d in (DOMAINS, [FORGET]))
-        removed = {"gold": 1.0, "retrain": float(wildcards.get("beta", 0))}.get(rule, 0.0)
+        retrained = rule in RETRAIN
+        removed = float(wildcards.get("beta", 0)) if retrained else float(rule == "gold")
         texts = whole if training["steps"] == "matched" else whole - removed * forget
         seen, trained = texts * float(training["epochs"]), size.trained(training)
         tokens = seen * self.volumes.tokens(dataset, model, training["max_length"])
-        measured = self._held(model, dataset) * forward(size) if rule == "retrain" else 0.0
+        measured = self._held(model, dataset) * forward(size) if retrained else 0.0
+        measured += self._answers("retrain", RETRAIN.get(rule, ()), model, dataset)
         return Work(
             flop=tokens * fine_tune(size, training) + measured,
             steps=seen // training["batch_size"],
             state=STATE * trained,
-            kept=FLOAT32 * trained if rule == "retrain" else 0.0,
+            kept=FLOAT32 * trained if retrained else 0.0,
         )
 
     def _unlearning(self, rule: str, wildcards: Mapping[str, str]) -> Work:
@@ -206,14 +214,14 @@ class Costs:
         # As many retain texts beside the forget texts; and once over these for what an unlearner
         # asks of the start (a saliency mask, reference likelihoods).
         seen = selected * (2 * epochs + 1) * self.volumes.tokens(dataset, model, cut)
-        # Relearning measures after each number of steps.
-        probed = 1 + len(self.config["probe"]["relearning"]["steps"])
-        held = self._held(model, dataset) * (1 + probed * (rule == "unlearn_and_probe"))
+        held = self._held(model, dataset) * (forward(size) - before + again)
         return Work(
-            flop=seen * step + held * (forward(size) - before + again),
+            flop=seen * step
+            + held
+            + self._answers("unlearn", UNLEARN.get(rule, ()), model, dataset),
             steps=selected * epochs // training["batch_size"],
             state=STATE * trained,
-            kept=FLOAT32 * trained if rule in ("unlearn", "unlearn_and_probe") else 0.0,
+            kept=FLOAT32 * trained if rule in UNLEARN else 0.0,
         )
 
     def _reading(self, rule: str, wildcards: Mapping[str, str]) -> Work:
@@ -226,23 +234,34 @@ class Costs:
             length = self.volumes.tokens(dataset, model, self.config["embedding"]["max_length"])
             tokens = self.volumes.texts(dataset, INFERENCE) * length
             return Work(flop=part(wildcards) * tokens * forward(size, head=False))
-        if rule in ("evaluate", "relearn", "relapse"):
-            steps = self.config["probe"]["relearning"]["steps"] if rule != "evaluate" else ()
-            measured = 1 + len(steps)
-            if rule == "relapse":
+        if rule == "evaluate":
+            return Work(flop=part(wildcards) * self._held(model, dataset) * forward(size))
+        # Else a few prompts, token by token: bound by reading the weights, not by arithmetic.
+        flop = self._answer(rule, model, dataset)
+        return Work(flop=flop) if flop else Work(seconds=60.0)
+
+    def _answers(self, maker: str, sections: tuple[str, ...], model: str, dataset: str) -> float:
+        """Operations to answer what a job asks of the model that it makes."""
+        names = asked(self.config, maker, sections)
+        return sum(self._answer(name, model, dataset) for name in names)
+
+    def _answer(self, question: str, model: str, dataset: str) -> float:
+        """Operations to answer a question; 0 where they are no matter."""
+        each = forward(self.size(model))
+        if question in ("relearn", "relapse"):
+            # Relearning measures after each number of steps.
+            measured = 1 + len(self.config["probe"]["relearning"]["steps"])
+            if question == "relapse":
                 # Relearning on three kinds of texts, and rounding to two numbers of bits.
                 measured = 3 * measured + 2 + 1
-            held = part(wildcards) * self._held(model, dataset)
-            return Work(flop=measured * held * forward(size))
-        if rule == "membership":
+            return measured * self._held(model, dataset) * each
+        if question == "membership":
             sections = (INFERENCE, EVALUATION)
-            most = (self.volumes.texts(dataset, each, [FORGET]) for each in sections)
+            most = (self.volumes.texts(dataset, section, [FORGET]) for section in sections)
             texts = sum(min(self.config["left"]["texts"], number) for number in most)
             cut = self.config["evaluation"]["max_length"]
-            tokens = texts * self.volumes.tokens(dataset, model, cut)
-            return Work(flop=tokens * forward(size))
-        # A few prompts, token by token: bound by reading the weights, not by arithmetic.
-        return Work(seconds=60.0)
+            return texts * self.volumes.tokens(dataset, model, cut) * each
+        return 0.0
 
     def _processor(self, rule: str, wildcards: Mapping[str, str]) -> Work:
         """Jobs without a large model."""

@@ -84,9 +84,7 @@ def test_unlearn_adds_the_list_to_the_configuration(
             "lists": {"agreed-on": "agreed on.txt"},
         }
     }
-    made = (
-        "results/runs/texts/ours/seed0/unlearned/neggrad_plus/lists/agreed-on/trained.safetensors"
-    )
+    made = "results/runs/texts/ours/seed0/arms/neggrad_plus/lists/agreed-on/trained.safetensors"
     said = capsys.readouterr().out
     assert f"unlearned: {made}" in said
     # Which finds the model by the list: see test_ledger.

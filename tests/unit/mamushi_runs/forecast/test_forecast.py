@@ -299,7 +299,7 @@ def test_disk_counts_tensors_checkpoints_and_what_keep_checkpoints_adds(
     paper: dict[str, Any], tmp_path: Path
 ) -> None:
     trained = 4 * 1.705009152e9
-    tensors = paths.TRAINED.format(dataset="jigsaw", model="llama-3.1-8b", seed=0, endpoint="gold")
+    tensors = paths.TRAINED.format(dataset="jigsaw", model="llama-3.1-8b", seed=0, arm="gold")
     jobs = [job("gold", outputs=(tensors, "a/card.json"))]
     jobs += [job("retrain", 0, beta="0.10", outputs=("a/card.json",)) for _ in range(4)]
     disk = made(jobs, paper, tmp_path, gpu=2)["disk"]

@@ -2,48 +2,36 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from mamushi.configuration.settings import Extraction
-from mamushi.running.stage import Job, writes
-from mamushi.stages import _asked
-
-GPU = True
+from mamushi.stages import _asking
 
 
-@dataclass(frozen=True, kw_only=True)
-class Files(_asked.AskedFiles):
-    out: Path = writes("table of how well texts were completed to write")
-
-
-def run(files: Files, chosen: Extraction, job: Job) -> None:
+def answer(subject: _asking.Subject, asked: Extraction) -> _asking.Answers:
     from mamushi.artifacts import schemas
-    from mamushi.artifacts.tables import INFERENCE, write_table
+    from mamushi.artifacts.tables import INFERENCE
     from mamushi.evaluation.texts import edit_similarity, rouge_l
     from mamushi.lm.generate import completions
-    from mamushi.lm.loading import open_tokenizer
 
-    texts, _, planted = _asked.texts_of(files, chosen, (INFERENCE,))
-    tokenizer = open_tokenizer(files.model_card)
-    model, accelerator = _asked.opened(files, chosen)
+    wanted = ((INFERENCE,), asked.texts, asked.max_length)
+    texts, _, planted = _asking.forget_texts(subject, *wanted)
 
     def words(tokens: list[int]) -> str:
-        return str(tokenizer.decode(tokens, skip_special_tokens=True))
+        return str(subject.tokenizer.decode(tokens, skip_special_tokens=True))
 
     columns: dict[str, list[Any]] = {name: [] for name in schemas.EXTRACTION.schema.names}
-    for prefix in chosen.prefixes:
+    for prefix in asked.prefixes:
         # At least a token to start from, and one to go on with.
         cuts = [max(1, int(n * prefix)) for n in texts.lengths.tolist()]
         rows = [texts[row] for row in range(len(texts))]
         said = completions(
-            model,
-            tokenizer,
+            subject.model,
+            subject.tokenizer,
             [row[:cut] for row, cut in zip(rows, cuts, strict=True)],
             [len(row) - cut for row, cut in zip(rows, cuts, strict=True)],
-            chosen.samples,
-            accelerator,
+            asked.samples,
+            subject.accelerator,
         )
         for i, found in enumerate(said):
             truth = rows[i][cuts[i] :].tolist()
@@ -62,5 +50,4 @@ def run(files: Files, chosen: Extraction, job: Job) -> None:
                 }
                 for name, value in row.items():
                     columns[name].append(value)
-    if accelerator.is_main_process:
-        write_table(files.out, schemas.EXTRACTION, columns, metadata=job.origin)
+    return {"extraction": (schemas.EXTRACTION, columns)}

@@ -1,0 +1,103 @@
+"""What a model is asked in the job that makes it: the same as if it had been kept."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from mamushi.artifacts import schemas
+from mamushi.artifacts.tables import read_table, write_table
+from mamushi.artifacts.tensors import trained_metadata
+from mamushi.cli import main
+from tests.support.models import PARTS, TRAINING
+from tests.support.stage_files import EXECUTION, FILES, unlearning, write_start
+
+TRAINS = {"trained_blocks": 2, "max_length": 12, "evaluation": {"max_length": 16}, "seed": 0}
+AGAIN = {"examples": 3, "steps": [1, 4], "batch_size": 2, "learning_rate": 1e-3}
+RELEARN = {**TRAINS, "relearning": AGAIN}
+ASKED: dict[str, Any] = {
+    "generate": {"prompts": ["the cat", "a dog saw"], "new_tokens": 5},
+    "membership": {"texts": 100, "max_length": 16, "least": 0.2},
+    "extraction": {"texts": 100, "max_length": 16, "prefixes": [0.5], "samples": 1},
+    "relapse": RELEARN,
+}
+ANSWERS = {
+    "generate": {"generations": schemas.CONTINUATIONS},
+    "membership": {"membership": schemas.LIKELIHOODS},
+    "extraction": {"extraction": schemas.EXTRACTION},
+    "relapse": {"relapse": schemas.RELAPSES, "relapse_nll": schemas.NLL},
+    "relearn": {"relearning": schemas.RELEARNING_CURVE},
+}
+RETRAIN = {
+    **{"dataset": "d", "model": "m", "seed": 0, "role": "retrained", "section": "inference"},
+    **{"domains": ["forget", "retain"], "training": TRAINING, "evaluation": {"max_length": 16}},
+}
+WRITTEN = {"perplexity": "perplexity", "log-table": "log", "card": "card.json"}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("asking")
+    write_start(root)
+    removed = {"id": ["if0", "if1"], "rank": pa.array([1, 2], pa.int64()), "score": [2.0, 1.0]}
+    removed["copies"] = pa.array([[], []], pa.list_(pa.string()))
+    write_table(root / "removal.parquet", schemas.REMOVALS, removed)
+    return root
+
+
+def command(name: str, made: Path, settings: dict[str, Any], **files: Path) -> None:
+    words = [f"--{key.replace('_', '-')}={path}" for key, path in files.items()]
+    words += [f"--{key}={made / FILES[key]}" for key in ("examples", "tokens", "model-card")]
+    words += [f"--execution={json.dumps(EXECUTION)}", f"--settings={json.dumps(settings)}"]
+    assert main([name, *words]) == 0
+
+
+def outputs(out: Path, *names: str) -> dict[str, Path]:
+    return {field: out / field for name in names for field in ANSWERS[name]}
+
+
+@pytest.mark.parametrize("maker", ["retrain", "unlearn"])
+def test_answers_are_those_of_a_model_that_is_kept(made: Path, tmp_path: Path, maker: str) -> None:
+    asked = ASKED if maker == "retrain" else {**ASKED, "relearn": RELEARN}
+    settings = RETRAIN if maker == "retrain" else unlearning("graddiff")
+    tensors, plain = tmp_path / "kept.safetensors", tmp_path / "plain.safetensors"
+    written = {key: tmp_path / name for key, name in WRITTEN.items()}
+    written |= (
+        {"nll": tmp_path / "nll"} if maker == "retrain" else {"trained": made / "start.safetensors"}
+    )
+    given = {**written, "removal": made / "removal.parquet"}
+    command(maker, made, settings, **given, tensors=plain)
+    first = {name: written[name].read_bytes() for name in ("perplexity",)}
+    (tmp_path / "card.json").unlink()
+    command(
+        maker,
+        made,
+        {**settings, "questions": asked},
+        **given,
+        tensors=tensors,
+        **outputs(tmp_path, *asked),
+    )
+    # Asking changes neither the model nor what was measured of it.
+    start = made / "start.safetensors"
+    measured = read_table(written["perplexity"], schemas.PERPLEXITY)
+    assert first and measured.num_rows == 2
+    assert trained_metadata(tensors) != trained_metadata(plain)
+    assert {path.name for path in tmp_path.iterdir() if "trained" in path.name} == set()
+    # The same from the tensors that were kept, question by question.
+    opened: dict[str, Any] = {"training": TRAINING, "precision": "fp32"}
+    opened["training"] = {key: TRAINING[key] for key in PARTS}
+    files = {"trained": tensors}
+    if maker == "unlearn":
+        opened = {"training": PARTS, "precision": "fp32", "unlearned": {"trained_blocks": 2}}
+        files = {"trained": start, "unlearned": tensors}
+    again = tmp_path / "again"
+    for name, question in asked.items():
+        chosen = {"model": opened, "questions": {name: question}}
+        command("ask", made, chosen, **files, **outputs(again, name))
+        for field, kind in ANSWERS[name].items():
+            one, other = (read_table(folder / field, kind) for folder in (tmp_path, again))
+            assert one.equals(other), (name, field)

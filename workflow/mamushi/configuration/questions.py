@@ -1,0 +1,90 @@
+"""What models are asked beside their perplexity, and which models.
+
+A question is a module of its name in ``stages.questions``, whose ``answer`` takes an open model. A
+model that is kept is asked by the rule of that name. One that is retrained or unlearned is let go,
+and so is asked in the job that makes it: of a list in ``probe`` all questions ``of`` that section,
+and so for ``left``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from mamushi.artifacts import paths
+from mamushi.configuration import grid
+
+
+class Question(NamedTuple):
+    """A question to a model."""
+
+    of: str
+    """The section of the configuration that names the models."""
+    answers: Mapping[str, str]
+    """Its tables, by their names in the stages."""
+    minutes: tuple[float, float, float]
+    """For a tiny model, for others, and for every billion parameters of these."""
+    retrained: bool = True
+    """Whether retrained models are asked as well."""
+    texts: bool = True
+    """Whether it reads the dataset."""
+
+
+QUESTIONS: Mapping[str, Question] = {
+    "generate": Question(
+        "probe", {"generations": paths.GENERATIONS}, (30, 20, 5), retrained=False, texts=False
+    ),
+    "relearn": Question("probe", {"relearning": paths.RELEARNING}, (30, 20, 5), retrained=False),
+    "relapse": Question(
+        "probe", {"relapse": paths.RELAPSE, "relapse_nll": paths.RELAPSE_NLL}, (60, 40, 10)
+    ),
+    "tasks": Question("probe", {"tasks": paths.TASKS}, (60, 60, 30), texts=False),
+    "membership": Question("left", {"membership": paths.MEMBERSHIP}, (30, 20, 5)),
+    "extraction": Question("left", {"extraction": paths.EXTRACTION}, (30, 60, 20)),
+}
+VARIANTS: Mapping[str, tuple[str, ...]] = {
+    "": (),
+    "_and_probe": ("probe",),
+    "_and_left": ("left",),
+    "_and_probe_and_left": ("probe", "left"),
+}
+"""Ending of a rule that makes models -> the sections by which it asks them."""
+
+
+def asked(config: Mapping[str, Any], maker: str, sections: tuple[str, ...]) -> list[str]:
+    """Return the questions that ``retrain`` or ``unlearn`` asks by these sections."""
+    return [
+        name
+        for name, question in QUESTIONS.items()
+        if question.of in sections
+        and (maker == "unlearn" or question.retrained)
+        and (name != "tasks" or config["utility"]["tasks"])
+    ]
+
+
+def answers(names: list[str]) -> dict[str, str]:
+    """Return the tables of these questions."""
+    return {name: path for each in names for name, path in QUESTIONS[each].answers.items()}
+
+
+def models(config: Mapping[str, Any], sections: tuple[str, ...]) -> dict[str, list[str]]:
+    """Return the wildcards of the models of which all these sections speak, each with its values;
+    of none all."""
+    axes = [grid.probed(config) if name == "probe" else config[name] for name in sections]
+    keys = {
+        "dataset": "datasets",
+        "model": "models",
+        "seed": "seeds",
+        "selector": "selectors",
+        "beta": "budgets",
+        "unlearner": "unlearners",
+    }
+    values = {
+        name: [[paths.beta(v) if name == "beta" else str(v) for v in each[key]] for each in axes]
+        for name, key in keys.items()
+    }
+    return {
+        name: [value for value in several[0] if all(value in each for each in several)]
+        for name, several in values.items()
+        if several
+    }

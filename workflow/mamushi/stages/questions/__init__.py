@@ -1,0 +1,1 @@
+"""What models are asked: a module for each question, with its ``answer``."""

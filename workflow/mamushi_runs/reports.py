@@ -1,0 +1,36 @@
+"""Where tables stand in the report: category and label."""
+
+from __future__ import annotations
+
+TABLES = {
+    "sad": ("Tables", "SAD by cell"),
+    "sad_summary": ("Tables", "SAD, mean over seeds"),
+    "sad_differences": ("Tables", "SAD, which selectors differ"),
+    "selection": ("Tables", "Selectors"),
+    "steps": ("Tables", "SAD, what of it is steps"),
+    "subgroups": ("Tables", "Who pays"),
+    "truth": ("Tables", "Selectors beside the truth"),
+    "frontier": ("Evidence", "Frontier"),
+    "advice": ("Evidence", "Advice"),
+    "calibration": ("Evidence", "Calibration"),
+    "diagnostics": ("Evidence", "Diagnostics"),
+    "confounds": ("Evidence", "Confounds"),
+    "geometry": ("Evidence", "Geometry"),
+    "runtime": ("Evidence", "Runtime"),
+    "paper": ("Evidence", "Beside the paper's numbers"),
+    "theory": ("Evidence", "Looseness of the transfer bound"),
+    "qualitative_ranking": ("Rankings", "First and last of each ranking"),
+    "half_gap": ("Unlearning", "Half-gap budgets"),
+    "unlearning": ("Unlearning", "Budgets and perplexities"),
+    "generations": ("Unlearning", "Generations"),
+    "relearning": ("Unlearning", "Relearning"),
+    "membership": ("What is left", "Membership inference"),
+    "memorization": ("What is left", "Memorization"),
+    "left": ("What is left", "What is left, on a page"),
+    "klom": ("What is left", "Distance from gold models"),
+    "tell_models": ("What is left", "Telling models apart"),
+    "name_texts": ("What is left", "Naming removed texts"),
+    "relapse": ("What is left", "How it comes back"),
+    "utility": ("What is left", "Utility by subgroup"),
+    "utility_tasks": ("What is left", "Utility on tasks"),
+}

@@ -1,0 +1,194 @@
+# What can be asked for: the files of each target, and what happens at the begin and end of a run.
+import itertools
+import shutil
+
+# The product: the removal lists of the grid with their manifests.
+LISTS = [
+    *grid.removals(GRID),
+    *grid.manifests(config, GRID),
+    *grid.edits(config, GRID),
+]
+
+
+@cache
+def measurable():
+    """Whether the grid can be retrained and measured; says what hinders it."""
+    pairs = itertools.product(GRID["datasets"], GRID["models"])
+    reasons = [grid.unmeasurable(config, *pair) for pair in pairs]
+    hindered = [reason for reason in dict.fromkeys(reasons) if reason is not None]
+    for reason in hindered:
+        logger.warning(f"Nothing is retrained or measured. {reason}")
+    return not hindered
+
+
+def language_models():
+    """Nothing to wait for: says before anything runs which model of the grid is none."""
+    explained(grid.require_language_models, config, GRID)
+    return []
+
+
+def measured(axes, found):
+    """The files ``found`` of axes that can be retrained and measured."""
+    explained(grid.require_measurable, config, axes)
+    return found
+
+
+def tables_and_figures():
+    if not measurable():
+        return []
+    truth = ["truth"] if grid.knows_truth(config, GRID) else []
+    steps = ["steps"] if grid.matched(config, GRID) else []
+    figures = [name for of in ("grid", *truth) for name in settings.figures(of)]
+    return [
+        *expand(paths.TABLE, table=[*settings.TABLES, "subgroups", *steps, *truth]),
+        *expand(paths.FIGURE, figure=figures),
+    ]
+
+
+def first_sweep(pair):
+    """A sweep at the configured budgets, with the ends that all selectors share."""
+    return [
+        *grid.ends(config, pair.dataset, pair.model, [pair.unlearner]),
+        *grid.curve(config, {**pair}, config["unlearning"]["budgets"]),
+    ]
+
+
+def refined_sweeps():
+    """All sweeps at the budgets that their checkpoints chose."""
+    found = []
+    for pair in grid.swept(config):
+        with checkpoints.refine.get(**pair).output[0].open() as handle:
+            found += grid.curve(config, pair, json.load(handle)["budgets"])
+    return found
+
+
+def retrained_curves():
+    """The curves of retraining, which take part with the configured budgets."""
+    axes = config["unlearning"]
+    found = [
+        path
+        for pair in itertools.product(axes["datasets"], axes["models"])
+        for path in [
+            *grid.retrained_curves(config, *pair),
+            *grid.ends(config, *pair, axes["unlearners"]),
+        ]
+    ]
+    return measured(axes, found)
+
+
+def left_model_tables():
+    tasks = ["utility_tasks"] if config["utility"]["tasks"] else []
+    return [*settings.LEFT_MODEL_TABLES, *tasks]
+
+
+# A lab's own case: the ranking and the removal lists, without any retraining.
+rule removals:
+    input:
+        LISTS,
+
+
+# The studies of the configuration, each a comparison of its own.
+rule studies:
+    input:
+        expand(paths.STUDY_FIGURE, study=config["studies"]),
+
+
+# What scores and embeddings tell before any retraining: diagnostics, geometry, frontier, advice.
+rule evidence:
+    input:
+        expand(paths.TABLE, table=[*settings.EVIDENCE_TABLES, "qualitative_ranking"]),
+        expand(paths.FIGURE, figure=settings.figures("evidence")),
+        [
+            paths.CELL_FIGURE.format(figure=figure, **run)
+            for run in grid.shown(config)
+            for figure in settings.figures("cell")
+        ],
+        [
+            page.format(**run)
+            for run in grid.shown(config)
+            for page in (paths.RANKING, paths.RANKING_TABLE, paths.TRIAGE_CSV)
+        ],
+
+
+# What each unlearner needs to recover half of the gap, what its models say, how fast they relearn.
+rule unlearning:
+    input:
+        # Asked for by themselves: a table that reads what a checkpoint has chosen is not looked at
+        # before the checkpoint is, and so would not notice that a sweep is missing.
+        [paths.SWEEP.format(**pair) for pair in grid.swept(config)],
+        expand(paths.TABLE, table=[*settings.UNLEARNING_TABLES, *settings.PROBE_TABLES]),
+        expand(
+            paths.FIGURE,
+            figure=settings.figures("unlearning") + settings.figures("probe"),
+        ),
+
+
+# What is left in the models after a deletion, beside gold: of single forget texts, between ensembles of
+# models, what brings the domain back, and what the models can still do.
+rule left:
+    input:
+        expand(paths.TABLE, table=settings.LEFT_TABLES),
+        expand(paths.FIGURE, figure=settings.figures("left")),
+        lambda wildcards: measured(
+            grid.probed(config), expand(paths.TABLE, table=left_model_tables())
+        ),
+
+
+# Removal lists of one's own, unlearned.
+rule unlearned:
+    input:
+        lambda wildcards: explained(grid.require_lists, config) or grid.listed(config),
+
+
+# The raw files, cleaned and split: what can be checked before any GPU time is spent.
+rule data:
+    input:
+        expand(paths.EXAMPLES, dataset=GRID["datasets"]),
+
+
+def require_inputs(jobs):
+    """Every dataset and model that a job is about to read has a path, and the harness knows the
+    tasks."""
+    reading = ("model_card", "import_embeddings", "encode")
+    explained(
+        grid.require_paths,
+        config,
+        # Another workflow that imports the rules may put words before their names.
+        sorted({j.wildcards.dataset for j in jobs if j.rule.name.endswith("examples")}),
+        sorted({j.wildcards.model for j in jobs if j.rule.name.endswith(reading)}),
+    )
+    if any(getattr(job.output, "tasks", None) for job in jobs):
+        from mamushi.lm import harness
+
+        explained(harness.require, config["utility"]["tasks"])
+
+
+def begin():
+    """Before the first job of a run."""
+    require_inputs(list(workflow.dag.needrun_jobs()))
+    internals.start_at_once(workflow)
+    explained(hooks.begin, workflow, config)
+
+
+def end(succeeded):
+    """After the last job of a run. What only saved time goes; a run that failed leaves it for the
+    next one."""
+    if succeeded:
+        shutil.rmtree(paths.CACHE, ignore_errors=True)
+        shutil.rmtree(paths.CLAIMS, ignore_errors=True)
+    hooks.end(workflow, config, succeeded=succeeded)
+
+
+hooks.offer(begin, end)
+
+
+onstart:
+    begin()
+
+
+onsuccess:
+    end(succeeded=True)
+
+
+onerror:
+    end(succeeded=False)
