@@ -1,8 +1,7 @@
-"""Which commands of a run have failed, and why: the last line of each, in place of all that
-Snakemake says about a failed job; and no second attempt after a mistake of the user's.
+"""The last line of each command of a run that failed; no second attempt after a user's mistake.
 
 It listens to Snakemake's logger, as a handler of Python's ``logging``, so that ``--quiet`` changes
-nothing. It has what the events say (``snakemake_interface_logger_plugins``) and the rules' logs.
+nothing. It reads the events (``snakemake_interface_logger_plugins``) and the rules' logs.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ LOGGER = "snakemake.logging"
 SHOWN = 5
 """So many failed commands are told of one by one."""
 MISTAKE = re.compile(r"mamushi [\w-]+: error: ")
-"""How the last line of a command begins after a mistake of the user's: see ``mamushi.cli``."""
+"""Begin of the last line of a command after a mistake of the user's: see ``mamushi.cli``."""
 
 
 class Failure(NamedTuple):
@@ -28,26 +27,24 @@ class Failure(NamedTuple):
     line: str
 
     @property
-    def mistake(self) -> bool:
+    def is_mistake(self) -> bool:
         """Whether the same command would fail again."""
         return MISTAKE.match(self.line) is not None
 
     def __str__(self) -> str:
-        if self.mistake:
+        if self.is_mistake:
             return self.line
         where = f"; see {self.log}" if self.log else ""
         return f"{self.rule} failed: {self.line or 'it said nothing'}{where}"
 
 
 def failure(rule: str, logs: Iterable[str]) -> Failure:
-    """What the first of these logs that is there ends with."""
+    """Return a rule's failure by the first of its logs that is there."""
     for log in logs:
-        try:
-            lines = Path(log).read_text(encoding="utf-8", errors="replace").split("\n")
-        except OSError:
-            continue
-        said = [line.strip() for line in lines if line.strip()]
-        return Failure(rule, log, said[-1] if said else "")
+        if Path(log).is_file():
+            text = Path(log).read_text(encoding="utf-8", errors="replace")
+            lines = [line.strip() for line in text.split("\n") if line.strip()]
+            return Failure(rule, log, lines[-1] if lines else "")
     return Failure(rule, "", "")
 
 
@@ -62,45 +59,43 @@ class Failures(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         event = str(getattr(record, "event", ""))
-        told: Any = record.__dict__
+        about: Any = record.__dict__
         if event == "job_error":
-            failed = self.of_job[told["jobid"]] = failure(told["rule_name"], told["log"])
-            if failed.mistake:
-                self._give_up([failed.rule])
+            failed = self.of_job[about["jobid"]] = failure(about["rule_name"], about["log"])
+            self._stop_retries([failed])
         elif event == "group_error":
-            jobs = [failure(each["rule_name"], each["log"]) for each in told["job_error_info"]]
-            if any(each.mistake for each in jobs):
-                self._give_up([each.rule for each in jobs])
+            jobs = [failure(each["rule_name"], each["log"]) for each in about["job_error_info"]]
+            self._stop_retries(jobs)
         elif event == "job_finished":
-            self.of_job.pop(told["job_id"], None)
+            self.of_job.pop(about["job_id"], None)
         elif event == "job_started":
             # Snakemake has dealt with the jobs that failed before: others may be tried again.
             while self._retries:
                 rule, retries = self._retries.popitem()
                 self.workflow.get_rule(rule).restart_times = retries
 
-    def _give_up(self, rules: Iterable[str]) -> None:
-        """Let Snakemake, which is about to deal with jobs of these rules, try none again."""
-        for name in rules:
-            rule = self.workflow.get_rule(name)
-            self._retries.setdefault(name, rule.restart_times)
+    def _stop_retries(self, failed: list[Failure]) -> None:
+        """Let Snakemake, which is about to deal with these jobs, try none again after a mistake."""
+        for each in failed if any(one.is_mistake for one in failed) else ():
+            rule = self.workflow.get_rule(each.rule)
+            self._retries.setdefault(each.rule, rule.restart_times)
             rule.restart_times = 0
 
 
-_kept: list[Failures] = []
+_handlers: list[Failures] = []
 
 
 def listen(workflow: Any) -> None:
-    """From the begin of a run, in its main process."""
-    _kept[:] = [Failures(workflow)]
-    logging.getLogger(LOGGER).addHandler(_kept[0])
+    """Keep the failures of a run from its begin, in its main process."""
+    _handlers[:] = [Failures(workflow)]
+    logging.getLogger(LOGGER).addHandler(_handlers[0])
 
 
-def told() -> str | None:
-    """At the end of a run: a line for each command that failed, each cause once; else None."""
-    if not _kept:
+def summary() -> str | None:
+    """Return a line for each command of a run that failed, each cause once; None without any."""
+    if not _handlers:
         return None
-    handler = _kept.pop()
+    handler = _handlers.pop()
     logging.getLogger(LOGGER).removeHandler(handler)
     lines = list(dict.fromkeys(map(str, handler.of_job.values())))
     more = [f"and {len(lines) - SHOWN} more"] if len(lines) > SHOWN else []

@@ -23,72 +23,72 @@ class Parsed(NamedTuple):
 
 parsed: list[Parsed] = []
 """At most the last one, for ``mamushi_runs.commands.plan``: a dry run whose graph it looks at."""
+_registered: list[tuple[Callable[[], None], Callable[[bool], None]]] = []
 
 
 def read(workflow: Any, config: Mapping[str, Any]) -> None:
-    """When the Snakefile has been read."""
+    """Keep a workflow whose Snakefile has been read."""
     parsed[:] = [Parsed(workflow, config, os.getcwd())]
 
 
-_offered: list[tuple[Callable[[], None], Callable[[bool], None]]] = []
-
-
-def offer(begin: Callable[[], None], end: Callable[[bool], None]) -> None:
-    """What ``started`` and ``ended`` do: the Snakefile's own, of the last one that was read."""
-    _offered[:] = [(begin, end)]
+def register(begin: Callable[[], None], end: Callable[[bool], None]) -> None:
+    """Keep the hooks of the Snakefile that was read last, for ``started`` and ``ended``."""
+    _registered[:] = [(begin, end)]
 
 
 def started() -> None:
-    """For ``onstart:`` of a workflow that imports this one: Snakemake skips ours then."""
-    _offered[-1][0]()
+    """Call our ``onstart:`` in a workflow that imports this one: Snakemake skips it then."""
+    _registered[-1][0]()
 
 
 def ended(succeeded: bool) -> None:
-    """For ``onsuccess:`` and ``onerror:`` of a workflow that imports this one."""
-    _offered[-1][1](succeeded)
+    """Call our ``onsuccess:`` or ``onerror:`` in a workflow that imports this one."""
+    _registered[-1][1](succeeded)
 
 
 def begin(workflow: Any, config: Mapping[str, Any]) -> None:
-    """Before the first job. Raises ``UserError`` where the run must not start."""
+    """Prepare a run before its first job. Raises ``UserError`` where it must not start."""
     from mamushi_runs import failures
     from mamushi_runs.forecast import account
-    from mamushi_runs.guard import session as guard
+    from mamushi_runs.guard import session
 
-    guard.begin(workflow)
+    session.begin(workflow)
     failures.listen(workflow)
-    _say(lambda: account.begin(workflow, config))
+    _print(lambda: account.begin(workflow, config))
 
 
 def end(workflow: Any, config: Mapping[str, Any], *, succeeded: bool) -> None:
-    """After the last job."""
+    """Close a run after its last job, and report on it."""
     from mamushi_runs import failures, summary
     from mamushi_runs.forecast import account
-    from mamushi_runs.guard import session as guard
+    from mamushi_runs.guard import session
 
-    _say(lambda: account.end(workflow, succeeded=succeeded))
+    _print(lambda: account.end(workflow, succeeded=succeeded))
     if succeeded:
-        _say(lambda: summary.made(workflow))
-    _say(start_page)
-    guard.end(workflow, succeeded=succeeded)
+        _print(lambda: summary.lists(workflow))
+    _print(start_page)
+    session.end(workflow, succeeded=succeeded)
     # Last, where one looks first.
-    _say(failures.told)
+    _print(failures.summary)
 
 
 def start_page() -> str | None:
-    """Make the start page of what is there now, whatever target was asked for: a rule's inputs
-    would have to name it beforehand. After a failure it links what was made before it."""
+    """Make the start page of what is there now, also after a failure.
+
+    A rule would have to name its inputs beforehand, and know the targets.
+    """
     from mamushi.evidence.start import write
 
     page = write(Path("results"))
     return None if page is None else f"Start page: {page}"
 
 
-def _say(account: Callable[[], str | None]) -> None:
-    """Print what ``account`` gives. Whatever goes wrong there is told and does no more: a run must
-    not stop, nor be called a failure, for what is said of it."""
+def _print(report: Callable[[], str | None]) -> None:
+    """Print what ``report`` returns. A run must not stop, nor be called a failure, for a report
+    that fails."""
     try:
-        said = account()
+        text = report()
     except Exception as error:
-        said = f"No account of the run: {type(error).__name__}: {error}"
-    if said is not None:
-        print(said, file=sys.stderr, flush=True)
+        text = f"No account of the run: {type(error).__name__}: {error}"
+    if text is not None:
+        print(text, file=sys.stderr, flush=True)

@@ -43,25 +43,25 @@ class LogHandler(LogHandlerBase):  # type: ignore[misc]
     needs_rulegraph = False
 
     def emit(self, record: logging.LogRecord) -> None:
-        event, told = str(getattr(record, "event", "")), record.__dict__
-        if event == "run_info" and "stats" in told:
-            self.left = Counter({rule: n for rule, n in told["stats"].items() if rule != "total"})
+        event, about = str(getattr(record, "event", "")), record.__dict__
+        if event == "run_info" and "stats" in about:
+            self.left = Counter({rule: n for rule, n in about["stats"].items() if rule != "total"})
             self.total = sum(self.left.values())
         elif event == "job_info":
-            self.rules[told["jobid"]] = told["rule_name"]
-            self._show(told["rule_name"])
+            self.rules[about["jobid"]] = about["rule_name"]
+            self._show(about["rule_name"])
         elif event == "job_finished":
-            self.last = self.rules.pop(told["job_id"], self.last)
+            self.last = self.rules.pop(about["job_id"], self.last)
             self.left[self.last] -= 1
         elif event == "progress":
             # Of all jobs, also those that a checkpoint has added.
-            self.done, self.total = told["done"], told["total"]
+            self.done, self.total = about["done"], about["total"]
             self._show(next(iter(self.rules.values()), self.last))
         elif event == "job_error":
-            self._say(f"{told['rule_name']} failed")
+            self._say(f"{about['rule_name']} failed")
         elif record.levelno >= logging.WARNING and event != "group_error":
             # Of a command that failed: all of its words, and that it failed.
-            of_job = told.get("exception") == "RuleException"
+            of_job = about.get("exception") == "RuleException"
             text = record.getMessage().strip()
             if not of_job and KNOWN not in text:
                 self._say(text)
@@ -70,33 +70,30 @@ class LogHandler(LogHandlerBase):  # type: ignore[misc]
         shown = f"{rule}  {self.done} of {self.total}{self._time_left()}"
         if shown == self.shown:
             return
-        self.shown = shown
-        if sys.stderr.isatty():
-            # The cursor goes back, so that whatever else is printed takes the line's place.
-            print(
-                f"{CLEAR}{shown}",
-                end="\r" if self.done < self.total else "\n",
-                file=sys.stderr,
-                flush=True,
-            )
-        else:
-            print(shown, file=sys.stderr, flush=True)
+        self.shown, terminal = shown, sys.stderr.isatty()
+        # The cursor goes back, so that whatever else is printed takes the line's place.
+        end = "\r" if terminal and self.done < self.total else "\n"
+        print(CLEAR * terminal + shown, end=end, file=sys.stderr, flush=True)
 
     def _time_left(self) -> str:
-        """By the forecast, and by how fast the run has gone through it."""
-        made = account.current()
-        if made is None:
+        """Return the time left by the forecast, and by how fast the run has gone through it."""
+        forecast = account.current()
+        if forecast is None:
             return ""
-        each = {rule: told["wall_seconds"] / told["jobs"] for rule, told in made["rules"].items()}
-        whole = sum(told["wall_seconds"] for told in made["rules"].values())
-        rest = sum(number * each.get(rule, 0.0) for rule, number in self.left.items())
-        if not whole or not rest:
+        rules = forecast["rules"]
+        total = sum(entry["wall_seconds"] for entry in rules.values())
+        rest = sum(
+            number * rules[rule]["wall_seconds"] / rules[rule]["jobs"]
+            for rule, number in self.left.items()
+            if rule in rules
+        )
+        if not total or not rest:
             return ""
-        done = max(1 - rest / whole, 0.0)
+        done = max(1 - rest / total, 0.0)
         if done > TRUST:
             seconds = (time.monotonic() - self.began) * (1 - done) / done
         else:
-            seconds = made["wall_seconds"] * (1 - done)
+            seconds = forecast["wall_seconds"] * (1 - done)
         return f", about {clock(max(seconds, 1.0))} left"
 
     def _say(self, text: str) -> None:

@@ -95,7 +95,7 @@ def run(wanted: Sequence[str], configfiles: Sequence[Path], args: argparse.Names
         *("--profile", str(profile(args.profile)), "--logger", "mamushi"),
         *("--configfile", *map(str, configfiles), *more, "--", *wanted),
     ]
-    env = {**os.environ, summary.TOLD: "1"}
+    env = {**os.environ, summary.SILENCE: "1"}
     search = [str(PACKAGES), env.get("PYTHONPATH", "")]
     env["PYTHONPATH"] = os.pathsep.join(filter(None, search))
     process = subprocess.Popen(line, env=env)

@@ -179,7 +179,7 @@ def end(succeeded):
     hooks.end(workflow, config, succeeded=succeeded)
 
 
-hooks.offer(begin, end)
+hooks.register(begin, end)
 
 
 onstart:

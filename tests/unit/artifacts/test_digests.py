@@ -3,7 +3,6 @@
 import hashlib
 import json
 import os
-import shutil
 import subprocess
 import sys
 import time
@@ -108,22 +107,6 @@ def test_a_damaged_store_is_none(damage: bytes | str, reads: list[str]) -> None:
     assert digests.of("a") == expected()
     assert digests.STORE.read_bytes() == stored
     assert len(reads) == 2
-
-
-def test_the_store_is_bounded_and_made_only_where_there_are_results(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(digests, "MOST", 2)
-    for number in range(4):
-        write(BIG + bytes(number))
-        digests.of("a")
-    kept = json.loads(digests.STORE.read_bytes().split(b"\n", 1)[1])
-    assert list(kept.values())[-1] == expected()
-    assert len(kept) == 2
-    shutil.rmtree("results")
-    write(BIG + b"more")
-    assert digests.of("a") == expected()
-    assert not Path("results").exists()
 
 
 def test_several_processes_at_once_leave_a_whole_store() -> None:

@@ -98,18 +98,6 @@ def test_no_flipped_bit_of_trained_tensors_is_read(tmp_path: Path) -> None:
     )
 
 
-def test_other_programs_can_check_the_pages(tmp_path: Path) -> None:
-    path = tmp_path / "a.parquet"
-    write_table(path, schemas.EMBEDDINGS, _columns("embeddings"))
-    content = bytearray(path.read_bytes())
-    place = content.index(_vectors().flatten().to_numpy()[:8].tobytes())
-    content[place] ^= 1
-    path.write_bytes(content)
-    pq.ParquetFile(path).read()
-    with pytest.raises(OSError, match="CRC checksum"):
-        pq.ParquetFile(path, page_checksum_verification=True).read()
-
-
 def test_a_table_without_a_checksum_is_refused(tmp_path: Path) -> None:
     """Such as an earlier version wrote."""
     path = tmp_path / "a.parquet"

@@ -90,9 +90,3 @@ def test_of_snakemake_s_words_warnings_and_errors_remain(
     event(made, "job_error", logging.ERROR, "Error in rule", rule_name="embed")
     event(made, "group_error", logging.ERROR, "Error in group")
     assert capsys.readouterr().err.splitlines() == ["a warning", "no target 'x'", "embed failed"]
-
-
-def test_jobs_that_a_checkpoint_adds_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
-    made = handler()
-    event(made, "progress", done=1, total=40)
-    assert "1 of 40" in capsys.readouterr().err

@@ -36,7 +36,7 @@ def workflow(*jobs: Any) -> Any:
 
 
 def test_lists_with_their_counts_the_verdict_and_what_is_next(tmp_path: Path) -> None:
-    said = summary.made(
+    said = summary.lists(
         workflow(
             wrote(tmp_path, 0, "mamushi", {0.5: 50, 0.05: 5, 0.95: 95}, STRONG),
             wrote(tmp_path, 0, "lr_cos", {0.25: 25}, STRONG),
@@ -59,7 +59,7 @@ def test_lists_with_their_counts_the_verdict_and_what_is_next(tmp_path: Path) ->
 def test_a_list_that_should_not_be_acted_on(tmp_path: Path) -> None:
     sure = wrote(tmp_path, 0, "mamushi", {0.5: 50}, STRONG)
     unsure = wrote(tmp_path, 1, "mamushi", {0.5: 50}, REFUSED)
-    said = summary.made(workflow(sure, unsure))
+    said = summary.lists(workflow(sure, unsure))
     assert said is not None
     assert f"  texts, tiny, seed 1: {REFUSED}" in said
     assert said.splitlines()[-1].startswith(
@@ -67,16 +67,8 @@ def test_a_list_that_should_not_be_acted_on(tmp_path: Path) -> None:
     )
 
 
-def test_many_cells_are_counted(tmp_path: Path) -> None:
-    jobs = [wrote(tmp_path, seed, "mamushi", {0.5: 50}, STRONG) for seed in range(8)]
-    said = summary.made(workflow(*jobs))
-    assert said is not None
-    assert said.count(STRONG) == summary.SHOWN == 5
-    assert "  and 3 more dataset x model x seed" in said.splitlines()
-
-
 def test_a_run_without_lists_says_nothing() -> None:
-    assert summary.made(workflow()) is None
+    assert summary.lists(workflow()) is None
 
 
 def test_a_damaged_manifest_fails_no_run(

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import itertools
 import os
-import signal
 import subprocess
 import sys
-import textwrap
-import time
 from pathlib import Path
 
 import pynvml
 import pytest
 
 from mamushi.errors import UserError
-from mamushi.running import locks
 from mamushi.running.leases import SWITCH, VISIBLE, leased, visible
 
 ROOT = Path(__file__).parents[3]
@@ -66,13 +62,6 @@ def lists(monkeypatch: pytest.MonkeyPatch, gpus: dict[str, list[str]]) -> None:
         monkeypatch.setattr(pynvml, name, stand_in)
 
 
-def test_without_a_gpu_nothing_is_leased(machine: Path) -> None:
-    for gpu in (True, False):
-        with leased("embed", gpu) as name:
-            assert name is None
-    assert not (machine / "leases").exists()
-
-
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
@@ -106,13 +95,6 @@ def test_instances_stand_in_for_a_divided_gpu(
     assert visible() == {"MIG-0af2": "MIG-0af2", "MIG-GPU-5f/1/0": "MIG-GPU-5f/1/0"}
     with leased("embed", True) as name:
         assert name == os.environ[VISIBLE] == "MIG-0af2"
-
-
-def test_without_the_driver_s_library_nothing_is_leased(monkeypatch: pytest.MonkeyPatch) -> None:
-    lists(monkeypatch, LISTED)
-    assert [*visible()] == H100
-    monkeypatch.setitem(sys.modules, "pynvml", None)
-    assert visible() == {}
 
 
 def test_a_gpu_that_two_runs_name_differently_is_leased_once(
@@ -243,37 +225,3 @@ def test_a_job_that_needs_two_gpus_has_both_or_waits_for_both(
         leased("e", True, 4),
     ):
         pass
-
-
-def test_a_job_that_outlives_who_started_it_keeps_its_lease(machine: Path) -> None:
-    parent = subprocess.Popen(
-        [
-            sys.executable,
-            "-c",
-            textwrap.dedent(
-                f"""
-                import subprocess, sys
-                one = subprocess.Popen([sys.executable, "-c", {JOB!r}, "600"],
-                                       stdout=subprocess.PIPE, text=True)
-                print(one.pid, one.stdout.readline(), flush=True)
-                one.wait()
-                """
-            ),
-        ],
-        env={"PYTHONPATH": str(ROOT / "workflow"), SWITCH: str(machine / "leases"), VISIBLE: "0"},
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert parent.stdout is not None
-    orphan = int(parent.stdout.readline().split()[0])
-    parent.kill()
-    parent.wait()
-    try:
-        waiting = job(machine, 0.0, "0")
-        time.sleep(2.0)
-        assert waiting.poll() is None
-        assert locks.holder(machine / "leases" / "0")["pid"] == orphan
-    finally:
-        os.kill(orphan, signal.SIGKILL)
-    out, _ = waiting.communicate(timeout=20)
-    assert waiting.returncode == 0 and out.startswith("begin 0")

@@ -50,18 +50,6 @@ def test_the_command_of_a_rule_has_each_file_where_its_role_says() -> None:
     )
 
 
-@pytest.mark.parametrize("name", stage.names())
-def test_each_command_has_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as end:
-        main(["stage", name, "--help"])
-    assert end.value.code == 0
-    module = stage.module(name)
-    said = capsys.readouterr().out
-    for option, _, _, _ in stage.declared(module) if hasattr(module, "Files") else []:
-        assert f"--{option.replace('_', '-')} " in said
-    assert ("--execution" in said) == getattr(module, "GPU", False)
-
-
 @pytest.mark.parametrize("left_out", [*RETRAIN, "settings"])
 def test_what_is_not_optional_is_asked_for(
     left_out: str, capsys: pytest.CaptureFixture[str]

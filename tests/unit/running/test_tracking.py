@@ -7,12 +7,10 @@ import json
 import math
 import os
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 import torch
-from accelerate import Accelerator
 
 from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.files import read_json
@@ -177,11 +175,3 @@ def test_one_that_is_not_installed_is_one_line(
     monkeypatch.setattr(tracking.importlib.util, "find_spec", lambda name: None)
     assert train(made, "told", "wandb") == 2
     assert "execution.tracking: wandb is not installed here" in capsys.readouterr().err
-
-
-def test_a_loss_that_no_float_can_raise_is_infinite() -> None:
-    told: list[dict[str, float]] = []
-    tracker = SimpleNamespace(trackers=[1], log=lambda values, step: told.append(values))
-    row = {"step": 4, "loss": 900.0, "learning_rate": 0.1}
-    tracking.log(cast(Accelerator, tracker), row, ("loss",))
-    assert told == [{"loss": 900.0, "learning_rate": 0.1, "perplexity": math.inf}]

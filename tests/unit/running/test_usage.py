@@ -94,10 +94,3 @@ def test_the_memory_of_the_process_that_starts_a_command_is_not_counted() -> Non
     """As Snakemake, which is large in a run of thousands of jobs, starts one by a shell."""
     start = f"subprocess.run(['bash', '-c', 'exec \"$0\" -c \"$1\"', sys.executable, {SAY!r}])"
     assert said(f"import subprocess, sys; {LARGE}; {start}").memory_mb < 100
-
-
-def test_without_proc_the_largest_so_far_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    exact = usage._peak()
-    monkeypatch.setattr(usage, "STATUS", Path("/nowhere"))
-    # Which the kernel brings up to date now and then.
-    assert usage._peak() > 0.9 * exact > 1e7

@@ -226,16 +226,6 @@ os.execv = told
     assert "--model-card" in "".join(rest) and done.returncode == 2
 
 
-def test_where_no_server_can_be_had_a_command_does_it_itself() -> None:
-    prelude = """
-import sys
-from mamushi.running import warm
-warm.LIBRARIES = ("no_such_library",)
-"""
-    done = served(prelude)
-    assert "--model-card" in done.stdout and done.returncode == 2
-
-
 def test_importing_the_libraries_touches_no_gpu() -> None:
     script = """
         import importlib, torch

@@ -8,6 +8,7 @@ run again. Options of Snakemake that the run was started with (--profile, --conf
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import subprocess
 import sys
@@ -52,14 +53,13 @@ def run(args: argparse.Namespace) -> int:
     if not (folder / ".snakemake").is_dir():
         raise UserError("no run was ever started here", where=folder, do="give its --directory")
     # To the end, so that none starts between a look and what follows from it.
-    lock = session.hold(folder, _say)
-    try:
+    with session.hold(folder, _say) or contextlib.nullcontext():
         try:
             jobs = squeue.jobs_of(folder) if squeue.available() else []
         except squeue.Unanswered as error:
-            raise session.silent(error) from None
-        orphans = ", ".join(f"pid {pid}" for pid in session.local_orphans(folder))
-        _say(f"left in SLURM       {session.named(jobs) if jobs else 'no job'}")
+            raise session.unanswered(error) from None
+        orphans = ", ".join(f"pid {pid}" for pid in session.orphans(folder))
+        _say(f"left in SLURM       {session.describe(jobs) if jobs else 'no job'}")
         _say(f"still working here  {orphans or 'no command'}")
         if jobs and args.choice is None:
             _say("\nChoose what becomes of the jobs:")
@@ -69,9 +69,6 @@ def run(args: argparse.Namespace) -> int:
         if jobs:
             session.settle(folder, jobs, cancelled=args.choice == "cancel", say=_say)
         unlock(folder, args.snakemake)
-    finally:
-        if lock is not None:
-            lock.release()
     _say("Snakemake's lock is removed. Give the command of the run again.")
     return 0
 

@@ -38,7 +38,7 @@ SHOWN = 5
 
 Say = Callable[[str], None]
 
-_held: list[locks.Lock] = []
+_held: list[contextlib.ExitStack] = []
 
 
 def hold(folder: Path, say: Say) -> locks.Lock | None:
@@ -74,11 +74,12 @@ def begin(workflow: Any) -> None:
     """Before the first job, in the main process. Raises ``UserError`` where it must not start."""
     say = logging.getLogger("snakemake.logging").warning
     folder = Path.cwd()
-    slurm = getattr(workflow.executor_plugin, "name", None) == "slurm"
-    lock = hold(folder, say)
-    try:
+    slurm = _on_slurm(workflow)
+    with contextlib.ExitStack() as held:
+        if (lock := hold(folder, say)) is not None:
+            held.enter_context(lock)
         refuse_left_jobs(folder, required=slurm, say=say)
-        outlast_orphans(folder, say)
+        wait_for_orphans(folder, say)
         begun = folder / BEGUN
         if begun.exists():
             # A run after one that was killed, killed itself, leaves the results of both.
@@ -86,16 +87,16 @@ def begin(workflow: Any) -> None:
         else:
             begun.touch()
         (folder / STOPPED).unlink(missing_ok=True)
-    except BaseException:
-        if lock is not None:
-            lock.release()
-        raise
-    _held.extend([lock] if lock else [])
+        _held.append(held.pop_all())
     if slurm:
         os.environ["PATH"] = os.pathsep.join([str(SUBMIT), os.environ["PATH"]])
         # Not where Ctrl-C is ignored, as in a script's background.
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
             signal.signal(signal.SIGINT, _stop)
+
+
+def _on_slurm(workflow: Any) -> bool:
+    return getattr(workflow.executor_plugin, "name", None) == "slurm"
 
 
 def _stop(*signalled: Any) -> NoReturn:
@@ -108,11 +109,11 @@ def end(workflow: Any, *, succeeded: bool) -> None:
     folder = Path.cwd()
     if succeeded:
         (folder / BEGUN).unlink(missing_ok=True)
-    elif getattr(workflow.executor_plugin, "name", None) == "slurm":
+    elif _on_slurm(workflow):
         cancel_forgotten(folder, logging.getLogger("snakemake.logging").warning)
     (folder / STOPPED).unlink(missing_ok=True)
     while _held:
-        _held.pop().release()
+        _held.pop().close()
 
 
 def cancel_forgotten(folder: Path, say: Say) -> None:
@@ -124,7 +125,7 @@ def cancel_forgotten(folder: Path, say: Say) -> None:
     """
     try:
         if jobs := squeue.jobs_of(folder):
-            say(f"Cancelling {named(jobs)}.")
+            say(f"Cancelling {describe(jobs)}.")
             squeue.cancel([job.id for job in jobs])
     except squeue.Unanswered as error:
         say(f"SLURM does not answer ({error}): jobs may be left; `make recover` will tell.")
@@ -140,19 +141,20 @@ def refuse_left_jobs(folder: Path, *, required: bool, say: Say) -> None:
         jobs = squeue.jobs_of(folder, patient=required)
     except squeue.Unanswered as error:
         if required:
-            raise silent(error) from None
+            raise unanswered(error) from None
         say(f"SLURM does not answer ({error}): jobs of an earlier run would not be noticed.")
         return
     if jobs:
         raise UserError(
-            f"an earlier run left {named(jobs)}. A run that starts now would submit the same again",
+            f"an earlier run left {describe(jobs)}. A run that starts now would submit the same "
+            "again",
             where=folder.resolve(),
             do="`make recover CHOICE=--wait` waits until they have ended and `make recover "
             "CHOICE=--cancel` cancels them; then start again",
         )
 
 
-def silent(error: squeue.Unanswered) -> UserError:
+def unanswered(error: squeue.Unanswered) -> UserError:
     """Return the error of a SLURM that must answer and does not."""
     return UserError(
         f"SLURM does not answer ({error}), so nobody knows whether jobs of an earlier run still "
@@ -162,7 +164,7 @@ def silent(error: squeue.Unanswered) -> UserError:
     )
 
 
-def named(jobs: Sequence[squeue.Job]) -> str:
+def describe(jobs: Sequence[squeue.Job]) -> str:
     """Return the jobs in words, the first of them one by one."""
     states = Counter(job.state for job in jobs)
     counted = ", ".join(f"{count} {state.lower()}" for state, count in states.items())
@@ -171,7 +173,7 @@ def named(jobs: Sequence[squeue.Job]) -> str:
     return f"{len(jobs)} SLURM job{'s' * (len(jobs) > 1)} ({counted}): {first}{more}"
 
 
-def local_orphans(folder: Path) -> list[int]:
+def orphans(folder: Path) -> list[int]:
     """Return the processes on this machine that run stages of Mamushi in ``folder``, by number.
 
     None of them can be a child of this run when it is asked before the first job. Steps of SLURM
@@ -193,19 +195,19 @@ def local_orphans(folder: Path) -> list[int]:
     return sorted(found)
 
 
-def outlast_orphans(folder: Path, say: Say) -> None:
+def wait_for_orphans(folder: Path, say: Say) -> None:
     """Wait until the commands that an earlier run left on this machine have ended.
 
     Snakemake deletes what a job is to make before the job starts: beside a command that is about to
     finish the same, its result would go, and be computed again.
     """
     before: list[int] = []
-    while orphans := local_orphans(folder):
-        if orphans != before:
-            before = orphans
+    while found := orphans(folder):
+        if found != before:
+            before = found
             say(
                 "Waiting for commands of an earlier run, whose results this one takes over: pid "
-                f"{', '.join(map(str, orphans))}. Ctrl-C ends the wait, `kill` such a command."
+                f"{', '.join(map(str, found))}. Ctrl-C ends the wait, `kill` such a command."
             )
         time.sleep(LOOK)
 
@@ -220,7 +222,7 @@ def settle(folder: Path, jobs: Sequence[squeue.Job], *, cancelled: bool, say: Sa
         try:
             squeue.cancel(sorted(wanted))
         except squeue.Unanswered as error:
-            raise silent(error) from None
+            raise unanswered(error) from None
     before = ""
     while True:
         try:
@@ -231,7 +233,7 @@ def settle(folder: Path, jobs: Sequence[squeue.Job], *, cancelled: bool, say: Sa
             if not left:
                 say("All jobs of the earlier run have ended.")
                 return
-            if named(left) != before:
-                before = named(left)
+            if describe(left) != before:
+                before = describe(left)
                 say(f"Waiting for {before}; Ctrl-C ends the wait.")
         time.sleep(squeue.POLL)

@@ -1,4 +1,4 @@
-"""What SLURM says of jobs, asked in a bounded time, and without a shell."""
+"""Jobs in SLURM's queue, asked for in a bounded time, and without a shell."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ class Job:
 
 
 def available() -> bool:
-    """Whether this machine has SLURM's commands."""
+    """Return whether this machine has SLURM's commands."""
     return shutil.which("squeue") is not None
 
 
 def jobs_of(folder: str | os.PathLike[str], *, patient: bool = True) -> list[Job]:
-    """This user's pending and running jobs that Snakemake submitted in ``folder``.
+    """Return this user's pending and running jobs that Snakemake submitted in ``folder``.
 
     ``patient``: whether to ask again where there is no answer. Raises ``Unanswered``.
     """
@@ -72,7 +72,7 @@ def jobs_of(folder: str | os.PathLike[str], *, patient: bool = True) -> list[Job
 
 
 def _rule(comment: str) -> str:
-    """The rule and wildcards of the plug-in's comment, ``rule_NAME_wildcards_VALUES``."""
+    """Return the rule and wildcards of the plug-in's comment, ``rule_NAME_wildcards_VALUES``."""
     if not comment.startswith("rule_"):
         return ""
     name, _, wildcards = comment.removeprefix("rule_").partition("_wildcards_")
@@ -86,7 +86,7 @@ def cancel(jobs: Sequence[str]) -> None:
 
 
 def ask(*command: str, attempts: int) -> str:
-    """What a command of SLURM prints. Raises ``Unanswered`` when it fails ``attempts`` times."""
+    """Return the output of a SLURM command. Raises ``Unanswered`` after ``attempts`` failures."""
     said = ""
     for attempt in range(attempts):
         if attempt:

@@ -148,21 +148,6 @@ def test_a_ranking_takes_what_its_size_says(
     assert seconds / 2 < counted < 2 * seconds
 
 
-def test_a_ranking_of_texts_that_are_not_yet_counted_takes_a_moment() -> None:
-    given = yaml.safe_load((ROOT / "config.yaml").read_text(encoding="utf-8"))
-    kinds = ["mamushi", "auto", "kcenter"]
-    config = complete(given | {"grid": {**given["grid"], "selectors": kinds}})
-    for kind in kinds:
-        assert 0 < work.score_seconds(work.selector(config, kind), 0, 0, 512) < 10
-
-
-def test_score_is_forecast_from_its_size(paper: dict[str, Any], tmp_path: Path) -> None:
-    jobs = [job("score", gpus=0, selector="mamushi", dataset=d) for d in ("jigsaw", "newsgroups")]
-    large, small = (made([one], paper, tmp_path)["rules"]["score"] for one in jobs)
-    assert large["sources"] == {"size, on a CPU core": 1}
-    assert large["cpu_seconds"] / small["cpu_seconds"] == pytest.approx(80_000 / 7_300, rel=0.2)
-
-
 def test_refits_are_forecast_by_their_number(paper: dict[str, Any], tmp_path: Path) -> None:
     counts = paper["evidence"]["refits"]
     for selector, times in (("mamushi", sum(counts.values())), ("lr_cos", counts["whole"])):
@@ -295,23 +280,6 @@ def test_the_forecast_says_which_machine_it_speaks_of(
         assert ("this machine has no GPU" in said) is not cluster
 
 
-def test_disk_counts_tensors_checkpoints_and_what_keep_checkpoints_adds(
-    paper: dict[str, Any], tmp_path: Path
-) -> None:
-    trained = 4 * 1.705009152e9
-    tensors = paths.TRAINED.format(dataset="jigsaw", model="llama-3.1-8b", seed=0, arm="gold")
-    jobs = [job("gold", outputs=(tensors, "a/card.json"))]
-    jobs += [job("retrain", 0, beta="0.10", outputs=("a/card.json",)) for _ in range(4)]
-    disk = made(jobs, paper, tmp_path, gpu=2)["disk"]
-    small = 5 * work.SMALL_FILE
-    assert disk["end"] == pytest.approx(trained + small)
-    assert disk["end_kept"] == pytest.approx(5 * trained + small)
-    # Two jobs at a time, each with its checkpoint (weights, two moments) and the next one.
-    assert disk["running"] == pytest.approx(2 * 2 * 3 * trained)
-    kept = made(jobs, {**paper, "keep_checkpoints": True}, tmp_path, gpu=2)["disk"]
-    assert kept["end"] == kept["end_kept"] == disk["end_kept"]
-
-
 # --- volumes --------------------------------------------------------------------------------------
 
 
@@ -388,10 +356,6 @@ def test_the_plan_says_for_every_rule_what_it_is_from(
         assert part in said
     assert plan.text(made([], paper, tmp_path)) == "Nothing to be done."
     json.dumps(found, allow_nan=False)
-
-
-def test_a_run_without_a_begin_has_no_end() -> None:
-    assert account.end(object(), succeeded=True) is None
 
 
 def test_jobs_that_a_server_computed_are_accounted_for(

@@ -118,12 +118,6 @@ def test_operations_are_those_that_torch_counts(
     assert work.fine_tune(size, training) * ids.numel() == pytest.approx(counted, rel=0.06)
 
 
-def test_an_unlearners_step_behind_the_trunk_costs_a_third_of_a_whole_one(tmp_path: Path) -> None:
-    qwen = of(tmp_path, source="Qwen/Qwen2.5-7B")
-    blocks_alone = {**PAPER, "train_input_embedding": False, "train_output_head": False}
-    assert work.fine_tune(qwen, blocks_alone) / work.tail(qwen, 3) == pytest.approx(2.8, abs=0.3)
-
-
 def card(tmp_path: Path, **changes: Any) -> None:
     path = tmp_path / "results/base/m/card.json"
     path.parent.mkdir(parents=True, exist_ok=True)

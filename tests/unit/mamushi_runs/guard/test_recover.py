@@ -159,13 +159,6 @@ def test_left_jobs_stop_a_run(slurm: Commands, folder: Path) -> None:
     assert not slurm.asked("scancel")
 
 
-def test_a_machine_without_slurm_asks_nothing(
-    monkeypatch: pytest.MonkeyPatch, folder: Path
-) -> None:
-    monkeypatch.setenv("PATH", str(folder))
-    assert refuse(folder, slurm=False) == []
-
-
 def test_a_silent_slurm_stops_a_run_that_needs_it(slurm: Commands, folder: Path) -> None:
     slurm.down()
     with pytest.raises(UserError, match=r"connect failure.*; start again when `squeue` answers"):
@@ -217,16 +210,16 @@ def test_commands_of_a_killed_local_run_are_found(folder: Path, tmp_path: Path) 
     def say(line: str) -> None:
         """Ends the command, as time would, once a run says that it waits for it."""
         said.append(line)
-        assert session.local_orphans(folder) == [stage.pid]
+        assert session.orphans(folder) == [stage.pid]
         stage.kill()
         stage.wait()
 
     try:
-        assert session.local_orphans(folder) == [stage.pid]
-        session.outlast_orphans(folder, say)
+        assert session.orphans(folder) == [stage.pid]
+        session.wait_for_orphans(folder, say)
     finally:
         for process in [stage, *others]:
             process.kill()
             process.wait()
-    assert session.local_orphans(folder) == []
+    assert session.orphans(folder) == []
     assert len(said) == 1 and str(stage.pid) in said[0]

@@ -163,19 +163,6 @@ def test_after_a_kill_another_run_may_start(folder: Path, living: subprocess.Pop
     assert not (folder / session.BEGUN).exists()
 
 
-def test_children_do_not_keep_the_lock(folder: Path) -> None:
-    held = session.hold(folder, print)
-    assert held is not None
-    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
-    try:
-        held.release()
-        with session.hold(folder, print) or pytest.fail("no lock"):
-            pass
-    finally:
-        child.kill()
-        child.wait()
-
-
 def test_what_was_finished_alone_is_taken_over(folder: Path, living: subprocess.Popen[str]) -> None:
     """The main process is killed, and its job lives on and finishes."""
     living.kill()
