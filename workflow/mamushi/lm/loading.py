@@ -11,9 +11,10 @@ import os
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
+from accelerate import Accelerator, init_empty_weights
 from safetensors import safe_open
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
@@ -22,11 +23,8 @@ from transformers.utils import logging as transformers_logging
 from mamushi.artifacts import digests
 from mamushi.artifacts.files import read_json
 from mamushi.errors import UserError
-from mamushi.lm import folders, parameters, sharding
+from mamushi.lm import device, folders, parameters, sharding
 from mamushi.lm.storage import load_trained, writing_safetensors
-
-if TYPE_CHECKING:
-    from accelerate import Accelerator
 
 
 def inspect(
@@ -176,7 +174,7 @@ def open_trained(
     return model
 
 
-def open_sharded(
+def open_placed(
     card_path: str | Path,
     trained: str | Path | None,
     training: Mapping[str, Any] | None,
@@ -184,13 +182,20 @@ def open_sharded(
     accelerator: Accelerator,
     also: Callable[[PreTrainedModel], object] = lambda model: None,
 ) -> PreTrainedModel:
-    """Open the model of ``open_trained``, placed as ``device.place`` does, sharded over processes.
+    """Open the model of ``open_trained`` on the accelerator's device, as ``device.place`` places
+    it; what ``also`` gives gradients to lies in fp32 as well.
 
-    It is made on the meta device, and each process reads its rows of each tensor from the files.
-    What ``also`` gives gradients to lies in fp32 as well. Raises ``UserError`` as ``open_trained``
-    does, and for weights that go by other names than the model's tensors.
+    Where processes share a model it is made on the meta device, and each of them reads its rows of
+    each tensor from the files. Raises ``UserError`` as ``open_trained`` does, and for weights that
+    then go by other names than the model's tensors.
     """
-    model, folder = _open_empty(card_path, checked=accelerator.is_main_process)
+    if not sharding.active(accelerator):
+        model = open_trained(card_path, trained, training)
+        also(model)
+        return device.place(model, precision, accelerator.device)
+    card = read_card(card_path)
+    folder = _folder(card_path, card, checked=accelerator.is_main_process)
+    model = _empty(folder, card["trust_remote_code"])
     if training is not None:
         parameters.freeze(model, training)
     names = {name for name, p in model.named_parameters() if p.requires_grad}
@@ -214,19 +219,14 @@ def open_sharded(
     return model
 
 
-def _open_empty(card_path: str | Path, *, checked: bool) -> tuple[PreTrainedModel, Path]:
-    """Make the model of ``open_model`` with its parameters on the meta device; return it and its
-    folder, whose files are compared with the card if ``checked``. Buffers are on the CPU."""
-    from accelerate import init_empty_weights
-
-    card = read_card(card_path)
-    folder, trust = _folder(card_path, card, checked=checked), card["trust_remote_code"]
+def _empty(folder: Path, trust: bool) -> PreTrainedModel:
+    """Make the model of a folder with its parameters on the meta device; buffers are on the CPU."""
     transformers_logging.set_verbosity_error()
     config = AutoConfig.from_pretrained(folder, trust_remote_code=trust, local_files_only=True)
     with init_empty_weights(include_buffers=False):
         model = AutoModelForCausalLM.from_config(config, trust_remote_code=trust)
     model.config.use_cache = False
-    return model.eval().requires_grad_(False), folder
+    return model.eval().requires_grad_(False)
 
 
 def _fill(model: PreTrainedModel, folder: Path, drawn: Mapping[str, torch.Tensor]) -> None:

@@ -78,17 +78,13 @@ def joined(files: VectorFiles, kind: Table, job: Job) -> bool:
 def opened(files: ModelFiles, how: Opened) -> tuple[PreTrainedModel, Accelerator]:
     """The model on its device, as it was at the end of its training, and its accelerator."""
     from mamushi.lm import device
-    from mamushi.lm.loading import open_sharded, open_trained
-    from mamushi.lm.sharding import active
+    from mamushi.lm.loading import open_placed
 
     device.reproducible(0)
     accelerator = device.accelerator(how.precision)
     training = None if how.training is None else asdict(how.training)
-    if active(accelerator):
-        given = (files.model_card, files.trained, training, how.precision, accelerator)
-        return open_sharded(*given), accelerator
-    model = open_trained(files.model_card, files.trained, training)
-    return device.place(model, how.precision, accelerator.device), accelerator
+    given = (files.model_card, files.trained, training, how.precision, accelerator)
+    return open_placed(*given), accelerator
 
 
 def opened_to_train(
@@ -105,9 +101,8 @@ def opened_to_train(
     """
     from mamushi.errors import UserError
     from mamushi.lm import device
-    from mamushi.lm.loading import open_sharded, open_trained
+    from mamushi.lm.loading import open_placed
     from mamushi.lm.parameters import decoder_blocks, freeze
-    from mamushi.lm.sharding import active
 
     wanted = trains.trained_blocks
     device.reproducible(seed)
@@ -131,13 +126,8 @@ def opened_to_train(
             )
         blocks[len(blocks) - wanted :].requires_grad_(True)
 
-    if active(accelerator):
-        given = (files.model_card, files.trained, training, how.precision, accelerator)
-        model = open_sharded(*given, also)
-    else:
-        model = open_trained(files.model_card, files.trained, training)
-        also(model)
-        device.place(model, how.precision, accelerator.device)
+    given = (files.model_card, files.trained, training, how.precision, accelerator)
+    model = open_placed(*given, also)
     freeze(model, parts if trains.method == "partial" else asdict(trains))
     return model, accelerator
 
@@ -148,18 +138,11 @@ def trained_on(
     """A fresh base model, fine-tuned on the texts; ``how`` is ``finetune``'s."""
     from mamushi.lm import device
     from mamushi.lm.finetune import finetune
-    from mamushi.lm.loading import open_model, open_sharded
-    from mamushi.lm.parameters import freeze
-    from mamushi.lm.sharding import active
+    from mamushi.lm.loading import open_placed
 
     device.reproducible(seed)
     accelerator = device.accelerator(training.precision)
-    if active(accelerator):
-        model = open_sharded(model_card, None, asdict(training), training.precision, accelerator)
-    else:
-        model = open_model(model_card)
-        freeze(model, asdict(training))
-        device.place(model, training.precision, accelerator.device)
+    model = open_placed(model_card, None, asdict(training), training.precision, accelerator)
     given = asdict(training) | asdict(job.execution)
     log = finetune(model, texts, given, seed=seed, accelerator=accelerator, **how)
     return model, accelerator, log
