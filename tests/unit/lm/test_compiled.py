@@ -51,7 +51,7 @@ def gradients(language_model: PreTrainedModel, lengths: list[int]) -> dict[str, 
 
 
 def trained(family: str) -> PreTrainedModel:
-    """In fp64, with the first block frozen."""
+    """In fp64, with a block that is frozen and one that is trained."""
     made = model(family, layers=2).double()
     freeze(made, TRAINING | {"trained_blocks": 1})
     return made.train()
