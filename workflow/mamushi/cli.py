@@ -97,7 +97,7 @@ def _told(name: str, mistake: object, kind: str = MISTAKE) -> int:
 
 
 def commands() -> dict[str, Command]:
-    """The commands for people, by name."""
+    """Return the commands for people, by name."""
     found = {}
     for room in ROOMS:
         for path in _folder(room).glob("[!_]*.py"):
@@ -114,7 +114,7 @@ def commands() -> dict[str, Command]:
 
 
 def parsers() -> Iterator[tuple[str, argparse.ArgumentParser]]:
-    """The words that call each command, and its parser; imports all of them."""
+    """Return the words that call each command, and its parser; imports all of them."""
     for name, command in commands().items():
         yield name, _parser(name, importlib.import_module(command.module))
     for name in stage.names():
@@ -122,7 +122,7 @@ def parsers() -> Iterator[tuple[str, argparse.ArgumentParser]]:
 
 
 def like(wrong: str, known: Iterable[str]) -> str:
-    """What was probably meant, to be put behind a message; empty where nothing is like it."""
+    """Return a suggestion to be put behind a message; empty where nothing known is alike."""
     near = difflib.get_close_matches(wrong, list(known), n=1, cutoff=0.6)
     return f"; did you mean {near[0]!r}?" if near else ""
 
@@ -244,8 +244,8 @@ def _run(
 
 @contextlib.contextmanager
 def _device(name: str, gpu: bool, count: int, command: stage.Command) -> Iterator[None]:
-    """Within the block, a stage that computes on GPUs sees ``count`` of them, or none where it is
-    to do without. Raises ``UserError`` where it would hold one and could not use it."""
+    """Let a stage that computes on GPUs see ``count`` of them, or none where it is to do without.
+    Raises ``UserError`` where it would hold one and could not use it."""
     wanted = gpu and getattr(command.execution, "device", "auto") == "auto"
     with leases.leased(name, wanted, count) as lease:
         if gpu and not wanted:

@@ -33,6 +33,6 @@ def give(packages: str, execution: str, needs: str, gpus: str) -> None:
 
 
 def _in_front(folder: str, folders: str | None) -> str:
-    """A search path with this folder first."""
+    """Return a search path with this folder first."""
     others = [each for each in (folders or "").split(os.pathsep) if each not in ("", folder)]
     return os.pathsep.join([folder, *others])

@@ -31,7 +31,7 @@ def check(workflow: Any, snakefile: str) -> None:
 
 
 def check_all(workflow: Any, targets: Sequence[str]) -> None:
-    """The same for these targets."""
+    """Raise ``UserError`` as ``check`` for these targets."""
     rules = list(workflow.rules)
     names = {rule.name for rule in rules}
     for target in targets:

@@ -22,7 +22,7 @@ PACKAGES = Path(__file__).parents[1]
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """How to run, for every command that starts the workflow."""
+    """Add how to run, for every command that starts the workflow."""
     parser.add_argument(
         "--profile",
         default="gpu",
@@ -38,7 +38,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def snakefile() -> Path:
-    """Raises ``UserError`` where neither a clone nor the installation has one."""
+    """Return its path. Raises ``UserError`` where neither a clone nor the installation has one."""
     found = tree() / "Snakefile"
     if not found.is_file():
         raise UserError("the workflow is not there", where=found, do="install mamushi again")
@@ -46,7 +46,8 @@ def snakefile() -> Path:
 
 
 def profile(name: str) -> Path:
-    """The folder of a profile: of one's own, else one of the workflow's; raises ``UserError``."""
+    """Return the folder of a profile: of one's own, else one of the workflow's; raises
+    ``UserError``."""
     ours = tree() / "profiles"
     for folder in (Path(name), ours / name, tree() / name):
         if folder.is_dir():
@@ -57,7 +58,8 @@ def profile(name: str) -> Path:
 
 
 def grid(configfile: Path) -> dict[str, list[Any]]:
-    """What a configuration of one's own compares. Raises ``UserError`` where it does not say."""
+    """Return what a configuration of one's own compares. Raises ``UserError`` where it does not
+    say."""
     import yaml
 
     try:
@@ -71,7 +73,7 @@ def grid(configfile: Path) -> dict[str, list[Any]]:
 
 
 def cells(grid: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
-    """Dataset, model and seed of each cell of a grid."""
+    """Return dataset, model and seed of each cell of a grid."""
     axes = ("datasets", "models", "seeds")
     return [
         dict(zip(("dataset", "model", "seed"), values, strict=True))

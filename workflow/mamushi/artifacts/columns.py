@@ -102,7 +102,7 @@ class Table:
         return self.of_width(next(widths, 1)) if vectors else self.schema
 
     def of_width(self, width: int | None) -> pa.Schema:
-        """All columns, with vectors of ``width`` numbers; without vectors for None."""
+        """Return all columns, with vectors of ``width`` numbers; without vectors for None."""
         import pyarrow as pa
 
         fields = []

@@ -29,7 +29,7 @@ SETTLED = 2.0
 
 
 def of(path: str | os.PathLike[str]) -> str:
-    """Hexadecimal SHA-256 of a file's bytes.
+    """Return hexadecimal SHA-256 of a file's bytes.
 
     Raises ``UserError`` when it is missing or a folder.
     """
@@ -47,7 +47,7 @@ def of(path: str | os.PathLike[str]) -> str:
 
 
 def _key(path: str | os.PathLike[str]) -> str:
-    """A file as it is now, in words; empty for one that cannot be looked at."""
+    """Return a file as it is now, in words; empty for one that cannot be looked at."""
     try:
         found = os.stat(path)
     except OSError:
@@ -58,12 +58,12 @@ def _key(path: str | os.PathLike[str]) -> str:
 
 @cache
 def _known() -> dict[str, str]:
-    """What this process knows: what the store held when it was first asked, and its own."""
+    """Return digests by key: those that the store held when it was first asked, and its own."""
     return _stored()
 
 
 def _stored() -> dict[str, str]:
-    """Digests by key. A store that is damaged is none: all it costs is to read files again."""
+    """Return digests by key. A damaged store is none, and files are read again."""
     with contextlib.suppress(OSError, ValueError):
         checksum, body = STORE.read_bytes().split(b"\n", 1)
         if int(checksum) == zlib.crc32(body):

@@ -47,7 +47,7 @@ def atomic(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def part_of(target: Path) -> Path:
-    """Where this process writes what will be ``target``; whoever writes it next removes what a
+    """Return where this process writes what will be ``target``; its next writer removes what a
     killed process left there."""
     return target.with_name(f".{target.name}.{socket.gethostname()}-{os.getpid()}.part")
 
@@ -62,7 +62,7 @@ def _sweep(target: Path) -> None:
 
 
 def glob_escape(text: str) -> str:
-    """``text`` as a pattern that matches itself alone."""
+    """Return ``text`` as a pattern that matches itself alone."""
     return "".join(f"[{c}]" if c in "*?[" else c for c in text)
 
 
@@ -77,7 +77,7 @@ def _alive(pid: int) -> bool:
 
 
 def sha256(path: str | os.PathLike[str]) -> str:
-    """Hexadecimal SHA-256 digest of a file's bytes.
+    """Return hexadecimal SHA-256 digest of a file's bytes.
 
     Raises ``UserError`` when it is missing or a folder.
     """

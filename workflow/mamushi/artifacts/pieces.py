@@ -31,7 +31,8 @@ Piece = tuple[NDArray[np.int64], Columns]
 
 
 def ranked(examples: Path, *further: str) -> dict[str, pa.Array]:
-    """The columns ``id`` and ``domain``, and ``further`` ones, of the texts that have a vector."""
+    """Return the columns ``id`` and ``domain``, and ``further`` ones, of the texts that have a
+    vector."""
     table = read_table(examples, schemas.EXAMPLES, ["id", "domain", "section", *further])
     found = table.filter(pc.equal(table["section"], INFERENCE))
     return {name: found[name].combine_chunks() for name in ("id", "domain", *further)}
@@ -89,7 +90,7 @@ def join(
 
 
 def together(shards: Sequence[Path], n: int, origin: Mapping[str, Any]) -> Iterator[Columns]:
-    """The columns of the ``shards`` of ``n`` texts, block by block.
+    """Return the columns of the ``shards`` of ``n`` texts, block by block.
 
     Raises ``UserError`` for a shard of another ``origin``, by settings, inputs or versions, and
     when they do not hold every text.
@@ -131,7 +132,7 @@ def together(shards: Sequence[Path], n: int, origin: Mapping[str, Any]) -> Itera
 
 
 def _values(column: pa.Array) -> NDArray[Any]:
-    """What ``_arrays`` made an array of."""
+    """Return the values that ``_arrays`` made an array of."""
     if not pa.types.is_fixed_size_list(column.type):
         return np.asarray(column.to_numpy())
     return np.asarray(column.flatten().to_numpy()).reshape(-1, column.type.list_size)

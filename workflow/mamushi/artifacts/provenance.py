@@ -33,7 +33,7 @@ PACKAGES = (
 
 
 def versions() -> dict[str, str]:
-    """Versions of Mamushi, Python and every package that can change a number."""
+    """Return versions of Mamushi, Python and every package that can change a number."""
     found = {"mamushi": __version__, "python": platform.python_version()}
     for package in PACKAGES:
         try:
@@ -44,7 +44,8 @@ def versions() -> dict[str, str]:
 
 
 def provenance(settings: Mapping[str, Any], **inputs: str | Path) -> dict[str, Any]:
-    """``{"settings", "inputs": {name: sha256}, "versions"}`` for an artifact's card or metadata."""
+    """Return ``{"settings", "inputs": {name: sha256}, "versions"}`` for an artifact's card or
+    metadata."""
     return {
         "settings": dict(settings),
         "inputs": {name: digests.of(path) for name, path in sorted(inputs.items())},
@@ -53,12 +54,12 @@ def provenance(settings: Mapping[str, Any], **inputs: str | Path) -> dict[str, A
 
 
 def fingerprint(origin: Mapping[str, Any]) -> str:
-    """The identity as a name: SHA-256 of its canonical JSON."""
+    """Return the identity as a name: SHA-256 of its canonical JSON."""
     return hashlib.sha256(json.dumps(origin, sort_keys=True).encode()).hexdigest()
 
 
 def recorded(path: Path) -> dict[str, Any] | None:
-    """What the artifact at ``path`` says that it was made from, None where it says nothing.
+    """Return what the artifact at ``path`` was made from by its own record, None without one.
 
     A model's folder says what its card says, where that is of the files beside it. Raises
     ``UserError``, ``OSError`` or ``ValueError`` for a file that is missing or damaged.

@@ -30,7 +30,7 @@ def is_remote(path: str | os.PathLike[str]) -> bool:
 
 @cache
 def identity(url: str) -> str:
-    """An object's content in words: its ETag and size, and its version where it has one.
+    """Return an object's content in words: its ETag and size, and its version where it has one.
 
     Asked for once by each process. Raises ``UserError`` when it is not there or out of reach.
     """

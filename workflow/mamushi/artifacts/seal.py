@@ -26,7 +26,7 @@ def seal(path: str | Path) -> None:
 
 
 def opened(path: str | Path) -> mmap.mmap:
-    """A sealed file, mapped into memory, after checking all of it.
+    """Return a sealed file, mapped into memory, after checking all of it.
 
     Raises ``UserError`` when it is missing, a folder, damaged, or has no checksum.
     """
@@ -48,7 +48,7 @@ def opened(path: str | Path) -> mmap.mmap:
 
 
 def _place(data: mmap.mmap) -> int:
-    """Where the checksum stands: near the end of Parquet, near the start of anything else."""
+    """Return where the checksum stands: near the end of Parquet, else near the start."""
     found = (data.rfind if data[:4] == b"PAR1" else data.find)(MARK)
     if found < 0:
         raise ValueError("it has no checksum")

@@ -171,14 +171,14 @@ def _checked(path: str | Path, kind: Table) -> pq.ParquetFile:
 
 
 def read_metadata(path: str | Path) -> dict[str, Any]:
-    """The ``metadata`` that ``write_table`` stored; empty where there is none. Raises ``UserError``
-    when the file is missing or damaged."""
+    """Return the ``metadata`` that ``write_table`` stored; empty where there is none. Raises
+    ``UserError`` when the file is missing or damaged."""
     stored = _opened(path).schema_arrow.metadata or {}
     return dict(json.loads(stored.get(b"mamushi", b"{}")))
 
 
 def _opened(path: str | Path) -> pq.ParquetFile:
-    """A table, every bit of which is as it was written: see ``seal``."""
+    """Return a table, every bit of which is as it was written: see ``seal``."""
     return pq.ParquetFile(pa.BufferReader(pa.py_buffer(seal.opened(path))))
 
 

@@ -17,7 +17,7 @@ HEADER_LENGTH = struct.Struct("<Q")
 
 
 def about(metadata: Mapping[str, Any]) -> dict[str, str]:
-    """``metadata`` (JSON) as safetensors stores it, with a slot for the seal.
+    """Return ``metadata`` (JSON) as safetensors stores it, with a slot for the seal.
 
     One key: safetensors writes several in an order that changes from run to run.
     """
@@ -25,7 +25,7 @@ def about(metadata: Mapping[str, Any]) -> dict[str, str]:
 
 
 def trained_metadata(path: str | Path) -> dict[str, Any]:
-    """The metadata of a file of trained tensors. Raises ``UserError`` when it is missing or
+    """Return the metadata of a file of trained tensors. Raises ``UserError`` when it is missing or
     damaged."""
     data = seal.opened(path)
     (length,) = HEADER_LENGTH.unpack_from(data)
@@ -35,7 +35,7 @@ def trained_metadata(path: str | Path) -> dict[str, Any]:
 
 
 def drop_others(card: Path, made_from: Mapping[str, Any]) -> None:
-    """Before a card is written: delete the tensors beside it, unless they were made from the same.
+    """Delete the tensors beside a card to be written, unless they were made from the same.
 
     They are an earlier run's, which was asked to keep them, and would pass for the card's.
     """

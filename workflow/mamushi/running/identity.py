@@ -74,7 +74,7 @@ class Code:
         self._digests: dict[Unit, str] = {}
 
     def entries(self, name: str) -> list[Unit]:
-        """The units that a name stands for. Raises ``ValueError`` for an unknown one."""
+        """Return the units that a name stands for. Raises ``ValueError`` for an unknown one."""
         if self.module(name) is None:
             around, _, last = name.rpartition(".")
             outer = self.module(around)
@@ -146,7 +146,7 @@ class Code:
             units += found
 
     def resolve(self, parts: Sequence[str], optional: bool) -> tuple[str, list[Unit]]:
-        """A full name as it is written, and the units that it refers to.
+        """Return a full name as it is written, and the units that it refers to.
 
         What a module of the package lacks is nothing if ``optional``, else all of the module.
         """
@@ -167,7 +167,7 @@ class Code:
     def inside(
         self, module: Module, parts: Sequence[str], optional: bool, known: bool = False
     ) -> tuple[str, list[Unit]]:
-        """The same for a name as the top level of a module knows it, unless it is ``known``."""
+        """Resolve a name as the top level of a module knows it, unless it is ``known``."""
         head, texts, units = parts[0], [], []
         if head in module.definitions:
             texts.append(f"@{'.'.join(parts)}")
@@ -191,7 +191,7 @@ class Code:
         return any(self._has(star, head) for star in module.stars)
 
     def module(self, name: str) -> Module | None:
-        """A module of the package by its dotted name, None for anything else."""
+        """Return a module of the package by its dotted name, None for anything else."""
         if name not in self._modules:
             head, *rest = name.split(".")
             path = self.package.joinpath(*rest)

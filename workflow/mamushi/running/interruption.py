@@ -46,7 +46,7 @@ class Notice:
                 signal.signal(each, signal.SIG_DFL)
 
     def at(self, step: int, accelerator: Any) -> signal.Signals | None:
-        """The signal for which the loop should stop after ``step``, or None.
+        """Return the signal for which the loop should stop after ``step``, or None.
 
         The same in all processes of a launch, whichever of them were sent one. To agree costs a
         round of messages, so that they do every tenth step.
@@ -64,7 +64,7 @@ class Notice:
 
 @contextlib.contextmanager
 def noticed(savable: bool) -> Iterator[Notice]:
-    """Within the block, signals to end are noted; nothing changes for a loop that cannot save.
+    """Note signals to end within the block; change nothing for a loop that cannot save.
 
     Signals that are ignored (as SIGHUP is under ``nohup``) stay so.
     """

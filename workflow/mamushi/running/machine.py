@@ -18,8 +18,8 @@ SCHEDULED = ("SLURM_JOB_GPUS", "SLURM_STEP_GPUS", "SLURM_GPUS_ON_NODE")
 
 
 def conditions() -> dict[str, str | int]:
-    """``processor`` and ``device`` (``cpu``, or the name of the GPU) that this process computes on,
-    and its ``threads`` for one operation: see ``threads``."""
+    """Return ``processor`` and ``device`` (``cpu``, or the name of the GPU) that this process
+    computes on, and its ``threads`` for one operation: see ``threads``."""
     device, torch = "cpu", sys.modules.get("torch")
     if torch is not None and torch.cuda.is_available():
         device = torch.cuda.get_device_name()
@@ -27,14 +27,14 @@ def conditions() -> dict[str, str | int]:
 
 
 def cores() -> int:
-    """The cores that this process may use."""
+    """Return the cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def processor() -> str:
-    """The name of the processor's model."""
+    """Return the name of the processor's model."""
     with contextlib.suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
             if line.startswith("model name"):
@@ -43,7 +43,8 @@ def processor() -> str:
 
 
 def scheduled() -> str | None:
-    """The GPUs that a scheduler, or whoever started this process, says it holds; None for none."""
+    """Return the GPUs that a scheduler, or whoever started this process, says it holds; None for
+    none."""
     given = [os.environ.get("CUDA_VISIBLE_DEVICES", "")]
     if "SLURM_JOB_ID" in os.environ:
         given += [os.environ.get(name, "") for name in SCHEDULED]

@@ -50,7 +50,7 @@ class Progress:
             print(", ".join([*parts, note] if note else parts), file=sys.stderr, flush=True)
 
     def due(self) -> bool:
-        """Whether the next ``advance`` will show its note (so that it is worth computing)."""
+        """Return whether the next ``advance`` will show its note, which is then computed."""
         if self.bar is not None:
             return True
         return time.monotonic() - self.said >= self.every or self.done + 1 >= self.total
@@ -66,7 +66,7 @@ class Progress:
 
 
 def clock(seconds: float) -> str:
-    """``h:mm:ss``, or ``?`` for an unknown time."""
+    """Return ``h:mm:ss``, or ``?`` for an unknown time."""
     if seconds == float("inf"):
         return "?"
     whole = int(seconds)

@@ -28,23 +28,23 @@ FOLDER = Path(__file__).parents[1] / "stages"
 
 
 def reads(about: str, *, named_by: str | None = None, **more: Any) -> Any:
-    """A file, or a list of files, on which the results depend. The files of a list are recorded
-    under the names that the field ``named_by`` lists."""
+    """Declare a file, or a list of files, on which the results depend. The files of a list are
+    recorded under the names that the field ``named_by`` lists."""
     return field(metadata={"about": about, "role": "input", "named_by": named_by}, **more)
 
 
 def writes(about: str, **more: Any) -> Any:
-    """A file to write, or a list of files, or the folder of several."""
+    """Declare a file to write, a list of files, or the folder of several."""
     return field(metadata={"about": about, "role": "output"}, **more)
 
 
 def option(about: str, **more: Any) -> Any:
-    """What else a command is given: names, or a place for what only saves time."""
+    """Declare another option: names, or a place for what only saves time."""
     return field(metadata={"about": about, "role": "params"}, **more)
 
 
 def root() -> Any:
-    """The folder of results, in which a stage finds its inputs by path."""
+    """Declare the folder of results, in which a stage finds its inputs by path."""
     return field(
         default=Path("results"),
         metadata={"about": "results folder (default: %(default)s)", "role": "root"},
@@ -86,12 +86,12 @@ class Job:
 
 
 def names() -> list[str]:
-    """The commands, by name: the module's name with dashes for underscores."""
+    """Return the commands, by name: the module's name with dashes for underscores."""
     return sorted(path.stem.replace("_", "-") for path in FOLDER.glob("[!_]*.py"))
 
 
 def module(name: str) -> ModuleType:
-    """The module of a command."""
+    """Return the module of a command."""
     return importlib.import_module(f"mamushi.stages.{name.replace('-', '_')}")
 
 
@@ -135,8 +135,8 @@ def arguments(parser: argparse.ArgumentParser, stage: ModuleType) -> None:
 
 
 def command(name: str, places: Mapping[str, str]) -> str:
-    """The words of a stage's command in a template: ``places`` has the place of an option by its
-    name, or by its role with ``NAME`` for the name; an option without a place is left out."""
+    """Return the words of a stage's command in a template: ``places`` has the place of an option by
+    its name, or by its role with ``NAME`` for the name; an option without a place is left out."""
     words = [f"python -m mamushi {name}"]
     for option_name, role, _, _ in declared(module(name)):
         place = places.get(option_name, places.get(role, "").replace("NAME", option_name))
@@ -156,7 +156,7 @@ def _object(text: str) -> dict[str, Any]:
 
 
 def _settings(stage: ModuleType) -> type:
-    """The class of a stage's settings."""
+    """Return the class of a stage's settings."""
     annotation: str = stage.run.__annotations__["chosen"]
     found: type = getattr(stage, annotation)
     return found
@@ -186,15 +186,16 @@ class Command:
         return "input" in roles and "root" not in roles
 
     def job(self) -> Job:
-        """The job, by its inputs as they are now; raises ``UserError`` for one that is missing."""
+        """Return the job, by its inputs as they are now; raises ``UserError`` for one that is
+        missing."""
         files = _paths(self.stage, self.files)
         inputs = {label: path for role, label, path in files if role == "input"}
         return Job(self.name, provenance(self.settings, **inputs), self.execution)
 
 
 def given(name: str, args: argparse.Namespace) -> Command:
-    """The command of parsed options. Raises ``UserError`` for settings that are not the stage's,
-    and for a list of files without a name for each."""
+    """Return the command of parsed options. Raises ``UserError`` for settings that are not the
+    stage's, and for a list of files without a name for each."""
     stage = module(name)
     files = stage.Files(**{each.name: getattr(args, each.name) for each in fields(stage.Files)})
     for each in fields(stage.Files):
@@ -221,7 +222,7 @@ def _typed(option: str, value: dict[str, Any], kind: type) -> Any:
 
 
 def _paths(stage: ModuleType, files: Any) -> Iterator[tuple[str, str, Path]]:
-    """Role, label and path of each file that is given."""
+    """Return role, label and path of each file that is given."""
     for each in fields(stage.Files):
         value, role = getattr(files, each.name), each.metadata["role"]
         if isinstance(value, Path):

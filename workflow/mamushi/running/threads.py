@@ -42,7 +42,7 @@ def use_workers(number: int) -> None:
 
 
 def side_by_side(compute: Callable[[Part], Result], parts: Sequence[Part]) -> Iterator[Result]:
-    """``compute`` of each part, in their order, as many at a time as there are workers.
+    """Yield ``compute`` of each part, in their order, as many at a time as there are workers.
 
     ``compute`` is called in threads, and has to hold no state that two parts share.
     """

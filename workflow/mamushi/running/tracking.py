@@ -29,7 +29,7 @@ LARGEST = 700.0
 def tracked(
     accelerator: Accelerator, tracker: str | None, state: Path | None, settings: Mapping[str, Any]
 ) -> Iterator[None]:
-    """Within the block, ``log`` writes to the tracker, as a run with the name of the folder in
+    """Let ``log`` write to the tracker within the block, as a run with the name of the folder in
     which the checkpoint ``state`` lies; without one a training is nobody's to look at.
 
     Raises ``UserError`` for a tracker that is not installed.
@@ -90,7 +90,7 @@ def log(accelerator: Accelerator, row: Mapping[str, float], losses: tuple[str, .
 
 @contextmanager
 def _left_out(accelerator: Accelerator) -> Iterator[None]:
-    """A tracker that fails within the block is told once and not asked again."""
+    """Leave out a tracker that fails within the block, after one message."""
     try:
         yield
     except Exception as error:
@@ -100,7 +100,7 @@ def _left_out(accelerator: Accelerator) -> Iterator[None]:
 
 
 def _named(card: Path) -> tuple[Path, str]:
-    """The folder for logs of its own, and the run: ``dataset/model/seed0/gold``."""
+    """Return the folder for logs of its own, and the run: ``dataset/model/seed0/gold``."""
     if found := paths.wildcards(paths.CARD, card.absolute()):
         run = "{dataset}/{model}/seed{seed}/{arm}".format(**found)
         return paths.under(found["root"], paths.TRACKING), run
@@ -108,7 +108,7 @@ def _named(card: Path) -> tuple[Path, str]:
 
 
 def _flat(value: Any, name: str) -> Iterator[tuple[str, Any]]:
-    """Numbers and words by dotted names."""
+    """Return numbers and words by dotted names."""
     if isinstance(value, Mapping):
         for key, each in value.items():
             yield from _flat(each, f"{name}.{key}" if name else str(key))

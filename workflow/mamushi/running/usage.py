@@ -27,7 +27,7 @@ class Usage(NamedTuple):
 
 
 def processor_seconds(elsewhere: float = 0.0) -> float:
-    """Of this process and of its children that have ended; of these at least ``elsewhere``, which
+    """Return those of this process and its ended children; of these at least ``elsewhere``, which
     is what was computed for them, perhaps by processes that are no children of theirs."""
     own, children = (
         used.ru_utime + used.ru_stime
@@ -45,19 +45,19 @@ def say(name: str, began: float) -> None:
 
 
 def line(name: str, used: Usage) -> str:
-    """As ``last`` reads it: ``mamushi retrain: took 6.41 s, 5.98 s of CPU, 412 MB``."""
+    """Return a line for ``last``: ``mamushi retrain: took 6.41 s, 5.98 s of CPU, 412 MB``."""
     said = f"took {used.wall:.2f} s, {used.cpu:.2f} s of CPU, {used.memory_mb:.0f} MB"
     return f"mamushi {name}: {said}"
 
 
 def last(text: str) -> Usage | None:
-    """The usage in a log, the last one there; None where it has none."""
+    """Return the usage in a log, the last one there; None where it has none."""
     found = LINE.findall(text)
     return Usage(*map(float, found[-1])) if found else None
 
 
 def _peak() -> float:
-    """Bytes of the largest process so far: this one, or a child that has ended."""
+    """Return bytes of the largest process so far: this one, or a child that has ended."""
     unit = 1 if sys.platform == "darwin" else 1024
     children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
     try:

@@ -57,7 +57,7 @@ ACCEPTED = b"+"
 
 
 def run_in_server(words: Sequence[str], start: bool) -> int | None:
-    """The exit status of ``mamushi`` with these words, run by a warm process; None if it was not.
+    """Return the exit status of ``mamushi`` with these words in a warm process; None if not run.
 
     Where there is no server yet, it is started if ``start``. If the process was killed by a signal,
     so is this one.
@@ -77,7 +77,7 @@ def run_in_server(words: Sequence[str], start: bool) -> int | None:
 
 
 def hand_over(line: socket.socket, words: Sequence[str]) -> int | None:
-    """The same, for a server that is connected already."""
+    """Run ``mamushi`` with these words in the server that is connected already."""
     caught = [number for number in SIGNALS if signal.getsignal(number) != signal.SIG_IGN]
     asked = {
         "words": list(words),
@@ -113,7 +113,7 @@ def hand_over(line: socket.socket, words: Sequence[str]) -> int | None:
 
 
 def _connected(address: bytes) -> socket.socket | None:
-    """A line to the server of this address; None where there is none, or another user's."""
+    """Return a line to the server of this address; None where there is none, or another user's."""
     line = socket.socket(socket.AF_UNIX)
     with contextlib.suppress(OSError):
         line.connect(address)
@@ -124,13 +124,13 @@ def _connected(address: bytes) -> socket.socket | None:
 
 
 def same_user(line: socket.socket) -> bool:
-    """Whether this user's process is at the other end of the line."""
+    """Return whether this user's process is at the other end of the line."""
     found = line.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
     return int(struct.unpack("3i", found)[1]) == os.getuid()
 
 
 def _address(owner: int) -> bytes:
-    """The name of the owner's server for commands such as this one.
+    """Return the name of the owner's server for commands such as this one.
 
     An abstract socket leaves no file. It is seen by all containers that share a network, so that
     the name says in which one this is.
@@ -214,8 +214,8 @@ def serve(listening: socket.socket, until: int) -> list[str] | None:
 
 
 def _supervise(line: socket.socket) -> list[str]:
-    """In a process of its own: start the command, pass its signals on, and tell how it ended.
-    Returns in the process of the command alone, with its words."""
+    """Start the command in a process of its own, pass signals on, and report how it ended. Returns
+    in the process of the command alone, with its words."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     length, files, _, _ = socket.recv_fds(line, 8, 3)
     with line.makefile("rb") as read:

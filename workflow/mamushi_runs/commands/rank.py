@@ -15,7 +15,7 @@ GROUP = "start"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of `init`, and how to run."""
+    """Add the options of `init`, and how to run."""
     from mamushi.commands import init
 
     init.arguments(parser)
@@ -23,7 +23,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """The exit status: of the workflow where that failed. Raises ``UserError`` as `init` does."""
+    """Return the exit status: of the workflow where that failed. Raises ``UserError`` as `init`
+    does."""
     from mamushi.artifacts import paths
     from mamushi.commands import init, show
 

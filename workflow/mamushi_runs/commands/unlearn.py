@@ -17,7 +17,7 @@ GROUP = "act"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of the command."""
+    """Add the options of the command."""
     parser.add_argument(
         "list",
         type=Path,
@@ -36,8 +36,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """The exit status of the workflow. Raises ``UserError`` for a list or a configuration that is
-    not there, and for a configuration without a grid."""
+    """Return the exit status of the workflow. Raises ``UserError`` for a list or a configuration
+    that is not there, and for a configuration without a grid."""
     import re
     import shlex
 

@@ -61,8 +61,8 @@ class Cluster(NamedTuple):
 
 
 def read(workflow: Any, cluster: Cluster | None = None, gpus: int | None = None) -> Graph:
-    """The jobs of ``workflow`` (Snakemake's), whose graph has been built; ``gpus`` in place of its
-    own limit of GPUs at a time."""
+    """Return the jobs of ``workflow`` (Snakemake's), whose graph has been built; ``gpus`` in place
+    of its own limit of GPUs at a time."""
     if cluster is None and not workflow.local_exec:
         cluster = Cluster(workflow.nodes, workflow.resource_settings.local_cores)
     limits = _limits(workflow, cluster) | ({} if gpus is None else {"gpu": gpus})
@@ -106,8 +106,8 @@ def read(workflow: Any, cluster: Cluster | None = None, gpus: int | None = None)
 
 
 def _limits(workflow: Any, cluster: Cluster | None) -> dict[str, int]:
-    """Limits by resource. On a cluster, one of scope `local` is of a job or a pack of jobs, and
-    binds nothing across the run."""
+    """Return limits by resource. On a cluster, one of scope `local` is of a job or a pack of jobs,
+    and binds nothing across the run."""
     given = {name: getattr(n, "value", n) for name, n in workflow.global_resources.items()}
     if cluster is not None:
         scopes = workflow.resource_scopes
@@ -120,6 +120,6 @@ def _limits(workflow: Any, cluster: Cluster | None) -> dict[str, int]:
 
 
 def _known(rule: Any) -> str | None:
-    """Our name of a rule that runs one of our stages, whatever another workflow calls it."""
+    """Return our name of a rule that runs one of our stages, whatever another workflow calls it."""
     stage = re.search(r"-m mamushi ([a-z-]+)", str(rule.shellcmd or ""))
     return None if stage is None else work.known(rule.name) or stage[1].replace("-", "_")

@@ -27,7 +27,7 @@ COUNTS = (1, 2, 4, 8)
 
 
 def resident(size: Size, training: Mapping[str, Any], gpus: int) -> float:
-    """Bytes on each of so many GPUs between two steps of a fine-tune, gradients included."""
+    """Return bytes on each of so many GPUs between two steps of a fine-tune, gradients included."""
     trained = size.trained(training)
     # Adapters come on top of all parameters; what else is trained is of them.
     frozen = size.parameters - (0 if training["method"] == "lora" else trained)
@@ -35,7 +35,7 @@ def resident(size: Size, training: Mapping[str, Any], gpus: int) -> float:
 
 
 def needed(size: Size, training: Mapping[str, Any], gpus: int) -> float:
-    """Bytes on each of so many GPUs in a step of a fine-tune, but for activations."""
+    """Return bytes on each of so many GPUs in a step of a fine-tune, but for activations."""
     step = COPY * size.trained(training)
     if gpus > 1:
         # What lies outside the blocks is whole for a pass, and of the blocks two, of which one is
@@ -51,9 +51,9 @@ def needed(size: Size, training: Mapping[str, Any], gpus: int) -> float:
 
 
 def exchange(size: Size, training: Mapping[str, Any], gpus: int) -> float:
-    """Seconds in which each of so many GPUs gets what it lacks, in a step of a training: weights
-    before both of its passes, and of what is trained the sums of gradients. The smaller a step, the
-    less of this can happen while it computes; none of it is taken to."""
+    """Return seconds in which each of so many GPUs gets what it lacks, in a step of a training:
+    weights before both of its passes, and of what is trained the sums of gradients. The smaller a
+    step, the less of this can happen while it computes; none of it is taken to."""
     if gpus == 1:
         return 0.0
     trained = size.trained(training)
@@ -63,7 +63,7 @@ def exchange(size: Size, training: Mapping[str, Any], gpus: int) -> float:
 
 
 def gpus(config: Config, model: str) -> int:
-    """GPUs of a job with this model: as configured, else the fewest that hold it, at most 8.
+    """Return GPUs of a job with this model: as configured, else the fewest that hold it, at most 8.
 
     1 for what is tiny or no language model. A model that retrains another one's weights, and that
     one, have as many.
@@ -80,7 +80,7 @@ def gpus(config: Config, model: str) -> int:
 
 
 def several(config: Config) -> dict[str, int]:
-    """GPUs of a job by model, of the models whose jobs have more than one.
+    """Return GPUs of a job by model, of the models whose jobs have more than one.
 
     Raises ``UserError`` where lm-evaluation-harness, which knows no model that is cut, would be
     given one.

@@ -34,7 +34,8 @@ class Rate:
 
 
 def known(name: str) -> str | None:
-    """The table's key for a GPU as SLURM, a vendor or a person calls it; None where it has none."""
+    """Return the table's key for a GPU as SLURM, a vendor or a person calls it; None where it has
+    none."""
 
     def letters(text: str) -> str:
         return "".join(c for c in text.lower() if c.isalnum())
@@ -45,8 +46,8 @@ def known(name: str) -> str | None:
 
 
 def rate(name: str | None = None, share: float | None = None) -> Rate:
-    """A GPU by its name, by default the paper's; ``share`` in place of the one that was measured
-    here, or of the table's.
+    """Return a GPU by its name, by default the paper's; ``share`` in place of the one that was
+    measured here, or of the table's.
 
     Raises ``UserError`` for a GPU that the table does not have, and a share outside (0, 1].
     """
@@ -70,7 +71,7 @@ def rate(name: str | None = None, share: float | None = None) -> Rate:
 
 
 def measured() -> dict[str, dict[str, Any]]:
-    """The shares that were measured here, by GPU; none without a file that can be read."""
+    """Return the shares that were measured here, by GPU; none without a file that can be read."""
     try:
         found = json.loads(MEASURED.read_text(encoding="utf-8"))
         return {

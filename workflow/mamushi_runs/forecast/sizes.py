@@ -57,8 +57,8 @@ class Size:
         return self.parameters - (0 if self.tied else self.embedding)
 
     def adapters(self, training: Mapping[str, Any]) -> int:
-        """Parameters of low-rank adapters beside all matrices of the blocks: the rank times the
-        sum of each one's height and width. Four square ones make up attention, and three of the
+        """Return parameters of low-rank adapters beside all matrices of the blocks: the rank times
+        the sum of each one's height and width. Four square ones make up attention, and three of the
         rest of a block the MLP; grouped keys and a choice of layers have less."""
         hidden = self.hidden_size
         wide = max(0, self.block - 4 * hidden**2) // (3 * hidden)
@@ -66,7 +66,7 @@ class Size:
         return int(training["lora"]["rank"]) * self.layers * around
 
     def trained(self, training: Mapping[str, Any]) -> int:
-        """Parameters that ``training`` trains; see ``mamushi.lm.parameters.trained_names``."""
+        """Return how many ``training`` trains; see ``mamushi.lm.parameters.trained_names``."""
         if training["method"] == "full":
             return self.parameters
         if training["method"] == "lora":
@@ -79,7 +79,7 @@ class Size:
 
 
 def of(config: Config, model: str, root: str | os.PathLike[str] = ".") -> Size:
-    """The size of a configured model; ``root`` is the folder with ``results``.
+    """Return the size of a configured model; ``root`` is the folder with ``results``.
 
     From the first of these that there is: a tiny model's definition, its card, the weights in its
     folder, the published sizes of the paper's models, a number in its name ("-7b"), the size of its
@@ -101,8 +101,8 @@ def of(config: Config, model: str, root: str | os.PathLike[str] = ".") -> Size:
 
 
 def _tiny(given: Mapping[str, Any]) -> Size:
-    """A model of ``mamushi.lm.tiny``, with gated MLPs and grouped queries; biases and norms, a
-    thousandth, are left out."""
+    """Return a model of ``mamushi.lm.tiny``, with gated MLPs and grouped queries; biases and norms,
+    a thousandth, are left out."""
     hidden, layers, vocabulary = (given[x] for x in ("hidden_size", "layers", "vocabulary_size"))
     grouped = given["key_value_heads"] / given["heads"]
     block = int(2 * hidden**2 * (1 + grouped)) + 3 * hidden * given["intermediate_size"]
@@ -112,8 +112,8 @@ def _tiny(given: Mapping[str, Any]) -> Size:
 
 
 def _json(path: Path) -> dict[str, Any]:
-    """The object in a JSON file; empty without one, since a plan must not fail on what a job will
-    complain about in better words."""
+    """Return the object in a JSON file; empty without one, since a plan must not fail on what a job
+    will complain about in better words."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -131,7 +131,7 @@ def _from_card(path: Path) -> Size | None:
 
 
 def _from_folder(folder: Path) -> Size | None:
-    """As large as its weights are; their shape is known when a job has opened them."""
+    """Return a size by that of the weights; their shape is known when a job has opened them."""
     index = _json(folder / "model.safetensors.index.json")
     names = set(index.get("weight_map", {}).values()) or {"model.safetensors"}
     try:
@@ -144,7 +144,8 @@ def _from_folder(folder: Path) -> Size | None:
 
 
 def _from_gguf(path: Path) -> Size | None:
-    """As large as the file is, at the bits a weight of "Q4_1" or "F16" in its name; else at 4."""
+    """Return a size by that of the file, at the bits a weight of "Q4_1" or "F16" in its name; else
+    at 4."""
     bits = re.search(r"(?<![a-z])(?:i?q|b?f)(\d+)", path.stem.lower())
     try:
         return _like(path.stat().st_size * 8 / int(bits[1] if bits else 4), "its GGUF file")
@@ -153,7 +154,7 @@ def _from_gguf(path: Path) -> Size | None:
 
 
 def _from_name(source: str, model: str) -> Size | None:
-    """A published size; else that of "7b", "360m" or "8x7b" in a name, as a word of its own."""
+    """Return a published size; else that of "7b", "360m" or "8x7b" as a word of a name."""
     names = source.rpartition("/")[2].lower(), model.lower()
     for name in names:
         # An instruction-tuned version is as large, and so is `qwen-2.5-7b`.
@@ -171,8 +172,8 @@ def _from_name(source: str, model: str) -> Size | None:
 
 
 def _like(parameters: float, source: str) -> Size:
-    """A model of so many parameters, shaped as Llama 3.1 is: width and depth grow alike. Small
-    ones have tied embeddings, as most have that are published."""
+    """Return a model of so many parameters, shaped as Llama 3.1 is: width and depth grow alike.
+    Small ones have tied embeddings, as most have that are published."""
     scale = (parameters / 8.03e9) ** (1 / 3)
     hidden = max(64, round(4096 * scale / 64) * 64)
     vocabulary = max(1, min(128256, int(parameters / 4 / hidden)))

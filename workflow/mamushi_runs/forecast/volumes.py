@@ -33,20 +33,20 @@ class Volumes:
         self._lengths = cache(self._histogram)
 
     def texts(self, dataset: str, section: str, domains: Iterable[str] = DOMAINS) -> float:
-        """Texts of these domains in a section."""
+        """Return texts of these domains in a section."""
         counts = self._counts(dataset)[0].get(section, {})
         return sum(counts.get(domain, 0) for domain in domains)
 
     def all_texts(self, dataset: str) -> float:
-        """Texts of all sections."""
+        """Return texts of all sections."""
         return sum(self.texts(dataset, section) for section in SECTIONS)
 
     def source(self, dataset: str) -> str:
-        """Where the numbers of texts are from, for people."""
+        """Return where the numbers of texts are from, for people."""
         return self._counts(dataset)[1]
 
     def tokens(self, dataset: str, model: str, cut: float) -> float:
-        """Mean tokens of a text that is cut at ``cut``."""
+        """Return mean tokens of a text that is cut at ``cut``."""
         cached = self._lengths(dataset, model)
         if cached:
             return _mean(cached, cut)
@@ -90,7 +90,7 @@ class Volumes:
         return limited, source
 
     def _histogram(self, dataset: str, model: str) -> dict[str, Any]:
-        """What the token cache says of the lengths of its texts; empty where there is none.
+        """Return what the token cache says of the lengths of its texts; empty where there is none.
 
         Parquet keeps metadata as plain text in its footer, so that no reader of Parquet, whose
         import alone takes as long as a plan may, has to be loaded for them.
@@ -109,7 +109,7 @@ class Volumes:
 
 
 def _rows(definition: Mapping[str, Any]) -> tuple[float, str]:
-    """Texts of a file that has not been read yet, by its size."""
+    """Return texts of a file that has not been read yet, by its size."""
     try:
         size = sum(os.stat(path).st_size for path in files(definition))
     except OSError:
@@ -120,8 +120,8 @@ def _rows(definition: Mapping[str, Any]) -> tuple[float, str]:
 
 
 def _mean(cached: Mapping[str, Any], cut: float) -> float:
-    """Mean length of texts that are cut at ``cut``: a bin's texts lie at its middle, all moved
-    alike such that the uncut mean is the exact one."""
+    """Return mean length of texts that are cut at ``cut``: a bin's texts lie at its middle, all
+    moved alike such that the uncut mean is the exact one."""
     edges, counts = cached["histogram"]["edges"], cached["histogram"]["counts"]
     texts = max(1, cached["texts"])
     bins = [((a + b) / 2, n) for a, b, n in zip(edges, edges[1:], counts, strict=False)]

@@ -61,7 +61,7 @@ SIZED = ("score", "refits", "runtime")
 
 
 def known(rule: str) -> str | None:
-    """Our name of a rule that uses a model, which another workflow may have given a prefix."""
+    """Return our name of a rule that uses a model, which may have a prefix."""
     found = [name for name in MODEL_RULES if rule == name or rule.endswith(f"_{name}")]
     return max(found, key=len, default=None)
 
@@ -84,12 +84,13 @@ class Work:
 
 
 def forward(size: Size, *, head: bool = True) -> float:
-    """Operations per token of a forward pass, with the output head or up to it."""
+    """Return operations per token of a forward pass, with the output head or up to it."""
     return 2.0 * (size.multiplied - (0 if head else size.embedding))
 
 
 def fine_tune(size: Size, training: Mapping[str, Any]) -> float:
-    """Operations per token of a fine-tune's step: forward, and backward as far as is trained."""
+    """Return operations per token of a fine-tune's step: forward, and backward as far as is
+    trained."""
     if training["method"] != "partial":
         # Through all blocks. The weights beside adapters have no gradient; adapters are multiplied
         # with forward, backward and for theirs.
@@ -107,26 +108,27 @@ def fine_tune(size: Size, training: Mapping[str, Any]) -> float:
 
 
 def part(wildcards: Mapping[str, str]) -> float:
-    """The share of the work that is this job's: of the second of eight shards an eighth."""
+    """Return the share of the work that is this job's: of the second of eight shards an eighth."""
     return 1 / int(wildcards.get(SHARD, "1").rpartition("-")[2])
 
 
 def tail(size: Size, blocks: int) -> float:
-    """Operations per token of an unlearner's step behind a cached trunk: the last blocks, of which
-    all is trained, and the frozen head."""
+    """Return operations per token of an unlearner's step behind a cached trunk: the last blocks, of
+    which all is trained, and the frozen head."""
     mine = min(blocks, size.layers) * size.block
     return 2.0 * (mine + size.embedding) * 2 + 2.0 * mine
 
 
 def selector(config: Config, name: str) -> dict[str, Any]:
-    """What ``score_seconds`` asks of a selector, with those of the networks that it names."""
+    """Return what ``score_seconds`` asks of a selector, with those of networks that it names."""
     chosen = settings_of.selector(config, name)
     return {"kind": chosen.kind, **chosen.settings}
 
 
 def score_seconds(settings: Mapping[str, Any], texts: float, forget: float, width: int) -> float:
-    """Seconds of one core to rank ``texts`` embeddings (``forget`` of them of that domain) by a
-    selector of these settings and its ``kind``: fits to measurements of 6,000 to 80,000 texts."""
+    """Return seconds of one core to rank ``texts`` embeddings (``forget`` of them of that domain)
+    by a selector of these settings and its ``kind``: fits to measurements of 6,000 to 80,000 texts.
+    """
     kind, values, folds = settings["kind"], texts * width, settings.get("folds", 5)
     seconds = 0.6 + 1.5e-8 * values
     # An estimator is fitted on these, again and again, and scores all texts once.
@@ -163,7 +165,7 @@ class Costs:
         self.size = cache(lambda model: sizes.of(config, model, volumes.root))
 
     def of(self, rule: str, wildcards: Mapping[str, str]) -> Work:
-        """The work of one job of ``rule``, by our name of it, with these wildcards."""
+        """Return the work of one job of ``rule``, by our name of it, with these wildcards."""
         kinds = (TRAINING, self._training), (UNLEARNING, self._unlearning)
         for rules, work in (*kinds, (MODEL_RULES, self._reading)):
             if rule in rules:
@@ -225,7 +227,8 @@ class Costs:
         )
 
     def _reading(self, rule: str, wildcards: Mapping[str, str]) -> Work:
-        """Jobs that run a model forward: embedding, perplexity, probes of the endpoints."""
+        """Return the work of jobs that run a model forward: embedding, perplexity, probes of the
+        endpoints."""
         model, dataset = wildcards["model"], wildcards["dataset"]
         size = self.size(model)
         if self._joins(rule, wildcards):
@@ -241,12 +244,12 @@ class Costs:
         return Work(flop=flop) if flop else Work(seconds=60.0)
 
     def _answers(self, maker: str, sections: tuple[str, ...], model: str, dataset: str) -> float:
-        """Operations to answer what a job asks of the model that it makes."""
+        """Return operations to answer what a job asks of the model that it makes."""
         names = asked(self.config, maker, sections)
         return sum(self._answer(name, model, dataset) for name in names)
 
     def _answer(self, question: str, model: str, dataset: str) -> float:
-        """Operations to answer a question; 0 where they are no matter."""
+        """Return operations to answer a question; 0 where they are no matter."""
         each = forward(self.size(model))
         if question in ("relearn", "relapse"):
             # Relearning measures after each number of steps.
@@ -264,7 +267,7 @@ class Costs:
         return 0.0
 
     def _processor(self, rule: str, wildcards: Mapping[str, str]) -> Work:
-        """Jobs without a large model."""
+        """Return the work of jobs without a large model."""
         model, dataset = wildcards.get("model"), wildcards.get("dataset")
         if rule == "base_model" and model is not None:
             training = self.config["models"][model]["pretraining"]
@@ -305,7 +308,7 @@ class Costs:
         return Work(seconds=times * sum(ranked), parts=parts)
 
     def _joins(self, rule: str, wildcards: Mapping[str, str]) -> bool:
-        """Whether a job puts together what others have embedded or measured."""
+        """Return whether a job puts together what others have embedded or measured."""
         many = self.config["execution"]["shards"] > 1 and SHARD not in wildcards
         return many and rule in (*EMBEDDING, "encode", "evaluate")
 
@@ -315,13 +318,13 @@ class Costs:
         return Work(seconds=3 + vectors / JOINED)
 
     def _held(self, model: str, dataset: str) -> float:
-        """Held-out tokens whose perplexity is measured."""
+        """Return held-out tokens whose perplexity is measured."""
         cut = self.config["evaluation"]["max_length"]
         texts = self.volumes.texts(dataset, EVALUATION)
         return texts * self.volumes.tokens(dataset, model, cut)
 
     def output(self, rule: str, path: str, wildcards: Mapping[str, str]) -> float:
-        """Bytes of an output of a job of ``rule``."""
+        """Return bytes of an output of a job of ``rule``."""
         model, dataset = wildcards.get("model"), wildcards.get("dataset")
         if model is not None and path.endswith(".safetensors"):
             size = self.size(model)

@@ -71,7 +71,8 @@ def hold(folder: Path, say: Say) -> locks.Lock | None:
 
 
 def begin(workflow: Any) -> None:
-    """Before the first job, in the main process. Raises ``UserError`` where it must not start."""
+    """Begin a run in its main process, before the first job. Raises ``UserError`` where it must not
+    start."""
     say = logging.getLogger("snakemake.logging").warning
     folder = Path.cwd()
     slurm = _on_slurm(workflow)
@@ -105,7 +106,7 @@ def _stop(*signalled: Any) -> NoReturn:
 
 
 def end(workflow: Any, *, succeeded: bool) -> None:
-    """After the last job: nothing of this run is left, and another one may start in this folder."""
+    """End a run after the last job: nothing of it is left, and another one may start here."""
     folder = Path.cwd()
     if succeeded:
         (folder / BEGUN).unlink(missing_ok=True)
