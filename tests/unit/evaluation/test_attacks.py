@@ -10,7 +10,6 @@ from sklearn.metrics import roc_auc_score, roc_curve
 
 from mamushi.evaluation.attacks import (
     ATTACKS,
-    RESAMPLES,
     Measure,
     Scored,
     auc,
@@ -127,26 +126,18 @@ def test_one_seeds_interval_is_that_of_delong() -> None:
     assert found.difference.value == pytest.approx(found.model.value - found.gold.value)
 
 
-def test_a_difference_is_paired_by_texts() -> None:
+def test_differences_are_paired_by_texts_and_seeds_that_disagree_widen_intervals() -> None:
     """Both models find the same texts easy: their AUCs are unsure, their difference is not."""
     rng = np.random.default_rng(4)
-    gold = rng.normal(0, 1, 200)
-    model = gold + 0.02 * (np.arange(200) < 100)
-    found = compare([scored(model, gold, 100)], auc)
+    easy, member = rng.normal(0, 1, 200), np.arange(200) < 100
+    found = compare([scored(easy + 0.02 * member, easy, 100)], auc)
     widths = [e.high - e.low for e in (found.model, found.gold, found.difference)]
     assert widths[2] < widths[0] / 5
     assert found.difference.low > 0
-
-
-def test_seeds_that_disagree_widen_the_interval() -> None:
-    rng = np.random.default_rng(5)
-    easy = rng.normal(0, 1, 200)
     alike = [scored(easy + 0.01 * rng.normal(size=200), easy, 100) for _ in range(3)]
-    apart = [scored(easy + shift * (np.arange(200) < 100), easy, 100) for shift in (-0.5, 0.0, 0.5)]
-    widths = [
-        found.model.high - found.model.low for found in (compare(alike, auc), compare(apart, auc))
-    ]
-    assert widths[1] > 2 * widths[0]
+    apart = [scored(easy + shift * member, easy, 100) for shift in (-0.5, 0.0, 0.5)]
+    narrow, wide = (compare(each, auc).model for each in (alike, apart))
+    assert wide.high - wide.low > 2 * (narrow.high - narrow.low)
 
 
 @pytest.mark.parametrize("all_found", [False, True])
@@ -173,4 +164,3 @@ def test_of_models_that_know_nothing_intervals_hold_chance(measure: Measure) -> 
         apart += not found.difference.low <= 0 <= found.difference.high
     assert held >= 0.88 * 120
     assert apart <= 0.1 * 120
-    assert RESAMPLES >= 200

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from scipy.stats import ttest_rel
 
 from mamushi.artifacts import schemas
+from mamushi.evaluation import differences
 from mamushi.evaluation.differences import sad_differences, verdict
 
 NAMES = ("random", "mamushi", "lr_cos")
@@ -28,27 +30,13 @@ def table(
 ) -> pa.Table:
     """A table ``sad``; the gold standard of seed s has a forget perplexity of 60 + s."""
     rows = []
-    for seed in range(seeds):
-        for name in names:
-            for beta in (0.0, *BUDGETS, 1.0):
-                height = {0.0: 40.0, 1.0: 0.0}.get(beta)
-                height = heights(seed, name, beta) if height is None else height
-                rows.append(
-                    {
-                        "dataset": "alpha",
-                        "model": model,
-                        "seed": seed,
-                        "selector": name,
-                        "beta": beta,
-                        "removed": 1,
-                        "ppl_forget": 60.0 + seed - height,
-                        "ppl_retain": 10.0,
-                        "gold_ppl_forget": 60.0 + seed,
-                        "gold_ppl_retain": 10.0,
-                        "sad": height,
-                        "log_sad": 0.0,
-                    }
-                )
+    for seed, name, beta in product(range(seeds), names, (0.0, *BUDGETS, 1.0)):
+        height = {0.0: 40.0, 1.0: 0.0}.get(beta)
+        height = heights(seed, name, beta) if height is None else height
+        gold = {"gold_ppl_forget": 60.0 + seed, "gold_ppl_retain": 10.0}
+        cell = {"dataset": "alpha", "model": model, "seed": seed, "selector": name, "beta": beta}
+        ppl = {"ppl_forget": 60.0 + seed - height, "ppl_retain": 10.0}
+        rows.append({**cell, **ppl, **gold, "removed": 1, "sad": height, "log_sad": 0.0})
     return pa.Table.from_pylist(rows, schema=schemas.SAD.schema)
 
 
@@ -148,10 +136,14 @@ def test_the_verdict_names_what_differs_and_where() -> None:
     assert "No two selectors" in verdict(sad_differences(table(noisy, names=("random",))))
 
 
-@pytest.mark.parametrize("seeds", [3, 5, 10])
-def test_models_that_differ_in_the_seed_alone_are_hardly_ever_said_to_differ(seeds: int) -> None:
+@pytest.mark.parametrize("seeds", [3, 10])
+def test_models_that_differ_in_the_seed_alone_are_hardly_ever_said_to_differ(
+    seeds: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """All selectors' models are gold standards of other seeds: SAD is noise, near 0, and shares
     what a seed shares. Any claim on a curve, or on an area, is false."""
+    # What takes the time, and has no part in it.
+    monkeypatch.setattr(differences, "seeds_needed", lambda *_: None)
     times = 200
     wrong = {"sad": 0, "area": 0}
     for time in range(times):

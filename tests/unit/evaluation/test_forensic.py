@@ -55,21 +55,17 @@ def test_models_of_one_kind_are_told_by_chance() -> None:
     assert np.mean([each.low <= each.share <= each.high for each in found]) >= 0.93
 
 
-def test_models_of_two_kinds_are_told_apart() -> None:
+def test_models_of_two_kinds_are_told_apart_from_so_many_pairs_on() -> None:
     found = tell_models_apart(*pairs(np.random.default_rng(0), 7, 1.0))
     assert (found.share, found.p) == (1.0, 2 / 2**7)
     assert found.low <= 0.5 <= found.high < 1
     many = tell_models_apart(*pairs(np.random.default_rng(0), 14, 1.0))
     assert many.share == 1.0 and many.p < 0.01
-
-
-def test_so_many_pairs_are_needed_for_a_claim() -> None:
-    rng, needed = np.random.default_rng(0), pairs_needed()
-    assert (
-        tell_models_apart(*pairs(rng, needed, 5.0)).p
-        < 0.05
-        <= tell_models_apart(*pairs(rng, needed - 1, 5.0)).p
+    few, enough = (
+        tell_models_apart(*pairs(np.random.default_rng(0), n, 5.0)).p
+        for n in (pairs_needed() - 1, pairs_needed())
     )
+    assert enough < 0.05 <= few
 
 
 def test_texts_that_differ_in_nothing_are_named_by_chance() -> None:

@@ -51,7 +51,7 @@ def test_the_excess_is_the_cross_entropy_under_gold_less_its_entropy() -> None:
     assert np.mean(found) == pytest.approx(expected, rel=0.05)
 
 
-@pytest.mark.parametrize("seeds", [2, 3, 4, 5, 7, 12])
+@pytest.mark.parametrize("seeds", [2, 5, 12])
 def test_halves_share_no_seed(seeds: int) -> None:
     found = list(halves(seeds))
     assert 2 <= len(found) <= 200

@@ -66,14 +66,16 @@ def test_each_method_is_asked_about_the_texts_that_it_may_have_seen(found: dict[
     assert {row["attack"] for row in found["membership"]} == {*ATTACKS}
 
 
-def test_a_start_that_has_not_seen_them_leaves_what_is_planted(root: Path) -> None:
-    rows = made(root, start="contaminated")["membership"]
-    assert {row["planted"] for row in where(rows, method="neggrad_plus")} == {4}
-    assert {row["planted"] for row in where(rows, method="retraining")} == {None, 4}
-    # A model that was trained before it came has seen all there is.
-    rows = made(root, start="contaminated", ready=("small",))["membership"]
-    assert {row["planted"] for row in where(rows, method="neggrad_plus")} == {None, 4}
-    assert {row["planted"] for row in where(rows, method="contaminated")} == {None, 4}
+@pytest.mark.parametrize(("ready", "planted"), [((), {4}), (("small",), {None, 4})])
+def test_a_start_that_has_not_seen_them_leaves_what_is_planted(
+    root: Path, ready: tuple[str, ...], planted: set[int | None]
+) -> None:
+    """A model that was trained before it came has seen all there is."""
+    rows = made(root, start="contaminated", ready=ready, seeds=[0])["membership"]
+    for name, expected in (
+        ("neggrad_plus", planted), ("contaminated", planted), ("retraining", {None, 4}),
+    ):  # fmt: skip
+        assert {row["planted"] for row in where(rows, method=name)} == expected
 
 
 @pytest.mark.parametrize("attack", [a for a in ATTACKS if a != "reference"])
@@ -120,11 +122,12 @@ def test_what_cannot_be_estimated_says_why(root: Path, found: dict[str, Rows]) -
     assert few["why"] == "12 held-out texts to compare with; this measure takes at least 100"
     base = where(found["membership"], method="base", attack="reference")
     assert {row["why"] for row in base} == {"the base model is what the attack compares with"}
-    two = where(made(root, seeds=[0, 1])["membership"], attack="likelihood_ratio")
-    assert {row["why"] for row in two} == {
-        "needs gold and beta 0 models of at least 3 seeds, has 2"
-    }
-    assert {row["value"] for row in two} == {None}
+    two_seeds = made(root, seeds=[0, 1])
+    two = where(two_seeds["membership"], attack="likelihood_ratio")
+    why = "needs gold and beta 0 models of at least 3 seeds, has 2"
+    assert {(row["why"], row["value"]) for row in two} == {(why, None)}
+    page = where(two_seeds["left"], method="retraining", members="removed", question="member")
+    assert {row["measure"] for row in page} == {"loss auc", "reference auc"}
     removed = where(found["membership"], method="retraining", members="removed", planted=4)
     assert {row["why"] for row in removed} == {
         f"{removed[0]['texts']} texts; an estimate takes at least 10"
@@ -152,20 +155,11 @@ def test_memorization_takes_the_best_of_the_samples(found: dict[str, Rows]) -> N
     assert (between["gold"], between["value"], between["start"]) == pytest.approx((0.2, 0.45, 0.7))
 
 
-def test_the_page_has_one_line_per_question(root: Path, found: dict[str, Rows]) -> None:
+def test_the_page_has_one_line_per_question(found: dict[str, Rows]) -> None:
     rows = where(found["left"], method="retraining", members="removed", planted=None)
     asked = [(row["question"], row["measure"]) for row in rows]
-    assert asked == [
-        ("member", "loss auc"),
-        ("member", "likelihood_ratio auc"),
-        ("memorized", "exact"),
-        ("memorized", "rouge_l"),
-    ]
-    two = where(made(root, seeds=[0, 1])["left"], method="retraining", members="removed")
-    assert {row["measure"] for row in two if row["question"] == "member"} == {
-        "loss auc",
-        "reference auc",
-    }
+    member = [("member", "loss auc"), ("member", "likelihood_ratio auc")]
+    assert asked == [*member, ("memorized", "exact"), ("memorized", "rouge_l")]
 
 
 def test_a_table_of_other_texts_is_refused(root: Path, tmp_path: Path) -> None:

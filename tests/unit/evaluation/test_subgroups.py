@@ -150,18 +150,16 @@ def test_the_group_that_pays_is_the_one_that_pays(root: Path) -> None:
     expected = []
     for seed in (0, 1):
         run = {"dataset": "d", "model": "m", "seed": seed}
-        gold, after = (
-            read_table(path, schemas.NLL).to_pandas()
-            for path in (
-                paths.under(root, paths.NLL, **run, arm="gold"),
-                paths.under(root, paths.NLL, **run, arm="retrained/vmf/beta0.50"),
-            )
+        files = (
+            paths.under(root, paths.NLL, **run, arm="gold"),
+            paths.under(root, paths.NLL, **run, arm="retrained/vmf/beta0.50"),
         )
-        ppl = [
-            np.exp(t["nll"][d::2].sum() / t["tokens"][d::2].sum())
-            for t in (after, gold) for d in (0, 1)
-        ]  # fmt: skip
-        expected.append(abs(ppl[0] - ppl[2]) + abs(ppl[1] - ppl[3]))
+        gold, after = (read_table(path, schemas.NLL).to_pandas() for path in files)
+        ppl = np.array([
+            [np.exp(t["nll"][d::2].sum() / t["tokens"][d::2].sum()) for d in (0, 1)]
+            for t in (after, gold)
+        ])  # fmt: skip
+        expected.append(np.abs(ppl[0] - ppl[1]).sum())
     assert row("forget", "all", "all")["sad"] == pytest.approx(np.mean(expected))
 
 

@@ -42,14 +42,15 @@ def test_curves_hold_both_ends_and_every_budget_in_order(root: Path) -> None:
     curve = rows(table, selector="mamushi", seed=1)
     assert [r["beta"] for r in curve] == [0.0, 0.1, 0.5, 1.0]
     assert [r["removed"] for r in curve] == [0, 4, 20, N_FORGET]
-
-
-def test_sad_of_a_cell_by_hand(root: Path) -> None:
     # Seed 1 of random at 0.5: forget 20 + 41 * 0.5 = 40.5 against 61; retain 11 against 10.
-    (row,) = rows(sad_table(ONE, root), selector="random", seed=1, beta=0.5)
+    (row,) = rows(table, selector="random", seed=1, beta=0.5)
     assert row["sad"] == pytest.approx(20.5 + 1.0)
     assert row["log_sad"] == pytest.approx(np.log(61 / 40.5) + np.log(11 / 10))
     assert (row["gold_ppl_forget"], row["gold_ppl_retain"]) == (61.0, 10.0)
+    for seed in ONE["seeds"]:
+        at_zero = rows(table, seed=seed, beta=0.0)
+        assert {(r["ppl_forget"], r["ppl_retain"]) for r in at_zero} == {(20.0, 12.0)}
+    assert {(r["sad"], r["log_sad"]) for r in rows(table, beta=1.0)} == {(0.0, 0.0)}
 
 
 def test_steps_alone_and_texts_alone_by_hand(root: Path) -> None:
@@ -66,22 +67,25 @@ def test_steps_alone_and_texts_alone_by_hand(root: Path) -> None:
     assert row["matched_sad"] == pytest.approx(30 + 3)
 
 
-def test_ends_are_shared_and_gold_has_no_distance(root: Path) -> None:
-    table = sad_table(ONE, root)
-    for seed in ONE["seeds"]:
-        at_zero = rows(table, seed=seed, beta=0.0)
-        assert {(r["ppl_forget"], r["ppl_retain"]) for r in at_zero} == {(20.0, 12.0)}
-    assert {(r["sad"], r["log_sad"]) for r in rows(table, beta=1.0)} == {(0.0, 0.0)}
-
-
 def test_summary_means_and_errors_over_seeds(root: Path) -> None:
-    (row,) = rows(sad_summary(sad_table(ONE, root)), selector="random", beta=0.5)
+    summary = sad_summary(sad_table(ONE, root))
+    (row,) = rows(summary, selector="random", beta=0.5)
     # Seeds 0, 1, 2: forget perplexity 40, 40.5, 41, and SAD 21, 21.5, 22.
-    assert row["seeds"] == 3
-    assert row["removed"] == 20
+    assert (row["seeds"], row["removed"]) == (3, 20)
     assert row["ppl_forget_mean"] == pytest.approx(40.5)
     assert row["sad_mean"] == pytest.approx(21.5)
     assert row["sad_se"] == pytest.approx(0.5 / np.sqrt(3))
+    # The noise floor: gold standards have forget perplexity 60, 61 and 62; retain perplexity 10.
+    for row in summary.to_pylist():
+        assert row["gold_sad"] == pytest.approx(4 / 3)
+        assert row["gold_log_sad"] == pytest.approx(2 / 3 * np.log(62 / 60))
+    # Random is linear in the budget, so its SAD falls linearly from 42 + seed to 0.
+    random = rows(summary, selector="random")
+    assert {r["area_mean"] for r in random} == {random[0]["area_mean"]}
+    assert random[0]["area_mean"] == pytest.approx(np.mean([21.0, 21.5, 22.0]))
+    assert random[0]["area_se"] == pytest.approx(0.5 / np.sqrt(3))
+    # Between 0.1 and 0.5 the mean height is that at 0.3: 0.7 * (42 + seed).
+    assert random[0]["area_measured_mean"] == pytest.approx(0.7 * 43)
 
 
 def test_signed_distances_do_not_turn_noise_into_distance(tmp_path: Path) -> None:
@@ -98,24 +102,6 @@ def test_signed_distances_do_not_turn_noise_into_distance(tmp_path: Path) -> Non
     assert row["retain_distance_mean"] == pytest.approx(0)
     assert row["forget_distance_se"] == pytest.approx(1 / np.sqrt(3))
     assert row["retain_distance_se"] == pytest.approx(0.5 / np.sqrt(3))
-
-
-def test_the_gold_standards_of_two_seeds_are_the_noise_floor(root: Path) -> None:
-    # Forget perplexity 60, 61 and 62; retain perplexity 10.
-    for row in sad_summary(sad_table(ONE, root)).to_pylist():
-        assert row["gold_sad"] == pytest.approx(4 / 3)
-        assert row["gold_log_sad"] == pytest.approx(2 / 3 * np.log(62 / 60))
-
-
-def test_areas_by_hand_and_the_same_on_every_row_of_a_curve(root: Path) -> None:
-    summary = sad_summary(sad_table(ONE, root))
-    # Random is linear in the budget, so its SAD falls linearly from 42 + seed to 0.
-    random = rows(summary, selector="random")
-    assert {r["area_mean"] for r in random} == {random[0]["area_mean"]}
-    assert random[0]["area_mean"] == pytest.approx(np.mean([21.0, 21.5, 22.0]))
-    assert random[0]["area_se"] == pytest.approx(0.5 / np.sqrt(3))
-    # Between 0.1 and 0.5 the mean height is that at 0.3: 0.7 * (42 + seed).
-    assert random[0]["area_measured_mean"] == pytest.approx(0.7 * 43)
 
 
 def test_area_is_compared_with_random_at_the_same_seeds(root: Path) -> None:
@@ -175,18 +161,16 @@ def test_a_missing_file_is_named_and_nothing_is_written(
     assert not (root / "tables").exists()
 
 
-def test_a_diverged_model_does_not_vanish_in_a_mean(root: Path) -> None:
-    path = paths.under(root, paths.PERPLEXITY, **CELL, selector="random", beta="0.10")
+def test_a_diverged_model_and_a_manifest_without_its_counts_are_named(root: Path) -> None:
+    where = {**CELL, "selector": "random", "beta": "0.10"}
+    manifest = paths.under(root, paths.MANIFEST, **where)
+    write_json(manifest, {"removed": 4})
+    with pytest.raises(UserError, match="'n_forget'") as caught:
+        sad_table(ONE, root)
+    assert caught.value.where == manifest
+    path = paths.under(root, paths.PERPLEXITY_ENDPOINT, **CELL, endpoint="beta0")
     write_perplexity(path, float("nan"), 10.0)
     with pytest.raises(UserError, match="not a finite number") as caught:
-        sad_table(ONE, root)
-    assert caught.value.where == path
-
-
-def test_a_manifest_without_its_counts_is_named(root: Path) -> None:
-    path = paths.under(root, paths.MANIFEST, **CELL, selector="random", beta="0.10")
-    write_json(path, {"removed": 4})
-    with pytest.raises(UserError, match="'removed' and 'n_forget'") as caught:
         sad_table(ONE, root)
     assert caught.value.where == path
 
@@ -197,8 +181,12 @@ def make_tables(root: Path) -> int:
     return main(["tables", "--root", str(root), "--out-folder", folder, "--settings", settings])
 
 
-def test_the_stage_writes_each_table_twice_with_the_same_rows(root: Path) -> None:
-    assert make_tables(root) == 0
+def test_the_stage_writes_each_table_twice_with_the_same_rows_and_bytes(root: Path) -> None:
+    made = []
+    for _ in range(2):
+        assert make_tables(root) == 0
+        made.append({path.name: path.read_bytes() for path in (root / "tables").iterdir()})
+    assert made[0] == made[1] and len(made[0]) == 9
     counts = {
         schemas.SAD: 36,
         schemas.SAD_SUMMARY: 12,
@@ -224,16 +212,6 @@ def test_the_stage_writes_each_table_twice_with_the_same_rows(root: Path) -> Non
                     assert text[key] == str(value)
     stored = read_metadata(root / "tables" / "sad.parquet")
     assert stored["settings"]["grid"]["budgets"] == ONE["budgets"]
-
-
-def test_the_same_input_gives_the_same_bytes(root: Path) -> None:
-    def written() -> dict[str, bytes]:
-        assert make_tables(root) == 0
-        return {path.name: path.read_bytes() for path in (root / "tables").iterdir()}
-
-    first = written()
-    assert len(first) == 9
-    assert written() == first
 
 
 def test_rows_follow_the_order_of_the_grid(tmp_path: Path) -> None:

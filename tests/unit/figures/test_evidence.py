@@ -97,43 +97,43 @@ def curve(panel: Any, colour: str) -> Any:
 
 
 @pytest.mark.parametrize("name", ["diagnostics", *GEOMETRIC])
-def test_the_run_is_named(root: Path, name: str) -> None:
+def test_the_run_is_named_also_where_its_artifact_is_missing(root: Path, name: str) -> None:
     figure = drawn(root, name)
     assert figure.get_suptitle().startswith("Jigsaw, Gemma-2-2B, seed 3")
     panels = [axes for axes in figure.axes if axes.get_title()]
     assert len(panels) == (2 if name == "variance" else 4)
+    with pytest.raises(UserError, match="no such file") as caught:
+        drawn(root, name, seed=99)
+    assert "seed99" in str(caught.value.where)
 
 
-def test_diagnostics_show_the_numbers_of_the_table(root: Path) -> None:
-    figure = drawn(root, "diagnostics")
+def test_diagnostics_draw_distributions_rates_and_ranks_with_the_numbers_of_the_table(
+    root: Path,
+) -> None:
     score, forget = scores()
+    figure = drawn(root, "diagnostics")
     first, second, third, fourth = figure.axes
     assert figure.get_suptitle().endswith(": Mamushi")
-    assert f"$D_F$ = {fisher(score[forget], score[~forget]):.2f}" in texts(first)
-    assert f"pooled AUC {auc(score, forget):.3f}" in texts(second)
-    assert "4 folds " in texts(second)
-    assert f"ECE = {calibration_error(score, forget):.3f}" in texts(third)
-    assert f"ties 0 of {N1}" in texts(fourth)
-
-
-def test_diagnostics_draw_distributions_rates_and_ranks(root: Path) -> None:
-    score, forget = scores()
-    first, second, third, fourth = drawn(root, "diagnostics").axes
     assert [t.get_text() for t in first.get_legend().get_texts()] == ["forget", "retain"]
+    assert f"$D_F$ = {fisher(score[forget], score[~forget]):.2f}" in texts(first)
     for patch in first.patches[::2]:
         height, edges, _ = patch.get_data()
         assert (height * np.diff(edges)).sum() == pytest.approx(1)
     # The diagonal, a line per fold, and the pooled one.
     assert len(second.get_lines()) == 1 + 4 + 1
+    assert f"pooled AUC {auc(score, forget):.3f}" in texts(second)
+    assert "4 folds " in texts(second)
     pooled = second.get_lines()[-1]
     area = np.trapezoid(pooled.get_ydata(), pooled.get_xdata())
     assert area == pytest.approx(auc(score, forget))
     predicted, observed, _ = reliability(score, forget)
     np.testing.assert_allclose(third.get_lines()[-1].get_xdata(), predicted)
     np.testing.assert_allclose(third.get_lines()[-1].get_ydata(), observed)
+    assert f"ECE = {calibration_error(score, forget):.3f}" in texts(third)
     ranked = curve(fourth, COLOURS["forget"])
     np.testing.assert_allclose(ranked.get_ydata(), np.sort(score[forget])[::-1])
     assert 0 < ranked.get_xdata()[0] < ranked.get_xdata()[-1] < 1
+    assert f"ties 0 of {N1}" in texts(fourth)
 
 
 @pytest.mark.parametrize("selector", ["mamushi", "l2_norm"])
@@ -158,17 +158,13 @@ def test_diagnostics_without_retain_scores_say_so(root: Path) -> None:
     assert len(fourth.get_lines()) == 2
 
 
-def test_constant_scores_are_drawn(root: Path, tmp_path: Path) -> None:
+def test_constant_scores_are_drawn(tmp_path: Path) -> None:
+    columns = {
+        **{"id": ["a", "b", "c"], "domain": ["forget", "forget", "retain"]},
+        **{"score": [0.5] * 3, "rank": [1, 2, None], "fold": [None] * 3},
+    }
     write_table(
-        paths.under(tmp_path, paths.SCORES, **RUN, selector="mamushi"),
-        schemas.SCORES,
-        {
-            "id": ["a", "b", "c"],
-            "domain": ["forget", "forget", "retain"],
-            "score": [0.5, 0.5, 0.5],
-            "rank": [1, 2, None],
-            "fold": [None, None, None],
-        },
+        paths.under(tmp_path, paths.SCORES, **RUN, selector="mamushi"), schemas.SCORES, columns
     )
     first, second, _, fourth = drawn(tmp_path, "diagnostics").axes
     assert "$D_F$" not in texts(first)
@@ -259,8 +255,7 @@ def test_subspaces_show_affinity_angles_and_energy(root: Path) -> None:
 def test_the_ranges_of_angles_stand_above_the_panel_in_a_colour_each(tmp_path: Path) -> None:
     columns = geometric(K) | {"angle_sorted": np.full(K, 80.0)}
     write_geometry(tmp_path, columns, {"width": WIDTH})
-    figure = drawn(tmp_path, "subspaces")
-    panel = figure.axes[2]
+    panel = drawn(tmp_path, "subspaces").axes[2]
     legend = panel.get_legend()
     colours = [to_hex(patch.get_facecolor()) for patch in legend.get_patches()]
     assert len({*colours}) == 3
@@ -268,43 +263,32 @@ def test_the_ranges_of_angles_stand_above_the_panel_in_a_colour_each(tmp_path: P
     box = legend.get_window_extent()
     assert panel.get_window_extent().y1 <= box.y0
     assert box.y1 <= panel.title.get_window_extent().y0
-    assert not panel.texts[2:]
 
 
 @pytest.mark.parametrize(
-    ("width", "why"), [(K, "both fill the whole space"), (WIDTH, "the subspaces are the same")]
+    ("angles", "width", "counts", "said"),
+    [
+        (np.linspace(0, 0.1, 3), 3, (3, 0, 0), "all 3 angles are below 1°:\nboth fill the whole"),
+        (np.linspace(0, 0.1, 3), 9, (3, 0, 0), "all 3 angles are below 1°:\nthe subspaces are the"),
+        (np.array([0.0, 30.0, 90.0]), 4, (2, 0, 1), ""),
+    ],
 )
-def test_a_panel_without_a_visible_bar_says_why(tmp_path: Path, width: int, why: str) -> None:
-    columns = geometric(K) | {"angle_sorted": np.linspace(0, 0.1, K)}
-    write_geometry(tmp_path, columns, {"width": width})
-    panel = drawn(tmp_path, "subspaces").axes[2]
-    assert texts(panel).strip() == f"all {K} angles are below 1°:\n{why}"
-
-
-def test_an_angle_of_zero_is_counted(tmp_path: Path) -> None:
-    columns = geometric(3) | {"angle_sorted": np.array([0.0, 30.0, 90.0])}
-    write_geometry(tmp_path, columns, {"width": 4})
+def test_ranges_are_counted_and_a_panel_without_a_visible_bar_says_why(
+    tmp_path: Path, angles: Any, width: int, counts: tuple[int, ...], said: str
+) -> None:
+    write_geometry(tmp_path, geometric(3) | {"angle_sorted": angles}, {"width": width})
     panel = drawn(tmp_path, "subspaces").axes[2]
     labels = [t.get_text() for t in panel.get_legend().get_texts()]
-    assert labels == ["up to 30°: 2", "30–45°: 0", "above 45°: 1"]
+    assert [int(text.split(": ")[1]) for text in labels] == [*counts]
+    assert texts(panel).strip().startswith(said)
+    assert bool(texts(panel).strip()) == bool(said)
 
 
 @pytest.mark.parametrize("name", GEOMETRIC)
-def test_a_single_component_is_drawn(tmp_path: Path, name: str) -> None:
+def test_a_single_component_is_drawn_and_no_width_is_refused(tmp_path: Path, name: str) -> None:
     columns = geometric(1) | {"power": np.zeros(1)}
     write_geometry(tmp_path, columns, {"width": 1})
     assert drawn(tmp_path, name).axes
-
-
-@pytest.mark.parametrize("name", ["diagnostics", *GEOMETRIC])
-def test_a_run_without_its_artifact_is_named(root: Path, name: str) -> None:
-    with pytest.raises(UserError, match="no such file") as caught:
-        drawn(root, name, seed=99)
-    assert "seed99" in str(caught.value.where)
-
-
-@pytest.mark.parametrize("name", GEOMETRIC)
-def test_a_geometry_without_a_width_is_refused(tmp_path: Path, name: str) -> None:
-    write_geometry(tmp_path, geometric(4), {})
+    write_geometry(tmp_path, columns, {})
     with pytest.raises(UserError, match="no width of the embeddings"):
         drawn(tmp_path, name)

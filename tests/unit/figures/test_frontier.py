@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,8 @@ from mamushi.figures.style import MARKS
 from tests.support.figures import bands, draw, legend_texts
 
 BETAS = (0.0, 0.5, 1.0)
+HEIGHTS = {"random": 1.0, "mamushi": 2.0, "lr_cos": 3.0}
+"""Of the curves of seed 0; the next seed's are 1 higher."""
 GRID: dict[str, Any] = {
     "datasets": ["known", "real"],
     "models": ["small", "large"],
@@ -29,7 +32,7 @@ GRID: dict[str, Any] = {
 
 
 def row(dataset: str, model: str, seed: int, selector: str, beta: float) -> dict[str, Any]:
-    height = {"random": 1.0, "mamushi": 2.0, "lr_cos": 3.0}[selector] + seed
+    height = HEIGHTS[selector] + seed
     removal, preservation = height * beta, height * (1 - beta)
     known = dataset == "known"
     return {
@@ -49,11 +52,9 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("tables")
     rows = [
         row(dataset, model, seed, selector, beta)
-        for dataset in GRID["datasets"]
-        for model in GRID["models"]
-        for seed in (0, 1, 2)
-        for selector in GRID["selectors"]
-        for beta in BETAS
+        for dataset, model, seed, selector, beta in product(
+            GRID["datasets"], GRID["models"], (0, 1, 2), GRID["selectors"], BETAS
+        )
     ]
     table = pa.Table.from_pylist(rows, schema=schemas.FRONTIER.schema)
     write_table(folder / "frontier.parquet", schemas.FRONTIER, table)
@@ -74,64 +75,63 @@ def lines(panel: Any, style: str) -> dict[str, np.ndarray[Any, Any]]:
     }
 
 
-def test_panels_and_means_over_the_seeds_of_the_grid(tables: Path) -> None:
+def test_panels_means_and_exact_curves_where_they_are_known(tables: Path) -> None:
     figure, axes = drawn(tables, GRID)
     assert axes.shape == (4, 2)
     assert [axis.get_title() for axis in axes[0]] == ["small", "large"]
     firsts = [axis.get_ylabel().split("\n")[0] for axis in axes[:, 0]]
-    assert firsts == ["known: removal", "known: preservation", "real: removal",
-                      "real: preservation"]  # fmt: skip
+    whats = [
+        f"{name}: {what}" for name in ("known", "real") for what in ("removal", "preservation")
+    ]
+    assert firsts == whats
     assert [axis.get_xlabel() for axis in axes[:, 0]] == ["", "", "", "deletion budget β"]
-    for i in range(4):
-        found = lines(axes[i, 1], "-")
-        heights = {"random": 1.5, "mamushi": 2.5, "lr_cos": 3.5}
-        assert found.keys() == {MARKS[name][0].upper() for name in heights}
-        for name, height in heights.items():
-            shape = np.array(BETAS) if i % 2 == 0 else 1 - np.array(BETAS)
-            assert found[MARKS[name][0].upper()] == pytest.approx(height * shape)
+    for i, axis in enumerate(axes[:, 1]):
+        shape = np.array(BETAS) if i % 2 == 0 else 1 - np.array(BETAS)
+        found, exact = lines(axis, "-"), lines(axis, "--")
+        assert found.keys() == {MARKS[name][0].upper() for name in HEIGHTS}
+        for name, height in HEIGHTS.items():
+            assert found[MARKS[name][0].upper()] == pytest.approx((height + 0.5) * shape)
+        # The dots of the level of all removed count as dashes.
+        assert set(exact.pop(NEUTRAL.upper())) == {2.5 if i % 2 == 0 else 0.0}
+        shift = (0.125, 0.25)[i % 2]
+        assert exact.keys() == (found.keys() if i < 2 else set())
+        assert all(exact[c] == pytest.approx(found[c] + shift) for c in exact)
     assert {*legend_texts(figure)} == {"Random", "Mamushi", "LR-COS", "at the exact ratio"}
-
-
-def test_exact_curves_where_they_are_known(tables: Path) -> None:
-    _, axes = drawn(tables, GRID)
-    for i, shift in ((0, 0.125), (1, 0.25)):
-        exact, estimated = lines(axes[i, 0], "--"), lines(axes[i, 0], "-")
-        # Its dots count as dashes.
-        exact.pop(NEUTRAL.upper())
-        assert exact.keys() == estimated.keys()
-        assert all(exact[c] == pytest.approx(estimated[c] + shift) for c in exact)
-    assert {*lines(axes[2, 0], "--"), *lines(axes[3, 0], "--")} == {NEUTRAL.upper()}
     figure, axes = drawn(tables, GRID | {"datasets": ["real"]})
     assert "at the exact ratio" not in legend_texts(figure)
     assert axes.shape == (2, 2)
 
 
 @pytest.mark.parametrize(
-    ("selectors", "banded"),
+    ("selectors", "banded", "said"),
     [
-        (["random", "mamushi", "lr_cos"], ["random", "mamushi"]),
-        (["lr_cos", "mamushi"], ["mamushi"]),
-        (["lr_cos"], ["lr_cos"]),
+        (["random", "mamushi", "lr_cos"], ["random", "mamushi"], "Random and Mamushi"),
+        (["lr_cos", "mamushi"], ["mamushi"], "Mamushi"),
+        (["lr_cos"], ["lr_cos"], "all"),
     ],
 )
-def test_bands(tables: Path, selectors: list[str], banded: list[str]) -> None:
-    _, axes = drawn(tables, GRID | {"selectors": selectors})
+def test_bands_and_what_the_picture_says_of_them(
+    tables: Path, selectors: list[str], banded: list[str], said: str
+) -> None:
+    figure, axes = drawn(tables, GRID | {"selectors": selectors})
+    (legend,) = figure.legends
+    words = " ".join(legend.get_title().get_text().split())
+    assert words.startswith(f"band ({said}): 95% interval over texts, calibration and")
+    box = legend.get_window_extent()
+    assert box.x0 >= 0 and box.x1 <= figure.bbox.x1
     shapes = [c for c in axes[0, 0].collections if isinstance(c, PolyCollection)]
+    names = [name for name in selectors if name in banded]
     colours = [to_hex(shape.get_facecolor()[0]).upper() for shape in shapes]
-    assert colours == [MARKS[name][0].upper() for name in selectors if name in banded]
-    outlines = bands(axes[0, 0])
-    for corners, name in zip(outlines, [s for s in selectors if s in banded], strict=True):
-        height = {"random": 1.5, "mamushi": 2.5, "lr_cos": 3.5}[name]
+    assert colours == [MARKS[name][0].upper() for name in names]
+    for corners, name in zip(bands(axes[0, 0]), names, strict=True):
         at_end = corners[np.isclose(corners[:, 0], 1.0), 1]
-        assert at_end.min() == pytest.approx(height - 0.5)
-        assert at_end.max() == pytest.approx(height + 1)
+        assert at_end.min() == pytest.approx(HEIGHTS[name] + 0.5 - 0.5)
+        assert at_end.max() == pytest.approx(HEIGHTS[name] + 0.5 + 1)
 
 
-def test_the_level_of_all_removed_and_what_is_below_0(tables: Path) -> None:
+def test_words_stay_inside_and_say_what_is_below_0(tables: Path) -> None:
     _, axes = drawn(tables, GRID)
-    for i, level in enumerate((2.5, 0.0, 2.5, 0.0)):
-        panel = axes[i, 0]
-        assert set(lines(panel, "--")[NEUTRAL.upper()]) == {level}
+    for i, panel in enumerate(axes[:, 0]):
         said = [text.get_text() for text in panel.texts]
         assert said == ["all removed, β = 1", "below 0: error of the estimate"][: 1 + i % 2]
         frame = panel.get_window_extent()
@@ -140,17 +140,6 @@ def test_the_level_of_all_removed_and_what_is_below_0(tables: Path) -> None:
             assert frame.x0 <= box.x0 and box.x1 <= frame.x1
             assert frame.y0 <= box.y0
     assert axes[1, 0].get_ylim()[0] < 0
-
-
-@pytest.mark.parametrize("selectors", [["random", "mamushi", "lr_cos"], ["lr_cos"]])
-def test_the_picture_says_what_its_bands_are(tables: Path, selectors: list[str]) -> None:
-    figure, _ = drawn(tables, GRID | {"selectors": selectors})
-    (legend,) = figure.legends
-    said = " ".join(legend.get_title().get_text().split())
-    of = "Random and Mamushi" if len(selectors) > 1 else "all"
-    assert said.startswith(f"band ({of}): 95% interval over texts, calibration and")
-    assert legend.get_window_extent().x0 >= 0
-    assert legend.get_window_extent().x1 <= figure.bbox.x1
 
 
 def test_a_missing_curve_is_named(tables: Path) -> None:

@@ -15,7 +15,7 @@ from mamushi.artifacts.schemas import Table
 from mamushi.artifacts.tables import read_table
 from mamushi.errors import UserError
 from mamushi.evaluation.sad import standard_error
-from mamushi.figures.style import band
+from mamushi.figures.style import Grid, band
 
 Row = dict[str, Any]
 Curves = dict[tuple[str, str], dict[str, list[Row]]]
@@ -25,25 +25,27 @@ Curves = dict[tuple[str, str], dict[str, list[Row]]]
 def read_rows(
     tables: str | Path,
     kind: Table,
+    grid: Grid,
     columns: Sequence[str],
-    keys: Iterable[tuple[Any, ...]],
-    seeds: Sequence[int] = (),
+    keys: Iterable[tuple[Any, ...]] | None = None,
 ) -> dict[tuple[Any, ...], list[Row]]:
     """Return the rows of a table by the values of ``columns``, for all ``keys``.
 
-    Those of each key are in the order of ``seeds``; rows of other seeds are left out. Raises
-    ``UserError`` that names the first key that lacks one, or has fewer rows of it than of another.
+    These are, if not given, the combinations of the grid's lists, named like the columns in the
+    plural. Of a table with seeds, rows are in the order of the grid's. Raises ``UserError`` that
+    names the first key without rows, or with fewer of one seed than of another.
     """
     path = Path(tables) / f"{kind.name}.parquet"
-    places = {seed: place for place, seed in enumerate(seeds)}
+    seeds = grid["seeds"] if "seed" in kind.schema.names else []
+    keys = product(*(grid[f"{name}s"] for name in columns)) if keys is None else keys
     found: dict[tuple[Any, ...], list[Row]] = {key: [] for key in keys}
     for row in read_table(path, kind).to_pylist():
         key = tuple(row[name] for name in columns)
-        if key in found and (not places or row["seed"] in places):
+        if key in found and (not seeds or row["seed"] in seeds):
             found[key].append(row)
     for key, rows in found.items():
-        if places:
-            rows.sort(key=lambda row: places[row["seed"]])
+        if seeds:
+            rows.sort(key=lambda row: seeds.index(row["seed"]))
         counts = [sum(row["seed"] == seed for row in rows) for seed in seeds] or [len(rows)]
         if not min(counts) or min(counts) < max(counts):
             names = ", ".join(str(name) for name in key if name is not None)
@@ -55,17 +57,16 @@ def read_rows(
     return found
 
 
-def read_curves(tables: str | Path, grid: Mapping[str, Any]) -> Curves:
+def read_curves(tables: str | Path, grid: Grid) -> Curves:
     """Return the curves of a grid from ``sad_summary.parquet``, in the grid's order.
 
     Raises ``UserError`` when the table lacks one.
     """
-    columns = ("dataset", "model", "selector")
-    keys = product(*(grid[f"{name}s"] for name in columns))
     found: Curves = {}
-    for key, rows in read_rows(tables, schemas.SAD_SUMMARY, columns, keys).items():
+    rows_of = read_rows(tables, schemas.SAD_SUMMARY, grid, ("dataset", "model", "selector"))
+    for (dataset, model, selector), rows in rows_of.items():
         rows.sort(key=lambda row: float(row["beta"]))
-        found.setdefault(key[:2], {})[key[2]] = rows
+        found.setdefault((dataset, model), {})[selector] = rows
     return found
 
 

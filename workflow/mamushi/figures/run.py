@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.tables import DOMAINS, FORGET, RETAIN, read_metadata, read_table
 from mamushi.errors import UserError
-from mamushi.figures.style import Style, label
+from mamushi.figures.style import Grid, Style, label, note
 
 COLOURS = {FORGET: "#D55E00", RETAIN: "#0072B2"}
 """The domains, in the two tones of the house palette that differ most."""
@@ -36,7 +36,7 @@ Geometry = dict[str, NDArray[np.float64]]
 """The columns (K,) of the table ``geometry`` of one run by increasing k, and ``width``, d."""
 
 
-def read_geometry(root: str | Path, grid: Mapping[str, Any]) -> Geometry:
+def read_geometry(root: str | Path, grid: Grid) -> Geometry:
     """Return the geometry of the run ``grid`` (dataset, model, seed) in the results folder.
 
     Raises ``UserError`` when the file is missing or damaged.
@@ -60,7 +60,7 @@ def read_geometry(root: str | Path, grid: Mapping[str, Any]) -> Geometry:
 
 
 def canvas(
-    rows: int, columns: int, grid: Mapping[str, Any], style: Style, note: str = ""
+    rows: int, columns: int, grid: Grid, style: Style, note: str = ""
 ) -> tuple[Figure, list[Axes]]:
     """Return a figure of ``rows`` x ``columns`` panels with axes of their own, row by row, under
     the name of the run and a ``note``."""
@@ -102,17 +102,8 @@ def per_cent(share: float) -> str:
 def write_above(axes: Axes, text: str) -> None:
     """Write lines between a panel and its title, which is set: there they cover nothing."""
     size = plt.rcParams["font.size"] - 1
-    axes.annotate(
-        text,
-        (0.5, 1),
-        xycoords="axes fraction",
-        xytext=(0, 3),
-        textcoords="offset points",
-        ha="center",
-        va="bottom",
-        fontsize=size,
-        linespacing=1.2,
-    )
+    look = {"ha": "center", "va": "bottom", "fontsize": size, "linespacing": 1.2}
+    note(axes, text, (0.5, 1), (0, 3), xycoords="axes fraction", **look)
     axes.set_title(axes.get_title(), pad=6 + 1.3 * size * (1 + text.count("\n")))
 
 
@@ -127,16 +118,15 @@ def reference(
 ) -> None:
     """Draw a dashed horizontal line with its name above or ``below`` its right or ``left`` end."""
     axes.axhline(height, color=NEUTRAL, linewidth=0.9, linestyle=dashes, zorder=2)
-    axes.annotate(
+    look = {"color": NEUTRAL, "fontsize": plt.rcParams["font.size"] - 1, "zorder": 6}
+    note(
+        axes,
         text,
         (0 if left else 1, height),
+        (3 if left else -2, -2.5 if below else 2),
         xycoords=("axes fraction", "data"),
-        xytext=(3 if left else -2, -2.5 if below else 2),
-        textcoords="offset points",
         ha="left" if left else "right",
         va="top" if below else "bottom",
-        color=NEUTRAL,
-        fontsize=plt.rcParams["font.size"] - 1,
         path_effects=HALO,
-        zorder=6,
+        **look,
     )

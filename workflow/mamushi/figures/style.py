@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,6 +68,10 @@ OURS = "mamushi"
 BUDGET = "deletion budget β"
 SEEDS = "band: one standard error of the mean over the seeds to either side"
 """What the bands around measured curves are."""
+
+
+Grid = Mapping[str, Any]
+"""The lists of a grid, ``datasets, models, seeds, selectors`` and more, or the names of a cell."""
 
 
 @dataclass(frozen=True)
@@ -183,6 +187,13 @@ def log_axis(axes: Axes) -> None:
     axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.yaxis.set_minor_formatter(NullFormatter())
+
+
+def note(
+    axes: Axes, text: str, at: tuple[Any, Any], shift: tuple[float, float], **look: Any
+) -> None:
+    """Write a text so many points beside a place."""
+    axes.annotate(text, at, xytext=shift, textcoords="offset points", **look)
 
 
 def band(axes: Axes, x: Any, low: Any, high: Any, colour: str, alpha: float = 0.18) -> None:

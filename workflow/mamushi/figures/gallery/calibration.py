@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -15,7 +13,7 @@ from matplotlib.figure import Figure
 from mamushi.artifacts import schemas
 from mamushi.figures.curves import Row, read_rows
 from mamushi.figures.run import BOTH, DASHED, NEUTRAL
-from mamushi.figures.style import Style, label
+from mamushi.figures.style import Grid, Style, label
 
 CATEGORY = "Evidence"
 LABEL = "Calibration"
@@ -36,16 +34,15 @@ FAILED = "#D55E00"
 """Of an interval without what is expected."""
 
 
-def draw(tables: str | Path, grid: Mapping[str, Any], style: Style) -> Figure:
+def draw(tables: str | Path, grid: Grid, style: Style) -> Figure:
     """Draw 95% intervals by dataset and model, the seeds of one below each other; dashed what a
     density ratio has.
 
     Raises ``UserError`` when the table lacks a cell of the grid.
     """
     pairs = list(product(grid["datasets"], grid["models"]))
-    keys = [(check, *pair) for check, pair in product(CHECKS, pairs)]
-    columns = ("check", "dataset", "model")
-    found = read_rows(tables, schemas.CALIBRATION, columns, keys, grid["seeds"])
+    wanted = {**grid, "checks": CHECKS}
+    found = read_rows(tables, schemas.CALIBRATION, wanted, ("check", "dataset", "model"))
     # Each check has a scale of its own.
     lines = -(-len(CHECKS) // COLUMNS)
     size = (COLUMNS * style.panel_width + 0.3, lines * style.panel_height + 0.7)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -23,7 +21,7 @@ from mamushi.evidence.diagnostics import (
     roc,
 )
 from mamushi.figures.run import BOTH, COLOURS, DASHED, NEUTRAL, canvas, write_above
-from mamushi.figures.style import Style, label
+from mamushi.figures.style import Grid, Style, label
 from mamushi.selection.metrics import auc
 
 CATEGORY = "Evidence"
@@ -35,7 +33,7 @@ BARS = 50
 """Of the histograms, over the range of both domains."""
 
 
-def draw(tables: str | Path, grid: Mapping[str, Any], style: Style) -> Figure:
+def draw(tables: str | Path, grid: Grid, style: Style) -> Figure:
     """Draw four panels of the scores that ``grid`` names (``dataset, model, seed, selector``) in
     the results folder ``tables``.
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -24,7 +22,7 @@ from mamushi.figures.run import (
     reference,
     share_axis,
 )
-from mamushi.figures.style import Style
+from mamushi.figures.style import Grid, Style, note
 
 CATEGORY = "Evidence"
 LABEL = "Discrimination"
@@ -35,7 +33,7 @@ SHARES = (0.9, 0.95)
 """Of the power, whose number of components is marked."""
 
 
-def draw(tables: str | Path, grid: Mapping[str, Any], style: Style) -> Figure:
+def draw(tables: str | Path, grid: Grid, style: Style) -> Figure:
     """Draw four panels of the run that ``grid`` names (``dataset, model, seed``) in the results
     folder ``tables``. Raises ``UserError`` without its geometry."""
     found = read_geometry(tables, grid)
@@ -71,14 +69,8 @@ def _draw_cumulative(axes: Axes, found: Geometry) -> None:
         axes.plot([k], [cumulative[k - 1]], "o", color=BOTH, markersize=4.5, zorder=5)
     # On the side of the two lines that has more room.
     left = numbers[0] > found["k"][-1] - numbers[1]
-    axes.annotate(
-        "\n".join(f"{per_cent(share)}: k = {k}" for share, k in zip(SHARES, numbers, strict=True)),
-        (numbers[0] if left else numbers[1], 0.08),
-        xytext=(-4 if left else 4, 0),
-        textcoords="offset points",
-        ha="right" if left else "left",
-        va="bottom",
-        linespacing=1.4,
-    )
+    at, shift, ha = (numbers[0], -4, "right") if left else (numbers[1], 4, "left")
+    words = (f"{per_cent(share)}: k = {k}" for share, k in zip(SHARES, numbers, strict=True))
+    note(axes, "\n".join(words), (at, 0.08), (shift, 0), ha=ha, va="bottom", linespacing=1.4)
     share_axis(axes)
     axes.set(title="(b) cumulative power", ylabel="cumulative share")

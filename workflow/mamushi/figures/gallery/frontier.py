@@ -18,7 +18,17 @@ from matplotlib.lines import Line2D
 from mamushi.artifacts import schemas
 from mamushi.figures.curves import Row, read_rows
 from mamushi.figures.run import DOTTED, NEUTRAL, reference
-from mamushi.figures.style import BUDGET, OURS, Style, band, facets, label, legend_below, marks
+from mamushi.figures.style import (
+    BUDGET,
+    OURS,
+    Grid,
+    Style,
+    band,
+    facets,
+    label,
+    legend_below,
+    marks,
+)
 
 CATEGORY = "Evidence"
 LABEL = "Frontier"
@@ -46,24 +56,21 @@ EXACT: Mapping[str, Any] = {"color": "#555555", "linestyle": (0, (4, 2)), "linew
 """The legend's sample of an exact curve; each is drawn in its selector's colour."""
 
 
-def draw(tables: str | Path, grid: Mapping[str, Any], style: Style) -> Figure:
+def draw(tables: str | Path, grid: Grid, style: Style) -> Figure:
     """Draw means over seeds; the mean 95% band of ours and of random, or of all without either.
 
     Dashed where the exact frontier is known; dotted the level of all removed, budget 1. Raises
     ``UserError`` when the table lacks a selector of the grid.
     """
-    columns = ("dataset", "model", "selector")
-    keys = product(*(grid[f"{name}s"] for name in columns))
-    curves = read_rows(tables, schemas.FRONTIER, columns, keys, grid["seeds"])
+    curves = read_rows(tables, schemas.FRONTIER, grid, ("dataset", "model", "selector"))
     lines = marks(grid["selectors"])
     banded = [name for name in grid["selectors"] if name in BANDED] or grid["selectors"]
     places = list(product(grid["datasets"], QUANTITIES))
     rows = [f"{label(dataset)}: {QUANTITIES[what]}" for dataset, what in places]
     names = [*map(label, grid["models"])]
     figure, axes = facets(rows, names, style, x=BUDGET, log=False)
-    for panel, ((dataset, what), model) in zip(
-        axes.flat, product(places, grid["models"]), strict=True
-    ):
+    panels = zip(axes.flat, product(places, grid["models"]), strict=True)
+    for panel, ((dataset, what), model) in panels:
         own = {name: curves[dataset, model, name] for name in lines}
         for selector, found in own.items():
             _plot(panel, found, what, lines[selector], banded=selector in banded)

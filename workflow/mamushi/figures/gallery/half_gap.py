@@ -15,7 +15,7 @@ from matplotlib.transforms import offset_copy
 from mamushi.artifacts import schemas
 from mamushi.evaluation.half_gap import RETRAINING
 from mamushi.figures.curves import Row, plot_mean, read_rows
-from mamushi.figures.style import BUDGET, SEEDS, Style, facets, label, legend_below, marks
+from mamushi.figures.style import BUDGET, SEEDS, Grid, Style, facets, label, legend_below, marks
 
 CATEGORY = "Unlearning"
 LABEL = "Half-gap budgets"
@@ -39,7 +39,7 @@ DROP = (0, (2, 1.2))
 """Dash pattern of the lines from the crossings down to the budget."""
 
 
-def draw(tables: str | Path, grid: Mapping[str, Any], style: Style) -> Figure:
+def draw(tables: str | Path, grid: Grid, style: Style) -> Figure:
     """Draw a row per unlearner, retraining first, a column per dataset and model.
 
     Means over seeds with bands of one standard error; a hollow marker on the target's line, with a
@@ -49,9 +49,9 @@ def draw(tables: str | Path, grid: Mapping[str, Any], style: Style) -> Figure:
     columns = ("dataset", "model", "unlearner", "selector")
     unlearners = [RETRAINING, *grid["unlearners"]]
     pairs = list(product(grid["datasets"], grid["models"]))
-    keys = list(product(grid["datasets"], grid["models"], unlearners, grid["selectors"]))
-    points = read_rows(tables, schemas.UNLEARNING, columns, keys, grid["seeds"])
-    crossings = read_rows(tables, schemas.HALF_GAP, columns, keys)
+    wanted = {**grid, "unlearners": unlearners}
+    points = read_rows(tables, schemas.UNLEARNING, wanted, columns)
+    crossings = read_rows(tables, schemas.HALF_GAP, wanted, columns)
     lines = marks(grid["selectors"])
     rows = [f"{label(name)}\nforget perplexity" for name in unlearners]
     names = [f"{label(dataset)}\n{label(model)}" for dataset, model in pairs]

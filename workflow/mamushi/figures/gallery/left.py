@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
@@ -14,7 +12,7 @@ from matplotlib.figure import Figure
 from mamushi.artifacts import schemas
 from mamushi.artifacts.tables import read_table
 from mamushi.figures.curves import Row
-from mamushi.figures.style import Style, label, legend_below
+from mamushi.figures.style import Grid, Style, label, legend_below
 
 CATEGORY = "What is left"
 LABEL = "What is left"
@@ -33,7 +31,7 @@ MEASURES = {
 }
 
 
-def draw(tables: str | Path, grid: Mapping[str, Any], style: Style) -> Figure:
+def draw(tables: str | Path, grid: Grid, style: Style) -> Figure:
     """Draw a row of panels per dataset and model, a panel per question.
 
     A line per number that could be estimated, with its 95% interval, gold's below it, and a cross

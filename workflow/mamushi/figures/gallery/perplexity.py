@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 from matplotlib.figure import Figure
 
 from mamushi.artifacts.tables import DOMAINS
 from mamushi.figures.curves import plot_curve, read_curves
-from mamushi.figures.style import BUDGET, SEEDS, Style, facets, label, legend_below, marks
+from mamushi.figures.style import BUDGET, SEEDS, Grid, Style, facets, label, legend_below, marks
 
 CATEGORY = "Figures"
 LABEL = "Perplexity"
@@ -22,7 +20,7 @@ LEVELS = {"gold standard": (-1, (0, (6, 2))), "nothing removed": (0, (0, (1, 1.5
 """The two ends of every curve as horizontal lines: row of the curve, dash pattern."""
 
 
-def draw(tables: str | Path, grid: Mapping[str, Any], style: Style) -> Figure:
+def draw(tables: str | Path, grid: Grid, style: Style) -> Figure:
     """Draw a pair of panels per dataset and model: forget domain above retain domain."""
     curves = read_curves(tables, grid)
     lines = marks(grid["selectors"])

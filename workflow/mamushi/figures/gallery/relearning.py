@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from matplotlib.ticker import NullLocator
 
 from mamushi.artifacts import schemas
 from mamushi.figures.curves import plot_mean, read_rows
-from mamushi.figures.style import Style, facets, label, legend_below, marks
+from mamushi.figures.style import Grid, Style, facets, label, legend_below, marks
 
 CATEGORY = "Unlearning"
 LABEL = "Relearning"
@@ -30,7 +29,7 @@ DASHES = ("-", (0, (3, 1.5)), (0, (1, 1)), (0, (4, 1, 1, 1)), (0, (4, 1, 1, 1, 1
 """Dash pattern of each unlearner, in the order of the configuration."""
 
 
-def draw(tables: str | Path, grid: Mapping[str, Any], style: Style) -> Figure:
+def draw(tables: str | Path, grid: Grid, style: Style) -> Figure:
     """Draw a panel per dataset and model; means over seeds with bands of one standard error.
 
     Raises ``UserError`` when ``relearning.parquet`` lacks a curve, or a seed's curve a step.
@@ -39,7 +38,7 @@ def draw(tables: str | Path, grid: Mapping[str, Any], style: Style) -> Figure:
     lines = _lines(grid)
     keys = [(*pair, *source) for pair, source in product(pairs, lines)]
     columns = ("dataset", "model", "source", "selector")
-    curves = read_rows(tables, schemas.RELEARNING, columns, keys, grid["seeds"])
+    curves = read_rows(tables, schemas.RELEARNING, grid, columns, keys)
     names = [f"{label(dataset)}\n{label(model)}" for dataset, model in pairs]
     figure, axes = facets(["forget perplexity"], names, style, x="relearning steps")
     for panel, pair in zip(axes.flat, pairs, strict=True):
@@ -54,7 +53,7 @@ def draw(tables: str | Path, grid: Mapping[str, Any], style: Style) -> Figure:
     return figure
 
 
-def _lines(grid: Mapping[str, Any]) -> dict[tuple[str, str | None], dict[str, Any]]:
+def _lines(grid: Grid) -> dict[tuple[str, str | None], dict[str, Any]]:
     """Return Matplotlib's keywords of each source and selector: colour by selector, dashes by
     unlearner."""
     found: dict[tuple[str, str | None], dict[str, Any]] = {("gold", None): REFERENCE}

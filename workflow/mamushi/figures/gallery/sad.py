@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from matplotlib.figure import Figure
 
 from mamushi.figures.curves import plot_curve, read_curves
-from mamushi.figures.style import BUDGET, SEEDS, Style, facets, label, legend_below, marks
+from mamushi.figures.style import BUDGET, SEEDS, Grid, Style, facets, label, legend_below, marks
 
 CATEGORY = "Figures"
 LABEL = "SAD"
@@ -17,7 +15,7 @@ OF = "grid"
 READS = ["sad", "sad_summary", "selection"]
 
 
-def draw(tables: str | Path, grid: Mapping[str, Any], style: Style) -> Figure:
+def draw(tables: str | Path, grid: Grid, style: Style) -> Figure:
     """Draw means over seeds with bands of one standard error; dotted ends at budgets 0 and 1.
 
     A dashed level at the SAD between the gold standards of two seeds, where there are several.

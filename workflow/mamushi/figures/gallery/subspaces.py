@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -25,7 +23,7 @@ from mamushi.figures.run import (
     reference,
     share_axis,
 )
-from mamushi.figures.style import Style
+from mamushi.figures.style import Grid, Style
 
 CATEGORY = "Evidence"
 LABEL = "Subspaces"
@@ -40,7 +38,7 @@ FLAT = 1.0
 """Degrees below which a bar cannot be seen."""
 
 
-def draw(tables: str | Path, grid: Mapping[str, Any], style: Style) -> Figure:
+def draw(tables: str | Path, grid: Grid, style: Style) -> Figure:
     """Draw four panels of the run that ``grid`` names (``dataset, model, seed``) in the results
     folder ``tables``. Raises ``UserError`` without its geometry."""
     found = read_geometry(tables, grid)

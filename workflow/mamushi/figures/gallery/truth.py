@@ -16,7 +16,7 @@ from mamushi.artifacts import schemas
 from mamushi.evaluation.paired import interval
 from mamushi.figures.curves import read_rows
 from mamushi.figures.run import DASHED, NEUTRAL
-from mamushi.figures.style import MARKS, OURS, Style, label, marks
+from mamushi.figures.style import MARKS, OURS, Grid, Style, label, marks
 
 CATEGORY = "Figures"
 LABEL = "Beside the truth"
@@ -35,7 +35,7 @@ HEIGHT = 0.19
 """Of a selector's line, in inches."""
 
 
-def draw(tables: str | Path, grid: Mapping[str, Any], style: Style) -> Figure:
+def draw(tables: str | Path, grid: Grid, style: Style) -> Figure:
     """Draw means over seeds with 95% t intervals, each seed as a small point, dashed `mamushi`.
 
     A hollow mark cannot be told from `mamushi` at the same seeds: the 95% interval of the paired
@@ -43,9 +43,7 @@ def draw(tables: str | Path, grid: Mapping[str, Any], style: Style) -> Figure:
     """
     selectors = list(grid["selectors"])
     pairs = list(product(grid["datasets"], grid["models"]))
-    keys = [(*pair, name) for pair, name in product(pairs, selectors)]
-    columns = ("dataset", "model", "selector")
-    found = read_rows(tables, schemas.TRUTH, columns, keys, grid["seeds"])
+    found = read_rows(tables, schemas.TRUTH, grid, ("dataset", "model", "selector"))
     size = (
         0.62 * style.panel_width * len(MEASURES) + 1.2,
         len(pairs) * (HEIGHT * len(selectors) + 0.25) + 0.9,

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from matplotlib.figure import Figure
 
@@ -20,7 +18,7 @@ from mamushi.figures.run import (
     reference,
     share_axis,
 )
-from mamushi.figures.style import Style, legend_below
+from mamushi.figures.style import Grid, Style, legend_below, note
 
 CATEGORY = "Evidence"
 LABEL = "Variance"
@@ -33,7 +31,7 @@ MOST = 0.9
 """Share of the variance that the paper draws a line at."""
 
 
-def draw(tables: str | Path, grid: Mapping[str, Any], style: Style) -> Figure:
+def draw(tables: str | Path, grid: Grid, style: Style) -> Figure:
     """Draw a panel per domain, of the run that ``grid`` names (``dataset, model, seed``) in the
     results folder ``tables``. Raises ``UserError`` without its geometry."""
     found = read_geometry(tables, grid)
@@ -50,18 +48,9 @@ def draw(tables: str | Path, grid: Mapping[str, Any], style: Style) -> Figure:
         for height, tone, room in ((share[top - 1], colour, 0.8), (top / width, NEUTRAL, 0.2)):
             below = height > room
             panel.plot([top], [height], "o", color=tone, markersize=4.5, zorder=5, clip_on=False)
-            panel.annotate(
-                per_cent(height),
-                (top, height),
-                xytext=(-3, -5 if below else 5),
-                textcoords="offset points",
-                ha="right",
-                va="top" if below else "bottom",
-                color=tone,
-                fontweight="bold",
-                path_effects=HALO,
-                zorder=6,
-            )
+            look = {"color": tone, "fontweight": "bold", "path_effects": HALO, "zorder": 6}
+            look |= {"ha": "right", "va": "top" if below else "bottom"}
+            note(panel, per_cent(height), (top, height), (-3, -5 if below else 5), **look)
         reference(panel, MOST)
         share_axis(panel)
         panel.set_yticks([0, MOST / 3, 2 * MOST / 3, MOST])
