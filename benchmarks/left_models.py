@@ -22,8 +22,8 @@ from mamushi.artifacts import paths
 from mamushi.artifacts.files import read_json
 from mamushi.artifacts.tables import EVALUATION, read_metadata
 from mamushi.configuration import arms
+from mamushi.evaluation.cohort import Cohort
 from mamushi.evaluation.klom import distance, margins
-from mamushi.evaluation.left_models import Cohort
 from mamushi.evaluation.paired import interval
 from mamushi.running.threads import one_for_arithmetic
 from report import RESULTS, Report
@@ -46,11 +46,11 @@ def main() -> None:
     cohort = Cohort(args.dataset, args.model, tuple(args.seeds), args.root)
     report = Report("left_models", threads=1)
     for name in ("beta0", "gold_matched"):
-        if all(path.exists() for path in cohort.paths(paths.NLL, arm=name)):
-            apart(report, cohort, name, cohort.nll(paths.NLL, arm=name))
+        if all(path.exists() for path in cohort.files(paths.NLL, arm=name)):
+            apart(report, cohort, name, cohort.nll(name))
     for selector in args.selectors:
         for budget in map(paths.beta, args.budgets):
-            nll = cohort.nll(paths.NLL, arm=arms.retrained(selector, budget))
+            nll = cohort.nll(arms.retrained(selector, budget))
             apart(report, cohort, f"{selector}_{budget}", nll)
     for bits in args.bits:
         rounding(report, cohort, bits)
@@ -80,7 +80,7 @@ def rounding(report: Report, cohort: Cohort, bits: int) -> None:
     files = [paths.under(cohort.root, pattern, **cohort.at) for pattern in FILES]
     added: dict[str, list[np.ndarray]] = {}
     for endpoint in ("gold", "beta0"):
-        for path in cohort.paths(paths.TRAINED, arm=endpoint):
+        for path in cohort.files(paths.TRAINED, arm=endpoint):
             training = read_json(path.with_name("card.json"))["settings"]["training"]
             measured = read_metadata(path.with_name("nll.parquet"))["settings"]
             cut = measured["evaluation"]["max_length"]
@@ -92,7 +92,7 @@ def rounding(report: Report, cohort: Cohort, bits: int) -> None:
                 found = text_nll(model, texts, 16384, accelerator)
             after = [found.nll[texts.domains == d].sum() for d in DOMAINS]
             seed = len(added.setdefault(endpoint, []))
-            nll = cohort.nll(paths.NLL, arm=endpoint)[seed]
+            nll = cohort.nll(endpoint)[seed]
             before = [nll[cohort.of(d)].sum() for d in DOMAINS]
             tokens = [cohort.tokens[cohort.of(d)].sum() for d in DOMAINS]
             added[endpoint].append(np.subtract(after, before) / tokens)

@@ -33,8 +33,9 @@ from mamushi.evaluation.attacks import (
     simple_scores,
     tpr,
 )
+from mamushi.evaluation.cohort import Cohort, read_nll
 from mamushi.evaluation.klom import margins
-from mamushi.evaluation.left_models import Cohort, read_nll
+from mamushi.evaluation.sources import RETRAINING, Source
 from mamushi.running.threads import one_for_arithmetic
 from report import RESULTS, Report
 
@@ -57,15 +58,16 @@ def main() -> None:
     one_for_arithmetic()
     cohort = Cohort(args.dataset, args.model, tuple(args.seeds), args.root)
     everyone = Cohort(args.dataset, args.model, (*args.seeds, *args.gold), args.root)
-    lists = [dict(zip(("selector", "beta"), name.split("/"), strict=True)) for name in args.lists]
+    pairs = (name.split("/") for name in args.lists)
+    lists = [Source(RETRAINING, selector, float(beta)) for selector, beta in pairs]
     report = Report("null", threads=1)
     for domain in DOMAINS:
         here = everyone.of(domain)
         gold = margins(everyone.gold[:, here], everyone.tokens[here])
         halves(report, domain, gold)
         for each in lists:
-            said = margins(cohort.nll(paths.NLL, **each)[:, here], cohort.tokens[here])
-            name = f"tell_{each['selector']}_{each['beta']}_{domain}"
+            said = margins(cohort.nll(each.arm)[:, here], cohort.tokens[here])
+            name = f"tell_{each.selector}_{each.beta:.2f}_{domain}"
             told(report, name, forensic.tell_models_apart(said, gold[: len(said)]))
     for each in lists:
         named(report, cohort, each)
@@ -96,20 +98,19 @@ def halves(report: Report, domain: str, gold: Doubles) -> None:
     report.value(f"tell_gold_{domain}_splits_below_0.50", float(np.mean(p <= 0.5)))
 
 
-def named(report: Report, cohort: Cohort, each: dict[str, str]) -> None:
+def named(report: Report, cohort: Cohort, each: Source) -> None:
     """Naming the texts of a list among held-out ones by how the gold model of the seed differs from
     those of others."""
     unseen = [i for i, one in zip(cohort.ids, cohort.texts.forget, strict=True) if one]
-    gold = cohort.paths(paths.RELAPSE_NLL, arm="gold")
+    gold = cohort.files(paths.RELAPSE_NLL, arm="gold")
     found = []
-    for seed, path in enumerate(cohort.paths(paths.REMOVAL, **each)):
-        removed = read_table(path, schemas.REMOVALS, ["id"])["id"].to_pylist()
+    for seed, removed in enumerate(cohort.lists(each)):
         said = [read_nll(one, [*removed, *unseen]) for one in gold]
         every = np.array([margins(nll, np.maximum(tokens, 1)) for tokens, nll in said])
         apart = every[seed] - np.delete(every, seed, axis=0).mean(axis=0)
         found.append(forensic.name_removed_texts(apart[: len(removed)], apart[len(removed) :]))
     mean, low, high = forensic.mean_over_seeds(found)
-    name = f"name_{each['selector']}_{each['beta']}_gold_auc"
+    name = f"name_{each.selector}_{each.beta:.2f}_gold_auc"
     report.value(name, mean)
     report.value(f"{name}_interval", f"{low:.4g} {high:.4g}")
 
@@ -124,14 +125,14 @@ def attacked(report: Report, cohort: Cohort) -> None:
     """Each attack on gold models and on beta 0."""
 
     def read(endpoint: str) -> list[dict[str, Doubles]]:
-        return [columns(path) for path in cohort.paths(paths.MEMBERSHIP, arm=endpoint)]
+        return [columns(path) for path in cohort.files(paths.MEMBERSHIP, arm=endpoint)]
 
-    (first, *_) = cohort.paths(paths.MEMBERSHIP, arm="gold")
+    (first, *_) = cohort.files(paths.MEMBERSHIP, arm="gold")
     sections = read_table(first, schemas.LIKELIHOODS)["section"].to_pylist()
     member = np.array([section == INFERENCE for section in sections])
     report.value("texts", f"{member.sum()} {FORGET} of {INFERENCE}, {(~member).sum()} held out")
     asked = {endpoint: read(endpoint) for endpoint in ("gold", "beta0")}
-    base = cohort.paths(paths.MEMBERSHIP, arm="base")[0]
+    base = cohort.files(paths.MEMBERSHIP, arm="base")[0]
     before = columns(base)
     outside, inside = (np.array([per_token(one) for one in asked[e]]) for e in ("gold", "beta0"))
     scores: dict[str, list[dict[str, Doubles]]] = {}

@@ -12,8 +12,8 @@ import pytest
 from scipy.stats import ttest_rel
 
 from mamushi.artifacts import schemas
-from mamushi.evaluation import differences
-from mamushi.evaluation.differences import sad_differences, verdict
+from mamushi.evaluation import summary
+from mamushi.evaluation.summary import sad_differences, verdict
 
 NAMES = ("random", "mamushi", "lr_cos")
 BUDGETS = (0.25, 0.5, 0.75)
@@ -143,7 +143,7 @@ def test_models_that_differ_in_the_seed_alone_are_hardly_ever_said_to_differ(
     """All selectors' models are gold standards of other seeds: SAD is noise, near 0, and shares
     what a seed shares. Any claim on a curve, or on an area, is false."""
     # What takes the time, and has no part in it.
-    monkeypatch.setattr(differences, "seeds_needed", lambda *_: None)
+    monkeypatch.setattr(summary, "seeds_needed", lambda *_: None)
     times = 200
     wrong = {"sad": 0, "area": 0}
     for time in range(times):

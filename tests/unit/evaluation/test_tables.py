@@ -168,7 +168,7 @@ def test_a_diverged_model_and_a_manifest_without_its_counts_are_named(root: Path
     with pytest.raises(UserError, match="'n_forget'") as caught:
         sad_table(ONE, root)
     assert caught.value.where == manifest
-    path = paths.under(root, paths.PERPLEXITY_ENDPOINT, **CELL, endpoint="beta0")
+    path = paths.under(root, paths.PERPLEXITY, **CELL, arm="beta0")
     write_perplexity(path, float("nan"), 10.0)
     with pytest.raises(UserError, match="not a finite number") as caught:
         sad_table(ONE, root)

@@ -10,7 +10,7 @@ import pytest
 
 from mamushi.artifacts import schemas
 from mamushi.artifacts.tables import write_table
-from mamushi.evaluation.left import tables
+from mamushi.evaluation.audit_texts import audit_texts
 from tests.support.figures import draw
 from tests.support.left_files import AXES, write_all
 
@@ -19,7 +19,7 @@ from tests.support.left_files import AXES, write_all
 def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[dict[str, Any]]]:
     root = tmp_path_factory.mktemp("left")
     write_all(root / "results")
-    kind, table = tables(AXES, {"small": "beta0"}, [], root / "results")[-1]
+    kind, table = audit_texts(AXES, {"small": "beta0"}, [], root / "results")[-1]
     assert kind is schemas.LEFT
     write_table(root / "left.parquet", kind, table)
     return root, table.to_pylist()

@@ -18,7 +18,8 @@ from mamushi.cli import main
 from mamushi.configuration import arms
 from mamushi.configuration.grid import cells
 from mamushi.errors import UserError
-from mamushi.evaluation.probes import Source, in_order, relapse, source_of
+from mamushi.evaluation.probes import Continuations, generations_table, relapse, source_of
+from mamushi.evaluation.sources import Source
 from mamushi.evaluation.texts import distinct, repetition
 from mamushi.lm import loading, storage, tiny
 from mamushi.lm.parameters import freeze
@@ -404,9 +405,11 @@ def test_endpoints_come_first_and_the_others_as_given() -> None:
         else Source(name, None, None)
         for name in names
     ]
-    ordered = [names[place] for place in in_order(sources)]
+    said = [Continuations(source, [[1]], ["a"], [0.0]) for source in sources]
+    rows = generations_table(RUN, ["p"], said).to_pylist()
+    shown = ["/".join(filter(None, (row["source"], row["selector"]))) for row in rows]
     first = ["base", "contaminated", "beta0", "gold"]
-    assert ordered == [*first, "salun/b", "neggrad_plus/a", "salun/a"]
+    assert shown == [*first, "salun/b", "neggrad_plus/a", "salun/a"]
 
 
 # probes -------------------------------------------------------------------------------------------

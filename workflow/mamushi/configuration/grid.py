@@ -155,7 +155,7 @@ def stepped(config: Config, model: str) -> bool:
 
 
 def matched(config: Config, axes: Mapping[str, Any]) -> list[str]:
-    """The perplexities that tell what of SAD is the number of steps; see ``evaluation.steps``."""
+    """The perplexities that tell what of SAD is the number of steps; see ``evaluation.curves``."""
     return [
         paths.PERPLEXITY.format(**cell, arm=endpoint)
         for cell in cells(axes)

@@ -1,8 +1,4 @@
-"""From the perplexity files of a grid to the table ``sad``: one curve per run and selector.
-
-Every curve has both ends, which all selectors of a run share: beta 0 (nothing removed) and beta 1
-(the gold-standard model, where SAD is 0 by definition).
-"""
+"""Held-out perplexities of a grid's models, and the tables ``sad`` and ``steps`` made of them."""
 
 from __future__ import annotations
 
@@ -18,7 +14,7 @@ from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.files import read_json
 from mamushi.artifacts.tables import FORGET, RETAIN, read_table
 from mamushi.configuration import arms
-from mamushi.configuration.grid import cells
+from mamushi.configuration.grid import STEPPED, cells
 from mamushi.errors import UserError
 from mamushi.evaluation.sad import sad
 
@@ -34,6 +30,14 @@ class Perplexity:
     ppl_retain: float
     nll_forget: float
     nll_retain: float
+
+    def columns(self, whose: str = "") -> dict[str, float]:
+        """Return the two perplexities under the names of columns."""
+        return {f"{whose}ppl_forget": self.ppl_forget, f"{whose}ppl_retain": self.ppl_retain}
+
+    def sad(self, gold: Perplexity) -> float:
+        """Return SAD to a gold standard."""
+        return float(sad(self.ppl_forget, self.ppl_retain, gold.ppl_forget, gold.ppl_retain))
 
 
 def read_perplexity(path: str | Path) -> Perplexity:
@@ -64,54 +68,84 @@ def read_perplexity(path: str | Path) -> Perplexity:
     return found
 
 
-def read_removed(path: str | Path) -> tuple[int, int]:
-    """The number of examples that a removal manifest removes, and of which forget set.
+def read_arm(root: str | Path, cell: Mapping[str, Any], arm: str) -> Perplexity:
+    """Read the perplexity of an arm of a cell. Raises ``UserError`` as ``read_perplexity`` does."""
+    return read_perplexity(paths.under(root, paths.PERPLEXITY, **cell, arm=arm))
 
-    Raises ``UserError`` when it is missing, damaged, or says neither.
+
+def read_counts(path: str | Path, *names: str, nullable: str | None = None) -> dict[str, Any]:
+    """Read a manifest or card that has whole numbers ``names``, and one that may be null.
+
+    Raises ``UserError`` when it is missing, damaged, or lacks one.
     """
-    manifest = read_json(path)
-    try:
-        return int(manifest["removed"]), int(manifest["n_forget"])
-    except (KeyError, TypeError, ValueError):
+    content = read_json(path)
+    found = content if isinstance(content, dict) else {}
+    lacking = [name for name in names if type(found.get(name)) is not int]
+    if nullable is not None and type(found.get(nullable, ...)) not in (int, type(None)):
+        lacking.append(nullable)
+    if lacking:
         raise UserError(
-            "no numbers 'removed' and 'n_forget'", where=path, do="delete it and run again"
-        ) from None
+            f"no whole number {', '.join(map(repr, lacking))}",
+            where=path,
+            do="delete it and run again",
+        )
+    return found
 
 
 def sad_table(grid: Grid, root: str | Path = "results") -> pa.Table:
-    """The table ``sad`` of a grid: a row per dataset, model, seed, selector and beta.
+    """Return the table ``sad`` of a grid: a row per dataset, model, seed, selector and beta.
 
-    Raises ``UserError`` that names the first missing or damaged file.
+    Every curve has both ends, which all selectors of a run share: beta 0 (nothing removed) and beta
+    1 (the gold-standard model, where SAD is 0 by definition). Raises ``UserError`` that names the
+    first missing or damaged file.
     """
     rows = [row for run in cells(grid) for row in _run_rows(run, grid, root)]
     return pa.Table.from_pylist(rows, schema=schemas.SAD.schema)
 
 
 def _run_rows(run: dict[str, Any], grid: Grid, root: str | Path) -> Iterator[dict[str, Any]]:
-    gold, beta0 = (
-        read_perplexity(paths.under(root, paths.PERPLEXITY, **run, arm=endpoint))
-        for endpoint in ("gold", "beta0")
-    )
+    gold, beta0 = (read_arm(root, run, endpoint) for endpoint in ("gold", "beta0"))
     for selector in grid["selectors"]:
-        n_forget = 0
-        points = []
+        points, n_forget = [(0.0, 0, beta0)], 0
         for budget in sorted(grid["budgets"]):
-            cell = {**run, "selector": selector, "beta": paths.beta(budget)}
-            removed, n_forget = read_removed(paths.under(root, paths.MANIFEST, **cell))
-            at = paths.under(root, paths.PERPLEXITY, **run, arm=arms.retrained(selector, budget))
-            points.append((budget, removed, read_perplexity(at)))
-        for beta, removed, at in [(0.0, 0, beta0), *points, (1.0, n_forget, gold)]:
+            listed = {"selector": selector, "beta": paths.beta(budget)}
+            path = paths.under(root, paths.MANIFEST, **run, **listed)
+            manifest = read_counts(path, "removed", "n_forget")
+            n_forget = manifest["n_forget"]
+            model = read_arm(root, run, arms.retrained(selector, budget))
+            points.append((budget, manifest["removed"], model))
+        for beta, removed, at in [*points, (1.0, n_forget, gold)]:
+            nll = (at.nll_forget, at.nll_retain, gold.nll_forget, gold.nll_retain)
             yield {
                 **run,
-                "selector": selector,
-                "beta": beta,
-                "removed": removed,
-                "ppl_forget": at.ppl_forget,
-                "ppl_retain": at.ppl_retain,
-                "gold_ppl_forget": gold.ppl_forget,
-                "gold_ppl_retain": gold.ppl_retain,
-                "sad": float(sad(at.ppl_forget, at.ppl_retain, gold.ppl_forget, gold.ppl_retain)),
-                "log_sad": float(
-                    sad(at.nll_forget, at.nll_retain, gold.nll_forget, gold.nll_retain)
-                ),
+                **{"selector": selector, "beta": beta, "removed": removed},
+                **at.columns(),
+                **gold.columns("gold_"),
+                **{"sad": at.sad(gold), "log_sad": float(sad(*nll))},
             }
+
+
+def steps_table(grid: Grid, root: str | Path = "results") -> pa.Table:
+    """Return the table ``steps``: how much of SAD at budget 0 is the number of steps alone.
+
+    The gold standard sees fewer texts than beta 0 in as many epochs, and so takes fewer steps.
+    Where models are trained for few steps, these move perplexity as well as the texts do, and SAD
+    measures both. A gold standard that was trained as long as beta 0 tells them apart. A row per
+    dataset, model and seed. Raises ``UserError`` that names the first missing or damaged file.
+    """
+    rows = []
+    for run in cells(grid):
+        gold, matched, beta0 = (read_arm(root, run, endpoint) for endpoint in STEPPED)
+        whole, of_steps = beta0.sad(gold), matched.sad(gold)
+        rows.append(
+            {
+                **run,
+                **gold.columns("gold_"),
+                **matched.columns("matched_"),
+                "sad": whole,
+                "steps_sad": of_steps,
+                "steps_share": of_steps / whole if whole else None,
+                "matched_sad": beta0.sad(matched),
+            }
+        )
+    return pa.Table.from_pylist(rows, schema=schemas.STEPS.schema)

@@ -1,12 +1,9 @@
 """The tables ``unlearning`` and ``half_gap``: budget-perplexity curves and where they cross.
 
-All curves of a seed are measured against one scale: 0 is the forget perplexity of the model that
-unlearning starts from, 1 that of the gold standard, and the target lies between the two (paper,
-section "Synergy with Sample-Level Unlearning": "halfway from contaminated to oracle model").
-Retraining does not start there but at beta 0, from which nothing was removed. Where unlearning
-starts at beta 0 too, the default, all curves share both scale and first point; where it starts at
-the contaminated model, retraining is still held against the same target, or its budget could not be
-compared with theirs, and its curve begins off 0.
+All curves of a seed have one scale: 0 is the forget perplexity of the model that unlearning starts
+from, 1 that of the gold standard, and the target lies between the two (paper, section "Synergy with
+Sample-Level Unlearning": "halfway from contaminated to oracle model"). Retraining starts at beta 0;
+where unlearning starts at the contaminated model, its curve begins off 0.
 """
 
 from __future__ import annotations
@@ -31,12 +28,11 @@ from mamushi.evaluation.crossing import (
     recovery,
     recrossings,
 )
-from mamushi.evaluation.curves import Grid, Perplexity, read_perplexity
+from mamushi.evaluation.curves import Grid, Perplexity, read_arm, read_counts
 from mamushi.evaluation.paired import known, t_quantile
 from mamushi.evaluation.sad import Floats
+from mamushi.evaluation.sources import RETRAINING
 
-RETRAINING = "retraining"
-"""What stands in the column ``unlearner`` for training without the examples."""
 BASELINE = "random"
 BAND_STEPS = 1000
 """Budgets, evenly from nothing to all, at which the band around a mean curve is worked out."""
@@ -58,150 +54,100 @@ class Point:
 def unlearning_table(
     grid: Grid, starts: Mapping[str, str], root: str | Path = "results"
 ) -> pa.Table:
-    """The table ``unlearning``: a row per dataset, model, seed, unlearner, selector and beta.
+    """Return the table ``unlearning``: a row per cell, unlearner, selector and beta.
 
-    ``grid`` has the lists ``datasets, models, seeds, selectors, unlearners, budgets``; ``starts``
-    is the endpoint that unlearning starts from, by model. Retraining comes first, at ``budgets``;
-    an unlearner is read at the budgets of its sweep. The columns ``start_*`` and ``gold_*`` are the
-    two ends of the scale, the same for all rows of a seed. Raises ``UserError`` that names the
-    first missing or damaged file.
+    ``starts`` is the endpoint that unlearning starts from, by model. Retraining comes first, at
+    ``budgets``; an unlearner is read at the budgets of its sweep. Raises ``UserError`` that names
+    the first missing or damaged file.
     """
-    rows = [row for run in cells(grid) for row in _run_rows(run, grid, starts, root)]
+    rows = [row for run in cells(grid) for row in _run_rows(run, grid, starts[run["model"]], root)]
     return pa.Table.from_pylist(rows, schema=schemas.UNLEARNING.schema)
 
 
-def _run_rows(
-    run: dict[str, Any], grid: Grid, starts: Mapping[str, str], root: str | Path
-) -> Iterator[dict[str, Any]]:
-    start = _endpoint(run, starts[run["model"]], root)
-    gold = _endpoint(run, "gold", root)
-    scale = {
-        "start_ppl_forget": start.ppl_forget,
-        "start_ppl_retain": start.ppl_retain,
-        "gold_ppl_forget": gold.ppl_forget,
-        "gold_ppl_retain": gold.ppl_retain,
-    }
+def _run_rows(run: Row, grid: Grid, endpoint: str, root: str | Path) -> Iterator[Row]:
+    start, gold = (read_arm(root, run, name) for name in (endpoint, "gold"))
     for unlearner in (RETRAINING, *grid["unlearners"]):
         for selector in grid["selectors"]:
             if unlearner == RETRAINING:
                 points = _retrained(run, selector, sorted(grid["budgets"]), root)
             else:
-                pair = {"unlearner": unlearner, "selector": selector}
-                points = [Point(0.0, 0, 0, None, start), *_unlearned(run, pair, root)]
+                points = _unlearned(run, unlearner, selector, root)
+                points = [Point(0.0, 0, 0, None, start), *points]
             shares = recovery([p.at.ppl_forget for p in points], start.ppl_forget, gold.ppl_forget)
             for point, share in zip(points, shares, strict=True):
-                yield {
-                    **run,
-                    "unlearner": unlearner,
-                    "selector": selector,
-                    "beta": point.beta,
-                    "removed": point.removed,
-                    "steps": point.steps,
-                    "stopped_at": point.stopped_at,
-                    "ppl_forget": point.at.ppl_forget,
-                    "ppl_retain": point.at.ppl_retain,
-                    **scale,
-                    "recovery": known(share),
-                }
+                row = {**run, "unlearner": unlearner, "selector": selector, **vars(point)}
+                row |= {**row.pop("at").columns(), **start.columns("start_")}
+                yield {**row, **gold.columns("gold_"), "recovery": known(share)}
 
 
-def _endpoint(run: Mapping[str, Any], endpoint: str, root: str | Path) -> Perplexity:
-    return read_perplexity(paths.under(root, paths.PERPLEXITY, **run, arm=endpoint))
+def _retrained(run: Row, selector: str, budgets: Sequence[float], root: str | Path) -> list[Point]:
+    """Return retraining from beta 0, with all forget texts, to the gold standard, without any."""
+    first, last = (
+        read_counts(paths.under(root, paths.CARD, **run, arm=name), "texts", "steps")
+        for name in ("beta0", "gold")
+    )
+    every = first["texts"] - last["texts"]
+    return [
+        Point(0.0, 0, first["steps"], None, read_arm(root, run, "beta0")),
+        *(_point(run, budget, arms.retrained(selector, budget), root) for budget in budgets),
+        Point(1.0, every, last["steps"], None, read_arm(root, run, "gold")),
+    ]
 
 
-def _retrained(
-    run: Mapping[str, Any], selector: str, budgets: Sequence[float], root: str | Path
-) -> list[Point]:
-    """Retraining from beta 0, with all forget texts, to the gold standard, without any."""
-
-    def trained(endpoint: str) -> tuple[int, int]:
-        path = paths.under(root, paths.CARD, **run, arm=endpoint)
-        card = _card(path, "texts", "steps")
-        return card["texts"], card["steps"]
-
-    all_texts, first_steps = trained("beta0")
-    retain_texts, last_steps = trained("gold")
-    points = [Point(0.0, 0, first_steps, None, _endpoint(run, "beta0", root))]
-    for budget in budgets:
-        arm = {**run, "arm": arms.retrained(selector, budget)}
-        card = _card(paths.under(root, paths.CARD, **arm), "removed", "steps")
-        at = read_perplexity(paths.under(root, paths.PERPLEXITY, **arm))
-        points.append(Point(budget, card["removed"], card["steps"], None, at))
-    gold = _endpoint(run, "gold", root)
-    return [*points, Point(1.0, all_texts - retain_texts, last_steps, None, gold)]
+def _unlearned(run: Row, unlearner: str, selector: str, root: str | Path) -> list[Point]:
+    """Return unlearning at the budgets of the pair's sweep, and on the whole forget set."""
+    pair = {"unlearner": unlearner, "selector": selector}
+    path = paths.under(root, paths.SWEEP, dataset=run["dataset"], model=run["model"], **pair)
+    made = {budget: arms.unlearned(unlearner, selector, budget) for budget in _swept(path)}
+    made[1.0] = arms.whole(unlearner)
+    return [_point(run, beta, arm, root, nullable="stopped_at") for beta, arm in made.items()]
 
 
-def _unlearned(run: Mapping[str, Any], pair: Mapping[str, str], root: str | Path) -> list[Point]:
-    """Unlearning at the budgets of the pair's sweep, and on the whole forget set."""
-    data = {"dataset": run["dataset"], "model": run["model"]}
-    measured = {
-        budget: arms.unlearned(pair["unlearner"], pair["selector"], budget)
-        for budget in _swept(paths.under(root, paths.SWEEP, **data, **pair))
-    }
-    points = []
-    for budget, arm in {**measured, 1.0: arms.whole(pair["unlearner"])}.items():
-        path = paths.under(root, paths.CARD, **run, arm=arm)
-        card = _card(path, "removed", "steps", may_be_null="stopped_at")
-        at = read_perplexity(paths.under(root, paths.PERPLEXITY, **run, arm=arm))
-        points.append(Point(budget, card["removed"], card["steps"], card["stopped_at"], at))
-    return points
+def _point(run: Row, beta: float, arm: str, root: str | Path, nullable: str | None = None) -> Point:
+    path = paths.under(root, paths.CARD, **run, arm=arm)
+    card = read_counts(path, "removed", "steps", nullable=nullable)
+    stopped_at = card["stopped_at"] if nullable else None
+    return Point(beta, card["removed"], card["steps"], stopped_at, read_arm(root, run, arm))
 
 
 def _swept(path: Path) -> list[float]:
-    """The budgets of a sweep, ascending. Raises ``UserError`` when the file does not hold them."""
+    """Return the budgets of a sweep, ascending. Raises ``UserError`` where there are none."""
     sweep = read_json(path)
     budgets = sweep.get("budgets") if isinstance(sweep, dict) else None
     if not isinstance(budgets, list) or not all(
         isinstance(budget, float) and 0 < budget < 1 for budget in budgets
     ):
-        raise UserError(
-            "no list 'budgets' of numbers between 0 and 1",
-            where=path,
-            do="delete it and run again",
-        )
+        problem = "no list 'budgets' of numbers between 0 and 1"
+        raise UserError(problem, where=path, do="delete it and run again")
     return sorted(budgets)
-
-
-def _card(path: Path, *counts: str, may_be_null: str | None = None) -> dict[str, Any]:
-    """A model's card. Raises ``UserError`` when it lacks one of the whole numbers."""
-    card = read_json(path)
-    found = card if isinstance(card, dict) else {}
-    lacking = [name for name in counts if type(found.get(name)) is not int]
-    if may_be_null is not None and type(found.get(may_be_null, ...)) not in (int, type(None)):
-        lacking.append(may_be_null)
-    if lacking:
-        raise UserError(
-            f"no whole number {', '.join(map(repr, lacking))}",
-            where=path,
-            do="delete it and run again",
-        )
-    return found
 
 
 @dataclass(frozen=True)
 class Curves:
-    """One unlearner's and selector's curves, of the seeds that have a gap to recover."""
+    """One unlearner's and selector's curves, of the seeds that have a gap to recover.
+
+    ``beta`` (budgets,) from 0 to 1; ``recovery`` (seeds, budgets); ``retain`` (seeds, budgets),
+    retain perplexity as a factor of the start's.
+    """
 
     beta: Floats
-    """(budgets,), from 0 to 1."""
     recovery: Floats
-    """(seeds, budgets)."""
     retain: Floats
-    """(seeds, budgets): retain perplexity as a factor of the start's."""
 
 
 @dataclass(frozen=True)
 class Crossing:
-    """Where a mean curve first reaches the target, and between which budgets it may."""
+    """Where a mean curve first reaches the target, and between which budgets it may.
+
+    None beyond the whole forget set; the two ends also with one seed. ``by_seed`` (seeds,): that of
+    each seed to first order around that of the mean curve, so that one that never gets there has
+    one as well. None where the mean curve starts there, or never gets there.
+    """
 
     budget: float | None
     low: float | None
     high: float | None
-    """None beyond the whole forget set; the two ends also with one seed."""
     by_seed: Floats | None
-    """The crossing of each seed (seeds,), to first order around that of the mean curve: a seed that
-    never gets there has one as well. None where the mean curve starts there, or never gets there.
-    """
 
 
 def half_gap_table(points: pa.Table, *, target: float, retain_cap: float) -> pa.Table:
@@ -209,14 +155,11 @@ def half_gap_table(points: pa.Table, *, target: float, retain_cap: float) -> pa.
 
     A pair's curve is the mean over seeds of the share of its own gap that each has recovered.
     Seeds whose gold standard is no worse on the forget domain than the start have no gap and are
-    left out; ``seeds`` counts the others, which ``start``, ``target`` and ``gold`` are means of.
-    Where it is 0 there is nothing to recover: no budget, ``censored``, and the perplexities are
-    means of all seeds.
+    left out, unless none has one: then there is no budget, and perplexities are means of all.
 
     The 95% interval of a budget holds those at which Student's t test over the seeds does not tell
     the mean share from the target: it ends where the upper and the lower band of the mean curve
-    first get there. So it says as much of seeds that never reach the target as of the others. An
-    end is null with one seed, and where it lies beyond the whole forget set.
+    first get there, and so counts seeds that never do.
     """
     groups: dict[tuple[str, str], list[Row]] = {}
     for row in points.to_pylist():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -14,12 +14,12 @@ import pyarrow as pa
 
 from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.tables import read_table
-from mamushi.configuration import arms
 from mamushi.configuration.arms import Arm
 from mamushi.configuration.grid import cells
 from mamushi.errors import UserError
-from mamushi.evaluation.curves import read_perplexity
+from mamushi.evaluation.curves import read_arm
 from mamushi.evaluation.masking import mask
+from mamushi.evaluation.sources import Source
 from mamushi.evaluation.texts import distinct, repetition
 
 Grid = Mapping[str, Any]
@@ -29,33 +29,18 @@ SOURCES = ("base", "contaminated", "beta0", "gold")
 """Endpoints in the order in which their texts are shown, before those of unlearners."""
 
 
-@dataclass(frozen=True)
-class Source:
-    """Which model of a run a file of continuations is of.
-
-    ``name`` is an endpoint or an unlearner; endpoints have neither selector nor budget.
-    """
-
-    name: str
-    selector: str | None
-    beta: float | None
-
-    def __str__(self) -> str:
-        return "/".join(str(part) for part in vars(self).values() if part is not None)
-
-
 def source_of(path: str | Path, run: Mapping[str, Any]) -> Source:
-    """The model that a file of continuations is of, by its place in the results folder of ``run``,
-    which has ``dataset``, ``model`` and ``seed``.
+    """Return the model that a file of continuations is of, by its place in the results folder.
 
-    Raises ``UserError`` for a file that lies elsewhere or in another run's folder.
+    ``run`` has ``dataset``, ``model`` and ``seed``. Raises ``UserError`` for a file that lies
+    elsewhere or in another run's folder.
     """
     # In whatever folder the results are.
     where = paths.wildcards(paths.GENERATIONS, Path("results", path)) or {}
     with suppress(KeyError, ValueError):
         arm = Arm.parse(where["arm"])
-        known = arm.endpoint in SOURCES or (arm.unlearner is not None and arm.selector is not None)
-        if known and all(where[key] == str(run[key]) for key in ("dataset", "model", "seed")):
+        shown = arm.endpoint in SOURCES or (arm.unlearner is not None and arm.selector is not None)
+        if shown and all(where[key] == str(run[key]) for key in ("dataset", "model", "seed")):
             beta = None if arm.beta is None else float(arm.beta)
             return Source(arm.endpoint or str(arm.unlearner), arm.selector, beta)
     raise UserError(
@@ -65,15 +50,8 @@ def source_of(path: str | Path, run: Mapping[str, Any]) -> Source:
     )
 
 
-def in_order(sources: Sequence[Source]) -> list[int]:
-    """Places of the sources as they are shown: endpoints by ``SOURCES``, the others as given."""
-    last = len(SOURCES)
-    ranks = [SOURCES.index(s.name) if s.selector is None else last for s in sources]
-    return sorted(range(len(sources)), key=lambda place: ranks[place])
-
-
 @dataclass(frozen=True)
-class Said:
+class Continuations:
     """What one model said: parallel lists with an entry per prompt.
 
     ``tokens`` are the ids of each continuation, ``texts`` what they decode to, and
@@ -87,19 +65,16 @@ class Said:
 
 
 def generations_table(
-    run: Mapping[str, Any], prompts: Sequence[str], said: Sequence[Said]
+    run: Mapping[str, Any], prompts: Sequence[str], said: Sequence[Continuations]
 ) -> pa.Table:
-    """The table ``generations`` of one run: prompt by prompt, what each model said.
+    """Return the table ``generations`` of one run: prompt by prompt, what each model said.
 
-    Profanity in the texts is masked; the numbers are those of the tokens before.
+    Endpoints come first. Profanity is masked; the numbers are those of the tokens before.
     """
-    ordered = [said[place] for place in in_order([one.source for one in said])]
     rows = [
         {
             **{key: run[key] for key in ("dataset", "model", "seed")},
-            "source": one.source.name,
-            "selector": one.source.selector,
-            "beta": one.source.beta,
+            **asdict(one.source),
             "prompt": prompt,
             "text": mask(one.texts[place]),
             "tokens": len(one.tokens[place]),
@@ -108,25 +83,52 @@ def generations_table(
             "gold_log_likelihood": float(one.log_likelihoods[place]),
         }
         for place, prompt in enumerate(prompts)
-        for one in ordered
+        for one in sorted(said, key=lambda one: _place(one.source))
     ]
     return pa.Table.from_pylist(rows, schema=schemas.GENERATIONS.schema)
 
 
+def _place(source: Source) -> int:
+    return SOURCES.index(source.source) if source.selector is None else len(SOURCES)
+
+
 def all_generations(grid: Grid, root: str | Path = "results") -> pa.Table:
-    """The table ``generations`` of all runs of a grid, in its order.
+    """Return the table ``generations`` of all runs of a grid, in its order.
 
     Raises ``UserError`` that names the first missing or damaged file.
     """
-    found = [
-        read_table(paths.under(root, paths.JUDGED, **run), schemas.GENERATIONS)
-        for run in cells(grid)
-    ]
-    return pa.concat_tables([table.replace_schema_metadata(None) for table in found])
+    files = [paths.under(root, paths.JUDGED, **run) for run in cells(grid)]
+    tables = [read_table(path, schemas.GENERATIONS) for path in files]
+    return pa.concat_tables([table.replace_schema_metadata(None) for table in tables])
+
+
+def relearning_table(
+    grid: Grid, starts: Mapping[str, str], root: str | Path = "results"
+) -> pa.Table:
+    """Return the table ``relearning``: in each run gold's curve, then the unlearned models'.
+
+    ``starts`` names, by model, the endpoint that unlearning starts from. Raises ``UserError`` that
+    names the first missing or damaged file.
+    """
+    rows = [row for run in cells(grid) for row in _run_rows(run, grid, starts[run["model"]], root)]
+    return pa.Table.from_pylist(rows, schema=schemas.RELEARNING.schema)
+
+
+def _run_rows(
+    run: dict[str, Any], grid: Grid, endpoint: str, root: str | Path
+) -> Iterator[dict[str, Any]]:
+    start = read_arm(root, run, endpoint).ppl_forget
+    beta = float(paths.beta(grid["budget"]))
+    pairs = product(grid["unlearners"], grid["selectors"])
+    for source in (Source("gold"), *(Source(*pair, beta) for pair in pairs)):
+        curve = _read_curve(paths.under(root, paths.RELEARNING, **run, arm=source.arm))
+        back = relapse([row["ppl_forget"] for row in curve], start)
+        for row, share in zip(curve, back, strict=True):
+            yield {**run, **asdict(source), **row, "relapse": share}
 
 
 def relapse(ppl_forget: Sequence[float], start: float) -> list[float | None]:
-    """Share of the way back from the first of these perplexities to that of the ``start`` model.
+    """Return the share of the way back from the first perplexity to that of the ``start`` model.
 
     ``(ppl_0 - ppl_t) / (ppl_0 - start)`` for each: 0 at step 0, 1 where all that unlearning did to
     the forget domain is undone, and above 1 beyond. None throughout where the unlearned model is no
@@ -136,40 +138,8 @@ def relapse(ppl_forget: Sequence[float], start: float) -> list[float | None]:
     return [(ppl_forget[0] - ppl) / way if way > 0 else None for ppl in ppl_forget]
 
 
-def relearning_table(
-    grid: Grid, starts: Mapping[str, str], root: str | Path = "results"
-) -> pa.Table:
-    """The table ``relearning``: in each run the gold model's curve, then the unlearned models'.
-
-    ``starts`` names, by model, the endpoint that unlearning starts from. Raises ``UserError`` that
-    names the first missing or damaged file.
-    """
-    rows = [row for run in cells(grid) for row in _run_rows(run, grid, starts, root)]
-    return pa.Table.from_pylist(rows, schema=schemas.RELEARNING.schema)
-
-
-def _run_rows(
-    run: dict[str, Any], grid: Grid, starts: Mapping[str, str], root: str | Path
-) -> Iterator[dict[str, Any]]:
-    endpoint = starts[run["model"]]
-    at = paths.under(root, paths.PERPLEXITY, **run, arm=endpoint)
-    start = read_perplexity(at).ppl_forget
-    gold: dict[str, Any] = {"source": "gold", "selector": None, "beta": None}
-    curves = [(gold, paths.under(root, paths.RELEARNING, **run, arm="gold"))]
-    beta = paths.beta(grid["budget"])
-    for unlearner, selector in product(grid["unlearners"], grid["selectors"]):
-        arm = arms.unlearned(unlearner, selector, beta)
-        path = paths.under(root, paths.RELEARNING, **run, arm=arm)
-        curves.append(({"source": unlearner, "selector": selector, "beta": float(beta)}, path))
-    for source, path in curves:
-        curve = _read_curve(path)
-        back = relapse([row["ppl_forget"] for row in curve], start)
-        for row, share in zip(curve, back, strict=True):
-            yield {**run, **source, **row, "relapse": share}
-
-
-def _read_curve(path: str | Path) -> list[dict[str, Any]]:
-    """The rows of a ``relearning_curve`` by increasing step, from step 0 on."""
+def _read_curve(path: Path) -> list[dict[str, Any]]:
+    """Read the rows of a ``relearning_curve`` by increasing step, from step 0 on."""
     rows: list[dict[str, Any]] = read_table(path, schemas.RELEARNING_CURVE).to_pylist()
     rows.sort(key=lambda row: int(row["step"]))
     measured = ("ppl_forget", "ppl_retain")

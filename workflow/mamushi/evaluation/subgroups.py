@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mamushi.artifacts import paths, schemas
-from mamushi.artifacts.tables import FORGET, RETAIN, read_table
+from mamushi.artifacts import schemas
+from mamushi.artifacts.tables import FORGET, RETAIN
 from mamushi.configuration import arms
-from mamushi.configuration.grid import cells
-from mamushi.data.labels import Labelled, read_labels
-from mamushi.errors import UserError
+from mamushi.data.labels import Labelled
+from mamushi.evaluation.cohort import Cohort, cohorts
 from mamushi.evaluation.paired import half_width
 from mamushi.evaluation.sad import Floats, sad
 
@@ -44,23 +44,21 @@ class Group:
 
 
 def groups(texts: Labelled, counted: NDArray[np.bool_]) -> list[Group]:
-    """All groups of the texts that are ``counted`` (n,): all, by length, and by each label.
+    """Return all groups of the texts that are ``counted`` (n,): all, by length, and by each label.
 
     Thirds are of both domains together, so that a third has texts of one length in both.
     """
-    n = len(texts.words)
     columns: dict[str, NDArray[Any]] = {
-        "all": np.full(n, "all", dtype=object),
+        "all": np.full(len(texts.words), "all", dtype=object),
         "words": _thirds(texts.words, THIRDS[0]),
     }
     for name, values in texts.labels.items():
-        columns[name] = values if values.dtype == object else _named(values)
+        columns[name] = values if values.dtype == object else _name(values)
     found = []
     for name, values in columns.items():
         for domain, inside in ((FORGET, texts.forget), (RETAIN, ~texts.forget)):
-            there = np.flatnonzero(
-                inside & counted & np.array([value is not None for value in values])
-            )
+            has_value = np.array([value is not None for value in values])
+            there = np.flatnonzero(inside & counted & has_value)
             known, place, count = np.unique(
                 values[there].astype(str), return_inverse=True, return_counts=True
             )
@@ -69,8 +67,8 @@ def groups(texts: Labelled, counted: NDArray[np.bool_]) -> list[Group]:
     return found
 
 
-def _named(values: Floats) -> NDArray[np.object_]:
-    """Numbers (n,) as the names of their values or thirds; None for NaN."""
+def _name(values: Floats) -> NDArray[np.object_]:
+    """Return numbers (n,) as the names of their values or thirds; None for NaN."""
     known = np.unique(values[~np.isnan(values)])
     if len(known) > VALUES:
         return _thirds(values, THIRDS[1])
@@ -80,10 +78,8 @@ def _named(values: Floats) -> NDArray[np.object_]:
 def _thirds(values: Floats, names: Sequence[str]) -> NDArray[np.object_]:
     edges = np.nanquantile(values, [1 / 3, 2 / 3])
     place = np.searchsorted(edges, values, side="left")
-    return np.array(
-        [None if np.isnan(v) else names[p] for v, p in zip(values, place, strict=True)],
-        dtype=object,
-    )
+    shown = [None if np.isnan(v) else names[p] for v, p in zip(values, place, strict=True)]
+    return np.array(shown, dtype=object)
 
 
 def change(
@@ -106,70 +102,39 @@ def change(
 
 
 def subgroups_table(grid: Mapping[str, Any], root: str | Path = "results") -> pa.Table:
-    """The table ``subgroups`` of a grid, from what every model measured of every text.
+    """Return the table ``subgroups`` of a grid, from what every model measured of every text.
 
     Raises ``UserError`` that names the first file that is missing, damaged or of other texts.
     """
-    rows: list[dict[str, Any]] = []
-    for dataset in grid["datasets"]:
-        for model in grid["models"]:
-            one = {**grid, "datasets": [dataset], "models": [model]}
-            rows += _rows(one, list(cells(one)), root)
+    rows = [row for cohort in cohorts(grid, root) for row in _rows(cohort, grid)]
     return pa.Table.from_pylist(rows, schema=schemas.SUBGROUPS.schema)
 
 
-def _rows(
-    grid: Mapping[str, Any], runs: Sequence[Mapping[str, Any]], root: str | Path
-) -> Iterator[dict[str, Any]]:
-    """The rows of one dataset and model, whose seeds are the ``runs``."""
-    first = paths.under(root, paths.NLL, **runs[0], arm="gold")
-    table = read_table(first, schemas.NLL)
-    ids, tokens = table["id"], table["tokens"].to_numpy().astype(np.float64)
-    at = {"dataset": runs[0]["dataset"], "model": runs[0]["model"]}
-    examples = paths.under(root, paths.EXAMPLES, dataset=at["dataset"])
-    texts = read_labels(examples, ids.to_pylist(), do=f"delete {first} and run again")
-
-    def read(arm: str) -> Floats:
-        """(S, n)."""
-        found = []
-        for run in runs:
-            path = paths.under(root, paths.NLL, **run, arm=arm)
-            each = read_table(path, schemas.NLL)
-            if not (each["id"].equals(ids) and each["tokens"].equals(table["tokens"])):
-                raise UserError(f"is of other texts than {first}", where=path, do="run again")
-            found.append(each["nll"].to_numpy())
-        return np.array(found)
-
-    gold, beta0 = map(read, ("gold", "beta0"))
-    parts = groups(texts, tokens > 0)
-    for selector in grid["selectors"]:
-        for budget in sorted(grid["budgets"]):
-            nll = read(arms.retrained(selector, budget))
-            distances = _distances(parts, nll, gold, tokens)
-            for part in parts:
-                here = part.rows
-                row = {
-                    **at,
-                    "selector": selector,
-                    "beta": float(budget),
-                    "domain": part.domain,
-                    "subgroup": part.subgroup,
-                    "value": part.value,
-                    "texts": len(here),
-                    "seeds": len(runs),
-                    "sad": distances.get((part.subgroup, part.value)),
-                }
-                for name, before in (("to_beta0", beta0), ("to_gold", gold)):
-                    ends = change(nll[:, here], before[:, here], tokens[here])
-                    row |= dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
-                yield row
+def _rows(cohort: Cohort, grid: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    beta0, tokens = cohort.nll("beta0"), cohort.tokens
+    parts = groups(cohort.texts, cohort.counted)
+    for selector, budget in product(grid["selectors"], sorted(grid["budgets"])):
+        nll = cohort.nll(arms.retrained(selector, budget))
+        distances = _distances(parts, nll, cohort.gold, tokens)
+        for part in parts:
+            here = part.rows
+            row = {
+                **cohort.at,
+                **{"selector": selector, "beta": float(budget), "domain": part.domain},
+                **{"subgroup": part.subgroup, "value": part.value},
+                **{"texts": len(here), "seeds": len(cohort.seeds)},
+                "sad": distances.get((part.subgroup, part.value)),
+            }
+            for name, before in (("to_beta0", beta0), ("to_gold", cohort.gold)):
+                ends = change(nll[:, here], before[:, here], tokens[here])
+                row |= dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
+            yield row
 
 
 def _distances(
     parts: Sequence[Group], nll: Floats, gold: Floats, tokens: Floats
 ) -> dict[tuple[str, str], float]:
-    """SAD of each value that ``FEWEST`` texts of both domains have, mean over seeds, by column and
-    value."""
+    """Return SAD by column and value, mean over seeds, where both domains have ``FEWEST`` texts."""
     perplexity: dict[tuple[str, str], dict[str, tuple[Floats, Floats]]] = {}
     for part in (part for part in parts if len(part.rows) >= FEWEST):
         total = tokens[part.rows].sum()

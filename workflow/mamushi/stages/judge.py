@@ -30,7 +30,7 @@ def run(files: Files, chosen: Judge, job: Job) -> None:
     from mamushi.artifacts import schemas
     from mamushi.artifacts.tables import read_table, write_table
     from mamushi.errors import UserError
-    from mamushi.evaluation.probes import Said, generations_table, source_of
+    from mamushi.evaluation.probes import Continuations, generations_table, source_of
     from mamushi.lm.generate import log_likelihoods
     from mamushi.lm.loading import open_tokenizer
 
@@ -49,7 +49,7 @@ def run(files: Files, chosen: Judge, job: Job) -> None:
     tokenizer = open_tokenizer(files.model_card)
     model, accelerator = _models.opened(files, chosen)
     said = [
-        Said(
+        Continuations(
             source=source,
             tokens=table["tokens"],
             texts=[tokenizer.decode(ids, skip_special_tokens=True) for ids in table["tokens"]],

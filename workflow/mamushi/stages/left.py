@@ -21,7 +21,7 @@ def run(files: Files, chosen: Left, job: Job) -> None:
     Raises ``UserError`` that names the first missing or damaged input; nothing is written then.
     """
     from mamushi.artifacts.tables import publish
-    from mamushi.evaluation.left import tables
+    from mamushi.evaluation.audit_texts import audit_texts
 
-    found = tables(chosen.grid, chosen.starts, chosen.ready, files.root)
+    found = audit_texts(chosen.grid, chosen.starts, chosen.ready, files.root)
     publish(files.out_folder, found, job.origin)

@@ -20,18 +20,8 @@ def run(files: Files, chosen: LeftModels, job: Job) -> None:
 
     Raises ``UserError`` that names the first missing or damaged input; nothing is written then.
     """
-    from mamushi.artifacts import schemas
     from mamushi.artifacts.tables import publish
-    from mamushi.evaluation import left_models as left
+    from mamushi.evaluation.audit_models import Audit
 
-    axes = left.Axes(chosen.grid, chosen.deleted, chosen.starts, files.root)
-    kinds = [
-        (schemas.KLOM, left.klom),
-        (schemas.TELL_MODELS, left.tell_models),
-        (schemas.NAME_TEXTS, left.name_texts),
-        (schemas.RELAPSE, left.relapse),
-        (schemas.UTILITY, left.utility),
-        *([(schemas.UTILITY_TASKS, left.utility_tasks)] if chosen.tasks else []),
-    ]
-    tables = [(kind, left.table(kind, rows, axes)) for kind, rows in kinds]
-    publish(files.out_folder, tables, job.origin)
+    audit = Audit(chosen.grid, chosen.deleted, chosen.starts, files.root)
+    publish(files.out_folder, audit.tables(tasks=chosen.tasks), job.origin)

@@ -22,7 +22,7 @@ def run(files: Files, chosen: Collected, job: Job) -> None:
     """
     from mamushi.artifacts import schemas
     from mamushi.artifacts.tables import publish
-    from mamushi.evaluation.steps import steps_table
+    from mamushi.evaluation.curves import steps_table
 
     table = steps_table(chosen.grid, files.root)
     publish(files.out_folder, [(schemas.STEPS, table)], job.origin)

@@ -25,9 +25,8 @@ def run(files: Files, chosen: Collected, job: Job) -> None:
     from mamushi.artifacts.files import atomic
     from mamushi.artifacts.tables import publish
     from mamushi.evaluation.curves import sad_table
-    from mamushi.evaluation.differences import sad_differences, verdict
     from mamushi.evaluation.quality import selection_table
-    from mamushi.evaluation.summary import sad_summary
+    from mamushi.evaluation.summary import sad_differences, sad_summary, verdict
 
     grid = chosen.grid
     sad = sad_table(grid, files.root)

@@ -12,7 +12,7 @@ from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.tables import read_table, write_table
 from mamushi.errors import UserError
 from mamushi.evaluation.attacks import ATTACKS
-from mamushi.evaluation.left import tables
+from mamushi.evaluation.audit_texts import audit_texts
 from tests.support.left_files import AXES, HELD, PLANTED, RANKED, write_all
 
 Rows = list[dict[str, Any]]
@@ -28,7 +28,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def made(
     root: Path, start: str = "beta0", ready: tuple[str, ...] = (), **axes: Any
 ) -> dict[str, Rows]:
-    found = tables({**AXES, **axes}, {"small": start}, ready, root)
+    found = audit_texts({**AXES, **axes}, {"small": start}, ready, root)
     return {kind.name: table.to_pylist() for kind, table in found}
 
 

@@ -1,0 +1,118 @@
+"""What the models of all seeds say of the held-out texts of a dataset."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from mamushi.artifacts import paths, schemas
+from mamushi.artifacts.tables import FORGET, read_table
+from mamushi.data.labels import Labelled, read_labels
+from mamushi.errors import UserError
+from mamushi.evaluation.sad import Floats
+from mamushi.evaluation.sources import Source
+
+
+@dataclass(frozen=True)
+class Cohort:
+    """A dataset and a model with several seeds, whose held-out texts are those of the first."""
+
+    dataset: str
+    model: str
+    seeds: tuple[int, ...]
+    root: str | Path
+
+    @property
+    def at(self) -> dict[str, str]:
+        """Its columns in tables."""
+        return {"dataset": self.dataset, "model": self.model}
+
+    def files(self, pattern: str, **more: str) -> list[Path]:
+        """Return the file of each seed."""
+        return [paths.under(self.root, pattern, **self.at, seed=s, **more) for s in self.seeds]
+
+    def lists(self, source: Source) -> list[list[str]]:
+        """Return the ids in the removal list of each seed; none for an endpoint."""
+        if source.selector is None or source.beta is None:
+            return [[] for _ in self.seeds]
+        listed = {"selector": source.selector, "beta": paths.beta(source.beta)}
+        files = self.files(paths.REMOVAL, **listed)
+        return [read_table(f, schemas.REMOVALS, ["id"])["id"].to_pylist() for f in files]
+
+    @cached_property
+    def _held_out(self) -> pa.Table:
+        return read_table(self.files(paths.NLL, arm="gold")[0], schemas.NLL)
+
+    @cached_property
+    def ids(self) -> list[str]:
+        """The n held-out texts."""
+        return list(self._held_out["id"].to_pylist())
+
+    @cached_property
+    def tokens(self) -> Floats:
+        """Predicted tokens (n,)."""
+        return np.asarray(self._held_out["tokens"].to_numpy(), dtype=np.float64)
+
+    @property
+    def counted(self) -> NDArray[np.bool_]:
+        """Which texts have a token to predict (n,)."""
+        return self.tokens > 0
+
+    @cached_property
+    def texts(self) -> Labelled:
+        """What is known of them."""
+        first = self.files(paths.NLL, arm="gold")[0]
+        examples = paths.under(self.root, paths.EXAMPLES, dataset=self.dataset)
+        return read_labels(examples, self.ids, do=f"delete {first} and run again")
+
+    def of(self, domain: str) -> NDArray[np.bool_]:
+        """Return which of those that are counted are of a domain (n,)."""
+        return self.counted & (self.texts.forget == (domain == FORGET))
+
+    def nll(self, arm: str, pattern: str = paths.NLL) -> Floats:
+        """Return the sums of the NLL (S, n) in nats under the models of an arm.
+
+        Raises ``UserError`` for a file that is missing, damaged or of other texts.
+        """
+        found = []
+        for path in self.files(pattern, arm=arm):
+            tokens, nll = read_nll(path, self.ids)
+            if not np.array_equal(tokens, self.tokens):
+                raise UserError("has texts cut at another length", where=path, do="run again")
+            found.append(nll)
+        return np.array(found)
+
+    @cached_property
+    def gold(self) -> Floats:
+        """The same of the gold models."""
+        return self.nll("gold")
+
+
+def cohorts(grid: Mapping[str, Any], root: str | Path) -> Iterator[Cohort]:
+    """Yield the cohort of each dataset and model of a grid."""
+    for dataset, model in product(grid["datasets"], grid["models"]):
+        yield Cohort(dataset, model, tuple(grid["seeds"]), root)
+
+
+def read_nll(path: Path, ids: Sequence[str]) -> tuple[Floats, Floats]:
+    """Return predicted tokens and NLL of the texts ``ids``, in their order, float64 (n,) each.
+
+    Raises ``UserError`` when the table is missing or damaged, or lacks one of them.
+    """
+    table = read_table(path, schemas.NLL)
+    rows = pc.index_in(pa.array(ids, pa.string()), value_set=table["id"].combine_chunks())
+    if rows.null_count:
+        missing = ids[rows.is_null().index(True).as_py()]
+        raise UserError(f"has no text {missing!r}", where=path, do="run again")
+    table = table.take(rows)
+    tokens, nll = (table[name].to_numpy().astype(np.float64) for name in ("tokens", "nll"))
+    return tokens, nll
