@@ -13,7 +13,6 @@ the CPU seconds of one run on one thread.
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -31,7 +30,7 @@ from mamushi.running.threads import one_for_arithmetic
 from mamushi.selection.crossfit import Fit, Task, averaged, cross_fit_together, derive_seed
 from mamushi.selection.metrics import auc, spearman
 from mamushi.selection.pool import Pool
-from report import RESULTS, Report
+from report import Report, arguments
 
 Doubles = NDArray[np.float64]
 FOLDS = 5
@@ -42,11 +41,10 @@ AGAIN = 1
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser = arguments(__doc__)
     parser.add_argument("embeddings", type=Path, help="the embeddings.parquet of a finished run")
     parser.add_argument("--networks", nargs="+", type=int, default=[1, 5, 10, 25, 50])
     parser.add_argument("--batch-size", type=int, help="of the selector; its default otherwise")
-    parser.add_argument("--results", type=Path, default=RESULTS, help="the folder to write to")
     args = parser.parse_args()
     one_for_arithmetic()
     pool, most = read(args.embeddings), max(args.networks)

@@ -42,7 +42,7 @@ from mamushi.evaluation.attacks import (
     simple_scores,
 )
 from mamushi.running.threads import one_for_arithmetic
-from report import RESULTS, Report
+from report import Report, arguments
 
 Doubles = NDArray[np.float64]
 Columns = dict[str, Any]
@@ -221,7 +221,7 @@ def memorized(
 
 
 def run() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n", maxsplit=1)[0])
+    parser = arguments(__doc__)
     parser.add_argument("run", type=Path, help="the folder of results of a run")
     parser.add_argument("dataset")
     parser.add_argument("model")
@@ -236,7 +236,6 @@ def run() -> None:
         "--held-out", type=int, default=1, help="further texts that are asked about"
     )
     parser.add_argument("--to", type=Path, required=True, help="the folder for the new models")
-    parser.add_argument("--results", type=Path, default=RESULTS, help="the folder to write to")
     given = parser.parse_args()
     one_for_arithmetic()
     planted = Planted(given)

@@ -11,6 +11,7 @@ from accelerate import Accelerator
 from numpy.typing import NDArray
 from transformers import PreTrainedModel
 
+import report
 from mamushi.artifacts import schemas
 from mamushi.artifacts.files import read_json
 from mamushi.artifacts.tables import FORGET, RETAIN, read_table
@@ -20,21 +21,19 @@ from mamushi.lm.loading import open_model, open_trained
 from mamushi.lm.parameters import freeze
 from mamushi.lm.perplexity import text_nll
 from mamushi.lm.tokens import TokenSet, read_tokens
-from report import RESULTS
 
 Doubles = NDArray[np.float64]
 
 EXECUTION = {"batch_tokens": 16384, "micro_batch_size": 32, "checkpoint_seconds": 1e9}
 
 
-def arguments(doc: str) -> argparse.ArgumentParser:
+def arguments(doc: str | None) -> argparse.ArgumentParser:
     """What names a cell on the command line, and where results go."""
-    parser = argparse.ArgumentParser(description=doc.split("\n\n", maxsplit=1)[0])
+    parser = report.arguments(doc)
     parser.add_argument("run", type=Path, help="the folder of results of a run")
     parser.add_argument("dataset")
     parser.add_argument("model")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--results", type=Path, default=RESULTS, help="the folder to write to")
     return parser
 
 

@@ -18,13 +18,11 @@ differently for it, and how long any of them takes there is not known.
 
 from __future__ import annotations
 
-import argparse
 import copy
 import logging
 import os
 import re
 import tempfile
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -44,7 +42,7 @@ from mamushi.lm.batches import collate
 from mamushi.lm.compiled import CACHE, compiled
 from mamushi.lm.loss import TokenLoss, nll_in_place
 from mamushi.lm.parameters import freeze
-from report import RESULTS, Report
+from report import Report, arguments
 
 SMALLER = 8
 CPU = torch.device("cpu")
@@ -188,9 +186,8 @@ def loss(cap: float | None) -> dict[str, tuple[int, float]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser = arguments(__doc__)
     parser.add_argument("--family", choices=tuple(FULL), nargs="+", default=tuple(FULL))
-    parser.add_argument("--results", type=Path, default=RESULTS)
     args = parser.parse_args()
     torch.set_num_threads(1)
     inductor.compile_threads = 1

@@ -13,7 +13,6 @@ each of 600 texts of SmolLM2.
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 import numpy as np
@@ -26,13 +25,13 @@ from mamushi.evaluation.cohort import Cohort
 from mamushi.evaluation.klom import distance, margins
 from mamushi.evaluation.paired import interval
 from mamushi.running.threads import one_for_arithmetic
-from report import RESULTS, Report
+from report import Report, arguments
 
 DOMAINS = ("forget", "retain")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser = arguments(__doc__)
     parser.add_argument("root", type=Path, help="the folder of results of a finished run")
     parser.add_argument("dataset")
     parser.add_argument("model")
@@ -40,7 +39,6 @@ def main() -> None:
     parser.add_argument("--selectors", nargs="*", default=["random", "lr_cos", "mamushi"])
     parser.add_argument("--budgets", nargs="*", type=float, default=[0.25, 0.5, 0.75])
     parser.add_argument("--bits", nargs="*", type=int, default=[])
-    parser.add_argument("--results", type=Path, default=RESULTS, help="the folder to write to")
     args = parser.parse_args()
     one_for_arithmetic()
     cohort = Cohort(args.dataset, args.model, tuple(args.seeds), args.root)

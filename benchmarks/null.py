@@ -14,7 +14,6 @@ texts.
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 import numpy as np
@@ -37,7 +36,7 @@ from mamushi.evaluation.cohort import Cohort, read_nll
 from mamushi.evaluation.klom import margins
 from mamushi.evaluation.sources import RETRAINING, Source
 from mamushi.running.threads import one_for_arithmetic
-from report import RESULTS, Report
+from report import Report, arguments
 
 Doubles = NDArray[np.float64]
 
@@ -46,14 +45,13 @@ STATISTICS = ("nll", "tokens", "zlib", "min_k", "min_k_plus")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser = arguments(__doc__)
     parser.add_argument("root", type=Path, help="the folder of results of a finished run")
     parser.add_argument("dataset")
     parser.add_argument("model")
     parser.add_argument("--seeds", nargs="+", type=int, required=True)
     parser.add_argument("--gold", nargs="*", type=int, default=[], help="seeds of more gold models")
     parser.add_argument("--lists", nargs="*", default=["random/0.50", "mamushi/0.50"])
-    parser.add_argument("--results", type=Path, default=RESULTS, help="the folder to write to")
     args = parser.parse_args()
     one_for_arithmetic()
     cohort = Cohort(args.dataset, args.model, tuple(args.seeds), args.root)

@@ -10,7 +10,6 @@ texts, and what `auto` chose; per dataset, model and selector the mean paired di
 
 from __future__ import annotations
 
-import argparse
 from collections import defaultdict
 from pathlib import Path
 
@@ -19,16 +18,15 @@ import numpy as np
 from mamushi.artifacts import paths
 from mamushi.artifacts.tables import read_metadata
 from mamushi.evaluation.paired import interval
-from report import RESULTS, Report
+from report import Report, arguments
 
 OURS = "mamushi"
 MEASURES = {"auc": "auc", "spearman": "spearman_with_truth"}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser = arguments(__doc__)
     parser.add_argument("run", type=Path, help="the folder of results of a run")
-    parser.add_argument("--results", type=Path, default=RESULTS, help="the folder to write to")
     args = parser.parse_args()
     report = Report("paired", threads=1)
     found: dict[tuple[str, str, str], dict[int, float]] = defaultdict(dict)

@@ -12,7 +12,6 @@ is 0.5 if no label has a part in its own score.
 
 from __future__ import annotations
 
-import argparse
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -24,7 +23,7 @@ from mamushi.registry import load, plugin
 from mamushi.running.threads import one_for_arithmetic
 from mamushi.selection.metrics import auc, auc_difference, spearman
 from mamushi.selection.pool import Pool, read_pool
-from report import RESULTS, Report
+from report import Report, arguments
 
 OURS = "mamushi"
 RANKINGS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -46,13 +45,12 @@ RANKINGS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser = arguments(__doc__)
     parser.add_argument("run", type=Path, help="the folder of a cell with embeddings and layers")
     parser.add_argument("--examples", type=Path, required=True, help="its dataset's examples")
     parser.add_argument("--seeds", type=int, default=5, help="of folds and networks")
     parser.add_argument("--rankings", nargs="+", choices=RANKINGS, help="beside mamushi; or all")
     parser.add_argument("--batch-size", type=int, help="of the networks; their default otherwise")
-    parser.add_argument("--results", type=Path, default=RESULTS, help="the folder to write to")
     args = parser.parse_args()
     one_for_arithmetic()
     pool = read_pool(

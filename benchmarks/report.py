@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import datetime
 import re
 import sys
@@ -11,6 +12,14 @@ from mamushi.artifacts.provenance import versions
 from mamushi.evidence.runtime import hardware
 
 RESULTS = Path(__file__).parent / "results"
+
+
+def arguments(doc: str | None) -> argparse.ArgumentParser:
+    """Return the command line of a benchmark, described by the first paragraph of its module; its
+    option ``--results`` says where the report goes."""
+    parser = argparse.ArgumentParser(description=(doc or "").split("\n\n", maxsplit=1)[0])
+    parser.add_argument("--results", type=Path, default=RESULTS, help="the folder to write to")
+    return parser
 
 
 class Report:

@@ -22,7 +22,6 @@ ranking is made once, however many budgets there are; `budgets_*` is what more o
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import subprocess
@@ -42,7 +41,7 @@ from pools import by_embeddings, synthetic
 from mamushi.registry import load, plugin
 from mamushi.selection.pool import Pool, Scored, rank
 from mamushi.selection.removals import count
-from report import RESULTS, Report
+from report import Report, arguments
 
 ROOT = Path(__file__).parents[1]
 
@@ -74,7 +73,7 @@ sys.exit(os.waitstatus_to_exitcode(status))
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser = arguments(__doc__)
     parser.add_argument("--full", action="store_true", help="the paper's sizes")
     parser.add_argument("--selectors", nargs="+", help="all that derive from no other by default")
     parser.add_argument("--sizes", nargs="+", type=int, help="numbers of examples")
@@ -83,7 +82,6 @@ def main() -> None:
     parser.add_argument("--texts", nargs="+", type=int, help="run the workflow on so many texts")
     parser.add_argument("--embed", type=int, metavar="JOBS", help="with --texts: by a tiny model")
     parser.add_argument("--work", type=Path, help="with --texts: a folder whose files stay there")
-    parser.add_argument("--results", type=Path, default=RESULTS, help="the folder to write to")
     args = parser.parse_args()
 
     if args.texts:

@@ -14,7 +14,6 @@ process of its own: seconds with start-up and reading, and the peak of its memor
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import json
 import os
@@ -39,7 +38,7 @@ from mamushi.selection.folds import stratified_folds
 from mamushi.selection.metrics import auc, spearman
 from mamushi.selection.pool import Pool
 from mamushi.selection.statistics import sums
-from report import RESULTS, Report
+from report import Report, arguments
 
 FOLDS = 5
 ARCHITECTURE = [1024, 512, 256]
@@ -52,7 +51,7 @@ BRIEF: dict[str, dict[str, Any]] = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser = arguments(__doc__)
     parser.add_argument("--full", action="store_true", help="the paper's size; no scikit-learn MLP")
     parser.add_argument("--examples", type=int, help="embeddings")
     parser.add_argument("--width", type=int, help="dimensions of an embedding")
@@ -69,7 +68,6 @@ def main() -> None:
         "--brief", action="store_true", help="stages that iterate do so once: for memory alone"
     )
     parser.add_argument("--selectors", nargs="+", help="of the part stages; all by default")
-    parser.add_argument("--results", type=Path, default=RESULTS, help="the folder to write to")
     args = parser.parse_args()
     examples = args.examples or (80_000 if args.full else 6_000)
     width = args.width or (2304 if args.full else 768)

@@ -30,7 +30,7 @@ from mamushi.artifacts.pieces import BLOCK
 from mamushi.artifacts.tables import read_metadata, write_table, writing
 from mamushi.lm import loading, tiny
 from mamushi.registry import plugin
-from report import RESULTS, Report
+from report import Report, arguments
 
 APART = 2.0
 """Distance of the means of the domains in standard deviations: AUC = Phi(2 / sqrt 2) = 0.92."""
@@ -38,14 +38,13 @@ KINDS = {"anonymous_gb": "RssAnon", "resident_gb": "VmHWM"}
 """What the kernel counts of a process, in kB."""
 
 
-def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+def given() -> argparse.Namespace:
+    parser = arguments(__doc__)
     parser.add_argument("--embed", type=int, nargs="*", default=[], help="numbers of texts")
     parser.add_argument("--score", type=int, nargs="*", default=[], help="numbers of texts")
     parser.add_argument("--sampled", type=int, help="texts that are scored by fits on fewer")
     parser.add_argument("--samples", type=int, nargs="*", default=[20_000, 50_000, 100_000])
     parser.add_argument("--width", type=int, default=256)
-    parser.add_argument("--results", type=Path, default=RESULTS, help="the folder to write to")
     return parser.parse_args()
 
 
@@ -169,7 +168,7 @@ def score(report: Report, root: Path, n: int, kind: str, **changes: Any) -> None
 
 
 def main() -> None:
-    args = arguments()
+    args = given()
     report = Report("shards", None, 1)
     report.value("width", args.width)
     with tempfile.TemporaryDirectory(dir=Path()) as folder:

@@ -1,9 +1,8 @@
 """Membership inference: was a text among those that a model was trained on?
 
 An attack gives every text a score that should be higher for members. It is measured by the area
-under its ROC curve, and by the share of members that it finds while it accuses 1% of the others:
-an attacker who is sure of few is worse than one who is vaguely right of all (Carlini et al. 2022,
-Membership Inference Attacks From First Principles).
+under its ROC curve, and by the share of members that it finds while it accuses 1% of the others
+(Carlini et al. 2022, Membership Inference Attacks From First Principles).
 """
 
 from __future__ import annotations
@@ -69,8 +68,7 @@ def likelihood_ratio(target: Floats, outside: Floats, inside: Floats, seen: Bool
     models are those of k >= 2 other seeds: ``outside`` (k, n) never saw the forget texts (gold),
     ``inside`` (k, n) saw those that are ``seen`` (n,) (beta 0). Without memory of a text, T is
     normal about the mean of ``outside``; with it, higher by the mean gain of beta 0 on what it has
-    seen. All texts share the variances: so few shadow models give no text its own (Carlini et al.
-    2022, section VI.C), and held-out texts could have none as members.
+    seen. All texts share the variances, as with few shadow models (Carlini et al. 2022, VI.C).
     """
     k = len(outside)
     about = target - outside.mean(axis=0)

@@ -48,8 +48,8 @@ from mamushi.evaluation.sources import RETRAINING, Source
 Row = dict[str, Any]
 Key = str | tuple[float, str, str]
 """An attack, or a prefix, decoding and measure of completions."""
-Scores = Mapping[Key, Floats]
-"""Of one model: scores (n,)."""
+Scores = Mapping[Any, Floats]
+"""Of one model, by ``Key``: scores (n,)."""
 Kind = tuple[Key, Row, Measure]
 """What is measured of scores, and its columns."""
 
@@ -114,8 +114,7 @@ def audit_texts(
     """Return the tables ``membership``, ``memorization`` and ``left`` of all cells.
 
     ``starts`` names, by model, the endpoint from which unlearning starts, ``ready`` the models that
-    were trained before. Raises ``UserError`` that names the first file that is missing, damaged, or
-    of other texts.
+    were trained before. Raises ``UserError`` for a file that is missing or of other texts.
     """
     inferred: list[Row] = []
     completed: list[Row] = []
@@ -148,8 +147,7 @@ def _membership(cohort: Cohort, models: Sequence[Audited]) -> Iterator[Row]:
     def scores(source: Source) -> list[Scores]:
         found: list[Scores] = []
         for seed, one in enumerate(read(source)):
-            each: dict[Key, Floats] = {}
-            each |= simple_scores(one, None if source.source == BASE else base[seed])
+            each = simple_scores(one, None if source.source == BASE else base[seed])
             if len(cohort.seeds) >= FEWEST_SEEDS:
                 outside, inside = (np.delete(shadow, seed, axis=0) for shadow in shadows)
                 ratio = likelihood_ratio(per_token(one), outside, inside, texts.ranked)
@@ -266,10 +264,10 @@ def _rows(
             head |= {"members": roles.members, "planted": roles.planted}
             for key, columns, measure in kinds:
                 # Seeds may remove other numbers of texts: the least of them.
-                texts_, others = int(roles.member.sum(axis=1).min()), int(roles.other.sum())
-                row = {**cohort.at, **head, **columns, "texts": texts_, "seeds": len(roles.member)}
+                asked, others = int(roles.member.sum(axis=1).min()), int(roles.other.sum())
+                row = {**cohort.at, **head, **columns, "texts": asked, "seeds": len(roles.member)}
                 row["others"] = None if measure is share else others
-                why = why_not(source, key) or _too_few(texts_, others, measure)
+                why = why_not(source, key) or _too_few(asked, others, measure)
                 if why is None:
                     row |= _compare_with_gold(roles, key, ours, gold, start, measure)
                 yield {**row, "why": why}

@@ -60,7 +60,8 @@ def recrossings(height: npt.ArrayLike, target: float) -> int:
 
 def interpolate(beta: npt.ArrayLike, heights: npt.ArrayLike, at: float) -> Floats:
     """Return the heights ``(curves,)`` of curves ``(curves, budgets)`` at the budget ``at``."""
-    return np.array([np.interp(at, beta, curve) for curve in np.asarray(heights)])
+    x = np.asarray(beta, dtype=np.float64)
+    return np.array([np.interp(at, x, curve) for curve in np.asarray(heights)])
 
 
 def refine(

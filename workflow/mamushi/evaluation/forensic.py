@@ -1,10 +1,9 @@
 """Can one tell, from what models say of texts, that something was deleted from them, and what?
 
-Two tests. The first has a pair of models for each seed, one of either kind, and asks a classifier
-that has learned from the other seeds' pairs which is which. The second has the texts that were
-removed and texts of the same domain that no model has seen, and asks a classifier that has learned
-from other texts which are which. Where exactly what was asked for is gone, neither does better than
-chance.
+The first test has a pair of models for each seed, one of either kind, and asks a classifier that
+has learned from the other seeds' pairs which is which. The second asks the same of texts that were
+removed and texts of the same domain that no model has seen. Where exactly what was asked for is
+gone, neither does better than chance.
 """
 
 from __future__ import annotations

@@ -1,14 +1,12 @@
 """How far an ensemble of models is from one of gold models, text by text.
 
-SAD compares two means of a domain. Two models of one perplexity can still say other things of its
-texts, and one model says nothing of how much training again would have changed. So the models of
-all seeds are compared as distributions, as KLOM does for classifiers (Georgiev et al. 2024,
-Attribute-to-Delete: Machine Unlearning via Datamodel Matching): the Kullback-Leibler divergence of
-the margins of a text under deleted models from those under gold ones. The margin of a text of
-probability p is ``log p - log(1 - p)``, which is its log-likelihood, as p is tiny. KLOM counts
-margins in bins, for which each text needs a hundred models. Here they are taken for Gaussian, with
-one variance for all texts of a domain, which a few models give; so that this holds, a margin is the
-log-likelihood over the root of the number of tokens, whose spread does not grow with the length.
+Two models of one perplexity can still say other things of its texts. So the models of all seeds are
+compared as distributions, as KLOM does for classifiers (Georgiev et al. 2024, Attribute-to-Delete:
+Machine Unlearning via Datamodel Matching): the Kullback-Leibler divergence of the margins of a text
+under deleted models from those under gold ones. The margin ``log p - log(1 - p)`` of a text is its
+log-likelihood, as p is tiny. KLOM counts margins in bins, for which each text needs a hundred
+models. Here they are taken for Gaussian, with one variance for all texts of a domain, which a few
+models give; for this to hold, log-likelihoods are divided by the root of the number of tokens.
 """
 
 from __future__ import annotations
@@ -68,10 +66,8 @@ class Distance:
     """How far S models of as many seeds are from the gold models of the same seeds, in nats a text.
 
     ``klom``: of half of them from gold models of other seeds; ``floor``: of as many gold models
-    from the same. None of fewer than ``FEWEST`` seeds. ``excess``: how much more a model's margins
-    surprise the Gaussians of the other seeds' gold models than the gold model of its own seed does,
-    with its 95% t interval over seeds; ``p`` that it is 0, and ``needed``, the seeds that would
-    show it. ``why`` says what is missing, and why.
+    from the same. ``excess``: the mean ``surprise`` with its 95% t interval over seeds, the ``p``
+    that it is 0, and the seeds ``needed`` to show it. ``why`` says what is missing, and why.
     """
 
     klom: float | None = None

@@ -1,9 +1,7 @@
 """Who pays: how the loss of held-out texts changes, by what is known of them.
 
-A removal that costs the retain domain little on average can cost one group of its texts much. The
-change of a group is that of its mean NLL per predicted token, from beta 0 (nothing removed) and to
-the gold standard (all removed); above 0 the group is predicted worse than there. Groups of equal
-length also give SAD among texts of about one length.
+The change of a group is that of its mean NLL per predicted token, from beta 0 (nothing removed) and
+to the gold standard (all removed); above 0 the group is predicted worse than there.
 """
 
 from __future__ import annotations

@@ -98,7 +98,7 @@ def _plot(axes: Axes, rows: list[Row], what: str, mark: Mapping[str, Any], *, ba
         band(axes, beta, mean(f"{what}_low"), mean(f"{what}_high"), mark["color"], alpha=0.16)
     exact = mean(f"exact_{what}")
     if not np.isnan(exact).any():
-        axes.plot(beta, exact, **EXACT | {"color": mark["color"], "zorder": mark["zorder"] - 1})
+        axes.plot(beta, exact, **{**EXACT, "color": mark["color"], "zorder": mark["zorder"] - 1})
 
 
 def _fit(axes: Axes) -> None:

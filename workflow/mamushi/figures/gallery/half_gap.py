@@ -110,6 +110,6 @@ def _mark(axes: Axes, found: Mapping[str, Row], lines: Mapping[str, Mapping[str,
             beside = offset_copy(axes.transData, fig=page, x=BESIDE, y=up, units="points")
             axes.plot([RIGHT_EDGE], [target], transform=beside, clip_on=False, **hollow)
         else:
-            drop = {"linewidth": 0.9, "linestyle": DROP, "zorder": 2}
+            drop: dict[str, Any] = {"linewidth": 0.9, "linestyle": DROP, "zorder": 2}
             axes.vlines(row["budget"], axes.get_ylim()[0], target, mark["color"], **drop)
             axes.plot([row["budget"]], [target], **hollow)

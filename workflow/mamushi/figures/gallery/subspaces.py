@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -72,7 +73,7 @@ def _angles(axes: Axes, found: Geometry) -> None:
     axes.plot(found["k"], found["angle_median"], color=BOTH, linewidth=1.8, zorder=4)
     _degrees(axes)
     other = axes.twinx()
-    look = {"color": ABOVE, "linewidth": 1.3, "linestyle": DASHED}
+    look: dict[str, Any] = {"color": ABOVE, "linewidth": 1.3, "linestyle": DASHED}
     other.plot(found["k"], found["angles_above_45"], **look)
     share_axis(other)
     other.grid(False)

@@ -27,6 +27,7 @@ READS = ["geometry"]
 
 TOP = 50
 """Components whose share of the variance is marked, as the paper quotes it."""
+EVEN = "isotropic embeddings, k / d"
 MOST = 0.9
 """Share of the variance that the paper draws a line at."""
 
@@ -42,8 +43,7 @@ def draw(tables: str | Path, grid: Grid, style: Style) -> Figure:
         share, colour = found[f"variance_{name}"], COLOURS[name]
         panel.plot(k, share, color=colour, linewidth=1.8, zorder=4)
         panel.fill_between(k, share, color=colour, alpha=0.12, linewidth=0)
-        even = {"linewidth": 1.1, "linestyle": DASHED, "label": "isotropic embeddings, k / d"}
-        panel.plot(k, k / width, color=NEUTRAL, **even)
+        panel.plot(k, k / width, color=NEUTRAL, linewidth=1.1, linestyle=DASHED, label=EVEN)
         # Where both are high, the number of the curve stands below it and above the reference.
         for height, tone, room in ((share[top - 1], colour, 0.8), (top / width, NEUTRAL, 0.2)):
             below = height > room
