@@ -22,7 +22,7 @@ from mamushi.artifacts.tables import embeddings_schema, write_table
 from mamushi.configuration.grid import cells
 from mamushi.errors import UserError
 from mamushi.lm.compiled import CXX
-from tests.support.left_files import AXES, IDS, TOKENS, write_all
+from tests.support.audit_files import AXES, IDS, TOKENS, write_all
 from tests.support.worded import worded
 
 ROOT = Path(__file__).parents[2]

@@ -13,7 +13,7 @@ from mamushi.artifacts.tables import read_table, write_table
 from mamushi.errors import UserError
 from mamushi.evaluation.attacks import ATTACKS
 from mamushi.evaluation.audit_texts import audit_texts
-from tests.support.left_files import AXES, HELD, PLANTED, RANKED, write_all
+from tests.support.audit_files import AXES, HELD, PLANTED, RANKED, write_all
 
 Rows = list[dict[str, Any]]
 

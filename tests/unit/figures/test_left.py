@@ -11,8 +11,8 @@ import pytest
 from mamushi.artifacts import schemas
 from mamushi.artifacts.tables import write_table
 from mamushi.evaluation.audit_texts import audit_texts
+from tests.support.audit_files import AXES, write_all
 from tests.support.figures import draw
-from tests.support.left_files import AXES, write_all
 
 
 @pytest.fixture(scope="module")

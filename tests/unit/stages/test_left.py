@@ -18,7 +18,7 @@ from mamushi.lm import device, loading, parameters, storage, tiny
 from mamushi.lm.likelihoods import zlib_bytes
 from mamushi.lm.perplexity import text_nll
 from mamushi.lm.tokens import read_tokens
-from tests.support.left_files import AXES, write_all
+from tests.support.audit_files import AXES, write_all
 from tests.support.models import PARTS, SIZES
 from tests.support.stage_files import EXECUTION, FILES, FORGET, WORDS, write_base
 
