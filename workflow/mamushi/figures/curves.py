@@ -15,7 +15,7 @@ from mamushi.artifacts.schemas import Table
 from mamushi.artifacts.tables import read_table
 from mamushi.errors import UserError
 from mamushi.evaluation.sad import standard_error
-from mamushi.figures.style import Grid, band
+from mamushi.figures.style import Grid, band, label
 
 Row = dict[str, Any]
 Curves = dict[tuple[str, str], dict[str, list[Row]]]
@@ -55,6 +55,12 @@ def read_rows(
                 do="make the table again with this configuration",
             )
     return found
+
+
+def cells(grid: Grid) -> dict[tuple[str, str], str]:
+    """Return the pairs of a dataset and a model of a grid, with their names in two lines."""
+    pairs = product(grid["datasets"], grid["models"])
+    return {(dataset, model): f"{label(dataset)}\n{label(model)}" for dataset, model in pairs}
 
 
 def read_curves(tables: str | Path, grid: Grid) -> Curves:

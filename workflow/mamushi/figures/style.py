@@ -6,8 +6,9 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import matplotlib as mpl
 
@@ -65,6 +66,8 @@ LABELS = {name: text for name, (text, _, _) in SELECTORS.items()} | {
 }
 """What people call a selector, unlearner, dataset or model; others have their own name."""
 OURS = "mamushi"
+R = TypeVar("R")
+C = TypeVar("C")
 BUDGET = "deletion budget β"
 SEEDS = "band: one standard error of the mean over the seeds to either side"
 """What the bands around measured curves are."""
@@ -153,26 +156,27 @@ def panels(rows: int, columns: int, style: Style) -> tuple[Figure, np.ndarray[An
 
 
 def facets(
-    rows: Sequence[str], columns: Sequence[str], style: Style, *, x: str, log: bool | None = None
-) -> tuple[Figure, np.ndarray[Any, Any]]:
-    """Return panels with the names of the ``rows`` at their left, of the ``columns`` above them.
+    rows: Mapping[R, str], columns: Mapping[C, str], style: Style, *, x: str, log: bool
+) -> tuple[Figure, list[tuple[Axes, R, C]]]:
+    """Return a figure and each of its panels with its row and column, whose names are at the edges.
 
-    ``x`` is the name below them: of the deletion budget, which has its axis, or of something else.
-    The vertical axis is logarithmic where ``log``, by default the style, says so.
+    ``x`` is the name below: of the deletion budget, which has its axis, or of something else. The
+    vertical axis is logarithmic where ``log`` says so.
     """
     figure, axes = panels(len(rows), len(columns), style)
     for panel in axes.flat:
         if x == BUDGET:
             budget_axis(panel)
-        if style.log_scale if log is None else log:
+        if log:
             log_axis(panel)
-    for panel, name in zip(axes[0], columns, strict=True):
+    for panel, name in zip(axes[0], columns.values(), strict=True):
         panel.set_title(name)
-    for panel, name in zip(axes[:, 0], rows, strict=True):
+    for panel, name in zip(axes[:, 0], rows.values(), strict=True):
         panel.set_ylabel(name)
     for panel in axes[-1]:
         panel.set_xlabel(x)
-    return figure, axes
+    places = zip(axes.flat, product(rows, columns), strict=True)
+    return figure, [(panel, row, column) for panel, (row, column) in places]
 
 
 def budget_axis(axes: Axes) -> None:

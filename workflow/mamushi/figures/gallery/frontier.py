@@ -65,12 +65,11 @@ def draw(tables: str | Path, grid: Grid, style: Style) -> Figure:
     curves = read_rows(tables, schemas.FRONTIER, grid, ("dataset", "model", "selector"))
     lines = marks(grid["selectors"])
     banded = [name for name in grid["selectors"] if name in BANDED] or grid["selectors"]
-    places = list(product(grid["datasets"], QUANTITIES))
-    rows = [f"{label(dataset)}: {QUANTITIES[what]}" for dataset, what in places]
-    names = [*map(label, grid["models"])]
-    figure, axes = facets(rows, names, style, x=BUDGET, log=False)
-    panels = zip(axes.flat, product(places, grid["models"]), strict=True)
-    for panel, ((dataset, what), model) in panels:
+    pairs = product(grid["datasets"], QUANTITIES)
+    rows = {(dataset, what): f"{label(dataset)}: {QUANTITIES[what]}" for dataset, what in pairs}
+    models = {model: label(model) for model in grid["models"]}
+    figure, panels = facets(rows, models, style, x=BUDGET, log=False)
+    for panel, (dataset, what), model in panels:
         own = {name: curves[dataset, model, name] for name in lines}
         for selector, found in own.items():
             _plot(panel, found, what, lines[selector], banded=selector in banded)
@@ -78,9 +77,9 @@ def draw(tables: str | Path, grid: Grid, style: Style) -> Figure:
         _end(panel, [row for found in own.values() for row in found], what)
     figure.align_ylabels()
     if any(row["exact_removal"] is not None for found in curves.values() for row in found):
-        axes[0, 0].add_line(Line2D([], [], label="at the exact ratio", **EXACT))
+        figure.axes[0].add_line(Line2D([], [], label="at the exact ratio", **EXACT))
     shown = " and ".join(map(label, banded)) if len(banded) < len(lines) else "all"
-    legend_below(figure, axes[0, 0], f"band ({shown}): {BAND}")
+    legend_below(figure, figure.axes[0], f"band ({shown}): {BAND}")
     return figure
 
 

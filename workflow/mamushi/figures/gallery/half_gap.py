@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from matplotlib.transforms import offset_copy
 
 from mamushi.artifacts import schemas
 from mamushi.evaluation.sources import RETRAINING
-from mamushi.figures.curves import Row, plot_mean, read_rows
+from mamushi.figures.curves import Row, cells, plot_mean, read_rows
 from mamushi.figures.style import BUDGET, SEEDS, Grid, Style, facets, label, legend_below, marks
 
 CATEGORY = "Unlearning"
@@ -47,26 +46,23 @@ def draw(tables: str | Path, grid: Grid, style: Style) -> Figure:
     Raises ``UserError`` when ``unlearning.parquet`` or ``half_gap.parquet`` lacks a curve.
     """
     columns = ("dataset", "model", "unlearner", "selector")
-    unlearners = [RETRAINING, *grid["unlearners"]]
-    pairs = list(product(grid["datasets"], grid["models"]))
-    wanted = {**grid, "unlearners": unlearners}
+    wanted = {**grid, "unlearners": [RETRAINING, *grid["unlearners"]]}
     points = read_rows(tables, schemas.UNLEARNING, wanted, columns)
     crossings = read_rows(tables, schemas.HALF_GAP, wanted, columns)
     lines = marks(grid["selectors"])
-    rows = [f"{label(name)}\nforget perplexity" for name in unlearners]
-    names = [f"{label(dataset)}\n{label(model)}" for dataset, model in pairs]
-    figure, axes = facets(rows, names, style, x=BUDGET)
-    for panel, (unlearner, pair) in zip(axes.flat, product(unlearners, pairs), strict=True):
+    rows = {name: f"{label(name)}\nforget perplexity" for name in wanted["unlearners"]}
+    figure, panels = facets(rows, cells(grid), style, x=BUDGET, log=style.log_scale)
+    for panel, unlearner, pair in panels:
         own = {name: (*pair, unlearner, name) for name in grid["selectors"]}
         shown = [_plot(panel, points[key], lines[name]) for name, key in own.items()]
         found = {name: crossings[key][0] for name, key in own.items()}
         first = next(iter(found.values()))
         for name, (column, dashes, width) in LEVELS.items():
-            look = {"linewidth": width, "linestyle": dashes, "label": name}
-            panel.axhline(first[column], color="black", zorder=2, **look)
+            line = panel.axhline(first[column], color="black", zorder=2, label=name)
+            line.set(linewidth=width, linestyle=dashes)
         _limit(panel, np.concatenate(shown), first)
         _mark(panel, found, lines)
-    legend_below(figure, axes[0, 0], SEEDS)
+    legend_below(figure, figure.axes[0], SEEDS)
     return figure
 
 

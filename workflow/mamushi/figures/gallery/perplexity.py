@@ -24,16 +24,18 @@ def draw(tables: str | Path, grid: Grid, style: Style) -> Figure:
     """Draw a pair of panels per dataset and model: forget domain above retain domain."""
     curves = read_curves(tables, grid)
     lines = marks(grid["selectors"])
-    pairs = list(product(grid["datasets"], DOMAINS))
-    rows = [f"{label(dataset)}\n{domain} perplexity" for dataset, domain in pairs]
-    figure, axes = facets(rows, [*map(label, grid["models"])], style, x=BUDGET)
-    places = product(pairs, grid["models"])
-    for panel, ((dataset, domain), model) in zip(axes.flat, places, strict=True):
+    pairs = product(grid["datasets"], DOMAINS)
+    rows = {
+        (dataset, domain): f"{label(dataset)}\n{domain} perplexity" for dataset, domain in pairs
+    }
+    models = {model: label(model) for model in grid["models"]}
+    figure, panels = facets(rows, models, style, x=BUDGET, log=style.log_scale)
+    for panel, (dataset, domain), model in panels:
         found = curves[dataset, model]
         for selector, curve in found.items():
             plot_curve(panel, curve, f"ppl_{domain}", lines[selector])
         for name, (row, dashes) in LEVELS.items():
             level = next(iter(found.values()))[row][f"ppl_{domain}_mean"]
             panel.axhline(level, color="black", linewidth=0.9, linestyle=dashes, label=name)
-    legend_below(figure, axes[0, 0], SEEDS)
+    legend_below(figure, figure.axes[0], SEEDS)
     return figure

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
 from mamushi.artifacts import schemas
-from mamushi.figures.curves import plot_mean, read_rows
+from mamushi.figures.curves import cells, plot_mean, read_rows
 from mamushi.figures.style import Grid, Style, facets, label, legend_below, marks
 
 CATEGORY = "Unlearning"
@@ -39,9 +39,9 @@ def draw(tables: str | Path, grid: Grid, style: Style) -> Figure:
     keys = [(*pair, *source) for pair, source in product(pairs, lines)]
     columns = ("dataset", "model", "source", "selector")
     curves = read_rows(tables, schemas.RELEARNING, grid, columns, keys)
-    names = [f"{label(dataset)}\n{label(model)}" for dataset, model in pairs]
-    figure, axes = facets(["forget perplexity"], names, style, x="relearning steps")
-    for panel, pair in zip(axes.flat, pairs, strict=True):
+    rows, x = {None: "forget perplexity"}, "relearning steps"
+    figure, panels = facets(rows, cells(grid), style, x=x, log=style.log_scale)
+    for panel, _, pair in panels:
         for source, line in lines.items():
             plot_mean(panel, curves[*pair, *source], "step", "ppl_forget", line)
         # Logarithmic from 1 on, with 0 as far to the left of 1 as 2 is to its right.
@@ -49,7 +49,7 @@ def draw(tables: str | Path, grid: Grid, style: Style) -> Figure:
         steps = sorted({row["step"] for source in lines for row in curves[*pair, *source]})
         panel.set_xticks(steps, [str(step) for step in steps])
         panel.xaxis.set_minor_locator(NullLocator())
-    legend_below(figure, axes[0, 0])
+    legend_below(figure, figure.axes[0])
     return figure
 
 

@@ -21,16 +21,18 @@ def draw(tables: str | Path, grid: Grid, style: Style) -> Figure:
     A dashed level at the SAD between the gold standards of two seeds, where there are several.
     """
     lines = marks(grid["selectors"])
-    rows = [f"{label(dataset)}\nSAD (perplexity)" for dataset in grid["datasets"]]
-    figure, axes = facets(rows, [*map(label, grid["models"])], style, x=BUDGET)
-    for panel, curves in zip(axes.flat, read_curves(tables, grid).values(), strict=True):
-        for selector, curve in curves.items():
+    curves = read_curves(tables, grid)
+    rows = {dataset: f"{label(dataset)}\nSAD (perplexity)" for dataset in grid["datasets"]}
+    models = {model: label(model) for model in grid["models"]}
+    figure, panels = facets(rows, models, style, x=BUDGET, log=style.log_scale)
+    for panel, dataset, model in panels:
+        for selector, curve in curves[dataset, model].items():
             plot_curve(panel, curve, "sad", lines[selector])
-        level = next(iter(curves.values()))[0]["gold_sad"]
+        level = next(iter(curves[dataset, model].values()))[0]["gold_sad"]
         if level is not None:
-            dashed = {"color": "black", "linewidth": 0.9, "linestyle": (0, (6, 2))}
-            panel.axhline(level, label="gold of another seed", **dashed)
+            line = panel.axhline(level, color="black", label="gold of another seed")
+            line.set(linewidth=0.9, linestyle=(0, (6, 2)))
         if not style.log_scale:
             panel.set_ylim(bottom=0)
-    legend_below(figure, axes[0, 0], SEEDS)
+    legend_below(figure, figure.axes[0], SEEDS)
     return figure
