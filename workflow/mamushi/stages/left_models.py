@@ -24,4 +24,4 @@ def run(files: Files, chosen: LeftModels, job: Job) -> None:
     from mamushi.evaluation.audit_models import Audit
 
     audit = Audit(chosen.grid, chosen.deleted, chosen.starts, files.root)
-    publish(files.out_folder, audit.tables(tasks=chosen.tasks), job.origin)
+    publish(files.out_folder, audit.tables(tasks=bool(chosen.tasks)), job.origin)
