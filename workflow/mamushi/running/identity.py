@@ -115,7 +115,8 @@ class Code:
             if unit.name != WHOLE:
                 nodes = module.effects if unit.name == EFFECTS else module.definitions[unit.name]
                 annotated = folder == [STAGES] and unit.name in ENTERED[STAGES]
-                texts, references = [], []
+                texts: list[str] = []
+                references = []
                 for node in nodes:
                     for word in Writer(module, node, annotated).words:
                         self._link(module, word, texts, references)

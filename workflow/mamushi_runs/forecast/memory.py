@@ -87,7 +87,7 @@ def several(config: Config) -> dict[str, int]:
     """
     found = {model: count for model in config["models"] if (count := gpus(config, model)) > 1}
     if config["utility"]["tasks"]:
-        for model in grid.looked_at(config)["models"]:
+        for model in grid.probed(config)["models"]:
             if model in found:
                 raise UserError(
                     f"{model} is cut over {found[model]} GPUs, and lm-evaluation-harness asks "
