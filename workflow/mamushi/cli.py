@@ -113,14 +113,6 @@ def commands() -> dict[str, Command]:
     return dict(sorted(found.items()))
 
 
-def parsers() -> Iterator[tuple[str, argparse.ArgumentParser]]:
-    """Return the words that call each command, and its parser; imports all of them."""
-    for name, command in commands().items():
-        yield name, _parser(name, importlib.import_module(command.module))
-    for name in stage.names():
-        yield f"stage {name}", _parser(name, stage.module(name))
-
-
 def like(wrong: str, known: Iterable[str]) -> str:
     """Return a suggestion to be put behind a message; empty where nothing known is alike."""
     near = difflib.get_close_matches(wrong, list(known), n=1, cutoff=0.6)

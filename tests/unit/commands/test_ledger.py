@@ -21,7 +21,7 @@ from scipy.stats import t
 from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.files import read_json, sha256, write_json
 from mamushi.artifacts.tables import write_table
-from mamushi.commands import _listed
+from mamushi.commands import _removal_list
 from mamushi.errors import UserError
 from mamushi.evidence import ledger
 from mamushi.running import locks
@@ -326,7 +326,7 @@ def test_ids_of_another_kind_are_refused() -> None:
         command("ledger", "add", made, again, "--ledger", "other")
     with pytest.raises(UserError, match="is not the file that was ranked"):
         command("apply", "ledger/000001.json", "--data", "comments.csv", "--out", "x.csv")
-    assert _listed.read(Path("ledger/000001.json")).ids == ["2"]
+    assert _removal_list.read(Path("ledger/000001.json")).ids == ["2"]
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import operator
 
 import pytest
 from hypothesis import given
@@ -111,15 +110,21 @@ def test_everything_else_is_refused_and_named(text: str, part: str) -> None:
     assert part in str(caught.value)
 
 
-@pytest.mark.parametrize("text", ["n >", "", "n = 3", "import os", "n; n", "toxic score > 1", "`a"])
-def test_what_is_no_expression_is_told(text: str) -> None:
-    with pytest.raises(UserError, match="write it as in"):
-        parse(text)
-
-
-@pytest.mark.parametrize("text", ["(" * 5000 + "1" + ")" * 5000, "-" * 9000 + "1"])
-def test_deep_nesting_is_told(text: str) -> None:
-    with pytest.raises(UserError):
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        *(
+            (text, "write it as in")
+            for text in ("n >", "", "n = 3", "import os", "n; n", "a b > 1", "`a")
+        ),
+        ("'class' == 0", "without a column; write a column's name plainly"),
+        pytest.param("1 + " * LONGEST + "1 > 0", f"allowed are {LONGEST}", id="long"),
+        pytest.param("(" * 5000 + "1" + ")" * 5000, "", id="brackets"),
+        pytest.param("-" * 9000 + "1", "", id="signs"),
+    ],
+)
+def test_what_is_no_expression_is_told(text: str, message: str) -> None:
+    with pytest.raises(UserError, match=message):
         parse(text)
 
 
@@ -148,20 +153,10 @@ def test_what_an_empty_cell_means_can_be_said_by_the_caller() -> None:
         assert parse(text).holds(ROW, "row 7", empty=False) is False
 
 
-def test_a_comparison_without_a_column_is_told() -> None:
-    with pytest.raises(UserError, match="without a column; write a column's name plainly"):
-        parse("'class' == 0")
-
-
 def test_a_pattern_of_many_parts_takes_no_longer() -> None:
     # A regular expression would try the a's in all ways.
     text = "a" * 3000 + "b"
     assert parse(f"text like '{'%a' * 1000}%c'").holds({"text": text}, "row 7") is False
-
-
-def test_too_long_is_told() -> None:
-    with pytest.raises(UserError, match=f"allowed are {LONGEST}"):
-        parse("1 + " * LONGEST + "1 > 0")
 
 
 @pytest.mark.parametrize(
@@ -197,16 +192,8 @@ NUMBERS = st.integers(-50, 50)
 
 @given(NUMBERS, NUMBERS, NUMBERS, st.sampled_from(["<", "<=", ">", ">=", "==", "!="]))
 def test_arithmetic_and_comparison_agree_with_python(a: int, b: int, c: int, sign: str) -> None:
-    compare = {
-        "<": operator.lt,
-        "<=": operator.le,
-        ">": operator.gt,
-        ">=": operator.ge,
-        "==": operator.eq,
-        "!=": operator.ne,
-    }[sign]
-    row = {"a": a, "b": b, "c": c}
-    assert parse(f"a * b - c {sign} b + c").holds(row, "") is compare(a * b - c, b + c)
+    row, text = {"a": a, "b": b, "c": c}, f"a * b - c {sign} b + c"
+    assert parse(text).holds(row, "") is eval(text, row.copy())
 
 
 @given(st.text(max_size=60))

@@ -93,10 +93,7 @@ def test_a_good_table_is_left_alone(kind: str, tmp_path: Path) -> None:
     "changes",
     [
         {"text": "body"},
-        {"id": "body"},
         {"labels": ["body"]},
-        {"stratum": "body"},
-        {"section": "body"},
         {"forget": {"where": "score > 0.5 or body == 1"}},
         {"forget": {"column": "body", "values": [1]}},
     ],
@@ -170,24 +167,12 @@ def test_types_of_more_columns_than_can_be_tried_are_left_to_the_job(tmp_path: P
     assert told(config(path, forget={"where": where})) is None
 
 
-def test_a_long_name_of_a_column_in_parquet(tmp_path: Path) -> None:
-    name = "x" * 300
-    path = written(tmp_path, "parquet", [{name: "text", "score": 0.25}])
-    assert told(config(path, text=name)) is None
-
-
 def test_a_file_that_is_no_parquet(tmp_path: Path) -> None:
     for content in (b"", b"PAR1", b"no table at all, but long enough"):
         (tmp_path / "data.parquet").write_bytes(content)
         line = told(config(tmp_path / "data.parquet"))
         assert line is not None
         assert "data.parquet: damaged or not a Parquet file" in line
-
-
-def test_datasets_that_are_not_used_are_not_looked_at(tmp_path: Path) -> None:
-    given = config(written(tmp_path, "csv", rows_of()))
-    given["datasets"]["other"] = given["datasets"]["own"] | {"text": "body"}
-    assert told(given) is None
 
 
 def test_the_look_imports_nothing_heavy() -> None:

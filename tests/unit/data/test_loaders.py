@@ -18,7 +18,7 @@ from sklearn.datasets import load_files
 from mamushi.artifacts.files import sha256
 from mamushi.data import rows
 from mamushi.data.loaders import jigsaw, newsgroups, table
-from mamushi.data.raw import Raw, check_unique
+from mamushi.data.raw import Raw
 from mamushi.errors import UserError
 from mamushi.registry import plugin, plugins
 
@@ -33,16 +33,6 @@ def test_every_loader_declares_its_settings_and_files() -> None:
         for setting, rule in found.settings.items():
             assert rule["description"], (name, setting)
             assert setting not in ("sections", "limit", "kind")
-
-
-def test_columns_of_different_lengths_are_a_mistake_of_the_loader() -> None:
-    with pytest.raises(ValueError, match="columns of lengths"):
-        Raw(["1"], ["a", "b"], np.array([True]), [None], [""], ["row 1"])
-
-
-def test_duplicated_ids_are_named_with_both_rows() -> None:
-    with pytest.raises(UserError, match="row 3: id 'a' is there twice, first in row 1"):
-        check_unique(["a", "b", "a"], ["row 1", "row 2", "row 3"])
 
 
 # Jigsaw ---------------------------------------------------------------------------------------
@@ -315,14 +305,6 @@ def test_rows_of_neither_domain_are_left_out(
         load_table(tmp_path / f"data.{kind}", **{**marks, "retain": {"where": "mark < 2"}})
 
 
-def test_table_zipped(tmp_path: Path) -> None:
-    path = table_file(tmp_path, "csv")
-    target = tmp_path / "data.csv.zip"
-    with zipfile.ZipFile(target, "w") as zipped:
-        zipped.write(path, path.name)
-    assert load_table(target).texts == load_table(path).texts
-
-
 @pytest.mark.parametrize("kind", ["csv", "tsv", "jsonl", "parquet"])
 def test_values_agree_with_what_pandas_writes(tmp_path: Path, kind: str) -> None:
     # A missing value makes floats of whole numbers: pandas writes 1.0 for 1 in column `rare`.
@@ -381,19 +363,6 @@ def test_csv_columns_of_an_expression_get_types() -> None:
     assert rows.infer(["1", "2.5"]) == [1.0, 2.5]
     assert rows.infer(["True", "false"]) == [True, False]
     assert rows.infer(["1", "x", ""]) == ["1", "x", ""]
-
-
-@pytest.mark.parametrize(
-    ("value", "name"),
-    [(1, "1"), (1.0, "1"), ("1", "1"), (True, "true"), (1.5, "1.5"), ("", None), (None, None)],
-)
-def test_names_of_values(value: Any, name: str | None) -> None:
-    assert rows.name_of(value) == name
-
-
-def test_names_of_non_finite_values() -> None:
-    assert rows.name_of(float("nan")) is None
-    assert rows.name_of(float("inf")) is None
 
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])

@@ -77,14 +77,6 @@ def test_stored_ratio_is_that_of_the_definition(world: dict[str, Any]) -> None:
 
 
 @worlds
-def test_distributions_sum_to_1_and_the_backbone_has_no_zeros(world: dict[str, Any]) -> None:
-    mixture = model.make(50, WEIGHTS, 0.4, 0, **world)
-    np.testing.assert_allclose(mixture.backbone.sum(axis=1), 1)
-    np.testing.assert_allclose(mixture.topics.sum(axis=2), 1)
-    assert (mixture.backbone > 0).all()
-
-
-@worlds
 def test_densities_sum_to_1_and_draws_follow_them(world: dict[str, Any]) -> None:
     """Over all texts of three words, in both domains; ratios are those of the summed densities."""
     mixture = model.make(4, WEIGHTS, 0.6, 0, **world)
@@ -160,11 +152,6 @@ def test_what_a_bag_of_words_misses(dataset: str, least: float, most: float) -> 
     assert least < truth - bags < most
 
 
-def test_lengths_are_within_the_range_and_both_ends_occur() -> None:
-    lengths = {len(text.split()) for text in load(words=[3, 6]).texts}
-    assert lengths == {3, 4, 5, 6}
-
-
 def test_logarithms_of_lengths_spread_evenly() -> None:
     mixture = model.make(10, WEIGHTS, 0.4, 0)
     domain = np.zeros(20_000, dtype=np.int64)
@@ -175,14 +162,6 @@ def test_logarithms_of_lengths_spread_evenly() -> None:
     assert observed.sum() == observed[4:51].sum()
     expected = len(domain) * np.log1p(1 / lengths) / np.log(51 / 4)
     assert chisquare(observed[4:], expected).pvalue > 1e-4
-
-
-def test_lengths_of_the_loader_spread_as_asked() -> None:
-    words = [
-        np.median([len(text.split()) for text in load(words=[4, 100], lengths=lengths).texts])
-        for lengths in ("uniform", "log_uniform")
-    ]
-    assert 40 < words[0] < 64 and 15 < words[1] < 27
 
 
 @worlds
@@ -215,14 +194,6 @@ def test_label_noise_has_its_shares_and_leaves_the_truth_alone(world: dict[str, 
     assert auc(raw.log_density_ratio[~labelled], raw.forget[~labelled]) > 0.7
 
 
-def test_words_are_distinct_and_pronounceable() -> None:
-    for n in (10, 2500, 5000):
-        words = model.pseudo_words(n, np.random.default_rng(0))
-        assert len(set(words)) == n
-        assert all(set(w[0::2]) <= set("bdflmnrstv") for w in words)
-        assert all(set(w[1::2]) <= set("aeiou") for w in words)
-
-
 def test_the_texts_by_default_are_those_of_earlier_versions() -> None:
     """NumPy's streams are those of the version in the lock file."""
     raw = load()
@@ -248,14 +219,6 @@ def test_texts_of_a_cell_do_not_depend_on_the_size_of_another(world: dict[str, A
         for raw in (changed, before)
     )
     assert next(cells) == next(cells)
-
-
-def test_rows() -> None:
-    raw = load()
-    assert len(set(raw.ids)) == len(raw.ids) == 3 * 80
-    assert len(set(raw.texts)) == len(raw.texts)
-    for name, forget, section in zip(raw.ids, raw.forget, raw.section, strict=True):
-        assert name.startswith(f"{section}/{'forget' if forget else 'retain'}/")
 
 
 def test_defaults_overlap_and_spread() -> None:

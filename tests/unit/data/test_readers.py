@@ -53,47 +53,23 @@ def test_formats_agree(tmp_path: Path) -> None:
         assert table.columns == {"text": TEXTS, "id": ["0", "1", "2", "3"]}, path
         assert len(table.places) == len(TEXTS)
         assert table.places[2].startswith(f"{path.name}, row 3")
-
-
-def test_csv_places_give_row_and_line(tmp_path: Path) -> None:
     # The second row spans two lines.
-    table = readers.read(write_csv(tmp_path / "a.csv"), ["id"])
-    assert table.places[2] == "a.csv, row 3 (line 5)"
-
-
-def test_byte_order_mark_is_no_part_of_the_first_column(tmp_path: Path) -> None:
-    path = tmp_path / "a.csv"
-    path.write_bytes(b"\xef\xbb\xbfid,text\n1,a\n")
-    assert readers.read(path, ["id"]).columns == {"id": ["1"]}
-
-
-def test_long_fields_are_read(tmp_path: Path) -> None:
-    path = tmp_path / "a.csv"
-    path.write_text("text\n" + "a" * 300_000 + "\n")
-    assert len(readers.read(path, ["text"]).columns["text"][0]) == 300_000
+    assert readers.read(paths[0], ["id"]).places[2] == "a.csv, row 3 (line 5)"
 
 
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.csv", b"id,text\n1,good\n2,b\xe4d\n", r"a\.csv, row 2 \(line 3\): not valid UTF-8"),
         ("a.csv", b'id,text\n1,"a\nb"\n2,b\xe4d\n', r"a\.csv, row 2 \(line 4\): not valid UTF-8"),
-        ("a.csv", b"id,t\xe4xt\n1,a\n", r"header: not valid UTF-8"),
         ("a.csv", b"id,body\n1,a\n", r"no column 'text'; it has 'id', 'body'"),
         ("a.csv", b"id,text\n1,a\n2\n", r"row 2 \(line 3\): 1 fields where the header has 2"),
         ("a.csv", b'id,text\n1,a\n2,"open\n', r"row 1 \(line 2\): not well-formed from here on"),
         ("a.csv", b'"id"x,text\n1,a\n', r"a\.csv, header: not well-formed from here on \("),
         ("a.csv", b'"id,text\n1,a\n', r"a\.csv, header: not well-formed from here on \("),
-        ("a.csv", b"id,text,id\n1,a,2\n", r"a\.csv: column 'id' is there 2 times"),
-        ("a.csv", b"id,text\n", r"no rows"),
-        ("a.csv", b"", r"no column 'id'"),
         ("a.jsonl", b'{"id": 1, "text": "a"}\n{"id"\n', r"a\.jsonl, row 2: not valid JSON"),
         ("a.jsonl", b'{"id": 1, "text": "a"}\n{"id": "\xe4"}\n', r"row 2: not valid UTF-8"),
-        ("a.jsonl", b"[1]\n", r"row 1: not a JSON object"),
         ("a.jsonl", b'{"id": 1}\n', r"no column 'text'; it has 'id'"),
-        ("a.parquet", b"PAR1 not really", r"damaged or not a Parquet file"),
         ("a.xlsx", b"PK", r"cannot tell the format from the ending '\.xlsx'; known are"),
-        ("a.csv.zip", b"PK\x03\x04 cut short", r"truncated or damaged zip"),
     ],
 )
 def test_bad_files(tmp_path: Path, name: str, content: bytes, message: str) -> None:
@@ -103,11 +79,6 @@ def test_bad_files(tmp_path: Path, name: str, content: bytes, message: str) -> N
         readers.read(path, ["id", "text"])
 
 
-def test_missing_file(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"a\.csv: no such file"):
-        readers.read(tmp_path / "a.csv", ["text"])
-
-
 def test_zip_cut_anywhere_is_told(tmp_path: Path) -> None:
     path = zipped(write_csv(tmp_path / "a.csv"))
     whole = path.read_bytes()
@@ -115,15 +86,6 @@ def test_zip_cut_anywhere_is_told(tmp_path: Path) -> None:
         path.write_bytes(whole[:cut])
         with pytest.raises(UserError, match="truncated or damaged zip"):
             readers.read(path, ["text"])
-
-
-def test_zip_with_a_flipped_byte_is_told(tmp_path: Path) -> None:
-    path = zipped(write_csv(tmp_path / "a.csv"))
-    whole = bytearray(path.read_bytes())
-    whole[45] ^= 0xFF
-    path.write_bytes(whole)
-    with pytest.raises(UserError, match="truncated or damaged zip"):
-        readers.read(path, ["text"])
 
 
 @pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
@@ -161,15 +123,6 @@ def test_zip_packed_in_an_unknown_way_says_to_unpack_it(tmp_path: Path) -> None:
         readers.read(path, ["text"])
 
 
-def test_zip_with_several_files_and_none_of_the_name(tmp_path: Path) -> None:
-    path = tmp_path / "a.csv.zip"
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("b.csv", "text\na\n")
-        archive.writestr("c.csv", "text\na\n")
-    with pytest.raises(UserError, match=r"no member 'a\.csv'"):
-        readers.read(path, ["text"])
-
-
 def test_invalid_utf8_in_parquet_names_the_row(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     array = pa.array([b"good", b"b\xe4d"]).view(pa.string())
@@ -184,14 +137,6 @@ def test_a_column_that_parquet_has_twice_is_named(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="column 'text' is there 2 times"):
         readers.read(path, ["text"])
     assert readers.read(path, ["id"]).columns == {"id": ["b"]}
-
-
-def test_truncated_parquet(tmp_path: Path) -> None:
-    path = tmp_path / "a.parquet"
-    pq.write_table(pa.table({"text": ["a" * 1000] * 50}), path)
-    path.write_bytes(path.read_bytes()[:-20])
-    with pytest.raises(UserError, match="damaged or not a Parquet file"):
-        readers.read(path, ["text"])
 
 
 def test_find_prefers_the_plain_file_and_names_both(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mamushi.artifacts.domains import INFERENCE
-from mamushi.commands._listed import Listed
+from mamushi.commands._removal_list import RemovalList
 from mamushi.data.rewriting import Removal, rows
 from mamushi.errors import UserError
 
@@ -29,7 +29,7 @@ class Row:
 class Source:
     """A list and its table."""
 
-    listed: Listed
+    listed: RemovalList
     data: Path = Path()
     columns: Mapping[str, str] = field(default_factory=dict)
     """Of ``text``, and of ``prompt`` where there is one."""
@@ -49,7 +49,7 @@ class Source:
         return [name for name in ("prompt", "text") if name in self.columns]
 
     def rows(self) -> Iterator[Row]:
-        """All rows, in order; null counts as empty.
+        """Iterate over all rows, in order; null counts as empty.
 
         Raises ``UserError`` for a missing column, a text that is not text, and a table in which
         nothing of the list is.
@@ -65,22 +65,19 @@ class Source:
             texts = {name: cells[name] or "" for name in self.names}
             for name, text in texts.items():
                 if not isinstance(text, str):
-                    raise UserError(
-                        f"column {self.columns[name]!r} is {text!r}, not text",
-                        where=f"{file.name}, row {removal.read}",
-                        do="name the text column with --text",
+                    what = f"column {self.columns[name]!r} is {text!r}, not text"
+                    where, do = (
+                        f"{file.name}, row {removal.read}",
+                        "name the text column with --text",
                     )
-            name = str(removal.read) if self.id is None else str(cells["id"])
-            yield Row(file, name, texts, gone)
+                    raise UserError(what, where=where, do=do)
+            yield Row(file, str(cells["id"] if self.id else removal.read), texts, gone)
         if not removal.found:
-            raise UserError(
-                f"none of its {len(removal.ids)} ids is there",
-                where=self.data,
-                do="name the column with --id, or give the table that was ranked",
-            )
+            do = "name the column with --id, or give the table that was ranked"
+            raise UserError(f"none of its {len(removal.ids)} ids is there", where=self.data, do=do)
 
     def trained(self, row: Row, text: str) -> dict[str, Any] | None:
-        """What a trainer is given of a row, its text under this name; None for nothing."""
+        """Return what a trainer is given of a row, its text under this name; None for nothing."""
         if row.on_the_list and not self.weights:
             return None
         cells: dict[str, Any] = {
@@ -88,31 +85,21 @@ class Source:
         }
         return cells | ({"weight": 0.0 if row.on_the_list else 1.0} if self.weights else {})
 
+    def write_trained(self, path: Path, text: str) -> None:
+        """Write what a trainer is given as JSON Lines, the text under the name ``text``."""
+        with path.open("w", encoding="utf-8") as handle:
+            for row in self.rows():
+                if (cells := self.trained(row, text)) is not None:
+                    handle.write(json_line(cells))
+
     def manifest(self) -> Mapping[str, Any]:
-        """The list's manifest. Raises ``UserError`` where there is none."""
+        """Return the list's manifest. Raises ``UserError`` where there is none."""
         if self.listed.manifest is None:
-            raise UserError(
-                "has no manifest beside it",
-                where=self.listed.path,
-                do="give a list of a run, results/runs/.../removals/SELECTOR/betaB.parquet",
-            )
+            do = "give a list of a run, results/runs/.../removals/SELECTOR/betaB.parquet"
+            raise UserError("has no manifest beside it", where=self.listed.path, do=do)
         return self.listed.manifest
-
-    def flat_manifest(self) -> Iterator[tuple[str, Any]]:
-        """Its values by dotted names; raises ``UserError`` as ``manifest``."""
-        yield from _flat(self.manifest(), "")
-
-
-def _flat(value: Any, name: str) -> Iterator[tuple[str, Any]]:
-    if isinstance(value, Mapping):
-        for key, each in value.items():
-            yield from _flat(each, f"{name}.{key}" if name else key)
-    elif isinstance(value, list):
-        yield name, json.dumps(value)
-    else:
-        yield name, value
 
 
 def json_line(value: Mapping[str, Any]) -> str:
-    """An object as a line of JSON Lines."""
+    """Return an object as a line of JSON Lines."""
     return json.dumps(value, ensure_ascii=False) + "\n"

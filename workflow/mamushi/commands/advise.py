@@ -58,26 +58,19 @@ def run(args: argparse.Namespace) -> None:
     pattern = {key: glob_escape(value) if value else "*" for key, value in named.items()}
     files = sorted(args.root.glob(str(paths.under("", paths.FRONTIER, **pattern))))
     if not files:
-        told = {key: value or "*" for key, value in named.items()}
-        raise UserError(
-            f"no {paths.under('', paths.FRONTIER, **told)} in it",
-            where=args.root,
-            do="make the frontiers first, with the workflow's target 'evidence' or "
-            "'python -m mamushi frontier'",
-        )
+        shown = {key: value or "*" for key, value in named.items()}
+        what = f"no {paths.under('', paths.FRONTIER, **shown)} in it"
+        do = "make the frontiers first, with the workflow's target 'evidence'"
+        raise UserError(what, where=args.root, do=do)
     rows = []
     for path in files:
         found_here = read_frontier(path)
         check_place(path, found_here)
         rows += found_here
     known = sorted({row["selector"] for row in rows})
-    unknown = sorted(set(args.selector or ()) - set(known))
-    if unknown:
-        raise UserError(
-            f"no selector {unknown[0]!r} in the frontiers",
-            where="--selector",
-            do=f"there are {', '.join(known)}",
-        )
+    if unknown := sorted(set(args.selector or ()) - set(known)):
+        what, do = f"no selector {unknown[0]!r} in the frontiers", f"there are {', '.join(known)}"
+        raise UserError(what, where="--selector", do=do)
     rows = [row for row in rows if not args.selector or row["selector"] in args.selector]
     measured = args.root / "tables" / "sad.parquet"
     sad = read_table(measured, schemas.SAD).to_pylist() if measured.is_file() else None
@@ -91,19 +84,18 @@ LIMIT = (
 
 
 def report(advised: Sequence[dict[str, Any]], frontier: Sequence[dict[str, Any]]) -> str:
-    """The table that is printed, one block per dataset and model, best selector first."""
+    """Return the table that is printed, a block per dataset and model, best selector first."""
     blocks = []
     for pair in dict.fromkeys((row["dataset"], row["model"]) for row in advised):
         ours = [row for row in advised if (row["dataset"], row["model"]) == pair]
         ours.sort(key=lambda row: (row["budget"] is None, row["budget"] or 0.0))
-        seeds = {row["seed"] for row in frontier if (row["dataset"], row["model"]) == pair}
-        whole = max(row["removed"] for row in frontier if (row["dataset"], row["model"]) == pair)
-        told = any(row["measured"] is not None for row in ours)
+        theirs = [row for row in frontier if (row["dataset"], row["model"]) == pair]
+        seeds, whole = {row["seed"] for row in theirs}, max(row["removed"] for row in theirs)
         head = ["selector", "retraining needs", "in the limit", "95% interval", "examples"]
-        lines = [[*head, *(["measured"] if told else [])]]
-        lines += [[*_cells(row, whole), *([_share(row["measured"])] if told else [])]
-                  for row in ours]  # fmt: skip
-        widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
+        lines = [[*head, "measured"], *(_cells(row, whole) for row in ours)]
+        if all(row["measured"] is None for row in ours):
+            lines = [line[:-1] for line in lines]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         first = (
             f"{pair[0]}, {pair[1]}: {_asked(ours[0])} "
             f"({len(seeds)} seed{'s' * (len(seeds) > 1)}, {whole} forget examples)"
@@ -128,21 +120,16 @@ def _asked(row: dict[str, Any]) -> str:
 
 
 def _cells(row: dict[str, Any], whole: int) -> list[str]:
+    measured = _share(row["measured"])
     if row["budget"] is None:
-        return [row["selector"], "none", "", "", ""]
+        return [row["selector"], "none", "", "", "", measured]
     # Rounded up: with fewer the target would be missed.
     examples = -int(-row["budget"] * whole // 1)
-    return [
-        row["selector"],
-        _span(row["retraining_low"], row["retraining_high"]),
-        _share(row["budget"]),
-        _span(row["budget_low"], row["budget_high"]),
-        str(examples),
+    spans = [
+        "-" if row[f"{of}_low"] is None else f"{row[f'{of}_low']:.2f} to {row[f'{of}_high']:.2f}"
+        for of in ("retraining", "budget")
     ]
-
-
-def _span(low: float | None, high: float | None) -> str:
-    return "-" if low is None or high is None else f"{low:.2f} to {high:.2f}"
+    return [row["selector"], spans[0], _share(row["budget"]), spans[1], str(examples), measured]
 
 
 def _share(budget: float | None) -> str:

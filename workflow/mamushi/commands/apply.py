@@ -39,32 +39,33 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Raises ``UserError`` as ``_listed.read`` and ``rewriting.rewrite``, and when none of the ids
-    is in the data."""
+    """Write the table and its receipt.
+
+    Raises ``UserError`` as ``_removal_list.read`` and ``rewriting.rewrite``, and when none of the
+    ids is in the data.
+    """
     from mamushi.artifacts.files import sha256, write_json
     from mamushi.artifacts.provenance import versions
-    from mamushi.commands import _listed
+    from mamushi.commands import _removal_list
     from mamushi.data.rewriting import Removal, Targets, rewrite, tables
     from mamushi.errors import UserError
 
-    chosen = _listed.read(args.list)
-    removal = Removal(chosen.all, chosen.column(args.id, args.data))
+    listed = _removal_list.read(args.list)
+    removal = Removal(listed.all, listed.column(args.id, args.data))
     targets = Targets(args.out, weights=args.weights)
     if args.split:
         targets = Targets(part_of(args.out, "retain"), part_of(args.out, "forget"))
-    copies = chosen.copied
     missing: list[str] = []
 
     def check() -> None:
         """Before anything is written: a list of another table would remove nothing."""
-        missing.extend(name for name in (*chosen.ids, *sorted(copies)) if name not in removal.found)
+        ids = (*listed.ids, *sorted(listed.copied))
+        missing.extend(name for name in ids if name not in removal.found)
         if not removal.found:
             where = "number of a row" if removal.column is None else f"column {removal.column!r}"
-            raise UserError(
-                f"none of its {len(removal.ids)} ids is there ({where})",
-                where=args.data,
-                do="name the column with --id, or give the table that was ranked",
-            )
+            what = f"none of its {len(removal.ids)} ids is there ({where})"
+            do = "name the column with --id, or give the table that was ranked"
+            raise UserError(what, where=args.data, do=do)
 
     rewrite(args.data, targets, removal, check)
 
@@ -73,7 +74,7 @@ def run(args: argparse.Namespace) -> None:
             return sha256(path)
         return {p.relative_to(path).as_posix(): sha256(p) for p in tables(path)}
 
-    about = chosen.manifest or {}
+    about, copies = listed.manifest or {}, len(removal.found & listed.copied)
     receipt = {
         "list": {"path": str(args.list), "sha256": sha256(args.list)},
         "of": {name: about.get(name) for name in ("dataset", "model", "seed", "selector", "beta")},
@@ -87,32 +88,31 @@ def run(args: argparse.Namespace) -> None:
             "without_an_id": removal.unnamed,
         },
         "ids": {
-            "listed": len(chosen.ids),
-            "copies": len(copies),
+            "listed": len(listed.ids),
+            "copies": len(listed.copied),
             "found": len(removal.found),
-            "copies_found": len(removal.found & copies),
+            "copies_found": copies,
             "not_found": missing,
         },
         "cross_posts": {
-            "stay": chosen.cross_posts,
+            "stay": listed.cross_posts,
             "why": "they stood in both domains, and so are in no list",
         },
         "versions": versions(),
     }
     write_json(args.out.with_name(f"{args.out.name}.receipt.json"), receipt)
     done = "weighted 0" if args.weights else "split off" if args.split else "removed"
-    along = len(removal.found & copies)
-    print(f"{removal.removed:,} of {removal.read:,} rows {done}, {along:,} of them as copies")
+    print(f"{removal.removed:,} of {removal.read:,} rows {done}, {copies:,} of them as copies")
     if missing:
         print(f"{len(missing):,} ids of the list are not there, the first is {missing[0]!r}")
-    if chosen.cross_posts:
-        print(f"{len(chosen.cross_posts):,} cross-posts stay: they stood in both domains")
+    if listed.cross_posts:
+        print(f"{len(listed.cross_posts):,} cross-posts stay: they stood in both domains")
     for path in targets.all:
         print(path)
 
 
 def part_of(path: Path, split: str) -> Path:
-    """``NAME.forget.csv.gz`` for ``NAME.csv.gz``."""
+    """Return ``NAME.forget.csv.gz`` for ``NAME.csv.gz``."""
     from mamushi.artifacts.tabular import PACKED
 
     packing = path.suffix if path.suffix.lower() in PACKED else ""

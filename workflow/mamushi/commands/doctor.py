@@ -1,4 +1,4 @@
-"""Look whether this machine and this folder can run the workflow, and say what would go wrong.
+"""Check whether this machine and this folder can run the workflow, and say what would go wrong.
 
 One line each: `ok`, `note` for what a run lives with, `FAIL` for what would stop it. The exit code
 is 1 where something would fail, else 0.
@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import argparse
 import os
+import platform
 import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -35,50 +36,34 @@ Finding = tuple[str, str]
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
-    parser.add_argument(
-        "folder",
-        nargs="?",
-        type=Path,
-        default=Path(),
-        help="where the workflow is to run (default: this folder)",
-    )
+    about = "where the workflow is to run (default: this folder)"
+    parser.add_argument("folder", nargs="?", type=Path, default=Path(), help=about)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the findings; 1 where something would fail."""
+    """Print the findings; return 1 where something would fail."""
+    checks: dict[str, Callable[[], Finding]] = {
+        "Python": lambda: (OK, f"{platform.python_version()}, {sys.executable}"),
+        "packages": packages,
+        "torch": torch,
+        "GPU": gpu,
+        "machine": computer,
+        "SLURM": slurm,
+        "disk": lambda: disk(args.folder),
+        "write speed": lambda: write_speed(args.folder),
+        "locks": lambda: file_locks(args.folder),
+        "model cache": model_cache,
+    }
     failed = False
-    for name, finding in findings(args.folder):
-        kind, said = finding
+    for name, check in checks.items():
+        kind, finding = check()
         failed |= kind == FAIL
-        print(f"{kind:<5} {name:<12} {said}", flush=True)
+        print(f"{kind:<5} {name:<12} {finding}", flush=True)
     return int(failed)
 
 
-def findings(folder: Path) -> Iterator[tuple[str, Finding]]:
-    """What is looked at, by name, in the order of the report."""
-    looks: tuple[tuple[str, Callable[[], Finding]], ...] = (
-        ("Python", python),
-        ("packages", packages),
-        ("torch", torch),
-        ("GPU", gpu),
-        ("machine", computer),
-        ("SLURM", slurm),
-        ("disk", lambda: disk(folder)),
-        ("write speed", lambda: write_speed(folder)),
-        ("locks", lambda: file_locks(folder)),
-        ("model cache", model_cache),
-    )
-    for name, look in looks:
-        yield name, look()
-
-
-def python() -> Finding:
-    """The version, and where it is."""
-    return OK, f"{'.'.join(map(str, sys.version_info[:3]))}, {sys.executable}"
-
-
 def packages() -> Finding:
-    """The versions of what a run imports."""
+    """Check the versions of what a run imports."""
     found, missing = [], []
     for name in PACKAGES:
         try:
@@ -91,7 +76,7 @@ def packages() -> Finding:
 
 
 def torch() -> Finding:
-    """Its version, and for which CUDA it is built."""
+    """Check for which CUDA it is built."""
     try:
         import torch
     except (ImportError, OSError) as error:
@@ -101,35 +86,34 @@ def torch() -> Finding:
 
 
 def gpu() -> Finding:
-    """The GPUs of the machine, its driver, and whether torch computes on them."""
-    told = answer("nvidia-smi", "--query-gpu=name,memory.total,driver_version", "--format=csv")
-    present = told.splitlines()[1:] if told else []
+    """Check the GPUs of the machine, its driver, and whether torch computes on them."""
+    listed = answer("nvidia-smi", "--query-gpu=name,memory.total,driver_version", "--format=csv")
+    present = "; ".join((listed or "").splitlines()[1:])
     try:
         import torch
-    except (ImportError, OSError):
-        return FAIL, "torch cannot be imported"
-    try:
+
         for place in range(torch.cuda.device_count()):
             torch.zeros(1, device=f"cuda:{place}")
+    except (ImportError, OSError):
+        return FAIL, "torch cannot be imported"
     except RuntimeError as error:
         return FAIL, f"torch cannot compute on GPU {place}: {str(error).splitlines()[0]}"
     if torch.cuda.is_available():
-        return OK, "; ".join(present) or torch.cuda.get_device_name()
+        return OK, present or torch.cuda.get_device_name()
     if present and os.environ.get("CUDA_VISIBLE_DEVICES", "0") != "":
         why = "torch is built for the CPU" if not torch.version.cuda else "the driver is too old"
-        return FAIL, f"{'; '.join(present)}: not seen by torch ({why} or the driver is not loaded)"
+        return FAIL, f"{present}: not seen by torch ({why} or the driver is not loaded)"
     return NOTE, "none here: tiny models and rankings of thousands of texts run on the CPU"
 
 
 def computer() -> Finding:
-    """Cores and memory."""
-    bytes_ = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    said = f"{machine.cores()} cores, {bytes_ / 1e9:.0f} GB of memory, {machine.processor()}"
-    return OK, said
+    """Look at cores and memory."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
+    return OK, f"{machine.cores()} cores, {memory:.0f} GB of memory, {machine.processor()}"
 
 
 def slurm() -> Finding:
-    """Whether jobs can be submitted from here."""
+    """Check whether jobs can be submitted from here."""
     if shutil.which("sbatch") is None:
         return NOTE, "not on this machine: the profile slurm is for a node from which one submits"
     if answer("squeue", "--noheader", "--me") is None:
@@ -139,7 +123,7 @@ def slurm() -> Finding:
 
 
 def disk(folder: Path) -> Finding:
-    """Free space where the results will be."""
+    """Check the free space where the results will be."""
     try:
         free = shutil.disk_usage(folder).free
     except OSError as error:
@@ -147,20 +131,17 @@ def disk(folder: Path) -> Finding:
     said = f"{free / 1e9:.1f} GB free in {folder.resolve()}"
     if free < NEEDED:
         return FAIL, f"{said}; free at least {NEEDED / 1e9:.0f} GB"
-    if free < WANTED:
-        return NOTE, f"{said}; mamushi plan says what a run takes"
-    return OK, said
+    return (NOTE, f"{said}; mamushi plan says what a run takes") if free < WANTED else (OK, said)
 
 
 def write_speed(folder: Path) -> Finding:
-    """Of a file that reaches the disk."""
+    """Measure how fast a file reaches the disk."""
     part = folder / f".mamushi-doctor-{os.getpid()}"
-    block = os.urandom(2**20)
+    content = os.urandom(WRITTEN)
     try:
         begun = time.monotonic()
         with part.open("wb") as file:
-            for _ in range(WRITTEN // len(block)):
-                file.write(block)
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
         speed = WRITTEN / max(time.monotonic() - begun, 1e-9)
@@ -169,13 +150,12 @@ def write_speed(folder: Path) -> Finding:
     finally:
         part.unlink(missing_ok=True)
     said = f"{speed / 1e6:,.0f} MB a second"
-    if speed < SLOW:
-        return NOTE, f"{said}; checkpoints will be felt: raise execution.checkpoint_seconds"
-    return OK, said
+    slow = f"{said}; checkpoints will be felt: raise execution.checkpoint_seconds"
+    return (NOTE, slow) if speed < SLOW else (OK, said)
 
 
 def file_locks(folder: Path) -> Finding:
-    """Whether the file system locks: by them two runs, or two jobs, do not write one result."""
+    """Check that the file system locks: two runs, or two jobs, then do not write one result."""
     path = folder / f".mamushi-doctor-{os.getpid()}.lock"
     try:
         lock = locks.attempt(path, "doctor")
@@ -191,7 +171,7 @@ def file_locks(folder: Path) -> Finding:
 
 
 def model_cache() -> Finding:
-    """Where models from the hub lie, and whether one could be added."""
+    """Look where models from the hub lie, and whether one could be added."""
     from huggingface_hub.constants import HF_HUB_CACHE, HF_HUB_OFFLINE
 
     cache = Path(HF_HUB_CACHE)
@@ -202,16 +182,14 @@ def model_cache() -> Finding:
         return NOTE, f"{said}; HF_HUB_OFFLINE is set: models have to be there, or in folders"
     if not os.access(there, os.W_OK):
         return NOTE, f"{said}; not writable: name folders as models, or set HF_HOME"
-    free = shutil.disk_usage(there).free
-    return OK, f"{said}, {free / 1e9:.1f} GB free"
+    return OK, f"{said}, {shutil.disk_usage(there).free / 1e9:.1f} GB free"
 
 
 def answer(*command: str) -> str | None:
-    """What a command says; None where it is not there, fails or does not answer."""
+    """Return what a command says; None where it is not there, fails or does not answer."""
     try:
-        done = subprocess.run(
+        return subprocess.run(
             command, capture_output=True, text=True, timeout=SECONDS, check=True, errors="replace"
-        )
+        ).stdout
     except (OSError, subprocess.SubprocessError):
         return None
-    return done.stdout

@@ -22,7 +22,7 @@ FORMATS = Path(__file__).parent / "formats"
 
 
 def formats() -> dict[str, str]:
-    """What a list can be written as, with its help; the files are read, not imported."""
+    """Return what a list can be written as, with its help; the files are read, not imported."""
     found = {}
     for path in sorted(FORMATS.glob("[!_]*.py")):
         about = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
@@ -49,8 +49,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Raises ``UserError`` for options that do not go together, as ``_listed.read``, and as the
-    format does."""
+    """Raises ``UserError`` for options that do not go together, for a bad list, and as the format
+    does."""
+    import importlib
+
+    from mamushi.artifacts.files import atomic
+    from mamushi.commands import _removal_list
+    from mamushi.commands._source import Source
+    from mamushi.data.rewriting import whole_folder
     from mamushi.errors import UserError
 
     if args.out is None:
@@ -63,20 +69,8 @@ def run(args: argparse.Namespace) -> None:
         return
     if args.to is None:
         raise UserError("nothing says as what", do=f"give --to: {', '.join(formats())}")
-    _write(args)
-
-
-def _write(args: argparse.Namespace) -> None:
-    import importlib
-
-    from mamushi.artifacts.files import atomic
-    from mamushi.commands import _listed
-    from mamushi.commands._source import Source
-    from mamushi.data.rewriting import whole_folder
-    from mamushi.errors import UserError
-
     module = importlib.import_module(f"mamushi.commands.formats.{args.to.replace('-', '_')}")
-    source = Source(_listed.read(args.list), weights=args.weights)
+    source = Source(_removal_list.read(args.list), weights=args.weights)
     if module.TEXTS:
         source = _with_table(source, args)
     if module.FOLDER and args.out.exists():
@@ -87,7 +81,7 @@ def _write(args: argparse.Namespace) -> None:
 
 
 def _with_table(source: Source, args: argparse.Namespace) -> Source:
-    """With the given table, that which was ranked, or its examples where it has another loader."""
+    """Add the given table, that which was ranked, or its examples where it has another loader."""
     from dataclasses import replace
 
     from mamushi.errors import UserError

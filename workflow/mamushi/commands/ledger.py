@@ -9,12 +9,12 @@ list, of all that is removed up to it: mamushi apply ledger/000003.json --data T
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mamushi.commands._listed import Listed
+    from mamushi.commands._removal_list import RemovalList
 
 GROUP = "act"
 
@@ -47,8 +47,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """The exit code. Raises ``UserError`` as the functions of ``evidence.ledger`` and as
-    ``_listed.read``."""
+    """Return the exit code. Raises ``UserError`` as ``evidence.ledger`` and for a bad list."""
     status: int = args.does(args)
     return status
 
@@ -56,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
 def add(args: argparse.Namespace) -> int:
     """Record a request."""
     from mamushi.artifacts import paths
-    from mamushi.commands import _listed
+    from mamushi.commands import _removal_list
     from mamushi.data.rewriting import tables
     from mamushi.evidence import ledger
 
@@ -68,14 +67,14 @@ def add(args: argparse.Namespace) -> int:
         "models": args.model,
     }
     measured = []
-    chosen = [_listed.read(path) for path in args.lists]
-    for listed in chosen:
+    read = [_removal_list.read(path) for path in args.lists]
+    for listed in read:
         results = ledger.base(folder) / paths.RESULTS
         if where := paths.wildcards(paths.REMOVAL, listed.path.absolute()):
             results = Path(where["root"])
-            of = (paths.DATA_CARD, paths.DUPLICATES, paths.EXAMPLES)
-            ours = [paths.under(pattern=pattern, **where) for pattern in of]
-            files["data"] = [*files["data"], *(path for path in ours if path.is_file())]
+            for pattern in (paths.DATA_CARD, paths.DUPLICATES, paths.EXAMPLES):
+                if (path := paths.under(pattern=pattern, **where)).is_file():
+                    files["data"] = [*files["data"], path]
         if listed.manifest:
             files["manifests"].append(listed.path.with_suffix(".json"))
         for made, perplexity in ledger.made_with(listed.path, results):
@@ -83,10 +82,10 @@ def add(args: argparse.Namespace) -> int:
             if perplexity.is_file():
                 measured.append(ledger.measured(perplexity, folder))
     named = {name: ledger.digests_of(paths, folder) for name, paths in files.items()}
-    ids, named_by = _ids(chosen)
+    ids, named_by = _ids(read)
     content = {**named, "measured": measured, "named_by": named_by}
     entry, new = ledger.append(folder, content, ids)
-    print("\n".join(_told(entry)))
+    print(_described(entry))
     print("recorded" if new else "this request was recorded before")
     return 0
 
@@ -96,61 +95,57 @@ def show(args: argparse.Namespace) -> int:
     from mamushi.evidence import ledger
 
     for entry in (found := ledger.recorded(args.ledger)):
-        print("\n".join(_told(entry)))
-    print(f"{len(ledger.after(found).ids):,} ids are removed; the last digest is {_last(found)}")
+        print(_described(entry))
+    ids = len(ledger.after(found).ids)
+    print(f"{ids:,} ids are removed; the last digest is {found[-1]['sha256']}")
     return 0
 
 
 def verify(args: argparse.Namespace) -> int:
     """Say what is no longer as it was: 2 where something is not."""
-    from mamushi.commands import _listed
+    from mamushi.commands import _removal_list
     from mamushi.errors import UserError
     from mamushi.evidence import ledger
 
     def again(lists: Sequence[Path]) -> tuple[list[str], Mapping[str, Any] | None]:
-        return _ids([_listed.read(path) for path in lists])
+        return _ids([_removal_list.read(path) for path in lists])
 
     if differences := list(ledger.differences(args.ledger, again)):
         print("\n".join(map(str, differences)))
         do = "put back copies of these files"
         raise UserError(f"{len(differences)} differences", where=args.ledger, do=do)
     found = ledger.recorded(args.ledger)
-    print(f"{len(found)} entries are what they were; the last digest is {_last(found)}")
+    last = found[-1]["sha256"]
+    print(f"{len(found)} entries are what they were; the last digest is {last}")
     return 0
 
 
-def _last(found: Sequence[Mapping[str, Any]]) -> str:
-    return str(found[-1]["sha256"])
-
-
-def _ids(chosen: Sequence[Listed]) -> tuple[list[str], Mapping[str, Any] | None]:
-    """What lists remove, with the copies, and what these ids are.
+def _ids(lists: Sequence[RemovalList]) -> tuple[list[str], Mapping[str, Any] | None]:
+    """Return what lists remove, with the copies, and what these ids are.
 
     Raises ``UserError`` where they are not of one kind.
     """
     from mamushi.evidence.ledger import same_names
 
     named_by = None
-    for listed in chosen:
+    for listed in lists:
         same_names(listed.named_by, named_by, listed.path)
         named_by = named_by or listed.named_by
-    return sorted({name for listed in chosen for name in listed.all}), named_by
+    return sorted({name for listed in lists for name in listed.all}), named_by
 
 
-def _told(entry: Mapping[str, Any]) -> Iterator[str]:
-    removed, measured = entry["removed"], entry["measured"]
+def _described(entry: Mapping[str, Any]) -> str:
+    removed = entry["removed"]
     again = f", {len(removed['again']):,} removed before" if removed["again"] else ""
-    yield f"entry {entry['entry']}: {len(removed['new']):,} ids removed{again}"
+    lines = [f"entry {entry['entry']}: {len(removed['new']):,} ids removed{again}"]
     for name in ("lists", "data", "models"):
-        yield from (f"  {name:<9}{path}" for path in entry[name])
-    for each in measured:
-        yield f"  measured {each['perplexity']}"
+        lines += [f"  {name:<9}{path}" for path in entry[name]]
+    for each in entry["measured"]:
+        lines.append(f"  measured {each['perplexity']}")
         for name, number in sorted(each["numbers"].items()):
             spread = "one seed, whose error is unknown"
             if number["low"] is not None:
-                spread = (
-                    f"mean over {number['seeds']} seeds {number['mean']:.3f} "
-                    f"[{number['low']:.3f}, {number['high']:.3f}]"
-                )
-            yield f"    {name:<16}{number['value']:>10.3f}   {spread}"
-    yield f"  sha256   {entry['sha256']}"
+                mean, low, high = (f"{number[n]:.3f}" for n in ("mean", "low", "high"))
+                spread = f"mean over {number['seeds']} seeds {mean} [{low}, {high}]"
+            lines.append(f"    {name:<16}{number['value']:>10.3f}   {spread}")
+    return "\n".join([*lines, f"  sha256   {entry['sha256']}"])

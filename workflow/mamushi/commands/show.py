@@ -39,11 +39,11 @@ def run(args: argparse.Namespace) -> int:
     from mamushi.artifacts import paths
 
     inside = args.folder / paths.RESULTS
-    return tell(inside if inside.is_dir() else args.folder)
+    return show(inside if inside.is_dir() else args.folder)
 
 
-def tell(root: Path) -> int:
-    """The same of a results folder, for other commands."""
+def show(root: Path) -> int:
+    """Print what was ranked in a results folder. Return 0, for other commands."""
     from mamushi.artifacts import paths
     from mamushi.artifacts.files import read_json
     from mamushi.errors import UserError
@@ -55,9 +55,9 @@ def tell(root: Path) -> int:
         raise UserError("no removal list in it", where=root, do=do)
     cells: dict[tuple[str, str, int], dict[str, list[dict[str, Any]]]] = {}
     for path in found:
-        told = {**read_json(path), "path": path.with_suffix(".parquet")}
-        cell = (told["dataset"], told["model"], told["seed"])
-        cells.setdefault(cell, {}).setdefault(told["selector"], []).append(told)
+        about = {**read_json(path), "path": path.with_suffix(".parquet")}
+        cell = (about["dataset"], about["model"], about["seed"])
+        cells.setdefault(cell, {}).setdefault(about["selector"], []).append(about)
     print("\n\n".join("\n".join(_cell(root, *cell, cells[cell])) for cell in sorted(cells)))
     return 0
 
@@ -85,34 +85,26 @@ def _cell(
         f"  ranked    {first['n_forget']:,} forget texts, against {first['n_retain']:,} to keep",
     ]
     for selector in dict.fromkeys((best, *lists)):
-        for told in lists[selector]:
-            copies = f" and {told['copies']:,} copies of them" if told["copies"] else ""
-            lines.append(f"  list      {told['removed']:,} texts{copies}: {told['path']}")
+        for each in lists[selector]:
+            copies = f" and {each['copies']:,} copies of them" if each["copies"] else ""
+            lines.append(f"  list      {each['removed']:,} texts{copies}: {each['path']}")
     ranking = read_ranking(paths.under(root, paths.SCORES, **cell, selector=best))
     examples = paths.under(root, paths.EXAMPLES, dataset=dataset)
-    lines += _texts(best, ranking, max(told["removed"] for told in lists[best]), examples)
-    places = {
-        "figure": paths.CELL_FIGURE_PNG.replace("{figure}", FIGURE),
-        "page": paths.RANKING,
-    }
-    for name, pattern in places.items():
+    lines += _texts(best, ranking, max(each["removed"] for each in lists[best]), examples)
+    figure = paths.CELL_FIGURE_PNG.replace("{figure}", FIGURE)
+    for name, pattern in (("figure", figure), ("page", paths.RANKING)):
         if (path := paths.under(root, pattern, **cell)).is_file():
             lines.append(f"  {name:<10}{path}")
     if paths.under(root, paths.FRONTIER, **cell).is_file():
-        lines.append("  how many  mamushi advise --removal 0.5" + _given(root))
+        given = "" if root == paths.RESULTS else f" --root {root}"
+        lines.append(f"  how many  mamushi advise --removal 0.5{given}")
     if "do not delete" not in first["verdict"]:
         lines.append(f"  remove    mamushi apply {first['path']} --data DATA --out FILE")
     return lines
 
 
-def _given(root: Path) -> str:
-    from mamushi.artifacts import paths
-
-    return "" if root == paths.RESULTS else f" --root {root}"
-
-
 def _texts(selector: str, ranking: Any, removed: int, examples: Path) -> list[str]:
-    """The first of a ranking, and those around the end of its largest list."""
+    """Return the first of a ranking, and those around the end of its largest list."""
     from mamushi.evidence.ranking import excerpt, texts_of
 
     count = len(ranking.ids)

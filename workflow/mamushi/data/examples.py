@@ -69,7 +69,8 @@ def build(
     # training data from which copies are to be removed.
     ids = np.array(raw.ids, dtype=object)[rows]
     reasons = np.select([found.exact, found.near], ["exact", "near"], "cross_post")
-    originals = np.where(found.crossed, None, ids[found.roots])
+    originals = ids[found.roots]
+    originals[found.crossed] = None
     columns = {"id": ids, "kept_id": originals, "reason": reasons}
     gone = ~found.kept
     duplicates = pa.table({n: pa.array(c[gone].tolist(), pa.string()) for n, c in columns.items()})
@@ -78,9 +79,8 @@ def build(
     drop("cross_posts", rows[found.crossed], "after duplicates and cross-posts were dropped")
 
     rows = np.flatnonzero(there)
-    ready, strata = (
-        [column[row] for row in rows.tolist()] for column in (raw.section, raw.stratum)
-    )
+    ready = [raw.section[row] for row in rows.tolist()]
+    strata = [raw.stratum[row] for row in rows.tolist()]
     section = split(raw.forget[rows], strata, ready, sections, data["split_seed"])
     within = limited(raw.forget[rows], section, limit, data["split_seed"])
     drop("limit", rows[~within])

@@ -19,7 +19,7 @@ def is_id(given: str) -> bool:
 
 
 def table(given: str) -> Path:
-    """Return a split of a data set as a path that ``tabular.find`` reads, which names the commit.
+    """Fetch a data set and return one split, as a path that ``tabular.find`` reads.
 
     Raises ``UserError`` when the hub cannot be reached or has no such data set, for one without
     files that can be read, and for several splits of which none is named.
@@ -29,32 +29,28 @@ def table(given: str) -> Path:
 
     found = ID.fullmatch(given)
     assert found is not None
+    name, split = found["name"], found["split"]
     patterns = [f"*{end}{packed}" for end in tabular.FORMATS for packed in ("", *tabular.PACKED)]
     try:
-        folder = Path(
-            snapshot_download(found["name"], repo_type="dataset", allow_patterns=patterns)
-        )
+        folder = Path(snapshot_download(name, repo_type="dataset", allow_patterns=patterns))
     except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError):
-        raise UserError(
-            "no such file, and no data set that the hub gives", where=given, do="check the path"
-        ) from None
+        what = "no such file, and no data set that the hub gives"
+        raise UserError(what, where=given, do="check the path") from None
     splits: dict[str, list[Path]] = {}
     for path in sorted(folder.rglob("*")):
         if path.is_file() and tabular.format_of(path) is not None:
-            name = path.name[: path.name.index(".")]
-            place = path.relative_to(folder).parent / NUMBERED.sub("", name)
+            place = path.relative_to(folder).parent / _stem(path)
             splits.setdefault(place.as_posix().removeprefix("data/"), []).append(path)
     if not splits:
         raise UserError("no table in this data set", where=given, do=tabular.KNOWN)
-    split = found["split"] or next(iter(splits))
-    if split not in splits or (found["split"] is None and len(splits) > 1):
-        raise UserError(
-            f"has the splits {', '.join(splits)}",
-            where=given,
-            do=f"name one, such as {found['name']}/{next(iter(splits))}",
-        )
-    files = splits[split]
-    if len(files) == 1:
-        return files[0]
-    stem = NUMBERED.sub("", files[0].name[: files[0].name.index(".")])
-    return files[0].parent / f"{stem}-*{''.join(files[0].suffixes)}"
+    first = next(iter(splits))
+    if (split or first) not in splits or (split is None and len(splits) > 1):
+        do = f"name one, such as {name}/{first}"
+        raise UserError(f"has the splits {', '.join(splits)}", where=given, do=do)
+    path, *others = splits[split or first]
+    return path.parent / f"{_stem(path)}-*{''.join(path.suffixes)}" if others else path
+
+
+def _stem(path: Path) -> str:
+    """Return a file's name without its endings and without its number as a shard."""
+    return NUMBERED.sub("", path.name.partition(".")[0])

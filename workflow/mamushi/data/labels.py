@@ -28,7 +28,7 @@ class Labelled:
 
 
 def read_labels(examples: str | Path, ids: Sequence[str], *, do: str) -> Labelled:
-    """What the table ``examples`` tells of the texts ``ids``, in their order.
+    """Read what the table ``examples`` knows of the texts ``ids``, in their order.
 
     Raises ``UserError`` when it is missing or damaged, and for an id that it lacks: then ``do``.
     """
@@ -40,21 +40,18 @@ def read_labels(examples: str | Path, ids: Sequence[str], *, do: str) -> Labelle
     table = table.take(places)
     return Labelled(
         forget=np.asarray(pc.equal(table["domain"], FORGET).to_numpy(), dtype=np.bool_),
-        words=_numbers(pc.list_value_length(pc.utf8_split_whitespace(table["text"]))),
+        words=_values(pc.list_value_length(pc.utf8_split_whitespace(table["text"]))),
         labels={
-            name: _label(table[name])
+            name: _values(table[name])
             for name in table.column_names
             if name not in schemas.EXAMPLES.schema.names
         },
     )
 
 
-def _label(column: pa.ChunkedArray) -> NDArray[Any]:
-    kind = column.type
-    if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind):
-        return _numbers(column)
+def _values(column: pa.ChunkedArray) -> NDArray[Any]:
+    """Return numbers and booleans as float64 with NaN, all else as strings with None."""
+    numeric = (pa.types.is_boolean, pa.types.is_integer, pa.types.is_floating)
+    if any(check(column.type) for check in numeric):
+        return np.asarray(column.cast(pa.float64()).to_numpy(), dtype=np.float64)
     return np.array(column.cast(pa.string()).to_pylist(), dtype=object)
-
-
-def _numbers(column: pa.ChunkedArray) -> NDArray[np.float64]:
-    return np.asarray(column.cast(pa.float64()).to_numpy(), dtype=np.float64)

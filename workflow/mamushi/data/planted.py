@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from mamushi.artifacts.domains import CONTAMINATION, EVALUATION, FORGET, INFERENCE
 from mamushi.errors import UserError
@@ -24,7 +23,7 @@ is held out in its place; null for all other texts."""
 
 
 def plant(table: pa.Table, planted: Mapping[str, Any], seed: int) -> pa.Table:
-    """The examples with copies of planted texts in the contamination section, after all others.
+    """Return the examples with copies of planted texts in the contamination section, at the end.
 
     ``planted`` has ``texts``, how many are planted with each number of ``repeats``. A planted text
     stays in the inference section; as many texts as are planted in all leave it for the evaluation
@@ -42,10 +41,9 @@ def plant(table: pa.Table, planted: Mapping[str, Any], seed: int) -> pa.Table:
             do="give the section a share, or plant nothing",
         )
     repeats, each = list(planted["repeats"]), int(planted["texts"])
-    forget = pc.and_(
-        pc.equal(table["domain"], FORGET), pc.equal(table["section"], INFERENCE)
-    ).to_numpy()
-    there, needed = np.flatnonzero(forget), 2 * each * len(repeats)
+    section, domain = (np.array(table[n].to_pylist(), dtype=object) for n in ("section", "domain"))
+    there = np.flatnonzero((domain == FORGET) & (section == INFERENCE))
+    needed = 2 * each * len(repeats)
     if needed >= len(there):
         raise UserError(
             f"takes {needed} of the {len(there)} forget texts of the inference section",
@@ -55,20 +53,18 @@ def plant(table: pa.Table, planted: Mapping[str, Any], seed: int) -> pa.Table:
     chosen = np.random.default_rng([seed, len(repeats), each]).permutation(there)[:needed]
     often = np.full(len(table), -1, dtype=np.int64)
     often[chosen] = np.repeat([*repeats, 0], [each] * len(repeats) + [needed // 2])
-    sections_now = np.array(table["section"].to_pylist(), dtype=object)
-    sections_now[often == 0] = EVALUATION
-    table = _with(table, "section", pa.array(sections_now, pa.string()))
+    section[often == 0] = EVALUATION
+    table = _with(table, "section", section)
     table = table.append_column(LABEL, pa.array(often, pa.int64(), mask=often < 0))
     rows = np.repeat(np.arange(len(table)), np.maximum(often, 0))
     copies = table.take(rows)
     number = np.arange(len(rows)) - np.searchsorted(rows, rows)
     pairs = zip(copies["id"].to_pylist(), number.tolist(), strict=True)
-    names = [f"{name}#planted{n + 1}" for name, n in pairs]
-    copies = _with(copies, "id", pa.array(names, pa.string()))
-    copies = _with(copies, "section", pa.array([CONTAMINATION] * len(rows), pa.string()))
+    copies = _with(copies, "id", [f"{name}#planted{n + 1}" for name, n in pairs])
+    copies = _with(copies, "section", [CONTAMINATION] * len(rows))
     return pa.concat_tables([table, copies])
 
 
-def _with(table: pa.Table, name: str, values: pa.Array) -> pa.Table:
+def _with(table: pa.Table, name: str, values: Any) -> pa.Table:
     at = table.schema.get_field_index(name)
-    return table.set_column(at, table.schema.field(at), values)
+    return table.set_column(at, table.schema.field(at), pa.array(values, pa.string()))

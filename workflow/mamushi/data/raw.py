@@ -1,8 +1,8 @@
-"""What a loader hands over: the rows of a data set as they are in its files, not yet cleaned."""
+"""What a loader returns: the rows of a data set as they are in its files, not yet cleaned."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Sized
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -43,12 +43,12 @@ class Raw:
     """Rows that the loader left out itself, by reason; they are in none of the columns."""
 
     def __post_init__(self) -> None:
-        columns: list[Sized] = [self.texts, self.forget, self.section, self.stratum, self.places]
-        columns += self.labels.values()
+        columns = (self.texts, self.forget, self.section, self.stratum, self.places)
+        lengths = {len(column) for column in (*columns, *self.labels.values())}
         if self.log_density_ratio is not None:
-            columns.append(self.log_density_ratio)
-        if any(len(column) != len(self.ids) for column in columns):
-            raise ValueError(f"columns of lengths {[len(c) for c in columns]}, not {len(self.ids)}")
+            lengths.add(len(self.log_density_ratio))
+        if lengths != {len(self.ids)}:
+            raise ValueError(f"columns of lengths {sorted(lengths)}, not {len(self.ids)}")
 
 
 def check_unique(ids: Sequence[str], places: Sequence[str]) -> None:
@@ -56,9 +56,6 @@ def check_unique(ids: Sequence[str], places: Sequence[str]) -> None:
     seen: dict[str, int] = {}
     for row, name in enumerate(ids):
         if name in seen:
-            raise UserError(
-                f"id {name!r} is there twice, first in {places[seen[name]]}",
-                where=places[row],
-                do="give every row an id of its own",
-            )
+            what = f"id {name!r} is there twice, first in {places[seen[name]]}"
+            raise UserError(what, where=places[row], do="give every row an id of its own")
         seen[name] = row

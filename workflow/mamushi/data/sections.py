@@ -20,13 +20,11 @@ TOLERANCE = 1e-9
 
 def check_shares(shares: Mapping[str, float]) -> None:
     """Raise ``UserError`` unless shares of known sections are given that sum to 1."""
-    unknown = [name for name in shares if name not in SECTIONS]
-    if unknown:
+    if unknown := [name for name in shares if name not in SECTIONS]:
         raise UserError(f"unknown section {unknown[0]!r}", do=f"known are {', '.join(SECTIONS)}")
-    if any(share < 0 for share in shares.values()) or abs(sum(shares.values()) - 1) > TOLERANCE:
-        raise UserError(
-            f"shares of the sections {dict(shares)}", do="give shares of at least 0 that sum to 1"
-        )
+    if min(shares.values(), default=-1) < 0 or abs(sum(shares.values()) - 1) > TOLERANCE:
+        what = f"shares of the sections {dict(shares)}"
+        raise UserError(what, do="give shares of at least 0 that sum to 1")
 
 
 def apportion(
@@ -53,7 +51,7 @@ def split(
     shares: Mapping[str, float],
     seed: int,
 ) -> NDArray[np.object_]:
-    """The section of each row, shape (n,).
+    """Return the section of each row, shape (n,).
 
     Rows with a ready-made section keep it; the others are divided at random by ``shares`` within
     each stratum of each domain. A stratum's draw depends on ``seed`` and its own rows alone.
@@ -83,7 +81,7 @@ def limited(
     limit: Mapping[str, int | None],
     seed: int,
 ) -> NDArray[np.bool_]:
-    """Which rows stay when each domain has at most ``limit`` rows in each section.
+    """Return which rows stay when each domain has at most ``limit`` rows in each section, (n,).
 
     A smaller limit keeps a subset of what a larger one keeps.
     """
@@ -98,5 +96,5 @@ def limited(
 
 
 def _generator(seed: int, *what: object) -> np.random.Generator:
-    """A random stream for one purpose, independent of all others of the same seed."""
+    """Return a random stream for one purpose, independent of all others of the same seed."""
     return np.random.default_rng([seed, zlib.crc32(repr(what).encode())])

@@ -23,30 +23,28 @@ Part = tuple[list[str], NDArray[Any]]
 
 
 def parquet(path: Path, identifier: str, vector: str) -> Iterator[Part]:
-    """The rows of a Parquet file by its columns of ids and of vectors.
+    """Iterate over the rows of a Parquet file by its columns of ids and of vectors.
 
     Raises ``UserError`` for a damaged file, a missing column or id, and a column that does not hold
     lists of numbers of one length.
     """
     width, rows = None, 0
+    lists = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
+    numbers = (pa.types.is_floating, pa.types.is_integer)
     try:
         # The schema of the columns, and not of the leaves that a list has.
         file = pq.ParquetFile(path)
         check_columns(path, file.schema_arrow.names, [identifier, vector])
         kind = file.schema_arrow.field(vector).type
-        lists = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
-        if not any(check(kind) for check in lists) or not _numeric(kind.value_type):
-            raise UserError(
-                f"column {vector!r} holds {kind}, not lists of numbers",
-                where=path,
-                do="name the column of the vectors",
-            )
+        if not any(check(kind) for check in lists) or not any(
+            check(kind.value_type) for check in numbers
+        ):
+            what = f"column {vector!r} holds {kind}, not lists of numbers"
+            raise UserError(what, where=path, do="name the column of the vectors")
         for batch in file.iter_batches(ROWS, columns=[identifier, vector]):
-            column = batch.column(vector)
-            ids = [
-                _id(value, path, rows + i)
-                for i, value in enumerate(batch.column(identifier).to_pylist())
-            ]
+            column, names = batch.column(vector), batch.column(identifier).to_pylist()
+            ids = [_id(value, path, rows + i) for i, value in enumerate(names)]
+            rows += len(ids)
             if pa.types.is_fixed_size_list(kind):
                 lengths = np.full(len(ids), kind.list_size)
             else:
@@ -54,45 +52,35 @@ def parquet(path: Path, identifier: str, vector: str) -> Iterator[Part]:
             lengths = np.where(column.is_null().to_numpy(zero_copy_only=False), 0, lengths)
             width = int(lengths[0]) if width is None and ids else width
             if (odd := np.flatnonzero(lengths != width)).size:
-                raise UserError(
-                    f"the vector of {ids[odd[0]]!r} has {lengths[odd[0]]} numbers, and the first "
-                    f"one of the file {width}",
-                    where=path,
-                    do="give all texts vectors of one width",
-                )
+                what = f"the vector of {ids[odd[0]]!r} has {lengths[odd[0]]} numbers, and the first"
+                do = "give all texts vectors of one width"
+                raise UserError(f"{what} one of the file {width}", where=path, do=do)
             flat = pc.cast(column.flatten(), pa.float32()).to_numpy(zero_copy_only=False)
             yield ids, flat.reshape(len(ids), -1)
-            rows += len(ids)
     except (pa.ArrowException, OSError) as error:
-        brief = str(error).splitlines()[0]
-        raise UserError(
-            f"damaged or not a Parquet file ({brief})", where=path, do="make it again"
-        ) from None
+        what = f"damaged or not a Parquet file ({str(error).splitlines()[0]})"
+        raise UserError(what, where=path, do="make it again") from None
 
 
 def array(path: Path, ids: Path) -> Iterator[Part]:
-    """The rows of an array (texts, width) in NumPy's format, with the ids of a text file, one a
-    line. Raises ``UserError`` for another array, and for another number of ids."""
+    """Iterate over the rows of an array (texts, width) in NumPy's format, with the ids of a text
+    file, one a line. Raises ``UserError`` for another array, and for another number of ids."""
     try:
         found = np.load(path, mmap_mode="r", allow_pickle=False)
     except (ValueError, OSError, EOFError) as error:
         brief = str(error).splitlines()[0]
         raise UserError(f"not an array that can be read ({brief})", where=path) from None
     if found.ndim != 2 or found.dtype.kind not in "fiu":
-        raise UserError(
-            f"an array of shape {found.shape} and type {found.dtype}",
-            where=path,
-            do="give numbers of shape (texts, width)",
-        )
+        what = f"an array of shape {found.shape} and type {found.dtype}"
+        raise UserError(what, where=path, do="give numbers of shape (texts, width)")
     try:
         lines = ids.read_text(encoding="utf-8-sig").splitlines()
     except UnicodeDecodeError:
         raise UserError("not valid UTF-8", where=ids, do="save the file as UTF-8") from None
     names = [_id(line.strip(), ids, row) for row, line in enumerate(lines)]
     if len(names) != len(found):
-        raise UserError(
-            f"{len(names)} ids for the {len(found)} rows of {path}", where=ids, do="give one a row"
-        )
+        what = f"{len(names)} ids for the {len(found)} rows of {path}"
+        raise UserError(what, where=ids, do="give one a row")
     for start in range(0, len(names), ROWS):
         part = slice(start, start + ROWS)
         yield names[part], np.asarray(found[part])
@@ -101,13 +89,17 @@ def array(path: Path, ids: Path) -> Iterator[Part]:
 def aligned(
     parts: Iterator[Part], ids: Sequence[str], known: Collection[str], others: int, where: Path
 ) -> NDArray[np.float16]:
-    """Vectors (ids, width) of ``ids``, in their order.
+    """Return the vectors (ids, width) of ``ids``, in their order.
 
     ``known`` are the ids of the dataset, of which any may have a vector; of its rows that are not
     among them there are ``others``, and no more unknown ids than these are taken. Raises
     ``UserError`` for an id that occurs twice or is unknown, a text without a vector, and a vector
     that float16 cannot hold.
     """
+
+    def mistake(what: str, do: str) -> UserError:
+        return UserError(what, where=where, do=do)
+
     row_of = {name: row for row, name in enumerate(ids)}
     seen: set[str] = set()
     unknown: list[str] = []
@@ -115,9 +107,7 @@ def aligned(
     for names, found in parts:
         for name in names:
             if name in seen:
-                raise UserError(
-                    f"the id {name!r} is there more than once", where=where, do="give every id once"
-                )
+                raise mistake(f"the id {name!r} is there more than once", "give every id once")
             seen.add(name)
         unknown += [name for name in names if name not in known]
         if vectors is None:
@@ -126,34 +116,24 @@ def aligned(
         with np.errstate(over="ignore", invalid="ignore"):
             small = found[here].astype(np.float16)
         if (odd := np.flatnonzero(~np.isfinite(small).all(axis=1))).size:
-            raise UserError(
-                f"the vector of {names[here[odd[0]]]!r} has NaN, infinity or a number above 65504",
-                where=where,
-                do="give finite vectors, scaled alike",
+            what = (
+                f"the vector of {names[here[odd[0]]]!r} has NaN, infinity or a number above 65504"
             )
+            raise mistake(what, "give finite vectors, scaled alike")
         vectors[[row_of[names[place]] for place in here]] = small
     lacking = [name for name in ids if name not in seen]
     if lacking or vectors is None:
-        raise UserError(
-            f"{len(lacking)} of the {len(ids)} texts that are ranked have no vector, the first is "
-            f"{lacking[0]!r}",
-            where=where,
-            do="embed all texts, under the ids of the dataset",
+        what = (
+            f"{len(lacking)} of the {len(ids)} texts that are ranked have no vector, the first is"
         )
+        do = "embed all texts, under the ids of the dataset"
+        raise mistake(f"{what} {lacking[0]!r}", do)
     if len(unknown) > others:
-        raise UserError(
-            f"{len(unknown)} of its {len(seen)} ids are not in the dataset, the first is "
-            f"{unknown[0]!r}",
-            where=where,
-            do="give vectors of this dataset's texts",
-        )
+        what = f"{len(unknown)} of its {len(seen)} ids are not in the dataset, the first is"
+        raise mistake(f"{what} {unknown[0]!r}", "give vectors of this dataset's texts")
     if not vectors.shape[1]:
-        raise UserError("its vectors have no numbers", where=where, do="embed the texts again")
+        raise mistake("its vectors have no numbers", "embed the texts again")
     return vectors
-
-
-def _numeric(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_floating(kind) or pa.types.is_integer(kind))
 
 
 def _id(value: Any, path: Path, row: int) -> str:

@@ -45,7 +45,7 @@ class Difference(NamedTuple):
 
 
 class State(NamedTuple):
-    """The ids that are removed after an entry, and what they are: ``_listed.Listed.named_by``."""
+    """The ids that are removed after an entry, and what they are: ``RemovalList.named_by``."""
 
     ids: set[str]
     named_by: Mapping[str, Any] | None

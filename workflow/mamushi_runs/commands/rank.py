@@ -37,4 +37,4 @@ def run(args: argparse.Namespace) -> int:
     wanted = ["removals", *(pattern.format(**cell) for cell in cells for pattern in evidence)]
     status = workflow.run(wanted, [args.out], args)
     told = status or "--dry-run" in args.snakemake_args.split()
-    return status if told else show.tell(paths.RESULTS)
+    return status if told else show.show(paths.RESULTS)

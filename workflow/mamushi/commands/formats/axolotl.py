@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from mamushi.commands._source import Source, json_line
+from mamushi.commands._source import Source
 
 FOLDER = True
 TEXTS = True
@@ -15,11 +15,7 @@ TEXTS = True
 
 def write(source: Source, out: Path) -> None:
     """``config.yaml`` is the section ``datasets`` of axolotl's configuration."""
-    with (out / "train.jsonl").open("w", encoding="utf-8") as handle:
-        for row in source.rows():
-            cells = source.trained(row, text="output" if source.prompted else "text")
-            if cells is not None:
-                handle.write(json_line(cells))
+    source.write_trained(out / "train.jsonl", "output" if source.prompted else "text")
     about: dict[str, Any] = {"path": "train.jsonl", "ds_type": "json"}
     if source.prompted:
         about["type"] = {

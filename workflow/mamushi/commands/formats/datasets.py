@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,44 +19,35 @@ SHARD = "data-00000-of-00001.arrow"
 
 
 def write(source: Source, out: Path) -> None:
-    """As ``DatasetDict.save_to_disk`` does, without the library."""
-    (out / "dataset_dict.json").write_text(json.dumps({"splits": ["forget", "retain"]}))
+    """Write as ``DatasetDict.save_to_disk`` does, without the library."""
+    splits = {True: "forget", False: "retain"}
+    (out / "dataset_dict.json").write_text(json.dumps({"splits": [*splits.values()]}))
     schema = pa.schema([("id", pa.string()), *((name, pa.string()) for name in source.names)])
-    with (
-        _split(out / "forget", schema) as forget,
-        _split(out / "retain", schema) as retain,
-    ):
+    with contextlib.ExitStack() as files:
+        writers, waiting = {}, {}
+        for on_the_list, name in splits.items():
+            (out / name).mkdir()
+            stream = pa.ipc.new_stream(str(out / name / SHARD), schema)
+            writers[on_the_list], waiting[on_the_list] = files.enter_context(stream), []
+
+        def flush(split: bool) -> None:
+            writers[split].write_batch(pa.RecordBatch.from_pylist(waiting[split], schema=schema))
+            waiting[split].clear()
+
         for row in source.rows():
-            (forget if row.on_the_list else retain).append({"id": row.id, **row.cells})
+            waiting[row.on_the_list].append({"id": row.id, **row.cells})
+            if len(waiting[row.on_the_list]) == BATCH:
+                flush(row.on_the_list)
+        for split in splits:
+            flush(split)
+    for name in splits.values():
+        _describe(out / name, schema)
 
 
-class _Rows:
-    """Rows that are written a batch at a time."""
-
-    def __init__(self, writer: Any, schema: pa.Schema) -> None:
-        self.writer, self.schema = writer, schema
-        self.waiting: list[dict[str, Any]] = []
-
-    def append(self, row: dict[str, Any]) -> None:
-        self.waiting.append(row)
-        if len(self.waiting) == BATCH:
-            self.flush()
-
-    def flush(self) -> None:
-        self.writer.write_batch(pa.RecordBatch.from_pylist(self.waiting, schema=self.schema))
-        self.waiting.clear()
-
-
-@contextlib.contextmanager
-def _split(folder: Path, schema: pa.Schema) -> Iterator[_Rows]:
-    folder.mkdir()
-    with pa.ipc.new_stream(str(folder / SHARD), schema) as writer:
-        rows = _Rows(writer, schema)
-        yield rows
-        rows.flush()
+def _describe(folder: Path, schema: pa.Schema) -> None:
+    """Write what ``datasets`` reads beside the rows of a split."""
     with (folder / SHARD).open("rb") as handle:
         content = hashlib.file_digest(handle, "sha256").hexdigest()
-    features = {name: {"dtype": "string", "_type": "Value"} for name in schema.names}
     state: dict[str, Any] = {
         "_data_files": [{"filename": SHARD}],
         "_fingerprint": content[:16],
@@ -67,6 +57,7 @@ def _split(folder: Path, schema: pa.Schema) -> Iterator[_Rows]:
         "_output_all_columns": False,
         "_split": folder.name,
     }
+    features = {name: {"dtype": "string", "_type": "Value"} for name in schema.names}
     info = {"citation": "", "description": "", "features": features, "homepage": "", "license": ""}
     for name, about in (("state.json", state), ("dataset_info.json", info)):
         (folder / name).write_text(json.dumps(about, indent=2), encoding="utf-8")

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mamushi.commands._source import Source, json_line
+from mamushi.commands._source import Source
 
 FOLDER = False
 TEXTS = True
 
 
 def write(source: Source, out: Path) -> None:
-    """With weights all rows: 0 for what is on the list, which a loss of one's own may read."""
-    with out.open("w", encoding="utf-8") as handle:
-        for row in source.rows():
-            cells = source.trained(row, text="completion" if source.prompted else "text")
-            if cells is not None:
-                handle.write(json_line(cells))
+    """Write all rows with weights: 0 for what is on the list, for a loss of one's own."""
+    source.write_trained(out, "completion" if source.prompted else "text")

@@ -64,21 +64,16 @@ def load(settings: Mapping[str, Any], cache: Path) -> Raw:
         posts = list(_downloaded(cache))
         source = next(cache.glob("20news-bydate*.pkz"))
     else:
-        source = Path(settings["path"])
-        posts = list(_archived(source))
-        if not posts:
-            raise UserError(
-                "no posts in it",
-                where=source,
-                do="give the original archive, 20news-bydate.tar.gz",
-            )
+        posts = list(_archived(source := Path(settings["path"])))
+    if not posts:
+        do = "give the original archive, 20news-bydate.tar.gz"
+        raise UserError("no posts in it", where=source, do=do)
     posts.sort(key=lambda post: (post[0] != "train", post[1], post[2]))
     subsets, groups, _, _ = zip(*posts, strict=True)
     for group in settings["forget"]:
         if group not in groups:
-            raise UserError(
-                f"unknown group {group!r}", do=f"known are {', '.join(sorted(set(groups)))}"
-            )
+            do = f"known are {', '.join(sorted(set(groups)))}"
+            raise UserError(f"unknown group {group!r}", do=do)
     ids = [f"{subset}/{group}/{number}" for subset, group, number, _ in posts]
     return Raw(
         ids=ids,
@@ -93,12 +88,12 @@ def load(settings: Mapping[str, Any], cache: Path) -> Raw:
 
 
 def stripped(post: str) -> str:
-    """A post without its header, footer and quotes, in scikit-learn's order."""
+    """Return a post without its header, footer and quotes, in scikit-learn's order."""
     return str(strip_newsgroup_quoting(strip_newsgroup_footer(strip_newsgroup_header(post))))
 
 
 def _archived(path: Path) -> Iterator[Post]:
-    """The posts of the archive, read in place: nothing is unpacked, other members are ignored."""
+    """Iterate over the posts of the archive; nothing is unpacked, other members are ignored."""
     if not path.is_file():
         raise UserError("no such file", where=path, do="give the archive 20news-bydate.tar.gz")
     try:
@@ -115,21 +110,18 @@ def _archived(path: Path) -> Iterator[Post]:
                 if rest.strip(b"\0"):
                     raise tarfile.ReadError("data after a damaged header")
     except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
-        raise UserError(
-            f"damaged or incomplete archive ({error})", where=path, do="download it again"
-        ) from None
+        what = f"damaged or incomplete archive ({error})"
+        raise UserError(what, where=path, do="download it again") from None
 
 
 def _downloaded(cache: Path) -> Iterator[Post]:
-    """The posts from scikit-learn, which downloads them into ``cache`` unless they are there."""
+    """Iterate over the posts from scikit-learn, which keeps them in ``cache``."""
     cache.mkdir(parents=True, exist_ok=True)
     try:
         bunch = fetch_20newsgroups(data_home=cache, subset="all", shuffle=False)
     except OSError as error:
-        raise UserError(
-            f"cannot download 20 Newsgroups ({error})",
-            do="set 'path' to a copy of 20news-bydate.tar.gz",
-        ) from None
+        what = f"cannot download 20 Newsgroups ({error})"
+        raise UserError(what, do="set 'path' to a copy of 20news-bydate.tar.gz") from None
     for name, text in zip(bunch.filenames, bunch.data, strict=True):
         found = POST.search(Path(str(name)).as_posix())
         if found is None:

@@ -19,7 +19,7 @@ from mamushi.unlearning.removal import read_ids
 
 
 @dataclass(frozen=True)
-class Listed:
+class RemovalList:
     """What a list says, and what lies beside it."""
 
     path: Path
@@ -46,24 +46,25 @@ class Listed:
     @property
     def loader(self) -> Mapping[str, Any]:
         """The settings of the table that the dataset was made from; none of another loader's."""
-        made = self.card["settings"] if self.card else {}
-        return dict(made["loader"]) if made.get("kind") == "table" else {}
+        settings = self.card["settings"] if self.card else {}
+        return dict(settings["loader"]) if settings.get("kind") == "table" else {}
 
     @property
     def named_by(self) -> dict[str, Any] | None:
         """What the ids are: of a column, the numbers of the rows of some files, or a loader's;
         None of plain ids."""
-        kind = self.card["settings"]["kind"] if self.card else None
-        if not self.card or kind is None:
+        if not self.card or (kind := self.card["settings"]["kind"]) is None:
             return None
-        if kind != "table":
-            return {"loader": kind}
-        if (column := self.loader["id"]) is not None:
-            return {"loader": kind, "column": column}
-        return {"loader": kind, "rows_of": dict(self.card["inputs"])}
+        named: dict[str, Any] = {"loader": kind}
+        if kind == "table":
+            column = self.loader["id"]
+            named |= (
+                {"rows_of": dict(self.card["inputs"])} if column is None else {"column": column}
+            )
+        return named
 
     def column(self, given: str | None, data: Path) -> str | None:
-        """The column of ``data`` with the ids, or None for row numbers.
+        """Return the column of ``data`` with the ids, or None for row numbers.
 
         It is the given one, or that of the dataset; of a plain list ``id``, where there is such a
         column. Raises ``UserError`` where the ids are the row numbers of another file.
@@ -72,20 +73,17 @@ class Listed:
             return given
         if self.loader and self.card:
             name: str | None = self.loader["id"]
-            if name is None and {sha256(p) for p in tables(data)} != {
-                *self.card["inputs"].values()
-            }:
-                raise UserError(
-                    "is not the file that was ranked, and the list has the numbers of its rows",
-                    where=data,
-                    do="give that file, or rank again with a column of ids",
-                )
+            ranked = {*self.card["inputs"].values()}
+            if name is None and {sha256(path) for path in tables(data)} != ranked:
+                what = "is not the file that was ranked, and the list has the numbers of its rows"
+                do = "give that file, or rank again with a column of ids"
+                raise UserError(what, where=data, do=do)
             return name
         return "id" if "id" in columns(tables(data)[0]) else None
 
 
-def read(path: Path) -> Listed:
-    """The list, or of an entry of a ledger all that is removed up to it.
+def read(path: Path) -> RemovalList:
+    """Read the list, or of an entry of a ledger all that is removed up to it.
 
     Raises ``UserError`` as ``read_ids``, for a list that is not its manifest's, and for an entry
     that is not as it was written, or one before it.
@@ -94,15 +92,14 @@ def read(path: Path) -> Listed:
         state = ledger.state_at(path)
         named_by = state.named_by or {}
         settings = {"kind": named_by.get("loader"), "loader": {"id": named_by.get("column")}}
-        stands = {"settings": settings, "inputs": named_by.get("rows_of", {})}
-        return Listed(path, sorted(state.ids), card=stands)
+        card = {"settings": settings, "inputs": named_by.get("rows_of", {})}
+        return RemovalList(path, sorted(state.ids), card=card)
     ids = read_ids(path)
     manifest = path.with_suffix(".json")
     where = paths.wildcards(paths.REMOVAL, path.absolute())
     if where is None:
-        return Listed(path, ids)
+        return RemovalList(path, ids)
     table = read_table(path, schemas.REMOVALS)
-    copies = dict(zip(table["id"].to_pylist(), table["copies"].to_pylist(), strict=True))
     about = read_json(manifest) if manifest.is_file() else None
     if about is not None and about["ids_sha256"] != digest(ids):
         do = "run the workflow again, or delete the manifest"
@@ -111,10 +108,13 @@ def read(path: Path) -> Listed:
         paths.under(pattern=pattern, **where)
         for pattern in (paths.DATA_CARD, paths.DUPLICATES, paths.EXAMPLES)
     )
-    crossed = []
-    if duplicates.is_file():
-        found = read_table(duplicates, schemas.DUPLICATES)
-        reasons = zip(found["id"].to_pylist(), found["reason"].to_pylist(), strict=True)
-        crossed = [name for name, reason in reasons if reason == "cross_post"]
-    made = read_json(card) if card.is_file() else None
-    return Listed(path, ids, copies, crossed, about, made, examples if examples.is_file() else None)
+    gone = read_table(duplicates, schemas.DUPLICATES).to_pylist() if duplicates.is_file() else []
+    return RemovalList(
+        path,
+        ids,
+        copies=dict(zip(table["id"].to_pylist(), table["copies"].to_pylist(), strict=True)),
+        cross_posts=[row["id"] for row in gone if row["reason"] == "cross_post"],
+        manifest=about,
+        card=read_json(card) if card.is_file() else None,
+        examples=examples if examples.is_file() else None,
+    )
