@@ -3,8 +3,6 @@ says: the transcript in docs/command.md is what this test sees."""
 
 from __future__ import annotations
 
-import csv
-import random
 import re
 import shlex
 import subprocess
@@ -15,18 +13,10 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from mamushi.lm import tiny
+from tests.support.lab import write_lab
 from tests.support.workflow import ROOT, SNAKEMAKE, run, warmed
 
 PAGE = ROOT / "docs" / "command.md"
-SHAPE = {
-    **{"family": "qwen2", "hidden_size": 16, "layers": 3, "heads": 2, "key_value_heads": 1},
-    **{"intermediate_size": 32, "vocabulary_size": 400, "max_positions": 300},
-}
-WORDS = {
-    "ours": ["the", "a", "of", "river", "stone", "water", "bridge", "boat", "shore"],
-    "theirs": ["the", "a", "of", "engine", "wheel", "brake", "gear", "clutch", "road"],
-}
 QUICK = (
     "--cores 1 --config 'selectors={mamushi: {batch_size: 32, hidden: [16], seeds_averaged: 2}}' "
     "'evidence={refits: {whole: 2, halves: 1}}'"
@@ -37,17 +27,9 @@ QUICK = (
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with ``comments.csv``, the same as ``comments.parquet``, and the model ``ours``."""
-    folder, rng = tmp_path_factory.mktemp("lab"), random.Random(0)
-    rows = [
-        (f"c{i}", " ".join(rng.choices(WORDS[source], k=15)), source)
-        for i, source in enumerate(rng.choices(["ours", "theirs"], k=160))
-    ]
-    with (folder / "comments.csv").open("w", newline="", encoding="utf-8") as handle:
-        csv.writer(handle).writerows([("id", "body", "source"), *rows])
+    folder = tmp_path_factory.mktemp("lab")
+    write_lab(folder)
     pq.write_table(pyarrow.csv.read_csv(folder / "comments.csv"), folder / "comments.parquet")
-    model, tokenizer = tiny.build(SHAPE, [text for _, text, _ in rows], seed=0)
-    model.save_pretrained(folder / "ours")
-    tokenizer.save_pretrained(folder / "ours")
     return folder
 
 

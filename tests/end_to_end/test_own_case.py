@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import random
 from pathlib import Path
 from typing import Any
 
@@ -11,45 +10,17 @@ import pytest
 
 from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.tables import read_table
-from mamushi.lm import tiny
+from tests.support.lab import write_lab
 from tests.support.workflow import run
 
-SHAPE = {
-    "family": "qwen2",
-    "hidden_size": 16,
-    "layers": 3,
-    "heads": 2,
-    "key_value_heads": 1,
-    "intermediate_size": 32,
-    "vocabulary_size": 400,
-    "max_positions": 300,
-}
-WORDS = {
-    "ours": ["the", "a", "of", "river", "stone", "water", "bridge", "boat", "shore"],
-    "theirs": ["the", "a", "of", "engine", "wheel", "brake", "gear", "clutch", "road"],
-}
+CELL = {"dataset": "comments", "model": "ours", "seed": 0}
 
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a model of two kinds of text, and the table that it was trained on."""
-    folder, rng = tmp_path_factory.mktemp("lab"), random.Random(0)
-    rows = [
-        (
-            f"doc-{i}",
-            " ".join(rng.choices(WORDS[source], k=15)),
-            source,
-        )
-        for i, source in enumerate(rng.choices(["ours", "theirs"], k=160))
-    ]
-    with (folder / "training.csv").open("w", newline="", encoding="utf-8") as handle:
-        writer = csv.writer(handle)
-        writer.writerow(["doc", "body", "source"])
-        writer.writerows(rows)
-    model, tokenizer = tiny.build(SHAPE, [text for _, text, _ in rows], seed=0)
-    for name in ("model", "clean"):
-        model.save_pretrained(folder / name)
-        tokenizer.save_pretrained(folder / name)
+    folder = tmp_path_factory.mktemp("lab")
+    write_lab(folder)
     return folder
 
 
@@ -67,14 +38,14 @@ def config(lab: Path) -> dict[str, Any]:
         "datasets": {
             "comments": {
                 "kind": "table",
-                "path": str(lab / "training.csv"),
+                "path": str(lab / "comments.csv"),
                 "text": "body",
-                "id": "doc",
+                "id": "id",
                 "forget": {"where": "source == 'theirs'"},
                 "sections": {"inference": 1.0},
             }
         },
-        "models": {"ours": {"source": str(lab / "model"), "contaminated": True}},
+        "models": {"ours": {"source": str(lab / "ours"), "contaminated": True}},
         "selectors": {"mamushi": {"batch_size": 32, "hidden": [16], "seeds_averaged": 2}},
     }
 
@@ -90,15 +61,14 @@ def done(lab: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_it_ends_with_ranking_and_lists(lab: Path, done: Path) -> None:
-    cell = {"dataset": "comments", "model": "ours", "seed": 0}
-    with (lab / "training.csv").open(encoding="utf-8") as handle:
-        source = {row["doc"]: row["source"] for row in csv.DictReader(handle)}
+    with (lab / "comments.csv").open(encoding="utf-8") as handle:
+        source = {row["id"]: row["source"] for row in csv.DictReader(handle)}
     for selector in ("lr_cos", "mamushi"):
-        scores = read_table(done / paths.SCORES.format(**cell, selector=selector), schemas.SCORES)
+        scores = read_table(done / paths.SCORES.format(**CELL, selector=selector), schemas.SCORES)
         ranked = scores.to_pandas().dropna(subset=["rank"])
         assert all(source[i] == "theirs" for i in ranked["id"])
         assert sorted(ranked["rank"]) == list(range(1, len(ranked) + 1))
-        removal = done / paths.REMOVAL.format(**cell, selector=selector, beta="0.10")
+        removal = done / paths.REMOVAL.format(**CELL, selector=selector, beta="0.10")
         ids = read_table(removal, schemas.REMOVALS)["id"].to_pylist()
         assert len(ids) == len(ranked) // 10
         assert ids == list(ranked.sort_values("rank")["id"])[: len(ids)]
@@ -106,8 +76,7 @@ def test_it_ends_with_ranking_and_lists(lab: Path, done: Path) -> None:
 
 def test_the_start_page_links_the_lists(done: Path) -> None:
     page = (done / "results" / "index.html").read_text(encoding="utf-8")
-    cell = {"dataset": "comments", "model": "ours", "seed": 0}
-    removal = paths.REMOVAL.format(**cell, selector="mamushi", beta="0.10")
+    removal = paths.REMOVAL.format(**CELL, selector="mamushi", beta="0.10")
     assert f'href="{removal.removeprefix("results/")}"' in page
     assert "forget texts are ranked, against" in page
 
@@ -119,22 +88,15 @@ def test_nothing_is_left_to_do(lab: Path, done: Path) -> None:
         assert "Nothing to be done" in said
 
 
-def test_asking_for_measurements_says_what_is_missing(lab: Path, done: Path) -> None:
-    table = paths.TABLE.format(table="sad")
-    said = run(table, "--dry-run", directory=done, config=config(lab), check=False)
+def test_measurements_say_what_is_missing_and_run_when_it_is_there(lab: Path, done: Path) -> None:
+    table, given = paths.TABLE.format(table="sad"), config(lab)
+    said = run(table, "--dry-run", directory=done, config=given, check=False)
     assert said.returncode != 0
     assert "models.ours.base" in said.stdout
-    given = config(lab)
     given["models"]["ours"]["base"] = "clean"
-    given["models"]["clean"] = {"source": str(lab / "clean")}
+    given["models"]["clean"] = {"source": str(lab / "ours")}
     said = run(table, "--dry-run", directory=done, config=given, check=False)
     assert "datasets.comments.sections" in said.stdout
-
-
-def test_retraining_runs_when_it_is_asked_for(lab: Path, done: Path) -> None:
-    given = config(lab)
-    given["models"]["ours"]["base"] = "clean"
-    given["models"]["clean"] = {"source": str(lab / "clean")}
     given["datasets"]["comments"]["sections"] = {"inference": 0.75, "evaluation": 0.25}
     said = run("--dry-run", "--quiet", "rules", directory=done, config=given).stdout
     counted = {words[0]: words[1] for line in said.splitlines() if len(words := line.split()) == 2}

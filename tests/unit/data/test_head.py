@@ -80,81 +80,59 @@ def rows_of(count: int = 2 * head.ROWS, **cells: dict[int, Any]) -> list[dict[st
     return rows
 
 
-KINDS = ["csv", "csv.zip", "jsonl", "parquet"]
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_good_table_is_left_alone(kind: str, tmp_path: Path) -> None:
-    assert told(config(written(tmp_path, kind, rows_of()), labels=["tag"])) is None
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"text": "body"},
-        {"labels": ["body"]},
-        {"forget": {"where": "score > 0.5 or body == 1"}},
-        {"forget": {"column": "body", "values": [1]}},
-    ],
-)
-def test_a_missing_column(kind: str, changes: dict[str, Any], tmp_path: Path) -> None:
+ALL, LINES = ("csv", "csv.zip", "jsonl", "parquet"), ("csv", "csv.zip", "jsonl")
+MISSING = "data.{kind}: no column 'body'; "
+CASES: list[tuple[tuple[str, ...], int, dict[str, Any], dict[str, Any], str | None]] = [
+    # Formats, rows, cells by column and row, settings, what is said.
+    (ALL, 200, {}, {"labels": ["tag"]}, None),
     # So few rows that the look has seen all of them: a key of JSON may be in a later row alone.
-    path = written(tmp_path, kind, rows_of(5))
-    line = told(config(path, **changes))
-    assert line is not None
-    assert line.startswith(f"datasets.own: {path}: no column 'body'; ")
+    (ALL, 5, {}, {"text": "body"}, MISSING),
+    (ALL, 5, {}, {"labels": ["body"]}, MISSING),
+    (ALL, 5, {}, {"forget": {"where": "score > 0.5 or body == 1"}}, MISSING),
+    (ALL, 5, {}, {"forget": {"column": "body", "values": [1]}}, MISSING),
+    (LINES, 200, {"score": {1: ""}}, {}, "row 2.*column 'score' is empty"),
+    (LINES, 200, {}, {"forget": {"where": "tag > 0.5"}}, "row 1.*one is text"),
+    (
+        LINES,
+        200,
+        {"tag": {1: ""}},
+        {"forget": {"column": "tag", "values": ["a"]}},
+        "row 2.*'tag' is",
+    ),
+    (LINES, 200, {"tag": {1: ""}}, {"id": "tag"}, "row 2.*'tag' is ''"),
+    (LINES, 200, {}, {"section": "tag"}, "row 1.*section 'a' in column 'tag'"),
+    (("csv",), 5, {}, {"forget": {"column": "tag", "values": ["b"]}}, "no row has the value 'b'"),
+    # What later rows decide is left to the job: values, types, and cells nobody looks at yet.
+    (LINES, 200, {"tag": {LATER: "b"}}, {"forget": {"column": "tag", "values": ["b"]}}, None),
+    (LINES[:2], 200, {"score": {LATER: "high"}}, {"forget": {"where": "score == 'high'"}}, None),
+    (LINES, 200, {"score": {LATER: ""}}, {}, None),
+]
+
+
+@pytest.mark.parametrize(
+    ("kind", "count", "cells", "changes", "message"),
+    [(kind, *case) for kinds, *case in CASES for kind in kinds],
+)
+def test_what_the_first_rows_tell(
+    kind: str,
+    count: int,
+    cells: dict[str, Any],
+    changes: dict[str, Any],
+    message: str | None,
+    tmp_path: Path,
+) -> None:
+    line = told(config(written(tmp_path, kind, rows_of(count, **cells)), **changes))
+    if message is None:
+        assert line is None
+    else:
+        assert line is not None and line.startswith("datasets.own: ")
+        assert re.search(message.format(kind=kind), line)
 
 
 def test_a_bad_expression_needs_no_file() -> None:
     line = told(config(None, forget={"where": "score >"}))
     assert line is not None
     assert line.startswith("datasets.own: expression 'score >': ")
-
-
-@pytest.mark.parametrize("kind", ["csv", "csv.zip", "jsonl"])
-@pytest.mark.parametrize(
-    ("cells", "changes", "message"),
-    [
-        ({"score": {1: ""}}, {}, "row 2.*column 'score' is empty"),
-        ({}, {"forget": {"where": "tag > 0.5"}}, "row 1.*one is text"),
-        ({"tag": {1: ""}}, {"forget": {"column": "tag", "values": ["a"]}}, "row 2.*'tag' is ''"),
-        ({"tag": {1: ""}}, {"id": "tag"}, "row 2.*'tag' is ''"),
-        ({}, {"section": "tag"}, "row 1.*section 'a' in column 'tag'"),
-    ],
-)
-def test_a_wrong_cell_among_the_first(
-    kind: str, cells: dict[str, Any], changes: dict[str, Any], message: str, tmp_path: Path
-) -> None:
-    line = told(config(written(tmp_path, kind, rows_of(**cells)), **changes))
-    assert line is not None
-    assert re.search(message, line)
-
-
-def test_a_value_that_no_row_has(tmp_path: Path) -> None:
-    changes = {"forget": {"column": "tag", "values": ["b"]}}
-    line = told(config(written(tmp_path, "csv", rows_of(5)), **changes))
-    assert line is not None
-    assert "no row has the value 'b'; its values are a" in line
-    later = written(tmp_path, "csv", rows_of(tag={LATER: "b"}))
-    assert told(config(later, **changes)) is None
-
-
-@pytest.mark.parametrize(
-    ("cells", "where"),
-    [
-        # Types that only later rows tell: what is a number so far may be text.
-        ({"score": {LATER: "high"}}, "score == 'high'"),
-        ({"score": {LATER: "high"}}, "tag == 'a' and score in ['high', '0.25']"),
-        # Cells that are wrong, but where nobody looks yet.
-        ({"score": {LATER: ""}}, "score > 0.5"),
-    ],
-)
-def test_what_later_rows_decide_is_left_to_the_job(
-    cells: dict[str, Any], where: str, tmp_path: Path
-) -> None:
-    path = written(tmp_path, "csv", rows_of(**cells))
-    assert told(config(path, forget={"where": where})) is None
 
 
 def test_types_of_more_columns_than_can_be_tried_are_left_to_the_job(tmp_path: Path) -> None:

@@ -221,19 +221,6 @@ def test_texts_of_a_cell_do_not_depend_on_the_size_of_another(world: dict[str, A
     assert next(cells) == next(cells)
 
 
-def test_defaults_overlap_and_spread() -> None:
-    """Forget texts are both clearly forget and ambiguous; the true ratio separates in part only."""
-    raw = synthetic.load(plugin("dataset", "synthetic").defaults, Path("unused"))
-    assert raw.log_density_ratio is not None
-    forget = raw.log_density_ratio[raw.forget]
-    retain = raw.log_density_ratio[~raw.forget]
-    assert 0.4 < (forget > 1.5).mean() < 0.7
-    assert 0.2 < (forget < 0.7).mean() < 0.5
-    assert forget.std() > 1.2
-    auc = (forget[:, None] > retain[None]).mean()
-    assert 0.8 < auc < 0.95
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

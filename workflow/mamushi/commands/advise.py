@@ -17,31 +17,19 @@ GROUP = "decide"
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
-    parser.add_argument(
-        "--root", type=Path, default=Path("results"), help="results folder (default: %(default)s)"
-    )
+    root = "results folder (default: %(default)s)"
+    parser.add_argument("--root", type=Path, default=Path("results"), help=root)
     parser.add_argument("--dataset", help="only this dataset")
     parser.add_argument("--model", help="only this model")
     parser.add_argument("--selector", nargs="+", metavar="NAME", help="only these selectors")
     target = parser.add_mutually_exclusive_group(required=True)
-    target.add_argument(
-        "--removal",
-        type=float,
-        metavar="SHARE",
-        help="smallest budget that reaches this share of what removing everything does",
-    )
-    target.add_argument(
-        "--preservation",
-        type=float,
-        metavar="NATS",
-        help="smallest budget at which KL(retain || mixture) is at most this, in nats per text",
-    )
-    target.add_argument(
-        "--sad",
-        type=float,
-        metavar="SHARE",
-        help="smallest budget that closes this share of the distance to the gold standard",
-    )
+    for option, metavar, about in (
+        ("removal", "SHARE", "reaches this share of what removing everything does"),
+        ("preservation", "NATS", "has at most this KL(retain || mixture), in nats per text"),
+        ("sad", "SHARE", "closes this share of the distance to the gold standard"),
+    ):
+        help_ = f"smallest budget that {about}"
+        target.add_argument(f"--{option}", type=float, metavar=metavar, help=help_)
 
 
 def run(args: argparse.Namespace) -> None:

@@ -20,22 +20,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("list", type=Path, metavar="LIST", help="what to remove")
     parser.add_argument("--data", required=True, type=Path, help="the table, a file or a folder")
     parser.add_argument("--out", required=True, type=Path, metavar="FILE", help="what to write")
-    parser.add_argument(
-        "--id",
-        metavar="COLUMN",
-        help="column with the ids (default: the ranked dataset's; else `id`, else row numbers)",
-    )
+    column = "column with the ids (default: the ranked dataset's; else `id`, else row numbers)"
+    parser.add_argument("--id", metavar="COLUMN", help=column)
     how = parser.add_mutually_exclusive_group()
-    how.add_argument(
-        "--split",
-        action="store_true",
-        help="write what is removed as well: NAME.forget.csv and NAME.retain.csv for NAME.csv",
-    )
-    how.add_argument(
-        "--weights",
-        action="store_true",
-        help="write all rows, with a column `weight`: 0 for what is on the list, else 1",
-    )
+    split = "write what is removed as well: NAME.forget.csv and NAME.retain.csv for NAME.csv"
+    how.add_argument("--split", action="store_true", help=split)
+    weights = "write all rows, with a column `weight`: 0 for what is on the list, else 1"
+    how.add_argument("--weights", action="store_true", help=weights)
 
 
 def run(args: argparse.Namespace) -> None:

@@ -14,9 +14,8 @@ GROUP = "decide"
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
-    parser.add_argument(
-        "--root", type=Path, default=Path("results"), help="results folder (default: %(default)s)"
-    )
+    about = "results folder (default: %(default)s)"
+    parser.add_argument("--root", type=Path, default=Path("results"), help=about)
 
 
 def run(args: argparse.Namespace) -> None:

@@ -25,48 +25,28 @@ COLUMNS = 12
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command, which ``mamushi rank`` has as well."""
-    parser.add_argument(
-        "data",
-        nargs="?",
-        metavar="DATA",
-        help="CSV, TSV or JSON Lines (also .gz, .zst, .zip), Parquet, a folder of such files, one "
-        "that datasets saved, s3://bucket/key, or a data set's id on the hub",
+    table = (
+        "CSV, TSV or JSON Lines (also .gz, .zst, .zip), Parquet, a folder of such files, one that "
+        "datasets saved, s3://bucket/key, or a data set's id on the hub"
     )
-    parser.add_argument("--text", metavar="COL", help="column with the text")
-    parser.add_argument(
-        "--forget",
-        metavar="EXPR",
-        help='what is true of the rows to rank for removal, such as "toxic >= 0.5" or '
-        "'\"my class\" == 0'",
-    )
-    parser.add_argument(
-        "--retain",
-        metavar="EXPR",
-        help="what is true of the rows to keep; rows of neither are left out (default: all others)",
-    )
-    parser.add_argument(
-        "--model",
-        metavar="MODEL",
-        help="the model that was trained on the texts: a folder, a .gguf file or its id on the hub",
-    )
-    parser.add_argument("--id", metavar="COL", help="column with an id (default: row numbers)")
-    parser.add_argument(
-        "--evaluation",
-        type=_share,
-        default=0.0,
-        metavar="SHARE",
-        help="share of the texts to hold out, to measure on what a removal buys (default: 0)",
-    )
-    parser.add_argument(
-        "--out",
-        type=Path,
-        default=Path("mine.yaml"),
-        metavar="FILE",
-        help="configuration to write (default: mine.yaml)",
-    )
-    parser.add_argument(
-        "--force", action="store_true", help="write over another configuration of that name"
-    )
+    parser.add_argument("data", nargs="?", metavar="DATA", help=table)
+    forget = "what is true of the rows to rank for removal, such as "
+    retain = "what is true of the rows to keep; rows of neither are left out (default: all others)"
+    model = "the model that was trained on the texts: a folder, a .gguf file or its id on the hub"
+    for option, metavar, about in (
+        ("text", "COL", "column with the text"),
+        ("forget", "EXPR", forget + '"toxic >= 0.5" or \'"my class" == 0\''),
+        ("retain", "EXPR", retain),
+        ("model", "MODEL", model),
+        ("id", "COL", "column with an id (default: row numbers)"),
+    ):
+        parser.add_argument(f"--{option}", metavar=metavar, help=about)
+    held = "share of the texts to hold out, to measure on what a removal buys (default: 0)"
+    parser.add_argument("--evaluation", type=_share, default=0.0, metavar="SHARE", help=held)
+    out, default = "configuration to write (default: mine.yaml)", Path("mine.yaml")
+    parser.add_argument("--out", type=Path, default=default, metavar="FILE", help=out)
+    force = "write over another configuration of that name"
+    parser.add_argument("--force", action="store_true", help=force)
 
 
 def _share(text: str) -> float:

@@ -31,19 +31,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         each.set_defaults(does=does)
         if does is add:
             each.add_argument("lists", nargs="+", type=Path, metavar="LIST", help="what is removed")
-            each.add_argument(
-                "--data", nargs="+", type=Path, default=[], help="the tables it is removed from"
-            )
-            each.add_argument(
-                "--model",
-                nargs="+",
-                type=Path,
-                default=[],
-                help="models made without it, files or folders, beside those of the workflow",
-            )
-        each.add_argument(
-            "--ledger", type=Path, default=Path("ledger"), help="its folder (default: %(default)s)"
-        )
+            models = "models made without it, files or folders, beside those of the workflow"
+            for option, about in (("data", "the tables it is removed from"), ("model", models)):
+                each.add_argument(f"--{option}", nargs="+", type=Path, default=[], help=about)
+        folder = "its folder (default: %(default)s)"
+        each.add_argument("--ledger", type=Path, default=Path("ledger"), help=folder)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -25,13 +25,8 @@ WIDTH = 88
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
-    parser.add_argument(
-        "folder",
-        nargs="?",
-        type=Path,
-        default=Path(),
-        help="where the ranking was made, or its results folder (default: this one)",
-    )
+    about = "where the ranking was made, or its results folder (default: this one)"
+    parser.add_argument("folder", nargs="?", type=Path, default=Path(), help=about)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -21,11 +21,8 @@ GROUP = "check"
 def arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
     parser.add_argument("manifest", type=Path, help="the .json beside a removal list")
-    parser.add_argument(
-        "--root",
-        type=Path,
-        help="results folder with the run that the manifest names (default: the one it lies in)",
-    )
+    about = "results folder with the run that the manifest names (default: the one it lies in)"
+    parser.add_argument("--root", type=Path, help=about)
 
 
 STATISTICALLY = 3

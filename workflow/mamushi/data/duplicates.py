@@ -7,15 +7,14 @@ near duplicates when the Jaccard similarity of their sets of word shingles reach
 Clusters are the connected components.
 
 All similar pairs are found, by the prefix filter of set similarity joins (Chaudhuri et al. 2006;
-Bayardo et al. 2007). Sort the shingles of every set by one order of all shingles. Two sets of
-similarity t share at least ceil(t |x|) shingles of x, so that one of its |x| - ceil(t |x|) + 1
-first is shared, and likewise of y. In the order of rising frequency hardly any text has one of
-these of another, and the few pairs that do are verified on the sets themselves. A pair whose first
+Bayardo et al. 2007). Sort the shingles of every set by rising frequency. Two sets of similarity t
+share at least ceil(t |x|) shingles of x, so that one of its |x| - ceil(t |x|) + 1 first is shared,
+and likewise of y. Few pairs do, and these are verified on the sets themselves. A pair whose first
 shared shingle has place i in x and j in y (from 0) shares at most 1 + min(|x| - i - 1, |y| - j - 1)
-(Xiao et al. 2008), which leaves fewer. Nothing hangs on an estimate, as it does with MinHash.
+(Xiao et al. 2008), which leaves fewer.
 
-A text is a row of a few dozen numbers while this goes on: keys and shingles are made a block at a
-time, twice, and not kept.
+Keys and shingles are computed a block at a time, twice, and not kept: memory holds a few dozen
+numbers of each text.
 """
 
 from __future__ import annotations
@@ -32,10 +31,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 ROWS, CHARACTERS = 4096, 2**24
-"""A block has at most so many texts, and ends with the text that exceeds these characters."""
+"""Limits of a block."""
 SLOTS, LEAST_SLOTS = 64, 2**16
-"""Counters of shingles for each text, and in all: so many that few shingles share one. Where they
-do, the order of the shingles is less well that of their frequency, and no pair is lost."""
+"""Counters of shingles for each text, and in all. Shingles that share one are not quite in the
+order of their frequency; no pair is lost."""
 MOST = 2**15 - 1
 """A counter stops there; with a block's texts on top it is below 2^16."""
 SLACK = 1e-9
@@ -70,7 +69,7 @@ class Clusters:
         self.parent = np.arange(n)
 
     def find(self, items: Places) -> Places:
-        """The smallest member of each item's cluster."""
+        """Return the smallest member of each item's cluster."""
         while True:
             above = self.parent[items]
             items = self.parent[above]
@@ -82,18 +81,14 @@ class Clusters:
         low, high = np.sort(self.find(np.array([a, b])))
         self.parent[high] = low
 
-    def roots(self) -> Places:
-        """``find`` of every item, shape (n,)."""
-        return self.find(np.arange(len(self.parent)))
-
 
 def key(text: str) -> str:
-    """The text after NFKC, lower case and folding of white space."""
+    """Return the text after NFKC, lower case and folding of white space."""
     return " ".join(unicodedata.normalize("NFKC", text).lower().split())
 
 
 def shingles(text: str, words: int) -> frozenset[str]:
-    """Sets of ``words`` consecutive words of a key; a shorter one is a single shingle."""
+    """Return the sets of ``words`` consecutive words of a key; a shorter one is one shingle."""
     parts = text.split()
     if len(parts) < words:
         return frozenset([text])
@@ -113,7 +108,7 @@ def find_duplicates(
     threshold: float | None,
     words: int,
 ) -> Duplicates:
-    """Which texts stay, and why the others go.
+    """Return which texts stay, and why the others go.
 
     A cluster with texts of both domains goes as a whole; of any other the first text stays.
     ``threshold`` None looks for exact duplicates only.
@@ -126,7 +121,7 @@ def find_duplicates(
         unique = np.flatnonzero(same_key == index)
         for a, b in near_pairs(Keys(texts, unique), threshold, words):
             clusters.union(unique[a], unique[b])
-    roots = clusters.roots()
+    roots = clusters.find(index)
     has_forget = np.bincount(roots, weights=forget, minlength=len(texts)) > 0
     has_retain = np.bincount(roots, weights=~forget, minlength=len(texts)) > 0
     crossed = (has_forget & has_retain)[roots]
@@ -154,7 +149,7 @@ class Keys:
 
 
 def first_of_key(keys: Keys) -> Places:
-    """Of each text the first one with its key, shape (n,), by digests of 128 bits."""
+    """Return of each text the first one with its key, (n,), by digests of 128 bits."""
     digests = b"".join(blake2b(k.encode(), digest_size=16).digest() for k in keys)
     halves = np.frombuffer(digests, np.uint64).reshape(-1, 2)
     # Of equal ones the first stays the first.
@@ -167,7 +162,7 @@ def first_of_key(keys: Keys) -> Places:
 
 
 def near_pairs(keys: Keys, threshold: float, words: int) -> Iterator[tuple[int, int]]:
-    """Pairs of distinct keys with Jaccard similarity of at least ``threshold``.
+    """Iterate over pairs of distinct keys with Jaccard similarity of at least ``threshold``.
 
     Enough pairs for the connected components: one is left out where others already connect it.
     """
@@ -184,8 +179,7 @@ def near_pairs(keys: Keys, threshold: float, words: int) -> Iterator[tuple[int, 
     clusters = Clusters(len(keys))
     at, step = np.arange(len(hashes) - 1), 1
     while len(at):
-        # Each with the one that stands so many steps further; sizes rise, so whoever has none now
-        # will have none any more.
+        # Each with the one so many steps further; sizes rise, so who has none now will have none.
         to = at + step
         alike = (hashes[at] == hashes[to]) & (sizes[at] >= threshold * sizes[to] - SLACK)
         at, to = at[alike], to[alike]
@@ -205,7 +199,7 @@ def near_pairs(keys: Keys, threshold: float, words: int) -> Iterator[tuple[int, 
 
 
 def _unfinished(at: Places, hashes: Hashes, roots: Places) -> Places:
-    """Those ``at`` whose shingle belongs to texts of more than one cluster: a thousand copies of a
+    """Return those ``at`` whose shingle belongs to more than one cluster: a thousand copies of a
     form letter are one cluster after the first step, and not compared in pairs."""
     starts = np.flatnonzero(np.r_[True, hashes[1:] != hashes[:-1]])
     one = np.minimum.reduceat(roots, starts) == np.maximum.reduceat(roots, starts)
@@ -213,7 +207,7 @@ def _unfinished(at: Places, hashes: Hashes, roots: Places) -> Places:
 
 
 def _prefixes(keys: Keys, threshold: float, words: int) -> tuple[Places, Hashes, Places, Places]:
-    """Sizes (n,) of the sets of shingles, and of those shingles in their prefixes that more than
+    """Return the sizes (n,) of the sets of shingles, and of those in their prefixes that more than
     one text may have: hash, text, and place among the text's shingles by rising frequency."""
     slots = 1 << (max(LEAST_SLOTS, SLOTS * len(keys)) - 1).bit_length()
     counters = np.zeros(slots, dtype=np.uint16)
@@ -241,8 +235,8 @@ def _prefixes(keys: Keys, threshold: float, words: int) -> tuple[Places, Hashes,
 
 
 def _blocks(keys: Keys, words: int) -> Iterator[tuple[slice, Places, Hashes]]:
-    """The rows of a block, and its shingles: the row of each within the block, and its hash; the
-    shingles of a row are distinct, and their hashes rise."""
+    """Iterate over blocks: their rows, and their shingles, each as its row within the block and its
+    hash; the shingles of a row are distinct, and their hashes rise."""
     start, block, characters = 0, [], 0
     for at, each in enumerate(keys, 1):
         block.append(each)
@@ -255,7 +249,7 @@ def _blocks(keys: Keys, words: int) -> Iterator[tuple[slice, Places, Hashes]]:
 
 
 def _hashed(keys: Sequence[str], words: int) -> Hashes:
-    """The distinct shingles of each key, hashed, below the number of its row; ascending.
+    """Return the distinct shingles of each key, hashed, below the number of its row; ascending.
 
     A key of fewer words than a shingle has none: it is like no other.
     """
@@ -276,7 +270,7 @@ def _hashed(keys: Sequence[str], words: int) -> Hashes:
 
 
 def _mixed(x: Hashes) -> Hashes:
-    """The finalizer of SplitMix64 (Steele et al. 2014): every bit of it hangs on every bit of x."""
+    """Return the finalizer of SplitMix64 (Steele et al. 2014): each bit depends on all of x."""
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> np.uint64(31))

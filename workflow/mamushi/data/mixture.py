@@ -53,7 +53,7 @@ class Mixture:
 
 
 def pseudo_words(n: int, rng: np.random.Generator) -> tuple[str, ...]:
-    """``n`` distinct pronounceable words: as many syllables each as that takes, at least two."""
+    """Draw ``n`` distinct pronounceable words, of as many syllables as that takes, at least two."""
     base, syllables = len(SYLLABLES), 2
     while base**syllables < n:
         syllables += 1
@@ -86,7 +86,7 @@ def make(
 def _tilted(
     vocabulary: int, components: int, rng: np.random.Generator
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Backbone and topics of the lexical world."""
+    """Return backbone and topics of the lexical world."""
     zipf = 1 / np.arange(1, vocabulary + 1)
     tilt = rng.gamma(BACKBONE_SHAPE, size=(vocabulary, vocabulary)) + FLOOR
     ranks = np.argsort(rng.random((components, vocabulary)), axis=1)
@@ -98,7 +98,7 @@ def _tilted(
 def _rings(
     vocabulary: int, components: int, rng: np.random.Generator
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Backbone and topics of the world of transitions."""
+    """Return backbone and topics of the world of transitions."""
     backbone = np.full((vocabulary + 1, vocabulary), 1 / vocabulary)
     topics = np.zeros((components, vocabulary + 1, vocabulary))
     topics[:, -1] = 1 / vocabulary
@@ -116,7 +116,7 @@ def draw(
     *,
     log_uniform: bool = False,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """One text for each entry of ``domain`` (0: forget, 1: retain), each with a length in
+    """Draw a text for each entry of ``domain`` (0: forget, 1: retain), each with a length in
     ``lengths``, both ends included: uniform, or a whole length whose logarithm is.
 
     Returns its concepts, shape (N, longest), -1 after its end, and its component, shape (N,).
@@ -146,7 +146,7 @@ def draw(
 
 
 def log_likelihoods(mixture: Mixture, tokens: NDArray[np.int64]) -> NDArray[np.float64]:
-    """log q_c of each text given its length, in nats, shape (N, C); ``tokens`` as from ``draw``."""
+    """Return log q_c of each text given its length, in nats, (N, C), of tokens as from ``draw``."""
     present = tokens >= 0
     concept = np.where(present, tokens, 0)
     before = np.pad(concept[:, :-1], ((0, 0), (1, 0)), constant_values=-1)
@@ -166,7 +166,7 @@ def log_likelihoods(mixture: Mixture, tokens: NDArray[np.int64]) -> NDArray[np.f
 
 
 def log_density_ratio(mixture: Mixture, tokens: NDArray[np.int64]) -> NDArray[np.float64]:
-    """log p1(x)/p2(x) of each text in nats, shape (N,); the posterior over components is exact."""
+    """Return log p1(x)/p2(x) of each text in nats, shape (N,); it is exact."""
     ratio = np.empty(len(tokens))
     for start in range(0, len(tokens), ROWS):
         part = slice(start, start + ROWS)
@@ -177,7 +177,7 @@ def log_density_ratio(mixture: Mixture, tokens: NDArray[np.int64]) -> NDArray[np
 
 
 def spell(mixture: Mixture, tokens: NDArray[np.int64], rng: np.random.Generator) -> list[str]:
-    """The texts: a synonym of each concept, drawn uniformly, with a space between."""
+    """Return the texts: a synonym of each concept, drawn uniformly, with a space between."""
     synonyms = len(mixture.words) // mixture.backbone.shape[1]
     spelt = tokens * synonyms + rng.integers(synonyms, size=tokens.shape)
     return [" ".join(mixture.words[w] for w in row if w >= 0) for row in spelt]
@@ -190,7 +190,7 @@ def _rows_sum_to_1(table: NDArray[np.float64]) -> NDArray[np.float64]:
 def _inverse(
     cumulative: NDArray[np.float64], rows: NDArray[np.int64], rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """A draw for each of ``rows`` (N,) from that row's distribution by its ``cumulative`` sums,
+    """Draw for each of ``rows`` (N,) from that row's distribution by its ``cumulative`` sums,
     shape (K, V)."""
     # Scaled by the last sum, which rounding may leave just below 1.
     u = rng.random(len(rows)) * cumulative[rows, -1]

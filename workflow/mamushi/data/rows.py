@@ -206,8 +206,8 @@ def shown(value: Any) -> str:
 
 def _sections(table: Table, column: str, mapping: Mapping[str, str]) -> list[str | None]:
     """Return the ready-made section of each row, None where the cell is empty."""
-    known: dict[str | None, str | None] = {None: None, **{name: name for name in SECTIONS}}
-    known |= mapping
+    known: dict[str | None, str | None] = {None: None, **dict(zip(SECTIONS, SECTIONS, strict=True))}
+    known.update(mapping)
     sections = []
     for value, place in zip(table.columns[column], table.places, strict=True):
         name = name_of(value)

@@ -12,23 +12,13 @@ from pathlib import Path
 
 def arguments(parser: argparse._ActionsContainer, required: bool = True) -> None:
     """The options of the stage."""
-    parser.add_argument("--model-card", required=required, type=Path, help="card of the base model")
-    parser.add_argument(
-        "--trained",
-        nargs="+",
-        required=required,
-        type=Path,
-        help="tensors, the later over the earlier",
-    )
-    parser.add_argument(
-        "--out", required=required, type=Path, help="what to write; a folder must not exist"
-    )
-    parser.add_argument(
-        "--dtype",
-        choices=["fp32", "bf16"],
-        default="fp32",
-        help="of all tensors; bf16 halves the folder and rounds small steps away (default: fp32)",
-    )
+    card, trained = "card of the base model", "tensors, the later over the earlier"
+    parser.add_argument("--model-card", required=required, type=Path, help=card)
+    parser.add_argument("--trained", nargs="+", required=required, type=Path, help=trained)
+    out = "what to write; a folder must not exist"
+    parser.add_argument("--out", required=required, type=Path, help=out)
+    dtype = "of all tensors; bf16 halves the folder and rounds small steps away (default: fp32)"
+    parser.add_argument("--dtype", choices=["fp32", "bf16"], default="fp32", help=dtype)
 
 
 def run(args: argparse.Namespace) -> None:

@@ -180,7 +180,7 @@ def load(settings: Mapping[str, Any], cache: Path) -> Raw:
 def _domains(
     settings: Mapping[str, Any], section: str, domain: str, size: int
 ) -> NDArray[np.int64]:
-    """The domain from whose density each text of a cell is drawn, by number, shape (size,)."""
+    """Return the domain from whose density each text of a cell is drawn, (size,)."""
     own = DOMAINS.index(domain)
     other = DOMAINS[1 - own]
     found = np.full(size, own)
@@ -192,7 +192,7 @@ def _domains(
 
 
 def _weights(given: Mapping[str, list[float]]) -> NDArray[np.float64]:
-    """pi1 and pi2, shape (2, C), checked."""
+    """Return pi1 and pi2, shape (2, C), checked."""
     lists = [given[domain] for domain in DOMAINS]
     if len({len(one) for one in lists}) != 1:
         raise UserError("weights of different lengths", do="give one for each component")

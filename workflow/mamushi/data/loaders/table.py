@@ -37,10 +37,7 @@ SETTINGS = {
     },
     "forget": {
         "type": "object",
-        "oneOf": [
-            {"required": ["column", "values"]},
-            {"required": ["where"]},
-        ],
+        "oneOf": [{"required": ["column", "values"]}, {"required": ["where"]}],
         "properties": {
             "column": {"type": "string", "description": "Column that marks the forget domain."},
             "values": {
