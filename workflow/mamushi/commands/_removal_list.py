@@ -92,8 +92,8 @@ def read(path: Path) -> RemovalList:
         state = ledger.state_at(path)
         named_by = state.named_by or {}
         settings = {"kind": named_by.get("loader"), "loader": {"id": named_by.get("column")}}
-        card = {"settings": settings, "inputs": named_by.get("rows_of", {})}
-        return RemovalList(path, sorted(state.ids), card=card)
+        made_from = {"settings": settings, "inputs": named_by.get("rows_of", {})}
+        return RemovalList(path, sorted(state.ids), card=made_from)
     ids = read_ids(path)
     manifest = path.with_suffix(".json")
     where = paths.wildcards(paths.REMOVAL, path.absolute())

@@ -24,11 +24,12 @@ def write(source: Source, out: Path) -> None:
     (out / "dataset_dict.json").write_text(json.dumps({"splits": [*splits.values()]}))
     schema = pa.schema([("id", pa.string()), *((name, pa.string()) for name in source.names)])
     with contextlib.ExitStack() as files:
-        writers, waiting = {}, {}
+        writers: dict[bool, Any] = {}
+        waiting: dict[bool, list[dict[str, str]]] = {True: [], False: []}
         for on_the_list, name in splits.items():
             (out / name).mkdir()
             stream = pa.ipc.new_stream(str(out / name / SHARD), schema)
-            writers[on_the_list], waiting[on_the_list] = files.enter_context(stream), []
+            writers[on_the_list] = files.enter_context(stream)
 
         def flush(split: bool) -> None:
             writers[split].write_batch(pa.RecordBatch.from_pylist(waiting[split], schema=schema))
