@@ -98,15 +98,13 @@ def test_the_predicted_area_of_a_closed_form() -> None:
 
 
 def test_a_region_that_removes_more_than_the_whole() -> None:
-    """The distance to the gold standard counts what is beyond it, and the first crossing counts."""
+    """The first crossing counts, and the distance to gold beyond it."""
     rows = frontier("beyond", 1.0, overshoot=0.5)
     assert max(row["gain"] for row in rows) > 1
     found = one(advice(rows, None, [("removal", 1.0)]))
     assert found["budget"] == pytest.approx(0.5, abs=1e-9)
-    within = one(advice(frontier("within", 1.0), None, [("removal", 1.0)]))
-    assert within["budget"] is None
-    # The distance is 2 |1 - gain| + 0.4 (1 - b), and beyond the whole it counts as well.
     b = np.linspace(0, 1, 100_001)
+    # 2 |1 - gain| + 0.4 (1 - b)
     apart = 2 * np.abs(1 - b - 0.5 * np.sin(np.pi * b)) + 0.4 * (1 - b)
     assert found["predicted_area"] == pytest.approx(np.trapezoid(apart, b), abs=2e-3)
 

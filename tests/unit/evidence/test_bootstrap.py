@@ -187,23 +187,20 @@ def test_constant_scores_remove_as_a_draw_of_the_same_size_would() -> None:
     assert preserved == pytest.approx(start + np.log1p(-PI1 * COUNTS / N1) + taken, abs=1e-12)
 
 
-def test_a_constant_ratio_promises_nothing() -> None:
-    """All is equal: no removal gains anything, and shares of it are not defined."""
-    one = Frontier(
-        ranking(np.zeros(N1), np.arange(1.0, N1 + 1), np.zeros(N2), True),
-        np.zeros(N1),
-        np.zeros(N2),
-        PI1,
-    )
-    removed, preserved = one.at(COUNTS)
-    assert removed == pytest.approx(0, abs=1e-12)
-    assert preserved == pytest.approx(0, abs=1e-12)
-    assert np.isnan(gain(removed)).all()
+def test_a_ratio_that_gains_nothing_promises_nothing() -> None:
+    """A constant one, and one that says the contrary of the texts, by which removing all loses."""
+    flat = ranking(np.zeros(N1), np.arange(1.0, N1 + 1), np.zeros(N2), True)
+    divergences = Frontier(flat, np.zeros(N1), np.zeros(N2), PI1).at(COUNTS)
+    assert np.array(divergences) == pytest.approx(0, abs=1e-12)
+    l1, l2 = normal()
+    turned, _ = Frontier(ranking(l1, ranks_of(l1), l2, False), -l1, -l2, PI1).at(COUNTS)
+    assert turned[-1] < turned[0]
+    for removed in (divergences[0], turned):
+        assert np.isnan(gain(removed)).all()
     constant = estimated(np.zeros(N1), np.zeros(N2))
     assert constant.estimate().log_ratio == pytest.approx(0, abs=1e-12)
-    found = bands(constant, {"one": one.ranks}, COUNTS, 20, 0)["one"]
-    assert np.isnan(found["decline"].low).all()
-    assert np.isnan(found["gain"].low).all()
+    found = bands(constant, {"one": flat}, COUNTS, 20, 0)["one"]
+    assert np.isnan([found["decline"].low, found["gain"].low]).all()
     assert found["distance"].high == pytest.approx(0, abs=1e-12)
 
 
@@ -230,12 +227,12 @@ def test_ratios_that_underflow_take_shares_alike() -> None:
     assert found == pytest.approx(COUNTS / N1 * -np.log1p(-PI1))
 
 
-def test_a_full_removal_that_loses_is_no_gain() -> None:
-    """A ratio that says the contrary of the texts: removing all removes less than nothing."""
-    l1, l2 = normal()
-    removed, _ = Frontier(ranking(l1, ranks_of(l1), l2, False), -l1, -l2, PI1).at(COUNTS)
-    assert removed[-1] < removed[0]
-    assert np.isnan(gain(removed)).all()
+def test_orders_that_have_no_threshold() -> None:
+    rng = np.random.default_rng(0)
+    s1, s2 = rng.normal(size=N1), rng.normal(size=N2)
+    assert ranking(s1, ranks_of(s1), s2, False).region is not None
+    assert ranking(s1, ranks_of(-s1), s2, False).region is None
+    assert ranking(s1, ranks_of(s1), np.where(s2 > 1, np.nan, s2), False).region is None
 
 
 def test_a_score_that_is_worse_than_none_is_turned_round() -> None:
@@ -243,14 +240,6 @@ def test_a_score_that_is_worse_than_none_is_turned_round() -> None:
     l1, l2 = normal()
     u = estimated(-l1, -l2).estimate().log_ratio
     assert np.corrcoef(u, np.concatenate([l1, l2]))[0, 1] > 0.99
-
-
-def test_an_order_that_is_not_that_of_the_scores_has_no_threshold() -> None:
-    rng = np.random.default_rng(0)
-    s1, s2 = rng.normal(size=N1), rng.normal(size=N2)
-    assert ranking(s1, ranks_of(s1), s2, False).region is not None
-    assert ranking(s1, ranks_of(-s1), s2, False).region is None
-    assert ranking(s1, ranks_of(s1), np.where(s2 > 1, np.nan, s2), False).region is None
 
 
 MEAN = 1.0

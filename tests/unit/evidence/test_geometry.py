@@ -116,15 +116,6 @@ def test_the_randomised_path_repeats_itself_and_hardly_depends_on_its_seed(pool:
         np.testing.assert_allclose(values, other[name], rtol=1e-6, atol=1e-6)
 
 
-def test_a_flat_spectrum_stops_at_the_limit_with_the_right_values() -> None:
-    x = np.random.default_rng(0).standard_normal((1500, 400))
-    isotropic = make_pool(x[:700], x[700:])
-    exact = geometry(isotropic, 10, seed=0)
-    found = geometry(isotropic, 10, seed=0, exact=0)
-    for name in ("singular_forget", "singular_retain", "variance_retain"):
-        np.testing.assert_allclose(found[name], exact[name], rtol=1e-6)
-
-
 def marchenko_pastur(share: float, ratio: float) -> float:
     """Part of the variance in the leading ``share`` of eigenvalues, for ``ratio`` = d / n < 1."""
     low, high = (1 - np.sqrt(ratio)) ** 2, (1 + np.sqrt(ratio)) ** 2

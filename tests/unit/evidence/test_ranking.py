@@ -71,13 +71,6 @@ def test_the_digest_of_the_page_follows_its_files() -> None:
     assert found == PAGE_SHA256, "set PAGE_SHA256 to the digest on the left"
 
 
-def test_a_ranking_goes_by_rank(tmp_path: Path) -> None:
-    write_scores(tmp_path / "s.parquet", ["b", "a", "c"], [1.0, 1.0, 7.0], [3, 2, 1])
-    found = read_ranking(tmp_path / "s.parquet")
-    assert found.ids == ["c", "a", "b"]
-    np.testing.assert_array_equal(found.scores, [7.0, 1.0, 1.0])
-
-
 @pytest.mark.parametrize(
     ("ids", "scores", "ranks", "message"),
     [
@@ -161,12 +154,6 @@ def test_what_is_masked_can_be_put_back(text: str) -> None:
     assert "*" in mask(text)
 
 
-def test_selectors_that_rank_other_examples() -> None:
-    rankings = {"one": Ranking(["a", "b"], np.zeros(2)), "two": Ranking(["a", "c"], np.zeros(2))}
-    with pytest.raises(UserError, match=r"'one' and 'two' rank other examples, such as 'b'"):
-        page_data(rankings, lambda ids: [""] * len(ids), [0.1], {})
-
-
 def test_of_many_texts_the_page_has_ends_cuts_and_a_sample() -> None:
     rng = np.random.default_rng(0)
     places = np.stack([np.arange(5000), rng.permutation(5000)])
@@ -186,6 +173,9 @@ def test_of_many_texts_the_page_has_ends_cuts_and_a_sample() -> None:
 
 
 def test_a_page_of_a_part_has_the_ranks_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    others = {"one": Ranking(["a", "b"], np.zeros(2)), "two": Ranking(["a", "c"], np.zeros(2))}
+    with pytest.raises(UserError, match=r"'one' and 'two' rank other examples, such as 'b'"):
+        page_data(others, lambda ids: [""] * len(ids), [0.1], {})
     monkeypatch.setattr(module, "MOST", 48)
     ids = [f"i{i:03d}" for i in range(100)]
     one, two = Ranking(ids, np.linspace(1, 0, 100)), Ranking(ids[::-1], np.linspace(1, 0, 100))
@@ -261,6 +251,8 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_the_stage_writes_the_same_page_twice(folder: Path) -> None:
+    ranked = read_ranking(folder / "two.parquet")
+    assert (ranked.ids, ranked.scores.tolist()) == (["c", "a", "b"], [9.0, 3.0, 2.0])
     assert texts_of(folder / "e.parquet", ["b", "a"]) == ["y", "damn"]
     with pytest.raises(UserError, match=r"has no example 'z'"):
         texts_of(folder / "e.parquet", ["a", "z"])

@@ -21,6 +21,7 @@ from mamushi.configuration import settings
 from mamushi.evidence import verification
 from mamushi.registry import plugin
 from mamushi.running.identity import digest
+from tests.support.score_files import domains, write_examples
 
 RUN = {"dataset": "small", "model": "tiny", "seed": 3}
 N, WIDTH = 120, 4
@@ -43,14 +44,11 @@ def embed(root: Path, seed: int = 0, apart: float = 1.0) -> None:
     rng = np.random.default_rng(seed)
     forget = np.arange(N) % 3 == 0
     x = (rng.normal(size=(N, WIDTH)) + apart * forget[:, None]).astype(np.float16)
-    ids = [f"t{i:03d}" for i in range(N)]
-    domain = np.where(forget, "forget", "retain").tolist()
-    about = {"id": ids, "domain": domain}
-    texts = {"text": ids, "section": ["inference"] * N, "log_density_ratio": [None] * N}
-    examples = paths.under(root, paths.EXAMPLES, dataset="small")
-    write_table(examples, schemas.EXAMPLES, {**about, **texts})
+    about = {"id": [f"t{i:03d}" for i in range(N)], "domain": domains(forget)}
+    examples = place(root, paths.EXAMPLES)
+    write_examples(examples, about["id"], about["domain"])
     write_table(
-        paths.under(root, paths.DUPLICATES, dataset="small"),
+        place(root, paths.DUPLICATES),
         schemas.DUPLICATES,
         {"id": ["copy"], "kept_id": ["t003"], "reason": ["near"]},
         metadata={"examples": sha256(examples)},
@@ -94,7 +92,7 @@ def score(root: Path, name: str, seed: int = 3) -> None:
     for stage, pattern, given in stages:
         base = ["--base", place(root, pattern, selector=of)] if of else []
         run(
-            *(stage, "--examples", paths.under(root, paths.EXAMPLES, dataset="small"), *base),
+            *(stage, "--examples", place(root, paths.EXAMPLES), *base),
             *("--embeddings", place(root, paths.EMBEDDINGS)),
             *(["--layers", place(root, paths.LAYERS)] if name == "stack" else []),
             *("--out", place(root, pattern, selector=name), "--settings", json.dumps(given)),
@@ -113,7 +111,7 @@ def calibrate(root: Path, name: str = "mamushi_lr") -> None:
 
 def remove(root: Path, name: str) -> None:
     made = ("--scores", place(root, paths.SCORES, selector=name))
-    both = (*made, "--duplicates", paths.under(root, paths.DUPLICATES, dataset="small"))
+    both = (*made, "--duplicates", place(root, paths.DUPLICATES))
     cells = [{"selector": name, "beta": paths.beta(beta)} for beta in BUDGETS]
     for beta, cell in zip(BUDGETS, cells, strict=True):
         given = settings.remove({}, str(beta))
@@ -296,7 +294,7 @@ def test_a_row_changed(
     said: str,
 ) -> None:
     pattern, table = kind
-    rewrite(paths.under(root, pattern, **RUN, selector=whose, beta="0.50"), table, change)
+    rewrite(place(root, pattern, selector=whose, beta="0.50"), table, change)
     assert said in refused(root, capsys, verified)
 
 
@@ -460,20 +458,16 @@ def test_scores_that_tell_otherwise_of_their_model(
     assert "how these were made" in refused(root, capsys)
 
 
-def test_scores_that_do_not_say_how_they_were_made(
+def test_scores_that_do_not_say_how_they_were_made_or_are_gone(
     root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = place(root, paths.SCORES, selector="mamushi_lr")
-    write_table(
-        path, schemas.SCORES, read_table(path, schemas.SCORES), metadata={"provenance": None}
-    )
+    table = read_table(path, schemas.SCORES)
+    path.unlink()
+    assert "no scores here are those that the expected values" in refused(root, capsys, "kcenter")
+    write_table(path, schemas.SCORES, table, metadata={"provenance": None})
     assert main(["verify", str(manifest(root))]) == 2
     assert "does not say what it was made from; delete it" in capsys.readouterr().err
-
-
-def test_scores_of_the_ratio_that_are_gone(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    place(root, paths.SCORES, selector="mamushi_lr").unlink()
-    assert "no scores here are those that the expected values" in refused(root, capsys, "kcenter")
 
 
 @pytest.mark.parametrize(
@@ -497,7 +491,7 @@ def test_what_is_no_manifest(
 
 
 def test_files_that_are_folders_or_missing(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    examples = paths.under(root, paths.EXAMPLES, dataset="small")
+    examples = place(root, paths.EXAMPLES)
     examples.unlink()
     examples.mkdir()
     for given, said in (
