@@ -4,27 +4,20 @@ from __future__ import annotations
 
 import json
 import tracemalloc
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
-from scipy.integrate import quad
 from scipy.linalg import subspace_angles
-from scipy.optimize import brentq
 
 from mamushi.artifacts import schemas
-from mamushi.artifacts.tables import read_metadata, read_table, write_table
+from mamushi.artifacts.tables import read_metadata, read_table
 from mamushi.cli import main
 from mamushi.errors import UserError
 from mamushi.evidence.geometry import (
-    Spectrum,
     affinity,
     angles,
-    discriminative_power,
-    domain,
     geometry,
     reaches,
     read_embeddings,
@@ -32,6 +25,7 @@ from mamushi.evidence.geometry import (
 )
 from mamushi.selection import pool as pools
 from mamushi.selection.pool import Pool
+from tests.support.score_files import domains, write_embeddings
 
 PATHS = {"lapack": 10**6, "gram": 256, "krylov": 0}
 """Values of `exact` that force each decomposition of 800 and 1,200 rows of 256."""
@@ -116,52 +110,12 @@ def test_the_randomised_path_repeats_itself_and_hardly_depends_on_its_seed(pool:
         np.testing.assert_allclose(values, other[name], rtol=1e-6, atol=1e-6)
 
 
-def marchenko_pastur(share: float, ratio: float) -> float:
-    """Part of the variance in the leading ``share`` of eigenvalues, for ``ratio`` = d / n < 1."""
-    low, high = (1 - np.sqrt(ratio)) ** 2, (1 + np.sqrt(ratio)) ** 2
-
-    def density(x: float) -> float:
-        return float(np.sqrt(max((high - x) * (x - low), 0)) / (2 * np.pi * ratio * x))
-
-    edge = brentq(lambda t: quad(density, t, high)[0] - share, low, high)
-    return float(quad(lambda x: x * density(x), edge, high)[0])
-
-
-@pytest.mark.parametrize("exact", [1024, 0])
-def test_isotropic_embeddings_match_the_closed_forms(exact: int) -> None:
-    d, n1, n2, top = 200, 1600, 2400, 60
-    rng = np.random.default_rng(2)
-    isotropic = make_pool(rng.standard_normal((n1, d)), rng.standard_normal((n2, d)) + 5)
-    columns = geometry(isotropic, top, seed=0, exact=exact)
-    for name, n in (("forget", n1), ("retain", n2)):
-        for k in (10, 30, 60):
-            share = columns[f"variance_{name}"][k - 1]
-            assert share == pytest.approx(marchenko_pastur(k / d, d / n), abs=0.006)
-    # Squared, the affinity of independent random subspaces has mean k / d and this deviation.
-    k = columns["k"]
-    deviation = np.sqrt(2) / d * (1 - k / d)
-    assert (np.abs(columns["affinity"] ** 2 - k / d) < 4.5 * deviation).all()
-
-
 def test_angles_of_known_planes() -> None:
     wanted = np.radians([10.0, 30.0, 50.0, 90.0])
     turn = np.linalg.qr(np.random.default_rng(0).standard_normal((4, 4)))[0]
     cosines = np.diag(np.cos(wanted)) @ turn
     np.testing.assert_allclose(angles(cosines), [10, 30, 50, 90], atol=1e-6)
     assert affinity(cosines)[-1] == pytest.approx(np.sqrt((np.cos(wanted) ** 2).mean()))
-
-
-def test_power_does_not_depend_on_the_signs_of_the_vectors(pool: Pool) -> None:
-    domains = [domain(pool, name) for name in ("forget", "retain")]
-    rng = np.random.default_rng(0)
-    one, two = (
-        Spectrum(np.array([3.0, 2.0, 1.0]), np.linalg.qr(rng.standard_normal((256, 3)))[0], 20.0, n)
-        for n in (800, 1200)
-    )
-    power = discriminative_power(domains, one, two)
-    turned = replace(two, vectors=two.vectors * [-1, 1, -1])
-    np.testing.assert_allclose(discriminative_power(domains, one, turned), power)
-    assert (power > 0).all()
 
 
 def test_sizes_alone_change_singular_values_and_nothing_else(pool: Pool) -> None:
@@ -273,26 +227,15 @@ def test_summary_reads_the_quoted_numbers() -> None:
     assert missing == {name for name in wanted if name.endswith(("_2", "_25", "_50"))}
 
 
-def write_embeddings(path: Path, pool: Pool, domains: list[str] | None = None) -> Path:
-    kind = pa.list_(pa.field("item", pa.float16(), nullable=False), pool.width)
-    flat = pa.array(pool.embeddings.reshape(-1))
-    named = ["forget" if one else "retain" for one in pool.forget]
-    write_table(
-        path,
-        schemas.EMBEDDINGS,
-        {
-            "id": pool.ids.tolist(),
-            "domain": domains or named,
-            "embedding": pa.FixedSizeListArray.from_arrays(flat, type=kind),
-        },
-    )
+def write(path: Path, pool: Pool, named: list[str] | None = None) -> Path:
+    write_embeddings(path, pool.ids.tolist(), named or domains(pool.forget), pool.embeddings)
     return path
 
 
 def staged(folder: Path, pool: Pool, components: int = 6) -> tuple[int, Path]:
     out = folder / "geometry.parquet"
     given = {"dataset": "a", "model": "b", "seed": 4, "components": components, "code": "0"}
-    source = write_embeddings(folder / "embeddings.parquet", pool)
+    source = write(folder / "embeddings.parquet", pool)
     options = ["--embeddings", str(source), "--out", str(out), "--settings", json.dumps(given)]
     return main(["geometry", *options]), out
 
@@ -324,6 +267,6 @@ def test_the_stage_says_which_file_is_wrong(
 
 def test_an_unknown_domain_is_refused(tmp_path: Path) -> None:
     pool = make_pool(np.eye(2), np.eye(2))
-    path = write_embeddings(tmp_path / "e.parquet", pool, ["forget", "retain", "other", "forget"])
+    path = write(tmp_path / "e.parquet", pool, ["forget", "retain", "other", "forget"])
     with pytest.raises(UserError, match="unknown domain 'other'"):
         read_embeddings(path)

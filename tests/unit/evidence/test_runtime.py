@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 from mamushi.artifacts import schemas
-from mamushi.artifacts.tables import embeddings_schema, read_metadata, read_table, write_table
+from mamushi.artifacts.tables import read_metadata, read_table
 from mamushi.cli import main
 from mamushi.errors import UserError
 from mamushi.evidence import runtime
@@ -21,7 +20,7 @@ from mamushi.evidence.runtime import Selector, Timing, hardware, measure, row, s
 from mamushi.registry import plugin
 from mamushi.running.threads import WORKERS
 from mamushi.selection.pool import Pool
-from tests.support.score_files import domains, write_examples
+from tests.support.score_files import domains, write_embeddings, write_examples
 
 N, WIDTH = 120, 8
 RATIO = np.linspace(-3.0, 3.0, N)
@@ -152,10 +151,7 @@ def timed(folder: Path, threads: int = 1) -> int:
     given = pool()
     about = given.ids.tolist(), domains(given.forget)
     write_examples(folder / "examples.parquet", *about)
-    kind = embeddings_schema(WIDTH).field("embedding").type
-    vectors = pa.FixedSizeListArray.from_arrays(pa.array(given.embeddings.ravel()), type=kind)
-    columns = {"id": about[0], "domain": about[1], "embedding": vectors}
-    write_table(folder / "embeddings.parquet", schemas.EMBEDDINGS, columns)
+    write_embeddings(folder / "embeddings.parquet", *about, given.embeddings)
     named = {
         key: [{"selector": name, "kind": one.kind, "settings": one.settings}
               for name, one in found.items()]

@@ -15,13 +15,13 @@ import pytest
 
 from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.files import read_json, sha256, write_json
-from mamushi.artifacts.tables import embeddings_schema, read_metadata, read_table, write_table
+from mamushi.artifacts.tables import read_metadata, read_table, write_table
 from mamushi.cli import main
 from mamushi.configuration import settings
 from mamushi.evidence import verification
 from mamushi.registry import plugin
 from mamushi.running.identity import digest
-from tests.support.score_files import domains, write_examples
+from tests.support.score_files import domains, write_embeddings, write_examples
 
 RUN = {"dataset": "small", "model": "tiny", "seed": 3}
 N, WIDTH = 120, 4
@@ -46,25 +46,18 @@ def embed(root: Path, seed: int = 0, apart: float = 1.0) -> None:
     x = (rng.normal(size=(N, WIDTH)) + apart * forget[:, None]).astype(np.float16)
     about = {"id": [f"t{i:03d}" for i in range(N)], "domain": domains(forget)}
     examples = place(root, paths.EXAMPLES)
-    write_examples(examples, about["id"], about["domain"])
+    write_examples(examples, *about.values())
     write_table(
         place(root, paths.DUPLICATES),
         schemas.DUPLICATES,
         {"id": ["copy"], "kept_id": ["t003"], "reason": ["near"]},
         metadata={"examples": sha256(examples)},
     )
-    vectors = pa.FixedSizeListArray.from_arrays(
-        pa.array(x.reshape(-1)), type=embeddings_schema(WIDTH).field("embedding").type
-    )
-    write_table(
-        place(root, paths.EMBEDDINGS),
-        schemas.EMBEDDINGS,
-        {**about, "embedding": vectors},
-        metadata={
-            "inputs": {"examples": sha256(examples), "trained": "a0", "model_card": "b1"},
-            "settings": {"embedding": {"layer": -1}},
-        },
-    )
+    origin = {
+        "inputs": {"examples": sha256(examples), "trained": "a0", "model_card": "b1"},
+        "settings": {"embedding": {"layer": -1}},
+    }
+    write_embeddings(place(root, paths.EMBEDDINGS), *about.values(), x, metadata=origin)
     turned = pa.FixedSizeListArray.from_arrays(pa.array(x[:, ::-1].reshape(-1)), WIDTH)
     layers = place(root, paths.LAYERS)
     write_table(layers, schemas.LAYERS, {**about, "depth_0.5": turned})

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from mamushi.artifacts.paths import beta as written
 from mamushi.errors import UserError
 from mamushi.selection.metrics import spearman
-from mamushi.selection.pool import Scored
 from mamushi.selection.refits import WHOLE, Refit
 from mamushi.selection.removals import count
 
@@ -30,26 +29,17 @@ def rankings(scores: pa.Table, again: Iterable[Refit]) -> tuple[list[str], NDArr
     Raises ``UserError`` for refits of other examples.
     """
     forget = np.asarray(scores["rank"].is_valid())
-    ids = np.array(scores["id"].to_pylist(), dtype=object)
+    ids = np.array(scores["id"].to_pylist(), dtype=np.str_)[forget]
     ranks = [np.asarray(scores["rank"].drop_null().to_numpy(), dtype=np.int64)]
     for part, number, scored in again:
         if (n := len(scored.scores)) != len(forget):
             what = f"refit {number} is of {n} examples, the scores of {len(forget)}"
             raise UserError(what, do="delete the refits and run again")
         if part == WHOLE:
-            ranks.append(ranks_of(ids[forget], scored, forget))
-    return ids[forget].tolist(), np.stack(ranks)
-
-
-def ranks_of(
-    ids: NDArray[np.object_], scored: Scored, forget: NDArray[np.bool_]
-) -> NDArray[np.int64]:
-    """Return ranks (n1,) from 1 of the forget examples: highest score first, ties by id."""
-    by_id = np.argsort(ids, kind="stable")
-    order = by_id[np.argsort(-scored.scores[forget][by_id], kind="stable")]
-    ranks = np.empty(len(ids), dtype=np.int64)
-    ranks[order] = np.arange(1, len(ids) + 1)
-    return ranks
+            # Highest score first, ties by id.
+            order = np.lexsort((ids, -scored.scores[forget]))
+            ranks.append(np.argsort(order) + 1)
+    return ids.tolist(), np.stack(ranks)
 
 
 def stability(
