@@ -240,10 +240,8 @@ class Frontier:
         budget = counts / n1
         level = np.log1p(-self.pi1 * budget)
         if self.ranks.by_chance:
-            one, two = (
-                spread(lambda u, i=i: by_chance(u, u, self.pi1, budget)[i], ratio, self.lost, sign)
-                for i, ratio, sign in ((0, self.l1, 1), (1, self.l2, -1))
-            )
+            one = spread(lambda u: by_chance(u, u, self.pi1, budget)[0], self.l1, self.lost, 1)
+            two = spread(lambda u: by_chance(u, u, self.pi1, budget)[1], self.l2, self.lost, -1)
             return level - one @ w1 / n1, level - two @ w2 / n2
         ordered = w1[self.ranks.first]
         removed_sum = np.interp(counts, accumulate(ordered), accumulate(ordered * self.gain))

@@ -13,7 +13,7 @@ import numpy as np
 from mamushi.evidence.bootstrap import LEVELS, times
 from mamushi.evidence.calibration import Doubles, Estimate, Mask, Scores, logistic
 from mamushi.evidence.diagnostics import calibration_error
-from mamushi.evidence.frontier import phi, psi
+from mamushi.evidence.frontier import Array, phi, psi
 from mamushi.selection.metrics import NORMAL, auc, placements, sampling_variance
 
 APART = 0.55
@@ -157,7 +157,7 @@ CHECKS = {
 """Name of each check, with the value that a density ratio has."""
 
 
-def share_bound(score2: Doubles, threshold: float, budget: float) -> tuple[float, float]:
+def share_bound(score2: Array, threshold: float, budget: float) -> tuple[float, float]:
     """Return the share of a list that the retain domain would produce too, and its upper bound.
 
     A list of the p1-mass ``budget`` holds what scores ``threshold`` and above; R is the part of the
