@@ -71,7 +71,7 @@ def test_what_a_training_took_is_said_in_its_log(demo: Path) -> None:
     logs = [path.read_text() for path in demo.glob("results/logs/retrain/**/*.log")]
     # Two budgets of the grid, and for two selectors those of unlearning.
     assert len(cards) == len(logs) == len(SELECTORS) * 2 + 2 * 2
-    assert all(usage.last(log) is not None for log in logs)
+    assert all(usage.parse(log) is not None for log in logs)
 
 
 def test_removals_are_nested_and_their_manifests_name_their_sources(demo: Path) -> None:

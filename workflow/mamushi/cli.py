@@ -51,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     user's mistake told in one line, or 128 and the number of the signal that ended it."""
     began = time.monotonic()
     words = list(sys.argv[1:] if argv is None else argv)
-    name, module, given = _asked(words)
+    name, module, given = _find_command(words)
     # A call from Python stays in its process.
     if argv is None and hasattr(module, "Files"):
         status = warm.run_in_server(words, start=getattr(module, "GPU", False))
@@ -69,18 +69,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"\nmamushi {name}: {said}", file=sys.stderr, flush=True)
         return end.status if isinstance(end, Stopped) else 128 + signal.SIGINT
     except UserError as error:
-        return _told(name, error)
+        return _fail(name, error)
     except Exception as error:
         # Known by name, so that stages without torch need not import it.
         if type(error).__name__ == "OutOfMemoryError":
             lower = "execution.micro_batch_size and execution.batch_tokens"
-            return _told(name, f"out of GPU memory; lower {lower}", FAILED)
+            return _fail(name, f"out of GPU memory; lower {lower}", FAILED)
         number = error.errno if isinstance(error, OSError) else None
         if number in DISK_FULL:
             do = "free some space and run the same command again"
-            return _told(name, f"no space left ({error}); {do}", FAILED)
+            return _fail(name, f"no space left ({error}); {do}", FAILED)
         if number in (errno.EACCES, errno.EPERM, errno.EROFS):
-            return _told(name, error)
+            return _fail(name, error)
         raise
 
 
@@ -88,7 +88,7 @@ MISTAKE, FAILED = "error", "failed"
 """What a command's last line says: the same command would fail again, or perhaps not."""
 
 
-def _told(name: str, mistake: object, kind: str = MISTAKE) -> int:
+def _fail(name: str, mistake: object, kind: str = MISTAKE) -> int:
     print(f"mamushi {name}: {kind}: {mistake}", file=sys.stderr)
     return 2
 
@@ -113,7 +113,7 @@ def commands() -> dict[str, Command]:
     return dict(sorted(found.items()))
 
 
-def like(wrong: str, known: Iterable[str]) -> str:
+def suggestion(wrong: str, known: Iterable[str]) -> str:
     """Return a suggestion to be put behind a message; empty where nothing known is alike."""
     near = difflib.get_close_matches(wrong, list(known), n=1, cutoff=0.6)
     return f"; did you mean {near[0]!r}?" if near else ""
@@ -123,7 +123,7 @@ def _folder(room: str) -> Path:
     return Path(__file__).parents[1].joinpath(*room.split("."))
 
 
-def _asked(words: list[str]) -> tuple[str, ModuleType, list[str]]:
+def _find_command(words: list[str]) -> tuple[str, ModuleType, list[str]]:
     """Name, module and options of the command that was asked for; only that one is imported.
 
     Ends the process after the help, or after one line about a command that does not exist.
@@ -178,7 +178,7 @@ def _list_commands(words: list[str]) -> NoReturn:
     name = parser.parse_args(words[:1]).command
     if name is None:
         parser.error("no COMMAND; see mamushi --help")
-    parser.error(f"no command {name!r}{like(name, [*known, *stage.names()])}")
+    parser.error(f"no command {name!r}{suggestion(name, [*known, *stage.names()])}")
 
 
 def _list_stages(words: list[str]) -> NoReturn:
@@ -196,7 +196,7 @@ def _list_stages(words: list[str]) -> NoReturn:
     )
     parser.add_argument("stage", metavar="STAGE", help=argparse.SUPPRESS)
     name = parser.parse_args(words[:1]).stage
-    parser.error(f"no stage {name!r}{like(name, stage.names())}")
+    parser.error(f"no stage {name!r}{suggestion(name, stage.names())}")
 
 
 # A stage of the workflow --------------------------------------------------------------------------
@@ -207,7 +207,7 @@ def _run(
 ) -> int:
     """Run a stage alone with its outputs and its GPU, unless its results are there; then say what
     it took since ``began``."""
-    command = stage.given(name, args)
+    command = stage.parse(name, args)
     if launch.SHARDS in os.environ:
         # The first process of the job has looked after all of this.
         launch.watch()
@@ -230,7 +230,7 @@ def _run(
         # Only now: who waits for another process holds no GPU.
         with _device(name, gpu, count, command), launch.processes(count, words):
             module.run(*what)
-    usage.say(name, began)
+    usage.report(name, began)
     return 0
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from mamushi.cli import like
+from mamushi.cli import suggestion
 from mamushi.errors import UserError
 
 
@@ -41,7 +41,7 @@ def check_all(workflow: Any, targets: Sequence[str]) -> None:
         known = {str(file) for rule in rules for file in rule.output if "{" not in str(file)}
         if "/" not in target:
             known = {rule.name for rule in rules if not rule.output}
-        raise UserError(f"no target {target!r}{like(target, known)}")
+        raise UserError(f"no target {target!r}{suggestion(target, known)}")
 
 
 def check_files(option: str, files: Iterable[str | Path]) -> None:
@@ -50,4 +50,4 @@ def check_files(option: str, files: Iterable[str | Path]) -> None:
         if not file.is_file():
             beside = file.parent.iterdir() if file.parent.is_dir() else ()
             names = [str(file.parent / each.name) for each in beside]
-            raise UserError(f"no file {str(file)!r}{like(str(file), names)}", where=option)
+            raise UserError(f"no file {str(file)!r}{suggestion(str(file), names)}", where=option)

@@ -63,7 +63,7 @@ def test_finished_outputs_are_kept_and_newer_than_their_inputs(
     runs: list[Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert tokens() == 0
-    assert usage.last(capsys.readouterr().err) is not None
+    assert usage.parse(capsys.readouterr().err) is not None
     os.utime(OUT, (0, 0))
     before = OUT.read_bytes()
     # An input that was made again, with the same content.
@@ -72,7 +72,7 @@ def test_finished_outputs_are_kept_and_newer_than_their_inputs(
     assert len(runs) == 1
     said = capsys.readouterr().err
     assert f"{OUT}: {KEPT}" in said
-    assert usage.last(said) is None
+    assert usage.parse(said) is None
     assert OUT.read_bytes() == before
     assert OUT.stat().st_mtime >= Path("examples").stat().st_mtime
     assert [*Path(paths.CLAIMS).iterdir()] == []

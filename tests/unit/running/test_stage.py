@@ -117,7 +117,7 @@ def test_files_of_a_list_are_recorded_under_their_names(tmp_path: Path) -> None:
     for name in "ab":
         (tmp_path / name).write_text(name)
     words = diagnostics([str(tmp_path / "a"), str(tmp_path / "b")], ["one", "two"])
-    command = stage.given("diagnostics", parser.parse_args(words[1:]))
+    command = stage.parse("diagnostics", parser.parse_args(words[1:]))
     assert command.job().origin["inputs"].keys() == {"scores/one", "scores/two"}
     assert command.outputs == [Path("out.parquet")]
     assert command.chosen.cell == CELL

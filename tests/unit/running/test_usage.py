@@ -18,11 +18,11 @@ from tests.support.workflow import ROOT
 
 def test_what_is_said_is_read_and_the_last_counts() -> None:
     used = Usage(6.41, 5.98, 412.0)
-    said = usage.line("left-models", used)
+    said = usage.spell("left-models", used)
     assert said == "mamushi left-models: took 6.41 s, 5.98 s of CPU, 412 MB"
-    assert usage.last(said) == used
-    text = f"{usage.line('a', Usage(1, 2, 3))}\n{said}\nof a library at its end\n"
-    assert usage.last(text) == used
+    assert usage.parse(said) == used
+    text = f"{usage.spell('a', Usage(1, 2, 3))}\n{said}\nof a library at its end\n"
+    assert usage.parse(text) == used
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_what_is_said_is_read_and_the_last_counts() -> None:
     ],
 )
 def test_what_does_not_say_it_is_none(text: str) -> None:
-    assert usage.last(text) is None
+    assert usage.parse(text) is None
 
 
 def test_a_stages_log_ends_with_what_the_kernel_counts(tmp_path: Path) -> None:
@@ -57,7 +57,7 @@ def test_a_stages_log_ends_with_what_the_kernel_counts(tmp_path: Path) -> None:
     running.returncode = os.waitstatus_to_exitcode(status)
     wall, text = time.monotonic() - began, log.read_text(encoding="utf-8")
     assert running.returncode == 0, text
-    found = usage.last(text.splitlines()[-1])
+    found = usage.parse(text.splitlines()[-1])
     assert found is not None, text
     assert 0 < found.wall < wall
     # All but what Python does at its end.
@@ -65,7 +65,7 @@ def test_a_stages_log_ends_with_what_the_kernel_counts(tmp_path: Path) -> None:
     assert 20 < found.memory_mb <= used.ru_maxrss * 1.024e-3 + 1
 
 
-SAY = "import time; from mamushi.running import usage; usage.say('a', time.monotonic())"
+SAY = "import time; from mamushi.running import usage; usage.report('a', time.monotonic())"
 LARGE = "x = b'1' * 300_000_000"
 
 
@@ -78,7 +78,7 @@ def said(code: str) -> Usage:
         text=True,
         check=True,
     )
-    found = usage.last(done.stderr)
+    found = usage.parse(done.stderr)
     assert found is not None
     return found
 

@@ -193,7 +193,7 @@ class Command:
         return Job(self.name, provenance(self.settings, **inputs), self.execution)
 
 
-def given(name: str, args: argparse.Namespace) -> Command:
+def parse(name: str, args: argparse.Namespace) -> Command:
     """Return the command of parsed options. Raises ``UserError`` for settings that are not the
     stage's, and for a list of files without a name for each."""
     stage = module(name)

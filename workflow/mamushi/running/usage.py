@@ -36,21 +36,21 @@ def processor_seconds(elsewhere: float = 0.0) -> float:
     return own + max(children, elsewhere)
 
 
-def say(name: str, began: float) -> None:
+def report(name: str, began: float) -> None:
     """Print what the command ``name`` took since ``began`` (``time.monotonic``)."""
     used = Usage(time.monotonic() - began, processor_seconds(), _peak() / 1e6)
     # A log has both, and this is its end.
     sys.stdout.flush()
-    print(line(name, used), file=sys.stderr, flush=True)
+    print(spell(name, used), file=sys.stderr, flush=True)
 
 
-def line(name: str, used: Usage) -> str:
-    """Return a line for ``last``: ``mamushi retrain: took 6.41 s, 5.98 s of CPU, 412 MB``."""
+def spell(name: str, used: Usage) -> str:
+    """Return a line for ``parse``: ``mamushi retrain: took 6.41 s, 5.98 s of CPU, 412 MB``."""
     said = f"took {used.wall:.2f} s, {used.cpu:.2f} s of CPU, {used.memory_mb:.0f} MB"
     return f"mamushi {name}: {said}"
 
 
-def last(text: str) -> Usage | None:
+def parse(text: str) -> Usage | None:
     """Return the usage in a log, the last one there; None where it has none."""
     found = LINE.findall(text)
     return Usage(*map(float, found[-1])) if found else None

@@ -55,6 +55,6 @@ class History:
 def read(log: Path) -> Usage | None:
     """Return what a job took by its log; None where the log is missing or does not say."""
     try:
-        return usage.last(log.read_text(encoding="utf-8", errors="replace"))
+        return usage.parse(log.read_text(encoding="utf-8", errors="replace"))
     except OSError:
         return None
