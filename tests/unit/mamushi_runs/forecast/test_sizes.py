@@ -21,7 +21,11 @@ PAPER = {
     "train_output_head": True,
     "train_final_norm": False,
 }
-OTHERS: list[dict[str, Any]] = [
+CHANGES: list[dict[str, Any]] = [
+    {},
+    {"trained_blocks": 1},
+    {"train_input_embedding": False},
+    {"train_input_embedding": False, "train_output_head": False},
     {"method": "full"},
     {"method": "lora", "lora": {"rank": 4, "alpha": 8, "dropout": 0, "target_modules": None}},
 ]
@@ -48,15 +52,7 @@ def built(family: str) -> Any:
 @pytest.mark.parametrize("family", ["llama", "qwen2", "gemma2"])
 @pytest.mark.parametrize(
     "change",
-    [
-        {},
-        {"trained_blocks": 1},
-        {"trained_blocks": 9, "train_final_norm": True},
-        {"train_output_head": False},
-        {"train_input_embedding": False},
-        {"train_input_embedding": False, "train_output_head": False},
-        *OTHERS,
-    ],
+    [*CHANGES, {"trained_blocks": 9, "train_final_norm": True}, {"train_output_head": False}],
 )
 def test_a_tiny_model_has_about_the_parameters_that_its_definition_gives(
     family: str, change: dict[str, Any], tmp_path: Path
@@ -92,16 +88,7 @@ def test_the_papers_models_have_their_published_sizes(
 
 
 @pytest.mark.parametrize("family", ["llama", "qwen2", "gemma2"])
-@pytest.mark.parametrize(
-    "change",
-    [
-        {},
-        {"trained_blocks": 1},
-        {"train_input_embedding": False},
-        {"train_input_embedding": False, "train_output_head": False},
-        *OTHERS,
-    ],
-)
+@pytest.mark.parametrize("change", CHANGES)
 def test_operations_are_those_that_torch_counts(
     family: str, change: dict[str, Any], tmp_path: Path
 ) -> None:
