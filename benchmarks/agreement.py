@@ -84,16 +84,15 @@ class Runs:
     other networks; ``seconds`` of the CPU are one's."""
 
     def __init__(self, pool: Pool, settings: dict[str, Any], most: int, again: int) -> None:
-        from mamushi.selection.mlp import Recipe, estimate_mlp
+        from mamushi.selection.mlp import estimate_mlp
 
-        recipe = Recipe(**{key: settings[key] for key in Recipe.__dataclass_fields__})
         self.tasks: list[Task] = []
         self.logits: list[Doubles] = []
         start = time.process_time()
 
         def estimate(tasks: Sequence[Task]) -> Iterator[Fit]:
             self.tasks = list(tasks)
-            for fit in estimate_mlp(tasks, recipe):
+            for fit in estimate_mlp(tasks, settings):
                 self.logits.append(fit[0])
                 yield fit
 
@@ -104,7 +103,7 @@ class Runs:
             for task in self.tasks[: again * FOLDS]
         ]
         with Progress(len(second), "the same folds again", "fold") as progress:
-            for own, _ in estimate_mlp(second, recipe):
+            for own, _ in estimate_mlp(second, settings):
                 self.logits.append(own)
                 progress.advance()
         self.tasks += second

@@ -7,7 +7,7 @@ starts from, the part that is held out, and the order of the batches.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any
@@ -37,27 +37,27 @@ class ByLoss(MLPClassifier):
 @contextmanager
 def replayed() -> Iterator[None]:
     """Within the block, ``mlp.train`` draws for a task what ``MLPClassifier`` does by its seed."""
-    with patch.object(mlp, "Batches", _Replayed):
+    with patch.object(mlp, "Split", _Replayed):
         yield
 
 
-class _Replayed(mlp.Batches):
+class _Replayed(mlp.Split):
     """All draws of a fit, in the order in which ``MLPClassifier`` makes them."""
 
-    def __init__(self, task: Task, recipe: mlp.Recipe) -> None:
+    def __init__(self, task: Task, settings: Mapping[str, Any]) -> None:
         forget = task.forget[task.train]
         random = np.random.RandomState(task.seed)
-        widths = [task.embeddings.shape[1], *recipe.hidden, 1]
+        widths = [task.embeddings.shape[1], *settings["hidden"], 1]
         self.rng = _Weights(random, widths)  # type: ignore[assignment]
         self.rows, self.forget = task.train, forget.astype(np.float32)
         self.weights = balanced_weights(forget).astype(np.float32)
         self.fitted, self.held = train_test_split(
             np.arange(len(forget)),
             random_state=random,
-            test_size=recipe.validation,
+            test_size=settings["validation"],
             stratify=forget,
         )
-        self.size = min(recipe.batch_size, len(self.fitted))
+        self.size = min(settings["batch_size"], len(self.fitted))
         self._random, self._order = random, np.arange(len(self.fitted))
 
     def epoch(self) -> list[mlp.Places]:

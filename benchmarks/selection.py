@@ -209,9 +209,9 @@ def recipe() -> dict[str, Any]:
 
 
 def ours(tasks: list[Task], precision: str) -> Iterator[Any]:
-    from mamushi.selection.mlp import Recipe, estimate_mlp
+    from mamushi.selection.mlp import estimate_mlp
 
-    return estimate_mlp(tasks, Recipe(**{**recipe(), "precision": precision}))
+    return estimate_mlp(tasks, {**recipe(), "precision": precision})
 
 
 def reference(tasks: list[Task], seed: int) -> Iterator[Any]:

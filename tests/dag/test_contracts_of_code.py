@@ -138,7 +138,7 @@ def moved(module: str, name: str) -> dict[str, str]:
     "definition",
     [
         *("artifacts.paths.FRONTIER", "evidence.geometry.SAME_SPAN"),
-        *("selection.pool.Scored", "evidence.frontier.Frontier", "selection.mlp.Adam"),
+        *("selection.pool.Scored", "evidence.frontier.Frontier", "selection.mlp.Split"),
         *("selection.metrics.auc", "evaluation.sad.standard_error", "artifacts.files.atomic"),
         *("lm.tokens.encode", "unlearning.relearning.choose"),
     ],
@@ -188,7 +188,7 @@ REACHED_BY = {
         f"figure/diagnostics {CROSS_FITTED}"
     ),
     "selection.metrics.spearman": "score stability confounds evidence",
-    "selection.mlp.Adam": "selector/mamushi selector/auto selector/mamushi_stack",
+    "selection.mlp.Split": "selector/mamushi selector/auto selector/mamushi_stack",
     "selection.linear.logistic": LINEAR,
     "selection.linear.ngrams": WORDS,
     "selection.stack.estimate_stack": "selector/auto selector/mamushi_stack",

@@ -85,7 +85,7 @@ def _moments(x: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.fl
     return mean.astype(np.float32), scale.astype(np.float32)
 
 
-def counts(pool: Pool, analyzer: str, lengths: tuple[int, int]) -> sparse.csr_matrix:
+def count_ngrams(pool: Pool, analyzer: str, lengths: tuple[int, int]) -> sparse.csr_matrix:
     """How often each hashed n-gram of words (``word``) or characters (``char_wb``) occurs in each
     text of the pool: (n, 2^BITS), float32."""
     if pool.texts is None:
@@ -105,14 +105,14 @@ def counts(pool: Pool, analyzer: str, lengths: tuple[int, int]) -> sparse.csr_ma
 
 def ngrams(pool: Pool) -> tuple[sparse.csr_matrix, sparse.csr_matrix]:
     """The counts of n-grams of words and of characters, which no label or fold changes."""
-    return counts(pool, "word", WORDS), counts(pool, "char_wb", CHARACTERS)
+    return count_ngrams(pool, "word", WORDS), count_ngrams(pool, "char_wb", CHARACTERS)
 
 
-def estimate_ngrams(task: Task, found: Sequence[sparse.csr_matrix], prior: float) -> Fit:
+def estimate_ngrams(task: Task, counts: Sequence[sparse.csr_matrix], prior: float) -> Fit:
     """Held-out logits from counts of n-grams: tf-idf with sublinear counts, each kind of n-gram as
     long as the other, a text of length 1. The inverse frequencies are the training rows'."""
     parts: list[list[sparse.csr_matrix]] = [[], []]
-    for each in found:
+    for each in counts:
         train = each[task.train]
         # An n-gram that no training text has keeps the weight 0.
         seen = np.unique(train.indices)

@@ -1,5 +1,5 @@
 """Several estimators of the log-density ratio as one, and the choice among them, without a look at
-what is scored.
+what is scored: ``mamushi_stack`` and ``auto``.
 
 Within each fold of the cross-fitting the training examples are cross-fitted once more: every member
 scores them out of fold. From those scores alone come the weights of the combination, the losses by
@@ -11,16 +11,24 @@ neither in a member, nor in the weights, nor in the choice (Wolpert, 1992; van d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import sys
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mamushi.selection.crossfit import Fit, Task, derive_seed
+from mamushi.errors import UserError
+from mamushi.registry import plugin
+from mamushi.running.threads import side_by_side
+from mamushi.selection.crossfit import Fit, Task, cross_fit_together, derive_seed, plain_mean
 from mamushi.selection.folds import balanced_weights, stratified_folds
-from mamushi.selection.linear import logistic
+from mamushi.selection.linear import estimate_layers, estimate_ngrams, logistic, ngrams
+from mamushi.selection.metrics import auc_difference
+from mamushi.selection.pool import Pool, Scored
 
 Doubles = NDArray[np.float64]
 
@@ -40,28 +48,114 @@ class Member:
     estimate: Callable[[Sequence[Task], bool], Sequence[Doubles]]
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """What may be chosen: some of the members, by their places."""
+def members_of(pool: Pool, settings: Mapping[str, Any]) -> list[Member]:
+    """Return the members that the settings ask for: networks first, then layers, then words.
 
-    name: str
-    members: tuple[int, ...]
+    Raises ``UserError`` for a depth at which the texts are not embedded, and when there is none.
+    """
+
+    def each(name: str, estimate: Callable[[Task], Fit]) -> Member:
+        return Member(name, lambda tasks, _: [estimate(task)[0] for task in tasks])
+
+    prior = settings["prior"]
+    found = [_networks(settings)] if settings["networks"] else []
+    # The last layer first: it is what the paper reads.
+    for depth in sorted(settings["depths"], reverse=True):
+        layers = [pool.at(depth)]
+        found.append(
+            each(f"linear_{depth:g}", partial(estimate_layers, layers=layers, prior=prior))
+        )
+    if settings["lexical"]:
+        counts = ngrams(pool)
+        found.append(each("lexical", partial(estimate_ngrams, counts=counts, prior=prior)))
+    if not found:
+        raise UserError("no member", do="give it depths, lexical: true, or networks")
+    return found
 
 
-def candidates(members: Sequence[Member]) -> list[Candidate]:
-    """Each member alone, in their order, and all of them: from the simplest on."""
-    alone = [Candidate(member.name, (i,)) for i, member in enumerate(members)]
-    return [*alone, Candidate("stack", tuple(range(len(members))))]
+def _networks(settings: Mapping[str, Any]) -> Member:
+    """Return the member that averages networks, each first brought to mean 0 and standard deviation
+    1 over what it scores: how far a network's logits spread depends on when its training stopped
+    more than on the texts. The networks of all repeats are as many as the selector has that lends
+    them; in its place may be its name, for its defaults."""
+    from mamushi.selection.mlp import estimate_mlp
+
+    of = settings["networks"]
+    lent = plugin("selector", of).defaults if isinstance(of, str) else of
+    final_networks = -(-lent["seeds_averaged"] // settings["repeats"])
+
+    def estimate(tasks: Sequence[Task], final: bool) -> list[Doubles]:
+        number = final_networks if final else settings["inner_networks"]
+        many = [
+            replace(task, seed=derive_seed(task.seed, i)) for task in tasks for i in range(number)
+        ]
+        logits = [(one - one.mean()) / (one.std() or 1.0) for one, _ in estimate_mlp(many, lent)]
+        return [np.mean(logits[i : i + number], axis=0) for i in range(0, len(many), number)]
+
+    return Member("mamushi", estimate)
+
+
+def stacked(pool: Pool, settings: Mapping[str, Any], seed: int, *, choose: bool) -> Scored:
+    """Cross-fit the combination of all members, or what is chosen in each fold among each member by
+    itself and all of them.
+
+    ``details`` are those of ``cross_fit_together`` with the mean ``weights`` of the members. Of a
+    choice they also say, and so does a line, what was ``chosen`` and the ``gain`` in AUC over the
+    first member. Raises what ``members_of`` and ``estimate_stack`` raise.
+    """
+    members = members_of(pool, settings)
+    folds, repeats = settings["folds"], settings["repeats"]
+    among = {"stack": range(len(members))}
+    if choose:
+        # From the simplest on.
+        among = {member.name: range(i, i + 1) for i, member in enumerate(members)} | among
+    # By the task's seed, because tasks end in any order.
+    of_first: dict[int, tuple[Task, Doubles]] = {}
+
+    def estimate(task: Task) -> Fit:
+        fit, first = estimate_stack(task, members, folds, among, [0] if choose else [])
+        of_first[task.seed] = task, first
+        return fit
+
+    found = cross_fit_together(
+        pool,
+        folds,
+        seed,
+        partial(side_by_side, estimate),
+        "auto" if choose else "stack",
+        repeats,
+        plain_mean,
+        fit_sample=settings["fit_sample"],
+    )
+    fits = [fit for fold in found.details["per_fold"] for fit in fold["fits"]]
+    found.details["weights"] = {
+        member.name: float(np.mean([fit["weights"].get(member.name, 0.0) for fit in fits]))
+        for member in members
+    }
+    if choose:
+        tasks, logits = zip(*(of_first[key] for key in sorted(of_first)), strict=True)
+        first = plain_mean(tasks, logits, repeats)
+        value, low, high = auc_difference(found.scores, first, pool.forget)
+        found.details["gain"] = {"auc": value, "low": low, "high": high}
+        name, times = Counter(fit["chosen"] for fit in fits).most_common(1)[0]
+        found.details["chosen"] = f"{name} ({times} of {len(fits)} folds)"
+        print(
+            f"auto: {found.details['chosen']}, AUC {found.details['auc']:.3f}, which is "
+            f"{value:+.3f} [{low:+.3f}, {high:+.3f}] beside {members[0].name}",
+            file=sys.stderr,
+        )
+    return found
 
 
 def estimate_stack(
     task: Task,
     members: Sequence[Member],
     folds: int,
-    among: Sequence[Candidate],
-    also: Candidate | None = None,
-) -> tuple[Fit, Doubles | None]:
-    """Held-out logits of the candidate that is chosen ``among`` them, and those of ``also``.
+    among: Mapping[str, Sequence[int]],
+    baseline: Sequence[int] = (),
+) -> tuple[Fit, Doubles]:
+    """Return the held-out logits of the candidate that is chosen ``among`` them, and those of the
+    ``baseline`` (empty without one). Candidates and baseline are places of members.
 
     Chosen is the first whose weighted log loss on the training examples, out of fold, is within
     one standard error of the least: a standard error of their difference, text by text. ``details``
@@ -71,7 +165,6 @@ def estimate_stack(
     """
     forget = task.forget[task.train]
     inner = stratified_folds(forget, folds, derive_seed(task.seed, INNER))
-    needed = sorted({i for one in [*among, *([also] if also else [])] for i in one.members})
     # Standardised by all training examples of the fold, which takes no label: once for all of them.
     tasks = [
         replace(
@@ -83,46 +176,45 @@ def estimate_stack(
         for i in range(folds)
     ]
     scores = np.full((len(forget), len(members)), np.nan)
-    for m in needed:
+    for m in sorted({*baseline, *(place for one in among.values() for place in one)}):
         for i, own in enumerate(members[m].estimate(tasks, False)):
             scores[inner == i, m] = own
     losses = {
-        one.name: _losses(scores[:, one.members], forget, inner, folds)
-        for one in (among if len(among) > 1 else ())
+        name: _losses(scores[:, one], forget, inner, folds)
+        for name, one in (among if len(among) > 1 else {}).items()
     }
-    chosen = _choose(among, losses)
+    chosen = _first_as_good(losses) if losses else next(iter(among))
     last = replace(task, seed=derive_seed(task.seed, FINAL))
-    wanted = sorted({*chosen.members, *(also.members if also else ())})
-    found = np.full((len(task.held), len(members)), np.nan)
-    for m in wanted:
-        (found[:, m],) = members[m].estimate([last], True)
-    logits, weights = _combined(scores[:, chosen.members], forget, found[:, chosen.members])
-    details: dict[str, Any] = {
-        "chosen": chosen.name,
-        "weights": dict(zip((members[m].name for m in chosen.members), weights, strict=True)),
+    held = np.full((len(task.held), len(members)), np.nan)
+    for m in sorted({*among[chosen], *baseline}):
+        (held[:, m],) = members[m].estimate([last], True)
+    logits, weights = _combined(scores[:, among[chosen]], forget, held[:, among[chosen]])
+    details = {
+        "chosen": chosen,
+        "weights": dict(zip((members[m].name for m in among[chosen]), weights, strict=True)),
         "losses": {name: float(loss.mean()) for name, loss in losses.items()},
     }
-    if also is None:
-        return (logits, details), None
-    beside, _ = _combined(scores[:, also.members], forget, found[:, also.members])
+    if not baseline:
+        return (logits, details), np.empty(0)
+    beside, _ = _combined(scores[:, baseline], forget, held[:, baseline])
     return (logits, details), beside
 
 
-def _choose(among: Sequence[Candidate], losses: dict[str, Doubles]) -> Candidate:
-    if len(among) == 1:
-        return among[0]
+def _first_as_good(losses: Mapping[str, Doubles]) -> str:
+    """Return the first whose mean loss is within a standard error of the least."""
     best = min(losses.values(), key=lambda loss: float(loss.mean()))
-    for one in among:
-        more = losses[one.name] - best
+    for name, loss in losses.items():
+        more = loss - best
         if more.mean() <= more.std(ddof=1) / np.sqrt(len(more)):
-            return one
+            return name
     raise AssertionError("the best is within an error of itself")
 
 
 def _losses(
     scores: Doubles, forget: NDArray[np.bool_], inner: NDArray[np.int16], folds: int
 ) -> Doubles:
-    """The weighted log loss (n,) of each text, by a combination fitted without its inner fold."""
+    """Return the weighted log loss (n,) of each text, by a combination fitted without its inner
+    fold."""
     logits = np.empty(len(forget))
     for i in range(folds):
         own = inner == i
@@ -134,8 +226,8 @@ def _losses(
 def _combined(
     scores: Doubles, forget: NDArray[np.bool_], held: Doubles
 ) -> tuple[Doubles, list[float]]:
-    """Calibrated logits of ``held`` (m, k) by a logistic regression on ``scores`` (n, k), and its
-    weights per standard deviation of each column."""
+    """Return calibrated logits of ``held`` (m, k) by a logistic regression on ``scores`` (n, k),
+    and its weights per standard deviation of each column."""
     mean, scale = scores.mean(axis=0), scores.std(axis=0)
     scale[scale == 0] = 1.0
     ends = np.vstack([(held - mean) / scale, np.zeros((1, held.shape[1])), np.eye(held.shape[1])])

@@ -65,9 +65,6 @@ def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
 
     Raises ``UserError`` as ``mamushi_stack``.
     """
-    from mamushi.selection.members import members_of, stacked
-    from mamushi.selection.stack import candidates
+    from mamushi.selection.stack import stacked
 
-    members = members_of(pool, settings)
-    among = candidates(members)
-    return stacked(pool, settings, seed, members, among, also=among[0])
+    return stacked(pool, settings, seed, choose=True)

@@ -30,9 +30,9 @@ def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
 
     Raises ``UserError`` when a domain has too few examples for the folds.
     """
-    from mamushi.selection.linear import counts
+    from mamushi.selection.linear import count_ngrams
 
-    found = counts(pool, "word", (1, 1))
+    found = count_ngrams(pool, "word", (1, 1))
     lengths = np.asarray(found.sum(axis=1)).ravel()
 
     def estimate(task: Task) -> Fit:

@@ -28,9 +28,9 @@ def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
 
     Raises ``UserError`` when a domain has too few examples for the folds.
     """
-    from mamushi.selection.linear import WORDS, counts
+    from mamushi.selection.linear import WORDS, count_ngrams
 
-    hashed = counts(pool, "word", WORDS)
+    hashed = count_ngrams(pool, "word", WORDS)
     shape = (hashed.shape[0], BUCKETS)
     found = sparse.csr_matrix((hashed.data, hashed.indices % BUCKETS, hashed.indptr), shape=shape)
 

@@ -99,21 +99,18 @@ def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
 
     Raises ``UserError`` when a domain has too few examples for the folds.
     """
-    recipe = dict(settings)
-    estimator, folds, networks, most = (
-        recipe.pop(key) for key in ("estimator", "folds", "seeds_averaged", "fit_sample")
-    )
     estimate: Callable[[Sequence[Task]], Iterable[Fit]]
-    if estimator == "sklearn":
+    if settings["estimator"] == "sklearn":
         from mamushi.selection.reference import estimate_mlp_classifier
 
-        estimate = partial(side_by_side, partial(estimate_mlp_classifier, settings=recipe))
+        estimate = partial(side_by_side, partial(estimate_mlp_classifier, settings=settings))
     else:
-        from mamushi.selection.mlp import Recipe, estimate_mlp
+        from mamushi.selection.mlp import estimate_mlp
 
-        estimate = partial(estimate_mlp, recipe=Recipe(**recipe))
-    found = cross_fit_together(pool, folds, seed, estimate, "mamushi", networks, fit_sample=most)
-    if estimator == "torch":
+        estimate = partial(estimate_mlp, settings=settings)
+    folds, networks, sample = (settings[key] for key in ("folds", "seeds_averaged", "fit_sample"))
+    found = cross_fit_together(pool, folds, seed, estimate, "mamushi", networks, fit_sample=sample)
+    if settings["estimator"] == "torch":
         used = found.details["per_fold"][0]["fits"][0]["precision"]
         found.details["resolved"] = {"precision": used}
     return found

@@ -66,8 +66,6 @@ def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
     Raises ``UserError`` when a domain has too few examples for the folds within a fold, for a depth
     at which the texts are not embedded, and without a member.
     """
-    from mamushi.selection.members import members_of, stacked
-    from mamushi.selection.stack import candidates
+    from mamushi.selection.stack import stacked
 
-    members = members_of(pool, settings)
-    return stacked(pool, settings, seed, members, candidates(members)[-1:])
+    return stacked(pool, settings, seed, choose=False)
