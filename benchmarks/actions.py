@@ -53,11 +53,10 @@ from mamushi.lm.perplexity import text_nll, token_nll
 from mamushi.lm.tokens import TokenSet, subset
 from mamushi.running.progress import Progress
 from mamushi.running.threads import one_for_arithmetic
+from mamushi.selection.actions import highest_spans, removed_shares
 from mamushi.selection.linear import logistic
 from mamushi.selection.pool import read_pool
 from mamushi.selection.removals import count
-from mamushi.selection.spans import highest
-from mamushi.selection.weights import removed_shares
 from report import Report
 
 Doubles = NDArray[np.float64]
@@ -173,7 +172,7 @@ class Edited:
             made = {"mask": self.by_models, "mask_probes": self.by_probes}
             self.ratios[action] = made.get(action, self.by_chance)()
         ratios = self.ratios[action]
-        spans = highest(ratios, count(beta, sum(map(len, ratios))))
+        spans = highest_spans(ratios, count(beta, sum(map(len, ratios))))
         return edits.masked(self.texts, {self.ids[self.forget[p]]: s for p, s in spans.items()})
 
     def without(self, rows: Rows) -> TokenSet:

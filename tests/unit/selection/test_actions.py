@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from mamushi.selection.spans import highest
+from mamushi.selection.weights import removed_shares
 
 from mamushi.artifacts import schemas
 from mamushi.artifacts.tables import read_table, write_table
 from mamushi.cli import main
-from mamushi.selection.spans import highest
-from mamushi.selection.weights import removed_shares
 
 RNG = np.random.default_rng(0)
 

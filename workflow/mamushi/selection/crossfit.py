@@ -21,7 +21,7 @@ from mamushi.selection.statistics import standard_scale, sums
 Doubles = NDArray[np.float64]
 
 REPEAT, HALF, SAMPLE = 2**32 - 1, 2**32 - 2, 2**32 - 6
-"""No number of a fold: what sets the seeds of other draws apart from those of the folds."""
+"""Set the seeds of other draws apart from those of the folds, whose numbers are small."""
 PART = 65536
 """Rows that an estimator scores at a time."""
 
@@ -58,14 +58,14 @@ class Task:
     seed: int
 
     def features(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Standardised embeddings (len(rows), d) in float32."""
+        """Return standardised embeddings (len(rows), d) in float32."""
         x = self.embeddings[rows].astype(np.float32)
         x -= self.mean.astype(np.float32)
         x /= self.scale.astype(np.float32)
         return x
 
     def scored(self, score: Callable[[NDArray[np.int64]], NDArray[Any]]) -> Doubles:
-        """What ``score`` gives for the rows ``held``, of which it is asked in bounded parts."""
+        """Score the rows ``held`` by ``score``, in parts of bounded size."""
         parts = np.split(self.held, range(PART, len(self.held), PART))
         return np.concatenate([np.asarray(score(part), dtype=np.float64) for part in parts])
 
@@ -73,18 +73,21 @@ class Task:
 Fit = tuple[Doubles, dict[str, Any]]
 """The logits of the rows ``held``, and details of the fit."""
 
-Estimator = Callable[[Task], Fit]
-
 
 def cross_fit(
-    pool: Pool, k: int, seed: int, estimate: Estimator, what: str, fit_sample: int | None = None
+    pool: Pool,
+    k: int,
+    seed: int,
+    estimate: Callable[[Task], Fit],
+    name: str,
+    fit_sample: int | None = None,
 ) -> Scored:
-    """``cross_fit_together`` with an estimator that takes one fold; the folds are side by side."""
+    """Cross-fit with an estimator of one fold: ``cross_fit_together``, folds in parallel."""
     together = partial(side_by_side, estimate)
-    found = cross_fit_together(pool, k, seed, together, what, fit_sample=fit_sample)
-    for fit in found.details["per_fold"]:
+    scored = cross_fit_together(pool, k, seed, together, name, fit_sample=fit_sample)
+    for fit in scored.details["per_fold"]:
         fit |= fit.pop("fits")[0]
-    return found
+    return scored
 
 
 def cross_fit_together(
@@ -92,17 +95,17 @@ def cross_fit_together(
     k: int,
     seed: int,
     estimate: Callable[[Sequence[Task]], Iterable[Fit]],
-    what: str,
+    name: str,
     repeats: int = 1,
     average: Callable[[Sequence[Task], Sequence[Doubles], int], Doubles] | None = None,
     *,
     fit_sample: int | None = None,
 ) -> Scored:
-    """Raw out-of-fold logits of all examples: the estimate of log p1(x)/p2(x).
+    """Estimate log p1(x)/p2(x): raw out-of-fold logits of all examples.
 
     ``estimate`` is given the tasks of all folds and gives the fit of each, in their order. More
     ``repeats`` than one are cross-fittings with folds of their own, over which logits are averaged:
-    by ``average``, else ``averaged``. What is told of folds is told of the first repeat's.
+    by ``average``, else ``averaged``. Folds and statistics of folds are the first repeat's.
 
     Of more training examples than ``fit_sample`` each task has so many, drawn by its own seed with
     the domains in proportion; it standardises by the statistics of all of them, and scores all of
@@ -110,8 +113,8 @@ def cross_fit_together(
 
     ``details`` has the pooled and the per-fold AUC, and per fold the offset of its logits from the
     pooled ones (mean of the two class means, so that class sizes do not enter): the logits of a
-    single repeat are pooled as they are, and offsets that differ reorder ranks. ``fits`` is what
-    the estimator told of the fold of that number in each repeat.
+    single repeat are pooled as they are, and offsets that differ reorder ranks. ``fits`` are the
+    details of the estimator for the fold of that number in each repeat.
     """
     seeds = [seed, *(derive_seed(seed, REPEAT, i) for i in range(1, repeats))]
     folds = [stratified_folds(pool.forget, k, each) for each in seeds]
@@ -122,39 +125,37 @@ def cross_fit_together(
         for fold, each in zip(folds, seeds, strict=True)
         for task in _tasks(pool, fold, k, each, half, fit_sample)
     ]
-    found = []
+    by_task = []
     fits: list[list[dict[str, Any]]] = [[] for _ in range(k)]
-    with Progress(len(tasks), what, "fold") as progress:
+    with Progress(len(tasks), name, "fold") as progress:
         for i, (task, (own, details)) in enumerate(zip(tasks, estimate(tasks), strict=True)):
-            found.append(own)
+            by_task.append(own)
             fits[i % k].append(details)
             progress.advance(note=f"AUC {auc(own, pool.forget[task.held]):.3f}")
-    logits = (average or averaged)(tasks, found, repeats)
+    logits = (average or averaged)(tasks, by_task, repeats)
     centre = middle(logits, pool.forget)
     per_fold = []
-    for i, told in enumerate(fits):
+    for i in range(k):
         held = folds[0] == i
         own, forget = logits[held], pool.forget[held]
-        about = {"auc": auc(own, forget), "offset": middle(own, forget) - centre}
-        per_fold.append({**about, "fits": told})
-    return Scored(
-        logits,
-        folds[0],
-        details={"auc": auc(logits, pool.forget), "folds": k, "per_fold": per_fold},
-    )
+        offset = middle(own, forget) - centre
+        per_fold.append({"auc": auc(own, forget), "offset": offset, "fits": fits[i]})
+    details = {"auc": auc(logits, pool.forget), "folds": k, "per_fold": per_fold}
+    return Scored(logits, folds[0], details=details)
 
 
-def plain_mean(tasks: Sequence[Task], found: Sequence[Doubles], repeats: int) -> Doubles:
-    """Logits (n,) of all examples: the mean over repeats of what each task ``found`` for its
-    held-out ones, for estimates that are calibrated and so comparable as they are."""
+def plain_mean(tasks: Sequence[Task], by_task: Sequence[Doubles], repeats: int) -> Doubles:
+    """Average over repeats the logits ``by_task`` of each one's held-out examples, to those of all
+    examples (n,): for estimates that are calibrated and so comparable as they are."""
     logits = np.zeros(len(tasks[0].forget))
-    for task, own in zip(tasks, found, strict=True):
+    for task, own in zip(tasks, by_task, strict=True):
         logits[task.held] += own / repeats
     return logits
 
 
-def averaged(tasks: Sequence[Task], found: Sequence[Doubles], repeats: int) -> Doubles:
-    """Logits (n,) of all examples from those that each task ``found`` for its held-out ones.
+def averaged(tasks: Sequence[Task], by_task: Sequence[Doubles], repeats: int) -> Doubles:
+    """Average over repeats the logits ``by_task`` of each one's held-out examples, to those of all
+    examples (n,).
 
     Those of one repeat are taken as they are. Those of several are first brought to the networks'
     mean offset and scale, of which each has its own: how far its logits spread depends on when its
@@ -163,16 +164,13 @@ def averaged(tasks: Sequence[Task], found: Sequence[Doubles], repeats: int) -> D
     middle of the class means, scale the standard deviation within the classes.
     """
     if repeats == 1:
-        return plain_mean(tasks, found, 1)
+        return plain_mean(tasks, by_task, 1)
     logits = np.zeros(len(tasks[0].forget))
-    by_class = [
-        (own[of], own[~of])
-        for task, own in zip(tasks, found, strict=True)
-        for of in [task.forget[task.held]]
-    ]
-    offsets = np.array([(one.mean() + two.mean()) / 2 for one, two in by_class])
-    scales = np.array([np.sqrt((one.var() + two.var()) / 2) for one, two in by_class])
-    for task, own, offset, scale in zip(tasks, found, offsets, scales, strict=True):
+    forget = [task.forget[task.held] for task in tasks]
+    pairs = list(zip(by_task, forget, strict=True))
+    offsets = np.array([middle(own, of) for own, of in pairs])
+    scales = np.array([np.sqrt((own[of].var() + own[~of].var()) / 2) for own, of in pairs])
+    for task, own, offset, scale in zip(tasks, by_task, offsets, scales, strict=True):
         # Constant logits, as of constant embeddings, have no scale.
         logits[task.held] += (own - offset) / (scale or 1.0)
     return np.asarray(offsets.mean() + scales.mean() * logits / repeats)
@@ -184,10 +182,10 @@ def _tasks(
     k: int,
     seed: int,
     half: NDArray[np.bool_] | None,
-    most: int | None,
+    fit_sample: int | None,
 ) -> Iterator[Task]:
-    """The task of each fold. On the ``half`` (n,) of the examples it has seeds of its own, so that
-    the estimates of the two halves are independent."""
+    """Yield the task of each fold. On the ``half`` (n,) of the examples it has seeds of its own, so
+    that the estimates of the two halves are independent."""
     used = np.ones(len(fold), dtype=np.bool_) if half is None else half
     # Zeros at the end change no seed.
     draw = [] if pool.half is None else [pool.half + 1]
@@ -195,9 +193,9 @@ def _tasks(
     for i in range(k):
         n, mean, variance = totals.moments([j for j in range(k) if j != i])
         train = np.flatnonzero(used & (fold != i))
-        if most is not None and len(train) > most:
+        if fit_sample is not None and len(train) > fit_sample:
             rng = np.random.default_rng(derive_seed(seed, SAMPLE, i, *draw))
-            train = train[held_out(pool.forget[train], most / len(train), rng)[1]]
+            train = train[held_out(pool.forget[train], fit_sample / len(train), rng)[1]]
         yield Task(
             pool.embeddings,
             pool.forget,
@@ -210,7 +208,7 @@ def _tasks(
 
 
 def _halves(forget: NDArray[np.bool_], fold: NDArray[np.int16], seed: int) -> NDArray[np.int64]:
-    """Half (n,) of every example, 0 or 1: of each domain in each fold, half of the examples."""
+    """Draw the half (n,) of every example, 0 or 1, evenly within each domain in each fold."""
     rng = np.random.default_rng(derive_seed(seed, HALF))
     half = np.empty(len(forget), dtype=np.int64)
     for i in range(int(fold.max()) + 1):
@@ -222,10 +220,10 @@ def _halves(forget: NDArray[np.bool_], fold: NDArray[np.int16], seed: int) -> ND
 
 
 def middle(logits: Doubles, forget: NDArray[np.bool_]) -> float:
-    """Midpoint between the mean logit of the forget and that of the retain examples."""
+    """Return the midpoint between the mean logit of the forget and that of the retain examples."""
     return float((logits[forget].mean() + logits[~forget].mean()) / 2)
 
 
 def derive_seed(*parts: int) -> int:
-    """A seed below 2**32 for one part of a job, independent of the seeds of the other parts."""
+    """Derive a seed below 2**32 for one part of a job, independent of those of other parts."""
     return int(np.random.SeedSequence(parts).generate_state(1)[0])

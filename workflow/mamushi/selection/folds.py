@@ -9,8 +9,8 @@ from mamushi.errors import UserError
 
 
 def stratified_folds(forget: NDArray[np.bool_], k: int, seed: int) -> NDArray[np.int16]:
-    """Fold (n,) of every example, 0 to ``k`` - 1, by ``seed``; within a domain, sizes differ by at
-    most 1.
+    """Draw the fold (n,) of every example, 0 to ``k`` - 1, by ``seed``; within a domain, sizes
+    differ by at most 1.
 
     Raises ``UserError`` unless both domains have an example for every fold, and two remain outside
     it: one to fit on, one for early stopping.
@@ -34,7 +34,7 @@ def stratified_folds(forget: NDArray[np.bool_], k: int, seed: int) -> NDArray[np
 def held_out(
     forget: NDArray[np.bool_], share: float, rng: np.random.Generator
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Positions of the rest, and of a stratified ``share`` (rounded, at least one per domain)."""
+    """Draw positions of the rest, and of a stratified ``share`` (rounded, at least one per domain)."""
     rest, held = [], []
     for domain in (forget, ~forget):
         members = rng.permutation(np.flatnonzero(domain))
@@ -45,7 +45,7 @@ def held_out(
 
 
 def balanced_weights(forget: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Weight n / (2 n_c) of every example of class c, so that both classes weigh n/2.
+    """Return the weight n / (2 n_c) of every example of class c, so that both classes weigh n/2.
 
     With them the logit estimates log p1/p2 without the prior log-odds (paper, Section 4).
     """

@@ -34,9 +34,17 @@ WORDS, CHARACTERS = (1, 2), (3, 5)
 BITS = 20
 """The n-grams are hashed to 2^20 columns."""
 
+PRIOR: dict[str, Any] = {
+    "type": "number",
+    "exclusiveMinimum": 0,
+    "default": 10.0,
+    "description": "Variance of a text's logit before the labels are seen, in nats squared.",
+}
+"""The setting ``prior`` of selectors that read layers."""
+
 
 def logistic(x: Features, y: NDArray[np.bool_], variance: float) -> Callable[[Features], Doubles]:
-    """Decision function, (m,) of features (m, d), at the minimum of
+    """Return the decision function, (m,) of features (m, d), at the minimum of
 
         sum_i w_i log(1 + exp(-y_i (w^T x_i + b))) + |w|^2 / (2 variance),
 
@@ -62,8 +70,8 @@ def logistic(x: Features, y: NDArray[np.bool_], variance: float) -> Callable[[Fe
 
 
 def estimate_layers(task: Task, layers: Sequence[NDArray[np.float16]], prior: float) -> Fit:
-    """Held-out logits from embeddings (n, d) of one or more ``layers``, side by side, standardised
-    by what the training rows say of each column."""
+    """Return held-out logits from embeddings (n, d) of one or more ``layers``, side by side,
+    standardised by what the training rows say of each column."""
     moments = [_moments(layer[task.train].astype(np.float32)) for layer in layers]
 
     def features(rows: NDArray[np.int64]) -> NDArray[np.float32]:
@@ -86,8 +94,8 @@ def _moments(x: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.fl
 
 
 def count_ngrams(pool: Pool, analyzer: str, lengths: tuple[int, int]) -> sparse.csr_matrix:
-    """How often each hashed n-gram of words (``word``) or characters (``char_wb``) occurs in each
-    text of the pool: (n, 2^BITS), float32."""
+    """Count the hashed n-grams of words (``word``) or characters (``char_wb``) in each text of the
+    pool: (n, 2^BITS), float32."""
     if pool.texts is None:
         raise ValueError("a pool without texts")
     hashed = HashingVectorizer(
@@ -104,13 +112,13 @@ def count_ngrams(pool: Pool, analyzer: str, lengths: tuple[int, int]) -> sparse.
 
 
 def ngrams(pool: Pool) -> tuple[sparse.csr_matrix, sparse.csr_matrix]:
-    """The counts of n-grams of words and of characters, which no label or fold changes."""
+    """Count n-grams of words and of characters, which no label or fold changes."""
     return count_ngrams(pool, "word", WORDS), count_ngrams(pool, "char_wb", CHARACTERS)
 
 
 def estimate_ngrams(task: Task, counts: Sequence[sparse.csr_matrix], prior: float) -> Fit:
-    """Held-out logits from counts of n-grams: tf-idf with sublinear counts, each kind of n-gram as
-    long as the other, a text of length 1. The inverse frequencies are the training rows'."""
+    """Return held-out logits from counts of n-grams: tf-idf with sublinear counts, each kind of
+    n-gram as long as the other, a text of length 1. The inverse frequencies are the training rows'."""
     parts: list[list[sparse.csr_matrix]] = [[], []]
     for each in counts:
         train = each[task.train]

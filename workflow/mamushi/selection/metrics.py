@@ -19,7 +19,7 @@ domains that differ it is less, but then a ranking by all texts is better than t
 
 
 def average_ranks(values: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
-    """Ranks (n,) from 1 in ascending order; equal values share the mean of their ranks."""
+    """Return ranks (n,) from 1 in ascending order; equal values share the mean of their ranks."""
     _, inverse, count = np.unique(values, return_inverse=True, return_counts=True)
     last = np.cumsum(count)
     ranks: NDArray[np.float64] = (last - (count - 1) / 2)[inverse]
@@ -27,7 +27,7 @@ def average_ranks(values: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
 
 
 def auc(scores: NDArray[np.floating[Any]], forget: NDArray[np.bool_]) -> float:
-    """P(score of a forget example > score of a retain example), ties counted half.
+    """Estimate P(score of a forget example > score of a retain example), ties counted half.
 
     The Mann-Whitney form of the area under the ROC curve.
     """
@@ -40,8 +40,8 @@ def auc(scores: NDArray[np.floating[Any]], forget: NDArray[np.bool_]) -> float:
 def placements(
     scores: NDArray[np.floating[Any]], forget: NDArray[np.bool_]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Per forget example the share of retain examples below it, and per retain example the share of
-    forget examples above it, ties counted half; the mean of either is the AUC. (n1,) and (n2,)."""
+    """Return per forget example the share of retain examples below it (n1,), and per retain example
+    that of forget examples above it (n2,), ties counted half; the mean of either is the AUC."""
     ranks = average_ranks(scores)
     n1, n2 = int(forget.sum()), int((~forget).sum())
     above = (ranks[forget] - average_ranks(scores[forget])) / n2
@@ -50,7 +50,7 @@ def placements(
 
 
 def sampling_variance(*placed: NDArray[np.float64]) -> float:
-    """The variance of an AUC, or of a difference of two on the same texts, from ``placements`` or
+    """Estimate the variance of an AUC, or of a difference of two on the same texts, from ``placements`` or
     their differences: DeLong et al. (1988), times ``TWICE``."""
     return TWICE * sum(float(np.var(x, ddof=1)) / len(x) for x in placed if len(x) > 1)
 
@@ -58,8 +58,8 @@ def sampling_variance(*placed: NDArray[np.float64]) -> float:
 def auc_difference(
     first: NDArray[np.floating[Any]], second: NDArray[np.floating[Any]], forget: NDArray[np.bool_]
 ) -> tuple[float, float, float]:
-    """AUC of the ``first`` scores less that of the ``second`` ones of the same cross-fitted texts,
-    with its 95% interval."""
+    """Return the AUC of the ``first`` scores less that of the ``second`` ones of the same
+    cross-fitted texts, with its 95% interval."""
     pairs = zip(placements(first, forget), placements(second, forget), strict=True)
     apart = [one - two for one, two in pairs]
     value, error = float(apart[0].mean()), NORMAL * float(np.sqrt(sampling_variance(*apart)))
@@ -67,7 +67,7 @@ def auc_difference(
 
 
 def spearman(a: NDArray[np.floating[Any]], b: NDArray[np.floating[Any]]) -> float | None:
-    """Spearman's rank correlation, ties by average rank; None when one of them is constant."""
+    """Return Spearman's rank correlation, ties by average rank; None when one is constant."""
     ranks = np.stack([average_ranks(a), average_ranks(b)])
     ranks -= ranks.mean(axis=1, keepdims=True)
     norm = np.sqrt((ranks**2).sum(axis=1).prod())
@@ -75,7 +75,7 @@ def spearman(a: NDArray[np.floating[Any]], b: NDArray[np.floating[Any]]) -> floa
 
 
 def quality(pool: Pool, scored: Scored) -> dict[str, Any]:
-    """The selector's own details; ties (forget examples less distinct scores); ``auc`` and
+    """Return the selector's own details; ties (forget examples less distinct scores); ``auc`` and
     ``spearman_with_truth`` (over the forget set) where they are defined."""
     forget = scored.scores[pool.forget]
     details = {**scored.details, "ties": len(forget) - len(np.unique(forget))}

@@ -168,7 +168,7 @@ class Stack:
                 for rng in generators
             ]
             for parameters, values in zip((weights, biases), zip(*drawn, strict=True), strict=True):
-                stacked = np.stack(values).astype(np.float32)
+                stacked = np.ascontiguousarray(np.stack(values), dtype=np.float32)
                 parameters.append(torch.from_numpy(stacked).to(slope.device))
         return cls(weights, biases, slope, shift)
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
@@ -20,7 +19,8 @@ from mamushi.artifacts.pieces import ranked
 from mamushi.artifacts.tables import DOMAINS, FORGET, read_table
 from mamushi.errors import UserError
 
-Floats = NDArray[np.floating[Any]]
+Doubles = NDArray[np.float64]
+Strings = NDArray[np.object_]
 
 MAPPED = 2**30
 """Bytes from which a matrix of embeddings lies in a file that is mapped into memory."""
@@ -40,7 +40,7 @@ class Scored:
     may ask about, ready for JSON.
     """
 
-    scores: NDArray[np.float64]
+    scores: Doubles
     fold: NDArray[np.int16] | None = None
     order: NDArray[np.int64] | None = None
     details: dict[str, Any] = field(default_factory=dict)
@@ -58,17 +58,17 @@ class Pool:
     ``texts`` (n,) what the examples say, each for the selectors that ask for them.
     """
 
-    ids: NDArray[np.object_]
+    ids: Strings
     forget: NDArray[np.bool_]
     embeddings: NDArray[np.float16]
-    truth: NDArray[np.float64] | None = None
+    truth: Doubles | None = None
     base: Scored | None = None
     half: int | None = None
     layers: Mapping[float, NDArray[np.float16]] = field(default_factory=dict)
-    texts: NDArray[np.object_] | None = None
+    texts: Strings | None = None
 
     def at(self, depth: float) -> NDArray[np.float16]:
-        """Embeddings (n, d) after this share of the model's blocks; 1: those of all selectors.
+        """Return embeddings (n, d) after this share of the model's blocks; 1: those of all selectors.
 
         Raises ``UserError`` for a depth at which the texts were not embedded.
         """
@@ -81,7 +81,7 @@ class Pool:
         return self.layers[depth]
 
     def part(self, kept: NDArray[np.bool_]) -> Pool:
-        """The examples of ``kept`` (n,) alone, without a base."""
+        """Return the pool of the examples ``kept`` (n,), without a base."""
         return replace(
             self,
             ids=self.ids[kept],
@@ -99,25 +99,23 @@ class Pool:
         return int(self.embeddings.shape[1])
 
     def forget_by_id(self) -> NDArray[np.int64]:
-        """Positions of the n1 forget examples, in the order of their ids."""
+        """Return positions of the n1 forget examples, in the order of their ids."""
         positions = np.flatnonzero(self.forget)
         return positions[np.argsort(self.ids[positions], kind="stable")]
 
-    def blocks(
-        self, dtype: type[np.floating[Any]] = np.float32, least: int = 1
-    ) -> Iterator[tuple[slice, Floats]]:
-        """Consecutive rows with their embeddings as ``dtype``, in blocks of bounded memory.
+    def blocks(self, least: int = 1) -> Iterator[tuple[slice, Doubles]]:
+        """Yield consecutive rows with their embeddings in float64, in blocks of bounded memory.
 
         A block has ``least`` rows where there are as many.
         """
         rows = max(least, BLOCK_BYTES // (8 * self.width))
         for start in range(0, len(self.ids), rows):
             part = slice(start, min(start + rows, len(self.ids)))
-            yield part, self.embeddings[part].astype(dtype)
+            yield part, self.embeddings[part].astype(np.float64)
 
 
 def column_of(depth: float) -> str:
-    """The column of the table ``layers`` with the embeddings at a depth, which it names exactly."""
+    """Return the column of the table ``layers`` for a depth, which it names exactly."""
     return f"depth_{float(depth)}"
 
 
@@ -136,15 +134,32 @@ def read_pool(
     (its id is named) or when a domain is empty.
     """
     table = read_table(embeddings, schemas.EMBEDDINGS, ["id", "domain"])
-    ids = _strings(table["id"])
+    ids, domain = (np.array(table[name].to_pylist(), dtype=object) for name in ("id", "domain"))
+    listed = ranked(Path(examples), "log_density_ratio", *(["text"] if texts else []))
+    columns = {name: column.to_pylist() for name, column in listed.items()}
+    place = {key: row for row, key in enumerate(columns["id"])}
+    there = dict(zip(ids, domain, strict=True))
+    if len(there) < len(ids):
+        raise UserError("an id occurs twice", where=embeddings, do="delete it and embed again")
+    wanted = dict(zip(columns["id"], columns["domain"], strict=True))
+    if there != wanted:
+        odd = min(key for key in there.keys() | wanted.keys() if there.get(key) != wanted.get(key))
+        raise UserError(
+            f"example {odd!r} is {there.get(odd, 'absent')} here and {wanted.get(odd, 'absent')} "
+            f"in the inference section of {examples}",
+            where=embeddings,
+            do="delete the embeddings and embed again",
+        )
+    # In the order of the embeddings, which another program may have made.
+    rows = [place[key] for key in ids]
     pool = Pool(
         ids=ids,
-        forget=_forget(table["domain"], embeddings),
+        forget=np.asarray(domain == FORGET, dtype=np.bool_),
         embeddings=_matrix(embeddings, ids),
-        truth=_truth(table, examples, embeddings),
+        truth=_truth(np.array(columns["log_density_ratio"], np.float64)[rows], ids, examples),
         base=None if base is None else _base(base, ids, embeddings),
         layers={} if layers is None else _layers(layers, ids, embeddings),
-        texts=_texts(examples, ids) if texts else None,
+        texts=np.array(columns["text"], dtype=object)[rows] if texts else None,
     )
     for name, count in zip(DOMAINS, (pool.forget.sum(), (~pool.forget).sum()), strict=True):
         if not count:
@@ -157,7 +172,8 @@ def read_pool(
 
 
 def rank(pool: Pool, scored: Scored) -> NDArray[np.int64]:
-    """Positions of the n1 forget examples, first to go first: highest score first, ties by id.
+    """Return positions of the n1 forget examples, first to go first: highest score
+    first, ties by id.
 
     One ranking serves every budget, so the removed sets are nested. Raises ``ValueError`` when a
     forget example has no finite score: a mistake of the selector.
@@ -173,71 +189,66 @@ def rank(pool: Pool, scored: Scored) -> NDArray[np.int64]:
     return by_id[np.argsort(-scores, kind="stable")]
 
 
-def _strings(column: pa.ChunkedArray | pa.Array) -> NDArray[np.object_]:
-    return np.array(column.to_pylist(), dtype=object)
-
-
-def _floats(column: pa.ChunkedArray | pa.Array) -> NDArray[np.float64]:
-    """Nulls become NaN."""
-    return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
-
-
-def _forget(column: pa.ChunkedArray, where: str | Path) -> NDArray[np.bool_]:
-    domain = _strings(column)
-    unknown = set(domain) - set(DOMAINS)
-    if unknown:
+def _truth(ratio: Doubles, ids: Strings, examples: str | Path) -> Doubles | None:
+    """Return the ratios if there are any; all of them must be finite then."""
+    odd = ~np.isfinite(ratio)
+    if np.isnan(ratio).all():
+        return None
+    if odd.any():
         raise UserError(
-            f"unknown domain {sorted(map(str, unknown))[0]!r}",
-            where=where,
-            do=f"allowed are {' and '.join(DOMAINS)}",
+            f"log_density_ratio of example {ids[odd.argmax()]!r} is missing or not finite",
+            where=examples,
+            do="give a finite one for every example or for none",
         )
-    return np.asarray(domain == FORGET, dtype=np.bool_)
+    return ratio
+
+
+def _base(path: str | Path, ids: Strings, embeddings: str | Path) -> Scored:
+    table = read_table(path, schemas.SCORES, ["id", "score", "fold"])
+    _check_ids(table, ids, path, embeddings)
+    fold = None if table["fold"].null_count else table["fold"].to_numpy().astype(np.int16)
+    return Scored(scores=np.asarray(table["score"].to_numpy(), dtype=np.float64), fold=fold)
 
 
 def _layers(
-    path: str | Path, ids: NDArray[np.object_], embeddings: str | Path
+    path: str | Path, ids: Strings, embeddings: str | Path
 ) -> dict[float, NDArray[np.float16]]:
-    if not np.array_equal(_strings(read_table(path, schemas.LAYERS, ["id"])["id"]), ids):
-        raise UserError(
-            f"its examples are not those of {embeddings}",
-            where=path,
-            do="delete it and embed again",
-        )
+    _check_ids(read_table(path, schemas.LAYERS, ["id"]), ids, path, embeddings)
     begin = schemas.LAYERS.further or ""
     names = [name for name in pq.read_schema(path).names if name.startswith(begin)]
     return {float(name.removeprefix(begin)): _matrix(path, ids, name) for name in names}
 
 
-def _texts(examples: str | Path, ids: NDArray[np.object_]) -> NDArray[np.object_]:
-    """What the examples say, in the order of ``ids``, all of which are there."""
-    table = read_table(examples, schemas.EXAMPLES, ["id", "text"])
-    said = dict(zip(table["id"].to_pylist(), table["text"].to_pylist(), strict=True))
-    return np.array([said[key] for key in ids], dtype=object)
+def _check_ids(table: pa.Table, ids: Strings, path: str | Path, embeddings: str | Path) -> None:
+    if table["id"].to_pylist() != ids.tolist():
+        raise UserError(
+            f"its examples are not those of {embeddings}",
+            where=path,
+            do="delete it and run again",
+        )
 
 
-def _matrix(
-    path: str | Path, ids: NDArray[np.object_], column: str = "embedding"
-) -> NDArray[np.float16]:
-    """The (n, d) vectors, read-only: one row group at a time from the mapped file into memory.
+def _matrix(path: str | Path, ids: Strings, column: str = "embedding") -> NDArray[np.float16]:
+    """Read the (n, d) vectors, read-only: one row group at a time from the mapped file into memory.
     Large ones go into a file without a name beside it, whose pages the system drops as it needs."""
     try:
         file = pq.ParquetFile(path, memory_map=True)
-        width = file.schema_arrow.field(column).type.list_size
-        shape = (len(ids), width)
-        if 2 * len(ids) * width < MAPPED:
+        shape = (len(ids), file.schema_arrow.field(column).type.list_size)
+        size = 2 * len(ids) * shape[1]
+        if size < MAPPED:
             matrix = np.empty(shape, dtype=np.float16)
-            for part, vectors in _parts(file, column, ids, path):
+            for part, vectors in _vectors(file, column, ids, path):
                 matrix[part] = vectors
         else:
             with tempfile.TemporaryFile(dir=Path(path).parent) as handle:
-                for _, vectors in _parts(file, column, ids, path):
+                for _, vectors in _vectors(file, column, ids, path):
                     handle.write(vectors.data)
                 handle.flush()
                 matrix = np.asarray(np.memmap(handle, np.float16, "r", shape=shape))
     except (pa.ArrowException, OSError) as error:
         if getattr(error, "errno", None) in DISK_FULL:
             raise UserError(
-                f"no space left for the {2 * len(ids) * width / 1e9:.3g} GB of its vectors",
+                f"no space left for the {size / 1e9:.3g} GB of its vectors",
                 where=Path(path).parent,
                 do="free some space and run the same command again",
             ) from None
@@ -248,82 +259,24 @@ def _matrix(
     return matrix
 
 
-def _parts(
-    file: pq.ParquetFile, column: str, ids: NDArray[np.object_], path: str | Path
+def _vectors(
+    file: pq.ParquetFile, column: str, ids: Strings, path: str | Path
 ) -> Iterator[tuple[slice, NDArray[np.float16]]]:
+    """Yield the vectors of a column with their rows. Raises ``UserError`` for one that is not
+    finite."""
     width, start = file.schema_arrow.field(column).type.list_size, 0
     for group in range(file.num_row_groups):
         for piece in file.read_row_group(group, columns=[column])[column].chunks:
             vectors = piece.flatten().to_numpy(zero_copy_only=True).reshape(-1, width)
             part = slice(start, start + len(vectors))
-            _check_finite(vectors, ids[part], path)
+            # No float16 but NaN and infinity has all five bits of the exponent set.
+            odd = (vectors.view(np.uint16) & 0x7C00) == 0x7C00
+            if odd.any():
+                name = ids[part][odd.any(axis=1).argmax()]
+                raise UserError(
+                    f"the embedding of example {name!r} holds NaN or infinity",
+                    where=path,
+                    do="check the model's weights and precision, then embed again",
+                )
             yield part, vectors
             start = part.stop
-
-
-def _truth(
-    table: pa.Table, examples: str | Path, embeddings: str | Path
-) -> NDArray[np.float64] | None:
-    """The log-density ratios in the order of ``table``, after checking that the ids agree."""
-    wanted = ranked(Path(examples), "log_density_ratio")
-    if pc.count_distinct(table["id"]).as_py() < len(table):
-        raise UserError("an id occurs twice", where=embeddings, do="delete it and embed again")
-    names = ("id", "domain")
-    ratio = _floats(wanted["log_density_ratio"])
-    if all(table[name].combine_chunks().equals(wanted[name]) for name in names):
-        return _whole(ratio, table["id"], examples)
-    # In another order, as of vectors that another program made.
-    domain, found = (
-        dict(zip(*(_strings(one[name]) for name in names), strict=True)) for one in (wanted, table)
-    )
-    if found != domain:
-        odd = min(key for key in found.keys() | domain.keys() if found.get(key) != domain.get(key))
-        raise UserError(
-            f"example {odd!r} is {found.get(odd, 'absent')} here and {domain.get(odd, 'absent')} "
-            f"in the inference section of {examples}",
-            where=embeddings,
-            do="delete the embeddings and embed again",
-        )
-    by_id = dict(zip(domain, ratio, strict=True))
-    return _whole(np.array([by_id[key] for key in found]), table["id"], examples)
-
-
-def _whole(
-    truth: NDArray[np.float64], ids: pa.ChunkedArray, examples: str | Path
-) -> NDArray[np.float64] | None:
-    """The ratios if there are any; all of them must be finite then."""
-    if np.isnan(truth).all():
-        return None
-    if not np.isfinite(truth).all():
-        key = ids[int(np.flatnonzero(~np.isfinite(truth))[0])].as_py()
-        raise UserError(
-            f"log_density_ratio of example {key!r} is missing or not finite",
-            where=examples,
-            do="give a finite one for every example or for none",
-        )
-    return truth
-
-
-def _base(path: str | Path, ids: NDArray[np.object_], embeddings: str | Path) -> Scored:
-    table = read_table(path, schemas.SCORES, ["id", "score", "fold"])
-    if not np.array_equal(_strings(table["id"]), ids):
-        raise UserError(
-            f"its examples are not those of {embeddings}",
-            where=path,
-            do="delete it and score again",
-        )
-    fold = None if table["fold"].null_count else table["fold"].to_numpy().astype(np.int16)
-    return Scored(scores=_floats(table["score"]), fold=fold)
-
-
-def _check_finite(
-    vectors: NDArray[np.float16], ids: NDArray[np.object_], where: str | Path
-) -> None:
-    # No float16 but NaN and infinity has all five bits of the exponent set.
-    odd = (vectors.view(np.uint16) & 0x7C00) == 0x7C00
-    if odd.any():
-        raise UserError(
-            f"the embedding of example {ids[odd.any(axis=1).argmax()]!r} holds NaN or infinity",
-            where=where,
-            do="check the model's weights and precision, then embed again",
-        )

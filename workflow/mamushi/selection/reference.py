@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from sklearn.neural_network import MLPClassifier
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from mamushi.errors import UserError
-from mamushi.selection.crossfit import Task
+from mamushi.selection.crossfit import Fit, Task
 from mamushi.selection.folds import balanced_weights
 
 Doubles = NDArray[np.float64]
@@ -23,9 +24,9 @@ NEWTON_STEPS = 1000
 
 
 def estimate_mlp_classifier(
-    task: Task, settings: dict[str, Any], kind: type[MLPClassifier] = MLPClassifier
-) -> tuple[Doubles, dict[str, Any]]:
-    """Held-out logits of ``MLPClassifier``, or a ``kind`` of it, with balanced sample weights.
+    task: Task, settings: Mapping[str, Any], kind: type[MLPClassifier] = MLPClassifier
+) -> Fit:
+    """Return held-out logits of ``MLPClassifier``, or a ``kind`` of it, with balanced sample weights.
 
     It differs from the torch estimator in its early stopping, on the weighted accuracy of the
     held-out part instead of the weighted loss, and in float32 throughout. It holds a standardised
@@ -54,7 +55,7 @@ def estimate_mlp_classifier(
 
 
 def logits(model: MLPClassifier, x: NDArray[np.float32]) -> Doubles:
-    """Raw logits. From the weights: the probabilities are 0 or 1 where float32 rounds them so."""
+    """Return raw logits, from the weights: probabilities are 0 or 1 where float32 rounds them so."""
     *hidden, last = zip(model.coefs_, model.intercepts_, strict=True)
     for weight, bias in hidden:
         x = np.maximum(x @ weight + bias, 0)
@@ -62,8 +63,8 @@ def logits(model: MLPClassifier, x: NDArray[np.float32]) -> Doubles:
     return out
 
 
-def estimate_logistic(task: Task, settings: dict[str, Any]) -> tuple[Doubles, dict[str, Any]]:
-    """Held-out decision function of ``SGDClassifier`` with the log loss and balanced classes."""
+def estimate_logistic(task: Task, settings: Mapping[str, Any]) -> Fit:
+    """Return the held-out decision function of ``SGDClassifier`` with the log loss and balanced classes."""
     model = SGDClassifier(
         loss="log_loss",
         alpha=settings["alpha"],
@@ -81,8 +82,8 @@ def estimate_logistic(task: Task, settings: dict[str, Any]) -> tuple[Doubles, di
     return decision, {"epochs": int(model.n_iter_)}
 
 
-def estimate_logistic_exactly(task: Task, alpha: float) -> tuple[Doubles, dict[str, Any]]:
-    """Held-out decision function at the minimum of the balanced log loss + alpha / 2 |w|^2.
+def estimate_logistic_exactly(task: Task, alpha: float) -> Fit:
+    """Return the held-out decision function at the minimum of the balanced log loss + alpha / 2 |w|^2.
 
     The mean loss, as ``SGDClassifier`` has it; scikit-learn's ``C`` is of the sum. In float64, and
     on one thread, because sums over threads round differently. Raises ``UserError`` when it does

@@ -42,7 +42,7 @@ def refits(
     halves: int,
     bases: Sequence[Refit] = (),
 ) -> list[Refit]:
-    """``whole`` refits of a selector and, where it cross-fits, ``halves`` pairs of halves.
+    """Make ``whole`` refits of a selector and, where it cross-fits, ``halves`` pairs of halves.
 
     A pair has the folds of the whole refit of its number. There are none of a domain with fewer
     than ``IN_A_FOLD`` examples for each fold, of which no half could be fitted on. Needs a pool and
@@ -50,17 +50,16 @@ def refits(
     of that one. Raises what the selector raises.
     """
     score = load("selector", kind).score
-    given = dict(settings)
     if bases:
         return [
-            (part, number, score(replace(pool, base=base), given, refit_seed(seed, number)))
+            (part, number, score(replace(pool, base=base), settings, refit_seed(seed, number)))
             for part, number, base in bases
         ]
-    found = [(WHOLE, i, score(pool, given, refit_seed(seed, i))) for i in range(whole)]
+    found = [(WHOLE, i, score(pool, settings, refit_seed(seed, i))) for i in range(whole)]
     smaller = min(int(pool.forget.sum()), int((~pool.forget).sum()))
     if "folds" in settings and smaller >= IN_A_FOLD * settings["folds"]:
         found += [
-            (part, i, score(replace(pool, half=half), given, refit_seed(seed, i)))
+            (part, i, score(replace(pool, half=half), settings, refit_seed(seed, i)))
             for i in range(halves)
             for half, part in enumerate(HALVES)
         ]
@@ -68,31 +67,29 @@ def refits(
 
 
 def refit_seed(seed: int, number: int) -> int:
-    """The seed of a refit, independent of ``seed`` itself."""
+    """Derive the seed of a refit, independent of ``seed`` itself."""
     return derive_seed(seed, AGAIN, number)
 
 
 def as_table(pool: Pool, found: Sequence[Refit], schema: pa.Schema) -> pa.Table:
-    """Refits of ``pool`` as the table ``refits``, in the order of the pool within each."""
+    """Put refits of ``pool`` into the table ``refits``, in the order of the pool within each."""
     n = len(pool.ids)
-    ids, domain = pa.array(pool.ids, pa.string()), pa.array(np.where(pool.forget, FORGET, RETAIN))
     parts = []
     for part, number, scored in found:
-        fold = np.zeros(n, np.int16) if scored.fold is None else scored.fold
         columns = {
-            "id": ids,
-            "domain": domain.cast(pa.string()),
+            "id": pa.array(pool.ids, pa.string()),
+            "domain": pa.array(np.where(pool.forget, FORGET, RETAIN).tolist()),
             "refit": pa.array(np.full(n, number, np.int16)),
             "part": pa.array([part] * n),
             "score": pa.array(scored.scores, mask=np.isnan(scored.scores)),
-            "fold": pa.array(fold, mask=np.full(n, scored.fold is None)),
+            "fold": pa.nulls(n, pa.int16()) if scored.fold is None else pa.array(scored.fold),
         }
         parts.append(pa.table(columns, schema=schema))
     return pa.concat_tables(parts) if parts else schema.empty_table()
 
 
 def of_table(table: pa.Table) -> Iterator[Refit]:
-    """The refits of a table ``refits``, in its order."""
+    """Yield the refits of a table ``refits``, in its order."""
     number, part = (table[name].to_numpy() for name in ("refit", "part"))
     begins = [0, *(1 + np.flatnonzero((number[1:] != number[:-1]) | (part[1:] != part[:-1])))]
     for start, stop in zip(begins, [*begins[1:], len(table)], strict=True):

@@ -13,7 +13,7 @@ from mamushi.errors import UserError
 
 
 def count(beta: float | str, n1: int) -> int:
-    """K = floor(beta * n1), for beta as it is written: 0.7 of 10 is 7, not the floor of 6.99...
+    """Return K = floor(beta * n1), for beta as it is written: 0.7 of 10 is 7, not the floor of 6.99...
 
     Raises ``UserError`` for a budget outside [0, 1].
     """
@@ -26,26 +26,26 @@ def count(beta: float | str, n1: int) -> int:
 
 
 def budget_of(beta: float, scores: pa.Table) -> int:
-    """K at the budget ``beta`` for the forget examples that ``scores`` ranks."""
+    """Return K at the budget ``beta`` for the forget examples that ``scores`` ranks."""
     return count(beta, len(scores) - scores["rank"].null_count)
 
 
 def removals(scores: pa.Table, duplicates: pa.Table, k: int) -> pa.Table:
-    """The first ``k`` forget examples by rank, in that order, as the table ``removals``.
+    """List the first ``k`` forget examples by rank, in that order, as the table ``removals``.
 
     Each comes with the ids of its copies in ``duplicates``: to remove a text is to remove them too.
     """
-    chosen = scores.filter(pc.less_equal(scores["rank"], k)).select(["id", "score", "rank"])
-    chosen = chosen.sort_by("rank")
-    copies: dict[str, list[str]] = {name: [] for name in chosen["id"].to_pylist()}
-    collapsed = duplicates.filter(pc.is_in(duplicates["kept_id"], chosen["id"]))
+    first = scores.filter(pc.less_equal(scores["rank"], k)).select(["id", "score", "rank"])
+    first = first.sort_by("rank")
+    copies: dict[str, list[str]] = {name: [] for name in first["id"].to_pylist()}
+    collapsed = duplicates.filter(pc.is_in(duplicates["kept_id"], first["id"]))
     columns = (collapsed[name].to_pylist() for name in ("kept_id", "id"))
     for kept, copy in sorted(zip(*columns, strict=True)):
         copies[kept].append(copy)
     lists = pa.array(list(copies.values()), pa.list_(pa.string()))
-    return chosen.append_column("copies", lists)
+    return first.append_column("copies", lists)
 
 
 def digest(ids: Sequence[str]) -> str:
-    """SHA-256 of the ids in UTF-8, each followed by a newline, in the order of removal."""
+    """Return the SHA-256 of the ids in UTF-8, each followed by a newline, in the order of removal."""
     return hashlib.sha256("".join(f"{i}\n" for i in ids).encode()).hexdigest()

@@ -37,6 +37,33 @@ INNER, FINAL = 2**32 - 4, 2**32 - 5
 VARIANCE = 1.0
 """Of a weight, per standard deviation of the member's logits, before the labels are seen."""
 
+DEPTHS_READ: dict[str, Any] = {
+    "type": "array",
+    "items": {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
+    "uniqueItems": True,
+    "default": [0.25, 0.5, 0.75, 1],
+    "description": "Layers by the share of the model's blocks before them, a logistic regression "
+    "on each; 1 is the embedding that all selectors share.",
+}
+LEXICAL: dict[str, Any] = {
+    "type": "boolean",
+    "default": True,
+    "description": "A logistic regression on n-grams of words and characters is a member.",
+}
+INNER_NETWORKS: dict[str, Any] = {
+    "type": "integer",
+    "minimum": 1,
+    "default": 2,
+    "description": "As many of them in each fold within a fold, where they are weighed.",
+}
+REPEATS: dict[str, Any] = {
+    "type": "integer",
+    "minimum": 1,
+    "default": 4,
+    "description": "Cross-fittings, each with folds of its own, whose logits are averaged.",
+}
+"""Settings of ``mamushi_stack`` and ``auto``."""
+
 
 @dataclass(frozen=True)
 class Member:

@@ -27,7 +27,7 @@ class Sums:
     shift: Doubles
 
     def moments(self, groups: NDArray[np.bool_] | list[int]) -> tuple[int, Doubles, Doubles]:
-        """Number of rows, mean (d,) and population variance (d,) of the union of ``groups``."""
+        """Return the number of rows, mean (d,) and population variance (d,) of ``groups``."""
         n = int(self.count[groups].sum())
         mean = self.total[groups].sum(axis=0) / n
         variance = np.maximum(self.square[groups].sum(axis=0) / n - mean**2, 0.0)
@@ -35,11 +35,11 @@ class Sums:
 
 
 def sums(pool: Pool, group: NDArray[np.integer[Any]], groups: int) -> Sums:
-    """``Sums`` of the embeddings by ``group`` (n,), whose values are 0 to ``groups`` - 1."""
+    """Add up the embeddings by ``group`` (n,), whose values are 0 to ``groups`` - 1."""
     shift = pool.embeddings[0].astype(np.float64)
     total = np.zeros((groups, pool.width))
     square = np.zeros((groups, pool.width))
-    for part, block in pool.blocks(np.float64):
+    for part, block in pool.blocks():
         belongs = (group[part] == np.arange(groups)[:, None]).astype(np.float64)
         block -= shift
         total += belongs @ block
@@ -48,7 +48,7 @@ def sums(pool: Pool, group: NDArray[np.integer[Any]], groups: int) -> Sums:
 
 
 def standard_scale(n: int, mean: Doubles, variance: Doubles) -> Doubles:
-    """Standard deviations (d,), with 1 for a constant column, as scikit-learn's StandardScaler.
+    """Return standard deviations (d,), with 1 for a constant column, as scikit-learn's StandardScaler.
 
     A column is constant when its variance over ``n`` rows is no larger than rounding makes it.
     """
@@ -58,9 +58,9 @@ def standard_scale(n: int, mean: Doubles, variance: Doubles) -> Doubles:
 
 
 def centroids(pool: Pool) -> tuple[Doubles, Doubles]:
-    """Means (d,) of the forget and of the retain embeddings: the paper's mu1 and mu2."""
+    """Return the means (d,) of the forget and of the retain embeddings: the paper's mu1 and mu2."""
     total = np.zeros((2, pool.width))
-    for part, block in pool.blocks(np.float64):
+    for part, block in pool.blocks():
         forget = pool.forget[part]
         total += np.stack([forget, ~forget]).astype(np.float64) @ block
     n1 = int(pool.forget.sum())
@@ -68,13 +68,22 @@ def centroids(pool: Pool) -> tuple[Doubles, Doubles]:
 
 
 def products(pool: Pool, directions: Doubles) -> tuple[Doubles, Doubles]:
-    """Products (n, m) of the embeddings with ``directions`` (m, d), and their squared norms (n,).
+    """Return products (n, m) of the embeddings with ``directions`` (m, d), and squared norms (n,).
 
     What a selector by centroids needs of an embedding: distances and angles follow from these.
     """
     along = np.empty((len(pool.ids), len(directions)))
     squares = np.empty(len(pool.ids))
-    for part, block in pool.blocks(np.float64):
+    for part, block in pool.blocks():
         along[part] = block @ directions.T
         squares[part] = np.einsum("ij,ij->i", block, block)
     return along, squares
+
+
+def cosine_distances(pool: Pool, mu: Doubles) -> Doubles:
+    """Return d_cos(x, mu) = 1 - x.mu / (|x| |mu|) of the embeddings from the rows of ``mu`` (m, d),
+    (n, m); 1 from or to zero."""
+    along, squares = products(pool, mu)
+    norms = np.sqrt(squares)[:, None] * np.linalg.norm(mu, axis=1)
+    distances: Doubles = 1 - along / np.where(norms == 0, 1, norms)
+    return distances

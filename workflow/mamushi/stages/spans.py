@@ -20,13 +20,13 @@ def run(files: Files, chosen: Remove, job: Job) -> None:
 
     from mamushi.artifacts import schemas
     from mamushi.artifacts.tables import read_table, write_table
+    from mamushi.selection.actions import highest_spans
     from mamushi.selection.removals import count
-    from mamushi.selection.spans import highest
 
     table = read_table(files.ratio, schemas.TOKEN_RATIO)
     ids = table["id"].to_pylist()
     ratios = [each.values.to_numpy() for each in table["ratio"]]
-    spans = highest(ratios, count(chosen.beta, sum(map(len, ratios))))
+    spans = highest_spans(ratios, count(chosen.beta, sum(map(len, ratios))))
     names = schemas.SPANS.schema.names
     rows = [
         dict(zip(names, (ids[place], *span), strict=True))

@@ -29,8 +29,8 @@ def run(files: Files, chosen: Remove, job: Job) -> None:
     from mamushi.artifacts.tables import FORGET, read_table, write_table
     from mamushi.errors import UserError
     from mamushi.evidence.calibration import Scores
+    from mamushi.selection.actions import removed_shares
     from mamushi.selection.removals import budget_of, removals
-    from mamushi.selection.weights import removed_shares
 
     scores = read_table(files.scores, schemas.SCORES)
     if scores["score"].null_count:

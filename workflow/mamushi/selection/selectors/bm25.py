@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from mamushi.selection.crossfit import Fit, Task, cross_fit
+from mamushi.selection.linear import count_ngrams
 from mamushi.selection.pool import Pool, Scored
 
 READS_TEXTS = True
@@ -30,8 +31,6 @@ def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
 
     Raises ``UserError`` when a domain has too few examples for the folds.
     """
-    from mamushi.selection.linear import count_ngrams
-
     found = count_ngrams(pool, "word", (1, 1))
     lengths = np.asarray(found.sum(axis=1)).ravel()
 

@@ -16,7 +16,7 @@ def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
     """s(x) = -|x - mu1|_2 with mu1 the mean of the forget embeddings."""
     mu1, _ = centroids(pool)
     scores = np.empty(len(pool.ids))
-    for part, x in pool.blocks(np.float64):
+    for part, x in pool.blocks():
         # Not |x|^2 - 2 x.mu1 + |mu1|^2, which loses the digits of a distance small beside |x|.
         x -= mu1
         scores[part] = -np.sqrt(np.einsum("ij,ij->i", x, x))

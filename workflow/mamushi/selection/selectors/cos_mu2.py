@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from mamushi.selection.directions import cosine_distances
 from mamushi.selection.pool import Pool, Scored
-from mamushi.selection.statistics import centroids, products
+from mamushi.selection.statistics import centroids, cosine_distances
 
 SETTINGS: dict[str, Any] = {}
 
@@ -19,4 +18,4 @@ SETTINGS: dict[str, Any] = {}
 def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
     """s(x) = d_cos(x, mu2) with mu2 the mean of the retain embeddings."""
     mu2 = np.stack(centroids(pool)[1:])
-    return Scored(cosine_distances(*products(pool, mu2), mu2)[:, 0])
+    return Scored(cosine_distances(pool, mu2)[:, 0])

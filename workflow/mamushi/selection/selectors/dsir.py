@@ -14,6 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from mamushi.selection.crossfit import Fit, Task, cross_fit
+from mamushi.selection.linear import WORDS, count_ngrams
 from mamushi.selection.pool import Pool, Scored
 
 READS_TEXTS = True
@@ -28,8 +29,6 @@ def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
 
     Raises ``UserError`` when a domain has too few examples for the folds.
     """
-    from mamushi.selection.linear import WORDS, count_ngrams
-
     hashed = count_ngrams(pool, "word", WORDS)
     shape = (hashed.shape[0], BUCKETS)
     found = sparse.csr_matrix((hashed.data, hashed.indices % BUCKETS, hashed.indptr), shape=shape)

@@ -55,12 +55,9 @@ MOST = 60_000
 """Forget texts that are ranked. By calculation, two hours with embeddings of width 4096; a million
 would take 18 days."""
 
-WORTH_A_GPU = 1e11
-"""Multiplications of the Gram matrix from which looking for a GPU, hence importing torch, pays."""
-
 
 def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
-    """Distance to the nearest earlier centre, and the order in which centres were picked.
+    """Score by the distance to the nearest earlier centre, in the order in which centres are picked.
 
     Points go by id: the first of several farthest has the lowest id, and the seed draws the same
     first centre whatever the order of the rows. Raises ``UserError`` for more than ``MOST`` points.
@@ -79,7 +76,8 @@ def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
     fits = 4 * len(x) ** 2 <= settings["gram_gib"] * 2**30
     first = int(np.random.default_rng(seed).integers(len(x)))
     squares = np.einsum("ij,ij->i", x, x)
-    product = gram(x).__getitem__ if fits else lambda i: x @ x[i]
+    # Of a matrix and its own transpose, numpy computes one half.
+    product = (x @ x.T).__getitem__ if fits else lambda i: x @ x[i]
     picks, radii = farthest_first(first, half, squares, product)
     scores = np.full(len(pool.ids), np.nan)
     scores[members[picks]] = radii
@@ -91,7 +89,7 @@ def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
 def farthest_first(
     first: int, half: Halves, squares: Singles, product: Callable[[int], Singles]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Order (n,) of the points ``half`` (n, d), and each one's distance to the nearest earlier one.
+    """Return the order (n,) of the points ``half`` (n, d), and each one's distance to the nearest earlier one.
 
     ``squares`` (n,) are the squared norms of the centred points in float32, and ``product(i)``
     gives their products (n,) with point i. Of equally far points the first comes first. Memory
@@ -123,7 +121,7 @@ def farthest_first(
     share = np.float32(2 * unit)
 
     def exact(i: int, row: Singles) -> float:
-        """The squared distance of point i to the nearest centre."""
+        """Return the squared distance of point i to the nearest centre."""
         near = np.flatnonzero(row <= nearest[i] + 2 * (own[i] + share * abs(nearest[i])))
         difference = half[near[picked[near]]].astype(np.float64) - half[i]
         return float(np.square(difference).sum(axis=1).min())
@@ -147,16 +145,3 @@ def farthest_first(
         radii[t + 1] = np.sqrt(best)
     radii[0] = radii[1] if n > 1 else 0.0
     return picks, radii
-
-
-def gram(x: Singles) -> Singles:
-    """All products x_i . x_j (n, n) in float32; on the GPU where there is one and it pays."""
-    if float(len(x)) ** 2 * x.shape[1] >= WORTH_A_GPU:
-        import torch
-
-        if torch.cuda.is_available():
-            on_device = torch.from_numpy(x).cuda()
-            products: Singles = (on_device @ on_device.T).cpu().numpy()
-            return products
-    # Of a matrix and its own transpose, numpy computes one half.
-    return x @ x.T

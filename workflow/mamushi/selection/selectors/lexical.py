@@ -6,9 +6,11 @@ model's embeddings has to be better than.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
-from mamushi.selection.crossfit import FIT_SAMPLE, FOLDS, Fit, Task, cross_fit
+from mamushi.selection.crossfit import FIT_SAMPLE, FOLDS, cross_fit
+from mamushi.selection.linear import estimate_ngrams, ngrams
 from mamushi.selection.pool import Pool, Scored
 
 READS_TEXTS = True
@@ -30,11 +32,5 @@ def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
 
     Raises ``UserError`` when a domain has too few examples for the folds.
     """
-    from mamushi.selection.linear import estimate_ngrams, ngrams
-
-    found = ngrams(pool)
-
-    def estimate(task: Task) -> Fit:
-        return estimate_ngrams(task, found, settings["prior"])
-
+    estimate = partial(estimate_ngrams, counts=ngrams(pool), prior=settings["prior"])
     return cross_fit(pool, settings["folds"], seed, estimate, "lexical", settings["fit_sample"])

@@ -7,9 +7,11 @@ states turn to the next token.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
-from mamushi.selection.crossfit import FIT_SAMPLE, FOLDS, Fit, Task, cross_fit
+from mamushi.selection.crossfit import FIT_SAMPLE, FOLDS, cross_fit
+from mamushi.selection.linear import PRIOR, estimate_layers
 from mamushi.selection.pool import Pool, Scored
 
 DEPTHS = "depths"
@@ -27,12 +29,7 @@ SETTINGS: dict[str, Any] = {
     },
     "folds": FOLDS,
     "fit_sample": FIT_SAMPLE,
-    "prior": {
-        "type": "number",
-        "exclusiveMinimum": 0,
-        "default": 10.0,
-        "description": "Variance of a text's logit before the labels are seen, in nats squared.",
-    },
+    "prior": PRIOR,
 }
 
 
@@ -42,11 +39,6 @@ def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
     Raises ``UserError`` when a domain has too few examples for the folds, and for a depth at which
     the texts are not embedded.
     """
-    from mamushi.selection.linear import estimate_layers
-
     layers = [pool.at(depth) for depth in settings["depths"]]
-
-    def estimate(task: Task) -> Fit:
-        return estimate_layers(task, layers, settings["prior"])
-
+    estimate = partial(estimate_layers, layers=layers, prior=settings["prior"])
     return cross_fit(pool, settings["folds"], seed, estimate, "linear", settings["fit_sample"])

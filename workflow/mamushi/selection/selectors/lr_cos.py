@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from mamushi.selection.directions import cosine_distances
 from mamushi.selection.pool import Pool, Scored
-from mamushi.selection.statistics import centroids, products
+from mamushi.selection.statistics import centroids, cosine_distances
 
 SETTINGS: dict[str, Any] = {}
 
@@ -19,5 +18,5 @@ SETTINGS: dict[str, Any] = {}
 def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
     """s(x) = d_cos(x, mu2) - d_cos(x, mu1) with mu1, mu2 the means of the two domains."""
     mu = np.stack(centroids(pool))
-    to1, to2 = cosine_distances(*products(pool, mu), mu).T
+    to1, to2 = cosine_distances(pool, mu).T
     return Scored(to2 - to1)

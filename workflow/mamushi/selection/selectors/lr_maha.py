@@ -40,7 +40,7 @@ def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
     # With Sigma = L L^T and y = L^-1 (x - mu1), v = L^-1 (mu1 - mu2): |y|^2 and |y + v|^2.
     between = solve_triangular(root, mu1 - mu2, lower=True)
     scores = np.empty(len(pool.ids))
-    for part, x in pool.blocks(np.float64, least=pool.width):
+    for part, x in pool.blocks(least=pool.width):
         x -= mu1
         # L^-1 of the transpose, which is in the order that LAPACK wants, in place.
         y = solve_triangular(root, x.T, lower=True, overwrite_b=True, check_finite=False)
@@ -51,7 +51,7 @@ def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
 
 
 def pooled_ledoit_wolf(pool: Pool, mu1: Doubles, mu2: Doubles) -> tuple[Doubles, float]:
-    """Sigma = (1 - a) S + a m I with S (d, d) the pooled covariance, m its mean variance; and a.
+    """Estimate Sigma = (1 - a) S + a m I with S (d, d) the pooled covariance, m its mean variance; and a.
 
     Ledoit and Wolf (2004), in one pass, by blocks as large as the covariance, or adding up their
     products would take longer than the products:
@@ -63,7 +63,7 @@ def pooled_ledoit_wolf(pool: Pool, mu1: Doubles, mu2: Doubles) -> tuple[Doubles,
     n, d = len(pool.ids), pool.width
     gram = np.zeros((d, d))
     fourth = 0.0
-    for part, x in pool.blocks(np.float64, least=pool.width):
+    for part, x in pool.blocks(least=pool.width):
         x -= np.where(pool.forget[part][:, None], mu1, mu2)
         gram += x.T @ x
         fourth += float((np.square(x).sum(axis=1) ** 2).sum())

@@ -9,13 +9,12 @@ takes the exact minimum, by ``newton-cholesky``.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from mamushi.selection.crossfit import FIT_SAMPLE, FOLDS, Task, cross_fit
+from mamushi.selection.crossfit import FIT_SAMPLE, FOLDS, cross_fit
 from mamushi.selection.pool import Pool, Scored
+from mamushi.selection.reference import estimate_logistic, estimate_logistic_exactly
 
 SETTINGS: dict[str, Any] = {
     "solver": {
@@ -67,11 +66,8 @@ def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
     Raises ``UserError`` when a domain has too few examples for the folds, and when
     ``newton-cholesky`` does not converge.
     """
-    from mamushi.selection.reference import estimate_logistic, estimate_logistic_exactly
-
-    def estimate(task: Task) -> tuple[NDArray[np.float64], dict[str, Any]]:
-        if settings["solver"] == "newton-cholesky":
-            return estimate_logistic_exactly(task, settings["alpha"])
-        return estimate_logistic(task, settings)
-
+    if settings["solver"] == "newton-cholesky":
+        estimate = partial(estimate_logistic_exactly, alpha=settings["alpha"])
+    else:
+        estimate = partial(estimate_logistic, settings=settings)
     return cross_fit(pool, settings["folds"], seed, estimate, "mamushi_lr", settings["fit_sample"])

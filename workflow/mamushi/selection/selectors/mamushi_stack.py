@@ -10,52 +10,28 @@ from __future__ import annotations
 from typing import Any
 
 from mamushi.selection.crossfit import FIT_SAMPLE, FOLDS
+from mamushi.selection.linear import PRIOR
 from mamushi.selection.pool import Pool, Scored
+from mamushi.selection.stack import DEPTHS_READ, INNER_NETWORKS, LEXICAL, REPEATS, stacked
 
 DEPTHS = "depths"
 READS_TEXTS = True
 NETWORKS = "networks"
 
 SETTINGS: dict[str, Any] = {
-    "depths": {
-        "type": "array",
-        "items": {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
-        "uniqueItems": True,
-        "default": [0.25, 0.5, 0.75, 1],
-        "description": "Layers by the share of the model's blocks before them, a logistic "
-        "regression on each; 1 is the embedding that all selectors share.",
-    },
-    "lexical": {
-        "type": "boolean",
-        "default": True,
-        "description": "A logistic regression on n-grams of words and characters is a member.",
-    },
+    "depths": DEPTHS_READ,
+    "lexical": LEXICAL,
     "networks": {
         "type": ["string", "null"],
         "default": None,
         "description": "Selector of kind `mamushi` whose networks are a member: its settings, and "
         "as many in all repeats together; null: none.",
     },
-    "inner_networks": {
-        "type": "integer",
-        "minimum": 1,
-        "default": 2,
-        "description": "As many of them in each fold within a fold, where they are weighed.",
-    },
+    "inner_networks": INNER_NETWORKS,
     "folds": FOLDS,
     "fit_sample": FIT_SAMPLE,
-    "repeats": {
-        "type": "integer",
-        "minimum": 1,
-        "default": 4,
-        "description": "Cross-fittings, each with folds of its own, whose logits are averaged.",
-    },
-    "prior": {
-        "type": "number",
-        "exclusiveMinimum": 0,
-        "default": 10.0,
-        "description": "Variance of a text's logit before the labels are seen, in nats squared.",
-    },
+    "repeats": REPEATS,
+    "prior": PRIOR,
 }
 
 
@@ -66,6 +42,4 @@ def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
     Raises ``UserError`` when a domain has too few examples for the folds within a fold, for a depth
     at which the texts are not embedded, and without a member.
     """
-    from mamushi.selection.stack import stacked
-
     return stacked(pool, settings, seed, choose=False)

@@ -32,7 +32,7 @@ def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
     """
     total = np.zeros((2, pool.width))
     norm = np.empty(len(pool.ids))
-    for part, x in pool.blocks(np.float64):
+    for part, x in pool.blocks():
         length = np.sqrt(np.einsum("ij,ij->i", x, x))
         norm[part] = np.where(length == 0, 1, length)  # A row of zeros has no direction.
         # The sum of the unit vectors of either domain, without making them.
@@ -55,5 +55,5 @@ def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
 
 
 def concentration(length: float, d: int) -> float:
-    """Banerjee's estimate k = R (d - R^2) / (1 - R^2) in ``d`` dimensions."""
+    """Return Banerjee's estimate k = R (d - R^2) / (1 - R^2) in ``d`` dimensions."""
     return length * (d - length**2) / (1 - length**2)

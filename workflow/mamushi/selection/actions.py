@@ -1,4 +1,5 @@
-"""Weights of the forget texts in a training, from the posterior: removal by degrees.
+"""What is taken from a training in the place of whole texts: a share of each text's weight, or the
+tokens of the highest ratio.
 
 Of the mass at a text x of the mixture pi1 p1 + pi2 p2 the share
 
@@ -11,6 +12,8 @@ forget texts sum to as many texts as are removed: the posterior under other prio
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,7 +23,7 @@ HALVINGS = 100
 
 
 def removed_shares(log_ratio: Doubles, k: float) -> Doubles:
-    """r (n1,) of forget texts with these calibrated ratios (n1,), of sum ``k``, 0 to n1."""
+    """Return r (n1,) of forget texts with these calibrated ratios (n1,), of sum ``k``, 0 to n1."""
     if not 0 < k < len(log_ratio):
         return np.full(len(log_ratio), float(k > 0))
     # At either end every share is on one side of k / n1.
@@ -37,4 +40,24 @@ def removed_shares(log_ratio: Doubles, k: float) -> Doubles:
 
 def _posterior(log_odds: Doubles) -> Doubles:
     found: Doubles = np.exp(-np.logaddexp(0.0, -log_odds))
+    return found
+
+
+def highest_spans(
+    ratios: Sequence[NDArray[np.float32]], k: int
+) -> dict[int, list[tuple[int, int]]]:
+    """Return the ``k`` tokens of highest ratio, as spans (start, stop) by the place of their text.
+
+    ``ratios`` are each text's, of its tokens but the first, which is not predicted; so a text's
+    spans begin at 1. Ties by place.
+    """
+    flat = np.concatenate([np.empty(0, np.float32), *ratios])
+    among_highest = np.zeros(len(flat), dtype=bool)
+    among_highest[np.argsort(-flat, kind="stable")[:k]] = True
+    parts = np.split(among_highest, np.cumsum([len(each) for each in ratios])[:-1])
+    found = {}
+    for place, own in enumerate(parts):
+        edges = np.flatnonzero(np.diff(np.concatenate([[0], own.astype(np.int8), [0]])))
+        if len(edges):
+            found[place] = [(int(a) + 1, int(b) + 1) for a, b in edges.reshape(-1, 2)]
     return found
