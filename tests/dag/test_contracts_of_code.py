@@ -177,7 +177,7 @@ REACHED_BY = {
     "lm.perplexity.perplexity_table": "evaluate retrain unlearn relearn relapse ",
     "lm.tokens.encode": "tokens generate base_model relapse ",
     "selection.crossfit.middle": f"diagnostics {CROSS_FITTED}",
-    "selection.directions.cosine_distances": "selector/cos_mu2 selector/lr_cos",
+    "selection.statistics.cosine_distances": "selector/cos_mu2 selector/lr_cos",
     "selection.folds.balanced_weights": "selector/mamushi selector/auto selector/mamushi_stack",
     "selection.folds.stratified_folds": f"calibrate frontier weigh {CROSS_FITTED}",
     "selection.metrics.auc": (

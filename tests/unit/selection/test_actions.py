@@ -8,12 +8,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from mamushi.selection.spans import highest
-from mamushi.selection.weights import removed_shares
 
 from mamushi.artifacts import schemas
 from mamushi.artifacts.tables import read_table, write_table
 from mamushi.cli import main
+from mamushi.selection.actions import highest_spans, removed_shares
 
 RNG = np.random.default_rng(0)
 
@@ -38,10 +37,10 @@ def test_a_ratio_without_end_is_removed_whole() -> None:
 
 def test_the_highest_tokens_are_spans_in_their_texts() -> None:
     ratios = [np.array(each, np.float32) for each in ([5, 4, -1, 3], [], [0], [2, 9])]
-    assert highest(ratios, 0) == {}
+    assert highest_spans(ratios, 0) == {}
     # A text's first token is not predicted: its ratios begin with the second, at 1.
-    assert highest(ratios, 4) == {0: [(1, 3), (4, 5)], 3: [(2, 3)]}
-    assert highest(ratios, 7) == {0: [(1, 5)], 2: [(1, 2)], 3: [(1, 3)]}
+    assert highest_spans(ratios, 4) == {0: [(1, 3), (4, 5)], 3: [(2, 3)]}
+    assert highest_spans(ratios, 7) == {0: [(1, 5)], 2: [(1, 2)], 3: [(1, 3)]}
 
 
 def scores_of(folder: Path, n1: int = 40, n2: int = 60) -> tuple[Path, Path]:

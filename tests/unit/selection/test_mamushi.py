@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 
 import numpy as np
 import pytest
 import torch
 from scipy.stats import spearmanr
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import SGDClassifier
 from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.neural_network import MLPClassifier
@@ -55,11 +53,8 @@ def scored(pool):
     return run("mamushi", pool, **SMALL)
 
 
-def recipe(**changes):
-    rest = {**plugin("selector", "mamushi").defaults, **SMALL, **changes}
-    for key in ("estimator", "folds", "seeds_averaged", "fit_sample"):
-        rest.pop(key)
-    return mlp.Recipe(**rest)
+def small(**changes):
+    return {**plugin("selector", "mamushi").defaults, **SMALL, **changes}
 
 
 def test_scores_follow_the_true_ratio(pool, scored):
@@ -96,40 +91,21 @@ def test_with_the_same_draws_it_is_the_reference(pool, monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
     from scikit import ByLoss, replayed
 
-    recipe = {**plugin("selector", "mamushi").defaults, **SMALL}
-    folds = recipe.pop("folds")
-    for name in ("seeds_averaged", "estimator", "fit_sample"):
-        recipe.pop(name)
-
     def ours(task):
-        (fit,) = mlp.estimate_mlp([task], mlp.Recipe(**recipe))
+        (fit,) = mlp.estimate_mlp([task], small())
         return fit
 
     def theirs(task):
-        return estimate_mlp_classifier(task, recipe, ByLoss)
+        return estimate_mlp_classifier(task, small(), ByLoss)
 
-    alone, reference = (cross_fit(pool, folds, 0, estimate, "") for estimate in (ours, theirs))
+    alone, reference = (cross_fit(pool, 3, 0, estimate, "") for estimate in (ours, theirs))
     with replayed():
-        same = cross_fit(pool, folds, 0, ours, "")
+        same = cross_fit(pool, 3, 0, ours, "")
     epochs = [[fit["epochs"] for fit in one.details["per_fold"]] for one in (same, reference)]
     assert epochs[0] == epochs[1]
     # Logits of many epochs, over which float32 rounds in another order.
     np.testing.assert_allclose(same.scores, reference.scores, atol=0.05)
     assert np.abs(alone.scores - reference.scores).max() > 0.5
-
-
-def test_details_of_the_folds(pool, scored):
-    per_fold = scored.details["per_fold"]
-    assert len(per_fold) == 3
-    for i, fit in enumerate(per_fold):
-        held = scored.fold == i
-        forget = pool.forget[held]
-        assert fit["auc"] == pytest.approx(roc_auc_score(forget, scored.scores[held]), abs=1e-12)
-        one = fit["fits"][0]
-        assert 1 <= one["best_epoch"] <= one["epochs"] <= 50
-        assert one["precision"] == "fp32"
-    assert abs(np.mean([fit["offset"] for fit in per_fold])) < 1e-3
-    assert any(fit["offset"] for fit in per_fold)
 
 
 def test_seed_decides_everything(pool, scored):
@@ -160,44 +136,6 @@ def test_statistics_come_from_the_training_folds(pool):
     assert sorted(seen) == list(range(3000))
 
 
-def test_gradient_is_that_of_scikit_learn():
-    """One full-batch SGD step of MLPClassifier at learning rate 1 shows its gradient."""
-    rng = np.random.default_rng(0)
-    x = rng.normal(0, 1, (40, 7))
-    y = rng.random(40) < 0.3
-    w = balanced_weights(y)
-
-    def parameters(learning_rate):
-        model = MLPClassifier(
-            (5, 4), alpha=0.7, solver="sgd", momentum=0, learning_rate_init=learning_rate,
-            max_iter=1, batch_size=40, random_state=0,
-        )  # fmt: skip
-        with pytest.warns(ConvergenceWarning):
-            model.fit(x, y, sample_weight=w)
-        return model.coefs_, model.intercepts_
-
-    (start, start_bias), (moved, moved_bias) = parameters(1e-300), parameters(1.0)
-    stack = plain_stack([7, 5, 4, 1])
-    for layer, (weight, bias) in enumerate(zip(start, start_bias, strict=True)):
-        stack.weights[layer][0] = torch.from_numpy(weight.T)
-        stack.biases[layer][0] = torch.from_numpy(bias)
-    given = [torch.tensor(a[None], dtype=torch.float32) for a in (x, y, w)]
-    gradients, bias_gradients = stack.gradients(*given)
-    for layer in range(3):
-        gradient, bias_gradient = start[layer] - moved[layer], start_bias[layer] - moved_bias[layer]
-        # The penalty is in the step: Adam's weight decay of weights, and not of biases.
-        gradient -= 0.7 / w.sum() * start[layer]
-        np.testing.assert_allclose(gradients[layer][0].numpy(), gradient.T, atol=2e-6)
-        np.testing.assert_allclose(bias_gradients[layer][0].numpy(), bias_gradient, atol=2e-6)
-
-
-def plain_stack(widths, seeds=(0,)):
-    """Networks that take their features as they are."""
-    generators = [np.random.default_rng(seed) for seed in seeds]
-    one, zero = torch.ones(len(seeds), widths[0]), torch.zeros(len(seeds), widths[0])
-    return mlp.Stack.glorot(widths, generators, one, zero)
-
-
 def folds_of(pool, k, seed=0, keep=None):
     """The tasks that cross_fit makes, of the first ``keep`` training rows of each."""
     tasks = []
@@ -213,19 +151,19 @@ def folds_of(pool, k, seed=0, keep=None):
 
 
 def features_of(tasks, bf16=False):
-    return mlp.Features.of(tasks, torch.device("cpu"), bf16)
+    return mlp.Features(tasks, torch.device("cpu"), bf16)
 
 
 @pytest.mark.parametrize("bf16", [False, True])
 def test_a_step_is_adam_on_the_penalised_loss_of_the_folds_own_features(pool, bf16):
     """By autograd in float64, on features that are standardised by each fold's own statistics."""
     tasks = folds_of(pool, 3)
-    chosen = recipe(hidden=[6, 5], alpha=40.0, learning_rate=0.01)
+    chosen = small(hidden=[6, 5], alpha=40.0, learning_rate=0.01)
     features = features_of(tasks, bf16)
-    batches = [mlp.Batches(task, chosen) for task in tasks]
+    batches = [mlp.Split(task, chosen) for task in tasks]
     stack = mlp.Stack.glorot([10, 6, 5, 1], [b.rng for b in batches], *features.affine(tasks))
     expected = []
-    adam = mlp.Adam(stack, chosen)
+    adam = mlp.adam_of(stack, chosen["learning_rate"])
     steps = mlp.epoch(batches, [0, 1, 2], features.device)[:3]
     for i, task in enumerate(tasks):
         layers = []
@@ -266,11 +204,11 @@ def test_a_step_is_adam_on_the_penalised_loss_of_the_folds_own_features(pool, bf
 def test_folds_trained_together_are_those_trained_one_by_one(pool, precision):
     """Also where one has fewer batches than the others, and where one stops before the others."""
     tasks = folds_of(pool, 3, keep=(1999, 1200, 640))
-    chosen = recipe(precision=precision, patience=0, tolerance=0.02)
+    chosen = small(precision=precision, patience=0, tolerance=0.02)
     features = features_of(tasks, precision == "bf16")
     stack, details = mlp.train(features, tasks, chosen)
     assert len({fit["epochs"] for fit in details}) > 1
-    sizes = {len(mlp.Batches(task, chosen).epoch()) for task in tasks}
+    sizes = {len(mlp.Split(task, chosen).epoch()) for task in tasks}
     assert len(sizes) == 3
     for i, task in enumerate(tasks):
         alone, (fit,) = mlp.train(features, [task], chosen)
@@ -294,12 +232,11 @@ def test_a_gpu_trains_in_stacks_of_bounded_size(pool, monkeypatch):
         "train",
         lambda features, group, _: (sizes.append(len(group)), train(features, group, _))[1],
     )
-    monkeypatch.setattr(mlp, "STACK", 4)
     quick = {**SMALL, "epochs": 1, "seeds_averaged": 3}
     one_by_one = run("mamushi", pool, **quick)
     assert sizes == [1] * 9
     sizes.clear()
-    monkeypatch.setattr(mlp, "stack_size", lambda device: mlp.STACK)
+    monkeypatch.setitem(mlp.STACK, "cpu", 4)
     together = run("mamushi", pool, **quick)
     assert sizes == [4, 4, 1]
     np.testing.assert_allclose(together.scores, one_by_one.scores, atol=1e-4)
@@ -323,11 +260,11 @@ class Waits(TorchDispatchMode):
 
 def test_no_step_waits_for_the_device(pool):
     tasks = folds_of(pool, 3, keep=(1999, 1200, 640))
-    chosen = recipe(precision="bf16")
+    chosen = small(precision="bf16")
     features = features_of(tasks, True)
-    batches = [mlp.Batches(task, chosen) for task in tasks]
+    batches = [mlp.Split(task, chosen) for task in tasks]
     stack = mlp.Stack.glorot([10, 32, 1], [b.rng for b in batches], *features.affine(tasks))
-    adam = mlp.Adam(stack, chosen)
+    adam = mlp.adam_of(stack, chosen["learning_rate"])
     steps = mlp.epoch(batches, [0, 1, 2], features.device)
     assert {len(batch.which) for batch in steps} == {1, 2, 3}
     with Waits() as waits:
@@ -335,36 +272,6 @@ def test_no_step_waits_for_the_device(pool):
             mlp.step(stack, adam, features, batch, 0.1)
     assert waits.ops > 10 * len(steps)
     assert waits.found == []
-
-
-def test_a_step_multiplies_no_more_than_the_layers_need(pool):
-    """Forward 2, weight gradients 2, and input gradients 2 but for the first layer, per weight."""
-    tasks = folds_of(pool, 3)
-    chosen = recipe(hidden=[64, 32], batch_size=500)
-    features = features_of(tasks)
-    batches = [mlp.Batches(tasks[0], chosen)]
-    stack = mlp.Stack.glorot([10, 64, 32, 1], [batches[0].rng], *features.affine(tasks[:1]))
-    batch = mlp.epoch(batches, [0], features.device)[0]
-    with monkeypatched_products() as flops:
-        stack.gradients(features.train(batch.rows), batch.labels, batch.weights)
-    # The last layer's forward product is no call of `product`.
-    first, second, last = 10 * 64, 64 * 32, 32
-    assert sum(flops) == 500 * 2 * (2 * first + 3 * second + 2 * last)
-
-
-@contextlib.contextmanager
-def monkeypatched_products():
-    flops, real = [], mlp.product
-
-    def counted(a, b):
-        flops.append(2 * a.shape[0] * a.shape[1] * a.shape[2] * b.shape[2])
-        return real(a, b)
-
-    mlp.product = counted
-    try:
-        yield flops
-    finally:
-        mlp.product = real
 
 
 def test_products_by_the_fast_kernel_are_exact():
@@ -378,28 +285,6 @@ def test_products_by_the_fast_kernel_are_exact():
     assert torch.equal(mlp.product(a.bfloat16(), b.bfloat16()), half)
 
 
-def test_one_seed_in_two_precisions_agrees_better_than_two_seeds(pool, scored):
-    """Rounding matters less than the seed, so that averaging seeds is what a ranking gains by."""
-
-    def ranks(seed, precision):
-        found = run("mamushi", pool, seed, **{**SMALL, "precision": precision})
-        return found.scores[pool.forget]
-
-    first = scored.scores[pool.forget]
-    between = [spearmanr(first, ranks(seed, "fp32")).statistic for seed in (1, 2)]
-    assert spearmanr(first, ranks(0, "bf16")).statistic >= max(between)
-
-
-def test_weights_start_as_glorot_drew_them():
-    stack = plain_stack([300, 200, 1], seeds=(0, 1))
-    first = stack.weights[0]
-    bound = np.sqrt(6 / 500)
-    assert first.abs().max() <= bound
-    assert float(first[0].std()) == pytest.approx(bound / np.sqrt(3), rel=0.02)
-    assert 0 < stack.biases[0].abs().max() <= bound
-    assert not torch.equal(first[0], first[1])
-
-
 def fit_counting(losses, monkeypatch, pool, **changes):
     """Epochs and best epoch when the held-out losses are these."""
     left = iter(losses)
@@ -411,7 +296,7 @@ def fit_counting(losses, monkeypatch, pool, **changes):
         "step",
         lambda stack, *rest: (step(stack, *rest), states.append(stack.weights[0].clone())),
     )
-    chosen = recipe(hidden=[4], batch_size=300, **changes)
+    chosen = small(hidden=[4], batch_size=300, **changes)
     stack, (details,) = mlp.train(features_of([task]), [task], chosen)
     monkeypatch.undo()
     assert torch.equal(stack.weights[0], states[details["best_epoch"] - 1])
@@ -425,9 +310,6 @@ def test_early_stopping_is_scikit_learns_rule(monkeypatch, pool):
     resets = [1.0, 1.1, 1.1, 0.9, 1.0, 1.0, 1.0]
     assert fit_counting(resets, monkeypatch, pool, patience=2) == (7, 4)
     assert fit_counting([3.0, 2.0, 1.0], monkeypatch, pool, epochs=3) == (3, 3)
-
-
-def test_a_loss_that_is_never_finite_is_said(monkeypatch, pool):
     with pytest.raises(UserError, match="never finite in 3 epochs"):
         fit_counting([np.nan] * 9, monkeypatch, pool, patience=2)
 
@@ -435,11 +317,11 @@ def test_a_loss_that_is_never_finite_is_said(monkeypatch, pool):
 def test_held_out_loss_is_the_weighted_cross_entropy(pool):
     tasks = folds_of(pool, 3, keep=(900, 700, 500))
     features = features_of(tasks)
-    batches = [mlp.Batches(task, recipe()) for task in tasks]
+    batches = [mlp.Split(task, small()) for task in tasks]
     stack = mlp.Stack.glorot([10, 4, 1], [b.rng for b in batches], *features.affine(tasks))
-    held = mlp.Held(batches, features.device)
     for running in ([0, 1, 2], [2]):
-        found = mlp.held_out_loss(stack, features, held, running, 32)
+        held = mlp.Batch(batches, {i: batches[i].held for i in running}, features.device)
+        found = mlp.held_out_loss(stack, features, held, 32)
         for i, loss in zip(running, found, strict=True):
             task, own = tasks[i], batches[i]
             rows = task.train[own.held]
@@ -461,8 +343,8 @@ def test_no_hidden_layer_is_a_logistic_regression(pool, scored):
 
 def test_the_precision_that_auto_chose_is_in_the_details(pool, monkeypatch):
     quick = {**SMALL, "epochs": 1, "precision": "auto"}
-    for there, expected in ((True, "bf16"), (False, "fp32")):
-        monkeypatch.setattr(torch.cpu, "get_capabilities", lambda there=there: {"amx_bf16": there})
+    for flags, expected in (({"amx_bf16": 1}, "bf16"), ({"avx512_bf16": 1}, "bf16"), ({}, "fp32")):
+        monkeypatch.setattr(torch.cpu, "get_capabilities", lambda flags=flags: flags)
         found = run("mamushi", pool, **quick)
         assert found.details["resolved"] == {"precision": expected}
         again = run("mamushi", pool, **{**quick, **found.details["resolved"]})
@@ -470,47 +352,23 @@ def test_the_precision_that_auto_chose_is_in_the_details(pool, monkeypatch):
     assert "resolved" not in run("mamushi", pool, **quick, estimator="sklearn").details
 
 
-def test_bf16_trains_to_the_same_ranking_without_ties(pool, scored):
-    found = run("mamushi", pool, **{**SMALL, "precision": "bf16"})
-    forget = pool.forget
-    assert found.details["per_fold"][0]["fits"][0]["precision"] == "bf16"
-    assert spearmanr(found.scores[forget], scored.scores[forget]).statistic > 0.95
-    assert len(np.unique(found.scores[forget])) > 0.99 * forget.sum()
-
-
-def test_bf16_keeps_the_digits_of_columns_far_from_zero(pool, scored):
-    """Rounded before standardising, 8 bits of 2000 + x would leave nothing of x."""
+def test_bf16_keeps_the_digits_of_columns_far_from_zero(pool):
+    """Rounded before standardising, 8 bits of 2000 + x would leave nothing of x; nor are there
+    ties."""
     far = dataclasses.replace(pool, embeddings=(2000 + 8 * pool.embeddings).astype(np.float16))
     for precision in ("bf16", "fp32"):
         found = run("mamushi", far, **{**SMALL, "precision": precision})
+        assert found.details["per_fold"][0]["fits"][0]["precision"] == precision
+        assert len(np.unique(found.scores)) > 0.99 * len(found.scores)
         assert spearmanr(found.scores[pool.forget], pool.truth[pool.forget]).statistic > 0.93
-
-
-def test_what_is_too_large_to_be_kept_rounded_is_rounded_alike(pool, monkeypatch):
-    tasks = folds_of(pool, 3)
-    rows = torch.arange(600).view(2, 300)
-    kept = features_of(tasks, bf16=True).train(rows).clone()
-    monkeypatch.setattr(mlp, "ROUNDED", 0)
-    again = features_of(tasks, bf16=True).train(rows)
-    assert kept.dtype == again.dtype == torch.bfloat16
-    assert torch.equal(kept, again)
-
-
-def test_precision_follows_the_hardware(monkeypatch):
-    cpu = torch.device("cpu")
-    for flags, expected in (({"avx512_bf16": True}, True), ({"amx_bf16": True}, True), ({}, False)):
-        monkeypatch.setattr(torch.cpu, "get_capabilities", lambda flags=flags: flags)
-        assert mlp.use_bf16("auto", cpu) is expected
-    assert mlp.use_bf16("bf16", cpu) is True
-    assert mlp.use_bf16("fp32", cpu) is False
 
 
 def test_averaged_networks_each_have_folds_of_their_own(pool, monkeypatch):
     seen = []
     estimate = mlp.estimate_mlp
 
-    def spy(tasks, recipe):
-        for task, found in zip(tasks, estimate(tasks, recipe), strict=True):
+    def spy(tasks, settings):
+        for task, found in zip(tasks, estimate(tasks, settings), strict=True):
             seen.append((task, found[0]))
             yield found
 
@@ -594,17 +452,6 @@ def test_logistic_regression(pool, alpha, average):
     ).fit(x[~held], forget[~held])  # fmt: skip
     for other in (reference.decision_function(x[held]), pool.truth[held]):
         assert spearmanr(other, found.scores[held]).statistic > 0.99
-
-
-def test_averaging_removes_the_noise_of_long_steps(pool):
-    last, mean = (
-        run("mamushi_lr", pool, alpha=0.1 / 4096, average=average) for average in (False, True)
-    )
-    by_fold = [
-        [spearmanr(s.scores[s.fold == i], pool.truth[s.fold == i]).statistic for i in range(5)]
-        for s in (last, mean)
-    ]
-    assert min(by_fold[1]) > max(by_fold[0])
 
 
 @pytest.mark.parametrize("name", ["mamushi", "mamushi_lr"])

@@ -160,9 +160,8 @@ def test_blocks_cover_every_row_once(monkeypatch):
     monkeypatch.setattr(pool_module, "BLOCK_BYTES", 8 * 6 * 7)
     parts = list(pool.blocks())
     assert [len(x) for _, x in parts] == [7] * 14 + [2]
-    assert all(x.dtype == np.float32 for _, x in parts)
     whole = np.concatenate([x for _, x in parts])
-    assert np.array_equal(whole, pool.embeddings.astype(np.float32))
+    assert np.array_equal(whole, pool.embeddings.astype(np.float64))
 
 
 def test_rank_is_by_score_then_id():

@@ -17,7 +17,7 @@ from mamushi.selection.crossfit import REPEAT, Task
 from mamushi.selection.folds import balanced_weights, stratified_folds
 from mamushi.selection.metrics import auc_difference
 from mamushi.selection.pool import Pool, Scored
-from mamushi.selection.stack import Candidate, Member, candidates, estimate_stack
+from mamushi.selection.stack import Member, estimate_stack
 from tests.support.worded import check_flip, run, worded
 
 SMALL: dict[str, dict[str, Any]] = {
@@ -146,9 +146,7 @@ def given() -> Task:
 
 def test_weights_and_losses_are_those_of_a_logistic_regression() -> None:
     task, members = given(), [by_column(0), by_column(1)]
-    among = candidates(members)
-    assert [one.name for one in among] == ["column_0", "column_1", "stack"]
-    (logits, details), beside = estimate_stack(task, members, 4, among[-1:], also=among[0])
+    (logits, details), beside = estimate_stack(task, members, 4, {"stack": [0, 1]}, [0])
     x = task.embeddings.astype(np.float64)[:, :2]
     y = task.forget[task.train]
     mean, scale = x[task.train].mean(axis=0), x[task.train].std(axis=0)
@@ -163,7 +161,8 @@ def test_weights_and_losses_are_those_of_a_logistic_regression() -> None:
 
 def test_the_choice_is_by_the_loss_of_texts_that_no_weight_was_fitted_on() -> None:
     task, members = given(), [by_column(1), by_column(0)]
-    (_, details), _ = estimate_stack(task, members, 4, candidates(members))
+    among = {"column_1": [0], "column_0": [1], "stack": [0, 1]}
+    (_, details), _ = estimate_stack(task, members, 4, among)
     assert details["chosen"] == "column_0"  # the other one knows nothing
     losses = details["losses"]
     assert losses["column_1"] == pytest.approx(np.log(2), abs=0.02)
@@ -188,7 +187,7 @@ def test_only_what_is_chosen_is_fitted_at_the_end() -> None:
 
         return Member(plain.name, estimate)
 
-    estimate_stack(given(), [watched(0), watched(1)], 4, [Candidate("column_0", (0,))])
+    estimate_stack(given(), [watched(0), watched(1)], 4, {"column_0": [0]})
     assert asked == [("column_0", 4, False), ("column_0", 1, True)]
 
 

@@ -34,7 +34,8 @@ def stratified_folds(forget: NDArray[np.bool_], k: int, seed: int) -> NDArray[np
 def held_out(
     forget: NDArray[np.bool_], share: float, rng: np.random.Generator
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Draw positions of the rest, and of a stratified ``share`` (rounded, at least one per domain)."""
+    """Draw positions of the rest, and of a stratified ``share`` (rounded, at least one per
+    domain)."""
     rest, held = [], []
     for domain in (forget, ~forget):
         members = rng.permutation(np.flatnonzero(domain))

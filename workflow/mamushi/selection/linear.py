@@ -118,7 +118,8 @@ def ngrams(pool: Pool) -> tuple[sparse.csr_matrix, sparse.csr_matrix]:
 
 def estimate_ngrams(task: Task, counts: Sequence[sparse.csr_matrix], prior: float) -> Fit:
     """Return held-out logits from counts of n-grams: tf-idf with sublinear counts, each kind of
-    n-gram as long as the other, a text of length 1. The inverse frequencies are the training rows'."""
+    n-gram as long as the other, a text of length 1. The inverse frequencies are the training
+    rows'."""
     parts: list[list[sparse.csr_matrix]] = [[], []]
     for each in counts:
         train = each[task.train]

@@ -50,8 +50,8 @@ def placements(
 
 
 def sampling_variance(*placed: NDArray[np.float64]) -> float:
-    """Estimate the variance of an AUC, or of a difference of two on the same texts, from ``placements`` or
-    their differences: DeLong et al. (1988), times ``TWICE``."""
+    """Estimate the variance of an AUC, or of a difference of two on the same texts, from
+    ``placements`` or their differences: DeLong et al. (1988), times ``TWICE``."""
     return TWICE * sum(float(np.var(x, ddof=1)) / len(x) for x in placed if len(x) > 1)
 
 

@@ -68,7 +68,8 @@ class Pool:
     texts: Strings | None = None
 
     def at(self, depth: float) -> NDArray[np.float16]:
-        """Return embeddings (n, d) after this share of the model's blocks; 1: those of all selectors.
+        """Return embeddings (n, d) after this share of the model's blocks; 1: those of all
+        selectors.
 
         Raises ``UserError`` for a depth at which the texts were not embedded.
         """

@@ -26,7 +26,8 @@ NEWTON_STEPS = 1000
 def estimate_mlp_classifier(
     task: Task, settings: Mapping[str, Any], kind: type[MLPClassifier] = MLPClassifier
 ) -> Fit:
-    """Return held-out logits of ``MLPClassifier``, or a ``kind`` of it, with balanced sample weights.
+    """Return held-out logits of ``MLPClassifier``, or a ``kind`` of it, with balanced sample
+    weights.
 
     It differs from the torch estimator in its early stopping, on the weighted accuracy of the
     held-out part instead of the weighted loss, and in float32 throughout. It holds a standardised
@@ -55,7 +56,8 @@ def estimate_mlp_classifier(
 
 
 def logits(model: MLPClassifier, x: NDArray[np.float32]) -> Doubles:
-    """Return raw logits, from the weights: probabilities are 0 or 1 where float32 rounds them so."""
+    """Return raw logits, from the weights: probabilities are 0 or 1 where float32 rounds them
+    so."""
     *hidden, last = zip(model.coefs_, model.intercepts_, strict=True)
     for weight, bias in hidden:
         x = np.maximum(x @ weight + bias, 0)
@@ -64,7 +66,8 @@ def logits(model: MLPClassifier, x: NDArray[np.float32]) -> Doubles:
 
 
 def estimate_logistic(task: Task, settings: Mapping[str, Any]) -> Fit:
-    """Return the held-out decision function of ``SGDClassifier`` with the log loss and balanced classes."""
+    """Return the held-out decision function of ``SGDClassifier`` with the log loss and balanced
+    classes."""
     model = SGDClassifier(
         loss="log_loss",
         alpha=settings["alpha"],
@@ -83,7 +86,8 @@ def estimate_logistic(task: Task, settings: Mapping[str, Any]) -> Fit:
 
 
 def estimate_logistic_exactly(task: Task, alpha: float) -> Fit:
-    """Return the held-out decision function at the minimum of the balanced log loss + alpha / 2 |w|^2.
+    """Return the held-out decision function at the minimum of the balanced log loss + alpha / 2
+    |w|^2.
 
     The mean loss, as ``SGDClassifier`` has it; scikit-learn's ``C`` is of the sum. In float64, and
     on one thread, because sums over threads round differently. Raises ``UserError`` when it does

@@ -13,7 +13,8 @@ from mamushi.errors import UserError
 
 
 def count(beta: float | str, n1: int) -> int:
-    """Return K = floor(beta * n1), for beta as it is written: 0.7 of 10 is 7, not the floor of 6.99...
+    """Return K = floor(beta * n1), for beta as it is written: 0.7 of 10 is 7, not the floor of
+    6.99...
 
     Raises ``UserError`` for a budget outside [0, 1].
     """
@@ -47,5 +48,6 @@ def removals(scores: pa.Table, duplicates: pa.Table, k: int) -> pa.Table:
 
 
 def digest(ids: Sequence[str]) -> str:
-    """Return the SHA-256 of the ids in UTF-8, each followed by a newline, in the order of removal."""
+    """Return the SHA-256 of the ids in UTF-8, each followed by a newline, in the order of
+    removal."""
     return hashlib.sha256("".join(f"{i}\n" for i in ids).encode()).hexdigest()

@@ -48,7 +48,8 @@ def sums(pool: Pool, group: NDArray[np.integer[Any]], groups: int) -> Sums:
 
 
 def standard_scale(n: int, mean: Doubles, variance: Doubles) -> Doubles:
-    """Return standard deviations (d,), with 1 for a constant column, as scikit-learn's StandardScaler.
+    """Return standard deviations (d,), with 1 for a constant column, as scikit-learn's
+    StandardScaler.
 
     A column is constant when its variance over ``n`` rows is no larger than rounding makes it.
     """

@@ -38,7 +38,7 @@ class Files(_asking.AnswerFiles, _models.TrainingFiles, _models.ModelFiles):
         "what to unlearn: a removals table, or a table or text file of ids; default: all",
         default=None,
     )
-    trunk: Path | None = option("file that keeps the start model's hidden states", default=None)
+    trunk: Path | None = option("folder that keeps the start model's hidden states", default=None)
     perplexity: Path = writes("perplexity table to write")
     tensors: Path | None = writes("unlearned tensors to write", default=None)
 
@@ -151,11 +151,11 @@ def _trunk(
     accelerator: Accelerator,
     texts: Sequence[TokenSet],
 ) -> Trunk | None:
-    """The trunk's output for ``texts``, from the file ``files.trunk`` or computed and kept there.
+    """The trunk's output for ``texts``, from the folder ``files.trunk`` or computed and kept there.
 
-    None where no file is named, where ``execution.cache_trunk`` is off, where all blocks are
+    None where no folder is named, where ``execution.cache_trunk`` is off, where all blocks are
     trained, so that there is no trunk, and for a model that is cut over processes. ``model`` is
-    still the start. The file is shared by all jobs that start there and is no artifact: a rule's
+    still the start. The folder is shared by all jobs that start there and is no artifact: a rule's
     output that is deleted once it is used would run again, and all that read it, whenever one of
     them does. So it is looked for here, checked against all that it depends on, and made by the
     first to come while the others wait.
@@ -179,7 +179,7 @@ def _trunk(
 
     def found() -> Trunk | None:
         try:
-            trunk = Trunk.open(path)
+            trunk = Trunk(path)
         except UserError:
             # Missing, or cut off by a full disk or a kill: made again.
             return None

@@ -32,7 +32,7 @@ from mamushi.unlearning.saliency import gradients, largest
 from mamushi.unlearning.trunk import States, Tail
 
 Feed = Callable[[Sequence[str], NDArray[np.int64]], None]
-"""Told the ids and lengths of texts before a forward pass over them."""
+"""Called with the ids and lengths of texts before a forward pass over them."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Outcome:
 
     @property
     def steps(self) -> int:
-        """Optimizer steps that were taken: the one that a run stopped at was not."""
+        """Return the optimizer steps that were taken: the one that a run stopped at was not."""
         return len(self.log["step"]) - (self.stopped_at is not None)
 
 
@@ -65,7 +65,7 @@ class _Text(NamedTuple):
 
 
 def steps_of(selected: int, whole: int, training: Mapping[str, Any]) -> int:
-    """Optimizer steps for ``selected`` of ``whole`` forget texts.
+    """Return the number of optimizer steps for ``selected`` of ``whole`` forget texts.
 
     T = floor(epochs * n / batch), at least 1, where a batch is never larger than the n texts. With
     ``steps: matched`` n is the whole forget set at every budget, so that a smaller selection does
@@ -79,7 +79,7 @@ def unlearn(
     model: PreTrainedModel,
     forget: TokenSet,
     retain: TokenSet,
-    chosen: Mapping[str, Any],
+    unlearner: Mapping[str, Any],
     execution: Mapping[str, Any],
     *,
     total: int,
@@ -93,7 +93,7 @@ def unlearn(
 ) -> Outcome:
     """Unlearn ``forget`` while keeping ``retain``, in place, in the weights that take gradients.
 
-    ``chosen`` has the unlearner's ``kind``, its ``settings`` and the ``training`` of the loop. In
+    ``unlearner`` has its ``kind``, its ``settings`` and the ``training`` of the loop. In
     each of ``total`` steps, ``batch_size`` forget texts (or all, where there are fewer) go with as
     many retain texts, each domain shuffled anew for every pass over it, so that the shorter one is
     cycled. AdamW with a constant learning rate; gradients add up to those of the whole step,
@@ -118,10 +118,19 @@ def unlearn(
                 f"unlearning: no {domain} text with a token to predict",
                 do="check the removal list and the data card",
             )
-    descent = Descent.of(float(chosen["settings"]["learning_rate"]), chosen["training"])
+    descent = Descent.of(float(unlearner["settings"]["learning_rate"]), unlearner["training"])
     with _feeding(model, trunk) as feed:
         run = _Run(
-            model, forget, retain, chosen, execution, seed, accelerator, special, vocabulary, feed
+            model,
+            forget,
+            retain,
+            unlearner,
+            execution,
+            seed,
+            accelerator,
+            special,
+            vocabulary,
+            feed,
         )
         objective = Objective(
             model,
@@ -132,13 +141,13 @@ def unlearn(
             ("loss", "forget_loss", "retain_loss"),
             ends=run.ends,
             adjust=run.adjust,
-            updated=run.put_back,
+            updated=run.restore,
         )
         # Frozen blocks run without dropout, as they do where a trunk stands for them.
         model.eval()
         for block in _trained_blocks(model):
             block.train()
-        with tracked(accelerator, execution.get("tracking"), state, chosen):
+        with tracked(accelerator, execution.get("tracking"), state, unlearner):
             log = train(
                 objective,
                 descent,
@@ -156,7 +165,7 @@ def unlearn(
 
 @contextmanager
 def _feeding(model: PreTrainedModel, trunk: States | None) -> Iterator[Feed]:
-    """Within the block, a model that starts from the trunk, where there is one."""
+    """Start the model from the trunk within the block, where there is one."""
     if trunk is None:
         yield lambda ids, lengths: None
         return
@@ -169,44 +178,42 @@ def _trained_blocks(model: PreTrainedModel) -> list[nn.Module]:
     return [block for block in blocks if any(p.requires_grad for p in block.parameters())]
 
 
+@dataclass
 class _Run:
     """What an unlearner minimizes, and what is known of the start model."""
 
-    def __init__(
-        self,
-        model: PreTrainedModel,
-        forget: TokenSet,
-        retain: TokenSet,
-        chosen: Mapping[str, Any],
-        execution: Mapping[str, Any],
-        seed: int,
-        accelerator: Accelerator,
-        special: frozenset[int],
-        vocabulary: Collection[int] | None,
-        feed: Feed,
-    ) -> None:
-        self.name = str(chosen.get("unlearner", chosen["kind"]))
-        self.method = load("unlearner", chosen["kind"])
-        self.model, self.forget, self.retain = model, forget, retain
-        self.settings, self.training = chosen["settings"], chosen["training"]
-        self.seed, self.accelerator, self.special, self.feed = seed, accelerator, special, feed
-        rows = np.arange(model.get_output_embeddings().weight.shape[0])
-        self.vocabulary = rows if vocabulary is None else np.intersect1d(rows, [*vocabulary])
-        batch, self.size = int(self.training["batch_size"]), int(execution["micro_batch_size"])
-        self.batch, self.retain_batch = min(batch, len(forget)), min(batch, len(retain))
+    model: PreTrainedModel
+    forget: TokenSet
+    retain: TokenSet
+    unlearner: Mapping[str, Any]
+    execution: Mapping[str, Any]
+    seed: int
+    accelerator: Accelerator
+    special: frozenset[int]
+    vocabulary: Collection[int] | None
+    feed: Feed
+
+    def __post_init__(self) -> None:
+        self.name = str(self.unlearner.get("unlearner", self.unlearner["kind"]))
+        self.method = load("unlearner", self.unlearner["kind"])
+        self.settings, self.training = self.unlearner["settings"], self.unlearner["training"]
+        rows = np.arange(self.model.get_output_embeddings().weight.shape[0])
+        given = self.vocabulary
+        self.labels = rows if given is None else np.intersect1d(rows, [*given])
+        batch, self.size = int(self.training["batch_size"]), int(self.execution["micro_batch_size"])
+        self.batch, self.retain_batch = min(batch, len(self.forget)), min(batch, len(self.retain))
         # Streams that are independent of each other, so that both domains shuffle on their own.
-        self.retain_seed = int(np.random.SeedSequence([seed, 1]).generate_state(1)[0])
-        self.shared = supports(model)
+        self.retain_seed = int(np.random.SeedSequence([self.seed, 1]).generate_state(1)[0])
+        self.shared = supports(self.model)
         stops = getattr(self.method, "STOPS", None)
         self.limit: float | None = None if stops is None else self.settings[stops]
         self.stopped_at: int | None = None
         # Both belong to the start model, so they come before anything is restored or trained.
         self.reference: NDArray[np.float64] | None = None
         if getattr(self.method, "REFERENCE", False):
-            batch_tokens = int(execution["batch_tokens"])
-            self.reference = text_nll(
-                model, forget, batch_tokens, accelerator, feed=self._feed_forget
-            ).nll
+            tokens, feed = int(self.execution["batch_tokens"]), self._feed_forget
+            nll = text_nll(self.model, self.forget, tokens, self.accelerator, feed=feed)
+            self.reference = nll.nll
         self.masked: int | None = None
         self.held: list[tuple[nn.Parameter, Tensor, Tensor]] = []
         if (key := getattr(self.method, "SALIENCY", None)) is not None:
@@ -216,8 +223,8 @@ class _Run:
         self.feed(self.forget.ids[rows].tolist(), self.forget.lengths[rows])
 
     def _hold(self, sparsity: float) -> None:
-        """Of each trained tensor a mask of the weights that must stay as they are, and the tensor
-        as it is now."""
+        """Keep of each trained tensor a mask of the weights that must stay as they are, and a copy
+        of it as it is now."""
         loss_of = TextLoss(self.model)
         gradients(loss_of, self.forget, self.size, self.accelerator, self._feed_forget)
         trained = {n: p for n, p in self.model.named_parameters() if p.grad is not None}
@@ -234,7 +241,7 @@ class _Run:
                 local(parameter.grad).masked_fill_(mask, 0.0)
 
     @torch.no_grad()
-    def put_back(self, step: int) -> None:
+    def restore(self, step: int) -> None:
         # Their gradient is 0, but weight decay moves them all the same.
         # One pass over each tensor, where a scatter would first count the places of its mask.
         for parameter, mask, start in self.held:
@@ -242,7 +249,7 @@ class _Run:
             torch.where(mask, start, own, out=own)
 
     def mean(self, log: Mapping[str, list[float]], step: int) -> float:
-        """Of the forget loss over the window that ends with ``step``, counted from 1."""
+        """Average the forget loss over the window that ends with ``step``, counted from 1."""
         window = log["forget_loss"][max(0, step - int(self.training["stop_window"])) : step]
         return sum(window) / len(window)
 
@@ -272,7 +279,7 @@ class _Run:
         )
 
     def texts_of(self, number: int) -> list[_Text]:
-        """The texts of step ``number`` that have a token to predict, forget texts first."""
+        """Return the texts of step ``number`` that have a token to predict, forget texts first."""
         forget, retain = self.forget, self.retain
         texts = []
         rows = examples_of_step(number, len(forget), self.batch, self.seed)
@@ -282,7 +289,7 @@ class _Run:
                 # By the text's place in the step and not by who computes it, so that neither
                 # micro-batches nor processes nor a restart change them.
                 where = [self.seed, number, place]
-                labels = random_labels(tokens, self.vocabulary, self.special, where)
+                labels = random_labels(tokens, self.labels, self.special, where)
             reference = None if self.reference is None else float(self.reference[row])
             texts.append(_Text(str(forget.ids[row]), True, tokens, labels, reference))
         rows = examples_of_step(number, len(retain), self.retain_batch, self.retain_seed)
@@ -292,7 +299,7 @@ class _Run:
     def _losses(
         self, part: Sequence[_Text], whole: Sequence[tuple[int, int]], module: nn.Module
     ) -> list[Tensor]:
-        """By one forward pass over texts of both domains."""
+        """Compute the losses by one forward pass over texts of both domains."""
         device = self.accelerator.device
         # A process without a text runs the model all the same, on one that does not count.
         read = part or [_Text(str(self.forget.ids[0]), True, self.forget[0], self.forget[0])]

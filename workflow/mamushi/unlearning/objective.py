@@ -1,9 +1,10 @@
-"""What the loss of an unlearner is a function of, and the forward pass that gives it."""
+"""The quantities that the loss of an unlearner depends on, and the forward pass that gives them."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,6 +14,20 @@ from transformers import PreTrainedModel
 
 from mamushi.lm.batches import Batch
 from mamushi.lm.loss import batch_nll
+
+LEARNING_RATE: dict[str, Any] = {
+    "type": "number",
+    "exclusiveMinimum": 0,
+    "default": 1.0e-5,
+    "description": "AdamW's learning rate.",
+}
+RETAIN_WEIGHT: dict[str, Any] = {
+    "type": "number",
+    "minimum": 0,
+    "default": 1.0,
+    "description": "Weight of the retain loss.",
+}
+"""Settings that unlearners share."""
 
 
 @dataclass(frozen=True)
@@ -37,13 +52,13 @@ class Nll:
     """Texts of this domain in the whole step."""
 
     def mean(self) -> torch.Tensor:
-        """``sums.sum() / step_tokens``, which adds up over the parts of a step to L, the mean NLL
-        per predicted token."""
+        """Return ``sums.sum() / step_tokens``, which adds up over the parts of a step to L, the
+        mean NLL per predicted token."""
         return self.sums.sum() / max(self.step_tokens, 1)
 
     def text_mean(self, values: torch.Tensor) -> torch.Tensor:
-        """``values.sum() / step_texts``, which adds up over the parts of a step to the mean of the
-        ``values`` (texts,) over its texts."""
+        """Return ``values.sum() / step_texts``, which adds up over the parts of a step to the mean
+        of the ``values`` (texts,) over its texts."""
         return values.sum() / max(self.step_texts, 1)
 
 
@@ -55,7 +70,8 @@ class TextLoss(nn.Module):
         self.model = model
 
     def forward(self, batch: Batch) -> torch.Tensor:
-        """Sums (texts,), at least in fp32, of ``-log p(labels_t | tokens_<t)`` over each text.
+        """Return sums (texts,), at least in fp32, of ``-log p(labels_t | tokens_<t)`` over each
+        text.
 
         The labels are the text's tokens, or others that the batch has in their places.
         """
@@ -68,8 +84,8 @@ def random_labels(
     special: Collection[int],
     seed: list[int],
 ) -> NDArray[np.int32]:
-    """A label for each token of a text (length,), uniform over the ids ``vocabulary`` (ascending)
-    without that token.
+    """Draw a label for each token of a text (length,), uniform over the ids ``vocabulary``
+    (ascending) without that token.
 
     Where a text has a ``special`` token, the label is that token itself. ``seed`` decides alone.
     """

@@ -30,7 +30,7 @@ BITS = (8, 4)
 
 
 def unrelated(tokenizer: PreTrainedTokenizerBase, max_length: int) -> TokenSet:
-    """The texts of ``unlearning.unrelated`` as tokens, at most ``max_length`` of each."""
+    """Tokenize the texts of ``unlearning.unrelated``, at most ``max_length`` of each."""
     rows = [np.array(row, dtype=np.int32) for row in encode(tokenizer, TEXTS, max_length)]
     ids = np.array([f"unrelated {place}" for place in range(len(rows))], dtype=object)
     offsets = offsets_of(np.array([len(row) for row in rows]))
@@ -48,20 +48,14 @@ def relapse(
     accelerator: Accelerator,
     batch_tokens: int,
 ) -> dict[str, list[Any]]:
-    """Columns of the table ``relapses``: mean NLL of ``held_out`` by domain after each treatment.
+    """Return columns of the table ``relapses``: mean NLL of ``held_out`` by domain after each
+    treatment.
 
     Relearning on ``settings["examples"]`` of each of ``texts``, by its name, as ``relearn`` does,
     each from the model as it came; and the model with rounded weights. ``model`` is afterwards as
     it was before. Raises ``UserError`` as ``relearn`` does.
     """
-    columns: dict[str, list[Any]] = {
-        name: [] for name in ("treatment", "amount", "nll_forget", "nll_retain")
-    }
-
-    def add(treatment: str, amount: int, forget: float, retain: float) -> None:
-        for name, value in zip(columns, (treatment, amount, forget, retain), strict=True):
-            columns[name].append(value)
-
+    rows: list[tuple[str, int, float, float]] = []
     start = [(p, local(p.detach()).clone()) for p in model.parameters() if p.requires_grad]
     for name, those in texts.items():
         few = subset(those, choose(those, int(settings["examples"]), seed))
@@ -77,7 +71,7 @@ def relapse(
         for step, *ends in zip(
             curve["step"], curve["ppl_forget"], curve["ppl_retain"], strict=True
         ):
-            add(f"relearn {name}", step, *map(math.log, ends))
+            rows.append((f"relearn {name}", step, *map(math.log, ends)))
         with torch.no_grad():
             for parameter, value in start:
                 local(parameter.detach()).copy_(value)
@@ -86,5 +80,6 @@ def relapse(
             nll = text_nll(model, held_out, batch_tokens, accelerator)
         table = perplexity_table(nll, held_out.domains)
         means = dict(zip(table["domain"], table["nll"], strict=True))
-        add("round", bits, means[FORGET], means[RETAIN])
-    return columns
+        rows.append(("round", bits, means[FORGET], means[RETAIN]))
+    names = ("treatment", "amount", "nll_forget", "nll_retain")
+    return dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))

@@ -28,7 +28,7 @@ from mamushi.lm.tokens import TokenSet
 from mamushi.lm.training import Descent, Objective, Step, train
 
 Feed = Callable[[NDArray[np.int64]], None]
-"""Told the rows of a batch before its forward pass."""
+"""Called with the rows of a batch before its forward pass."""
 
 # What all fine-tuning here has by default; there is too little of it to be worth tuning.
 BETAS, EPSILON, WEIGHT_DECAY = (0.9, 0.999), 1e-8, 0.01
@@ -36,7 +36,8 @@ REMEDY = "lower probe.relearning.learning_rate"
 
 
 def choose(texts: TokenSet, examples: int, seed: int) -> NDArray[np.int64]:
-    """Rows, ascending, of ``examples`` texts at random without replacement: (chosen,).
+    """Draw rows, ascending, of ``examples`` texts at random without
+    replacement.
 
     All where there are fewer. Only texts with a token to predict are candidates. The same texts and
     seed give the same rows, whatever was unlearned, and more examples contain the fewer. Raises
@@ -72,9 +73,9 @@ def relearn(
     ``settings`` has ``learning_rate``, ``batch_size`` and ``steps``.
 
     ``batch_tokens`` bounds the tokens of a forward pass, without effect on results. ``feed_train``
-    and ``feed_eval`` are told the rows of ``few`` and ``held_out`` before each of their forward
-    passes. Processes exchange nothing: each that calls does the same. Raises ``UserError`` that
-    names the step when a loss or perplexity is not finite.
+    and ``feed_eval`` are called with the rows of ``few`` and ``held_out`` before each of their
+    forward passes. Processes exchange nothing: each that calls does the same. Raises ``UserError``
+    that names the step when a loss or perplexity is not finite.
     """
     columns: dict[str, list[Any]] = {
         name: [] for name in ("step", "examples", "ppl_forget", "ppl_retain")

@@ -19,7 +19,7 @@ TABLES = (".parquet", ".pq", ".csv", ".tsv", ".tab", ".jsonl", ".ndjson", ".zip"
 
 
 def read_ids(path: str | Path) -> list[str]:
-    """The ids of a removal list, in its order.
+    """Read the ids of a removal list, in its order.
 
     A Parquet, CSV, TSV or JSON Lines file has them in its column ``id``, and its other columns do
     not matter; any other file is plain text with an id a line, where blank lines and space around
@@ -49,7 +49,7 @@ def read_ids(path: str | Path) -> list[str]:
 
 
 def chosen_rows(ids: NDArray[np.str_], wanted: list[str], where: object) -> NDArray[np.int64]:
-    """Rows, ascending, of ``wanted`` in ``ids`` (texts,): in the order of the texts.
+    """Find the rows, ascending, of ``wanted`` in ``ids`` (texts,): in the order of the texts.
 
     So a list means the same however it is sorted. Raises ``UserError`` for ids that are not there.
     """

@@ -42,11 +42,12 @@ def gradients(
     accelerator: Accelerator,
     feed: Callable[[NDArray[np.int64]], None] | None = None,
 ) -> None:
-    """Leave in ``.grad`` of the trained parameters the gradient of the mean NLL per token of all
+    """Put into ``.grad`` of the trained parameters the gradient of the mean NLL per token of all
     texts, with its sign: a sum over batches, of which no absolute value is taken.
 
     The model is put in eval mode. Batches count by their predicted tokens, so that it does not
-    matter how texts fall into them. ``feed`` is told the rows of a batch before its forward pass.
+    matter how texts fall into them. ``feed`` is called with the rows of a batch before its forward
+    pass.
     """
     loss_of.model.eval()
     loss_of.model.zero_grad(set_to_none=True)
@@ -80,7 +81,8 @@ def gradients(
 def largest(
     values: Mapping[str, torch.Tensor], sparsity: float, accelerator: Accelerator | None = None
 ) -> dict[str, torch.Tensor]:
-    """Masks, bool, of the n - floor(sparsity * n) largest absolute values of all n in ``values``.
+    """Return masks, bool, of the n - floor(sparsity * n) largest absolute values of all n in
+    ``values``.
 
     Of equal values at the threshold the first are taken, in the order of the tensors and of their
     elements. With an ``accelerator`` whose processes share a model, each has its rows of every
@@ -102,16 +104,16 @@ def largest(
     keep = n - int(Fraction(str(sparsity)) * n)
     found = threshold(list(values.values()), keep, lambda counts: each(counts).sum(axis=0))
     mine = 0 if accelerator is None else accelerator.process_index
-    left, masks = found.ties, {}
+    open_ties, masks = found.ties, {}
     for name, tensor in values.items():
         bits = _bits(tensor)
         mask = bits > found.bits
-        if left:
+        if open_ties:
             ties = (bits == found.bits).nonzero()[:, 0]
             there = each(np.array([len(ties)]))[:, 0]
             # The rows of the processes before this one stand before its own.
-            mask[ties[: max(0, left - int(there[:mine].sum()))]] = True
-            left = max(0, left - int(there.sum()))
+            mask[ties[: max(0, open_ties - int(there[:mine].sum()))]] = True
+            open_ties = max(0, open_ties - int(there.sum()))
         masks[name] = mask.view(tensor.shape)
     return masks
 
@@ -121,9 +123,9 @@ def threshold(
     k: int,
     total: Callable[[NDArray[np.int64]], NDArray[np.int64]] = lambda counts: counts,
 ) -> Threshold:
-    """The k-th largest absolute value of all finite elements, 1 <= k <= their number.
+    """Find the k-th largest absolute value of all finite elements, 1 <= k <= their number.
 
-    ``total`` makes of counts in these tensors those in all.
+    ``total`` adds up counts in these tensors over processes.
 
     Exact, by radix: bits of floats that are not negative sort like the floats, so a histogram of
     their upper halves and then one of the lower halves in its bin find it. That reads each tensor
@@ -143,12 +145,12 @@ def threshold(
 
 
 def _bits(tensor: torch.Tensor) -> torch.Tensor:
-    """Absolute values as the integers that their bits spell, int32 (elements,)."""
+    """Return absolute values as the integers that their bits spell, int32 (elements,)."""
     return tensor.detach().float().abs().reshape(-1).view(torch.int32)
 
 
 def _bin(counts: NDArray[np.int64], k: int) -> tuple[int, int]:
-    """The bin of the k-th largest value, and which one it is in that bin, counted from 1."""
+    """Find the bin of the k-th largest value, and which one it is in that bin, counted from 1."""
     above = np.cumsum(counts[::-1])
     place = int(np.searchsorted(above, k))
     return len(counts) - 1 - place, k - (int(above[place - 1]) if place else 0)

@@ -11,45 +11,34 @@ cache of its own. Dropout, where an architecture has any, is off in the trunk.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import torch
 from accelerate import Accelerator
 from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from mamushi.artifacts.files import atomic
-from mamushi.artifacts.tensors import HEADER_LENGTH
+from mamushi.artifacts.files import part_of
 from mamushi.errors import UserError
 from mamushi.lm.attention import supports
 from mamushi.lm.batches import Batch, batches, collate
-from mamushi.lm.folders import check_safetensors
 from mamushi.lm.loss import run
 from mamushi.lm.parameters import decoder_blocks
 from mamushi.lm.tokens import TokenSet, offsets_of
 from mamushi.running.progress import Progress
 
-
-class _Format(NamedTuple):
-    """How safetensors names a dtype, and integers of its width, which NumPy can map."""
-
-    name: str
-    stored: np.dtype[Any]
-
-
-FORMATS = {
-    torch.float32: _Format("F32", np.dtype("<i4")),
-    torch.bfloat16: _Format("BF16", np.dtype("<i2")),
-    torch.float16: _Format("F16", np.dtype("<i2")),
-}
-ALIGNMENT = 8
 AGAIN = "delete it and run again"
+PART_BYTES = 2**28
+"""Size from which the states that are in memory are written to a file."""
 SAMPLE = 2
 """Texts on which a model is asked whether it can be cut in two."""
 
@@ -58,80 +47,51 @@ class States(Protocol):
     """Where hidden states come from: a ``Trunk``, or anything that gives them in the same way."""
 
     def hidden(self, ids: Sequence[str], lengths: NDArray[np.int64]) -> Tensor:
-        """States (tokens, width) of the texts, one after another."""
+        """Return states (tokens, width) of the texts, one after another."""
         ...
 
 
-# --- the file ---------------------------------------------------------------------------------
-
-
 class Trunk:
-    """A cache file, mapped into memory: what enters the first trained block, for every text.
+    """A cache folder, mapped into memory: what enters the first trained block, for every text.
 
-    ``trained_blocks`` is how many blocks lie behind it, ``width`` the size of a hidden state,
-    ``metadata`` where the file comes from.
+    ``trained_blocks`` is how many blocks lie behind it, ``metadata`` where it comes from.
     """
 
-    def __init__(self, path: Path) -> None:
-        with path.open("rb") as handle:
-            (length,) = HEADER_LENGTH.unpack(handle.read(HEADER_LENGTH.size))
-            header = json.loads(handle.read(length))
+    def __init__(self, path: str | Path) -> None:
+        """Open a folder that ``write_trunk`` wrote; of the states, nothing is read yet.
 
-        def mapped(name: str, stored: np.dtype[Any]) -> NDArray[Any]:
-            entry = header[name]
-            begin = HEADER_LENGTH.size + length + entry["data_offsets"][0]
-            # Read-only: a private map counts as memory in full, and such a file may exceed it.
-            return np.memmap(path, stored, "r", offset=begin, shape=tuple(entry["shape"]))
-
-        formats = {form.name: (dtype, form.stored) for dtype, form in FORMATS.items()}
-        self.dtype, stored = formats[header["hidden"]["dtype"]]
-        self._states = mapped("hidden", stored)
-        self._offsets = np.array(mapped("offsets", np.dtype("<i8")))
-        if self._offsets[-1] != len(self._states):
-            raise ValueError("its offsets do not fit its states")
-        ids = json.loads(mapped("ids", np.dtype("u1")).tobytes())
-        self._row = {text: row for row, text in enumerate(ids)}
-        self.metadata: dict[str, Any] = json.loads(header["__metadata__"]["mamushi"])
-        self.path, self.width = path, int(self._states.shape[1])
-        self.trained_blocks = int(self.metadata["trained_blocks"])
-
-    @classmethod
-    def open(cls, path: str | Path) -> Trunk:
-        """Map a file that ``write_trunk`` wrote; of the states, nothing is read yet.
-
-        Raises ``UserError`` when it is missing, damaged, or no such file.
+        Raises ``UserError`` when it is missing, damaged, or no such folder.
         """
-        path = Path(path)
-        check_safetensors(path)
+        self.path = Path(path)
         try:
-            return cls(path)
-        except (KeyError, ValueError) as error:
-            what = f"not a cache of hidden states ({type(error).__name__}: {error})"
+            files = [safe_open(part, "pt") for part in sorted(self.path.glob("*.safetensors"))]
+            self.metadata: dict[str, Any] = json.loads(files[0].metadata()["mamushi"])
+            self.trained_blocks = int(self.metadata["trained_blocks"])
+        except (SafetensorError, OSError, IndexError, KeyError, TypeError) as error:
+            what = f"no cache of hidden states, or a damaged one ({type(error).__name__}: {error})"
             raise UserError(what, where=path, do=AGAIN) from None
+        self._file_of = {text: file for file in files for text in file.keys()}  # noqa: SIM118
 
     def hidden(self, ids: Sequence[str], lengths: NDArray[np.int64]) -> Tensor:
-        """Hidden states (tokens, width) of the first ``lengths`` tokens of each text, one text
+        """Read hidden states (tokens, width) of the first ``lengths`` tokens of each text, one text
         after another.
 
-        On the CPU, in the dtype in which they are stored. Reads those rows alone. Raises
-        ``UserError`` for an id that the file does not have and for a text longer than it is there.
+        On the CPU, in the dtype in which they are stored. Raises ``UserError`` for an id that the
+        folder does not have and for a text longer than it is there.
         """
-        found = np.empty((int(np.sum(lengths)), self.width), dtype=self._states.dtype)
-        place = 0
+        states = []
         for text, length in zip(ids, np.asarray(lengths).tolist(), strict=True):
-            row = self._row.get(text)
-            if row is None:
+            if text not in self._file_of:
                 raise UserError(f"does not hold example {text}", where=self.path, do=AGAIN)
-            start, stop = self._offsets[row : row + 2].tolist()
-            if length > stop - start:
+            stored = self._file_of[text].get_tensor(text)
+            if length > len(stored):
                 raise UserError(
-                    f"holds {stop - start} tokens of example {text}, but {length} are asked for",
+                    f"holds {len(stored)} tokens of example {text}, but {length} are asked for",
                     where=self.path,
                     do=AGAIN,
                 )
-            found[place : place + length] = self._states[start : start + length]
-            place += length
-        return torch.from_numpy(found).view(self.dtype)
+            states.append(stored[:length])
+        return torch.cat(states)
 
 
 @torch.inference_mode()
@@ -146,50 +106,57 @@ def write_trunk(
 ) -> None:
     """Write what enters the block before which all is frozen, for every text of all token sets.
 
-    A safetensors file, whole or absent: ``hidden`` (tokens, width) in the dtype in which the states
-    come out, so that nothing is lost; ``offsets`` (texts + 1) int64, where each text starts and the
-    last ends; ``ids`` uint8, the UTF-8 JSON list of the texts' ids. The metadata ``mamushi`` is the
-    JSON of ``provenance`` and ``trained_blocks``. Texts come in the order in which batches compute
-    them, so that memory holds one batch alone; tail and head are computed for two texts alone, to
-    see that the model can be cut.
+    A folder of safetensors files, whole or absent, with a tensor (tokens, width) for each text, by
+    its id, in the dtype in which the states come out, so that nothing is lost. The metadata
+    ``mamushi`` is the JSON of ``provenance`` and ``trained_blocks``. Memory holds one file of
+    ``PART_BYTES`` alone; tail and head are computed for two texts, to see that the model can be
+    cut.
 
     Raises ``ValueError`` when an id occurs twice, and ``UserError`` when there is no text, the disk
     has no room for them all, or the model's tail needs more of its trunk than the hidden states.
     """
+    path = Path(path)
     model.eval()
     joined = _joined(texts)
     if joined.offsets[-1] == 0:
         raise UserError("there is no text to unlearn or to measure", do="check the data card")
     sample = _require_separable(model, joined, trained_blocks, accelerator)
-    about = json.dumps({**provenance, "trained_blocks": trained_blocks}, sort_keys=True)
-    parts = list(batches(joined.lengths, batch_tokens, shared=supports(model)))
-    order = np.concatenate(parts)
-    offsets = offsets_of(joined.lengths[order]).astype("<i8").tobytes()
-    ids = json.dumps(joined.ids[order].tolist(), ensure_ascii=False).encode()
-    header, end = _header(len(order), int(joined.offsets[-1]), sample, len(ids), about)
-    needed, free = len(header) + end, shutil.disk_usage(Path(path).parent).free
+    path.parent.mkdir(parents=True, exist_ok=True)
+    needed = int(joined.offsets[-1]) * sample[0].nbytes
+    free = shutil.disk_usage(path.parent).free
     if free < needed:
         raise UserError(
             f"needs {needed / 1e9:.1f} GB, but the disk has {free / 1e9:.1f} GB left",
             where=path,
             do="free some space, or set execution.cache_trunk to false",
         )
-    with (
-        atomic(path) as part,
-        part.open("wb") as handle,
-        Progress(len(joined), "trunk", "text") as progress,
-    ):
-        handle.write(header + offsets)
-        for rows in parts:
+    metadata = json.dumps({**provenance, "trained_blocks": trained_blocks}, sort_keys=True)
+    parts = list(batches(joined.lengths, batch_tokens, shared=supports(model)))
+    folder = part_of(path)
+    folder.mkdir()
+    with Progress(len(joined), "trunk", "text") as progress, contextlib.ExitStack() as stack:
+        stack.callback(shutil.rmtree, folder, ignore_errors=True)
+        states: dict[str, Tensor] = {}
+        for number, rows in enumerate(parts, 1):
             batch = _batch(model, joined, rows, accelerator)
-            states = _entering(model, batch, trained_blocks, accelerator).cpu().contiguous()
-            handle.write(states.view(torch.uint8).numpy().data)
+            found = _entering(model, batch, trained_blocks, accelerator).cpu()
+            own = found.split(joined.lengths[rows].tolist())
+            states |= zip(joined.ids[rows].tolist(), map(Tensor.clone, own), strict=True)
+            if number == len(parts) or sum(t.nbytes for t in states.values()) >= PART_BYTES:
+                part = folder / f"{number:06}.safetensors"
+                try:
+                    save_file(states, part, {"mamushi": metadata})
+                except SafetensorError as error:
+                    do = "free some space and run again"
+                    raise UserError(f"cannot be written ({error})", where=path, do=do) from None
+                states = {}
             progress.advance(len(rows))
-        handle.write(ids)
+        shutil.rmtree(path, ignore_errors=True)
+        folder.rename(path)
 
 
 def _joined(texts: Sequence[TokenSet]) -> TokenSet:
-    """All token sets as one."""
+    """Put all token sets into one."""
     ids = np.concatenate([part.ids for part in texts])
     unique, counts = np.unique(ids.astype(str), return_counts=True)
     if len(unique) < len(ids):
@@ -200,28 +167,6 @@ def _joined(texts: Sequence[TokenSet]) -> TokenSet:
         tokens=np.concatenate([part.tokens[part.offsets[0] : part.offsets[-1]] for part in texts]),
         offsets=offsets_of(np.concatenate([part.lengths for part in texts])),
     )
-
-
-def _header(texts: int, tokens: int, states: Tensor, ids: int, about: str) -> tuple[bytes, int]:
-    """The beginning of a file for states like these, and how many bytes follow it."""
-    width = int(states.shape[1])
-    tensors = {
-        # In falling order of alignment, so that every tensor can be mapped as it lies.
-        "offsets": ("I64", [texts + 1], 8 * (texts + 1)),
-        "hidden": (FORMATS[states.dtype].name, [tokens, width], tokens * states[0].nbytes),
-        "ids": ("U8", [ids], ids),
-    }
-    header: dict[str, Any] = {"__metadata__": {"mamushi": about}}
-    end = 0
-    for name, (dtype, shape, size) in tensors.items():
-        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [end, end + size]}
-        end += size
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % ALIGNMENT)
-    return HEADER_LENGTH.pack(len(text)) + text, end
-
-
-# --- the states of a model --------------------------------------------------------------------
 
 
 class _Reached(Exception):
@@ -237,7 +182,7 @@ def _batch(
 def _entering(
     model: PreTrainedModel, batch: Batch, trained_blocks: int, accelerator: Accelerator
 ) -> Tensor:
-    """What enters the first trained block (tokens, width); nothing behind it is computed."""
+    """Compute what enters the first trained block (tokens, width), and nothing behind it."""
     found: list[Tensor] = []
 
     def stop(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -262,7 +207,7 @@ def _entering(
 
 
 def _first(blocks: nn.ModuleList, trained_blocks: int) -> int:
-    """Index of the first trained block. Raises ``ValueError`` unless there is one."""
+    """Return the index of the first trained block. Raises ``ValueError`` unless there is one."""
     if not 0 < trained_blocks <= len(blocks):
         raise ValueError(f"{trained_blocks} trained blocks in a model of {len(blocks)}")
     return len(blocks) - trained_blocks
@@ -281,8 +226,8 @@ class _Given:
 def _require_separable(
     model: PreTrainedModel, texts: TokenSet, trained_blocks: int, accelerator: Accelerator
 ) -> Tensor:
-    """Hidden states (tokens, width) of a few texts. Raises ``UserError`` unless such states are all
-    that the tail needs of the trunk.
+    """Return hidden states (tokens, width) of a few texts. Raises ``UserError`` unless such states
+    are all that the tail needs of the trunk.
 
     They are not where later blocks share keys and values of earlier ones, say. A few texts of
     middling length show it, before hours are spent.
@@ -328,13 +273,11 @@ class _PassThrough(nn.Module):
         self._replaced = (block,)
 
     def __getattr__(self, name: str) -> Any:
-        """Attributes of the block by which a loop over blocks decides, such as its attention."""
-        try:
+        """Return attributes of the block by which a loop over blocks decides, such as its
+        attention."""
+        if name in ("_tail", "_replaced"):
             return super().__getattr__(name)
-        except AttributeError:
-            if "_replaced" not in self.__dict__:
-                raise
-            return getattr(self.__dict__["_replaced"][0], name)
+        return getattr(self._replaced[0], name)
 
     def forward(self, *args: Any, **kwargs: Any) -> Tensor:
         return self._tail.states()
@@ -348,7 +291,7 @@ class Tail:
     blocks are out of the model, so that neither ``parameters`` nor ``to`` nor ``train`` reaches
     them. On leaving, the model is what it was, but for what was trained.
 
-    Raises ``ValueError`` when the model has fewer blocks, ``UserError`` when ``trunk`` is a file
+    Raises ``ValueError`` when the model has fewer blocks, ``UserError`` when ``trunk`` is a folder
     made for another number of trained blocks.
     """
 
@@ -372,7 +315,7 @@ class Tail:
         for i, block in enumerate(self._frozen):
             self._blocks[i] = _PassThrough(self, block)
         self._handles = [
-            self._blocks[0].register_forward_pre_hook(self._check, with_kwargs=True),
+            self._blocks[0].register_forward_pre_hook(self._lay_out, with_kwargs=True),
             self._blocks[self._first].register_forward_pre_hook(self._substitute, with_kwargs=True),
         ]
         return self
@@ -399,40 +342,34 @@ class Tail:
         self._lengths = np.asarray(lengths)
 
     def states(self) -> Tensor:
-        """The states of the coming forward pass. Raises ``RuntimeError`` when none were put."""
+        """Return the states of the coming forward pass. Raises ``RuntimeError`` when none were
+        put."""
         if self._put is None:
             raise RuntimeError("a forward pass without its hidden states: put them first")
         return self._put
 
-    def _check(self, _: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Lay the states out as the pass is. Raises ``RuntimeError`` when the pass is over a batch
-        of another shape than was put."""
-        embedded = args[0] if args else kwargs["hidden_states"]
+    def _lay_out(self, _: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Bring the states into the shape of the pass, with 0 for padding. Raises ``RuntimeError``
+        when the pass is over a batch of another shape than was put."""
+        shape = (args[0] if args else kwargs["hidden_states"]).shape
         states = self.states()
-        padded = (len(self._lengths), max(1, int(self._lengths.max(initial=0))), states.shape[2])
-        if embedded.shape == padded != states.shape:
-            self._put = states = self._padded(states[0], padded)
-        if embedded.shape != states.shape:
+        if shape[:2] == (len(self._lengths), max(1, int(self._lengths.max(initial=0)))):
+            if states.shape[1] == shape[0] * shape[1]:
+                self._put = states.view(shape)
+            else:
+                real = torch.from_numpy(np.arange(shape[1])[None, :] < self._lengths[:, None])
+                self._put = states.new_zeros(shape)
+                self._put[real.to(states.device)] = states[0]
+        elif shape != states.shape:
             raise RuntimeError(
-                f"a forward pass over {tuple(embedded.shape)} with states of {tuple(states.shape)}"
+                f"a forward pass over {tuple(shape)} with states of {tuple(states.shape)}"
             )
-
-    def _padded(self, states: Tensor, shape: tuple[int, ...]) -> Tensor:
-        """The states (tokens, width) as (texts, longest, width), with 0 for padding."""
-        if len(states) == shape[0] * shape[1]:
-            return states.view(shape)
-        real = torch.from_numpy(np.arange(shape[1])[None, :] < self._lengths[:, None])
-        padded = states.new_zeros(shape)
-        padded[real.to(states.device)] = states
-        return padded
 
     def _substitute(
         self, _: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Hand the states over in the way in which the model passes them."""
-        states = self.states()
-        # Used up: the next pass must bring its own.
-        self._put = None
+        """Hand the states over in the way in which the model passes them, once."""
+        states, self._put = self.states(), None
         if args:
             return (states, *args[1:]), kwargs
         return args, {**kwargs, "hidden_states": states}

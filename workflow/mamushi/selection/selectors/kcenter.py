@@ -57,7 +57,8 @@ would take 18 days."""
 
 
 def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
-    """Score by the distance to the nearest earlier centre, in the order in which centres are picked.
+    """Score by the distance to the nearest earlier centre, in the order in which centres are
+    picked.
 
     Points go by id: the first of several farthest has the lowest id, and the seed draws the same
     first centre whatever the order of the rows. Raises ``UserError`` for more than ``MOST`` points.
@@ -89,7 +90,8 @@ def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
 def farthest_first(
     first: int, half: Halves, squares: Singles, product: Callable[[int], Singles]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return the order (n,) of the points ``half`` (n, d), and each one's distance to the nearest earlier one.
+    """Return the order (n,) of the points ``half`` (n, d), and each one's distance to the nearest
+    earlier one.
 
     ``squares`` (n,) are the squared norms of the centred points in float32, and ``product(i)``
     gives their products (n,) with point i. Of equally far points the first comes first. Memory

@@ -51,7 +51,8 @@ def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
 
 
 def pooled_ledoit_wolf(pool: Pool, mu1: Doubles, mu2: Doubles) -> tuple[Doubles, float]:
-    """Estimate Sigma = (1 - a) S + a m I with S (d, d) the pooled covariance, m its mean variance; and a.
+    """Estimate Sigma = (1 - a) S + a m I with S (d, d) the pooled covariance, m its mean variance;
+    and a.
 
     Ledoit and Wolf (2004), in one pass, by blocks as large as the covariance, or adding up their
     products would take longer than the products:

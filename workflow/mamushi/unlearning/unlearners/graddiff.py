@@ -12,27 +12,17 @@ from typing import Any
 
 import torch
 
-from mamushi.unlearning.objective import Nll
+from mamushi.unlearning.objective import LEARNING_RATE, RETAIN_WEIGHT, Nll
 
 SETTINGS: dict[str, Any] = {
-    "learning_rate": {
-        "type": "number",
-        "exclusiveMinimum": 0,
-        "default": 1.0e-5,
-        "description": "AdamW's learning rate.",
-    },
+    "learning_rate": LEARNING_RATE,
     "forget_weight": {
         "type": "number",
         "minimum": 0,
         "default": 1.0,
         "description": "Weight of the forget loss, which is ascended.",
     },
-    "retain_weight": {
-        "type": "number",
-        "minimum": 0,
-        "default": 1.0,
-        "description": "Weight of the retain loss.",
-    },
+    "retain_weight": RETAIN_WEIGHT,
     "stop_forget_loss": {
         "type": ["number", "null"],
         "exclusiveMinimum": 0,

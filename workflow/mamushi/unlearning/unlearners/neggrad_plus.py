@@ -13,15 +13,10 @@ from typing import Any
 
 import torch
 
-from mamushi.unlearning.objective import Nll
+from mamushi.unlearning.objective import LEARNING_RATE, Nll
 
 SETTINGS: dict[str, Any] = {
-    "learning_rate": {
-        "type": "number",
-        "exclusiveMinimum": 0,
-        "default": 1.0e-5,
-        "description": "AdamW's learning rate.",
-    },
+    "learning_rate": LEARNING_RATE,
     "beta_ng": {
         "type": "number",
         "minimum": 0,

@@ -14,15 +14,10 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-from mamushi.unlearning.objective import Nll
+from mamushi.unlearning.objective import LEARNING_RATE, RETAIN_WEIGHT, Nll
 
 SETTINGS: dict[str, Any] = {
-    "learning_rate": {
-        "type": "number",
-        "exclusiveMinimum": 0,
-        "default": 1.0e-5,
-        "description": "AdamW's learning rate.",
-    },
+    "learning_rate": LEARNING_RATE,
     "beta": {
         "type": "number",
         "exclusiveMinimum": 0,
@@ -34,12 +29,7 @@ SETTINGS: dict[str, Any] = {
         "default": 0.0,
         "description": "Margin by which beta times the NLL per token is to be larger than 0.",
     },
-    "retain_weight": {
-        "type": "number",
-        "minimum": 0,
-        "default": 1.0,
-        "description": "Weight of the retain loss.",
-    },
+    "retain_weight": RETAIN_WEIGHT,
 }
 
 
