@@ -17,10 +17,10 @@ from mamushi.artifacts.seal import seal
 from mamushi.artifacts.tables import write_table
 from mamushi.errors import UserError
 from mamushi.selection import pool as pool_module
-from mamushi.selection.folds import balanced_weights, held_out, stratified_folds
+from mamushi.selection.folds import held_out, stratified_folds
 from mamushi.selection.metrics import auc, average_ranks, quality, spearman
 from mamushi.selection.pool import Pool, Scored, column_of, rank, read_pool
-from mamushi.selection.statistics import centroids, products, standard_scale, sums
+from mamushi.selection.statistics import standard_scale, sums
 
 
 def make_pool(n=200, d=6, share=0.3, seed=0):
@@ -105,6 +105,8 @@ def test_a_large_matrix_is_mapped_and_the_same(tmp_path, monkeypatch):
     paths = write_inputs(
         tmp_path, rng.normal(size=(40, 6)), [f"t{i}" for i in range(40)], ["forget", "retain"] * 20
     )
+    pq.write_table(pq.read_table(paths[0]), paths[0], row_group_size=16, compression="none")
+    seal(paths[0])
     plain = read_pool(*paths)
     monkeypatch.setattr(pool_module, "MAPPED", 40 * 6 * 2)
     mapped = read_pool(*paths)
@@ -123,36 +125,43 @@ def test_a_large_matrix_is_mapped_and_the_same(tmp_path, monkeypatch):
         read_pool(*paths)
 
 
-def test_pool_without_truth(tmp_path):
-    assert read_pool(*write_inputs(tmp_path, VECTORS, IDS, DOMAINS)).truth is None
-
-
-@pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_embedding_that_is_not_finite_is_named(tmp_path, value):
-    vectors = [[1.0, 2.0], [3.0, 4.0], [5.0, value]]
-    with pytest.raises(UserError, match=r"embeddings\.parquet: the embedding of example 'c'"):
-        read_pool(*write_inputs(tmp_path, vectors, IDS, DOMAINS))
-
-
-@pytest.mark.parametrize(("present", "absent"), [("forget", "retain"), ("retain", "forget")])
-def test_missing_domain(tmp_path, present, absent):
-    with pytest.raises(UserError, match=f"no {absent} example among 3"):
-        read_pool(*write_inputs(tmp_path, VECTORS, IDS, [present] * 3))
-
-
-def test_examples_that_differ(tmp_path):
-    with pytest.raises(UserError, match="example 'c' is forget here and absent in the inference"):
-        read_pool(*write_inputs(tmp_path, VECTORS, IDS, DOMAINS, listed=["a", "b", "x"],
-                                listed_domains=["retain", "forget", "forget"]))  # fmt: skip
-    with pytest.raises(UserError, match="example 'a' is retain here and forget in the inference"):
-        read_pool(*write_inputs(tmp_path, VECTORS, IDS, DOMAINS, listed_domains=["forget"] * 3))
-    with pytest.raises(UserError, match="an id occurs twice"):
-        read_pool(*write_inputs(tmp_path, VECTORS, ["a", "a", "b"], DOMAINS))
-
-
-def test_truth_must_be_whole(tmp_path):
-    with pytest.raises(UserError, match="log_density_ratio of example 'a'"):
-        read_pool(*write_inputs(tmp_path, VECTORS, IDS, DOMAINS, ratio=[0.5, None, 2.0]))
+@pytest.mark.parametrize(
+    ("vectors", "ids", "domains", "examples", "message"),
+    [
+        (
+            [*VECTORS[:2], [5, np.nan]],
+            IDS,
+            DOMAINS,
+            {},
+            r"embeddings\.parquet: the embedding of",
+        ),
+        (
+            [*VECTORS[:2], [5, np.inf]],
+            IDS,
+            DOMAINS,
+            {},
+            "embedding of example 'c' holds NaN",
+        ),
+        (VECTORS, IDS, ["forget"] * 3, {}, "no retain example among 3"),
+        (VECTORS, IDS, ["retain"] * 3, {}, "no forget example among 3"),
+        (VECTORS, ["a", "a", "b"], DOMAINS, {}, "an id occurs twice"),
+        (
+            *(VECTORS, IDS, DOMAINS, {"listed": ["b", "a", "x"]}),
+            "example 'c' is forget here and absent in the inference",
+        ),
+        (
+            *(VECTORS, IDS, DOMAINS, {"listed_domains": ["forget"] * 3}),
+            "example 'a' is retain here and forget in the inference",
+        ),
+        (
+            *(VECTORS, IDS, DOMAINS, {"ratio": [0.5, None, 2.0]}),
+            "log_density_ratio of example 'a' is missing or not finite",
+        ),
+    ],
+)
+def test_tables_that_do_not_fit_are_refused(vectors, ids, domains, examples, message, tmp_path):
+    with pytest.raises(UserError, match=message):
+        read_pool(*write_inputs(tmp_path, vectors, ids, domains, **examples))
 
 
 def test_blocks_cover_every_row_once(monkeypatch):
@@ -164,35 +173,18 @@ def test_blocks_cover_every_row_once(monkeypatch):
     assert np.array_equal(whole, pool.embeddings.astype(np.float64))
 
 
-def test_rank_is_by_score_then_id():
+def test_rank_is_by_score_then_id_or_by_the_order_of_a_selector():
     ids = np.array(["d", "b", "x", "a", "c"], dtype=object)
-    pool = Pool(ids, np.array([1, 1, 0, 1, 1], bool), np.ones((5, 2), np.float16))
-    scored = Scored(np.array([1.0, 1.0, 9.0, 0.0, 2.0]))
-    assert ids[rank(pool, scored)].tolist() == ["c", "b", "d", "a"]
-
-
-def test_rank_does_not_depend_on_the_rows():
-    pool = make_pool()
-    scores = np.random.default_rng(1).integers(0, 5, len(pool.ids)).astype(float)
-    again = np.random.default_rng(2).permutation(len(pool.ids))
-    other = Pool(pool.ids[again], pool.forget[again], pool.embeddings[again])
-    expected = pool.ids[rank(pool, Scored(scores))]
-    assert other.ids[rank(other, Scored(scores[again]))].tolist() == expected.tolist()
-
-
-def test_rank_takes_an_order_as_it_is_and_refuses_a_wrong_one():
-    pool = make_pool()
+    scores, forget = np.array([1.0, 1.0, 9.0, 0.0, 2.0]), np.array([1, 1, 0, 1, 1], bool)
+    for rows in (np.arange(5), np.array([3, 1, 4, 0, 2])):
+        pool = Pool(ids[rows], forget[rows], np.ones((5, 2), np.float16))
+        assert pool.ids[rank(pool, Scored(scores[rows]))].tolist() == ["c", "b", "d", "a"]
     members = np.flatnonzero(pool.forget)
-    zeros = np.zeros(len(pool.ids))
-    assert np.array_equal(rank(pool, Scored(zeros, order=members[::-1])), members[::-1])
+    assert np.array_equal(rank(pool, Scored(scores, order=members[::-1])), members[::-1])
     with pytest.raises(ValueError, match="no permutation"):
-        rank(pool, Scored(zeros, order=members[1:]))
-
-
-def test_rank_refuses_a_score_that_is_not_finite():
-    pool = make_pool()
+        rank(pool, Scored(scores, order=members[1:]))
     with pytest.raises(ValueError, match="no finite score"):
-        rank(pool, Scored(np.full(len(pool.ids), np.nan)))
+        rank(pool, Scored(np.full(5, np.nan)))
 
 
 @pytest.mark.parametrize("k", [2, 5, 7])
@@ -226,13 +218,6 @@ def test_held_out_part_is_stratified_and_disjoint():
     assert (held < 2).sum() == (rest < 2).sum() == 1
 
 
-def test_weights_balance_the_domains():
-    forget = np.repeat([True, False], [10, 30])
-    w = balanced_weights(forget)
-    assert w[forget].sum() == pytest.approx(20)
-    assert w[~forget].sum() == pytest.approx(20)
-
-
 def test_fold_statistics_equal_standard_scaler(monkeypatch):
     pool = make_pool(500, 6)
     monkeypatch.setattr(pool_module, "BLOCK_BYTES", 8 * 6 * 64)
@@ -245,48 +230,6 @@ def test_fold_statistics_equal_standard_scaler(monkeypatch):
         np.testing.assert_allclose(mean, scaler.mean_, rtol=1e-12)
         np.testing.assert_allclose(standard_scale(n, mean, variance), scaler.scale_, rtol=1e-12)
         assert variance[1] == 0.0
-
-
-def test_centroids():
-    pool = make_pool()
-    x = pool.embeddings.astype(np.float64)
-    mu1, mu2 = centroids(pool)
-    np.testing.assert_allclose(mu1, x[pool.forget].mean(axis=0), rtol=1e-13)
-    np.testing.assert_allclose(mu2, x[~pool.forget].mean(axis=0), rtol=1e-13)
-
-
-def test_products_in_blocks_are_those_of_the_whole(monkeypatch):
-    pool = make_pool(500, 6)
-    x, directions = pool.embeddings.astype(np.float64), np.random.default_rng(0).normal(size=(3, 6))
-    for rows in (500, 64, 1):
-        monkeypatch.setattr(pool_module, "BLOCK_BYTES", 8 * 6 * rows)
-        along, squares = products(pool, directions)
-        np.testing.assert_allclose(along, x @ directions.T, rtol=1e-13, atol=1e-12)
-        np.testing.assert_allclose(squares, (x**2).sum(axis=1), rtol=1e-13)
-
-
-def test_row_groups_are_read_one_after_the_other_into_one_matrix(tmp_path, monkeypatch):
-    rng = np.random.default_rng(0)
-    vectors = rng.normal(size=(500, 7)).astype(np.float16)
-    ids = [f"t{i:03d}" for i in range(500)]
-    paths = write_inputs(tmp_path, vectors, ids, ["forget", "retain"] * 250)
-    pq.write_table(pq.read_table(paths[0]), paths[0], row_group_size=64, compression="none")
-    seal(paths[0])
-    seen = []
-    read = pq.ParquetFile.read_row_group
-    monkeypatch.setattr(
-        pq.ParquetFile,
-        "read_row_group",
-        lambda self, group, **rest: (seen.append(group), read(self, group, **rest))[1],
-    )
-    assert np.array_equal(read_pool(*paths).embeddings, vectors)
-    assert seen == list(range(8))
-    vectors[450, 3] = np.nan
-    paths = write_inputs(tmp_path, vectors, ids, ["forget", "retain"] * 250)
-    pq.write_table(pq.read_table(paths[0]), paths[0], row_group_size=64, compression="none")
-    seal(paths[0])
-    with pytest.raises(UserError, match="'t450' holds NaN or infinity"):
-        read_pool(*paths)
 
 
 def test_rank_measures_against_scipy_and_sklearn():

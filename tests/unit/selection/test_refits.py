@@ -17,7 +17,7 @@ from mamushi.selection.refits import as_table, of_table, refit_seed, refits
 from mamushi.selection.selectors.mamushi import score
 from tests.support.worded import with_words
 
-QUICK = {"folds": 3, "epochs": 2, "hidden": [4], "seeds_averaged": 2}
+QUICK = {"folds": 2, "epochs": 2, "hidden": [4], "seeds_averaged": 2}
 STACKED = {
     **{"repeats": 1, "inner_networks": 1},
     "networks": {**plugin("selector", "mamushi").defaults, **QUICK},
@@ -80,7 +80,7 @@ def test_whole_refits_are_complete_runs_of_other_seeds(pool: Pool) -> None:
 
 def test_too_few_examples_have_no_halves(pool: Pool) -> None:
     given = settings("mamushi_lr", **QUICK)
-    for forget, halves in ((11, 0), (12, 2)):
+    for forget, halves in ((7, 0), (8, 2)):
         few = dataclasses.replace(pool, forget=np.arange(241) < forget)
         found = refits(few, "mamushi_lr", given, 0, whole=1, halves=1)
         assert len(found) == 1 + halves
@@ -97,6 +97,8 @@ def test_every_selector_can_be_refitted(pool: Pool, kind: str) -> None:
     crossfitted = "folds" in given or bool(bases)
     assert len(found) == (4 if crossfitted else 2)
     for (part, number, scored), (read_part, read_number, read) in zip(found, again, strict=True):
+        lacking = bool(np.isnan(scored.scores[~pool.forget]).any())
+        assert lacking is not plugin("selector", kind).literals.get("RETAIN_SCORES", True)
         assert (part, number) == (read_part, read_number)
         assert len(rank(pool, scored)) == pool.forget.sum()
         np.testing.assert_array_equal(read.scores, scored.scores)

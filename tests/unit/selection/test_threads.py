@@ -29,16 +29,16 @@ half = x.astype(np.float16)
 texts = np.array([" ".join(rng.choice(list("abcdefgh"), 6)) for _ in ids], dtype=object)
 layers = {depth: half[:, ::-1].copy() for depth in (0.25, 0.5, 0.75)}
 pool = Pool(ids, forget, half, truth=x[:, 0], layers=layers, texts=texts)
-few = {"epochs": 3, "folds": 3, "seeds_averaged": 2, "hidden": [256, 64], "batch_size": 200}
+few = {"epochs": 2, "folds": 3, "seeds_averaged": 2, "hidden": [128, 64], "batch_size": 400}
 few["networks"] = {**plugin("selector", "mamushi").defaults, **few}
 few["inner_networks"] = 1
-few["repeats"] = 2
+few["repeats"] = 1
 found = {}
 for kind, known in plugins("selector").items():
     if kind == "anti_mamushi":
         continue
     settings = {**known.defaults, **{k: v for k, v in few.items() if k in known.defaults}}
-    for part, number, scored in refits(pool, kind, settings, 0, 1, 1):
+    for part, number, scored in refits(pool, kind, settings, 0, 1, 0):
         bits = scored.scores.tobytes() + rank(pool, scored).tobytes()
         found[f"{kind} {part}"] = hashlib.sha256(bits).hexdigest()
 print(json.dumps(found))
@@ -59,7 +59,7 @@ def digests(threads: int) -> dict[str, str]:
 
 def test_every_selector_gives_the_same_bits_with_any_number_of_threads() -> None:
     one = digests(1)
-    assert len(one) > 15
+    assert len(one) > 12
     assert digests(4) == one
 
 
