@@ -200,16 +200,6 @@ def test_nll_from_the_cache_equals_that_of_the_whole_model(
     np.testing.assert_array_equal(cached.nll, whole.nll)
 
 
-def test_nothing_is_frozen_but_the_embedding_when_all_blocks_are_trained(tmp_path: Path) -> None:
-    language_model = start_model("gemma2", "fp32", layers=TRAINED)
-    write(tmp_path / "trunk", language_model)
-    whole = step(language_model, INFERENCE, [4, 5], "fp32")
-    with Tail(language_model, TRAINED, Trunk(tmp_path / "trunk")) as tail:
-        cached = step(language_model, INFERENCE, [4, 5], "fp32", tail.put)
-    assert_near(cached[0], whole[0], 1e-6)
-    assert cached[2].keys() == whole[2].keys()
-
-
 def test_blocks_that_return_tuples_are_skipped_too(tmp_path: Path) -> None:
     config = GPTJConfig(
         vocab_size=VOCABULARY, n_embd=16, n_layer=LAYERS, n_head=2, n_positions=64, rotary_dim=4
@@ -339,19 +329,6 @@ def test_the_folder_has_plain_safetensors_with_a_tensor_for_each_text(
             states = language_model(ids, output_hidden_states=True).hidden_states
         expected = states[LAYERS - TRAINED][0]
         assert_near(found.float(), expected.float(), TOLERANCE[precision])
-
-
-def test_texts_come_one_after_another(cache: Path) -> None:
-    trunk = Trunk(cache)
-    rows, lengths = [3, 7, 11], np.minimum(INFERENCE.lengths[[3, 7, 11]], [9, 1, 5])
-    found = trunk.hidden(INFERENCE.ids[rows], lengths)
-    assert found.shape == (lengths.sum(), 16)
-    assert found.device.type == "cpu"
-    parts = found.split(lengths.tolist())
-    for states, text, length in zip(parts, INFERENCE.ids[rows], lengths, strict=True):
-        alone = trunk.hidden([text], np.array([length]))
-        assert torch.equal(states, alone)
-        assert alone.any(dim=1).all()
 
 
 def content(path: Path) -> list[bytes]:
