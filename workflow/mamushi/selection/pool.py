@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from mamushi.artifacts import schemas
 from mamushi.artifacts.files import DISK_FULL
 from mamushi.artifacts.pieces import ranked
-from mamushi.artifacts.tables import DOMAINS, FORGET, read_table
+from mamushi.artifacts.tables import DOMAINS, FORGET, RETAIN, read_table
 from mamushi.errors import UserError
 
 Doubles = NDArray[np.float64]
@@ -170,6 +170,17 @@ def read_pool(
                 do="a selection needs both domains in the inference section",
             )
     return pool
+
+
+def columns_of(pool: Pool, scored: Scored) -> dict[str, pa.Array]:
+    """Return the columns ``id``, ``domain``, ``score`` and ``fold`` of a table of scores."""
+    n, fold = len(pool.ids), scored.fold
+    return {
+        "id": pa.array(pool.ids, pa.string()),
+        "domain": pa.array(np.where(pool.forget, FORGET, RETAIN).tolist()),
+        "score": pa.array(scored.scores, mask=np.isnan(scored.scores)),
+        "fold": pa.nulls(n, pa.int16()) if fold is None else pa.array(fold),
+    }
 
 
 def rank(pool: Pool, scored: Scored) -> NDArray[np.int64]:

@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from mamushi.artifacts.tables import FORGET, RETAIN
 from mamushi.registry import load
 from mamushi.selection.crossfit import derive_seed
-from mamushi.selection.pool import Pool, Scored
+from mamushi.selection.pool import Pool, Scored, columns_of
 
 WHOLE = "whole"
 HALVES = ("half_a", "half_b")
@@ -73,18 +72,10 @@ def refit_seed(seed: int, number: int) -> int:
 
 def as_table(pool: Pool, found: Sequence[Refit], schema: pa.Schema) -> pa.Table:
     """Put refits of ``pool`` into the table ``refits``, in the order of the pool within each."""
-    n = len(pool.ids)
-    parts = []
+    n, parts = len(pool.ids), []
     for part, number, scored in found:
-        columns = {
-            "id": pa.array(pool.ids, pa.string()),
-            "domain": pa.array(np.where(pool.forget, FORGET, RETAIN).tolist()),
-            "refit": pa.array(np.full(n, number, np.int16)),
-            "part": pa.array([part] * n),
-            "score": pa.array(scored.scores, mask=np.isnan(scored.scores)),
-            "fold": pa.nulls(n, pa.int16()) if scored.fold is None else pa.array(scored.fold),
-        }
-        parts.append(pa.table(columns, schema=schema))
+        own = {"refit": pa.array(np.full(n, number, np.int16)), "part": pa.array([part] * n)}
+        parts.append(pa.table(columns_of(pool, scored) | own, schema=schema))
     return pa.concat_tables(parts) if parts else schema.empty_table()
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mamushi.configuration.settings import Embed, Opened
+from mamushi.configuration.settings import Embed, EmbedLayers, Opened
 from mamushi.running import launch
 from mamushi.running.stage import Job
 from mamushi.stages import _models
@@ -13,8 +14,10 @@ from mamushi.stages import _models
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+    from transformers import PreTrainedModel
 
     from mamushi.artifacts.pieces import Piece
+    from mamushi.artifacts.schemas import Table
 
 GPU = True
 
@@ -27,6 +30,20 @@ class Files(_models.TextFiles, _models.ModelFiles, _models.VectorFiles):
 def run(files: Files, chosen: Embed, job: Job) -> None:
     """Write the embeddings, or a shard of them; with ``shards``, put these together."""
     from mamushi.artifacts import schemas
+
+    layers = {"embedding": chosen.embedding.layer}
+    embed_at(files, chosen, job, schemas.EMBEDDINGS, lambda _: layers)
+
+
+def embed_at(
+    files: Files,
+    chosen: Embed | EmbedLayers,
+    job: Job,
+    kind: Table,
+    layers_of: Callable[[PreTrainedModel], dict[str, int]],
+) -> None:
+    """Write a table of vectors, or a shard of it, with a column for each of the model's layers in
+    ``layers_of``, all from one forward pass; with ``shards``, put these together."""
     from mamushi.artifacts.pieces import ranked, write_pieces
     from mamushi.artifacts.tables import INFERENCE, read_metadata
     from mamushi.lm.attention import supports
@@ -34,34 +51,29 @@ def run(files: Files, chosen: Embed, job: Job) -> None:
     from mamushi.lm.embed import embed
     from mamushi.lm.tokens import read_tokens, subset
 
-    if _models.joined(files, schemas.EMBEDDINGS, job):
+    if _models.joined(files, kind, job):
         return
     how, batch_tokens = chosen.embedding, job.execution.batch_tokens
     opened = Opened(training=chosen.training, precision=how.precision)
     model, accelerator = _models.opened(files, opened)
+    layers = layers_of(model)
     texts = read_tokens(files.tokens, files.examples, INFERENCE, how.max_length)
     skip_first = how.skip_bos and read_metadata(files.tokens)["bos_token_id"] is not None
 
     def embedded(rows: NDArray[np.int64]) -> Piece:
-        (vectors,) = embed(
+        vectors = embed(
             model,
             subset(texts, rows),
             pooling=how.pooling,
-            layers=[how.layer],
+            layers=list(layers.values()),
             skip_first=skip_first,
             batch_tokens=batch_tokens,
             accelerator=accelerator,
         )
-        return rows, {"embedding": vectors}
+        return rows, dict(zip(layers, vectors, strict=True))
 
     cut = pieces(texts.lengths, batch_tokens, shared=supports(model), shard=files.shard)
     found, of = map(embedded, cut), ranked(files.examples)
-    write_pieces(
-        files.out,
-        schemas.EMBEDDINGS,
-        found,
-        of,
-        job.origin,
-        files.shard,
-        beside=launch.is_secondary(),
-    )
+    # The table of one layer has it among the settings.
+    metadata = job.origin if "embedding" in layers else {**job.origin, "layers": layers}
+    write_pieces(files.out, kind, found, of, metadata, files.shard, beside=launch.is_secondary())

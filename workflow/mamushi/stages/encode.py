@@ -37,13 +37,13 @@ def run(files: Files, chosen: Encode, job: Job) -> None:
         return
     encoder = open_encoder(chosen.embedding.source, chosen.embedding.revision, chosen.inputs)
     texts = ranked(files.examples, "text")
-    said, ids, batch_tokens = texts.pop("text"), texts["id"], job.execution.batch_tokens
+    strings, ids, batch_tokens = texts.pop("text"), texts["id"], job.execution.batch_tokens
 
     def embedded(rows: NDArray[np.int64]) -> Piece:
-        own = [column.take(pa.array(rows)).to_pylist() for column in (ids, said)]
+        own = [column.take(pa.array(rows)).to_pylist() for column in (ids, strings)]
         return rows, {"embedding": encode(encoder, own[0], own[1], batch_tokens)}
 
-    cut = pieces(lengths_of(encoder, said), batch_tokens, shared=False, shard=files.shard)
+    cut = pieces(lengths_of(encoder, strings), batch_tokens, shared=False, shard=files.shard)
     found = map(embedded, cut)
     write_pieces(
         files.out,

@@ -28,12 +28,12 @@ def run(files: Files, chosen: Score, job: Job) -> None:
     import pyarrow as pa
 
     from mamushi.artifacts import schemas
-    from mamushi.artifacts.tables import FORGET, RETAIN, read_metadata, write_table
+    from mamushi.artifacts.tables import read_metadata, write_table
     from mamushi.errors import UserError
     from mamushi.registry import load, plugin
     from mamushi.running.machine import conditions
     from mamushi.selection.metrics import quality
-    from mamushi.selection.pool import rank, read_pool
+    from mamushi.selection.pool import columns_of, rank, read_pool
 
     found = plugin("selector", chosen.kind)
     derives = found.literals.get("DERIVES")
@@ -55,18 +55,10 @@ def run(files: Files, chosen: Score, job: Job) -> None:
     order = rank(pool, scored)
     ranks = np.zeros(len(pool.ids), dtype=np.int64)
     ranks[order] = np.arange(1, len(order) + 1)
-    n = len(pool.ids)
-    fold = np.zeros(n, np.int16) if scored.fold is None else scored.fold
     write_table(
         files.out,
         schemas.SCORES,
-        {
-            "id": pa.array(pool.ids, pa.string()),
-            "domain": pa.array(np.where(pool.forget, FORGET, RETAIN).tolist()),
-            "score": pa.array(scored.scores, mask=np.isnan(scored.scores)),
-            "rank": pa.array(ranks, mask=~pool.forget),
-            "fold": pa.array(fold, mask=np.full(n, scored.fold is None)),
-        },
+        columns_of(pool, scored) | {"rank": pa.array(ranks, mask=~pool.forget)},
         metadata={
             "provenance": job.origin,
             # Carried along, so that a removal list names its model without opening the embeddings.
