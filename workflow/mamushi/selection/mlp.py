@@ -160,7 +160,8 @@ class Stack:
         Weights and biases are uniform within sqrt(6 / (inputs + outputs)), as scikit-learn draws
         them.
         """
-        weights, biases = [], []
+        weights: list[Tensor] = []
+        biases: list[Tensor] = []
         for inputs, outputs in pairwise(widths):
             bound = math.sqrt(6.0 / (inputs + outputs))
             drawn = [
@@ -275,7 +276,9 @@ class Batch:
     ) -> None:
         self.which = list(parts)
         shape = (len(parts), max(map(len, parts.values())))
-        filled = [np.zeros(shape, dtype) for dtype in (np.int64, np.float32, np.float32)]
+        filled: list[NDArray[Any]] = [
+            np.zeros(shape, dtype) for dtype in (np.int64, np.float32, np.float32)
+        ]
         for row, (i, part) in enumerate(parts.items()):
             one = splits[i]
             for values, of in zip(filled, (one.rows, one.forget, one.weights), strict=True):
