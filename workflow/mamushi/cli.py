@@ -39,7 +39,7 @@ GROUPS = {
 
 
 class Command(NamedTuple):
-    """What the file of a command for people says, which is read and not imported."""
+    """A command for people by its file, which is read and not imported."""
 
     module: str
     group: str
@@ -85,7 +85,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 MISTAKE, FAILED = "error", "failed"
-"""What a command's last line says: the same command would fail again, or perhaps not."""
+"""Begin of a command's last line: the same command would fail again, or perhaps not."""
 
 
 def _fail(name: str, mistake: object, kind: str = MISTAKE) -> int:
@@ -102,14 +102,13 @@ def commands() -> dict[str, Command]:
     for room in ROOMS:
         for path in _folder(room).glob("[!_]*.py"):
             tree = ast.parse(path.read_text(encoding="utf-8"))
-            about = (ast.get_docstring(tree) or "").partition("\n")[0]
             group = next(
                 ast.literal_eval(each.value)
                 for each in tree.body
                 if isinstance(each, ast.Assign) and ast.unparse(each.targets[0]) == "GROUP"
             )
             dotted = f"{room}.{path.stem}"
-            found[path.stem.replace("_", "-")] = Command(dotted, group, about)
+            found[path.stem.replace("_", "-")] = Command(dotted, group, _summary(tree))
     return dict(sorted(found.items()))
 
 
@@ -124,7 +123,7 @@ def _folder(room: str) -> Path:
 
 
 def _find_command(words: list[str]) -> tuple[str, ModuleType, list[str]]:
-    """Name, module and options of the command that was asked for; only that one is imported.
+    """Return name, module and options of the command that was asked for; only that one is imported.
 
     Ends the process after the help, or after one line about a command that does not exist.
     """
@@ -159,6 +158,7 @@ def _parser(name: str, module: ModuleType) -> argparse.ArgumentParser:
 
 
 def _list_commands(words: list[str]) -> NoReturn:
+    """Print all commands, or end with one line about a command that does not exist."""
     known = commands()
     width = max(map(len, known))
     lines = [(mamushi.__doc__ or "").partition("\n")[0]]
@@ -167,36 +167,37 @@ def _list_commands(words: list[str]) -> NoReturn:
         lines += ["", f"{group}: {about}"]
         lines += [f"  {name:<{width}}  {known[name].summary}" for name in members]
     lines += ["", "Stages of the workflow: mamushi stage --help. Options: mamushi COMMAND --help."]
-    parser = argparse.ArgumentParser(
-        prog="mamushi",
-        usage="mamushi COMMAND ...",
-        description="\n".join(lines),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("command", nargs="?", metavar="COMMAND", help=argparse.SUPPRESS)
-    parser.add_argument("--version", action="version", version=f"mamushi {mamushi.__version__}")
-    name = parser.parse_args(words[:1]).command
-    if name is None:
-        parser.error("no COMMAND; see mamushi --help")
-    parser.error(f"no command {name!r}{suggestion(name, [*known, *stage.names()])}")
+    _end("mamushi", "command", lines, words, [*known, *stage.names()])
 
 
 def _list_stages(words: list[str]) -> NoReturn:
+    """Print all stages, or end with one line about a stage that does not exist."""
     width = max(map(len, stage.names()))
     lines = ["The stages of the workflow, which its rules call."]
     for name in stage.names():
-        tree = ast.parse((stage.FOLDER / f"{name.replace('-', '_')}.py").read_text("utf-8"))
-        about = (ast.get_docstring(tree) or "").partition("\n")[0]
+        about = _summary(ast.parse((stage.FOLDER / f"{name.replace('-', '_')}.py").read_bytes()))
         lines.append(f"  {name:<{width}}  {about}")
+    _end("mamushi stage", "stage", lines, words, stage.names())
+
+
+def _summary(module: ast.Module) -> str:
+    return (ast.get_docstring(module) or "").partition("\n")[0]
+
+
+def _end(prog: str, kind: str, lines: list[str], words: list[str], known: list[str]) -> NoReturn:
+    """End with the lines where the words ask for help, else with what is wrong in them."""
     parser = argparse.ArgumentParser(
-        prog="mamushi stage",
-        usage="mamushi stage STAGE ...",
+        prog=prog,
+        usage=f"{prog} {kind.upper()} ...",
         description="\n".join(lines),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("stage", metavar="STAGE", help=argparse.SUPPRESS)
-    name = parser.parse_args(words[:1]).stage
-    parser.error(f"no stage {name!r}{suggestion(name, stage.names())}")
+    parser.add_argument(kind, nargs="?", metavar=kind.upper(), help=argparse.SUPPRESS)
+    parser.add_argument("--version", action="version", version=f"mamushi {mamushi.__version__}")
+    name = getattr(parser.parse_args(words[:1]), kind)
+    if name is None:
+        parser.error(f"no {kind.upper()}; see {prog} --help")
+    parser.error(f"no {kind} {name!r}{suggestion(name, known)}")
 
 
 # A stage of the workflow --------------------------------------------------------------------------
