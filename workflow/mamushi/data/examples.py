@@ -117,11 +117,8 @@ def _clean(raw: Raw, max_characters: int) -> Objects:
     texts = np.array([text.strip() for text in raw.texts], dtype=object)
     for text, place in zip(texts, raw.places, strict=True):
         if len(text) > max_characters:
-            raise UserError(
-                f"a text of {len(text):,} characters",
-                where=place,
-                do=f"allowed are {max_characters:,} (data.max_characters); split or remove it",
-            )
+            do = f"allowed are {max_characters:,} (data.max_characters); split or remove it"
+            raise UserError(f"a text of {len(text):,} characters", where=place, do=do)
     if not any(texts):
         what = f"all {len(texts)} texts are empty or white space"
         raise UserError(what, do="check that the right column is read")

@@ -242,10 +242,8 @@ def _compile(
     shown = ast.unparse(node)
     for name, word in words.items():
         shown = shown.replace(name, in_quotes(str(word)))
-    raise UserError(
-        f"{shown!r} is not allowed in an expression",
-        do="use columns, constants, comparisons, and/or/not, in, like, is null, and + - * / // %",
-    )
+    do = "use columns, constants, comparisons, and/or/not, in, like, is null, and + - * / // %"
+    raise UserError(f"{shown!r} is not allowed in an expression", do=do)
 
 
 def _column_among(parts: list[ast.expr], words: Mapping[str, str | Like]) -> ast.expr | None:
@@ -260,10 +258,8 @@ def _column_among(parts: list[ast.expr], words: Mapping[str, str | Like]) -> ast
         if isinstance(part, ast.Name) and isinstance(inside[0], Quoted):
             quoted.append(part)
     if not quoted:
-        raise UserError(
-            "a comparison without a column",
-            do="write a column's name plainly, or in backquotes: `my column` == 1",
-        )
+        do = "write a column's name plainly, or in backquotes: `my column` == 1"
+        raise UserError("a comparison without a column", do=do)
     return quoted[0]
 
 

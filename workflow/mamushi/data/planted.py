@@ -29,27 +29,22 @@ def plant(table: pa.Table, planted: Mapping[str, Any], seed: int) -> pa.Table:
     stays in the inference section; as many texts as are planted in all leave it for the evaluation
     section. Raises ``UserError`` for too few forget texts, and without the sections.
     """
+
+    def mistake(what: str, do: str) -> UserError:
+        return UserError(what, where="planted", do=do)
+
     if LABEL in table.column_names:
-        raise UserError(
-            "the rows have a label 'planted' already", where="planted", do="rename that label"
-        )
-    sections = set(table["section"].unique().to_pylist())
-    if missing := {CONTAMINATION, INFERENCE, EVALUATION} - sections:
-        raise UserError(
-            f"there is no {min(missing)} section to plant in or to hold out",
-            where="planted",
-            do="give the section a share, or plant nothing",
-        )
-    repeats, each = list(planted["repeats"]), int(planted["texts"])
+        raise mistake("the rows have a label 'planted' already", "rename that label")
     section, domain = (np.array(table[n].to_pylist(), dtype=object) for n in ("section", "domain"))
+    if missing := {CONTAMINATION, INFERENCE, EVALUATION} - set(section):
+        what = f"there is no {min(missing)} section to plant in or to hold out"
+        raise mistake(what, "give the section a share, or plant nothing")
+    repeats, each = list(planted["repeats"]), int(planted["texts"])
     there = np.flatnonzero((domain == FORGET) & (section == INFERENCE))
     needed = 2 * each * len(repeats)
     if needed >= len(there):
-        raise UserError(
-            f"takes {needed} of the {len(there)} forget texts of the inference section",
-            where="planted",
-            do="lower planted.texts or give the dataset more texts",
-        )
+        what = f"takes {needed} of the {len(there)} forget texts of the inference section"
+        raise mistake(what, "lower planted.texts or give the dataset more texts")
     chosen = np.random.default_rng([seed, len(repeats), each]).permutation(there)[:needed]
     often = np.full(len(table), -1, dtype=np.int64)
     often[chosen] = np.repeat([*repeats, 0], [each] * len(repeats) + [needed // 2])

@@ -132,19 +132,15 @@ def check_columns(path: str | Path, found: list[str], needed: Sequence[str]) -> 
     """Raise ``UserError`` that names the first needed column that is not there, or twice."""
     for name in needed:
         if found.count(name) > 1:
-            raise UserError(
-                f"column {name!r} is there {found.count(name)} times",
-                where=path,
-                do="give every column a name of its own",
-            )
+            what = f"column {name!r} is there {found.count(name)} times"
+            raise UserError(what, where=path, do="give every column a name of its own")
         if name in found:
             continue
         mark = next((mark for mark in OTHER_SEPARATORS if len(found) == 1 and mark in found[0]), "")
         if mark:
             what = f"no column {name!r}: its columns seem to be separated by {mark!r}"
-            raise UserError(
-                what, where=path, do="save it with commas as .csv, or with tabs as .tsv"
-            )
+            do = "save it with commas as .csv, or with tabs as .tsv"
+            raise UserError(what, where=path, do=do)
         have = ", ".join(map(repr, found))
         raise UserError(f"no column {name!r}", where=path, do=f"it has {have}")
 

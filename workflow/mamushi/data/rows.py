@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
@@ -28,18 +27,6 @@ MOST_OPEN = 6
 combinations to try."""
 
 
-@dataclass(frozen=True)
-class Rows:
-    """Parallel lists with one entry a row; see ``Raw``, of which they are a part."""
-
-    ids: list[str]
-    texts: list[str]
-    forget: list[bool | None]
-    """Whether a row is of the forget domain; None where it is of neither."""
-    section: list[str | None]
-    stratum: list[str]
-
-
 def needed(settings: Mapping[str, Any]) -> list[str]:
     """Return the columns that the settings of the loader ``table`` name. Raises ``UserError`` for a
     bad expression."""
@@ -50,21 +37,22 @@ def needed(settings: Mapping[str, Any]) -> list[str]:
     return list(dict.fromkeys(name for name in found if name is not None))
 
 
-def rows(table: Table, settings: Mapping[str, Any]) -> Rows:
-    """Return what the rows are by the settings of the loader ``table``.
+def rows(table: Table, settings: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """Return columns of ``Raw`` by the settings of the loader ``table``: ``ids``, ``texts``,
+    ``forget`` (None where a row is of neither domain), ``section`` and ``stratum``.
 
     Raises ``UserError`` for a text that is not text, a missing or NaN id, stratum or mark, an
     unknown section, a value of a domain that no row has, and a row of both domains.
     """
     n = len(table.places)
     identifier, section, stratum = (settings[name] for name in ("id", "section", "stratum"))
-    return Rows(
-        ids=[str(i + 1) for i in range(n)] if identifier is None else _names(table, identifier),
-        texts=_texts(table, settings["text"]),
-        forget=_domains(table, settings["forget"], settings["retain"]),
-        section=_sections(table, section, settings["section_values"]) if section else [None] * n,
-        stratum=_names(table, stratum) if stratum else [""] * n,
-    )
+    return {
+        "ids": [str(i + 1) for i in range(n)] if identifier is None else _names(table, identifier),
+        "texts": _texts(table, settings["text"]),
+        "forget": _domains(table, settings["forget"], settings["retain"]),
+        "section": _sections(table, section, settings["section_values"]) if section else [None] * n,
+        "stratum": _names(table, stratum) if stratum else [""] * n,
+    }
 
 
 def _domains(

@@ -127,22 +127,20 @@ def load(settings: Mapping[str, Any], cache: Path) -> Raw:
 
 def _loaded(path: Path, settings: Mapping[str, Any]) -> Raw:
     table = readers.read(path, needed(settings))
-    found = rows(table, settings)
-    kept = [row for row, forget in enumerate(found.forget) if forget is not None]
+    columns = {**rows(table, settings), "places": table.places}
+    kept = [row for row, forget in enumerate(columns["forget"]) if forget is not None]
+    left_out = len(table.places) - len(kept)
 
     def of(column: list[Any]) -> list[Any]:
         return [column[row] for row in kept]
 
+    of_both: dict[str, Any] = {name: of(column) for name, column in columns.items()}
+    of_both["forget"] = np.array(of_both["forget"], dtype=bool)
     return Raw(
-        ids=of(found.ids),
-        texts=of(found.texts),
-        forget=np.array(of(found.forget), dtype=bool),
-        section=of(found.section),
-        stratum=of(found.stratum),
-        places=of(table.places),
+        **of_both,
         labels={name: of(_label(table, name)) for name in settings["labels"]},
         sources={file.name: sha256(file) for file in tabular.find(path)},
-        dropped={NEITHER: left} if (left := len(table.places) - len(kept)) else {},
+        dropped={NEITHER: left_out} if left_out else {},
     )
 
 
@@ -151,9 +149,7 @@ def _label(table: readers.Table, column: str) -> list[Any]:
     try:
         pa.array(table.columns[column])
     except (pa.ArrowException, UnicodeError, OverflowError) as error:
-        raise UserError(
-            f"cannot carry column {column!r} along ({error})",
-            where=table.file,
-            do="leave it out of 'labels' or give its cells one type",
-        ) from None
+        what = f"cannot carry column {column!r} along ({error})"
+        do = "leave it out of 'labels' or give its cells one type"
+        raise UserError(what, where=table.file, do=do) from None
     return table.columns[column]
