@@ -357,64 +357,33 @@ def with_file(
 
 SHARD = "data-00001-of-00002.arrow"
 ODD = parquet_of([{"id": "r"}])
-PARQUET = parquet_of()
-FOOTER = int.from_bytes(PARQUET[-8:-4], "little") + 8
 LONG = "x" * 1_000_001
 BAD: dict[str, tuple[str, bytes | Callable[[Path], None] | None, dict[str, str], str]] = {
     # Name: file, content, other options, what is said.
     "missing": ("gone.csv", None, {}, "no such file"),
-    "no_ending": ("data", csv_of(), {}, "cannot tell the format"),
-    "packed_parquet": ("data.parquet.gz", gzip.compress(parquet_of()), {}, "cannot tell"),
     "empty_csv": ("data.csv", b"", {}, "no column"),
     "empty_parquet": ("data.parquet", b"", {}, "damaged or not a Parquet file"),
     "empty_zip": ("data.csv.zip", b"", {}, "damaged zip"),
     "header_only_csv": ("data.csv", b"id,text,class,my score\n", {}, "no rows"),
-    "header_only_parquet": (
-        "data.parquet",
-        lambda path: pq.write_table(ARROW.slice(0, 0), path),
-        {},
-        "no rows",
-    ),
     "latin1": ("data.csv", csv_of(changed(text=lambda i: "é")).decode().encode("latin-1"), {}, "8"),
-    "latin1_header": ("data.csv", "id,t\xe9xt\n1,2\n".encode("latin-1"), {}, "not valid UTF-8"),
     "utf16": ("data.csv", csv_of().decode().encode("utf-16"), {}, "not valid UTF-8"),
-    "utf16_without_mark": ("data.csv", csv_of().decode().encode("utf-16-le"), {}, "NUL"),
     "nul_csv": ("data.csv", csv_of(changed(text=lambda i: f"a\0{i}")), {}, "row 1 (line 2): holds"),
     "zeros_at_the_end": ("data.csv", csv_of() + bytes(512), {}, "row 61"),
-    "surrogate": ("data.jsonl", jsonl_of(changed(text=lambda i: "\ud800")), {}, "not valid UTF-8"),
     "cut_zip": ("data.csv.zip", zipped(csv_of())[:-40], {}, "damaged zip"),
     "cut_parquet": ("data.parquet", parquet_of()[:-40], {}, "damaged or not a Parquet"),
     "cut_csv": ("data.csv", csv_of()[:-25], {}, "row 60 (line 61)"),
-    "csv_as_parquet": ("data.parquet", csv_of(), {}, "damaged or not a Parquet"),
     "parquet_as_csv": ("data.csv", parquet_of(), {}, "not valid UTF-8"),
-    "damaged_pages": (
-        "data.parquet",
-        PARQUET[:4] + bytes(len(PARQUET) - FOOTER - 4) + PARQUET[-FOOTER:],
-        {},
-        "damaged",
-    ),
     "two_members": ("data.csv.zip", two_members, {}, "no member 'data.csv'"),
     "json_list": ("data.jsonl", json.dumps(ROWS).encode(), {}, "not a JSON object"),
     "json_nan": ("data.jsonl", jsonl_of(changed(**{"class": lambda i: float("nan")})), {}, "nan"),
     "semicolons": ("data.csv", csv_of(separator=";"), {}, "separated by ';'"),
     "open_quote": ("data.csv", csv_of() + b'r60,"text,0,1\n', {}, "not well-formed"),
-    "ragged": ("data.csv", csv_of() + b"r60,text,0,1,2\n", {}, "5 fields where the header has 4"),
     "column_twice": ("data.csv", csv_of().replace(b"id,", b"text,", 1), {}, "there 2 times"),
-    "column_twice_parquet": (
-        "data.parquet",
-        lambda path: pq.write_table(
-            pa.Table.from_arrays([ARROW["text"], ARROW["text"], ARROW["class"]], names="ttc"), path
-        ),
-        {"--text": "t", "--forget": "c == 0"},
-        "column 't' is there 2 times",
-    ),
     "no_text_column": ("data.csv", csv_of(), {"--text": "body"}, "no column 'body'; it has"),
     "unknown_mark": ("data.csv", csv_of(), {"--forget": "toxic > 0"}, "no column 'toxic'"),
     "no_expression": ("data.csv", csv_of(), {"--forget": '"class" ='}, "write it as in"),
     "a_call": ("data.csv", csv_of(), {"--forget": "exit()"}, "is not allowed"),
-    "single_quotes": ("data.csv", csv_of(), {"--forget": "'class' == 0"}, "without a column"),
     "text_against_number": ("data.csv", csv_of(), {"--forget": '"id" == 0'}, "one is text"),
-    "no_truth": ("data.csv", csv_of(), {"--forget": '"my score"'}, "neither true nor false"),
     "mixed_types": (
         "data.csv",
         csv_of(changed(**{"class": lambda i: "no" if i > 50 else 0})),
@@ -435,18 +404,12 @@ BAD: dict[str, tuple[str, bytes | Callable[[Path], None] | None, dict[str, str],
         {"--retain": '"class" < 2'},
         "row 1 (line 2): of the forget and",
     ),
-    "no_label": (
-        "data.csv",
-        csv_of(changed(**{"class": lambda i: "" if i == 7 else i % 3})),
-        {},
-        "row 8 (line 9): cannot evaluate",
-    ),
     "id_twice": ("data.csv", csv_of([*ROWS, ROWS[7]]), {"--id": "id"}, "id 'r7' is there twice"),
     "no_id": ("data.csv", csv_of(changed(id=lambda i: "")), {"--id": "id"}, "give every row a"),
+    "surrogate": ("data.jsonl", jsonl_of(changed(text=lambda i: "\ud800")), {}, "not valid UTF-8"),
     "nested_id": ("data.jsonl", jsonl_of(changed(id=lambda i: [i])), {"--id": "id"}, "one value"),
     "nested_text": ("data.parquet", nested({"a": [1, 2]}), {}, "column 'text' is {'a'"),
     "text_of_bytes": ("data.parquet", nested(b"\xff"), {}, "not text"),
-    "blank_texts": ("data.csv", csv_of(changed(text=lambda i: " ")), {}, "empty or white space"),
     "blank_forget": (
         "data.csv",
         csv_of(changed(text=lambda i: "" if i % 3 == 0 else i)),
