@@ -16,7 +16,7 @@ GROUP = "decide"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of the command."""
+    """Add the options of the command."""
     root = "results folder (default: %(default)s)"
     parser.add_argument("--root", type=Path, default=Path("results"), help=root)
     parser.add_argument("--dataset", help="only this dataset")

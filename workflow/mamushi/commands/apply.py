@@ -16,7 +16,7 @@ GROUP = "act"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of the command."""
+    """Add the options of the command."""
     parser.add_argument("list", type=Path, metavar="LIST", help="what to remove")
     parser.add_argument("--data", required=True, type=Path, help="the table, a file or a folder")
     parser.add_argument("--out", required=True, type=Path, metavar="FILE", help="what to write")

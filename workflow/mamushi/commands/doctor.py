@@ -29,13 +29,13 @@ SLOW = 50e6
 WRITTEN = 32 * 2**20
 """Bytes that are written to measure that."""
 SECONDS = 20.0
-"""So long a command of the machine may take to answer."""
+"""That a command of the machine may take to answer."""
 
 Finding = tuple[str, str]
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of the command."""
+    """Add the options of the command."""
     about = "where the workflow is to run (default: this folder)"
     parser.add_argument("folder", nargs="?", type=Path, default=Path(), help=about)
 

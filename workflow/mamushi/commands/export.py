@@ -31,7 +31,7 @@ def formats() -> dict[str, str]:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of the command."""
+    """Add the options of the command."""
     known = formats()
     parser.epilog = "formats:\n" + "\n".join(f"  {n:<12}{about}" for n, about in known.items())
     parser.add_argument("list", nargs="?", type=Path, metavar="LIST", help="a removal list")

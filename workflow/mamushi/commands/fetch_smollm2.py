@@ -19,7 +19,7 @@ GGUF = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of the command."""
+    """Add the options of the command."""
     about = f"folder in which {NAME} is to be"
     parser.add_argument("--out", required=True, type=Path, help=about)
 

@@ -13,7 +13,7 @@ GROUP = "decide"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of the command."""
+    """Add the options of the command."""
     about = "results folder (default: %(default)s)"
     parser.add_argument("--root", type=Path, default=Path("results"), help=about)
 

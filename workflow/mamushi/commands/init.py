@@ -24,7 +24,7 @@ COLUMNS = 12
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of the command, which ``mamushi rank`` has as well."""
+    """Add the options of the command, which ``mamushi rank`` has as well."""
     table = (
         "CSV, TSV or JSON Lines (also .gz, .zst, .zip), Parquet, a folder of such files, one that "
         "datasets saved, s3://bucket/key, or a data set's id on the hub"

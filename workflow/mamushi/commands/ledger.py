@@ -20,7 +20,7 @@ GROUP = "act"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of the command."""
+    """Add the options of the command."""
     commands = parser.add_subparsers(metavar="add | show | verify", required=True)
     for does, about in (
         (add, "record a request"),

@@ -16,15 +16,15 @@ GROUP = "decide"
 FIGURE = "diagnostics"
 """The figure of a cell that shows how far the scores of the two domains are apart."""
 FIRST = 5
-"""So many of the texts that go first are shown."""
+"""Texts that go first, as they are shown."""
 AROUND = 2
-"""And so many on either side of the end of a list."""
+"""Texts on either side of the end of a list."""
 WIDTH = 88
 """Characters of a text."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of the command."""
+    """Add the options of the command."""
     about = "where the ranking was made, or its results folder (default: this one)"
     parser.add_argument("folder", nargs="?", type=Path, default=Path(), help=about)
 

@@ -19,7 +19,7 @@ GROUP = "check"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of the command."""
+    """Add the options of the command."""
     parser.add_argument("manifest", type=Path, help="the .json beside a removal list")
     about = "results folder with the run that the manifest names (default: the one it lies in)"
     parser.add_argument("--root", type=Path, help=about)
@@ -30,7 +30,7 @@ STATISTICALLY = 3
 
 
 def run(args: argparse.Namespace) -> int:
-    """The exit code. Raises ``UserError`` that names the first difference."""
+    """Return the exit code. Raises ``UserError`` that names the first difference."""
     from mamushi.evidence.verification import verify
 
     verdict = verify(args.manifest, args.root)

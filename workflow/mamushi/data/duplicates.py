@@ -133,7 +133,7 @@ def find_duplicates(
 
 
 class Keys:
-    """The keys of the texts at ``rows``, made when they are asked for."""
+    """The keys of the texts at ``rows``, computed when they are asked for."""
 
     def __init__(self, texts: Sequence[str], rows: Places) -> None:
         self.texts, self.rows = texts, rows

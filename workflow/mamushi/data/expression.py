@@ -264,7 +264,7 @@ def _column_among(parts: list[ast.expr], words: Mapping[str, str | Like]) -> ast
 
 
 def _says_empty(side: ast.expr) -> bool:
-    """Whether a side of a comparison is ``None`` or ``''``, or a list with one of them."""
+    """Return whether a side of a comparison is ``None`` or ``''``, or a list with one of them."""
     parts = side.elts if isinstance(side, ast.List | ast.Tuple | ast.Set) else [side]
     return any(isinstance(part, ast.Constant) and part.value in (None, "") for part in parts)
 

@@ -14,7 +14,7 @@ NUMBERED = re.compile(r"-\d{5}-of-\d{5}$")
 
 
 def is_id(given: str) -> bool:
-    """Whether this can name a data set on the hub, with or without a split behind it."""
+    """Return whether this can name a data set on the hub, with or without a split behind it."""
     return ID.fullmatch(given) is not None and tabular.format_of(Path(given)) is None
 
 

@@ -137,9 +137,9 @@ def draw(
     before = np.full(n, -1)
     for t in range(high):
         tokens[:, t] = _inverse(backbone, before, rng)
-        chosen = from_topic[:, t]
-        after = component[chosen] * after_any + before[chosen] % after_any
-        tokens[chosen, t] = _inverse(topics, after, rng)
+        topical = from_topic[:, t]
+        after = component[topical] * after_any + before[topical] % after_any
+        tokens[topical, t] = _inverse(topics, after, rng)
         before = tokens[:, t]
     tokens[np.arange(high) >= length[:, None]] = -1
     return tokens, component

@@ -45,9 +45,9 @@ def plant(table: pa.Table, planted: Mapping[str, Any], seed: int) -> pa.Table:
     if needed >= len(there):
         what = f"takes {needed} of the {len(there)} forget texts of the inference section"
         raise mistake(what, "lower planted.texts or give the dataset more texts")
-    chosen = np.random.default_rng([seed, len(repeats), each]).permutation(there)[:needed]
+    drawn = np.random.default_rng([seed, len(repeats), each]).permutation(there)[:needed]
     often = np.full(len(table), -1, dtype=np.int64)
-    often[chosen] = np.repeat([*repeats, 0], [each] * len(repeats) + [needed // 2])
+    often[drawn] = np.repeat([*repeats, 0], [each] * len(repeats) + [needed // 2])
     section[often == 0] = EVALUATION
     table = _with(table, "section", section)
     table = table.append_column(LABEL, pa.array(often, pa.int64(), mask=often < 0))

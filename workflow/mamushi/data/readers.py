@@ -197,7 +197,7 @@ def _delimited(
     text = io.TextIOWrapper(handle, "utf-8", errors="surrogateescape", newline="")
     lines: list[str] = []
 
-    def taken() -> Iterator[str]:
+    def lines_of_row() -> Iterator[str]:
         """Iterate over the lines, which the parser takes until a row is whole."""
         for number, line in enumerate(text):
             lines.append(line)
@@ -205,7 +205,7 @@ def _delimited(
 
     # No limit on the length of a field: that of a text is `data.max_characters`.
     csv.field_size_limit(sys.maxsize)
-    reader = csv.reader(taken(), delimiter=separator, strict=True)
+    reader = csv.reader(lines_of_row(), delimiter=separator, strict=True)
     header: list[str] = []
     file, number = path.name, 0
     place = f"{file}, header"
@@ -345,7 +345,7 @@ def opened_columns(path: Path) -> Iterator[tuple[Any, Callable[[list[str] | None
 
 
 def has_footer(path: Path) -> bool:
-    """Whether an Arrow file has a footer; ``datasets`` writes streams."""
+    """Return whether an Arrow file has a footer; ``datasets`` writes streams."""
     with path.open("rb") as handle:
         return handle.read(6) == b"ARROW1"
 

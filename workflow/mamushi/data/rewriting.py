@@ -50,7 +50,7 @@ class Removal:
     found: set[str] = field(default_factory=set)
 
     def takes(self, value: Any) -> bool:
-        """Whether the next row goes, whose cell in ``column`` is ``value``."""
+        """Return whether the next row goes, whose cell in ``column`` is ``value``."""
         self.read += 1
         name = str(self.read) if self.column is None else readers.name_of(value)
         self.unnamed += name is None

@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 def arguments(parser: argparse._ActionsContainer, required: bool = True) -> None:
-    """The options of the stage."""
+    """Add the options of the stage."""
     card, trained = "card of the base model", "tensors, the later over the earlier"
     parser.add_argument("--model-card", required=required, type=Path, help=card)
     parser.add_argument("--trained", nargs="+", required=required, type=Path, help=trained)

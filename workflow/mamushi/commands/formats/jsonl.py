@@ -36,7 +36,7 @@ of the two:
 
 
 def write(source: Source, out: Path) -> None:
-    """The header of the README names the two splits to ``load_dataset``."""
+    """Write both splits; the header of the README names the two splits to ``load_dataset``."""
     names = {"prompt": "question", "text": "answer"} if source.prompted else {}
     with (
         (out / "forget.jsonl").open("w", encoding="utf-8") as forget,

@@ -145,7 +145,7 @@ def _loaded(path: Path, settings: Mapping[str, Any]) -> Raw:
 
 
 def _label(table: readers.Table, column: str) -> list[Any]:
-    """A column to carry along, whose cells must be of one type."""
+    """Return a column to carry along, whose cells must be of one type."""
     try:
         pa.array(table.columns[column])
     except (pa.ArrowException, UnicodeError, OverflowError) as error:
