@@ -223,7 +223,7 @@ def collate(
         parts = [padded[0].ravel(), padded[1].ravel(), places[earlier], targets, of_text, places]
     # One transfer for all.
     there = to_device(np.concatenate(parts), device).split([len(part) for part in parts])
-    common = (lengths, *there[2:5], counted)
+    common = (lengths, there[2], there[3], there[4], counted)
     if shared:
         return Batch(there[0][None], *common, there[1][None], Documents(lengths))
     return Batch(there[0].view(shape), *common, mask=there[1].view(shape), real=there[5])

@@ -129,9 +129,9 @@ def completions(
                 torch.manual_seed(part[0])
                 for sampled in (False, *[True] * samples):
                     said = _generate(model, tokenizer, ids, wanted, accelerator, sampled=sampled)
-                    for i, tokens in zip(part, said, strict=True):
-                        stop = next((t for t, one in enumerate(tokens) if one in eos), None)
-                        found[i].append(tokens[:stop])
+                    for i, answer in zip(part, said, strict=True):
+                        stop = next((t for t, token in enumerate(answer) if token in eos), None)
+                        found[i].append(answer[:stop])
                 progress.advance(len(part))
     return found
 
