@@ -1,6 +1,5 @@
 """Texts in one row against padded texts: the same loss and the same gradients."""
 
-from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
@@ -165,16 +164,6 @@ def test_the_model_is_as_it_was_after_a_pass() -> None:
     assert language_model.config._attn_implementation == before
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-def test_no_text_sees_another(family: str) -> None:
-    language_model, (one, two, other) = exact(model(family)), texts_of([9, 12, 9])
-    first, second = (
-        batch_nll(language_model, collate([a, two], CPU, shared=True)) for a in (one, other)
-    )
-    assert not torch.equal(first[:8], second[:8])
-    assert torch.equal(first[8:], second[8:])
-
-
 def test_dropout_acts_on_attention() -> None:
     language_model = model("gemma2").train()
     for module in language_model.modules():
@@ -282,23 +271,6 @@ def test_groups_cover_the_row_at_the_least_cost(lengths: list[int], calls: float
     assert cost(mine) <= min(map(cost, halves)) * (1 + 1e-12)
 
 
-def test_texts_of_one_length_are_not_moved() -> None:
-    assert Documents(np.array([4, 4, 4])).layout(64, CPU) is None
-    assert Documents(np.array([4, 0, 4])).layout(64, CPU) is None
-    assert Documents(np.array([4, 5])).layout(64, CPU) is not None
-
-
-# --- training ---------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def padded(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """All that trains pads, as for a model that is not known."""
-    monkeypatch.setattr(engine, "supports", lambda _: False)
-    monkeypatch.setattr(loss, "supports", lambda _: False)
-    yield
-
-
 def many_steps(family: str) -> tuple[PreTrainedModel, dict[str, list[float]]]:
     language_model = exact(model(family))
     freeze(language_model, TRAINING)
@@ -316,10 +288,12 @@ def many_steps(family: str) -> tuple[PreTrainedModel, dict[str, list[float]]]:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_many_steps_agree_with_those_of_padded_texts(
-    family: str, request: pytest.FixtureRequest
+    family: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ours, log = many_steps(family)
-    request.getfixturevalue("padded")
+    # All that trains pads, as for a model that is not known.
+    monkeypatch.setattr(engine, "supports", lambda _: False)
+    monkeypatch.setattr(loss, "supports", lambda _: False)
     theirs, other = many_steps(family)
     assert log["loss"][-1] < 0.9 * log["loss"][0]
     np.testing.assert_allclose(log["loss"], other["loss"], rtol=1e-6)

@@ -25,7 +25,7 @@ from mamushi.lm.batches import collate
 from mamushi.lm.embed import embed
 from mamushi.lm.finetune import finetune
 from mamushi.lm.loss import batch_nll
-from mamushi.lm.parameters import count, decoder_blocks, freeze
+from mamushi.lm.parameters import decoder_blocks, freeze
 from mamushi.lm.perplexity import text_nll
 from mamushi.unlearning.objective import TextLoss
 from mamushi.unlearning.relearning import relearn
@@ -137,8 +137,6 @@ def test_operations_of_a_step_are_those_of_the_formula(family: str) -> None:
     head_tokens = tokens - len(texts)
     formula = tokens * (4 * sum(matrices) + 2 * sum(matrices[-3:])) + head_tokens * 6 * head
     assert formula <= counter.get_total_flops() <= 1.05 * formula
-    trained = sum(p.numel() for p in language_model.parameters() if p.requires_grad)
-    assert count(language_model).trained == trained
 
 
 def test_a_frozen_head_is_not_computed_twice() -> None:

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import torch
 from accelerate import Accelerator
-from safetensors.torch import load_file
 from torch.nn import functional
 from transformers import PreTrainedModel
 
@@ -18,7 +17,6 @@ from mamushi.lm import device
 from mamushi.lm.batches import examples_of_step
 from mamushi.lm.parameters import freeze
 from tests.support.models import ADAPTERS, FAMILIES, TRAINING, model, token_set
-from tests.support.processes import in_two_processes
 from tests.support.steps import Killed, kill_at
 from tests.support.training import train
 
@@ -74,15 +72,6 @@ def test_one_step_equals_adamw_by_hand(family: str) -> None:
         expected = start * (1 - 1e-2 * 0.01) - 1e-2 * step
         sure = gradient.abs() > 1e-5
         torch.testing.assert_close(found[name].detach()[sure], expected[sure], rtol=1e-3, atol=2e-5)
-
-
-@pytest.mark.parametrize("micro", [1, 3])
-def test_micro_batches_make_the_same_steps(micro: int) -> None:
-    whole, log = train(model("llama"), token_set(), learning_rate=1e-3)
-    parts, other = train(model("llama"), token_set(), learning_rate=1e-3, micro_batch_size=micro)
-    np.testing.assert_allclose(log["loss"], other["loss"], rtol=1e-4)
-    for name, value in states(whole).items():
-        torch.testing.assert_close(states(parts)[name], value, rtol=1e-3, atol=2e-4)
 
 
 def test_number_of_steps_and_log() -> None:
@@ -175,29 +164,6 @@ def test_nothing_to_train_on_and_a_loss_that_is_not_finite_are_errors() -> None:
         train(model("llama"), token_set(4, longest=1))
     with pytest.raises(UserError, match=r"the (loss|gradient norm) is (nan|inf) at step \d+"):
         train(model("llama"), token_set(), learning_rate=1e30)
-
-
-def test_two_processes_make_the_steps_of_one(tmp_path: Path) -> None:
-    in_two_processes(
-        tmp_path,
-        """
-        import sys, torch
-        from safetensors.torch import save_file
-        from tests.support.models import model, token_set
-        from tests.support.training import train
-        from accelerate import PartialState
-
-        trained, log = train(model("llama"), token_set(), total=4, learning_rate=1e-3)
-        assert PartialState().num_processes == 2
-        if PartialState().is_main_process:
-            save_file({n: p.detach().contiguous() for n, p in trained.named_parameters()},
-                      sys.argv[1])
-        """,
-        tmp_path / "two.safetensors",
-    )
-    alone, _ = train(model("llama"), token_set(), total=4, learning_rate=1e-3)
-    for name, value in load_file(tmp_path / "two.safetensors").items():
-        torch.testing.assert_close(states(alone)[name], value, rtol=1e-3, atol=2e-4)
 
 
 class _Unordered(torch.autograd.Function):
