@@ -46,15 +46,11 @@ def as_variant(variant: str, longest: int) -> Iterator[None]:
         for start in range(0, len(lengths), size):
             yield np.arange(start, min(start + size, len(lengths)))
 
-    def grouped(*args: object, **options: object) -> object:
-        chosen = as_they_come if variant == "padded" else grouping.batches
-        return chosen(*args, **options)  # type: ignore[arg-type]
-
     with ExitStack() as stack:
         if variant != "ours":
-            for module in (embed, perplexity):
-                stack.enter_context(mock.patch.object(module, "supports", lambda _: False))
-                stack.enter_context(mock.patch.object(module, "batches", grouped))
+            stack.enter_context(mock.patch.object(grouping, "supports", lambda _: False))
+        if variant == "padded":
+            stack.enter_context(mock.patch.object(grouping, "batches", as_they_come))
         yield
 
 
