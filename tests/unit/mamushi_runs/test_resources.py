@@ -1,0 +1,81 @@
+"""What jobs ask for, by size, texts and attempt."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from mamushi.artifacts import paths
+from mamushi_runs.packs import packed
+from mamushi_runs.resources import JobResources, counted
+from tests.support.captions import CONFIG
+
+TINY, GEMMA = "tiny_one", "gemma-2-2b"
+
+
+def wildcards(model: str = GEMMA, **more: str) -> Any:
+    return SimpleNamespace(dataset="jigsaw", model=model, selector="mamushi", **more)
+
+
+@pytest.fixture(scope="module")
+def resources() -> JobResources:
+    return JobResources(CONFIG)
+
+
+@pytest.mark.parametrize("name", ["model_memory", "training_minutes", "embed_memory"])
+def test_all_grows_with_the_attempt_and_the_model(resources: JobResources, name: str) -> None:
+    asked = getattr(resources, name)
+    assert asked(wildcards(), 3) == 3 * asked(wildcards(), 1)
+    assert asked(wildcards(TINY), 1) < asked(wildcards(), 1)
+
+
+def test_a_tiny_model_has_one_thread_and_others_several(resources: JobResources) -> None:
+    threads = resources.cores(8)
+    assert (threads(wildcards(TINY)), threads(wildcards())) == (1, 8)
+
+
+def test_questions_add_their_minutes(resources: JobResources) -> None:
+    plain = resources.training_minutes
+    assert resources.and_asked(plain, []) is plain
+    asked = resources.and_asked(plain, ["membership", "relapse"])
+    more = asked(wildcards(), 1) - plain(wildcards(), 1)
+    assert more >= 20 + 40 and asked(wildcards(TINY), 1) == plain(wildcards(TINY), 1) + 30 + 60
+
+
+def test_texts_count_once_they_are_counted(
+    resources: JobResources, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    card = tmp_path / paths.DATA_CARD.format(dataset="jigsaw")
+    card.parent.mkdir(parents=True)
+    before = resources.rank_memory(wildcards(), 1)
+    assert counted("jigsaw") == 0
+    sizes = {"inference": {"forget": 3_000_000, "retain": 4_000_000}}
+    card.write_text(json.dumps({"counts": {"sections": sizes}}), encoding="utf-8")
+    assert counted("jigsaw") == 7_000_000 and counted("jigsaw", "evaluation") == 0
+    assert resources.rank_memory(wildcards(), 1) == before + 7000
+    whole, part = (
+        resources.embed_minutes(wildcards(**shard), 1) for shard in ({}, {"scatteritem": "2-of-8"})
+    )
+    assert part < whole / 4
+
+
+def test_packs_are_even_and_of_tiny_models_alone() -> None:
+    workflow = SimpleNamespace(
+        parent_groupids={}, group_settings=SimpleNamespace(group_components={"pack": 4})
+    )
+
+    class Wildcards(dict[str, str]):
+        __getattr__ = dict.__getitem__
+
+    pack = packed(workflow, {TINY}, "retrain", "beta", [f"0.{n}0" for n in range(1, 7)])
+    assert pack is not None
+    names = [pack(Wildcards(model=TINY, seed="0", beta=f"0.{n}0")) for n in range(1, 8)]
+    assert names == ["retrain+tiny_one+0+0"] * 3 + ["retrain+tiny_one+0+1"] * 3 + [None]
+    assert pack(Wildcards(model=GEMMA, seed="0", beta="0.10")) is None
+    assert set(workflow.parent_groupids.values()) == {"pack"}
+    assert packed(workflow, set(), "retrain", "beta", []) is None
