@@ -477,7 +477,7 @@ def settings(precision: str, training: dict[str, Any] | None, **more: Any) -> St
 def opened_from(folder: Path, chosen: Started, trained: str | None = None) -> PreTrainedModel:
     path = folder / trained if trained else None
     files = _models.ModelFiles(model_card=folder / "card.json", trained=path)
-    return _models.opened_to_train(files, chosen, 0)[0]
+    return _models.opened(files, chosen.start, chosen, 0)[0]
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
@@ -518,7 +518,7 @@ def keep(
     chosen: Any = settings("fp32", COUNTED)
     origin = provenance(asdict(chosen), **inputs)
     job = Job("unlearn", origin, Execution(batch_tokens=50, **execution))
-    start, accelerator = _models.opened_to_train(files, chosen, 0)
+    start, accelerator = _models.opened(files, chosen.start, chosen, 0)
     texts = [cut(INFERENCE, 9), cut(EVALUATION, 12)]
     return unlearn._trunk(files, chosen, job, start, accelerator, texts), start
 

@@ -75,61 +75,55 @@ def joined(files: VectorFiles, kind: Table, job: Job) -> bool:
     return bool(files.shards)
 
 
-def opened(files: ModelFiles, how: Opened) -> tuple[PreTrainedModel, Accelerator]:
-    """The model on its device, as it was at the end of its training, and its accelerator."""
-    from mamushi.lm import device
-    from mamushi.lm.loading import open_placed
-
-    device.reproducible(0)
-    accelerator = device.accelerator(how.precision)
-    training = None if how.training is None else asdict(how.training)
-    given = (files.model_card, files.trained, training, how.precision, accelerator)
-    return open_placed(*given), accelerator
-
-
-def opened_to_train(
-    files: ModelFiles, how: Opened, trains: Trains, seed: int
+def opened(
+    files: ModelFiles, how: Opened, trains: Trains | None = None, seed: int = 0
 ) -> tuple[PreTrainedModel, Accelerator]:
-    """The model that unlearning starts from on its device, in eval mode, and its accelerator.
+    """Return the model on its device in eval mode, as it was at the end of its training, and its
+    accelerator.
 
-    Gradients are on for the last ``trained_blocks`` blocks alone, which lie in fp32, and so does
-    all that the start model trained, as it does when the start and the gold standard are measured:
-    rounded to the forward precision it would be another model than the one at which the scale of
-    recovery has its zero. The methods ``lora`` and ``full`` go on with what the start model
-    trained: its adapters, or new ones where it has none, and all parameters. Raises ``UserError``
-    when the model has fewer blocks than are to be trained.
+    Where it is trained further, gradients are on for the last ``trained_blocks`` alone, which
+    lie in fp32, and so does all that was trained before, as it does when the start and the gold
+    standard are measured: rounded to the forward precision it would be another model than the one
+    at which the scale of recovery has its zero. The methods ``lora`` and ``full`` go on with what
+    was trained: its adapters, or new ones where it has none, and all parameters. Raises
+    ``UserError`` when the model has fewer blocks than are to be trained.
     """
-    from mamushi.errors import UserError
     from mamushi.lm import device
     from mamushi.lm.loading import open_placed
-    from mamushi.lm.parameters import decoder_blocks, freeze
+    from mamushi.lm.parameters import freeze
 
-    wanted = trains.trained_blocks
+    def also(model: PreTrainedModel) -> None:
+        if trains:
+            _require_gradients(model, trains)
+
     device.reproducible(seed)
     accelerator = device.accelerator(how.precision)
     training = None if how.training is None else asdict(how.training)
-    others = ("train_input_embedding", "train_output_head", "train_final_norm")
-    parts = {"trained_blocks": wanted, **dict.fromkeys(others, False)}
-
-    def also(model: PreTrainedModel) -> None:
-        """Which weights lie in fp32 is read from what takes gradients: what either training does.
-        The methods that go on with what the start model trained have no others."""
-        if trains.method != "partial":
-            freeze(model, asdict(trains))
-            return
-        blocks = decoder_blocks(model)[1]
-        if wanted > len(blocks):
-            raise UserError(
-                f"asks for {wanted} blocks, but the model has {len(blocks)}",
-                where="unlearning.trained_blocks",
-                do=f"set it to {len(blocks)} or fewer",
-            )
-        blocks[len(blocks) - wanted :].requires_grad_(True)
-
     given = (files.model_card, files.trained, training, how.precision, accelerator)
     model = open_placed(*given, also)
-    freeze(model, parts if trains.method == "partial" else asdict(trains))
+    if trains:
+        others = ("train_input_embedding", "train_output_head", "train_final_norm")
+        freeze(model, {**dict.fromkeys(others, False), **asdict(trains)})
     return model, accelerator
+
+
+def _require_gradients(model: PreTrainedModel, trains: Trains) -> None:
+    """Turn gradients on for what is trained next, beside those that are on: which weights lie in
+    fp32 is read from them. The methods that go on with what was trained have no others."""
+    from mamushi.errors import UserError
+    from mamushi.lm.parameters import decoder_blocks, freeze
+
+    if trains.method != "partial":
+        freeze(model, asdict(trains))
+        return
+    blocks, wanted = decoder_blocks(model)[1], trains.trained_blocks
+    if wanted > len(blocks):
+        raise UserError(
+            f"asks for {wanted} blocks, but the model has {len(blocks)}",
+            where="unlearning.trained_blocks",
+            do=f"set it to {len(blocks)} or fewer",
+        )
+    blocks[len(blocks) - wanted :].requires_grad_(True)
 
 
 def trained_on(

@@ -25,13 +25,9 @@ def run(files: Files, chosen: Ask, job: Job) -> None:
     questions, how = chosen.questions, chosen.model
     _asking.require(questions)
     further = questions.relapse or questions.relearn
-    if how.unlearned or further:
-        trains, seed = how.unlearned or further, further.seed if further else 0
-        assert trains is not None
-        model, accelerator = _models.opened_to_train(files, how, trains, seed)
-        if files.unlearned:
-            load_trained(files.unlearned, model)
-    else:
-        model, accelerator = _models.opened(files, how)
+    seed = further.seed if further else 0
+    model, accelerator = _models.opened(files, how, how.unlearned or further, seed)
+    if files.unlearned:
+        load_trained(files.unlearned, model)
     subject = _asking.subject(files, model, accelerator, job, how.precision)
     _asking.write(files, _asking.answers(subject, questions), accelerator, job)

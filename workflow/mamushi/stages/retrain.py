@@ -64,7 +64,7 @@ def run(files: Files, chosen: Retrain, job: Job) -> None:
             accelerator.wait_for_everyone()
         kept = _models.ModelFiles(model_card=files.model_card, trained=tensors)
         how = Opened(training=chosen.training, precision=chosen.training.precision)
-        return _models.opened_to_train(kept, how, trains, seed)[0]
+        return _models.opened(kept, how, trains, seed)[0]
 
     subject = _asking.subject(files, model, accelerator, job, chosen.training.precision)
     subject.open_to_train = open_to_train

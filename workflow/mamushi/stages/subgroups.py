@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
-
 from mamushi.configuration.settings import Collected
-from mamushi.running.stage import Job, root, writes
-
-
-@dataclass(frozen=True, kw_only=True)
-class Files:
-    root: Path = root()
-    out_folder: Path = writes("where to write the table")
+from mamushi.running.stage import Job
+from mamushi.stages._collecting import Files
 
 
 def run(files: Files, chosen: Collected, job: Job) -> None:

@@ -67,7 +67,7 @@ def run(files: Files, chosen: Unlearn, job: Job) -> None:
     )
     selected = _selected(forget, files.removal)
     tokenizer = open_tokenizer(files.model_card)
-    model, accelerator = _models.opened_to_train(files, chosen.start, chosen, chosen.seed)
+    model, accelerator = _models.opened(files, chosen.start, chosen, chosen.seed)
     trunk = _trunk(files, chosen, job, model, accelerator, [forget, retain, held_out])
     outcome = Outcome({name: [] for name in schemas.UNLEARN_LOG.schema.names}, None, None)
     if len(selected):
