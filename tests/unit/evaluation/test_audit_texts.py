@@ -165,7 +165,7 @@ def test_the_page_has_one_line_per_question(found: dict[str, Rows]) -> None:
 def test_a_table_of_other_texts_is_refused(root: Path, tmp_path: Path) -> None:
     copy = tmp_path / "results"
     shutil.copytree(root, copy)
-    at: dict[str, Any] = {"dataset": "alpha", "model": "small", "seed": 1, "endpoint": "beta0"}
+    at: dict[str, Any] = {"dataset": "alpha", "model": "small", "seed": 1, "arm": "beta0"}
     for pattern, kind in (
         (paths.EXTRACTION, schemas.EXTRACTION),
         (paths.MEMBERSHIP, schemas.LIKELIHOODS),

@@ -168,7 +168,7 @@ def test_a_file_of_other_texts_is_named(root: Path, capsys: pytest.CaptureFixtur
     path = paths.under(root, paths.NLL, **run, arm="retrained/vmf/beta0.50")
     write_nll(path, [f"u{i}" for i in range(N)], np.ones(N, np.int64), np.ones(N))
     assert make(root) == 2
-    assert f"{path}: is of other texts than" in capsys.readouterr().err
+    assert f"{path}: has no text 't000'" in capsys.readouterr().err
     path.unlink()
     assert make(root) == 2
     assert f"{path}: no such file" in capsys.readouterr().err
