@@ -26,7 +26,7 @@ import pyarrow as pa
 
 from mamushi.artifacts import schemas
 from mamushi.artifacts.files import write_json
-from mamushi.artifacts.pieces import BLOCK
+from mamushi.artifacts.shards import BLOCK
 from mamushi.artifacts.tables import read_metadata, write_table, writing
 from mamushi.lm import loading, tiny
 from mamushi.registry import plugin

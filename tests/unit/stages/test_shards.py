@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from mamushi.artifacts import pieces, schemas
+from mamushi.artifacts import schemas, shards
 from mamushi.artifacts.tables import EVALUATION, INFERENCE, read_table
 from mamushi.cli import main
 from mamushi.lm import batches
@@ -53,7 +53,7 @@ def words(stage: str, out: str, *more: str, **changes: Any) -> list[str]:
     return [stage, *given, *more]
 
 
-def shards(stage: str, number: int) -> list[str]:
+def numbered(stage: str, number: int) -> list[str]:
     """The names of so many shards, in the order in which Snakemake has them: 10 before 2."""
     names = [f"{i + 1}-of-{number}" for i in range(number)]
     for name in names:
@@ -65,11 +65,11 @@ def shards(stage: str, number: int) -> list[str]:
     ("stage", "block", "numbers"),
     [
         ("embed", 8, (1, 3, 11)),
-        ("embed", pieces.BLOCK, (3,)),
+        ("embed", shards.BLOCK, (3,)),
         ("embed-layers", 8, (3,)),
         ("encode", 8, (3, 8)),
         ("evaluate", 3, (1, 3, 11)),
-        ("evaluate", pieces.BLOCK, (3,)),
+        ("evaluate", shards.BLOCK, (3,)),
     ],
 )
 def test_shards_together_are_what_one_job_writes(
@@ -78,12 +78,12 @@ def test_shards_together_are_what_one_job_writes(
     if stage == "encode":
         pytest.importorskip("sentence_transformers")
         encoders.save(Path(), WORDS)
-    monkeypatch.setattr(pieces, "BLOCK", block)
+    monkeypatch.setattr(shards, "BLOCK", block)
     monkeypatch.setattr(batches, "BLOCK", block)
     assert main(words(stage, "whole")) == 0
     outputs = sorted(Path().glob("whole*"))
     for number in numbers:
-        assert main(words(stage, "joined", "--shards", *shards(stage, number))) == 0
+        assert main(words(stage, "joined", "--shards", *numbered(stage, number))) == 0
         for path in outputs:
             assert path.with_name(path.name.replace("whole", "joined")).read_bytes() == (
                 path.read_bytes()
@@ -99,10 +99,10 @@ def test_beside_the_first_process_nothing_is_written(
 ) -> None:
     rest = iter([(np.arange(2), {"embedding": np.zeros((2, 4), np.float16)})])
     out, texts = tmp_path / "out", {"id": pa.array(["a", "b"]), "domain": pa.array(["x", "x"])}
-    pieces.write_pieces(out, schemas.EMBEDDINGS, rest, texts, {}, beside=True)
+    shards.write_pieces(out, schemas.EMBEDDINGS, rest, texts, {}, beside=True)
     # All processes compute each piece together.
     assert not list(rest) and not out.exists()
-    parts = shards("embed", 1)
+    parts = numbered("embed", 1)
     monkeypatch.setenv("RANK", "1")
     assert main(words("embed", "joined", "--shards", *parts)) == 0
     assert not Path("joined").exists()
@@ -112,7 +112,7 @@ def test_beside_the_first_process_nothing_is_written(
 def test_what_is_not_the_tables_shards_is_refused(
     stage: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    parts = shards(stage, 3)
+    parts = numbered(stage, 3)
     said = refusal(words(stage, "again", "--shards", *parts[:2]), capsys)
     assert "texts are in none of the 2 shards" in said
     assert main(words(stage, parts[2], "--shard=3-of-3", code="other")) == 0

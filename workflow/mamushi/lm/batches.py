@@ -13,7 +13,7 @@ from accelerate import Accelerator
 from numpy.typing import NDArray
 from transformers import PreTrainedModel
 
-from mamushi.artifacts.pieces import BLOCK
+from mamushi.artifacts.shards import BLOCK
 from mamushi.errors import UserError
 from mamushi.lm import sharding
 from mamushi.lm.attention import Documents, supports, to_device

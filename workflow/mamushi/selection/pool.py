@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from mamushi.artifacts import schemas
 from mamushi.artifacts.files import DISK_FULL
-from mamushi.artifacts.pieces import ranked
+from mamushi.artifacts.shards import ranked
 from mamushi.artifacts.tables import DOMAINS, FORGET, RETAIN, read_table
 from mamushi.errors import UserError
 

@@ -68,10 +68,10 @@ class TrainingFiles(TextFiles):
 
 def joined(files: VectorFiles, kind: Table, job: Job) -> bool:
     """Put the shards of a table of vectors together, if there are any; says whether."""
-    from mamushi.artifacts.pieces import join, ranked
+    from mamushi.artifacts.shards import join_shards, ranked
 
     if files.shards and not launch.is_secondary():
-        join(files.out, kind, files.shards, ranked(files.examples), job.origin)
+        join_shards(files.out, kind, files.shards, ranked(files.examples), job.origin)
     return bool(files.shards)
 
 

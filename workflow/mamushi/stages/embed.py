@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from transformers import PreTrainedModel
 
-    from mamushi.artifacts.pieces import Piece
     from mamushi.artifacts.schemas import Table
+    from mamushi.artifacts.shards import Piece
 
 GPU = True
 
@@ -44,7 +44,7 @@ def embed_at(
 ) -> None:
     """Write a table of vectors, or a shard of it, with a column for each of the model's layers in
     ``layers_of``, all from one forward pass; with ``shards``, put these together."""
-    from mamushi.artifacts.pieces import ranked, write_pieces
+    from mamushi.artifacts.shards import ranked, write_pieces
     from mamushi.artifacts.tables import INFERENCE, read_metadata
     from mamushi.lm.attention import supports
     from mamushi.lm.batches import pieces

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from mamushi.artifacts.pieces import Piece
+    from mamushi.artifacts.shards import Piece
 
 GPU = True
 
@@ -29,7 +29,7 @@ def run(files: Files, chosen: Encode, job: Job) -> None:
     import pyarrow as pa
 
     from mamushi.artifacts import schemas
-    from mamushi.artifacts.pieces import ranked, write_pieces
+    from mamushi.artifacts.shards import ranked, write_pieces
     from mamushi.lm.batches import pieces
     from mamushi.lm.encoder import encode, lengths_of, open_encoder
 

@@ -14,7 +14,7 @@ from mamushi.stages import _models
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from mamushi.artifacts.pieces import Piece
+    from mamushi.artifacts.shards import Piece
 
 GPU = True
 
@@ -30,7 +30,7 @@ def run(files: Files, chosen: Evaluate, job: Job) -> None:
     import numpy as np
 
     from mamushi.artifacts import schemas
-    from mamushi.artifacts.pieces import together, write_pieces
+    from mamushi.artifacts.shards import read_shards, write_pieces
     from mamushi.artifacts.tables import EVALUATION, write_table
     from mamushi.lm.attention import supports
     from mamushi.lm.batches import pieces
@@ -46,7 +46,7 @@ def run(files: Files, chosen: Evaluate, job: Job) -> None:
     texts = read_tokens(files.tokens, files.examples, EVALUATION, chosen.evaluation.max_length)
     require_domains(texts)
     if files.shards:
-        blocks = together(files.shards, len(texts), job.origin)
+        blocks = read_shards(files.shards, len(texts), job.origin)
     else:
         model, accelerator = _models.opened(files, chosen)
         batch_tokens = job.execution.batch_tokens

@@ -1,8 +1,8 @@
-"""What is made of texts piece by piece: as blocks of them, or as shards on many nodes.
+"""Tables that several jobs make together: the blocks of one, and the shards of its jobs.
 
-What of a table of vectors is in memory at a time is a block. A shard holds the vectors, or single
-numbers, of some of the texts, by the row that each has in the table; it lies beside the others
-until they are put together.
+What of a table of vectors is in memory at a time is a block. A shard is the part that one of
+several jobs makes: the vectors, or single numbers, of some of the texts, by the row that each has
+in the table. It lies beside the others until they are joined.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def write_pieces(
             write({"row": np.empty(0, np.int64)})
 
 
-def join(
+def join_shards(
     path: Path,
     kind: Table,
     shards: Sequence[Path],
@@ -80,8 +80,8 @@ def join(
     origin: Mapping[str, Any],
 ) -> None:
     """Put the ``shards`` of a table of vectors together: byte by byte what one job would have
-    written. Raises ``UserError`` as ``together``."""
-    blocks = together(shards, len(texts["id"]), origin)
+    written. Raises ``UserError`` as ``read_shards``."""
+    blocks = read_shards(shards, len(texts["id"]), origin)
     about = {name: told for name, told in read_metadata(shards[0]).items() if name != "shard"}
     with writing(path, kind, metadata=about) as write:
         for place, vectors in enumerate(blocks):
@@ -89,7 +89,7 @@ def join(
             write(names | _arrays(vectors))
 
 
-def together(shards: Sequence[Path], n: int, origin: Mapping[str, Any]) -> Iterator[Columns]:
+def read_shards(shards: Sequence[Path], n: int, origin: Mapping[str, Any]) -> Iterator[Columns]:
     """Return the columns of the ``shards`` of ``n`` texts, block by block.
 
     Raises ``UserError`` for a shard of another ``origin``, by settings, inputs or versions, and
