@@ -8,6 +8,7 @@ from typing import Any
 
 from mamushi.artifacts import paths
 from mamushi.configuration import counts, settings
+from mamushi.stages import examples
 
 
 def remade(config: Mapping[str, Any], dataset: str, needs: Any) -> bool:
@@ -23,7 +24,7 @@ def remade(config: Mapping[str, Any], dataset: str, needs: Any) -> bool:
             before = card["settings"]
     except (OSError, ValueError, LookupError, TypeError):
         return False
-    now = json.loads(settings.as_json(settings.examples(config, dataset)))
+    now = json.loads(settings.as_json(examples.settings(config, dataset)))
     changed = {key for key in {*before, *now} if before.get(key) != now.get(key)}
     if not changed and "counts" in card:
         counts.check(dataset, needs, card["counts"]["sections"].get("inference", {}))

@@ -111,12 +111,14 @@ def command(name, **places):
     return f"exec {words} --settings {{params.settings:q}} > {{log:q}} 2>&1"
 
 
-def params(function, *names):
-    """A rule's one parameter: the JSON of a stage's settings for the wildcards of these names.
+def params(stage, *names):
+    """A rule's one parameter: the JSON of a stage's settings for the wildcards of these names. They
+    are made by the stage's function ``settings``, or by a function in its place.
 
     Made when a job asks for it, and once for all jobs that share those wildcards: 2,160 models are
     retrained with 30 settings.
     """
+    function = stages.module(stage).settings if isinstance(stage, str) else stage
     types = [int if name == "seed" else str for name in names]
 
     @cache

@@ -22,7 +22,7 @@ rule examples:
         mem_mb=RESOURCES.of_texts(8000, 4000),
         runtime=RESOURCES.of_texts(60, 20),
     params:
-        settings=params(settings.examples, "dataset"),
+        settings=params("examples", "dataset"),
     shell:
         command("examples", cache="results/downloads/{wildcards.dataset}")
 

@@ -4,7 +4,7 @@
 
 EMBED, EMBED_LAYERS, ENCODE = (
     params(made_with, "model")
-    for made_with in (settings.embed, settings.embed_layers, settings.encode)
+    for made_with in ("embed", "embed_layers", "encode")
 )
 
 
@@ -46,10 +46,10 @@ rule import_embeddings:
         examples=made(paths.EXAMPLES),
         duplicates=made(paths.DUPLICATES),
         vectors=ancient(
-            lambda wildcards: settings.vector_files(config, wildcards.model)[0] or []
+            lambda wildcards: stages.module("import_embeddings").vector_files(config, wildcards.model)[0] or []
         ),
         ids=ancient(
-            lambda wildcards: settings.vector_files(config, wildcards.model)[1] or []
+            lambda wildcards: stages.module("import_embeddings").vector_files(config, wildcards.model)[1] or []
         ),
     output:
         out=paths.EMBEDDINGS,
@@ -63,7 +63,7 @@ rule import_embeddings:
         mem_mb=RESOURCES.memory(4000, 16000, texts=20000),
         runtime=RESOURCES.minutes(30, 60, texts=20),
     params:
-        settings=params(settings.import_embeddings, "model"),
+        settings=params("import_embeddings", "model"),
         data_card=lambda wildcards: paths.DATA_CARD.format(dataset=wildcards.dataset),
     shell:
         command("import-embeddings")
@@ -72,7 +72,7 @@ rule import_embeddings:
 # The same table, by a sentence encoder.
 rule encode:
     input:
-        ancient(lambda wildcards: settings.encoder_files(config, wildcards.model)),
+        ancient(lambda wildcards: stages.module("encode").encoder_files(config, wildcards.model)),
         shards=shards(paths.EMBEDDINGS, ENCODE),
         examples=made(paths.EXAMPLES),
     output:

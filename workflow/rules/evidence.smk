@@ -13,7 +13,7 @@ rule calibrate:
         "results/logs/calibrate/{dataset}/{model}/seed{seed}.log",
     localrule: True
     params:
-        settings=params(settings.calibrate, *CELL),
+        settings=params("calibrate", *CELL),
     shell:
         command("calibrate")
 
@@ -34,7 +34,7 @@ rule frontier:
         runtime=RESOURCES.minutes(30, 60),
     params:
         selectors=GRID["selectors"],
-        settings=params(settings.frontier, *CELL),
+        settings=params("frontier", *CELL),
     shell:
         command("frontier")
 
@@ -49,7 +49,7 @@ rule diagnostics:
     localrule: True
     params:
         selectors=SCORED,
-        settings=params(settings.diagnostics, *CELL),
+        settings=params("diagnostics", *CELL),
     shell:
         command("diagnostics")
 
@@ -66,7 +66,7 @@ rule confounds:
     localrule: True
     params:
         selectors=SCORED,
-        settings=params(settings.confounds, *CELL),
+        settings=params("confounds", *CELL),
     shell:
         command("confounds")
 
@@ -83,7 +83,7 @@ rule geometry:
         mem_mb=RESOURCES.memory(4000, 16000),
         runtime=RESOURCES.minutes(30, 60),
     params:
-        settings=params(settings.geometry, *CELL),
+        settings=params("geometry", *CELL),
     shell:
         command("geometry")
 
@@ -97,7 +97,7 @@ rule runtime:
             paths.LAYERS
             if any(
                 settings.reads_layers(config, name)
-                for names in settings.timed(config)
+                for names in stages.module("runtime").timed(config)
                 for name in names
             )
             else []
@@ -111,7 +111,7 @@ rule runtime:
         mem_mb=RESOURCES.memory(4000, 16000),
         runtime=RESOURCES.minutes(30, 240),
     params:
-        settings=params(settings.runtime, *CELL),
+        settings=params("runtime", *CELL),
     shell:
         command("runtime")
 
@@ -136,7 +136,7 @@ rule ranking:
     localrule: True
     params:
         selectors=SCORED,
-        settings=params(settings.ranking, *CELL),
+        settings=params("ranking", *CELL),
     shell:
         command("ranking")
 
@@ -158,7 +158,7 @@ rule triage:
         "results/logs/triage/{dataset}/{model}/seed{seed}.log",
     localrule: True
     params:
-        settings=params(settings.triage, *CELL),
+        settings=params("triage", *CELL),
     shell:
         command("triage")
 
@@ -180,7 +180,7 @@ rule qualitative:
         "results/logs/qualitative.log",
     localrule: True
     params:
-        settings=params(settings.qualitative),
+        settings=params("qualitative"),
     shell:
         command("qualitative", out_folder="$(dirname {output.parquet:q})")
 
@@ -213,6 +213,6 @@ rule evidence_tables:
         "results/logs/evidence_tables.log",
     localrule: True
     params:
-        settings=params(settings.evidence),
+        settings=params("evidence"),
     shell:
         command("evidence", out_folder="$(dirname {output.frontier:q})")

@@ -21,9 +21,9 @@ OF_CELL = {
 def drawn(config, *cell, name):
     """The settings of a figure, of one cell or of all that its tables hold."""
     if cell:
-        return settings.figure_of_cell(config, name, *cell)
+        return stages.module("figure").settings_of_cell(config, name, *cell)
     shown = SHOWN[plugin("figure", name).literals["OF"]](config)
-    return settings.figure(config, shown, name)
+    return stages.module("figure").settings(config, shown, name)
 
 
 for name, figure in plugins("figure").items():
@@ -87,7 +87,7 @@ rule figure_study:
     localrule: True
     params:
         settings=params(
-            lambda config, study: settings.figure(
+            lambda config, study: stages.module("figure").settings(
                 config, grid.comparison(config, study), "sad"
             ),
             "study",

@@ -5,7 +5,7 @@
 rule model_card:
     input:
         ancient(
-            lambda wildcards: explained(settings.model_files, config, wildcards.model)
+            lambda wildcards: explained(stages.module("model_card").model_files, config, wildcards.model)
         ),
     output:
         out=paths.MODEL_CARD,
@@ -18,7 +18,7 @@ rule model_card:
         mem_mb=lambda wildcards, attempt: 8000 * attempt,
         runtime=lambda wildcards, attempt: 120 * attempt,
     params:
-        settings=params(settings.model_card, "model"),
+        settings=params("model_card", "model"),
     shell:
         command("model-card")
 
@@ -50,7 +50,7 @@ rule base_model:
         mem_mb=lambda wildcards, attempt: 8000 * attempt,
         runtime=lambda wildcards, attempt: 60 * attempt,
     params:
-        settings=params(settings.base_model, "model"),
+        settings=params("base_model", "model"),
     shell:
         command("base-model", out="$(dirname {output.card:q})")
 
@@ -78,7 +78,7 @@ rule convert:
         mem_mb=RESOURCES.memory(4000, 4000, 10000),
         runtime=lambda wildcards, attempt: 120 * attempt,
     params:
-        settings=params(settings.convert, "model"),
+        settings=params("convert", "model"),
     shell:
         command("convert", out="$(dirname {output.card:q})")
 
@@ -96,6 +96,6 @@ rule tokens:
         mem_mb=RESOURCES.of_texts(8000, 2000),
         runtime=RESOURCES.of_texts(60, 20),
     params:
-        settings=params(lambda config: settings.tokens(config)),
+        settings=params("tokens"),
     shell:
         command("tokens")

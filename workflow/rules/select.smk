@@ -34,7 +34,7 @@ rule score:
         mem_mb=RESOURCES.rank_memory,
         runtime=RESOURCES.rank_minutes,
     params:
-        settings=params(settings.score, "selector", "seed"),
+        settings=params("score", "selector", "seed"),
     shell:
         command("score")
 
@@ -56,7 +56,7 @@ rule refits:
         mem_mb=RESOURCES.rank_memory,
         runtime=RESOURCES.refit_minutes,
     params:
-        settings=params(settings.refits, "selector", "seed"),
+        settings=params("refits", "selector", "seed"),
     shell:
         command("refits")
 
@@ -72,7 +72,7 @@ rule remove:
         "results/logs/remove/{dataset}/{model}/seed{seed}/{selector}/beta{beta}.log",
     localrule: True
     params:
-        settings=params(settings.remove, "beta"),
+        settings=params("remove", "beta"),
     shell:
         command("remove")
 
@@ -88,7 +88,7 @@ rule weigh:
         "results/logs/weigh/{dataset}/{model}/seed{seed}/{selector}/beta{beta}.log",
     localrule: True
     params:
-        settings=params(settings.weigh, "beta"),
+        settings=params("weigh", "beta"),
     shell:
         command("weigh")
 
@@ -110,7 +110,7 @@ rule token_ratio:
         mem_mb=RESOURCES.model_memory,
         runtime=RESOURCES.training_minutes,
     params:
-        settings=params(settings.token_ratio, *CELL),
+        settings=params("token_ratio", *CELL),
     shell:
         command("token-ratio")
 
@@ -124,7 +124,7 @@ rule spans:
         "results/logs/spans/{dataset}/{model}/seed{seed}/{selector}/beta{beta}.log",
     localrule: True
     params:
-        settings=params(settings.spans, "beta"),
+        settings=params("spans", "beta"),
     shell:
         command("spans")
 
@@ -139,7 +139,7 @@ rule stability:
         "results/logs/stability/{dataset}/{model}/seed{seed}/{selector}.log",
     localrule: True
     params:
-        settings=params(settings.stability),
+        settings=params("stability"),
     shell:
         command("stability")
 
@@ -163,6 +163,6 @@ rule manifests:
         "results/logs/manifests/{dataset}/{model}/seed{seed}/{selector}.log",
     localrule: True
     params:
-        settings=params(settings.manifests, *CELL, "selector"),
+        settings=params("manifests", *CELL, "selector"),
     shell:
         command("manifests")

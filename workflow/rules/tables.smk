@@ -17,7 +17,7 @@ rule tables:
         "results/logs/tables.log",
     localrule: True
     params:
-        settings=params(lambda config: settings.tables(GRID)),
+        settings=params("tables"),
     shell:
         command("tables", out_folder="$(dirname {output.sad:q})")
 
@@ -38,10 +38,7 @@ use rule tables as study_tables with:
     log:
         "results/logs/study_tables/{study}.log",
     params:
-        settings=params(
-            lambda config, study: settings.tables(grid.comparison(config, study)),
-            "study",
-        ),
+        settings=params("tables", "study"),
 
 
 # How much of SAD at budget 0 is the number of steps alone.
@@ -55,7 +52,7 @@ rule steps:
         "results/logs/steps.log",
     localrule: True
     params:
-        settings=params(lambda config: settings.steps(config, GRID)),
+        settings=params("steps"),
     shell:
         command("steps", out_folder="$(dirname {output.parquet:q})")
 
@@ -74,7 +71,7 @@ rule subgroups:
         "results/logs/subgroups.log",
     localrule: True
     params:
-        settings=params(lambda config: settings.subgroups(GRID)),
+        settings=params("subgroups"),
     shell:
         command("subgroups", out_folder="$(dirname {output.parquet:q})")
 
@@ -92,7 +89,7 @@ rule truth:
         "results/logs/truth.log",
     localrule: True
     params:
-        settings=params(lambda config: settings.truth(config, GRID)),
+        settings=params("truth"),
     shell:
         command("truth", out_folder="$(dirname {output.parquet:q})")
 

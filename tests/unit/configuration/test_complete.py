@@ -16,7 +16,9 @@ from jsonschema import Draft202012Validator
 from mamushi import registry
 from mamushi.configuration import arms, grid, schema, settings
 from mamushi.configuration.complete import ConfigError, complete, declared
+from mamushi.configuration.models import Lora
 from mamushi.configuration.sources import files
+from mamushi.stages import examples
 
 ROOT = Path(__file__).parents[3]
 JIGSAW = ("train.csv", "test.csv", "test_labels.csv")
@@ -99,7 +101,7 @@ def test_a_method_left_at_its_default_is_no_part_of_what_results_are_compared_by
     chosen = settings.retrain(complete(config), "made", "tiny", 0)
     assert json.loads(settings.as_json(chosen))["training"]["method"] == "lora"
     # A model changes single keys of the adapters.
-    adapters = settings.Lora(rank=4, alpha=4.0, dropout=0.0, target_modules=None)
+    adapters = Lora(rank=4, alpha=4.0, dropout=0.0, target_modules=None)
     assert chosen.training.lora == adapters
     started = settings.unlearn(complete(config), "made", "tiny", 0, "salun")
     assert (started.method, started.lora) == ("lora", adapters)
@@ -695,7 +697,7 @@ def test_what_is_left_takes_lists_of_texts(left: dict[str, Any], message: str) -
 
 def test_what_is_planted_is_a_setting_of_its_dataset_alone() -> None:
     config = minimal()
-    plain = settings.examples(complete(config), "made")
+    plain = examples.settings(complete(config), "made")
     config["datasets"]["made"]["planted"] = {"texts": 3}
     # Gold starts from what the model was pretrained on, and is to know nothing of them.
     assert mistakes(config) == [
@@ -703,7 +705,7 @@ def test_what_is_planted_is_a_setting_of_its_dataset_alone() -> None:
         "write models.tiny.pretraining.domains: [retain]"
     ]
     config["models"]["tiny"]["pretraining"]["domains"] = ["retain"]
-    planted = settings.examples(complete(config), "made")
+    planted = examples.settings(complete(config), "made")
     assert planted.planted == {"texts": 3, "repeats": [1, 4, 16]}
     # Data that was made before the key was there is not made again for it.
     assert "planted" not in settings.as_json(plain)

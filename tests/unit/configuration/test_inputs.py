@@ -9,6 +9,7 @@ import pytest
 
 from mamushi.configuration import settings
 from mamushi.configuration.complete import complete
+from mamushi.stages import examples, model_card
 
 
 def config(**model: Any) -> dict[str, Any]:
@@ -52,18 +53,18 @@ def listed(given: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def test_files_by_their_digests() -> None:
-    assert settings.examples(config(), "own").inputs == {"own.csv": digest("own.csv")}
+    assert examples.settings(config(), "own").inputs == {"own.csv": digest("own.csv")}
     assert listed(config(), "agreed").inputs == {"agreed.txt": digest("agreed.txt")}
-    card = settings.model_card(config(), "lab")
+    card = model_card.settings(config(), "lab")
     assert card.inputs.keys() == {"config.json", "a.safetensors"}
 
 
 def test_code_that_is_trusted_counts() -> None:
     trusting = config(trust_remote_code=True)
-    before = settings.model_card(trusting, "lab")
-    assert settings.model_files(trusting, "lab")[-1] == "lab/modeling.py"
+    before = model_card.settings(trusting, "lab")
+    assert model_card.model_files(trusting, "lab")[-1] == "lab/modeling.py"
     Path("lab/modeling.py").write_text("edited", encoding="utf-8")
-    after = settings.model_card(trusting, "lab")
+    after = model_card.settings(trusting, "lab")
     changed = {name for name in after.inputs if after.inputs[name] != before.inputs[name]}
     assert changed == {"modeling.py"}
     assert replace(after, inputs={}) == replace(before, inputs={})
@@ -74,6 +75,6 @@ def test_a_dry_run_does_without_files_that_are_not_there() -> None:
     Path("own.csv").unlink()
     Path("lab").rename("gone")
     assert listed(given, "made").inputs == {}
-    assert settings.examples(given, "own").inputs == {}
-    assert settings.model_card(given, "lab").inputs == {}
-    assert settings.model_files(hub, "lab") == []
+    assert examples.settings(given, "own").inputs == {}
+    assert model_card.settings(given, "lab").inputs == {}
+    assert model_card.model_files(hub, "lab") == []

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from mamushi.artifacts import remote
-from mamushi.configuration import settings
 from mamushi.configuration.complete import ConfigError, complete
 from mamushi.data import head
 from mamushi.data.loaders import table
+from mamushi.stages import examples
 
 URL = "s3://lab/texts/mine.csv"
 TEXTS = b"text,score\n" + b"".join(b"text %d,0.%d\n" % (i, i) for i in range(1, 9))
@@ -65,12 +65,12 @@ def test_a_table_in_a_bucket_is_read_as_one_on_disk(bucket: Any, tmp_path: Path)
 
 
 def test_another_content_is_another_input(bucket: Any) -> None:
-    before = settings.examples(config(URL), "own")
+    before = examples.settings(config(URL), "own")
     assert list(before.inputs) == [URL]
-    assert settings.examples(config(URL), "own") == before
+    assert examples.settings(config(URL), "own") == before
     bucket.put_object(Key="texts/mine.csv", Body=TEXTS.replace(b"text 3", b"text x"))
     remote.identity.cache_clear()
-    assert settings.examples(config(URL), "own").inputs != before.inputs
+    assert examples.settings(config(URL), "own").inputs != before.inputs
 
 
 def test_what_is_not_there_or_out_of_reach_is_one_line(

@@ -21,6 +21,7 @@ from mamushi.configuration import settings
 from mamushi.evidence import verification
 from mamushi.registry import plugin
 from mamushi.running.identity import digest
+from mamushi.stages.remove import settings as removal
 from tests.support.score_files import domains, write_embeddings, write_examples
 
 RUN = {"dataset": "small", "model": "tiny", "seed": 3}
@@ -107,7 +108,7 @@ def remove(root: Path, name: str) -> None:
     both = (*made, "--duplicates", place(root, paths.DUPLICATES))
     cells = [{"selector": name, "beta": paths.beta(beta)} for beta in BUDGETS]
     for beta, cell in zip(BUDGETS, cells, strict=True):
-        given = settings.remove({}, str(beta))
+        given = removal({}, str(beta))
         run("remove", *both, "--out", place(root, paths.REMOVAL, **cell),
             "--settings", settings.as_json(given))  # fmt: skip
     code = digest("mamushi.stages.manifests")

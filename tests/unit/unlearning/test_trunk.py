@@ -29,7 +29,9 @@ from mamushi.artifacts import schemas
 from mamushi.artifacts.files import sha256, write_json
 from mamushi.artifacts.provenance import provenance
 from mamushi.artifacts.tables import write_table
-from mamushi.configuration.settings import Evaluation, Opened, Started, Trained
+from mamushi.configuration.models import Trained
+from mamushi.configuration.sections import HeldOut
+from mamushi.configuration.settings import Opened, Started
 from mamushi.errors import UserError
 from mamushi.lm import device
 from mamushi.lm.batches import collate
@@ -467,7 +469,7 @@ def folder(tmp_path: Path) -> Path:
 
 def settings(precision: str, training: dict[str, Any] | None, **more: Any) -> Started:
     start = Opened(training=training and Trained(**training), precision=precision)
-    evaluation = Evaluation(max_length=12)
+    evaluation = HeldOut(max_length=12)
     return Started(
         **{"start": start, "trained_blocks": TRAINED, "max_length": 9, **more},
         evaluation=evaluation,

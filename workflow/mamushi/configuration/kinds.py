@@ -7,9 +7,10 @@ environment variables are resolved, and ``PART``.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from dataclasses import Field, dataclass, field
+from typing import Annotated, Any, ClassVar, Literal, dataclass_transform
 
-from msgspec import Meta, Struct, field
+from msgspec import Meta
 
 NAMED = Meta(
     pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$(?!\n)",
@@ -68,5 +69,14 @@ def named(**entries: Any) -> Any:
     return field(default_factory=lambda: dict(entries))
 
 
-class Section(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Keys that stand together."""
+@dataclass_transform(frozen_default=True, kw_only_default=True)
+class Section:
+    """Keys that stand together. Every subclass is a frozen dataclass; one with ``further`` keys has
+    some that are declared elsewhere."""
+
+    further: ClassVar[bool] = False
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+    def __init_subclass__(cls, further: bool = False) -> None:
+        cls.further = further
+        dataclass(frozen=True, kw_only=True)(cls)

@@ -130,7 +130,7 @@ class Pretraining(Section):
     seed: Natural = 0  #: Seed of the weights and of the order of the texts.
 
 
-class TinyModel(Section, kw_only=True):
+class TinyModel(Section):
     """A small model that the workflow builds, gives a tokenizer and pretrains."""
 
     family: Literal["llama", "qwen2", "gemma2"]  #: Architecture.
@@ -155,21 +155,21 @@ class Columns(Section):
     vector: str = "vector"  #: Column with the vectors, lists.
 
 
-class Vectors(Columns, kw_only=True):
+class Vectors(Columns):
     """A vector for each text of the inference section, under its id."""
 
     path: Place | None  #: A Parquet file, or an array (texts, width) of NumPy (.npy).
     ids: Place | None = None  #: Of an array, a text file with the id of each row, one a line.
 
 
-class EmbeddingsModel(Section, kw_only=True):
+class EmbeddingsModel(Section):
     """Embeddings that were made elsewhere, in place of a model."""
 
     contaminated: Literal[True] = True  #: Always; nothing is trained.
     embeddings: Vectors
 
 
-class EncoderModel(Section, kw_only=True):
+class EncoderModel(Section):
     """A sentence encoder in a folder of sentence-transformers, or on the hub."""
 
     kind: Literal["encoder"]  #: A sentence encoder.

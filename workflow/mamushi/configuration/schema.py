@@ -13,12 +13,12 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
+from dataclasses import MISSING, fields
 from functools import cache
 from types import UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from msgspec import NODEFAULT, UNSET, Meta, Struct, UnsetType, to_builtins
-from msgspec.structs import fields
+from msgspec import UNSET, Meta, UnsetType, to_builtins
 
 from mamushi.configuration.kinds import Section
 
@@ -58,21 +58,22 @@ def rule_of(kind: Any) -> Rule:
     if origin is dict:
         names, values = map(rule_of, inner)
         return {"type": ["object"], "propertyNames": names, "additionalProperties": values}
-    return section_rule(kind) if issubclass(kind, Struct) else {"type": [KINDS[kind]]}
+    return section_rule(kind) if issubclass(kind, Section) else {"type": [KINDS[kind]]}
 
 
-def section_rule(section: type[Struct]) -> Rule:
+def section_rule(section: type[Section]) -> Rule:
     """Return the JSON Schema of a section, with each key's default."""
     rule: Rule = {"type": ["object"], "properties": {}, "required": []}
-    rule["additionalProperties"] = not section.__struct_config__.forbid_unknown_fields
+    rule["additionalProperties"] = section.further
+    hints = get_type_hints(section, include_extras=True)
     for key in fields(section):
-        setting = rule_of(key.type) | {"declared": (section, key.name)}
-        default = key.default
-        if key.default_factory is not NODEFAULT:
+        setting = rule_of(hints[key.name]) | {"declared": (section, key.name)}
+        default: Any = key.default
+        if key.default_factory is not MISSING:
             default = to_builtins(key.default_factory())
         elif isinstance(default, Section):
             default = {} if default == type(default)() else to_builtins(default)
-        if default is NODEFAULT:
+        if default is MISSING:
             rule["required"].append(key.name)
         elif default is not UNSET:
             setting["default"] = default
@@ -116,14 +117,14 @@ def without_defaults(rule: Rule) -> Rule:
 
 
 @cache
-def meanings(section: type[Struct]) -> Mapping[str, str]:
+def meanings(section: type[Section]) -> Mapping[str, str]:
     """Return what each key of a section means: the comment ``#:`` at the key or above it, else the
     docstring of the section that it holds."""
     found = {}
-    for key in fields(section):
-        kinds = [key.type, *get_args(key.type)]
+    for name, hint in get_type_hints(section).items():
+        kinds = [hint, *get_args(hint)]
         held = [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Section)]
-        found[key.name] = " ".join(inspect.cleandoc(held[0].__doc__ or "").split()) if held else ""
+        found[name] = " ".join(inspect.cleandoc(held[0].__doc__ or "").split()) if held else ""
     for base in reversed(section.__mro__[: section.__mro__.index(Section)]):
         said: list[str] = []
         for line in inspect.getsource(base).splitlines():

@@ -124,7 +124,7 @@ class Planted(Section):
     repeats: Counts = listed(1, 4, 16)  #: How often they are in the contamination section.
 
 
-class Dataset(Section, forbid_unknown_fields=False):
+class Dataset(Section, further=True):
     """A dataset by name. Further keys are the settings of its kind."""
 
     kind: str  #: The loader, a file in workflow/mamushi/data/loaders.
@@ -167,7 +167,7 @@ class Embedding(PooledLayer):
     depths: Fractions = listed(0.25, 0.5, 0.75)
 
 
-class Selector(Section, forbid_unknown_fields=False):
+class Selector(Section, further=True):
     """A selector. Further keys are the settings of its kind."""
 
     #: The selector, a file in workflow/mamushi/selection/selectors; by default its name.
@@ -236,7 +236,7 @@ class Unlearning(Cells):
     lists: dict[Name, Place | None] = named()
 
 
-class Unlearner(Section, forbid_unknown_fields=False):
+class Unlearner(Section, further=True):
     """An unlearner. Further keys are the settings of its kind."""
 
     #: The unlearner, a file in workflow/mamushi/unlearning/unlearners; by default its name.
@@ -301,7 +301,17 @@ class Extraction(Completion):
     texts: Count = 100  #: Most texts, as above.
 
 
-class Left(Cells):
+class Asked(Section):
+    """Which texts membership inference asks about."""
+
+    #: Most forget texts of the inference section, and of the held-out ones, that membership
+    #: inference asks about; planted ones are always there. The likelihood ratio takes three seeds.
+    texts: Count = 1000
+    #: Share of a text's tokens, those that the model finds least likely, in Min-K%.
+    least: Annotated[float, Meta(gt=0, le=1)] = 0.2
+
+
+class Left(Cells, Asked):
     """What is left of forget texts in the models, beside the same of gold models: the target
     `left`. The base model, contaminated and beta 0 of every cell are looked at, and for the
     selectors and budgets named here the models that are retrained or unlearned without their lists,
@@ -310,11 +320,6 @@ class Left(Cells):
     selectors: AnyNames = listed()  #: Selectors by name, whose lists are removed.
     budgets: Budgets = listed(0.5)  #: Shares of the forget set.
     unlearners: AnyNames = listed()  #: Unlearners by name; retraining is always there.
-    #: Most forget texts of the inference section, and of the held-out ones, that membership
-    #: inference asks about; planted ones are always there. The likelihood ratio takes three seeds.
-    texts: Count = 1000
-    #: Share of a text's tokens, those that the model finds least likely, in Min-K%.
-    least: Annotated[float, Meta(gt=0, le=1)] = 0.2
     extraction: Extraction = Extraction()
 
 
@@ -432,12 +437,13 @@ class Execution(Section):
     #: MLFLOW_TRACKING_URI says so.
     tracking: Literal["mlflow", "wandb", "tensorboard"] | None = None
 
-    @property
-    def seconds(self) -> float:
-        """Return the seconds between checkpoints of a job in this process."""
+    def __post_init__(self) -> None:
+        """Settle what depends on where this process runs."""
         if self.checkpoint_seconds == "auto":
-            return 1800.0 if "SLURM_JOB_ID" in os.environ else 600.0
-        return float(self.checkpoint_seconds)
+            # SLURM asks a training to save before its time is over, so that only a node that fails
+            # loses more.
+            seconds = 1800.0 if "SLURM_JOB_ID" in os.environ else 600.0
+            object.__setattr__(self, "checkpoint_seconds", seconds)
 
 
 class Figures(Section):
@@ -450,7 +456,7 @@ class Figures(Section):
     log_scale: bool = False  #: Logarithmic SAD axis.
 
 
-class Configuration(Section, kw_only=True):
+class Configuration(Section):
     """Every key of config.yaml, with its type, default and meaning."""
 
     #: paper lays this configuration over the paper's, config.yaml beside the Snakefile: its grid,

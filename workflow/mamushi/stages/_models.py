@@ -7,7 +7,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mamushi.configuration.settings import FineTune, Opened, Training, Trains
+from mamushi.configuration.models import Training
+from mamushi.configuration.settings import FineTune, Opened, Trains
 from mamushi.running import launch
 from mamushi.running.stage import Job, option, reads, writes
 

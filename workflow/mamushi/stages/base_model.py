@@ -4,11 +4,29 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from mamushi.configuration.settings import BaseModel
+from mamushi.configuration.settings import Config, Settings
+from mamushi.errors import UserError
+from mamushi.running.identity import digest
 from mamushi.running.stage import Job, reads, writes
 
 GPU = True
+
+
+class BaseModel(Settings):
+    """Settings of the stage ``base_model``: the tiny model's definition."""
+
+    name: str
+    sizes: dict[str, Any]
+    pretraining: dict[str, Any]
+
+
+def settings(config: Config, model: str) -> BaseModel:
+    definition = dict(config["models"][model])
+    pretraining = definition.pop("pretraining")
+    sizes = {k: v for k, v in definition.items() if k not in ("training", "contaminated", "base")}
+    return BaseModel(name=model, sizes=sizes, pretraining=pretraining, code=digest(__name__))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +43,6 @@ def run(files: Files, chosen: BaseModel, job: Job) -> None:
     from mamushi.artifacts import schemas
     from mamushi.artifacts.files import write_json
     from mamushi.artifacts.tables import read_table, write_table
-    from mamushi.errors import UserError
     from mamushi.lm import device, loading, tiny
 
     training = chosen.pretraining

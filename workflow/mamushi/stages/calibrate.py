@@ -10,8 +10,27 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from mamushi.configuration.settings import Calibrate
+from mamushi.configuration.settings import Cell, Config
+from mamushi.running.identity import digest
 from mamushi.running.stage import Job, reads, writes
+
+
+class Calibrate(Cell):
+    """Settings of the stage ``calibrate``; ``selector`` is the one that estimates the ratio."""
+
+    selector: str
+    resamples: int
+
+
+def settings(config: Config, dataset: str, model: str, seed: int) -> Calibrate:
+    return Calibrate(
+        dataset=dataset,
+        model=model,
+        seed=seed,
+        selector=config["removal"]["ratio"],
+        resamples=config["evidence"]["resamples"],
+        code=digest(__name__),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

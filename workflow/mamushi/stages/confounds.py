@@ -9,8 +9,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from mamushi.configuration.settings import Confounds
+from mamushi.configuration.settings import Cell, Config
+from mamushi.running.identity import digest
 from mamushi.running.stage import Job, option, reads, writes
+
+
+class Confounds(Cell):
+    """Settings of the stage ``confounds``."""
+
+
+def settings(config: Config, dataset: str, model: str, seed: int) -> Confounds:
+    return Confounds(dataset=dataset, model=model, seed=seed, code=digest(__name__))
 
 
 @dataclass(frozen=True, kw_only=True)

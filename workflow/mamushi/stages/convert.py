@@ -5,8 +5,28 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from mamushi.configuration.settings import Convert
+from mamushi.configuration.settings import Config, Settings
+from mamushi.configuration.sources import contents
+from mamushi.running.identity import digest
 from mamushi.running.stage import Job, reads, writes
+
+
+class Convert(Settings):
+    """Settings of the stage ``convert``: the model of a GGUF file."""
+
+    name: str
+    contaminated: bool
+    inputs: dict[str, str]
+
+
+def settings(config: Config, model: str) -> Convert:
+    definition = config["models"][model]
+    return Convert(
+        name=model,
+        contaminated=definition["contaminated"],
+        inputs=contents([definition["source"]]),
+        code=digest(__name__),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

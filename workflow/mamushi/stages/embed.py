@@ -6,8 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mamushi.configuration.settings import Embed, EmbedLayers, Opened
+from mamushi.configuration.models import Trained
+from mamushi.configuration.sections import PooledLayer
+from mamushi.configuration.settings import Config, Opened, Settings, embedder, part
 from mamushi.running import launch
+from mamushi.running.identity import digest
 from mamushi.running.stage import Job
 from mamushi.stages import _models
 
@@ -18,8 +21,24 @@ if TYPE_CHECKING:
 
     from mamushi.artifacts.schemas import Table
     from mamushi.artifacts.shards import Piece
+    from mamushi.stages.embed_layers import EmbedLayers
 
 GPU = True
+
+
+class Embed(Settings):
+    """Settings of the stage ``embed``; no ``training`` for a model that embeds as it is."""
+
+    embedding: PooledLayer
+    training: Trained | None
+
+
+def settings(config: Config, model: str) -> Embed:
+    return Embed(
+        embedding=part(PooledLayer, config["embedding"]),
+        training=embedder(config, model),
+        code=digest(__name__),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mamushi.configuration.settings import EmbedLayers
+from mamushi.configuration.models import Trained
+from mamushi.configuration.sections import Pooling
+from mamushi.configuration.settings import Config, Settings, embedder, part
+from mamushi.running.identity import digest
 from mamushi.running.stage import Job
 from mamushi.stages import embed
 
@@ -16,6 +19,23 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 GPU = True
+
+
+class EmbedLayers(Settings):
+    """Settings of the stage ``embed_layers``, as those of ``embed``."""
+
+    embedding: Pooling
+    training: Trained | None
+    depths: list[float]
+
+
+def settings(config: Config, model: str) -> EmbedLayers:
+    return EmbedLayers(
+        embedding=part(Pooling, config["embedding"]),
+        training=embedder(config, model),
+        depths=config["embedding"]["depths"],
+        code=digest(__name__),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from mamushi.configuration.settings import Encode
+from mamushi.artifacts import digests
+from mamushi.configuration.kinds import Section
+from mamushi.configuration.settings import Config, Settings
+from mamushi.configuration.sources import MODEL_FILES
 from mamushi.running import launch
+from mamushi.running.identity import digest
 from mamushi.running.stage import Job
 from mamushi.stages import _models
 
@@ -17,6 +22,39 @@ if TYPE_CHECKING:
     from mamushi.artifacts.shards import Piece
 
 GPU = True
+
+
+class Encoder(Section):
+    """Where a sentence encoder is."""
+
+    source: str
+    revision: str | None
+
+
+class Encode(Settings):
+    """Settings of the stage ``encode``; ``inputs`` are a folder's files by their names in it."""
+
+    embedding: Encoder
+    inputs: dict[str, str] = field(default_factory=dict)
+
+
+def settings(config: Config, model: str) -> Encode:
+    definition = config["models"][model]
+    folder = os.path.expanduser(definition["source"] or "")
+    return Encode(
+        embedding=Encoder(source=definition["source"] or "", revision=definition["revision"]),
+        inputs={
+            os.path.relpath(path, folder): digests.of(path) for path in encoder_files(config, model)
+        },
+        code=digest(__name__),
+    )
+
+
+def encoder_files(config: Config, model: str) -> list[str]:
+    """The files of an encoder in a folder, with those in its sub-folders; none of the hub's."""
+    folder = os.path.expanduser(config["models"][model]["source"] or "")
+    found = [os.path.join(at, name) for at, _, names in os.walk(folder) for name in names]
+    return sorted(path for path in found if path.endswith(MODEL_FILES))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,9 +4,36 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from mamushi.configuration.settings import Evidence
+from mamushi.configuration import grid
+from mamushi.configuration.settings import Config, Settings
+from mamushi.running.identity import digest
 from mamushi.running.stage import Job, root, writes
+
+
+class Evidence(Settings):
+    """Settings of the stage ``evidence``; ``selector`` is the one whose scores estimate the
+    log-density ratio, ``sad`` whether there is a table of what retraining measured."""
+
+    cells: list[dict[str, Any]]
+    runtime_cells: list[dict[str, Any]]
+    selector: str
+    sad: bool
+    targets: list[dict[str, Any]]
+    theory: dict[str, int]
+
+
+def settings(config: Config) -> Evidence:
+    return Evidence(
+        cells=list(grid.cells(config["grid"])),
+        runtime_cells=grid.shown(config),
+        selector=config["removal"]["ratio"],
+        sad=config["evidence"]["measured"],
+        targets=config["evidence"]["targets"],
+        theory={"worlds": config["evidence"]["worlds"], "seed": 0},
+        code=digest(__name__),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

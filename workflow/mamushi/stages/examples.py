@@ -9,11 +9,53 @@ from __future__ import annotations
 import json
 import os
 import sys
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from mamushi.configuration.settings import Examples
+from mamushi.artifacts import remote
+from mamushi.configuration.settings import Config, Settings
+from mamushi.configuration.sources import contents, files
+from mamushi.errors import UserError
+from mamushi.registry import plugin
+from mamushi.running.identity import digest
 from mamushi.running.stage import Job, option, writes
+
+
+class Examples(Settings):
+    """Settings of the stage ``examples``; ``loader`` and ``kind`` are of the dataset's loader."""
+
+    dataset: str
+    kind: str
+    loader: dict[str, Any]
+    sections: dict[str, float]
+    limit: dict[str, int | None]
+    data: dict[str, Any]
+    planted: dict[str, Any] | None = None
+    inputs: dict[str, str] = field(default_factory=dict)
+
+
+def settings(config: Config, dataset: str) -> Examples:
+    definition = config["datasets"][dataset]
+    loader = plugin("dataset", definition["kind"])
+    return Examples(
+        dataset=dataset,
+        kind=definition["kind"],
+        loader={key: definition[key] for key in loader.settings},
+        sections=definition["sections"],
+        limit=definition["limit"],
+        data=config["data"],
+        planted=definition["planted"],
+        inputs={**contents(files(definition)), **_remote(definition)},
+        code=digest(__name__, loader.module),
+    )
+
+
+def _remote(definition: Mapping[str, Any]) -> dict[str, str]:
+    """What an object in a bucket is, by its path, where a dataset is one."""
+    path = str(definition.get("path"))
+    return {path: remote.identity(path)} if remote.is_remote(path) else {}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +79,6 @@ def run(files: Files, chosen: Examples, job: Job) -> None:
     from mamushi.artifacts.tables import write_table
     from mamushi.configuration.counts import Need, check
     from mamushi.data.examples import build, card, summary
-    from mamushi.errors import UserError
     from mamushi.registry import load
 
     try:

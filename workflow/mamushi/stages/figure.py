@@ -2,11 +2,40 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
-from mamushi.configuration.settings import Figure
+from mamushi.configuration.sections import Figures
+from mamushi.configuration.settings import Config, Settings, part
+from mamushi.registry import plugin
+from mamushi.running.identity import digest
 from mamushi.running.stage import Job, option, writes
+
+
+class Figure(Settings):
+    """Settings of the stage ``figure``: what is drawn of which axes or cell, in what style."""
+
+    name: str
+    figures: Figures
+    grid: dict[str, Any]
+
+
+def settings(config: Config, shown: Mapping[str, Any], name: str) -> Figure:
+    return Figure(
+        name=name,
+        figures=part(Figures, config["figures"]),
+        grid=dict(shown),
+        code=digest(__name__, plugin("figure", name).module),
+    )
+
+
+def settings_of_cell(config: Config, name: str, dataset: str, model: str, seed: int) -> Figure:
+    shown = {"dataset": dataset, "model": model, "seed": seed}
+    if "scores" in plugin("figure", name).literals["READS"]:
+        shown["selector"] = config["removal"]["ratio"]
+    return settings(config, shown, name)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,6 +50,6 @@ def run(files: Files, chosen: Figure, job: Job) -> None:
     from mamushi.registry import load
 
     module = load("figure", chosen.name)
-    style = Style(**chosen.figures)
+    style = Style(**asdict(chosen.figures))
     with styled(style):
         save(module.draw(files.tables, chosen.grid, style), files.out, style)

@@ -11,11 +11,34 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mamushi.configuration.settings import Frontier
+from mamushi.configuration.settings import Cell, Config, by_chance
+from mamushi.errors import UserError
+from mamushi.running.identity import digest
 from mamushi.running.stage import Job, option, reads, writes
 
 if TYPE_CHECKING:
     import numpy as np
+
+
+class Frontier(Cell):
+    """Settings of the stage ``frontier``; ``by_chance`` says of each selector whether it ranks
+    without a look at the texts."""
+
+    budgets: list[float]
+    by_chance: dict[str, bool]
+    resamples: int
+
+
+def settings(config: Config, dataset: str, model: str, seed: int) -> Frontier:
+    return Frontier(
+        dataset=dataset,
+        model=model,
+        seed=seed,
+        budgets=sorted({*config["evidence"]["budgets"], *config["grid"]["budgets"]}),
+        by_chance=by_chance(config, config["grid"]["selectors"]),
+        resamples=config["evidence"]["resamples"],
+        code=digest(__name__),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +59,6 @@ def run(files: Files, chosen: Frontier, job: Job) -> None:
 
     from mamushi.artifacts import schemas
     from mamushi.artifacts.tables import read_metadata, read_table, write_table
-    from mamushi.errors import UserError
     from mamushi.evidence.bootstrap import bands, exact, rows
     from mamushi.evidence.calibration import read_ratio
     from mamushi.evidence.frontier import ranking_of
@@ -91,7 +113,6 @@ def run(files: Files, chosen: Frontier, job: Job) -> None:
 
 
 def _sources(stored: dict[str, Any], path: Path) -> dict[str, str]:
-    from mamushi.errors import UserError
 
     try:
         inputs = stored["provenance"]["inputs"]

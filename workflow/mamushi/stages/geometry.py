@@ -10,8 +10,26 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from mamushi.configuration.settings import Geometry
+from mamushi.configuration.settings import Cell, Config
+from mamushi.errors import UserError
+from mamushi.running.identity import digest
 from mamushi.running.stage import Job, reads, writes
+
+
+class Geometry(Cell):
+    """Settings of the stage ``geometry``."""
+
+    components: int
+
+
+def settings(config: Config, dataset: str, model: str, seed: int) -> Geometry:
+    return Geometry(
+        dataset=dataset,
+        model=model,
+        seed=seed,
+        components=config["evidence"]["components"],
+        code=digest(__name__),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +43,6 @@ def run(files: Files, chosen: Geometry, job: Job) -> None:
     examples, and embeddings that are not finite or all the same."""
     from mamushi.artifacts import schemas
     from mamushi.artifacts.tables import write_table
-    from mamushi.errors import UserError
     from mamushi.evidence.geometry import geometry, read_embeddings, summary
 
     pool = read_embeddings(files.embeddings)

@@ -2,11 +2,37 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from mamushi.configuration.settings import ImportEmbeddings
+from mamushi.configuration.models import Columns
+from mamushi.configuration.settings import Config, Settings, part
+from mamushi.configuration.sources import contents
+from mamushi.errors import UserError
+from mamushi.running.identity import digest
 from mamushi.running.stage import Job, option, reads, writes
+
+
+class ImportEmbeddings(Settings):
+    """Settings of the stage ``import_embeddings``: vectors that were made elsewhere."""
+
+    embedding: Columns
+    inputs: dict[str, str] = field(default_factory=dict)
+
+
+def settings(config: Config, model: str) -> ImportEmbeddings:
+    given = config["models"][model]["embeddings"]
+    return ImportEmbeddings(
+        embedding=part(Columns, given),
+        inputs=contents(path for path in vector_files(config, model) if path),
+        code=digest(__name__),
+    )
+
+
+def vector_files(config: Config, model: str) -> tuple[str | None, str | None]:
+    """The files of embeddings made elsewhere: the vectors, and the ids of an array."""
+    given = config["models"][model]["embeddings"]
+    return given["path"], given["ids"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +57,6 @@ def run(files: Files, chosen: ImportEmbeddings, job: Job) -> None:
     from mamushi.artifacts.files import read_json
     from mamushi.artifacts.tables import INFERENCE, read_table, write_table
     from mamushi.data.vectors import aligned, array, parquet
-    from mamushi.errors import UserError
 
     for path in (files.vectors, files.ids):
         if path is not None and chosen.inputs.get(path.name, of(path)) != of(path):

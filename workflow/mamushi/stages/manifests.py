@@ -12,8 +12,32 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mamushi.configuration.settings import Manifests
+from mamushi.configuration import grid
+from mamushi.configuration.settings import Cell, Chosen, Config, selector
+from mamushi.errors import UserError
+from mamushi.registry import plugin
+from mamushi.running.identity import digest
 from mamushi.running.stage import Job, reads, writes
+
+
+class Manifests(Chosen, Cell):
+    """Settings of the stage ``manifests``."""
+
+    budgets: list[float]
+
+
+def settings(config: Config, dataset: str, model: str, seed: int, name: str) -> Manifests:
+    chosen = selector(config, name)
+    if grid.action(config, name) != "remove":
+        chosen.settings["action"] = grid.action(config, name)
+    return Manifests(
+        dataset=dataset,
+        model=model,
+        seed=seed,
+        **vars(chosen),
+        budgets=grid.budgets(config),
+        code=digest(__name__),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,9 +54,7 @@ def run(files: Files, chosen: Manifests, job: Job) -> None:
     from mamushi.artifacts.files import write_json
     from mamushi.artifacts.paths import beta as written
     from mamushi.artifacts.tables import read_metadata, read_table
-    from mamushi.errors import UserError
     from mamushi.evidence.manifest import manifest, read_calibrated
-    from mamushi.registry import plugin
     from mamushi.selection.removals import budget_of
 
     scores = read_table(files.scores, schemas.SCORES)

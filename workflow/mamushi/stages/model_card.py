@@ -2,11 +2,53 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from mamushi.configuration.settings import ModelCard
+from mamushi.configuration import grid
+from mamushi.configuration.settings import Config, Settings
+from mamushi.configuration.sources import MODEL_FILES, contents
+from mamushi.errors import UserError
+from mamushi.running.identity import digest
 from mamushi.running.stage import Job, writes
+
+
+class ModelCard(Settings):
+    """Settings of the stage ``model_card``: where the model is."""
+
+    name: str
+    source: str
+    revision: str | None
+    trust_remote_code: bool
+    contaminated: bool
+    inputs: dict[str, str] = field(default_factory=dict)
+
+
+def settings(config: Config, model: str) -> ModelCard:
+    definition = config["models"][model]
+    keys = ("source", "revision", "trust_remote_code", "contaminated")
+    return ModelCard(
+        name=model,
+        **{key: definition[key] for key in keys},
+        inputs=contents(model_files(config, model)),
+        code=digest(__name__),
+    )
+
+
+def model_files(config: Config, model: str) -> list[str]:
+    """The files of a model in a folder, with its code where that is trusted; none of the hub's.
+
+    Raises ``UserError`` for what is no language model.
+    """
+    if reason := grid.no_language_model(config, model):
+        raise UserError(reason)
+    definition = config["models"][model]
+    folder = os.path.expanduser(definition["source"] or "")
+    code = [".py"] if definition["trust_remote_code"] else []
+    endings = (*MODEL_FILES, *code)
+    names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+    return [os.path.join(folder, name) for name in names if name.endswith(endings)]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,8 +9,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mamushi.configuration.settings import Qualitative
+from mamushi.configuration import grid
+from mamushi.configuration.settings import Config, Settings
+from mamushi.running.identity import digest
 from mamushi.running.stage import Job, root, writes
+
+
+class Qualitative(Settings):
+    """Settings of the stage ``qualitative``."""
+
+    cells: list[dict[str, Any]]
+    selector: str
+
+
+def settings(config: Config) -> Qualitative:
+    return Qualitative(
+        cells=grid.shown(config), selector=config["removal"]["ratio"], code=digest(__name__)
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

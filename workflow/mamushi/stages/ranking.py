@@ -12,8 +12,26 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from mamushi.configuration.settings import Ranking
+from mamushi.configuration import grid
+from mamushi.configuration.settings import Cell, Config
+from mamushi.running.identity import digest
 from mamushi.running.stage import Job, option, reads, writes
+
+
+class Ranking(Cell):
+    """Settings of the stage ``ranking``."""
+
+    budgets: list[float]
+
+
+def settings(config: Config, dataset: str, model: str, seed: int) -> Ranking:
+    return Ranking(
+        dataset=dataset,
+        model=model,
+        seed=seed,
+        budgets=grid.budgets(config),
+        code=digest(__name__),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

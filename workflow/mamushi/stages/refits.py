@@ -10,8 +10,26 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from mamushi.configuration.settings import Refits
+from mamushi.configuration.settings import Config, selector
+from mamushi.registry import plugin
+from mamushi.running.identity import digest
 from mamushi.running.stage import Job, reads, writes
+from mamushi.stages.score import Score
+
+
+class Refits(Score):
+    """Settings of the stage ``refits``: those of the scores, and the numbers of refits."""
+
+    whole: int
+    halves: int
+
+
+def settings(config: Config, name: str, seed: int) -> Refits:
+    chosen = selector(config, name)
+    module = plugin("selector", chosen.kind).module
+    return Refits(
+        **vars(chosen), seed=seed, **config["evidence"]["refits"], code=digest(__name__, module)
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,8 +6,14 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from mamushi.configuration.settings import Remove
+from mamushi.configuration.settings import Config, Remove
+from mamushi.errors import UserError
+from mamushi.running.identity import digest
 from mamushi.running.stage import Job, reads, writes
+
+
+def settings(config: Config, beta: str) -> Remove:
+    return Remove(beta=float(beta), code=digest(__name__))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,7 +26,6 @@ class Files:
 def run(files: Files, chosen: Remove, job: Job) -> None:
     from mamushi.artifacts import schemas
     from mamushi.artifacts.tables import read_metadata, read_table, write_table
-    from mamushi.errors import UserError
     from mamushi.selection.removals import budget_of, removals
 
     scores = read_table(files.scores, schemas.SCORES)

@@ -11,8 +11,45 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from mamushi.configuration.settings import Runtime
+from mamushi.configuration.settings import Cell, Chosen, Config, derives, selector
+from mamushi.registry import plugin
+from mamushi.running.identity import digest
 from mamushi.running.stage import Job, reads, writes
+
+
+class Runtime(Cell):
+    """Settings of the stage ``runtime``; ``bases`` are what derived selectors start from."""
+
+    selectors: list[Chosen]
+    bases: list[Chosen]
+    repeats: int
+    threads: int
+
+
+def settings(config: Config, dataset: str, model: str, seed: int) -> Runtime:
+    names, bases = timed(config)
+    chosen = [selector(config, name) for name in names + bases]
+    modules = {plugin("selector", each.kind).module for each in chosen}
+    return Runtime(
+        dataset=dataset,
+        model=model,
+        seed=seed,
+        selectors=chosen[: len(names)],
+        bases=chosen[len(names) :],
+        **config["evidence"]["runtime"],
+        code=digest(__name__, *sorted(modules)),
+    )
+
+
+def timed(config: Config) -> tuple[list[str], list[str]]:
+    """The selectors that are timed, and what others of them start from."""
+    names = list(config["grid"]["selectors"])
+    bases: list[str] = []
+    for name in names:
+        while (found := derives(config, name)) is not None and found not in names + bases:
+            bases.append(found)
+            name = found
+    return names, bases
 
 
 @dataclass(frozen=True, kw_only=True)

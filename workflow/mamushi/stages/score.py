@@ -10,8 +10,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from mamushi.configuration.settings import Score
+from mamushi.configuration.settings import Chosen, Config, Settings, selector
+from mamushi.errors import UserError
+from mamushi.registry import plugin
+from mamushi.running.identity import digest
 from mamushi.running.stage import Job, reads, writes
+
+
+class Score(Chosen, Settings):
+    """Settings of the stage ``score``."""
+
+    seed: int
+
+
+def settings(config: Config, name: str, seed: int) -> Score:
+    chosen = selector(config, name)
+    module = plugin("selector", chosen.kind).module
+    return Score(**vars(chosen), seed=seed, code=digest(__name__, module))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +44,6 @@ def run(files: Files, chosen: Score, job: Job) -> None:
 
     from mamushi.artifacts import schemas
     from mamushi.artifacts.tables import read_metadata, write_table
-    from mamushi.errors import UserError
     from mamushi.registry import load, plugin
     from mamushi.running.machine import conditions
     from mamushi.selection.metrics import quality

@@ -5,8 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from mamushi.configuration.settings import Remove
+from mamushi.configuration.settings import Config, Remove
+from mamushi.running.identity import digest
 from mamushi.running.stage import Job, reads, writes
+
+
+def settings(config: Config, beta: str) -> Remove:
+    """Settings of the stage ``spans``."""
+    return Remove(beta=float(beta), code=digest(__name__))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,8 +9,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from mamushi.configuration.settings import Stability
+from mamushi.configuration import grid
+from mamushi.configuration.settings import Config, Settings
+from mamushi.running.identity import digest
 from mamushi.running.stage import Job, reads, writes
+
+
+class Stability(Settings):
+    """Settings of the stage ``stability``."""
+
+    budgets: list[float]
+
+
+def settings(config: Config) -> Stability:
+    return Stability(budgets=grid.budgets(config), code=digest(__name__))
 
 
 @dataclass(frozen=True, kw_only=True)

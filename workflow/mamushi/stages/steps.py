@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
-from mamushi.configuration.settings import Collected
+from mamushi.configuration import grid
+from mamushi.configuration.settings import Collected, Config
+from mamushi.running.identity import digest
 from mamushi.running.stage import Job
 from mamushi.stages._collecting import Files
+
+
+def settings(config: Config) -> Collected:
+    """Return the models whose steps follow from their data."""
+    axes = grid.comparison(config)
+    models = [name for name in axes["models"] if grid.stepped(config, name)]
+    axes = {"datasets": axes["datasets"], "models": models, "seeds": axes["seeds"]}
+    return Collected(grid=axes, code=digest(__name__))
 
 
 def run(files: Files, chosen: Collected, job: Job) -> None:

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from mamushi.configuration.settings import Collected
+from mamushi.configuration import grid
+from mamushi.configuration.settings import Collected, Config
+from mamushi.running.identity import digest
 from mamushi.running.stage import Job
 from mamushi.stages._collecting import Files
+
+
+def settings(config: Config) -> Collected:
+    return Collected(grid=grid.comparison(config), code=digest(__name__))
 
 
 def run(files: Files, chosen: Collected, job: Job) -> None:

@@ -5,8 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from mamushi.configuration.settings import Collected
+from mamushi.configuration import grid
+from mamushi.configuration.settings import Collected, Config
+from mamushi.running.identity import digest
 from mamushi.running.stage import Job, root, writes
+
+
+def settings(config: Config, study: str | None = None) -> Collected:
+    return Collected(grid=grid.comparison(config, study), code=digest(__name__))
 
 
 @dataclass(frozen=True, kw_only=True)

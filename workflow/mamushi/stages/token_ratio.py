@@ -7,14 +7,29 @@ inference section. Both are trained and read here, and kept by no one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mamushi.configuration.settings import TokenRatio
+from mamushi.configuration.models import Training
+from mamushi.configuration.settings import Cell, Config, of_training
+from mamushi.running.identity import digest
 from mamushi.running.stage import Job, reads, writes
 from mamushi.stages import _models
 
 GPU = True
+
+
+class TokenRatio(Cell):
+    """Settings of the stage ``token_ratio``: how both models are trained."""
+
+    training: Training
+
+
+def settings(config: Config, dataset: str, model: str, seed: int) -> TokenRatio:
+    training = replace(of_training(Training, config, model), steps="by_data")
+    return TokenRatio(
+        dataset=dataset, model=model, seed=seed, training=training, code=digest(__name__)
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,8 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from mamushi.configuration.settings import Tokens
+from mamushi.configuration.settings import Config, Settings
+from mamushi.running.identity import digest
 from mamushi.running.stage import Job, reads, writes
+
+
+class Tokens(Settings):
+    """Settings of the stage ``tokens``."""
+
+    max_length: int
+
+
+def settings(config: Config) -> Tokens:
+    return Tokens(**config["tokens"], code=digest(__name__))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,8 +10,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mamushi.configuration.settings import Triage
+from mamushi.configuration.settings import Cell, Config
+from mamushi.running.identity import digest
 from mamushi.running.stage import Job, reads, writes
+
+
+class Triage(Cell):
+    """Settings of the stage ``triage``; ``selector`` is the one that estimates the ratio."""
+
+    selector: str
+
+
+def settings(config: Config, dataset: str, model: str, seed: int) -> Triage:
+    return Triage(
+        dataset=dataset,
+        model=model,
+        seed=seed,
+        selector=config["removal"]["ratio"],
+        code=digest(__name__),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

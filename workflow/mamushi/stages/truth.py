@@ -5,8 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from mamushi.configuration.settings import Truth
+from mamushi.configuration import grid
+from mamushi.configuration.settings import Collected, Config, by_chance
+from mamushi.running.identity import digest
 from mamushi.running.stage import Job, reads, root, writes
+
+
+class Truth(Collected):
+    """Settings of the stage ``truth``; ``by_chance`` as in ``Frontier``."""
+
+    by_chance: dict[str, bool]
+
+
+def settings(config: Config) -> Truth:
+    axes = grid.comparison(config)
+    chance = by_chance(config, axes["selectors"])
+    return Truth(grid=axes, by_chance=chance, code=digest(__name__))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,8 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from mamushi.configuration.settings import Remove
+from mamushi.configuration.settings import Config, Remove
+from mamushi.errors import UserError
+from mamushi.running.identity import digest
 from mamushi.running.stage import Job, reads, writes
+
+
+def settings(config: Config, beta: str) -> Remove:
+    """Settings of the stage ``weigh``."""
+    return Remove(beta=float(beta), code=digest(__name__))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +34,6 @@ def run(files: Files, chosen: Remove, job: Job) -> None:
 
     from mamushi.artifacts import schemas
     from mamushi.artifacts.tables import FORGET, read_table, write_table
-    from mamushi.errors import UserError
     from mamushi.evidence.calibration import Scores
     from mamushi.selection.actions import removed_shares
     from mamushi.selection.removals import budget_of, removals

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mamushi.configuration.settings import Prompts
+from mamushi.configuration.sections import Prompts
 from mamushi.stages import _asking
 
 
