@@ -816,8 +816,7 @@ def test_endpoints_are_opened_as_they_were_trained() -> None:
     trained = settings.endpoint(config, "made", "ours", 0, "gold").training
     for opened in (
         settings.judge(config, "made", "ours", 0),
-        settings.relearn(config, "ours", 0).start,
-        settings.generate(config, "ours", "gold"),
+        settings.ask(config, "ours", 0, "gold", name="generate").model,
     ):
         assert opened.training is not None
         assert vars(opened.training).items() <= vars(trained).items()
@@ -825,8 +824,8 @@ def test_endpoints_are_opened_as_they_were_trained() -> None:
         assert opened.precision == trained.precision == "fp32"
 
 
-def test_probing_code_is_no_part_of_plain_unlearning() -> None:
+def test_code_of_answers_is_no_part_of_plain_unlearning() -> None:
     config = complete(paper())
     cell = ("newsgroups", "qwen-2.5-7b", 0, "salun")
-    probed = settings.unlearn_and_probe(config, *cell)
-    assert probed.code != settings.unlearn(config, *cell).code
+    asking = settings.unlearn(config, *cell, asked=["generate"])
+    assert asking.code != settings.unlearn(config, *cell).code
