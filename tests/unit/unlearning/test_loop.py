@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
-from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import PreTrainedModel
 
 from mamushi.artifacts import schemas
@@ -386,19 +385,6 @@ def test_compiled_blocks_make_the_same_steps(
     torch.compiler.reset()
 
 
-def test_no_frozen_block_runs_on_a_trunk(cached: tuple[str, Trunk]) -> None:
-    family, trunk = cached
-    found = start(family)
-
-    def refuse(*_: Any) -> None:
-        raise AssertionError("a frozen block was run")
-
-    found.model.layers[0].register_forward_pre_hook(refuse)
-    for kind in ("salun", "npo"):
-        _, outcome = run(kind, found, trunk=trunk, total=2)
-        assert outcome.steps == 2
-
-
 def test_frozen_blocks_run_without_dropout_and_trained_ones_with_it() -> None:
     found = start()
     modes: list[tuple[bool, bool]] = []
@@ -437,23 +423,3 @@ def test_two_processes_make_the_steps_of_one(kind: str, tmp_path: Path) -> None:
         ]
         # Sums in another order may turn around two weights at the threshold of SalUn's mask.
         assert sum(int((~same).sum()) for same in close) <= 2
-
-
-class Operations(TorchDispatchMode):
-    """Which are called."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: set[str] = set()
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        self.found.add(func.overloadpacket.__name__)
-        return func(*args, **(kwargs or {}))
-
-
-def test_masked_weights_are_put_back_in_one_pass_over_each_tensor() -> None:
-    """A masked scatter first counts the places of its mask, eight bytes for each weight."""
-    with Operations() as operations:
-        _, outcome = run("salun", total=1)
-    assert outcome.masked
-    assert "where" in operations.found and "masked_scatter_" not in operations.found

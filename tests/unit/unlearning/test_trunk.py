@@ -1,10 +1,6 @@
 """The frozen-trunk cache against the whole model: the same numbers without the frozen blocks."""
 
-import hashlib
 import json
-import subprocess
-import sys
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -569,29 +565,3 @@ def test_a_damaged_cache_is_made_anew(folder: Path) -> None:
 def test_the_cache_can_be_left_out(folder: Path) -> None:
     assert keep(folder, cache_trunk=False)[0] is None
     assert not (folder / "cache").exists()
-
-
-def test_of_several_runs_at_once_one_computes_it(folder: Path) -> None:
-    """The others wait for the lock, which goes with the process that holds it."""
-    program = """
-import fcntl, sys, time
-handle = open(sys.argv[1], "w")
-fcntl.flock(handle, fcntl.LOCK_EX)
-print("locked", flush=True)
-time.sleep(60)
-"""
-    path = folder / "cache" / "trunk"
-    path.parent.mkdir()
-    lock = path.with_name(hashlib.sha256(str(path).encode()).hexdigest()[:16])
-    holder = subprocess.Popen(
-        [sys.executable, "-c", program, str(lock)], stdout=subprocess.PIPE, text=True
-    )
-    assert holder.stdout is not None and holder.stdout.readline() == "locked\n"
-    waiting = threading.Thread(target=keep, args=(folder,))
-    waiting.start()
-    waiting.join(timeout=1.5)
-    assert waiting.is_alive() and not path.exists()
-    holder.kill()
-    holder.wait()
-    waiting.join(timeout=60)
-    assert path.exists()
