@@ -257,6 +257,11 @@ class Split:
         self.fitted, self.held = held_out(forget, settings["validation"], self.rng)
         self.size = min(settings["batch_size"], len(self.fitted))
 
+    @property
+    def columns(self) -> list[NDArray[Any]]:
+        """Return what a batch holds of each row: its place in the pool, its label and weight."""
+        return [self.rows, self.forget, self.weights]
+
     def epoch(self) -> list[Places]:
         """Return places among the training rows, in batches, in a new order."""
         order = self.rng.permutation(self.fitted)
@@ -280,8 +285,7 @@ class Batch:
             np.zeros(shape, dtype) for dtype in (np.int64, np.float32, np.float32)
         ]
         for row, (i, part) in enumerate(parts.items()):
-            one = splits[i]
-            for values, of in zip(filled, (one.rows, one.forget, one.weights), strict=True):
+            for values, of in zip(filled, splits[i].columns, strict=True):
                 values[row, : len(part)] = of[part]
         # From pageable memory the copy is staged, so the arrays may go when this returns.
         moved = [torch.from_numpy(values).to(device, non_blocking=True) for values in filled]
