@@ -221,7 +221,8 @@ print("loaded:", [name for name in heavy if name in sys.modules])
 def test_what_the_snakefile_imports_of_the_package_is_light() -> None:
     program = """
 import sys
-from mamushi.configuration import complete as config, grid, settings
+from mamushi.configuration import complete as config, grid
+from mamushi.stages import _settings as settings
 from mamushi.artifacts import paths
 from mamushi_runs import environment, hooks
 heavy = ["torch", "transformers", "accelerate", "sklearn", "scipy", "pandas", "numpy", "pyarrow"]

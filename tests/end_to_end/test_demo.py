@@ -26,8 +26,8 @@ from transformers import AutoModelForCausalLM
 from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.files import read_json, sha256
 from mamushi.artifacts.tables import read_metadata, read_table
-from mamushi.configuration.settings import EVIDENCE_TABLES
 from mamushi.running import usage
+from mamushi.stages._settings import EVIDENCE_TABLES
 from tests.support.demo import CELL, SELECTORS, Ran, Rerun, science, whole
 from tests.support.workflow import ROOT, command, environment, run
 

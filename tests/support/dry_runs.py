@@ -317,7 +317,7 @@ def _restated(changes: Sequence[Mapping[str, Any]], **request: Any) -> dict[str,
 
 
 def _files(**request: Any) -> dict[str, Any]:
-    from mamushi.configuration import settings
+    from mamushi.stages import _settings as settings
 
     made, as_json = [], settings.as_json
     settings.as_json = lambda given: (made.append(1), as_json(given))[1]

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from mamushi.artifacts import paths
-from mamushi.configuration import counts, settings
+from mamushi.configuration import counts
+from mamushi.stages import _settings as settings
 from mamushi.stages import examples
 
 

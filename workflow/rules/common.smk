@@ -8,7 +8,8 @@ from snakemake.exceptions import IncompleteCheckpointException, WorkflowError
 from snakemake.logging import logger
 
 from mamushi.artifacts import paths
-from mamushi.configuration import arms, counts, grid, layers, questions, settings
+from mamushi.configuration import arms, counts, grid, layers, questions
+from mamushi.stages import _settings as settings
 from mamushi.configuration.complete import complete
 from mamushi.configuration.sources import files, is_gguf
 from mamushi.data import head

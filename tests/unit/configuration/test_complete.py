@@ -14,10 +14,11 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from mamushi import registry
-from mamushi.configuration import arms, grid, schema, settings
+from mamushi.configuration import arms, grid, schema
 from mamushi.configuration.complete import ConfigError, complete, declared
 from mamushi.configuration.models import Lora
 from mamushi.configuration.sources import files
+from mamushi.stages import _settings as settings
 from mamushi.stages import examples
 
 ROOT = Path(__file__).parents[3]

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from mamushi.configuration import settings
 from mamushi.configuration.complete import complete
+from mamushi.stages import _settings as settings
 from mamushi.stages import examples, model_card
 
 

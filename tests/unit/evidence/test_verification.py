@@ -17,10 +17,10 @@ from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.files import read_json, sha256, write_json
 from mamushi.artifacts.tables import read_metadata, read_table, write_table
 from mamushi.cli import main
-from mamushi.configuration import settings
 from mamushi.evidence import verification
 from mamushi.registry import plugin
 from mamushi.running.identity import digest
+from mamushi.stages import _settings as settings
 from mamushi.stages.remove import settings as removal
 from tests.support.score_files import domains, write_embeddings, write_examples
 

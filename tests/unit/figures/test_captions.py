@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from mamushi.configuration.settings import (
+from mamushi.registry import plugins
+from mamushi.stages._settings import (
     EVIDENCE_TABLES,
     LEFT_TABLES,
     PROBE_TABLES,
     TABLES,
     UNLEARNING_TABLES,
 )
-from mamushi.registry import plugins
 from tests.support.captions import CONFIG, FOLDER, INCLUDES, REPORT, rendered
 
 CAPTIONS = sorted(path.name for path in REPORT.glob("*.rst"))

@@ -27,7 +27,6 @@ from mamushi.artifacts.provenance import provenance
 from mamushi.artifacts.tables import write_table
 from mamushi.configuration.models import Trained
 from mamushi.configuration.sections import HeldOut
-from mamushi.configuration.settings import Opened, Started
 from mamushi.errors import UserError
 from mamushi.lm import device
 from mamushi.lm.batches import collate
@@ -37,6 +36,7 @@ from mamushi.lm.storage import save_trained
 from mamushi.lm.tokens import TokenSet
 from mamushi.running.stage import Execution, Job
 from mamushi.stages import _models, unlearn
+from mamushi.stages._settings import Opened, Started
 from mamushi.unlearning import trunk as trunk_module
 from mamushi.unlearning.trunk import Tail, Trunk, write_trunk
 from tests.support.models import FAMILIES, VOCABULARY, model, token_set

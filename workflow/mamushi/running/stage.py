@@ -19,9 +19,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Literal, get_type_hints
+from typing import Any, get_type_hints
 
 from mamushi.artifacts.provenance import provenance
+from mamushi.configuration.sections import Execution
 from mamushi.errors import UserError
 
 FOLDER = Path(__file__).parents[1] / "stages"
@@ -49,29 +50,6 @@ def root() -> Any:
         default=Path("results"),
         metadata={"about": "results folder (default: %(default)s)", "role": "root"},
     )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Execution:
-    """The section ``execution``: how to run, without effect on results."""
-
-    micro_batch_size: int = 32
-    batch_tokens: int = 16384
-    checkpoint_seconds: float | Literal["auto"] = "auto"
-    compile: bool | Literal["auto"] = "auto"
-    cache_trunk: bool = True
-    tracking: Literal["mlflow", "wandb", "tensorboard"] | None = None
-    device: Literal["auto", "cpu"] = "auto"
-    gpus_per_job: int | Literal["auto"] = "auto"
-    gpu_memory: float = 80.0
-
-    def __post_init__(self) -> None:
-        """Settle what depends on where this process runs."""
-        if self.checkpoint_seconds == "auto":
-            # SLURM asks a training to save before its time is over, so that only a node that fails
-            # loses more.
-            seconds = 1800.0 if "SLURM_JOB_ID" in os.environ else 600.0
-            object.__setattr__(self, "checkpoint_seconds", seconds)
 
 
 @dataclass(frozen=True)

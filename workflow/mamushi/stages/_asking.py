@@ -16,8 +16,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mamushi.configuration.settings import Questions, Relearn, Trains
 from mamushi.running.stage import Job, writes
+from mamushi.stages._settings import Questions, Relearn, Trains
 
 if TYPE_CHECKING:
     from accelerate import Accelerator

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mamushi.configuration.models import Training
-from mamushi.configuration.settings import FineTune, Opened, Trains
 from mamushi.running import launch
 from mamushi.running.stage import Job, option, reads, writes
+from mamushi.stages._settings import FineTune, Opened, Trains
 
 if TYPE_CHECKING:
     from accelerate import Accelerator

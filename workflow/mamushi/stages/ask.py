@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from mamushi.configuration.settings import Ask
 from mamushi.running.stage import Job, reads
 from mamushi.stages import _asking, _models
+from mamushi.stages._settings import Ask
 
 GPU = True
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from mamushi.configuration.settings import Cell, Config
 from mamushi.running.identity import digest
 from mamushi.running.stage import Job, option, reads, writes
+from mamushi.stages._settings import Cell, Config
 
 
 class Confounds(Cell):

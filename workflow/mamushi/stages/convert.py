@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from mamushi.configuration.settings import Config, Settings
 from mamushi.configuration.sources import contents
 from mamushi.running.identity import digest
 from mamushi.running.stage import Job, reads, writes
+from mamushi.stages._settings import Config, Settings
 
 
 class Convert(Settings):

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from mamushi.configuration.models import Trained
 from mamushi.configuration.sections import PooledLayer
-from mamushi.configuration.settings import Config, Opened, Settings, embedder, part
 from mamushi.running import launch
 from mamushi.running.identity import digest
 from mamushi.running.stage import Job
 from mamushi.stages import _models
+from mamushi.stages._settings import Config, Opened, Settings, embedder, part
 
 if TYPE_CHECKING:
     import numpy as np

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from mamushi.configuration.models import Trained
 from mamushi.configuration.sections import Pooling
-from mamushi.configuration.settings import Config, Settings, embedder, part
 from mamushi.running.identity import digest
 from mamushi.running.stage import Job
 from mamushi.stages import embed
+from mamushi.stages._settings import Config, Settings, embedder, part
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from mamushi.artifacts import digests
 from mamushi.configuration.kinds import Section
-from mamushi.configuration.settings import Config, Settings
 from mamushi.configuration.sources import MODEL_FILES
 from mamushi.running import launch
 from mamushi.running.identity import digest
 from mamushi.running.stage import Job
 from mamushi.stages import _models
+from mamushi.stages._settings import Config, Settings
 
 if TYPE_CHECKING:
     import numpy as np

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mamushi.configuration.settings import Evaluate
 from mamushi.running import launch
 from mamushi.running.stage import Job, writes
 from mamushi.stages import _models
+from mamushi.stages._settings import Evaluate
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from mamushi.configuration import grid
-from mamushi.configuration.settings import Config, Settings
 from mamushi.running.identity import digest
 from mamushi.running.stage import Job, root, writes
+from mamushi.stages._settings import Config, Settings
 
 
 class Evidence(Settings):

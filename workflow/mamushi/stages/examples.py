@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from mamushi.artifacts import remote
-from mamushi.configuration.settings import Config, Settings
 from mamushi.configuration.sources import contents, files
 from mamushi.errors import UserError
 from mamushi.registry import plugin
 from mamushi.running.identity import digest
 from mamushi.running.stage import Job, option, writes
+from mamushi.stages._settings import Config, Settings
 
 
 class Examples(Settings):

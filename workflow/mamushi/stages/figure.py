@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from mamushi.configuration.sections import Figures
-from mamushi.configuration.settings import Config, Settings, part
 from mamushi.registry import plugin
 from mamushi.running.identity import digest
 from mamushi.running.stage import Job, option, writes
+from mamushi.stages._settings import Config, Settings, part
 
 
 class Figure(Settings):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from mamushi.configuration.settings import FineTune
 from mamushi.running.stage import Job, writes
 from mamushi.stages import _models
+from mamushi.stages._settings import FineTune
 
 GPU = True
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mamushi.configuration.settings import Cell, Config, by_chance
 from mamushi.errors import UserError
 from mamushi.running.identity import digest
 from mamushi.running.stage import Job, option, reads, writes
+from mamushi.stages._settings import Cell, Config, by_chance
 
 if TYPE_CHECKING:
     import numpy as np

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mamushi.configuration.models import Columns
-from mamushi.configuration.settings import Config, Settings, part
 from mamushi.configuration.sources import contents
 from mamushi.errors import UserError
 from mamushi.running.identity import digest
 from mamushi.running.stage import Job, option, reads, writes
+from mamushi.stages._settings import Config, Settings, part
 
 
 class ImportEmbeddings(Settings):

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mamushi.configuration.settings import Judge
 from mamushi.running.stage import Job, reads, writes
 from mamushi.stages import _models
+from mamushi.stages._settings import Judge
 
 GPU = True
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from mamushi.configuration.settings import Left
 from mamushi.running.stage import Job
 from mamushi.stages._collecting import Files
+from mamushi.stages._settings import Left
 
 
 def run(files: Files, chosen: Left, job: Job) -> None:

@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mamushi.configuration import grid
-from mamushi.configuration.settings import Cell, Chosen, Config, selector
 from mamushi.errors import UserError
 from mamushi.registry import plugin
 from mamushi.running.identity import digest
 from mamushi.running.stage import Job, reads, writes
+from mamushi.stages._settings import Cell, Chosen, Config, selector
 
 
 class Manifests(Chosen, Cell):

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mamushi.configuration import grid
-from mamushi.configuration.settings import Config, Settings
 from mamushi.configuration.sources import MODEL_FILES, contents
 from mamushi.errors import UserError
 from mamushi.running.identity import digest
 from mamushi.running.stage import Job, writes
+from mamushi.stages._settings import Config, Settings
 
 
 class ModelCard(Settings):

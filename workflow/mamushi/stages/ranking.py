@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mamushi.configuration import grid
-from mamushi.configuration.settings import Cell, Config
 from mamushi.running.identity import digest
 from mamushi.running.stage import Job, option, reads, writes
+from mamushi.stages._settings import Cell, Config
 
 
 class Ranking(Cell):

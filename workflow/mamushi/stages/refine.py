@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mamushi.configuration.settings import Refine
 from mamushi.running.stage import Job, root, writes
+from mamushi.stages._settings import Refine
 
 if TYPE_CHECKING:
     from mamushi.evaluation.sad import Floats

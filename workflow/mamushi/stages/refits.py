@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from mamushi.configuration.settings import Config, selector
 from mamushi.registry import plugin
 from mamushi.running.identity import digest
 from mamushi.running.stage import Job, reads, writes
+from mamushi.stages._settings import Config, selector
 from mamushi.stages.score import Score
 
 

@@ -6,10 +6,10 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from mamushi.configuration.settings import Config, Remove
 from mamushi.errors import UserError
 from mamushi.running.identity import digest
 from mamushi.running.stage import Job, reads, writes
+from mamushi.stages._settings import Config, Remove
 
 
 def settings(config: Config, beta: str) -> Remove:

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mamushi.configuration.settings import Opened, Retrain, Trains
 from mamushi.running.stage import Job, reads, writes
 from mamushi.stages import _asking, _models
+from mamushi.stages._settings import Opened, Retrain, Trains
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel

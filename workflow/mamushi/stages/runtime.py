@@ -11,10 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from mamushi.configuration.settings import Cell, Chosen, Config, derives, selector
 from mamushi.registry import plugin
 from mamushi.running.identity import digest
 from mamushi.running.stage import Job, reads, writes
+from mamushi.stages._settings import Cell, Chosen, Config, derives, selector
 
 
 class Runtime(Cell):

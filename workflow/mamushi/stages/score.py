@@ -10,11 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from mamushi.configuration.settings import Chosen, Config, Settings, selector
 from mamushi.errors import UserError
 from mamushi.registry import plugin
 from mamushi.running.identity import digest
 from mamushi.running.stage import Job, reads, writes
+from mamushi.stages._settings import Chosen, Config, Settings, selector
 
 
 class Score(Chosen, Settings):

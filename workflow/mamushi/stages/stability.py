@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mamushi.configuration import grid
-from mamushi.configuration.settings import Config, Settings
 from mamushi.running.identity import digest
 from mamushi.running.stage import Job, reads, writes
+from mamushi.stages._settings import Config, Settings
 
 
 class Stability(Settings):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from mamushi.configuration import grid
-from mamushi.configuration.settings import Collected, Config
 from mamushi.running.identity import digest
 from mamushi.running.stage import Job
 from mamushi.stages._collecting import Files
+from mamushi.stages._settings import Collected, Config
 
 
 def settings(config: Config) -> Collected:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mamushi.configuration import grid
-from mamushi.configuration.settings import Collected, Config
 from mamushi.running.identity import digest
 from mamushi.running.stage import Job, root, writes
+from mamushi.stages._settings import Collected, Config
 
 
 def settings(config: Config, study: str | None = None) -> Collected:

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mamushi.configuration.models import Training
-from mamushi.configuration.settings import Cell, Config, of_training
 from mamushi.running.identity import digest
 from mamushi.running.stage import Job, reads, writes
 from mamushi.stages import _models
+from mamushi.stages._settings import Cell, Config, of_training
 
 GPU = True
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mamushi.configuration.settings import Cell, Config
 from mamushi.running.identity import digest
 from mamushi.running.stage import Job, reads, writes
+from mamushi.stages._settings import Cell, Config
 
 
 class Triage(Cell):

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mamushi.configuration import grid
-from mamushi.configuration.settings import Collected, Config, by_chance
 from mamushi.running.identity import digest
 from mamushi.running.stage import Job, reads, root, writes
+from mamushi.stages._settings import Collected, Config, by_chance
 
 
 class Truth(Collected):

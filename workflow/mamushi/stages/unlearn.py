@@ -13,9 +13,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mamushi.configuration.settings import Unlearn
 from mamushi.running.stage import Job, option, reads, writes
 from mamushi.stages import _asking, _models
+from mamushi.stages._settings import Unlearn
 
 if TYPE_CHECKING:
     import numpy as np

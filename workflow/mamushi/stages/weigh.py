@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from mamushi.configuration.settings import Config, Remove
 from mamushi.errors import UserError
 from mamushi.running.identity import digest
 from mamushi.running.stage import Job, reads, writes
+from mamushi.stages._settings import Config, Remove
 
 
 def settings(config: Config, beta: str) -> Remove:

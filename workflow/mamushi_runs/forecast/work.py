@@ -15,9 +15,9 @@ from typing import Any
 
 from mamushi.artifacts.domains import CONTAMINATION, DOMAINS, EVALUATION, FORGET, INFERENCE
 from mamushi.configuration import arms
-from mamushi.configuration import settings as settings_of
 from mamushi.configuration.grid import Config
 from mamushi.configuration.questions import VARIANTS, asked
+from mamushi.stages import _settings as settings_of
 from mamushi_runs.forecast import sizes
 from mamushi_runs.forecast.rates import CPU
 from mamushi_runs.forecast.sizes import Size

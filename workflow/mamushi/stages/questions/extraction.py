@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from mamushi.configuration.settings import Extraction
 from mamushi.stages import _asking
+from mamushi.stages._settings import Extraction
 
 
 def answer(subject: _asking.Subject, asked: Extraction) -> _asking.Answers:

@@ -3,8 +3,8 @@ were there to be ranked, and those that were held out."""
 
 from __future__ import annotations
 
-from mamushi.configuration.settings import Membership
 from mamushi.stages import _asking
+from mamushi.stages._settings import Membership
 
 
 def answer(subject: _asking.Subject, asked: Membership) -> _asking.Answers:

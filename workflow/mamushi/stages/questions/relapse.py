@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from mamushi.configuration.settings import Relearn
 from mamushi.stages import _asking
+from mamushi.stages._settings import Relearn
 
 
 def answer(subject: _asking.Subject, asked: Relearn) -> _asking.Answers:

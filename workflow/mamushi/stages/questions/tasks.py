@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mamushi.configuration.settings import Tasks
 from mamushi.stages import _asking
+from mamushi.stages._settings import Tasks
 
 
 def answer(subject: _asking.Subject, asked: Tasks) -> _asking.Answers:
