@@ -74,7 +74,12 @@ def test_a_training_imports_little_beside_the_library_of_its_model() -> None:
         "print(gc.get_freeze_count(), *({*sys.modules} - before))\n"
     )
     frozen, *more = _printed("-c", program).split()
-    assert {name.partition(".")[0] for name in more} <= {"cloudpickle", "mamushi", "msgspec", "pyarrow"}
+    assert {name.partition(".")[0] for name in more} <= {
+        "cloudpickle",
+        "mamushi",
+        "msgspec",
+        "pyarrow",
+    }
     assert len(more) < 100
     assert int(frozen) > 100_000, "all of the libraries is looked at whenever memory is freed"
 
