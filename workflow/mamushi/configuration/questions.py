@@ -8,7 +8,7 @@ and so for ``left``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from mamushi.artifacts import paths
@@ -62,7 +62,7 @@ def asked(config: Mapping[str, Any], maker: str, sections: tuple[str, ...]) -> l
     ]
 
 
-def answers(names: list[str]) -> dict[str, str]:
+def answers(names: Iterable[str]) -> dict[str, str]:
     """Return the tables of these questions."""
     return {name: path for each in names for name, path in QUESTIONS[each].answers.items()}
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mamushi.running.stage import Job, root, writes
 from mamushi.stages._settings import Refine
@@ -62,7 +62,7 @@ def _curve(root: Path, chosen: Refine, seed: int, measured: list[float]) -> Floa
     from mamushi.evaluation.crossing import recovery
     from mamushi.evaluation.curves import read_perplexity
 
-    cell = {"dataset": chosen.dataset, "model": chosen.model, "seed": seed}
+    cell: dict[str, Any] = {"dataset": chosen.dataset, "model": chosen.model, "seed": seed}
     pair = (chosen.unlearner, chosen.selector)
     between = [arms.unlearned(*pair, budget) for budget in measured]
     found = (
