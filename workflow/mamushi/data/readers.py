@@ -314,31 +314,27 @@ def opened_columns(path: Path) -> Iterator[tuple[Any, Callable[[list[str] | None
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    def tables(names: list[str] | None) -> Iterator[Any]:
+        if kind == "parquet" and names is None:
+            yield from map(source.read_row_group, range(source.num_row_groups))
+            return
+        batches = source.iter_batches(columns=names) if kind == "parquet" else source
+        if kind != "parquet" and footer:
+            batches = map(source.get_batch, range(source.num_record_batches))
+        for batch in batches:
+            table = pa.Table.from_batches([batch])
+            yield table if names is None else table.select(names)
+
     kind = tabular.format_of(path)
     try:
-        with contextlib.ExitStack() as files:
-            if kind == "parquet":
-                # A file by itself: the names of folders above it are no columns.
-                file = files.enter_context(pq.ParquetFile(path))
-                groups = range(file.num_row_groups)
-                yield (
-                    file.schema_arrow,
-                    lambda names: (file.read_row_group(group, columns=names) for group in groups),
-                )
-                return
-            if has_footer(path):
-                source = files.enter_context(pa.ipc.open_file(str(path)))
-                batches = map(source.get_batch, range(source.num_record_batches))
-            else:
-                source = files.enter_context(pa.ipc.open_stream(str(path)))
-                batches = iter(source)
-            yield (
-                source.schema,
-                lambda names: (
-                    pa.Table.from_batches([batch]).select(names or batch.schema.names)
-                    for batch in batches
-                ),
-            )
+        footer = has_footer(path)
+        if kind == "parquet":
+            # A file by itself: the names of folders above it are no columns.
+            file = pq.ParquetFile(path)
+        else:
+            file = pa.ipc.open_file(str(path)) if footer else pa.ipc.open_stream(str(path))
+        with file as source:
+            yield source.schema_arrow if kind == "parquet" else source.schema, tables
     except (pa.ArrowException, OSError) as error:
         what = f"damaged or not {'a Parquet' if kind == 'parquet' else 'an Arrow'} file ({error})"
         raise UserError(what, where=path, do="make it again") from None
