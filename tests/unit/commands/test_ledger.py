@@ -120,7 +120,7 @@ def test_it_names_models_and_their_distance_from_gold(capsys: pytest.CaptureFixt
     own = paths.CARD.format(**CELL, arm=LISTED)
     retrained = [p.format(**CELL, arm=RETRAINED) for p in (paths.CARD, paths.TRAINED)]
     assert entry(1)["models"] == {p: sha256(p) for p in ("model/sub/weights", own, *retrained)}
-    first, second = entry(1)["measured"]
+    second, first = entry(1)["measured"]
     assert len(first["tables"]) == 6 and len(second["tables"]) == 2
     # |30 + s - 35| + |20 - 18 + s| is 7 whatever s; the forget perplexity is 30, 31, 32.
     same = {"value": 7.0, "mean": 7.0, "low": 7.0, "high": 7.0, "seeds": 3}
