@@ -214,7 +214,7 @@ REACHED_BY = {
     "evaluation.crossing.first_crossing": "evidence half_gap refine",
     "evaluation.crossing.recovery": "half_gap refine",
     "evaluation.curves.read_perplexity": "tables steps half_gap probes refine left_models",
-    "evaluation.sources.RETRAINING": "half_gap left left_models figure/half_gap",
+    "evaluation.sources.RETRAINING": "half_gap judge left left_models probes figure/half_gap",
     "evaluation.masking.mask": "judge ranking qualitative triage",
     "evaluation.sad.area": "tables evidence truth",
     "evaluation.sad.standard_error": (
