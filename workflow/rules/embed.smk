@@ -3,8 +3,7 @@
 
 
 EMBED, EMBED_LAYERS, ENCODE = (
-    params(made_with, "model")
-    for made_with in ("embed", "embed_layers", "encode")
+    params(made_with, "model") for made_with in ("embed", "embed_layers", "encode")
 )
 
 
@@ -46,10 +45,16 @@ rule import_embeddings:
         examples=made(paths.EXAMPLES),
         duplicates=made(paths.DUPLICATES),
         vectors=ancient(
-            lambda wildcards: stages.module("import_embeddings").vector_files(config, wildcards.model)[0] or []
+            lambda wildcards: stages.module("import_embeddings").vector_files(
+                config, wildcards.model
+            )[0]
+            or []
         ),
         ids=ancient(
-            lambda wildcards: stages.module("import_embeddings").vector_files(config, wildcards.model)[1] or []
+            lambda wildcards: stages.module("import_embeddings").vector_files(
+                config, wildcards.model
+            )[1]
+            or []
         ),
     output:
         out=paths.EMBEDDINGS,
@@ -72,7 +77,11 @@ rule import_embeddings:
 # The same table, by a sentence encoder.
 rule encode:
     input:
-        ancient(lambda wildcards: stages.module("encode").encoder_files(config, wildcards.model)),
+        ancient(
+            lambda wildcards: stages.module("encode").encoder_files(
+                config, wildcards.model
+            )
+        ),
         shards=shards(paths.EMBEDDINGS, ENCODE),
         examples=made(paths.EXAMPLES),
     output:

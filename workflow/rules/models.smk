@@ -5,7 +5,9 @@
 rule model_card:
     input:
         ancient(
-            lambda wildcards: explained(stages.module("model_card").model_files, config, wildcards.model)
+            lambda wildcards: explained(
+                stages.module("model_card").model_files, config, wildcards.model
+            )
         ),
     output:
         out=paths.MODEL_CARD,

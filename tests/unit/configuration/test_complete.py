@@ -6,6 +6,7 @@ import json
 import math
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -375,10 +376,49 @@ datasets.jigsaw.path = "/no/such/folder"
 """
 """A change of config.yaml, and how the line begins that tells of it."""
 
+SMALL = """
+models.tiny.heads = 3
+    models.tiny.hidden_size: 64 is not allowed; it is a multiple of heads, 3
+models.tiny.key_value_heads = 3
+    models.tiny.heads: 4 is not allowed; it is a multiple of key_value_heads, 3
+models.tiny.max_positions = 100
+    models.tiny.pretraining.max_length: 128 is not allowed; it is at most max_positions, 100
+models.tiny.contaminated = true
+    models.tiny.contaminated: true is not allowed;
+extends = papers
+    extends: 'papers' is not allowed; allowed is one of: paper, null
+unlearning.unlearners = [neggrad_plus, salum]
+    unlearning.unlearners[1]: unknown unlearner 'salum'; did you mean 'salun'?
+unlearning.selectors = [mamusi]
+    unlearning.selectors[0]: unknown selector 'mamusi'; did you mean 'mamushi'?
+unlearning.lists = {mine: /no/such/list.txt}
+    unlearning.lists.mine: '/no/such/list.txt' is not allowed; no such file
+unlearning.max_length = 999
+    unlearning.max_length: 999 is not allowed; it is at most tokens.max_length, 256
+unlearners.salun = {sparsity: 2}
+    unlearners.salun.sparsity: 2.0 is not allowed;
+unlearners.mine = {learning_rate: 1}
+    unlearners.mine.kind: missing;
+unlearners.retraining = {kind: salun}
+    unlearners.retraining: this name is taken in the tables; choose another
+unlearners.gold = {kind: salun}
+    unlearners.gold: this name is taken in the tables; choose another
+evidence.targets = [{target: sad, value: 50}, {target: preservation, value: 2}]
+    evidence.targets[0].value: 50 is not allowed; a share is at most 1
+left.selectors = [vfm]
+    left.selectors[0]: unknown selector 'vfm'
+left.unlearners = [pno]
+    left.unlearners[0]: unknown unlearner 'pno'
+datasets.made.planted = {texts: 3}
+    datasets.made.planted: tiny is pretrained on the texts among which these are planted; write
+    models.tiny.pretraining.domains: [retain]
+"""
+"""The same of a configuration that says as little as can be."""
 
-def changes() -> list[tuple[str, str]]:
+
+def changes(table: str) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
-    for line in MISTAKES.strip().splitlines():
+    for line in table.strip().splitlines():
         if line.startswith(" "):
             change, told = found.pop()
             found.append((change, f"{told} {line.strip()}".strip()))
@@ -387,39 +427,24 @@ def changes() -> list[tuple[str, str]]:
     return found
 
 
-@pytest.mark.parametrize(("change", "wanted"), changes())
-def test_a_mistake_is_one_line(change: str, wanted: str) -> None:
-    config = paper()
+def changed(config: Config, change: str) -> Config:
     path, _, value = change.partition(" = ")
     *path_to, last = path.split(".")
     at = config
     for key in path_to:
         at = at.setdefault(key, {})
     at[last] = yaml.safe_load(value)
-    lines = mistakes(config)
-    assert any(line.startswith(wanted) for line in lines), lines
-    assert all("\n" not in line for line in lines)
+    return config
 
 
 @pytest.mark.parametrize(
-    ("change", "wanted"),
-    [
-        ({"heads": 3}, "models.tiny.hidden_size: 64 is not allowed; it is a multiple of heads, 3"),
-        (
-            {"key_value_heads": 3},
-            "models.tiny.heads: 4 is not allowed; it is a multiple of key_value_heads, 3",
-        ),
-        (
-            {"max_positions": 100},
-            "models.tiny.pretraining.max_length: 128 is not allowed; it is at most max_positions, ",
-        ),
-        ({"contaminated": True}, "models.tiny.contaminated: true is not allowed; "),
-    ],
+    ("of", "change", "wanted"),
+    [(paper, *row) for row in changes(MISTAKES)] + [(minimal, *row) for row in changes(SMALL)],
 )
-def test_sizes_of_a_tiny_model(change: Config, wanted: str) -> None:
-    config = minimal()
-    config["models"]["tiny"].update(change)
-    assert any(line.startswith(wanted) for line in mistakes(config))
+def test_a_mistake_is_one_line(of: Callable[[], Config], change: str, wanted: str) -> None:
+    lines = mistakes(changed(of(), change))
+    assert any(line.startswith(wanted) for line in lines), lines
+    assert all("\n" not in line for line in lines)
 
 
 def test_all_mistakes_at_once() -> None:
@@ -561,8 +586,6 @@ def test_a_configuration_without_a_grid_says_how_to_have_the_paper_s() -> None:
         f"{key}: missing; write it, or `extends: paper` for what config.yaml says"
         for key in ("grid", "datasets", "models")
     ]
-    [line] = mistakes(minimal() | {"extends": "papers"})
-    assert line == "extends: 'papers' is not allowed; allowed is one of: paper, null"
 
 
 def test_a_folder_is_a_model(tmp_path: Path) -> None:
@@ -676,35 +699,19 @@ def test_what_is_left_is_asked_of_the_grids_cells() -> None:
     assert full["unlearners"]["npo"]["training"] == full["unlearning"]["training"]
 
 
-@pytest.mark.parametrize(
-    ("left", "message"),
-    [
-        ({"selectors": ["vfm"]}, "left.selectors[0]: unknown selector 'vfm'"),
-        ({"unlearners": ["pno"]}, "left.unlearners[0]: unknown unlearner 'pno'"),
-        (
-            {"selectors": ["softly"]},
-            "left.selectors[0]: 'softly' is not allowed, since its action is downweight",
-        ),
-    ],
-)
-def test_what_is_left_takes_lists_of_texts(left: dict[str, Any], message: str) -> None:
-    config = minimal()
+def test_what_is_left_is_asked_of_texts_that_are_removed() -> None:
+    config = minimal() | {"left": {"selectors": ["softly"]}}
     config["selectors"] = {"softly": {"kind": "lr_cos", "action": "downweight"}}
-    config["left"] = left
-    with pytest.raises(ConfigError) as caught:
-        complete(config)
-    assert message in str(caught.value)
+    assert mistakes(config) == [
+        "left.selectors[0]: 'softly' is not allowed, since its action is downweight and no text is "
+        "removed whole"
+    ]
 
 
 def test_what_is_planted_is_a_setting_of_its_dataset_alone() -> None:
     config = minimal()
     plain = examples.settings(complete(config), "made")
     config["datasets"]["made"]["planted"] = {"texts": 3}
-    # Gold starts from what the model was pretrained on, and is to know nothing of them.
-    assert mistakes(config) == [
-        "datasets.made.planted: tiny is pretrained on the texts among which these are planted; "
-        "write models.tiny.pretraining.domains: [retain]"
-    ]
     config["models"]["tiny"]["pretraining"]["domains"] = ["retain"]
     planted = examples.settings(complete(config), "made")
     assert planted.planted == {"texts": 3, "repeats": [1, 4, 16]}
@@ -742,47 +749,6 @@ def test_a_second_version_of_an_unlearner_has_a_training_of_its_own() -> None:
         "steps": "matched",
     }
     assert found["slow"]["training"]["epochs"] == 2.0
-
-
-def test_mistakes_in_unlearning_are_named() -> None:
-    config = minimal()
-    config["unlearning"] = {
-        "unlearners": ["neggrad_plus", "salum"],
-        "selectors": ["mamusi"],
-        "lists": {"mine": "/no/such/list.txt"},
-    }
-    lines = mistakes(config)
-    assert any("unlearning.unlearners[1]" in line and "salun" in line for line in lines)
-    assert any("unlearning.selectors[0]" in line and "mamushi" in line for line in lines)
-    config["unlearning"] = {"lists": {"mine": "/no/such/list.txt"}}
-    assert mistakes(config) == [
-        "unlearning.lists.mine: '/no/such/list.txt' is not allowed; no such file"
-    ]
-    config["unlearning"] = {"max_length": 999}
-    assert any("unlearning.max_length: 999" in line for line in mistakes(config))
-    config["unlearning"] = {}
-    config["unlearners"] = {"salun": {"sparsity": 2}}
-    assert any(line.startswith("unlearners.salun.sparsity") for line in mistakes(config))
-    config["unlearners"] = {"mine": {"learning_rate": 1}}
-    assert any(line.startswith("unlearners.mine.kind") for line in mistakes(config))
-
-
-def test_a_name_that_the_tables_use_is_no_unlearners() -> None:
-    for name in ("retraining", "gold"):
-        config = minimal()
-        config["unlearners"] = {name: {"kind": "salun"}}
-        lines = mistakes(config)
-        assert lines == [f"unlearners.{name}: this name is taken in the tables; choose another"]
-
-
-def test_a_target_that_is_a_share_is_at_most_1() -> None:
-    config = minimal()
-    config["evidence"] = {
-        "targets": [{"target": "sad", "value": 50}, {"target": "preservation", "value": 2}]
-    }
-    assert mistakes(config) == [
-        "evidence.targets[0].value: 50 is not allowed; a share is at most 1"
-    ]
 
 
 def test_a_list_that_the_workflow_writes_may_not_be_there_yet() -> None:

@@ -287,18 +287,13 @@ class Probe(Questions):
 # What is left of texts ------------------------------------------------------------------------
 
 
-class Completion(Section):
-    """How texts are completed from their beginnings."""
+class Extraction(Section):
+    """Completion of texts from their beginnings."""
 
+    texts: Count = 100  #: Most texts, as those of membership inference.
     #: Shares of a text's tokens that the model is given.
     prefixes: Fractions = listed(0.1, 0.3, 0.5)
     samples: Natural = 4  #: Completions that are sampled beside the greedy one.
-
-
-class Extraction(Completion):
-    """Completion of texts from their beginnings."""
-
-    texts: Count = 100  #: Most texts, as above.
 
 
 class Asked(Section):
