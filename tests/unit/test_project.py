@@ -201,6 +201,12 @@ def test_what_draws_and_gathers_runs_beside_the_head_process() -> None:
     assert not local & gpu_rules()
 
 
+def test_no_test_runs_where_pytest_was_started(tmp_path: Path) -> None:
+    """A user's results lie there; continuous integration makes the demo first, to see it."""
+    assert Path.cwd() == tmp_path
+    assert "make demo" in (ROOT / ".ci/run").read_text(encoding="utf-8")
+
+
 def test_no_test_imports_from_another() -> None:
     """What two of them need stands in tests/support."""
     asked = re.compile(r"^\s*(?:from|import) tests\.(?!support\b).*", re.MULTILINE)
