@@ -1,4 +1,4 @@
-"""The stages generate, relearn, judge and probes on a tiny model, and the tables that they make."""
+"""What models are asked by the probe, on a tiny model: generate, relearn, and judge."""
 
 from __future__ import annotations
 
@@ -16,32 +16,19 @@ from mamushi.artifacts.files import write_json
 from mamushi.artifacts.tables import read_metadata, read_table, write_table
 from mamushi.cli import main
 from mamushi.configuration import arms
-from mamushi.configuration.grid import cells
 from mamushi.errors import UserError
-from mamushi.evaluation.probes import Continuations, generations_table, relapse, source_of
+from mamushi.evaluation.probes import Continuations, generations_table, source_of
 from mamushi.evaluation.sources import Source
 from mamushi.evaluation.texts import distinct, repetition
 from mamushi.lm import loading, storage, tiny
 from mamushi.lm.parameters import freeze
 from mamushi.lm.tokens import write_tokens
-from tests.support.grid_files import write_perplexity
+from tests.support.models import PARTS
+from tests.support.models import SIZES as SMALL
+from tests.support.stage_files import write_examples
 
-SIZES = {
-    "family": "llama",
-    "hidden_size": 16,
-    "layers": 3,
-    "heads": 2,
-    "key_value_heads": 1,
-    "intermediate_size": 32,
-    "vocabulary_size": 300,
-    "max_positions": 48,
-}
-COUNTED = {
-    "trained_blocks": 2,
-    "train_input_embedding": True,
-    "train_output_head": True,
-    "train_final_norm": False,
-}
+SIZES = {"family": "llama", **SMALL, "layers": 3, "vocabulary_size": 300, "max_positions": 48}
+COUNTED = {**PARTS, "trained_blocks": 2}
 RELEARNING = {"examples": 4, "steps": [1, 3], "batch_size": 2, "learning_rate": 1e-2}
 EXECUTION = json.dumps({"batch_tokens": 64, "micro_batch_size": 8, "checkpoint_seconds": 60})
 PROMPTS = ["river stone", "paper"]
@@ -82,15 +69,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     options: dict[str, Any] = {"trust_remote_code": False, "contaminated": False}
     card = loading.inspect("small", str(folder), revision=None, **options)
     write_json(made.card, card | {"source": "."})
-    columns = {
-        "id": [f"t{i:02d}" for i in range(40)],
-        "text": texts,
-        "domain": ["forget", "retain"] * 20,
-        "section": ["inference"] * 24 + ["evaluation"] * 16,
-        "log_density_ratio": [None] * 40,
-    }
     examples = made.at(paths.EXAMPLES)
-    write_table(examples, schemas.EXAMPLES, columns)
+    write_examples(examples, texts, ["inference"] * 24 + ["evaluation"] * 16)
     write_tokens(
         made.at(paths.TOKENS),
         read_table(examples, schemas.EXAMPLES),
@@ -410,132 +390,3 @@ def test_endpoints_come_first_and_the_others_as_given() -> None:
     shown = ["/".join(filter(None, (row["source"], row["selector"]))) for row in rows]
     first = ["base", "contaminated", "beta0", "gold"]
     assert shown == [*first, "salun/b", "neggrad_plus/a", "salun/a"]
-
-
-# probes -------------------------------------------------------------------------------------------
-
-GRID: dict[str, Any] = {
-    "datasets": ["alpha"],
-    "models": ["small", "ready"],
-    "seeds": [0, 1],
-    "selectors": ["random", "mamushi"],
-    "unlearners": ["neggrad_plus"],
-    "budget": 0.2,
-}
-SETTINGS = {"grid": GRID, "starts": {"small": "beta0", "ready": "contaminated"}}
-
-
-def write_curve(path: Path, forget: list[float], steps: list[int]) -> None:
-    columns = {
-        "step": steps,
-        "examples": [4] * len(steps),
-        "ppl_forget": forget,
-        "ppl_retain": [10.0] * len(steps),
-    }
-    write_table(path, schemas.RELEARNING_CURVE, columns)
-
-
-@pytest.fixture
-def results(tmp_path: Path) -> Path:
-    """All that the stage reads: at the start 20, after unlearning 60 (random) or 20 (mamushi)."""
-    root = tmp_path / "results"
-    for run in cells(GRID):
-        said = {
-            **{name: [value] for name, value in run.items()},
-            **{"source": ["gold"], "selector": [None], "beta": [None], "prompt": ["Being"]},
-            **{"text": [" x, y"], "tokens": [3], "repetition": [0.0], "distinct_1": [1.0]},
-            **{"distinct_2": [1.0], "distinct_3": [1.0], "gold_log_likelihood": [-2.5]},
-        }
-        write_table(paths.under(root, paths.JUDGED, **run), schemas.GENERATIONS, said)
-        start = SETTINGS["starts"][run["model"]]
-        at = paths.under(root, paths.PERPLEXITY, **run, arm=start)
-        write_perplexity(at, 20.0, 10.0)
-        steps = [0, 2, 1]
-        gold = paths.under(root, paths.RELEARNING, **run, arm="gold")
-        write_curve(gold, [80.0 + run["seed"], 65.0, 74.0], steps)
-        for selector, values in (("random", [60.0, 10.0, 50.0]), ("mamushi", [20.0, 15.0, 18.0])):
-            arm = arms.unlearned("neggrad_plus", selector, 0.2)
-            write_curve(paths.under(root, paths.RELEARNING, **run, arm=arm), values, steps)
-    return root
-
-
-def collected(root: Path) -> int:
-    return stage("probes", SETTINGS, root=root, out_folder=root / "tables")
-
-
-def test_probes_joins_the_runs_in_the_order_of_the_grid(results: Path) -> None:
-    assert collected(results) == 0
-    rows = read_table(results / "tables" / "generations.parquet", schemas.GENERATIONS).to_pylist()
-    runs = [("alpha", model, seed) for model in ("small", "ready") for seed in (0, 1)]
-    assert [(row["dataset"], row["model"], row["seed"]) for row in rows] == runs
-    lines = (results / "tables" / "generations.csv").read_text(encoding="utf-8").splitlines()
-    assert lines[1] == 'alpha,small,0,gold,,,Being," x, y",3,0,1,1,1,-2.5'
-    assert len(lines) == 5
-
-
-def test_probes_says_how_much_of_the_way_back_was_gone(results: Path) -> None:
-    assert collected(results) == 0
-    rows = read_table(results / "tables" / "relearning.parquet", schemas.RELEARNING).to_pylist()
-    assert len(rows) == 4 * 3 * 3
-    one = [row for row in rows if (row["model"], row["seed"]) == ("ready", 1)]
-    assert [row["step"] for row in one] == [0, 1, 2] * 3
-    names = [(row["source"], row["selector"], row["beta"]) for row in one[::3]]
-    assert names == [
-        ("gold", None, None),
-        ("neggrad_plus", "random", 0.2),
-        ("neggrad_plus", "mamushi", 0.2),
-    ]
-    shares = [row["relapse"] for row in one]
-    assert shares[:3] == pytest.approx([0.0, (81 - 74) / (81 - 20), (81 - 65) / (81 - 20)])
-    assert shares[3:6] == pytest.approx([0.0, 0.25, 1.25])
-    # It was no worse than the start, so that there is no way back.
-    assert shares[6:] == [None, None, None]
-    assert (results / "tables" / "relearning.csv").read_text(encoding="utf-8").count("\n") == 37
-
-
-@pytest.mark.parametrize(
-    ("pattern", "arm"),
-    [
-        (paths.JUDGED, ""),
-        (paths.RELEARNING, "neggrad_plus/mamushi/beta0.20"),
-        (paths.RELEARNING, "gold"),
-        (paths.PERPLEXITY, "contaminated"),
-    ],
-)
-def test_probes_names_a_file_that_is_missing(
-    results: Path, capsys: pytest.CaptureFixture[str], pattern: str, arm: str
-) -> None:
-    run = {"dataset": "alpha", "model": "ready", "seed": 1}
-    path = paths.under(results, pattern, **run, arm=arm)
-    path.unlink()
-    assert collected(results) == 2
-    assert f"{path}: no such file" in capsys.readouterr().err
-    assert not (results / "tables").exists()
-
-
-@pytest.mark.parametrize(
-    ("forget", "steps", "message"),
-    [
-        ([30.0, 20.0], [1, 2], "it has no step 0"),
-        ([30.0, float("nan")], [0, 1], "not a finite number"),
-        ([], [], "it has no step 0"),
-    ],
-)
-def test_probes_names_a_curve_that_says_nothing(
-    results: Path,
-    capsys: pytest.CaptureFixture[str],
-    forget: list[float],
-    steps: list[int],
-    message: str,
-) -> None:
-    path = paths.under(results, paths.RELEARNING, **RUN, arm="gold")
-    write_curve(path, forget, steps)
-    assert collected(results) == 2
-    assert f"{path}: " in (told := capsys.readouterr().err)
-    assert message in told
-
-
-def test_relapse_by_hand() -> None:
-    assert relapse([30.0, 25.0, 10.0, 40.0], 20.0) == [0.0, 0.5, 2.0, -1.0]
-    assert relapse([20.0, 10.0], 20.0) == [None, None]
-    assert relapse([15.0, 10.0], 20.0) == [None, None]
