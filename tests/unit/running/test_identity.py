@@ -138,9 +138,6 @@ def write(what, help=""):
 def arguments(parser):
     parser.add_argument("--out", help="what to write")
 
-def shared(args):
-    return read(args)
-
 def run(args, settings: Settings) -> None:
     """Run it."""
     import mamushi.data.numbers as numbers
@@ -273,7 +270,6 @@ def test_what_changes_nothing(tmp_path: Path, before: str, name: str) -> None:
 
 SOMETHING: dict[str, Change] = {
     "the stage itself": (RUN, "numbers.ONE + 2", "numbers.ONE + 3"),
-    "what it shares": (RUN, "return read(args)\n\ndef run", "return None\n\ndef run"),
     "a constant": ("paths.py", "results/data", "results/texts"),
     "the type of a number": ("data/numbers.py", "ONE = 1", "ONE = 1.0"),
     "one of two constants": ("data/numbers.py", "2, 3", "4, 3"),
