@@ -308,7 +308,7 @@ def test_a_cache_for_another_number_of_blocks_is_refused(cache: Path) -> None:
 def test_the_folder_has_plain_safetensors_with_a_tensor_for_each_text(
     precision: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trunk_module, "PART_BYTES", 10_000)
+    monkeypatch.setattr(trunk_module, "PART_BYTES", 4_000)
     language_model, path = start_model("qwen2", precision), tmp_path / "trunk"
     write(path, language_model, precision)
     assert len(list(path.iterdir())) > 1
