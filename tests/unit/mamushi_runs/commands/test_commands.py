@@ -53,7 +53,7 @@ def test_rank_configures_runs_and_shows(
 ) -> None:
     shown: list[Path] = []
     monkeypatch.setattr(init, "run", configured)
-    monkeypatch.setattr(show, "tell", lambda root: shown.append(root) or 0)
+    monkeypatch.setattr(show, "show", lambda root: shown.append(root) or 0)
     assert main(RANK) == 0
     ((wanted, files),) = started
     assert files == ["mine.yaml"] and shown == [Path("results")]
