@@ -35,6 +35,12 @@ LONG = 4_000_000
 tokens, an estimate for a model of 8 billion parameters that has not been measured on a GPU."""
 
 
+def _compute_loss_with(function: Any) -> None:
+    """Put a function in the place of the loss; the module itself is handed to nobody, or all of it
+    would count as code of each training."""
+    loss.nll_in_place = function
+
+
 @contextmanager
 def compiled(
     model: PreTrainedModel,
@@ -85,7 +91,7 @@ def compiled(
         faster = torch.compile(plain, dynamic=True, backend=backend)
         # For all threads: a loss with weights is computed in the one that goes backward.
         loss.nll_in_place = partial(_call_or_fall_back, blocks, faster, plain) if auto else faster
-        stack.callback(setattr, loss, "nll_in_place", plain)
+        stack.callback(_compute_loss_with, plain)
         yield blocks
 
 

@@ -34,14 +34,13 @@ def run(files: Files, chosen: Collected, job: Job) -> None:
     from mamushi.evaluation.quality import selection_table
     from mamushi.evaluation.summary import sad_differences, sad_summary, verdict
 
-    grid = chosen.grid
-    sad = sad_table(grid, files.root)
+    sad = sad_table(chosen.grid, files.root)
     differences = sad_differences(sad)
     tables = [
         (schemas.SAD, sad),
         (schemas.SAD_SUMMARY, sad_summary(sad)),
         (schemas.SAD_DIFFERENCES, differences),
-        (schemas.SELECTION, selection_table(grid, files.root)),
+        (schemas.SELECTION, selection_table(chosen.grid, files.root)),
     ]
     publish(files.out_folder, tables, job.origin)
     with atomic(files.out_folder / "sad_differences.rst") as part:
