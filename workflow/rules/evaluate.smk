@@ -2,7 +2,7 @@
 # models are measured where they are trained: see retrain.smk.
 
 
-EVALUATE = params(settings.evaluate, "model", "arm")
+EVALUATE = params("evaluate", "model", "arm")
 
 
 rule evaluate:

@@ -49,6 +49,6 @@ rule judge:
         mem_mb=RESOURCES.model_memory,
         runtime=RESOURCES.minutes(30, 20, 5),
     params:
-        settings=params(settings.judge, *CELL),
+        settings=params("judge", *CELL),
     shell:
         command("judge")

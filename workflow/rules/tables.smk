@@ -109,7 +109,7 @@ rule half_gap:
         "results/logs/half_gap.log",
     localrule: True
     params:
-        settings=params(settings.half_gap),
+        settings=params("half_gap"),
     shell:
         command("half-gap", out_folder="$(dirname {output.half_gap:q})")
 
@@ -125,7 +125,7 @@ rule probes:
         "results/logs/probes.log",
     localrule: True
     params:
-        settings=params(settings.probes),
+        settings=params("probes"),
     shell:
         command("probes", out_folder="$(dirname {output.generations:q})")
 
@@ -141,7 +141,7 @@ rule left_tables:
         "results/logs/left_tables.log",
     localrule: True
     params:
-        settings=params(settings.left),
+        settings=params("left"),
     shell:
         command("left", out_folder="$(dirname {output.left:q})")
 
@@ -163,6 +163,6 @@ rule left_models:
         "results/logs/left_models.log",
     localrule: True
     params:
-        settings=params(settings.left_models),
+        settings=params("left_models"),
     shell:
         command("left-models", out_folder="$(dirname {output.klom:q})")

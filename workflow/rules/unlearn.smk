@@ -103,6 +103,6 @@ checkpoint refine:
         "results/logs/refine/{dataset}/{model}/{unlearner}/{selector}.log",
     localrule: True
     params:
-        settings=params(settings.refine, "dataset", "model", "unlearner", "selector"),
+        settings=params("refine", "dataset", "model", "unlearner", "selector"),
     shell:
         command("refine")

@@ -20,7 +20,7 @@ from mamushi.configuration.complete import ConfigError, complete, declared
 from mamushi.configuration.models import Lora
 from mamushi.configuration.sources import files
 from mamushi.stages import _settings as settings
-from mamushi.stages import examples
+from mamushi.stages import examples, judge
 
 ROOT = Path(__file__).parents[3]
 JIGSAW = ("train.csv", "test.csv", "test_labels.csv")
@@ -782,7 +782,7 @@ def test_endpoints_are_opened_as_they_were_trained() -> None:
     config = ready()
     trained = settings.endpoint(config, "made", "ours", 0, "gold").training
     for opened in (
-        settings.judge(config, "made", "ours", 0),
+        judge.settings(config, "made", "ours", 0),
         settings.ask(config, "ours", 0, "gold", name="generate").model,
     ):
         assert opened.training is not None

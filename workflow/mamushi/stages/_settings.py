@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from mamushi.artifacts.domains import CONTAMINATION, FORGET, INFERENCE, RETAIN
-from mamushi.configuration import arms, grid, sections
+from mamushi.configuration import arms, sections
 from mamushi.configuration.kinds import Section
 from mamushi.configuration.models import Method, Trained, Training
 from mamushi.configuration.sections import (
@@ -203,7 +203,7 @@ def opened(config: Config, model: str, endpoint: str) -> Opened:
 # Training, embedding, perplexity --------------------------------------------------------------
 
 
-def _evaluation(config: Config) -> HeldOut:
+def held_out(config: Config) -> HeldOut:
     return part(HeldOut, config["evaluation"])
 
 
@@ -249,7 +249,7 @@ def retrain(
         section=section,
         domains=domains,
         training=of_training(Training, config, model),
-        evaluation=_evaluation(config),
+        evaluation=held_out(config),
         questions=_questions(config, model, seed, asked),
         code=_code("retrain", *_answering(asked)),
     )
@@ -258,20 +258,6 @@ def retrain(
 def embedder(config: Config, model: str) -> Trained | None:
     ready = config["models"][model].get("contaminated", False)
     return None if ready else of_training(Trained, config, model)
-
-
-class Evaluate(Opened, Settings):
-    """Settings of the stage ``evaluate``."""
-
-    evaluation: HeldOut
-
-
-def evaluate(config: Config, model: str, arm: str) -> Evaluate:
-    return Evaluate(
-        **vars(opened(config, model, arm)),
-        evaluation=_evaluation(config),
-        code=_code("evaluate"),
-    )
 
 
 # Selection ------------------------------------------------------------------------------------
@@ -353,7 +339,7 @@ def unlearn(
         **vars(_trains(config, model)),
         start=opened(config, model, arms.start(config, model)),
         max_length=config["unlearning"]["max_length"],
-        evaluation=_evaluation(config),
+        evaluation=held_out(config),
         unlearner=name,
         kind=definition["kind"],
         settings={key: definition[key] for key in known.settings},
@@ -370,33 +356,6 @@ def unlearn_list(
     path = config["unlearning"]["lists"][removal]
     plain = unlearn(config, dataset, model, seed, name)
     return replace(plain, inputs=contents([path] if path else []))
-
-
-class Refine(Settings):
-    """Settings of the stage ``refine``."""
-
-    dataset: str
-    model: str
-    unlearner: str
-    selector: str
-    start: str
-    seeds: list[int]
-    budgets: list[float]
-    fine: float | None
-    target: float
-
-
-def refine(config: Config, dataset: str, model: str, unlearner: str, selector: str) -> Refine:
-    axes = config["unlearning"]
-    return Refine(
-        dataset=dataset,
-        model=model,
-        unlearner=unlearner,
-        selector=selector,
-        start=arms.start(config, model),
-        **{key: axes[key] for key in ("seeds", "budgets", "fine", "target")},
-        code=_code("refine"),
-    )
 
 
 def swept(config: Config) -> dict[str, Any]:
@@ -417,27 +376,9 @@ class Collected(Settings):
     grid: dict[str, Any]
 
 
-class HalfGap(Collected):
-    """Settings of the stage ``half_gap``; ``starts`` are the endpoints by model."""
-
-    starts: dict[str, str]
-    target: float
-    retain_cap: float
-
-
-def _starts(config: Config, axes: Mapping[str, Any]) -> dict[str, str]:
+def starts_of(config: Config, axes: Mapping[str, Any]) -> dict[str, str]:
     """By model, the endpoint from which unlearning starts."""
     return {model: arms.start(config, model) for model in axes["models"]}
-
-
-def half_gap(config: Config) -> HalfGap:
-    axes = config["unlearning"]
-    return HalfGap(
-        grid=swept(config),
-        starts=_starts(config, axes),
-        **{key: axes[key] for key in ("target", "retain_cap")},
-        code=_code("half_gap"),
-    )
 
 
 # Questions to models --------------------------------------------------------------------------
@@ -491,7 +432,7 @@ def _relearn(config: Config, model: str, seed: int) -> Relearn:
         **vars(_trains(config, model)),
         seed=seed,
         max_length=config["unlearning"]["max_length"],
-        evaluation=_evaluation(config),
+        evaluation=held_out(config),
         relearning=part(Relearning, config["probe"]["relearning"]),
     )
 
@@ -510,71 +451,10 @@ def _tasks(config: Config) -> Tasks:
     return Tasks(tasks=asked, inputs=contents(asked))
 
 
-class Judge(Opened, Cell):
-    """Settings of the stage ``judge``: the gold model reads what all models of a cell said."""
-
-
-def judge(config: Config, dataset: str, model: str, seed: int) -> Judge:
-    return Judge(
-        **_cell(dataset, model, seed),
-        **vars(opened(config, model, "gold")),
-        code=_code("judge"),
-    )
-
-
-class Probes(Collected):
-    """Settings of the stage ``probes``."""
-
-    starts: dict[str, str]
-
-
-def probes(config: Config) -> Probes:
-    return Probes(
-        grid=probed(config), starts=_starts(config, config["probe"]), code=_code("probes")
-    )
-
-
-class LeftModels(Collected):
-    """Settings of the stage ``left_models``; ``deleted`` has the axes of the models that are
-    probed, ``starts`` the endpoints that unlearning starts from, by model."""
-
-    deleted: dict[str, Any]
-    starts: dict[str, str]
-    tasks: list[str]
-
-
-def left_models(config: Config) -> LeftModels:
-    axes = grid.probed(config)
-    return LeftModels(
-        grid=grid.comparison(config),
-        deleted=axes,
-        starts=_starts(config, axes),
-        tasks=config["utility"]["tasks"],
-        code=_code("left_models"),
-    )
-
-
 def asked_left(config: Config) -> dict[str, Any]:
     """The axes of ``left``."""
     keys = ("datasets", "models", "seeds", "selectors", "unlearners", "budgets")
     return {key: config["left"][key] for key in keys}
-
-
-class Left(Collected):
-    """Settings of the stage ``left``; ``ready`` are the models that were trained before."""
-
-    starts: dict[str, str]
-    ready: list[str]
-
-
-def left(config: Config) -> Left:
-    names = config["left"]["models"]
-    return Left(
-        grid=asked_left(config),
-        starts=_starts(config, config["left"]),
-        ready=[name for name in names if config["models"][name].get("contaminated")],
-        code=_code("left"),
-    )
 
 
 # Evidence -------------------------------------------------------------------------------------

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mamushi.configuration.sections import HeldOut
 from mamushi.running import launch
+from mamushi.running.identity import digest
 from mamushi.running.stage import Job, writes
 from mamushi.stages import _models
-from mamushi.stages._settings import Evaluate
+from mamushi.stages._settings import Config, Opened, Settings, held_out, opened
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -17,6 +19,20 @@ if TYPE_CHECKING:
     from mamushi.artifacts.shards import Piece
 
 GPU = True
+
+
+class Evaluate(Opened, Settings):
+    """Settings of the stage ``evaluate``."""
+
+    evaluation: HeldOut
+
+
+def settings(config: Config, model: str, arm: str) -> Evaluate:
+    return Evaluate(
+        **vars(opened(config, model, arm)),
+        evaluation=held_out(config),
+        code=digest(__name__),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

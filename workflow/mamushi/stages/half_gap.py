@@ -2,9 +2,28 @@
 
 from __future__ import annotations
 
+from mamushi.running.identity import digest
 from mamushi.running.stage import Job
 from mamushi.stages._collecting import Files
-from mamushi.stages._settings import HalfGap
+from mamushi.stages._settings import Collected, Config, starts_of, swept
+
+
+class HalfGap(Collected):
+    """Settings of the stage ``half_gap``; ``starts`` are the endpoints by model."""
+
+    starts: dict[str, str]
+    target: float
+    retain_cap: float
+
+
+def settings(config: Config) -> HalfGap:
+    axes = config["unlearning"]
+    return HalfGap(
+        grid=swept(config),
+        starts=starts_of(config, axes),
+        **{key: axes[key] for key in ("target", "retain_cap")},
+        code=digest(__name__),
+    )
 
 
 def run(files: Files, chosen: HalfGap, job: Job) -> None:

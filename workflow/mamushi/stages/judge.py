@@ -10,11 +10,26 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mamushi.running.identity import digest
 from mamushi.running.stage import Job, reads, writes
 from mamushi.stages import _models
-from mamushi.stages._settings import Judge
+from mamushi.stages._settings import Cell, Config, Opened, opened
 
 GPU = True
+
+
+class Judge(Opened, Cell):
+    """Settings of the stage ``judge``: the gold model reads what all models of a cell said."""
+
+
+def settings(config: Config, dataset: str, model: str, seed: int) -> Judge:
+    return Judge(
+        dataset=dataset,
+        model=model,
+        seed=seed,
+        **vars(opened(config, model, "gold")),
+        code=digest(__name__),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,9 +2,27 @@
 
 from __future__ import annotations
 
+from mamushi.running.identity import digest
 from mamushi.running.stage import Job
 from mamushi.stages._collecting import Files
-from mamushi.stages._settings import Left
+from mamushi.stages._settings import Collected, Config, asked_left, starts_of
+
+
+class Left(Collected):
+    """Settings of the stage ``left``; ``ready`` are the models that were trained before."""
+
+    starts: dict[str, str]
+    ready: list[str]
+
+
+def settings(config: Config) -> Left:
+    names = config["left"]["models"]
+    return Left(
+        grid=asked_left(config),
+        starts=starts_of(config, config["left"]),
+        ready=[name for name in names if config["models"][name].get("contaminated")],
+        code=digest(__name__),
+    )
 
 
 def run(files: Files, chosen: Left, job: Job) -> None:

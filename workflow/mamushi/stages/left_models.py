@@ -2,9 +2,33 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from mamushi.configuration import grid
+from mamushi.running.identity import digest
 from mamushi.running.stage import Job
 from mamushi.stages._collecting import Files
-from mamushi.stages._settings import LeftModels
+from mamushi.stages._settings import Collected, Config, starts_of
+
+
+class LeftModels(Collected):
+    """Settings of the stage ``left_models``; ``deleted`` has the axes of the models that are
+    probed, ``starts`` the endpoints that unlearning starts from, by model."""
+
+    deleted: dict[str, Any]
+    starts: dict[str, str]
+    tasks: list[str]
+
+
+def settings(config: Config) -> LeftModels:
+    axes = grid.probed(config)
+    return LeftModels(
+        grid=grid.comparison(config),
+        deleted=axes,
+        starts=starts_of(config, axes),
+        tasks=config["utility"]["tasks"],
+        code=digest(__name__),
+    )
 
 
 def run(files: Files, chosen: LeftModels, job: Job) -> None:

@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+from mamushi.running.identity import digest
 from mamushi.running.stage import Job
 from mamushi.stages._collecting import Files
-from mamushi.stages._settings import Probes
+from mamushi.stages._settings import Collected, Config, probed, starts_of
+
+
+class Probes(Collected):
+    """Settings of the stage ``probes``."""
+
+    starts: dict[str, str]
+
+
+def settings(config: Config) -> Probes:
+    return Probes(
+        grid=probed(config), starts=starts_of(config, config["probe"]), code=digest(__name__)
+    )
 
 
 def run(files: Files, chosen: Probes, job: Job) -> None:

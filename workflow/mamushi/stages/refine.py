@@ -10,11 +10,40 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mamushi.configuration import arms
+from mamushi.running.identity import digest
 from mamushi.running.stage import Job, root, writes
-from mamushi.stages._settings import Refine
+from mamushi.stages._settings import Config, Settings
 
 if TYPE_CHECKING:
     from mamushi.evaluation.sad import Floats
+
+
+class Refine(Settings):
+    """Settings of the stage ``refine``."""
+
+    dataset: str
+    model: str
+    unlearner: str
+    selector: str
+    start: str
+    seeds: list[int]
+    budgets: list[float]
+    fine: float | None
+    target: float
+
+
+def settings(config: Config, dataset: str, model: str, unlearner: str, selector: str) -> Refine:
+    axes = config["unlearning"]
+    return Refine(
+        dataset=dataset,
+        model=model,
+        unlearner=unlearner,
+        selector=selector,
+        start=arms.start(config, model),
+        **{key: axes[key] for key in ("seeds", "budgets", "fine", "target")},
+        code=digest(__name__),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
