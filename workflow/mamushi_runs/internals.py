@@ -1,8 +1,8 @@
 """All that reaches into Snakemake beyond its language. Looked at in version 9.27.1.
 
-``inspected`` and ``keep_garbage`` save time in a dry run (``tests/dag/test_paper_grid.py`` bounds it,
-25 s of CPU for 5,506 jobs); packs are tested in ``test_packs.py``, shards in ``test_shards.py``,
-what is remade in ``test_made_up_state.py``, all of ``tests/dag``.
+``inspected`` and ``keep_garbage`` save time in a dry run: 25 s of CPU for the 5,506 jobs
+of the paper's grid. Tests are in ``tests/dag``: packs in ``test_packs.py``, shards in
+``test_shards.py``, the checkpoint in ``test_contracts_of_configuration.py``.
 """
 
 from __future__ import annotations
