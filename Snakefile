@@ -31,6 +31,7 @@ if config.get("extends") == "paper" or not (own or workflow.overwrite_configfile
 
 
 include: "workflow/rules/common.smk"
+include: "workflow/rules/inputs.smk"
 
 
 report: "workflow/report/workflow.rst"

@@ -3,29 +3,6 @@
 # that it reads. Its caption is the file of its name in workflow/report.
 
 
-# What the figures show.
-SHOWN = {
-    "grid": lambda config: GRID,
-    "evidence": lambda config: GRID,
-    "unlearning": settings.swept,
-    "probe": settings.probed,
-    "truth": lambda config: GRID,
-    "left": settings.asked_left,
-}
-OF_CELL = {
-    "scores": paths.SCORES.replace("{selector}", RATIO),
-    "geometry": paths.GEOMETRY,
-}
-
-
-def drawn(config, *cell, name):
-    """The settings of a figure, of one cell or of all that its tables hold."""
-    if cell:
-        return stages.module("figure").settings_of_cell(config, name, *cell)
-    shown = SHOWN[plugin("figure", name).literals["OF"]](config)
-    return stages.module("figure").settings(config, shown, name)
-
-
 for name, figure in plugins("figure").items():
     of_cell = figure.literals["OF"] == "cell"
     pdf, png = [
@@ -62,9 +39,9 @@ for name, figure in plugins("figure").items():
             # The folder in which it finds what it shows. Not in the command, which is put together
             # when the loop is over.
             tables=(
-                "results"
+                (lambda wildcards: "results")
                 if of_cell
-                else lambda wildcards, input: os.path.dirname(input[0])
+                else (lambda wildcards, input: os.path.dirname(input[0]))
             ),
             settings=params(partial(drawn, name=name), *(CELL if of_cell else ())),
         shell:

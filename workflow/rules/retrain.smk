@@ -4,19 +4,6 @@
 # the measurement; so a retrained model reaches the disk only where `keep_checkpoints` asks for it.
 
 
-def edit_of(action):
-    """What a selector with this action hands to retraining; nothing from others.
-
-    Mostly there is none, and nothing serves as it is: see ``of_arm``.
-    """
-    if all(grid.action(config, selector) != action for selector in config["selectors"]):
-        return []
-    return branch(
-        lambda wildcards: grid.action(config, wildcards.selector) == action,
-        then=grid.EDITS[action],
-    )
-
-
 # Every budget at which the configuration retrains, the grid's first.
 RETRAINED_AT = [*grid.budgets(config), *sorted(config["unlearning"]["budgets"])]
 

@@ -1,22 +1,6 @@
 # Embeddings -> a ranking of the forget texts -> what to remove at each budget, with its manifests.
 
 
-def layers_read(wildcards):
-    """The texts at other depths of the model, for a selector that reads them."""
-    wanted = explained(settings.reads_layers, config, wildcards.selector)
-    return paths.LAYERS.format(**wildcards) if wanted else []
-
-
-def base_of(pattern):
-    """What a derived selector starts from."""
-
-    def path(wildcards):
-        name = explained(settings.derives, config, wildcards.selector)
-        return pattern.format(**{**wildcards, "selector": name}) if name else []
-
-    return path
-
-
 # A selector ranks the forget set once; every budget takes the top of that one ranking, so that
 # removal lists are nested.
 rule score:

@@ -1,0 +1,181 @@
+# Functions by which rules and targets find their files, and what happens at the begin and end of a run.
+import itertools
+import shutil
+
+# The product: the removal lists of the grid with their manifests.
+LISTS = [
+    *grid.removals(GRID),
+    *grid.manifests(config, GRID),
+    *grid.edits(config, GRID),
+]
+
+
+@cache
+def measurable():
+    """Whether the grid can be retrained and measured; says what hinders it."""
+    pairs = itertools.product(GRID["datasets"], GRID["models"])
+    reasons = [grid.unmeasurable(config, *pair) for pair in pairs]
+    hindered = [reason for reason in dict.fromkeys(reasons) if reason is not None]
+    for reason in hindered:
+        logger.warning(f"Nothing is retrained or measured. {reason}")
+    return not hindered
+
+
+def language_models():
+    """Nothing to wait for: says before anything runs which model of the grid is none."""
+    explained(grid.require_language_models, config, GRID)
+    return []
+
+
+def measured(axes, found):
+    """The files ``found`` of axes that can be retrained and measured."""
+    explained(grid.require_measurable, config, axes)
+    return found
+
+
+def tables_and_figures():
+    if not measurable():
+        return []
+    truth = ["truth"] if grid.knows_truth(config, GRID) else []
+    steps = ["steps"] if grid.matched(config, GRID) else []
+    figures = [name for of in ("grid", *truth) for name in settings.figures(of)]
+    return [
+        *expand(paths.TABLE, table=[*settings.TABLES, "subgroups", *steps, *truth]),
+        *expand(paths.FIGURE, figure=figures),
+    ]
+
+
+def first_sweep(pair):
+    """A sweep at the configured budgets, with the ends that all selectors share."""
+    return [
+        *grid.ends(config, pair.dataset, pair.model, [pair.unlearner]),
+        *grid.curve(config, {**pair}, config["unlearning"]["budgets"]),
+    ]
+
+
+def refined_sweeps():
+    """All sweeps at the budgets that their checkpoints chose."""
+    found = []
+    for pair in grid.swept(config):
+        with checkpoints.refine.get(**pair).output[0].open() as handle:
+            found += grid.curve(config, pair, json.load(handle)["budgets"])
+    return found
+
+
+def retrained_curves():
+    """The curves of retraining, which take part with the configured budgets."""
+    axes = config["unlearning"]
+    found = [
+        path
+        for pair in itertools.product(axes["datasets"], axes["models"])
+        for path in [
+            *grid.retrained_curves(config, *pair),
+            *grid.ends(config, *pair, axes["unlearners"]),
+        ]
+    ]
+    return measured(axes, found)
+
+
+def left_model_tables():
+    tasks = ["utility_tasks"] if config["utility"]["tasks"] else []
+    return [*settings.LEFT_MODEL_TABLES, *tasks]
+
+
+def layers_read(wildcards):
+    """The texts at other depths of the model, for a selector that reads them."""
+    wanted = explained(settings.reads_layers, config, wildcards.selector)
+    return paths.LAYERS.format(**wildcards) if wanted else []
+
+
+def base_of(pattern):
+    """What a derived selector starts from."""
+
+    def path(wildcards):
+        name = explained(settings.derives, config, wildcards.selector)
+        return pattern.format(**{**wildcards, "selector": name}) if name else []
+
+    return path
+
+
+def edit_of(action):
+    """What a selector with this action hands to retraining; nothing from others.
+
+    Mostly there is none, and nothing serves as it is: see ``of_arm``.
+    """
+    if all(grid.action(config, selector) != action for selector in config["selectors"]):
+        return []
+    return branch(
+        lambda wildcards: grid.action(config, wildcards.selector) == action,
+        then=grid.EDITS[action],
+    )
+
+
+# What the figures show.
+SHOWN = {
+    "grid": lambda config: GRID,
+    "evidence": lambda config: GRID,
+    "unlearning": settings.swept,
+    "probe": settings.probed,
+    "truth": lambda config: GRID,
+    "left": settings.asked_left,
+}
+OF_CELL = {
+    "scores": paths.SCORES.replace("{selector}", RATIO),
+    "geometry": paths.GEOMETRY,
+}
+
+
+def drawn(config, *cell, name):
+    """The settings of a figure, of one cell or of all that its tables hold."""
+    if cell:
+        return stages.module("figure").settings_of_cell(config, name, *cell)
+    shown = SHOWN[plugin("figure", name).literals["OF"]](config)
+    return stages.module("figure").settings(config, shown, name)
+
+
+def require_inputs(jobs):
+    """Every dataset and model that a job is about to read has a path, and the harness knows the
+    tasks."""
+    reading = ("model_card", "import_embeddings", "encode")
+    explained(
+        grid.require_paths,
+        config,
+        # Another workflow that imports the rules may put words before their names.
+        sorted({j.wildcards.dataset for j in jobs if j.rule.name.endswith("examples")}),
+        sorted({j.wildcards.model for j in jobs if j.rule.name.endswith(reading)}),
+    )
+    if any(getattr(job.output, "tasks", None) for job in jobs):
+        from mamushi.lm import harness
+
+        explained(harness.require, config["utility"]["tasks"])
+
+
+def begin():
+    """Before the first job of a run."""
+    require_inputs(list(workflow.dag.needrun_jobs()))
+    internals.start_at_once(workflow)
+    explained(hooks.begin, workflow, config)
+
+
+def end(succeeded):
+    """After the last job of a run. What only saved time goes; a run that failed leaves it for the
+    next one."""
+    if succeeded:
+        shutil.rmtree(paths.CACHE, ignore_errors=True)
+        shutil.rmtree(paths.CLAIMS, ignore_errors=True)
+    hooks.end(workflow, config, succeeded=succeeded)
+
+
+hooks.register(begin, end)
+
+
+onstart:
+    begin()
+
+
+onsuccess:
+    end(succeeded=True)
+
+
+onerror:
+    end(succeeded=False)
