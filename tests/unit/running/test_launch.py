@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -120,19 +121,21 @@ def test_two_processes_embed_and_measure_what_one_does(tmp_path: Path) -> None:
     write_base(made)
     read = [f"--{key}={made / name}" for key, name in FILES.items() if key != "trained"]
     read.append(f"--execution={json.dumps(EXECUTION)}")
-    opened = {"training": None, "precision": "fp32"}
     how = {"pooling": "mean", "skip_bos": True, "layer": -1, "max_length": 16, "precision": "fp32"}
-    settings = {
-        "embed": {"embedding": how, "training": None},
-        "membership": {**opened, "texts": 9, "max_length": 16, "least": 0.2, "code": "c"},
-    }
-    tables = {"embed": schemas.EMBEDDINGS, "membership": schemas.LIKELIHOODS}
-    for stage, chosen in settings.items():
+    asked = {"membership": {"texts": 9, "max_length": 16, "least": 0.2}}
+    stages: list[tuple[str, str, schemas.Table, dict[str, Any]]] = [
+        ("embed", "out", schemas.EMBEDDINGS, {"embedding": how, "training": None}),
+        (
+            *("ask", "membership", schemas.LIKELIHOODS),
+            {"model": {"training": None, "precision": "fp32"}, "questions": asked, "code": "c"},
+        ),
+    ]
+    for stage, output, kind, settings in stages:
         found = []
         for count in (1, 2):
-            words = [f"--out={made / f'{stage}{count}'}", f"--settings={json.dumps(chosen)}"]
+            words = [f"--{output}={made / f'{stage}{count}'}", f"--settings={json.dumps(settings)}"]
             run(made, stage, *read, *words, **{launch.GPUS: json.dumps({"large": count})})
-            found.append(read_table(made / f"{stage}{count}", tables[stage]))
+            found.append(read_table(made / f"{stage}{count}", kind))
         one, two = ({name: t[name].to_pylist() for name in t.column_names} for t in found)
         assert one["id"] == two["id"]
         name = "embedding" if stage == "embed" else "min_k_plus"
