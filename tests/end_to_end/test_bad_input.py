@@ -326,7 +326,7 @@ def test_bad_models_are_one_line_each_leave_nothing_and_train_nothing(
 ) -> None:
     bad = {
         "no_tokenizer": "no_tokenizer: no tokenizer (none of tokenizer.json,",
-        "nan_weights": "model.safetensors: the weights model.norm.weight are not all finite; save",
+        "nan_weights": "model.safetensors: the weights model.norm.weight are not all finite",
         "cut_weights": "model.safetensors: damaged safetensors file",
     }
     copies = {name: Path(shutil.copytree(model, tmp_path / name)) for name in bad}
