@@ -174,8 +174,10 @@ REACHED_BY = {
     "data.sections.apportion": "examples",
     "lm.embed.pool": "embed embed_layers",
     "lm.generate.log_likelihoods": "judge",
-    "lm.perplexity.perplexity_table": "evaluate retrain unlearn relearn relapse ",
-    "lm.tokens.encode": "tokens generate base_model relapse ",
+    "lm.perplexity.perplexity_table": (
+        "evaluate retrain unlearn questions/relearn questions/relapse"
+    ),
+    "lm.tokens.encode": "tokens base_model questions/generate questions/relapse",
     "selection.crossfit.middle": f"diagnostics {CROSS_FITTED}",
     "selection.statistics.cosine_distances": "selector/cos_mu2 selector/lr_cos",
     "selection.folds.balanced_weights": "selector/mamushi selector/auto selector/mamushi_stack",
@@ -205,7 +207,7 @@ REACHED_BY = {
         "selector/coreset selector/cos_mu2 selector/lr_cos selector/lr_maha"
     ),
     "unlearning.objective.random_labels": "unlearn",
-    "unlearning.relearning.choose": "relearn relapse ",
+    "unlearning.relearning.choose": "questions/relearn questions/relapse",
     "unlearning.saliency.threshold": "unlearn",
     "lm.rounding.rounded": "questions/relapse",
     "evaluation.klom.margins": "left_models",

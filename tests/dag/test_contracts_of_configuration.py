@@ -20,17 +20,9 @@ from mamushi.registry import plugin, plugins
 from mamushi.stages import examples
 from tests.support import contract_grid
 from tests.support.contract_grid import CONFIG, TARGETS, changed, write_raw
-from tests.support.contracts import (
-    CLEAN,
-    LIST,
-    MINE,
-    OURS,
-    Contract,
-    contracts,
-    jobs,
-    together,
-)
+from tests.support.contracts import Contract, contracts, jobs, together
 from tests.support.dry_runs import Snakemake
+from tests.support.outcomes import CLEAN, LIST, MINE, OURS
 
 PLUGINS = {"datasets": "dataset", "selectors": "selector", "unlearners": "unlearner"}
 """Sections of the configuration whose entries have the settings of their kind."""

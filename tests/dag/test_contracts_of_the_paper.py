@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.support.contracts import jobs, listed
+from tests.support.contracts import jobs
 from tests.support.dry_runs import Snakemake
+from tests.support.outcomes import listed
 from tests.support.workflow import ROOT
 
 pytestmark = pytest.mark.slow
