@@ -155,14 +155,16 @@ def embed(report: Report, root: Path, n: int) -> None:
 
 
 def score(report: Report, root: Path, n: int, kind: str, **changes: Any) -> None:
-    settings = plugin("selector", kind).defaults | changes
-    chosen = {"kind": kind, "selector": kind, "settings": settings, "seed": 0}
+    values = plugin("selector", kind).defaults | changes
+    settings = {"kind": kind, "selector": kind, "settings": values, "seed": 0}
     read = [f"--{name}={root / name}.parquet" for name in ("examples", "embeddings")]
     out = root / "scores.parquet"
     name = f"score_{kind}_n{n}"
     if "fit_sample" in changes:
         name += f"_fit_{changes['fit_sample'] or 'all'}"
-    keep(report, name, measured("score", *read, f"--out={out}", f"--settings={json.dumps(chosen)}"))
+    keep(
+        report, name, measured("score", *read, f"--out={out}", f"--settings={json.dumps(settings)}")
+    )
     report.value(f"{name}_auc", f"{read_metadata(out)['details']['auc']:.6f}")
     out.unlink()
 

@@ -103,12 +103,12 @@ def write_start(root: Path) -> None:
 
 def unlearning(kind: str = "graddiff", **changes: Any) -> dict[str, Any]:
     """Settings of the stage ``unlearn``, with ``changes``; it does not stop early."""
-    chosen = plugin("unlearner", kind).defaults | {"learning_rate": 1e-3}
-    if "stop_forget_loss" in chosen:
-        chosen["stop_forget_loss"] = None
+    settings = plugin("unlearner", kind).defaults | {"learning_rate": 1e-3}
+    if "stop_forget_loss" in settings:
+        settings["stop_forget_loss"] = None
     return {
         **{"dataset": "d", "model": "m", "seed": 0, "unlearner": f"my_{kind}", "kind": kind},
-        **{"settings": chosen, "training": LOOP, "trained_blocks": 2, "max_length": 12},
+        **{"settings": settings, "training": LOOP, "trained_blocks": 2, "max_length": 12},
         **{"start": {"training": PARTS, "precision": "fp32"}, "evaluation": {"max_length": 16}},
         "code": "c",
         **changes,

@@ -212,11 +212,11 @@ def _run(
     if launch.SHARDS in os.environ:
         # The first process of the job has looked after all of this.
         launch.watch()
-        module.run(command.files, command.chosen, command.job())
+        module.run(command.files, command.settings, command.job())
         return 0
     with claims.claimed(name, command.outputs):
         # Only now: what it reads may be made anew while it waits.
-        what = (command.files, command.chosen, job := command.job())
+        what = (command.files, command.settings, job := command.job())
         if command.complete and claims.finished(command.outputs, job.origin):
             for path in command.outputs:
                 os.utime(path)

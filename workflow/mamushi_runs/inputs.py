@@ -36,7 +36,7 @@ def tensors_of(config: Config, name: str | None = None) -> Found:
 
     def path(wildcards: Any) -> Any:
         arm = arms.Arm.parse(name or wildcards.arm).origin(config, wildcards.model)
-        own = arms.as_it_is(config, wildcards.model, arm)
+        own = arms.is_untrained(config, wildcards.model, arm)
         return [] if own else paths.TRAINED.replace("{arm}", arm)
 
     return path

@@ -56,7 +56,7 @@ def first_sweep(pair):
 def refined_sweeps():
     """All sweeps at the budgets that their checkpoints chose."""
     found = []
-    for pair in grid.swept(config):
+    for pair in grid.sweeps(config):
         with checkpoints.refine.get(**pair).output[0].open() as handle:
             found += grid.curve(config, pair, json.load(handle)["budgets"])
     return found
@@ -114,10 +114,10 @@ def edit_of(action):
 SHOWN = {
     "grid": lambda config: GRID,
     "evidence": lambda config: GRID,
-    "unlearning": settings.swept,
-    "probe": settings.probed,
+    "unlearning": settings.unlearning_axes,
+    "probe": settings.probe_axes,
     "truth": lambda config: GRID,
-    "left": settings.asked_left,
+    "left": settings.left_axes,
 }
 OF_CELL = {
     "scores": paths.SCORES.replace("{selector}", RATIO),

@@ -98,7 +98,7 @@ rule truth:
 rule half_gap:
     input:
         sweeps=lambda wildcards: [
-            paths.SWEEP.format(**pair) for pair in grid.swept(config)
+            paths.SWEEP.format(**pair) for pair in grid.sweeps(config)
         ],
         curves=lambda wildcards: refined_sweeps(),
         retrained=lambda wildcards: retrained_curves(),

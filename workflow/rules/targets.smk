@@ -35,7 +35,7 @@ rule unlearning:
     input:
         # Asked for by themselves: a table that reads what a checkpoint has chosen is not looked at
         # before the checkpoint is, and so would not notice that a sweep is missing.
-        [paths.SWEEP.format(**pair) for pair in grid.swept(config)],
+        [paths.SWEEP.format(**pair) for pair in grid.sweeps(config)],
         expand(paths.TABLE, table=[*settings.UNLEARNING_TABLES, *settings.PROBE_TABLES]),
         expand(
             paths.FIGURE,

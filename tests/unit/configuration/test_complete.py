@@ -100,11 +100,11 @@ def test_a_method_left_at_its_default_is_no_part_of_what_results_are_compared_by
     assert settings.as_json(settings.retrain(complete(config), "made", "tiny", 0)) == written
     config["training"]["method"] = "lora"
     config["models"]["tiny"]["training"] = {"lora": {"alpha": 4}}
-    chosen = settings.retrain(complete(config), "made", "tiny", 0)
-    assert json.loads(settings.as_json(chosen))["training"]["method"] == "lora"
+    retrained = settings.retrain(complete(config), "made", "tiny", 0)
+    assert json.loads(settings.as_json(retrained))["training"]["method"] == "lora"
     # A model changes single keys of the adapters.
     adapters = Lora(rank=4, alpha=4.0, dropout=0.0, target_modules=None)
-    assert chosen.training.lora == adapters
+    assert retrained.training.lora == adapters
     started = settings.unlearn(complete(config), "made", "tiny", 0, "salun")
     assert (started.method, started.lora) == ("lora", adapters)
 
@@ -769,7 +769,7 @@ def ready(**changes: Any) -> Config:
 
 def test_a_contaminated_model_is_unlearned_as_it_is() -> None:
     assert arms.start(ready(), "ours") == "contaminated"
-    assert arms.as_it_is(ready(), "ours", "contaminated")
+    assert arms.is_untrained(ready(), "ours", "contaminated")
     assert arms.Arm("contaminated").base(ready(), "ours") == "ours"
     assert arms.Arm("gold").base(ready(), "ours") == "tiny"
     start = settings.unlearn(ready(), "made", "ours", 0, "salun").start

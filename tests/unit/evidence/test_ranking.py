@@ -226,7 +226,7 @@ def test_the_policy_allows_the_page_s_own_script_and_style_alone() -> None:
 
 
 def rank_page(folder: Path) -> int:
-    chosen = {"dataset": "d", "model": "m", "seed": 3, "budgets": [0.5], "code": "c"}
+    settings = {"dataset": "d", "model": "m", "seed": 3, "budgets": [0.5], "code": "c"}
     return main([
         "ranking", "--examples", str(folder / "e.parquet"), "--scores",
         str(folder / "one.parquet"), str(folder / "two.parquet"), "--selectors", "one", "two",
@@ -234,7 +234,7 @@ def rank_page(folder: Path) -> int:
         "--triage", str(folder / "triage.parquet"),
         "--calibrated", str(folder / "calibrated.parquet"),
         "--out", str(folder / "out.html"), "--table", str(folder / "out.parquet"),
-        "--settings", json.dumps(chosen),
+        "--settings", json.dumps(settings),
     ])  # fmt: skip
 
 

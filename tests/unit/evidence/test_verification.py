@@ -67,8 +67,8 @@ def embed(root: Path, seed: int = 0, apart: float = 1.0) -> None:
 def asked(name: str) -> dict[str, Any]:
     given = SELECTORS[name]
     kind = given["kind"]
-    chosen = {**plugin("selector", kind).defaults, **{k: given[k] for k in given if k != "kind"}}
-    return {"selector": name, "kind": kind, "settings": chosen}
+    values = {**plugin("selector", kind).defaults, **{k: given[k] for k in given if k != "kind"}}
+    return {"selector": name, "kind": kind, "settings": values}
 
 
 def run(*command: object) -> None:
@@ -77,10 +77,10 @@ def run(*command: object) -> None:
 
 def score(root: Path, name: str, seed: int = 3) -> None:
     """Its scores, and these again."""
-    chosen = asked(name)
-    code = digest("mamushi.stages.score", plugin("selector", chosen["kind"]).module)
-    of = chosen["settings"].get("of")
-    settings = {**chosen, "seed": seed, "code": code}
+    definition = asked(name)
+    code = digest("mamushi.stages.score", plugin("selector", definition["kind"]).module)
+    of = definition["settings"].get("of")
+    settings = {**definition, "seed": seed, "code": code}
     refits = {**settings, "whole": 3, "halves": 1}
     stages = (("score", paths.SCORES, settings), ("refits", paths.REFITS, refits))
     for stage, pattern, given in stages:

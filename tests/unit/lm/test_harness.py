@@ -81,9 +81,9 @@ def test_scores_are_those_of_the_harness_itself(
             storage.overlay(path, model)
             words.append(f"--{name}={path}")
     task = own_task(tmp_path)
-    chosen = {"tasks": [str(task)], "training": PARTS, "precision": "fp32", "code": "c"}
+    settings = {"tasks": [str(task)], "training": PARTS, "precision": "fp32", "code": "c"}
     words += [f"--model-card={tmp_path / 'card.json'}", f"--out={tmp_path / 'out.parquet'}"]
-    assert main(["tasks", *words, f"--settings={json.dumps(chosen)}"]) == 0
+    assert main(["tasks", *words, f"--settings={json.dumps(settings)}"]) == 0
     (row,) = read_table(tmp_path / "out.parquet", schemas.TASK_SCORES).to_pylist()
     assert (row["task"], row["metric"]) == ("cats", "acc")
 

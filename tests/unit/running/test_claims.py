@@ -40,12 +40,12 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """The outputs that the stage computed, in order."""
     made: list[Path] = []
 
-    def run(files: Any, chosen: Any, job: Any) -> None:
+    def run(files: Any, settings: Any, job: Any) -> None:
         made.append(files.out)
         write_table(files.out, schemas.TOKENS, {"id": ["a"], "tokens": [[1]]}, metadata=job.origin)
 
     monkeypatch.setattr(computed, "run", run)
-    run.__annotations__ = {"chosen": "Tokens"}
+    run.__annotations__ = {"settings": "Tokens"}
     return made
 
 

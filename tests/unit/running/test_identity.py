@@ -129,6 +129,9 @@ class Settings:
 
 HELP = "text"
 
+def settings(config):
+    return Settings(config, "out")
+
 def reads(about, role):
     pass
 
@@ -154,6 +157,7 @@ def run(args, settings: Settings) -> None:
     if not value:
         raise UserError("no value", where=args, do="give one")
     assert args, "nothing"
+    write(settings.size)
     match args:
         case {"what": matched}:
             write(matched)
@@ -259,6 +263,7 @@ NOTHING: dict[str, Change] = {
     "a constant that nothing uses": (RUN, 'HELP = "text"', "HELP = len([])"),
     "another flag of a module": ("data/flags.py", "OTHER = 2", "OTHER = 3"),
     "a function beside": ("data/methods.py", "return 2", "return 3"),
+    "a function called like a parameter": (RUN, '"out")', '"to")'),
     "more definitions": (TABLE, "", "\nMORE = DEFAULT\ndef more(text):\n    return MORE\n"),
 }
 

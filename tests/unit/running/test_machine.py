@@ -56,7 +56,7 @@ def test_a_stage_stops_before_it_reads_or_computes(
     for name in files:
         (tmp_path / name).touch()
     words = [f"--{name}={tmp_path / name}" for name in files]
-    chosen = {
+    settings = {
         "embedding": {
             "pooling": "mean",
             "layer": -1,
@@ -65,11 +65,11 @@ def test_a_stage_stops_before_it_reads_or_computes(
             "skip_bos": True,
         }
     }
-    chosen |= {"training": None}
-    settings = f"--settings={json.dumps(chosen)}"
+    settings |= {"training": None}
     monkeypatch.setenv("MAMUSHI_GPU_LEASES", "off")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
-    words += [f"--model-card={card(tmp_path, 8e9)}", f"--out={tmp_path / 'out'}", settings]
+    words += [f"--model-card={card(tmp_path, 8e9)}", f"--out={tmp_path / 'out'}"]
+    words.append(f"--settings={json.dumps(settings)}")
     assert main(["embed", *words]) == 2
     assert "this job holds a GPU (0)" in capsys.readouterr().err
     # It goes on to open the model, of which there is only a card.

@@ -120,7 +120,7 @@ def test_files_of_a_list_are_recorded_under_their_names(tmp_path: Path) -> None:
     command = stage.parse("diagnostics", parser.parse_args(words[1:]))
     assert command.job().origin["inputs"].keys() == {"scores/one", "scores/two"}
     assert command.outputs == [Path("out.parquet")]
-    assert command.chosen.cell == CELL
+    assert command.settings.cell == CELL
 
 
 @pytest.mark.parametrize(

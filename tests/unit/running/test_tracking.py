@@ -23,7 +23,7 @@ from tests.support.stage_files import EXECUTION, FILES, write_base
 from tests.support.steps import Killed, kill_at
 
 CELL = {"dataset": "d", "model": "m", "seed": 0, "endpoint": "gold"}
-CHOSEN = {
+SETTINGS = {
     "dataset": "d",
     "model": "m",
     "seed": 0,
@@ -55,7 +55,7 @@ def train(root: Path, results: str, tracker: str | None) -> int:
             "finetune",
             *(f"--{name}={path}" for name, path in given.items()),
             f"--execution={json.dumps(EXECUTION | {'tracking': tracker})}",
-            f"--settings={json.dumps(CHOSEN)}",
+            f"--settings={json.dumps(SETTINGS)}",
         ]
     )
 

@@ -34,8 +34,8 @@ def pool() -> Pool:
 
 def matched() -> dict[str, Any]:
     """The settings of ``mamushi_lr_matched``, as config.yaml has them."""
-    chosen = yaml.safe_load((ROOT / "config.yaml").read_text(encoding="utf-8"))["selectors"]
-    given = dict(chosen["mamushi_lr_matched"])
+    selectors = yaml.safe_load((ROOT / "config.yaml").read_text(encoding="utf-8"))["selectors"]
+    given = dict(selectors["mamushi_lr_matched"])
     return {**plugin("selector", given.pop("kind")).defaults, **given}
 
 

@@ -158,12 +158,12 @@ def features_of(tasks, bf16=False):
 def test_a_step_is_adam_on_the_penalised_loss_of_the_folds_own_features(pool, bf16):
     """By autograd in float64, on features that are standardised by each fold's own statistics."""
     tasks = folds_of(pool, 3)
-    chosen = small(hidden=[6, 5], alpha=40.0, learning_rate=0.01)
+    settings = small(hidden=[6, 5], alpha=40.0, learning_rate=0.01)
     features = features_of(tasks, bf16)
-    batches = [mlp.Split(task, chosen) for task in tasks]
+    batches = [mlp.Split(task, settings) for task in tasks]
     stack = mlp.Stack.glorot([10, 6, 5, 1], [b.rng for b in batches], *features.affine(tasks))
     expected = []
-    adam = mlp.adam_of(stack, chosen["learning_rate"])
+    adam = mlp.adam_of(stack, settings["learning_rate"])
     steps = mlp.epoch(batches, [0, 1, 2], features.device)[:3]
     for i, task in enumerate(tasks):
         layers = []
@@ -204,21 +204,21 @@ def test_a_step_is_adam_on_the_penalised_loss_of_the_folds_own_features(pool, bf
 def test_folds_trained_together_are_those_trained_one_by_one(pool, precision):
     """Also where one has fewer batches than the others, and where one stops before the others."""
     tasks = folds_of(pool, 3, keep=(1999, 1200, 640))
-    chosen = small(precision=precision, patience=0, tolerance=0.02)
+    settings = small(precision=precision, patience=0, tolerance=0.02)
     features = features_of(tasks, precision == "bf16")
-    stack, details = mlp.train(features, tasks, chosen)
+    stack, details = mlp.train(features, tasks, settings)
     assert len({fit["epochs"] for fit in details}) > 1
-    sizes = {len(mlp.Split(task, chosen).epoch()) for task in tasks}
+    sizes = {len(mlp.Split(task, settings).epoch()) for task in tasks}
     assert len(sizes) == 3
     for i, task in enumerate(tasks):
-        alone, (fit,) = mlp.train(features, [task], chosen)
+        alone, (fit,) = mlp.train(features, [task], settings)
         assert (fit["epochs"], fit["best_epoch"]) == (
             details[i]["epochs"], details[i]["best_epoch"],
         )  # fmt: skip
         one = mlp.predict(alone, 0, features, task.held)
         together = mlp.predict(stack, i, features, task.held)
         assert np.abs(one - together).max() < (1e-3 if precision == "fp32" else 0.1) * one.std()
-    swapped, _ = mlp.train(features, tasks[::-1], chosen)
+    swapped, _ = mlp.train(features, tasks[::-1], settings)
     found = mlp.predict(swapped, 2, features, tasks[0].held)
     first = mlp.predict(stack, 0, features, tasks[0].held)
     assert np.abs(found - first).max() < (1e-3 if precision == "fp32" else 0.1) * first.std()
@@ -260,11 +260,11 @@ class Waits(TorchDispatchMode):
 
 def test_no_step_waits_for_the_device(pool):
     tasks = folds_of(pool, 3, keep=(1999, 1200, 640))
-    chosen = small(precision="bf16")
+    settings = small(precision="bf16")
     features = features_of(tasks, True)
-    batches = [mlp.Split(task, chosen) for task in tasks]
+    batches = [mlp.Split(task, settings) for task in tasks]
     stack = mlp.Stack.glorot([10, 32, 1], [b.rng for b in batches], *features.affine(tasks))
-    adam = mlp.adam_of(stack, chosen["learning_rate"])
+    adam = mlp.adam_of(stack, settings["learning_rate"])
     steps = mlp.epoch(batches, [0, 1, 2], features.device)
     assert {len(batch.which) for batch in steps} == {1, 2, 3}
     with Waits() as waits:
@@ -296,8 +296,8 @@ def fit_counting(losses, monkeypatch, pool, **changes):
         "step",
         lambda stack, *rest: (step(stack, *rest), states.append(stack.weights[0].clone())),
     )
-    chosen = small(hidden=[4], batch_size=300, **changes)
-    stack, (details,) = mlp.train(features_of([task]), [task], chosen)
+    settings = small(hidden=[4], batch_size=300, **changes)
+    stack, (details,) = mlp.train(features_of([task]), [task], settings)
     monkeypatch.undo()
     assert torch.equal(stack.weights[0], states[details["best_epoch"] - 1])
     return details["epochs"], details["best_epoch"]

@@ -95,8 +95,8 @@ def test_answers_are_those_of_a_model_that_is_kept(made: Path, tmp_path: Path, m
         files = {"trained": start, "unlearned": tensors}
     again = tmp_path / "again"
     for name, question in asked.items():
-        chosen = {"model": opened, "questions": {name: question}}
-        command("ask", made, chosen, **files, **outputs(again, name))
+        asking = {"model": opened, "questions": {name: question}}
+        command("ask", made, asking, **files, **outputs(again, name))
         for field, kind in ANSWERS[name].items():
             one, other = (read_table(folder / field, kind) for folder in (tmp_path, again))
             assert one.equals(other), (name, field)

@@ -45,11 +45,11 @@ def write(path: Path, ids: list[Any], vectors: Any, kind: pa.DataType | None = N
 
 def run(root: Path, *, ids: bool = False, **changes: Any) -> int:
     vectors = root / ("vectors.npy" if ids else "vectors.parquet")
-    chosen = {"embedding": {"id": "name", "vector": "vec"}, "code": "c", **changes}
+    settings = {"embedding": {"id": "name", "vector": "vec"}, "code": "c", **changes}
     words = [f"--{name}={root / f'{name}.parquet'}" for name in ("examples", "duplicates")]
     words += [f"--vectors={vectors}", f"--data-card={root / 'data.json'}"]
     words += [f"--ids={root / 'ids.txt'}"] if ids else []
-    words += [f"--out={root / 'embeddings.parquet'}", f"--settings={json.dumps(chosen)}"]
+    words += [f"--out={root / 'embeddings.parquet'}", f"--settings={json.dumps(settings)}"]
     return main(["import-embeddings", *words])
 
 

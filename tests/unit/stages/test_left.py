@@ -43,13 +43,13 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def stage(made: Path, name: str, out: Path, asked: dict[str, Any], **files: Path) -> dict[str, Any]:
     opened = OPENED | ({"unlearned": {"trained_blocks": 2}} if "unlearned" in files else {})
-    chosen = {"model": opened, "questions": {name: asked}, "code": "c"}
+    settings = {"model": opened, "questions": {name: asked}, "code": "c"}
     given = {**{key: made / file for key, file in FILES.items()}, **files}
     words = [f"--{key}={path}" for key, path in given.items()]
-    words += [f"--execution={json.dumps(EXECUTION)}", f"--settings={json.dumps(chosen)}"]
+    words += [f"--execution={json.dumps(EXECUTION)}", f"--settings={json.dumps(settings)}"]
     assert main(["ask", *words, f"--{name}={out}"]) == 0
     kind = schemas.LIKELIHOODS if name == "membership" else schemas.EXTRACTION
-    assert read_metadata(out)["settings"] == chosen
+    assert read_metadata(out)["settings"] == settings
     columns: dict[str, Any] = read_table(out, kind).to_pydict()
     return columns
 
@@ -151,10 +151,10 @@ def test_a_model_that_knows_a_text_by_heart_completes_it(made: Path, tmp_path: P
 
 def test_left_writes_its_tables(tmp_path: Path) -> None:
     write_all(tmp_path / "results")
-    chosen = {"grid": AXES, "starts": {"small": "beta0"}, "ready": [], "code": "c"}
+    settings = {"grid": AXES, "starts": {"small": "beta0"}, "ready": [], "code": "c"}
     out = tmp_path / "tables"
     words = [f"--root={tmp_path / 'results'}", f"--out-folder={out}"]
-    assert main(["left", *words, f"--settings={json.dumps(chosen)}"]) == 0
+    assert main(["left", *words, f"--settings={json.dumps(settings)}"]) == 0
     for kind in (schemas.MEMBERSHIP, schemas.MEMORIZATION, schemas.LEFT):
         assert len(read_table(out / f"{kind.name}.parquet", kind))
         assert (out / f"{kind.name}.csv").is_file()

@@ -33,9 +33,9 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def stage(name: str, read: dict[str, str], written: dict[str, str], chosen: Any) -> None:
+def stage(name: str, read: dict[str, str], written: dict[str, str], settings: Any) -> None:
     words = [f"--{key}={value}" for key, value in (read | written).items()]
-    given = [f"--execution={json.dumps(EXECUTION)}", f"--settings={json.dumps(chosen)}"]
+    given = [f"--execution={json.dumps(EXECUTION)}", f"--settings={json.dumps(settings)}"]
     assert main([name, *words, *given]) == 0
 
 
@@ -62,8 +62,8 @@ def test_from_a_fine_tune_over_unlearning_to_a_folder(method: str, made: Path) -
     pooled = {"pooling": "mean", "skip_bos": True, "layer": -1, "max_length": 16}
     vectors = []
     for opened, tensors in ((trained, {"trained": "beta0.safetensors"}), ({"training": None}, {})):
-        chosen = {"embedding": {**pooled, "precision": "fp32"}, "training": opened["training"]}
-        stage("embed", {**texts, **tensors}, {"out": "vectors.parquet"}, chosen)
+        settings = {"embedding": {**pooled, "precision": "fp32"}, "training": opened["training"]}
+        stage("embed", {**texts, **tensors}, {"out": "vectors.parquet"}, settings)
         vectors.append(read_table(made / "vectors.parquet", schemas.EMBEDDINGS)["embedding"])
     first, second = (np.array(column.to_pylist(), dtype=float) for column in vectors)
     assert np.abs(first - second).max() > 1e-2
@@ -109,7 +109,7 @@ def test_from_a_fine_tune_over_unlearning_to_a_folder(method: str, made: Path) -
 def test_unlearning_of_a_model_as_it_is_puts_new_adapters_beside_it(made: Path) -> None:
     texts = {key: FILES[key] for key in ("examples", "tokens", "model-card")}
     written = {"perplexity": "after.parquet", "log-table": "log.parquet", "card": "after.json"}
-    chosen = {
+    settings = {
         **CELL,
         "unlearner": "salun",
         "kind": "salun",
@@ -126,7 +126,7 @@ def test_unlearning_of_a_model_as_it_is_puts_new_adapters_beside_it(made: Path) 
         "evaluation": {"max_length": 16},
         **METHODS["lora"],
     }
-    stage("unlearn", texts, {**written, "tensors": "after.safetensors"}, chosen)
+    stage("unlearn", texts, {**written, "tensors": "after.safetensors"}, settings)
     stored = load_file(made / "after.safetensors")
     assert all(map(lora.is_adapter, stored))
     moved = [name for name, value in stored.items() if "lora_B" in name and value.any()]

@@ -19,7 +19,7 @@ from tests.support.models import TRAINING
 from tests.support.stage_files import EXECUTION, FILES, write_base
 
 CELL = {"dataset": "d", "model": "m", "seed": 0}
-CHOSEN = {
+SETTINGS = {
     "dataset": "d",
     "model": "m",
     "seed": 0,
@@ -81,7 +81,7 @@ def words(
         "retrain",
         *(f"--{key}={value}" for key, value in given.items()),
         f"--execution={json.dumps(EXECUTION)}",
-        f"--settings={json.dumps(CHOSEN | changes)}",
+        f"--settings={json.dumps(SETTINGS | changes)}",
     ]
 
 

@@ -20,7 +20,7 @@ from mamushi.lm.tokens import TokenSet, read_tokens
 from tests.support.models import TRAINING
 from tests.support.stage_files import EXECUTION, FILES, write_base
 
-CHOSEN = {"dataset": "d", "model": "m", "seed": 3, "training": TRAINING, "code": "c"}
+SETTINGS = {"dataset": "d", "model": "m", "seed": 3, "training": TRAINING, "code": "c"}
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def command(tmp_path: Path) -> list[str]:
     columns["section"] = [s.replace("evaluation", "contamination") for s in columns["section"]]
     write_table(tmp_path / "examples.parquet", schemas.EXAMPLES, columns)
     given = [f"--{key}={tmp_path / name}" for key, name in FILES.items() if key != "trained"]
-    execution, settings = json.dumps(EXECUTION), json.dumps(CHOSEN)
+    execution, settings = json.dumps(EXECUTION), json.dumps(SETTINGS)
     given += [f"--execution={execution}", f"--settings={settings}"]
     return ["token-ratio", *given, f"--out={tmp_path / 'out.parquet'}"]
 

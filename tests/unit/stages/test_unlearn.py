@@ -20,8 +20,14 @@ from mamushi.lm import loading, parameters
 from mamushi.unlearning.objective import random_labels
 from mamushi.unlearning.removal import chosen_rows, read_ids
 from tests.support.models import PARTS
-from tests.support.stage_files import EXECUTION, FILES, FORGET, unlearn_words, write_start
-from tests.support.stage_files import unlearning as settings
+from tests.support.stage_files import (
+    EXECUTION,
+    FILES,
+    FORGET,
+    unlearn_words,
+    unlearning,
+    write_start,
+)
 from tests.support.steps import kill_at
 from tests.support.unlearning import LOOP
 
@@ -43,8 +49,8 @@ PROBE = {
 }
 
 
-def unlearn(made: Path, out: Path, chosen: dict[str, Any] | None = None, **options: Any) -> int:
-    return main(unlearn_words(made, out, settings() if chosen is None else chosen, **options))
+def unlearn(made: Path, out: Path, settings: dict[str, Any] | None = None, **options: Any) -> int:
+    return main(unlearn_words(made, out, unlearning() if settings is None else settings, **options))
 
 
 def perplexities(out: Path) -> list[float]:
@@ -63,8 +69,8 @@ def listed(path: Path, ids: list[str]) -> Path:
 def test_it_writes_measures_and_leaves_no_state(kind: str, made: Path, tmp_path: Path) -> None:
     ids = [f"if{number}" for number in (3, 0, 7, 5, 8)]
     removal = listed(tmp_path / "list.txt", ids)
-    tensors, chosen = tmp_path / "out" / "trained.safetensors", settings(kind)
-    assert unlearn(made, tmp_path / "out", chosen, removal=removal, tensors=tensors) == 0
+    tensors, settings = tmp_path / "out" / "trained.safetensors", unlearning(kind)
+    assert unlearn(made, tmp_path / "out", settings, removal=removal, tensors=tensors) == 0
     card = read_json(tmp_path / "out" / "card.json")
     assert card["texts"] == FORGET
     assert card["removed"] == 5
@@ -77,14 +83,14 @@ def test_it_writes_measures_and_leaves_no_state(kind: str, made: Path, tmp_path:
     assert card["trained_parameters"] == trained
     assert card["compiled"] is False  # nor is anything, on a CPU
     assert card["masked"] == (trained // 2 if kind == "salun" else None)
-    assert card["settings"] == chosen
+    assert card["settings"] == settings
     expected = {"examples", "tokens", "model_card", "trained", "removal"}
     assert set(card["inputs"]) == expected
     assert card["inputs"]["removal"] == sha256(removal)
     log = read_table(tmp_path / "out" / "log.parquet", schemas.UNLEARN_LOG)
     assert log["step"].to_pylist() == [1, 2, 3, 4, 5, 6]
     for name in ("log", "perplexity"):
-        assert read_metadata(tmp_path / "out" / f"{name}.parquet")["settings"] == chosen
+        assert read_metadata(tmp_path / "out" / f"{name}.parquet")["settings"] == settings
     assert all(np.isfinite(perplexities(tmp_path / "out")))
     assert not (tmp_path / "out" / "card.json.state").exists()
 
@@ -108,7 +114,7 @@ def test_random_labels_are_tokens_of_the_tokenizer(
 
     monkeypatch.setattr("mamushi.lm.loading.open_tokenizer", lambda card: Tokenizer())
     monkeypatch.setattr("mamushi.unlearning.loop.random_labels", spy)
-    assert unlearn(made, tmp_path / "out", settings("salun")) == 0
+    assert unlearn(made, tmp_path / "out", unlearning("salun")) == 0
     assert len(drawn) > 100
     assert 100 <= min(drawn) < max(drawn) < 200
 
@@ -121,7 +127,7 @@ def test_the_trunk_changes_nothing(made: Path, tmp_path: Path) -> None:
     for name, options in (("plain", {}), ("cached", {"trunk": made / "trunk.safetensors"})):
         out = tmp_path / name
         options["generations"], options["relearning"] = out / "said", out / "curve"
-        assert unlearn(made, out, settings("npo", **probe), **options) == 0
+        assert unlearn(made, out, unlearning("npo", **probe), **options) == 0
     plain, cached = (
         read_table(tmp_path / name / "log.parquet", schemas.UNLEARN_LOG)
         for name in ("plain", "cached")
@@ -148,8 +154,8 @@ def test_the_trunk_changes_nothing(made: Path, tmp_path: Path) -> None:
 def test_probes_read_the_unlearned_model(made: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     files = {"generations": out / "said.parquet", "relearning": out / "curve.parquet"}
-    chosen = settings(questions=PROBE)
-    assert unlearn(made, out, chosen, trunk=made / "trunk.safetensors", **files) == 0
+    settings = unlearning(questions=PROBE)
+    assert unlearn(made, out, settings, trunk=made / "trunk.safetensors", **files) == 0
     said = read_table(files["generations"], schemas.CONTINUATIONS)
     assert said["prompt"].to_pylist() == PROBE["generate"]["prompts"]
     curve = read_table(files["relearning"], schemas.RELEARNING_CURVE)
@@ -173,15 +179,15 @@ def test_a_list_of_all_is_the_whole_set_however_it_is_sorted(made: Path, tmp_pat
 def test_matched_steps_are_those_of_the_whole_set(made: Path, tmp_path: Path) -> None:
     removal = listed(tmp_path / "list.txt", ["if1", "if2"])
     for steps, expected in (("by_data", 5), ("matched", 11)):
-        chosen = settings(training=LOOP | {"steps": steps})
-        assert unlearn(made, tmp_path / steps, chosen, removal=removal) == 0
+        settings = unlearning(training=LOOP | {"steps": steps})
+        assert unlearn(made, tmp_path / steps, settings, removal=removal) == 0
         assert read_json(tmp_path / steps / "card.json")["steps"] == expected
 
 
 def test_a_stopped_run_says_so_in_its_card(made: Path, tmp_path: Path) -> None:
-    chosen = settings("neggrad_plus")
-    chosen["settings"]["stop_forget_loss"] = 0.1
-    assert unlearn(made, tmp_path, chosen) == 0
+    settings = unlearning("neggrad_plus")
+    settings["settings"]["stop_forget_loss"] = 0.1
+    assert unlearn(made, tmp_path, settings) == 0
     card = read_json(tmp_path / "card.json")
     assert (card["stopped_at"], card["steps"]) == (1, 0)
     assert len(read_table(tmp_path / "log.parquet", schemas.UNLEARN_LOG)) == 1
@@ -204,9 +210,9 @@ def test_a_model_that_has_diverged_is_told_by_the_setting_of_the_unlearner(
     made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     # One step, after which the loop does not look again.
-    chosen = settings(training=LOOP | {"epochs": 0.1})
-    chosen["settings"]["learning_rate"] = 1e39
-    assert unlearn(made, tmp_path, chosen) == 2
+    settings = unlearning(training=LOOP | {"epochs": 0.1})
+    settings["settings"]["learning_rate"] = 1e39
+    assert unlearn(made, tmp_path, settings) == 2
     assert "diverged; lower unlearners.my_graddiff.learning_rate" in capsys.readouterr().err
     assert not (tmp_path / "perplexity.parquet").exists()
 
@@ -235,10 +241,10 @@ def test_the_zero_of_the_scale_is_the_very_model_that_unlearning_starts_from(
     start = {"training": PARTS, "precision": "bf16"}
     empty: dict[str, list[Any]] = {column: [] for column in schemas.REMOVALS.schema.names}
     write_table(tmp_path / "removals.parquet", schemas.REMOVALS, empty)
-    chosen = settings(start=start, trained_blocks=blocks)
+    settings = unlearning(start=start, trained_blocks=blocks)
     options: dict[str, Any] = {"trunk": tmp_path / "trunk.safetensors"} if cached else {}
     removal = tmp_path / "removals.parquet"
-    assert unlearn(made, tmp_path / "out", chosen, removal=removal, **options) == 0
+    assert unlearn(made, tmp_path / "out", settings, removal=removal, **options) == 0
     measured = {**start, "evaluation": {"max_length": 16}, "code": "c"}
     words = [f"--{key}={made / name}" for key, name in FILES.items()]
     words += [f"--out={tmp_path / 'perplexity.parquet'}", f"--nll={tmp_path / 'nll.parquet'}"]

@@ -463,7 +463,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def settings(precision: str, training: dict[str, Any] | None, **more: Any) -> Started:
+def settings_of(precision: str, training: dict[str, Any] | None, **more: Any) -> Started:
     start = Opened(training=training and Trained(**training), precision=precision)
     evaluation = HeldOut(max_length=12)
     return Started(
@@ -472,10 +472,10 @@ def settings(precision: str, training: dict[str, Any] | None, **more: Any) -> St
     )
 
 
-def opened_from(folder: Path, chosen: Started, trained: str | None = None) -> PreTrainedModel:
+def opened_from(folder: Path, settings: Started, trained: str | None = None) -> PreTrainedModel:
     path = folder / trained if trained else None
     files = _models.ModelFiles(model_card=folder / "card.json", trained=path)
-    return _models.opened(files, chosen.start, chosen, 0)[0]
+    return _models.opened(files, settings.start, settings, 0)[0]
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
@@ -483,7 +483,7 @@ def opened_from(folder: Path, chosen: Started, trained: str | None = None) -> Pr
 def test_a_start_model_trains_its_last_blocks_alone(
     precision: str, trained: str | None, folder: Path
 ) -> None:
-    found = opened_from(folder, settings(precision, COUNTED if trained else None), trained)
+    found = opened_from(folder, settings_of(precision, COUNTED if trained else None), trained)
     base = dict(model("qwen2", layers=LAYERS).named_parameters())
     other = dict(model("qwen2", seed=1, layers=LAYERS).named_parameters())
     forward = torch.bfloat16 if precision == "bf16" else torch.float32
@@ -499,7 +499,7 @@ def test_a_start_model_trains_its_last_blocks_alone(
 
 def test_more_blocks_than_there_are_is_told_by_the_setting_of_unlearning(folder: Path) -> None:
     with pytest.raises(UserError, match=r"unlearning\.trained_blocks: asks for 5 .* to 4 or fewer"):
-        opened_from(folder, settings("fp32", None, trained_blocks=5))
+        opened_from(folder, settings_of("fp32", None, trained_blocks=5))
 
 
 def keep(
@@ -513,12 +513,12 @@ def keep(
         trunk=folder / "cache" / "trunk",
         **{output: folder / output for output in ("log_table", "card", "perplexity")},
     )
-    chosen: Any = settings("fp32", COUNTED)
-    origin = provenance(asdict(chosen), **inputs)
+    settings: Any = settings_of("fp32", COUNTED)
+    origin = provenance(asdict(settings), **inputs)
     job = Job("unlearn", origin, Execution(batch_tokens=50, **execution))
-    start, accelerator = _models.opened(files, chosen.start, chosen, 0)
+    start, accelerator = _models.opened(files, settings.start, settings, 0)
     texts = [cut(INFERENCE, 9), cut(EVALUATION, 12)]
-    return unlearn._trunk(files, chosen, job, start, accelerator, texts), start
+    return unlearn._trunk(files, settings, job, start, accelerator, texts), start
 
 
 def test_the_first_run_keeps_both_sections_at_their_lengths(folder: Path) -> None:

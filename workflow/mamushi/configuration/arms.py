@@ -104,9 +104,8 @@ def start(config: Config, model: str) -> str:
     return "contaminated" if ready else str(config["unlearning"]["start"])
 
 
-def as_it_is(config: Config, model: str, endpoint: str) -> bool:
-    """Return whether an endpoint is a model's own weights: the base, and what was contaminated
-    before."""
+def is_untrained(config: Config, model: str, endpoint: str) -> bool:
+    """Return whether an endpoint is not trained here: the base, or a model contaminated before."""
     ready = bool(config["models"][model].get("contaminated"))
     return endpoint == "base" or (ready and endpoint == "contaminated")
 

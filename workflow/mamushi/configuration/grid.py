@@ -170,7 +170,7 @@ def knows_truth(config: Config, axes: Mapping[str, Any]) -> bool:
     return any(plugin("selector", kind).literals.get("NEEDS_TRUTH") for kind in kinds)
 
 
-def swept(config: Config) -> list[dict[str, str]]:
+def sweeps(config: Config) -> list[dict[str, str]]:
     """Every dataset, model, unlearner and selector of ``unlearning``: the wildcards of a sweep."""
     axes = config["unlearning"]
     names = ("dataset", "model", "unlearner", "selector")

@@ -139,11 +139,13 @@ class Writer:
                 self.imports.setdefault(name, []).append(source)
         named = {each.arg for each in inner if isinstance(each, ast.arg)}
         named |= {each.name for each in inner if isinstance(each, DEFINING)}
-        shared = {name for each in inner if isinstance(each, ast.Global) for name in each.names} | {
-            *module.definitions,
-            *module.imports,
+        rebound = {
             *self.imports,
+            *(name for each in inner if isinstance(each, ast.Global) for name in each.names),
         }
+        shared = rebound | {*module.definitions, *module.imports}
+        own = ast.iter_child_nodes(node.args) if isinstance(node, CALLABLE) else ()
+        self.parameters = {each.arg for each in own if isinstance(each, ast.arg)} - rebound
         self.known = (named | _stored(inner)) - shared
         within = (each for each in inner if isinstance(each, CALLABLE | COMPREHENSION))
         self.variables = {name for each in within for name in _stored(ast.walk(each))}
@@ -188,6 +190,8 @@ class Writer:
             self.words.append(".".join([f"${number}", *parts[1:]]))
         elif stored:
             self.words.append(name)
+        elif self.place == FUNCTION and name in self.parameters:
+            self.words.append(".".join(parts))
         else:
             sources = tuple(self.imports.get(name, ()))
             self.words.append(Reference(parts, sources, name in self.known, optional))

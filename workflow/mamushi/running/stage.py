@@ -1,10 +1,10 @@
 """What a stage is: the files that it reads and writes, declared once, and a function.
 
 A stage is a module in ``mamushi/stages`` with a dataclass ``Files``, each field of which is a file
-(``reads``, ``writes``) or another option (``option``) of its command, and with ``run(files, chosen,
-job)``, where the annotation of ``chosen`` is the class of its settings. From these come the parser
-of the command, the command line of its rule, and the record of what its results were made from. It
-imports what is heavy inside ``run``, since the Snakefile looks at the declarations.
+(``reads``, ``writes``) or another option (``option``) of its command, and with
+``run(files, settings, job)``, where the annotation of ``settings`` is their class. From these come
+the parser of the command, the command line of its rule, and the record of what its results were
+made from. It imports what is heavy inside ``run``, since the Snakefile looks at the declarations.
 
 ``GPU = True`` says that it computes on a GPU (see ``leases``).
 """
@@ -135,7 +135,7 @@ def _object(text: str) -> dict[str, Any]:
 
 def _settings(stage: ModuleType) -> type:
     """Return the class of a stage's settings."""
-    annotation: str = stage.run.__annotations__["chosen"]
+    annotation: str = stage.run.__annotations__["settings"]
     found: type = getattr(stage, annotation)
     return found
 
@@ -147,8 +147,9 @@ class Command:
     name: str
     stage: ModuleType
     files: Any
-    chosen: Any
-    settings: Mapping[str, Any]
+    settings: Any
+    recorded: Mapping[str, Any]
+    """The settings as they were given, which the origin of the results has."""
     execution: Any
 
     @property
@@ -168,7 +169,7 @@ class Command:
         missing."""
         files = _paths(self.stage, self.files)
         inputs = {label: path for role, label, path in files if role == "input"}
-        return Job(self.name, provenance(self.settings, **inputs), self.execution)
+        return Job(self.name, provenance(self.recorded, **inputs), self.execution)
 
 
 def parse(name: str, args: argparse.Namespace) -> Command:
@@ -185,9 +186,9 @@ def parse(name: str, args: argparse.Namespace) -> Command:
                     where=f"--{by}",
                     do=f"name each once, in the order of --{each.name}",
                 )
-    chosen = _typed("settings", args.settings, _settings(stage))
+    settings = _typed("settings", args.settings, _settings(stage))
     execution = _typed("execution", getattr(args, "execution", {}), Execution)
-    return Command(name, stage, files, chosen, args.settings, execution)
+    return Command(name, stage, files, settings, args.settings, execution)
 
 
 def _typed(option: str, value: dict[str, Any], kind: type) -> Any:

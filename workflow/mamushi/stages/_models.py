@@ -145,7 +145,7 @@ def trained_on(
 
 def fine_tuned(
     files: TrainingFiles,
-    chosen: FineTune,
+    settings: FineTune,
     job: Job,
     removed: Sequence[str] = (),
     edit: Callable[[TokenSet], TokenSet] | None = None,
@@ -165,9 +165,9 @@ def fine_tuned(
     from mamushi.lm.edits import mass
     from mamushi.lm.tokens import read_tokens, subset
 
-    training = chosen.training
-    wanted = (files.tokens, files.examples, chosen.section, training.max_length)
-    texts = read_tokens(*wanted, domains=chosen.domains, without=removed)
+    training = settings.training
+    wanted = (files.tokens, files.examples, settings.section, training.max_length)
+    texts = read_tokens(*wanted, domains=settings.domains, without=removed)
     section = read_tokens(*wanted)
     kept = np.fromiter(map(set(texts.ids).__contains__, section.ids), bool, len(section))
     weight: float | None = None
@@ -187,8 +187,8 @@ def fine_tuned(
         training,
         job,
         total=total,
-        seed=chosen.seed,
-        what=chosen.role,
+        seed=settings.seed,
+        what=settings.role,
         state=files.state,
         fingerprint=fingerprint(job.origin),
         kept=kept,

@@ -141,7 +141,7 @@ class Questions(Section):
     relearn: Relearn | None = None
 
 
-class Chosen(Section):
+class SelectorSettings(Section):
     """A selector's kind and settings, under the name that the configuration gives it."""
 
     selector: str
@@ -149,25 +149,29 @@ class Chosen(Section):
     settings: dict[str, Any]
 
 
-UNSAID: Mapping[str, Any] = {
+OMITTED_DEFAULTS: Mapping[str, Any] = {
     "method": "partial",
     **vars(Questions()),
     **dict.fromkeys(["planted", "unlearned", "questions"]),
 }
-"""Values that are left out where settings are written down, and so of what results are compared by:
-what was made before a key was there is what is made by its default."""
+"""Defaults that are left out of the canonical text of settings, by which results are compared: what
+was made before a key was there is what is made by its default."""
 
 
 def as_json(settings: Settings | Mapping[str, Any]) -> str:
     """The settings as the one canonical text that is compared and handed over."""
     return json.dumps(
-        settings if isinstance(settings, Mapping) else asdict(settings, dict_factory=_said),
+        settings
+        if isinstance(settings, Mapping)
+        else asdict(settings, dict_factory=_without_defaults),
         sort_keys=True,
     )
 
 
-def _said(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = {k: value for k, value in pairs if k not in UNSAID or value != UNSAID[k]}
+def _without_defaults(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = {
+        k: value for k, value in pairs if k not in OMITTED_DEFAULTS or value != OMITTED_DEFAULTS[k]
+    }
     if "method" not in found or found["method"] != "lora":
         found.pop("lora", None)
     return found
@@ -192,10 +196,10 @@ def of_training(kind: type[T], config: Config, model: str) -> T:
 
 
 def opened(config: Config, model: str, endpoint: str) -> Opened:
-    alone = arms.as_it_is(config, model, endpoint)
+    untrained = arms.is_untrained(config, model, endpoint)
     # Trained from whatever base, an endpoint is trained as the model of its cell is.
     return Opened(
-        training=None if alone else of_training(Trained, config, model),
+        training=None if untrained else of_training(Trained, config, model),
         precision=config["models"][model]["training"]["precision"],
     )
 
@@ -263,7 +267,7 @@ def embedder(config: Config, model: str) -> Trained | None:
 # Selection ------------------------------------------------------------------------------------
 
 
-def selector(config: Config, name: str) -> Chosen:
+def selector(config: Config, name: str) -> SelectorSettings:
     """A selector as the configuration defines it."""
     definition = config["selectors"][name]
     known = plugin("selector", definition["kind"])
@@ -272,7 +276,7 @@ def selector(config: Config, name: str) -> Chosen:
     key = known.literals.get("NETWORKS")
     if key and settings[key] is not None:
         settings[key] = selector(config, settings[key]).settings
-    return Chosen(selector=name, kind=definition["kind"], settings=settings)
+    return SelectorSettings(selector=name, kind=definition["kind"], settings=settings)
 
 
 def derives(config: Config, name: str) -> str | None:
@@ -358,13 +362,13 @@ def unlearn_list(
     return replace(plain, inputs=contents([path] if path else []))
 
 
-def swept(config: Config) -> dict[str, Any]:
+def unlearning_axes(config: Config) -> dict[str, Any]:
     """The axes of ``unlearning``."""
     keys = ("datasets", "models", "seeds", "selectors", "unlearners", "budgets")
     return {key: config["unlearning"][key] for key in keys}
 
 
-def probed(config: Config) -> dict[str, Any]:
+def probe_axes(config: Config) -> dict[str, Any]:
     """The axes of ``probe``."""
     keys = ("datasets", "models", "seeds", "selectors", "unlearners", "budget")
     return {key: config["probe"][key] for key in keys}
@@ -451,7 +455,7 @@ def _tasks(config: Config) -> Tasks:
     return Tasks(tasks=asked, inputs=contents(asked))
 
 
-def asked_left(config: Config) -> dict[str, Any]:
+def left_axes(config: Config) -> dict[str, Any]:
     """The axes of ``left``."""
     keys = ("datasets", "models", "seeds", "selectors", "unlearners", "budgets")
     return {key: config["left"][key] for key in keys}

@@ -19,10 +19,10 @@ class Files(_asking.AnswerFiles, _models.ModelFiles):
     unlearned: Path | None = reads("tensors that unlearning trained, over the others", default=None)
 
 
-def run(files: Files, chosen: Ask, job: Job) -> None:
+def run(files: Files, settings: Ask, job: Job) -> None:
     from mamushi.lm.storage import load_trained
 
-    questions, how = chosen.questions, chosen.model
+    questions, how = settings.questions, settings.model
     _asking.require(questions)
     further = questions.relapse or questions.relearn
     seed = further.seed if further else 0

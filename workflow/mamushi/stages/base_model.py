@@ -35,7 +35,7 @@ class Files:
     out: Path = writes("the model's folder")
 
 
-def run(files: Files, chosen: BaseModel, job: Job) -> None:
+def run(files: Files, settings: BaseModel, job: Job) -> None:
     """Write the model's files, its ``train_log.parquet`` and, when all are there, its card."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -45,9 +45,9 @@ def run(files: Files, chosen: BaseModel, job: Job) -> None:
     from mamushi.artifacts.tables import read_table, write_table
     from mamushi.lm import device, loading, tiny
 
-    training = chosen.pretraining
-    where = f"models.{chosen.name}.max_positions"
-    loading.check_length(training["max_length"], chosen.sizes["max_positions"], where)
+    training = settings.pretraining
+    where = f"models.{settings.name}.max_positions"
+    loading.check_length(training["max_length"], settings.sizes["max_positions"], where)
     texts: list[str] = []
     for path in files.examples:
         table = read_table(path, schemas.EXAMPLES, ["text", "domain", "section"])
@@ -62,12 +62,12 @@ def run(files: Files, chosen: BaseModel, job: Job) -> None:
             where=", ".join(map(str, files.examples)),
             do="name other datasets in pretraining.datasets",
         )
-    model, tokenizer = tiny.build(chosen.sizes, texts, training["seed"])
+    model, tokenizer = tiny.build(settings.sizes, texts, training["seed"])
     device.reproducible(training["seed"])
     model.to(device.accelerator("fp32").device)
     log = tiny.pretrain(model, tokenizer, texts, training, training["seed"])
     model.to("cpu")
 
-    card = loading.save_base(files.out, chosen.name, model, tokenizer, contaminated=False)
+    card = loading.save_base(files.out, settings.name, model, tokenizer, contaminated=False)
     write_table(files.out / "train_log.parquet", schemas.TRAIN_LOG, log)
     write_json(files.out / "card.json", {**card, "provenance": job.origin})

@@ -41,7 +41,7 @@ class Files:
     checks: Path = writes("the calibration table to write")
 
 
-def run(files: Files, chosen: Calibrate, job: Job) -> None:
+def run(files: Files, settings: Calibrate, job: Job) -> None:
     """Raises ``UserError`` for scores that lack one, or refits of other texts."""
     import pyarrow as pa
 
@@ -52,7 +52,7 @@ def run(files: Files, chosen: Calibrate, job: Job) -> None:
 
     scores, whole = read_ratio(files.scores, files.refits)
     estimate = scores.estimate()
-    checked = checks(scores, estimate, chosen.resamples, chosen.seed)
+    checked = checks(scores, estimate, settings.resamples, settings.seed)
     found = verdict(scores, whole, checked)
     table = read_table(files.scores, schemas.SCORES)
     write_table(
@@ -69,7 +69,7 @@ def run(files: Files, chosen: Calibrate, job: Job) -> None:
             "verdict": found.as_json(),
         },
     )
-    rows = [{**chosen.cell, "selector": chosen.selector, **row} for row in checked]
+    rows = [{**settings.cell, "selector": settings.selector, **row} for row in checked]
     write_table(
         files.checks,
         schemas.CALIBRATION,

@@ -31,7 +31,7 @@ class Files:
     out: Path = writes("the confounds table to write")
 
 
-def run(files: Files, chosen: Confounds, job: Job) -> None:
+def run(files: Files, settings: Confounds, job: Job) -> None:
     """Write ``confounds``. Raises ``UserError`` for a missing or damaged file, and for scores of
     other examples."""
     import pyarrow as pa
@@ -47,6 +47,6 @@ def run(files: Files, chosen: Confounds, job: Job) -> None:
         ids = read_table(path, schemas.SCORES, ["id"])["id"].to_pylist()
         texts = read_texts(files.examples, files.duplicates, ids)
         found = confounds(scores.score, scores.forget, texts, cross_fitted=scores.fold is not None)
-        rows += [{**chosen.cell, "selector": name, **row} for row in found]
+        rows += [{**settings.cell, "selector": name, **row} for row in found]
     table = pa.Table.from_pylist(rows, schema=schemas.CONFOUNDS.schema)
     write_table(files.out, schemas.CONFOUNDS, table, metadata={"provenance": job.origin})

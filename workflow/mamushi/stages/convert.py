@@ -35,7 +35,7 @@ class Files:
     out: Path = writes("the model's folder")
 
 
-def run(files: Files, chosen: Convert, job: Job) -> None:
+def run(files: Files, settings: Convert, job: Job) -> None:
     """Write the model's files and, when all are there, its card, which says under ``gguf`` what it
     was made from."""
     from mamushi.artifacts.files import write_json
@@ -43,6 +43,6 @@ def run(files: Files, chosen: Convert, job: Job) -> None:
 
     model, tokenizer, about = dequantize.open_gguf(files.gguf)
     card = loading.save_base(
-        files.out, chosen.name, model, tokenizer, contaminated=chosen.contaminated
+        files.out, settings.name, model, tokenizer, contaminated=settings.contaminated
     )
     write_json(files.out / "card.json", {**card, "gguf": about, "provenance": job.origin})

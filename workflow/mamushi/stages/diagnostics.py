@@ -29,14 +29,14 @@ class Files:
     out: Path = writes("the diagnostics table to write")
 
 
-def run(files: Files, chosen: Diagnostics, job: Job) -> None:
+def run(files: Files, settings: Diagnostics, job: Job) -> None:
     """Write ``diagnostics``. Raises ``UserError`` for a missing or damaged file."""
     from mamushi.artifacts import schemas
     from mamushi.artifacts.tables import write_table
     from mamushi.evidence.diagnostics import diagnose, read_scores
 
     rows = [
-        {**chosen.cell, "selector": name, **diagnose(read_scores(path))}
+        {**settings.cell, "selector": name, **diagnose(read_scores(path))}
         for name, path in zip(files.selectors, files.scores, strict=True)
     ]
     write_table(

@@ -46,17 +46,17 @@ class Files(_models.TextFiles, _models.ModelFiles, _models.VectorFiles):
     """A language model, and texts as its tokens."""
 
 
-def run(files: Files, chosen: Embed, job: Job) -> None:
+def run(files: Files, settings: Embed, job: Job) -> None:
     """Write the embeddings, or a shard of them; with ``shards``, put these together."""
     from mamushi.artifacts import schemas
 
-    layers = {"embedding": chosen.embedding.layer}
-    embed_at(files, chosen, job, schemas.EMBEDDINGS, lambda _: layers)
+    layers = {"embedding": settings.embedding.layer}
+    embed_at(files, settings, job, schemas.EMBEDDINGS, lambda _: layers)
 
 
 def embed_at(
     files: Files,
-    chosen: Embed | EmbedLayers,
+    settings: Embed | EmbedLayers,
     job: Job,
     kind: Table,
     layers_of: Callable[[PreTrainedModel], dict[str, int]],
@@ -72,8 +72,8 @@ def embed_at(
 
     if _models.joined(files, kind, job):
         return
-    how, batch_tokens = chosen.embedding, job.execution.batch_tokens
-    opened = Opened(training=chosen.training, precision=how.precision)
+    how, batch_tokens = settings.embedding, job.execution.batch_tokens
+    opened = Opened(training=settings.training, precision=how.precision)
     model, accelerator = _models.opened(files, opened)
     layers = layers_of(model)
     texts = read_tokens(files.tokens, files.examples, INFERENCE, how.max_length)

@@ -43,7 +43,7 @@ class Files(embed.Files):
     """A language model, and texts as its tokens."""
 
 
-def run(files: Files, chosen: EmbedLayers, job: Job) -> None:
+def run(files: Files, settings: EmbedLayers, job: Job) -> None:
     """Write ``layers``: a column of vectors for each of ``depths``, or a shard of them."""
     from mamushi.artifacts import schemas
     from mamushi.lm.embed import at_depth
@@ -51,6 +51,6 @@ def run(files: Files, chosen: EmbedLayers, job: Job) -> None:
 
     def layers_of(model: PreTrainedModel) -> dict[str, int]:
         blocks = int(model.config.num_hidden_layers)
-        return {column_of(depth): at_depth(depth, blocks) for depth in chosen.depths}
+        return {column_of(depth): at_depth(depth, blocks) for depth in settings.depths}
 
-    embed.embed_at(files, chosen, job, schemas.LAYERS, layers_of)
+    embed.embed_at(files, settings, job, schemas.LAYERS, layers_of)

@@ -62,7 +62,7 @@ class Files(_models.VectorFiles):
     """Texts; the settings have the encoder."""
 
 
-def run(files: Files, chosen: Encode, job: Job) -> None:
+def run(files: Files, settings: Encode, job: Job) -> None:
     """Write the embeddings, or a shard of them; with ``shards``, put these together."""
     import pyarrow as pa
 
@@ -73,7 +73,7 @@ def run(files: Files, chosen: Encode, job: Job) -> None:
 
     if _models.joined(files, schemas.EMBEDDINGS, job):
         return
-    encoder = open_encoder(chosen.embedding.source, chosen.embedding.revision, chosen.inputs)
+    encoder = open_encoder(settings.embedding.source, settings.embedding.revision, settings.inputs)
     texts = ranked(files.examples, "text")
     strings, ids, batch_tokens = texts.pop("text"), texts["id"], job.execution.batch_tokens
 

@@ -41,7 +41,7 @@ class Files(_models.TextFiles, _models.ModelFiles, _models.Shards):
     nll: Path = writes("table of every text's NLL to write, or the shard of it")
 
 
-def run(files: Files, chosen: Evaluate, job: Job) -> None:
+def run(files: Files, settings: Evaluate, job: Job) -> None:
     """Measure the model, or write a shard of the texts' NLL; with ``shards``, sum these up."""
     import numpy as np
 
@@ -59,12 +59,12 @@ def run(files: Files, chosen: Evaluate, job: Job) -> None:
     )
     from mamushi.lm.tokens import read_tokens, subset
 
-    texts = read_tokens(files.tokens, files.examples, EVALUATION, chosen.evaluation.max_length)
+    texts = read_tokens(files.tokens, files.examples, EVALUATION, settings.evaluation.max_length)
     require_domains(texts)
     if files.shards:
         blocks = read_shards(files.shards, len(texts), job.origin)
     else:
-        model, accelerator = _models.opened(files, chosen)
+        model, accelerator = _models.opened(files, settings)
         batch_tokens = job.execution.batch_tokens
 
         def measured(rows: NDArray[np.int64]) -> Piece:

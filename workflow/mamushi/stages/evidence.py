@@ -42,7 +42,7 @@ class Files:
     out_folder: Path = writes("where to write the tables")
 
 
-def run(files: Files, chosen: Evidence, job: Job) -> None:
+def run(files: Files, settings: Evidence, job: Job) -> None:
     """Write ``frontier``, ``calibration``, ``diagnostics``, ``confounds``, ``geometry``,
     ``runtime``, ``advice``, ``paper`` and ``theory``: Parquet
     and CSV.
@@ -60,12 +60,12 @@ def run(files: Files, chosen: Evidence, job: Job) -> None:
     from mamushi.evidence.worlds import looseness
 
     sources = (
-        (schemas.FRONTIER, paths.FRONTIER, chosen.cells),
-        (schemas.CALIBRATION, paths.CALIBRATION, chosen.cells),
-        (schemas.DIAGNOSTICS, paths.DIAGNOSTICS, chosen.cells),
-        (schemas.CONFOUNDS, paths.CONFOUNDS, chosen.cells),
-        (schemas.GEOMETRY, paths.GEOMETRY, chosen.cells),
-        (schemas.RUNTIME, paths.RUNTIME, chosen.runtime_cells),
+        (schemas.FRONTIER, paths.FRONTIER, settings.cells),
+        (schemas.CALIBRATION, paths.CALIBRATION, settings.cells),
+        (schemas.DIAGNOSTICS, paths.DIAGNOSTICS, settings.cells),
+        (schemas.CONFOUNDS, paths.CONFOUNDS, settings.cells),
+        (schemas.GEOMETRY, paths.GEOMETRY, settings.cells),
+        (schemas.RUNTIME, paths.RUNTIME, settings.runtime_cells),
     )
     frontier, calibration, diagnostics, confounds, geometry, runtime = (
         joined(*each, files.root) for each in sources
@@ -79,17 +79,17 @@ def run(files: Files, chosen: Evidence, job: Job) -> None:
     }
     curves = [
         row
-        for cell in chosen.cells
+        for cell in settings.cells
         for row in read_frontier(paths.under(files.root, paths.FRONTIER, **cell))
     ]
     sad = None
-    if chosen.sad:
+    if settings.sad:
         read["sad"] = paths.under(files.root, paths.TABLE, table="sad")
         sad = read_table(read["sad"], schemas.SAD).to_pylist()
-    targets = [(one["target"], one["value"]) for one in chosen.targets]
+    targets = [(one["target"], one["value"]) for one in settings.targets]
     advised = pa.Table.from_pylist(advice(curves, sad, targets), schema=schemas.ADVICE.schema)
-    paper = paper_rows(diagnostics.to_pylist(), geometry.to_pylist(), chosen.selector)
-    worlds = looseness(**chosen.theory)
+    paper = paper_rows(diagnostics.to_pylist(), geometry.to_pylist(), settings.selector)
+    worlds = looseness(**settings.theory)
     errors = frontier_errors(frontier.to_pylist())
     order = {"/".join(pair): rho for pair, rho in ordering(advised.to_pylist()).items()}
     made = provenance(job.origin["settings"], **read)

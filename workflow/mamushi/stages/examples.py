@@ -66,7 +66,7 @@ class Files:
     cache: Path = option("folder for downloads")
 
 
-def run(files: Files, chosen: Examples, job: Job) -> None:
+def run(files: Files, settings: Examples, job: Job) -> None:
     """Make the examples. Raises ``UserError``, with the dataset's name, for bad input, and for too
     few texts for the settings of a comparison.
 
@@ -82,17 +82,17 @@ def run(files: Files, chosen: Examples, job: Job) -> None:
     from mamushi.registry import load
 
     try:
-        raw = load("dataset", chosen.kind).load(chosen.loader, files.cache)
+        raw = load("dataset", settings.kind).load(settings.loader, files.cache)
         table, duplicates, counts = build(
-            raw, chosen.sections, chosen.limit, chosen.data, chosen.planted
+            raw, settings.sections, settings.limit, settings.data, settings.planted
         )
     except UserError as error:
-        raise UserError(str(error), where=f"dataset {chosen.dataset}") from None
+        raise UserError(str(error), where=f"dataset {settings.dataset}") from None
     for line in summary(counts):
-        print(f"{chosen.dataset}: {line}", file=sys.stderr)
-    needs = json.loads(os.environ.get("MAMUSHI_NEEDS", "{}")).get(chosen.dataset, [])
+        print(f"{settings.dataset}: {line}", file=sys.stderr)
+    needs = json.loads(os.environ.get("MAMUSHI_NEEDS", "{}")).get(settings.dataset, [])
     there = counts["sections"].get(INFERENCE, {})
-    check(chosen.dataset, [Need(*need) for need in needs], there)
+    check(settings.dataset, [Need(*need) for need in needs], there)
     write_table(files.examples, schemas.EXAMPLES, table)
     # So that a removal list can tell that it joins what belongs together.
     of = {"examples": sha256(files.examples)}

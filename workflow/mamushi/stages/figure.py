@@ -44,12 +44,12 @@ class Files:
     out: Path = writes("the PDF; a PNG goes beside it")
 
 
-def run(files: Files, chosen: Figure, job: Job) -> None:
+def run(files: Files, settings: Figure, job: Job) -> None:
     """Raises ``UserError`` for an unknown figure or a table without the grid's rows."""
     from mamushi.figures.style import Style, save, styled
     from mamushi.registry import load
 
-    module = load("figure", chosen.name)
-    style = Style(**asdict(chosen.figures))
+    module = load("figure", settings.name)
+    style = Style(**asdict(settings.figures))
     with styled(style):
-        save(module.draw(files.tables, chosen.grid, style), files.out, style)
+        save(module.draw(files.tables, settings.grid, style), files.out, style)

@@ -17,10 +17,10 @@ class Files(_models.TrainingFiles):
     tensors: Path = writes("trained tensors to write")
 
 
-def run(files: Files, chosen: FineTune, job: Job) -> None:
+def run(files: Files, settings: FineTune, job: Job) -> None:
     from mamushi.lm.storage import save_trained
 
-    model, accelerator = _models.fine_tuned(files, chosen, job)
+    model, accelerator = _models.fine_tuned(files, settings, job)
     save_trained(files.tensors, model, job.origin)
     if accelerator.is_main_process:
         # Last, so that a kill before this line still finds the state to go on from.

@@ -52,7 +52,7 @@ class Files:
     out: Path = writes("the frontier table to write")
 
 
-def run(files: Files, chosen: Frontier, job: Job) -> None:
+def run(files: Files, settings: Frontier, job: Job) -> None:
     """Raises ``UserError`` for scores of other examples, or a ratio that lacks a score."""
     import numpy as np
     import pyarrow as pa
@@ -77,18 +77,18 @@ def run(files: Files, chosen: Frontier, job: Job) -> None:
                 do="delete both and score again",
             )
         scores = read_table(path, schemas.SCORES)
-        rankings[name] = ranking_of(scores, bool(chosen.by_chance.get(name, False)))
-    budgets = sorted({0.0, 1.0, *map(float, chosen.budgets)})
+        rankings[name] = ranking_of(scores, bool(settings.by_chance.get(name, False)))
+    budgets = sorted({0.0, 1.0, *map(float, settings.budgets)})
     counts = np.array([budget_of(beta, ratio) for beta in budgets])
     estimated, _ = read_ratio(files.ratio, files.refits)
-    found = bands(estimated, rankings, counts, chosen.resamples, chosen.seed)
+    found = bands(estimated, rankings, counts, settings.resamples, settings.seed)
     truth = truth_of(read_table(files.examples, schemas.EXAMPLES), ratio)
     table = []
     for name, ranks in rankings.items():
         exactly = None if truth is None else exact(ranks, truth, counts)
         along = rows(found[name], exactly, ranks.forms(counts))
         table += [
-            {**chosen.cell, "selector": name, "beta": beta, "removed": int(k), **row}
+            {**settings.cell, "selector": name, "beta": beta, "removed": int(k), **row}
             for beta, k, row in zip(budgets, counts, along, strict=True)
         ]
     write_table(

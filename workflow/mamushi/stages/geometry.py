@@ -38,7 +38,7 @@ class Files:
     out: Path = writes("the geometry table to write")
 
 
-def run(files: Files, chosen: Geometry, job: Job) -> None:
+def run(files: Files, settings: Geometry, job: Job) -> None:
     """Write ``geometry``. Raises ``UserError`` for a missing or damaged file, a domain without
     examples, and embeddings that are not finite or all the same."""
     from mamushi.artifacts import schemas
@@ -47,11 +47,11 @@ def run(files: Files, chosen: Geometry, job: Job) -> None:
 
     pool = read_embeddings(files.embeddings)
     try:
-        columns = geometry(pool, chosen.components, chosen.seed)
+        columns = geometry(pool, settings.components, settings.seed)
     except UserError as error:
         raise UserError(error.what, where=files.embeddings, do=error.do) from None
     size = len(columns["k"])
-    this = {key: [value] * size for key, value in chosen.cell.items()}
+    this = {key: [value] * size for key, value in settings.cell.items()}
     write_table(
         files.out,
         schemas.GEOMETRY,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mamushi.running.identity import digest
 from mamushi.running.stage import Job
 from mamushi.stages._collecting import Files
-from mamushi.stages._settings import Collected, Config, starts_of, swept
+from mamushi.stages._settings import Collected, Config, starts_of, unlearning_axes
 
 
 class HalfGap(Collected):
@@ -19,14 +19,14 @@ class HalfGap(Collected):
 def settings(config: Config) -> HalfGap:
     axes = config["unlearning"]
     return HalfGap(
-        grid=swept(config),
+        grid=unlearning_axes(config),
         starts=starts_of(config, axes),
         **{key: axes[key] for key in ("target", "retain_cap")},
         code=digest(__name__),
     )
 
 
-def run(files: Files, chosen: HalfGap, job: Job) -> None:
+def run(files: Files, settings: HalfGap, job: Job) -> None:
     """Write ``unlearning`` and ``half_gap``, each as Parquet and as CSV.
 
     Raises ``UserError`` that names the first missing or damaged input; nothing is written then.
@@ -35,7 +35,7 @@ def run(files: Files, chosen: HalfGap, job: Job) -> None:
     from mamushi.artifacts.tables import publish
     from mamushi.evaluation.half_gap import half_gap_table, unlearning_table
 
-    points = unlearning_table(chosen.grid, chosen.starts, files.root)
-    budgets = half_gap_table(points, target=chosen.target, retain_cap=chosen.retain_cap)
+    points = unlearning_table(settings.grid, settings.starts, files.root)
+    budgets = half_gap_table(points, target=settings.target, retain_cap=settings.retain_cap)
     made = [(schemas.UNLEARNING, points), (schemas.HALF_GAP, budgets)]
     publish(files.out_folder, made, job.origin)

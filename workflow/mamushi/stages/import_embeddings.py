@@ -47,7 +47,7 @@ class Files:
     out: Path = writes("embeddings table to write")
 
 
-def run(files: Files, chosen: ImportEmbeddings, job: Job) -> None:
+def run(files: Files, settings: ImportEmbeddings, job: Job) -> None:
     """Raises ``UserError`` for a file that has changed since the workflow looked at it, and for ids
     and vectors that do not fit the dataset: see ``data.vectors``."""
     import pyarrow as pa
@@ -59,7 +59,7 @@ def run(files: Files, chosen: ImportEmbeddings, job: Job) -> None:
     from mamushi.data.vectors import aligned, array, parquet
 
     for path in (files.vectors, files.ids):
-        if path is not None and chosen.inputs.get(path.name, of(path)) != of(path):
+        if path is not None and settings.inputs.get(path.name, of(path)) != of(path):
             raise UserError("has changed since this run began", where=path, do="run again")
     examples = read_table(files.examples, schemas.EXAMPLES, ["id", "domain", "section"])
     copies = read_table(files.duplicates, schemas.DUPLICATES, ["id"])["id"].to_pylist()
@@ -69,7 +69,7 @@ def run(files: Files, chosen: ImportEmbeddings, job: Job) -> None:
     # Rows without a text or a domain, and those beyond a limit, may have a vector all the same.
     read = read_json(files.data_card)["counts"]["read"] if files.data_card else len(known)
     if files.ids is None:
-        parts = parquet(files.vectors, chosen.embedding.id, chosen.embedding.vector)
+        parts = parquet(files.vectors, settings.embedding.id, settings.embedding.vector)
     else:
         parts = array(files.vectors, files.ids)
     ids = ranked["id"].to_pylist()

@@ -40,7 +40,7 @@ class Files(_models.ModelFiles):
     out: Path = writes("generations table to write")
 
 
-def run(files: Files, chosen: Judge, job: Job) -> None:
+def run(files: Files, settings: Judge, job: Job) -> None:
     """Raises ``UserError`` for files of another run, or that answer different prompts."""
     from mamushi.artifacts import schemas
     from mamushi.artifacts.tables import read_table, write_table
@@ -49,7 +49,7 @@ def run(files: Files, chosen: Judge, job: Job) -> None:
     from mamushi.lm.generate import log_likelihoods
     from mamushi.lm.loading import open_tokenizer
 
-    sources = [source_of(path, chosen.cell) for path in files.generations]
+    sources = [source_of(path, settings.cell) for path in files.generations]
     tables: list[dict[str, list[Any]]] = [
         read_table(path, schemas.CONTINUATIONS).to_pydict() for path in files.generations
     ]
@@ -62,7 +62,7 @@ def run(files: Files, chosen: Judge, job: Job) -> None:
                 do="delete both and run again",
             )
     tokenizer = open_tokenizer(files.model_card)
-    model, accelerator = _models.opened(files, chosen)
+    model, accelerator = _models.opened(files, settings)
     said = [
         Continuations(
             source=source,
@@ -78,6 +78,6 @@ def run(files: Files, chosen: Judge, job: Job) -> None:
         )
         for source, table in zip(sources, tables, strict=True)
     ]
-    table = generations_table(chosen.cell, prompts, said)
+    table = generations_table(settings.cell, prompts, said)
     if accelerator.is_main_process:
         write_table(files.out, schemas.GENERATIONS, table, metadata=job.origin)

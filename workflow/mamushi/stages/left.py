@@ -5,7 +5,7 @@ from __future__ import annotations
 from mamushi.running.identity import digest
 from mamushi.running.stage import Job
 from mamushi.stages._collecting import Files
-from mamushi.stages._settings import Collected, Config, asked_left, starts_of
+from mamushi.stages._settings import Collected, Config, left_axes, starts_of
 
 
 class Left(Collected):
@@ -18,14 +18,14 @@ class Left(Collected):
 def settings(config: Config) -> Left:
     names = config["left"]["models"]
     return Left(
-        grid=asked_left(config),
+        grid=left_axes(config),
         starts=starts_of(config, config["left"]),
         ready=[name for name in names if config["models"][name].get("contaminated")],
         code=digest(__name__),
     )
 
 
-def run(files: Files, chosen: Left, job: Job) -> None:
+def run(files: Files, settings: Left, job: Job) -> None:
     """Write ``membership``, ``memorization`` and ``left``, each as Parquet and as CSV.
 
     Raises ``UserError`` that names the first missing or damaged input; nothing is written then.
@@ -33,5 +33,5 @@ def run(files: Files, chosen: Left, job: Job) -> None:
     from mamushi.artifacts.tables import publish
     from mamushi.evaluation.audit_texts import audit_texts
 
-    found = audit_texts(chosen.grid, chosen.starts, chosen.ready, files.root)
+    found = audit_texts(settings.grid, settings.starts, settings.ready, files.root)
     publish(files.out_folder, found, job.origin)

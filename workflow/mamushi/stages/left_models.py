@@ -31,7 +31,7 @@ def settings(config: Config) -> LeftModels:
     )
 
 
-def run(files: Files, chosen: LeftModels, job: Job) -> None:
+def run(files: Files, settings: LeftModels, job: Job) -> None:
     """Write each table as Parquet and as CSV.
 
     Raises ``UserError`` that names the first missing or damaged input; nothing is written then.
@@ -39,5 +39,5 @@ def run(files: Files, chosen: LeftModels, job: Job) -> None:
     from mamushi.artifacts.tables import publish
     from mamushi.evaluation.audit_models import Audit
 
-    audit = Audit(chosen.grid, chosen.deleted, chosen.starts, files.root)
-    publish(files.out_folder, audit.tables(tasks=bool(chosen.tasks)), job.origin)
+    audit = Audit(settings.grid, settings.deleted, settings.starts, files.root)
+    publish(files.out_folder, audit.tables(tasks=bool(settings.tasks)), job.origin)

@@ -17,24 +17,24 @@ from mamushi.errors import UserError
 from mamushi.registry import plugin
 from mamushi.running.identity import digest
 from mamushi.running.stage import Job, reads, writes
-from mamushi.stages._settings import Cell, Chosen, Config, selector
+from mamushi.stages._settings import Cell, Config, SelectorSettings, selector
 
 
-class Manifests(Chosen, Cell):
+class Manifests(SelectorSettings, Cell):
     """Settings of the stage ``manifests``."""
 
     budgets: list[float]
 
 
 def settings(config: Config, dataset: str, model: str, seed: int, name: str) -> Manifests:
-    chosen = selector(config, name)
+    definition = selector(config, name)
     if grid.action(config, name) != "remove":
-        chosen.settings["action"] = grid.action(config, name)
+        definition.settings["action"] = grid.action(config, name)
     return Manifests(
         dataset=dataset,
         model=model,
         seed=seed,
-        **vars(chosen),
+        **vars(definition),
         budgets=grid.budgets(config),
         code=digest(__name__),
     )
@@ -49,7 +49,7 @@ class Files:
     out: list[Path] = writes("manifests (JSON), one a budget")
 
 
-def run(files: Files, chosen: Manifests, job: Job) -> None:
+def run(files: Files, settings: Manifests, job: Job) -> None:
     from mamushi.artifacts import schemas
     from mamushi.artifacts.files import write_json
     from mamushi.artifacts.paths import beta as written
@@ -59,7 +59,7 @@ def run(files: Files, chosen: Manifests, job: Job) -> None:
 
     scores = read_table(files.scores, schemas.SCORES)
     ratio = read_calibrated(files.calibrated)
-    if action := chosen.settings.get("action"):
+    if action := settings.settings.get("action"):
         # What is expected is of whole texts, the top of the ranking.
         ratio = replace(ratio, withheld=f"retraining does not remove this list (action: {action})")
     duplicates = read_table(files.duplicates, schemas.DUPLICATES)
@@ -79,11 +79,11 @@ def run(files: Files, chosen: Manifests, job: Job) -> None:
         "inputs": {**embedded["inputs"], **sources, **job.origin["inputs"]},
         "embedding": embedded["settings"]["embedding"],
     }
-    by_chance = bool(plugin("selector", chosen.kind).literals.get("BY_CHANCE", False))
-    selector = {"selector": chosen.selector, "kind": chosen.kind, "settings": chosen.settings}
-    for path, beta in zip(files.out, chosen.budgets, strict=True):
+    by_chance = bool(plugin("selector", settings.kind).literals.get("BY_CHANCE", False))
+    selector = {"selector": settings.selector, "kind": settings.kind, "settings": settings.settings}
+    for path, beta in zip(files.out, settings.budgets, strict=True):
         again = {"rankings": stable["rankings"], **stable["budgets"][written(beta)]}
-        about = {**chosen.cell, **selector, "beta": beta, "provenance": made}
+        about = {**settings.cell, **selector, "beta": beta, "provenance": made}
         about |= {"conditions": ranked["conditions"], "stability": again}
         k = budget_of(beta, scores)
         write_json(path, manifest(scores, ratio, duplicates, k, by_chance, about))

@@ -56,7 +56,7 @@ class Files:
     out: Path = writes("card to write")
 
 
-def run(files: Files, chosen: ModelCard, job: Job) -> None:
+def run(files: Files, settings: ModelCard, job: Job) -> None:
     """Inspect the model and write its card; the files of a hub model come into the hub's cache."""
     import os
 
@@ -64,11 +64,11 @@ def run(files: Files, chosen: ModelCard, job: Job) -> None:
     from mamushi.lm import loading
 
     card = loading.inspect(
-        chosen.name,
-        chosen.source,
-        revision=chosen.revision,
-        trust_remote_code=chosen.trust_remote_code,
-        contaminated=chosen.contaminated,
+        settings.name,
+        settings.source,
+        revision=settings.revision,
+        trust_remote_code=settings.trust_remote_code,
+        contaminated=settings.contaminated,
     )
     source = card["source"]
     if card["revision"] is None and not os.path.isabs(source):

@@ -34,7 +34,7 @@ class Files:
     out_folder: Path = writes("where to write the table")
 
 
-def run(files: Files, chosen: Qualitative, job: Job) -> None:
+def run(files: Files, settings: Qualitative, job: Job) -> None:
     """Write ``qualitative_ranking`` as Parquet and as CSV.
 
     Raises ``UserError`` that names the first missing or damaged input; nothing is written then.
@@ -48,15 +48,15 @@ def run(files: Files, chosen: Qualitative, job: Job) -> None:
 
     rows: list[dict[str, Any]] = []
     read = {}
-    for cell in chosen.cells:
-        scores = paths.under(files.root, paths.SCORES, **cell, selector=chosen.selector)
+    for cell in settings.cells:
+        scores = paths.under(files.root, paths.SCORES, **cell, selector=settings.selector)
         found = ends(read_ranking(scores))
         examples = paths.under(files.root, paths.EXAMPLES, dataset=cell["dataset"])
         read[f"scores/{cell['dataset']}/{cell['model']}/seed{cell['seed']}"] = scores
         read[f"examples/{cell['dataset']}"] = examples
         texts = texts_of(examples, [row["id"] for row in found])
         rows += [
-            {**cell, "selector": chosen.selector, **row, "text": excerpt(text)}
+            {**cell, "selector": settings.selector, **row, "text": excerpt(text)}
             for row, text in zip(found, texts, strict=True)
         ]
     table = pa.Table.from_pylist(rows, schema=schemas.QUALITATIVE_RANKING.schema)

@@ -46,7 +46,7 @@ class Files:
     table: Path = writes("the table of all ranks to write")
 
 
-def run(files: Files, chosen: Ranking, job: Job) -> None:
+def run(files: Files, settings: Ranking, job: Job) -> None:
     """Write the page. Raises ``UserError`` for a missing or damaged file, and for scores that rank
     other examples."""
     from functools import partial
@@ -71,9 +71,9 @@ def run(files: Files, chosen: Ranking, job: Job) -> None:
         "triage": labels_to_look_at(files.triage),
         "verdict": f"By {files.selectors[0]}: {verdict_of(files.calibrated)}.",
     }
-    data = page_data(rankings, partial(texts_of, files.examples), chosen.budgets, named)
+    data = page_data(rankings, partial(texts_of, files.examples), settings.budgets, named)
     made_of = {"provenance": job.origin}
     write_table(files.table, schemas.RANKING, ranking_table(rankings), metadata=made_of)
-    title = f"Ranking of {chosen.dataset} by {chosen.model}, seed {chosen.seed}"
+    title = f"Ranking of {settings.dataset} by {settings.model}, seed {settings.seed}"
     with atomic(files.out) as part:
         part.write_text(page(title, data), encoding="utf-8", newline="\n")

@@ -52,7 +52,7 @@ class Files:
     out: Path = writes("the sweep's budgets (JSON)")
 
 
-def run(files: Files, chosen: Refine, job: Job) -> None:
+def run(files: Files, settings: Refine, job: Job) -> None:
     """Write ``budgets`` (measured and added), ``added``, ``crossing`` and the mean ``recovery``.
 
     Raises ``UserError`` that names the first missing or damaged perplexity.
@@ -63,13 +63,13 @@ def run(files: Files, chosen: Refine, job: Job) -> None:
     from mamushi.artifacts.files import write_json
     from mamushi.evaluation.crossing import first_crossing, refine
 
-    measured = sorted(chosen.budgets)
+    measured = sorted(settings.budgets)
     beta = [0.0, *measured, 1.0]
-    curves = np.array([_curve(files.root, chosen, seed, measured) for seed in chosen.seeds])
+    curves = np.array([_curve(files.root, settings, seed, measured) for seed in settings.seeds])
     with_gap = curves[~np.isnan(curves).any(axis=1)]
     mean = with_gap.mean(axis=0) if len(with_gap) else None
-    found = None if mean is None else first_crossing(beta, mean, chosen.target)
-    added = [] if mean is None else refine(beta, mean, chosen.target, chosen.fine)
+    found = None if mean is None else first_crossing(beta, mean, settings.target)
+    added = [] if mean is None else refine(beta, mean, settings.target, settings.fine)
     added = [budget for budget in added if budget not in measured]
     heights: list[float | None] = [None] * len(beta) if mean is None else mean.tolist()
     write_json(
@@ -84,19 +84,19 @@ def run(files: Files, chosen: Refine, job: Job) -> None:
     )
 
 
-def _curve(root: Path, chosen: Refine, seed: int, measured: list[float]) -> Floats:
+def _curve(root: Path, settings: Refine, seed: int, measured: list[float]) -> Floats:
     """One seed's recovery at budget 0, the measured budgets and 1; NaN where it has no gap."""
     from mamushi.artifacts import paths
     from mamushi.configuration import arms
     from mamushi.evaluation.crossing import recovery
     from mamushi.evaluation.curves import read_perplexity
 
-    cell: dict[str, Any] = {"dataset": chosen.dataset, "model": chosen.model, "seed": seed}
-    pair = (chosen.unlearner, chosen.selector)
+    cell: dict[str, Any] = {"dataset": settings.dataset, "model": settings.model, "seed": seed}
+    pair = (settings.unlearner, settings.selector)
     between = [arms.unlearned(*pair, budget) for budget in measured]
     found = (
         read_perplexity(paths.under(root, paths.PERPLEXITY, **cell, arm=arm)).ppl_forget
-        for arm in (chosen.start, "gold", *between, arms.whole(chosen.unlearner))
+        for arm in (settings.start, "gold", *between, arms.whole(settings.unlearner))
     )
     start, gold, *others = found
     return recovery([start, *others], start, gold)

@@ -25,10 +25,10 @@ class Refits(Score):
 
 
 def settings(config: Config, name: str, seed: int) -> Refits:
-    chosen = selector(config, name)
-    module = plugin("selector", chosen.kind).module
+    definition = selector(config, name)
+    module = plugin("selector", definition.kind).module
     return Refits(
-        **vars(chosen), seed=seed, **config["evidence"]["refits"], code=digest(__name__, module)
+        **vars(definition), seed=seed, **config["evidence"]["refits"], code=digest(__name__, module)
     )
 
 
@@ -41,7 +41,7 @@ class Files:
     out: Path = writes("the refits table to write")
 
 
-def run(files: Files, chosen: Refits, job: Job) -> None:
+def run(files: Files, settings: Refits, job: Job) -> None:
     """Write ``refits``. Raises ``UserError`` as the stage ``score`` does."""
     from mamushi.artifacts import schemas
     from mamushi.artifacts.tables import read_table, write_table
@@ -49,11 +49,17 @@ def run(files: Files, chosen: Refits, job: Job) -> None:
     from mamushi.selection.pool import read_pool
     from mamushi.selection.refits import as_table, of_table, refits
 
-    texts = plugin("selector", chosen.kind).literals.get("READS_TEXTS", False)
+    texts = plugin("selector", settings.kind).literals.get("READS_TEXTS", False)
     pool = read_pool(files.embeddings, files.examples, layers=files.layers, texts=texts)
     bases = [] if files.base is None else list(of_table(read_table(files.base, schemas.REFITS)))
     found = refits(
-        pool, chosen.kind, chosen.settings, chosen.seed, chosen.whole, chosen.halves, bases
+        pool,
+        settings.kind,
+        settings.settings,
+        settings.seed,
+        settings.whole,
+        settings.halves,
+        bases,
     )
     write_table(
         files.out,

@@ -23,7 +23,7 @@ class Files:
     out: Path = writes("the removals table to write")
 
 
-def run(files: Files, chosen: Remove, job: Job) -> None:
+def run(files: Files, settings: Remove, job: Job) -> None:
     from mamushi.artifacts import schemas
     from mamushi.artifacts.tables import read_metadata, read_table, write_table
     from mamushi.selection.removals import budget_of, removals
@@ -37,12 +37,12 @@ def run(files: Files, chosen: Remove, job: Job) -> None:
             where=files.duplicates,
             do="make the examples and the scores again",
         )
-    k = budget_of(chosen.beta, scores)
+    k = budget_of(settings.beta, scores)
     if k == 0:
         # The budgets of the grid are refused where the texts are counted; between two of a sweep
         # there may be one so small, and unlearning then measures the start.
         n1 = len(scores) - scores["rank"].null_count
-        said = f"a budget of {chosen.beta:g} is less than one of {n1} forget texts"
+        said = f"a budget of {settings.beta:g} is less than one of {n1} forget texts"
         print(f"{files.out}: {said}: the list is empty", file=sys.stderr)
     table = removals(scores, duplicates, k)
     write_table(files.out, schemas.REMOVALS, table, metadata={"provenance": job.origin})

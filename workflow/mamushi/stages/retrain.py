@@ -35,7 +35,7 @@ class Files(_asking.AnswerFiles, _models.TrainingFiles):
     tensors: Path | None = writes("trained tensors to write", default=None)
 
 
-def run(files: Files, chosen: Retrain, job: Job) -> None:
+def run(files: Files, settings: Retrain, job: Job) -> None:
     from mamushi.artifacts import schemas
     from mamushi.artifacts.tables import EVALUATION, write_table
     from mamushi.lm.perplexity import nll_table, perplexity_table, require_domains, text_nll
@@ -43,17 +43,17 @@ def run(files: Files, chosen: Retrain, job: Job) -> None:
     from mamushi.lm.storage import save_trained
     from mamushi.lm.tokens import read_tokens
 
-    _asking.require(chosen.questions)
-    length = chosen.evaluation.max_length
+    _asking.require(settings.questions)
+    length = settings.evaluation.max_length
     held_out = read_tokens(files.tokens, files.examples, EVALUATION, length)
     require_domains(held_out)
-    model, accelerator = _models.fine_tuned(files, chosen, job, _removed(files), _edit(files))
+    model, accelerator = _models.fine_tuned(files, settings, job, _removed(files), _edit(files))
     if not takes_part(accelerator):
         return
     nll = text_nll(model, held_out, job.execution.batch_tokens, accelerator)
     table = perplexity_table(nll, held_out.domains)
     # What is asked by training further opens the model with other gradients.
-    reopened = chosen.questions is not None and chosen.questions.relapse is not None
+    reopened = settings.questions is not None and settings.questions.relapse is not None
     beside = files.card.with_name(f"{files.card.name}.trained")
     tensors = files.tensors or (beside if reopened else None)
     if tensors:
@@ -63,13 +63,13 @@ def run(files: Files, chosen: Retrain, job: Job) -> None:
         if active(accelerator):
             accelerator.wait_for_everyone()
         kept = _models.ModelFiles(model_card=files.model_card, trained=tensors)
-        how = Opened(training=chosen.training, precision=chosen.training.precision)
+        how = Opened(training=settings.training, precision=settings.training.precision)
         return _models.opened(kept, how, trains, seed)[0]
 
-    subject = _asking.subject(files, model, accelerator, job, chosen.training.precision)
+    subject = _asking.subject(files, model, accelerator, job, settings.training.precision)
     subject.open_to_train = open_to_train
     del model
-    _asking.write(files, _asking.answers(subject, chosen.questions), accelerator, job)
+    _asking.write(files, _asking.answers(subject, settings.questions), accelerator, job)
     if accelerator.is_main_process:
         write_table(files.nll, schemas.NLL, nll_table(nll, held_out.ids), metadata=job.origin)
         write_table(files.perplexity, schemas.PERPLEXITY, table, metadata=job.origin)

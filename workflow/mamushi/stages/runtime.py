@@ -14,28 +14,28 @@ from pathlib import Path
 from mamushi.registry import plugin
 from mamushi.running.identity import digest
 from mamushi.running.stage import Job, reads, writes
-from mamushi.stages._settings import Cell, Chosen, Config, derives, selector
+from mamushi.stages._settings import Cell, Config, SelectorSettings, derives, selector
 
 
 class Runtime(Cell):
     """Settings of the stage ``runtime``; ``bases`` are what derived selectors start from."""
 
-    selectors: list[Chosen]
-    bases: list[Chosen]
+    selectors: list[SelectorSettings]
+    bases: list[SelectorSettings]
     repeats: int
     threads: int
 
 
 def settings(config: Config, dataset: str, model: str, seed: int) -> Runtime:
     names, bases = timed(config)
-    chosen = [selector(config, name) for name in names + bases]
-    modules = {plugin("selector", each.kind).module for each in chosen}
+    definitions = [selector(config, name) for name in names + bases]
+    modules = {plugin("selector", each.kind).module for each in definitions}
     return Runtime(
         dataset=dataset,
         model=model,
         seed=seed,
-        selectors=chosen[: len(names)],
-        bases=chosen[len(names) :],
+        selectors=definitions[: len(names)],
+        bases=definitions[len(names) :],
         **config["evidence"]["runtime"],
         code=digest(__name__, *sorted(modules)),
     )
@@ -60,7 +60,7 @@ class Files:
     out: Path = writes("the runtime table to write")
 
 
-def run(files: Files, chosen: Runtime, job: Job) -> None:
+def run(files: Files, settings: Runtime, job: Job) -> None:
     """Write ``runtime``.
 
     Raises ``UserError`` for unusable embeddings, and when there is no selector to time.
@@ -78,15 +78,15 @@ def run(files: Files, chosen: Runtime, job: Job) -> None:
     from mamushi.running.threads import use_workers
     from mamushi.selection.pool import read_pool
 
-    threads, repeats = chosen.threads, chosen.repeats
+    threads, repeats = settings.threads, settings.repeats
     pool = read_pool(files.embeddings, files.examples, layers=files.layers, texts=True)
     named, bases = (
         {one.selector: Selector(one.kind, one.settings) for one in some}
-        for some in (chosen.selectors, chosen.bases)
+        for some in (settings.selectors, settings.bases)
     )
     use_workers(threads)
-    calls, left_out = selections(pool, named, chosen.seed, bases)
-    warm_up(pool, named, chosen.seed, bases)
+    calls, left_out = selections(pool, named, settings.seed, bases)
+    warm_up(pool, named, settings.seed, bases)
     timings = measure(calls, repeats)
     sizes = {
         "n_forget": int(pool.forget.sum()),
@@ -95,7 +95,9 @@ def run(files: Files, chosen: Runtime, job: Job) -> None:
         "threads": threads,
         "repeats": repeats,
     }
-    rows = [{**chosen.cell, "selector": name, **sizes, **row(one)} for name, one in timings.items()]
+    rows = [
+        {**settings.cell, "selector": name, **sizes, **row(one)} for name, one in timings.items()
+    ]
     write_table(
         files.out,
         schemas.RUNTIME,

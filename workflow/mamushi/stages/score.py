@@ -14,19 +14,19 @@ from mamushi.errors import UserError
 from mamushi.registry import plugin
 from mamushi.running.identity import digest
 from mamushi.running.stage import Job, reads, writes
-from mamushi.stages._settings import Chosen, Config, Settings, selector
+from mamushi.stages._settings import Config, SelectorSettings, Settings, selector
 
 
-class Score(Chosen, Settings):
+class Score(SelectorSettings, Settings):
     """Settings of the stage ``score``."""
 
     seed: int
 
 
 def settings(config: Config, name: str, seed: int) -> Score:
-    chosen = selector(config, name)
-    module = plugin("selector", chosen.kind).module
-    return Score(**vars(chosen), seed=seed, code=digest(__name__, module))
+    definition = selector(config, name)
+    module = plugin("selector", definition.kind).module
+    return Score(**vars(definition), seed=seed, code=digest(__name__, module))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +38,7 @@ class Files:
     out: Path = writes("the scores table to write")
 
 
-def run(files: Files, chosen: Score, job: Job) -> None:
+def run(files: Files, settings: Score, job: Job) -> None:
     import numpy as np
     import pyarrow as pa
 
@@ -49,11 +49,11 @@ def run(files: Files, chosen: Score, job: Job) -> None:
     from mamushi.selection.metrics import quality
     from mamushi.selection.pool import columns_of, rank, read_pool
 
-    found = plugin("selector", chosen.kind)
+    found = plugin("selector", settings.kind)
     derives = found.literals.get("DERIVES")
     if (derives is None) != (files.base is None):
         raise UserError(
-            f"selector {chosen.kind!r} "
+            f"selector {settings.kind!r} "
             + ("derives from no other" if derives is None else "derives from another"),
             where="--base",
             do="leave it out" if derives is None else f"give the scores of its setting {derives!r}",
@@ -65,7 +65,7 @@ def run(files: Files, chosen: Score, job: Job) -> None:
         layers=files.layers,
         texts=found.literals.get("READS_TEXTS", False),
     )
-    scored = load("selector", chosen.kind).score(pool, chosen.settings, chosen.seed)
+    scored = load("selector", settings.kind).score(pool, settings.settings, settings.seed)
     order = rank(pool, scored)
     ranks = np.zeros(len(pool.ids), dtype=np.int64)
     ranks[order] = np.arange(1, len(order) + 1)

@@ -21,7 +21,7 @@ class Files:
     out: Path = writes("the spans to write")
 
 
-def run(files: Files, chosen: Remove, job: Job) -> None:
+def run(files: Files, settings: Remove, job: Job) -> None:
     import pyarrow as pa
 
     from mamushi.artifacts import schemas
@@ -32,7 +32,7 @@ def run(files: Files, chosen: Remove, job: Job) -> None:
     table = read_table(files.ratio, schemas.TOKEN_RATIO)
     ids = table["id"].to_pylist()
     ratios = [each.values.to_numpy() for each in table["ratio"]]
-    spans = highest_spans(ratios, count(chosen.beta, sum(map(len, ratios))))
+    spans = highest_spans(ratios, count(settings.beta, sum(map(len, ratios))))
     names = schemas.SPANS.schema.names
     rows = [
         dict(zip(names, (ids[place], *span), strict=True))

@@ -32,7 +32,7 @@ class Files:
     out: Path = writes("the stability table to write")
 
 
-def run(files: Files, chosen: Stability, job: Job) -> None:
+def run(files: Files, settings: Stability, job: Job) -> None:
     """Write ``stability``. Raises ``UserError`` for refits of other examples."""
     from mamushi.artifacts import schemas
     from mamushi.artifacts.tables import read_table, write_table
@@ -41,5 +41,5 @@ def run(files: Files, chosen: Stability, job: Job) -> None:
 
     scores = read_table(files.scores, schemas.SCORES)
     again = of_table(read_table(files.refits, schemas.REFITS))
-    columns, told = stability(*rankings(scores, again), chosen.budgets)
+    columns, told = stability(*rankings(scores, again), settings.budgets)
     write_table(files.out, schemas.STABILITY, columns, metadata={"provenance": job.origin, **told})

@@ -17,7 +17,7 @@ def settings(config: Config) -> Collected:
     return Collected(grid=axes, code=digest(__name__))
 
 
-def run(files: Files, chosen: Collected, job: Job) -> None:
+def run(files: Files, settings: Collected, job: Job) -> None:
     """Write ``steps`` as Parquet and as CSV.
 
     Raises ``UserError`` that names the first missing or damaged input; nothing is written then.
@@ -26,5 +26,5 @@ def run(files: Files, chosen: Collected, job: Job) -> None:
     from mamushi.artifacts.tables import publish
     from mamushi.evaluation.curves import steps_table
 
-    table = steps_table(chosen.grid, files.root)
+    table = steps_table(settings.grid, files.root)
     publish(files.out_folder, [(schemas.STEPS, table)], job.origin)

@@ -13,7 +13,7 @@ def settings(config: Config) -> Collected:
     return Collected(grid=grid.comparison(config), code=digest(__name__))
 
 
-def run(files: Files, chosen: Collected, job: Job) -> None:
+def run(files: Files, settings: Collected, job: Job) -> None:
     """Write ``subgroups`` as Parquet and as CSV.
 
     Raises ``UserError`` that names the first missing or damaged input; nothing is written then.
@@ -22,5 +22,5 @@ def run(files: Files, chosen: Collected, job: Job) -> None:
     from mamushi.artifacts.tables import publish
     from mamushi.evaluation.subgroups import subgroups_table
 
-    table = subgroups_table(chosen.grid, files.root)
+    table = subgroups_table(settings.grid, files.root)
     publish(files.out_folder, [(schemas.SUBGROUPS, table)], job.origin)

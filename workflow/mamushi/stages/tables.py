@@ -21,7 +21,7 @@ class Files:
     out_folder: Path = writes("where to write the tables")
 
 
-def run(files: Files, chosen: Collected, job: Job) -> None:
+def run(files: Files, settings: Collected, job: Job) -> None:
     """Write ``sad``, ``sad_summary``, ``sad_differences`` and ``selection``, as Parquet and as CSV.
 
     ``sad_differences.rst`` says in words which curves differ, for the report. Raises ``UserError``
@@ -34,13 +34,13 @@ def run(files: Files, chosen: Collected, job: Job) -> None:
     from mamushi.evaluation.quality import selection_table
     from mamushi.evaluation.summary import sad_differences, sad_summary, verdict
 
-    sad = sad_table(chosen.grid, files.root)
+    sad = sad_table(settings.grid, files.root)
     differences = sad_differences(sad)
     tables = [
         (schemas.SAD, sad),
         (schemas.SAD_SUMMARY, sad_summary(sad)),
         (schemas.SAD_DIFFERENCES, differences),
-        (schemas.SELECTION, selection_table(chosen.grid, files.root)),
+        (schemas.SELECTION, selection_table(settings.grid, files.root)),
     ]
     publish(files.out_folder, tables, job.origin)
     with atomic(files.out_folder / "sad_differences.rst") as part:

@@ -38,7 +38,7 @@ class Files(_models.TextFiles):
     out: Path = writes("the token ratios to write")
 
 
-def run(files: Files, chosen: TokenRatio, job: Job) -> None:
+def run(files: Files, settings: TokenRatio, job: Job) -> None:
     """Raises ``UserError`` where the contamination section lacks a domain."""
     import pyarrow as pa
 
@@ -48,7 +48,7 @@ def run(files: Files, chosen: TokenRatio, job: Job) -> None:
     from mamushi.lm.perplexity import token_nll
     from mamushi.lm.tokens import read_tokens
 
-    length = chosen.training.max_length
+    length = settings.training.max_length
     ranked = read_tokens(files.tokens, files.examples, INFERENCE, length, domains=[FORGET])
     nll, states = {}, []
     for domain in (FORGET, RETAIN):
@@ -57,9 +57,9 @@ def run(files: Files, chosen: TokenRatio, job: Job) -> None:
         model, accelerator, _ = _models.trained_on(
             texts,
             files.model_card,
-            chosen.training,
+            settings.training,
             job,
-            seed=chosen.seed,
+            seed=settings.seed,
             what=f"{domain} model",
             state=states[-1],
             fingerprint=fingerprint({**job.origin, "domain": domain}),

@@ -27,19 +27,19 @@ class Files:
     out: Path = writes("token cache to write")
 
 
-def run(files: Files, chosen: Tokens, job: Job) -> None:
+def run(files: Files, settings: Tokens, job: Job) -> None:
     """Tokenize every text of every section and write the table ``tokens``."""
     from mamushi.artifacts import schemas
     from mamushi.artifacts.tables import read_table
     from mamushi.lm import loading, tokens
 
     card = loading.read_card(files.model_card)
-    loading.check_length(chosen.max_length, card["max_positions"], str(files.model_card))
+    loading.check_length(settings.max_length, card["max_positions"], str(files.model_card))
     tokens.write_tokens(
         files.out,
         read_table(files.examples, schemas.EXAMPLES, ["id", "text"]),
         loading.open_tokenizer(files.model_card),
-        max_length=chosen.max_length,
+        max_length=settings.max_length,
         vocabulary_size=card["vocabulary_size"],
         provenance=job.origin,
     )

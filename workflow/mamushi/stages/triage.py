@@ -40,7 +40,7 @@ class Files:
     csv: Path = writes("the same for people")
 
 
-def run(files: Files, chosen: Triage, job: Job) -> None:
+def run(files: Files, settings: Triage, job: Job) -> None:
     """Write ``triage``, empty where the scores can tell nothing; the metadata say why, and count
     the texts. Raises ``UserError`` for a missing or damaged file, and for scores of other examples.
     """
@@ -63,7 +63,7 @@ def run(files: Files, chosen: Triage, job: Job) -> None:
         again = [scored for part, _, scored in found if part == WHOLE]
         rows, counts = triage(ids, scores.score, scores.forget, scores.fold, again)
         texts = texts_of(files.examples, [row["id"] for row in rows])
-        about = {**chosen.cell, "selector": chosen.selector}
+        about = {**settings.cell, "selector": settings.selector}
         rows = [
             {**about, **row, "text": excerpt(text)} for row, text in zip(rows, texts, strict=True)
         ]

@@ -30,7 +30,7 @@ class Files:
     out_folder: Path = writes("where to write the table")
 
 
-def run(files: Files, chosen: Truth, job: Job) -> None:
+def run(files: Files, settings: Truth, job: Job) -> None:
     """Write ``truth`` as Parquet and as CSV.
 
     Raises ``UserError`` that names the first missing or damaged input; nothing is written then.
@@ -40,5 +40,5 @@ def run(files: Files, chosen: Truth, job: Job) -> None:
     from mamushi.evidence.truth import truth_table
 
     sad = read_table(files.sad, schemas.SAD)
-    table = truth_table(chosen.grid, chosen.by_chance, sad, files.root)
+    table = truth_table(settings.grid, settings.by_chance, sad, files.root)
     publish(files.out_folder, [(schemas.TRUTH, table)], job.origin)

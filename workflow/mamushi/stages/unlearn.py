@@ -43,7 +43,7 @@ class Files(_asking.AnswerFiles, _models.TrainingFiles, _models.ModelFiles):
     tensors: Path | None = writes("unlearned tensors to write", default=None)
 
 
-def run(files: Files, chosen: Unlearn, job: Job) -> None:
+def run(files: Files, settings: Unlearn, job: Job) -> None:
     from mamushi.artifacts import schemas
     from mamushi.artifacts.files import write_json
     from mamushi.artifacts.provenance import fingerprint
@@ -58,27 +58,27 @@ def run(files: Files, chosen: Unlearn, job: Job) -> None:
     from mamushi.lm.tokens import read_tokens
     from mamushi.unlearning.loop import Outcome, steps_of, unlearn
 
-    _asking.require(chosen.questions)
-    source, length = (files.tokens, files.examples), chosen.max_length
-    held_out = read_tokens(*source, EVALUATION, chosen.evaluation.max_length)
+    _asking.require(settings.questions)
+    source, length = (files.tokens, files.examples), settings.max_length
+    held_out = read_tokens(*source, EVALUATION, settings.evaluation.max_length)
     require_domains(held_out)
     forget, retain = (
         read_tokens(*source, INFERENCE, length, domains=[domain]) for domain in (FORGET, RETAIN)
     )
     selected = _selected(forget, files.removal)
     tokenizer = open_tokenizer(files.model_card)
-    model, accelerator = _models.opened(files, chosen.start, chosen, chosen.seed)
-    trunk = _trunk(files, chosen, job, model, accelerator, [forget, retain, held_out])
+    model, accelerator = _models.opened(files, settings.start, settings, settings.seed)
+    trunk = _trunk(files, settings, job, model, accelerator, [forget, retain, held_out])
     outcome = Outcome({name: [] for name in schemas.UNLEARN_LOG.schema.names}, None, None)
     if len(selected):
         outcome = unlearn(
             model,
             selected,
             retain,
-            asdict(chosen),
+            asdict(settings),
             asdict(job.execution),
-            total=steps_of(len(selected), len(forget), asdict(chosen.training)),
-            seed=chosen.seed,
+            total=steps_of(len(selected), len(forget), asdict(settings.training)),
+            seed=settings.seed,
             accelerator=accelerator,
             special=frozenset(tokenizer.all_special_ids),
             vocabulary=tokenizer.get_vocab().values(),
@@ -88,20 +88,20 @@ def run(files: Files, chosen: Unlearn, job: Job) -> None:
         )
     if not takes_part(accelerator):
         return
-    with _feed(model, chosen.trained_blocks, trunk) as feed_of:
+    with _feed(model, settings.trained_blocks, trunk) as feed_of:
         batch = job.execution.batch_tokens
         nll = text_nll(model, held_out, batch, accelerator, feed=feed_of(held_out))
     try:
         table = perplexity_table(nll, held_out.domains)
     except UserError as error:
-        remedy = f"lower unlearners.{chosen.unlearner}.learning_rate"
+        remedy = f"lower unlearners.{settings.unlearner}.learning_rate"
         raise UserError(error.what, do=remedy) from error
     if files.tensors:
         save_trained(files.tensors, model, job.origin)
     trained = count(model).trained
-    subject = _asking.subject(files, model, accelerator, job, chosen.start.precision)
-    subject.feeds = lambda: _feed(model, chosen.trained_blocks, trunk)
-    _asking.write(files, _asking.answers(subject, chosen.questions), accelerator, job)
+    subject = _asking.subject(files, model, accelerator, job, settings.start.precision)
+    subject.feeds = lambda: _feed(model, settings.trained_blocks, trunk)
+    _asking.write(files, _asking.answers(subject, settings.questions), accelerator, job)
     if not accelerator.is_main_process:
         return
     write_table(files.perplexity, schemas.PERPLEXITY, table, metadata=job.origin)
@@ -145,7 +145,7 @@ def _selected(forget: TokenSet, removal: Path | None) -> TokenSet:
 
 def _trunk(
     files: Files,
-    chosen: Unlearn,
+    settings: Unlearn,
     job: Job,
     model: PreTrainedModel,
     accelerator: Accelerator,
@@ -167,7 +167,7 @@ def _trunk(
     from mamushi.unlearning.trunk import Trunk, write_trunk
 
     path = files.trunk
-    kept = job.execution.cache_trunk and chosen.method == "partial"
+    kept = job.execution.cache_trunk and settings.method == "partial"
     if path is None or not kept or active(accelerator):
         return None
     keys = ("start", "trained_blocks", "max_length", "evaluation")
@@ -188,7 +188,7 @@ def _trunk(
     if accelerator.is_main_process and found() is None:
         with exclusive(str(path), job.stage, f"which writes the same {path}", path.parent):
             if found() is None:
-                blocks, batch = chosen.trained_blocks, job.execution.batch_tokens
+                blocks, batch = settings.trained_blocks, job.execution.batch_tokens
                 write_trunk(path, model, texts, blocks, batch, accelerator, about)
     accelerator.wait_for_everyone()
     return found()

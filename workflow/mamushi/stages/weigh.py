@@ -27,7 +27,7 @@ class Files:
     out: Path = writes("the weights table to write")
 
 
-def run(files: Files, chosen: Remove, job: Job) -> None:
+def run(files: Files, settings: Remove, job: Job) -> None:
     """Raises ``UserError`` for scores that lack one."""
     import numpy as np
     import pyarrow as pa
@@ -47,7 +47,7 @@ def run(files: Files, chosen: Remove, job: Job) -> None:
     score = scores["score"].to_numpy().astype(np.float64)
     fold = scores["fold"].fill_null(0).to_numpy().astype(np.int64)
     ratio = Scores(score, forget, fold).estimate().log_ratio
-    shares = removed_shares(ratio[forget], budget_of(chosen.beta, scores))
+    shares = removed_shares(ratio[forget], budget_of(settings.beta, scores))
     kept = dict(zip(scores["id"].filter(pa.array(forget)).to_pylist(), 1 - shares, strict=True))
     ranked = removals(scores, duplicates, len(kept))
     weights = [kept[name] for name in ranked["id"].to_pylist()]

@@ -68,11 +68,11 @@ def gpus(config: Config, model: str) -> int:
     1 for what is tiny or no language model. A model that retrains another one's weights, and that
     one, have as many.
     """
-    chosen = config["execution"]["gpus_per_job"]
+    configured = config["execution"]["gpus_per_job"]
     if grid.is_tiny(config, model) or grid.no_language_model(config, model):
         return 1
-    if chosen != "auto":
-        return int(chosen)
+    if configured != "auto":
+        return int(configured)
     base = config["models"][model].get("base")
     family = {model, base or model}
     family |= {name for name, other in config["models"].items() if other.get("base") in family}

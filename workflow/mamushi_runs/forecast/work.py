@@ -121,8 +121,8 @@ def tail(size: Size, blocks: int) -> float:
 
 def selector(config: Config, name: str) -> dict[str, Any]:
     """Return what ``score_seconds`` asks of a selector, with those of networks that it names."""
-    chosen = settings_of.selector(config, name)
-    return {"kind": chosen.kind, **chosen.settings}
+    definition = settings_of.selector(config, name)
+    return {"kind": definition.kind, **definition.settings}
 
 
 def score_seconds(settings: Mapping[str, Any], texts: float, forget: float, width: int) -> float:
@@ -303,8 +303,8 @@ class Costs:
             counts = self.config["evidence"]["refits"]
             # A pair of halves is as much work as a whole.
             times = counts["whole"] + ("folds" in definition) * counts["halves"]
-        width, chosen = self.size(model).hidden_size, (selector(self.config, n) for n in names)
-        ranked = (score_seconds(settings, texts, forget, width) for settings in chosen)
+        width, definitions = self.size(model).hidden_size, (selector(self.config, n) for n in names)
+        ranked = (score_seconds(settings, texts, forget, width) for settings in definitions)
         return Work(seconds=times * sum(ranked), parts=parts)
 
     def _joins(self, rule: str, wildcards: Mapping[str, str]) -> bool:
