@@ -22,7 +22,7 @@ from tests.support.models import TRAINING
 from tests.support.stage_files import EXECUTION, FILES, write_base
 from tests.support.steps import Killed, kill_at
 
-CELL = {"dataset": "d", "model": "m", "seed": 0, "endpoint": "gold"}
+CELL = {"dataset": "d", "model": "m", "seed": 0, "arm": "gold"}
 SETTINGS = {
     "dataset": "d",
     "model": "m",
@@ -131,7 +131,7 @@ def test_it_is_told_of_unlearning_by_domain(
 ) -> None:
     pytest.importorskip("tensorboard")
     arm = "neggrad_plus/lists/mine"
-    card = paths.under(tmp_path / "results", paths.CARD, **CELL, arm=arm)
+    card = paths.under(tmp_path / "results", paths.CARD, **{**CELL, "arm": arm})
     state = card.with_name("card.json.state")
     state.parent.mkdir(parents=True)
     plain, _ = unlearning.run("neggrad_plus", total=3)
