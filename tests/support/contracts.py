@@ -312,6 +312,7 @@ ROWS: dict[str, dict[str, list[Any]]] = {
     outcomes.ANOTHER_PROBED_UNLEARNER: {"probe.unlearners": [["neggrad_plus", "salun"]]},
     outcomes.OTHER_PROBED_MODELS: {"probe.selectors": [["random"]], "probe.budget": [0.2]},
     outcomes.PROMPTS: {"probe.prompts": [["So it"]], "probe.new_tokens": [20]},
+    outcomes.TASKS: {"utility.tasks": [["arc_easy"]]},
     outcomes.RELEARNING: {
         "probe.relearning.examples": [8],
         "probe.relearning.steps": [[1, 2]],
@@ -347,7 +348,6 @@ ROWS: dict[str, dict[str, list[Any]]] = {
         "execution.gpus_per_job": [2],
         "execution.gpu_memory": [40.0],
         "execution.tracking": ["mlflow"],
-        "utility.tasks": [["arc_easy"]],  # of the target `left`: tests/dag/test_left_models.py
         "keep_checkpoints": [True],  # from then on
         # Of a target of its own: see tests/dag/test_left.py.
         "left.datasets": [["mine"]],

@@ -286,7 +286,8 @@ START = f"evaluate 1, {ONE_UNLEARNED}, {ONE_PROBED}"
 
 SWEEPS = "refine 10, half_gap 1, figure_half_gap 1"
 UNLEARNING = f"{ALL_UNLEARNED}, {BOTH_PROBED}"
-UNLEARNING_AND_RELEARNING = UNLEARNING + ", relearn 2"
+UNLEARNING_AND_RELEARNING = f"retrain 2, {DRAWN}, {UNLEARNING}, relearn 2"
+"""The retrained models of the probe's lists are asked what brings the domain back."""
 UNLEARNER = f"unlearn 4, unlearn_whole 2, unlearn_list 2, refine 2, {HALF_GAP}"
 PROBED_UNLEARNER = f"""
     unlearn 2, unlearn_and_probe 2, unlearn_whole 2, unlearn_list 2, refine 2, {HALF_GAP},
@@ -294,17 +295,18 @@ PROBED_UNLEARNER = f"""
 """
 LIST = "unlearn_list 10"
 
-# Probes: an unlearned model is asked in the job that makes it, and so made again to be asked ------
+# Probes: a retrained or unlearned model is asked in the job that makes it, and so made again to be
+# asked something else, or nothing -----------------------------------------------------------------
 
 PROBED_RUNS = f"""
-    evaluate 1, unlearn 2, unlearn_and_probe 2, refine 2, {HALF_GAP}, generate 6, relearn 2,
-    {BOTH_PROBED}
+    evaluate 1, retrain 4, {DRAWN}, unlearn 2, unlearn_and_probe 2, refine 2, {HALF_GAP},
+    generate 6, relearn 2, {BOTH_PROBED}
 """
-FEWER_PROBED = f"unlearn 1, refine 1, {HALF_GAP}, probes 1, figure_relearning 1"
+FEWER_PROBED = f"""
+    retrain 1, {DRAWN}, unlearn 1, refine 1, {HALF_GAP}, probes 1, figure_relearning 1
+"""
 ANOTHER_PROBED_UNLEARNER = f"unlearn_and_probe 2, refine 2, {HALF_GAP}, {BOTH_PROBED}"
-OTHER_PROBED_MODELS = f"unlearn 2, unlearn_and_probe 2, refine 2, {HALF_GAP}, {BOTH_PROBED}"
-PROMPTS = f"unlearn_and_probe 2, refine 2, {HALF_GAP}, generate 6, {BOTH_PROBED}"
-RELEARNING = f"""
-    retrain 2, {DRAWN}, unlearn_and_probe 2, refine 2, {HALF_GAP}, relearn 2, {BOTH_PROBED}
-"""
-"""The retrained models of the probe's lists are asked what brings the domain back."""
+OTHER_PROBED_MODELS = f"retrain 4, {DRAWN}, unlearn 2, {ANOTHER_PROBED_UNLEARNER}"
+PROMPTS = f"{ANOTHER_PROBED_UNLEARNER}, generate 6"
+TASKS = f"retrain 2, {DRAWN}, {ANOTHER_PROBED_UNLEARNER}"
+RELEARNING = f"{TASKS}, relearn 2"

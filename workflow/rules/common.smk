@@ -22,6 +22,7 @@ from mamushi_runs.remade import remade
 from mamushi_runs.resources import JobResources
 
 internals.keep_garbage()
+internals.compare_what_is_recorded()
 
 
 def explained(function, *args):
