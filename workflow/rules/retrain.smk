@@ -34,7 +34,7 @@ for ending, sections in questions.VARIANTS.items():
             **only_asked(sections),
         group:
             packed(
-                f"retrain{ending}",
+                "retrain",
                 "beta",
                 dict.fromkeys(map(paths.beta, RETRAINED_AT)),
             )

@@ -28,7 +28,7 @@ for ending, sections in questions.VARIANTS.items():
             **only_asked(sections),
         group:
             packed(
-                f"unlearn{ending}",
+                "unlearn",
                 "beta",
                 map(paths.beta, sorted(config["unlearning"]["budgets"])),
             )
