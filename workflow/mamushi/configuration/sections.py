@@ -310,7 +310,8 @@ class Left(Cells, Asked):
     """What is left of forget texts in the models, beside the same of gold models: the target
     `left`. The base model, contaminated and beta 0 of every cell are looked at, and for the
     selectors and budgets named here the models that are retrained or unlearned without their lists,
-    which are made once more for it. Datasets, models and seeds that are left out are the grid's."""
+    which answer in the job that makes them. Datasets, models and seeds that are left out are the
+    grid's."""
 
     selectors: AnyNames = listed()  #: Selectors by name, whose lists are removed.
     budgets: Budgets = listed(0.5)  #: Shares of the forget set.
