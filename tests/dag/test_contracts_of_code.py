@@ -282,7 +282,7 @@ def test_modules_are_loaded_by_a_computed_name_where_that_is_known() -> None:
     computed = re.compile(r"import_module|run_module|(?<![.\w])(__import__|eval|exec|globals)\(")
     found = {name for name in MODULES if computed.search(text_of(name))}
     # What these load is passed to the digest by its name, or a library.
-    loading = {"cli", "registry", "stages._asking", "commands.export"}
+    loading = {"__main__", "cli", "registry", "stages._asking", "commands.export"}
     loading |= {"running.stage", "running.warm"}
     assert found <= {f"mamushi.{name}" for name in loading}
 

@@ -66,5 +66,9 @@ class Ran(NamedTuple):
 
 def weights(folder: Path) -> list[Path]:
     """Whatever holds the weights of an unlearned model: tensors, states, their unfinished parts."""
-    found = folder.glob("results/runs/**/arms/*/**/*")
+    found = [
+        path
+        for path in folder.glob("results/runs/**/arms/*/*/**/*")
+        if "retrained" not in path.parts
+    ]
     return [path for path in found if path.suffix in (".safetensors", ".state", ".part")]
