@@ -72,7 +72,8 @@ def test_scores_are_those_of_the_harness_itself(
     write_base(tmp_path)
     words: list[str] = []
     model = loading.open_model(tmp_path / "card.json")
-    for name, parts, seed in (("trained", PARTS, 1), ("unlearned", PARTS, 2)):
+    blocks = PARTS | {"train_input_embedding": False, "train_output_head": False}
+    for name, parts, seed in (("trained", PARTS, 1), ("unlearned", blocks, 2)):
         other, _ = tiny.build({"family": "llama", **SIZES}, [" ".join(WORDS)], seed)
         parameters.freeze(other, parts)
         path = tmp_path / f"{name}.safetensors"
@@ -81,9 +82,12 @@ def test_scores_are_those_of_the_harness_itself(
             storage.overlay(path, model)
             words.append(f"--{name}={path}")
     task = own_task(tmp_path)
-    settings = {"tasks": [str(task)], "training": PARTS, "precision": "fp32", "code": "c"}
-    words += [f"--model-card={tmp_path / 'card.json'}", f"--out={tmp_path / 'out.parquet'}"]
-    assert main(["tasks", *words, f"--settings={json.dumps(settings)}"]) == 0
+    opened = {"training": PARTS, "precision": "fp32"}
+    if unlearned:
+        opened["unlearned"] = {"trained_blocks": PARTS["trained_blocks"]}
+    settings = {"model": opened, "questions": {"tasks": {"tasks": [str(task)]}}, "code": "c"}
+    words += [f"--model-card={tmp_path / 'card.json'}", f"--tasks={tmp_path / 'out.parquet'}"]
+    assert main(["ask", *words, f"--settings={json.dumps(settings)}"]) == 0
     (row,) = read_table(tmp_path / "out.parquet", schemas.TASK_SCORES).to_pylist()
     assert (row["task"], row["metric"]) == ("cats", "acc")
 

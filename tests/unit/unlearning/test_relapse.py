@@ -29,15 +29,19 @@ LAST = {"trained_blocks": 2} | dict.fromkeys(
     ("train_input_embedding", "train_output_head", "train_final_norm"), False
 )
 RELEARNING = {"examples": 3, "steps": [1, 4], "batch_size": 2, "learning_rate": 1e-2}
-SETTINGS: dict[str, Any] = {
-    "start": {"training": PARTS, "precision": "fp32"},
-    "trained_blocks": 2,
-    "max_length": 12,
-    "evaluation": {"max_length": 16},
-    "seed": 0,
-    "relearning": RELEARNING,
-    "code": "c",
-}
+TRAINS = {"trained_blocks": 2, "max_length": 12, "evaluation": {"max_length": 16}, "seed": 0}
+OPENED = {"training": PARTS, "precision": "fp32", "unlearned": {"trained_blocks": 2}}
+
+
+def words(made: Path, out: Path, **changes: Any) -> list[str]:
+    """Return the command that asks the unlearned model what comes back."""
+    relapse = {**TRAINS, "relearning": RELEARNING | changes}
+    settings = {"model": OPENED, "questions": {"relapse": relapse}, "code": "c"}
+    files = [f"--{key}={made / name}" for key, name in FILES.items()]
+    files += [f"--unlearned={made / 'unlearned.safetensors'}"]
+    files += [f"--relapse={out / 'out.parquet'}", f"--relapse-nll={out / 'nll.parquet'}"]
+    given = [f"--settings={json.dumps(settings)}", f"--execution={json.dumps(EXECUTION)}"]
+    return ["ask", *files, *given]
 
 
 @pytest.fixture(scope="module")
@@ -55,11 +59,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def written(made: Path) -> Path:
     """What the stage writes of the unlearned model."""
-    words = [f"--{key}={made / name}" for key, name in FILES.items()]
-    words += [f"--unlearned={made / 'unlearned.safetensors'}"]
-    words += [f"--out={made / 'out.parquet'}", f"--nll={made / 'nll.parquet'}"]
-    given = [f"--settings={json.dumps(SETTINGS)}", f"--execution={json.dumps(EXECUTION)}"]
-    assert main(["relapse", *words, *given]) == 0
+    assert main(words(made, made)) == 0
     return made
 
 
@@ -93,11 +93,11 @@ def test_every_treatment_begins_with_the_model_as_it_came(written: Path, opened:
     }
     assert len(starts) == 1
 
-    words = loading.open_tokenizer(written / "card.json")
+    tokenizer = loading.open_tokenizer(written / "card.json")
     texts = {
         "forget": of(written, INFERENCE, 12, FORGET),
         "retain": of(written, INFERENCE, 12, RETAIN),
-        "unrelated": unrelated(words, 12),
+        "unrelated": unrelated(tokenizer, 12),
     }
     first = {name: p.detach().clone() for name, p in opened.named_parameters()}
     for name, those in texts.items():
@@ -140,20 +140,16 @@ def test_the_nll_is_of_all_held_out_and_all_ranked_forget_texts(written: Path, o
 
 
 def test_unrelated_texts_are_tokens_of_the_model(made: Path) -> None:
-    words = loading.open_tokenizer(made / "card.json")
-    found = unrelated(words, 9)
+    tokenizer = loading.open_tokenizer(made / "card.json")
+    found = unrelated(tokenizer, 9)
     assert len(found) == len(set(found.ids)) == len(set(TEXTS)) == 32
-    assert [found[i].tolist() for i in range(32)] == list(encode(words, TEXTS, 9))
+    assert [found[i].tolist() for i in range(32)] == list(encode(tokenizer, TEXTS, 9))
     assert found.lengths.max() == 9
 
 
 def test_a_model_that_diverges_is_named(
     made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = [f"--{key}={made / name}" for key, name in FILES.items()]
-    words += [f"--out={tmp_path / 'out.parquet'}", f"--nll={tmp_path / 'nll.parquet'}"]
-    wild = SETTINGS | {"relearning": RELEARNING | {"learning_rate": 1e30}}
-    given = [f"--settings={json.dumps(wild)}", f"--execution={json.dumps(EXECUTION)}"]
-    assert main(["relapse", *words, *given]) == 2
+    assert main(words(made, tmp_path, learning_rate=1e30)) == 2
     assert "probe.relearning.learning_rate" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
