@@ -43,8 +43,8 @@ class Cell:
     def __init__(self, results: Path, dataset: str, model: str, seed: int) -> None:
         self.folder = results / "runs" / dataset / model / f"seed{seed}"
         self.base = results / "base" / model / "card.json"
-        self.trained = self.folder / "contaminated" / "trained.safetensors"
-        settings = read_json(self.folder / "contaminated" / "card.json")["settings"]
+        self.trained = self.folder / "arms" / "contaminated" / "trained.safetensors"
+        settings = read_json(self.trained.with_name("card.json"))["settings"]
         self.training: dict[str, Any] = settings["training"]
         self.seed = seed
         self.files = [results / "data" / dataset / name for name in ("tokens", "examples.parquet")]

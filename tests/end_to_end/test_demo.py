@@ -289,7 +289,7 @@ def _stage_processes(state: Path) -> list[int]:
                 folder = os.readlink(entry / "cwd")
             except OSError:
                 continue
-            if b"finetune" in words and folder == str(state.parents[6]):
+            if b"finetune" in words and folder == str(state.parents[7]):
                 found.append(int(entry.name))
     return found
 

@@ -229,7 +229,7 @@ def test_the_audit_sees_two_that_compute_the_same(made: Made, tmp_path: Path) ->
     """Outside of results nothing is claimed, and both compute: what must never happen inside."""
     copied = made.copy(tmp_path / "run")
     line = copied.commands["contaminate"]
-    elsewhere = [word.replace(f"{grid.RUN}/contaminated", "elsewhere") for word in line]
+    elsewhere = [word.replace(f"{grid.RUN}/arms/contaminated", "elsewhere") for word in line]
     copied.commands = {"elsewhere": elsewhere}
     with Audit(copied.folder) as audit:
         two = [copied.start("elsewhere", log=f"log{number}", cold=True) for number in range(2)]
