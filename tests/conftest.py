@@ -1,7 +1,5 @@
 """What all tests share: one thread for arithmetic, and where the real data is."""
 
-from __future__ import annotations
-
 import gc
 import os
 import signal

@@ -1,7 +1,5 @@
 """The demo at its smallest, run once for all that looks at what it leaves."""
 
-from __future__ import annotations
-
 import subprocess
 import time
 from collections.abc import Iterator, Mapping

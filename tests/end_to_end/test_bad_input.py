@@ -3,8 +3,6 @@ nothing half-written. Every test runs the workflow itself. Bad datasets share on
 models another: ``--keep-going`` shows that each is told on its own.
 """
 
-from __future__ import annotations
-
 import io
 import re
 import shutil

@@ -1,8 +1,6 @@
 """From a table and a model's folder to a cleaned table with the console command alone, and what it
 says: the transcript in docs/command.md is what this test sees."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import subprocess

@@ -1,7 +1,5 @@
 """The demo at its smallest size, from the first text to the report."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """The workflow as snakedeploy deploys it: a Snakefile that imports it, with a configuration."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

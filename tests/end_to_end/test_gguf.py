@@ -1,7 +1,5 @@
 """A GGUF file as the source of a model: from the file to embeddings, as its user does."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from mamushi.artifacts.files import read_json

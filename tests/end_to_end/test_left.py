@@ -1,8 +1,6 @@
 """The target `left` on a small grid: planted texts are found where they were planted, and nowhere
 else."""
 
-from __future__ import annotations
-
 from copy import deepcopy
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Another workflow imports this one as a module, with a configuration of its own."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Whole runs of what is not the paper's: low-rank adapters, embeddings made elsewhere, encoders."""
 
-from __future__ import annotations
-
 import csv
 import random
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A lab's own case: a contaminated model, a table of its training data, and no retraining."""
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 from typing import Any

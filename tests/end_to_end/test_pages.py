@@ -1,8 +1,6 @@
 """Every page that a user opens, in headless Chromium: no error on the console, nothing beyond the
 window's edge, every control within reach of the keyboard."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,8 +1,6 @@
 """A small grid run twice: the forecast of the second run against what it takes, what both leave in
 results/plan, and how many checkpoints lie on the disk meanwhile."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

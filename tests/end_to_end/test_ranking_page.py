@@ -1,7 +1,5 @@
 """The page to browse a ranking, in headless Chromium: 8,000 texts, as a user opens the file."""
 
-from __future__ import annotations
-
 import base64
 import csv
 import io

@@ -1,7 +1,5 @@
 """Both real loaders in the workflow, where the files are there."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

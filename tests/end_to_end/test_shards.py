@@ -1,8 +1,6 @@
 """The small grid's embeddings and a perplexity from shards: the same results, and only a lost shard
 again."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What a run makes does not depend on how many threads its jobs have, from data to measurement."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Unlearning in the demo at its smallest size: sweeps, their refinement, probes, and no weights."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

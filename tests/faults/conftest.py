@@ -1,7 +1,5 @@
 """A finished piece of the small grid, and the commands that made it."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

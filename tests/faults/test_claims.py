@@ -1,7 +1,5 @@
 """The same output wanted twice: one command computes, the other waits and keeps the result."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """A job that is killed or asked to end, at the worst moments, and goes on to the same bits."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -7,8 +7,6 @@ A few kills by default. The full test:
 ``MAMUSHI_KILLS_SEED`` chooses other moments.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import random

@@ -1,7 +1,5 @@
 """What tests on a real SLURM share: they are skipped where there is none, and leave no job."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import uuid

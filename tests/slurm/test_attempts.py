@@ -1,7 +1,5 @@
 """Jobs that fail on SLURM: what the next attempt asks for, and what the user is told."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 import time

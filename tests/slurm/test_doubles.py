@@ -1,7 +1,5 @@
 """After a main process was killed: its SLURM jobs are noticed, and nothing is written twice."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 import signal

@@ -6,8 +6,6 @@ machine that a test suite started for itself, and skipped elsewhere. All of it i
 MAMUSHI_FAULTS=all; without it, what covers most in a few minutes.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

@@ -1,7 +1,5 @@
 """The demo's grid through sbatch: what SLURM was asked for, what it gave, and the same results."""
 
-from __future__ import annotations
-
 import math
 import os
 import re

@@ -1,8 +1,6 @@
 """Tables of vectors and of perplexities that several nodes share: the same bytes; a lost shard
 alone runs again."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from collections import Counter

@@ -5,8 +5,6 @@ held out for those. The log-likelihood of a text that a model has seen is higher
 token.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

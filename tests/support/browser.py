@@ -1,8 +1,6 @@
 """Chromium without a window, told what to do in the DevTools protocol: pages as their users see
 them."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

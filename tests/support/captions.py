@@ -1,7 +1,5 @@
 """The report's captions as Snakemake renders them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Run the workflow on a real SLURM, and read what SLURM's queue and accounting say of its jobs."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

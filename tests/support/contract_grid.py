@@ -4,8 +4,6 @@ Two datasets, two models (one built here, one contaminated before, with its base
 that a change can be seen to stay in its corner; two studies have the other datasets and selectors.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from copy import deepcopy

@@ -7,8 +7,6 @@ runs with one selector and one budget, the study `selectors` seven selectors and
 of the grid. Unlearning has 5 unlearners and one selector on 2 runs.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple

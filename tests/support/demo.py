@@ -1,7 +1,5 @@
 """The demo's configuration, as it is and smaller."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """A disk that is nearly full."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

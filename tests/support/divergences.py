@@ -1,7 +1,5 @@
 """A divergence by its definition, for samples of both domains."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from mamushi.evidence.frontier import expectation, phi, preservation, psi

@@ -1,7 +1,5 @@
 """Figures drawn for tests, and what is looked up in them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

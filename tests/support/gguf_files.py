@@ -1,7 +1,5 @@
 """GGUF files of tiny models, as the converters of others write them."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

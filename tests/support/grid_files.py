@@ -1,7 +1,5 @@
 """A small results folder with made-up perplexities, as a finished run would leave it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Which modules of the package a stage imports, at any depth and whether or not it uses them."""
 
-from __future__ import annotations
-
 import ast
 import importlib.util
 from pathlib import Path

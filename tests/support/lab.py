@@ -1,7 +1,5 @@
 """A lab's own case: a table of two kinds of text, and a tiny model of them."""
 
-from __future__ import annotations
-
 import csv
 import random
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Logs as stages leave them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from mamushi.running.usage import Usage, spell

@@ -1,7 +1,5 @@
 """A real model and texts for it: sentences, and texts of two topics."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

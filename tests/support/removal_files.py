@@ -1,7 +1,5 @@
 """A results folder with a removal list in it, and commands for people called by their functions."""
 
-from __future__ import annotations
-
 import argparse
 import importlib
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Commands as rules start them, in warm processes where there are any."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The workflow's rules as Snakemake reads them."""
 
-from __future__ import annotations
-
 import tempfile
 from functools import cache
 from pathlib import Path

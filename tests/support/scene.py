@@ -5,8 +5,6 @@ without the retrained models and what depends on them: two SLURM jobs, tables an
 made again, and must come out bit for bit as they were.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import os

@@ -1,7 +1,5 @@
 """Tables of examples, scores and refits, as stages of the evidence read them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any

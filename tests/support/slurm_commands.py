@@ -1,7 +1,5 @@
 """Stand-ins for SLURM's commands, for tests on machines without it."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import stat

@@ -1,7 +1,5 @@
 """A small but real grid, and what of its results must not depend on how often it was disturbed."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A results folder with something of every kind that the start page links."""
 
-from __future__ import annotations
-
 import json
 from base64 import b64decode
 from pathlib import Path

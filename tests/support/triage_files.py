@@ -1,7 +1,5 @@
 """Tables of what the scores say, for tests of the pages that show them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pyarrow as pa

@@ -1,7 +1,5 @@
 """A results folder with made-up unlearning runs, as a finished sweep would leave it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any

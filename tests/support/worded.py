@@ -1,7 +1,5 @@
 """Examples with words and layers: what each selector could see is in one place and in no other."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

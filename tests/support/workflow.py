@@ -1,7 +1,5 @@
 """Run this repository's workflow as its user does: with the `snakemake` command, in some folder."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Commands of tests in processes that have imported the libraries already: see ``server``."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -7,8 +7,6 @@ begun.
     python -m tests.support.warm.server SOCKET      ends with its standard input
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import runpy
