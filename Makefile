@@ -96,6 +96,7 @@ gpu-check: $(READY) ## five minutes on a GPU of your own: right kernels, speed, 
 .PHONY: worlds
 worlds: $(READY) ## are the advised budgets right? random worlds with known truth
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/worlds.py
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/theory.py
 
 .PHONY: docs
 docs: $(READY) ## the documentation, with every table's columns: results/docs/index.html

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import os
 import re
 import sys
 from pathlib import Path
 
 from mamushi.artifacts.provenance import versions
-from mamushi.evidence.runtime import hardware
+from mamushi.running.machine import cores, processor
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -26,13 +27,13 @@ class Report:
     """The numbers of one run of the benchmark ``name``."""
 
     def __init__(self, name: str, gpu: str | None = None, threads: int | None = None) -> None:
-        found = hardware()
-        self.name, self.machine = name, gpu or f"{found['cpu']} {found['cores']} cores"
+        self.name, self.machine = name, gpu or f"{processor()} {cores()} cores"
+        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
         about = {
             "command": " ".join(["python", f"benchmarks/{name}.py", *sys.argv[1:]]),
             "date": datetime.date.today().isoformat(),
             "hardware": self.machine,
-            "memory_gib": found["memory_gib"],
+            "memory_gib": round(memory / 2**30, 1),
             "threads": threads,
             **versions(),
         }

@@ -236,7 +236,6 @@ REACHED_BY = {
     "evidence.geometry.krylov": "geometry",
     "evidence.geometry.reaches": "geometry evidence figure/discrimination",
     "evidence.manifest.read_calibrated": "manifests",
-    "evidence.theory.mass_bound": "evidence",
     "evidence.verdict.share_bound": "manifests",
     "evidence.verdict.verdict": "calibrate",
     "figures.run.per_cent": "figure/discrimination figure/variance",

@@ -94,7 +94,6 @@ def config(lab: Path) -> dict[str, Any]:
         "removal": {"ratio": "lr_cos"},
         "evidence": {
             "resamples": 5,
-            "worlds": 2,
             "refits": {"whole": 1, "halves": 0},
             "runtime": {"repeats": 1, "threads": 1},
         },

@@ -324,7 +324,6 @@ ROWS: dict[str, dict[str, list[Any]]] = {
     outcomes.EVIDENCE_TABLES: {
         "evidence.targets": [[{"target": "sad", "value": 0.6}]],
         "evidence.measured": [True],
-        "evidence.worlds": [10],
     },
     outcomes.RUNTIME: {"evidence.runtime.repeats": [2], "evidence.runtime.threads": [2]},
     outcomes.FIGURES: {

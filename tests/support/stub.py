@@ -19,7 +19,7 @@ TABLES = {
     "subgroups": ["subgroups"],
     "evidence": [
         *("frontier", "calibration", "advice", "diagnostics", "confounds"),
-        *("geometry", "runtime", "paper", "theory"),
+        *("geometry", "runtime", "paper"),
     ],
 }
 MODEL = "config.json model.safetensors tokenizer.json tokenizer_config.json generation_config.json"

@@ -283,3 +283,15 @@ def test_null(tmp_path: Path) -> None:
     assert ends[0] < 0.5 < ends[1]
     assert float(found["beta0_likelihood_ratio_auc"]) > 0.9
     assert 0.3 < float(found["gold_likelihood_ratio_auc"]) < 0.7
+
+
+def test_theory(tmp_path: Path) -> None:
+    """The transfer bound holds in every random world, and is loose."""
+    found = ran(tmp_path, "theory", "--worlds", "60")
+    for of in ("removal", "preservation"):
+        for bound in ("drawn", "best", "mass", "sharper"):
+            assert found[f"{bound}_{of}_held"] == "60 of 60"
+        held, _, worlds = found[f"bce_sharper_{of}_held"].split()
+        assert held == worlds != "60"
+        least, middle = (float(found[f"{b}_{of}_over_regret_median"]) for b in ("sharper", "best"))
+        assert 1 < least < middle <= float(found[f"drawn_{of}_over_regret_median"])

@@ -18,7 +18,6 @@ TABLES = {
     "geometry": ("Evidence", "Geometry"),
     "runtime": ("Evidence", "Runtime"),
     "paper": ("Evidence", "Beside the paper's numbers"),
-    "theory": ("Evidence", "Looseness of the transfer bound"),
     "qualitative_ranking": ("Rankings", "First and last of each ranking"),
     "half_gap": ("Unlearning", "Half-gap budgets"),
     "unlearning": ("Unlearning", "Budgets and perplexities"),

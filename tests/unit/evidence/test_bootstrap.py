@@ -18,6 +18,7 @@ from mamushi.evidence.bootstrap import LEVELS, Truth, bands, exact, times
 from mamushi.evidence.calibration import SLACK, Halves, Scores, platt
 from mamushi.evidence.frontier import Frontier, distance, gain, ranking
 from mamushi.selection.refits import HALVES, WHOLE
+from tests.support import divergences
 from tests.support.divergences import preservation_by_importance
 from tests.support.score_files import (
     domains,
@@ -67,13 +68,13 @@ def plainly(
     if form == "share":
         kept1 = np.full(len(l1), 1 - b)
     if form == "share" or k in (0, len(l1)):
-        preserved = frontier.preservation(l2, np.full(len(l2), 1 - b), PI1, b)
+        preserved = divergences.preservation(l2, np.full(len(l2), 1 - b), PI1, b)
     elif form == "importance":
         preserved = preservation_by_importance(l1, l2, kept1, PI1)
     else:
         threshold = s1[kept1 == 0].min()
-        preserved = frontier.preservation(l2, (s2 < threshold) * 1.0, PI1, b)
-    return frontier.removal(l1, kept1, PI1), preserved
+        preserved = divergences.preservation(l2, (s2 < threshold) * 1.0, PI1, b)
+    return divergences.removal(l1, kept1, PI1), preserved
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -171,18 +172,18 @@ def test_ties_take_the_share_of_the_retain_examples_that_goes_of_the_forget_exam
     for i, k in enumerate(COUNTS[1:-1], start=1):
         threshold = np.sort(s1)[::-1][k - 1]
         share = (k - np.sum(s1 > threshold)) / np.sum(s1 == threshold)
-        outside = frontier.preservation(l2, (s2 <= threshold) * 1.0, PI1, k / N1)
-        inside = frontier.preservation(l2, (s2 < threshold) * 1.0, PI1, k / N1)
+        outside = divergences.preservation(l2, (s2 <= threshold) * 1.0, PI1, k / N1)
+        inside = divergences.preservation(l2, (s2 < threshold) * 1.0, PI1, k / N1)
         assert preserved[i] == pytest.approx((1 - share) * outside + share * inside, abs=1e-12)
         kept = (ranks_of(s1) > k) * 1.0
-        assert removed[i] == pytest.approx(frontier.removal(l1, kept, PI1), abs=1e-12)
+        assert removed[i] == pytest.approx(divergences.removal(l1, kept, PI1), abs=1e-12)
 
 
 def test_constant_scores_remove_as_a_draw_of_the_same_size_would() -> None:
     l1, l2 = normal()
     flat = Frontier(ranking(np.zeros(N1), np.arange(1.0, N1 + 1), np.zeros(N2), False), l1, l2, PI1)
     _, preserved = flat.at(COUNTS)
-    start = frontier.preservation(l2, np.ones(N2), PI1, 0)
+    start = divergences.preservation(l2, np.ones(N2), PI1, 0)
     taken = COUNTS / N1 * frontier.phi(l2, PI1).mean()
     assert preserved == pytest.approx(start + np.log1p(-PI1 * COUNTS / N1) + taken, abs=1e-12)
 
@@ -190,12 +191,12 @@ def test_constant_scores_remove_as_a_draw_of_the_same_size_would() -> None:
 def test_a_ratio_that_gains_nothing_promises_nothing() -> None:
     """A constant one, and one that says the contrary of the texts, by which removing all loses."""
     flat = ranking(np.zeros(N1), np.arange(1.0, N1 + 1), np.zeros(N2), True)
-    divergences = Frontier(flat, np.zeros(N1), np.zeros(N2), PI1).at(COUNTS)
-    assert np.array(divergences) == pytest.approx(0, abs=1e-12)
+    found = Frontier(flat, np.zeros(N1), np.zeros(N2), PI1).at(COUNTS)
+    assert np.array(found) == pytest.approx(0, abs=1e-12)
     l1, l2 = normal()
     turned, _ = Frontier(ranking(l1, ranks_of(l1), l2, False), -l1, -l2, PI1).at(COUNTS)
     assert turned[-1] < turned[0]
-    for removed in (divergences[0], turned):
+    for removed in (found[0], turned):
         assert np.isnan(gain(removed)).all()
     constant = estimated(np.zeros(N1), np.zeros(N2))
     assert constant.estimate().log_ratio == pytest.approx(0, abs=1e-12)

@@ -9,7 +9,6 @@ import pytest
 from scipy.stats import norm
 from sklearn.linear_model import LogisticRegression
 
-from mamushi.evidence import frontier
 from mamushi.evidence.advice import predicted
 from mamushi.evidence.bootstrap import Truth, bands, exact
 from mamushi.evidence.calibration import (
@@ -35,6 +34,7 @@ from mamushi.registry import load, plugin
 from mamushi.selection.folds import stratified_folds
 from mamushi.selection.pool import Pool
 from mamushi.selection.refits import WHOLE, refits
+from tests.support import divergences
 from tests.support.divergences import preservation_by_importance
 
 BUDGETS = np.linspace(0, 1, 51)
@@ -249,11 +249,11 @@ def test_a_spread_ratio_against_many_draws_of_it(form: str) -> None:
     if form == "share":
         kept1, kept2 = np.full(30, 1 - k / 30), np.full(50, 1 - k / 30)
     kept1, kept2 = np.tile(kept1, times), np.tile(kept2, times)
-    assert removed[0] == pytest.approx(frontier.removal(l1, kept1, pi1), abs=0.01)
+    assert removed[0] == pytest.approx(divergences.removal(l1, kept1, pi1), abs=0.01)
     if form == "importance":
         wanted = preservation_by_importance(l1, l2, kept1, pi1)
     else:
-        wanted = frontier.preservation(l2, kept2, pi1, k / 30)
+        wanted = divergences.preservation(l2, kept2, pi1, k / 30)
     assert preserved[0] == pytest.approx(wanted, abs=0.01)
 
 

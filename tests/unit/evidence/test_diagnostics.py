@@ -16,7 +16,6 @@ from mamushi.artifacts import schemas
 from mamushi.artifacts.tables import read_metadata, read_table
 from mamushi.cli import main
 from mamushi.errors import UserError
-from mamushi.evidence import paper as printed
 from mamushi.evidence.diagnostics import (
     SEPARATION,
     Scores,
@@ -30,6 +29,7 @@ from mamushi.evidence.diagnostics import (
     roc,
 )
 from mamushi.evidence.geometry import geometry, summary
+from mamushi.evidence.tables import GEOMETRY, SCORES, paper_rows
 from mamushi.selection.crossfit import cross_fit
 from mamushi.selection.metrics import auc
 from mamushi.selection.pool import Pool
@@ -253,9 +253,9 @@ def test_the_papers_numbers_stand_beside_ours() -> None:
     other = row | {"selector": "vmf", "auc": 0.1}
     # In any order, and of two runs.
     second = [{**one, "seed": 2} for one in rows]
-    found = printed.paper_rows([other, row], [*second, *rows[::-1]], "mamushi")
+    found = paper_rows([other, row], [*second, *rows[::-1]], "mamushi")
     assert pa.Table.from_pylist(found, schema=schemas.PAPER.schema).to_pylist() == found
-    assert len(found) == len(printed.SCORES) + 2 * len(printed.GEOMETRY)
+    assert len(found) == len(SCORES) + 2 * len(GEOMETRY)
     ours = {(one["quantity"], one["seed"]): one["ours"] for one in found}
     paper = {one["quantity"]: (one["paper"], one["setting"]) for one in found}
     assert paper["Fisher discriminability D_F"] == (2.53, "Jigsaw, Gemma-2-2B")
@@ -266,13 +266,13 @@ def test_the_papers_numbers_stand_beside_ours() -> None:
     assert ours["forget scores, interquartile range", 1] == between
     for seed in (1, 2):
         wanted = summary(columns)
-        for quantity, _, key in printed.GEOMETRY:
+        for quantity, _, key in GEOMETRY:
             assert ours[quantity, seed] == wanted[key]
     assert ours["spectral energy at k = 50, forget", 1] is None
     (named,) = [
         one["ours"]
-        for one in printed.paper_rows([other, row], [], "vmf")
+        for one in paper_rows([other, row], [], "vmf")
         if one["quantity"] == "AUC, pooled"
     ]
     assert named == 0.1
-    assert printed.paper_rows([], [], "mamushi") == []
+    assert paper_rows([], [], "mamushi") == []

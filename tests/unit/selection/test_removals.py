@@ -30,6 +30,7 @@ from mamushi.evidence.verdict import CHECKS
 from mamushi.registry import plugins
 from mamushi.selection.metrics import spearman
 from mamushi.selection.removals import count, removals
+from tests.support import divergences
 from tests.support.divergences import preservation_by_importance
 
 PI1 = 0.2
@@ -57,9 +58,9 @@ def test_frontier_equals_exact_sums(kept):
     kept = np.array(kept, dtype=float)
     at1, at2 = (np.repeat(kept, np.round(p * TIMES).astype(int)) for p in (P1, P2))
     b = float(P1 @ (1 - kept))
-    assert frontier.removal(L1, at1, PI1) == pytest.approx(kl(P1, edited(kept)), abs=1e-12)
+    assert divergences.removal(L1, at1, PI1) == pytest.approx(kl(P1, edited(kept)), abs=1e-12)
     preserved = kl(P2, edited(kept))
-    assert frontier.preservation(L2, at2, PI1, b) == pytest.approx(preserved, abs=1e-12)
+    assert divergences.preservation(L2, at2, PI1, b) == pytest.approx(preserved, abs=1e-12)
     if set(kept) <= {0.0, 1.0}:
         by_importance = preservation_by_importance(L1, L2, at1, PI1)
         assert by_importance == pytest.approx(preserved, abs=1e-12)
@@ -73,8 +74,8 @@ def test_the_true_ratio_bounds_every_region_of_its_mass():
         if P1 @ (1 - kept) == pytest.approx(0.55):
             at1, at2 = (np.repeat(kept, np.round(p * TIMES).astype(int)) for p in (P1, P2))
             found[bits] = (
-                frontier.removal(L1, at1, PI1),
-                frontier.preservation(L2, at2, PI1, 0.55),
+                divergences.removal(L1, at1, PI1),
+                divergences.preservation(L2, at2, PI1, 0.55),
             )
     best = found.pop(0b00111)
     assert found
@@ -88,13 +89,13 @@ def test_frontier_with_extreme_ratios():
     # At -800 the removed point has psi = pi1/pi2, at 0 phi(0), and at 800 nothing.
     middle = -math.log(pi2)
     added = middle * (PI1 / pi2) / (PI1 / pi2 + middle)
-    whole = frontier.preservation(np.zeros(1), np.ones(1), PI1, 2 / 3)
+    whole = divergences.preservation(np.zeros(1), np.ones(1), PI1, 2 / 3)
     found = preservation_by_importance(l1, np.zeros(1), kept, PI1)
     assert found == pytest.approx(whole + added, rel=1e-9)
     high = preservation_by_importance(np.full(4, 800.0), np.zeros(1), np.eye(4)[0], PI1)
-    whole = frontier.preservation(np.zeros(1), np.ones(1), PI1, 3 / 4)
+    whole = divergences.preservation(np.zeros(1), np.ones(1), PI1, 3 / 4)
     assert high == pytest.approx(whole + middle * 3 / 4)
-    assert math.isfinite(frontier.removal(l1, kept, PI1))
+    assert math.isfinite(divergences.removal(l1, kept, PI1))
     assert frontier.phi(np.array([-800.0, 800.0]), PI1) == pytest.approx(
         [0, 800 + math.log(PI1 / pi2)]
     )
@@ -207,8 +208,8 @@ def test_expected_values_of_each_form():
 
     found = expected(ratio, ratio, k, by_chance=False)
     assert found["preservation_form"] == "threshold"
-    assert found["removal"] == pytest.approx(frontier.removal(l1, kept1, pi1))
-    assert found["preservation"] == pytest.approx(frontier.preservation(l2, kept2, pi1, 0.3))
+    assert found["removal"] == pytest.approx(divergences.removal(l1, kept1, pi1))
+    assert found["preservation"] == pytest.approx(divergences.preservation(l2, kept2, pi1, 0.3))
     assert 0 < kept2.mean() < 1
 
     hidden = scores_table(column=log_ratio, retain_scores=False)
@@ -218,13 +219,13 @@ def test_expected_values_of_each_form():
 
     found = expected(hidden, ratio, k, by_chance=True)
     assert found["preservation_form"] == "share"
-    assert found["removal"] == pytest.approx(frontier.removal(l1, np.full(40, 0.7), pi1))
+    assert found["removal"] == pytest.approx(divergences.removal(l1, np.full(40, 0.7), pi1))
 
     for by_chance in (False, True):
         ends = [expected(hidden, ratio, k, by_chance) for k in (0, 40)]
         assert ends[1]["removal"] == pytest.approx(l1.mean())
         assert ends[1]["preservation"] == pytest.approx(0, abs=1e-12)
-        assert ends[0]["removal"] == pytest.approx(frontier.removal(l1, np.ones(40), pi1))
+        assert ends[0]["removal"] == pytest.approx(divergences.removal(l1, np.ones(40), pi1))
     with pytest.raises(UserError, match="hold other examples"):
         expected(ratio, ratio.slice(1), k, by_chance=False)
 

@@ -12,11 +12,11 @@ from sklearn.covariance import LedoitWolf
 from sklearn.metrics.pairwise import cosine_distances, paired_distances
 
 from mamushi.errors import UserError
-from mamushi.evidence.runtime import hardware, measure
 from mamushi.registry import load, plugin, plugins
 from mamushi.selection import pool as pool_module
 from mamushi.selection.pool import Pool, Scored, rank
 from mamushi.selection.selectors import kcenter
+from tests.support.memory import RECORD, peak_mib
 from tests.support.worded import with_words
 
 
@@ -218,7 +218,7 @@ def test_float32_products_are_within_the_margin_of_kcenter():
 CHEAP = ("random", "l2_norm", "cos_mu2", "lr_cos", "vmf", "coreset", "lr_maha", "kcenter")
 
 
-@pytest.mark.skipif(hardware()["memory_by"] != "VmHWM", reason="the peak cannot be reset here")
+@pytest.mark.skipif(not RECORD.exists(), reason="the peak cannot be reset here")
 def test_no_selector_makes_a_wide_copy_of_the_embeddings(monkeypatch):
     """16 MiB of embeddings; in float32 they would take 32, in float64 64."""
     rng = np.random.default_rng(0)
@@ -235,7 +235,7 @@ def test_no_selector_makes_a_wide_copy_of_the_embeddings(monkeypatch):
               (("bf16", bf16), ("fp32", fp32))}  # fmt: skip
     for call in calls.values():
         call()  # What is imported and planned once is not its memory.
-    peak = {name: found.peak.max() for name, found in measure(calls, 1).items()}
+    peak = {name: peak_mib(call) for name, call in calls.items()}
     # bf16 has one copy in bfloat16. What an allocator keeps from earlier tests adds up to 10.
     allowed = {"bf16": 16 + 24}
     assert {name: found for name, found in peak.items() if found > allowed.get(name, 24)} == {}

@@ -378,7 +378,6 @@ class Evidence(Section):
     #: Set what was advised beside what retraining measured. It makes `evidence` retrain the grid,
     #: if that has not been done.
     measured: bool = False
-    worlds: Count = 1000  #: Random worlds in which the transfer bound is compared with the regret.
     runtime: Runtime = Runtime()
 
 

@@ -30,9 +30,7 @@ from mamushi.artifacts import schemas
 from mamushi.artifacts.tables import read_metadata, read_table
 from mamushi.errors import UserError
 from mamushi.evaluation.crossing import first_crossing
-from mamushi.evaluation.sad import Floats, area
-from mamushi.evidence.frontier import distance
-from mamushi.selection.metrics import spearman
+from mamushi.evaluation.sad import Floats
 
 Row = Mapping[str, Any]
 Curve = list[Row]
@@ -52,8 +50,6 @@ WIDEST = 0.6
 """The width of a budget's interval from which it is no advice."""
 ROUNDING = 1e-9
 """In hundredths of a budget."""
-FEWEST = 3
-"""Selectors below which an order says nothing."""
 
 
 def read_frontier(path: str | Path) -> list[dict[str, Any]]:
@@ -109,12 +105,8 @@ def advice(
 
     ``retraining_low`` and ``retraining_high`` span the budgets that retraining may need (see
     above): of the selector's interval, of random's and the share; null where one is not known.
-    ``predicted_area`` is that under the predicted log SAD, the mean over seeds.
-
-    From the rows of the table ``sad``, if there are any: ``measured`` is the budget at which the
-    mean curve over seeds gets there (null for preservation, which is in nats per text, where
-    perplexities are per token), ``error`` = budget - measured, and ``measured_area`` is that under
-    SAD.
+    ``measured`` is the budget at which the mean curve over seeds of the rows of the table ``sad``
+    gets there; null for preservation, which is in nats per text, where perplexities are per token.
 
     Raises ``UserError`` as ``check_target``.
     """
@@ -126,12 +118,6 @@ def advice(
     for (dataset, model, selector), seeds in frontiers.items():
         known = retrained.get((dataset, model, selector))
         chance_seeds = frontiers.get((dataset, model, BASELINE))
-        areas = {
-            "predicted_area": float(np.mean([_predicted_area(curve) for curve in seeds])),
-            "measured_area": None
-            if known is None
-            else float(np.mean([area(_column(c, "beta"), _column(c, "sad")) for c in known])),
-        }
         for target, value in targets:
             found = predicted(seeds, target, value)
             chance = predicted(chance_seeds, target, value) if chance_seeds else None
@@ -140,14 +126,11 @@ def advice(
                 ends = [one[f"budget_{end}"] for one in (found, chance) for end in ("low", "high")]
                 low, high = min(value, *ends), max(value, *ends)
             actual = None if known is None else measured(known, target, value)
-            budget = found["budget"]
             rows.append(
                 {
                     **{"dataset": dataset, "model": model, "selector": selector},
                     **{"target": target, "value": value, **found},
                     **{"retraining_low": low, "retraining_high": high, "measured": actual},
-                    "error": None if budget is None or actual is None else budget - actual,
-                    **areas,
                 }
             )
     return rows
@@ -211,23 +194,6 @@ def measured(seeds: Sequence[Curve], target: str, value: float) -> float | None:
     return _below_1(first_crossing(beta, (height - height[0]) / (height[-1] - height[0]), value))
 
 
-def ordering(rows: Iterable[Row]) -> dict[tuple[str, str], float | None]:
-    """Return Spearman's rank correlation of predicted with measured areas over the selectors.
-
-    ``rows`` are those of ``advice``; by dataset and model. None with fewer than three selectors
-    that were measured, or where all areas are equal.
-    """
-    areas: dict[tuple[str, str], dict[str, tuple[float, float]]] = {}
-    for row in rows:
-        found = areas.setdefault((row["dataset"], row["model"]), {})
-        if row["predicted_area"] is not None and row["measured_area"] is not None:
-            found[row["selector"]] = (row["predicted_area"], row["measured_area"])
-    return {
-        key: spearman(*np.array(list(found.values())).T) if len(found) >= FEWEST else None
-        for key, found in areas.items()
-    }
-
-
 def _reaches(curve: Curve, column: str, level: float, sign: float) -> float | None:
     height = _column(curve, column)
     if np.isnan(height).any():
@@ -237,11 +203,6 @@ def _reaches(curve: Curve, column: str, level: float, sign: float) -> float | No
 
 def _below_1(budget: float | None) -> float | None:
     return None if budget is None or budget > 1 - 1e-9 else budget
-
-
-def _predicted_area(curve: Curve) -> float:
-    removed, preserved = (_column(curve, name) for name in ("removal", "preservation"))
-    return area(_column(curve, "beta"), distance(removed, preserved))
 
 
 def _column(curve: Curve, name: str) -> Floats:

@@ -43,43 +43,15 @@ ROUNDING = 1e-12
 """Nats that a divergence which is 0 may show."""
 
 
-def expectation(values: Array, weights: Array | None = None) -> float:
-    """Return the mean of ``values`` (n,), or their weighted mean; without weight one may be inf."""
-    if weights is None:
-        return float(np.mean(values))
-    seen = weights > 0
-    return float(np.average(values[seen], weights=weights[seen]))
-
-
 def log_odds(pi1: float) -> float:
     """Return log(pi1/pi2)."""
     return float(np.log(pi1) - np.log1p(-pi1))
-
-
-def log_z(pi1: float, b: float) -> float:
-    """Return log Z_b = log(1 - pi1 b)."""
-    return float(np.log1p(-pi1 * b))
 
 
 def phi(u: Array, pi1: float) -> Array:
     """Return phi(u) = log(1 + pi1/pi2 e^u) (Lemma "decomposition")."""
     value: Array = np.logaddexp(0.0, u + log_odds(pi1))
     return value
-
-
-def removal(l1: Array, kept: Array, pi1: float, weights: Array | None = None) -> float:
-    """Return KL(p1 || p_-S) = E_p1[ log Z_b - log( pi1 kept + pi2 e^-l ) ], b = 1 - E_p1[kept]."""
-    b = 1.0 - expectation(kept, weights)
-    mixture = np.logaddexp(_log(pi1 * kept), np.log1p(-pi1) - l1)
-    return log_z(pi1, b) - expectation(mixture, weights)
-
-
-def preservation(
-    l2: Array, kept: Array, pi1: float, b: float, weights: Array | None = None
-) -> float:
-    """Return KL(p2 || p_-S) = E_p2[ log Z_b - log( pi1 e^l kept + pi2 ) ]; ``kept`` (n2,)."""
-    mixture = np.logaddexp(_log(pi1 * kept) + l2, np.log1p(-pi1))
-    return log_z(pi1, b) - expectation(mixture, weights)
 
 
 def psi(u: Array, pi1: float) -> Array:

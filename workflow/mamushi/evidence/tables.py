@@ -1,4 +1,8 @@
-"""Join what the runs found about their scores, embeddings and frontiers into one table each."""
+"""Join what the runs found into one table each, and set the paper's numbers beside ours.
+
+The paper's numbers are copied as printed. Not all can be right: a standard deviation of 4.007 is
+88% of a mean of 4.569, and 0.001 is the standard error of its five fold AUCs, not their deviation.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +17,14 @@ from mamushi.artifacts import paths
 from mamushi.artifacts.schemas import Table
 from mamushi.artifacts.tables import read_table
 from mamushi.errors import UserError
+from mamushi.evidence.geometry import summary
 
-Cell = Mapping[str, Any]
-"""``dataset``, ``model`` and ``seed``."""
+Row = Mapping[str, Any]
 
 
-def joined(kind: Table, pattern: str, cells: Iterable[Cell], root: str | Path) -> pa.Table:
+def joined(
+    kind: Table, pattern: str, cells: Iterable[Mapping[str, Any]], root: str | Path
+) -> pa.Table:
     """Return the table of all cells, from the file that each has at ``pattern``, in their order.
 
     Raises ``UserError`` that names the first file that is missing, damaged or another run's.
@@ -30,29 +36,82 @@ def joined(kind: Table, pattern: str, cells: Iterable[Cell], root: str | Path) -
         for key in ("dataset", "model", "seed"):
             other = [value for value in part[key].unique().to_pylist() if value != cell[key]]
             if other:
-                raise UserError(
-                    f"is of {key} {other[0]!r}", where=path, do="delete it and run again"
-                )
+                what = f"is of {key} {other[0]!r}"
+                raise UserError(what, where=path, do="delete it and run again")
         parts.append(part.cast(kind.schema))
     return pa.concat_tables(parts)
 
 
-def frontier_errors(rows: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, float]]:
-    """Return the mean absolute error of the estimated frontier against the exact one, in nats.
+SCORES_SETTING = "Jigsaw, Gemma-2-2B"
+GEOMETRY_SETTING = "Llama-3.1-8B, Jigsaw"
 
-    Over seeds and budgets by "dataset/model/selector", for ``removal`` and ``preservation``, where
-    the exact values are known.
+Number = tuple[str, float, str]
+"""A quantity, its number as printed, and a column of ``diagnostics`` or key of ``summary``."""
+
+SCORES: tuple[Number, ...] = (
+    ("Fisher discriminability D_F", 2.53, "fisher"),
+    ("AUC, pooled", 0.970, "auc"),
+    ("AUC over folds, mean", 0.971, "auc_fold_mean"),
+    ("AUC over folds, standard deviation", 0.001, "auc_fold_sd"),
+    ("AUC over folds, smallest", 0.969, "auc_fold_min"),
+    ("AUC over folds, largest", 0.973, "auc_fold_max"),
+    ("forget scores, mean", 4.569, "forget_mean"),
+    ("forget scores, standard deviation", 4.007, "forget_sd"),
+    ("forget scores, coefficient of variation", 0.84, "forget_cov"),
+    ("forget scores, interquartile range", 4.860, "forget_iqr"),
+    ("forget scores, smallest", -10.875, "forget_min"),
+    ("forget scores, largest", 22.697, "forget_max"),
+    ("forget scores, ties", 0, "ties"),
+)
+"""Section "Training Diagnostics"."""
+
+GEOMETRY: tuple[Number, ...] = (
+    ("variance of the top 50 components, forget", 0.47, "variance_forget_50"),
+    ("variance of the top 50 components, retain", 0.40, "variance_retain_50"),
+    ("components with 90% of the discriminative power", 28, "power_90"),
+    ("components with 95% of the discriminative power", 50, "power_95"),
+    ("subspace affinity up to k = 50, smallest", 0.27, "affinity_min"),
+    ("subspace affinity up to k = 50, largest", 0.55, "affinity_max"),
+    ("median principal angle at k = 2, degrees", 58, "angle_median_2"),
+    ("median principal angle at k = 50, degrees", 37, "angle_median_50"),
+    ("spectral energy at k = 25, forget", 0.76, "energy_forget_25"),
+    ("spectral energy at k = 25, retain", 0.70, "energy_retain_25"),
+    ("spectral energy at k = 50, forget", 0.90, "energy_forget_50"),
+    ("spectral energy at k = 50, retain", 0.86, "energy_retain_50"),
+)
+"""Section "Empirical Evidence for Anisotropy of LLM Embeddings"."""
+
+
+def paper_rows(
+    diagnostics: Iterable[Row], geometry: Iterable[Row], selector: str
+) -> list[dict[str, Any]]:
+    """Return the rows of the table ``paper``: what the paper prints beside what each run has.
+
+    From rows of the tables ``diagnostics``, of which those of ``selector`` count, and ``geometry``.
     """
-    apart: dict[str, list[tuple[float, float]]] = {}
-    for row in rows:
-        if row["exact_removal"] is not None:
-            apart.setdefault("/".join(row[k] for k in ("dataset", "model", "selector")), []).append(
-                (
-                    abs(row["removal"] - row["exact_removal"]),
-                    abs(row["preservation"] - row["exact_preservation"]),
-                )
-            )
-    return {
-        key: dict(zip(("removal", "preservation"), np.mean(found, axis=0).tolist(), strict=True))
-        for key, found in apart.items()
-    }
+    rows: list[dict[str, Any]] = []
+    for row in diagnostics:
+        if row["selector"] == selector:
+            ours = {**row, "forget_iqr": row["forget_q75"] - row["forget_q25"]}
+            rows += _compared(SCORES, SCORES_SETTING, row, ours)
+    runs: dict[tuple[str, str, int], list[Row]] = {}
+    for row in geometry:
+        runs.setdefault((row["dataset"], row["model"], row["seed"]), []).append(row)
+    for found in runs.values():
+        found.sort(key=lambda row: int(row["k"]))
+        columns = {key: np.array([row[key] for row in found]) for key in found[0]}
+        rows += _compared(GEOMETRY, GEOMETRY_SETTING, found[0], summary(columns))
+    return rows
+
+
+def _compared(
+    numbers: Iterable[Number], setting: str, run: Row, ours: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    return [
+        {
+            **{"quantity": quantity, "setting": setting, "paper": float(printed)},
+            **{name: run[name] for name in ("dataset", "model", "seed")},
+            "ours": None if ours[key] is None else float(ours[key]),
+        }
+        for quantity, printed, key in numbers
+    ]

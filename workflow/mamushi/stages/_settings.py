@@ -52,7 +52,7 @@ LEFT_TABLES = ("membership", "memorization", "left")
 """What the stage ``left`` writes."""
 EVIDENCE_TABLES = (
     *("frontier", "calibration", "advice", "diagnostics"),
-    *("confounds", "geometry", "runtime", "paper", "theory"),
+    *("confounds", "geometry", "runtime", "paper"),
 )
 """What the stage ``evidence`` writes."""
 

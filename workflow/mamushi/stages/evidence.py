@@ -21,7 +21,6 @@ class Evidence(Settings):
     selector: str
     sad: bool
     targets: list[dict[str, Any]]
-    theory: dict[str, int]
 
 
 def settings(config: Config) -> Evidence:
@@ -31,7 +30,6 @@ def settings(config: Config) -> Evidence:
         selector=config["removal"]["ratio"],
         sad=config["evidence"]["measured"],
         targets=config["evidence"]["targets"],
-        theory={"worlds": config["evidence"]["worlds"], "seed": 0},
         code=digest(__name__),
     )
 
@@ -44,8 +42,7 @@ class Files:
 
 def run(files: Files, settings: Evidence, job: Job) -> None:
     """Write ``frontier``, ``calibration``, ``diagnostics``, ``confounds``, ``geometry``,
-    ``runtime``, ``advice``, ``paper`` and ``theory``: Parquet
-    and CSV.
+    ``runtime``, ``advice`` and ``paper``: Parquet and CSV.
 
     Raises ``UserError`` that names the first missing or damaged input; nothing is written then.
     """
@@ -54,10 +51,8 @@ def run(files: Files, settings: Evidence, job: Job) -> None:
     from mamushi.artifacts import paths, schemas
     from mamushi.artifacts.provenance import provenance
     from mamushi.artifacts.tables import publish, read_table
-    from mamushi.evidence.advice import advice, ordering, read_frontier
-    from mamushi.evidence.paper import paper_rows
-    from mamushi.evidence.tables import frontier_errors, joined
-    from mamushi.evidence.worlds import looseness
+    from mamushi.evidence.advice import advice, read_frontier
+    from mamushi.evidence.tables import joined, paper_rows
 
     sources = (
         (schemas.FRONTIER, paths.FRONTIER, settings.cells),
@@ -67,9 +62,10 @@ def run(files: Files, settings: Evidence, job: Job) -> None:
         (schemas.GEOMETRY, paths.GEOMETRY, settings.cells),
         (schemas.RUNTIME, paths.RUNTIME, settings.runtime_cells),
     )
-    frontier, calibration, diagnostics, confounds, geometry, runtime = (
-        joined(*each, files.root) for each in sources
-    )
+    tables = {
+        kind.name: (kind, joined(kind, pattern, cells, files.root))
+        for kind, pattern, cells in sources
+    }
     read = {
         f"{kind.name}/{cell['dataset']}/{cell['model']}/seed{cell['seed']}": paths.under(
             files.root, pattern, **cell
@@ -86,32 +82,9 @@ def run(files: Files, settings: Evidence, job: Job) -> None:
     if settings.sad:
         read["sad"] = paths.under(files.root, paths.TABLE, table="sad")
         sad = read_table(read["sad"], schemas.SAD).to_pylist()
-    targets = [(one["target"], one["value"]) for one in settings.targets]
-    advised = pa.Table.from_pylist(advice(curves, sad, targets), schema=schemas.ADVICE.schema)
-    paper = paper_rows(diagnostics.to_pylist(), geometry.to_pylist(), settings.selector)
-    worlds = looseness(**settings.theory)
-    errors = frontier_errors(frontier.to_pylist())
-    order = {"/".join(pair): rho for pair, rho in ordering(advised.to_pylist()).items()}
-    made = provenance(job.origin["settings"], **read)
-    publish(
-        files.out_folder, [(schemas.FRONTIER, frontier)], {**made, "mean_absolute_error": errors}
-    )
-    publish(files.out_folder, [(schemas.ADVICE, advised)], {**made, "spearman_of_areas": order})
-    rest = [
-        (schemas.CALIBRATION, calibration),
-        (schemas.DIAGNOSTICS, diagnostics),
-        (schemas.CONFOUNDS, confounds),
-        (schemas.GEOMETRY, geometry),
-        (schemas.RUNTIME, runtime),
-        (schemas.PAPER, pa.Table.from_pylist(paper, schema=schemas.PAPER.schema)),
-        (schemas.THEORY, pa.Table.from_pylist(worlds, schema=schemas.THEORY.schema)),
-    ]
-    publish(files.out_folder, rest, made)
-    for key, error in errors.items():
-        print(
-            f"{key}: the estimated frontier is off by {error['removal']:.4f} (removal) and "
-            f"{error['preservation']:.4f} (preservation) nats on average"
-        )
-    for pair, rho in order.items():
-        if rho is not None:
-            print(f"{pair}: predicted and measured areas agree with Spearman {rho:.2f}")
+    advised = advice(curves, sad, [(one["target"], one["value"]) for one in settings.targets])
+    diagnostics, geometry = (tables[name][1].to_pylist() for name in ("diagnostics", "geometry"))
+    paper = paper_rows(diagnostics, geometry, settings.selector)
+    for kind, rows in ((schemas.ADVICE, advised), (schemas.PAPER, paper)):
+        tables[kind.name] = (kind, pa.Table.from_pylist(rows, schema=kind.schema))
+    publish(files.out_folder, [*tables.values()], provenance(job.origin["settings"], **read))

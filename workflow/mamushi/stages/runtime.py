@@ -1,10 +1,4 @@
-"""Time every selector on one run's embeddings, on the CPU: seconds and peak memory.
-
-The embeddings are read once, before anything is timed. A selection is what is timed: from the
-embeddings to the ranking of the forget set, with all fits. A selector that derives from another is
-timed with that other, since it cannot be had without. One that needs the true density ratio is left
-out where nobody knows it.
-"""
+"""Time every selector on one run's embeddings, on the CPU."""
 
 from __future__ import annotations
 
@@ -61,59 +55,50 @@ class Files:
 
 
 def run(files: Files, settings: Runtime, job: Job) -> None:
-    """Write ``runtime``.
-
-    Raises ``UserError`` for unusable embeddings, and when there is no selector to time.
-    """
+    """Write ``runtime``. Raises ``UserError`` for unusable embeddings, and as the selectors."""
     import os
 
     # Read when torch looks for a GPU for the first time: all selectors run where the paper's do.
     os.environ["CUDA_VISIBLE_DEVICES"] = ""
 
+    import numpy as np
     import pyarrow as pa
 
     from mamushi.artifacts import schemas
     from mamushi.artifacts.tables import write_table
-    from mamushi.evidence.runtime import Selector, hardware, measure, row, selections, warm_up
+    from mamushi.evidence.runtime import Selector, measure
+    from mamushi.running.machine import conditions
     from mamushi.running.threads import use_workers
     from mamushi.selection.pool import read_pool
 
-    threads, repeats = settings.threads, settings.repeats
     pool = read_pool(files.embeddings, files.examples, layers=files.layers, texts=True)
-    named, bases = (
-        {one.selector: Selector(one.kind, one.settings) for one in some}
-        for some in (settings.selectors, settings.bases)
-    )
-    use_workers(threads)
-    calls, left_out = selections(pool, named, settings.seed, bases)
-    warm_up(pool, named, settings.seed, bases)
-    timings = measure(calls, repeats)
+    use_workers(settings.threads)
+    known = {
+        one.selector: Selector(one.kind, one.settings)
+        for one in settings.selectors + settings.bases
+    }
+    names = [one.selector for one in settings.selectors]
+    found = measure(pool, names, known, settings.seed, settings.repeats)
     sizes = {
         "n_forget": int(pool.forget.sum()),
         "n_retain": int((~pool.forget).sum()),
         "width": pool.width,
-        "threads": threads,
-        "repeats": repeats,
+        "threads": settings.threads,
+        "repeats": settings.repeats,
     }
-    rows = [
-        {**settings.cell, "selector": name, **sizes, **row(one)} for name, one in timings.items()
-    ]
+    rows = []
+    for name, seconds in found.items():
+        wall, cpu = np.median(seconds, axis=0).tolist()
+        medians = {"wall_seconds": wall, "cpu_seconds": cpu}
+        rows.append({**settings.cell, "selector": name, **sizes, **medians})
+        print(f"{name}: {wall:.4f} s, CPU {cpu:.4f} s")
     write_table(
         files.out,
         schemas.RUNTIME,
         pa.Table.from_pylist(rows, schema=schemas.RUNTIME.schema),
         metadata={
             "provenance": job.origin,
-            "hardware": hardware(),
-            "left_out": left_out,
-            "seconds": {
-                name: {"wall": one.wall.tolist(), "cpu": one.cpu.tolist()}
-                for name, one in timings.items()
-            },
+            "conditions": conditions(),
+            "seconds": {name: seconds.T.tolist() for name, seconds in found.items()},
         },
     )
-    for entry in rows:
-        print(
-            f"{entry['selector']}: {entry['wall_seconds']:.4f} s (± {entry['wall_spread']:.4f}), "
-            f"CPU {entry['cpu_seconds']:.4f} s, {entry['peak_mib']:.0f} MiB"
-        )

@@ -152,11 +152,7 @@ retraining_low float64?: Lower end of what retraining may need: over the selecto
     budget.
 retraining_high float64?
 measured float64?: Budget at which the retrained models get there; null before retraining, and for
-    preservation.
-error float64?: budget − measured: negative where the prediction was too hopeful.
-predicted_area float64?: Area under the predicted distance over budgets 0 to 1, in nats per text;
-    orders selectors, lower is better.
-measured_area float64?: The same under SAD, in perplexity; null before retraining.""")
+    preservation.""")
 
 TRUTH = table("""truth: Rankings of synthetic data beside that by the exact log-density ratio, a row
 per dataset, model, seed and selector. Where a selector of the grid needs the truth.
@@ -175,10 +171,7 @@ width int64: Dimensions of an embedding.
 threads int64: Networks or folds that the selector computes at a time.
 repeats int64: Times that it was run.
 wall_seconds float64: Median wall time, in seconds.
-wall_spread float64: Half the interquartile range of the wall times, in seconds.
-cpu_seconds float64: Median CPU time over all threads, in seconds.
-cpu_spread float64: Half the interquartile range of the CPU times, in seconds.
-peak_mib float64: Most memory beyond what was in use before, in MiB; the largest of the repeats.""")
+cpu_seconds float64: Median CPU time over all threads, in seconds.""")
 
 QUALITATIVE_RANKING = table("""qualitative_ranking: The first and the last forget texts of a
 ranking, of the first seed.
@@ -195,12 +188,3 @@ setting string: Dataset and model for which the paper gives it.
 paper float64: The paper's number, as printed.
 dataset string, model string, seed int64
 ours float64?: Ours, in the cell of the row; null where ours has no such number.""")
-
-THEORY = table("""theory: How loose the transfer bound is, over random worlds in which both sides
-are known: a row per bound and objective.
-bound string: The bound, with the objective (removal or preservation) in brackets.
-worlds int64: Worlds in which it applies.
-held int64: Worlds in which it holds; equal to `worlds` if the theorem is right.
-ratio_q05 float64?: 5% quantile of bound / regret, over worlds with a regret to speak of.
-ratio_median float64?: Median of bound / regret.
-ratio_q95 float64?: 95% quantile of bound / regret.""")

@@ -1,15 +1,28 @@
-"""Random worlds in which every quantity of the transfer theorem is exact.
+"""How loose the paper's transfer bound is, over random worlds in which both sides are known.
+
+    python benchmarks/theory.py [--worlds 1000]
+
+The theorem says what an estimated region loses to the optimal one. A ``ratio`` (n,) is the
+log-density ratio l*(x) = log p1(x)/p2(x), ``pi1`` the share of the forget domain in the mixture,
+pi2 = 1 - pi1, ``b`` = p1(S) the deleted p1-mass and ``bound`` B >= |l*|. All is in nats.
 
 The theorem sees p1, p2 and an estimated score only through the joint law of (l*, lhat) under p1, in
 any dimension, because p2 = p1 e^-l*. A world is such a law: l* has a piecewise-constant density on
-[-B, B] with E_p1[e^-l*] = 1, so that p2 is a density too, and lhat is piecewise linear in l* within
-each of several strata (what x holds beside l*). Regions are then unions of intervals whose ends are
-known in closed form: p1(Shat) = beta holds to rounding, M is a maximum over bins, the L1 error is
-elementary, and all divergences are Gauss-Legendre sums over pieces without a kink.
+[-B, B] with E_p1[e^-l*] = 1, and lhat is piecewise linear in l* within each of several strata.
+Regions are then unions of intervals whose ends are known in closed form, M is a maximum over bins,
+and all divergences are Gauss-Legendre sums over pieces without a kink.
+
+Three of the paper's corollaries need a correction, and are no functions here:
+
+* "simplified" lacks the factor pi1/pi2 in its second bound, which holds as printed for pi1 <= 1/2.
+* "end to end" sets phi_B = log(1 + e^B), hence pi1 = pi2, in a section that assumes pi1/pi2 < 1.
+* "saturation" says that for a fixed error a both regrets vanish as O(sqrt(M)). Its limit leaves the
+  condition a <= 2 M delta0^2. What holds for M = 0 is ``transfer`` of a/delta0.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,11 +30,151 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mamushi.evidence import theory
-from mamushi.evidence.frontier import preservation, removal
+from mamushi.evidence.frontier import Array, phi, psi
+from report import Report, arguments
 
 Doubles = NDArray[np.float64]
 Mask = NDArray[np.bool_]
+
+
+def expectation(values: Array, weights: Array | None = None) -> float:
+    """Return the mean of ``values`` (n,), or their weighted mean; without weight one may be inf."""
+    if weights is None:
+        return float(np.mean(values))
+    seen = weights > 0
+    return float(np.average(values[seen], weights=weights[seen]))
+
+
+def log_z(pi1: float, b: float) -> float:
+    """Return log Z_b = log(1 - pi1 b)."""
+    return float(np.log1p(-pi1 * b))
+
+
+def _log(x: Array) -> Array:
+    with np.errstate(divide="ignore"):
+        return np.log(x)
+
+
+def removal(l1: Array, kept: Array, pi1: float, weights: Array | None = None) -> float:
+    """Return KL(p1 || p_-S) = E_p1[ log Z_b - log( pi1 kept + pi2 e^-l ) ], b = 1 - E_p1[kept]."""
+    b = 1.0 - expectation(kept, weights)
+    mixture = np.logaddexp(_log(pi1 * kept), np.log1p(-pi1) - l1)
+    return log_z(pi1, b) - expectation(mixture, weights)
+
+
+def preservation(
+    l2: Array, kept: Array, pi1: float, b: float, weights: Array | None = None
+) -> float:
+    """Return KL(p2 || p_-S) = E_p2[ log Z_b - log( pi1 e^l kept + pi2 ) ]; ``kept`` (n2,)."""
+    mixture = np.logaddexp(_log(pi1 * kept) + l2, np.log1p(-pi1))
+    return log_z(pi1, b) - expectation(mixture, weights)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One number of KL(p1 || .), ``removal``, and one of KL(p2 || .), ``preservation``."""
+
+    removal: float
+    preservation: float
+
+
+def mass_bound(a: float, m: float, delta: float, r: float = 0.0) -> float:
+    """Bound p1(E) <= a/delta + 2 M (delta + r) for the symmetric difference E of S* = {l* >= tau*}
+    and Shat = {lhat >= tauhat} of the same p1-mass (proof of Theorem "transfer", step 2).
+
+    ``a`` = ||lhat - l*||_L1(p1), ``r`` >= |tauhat - tau*|, and ``m`` is M, which bounds the density
+    of l* under p1 on [tau* - delta0, tau* + delta0]; 0 < delta <= delta0 - r. Raises ``ValueError``
+    when ``delta`` is not above 0.
+    """
+    if not delta > 0:
+        raise ValueError(f"delta is {delta}")
+    return a / delta + 2.0 * m * (delta + r)
+
+
+def best_delta(a: float, m: float, delta0: float, r: float = 0.0) -> float:
+    """Return the delta in (0, delta0 - r] of the least ``mass_bound``: sqrt(a / (2 M)), or the
+    right end.
+
+    The paper has it for r = 0 and a <= 2 M delta0^2. For ``a`` = 0 it is 0, which no delta attains.
+    Raises ``ValueError`` when ``a`` or ``m`` is negative or NaN, or when ``r`` is not below
+    ``delta0``: the theorem is silent then.
+    """
+    if not (a >= 0 and m >= 0):
+        raise ValueError(f"an error of {a} and a density of {m}")
+    if not 0 <= r < delta0:
+        raise ValueError(f"a threshold error of {r} is not below delta0 = {delta0}")
+    if a == 0:
+        return 0.0
+    return min(math.sqrt(a / (2.0 * m)), delta0 - r) if m > 0 else delta0 - r
+
+
+def least_mass_bound(a: float, m: float, delta0: float, r: float = 0.0) -> float:
+    """Return the infimum of ``mass_bound`` over delta: for r = 0, 2 sqrt(2 M a) if
+    a <= 2 M delta0^2, else a/delta0 + 2 M delta0. Raises ``ValueError`` as ``best_delta``."""
+    delta = best_delta(a, m, delta0, r)
+    return mass_bound(a, m, delta, r) if delta > 0 else 2.0 * m * r
+
+
+def transfer(mass: float, bound: float, pi1: float) -> Pair:
+    """Bound the regrets by Theorem "transfer", for any pi1 in (0, 1):
+
+        alpha* - alphahat <= Delta_rem  = phi_B mass,       phi_B = log(1 + pi1/pi2 e^B)
+        epshat - eps*     <= Delta_pres = pi1/pi2 mass      (psi < pi1/pi2)
+
+    ``mass`` bounds p1(E): ``mass_bound`` at some delta, its least value, or p1(E) itself.
+    """
+    highest = float(phi(np.asarray(bound, dtype=np.float64), pi1))
+    return Pair(highest * mass, pi1 / (1.0 - pi1) * mass)
+
+
+def sharper_transfer(mass: float, bound: float, pi1: float, b: float) -> Pair:
+    """Bound the regrets with a smaller constant, which the theorem's own proof gives. Not in the
+    paper.
+
+    S* \\ Shat and Shat \\ S* have equal p1-mass, p1(E)/2, since both regions have the mass b; so
+    p1(E) <= 2 min(b, 1 - b), and the regrets, differences of two integrals over them, are at most
+
+        ( phi(B) - phi(-B) ) h   and   ( psi(-B) - psi(B) ) h,     h = min(mass/2, b, 1 - b).
+    """
+    half = min(mass / 2.0, b, 1.0 - b)
+    ends = np.array([-bound, bound])
+    low, high = phi(ends, pi1)
+    flat, steep = psi(ends, pi1)
+    return Pair(float(high - low) * half, float(flat - steep) * half)
+
+
+def bce_regret(l2: Array, estimated2: Array, weights2: Array | None = None) -> float:
+    """Return the excess BCE risk at equal priors of the logits lhat (Proposition "BCE regret"):
+
+        R(lhat) - R* = 1/2 E_p2[ B_f(r, rhat) ],    r = e^l*, rhat = e^lhat,
+
+    with the Bregman divergence B_f(z, zhat) = z log(z/zhat) - (1+z) log( (1+z)/(1+zhat) ). ``l2``
+    and ``estimated2`` (n2,) are l* and lhat on the retain domain alone.
+    """
+    z, other = np.exp(l2), np.exp(estimated2)
+    divergence = z * np.log(z / other) - (1.0 + z) * (np.log1p(z) - np.log1p(other))
+    return 0.5 * expectation(divergence, weights2)
+
+
+def score_error_constant(bound: float) -> float:
+    """Return C_B = 2 e^(3B/2) m_B^(-1/2), m_B = 1/(e^B (e^B + 1)), of Lemma "BCE regret to L1":
+
+        ||lhat - l*||_L1(p1) <= C_B sqrt(R(lhat) - R*)
+
+    for |l*|, |lhat| <= B and the risk at equal priors. It grows as e^(5B/2).
+    """
+    return 2.0 * math.exp(1.5 * bound) * math.sqrt(math.exp(bound) * (math.exp(bound) + 1.0))
+
+
+def sharper_score_error_constant(bound: float) -> float:
+    """Return C_B = 2 sqrt(1 + e^B), which serves the lemma as well. Not in the paper.
+
+    The regret at x is a Bregman divergence of log(1 + e^u) in the logit u, whose second derivative
+    is at least e^B/(1 + e^B)^2 on [-B, B]; and p1 <= 2/(1 + e^-B) (p1 + p2)/2. Neither step passes
+    through the ratio.
+    """
+    return 2.0 * math.sqrt(1.0 + math.exp(bound))
+
 
 STRATA = 3
 ORDER = 8
@@ -216,23 +369,23 @@ def outcome(world: World, rng: np.random.Generator) -> dict[str, float]:
     delta0 = r + float(10.0 ** rng.uniform(-2.0, 0.7))
     m = world.density(tau - delta0, tau + delta0)
     error = world.error()
-    least = theory.least_mass_bound(error, m, delta0, r)
-    drawn = theory.mass_bound(error, m, float(rng.uniform(0.01, 1.0)) * (delta0 - r), r)
+    least = least_mass_bound(error, m, delta0, r)
+    drawn = mass_bound(error, m, float(rng.uniform(0.01, 1.0)) * (delta0 - r), r)
     mass = float(at.weights1 @ (at.optimal != at.selected))
-    regret = theory.bce_regret(at.ratio, at.estimated, at.weights2)
+    regret = bce_regret(at.ratio, at.estimated, at.weights2)
     confined = max(np.abs(world.start).max(), np.abs(world.end).max()) <= world.bound
 
-    def from_bce(constant: float) -> theory.Pair:
-        limit = theory.least_mass_bound(constant * max(regret, 0.0) ** 0.5, m, delta0, r)
-        return theory.transfer(limit if confined else np.nan, world.bound, pi1)
+    def from_bce(constant: float) -> Pair:
+        limit = least_mass_bound(constant * max(regret, 0.0) ** 0.5, m, delta0, r)
+        return transfer(limit if confined else np.nan, world.bound, pi1)
 
     limits = (
-        theory.transfer(drawn, world.bound, pi1),
-        theory.transfer(least, world.bound, pi1),
-        theory.transfer(mass, world.bound, pi1),
-        theory.sharper_transfer(least, world.bound, pi1, b),
-        from_bce(theory.score_error_constant(world.bound)),
-        from_bce(theory.sharper_score_error_constant(world.bound)),
+        transfer(drawn, world.bound, pi1),
+        transfer(least, world.bound, pi1),
+        transfer(mass, world.bound, pi1),
+        sharper_transfer(least, world.bound, pi1, b),
+        from_bce(score_error_constant(world.bound)),
+        from_bce(sharper_score_error_constant(world.bound)),
     )
     kept = {"optimal": 1.0 - at.optimal, "selected": 1.0 - at.selected}
     removed = {key: removal(at.ratio, k, pi1, at.weights1) for key, k in kept.items()}
@@ -256,7 +409,7 @@ def outcomes(worlds: int, seed: int) -> dict[str, Doubles]:
 
 
 def looseness(worlds: int, seed: int) -> list[dict[str, Any]]:
-    """Return the rows of the table ``theory``: how loose each bound is, by objective.
+    """Return how loose each bound is, by objective.
 
     ``worlds`` are those to which the bound applies, and it holds in ``held``, which the theorem
     says are all. The ratios bound / regret are of the worlds with a regret above ``NEGLIGIBLE``,
@@ -276,10 +429,29 @@ def looseness(worlds: int, seed: int) -> list[dict[str, Any]]:
             )
             rows.append(
                 {
-                    "bound": f"{name} ({objective})",
+                    "bound": f"{name}_{objective}",
                     "worlds": int(applies.sum()),
                     "held": int((regret <= limit + TOLERANCE).sum()),
                     **{"ratio_q05": low, "ratio_median": median, "ratio_q95": high},
                 }
             )
     return rows
+
+
+def main() -> None:
+    parser = arguments(__doc__)
+    parser.add_argument("--worlds", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=0)
+    args = parser.parse_args()
+    report = Report("theory")
+    for row in looseness(args.worlds, args.seed):
+        name = row["bound"]
+        report.value(f"{name}_held", f"{row['held']} of {row['worlds']}")
+        for quantile in ("q05", "median", "q95"):
+            value = row[f"ratio_{quantile}"]
+            report.value(f"{name}_over_regret_{quantile}", "none" if value is None else value)
+    report.write(args.results)
+
+
+if __name__ == "__main__":
+    main()
