@@ -123,7 +123,7 @@ def test_the_small_grid_has_every_rule(snakemake: Snakemake, finished: Path) -> 
     others |= {"relapse", "tasks", "membership", "extraction"}
     others |= {name for name in seen["rules"] if name.endswith("_and_left")}
     # Of datasets whose ratio is known, which the demo has: tests/end_to_end/test_demo.py.
-    others |= {"truth", "figure_truth"}
+    others |= {"truth"}
     # What only a shard runs: test_shards.py.
     others |= {"embed_shard", "embed_layers_shard", "encode_shard", "evaluate_shard"}
     assert set(seen["all"]) - set(TARGETS) == set(seen["rules"]) - others
@@ -215,7 +215,6 @@ def test_text_from_the_command_line_is_no_change(snakemake: Snakemake, finished:
     config = {
         "training": {"learning_rate": "5.0e-5", "epochs": "5", "train_output_head": "true"},
         "evaluation": {"max_length": "128"},
-        "figures": {"font_size": "8"},
     }
     assert snakemake.would_run(finished, targets=TARGETS, config=config) == {}
     config["evaluation"]["max_length"] = "64"

@@ -51,10 +51,6 @@ CHANGES: dict[str, tuple[dict[str, Any], str]] = {
         {listed(240)}, retrain 2160, evaluate 60, {DRAWN}
         """,
     ),
-    "the width of a figure": (
-        {"figures": {"panel_width": 3.0}},
-        "figure_sad 1, figure_perplexity 1",
-    ),
 }
 OF: dict[str, tuple[str, set[str]]] = {
     # change -> a wildcard, and its values in all jobs that have it

@@ -129,7 +129,6 @@ CHANGES: dict[str, dict[str, Any]] = {
     "learning rate": {"training": {"learning_rate": 1e-4}},
     "target": {"unlearning": {"target": 0.6}},
     "budgets": {"grid": {"budgets": [0.4, 0.95]}},
-    "font": {"figures": {"font_size": 9}},
 }
 
 

@@ -16,15 +16,12 @@ from tests.support import outcomes
 
 def jobs(text: str) -> dict[str, int]:
     """`score 2, remove 4` as a mapping. `refits` are made again with the scores;
-    `figure_calibration` is drawn when `figure_frontier` is.
     `confounds` reads what `diagnostics` does; `triage` what `qualitative` does, in the cells that
     have a `ranking`; `subgroups` all that `tables` does but for what is said of the scores."""
     pairs = (entry.split() for entry in text.split(",") if entry.strip())
     found = {rule: int(count) for rule, count in pairs}
     if "score" in found:
         found["refits"] = found["score"]
-    if "figure_frontier" in found:
-        found["figure_calibration"] = 1
     if "diagnostics" in found:
         found["confounds"] = found["diagnostics"]
     if "tables" in found and ("retrain" in found or not found.keys() & {"score", "calibrate"}):
@@ -167,7 +164,6 @@ ROWS: dict[str, dict[str, list[Any]]] = {
         "data.split_seed": [1],
         "data.near_duplicates": [0.8],
         "data.shingle_words": [4],
-        "data.permutations": [64],
         "data.max_characters": [2_000_000],
     },
     outcomes.MADE: {
@@ -326,13 +322,6 @@ ROWS: dict[str, dict[str, list[Any]]] = {
         "evidence.measured": [True],
     },
     outcomes.RUNTIME: {"evidence.runtime.repeats": [2], "evidence.runtime.threads": [2]},
-    outcomes.FIGURES: {
-        "figures.panel_width": [3.0],
-        "figures.panel_height": [3.0],
-        "figures.font_size": [9],
-        "figures.dpi": [100],
-        "figures.log_scale": [True],
-    },
     outcomes.NOTHING: {
         "execution.micro_batch_size": [8],
         "execution.batch_tokens": [1024],

@@ -4,19 +4,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from matplotlib import rc_context
 from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 
-from mamushi.figures.style import Style, styled
+from mamushi.figures.style import HOUSE
 from mamushi.registry import load
-from tests.support.grid_files import STYLE
 
 
-def draw(name: str, tables: Path, grid: Mapping[str, Any], **style: Any) -> Figure:
+def draw(name: str, tables: Path, grid: Mapping[str, Any]) -> Figure:
     """Draw a figure as it is before it is saved, with all texts in their places."""
-    look = Style(**STYLE | style)
-    with styled(look):
-        figure = load("figure", name).draw(tables, grid, look)
+    with rc_context(HOUSE):
+        figure = load("figure", name).draw(tables, grid)
         figure.canvas.draw()
     assert isinstance(figure, Figure)
     return figure

@@ -18,7 +18,6 @@ GRID: dict[str, Any] = {
     "budgets": [0.5, 0.1],
     "selectors": ["random", "mamushi", "my_own"],
 }
-STYLE = {"panel_width": 2.0, "panel_height": 1.6, "font_size": 7.0, "dpi": 60, "log_scale": False}
 N_FORGET = 40
 
 Levels = Callable[[Mapping[str, Any], str, float], tuple[float, float]]

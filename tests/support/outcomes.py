@@ -39,11 +39,6 @@ EVERY_RUN_LOOKED_AT = """
 
 # What only reads ----------------------------------------------------------------------------------
 
-FIGURES = """
-    figure_sad 1, figure_perplexity 1, figure_half_gap 1, figure_relearning 1, figure_frontier 1,
-    figure_diagnostics 4, figure_variance 4, figure_discrimination 4, figure_subspaces 4,
-    figure_study 2
-"""
 FRONTIER = "frontier 8, evidence_tables 1, figure_frontier 1"
 CALIBRATED = f"calibrate 10, manifests 33, ranking 4, {FRONTIER}, {DRAWN}, {STUDIES}"
 REFITS = f"refits 35, stability 33, ranking 4, triage 4, {CALIBRATED}"

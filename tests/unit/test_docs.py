@@ -26,10 +26,10 @@ from mamushi.artifacts.columns import SHARED
 from mamushi.configuration.complete import complete, declared
 from mamushi.evaluation.curves import sad_table
 from mamushi.evaluation.summary import sad_summary
-from mamushi.figures.style import Style, styled
+from mamushi.figures.style import HOUSE
 from mamushi.selection.pool import Pool, rank
 from mamushi.unlearning.objective import Nll
-from tests.support.grid_files import GRID, STYLE, write_results
+from tests.support.grid_files import GRID, write_results
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "profiles/slurm/README.md", *sorted(ROOT.glob("docs/*.md"))]
@@ -441,9 +441,8 @@ def test_the_template_of_a_figure_draws(
     curves = {name: [r for r in rows if r["selector"] == name] for name in grid["selectors"]}
     module = imported(added["areas"])
     monkeypatch.setattr(module, "read_curves", lambda tables, grid: {("alpha", "small"): curves})
-    style = Style(**STYLE)
-    with styled(style):
-        figure = module.draw(tmp_path, grid, style)
+    with plt.rc_context(HOUSE):
+        figure = module.draw(tmp_path, grid)
     assert [bar.get_height() for bar in figure.axes[0].patches] == [
         curve[0]["area_mean"] for curve in curves.values()
     ]

@@ -30,7 +30,6 @@ def test_captions_render_without_a_warning(name: str) -> None:
 
 CHANGES: dict[str, dict[str, Any]] = {
     "one seed": {"grid": CONFIG["grid"] | {"seeds": [4], "selectors": ["mamushi"]}},
-    "logarithmic": {"figures": CONFIG["figures"] | {"log_scale": True}},
     "no studies": {"studies": {}},
 }
 
@@ -73,6 +72,4 @@ def test_captions_follow_the_settings() -> None:
         assert words in front
     assert "one standard error" in rendered("sad.rst", CONFIG)
     assert "no error to show" in rendered("sad.rst", CONFIG | CHANGES["one seed"])
-    assert "logarithmic" in rendered("sad.rst", CONFIG | CHANGES["logarithmic"])
-    assert "logarithmic" not in rendered("sad.rst", CONFIG)
     assert "turned round" in rendered("study.rst", CONFIG)

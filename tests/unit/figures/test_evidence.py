@@ -15,7 +15,7 @@ from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.tables import write_table
 from mamushi.errors import UserError
 from mamushi.evidence.diagnostics import calibration_error, fisher, reliability
-from mamushi.figures.run import COLOURS
+from mamushi.figures.style import COLOURS
 from mamushi.selection.metrics import auc
 from tests.support.figures import draw
 
@@ -136,40 +136,12 @@ def test_diagnostics_draw_distributions_rates_and_ranks_with_the_numbers_of_the_
     assert f"ties 0 of {N1}" in texts(fourth)
 
 
-@pytest.mark.parametrize("selector", ["mamushi", "l2_norm"])
-def test_no_words_of_diagnostics_cover_anything(root: Path, selector: str) -> None:
-    figure = drawn(root, "diagnostics", selector=selector)
-    for panel in figure.axes:
-        frame, title = panel.get_window_extent(), panel.title.get_window_extent()
-        for text in panel.texts:
-            box = text.get_window_extent()
-            assert frame.y1 <= box.y0 and box.y1 <= title.y0, text.get_text()
-            assert box.x0 >= 0 and box.x1 <= figure.bbox.x1
-    first = figure.axes[0]
-    drawn_up_to = max(patch.get_extents().y1 for patch in first.patches)
-    assert drawn_up_to <= first.get_legend().get_window_extent().y0
-
-
 def test_diagnostics_without_retain_scores_say_so(root: Path) -> None:
     first, second, third, fourth = drawn(root, "diagnostics", selector="l2_norm").axes
     assert [t.get_text() for t in first.get_legend().get_texts()] == ["forget"]
     assert "$D_F$" not in texts(first)
     assert texts(second) == texts(third) == "no scores for retain texts"
     assert len(fourth.get_lines()) == 2
-
-
-def test_constant_scores_are_drawn(tmp_path: Path) -> None:
-    columns = {
-        **{"id": ["a", "b", "c"], "domain": ["forget", "forget", "retain"]},
-        **{"score": [0.5] * 3, "rank": [1, 2, None], "fold": [None] * 3},
-    }
-    write_table(
-        paths.under(tmp_path, paths.SCORES, **RUN, selector="mamushi"), schemas.SCORES, columns
-    )
-    first, second, _, fourth = drawn(tmp_path, "diagnostics").axes
-    assert "$D_F$" not in texts(first)
-    assert texts(second) == "pooled AUC 0.500"
-    assert "ties 1 of 2" in texts(fourth)
 
 
 def test_variance_is_marked_at_fifty_beside_isotropy(root: Path) -> None:
@@ -189,16 +161,6 @@ def test_variance_is_marked_at_fifty_beside_isotropy(root: Path) -> None:
     assert [t.get_text() for t in legend.get_texts()] == ["isotropic embeddings, k / d"]
 
 
-def test_numbers_of_variance_do_not_meet_where_both_are_high(tmp_path: Path) -> None:
-    columns = geometric(50)
-    for name in ("forget", "retain"):
-        columns[f"variance_{name}"] = np.linspace(0.3, 0.97, 50)
-    write_geometry(tmp_path, columns, {"width": 64})
-    panel = drawn(tmp_path, "variance").axes[0]
-    high, low = (t.get_window_extent() for t in panel.texts if t.get_text() in ("97%", "78%"))
-    assert low.y1 <= high.y0
-
-
 def test_discrimination_marks_the_components_of_ninety_per_cent(root: Path) -> None:
     first, second, third, fourth = drawn(root, "discrimination").axes
     columns = geometric()
@@ -214,19 +176,6 @@ def test_discrimination_marks_the_components_of_ninety_per_cent(root: Path) -> N
         relative = curve(fourth, COLOURS[name])
         np.testing.assert_allclose(relative.get_ydata(), values / values[0])
     assert texts(fourth) == "10%"
-
-
-@pytest.mark.parametrize("decay", [0.5, 1.0])
-def test_the_components_are_named_inside_the_panel(tmp_path: Path, decay: float) -> None:
-    columns = geometric(50)
-    columns["power"] = decay ** np.arange(50)
-    columns["power_cumulative"] = np.cumsum(columns["power"]) / columns["power"].sum()
-    write_geometry(tmp_path, columns, {"width": 64})
-    panel = drawn(tmp_path, "discrimination").axes[1]
-    (note,) = panel.texts
-    inside, frame = note.get_window_extent(), panel.get_window_extent()
-    assert frame.x0 <= inside.x0
-    assert inside.x1 <= frame.x1
 
 
 def test_subspaces_show_affinity_angles_and_energy(root: Path) -> None:
@@ -252,43 +201,8 @@ def test_subspaces_show_affinity_angles_and_energy(root: Path) -> None:
         np.testing.assert_allclose(energy, columns[f"energy_{name}"])
 
 
-def test_the_ranges_of_angles_stand_above_the_panel_in_a_colour_each(tmp_path: Path) -> None:
-    columns = geometric(K) | {"angle_sorted": np.full(K, 80.0)}
-    write_geometry(tmp_path, columns, {"width": WIDTH})
-    panel = drawn(tmp_path, "subspaces").axes[2]
-    legend = panel.get_legend()
-    colours = [to_hex(patch.get_facecolor()) for patch in legend.get_patches()]
-    assert len({*colours}) == 3
-    assert {to_hex(bar.get_facecolor()) for bar in panel.patches} == {colours[2]}
-    box = legend.get_window_extent()
-    assert panel.get_window_extent().y1 <= box.y0
-    assert box.y1 <= panel.title.get_window_extent().y0
-
-
-@pytest.mark.parametrize(
-    ("angles", "width", "counts", "said"),
-    [
-        (np.linspace(0, 0.1, 3), 3, (3, 0, 0), "all 3 angles are below 1°:\nboth fill the whole"),
-        (np.linspace(0, 0.1, 3), 9, (3, 0, 0), "all 3 angles are below 1°:\nthe subspaces are the"),
-        (np.array([0.0, 30.0, 90.0]), 4, (2, 0, 1), ""),
-    ],
-)
-def test_ranges_are_counted_and_a_panel_without_a_visible_bar_says_why(
-    tmp_path: Path, angles: Any, width: int, counts: tuple[int, ...], said: str
-) -> None:
-    write_geometry(tmp_path, geometric(3) | {"angle_sorted": angles}, {"width": width})
-    panel = drawn(tmp_path, "subspaces").axes[2]
-    labels = [t.get_text() for t in panel.get_legend().get_texts()]
-    assert [int(text.split(": ")[1]) for text in labels] == [*counts]
-    assert texts(panel).strip().startswith(said)
-    assert bool(texts(panel).strip()) == bool(said)
-
-
 @pytest.mark.parametrize("name", GEOMETRIC)
-def test_a_single_component_is_drawn_and_no_width_is_refused(tmp_path: Path, name: str) -> None:
+def test_a_single_component_is_drawn(tmp_path: Path, name: str) -> None:
     columns = geometric(1) | {"power": np.zeros(1)}
     write_geometry(tmp_path, columns, {"width": 1})
     assert drawn(tmp_path, name).axes
-    write_geometry(tmp_path, columns, {})
-    with pytest.raises(UserError, match="no width of the embeddings"):
-        drawn(tmp_path, name)

@@ -16,8 +16,7 @@ from matplotlib.figure import Figure
 from mamushi.artifacts import schemas
 from mamushi.artifacts.tables import write_table
 from mamushi.errors import UserError
-from mamushi.figures.run import NEUTRAL
-from mamushi.figures.style import MARKS
+from mamushi.figures.style import MARKS, NEUTRAL
 from tests.support.figures import bands, draw, legend_texts
 
 BETAS = (0.0, 0.5, 1.0)
@@ -127,19 +126,6 @@ def test_bands_and_what_the_picture_says_of_them(
         at_end = corners[np.isclose(corners[:, 0], 1.0), 1]
         assert at_end.min() == pytest.approx(HEIGHTS[name] + 0.5 - 0.5)
         assert at_end.max() == pytest.approx(HEIGHTS[name] + 0.5 + 1)
-
-
-def test_words_stay_inside_and_say_what_is_below_0(tables: Path) -> None:
-    _, axes = drawn(tables, GRID)
-    for i, panel in enumerate(axes[:, 0]):
-        said = [text.get_text() for text in panel.texts]
-        assert said == ["all removed, β = 1", "below 0: error of the estimate"][: 1 + i % 2]
-        frame = panel.get_window_extent()
-        for text in panel.texts:
-            box = text.get_window_extent()
-            assert frame.x0 <= box.x0 and box.x1 <= frame.x1
-            assert frame.y0 <= box.y0
-    assert axes[1, 0].get_ylim()[0] < 0
 
 
 def test_a_missing_curve_is_named(tables: Path) -> None:

@@ -19,7 +19,7 @@ from mamushi.evaluation.summary import sad_summary
 from mamushi.figures.style import LABELS, MARKS, SEEDS, SPARE, marks
 from mamushi.registry import plugins
 from tests.support.figures import bands, draw, legend_texts, named
-from tests.support.grid_files import GRID, STYLE, write_results
+from tests.support.grid_files import GRID, write_results
 
 ONE_PANEL = GRID | {"datasets": ["alpha"], "models": ["small"]}
 
@@ -72,16 +72,6 @@ def test_bands_are_one_standard_error_and_absent_for_one_seed(tables: Path, tmp_
     assert (len(bands(axes)), len(named(axes))) == (0, 3)
 
 
-def test_a_logarithmic_axis_leaves_out_the_zero_at_the_end(tables: Path) -> None:
-    (axes,) = draw("sad", tables, ONE_PANEL, log_scale=True).axes
-    assert axes.get_yscale() == "log"
-    assert axes.get_ylim()[0] > 1
-    dotted = [line for line in axes.get_lines() if line.get_linestyle() == ":"]
-    ends = [line.get_ydata()[-1] for line in dotted if line.get_xdata()[-1] == 1.0]
-    assert len(ends) == 3
-    assert np.isnan(ends).all()
-
-
 def test_perplexity_shows_both_domains_and_the_levels_between_which_they_move(tables: Path) -> None:
     figure = draw("perplexity", tables, GRID)
     assert len(figure.axes) == 2 * 2 * 3
@@ -117,7 +107,7 @@ def test_a_curve_that_the_table_lacks_is_named(tables: Path) -> None:
 
 
 def stage(name: str, tables: Path, out: Path) -> int:
-    settings = json.dumps({"name": name, "figures": STYLE, "grid": ONE_PANEL, "code": "0" * 8})
+    settings = json.dumps({"name": name, "grid": ONE_PANEL, "code": "0" * 8})
     options = ["--tables", str(tables), "--out", str(out), "--settings", settings]
     return main(["figure", *options])
 

@@ -93,9 +93,6 @@ class Data(Section):
     #: Jaccard similarity from which two texts count as duplicates; null for exact only.
     near_duplicates: Annotated[float, Meta(gt=0, le=1)] | None = 0.9
     shingle_words: Count = 3  #: Words in a shingle.
-    #: Of MinHash, by which pairs were proposed once. Without effect on any text, since all pairs
-    #: are found; a change of it makes the examples again.
-    permutations: Annotated[int, Meta(ge=16)] = 128
     max_characters: Count = 1_000_000  #: A longer text is an error, since no model takes it.
 
 
@@ -441,16 +438,6 @@ class Execution(Section):
             object.__setattr__(self, "checkpoint_seconds", seconds)
 
 
-class Figures(Section):
-    """Style of the figures."""
-
-    panel_width: Positive = 2.4  #: Inches.
-    panel_height: Positive = 1.9  #: Inches.
-    font_size: Positive = 8.0  #: Points.
-    dpi: Annotated[int, Meta(ge=50)] = 200  #: Resolution of the PNG.
-    log_scale: bool = False  #: Logarithmic SAD axis.
-
-
 class Configuration(Section):
     """Every key of config.yaml, with its type, default and meaning."""
 
@@ -485,6 +472,5 @@ class Configuration(Section):
     utility: Utility = Utility()
     evaluation: Evaluation = Evaluation()
     execution: Execution = Execution()
-    figures: Figures = Figures()
     #: Keep the trained tensors of retrained and unlearned models after their evaluation.
     keep_checkpoints: bool = False

@@ -1,4 +1,4 @@
-"""Rows of the result tables as figures need them, and curves with their bands."""
+"""Rows of the result tables as figures need them, curves with their bands, a run's geometry."""
 
 from __future__ import annotations
 
@@ -9,17 +9,20 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from numpy.typing import NDArray
 
-from mamushi.artifacts import schemas
+from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.schemas import Table
-from mamushi.artifacts.tables import read_table
+from mamushi.artifacts.tables import read_metadata, read_table
 from mamushi.errors import UserError
 from mamushi.evaluation.sad import standard_error
-from mamushi.figures.style import Grid, band, label
+from mamushi.figures.style import Grid, band
 
 Row = dict[str, Any]
 Curves = dict[tuple[str, str], dict[str, list[Row]]]
 """``[dataset, model][selector]``: the rows of one curve by increasing beta."""
+Geometry = dict[str, NDArray[np.float64]]
+"""The columns (K,) of the table ``geometry`` of one run by increasing k, and ``width``, d."""
 
 
 def read_rows(
@@ -57,12 +60,6 @@ def read_rows(
     return found
 
 
-def cells(grid: Grid) -> dict[tuple[str, str], str]:
-    """Return the pairs of a dataset and a model of a grid, with their names in two lines."""
-    pairs = product(grid["datasets"], grid["models"])
-    return {(dataset, model): f"{label(dataset)}\n{label(model)}" for dataset, model in pairs}
-
-
 def read_curves(tables: str | Path, grid: Grid) -> Curves:
     """Return the curves of a grid from ``sad_summary.parquet``, in the grid's order.
 
@@ -76,29 +73,35 @@ def read_curves(tables: str | Path, grid: Grid) -> Curves:
     return found
 
 
+def read_geometry(root: str | Path, grid: Grid) -> Geometry:
+    """Return the geometry of the run ``grid`` (dataset, model, seed) in the results folder.
+
+    Raises ``UserError`` when the file is missing or damaged.
+    """
+    run = {key: grid[key] for key in ("dataset", "model", "seed")}
+    path = paths.under(root, paths.GEOMETRY, **run)
+    table = read_table(path, schemas.GEOMETRY).sort_by("k").drop_columns([*run])
+    found = {name: np.asarray(table[name], dtype=np.float64) for name in table.column_names}
+    return {**found, "width": np.asarray(float(read_metadata(path)["details"]["width"]))}
+
+
 def plot_curve(axes: Axes, curve: list[Row], what: str, mark: Mapping[str, Any]) -> None:
     """Draw ``{what}_mean`` over beta: solid where measured, dotted to the shared ends at 0 and 1.
 
-    A band of one standard error surrounds the measured part where there are several seeds. On a
-    logarithmic axis zeros are left out, and so is the dotted end of SAD at budget 1.
+    A band of one standard error surrounds the measured part where there are several seeds.
     """
     beta = np.array([row["beta"] for row in curve])
     mean = np.array([row[f"{what}_mean"] for row in curve])
-    if axes.get_yscale() == "log":
-        mean[mean <= 0] = np.nan
     dotted = {"color": mark["color"], "linewidth": mark["linewidth"] * 0.8, "zorder": 2}
     for end in (slice(0, 2), slice(-2, None)):
         axes.plot(beta[end], mean[end], linestyle=":", **dotted)
-    beta, mean = beta[1:-1], mean[1:-1]
-    axes.plot(beta, mean, markeredgewidth=0, **mark)
     error = np.array([row[f"{what}_se"] or 0.0 for row in curve[1:-1]])
-    if error.any():
-        band(axes, beta, mean - error, mean + error, mark["color"])
+    _plot(axes, beta[1:-1], mean[1:-1], error, mark)
 
 
 def plot_mean(
     axes: Axes, rows: Sequence[Row], x: str, y: str, mark: Mapping[str, Any]
-) -> np.ndarray[Any, Any]:
+) -> NDArray[np.float64]:
     """Draw the mean of column ``y`` over seeds at each ``x``, with a band of one standard error.
 
     Return the heights that the curve, or its band, takes.
@@ -106,10 +109,13 @@ def plot_mean(
     by_x: dict[float, list[float]] = {}
     for row in sorted(rows, key=lambda row: float(row[x])):
         by_x.setdefault(row[x], []).append(row[y])
-    at, mean = np.array(list(by_x)), np.array([np.mean(values) for values in by_x.values()])
-    axes.plot(at, mean, markeredgewidth=0, **mark)
-    error = np.array([standard_error(values) for values in by_x.values()])
-    if np.isnan(error).any():
-        return mean
-    band(axes, at, mean - error, mean + error, mark["color"])
+    mean = np.array([np.mean(values) for values in by_x.values()])
+    error = np.nan_to_num([standard_error(values) for values in by_x.values()])
+    _plot(axes, np.array(list(by_x)), mean, error, mark)
     return np.concatenate([mean - error, mean + error])
+
+
+def _plot(axes: Axes, x: Any, mean: Any, error: Any, mark: Mapping[str, Any]) -> None:
+    axes.plot(x, mean, markeredgewidth=0, **mark)
+    if error.any():
+        band(axes, x, mean - error, mean + error, mark["color"])

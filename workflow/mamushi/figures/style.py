@@ -1,28 +1,27 @@
-"""How every figure looks: a colour and marker per selector, panels, legend, reproducible files."""
+"""How every figure looks: a colour and marker per selector, panels, words, reproducible files."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import matplotlib as mpl
 
 mpl.use("Agg")
 
 import matplotlib.pyplot as plt
-import numpy as np
 import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from matplotlib.patheffects import withStroke
+from matplotlib.ticker import PercentFormatter
 
 from mamushi.artifacts.files import atomic
+from mamushi.artifacts.tables import DOMAINS, FORGET, RETAIN
 
 # Okabe and Ito's palette, which colour-blind readers can tell apart, then Tol's darker tones.
 SELECTORS: dict[str, tuple[str, str, Any]] = {
@@ -66,26 +65,56 @@ LABELS = {name: text for name, (text, _, _) in SELECTORS.items()} | {
 }
 """What people call a selector, unlearner, dataset or model; others have their own name."""
 OURS = "mamushi"
-R = TypeVar("R")
-C = TypeVar("C")
 BUDGET = "deletion budget β"
 SEEDS = "band: one standard error of the mean over the seeds to either side"
 """What the bands around measured curves are."""
-
+COLOURS = {FORGET: "#D55E00", RETAIN: "#0072B2"}
+"""The domains, in the two tones of the house palette that differ most."""
+BOTH = "#44337A"
+"""What belongs to both domains at once."""
+NEUTRAL = "#555555"
+"""Reference lines and what belongs to neither domain."""
+LONG = (0, (6, 2))
+DASHED = (0, (5, 2))
+DOTTED = (0, (1, 1.5))
+HALO = [withStroke(linewidth=2.2, foreground="white")]
+"""Around numbers and names, so that they can be read over lines."""
+CROWDED = 60
+"""Bars beyond which there is no room for gaps."""
+WIDTH, HEIGHT = 2.4, 1.9
+"""Inches of a panel."""
+SIZE = 8.0
+"""Points of the font."""
+HOUSE: dict[str, Any] = {
+    **sns.axes_style("ticks"),
+    "font.family": "DejaVu Sans",
+    "font.size": SIZE,
+    "axes.titlesize": SIZE + 1,
+    "axes.labelsize": SIZE,
+    "xtick.labelsize": SIZE - 1,
+    "ytick.labelsize": SIZE - 1,
+    "legend.fontsize": SIZE,
+    "legend.title_fontsize": SIZE - 1,
+    "axes.linewidth": 0.7,
+    "xtick.major.width": 0.7,
+    "ytick.major.width": 0.7,
+    "axes.grid": True,
+    "grid.color": "#E4E4E4",
+    "grid.linewidth": 0.6,
+    "axes.axisbelow": True,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "markers.fillstyle": "full",
+    # Text stays text in the PDF, so that it can be searched and copied.
+    "pdf.fonttype": 42,
+    "savefig.dpi": 200,
+    "figure.constrained_layout.use": True,
+    "figure.constrained_layout.w_pad": 0.08,
+}
+"""Matplotlib's settings within which every figure is drawn."""
 
 Grid = Mapping[str, Any]
 """The lists of a grid, ``datasets, models, seeds, selectors`` and more, or the names of a cell."""
-
-
-@dataclass(frozen=True)
-class Style:
-    """The ``figures`` section of the configuration. Sizes in inches and points."""
-
-    panel_width: float
-    panel_height: float
-    font_size: float
-    dpi: int
-    log_scale: bool
 
 
 def label(name: str) -> str:
@@ -111,64 +140,21 @@ def marks(selectors: Sequence[str]) -> dict[str, dict[str, Any]]:
     return found
 
 
-@contextmanager
-def styled(style: Style) -> Iterator[None]:
-    """Draw the figures within the block in the house style."""
-    size = style.font_size
-    rules = {
-        **sns.axes_style("ticks"),
-        "font.family": "DejaVu Sans",
-        "font.size": size,
-        "axes.titlesize": size + 1,
-        "axes.labelsize": size,
-        "xtick.labelsize": size - 1,
-        "ytick.labelsize": size - 1,
-        "legend.fontsize": size,
-        "legend.title_fontsize": size - 1,
-        "axes.linewidth": 0.7,
-        "xtick.major.width": 0.7,
-        "ytick.major.width": 0.7,
-        "axes.grid": True,
-        "grid.color": "#E4E4E4",
-        "grid.linewidth": 0.6,
-        "axes.axisbelow": True,
-        "axes.spines.top": False,
-        "axes.spines.right": False,
-        "markers.fillstyle": "full",
-        # Text stays text in the PDF, so that it can be searched and copied.
-        "pdf.fonttype": 42,
-        "figure.constrained_layout.use": True,
-        "figure.constrained_layout.w_pad": 0.08,
-    }
-    with mpl.rc_context(rules):
-        yield
-
-
-def panels(rows: int, columns: int, style: Style) -> tuple[Figure, np.ndarray[Any, Any]]:
-    """Return a figure of ``rows`` x ``columns`` axes that share the budget axis, as a 2-d array.
-
-    A single column is drawn wider, so that its legend fits below it.
-    """
-    width = max(columns, 1.6) * style.panel_width
-    size = (width + 0.3, rows * style.panel_height + 0.7)
-    figure, axes = plt.subplots(rows, columns, figsize=size, squeeze=False, sharex=True)
-    return figure, axes
+# Panels ---------------------------------------------------------------------------------------
 
 
 def facets(
-    rows: Mapping[R, str], columns: Mapping[C, str], style: Style, *, x: str, log: bool
-) -> tuple[Figure, list[tuple[Axes, R, C]]]:
+    rows: Mapping[Any, str], columns: Mapping[Any, str], x: str = BUDGET
+) -> tuple[Figure, list[tuple[Axes, Any, Any]]]:
     """Return a figure and each of its panels with its row and column, whose names are at the edges.
 
-    ``x`` is the name below: of the deletion budget, which has its axis, or of something else. The
-    vertical axis is logarithmic where ``log`` says so.
+    ``x`` is the name below: of the deletion budget, which has its axis, or of something else. A
+    single column is drawn wider, so that its legend fits below it.
     """
-    figure, axes = panels(len(rows), len(columns), style)
-    for panel in axes.flat:
-        if x == BUDGET:
-            budget_axis(panel)
-        if log:
-            log_axis(panel)
+    size = (max(len(columns), 1.6) * WIDTH + 0.3, len(rows) * HEIGHT + 0.7)
+    figure, axes = plt.subplots(len(rows), len(columns), figsize=size, squeeze=False, sharex=True)
+    if x == BUDGET:
+        axes[0, 0].set(xlim=(-0.03, 1.03), xticks=[0, 0.2, 0.4, 0.6, 0.8, 1.0])
     for panel, name in zip(axes[0], columns.values(), strict=True):
         panel.set_title(name)
     for panel, name in zip(axes[:, 0], rows.values(), strict=True):
@@ -179,18 +165,54 @@ def facets(
     return figure, [(panel, row, column) for panel, (row, column) in places]
 
 
-def budget_axis(axes: Axes) -> None:
-    """Let the horizontal axis go from nothing to all of the forget set."""
-    axes.set_xlim(-0.03, 1.03)
-    axes.set_xticks([0, 0.2, 0.4, 0.6, 0.8, 1.0])
+def models(grid: Grid) -> dict[str, str]:
+    """Return the names of a grid's models, as columns of ``facets``."""
+    return {model: label(model) for model in grid["models"]}
 
 
-def log_axis(axes: Axes) -> None:
-    """Make the vertical axis logarithmic, with plain numbers. Call it before curves are drawn."""
-    axes.set_yscale("log")
-    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.yaxis.set_minor_formatter(NullFormatter())
+def cells(grid: Grid) -> dict[tuple[str, str], str]:
+    """Return the pairs of a dataset and a model of a grid, with their names in two lines."""
+    pairs = product(grid["datasets"], grid["models"])
+    return {(dataset, model): f"{label(dataset)}\n{label(model)}" for dataset, model in pairs}
+
+
+def canvas(rows: int, columns: int, grid: Grid, note: str = "") -> tuple[Figure, list[Axes]]:
+    """Return a figure of ``rows`` x ``columns`` panels with axes of their own, row by row, under
+    the name of the run and a ``note``."""
+    size = (columns * WIDTH + 0.3, rows * HEIGHT + 0.5)
+    figure, axes = plt.subplots(rows, columns, figsize=size, squeeze=False)
+    name = f"{label(grid['dataset'])}, {label(grid['model'])}, seed {grid['seed']}{note}"
+    figure.suptitle(name, fontsize=SIZE + 2)
+    return figure, list(axes.flat)
+
+
+def share_axis(axes: Axes, top: float = 1.0) -> None:
+    """Make the vertical axis one of shares from nothing to ``top``, in per cent."""
+    axes.set_ylim(0, 1.03 * top)
+    axes.yaxis.set_major_formatter(PercentFormatter(1, symbol="%"))
+
+
+# What is drawn in them ------------------------------------------------------------------------
+
+
+def band(axes: Axes, x: Any, low: Any, high: Any, colour: str, alpha: float = 0.18) -> None:
+    """Draw a band between two curves, under all lines."""
+    axes.fill_between(x, low, high, color=colour, alpha=alpha, linewidth=0, zorder=1)
+
+
+def plot_domains(axes: Axes, x: Any, heights: Mapping[str, Any]) -> None:
+    """Draw a curve of each domain in its colour."""
+    for name in DOMAINS:
+        axes.plot(x, heights[name], color=COLOURS[name], linewidth=1.8, label=name, zorder=4)
+
+
+def bars(axes: Axes, at: Any, heights: Any, of: int, colour: str) -> None:
+    """Draw some of ``of`` neighbouring bars, with gaps between them where there is room."""
+    # Without gaps a thin edge keeps the background from shining through.
+    look: dict[str, Any] = {"width": 0.8, "linewidth": 0}
+    if of > CROWDED:
+        look = {"width": 1.0, "linewidth": 0.3, "edgecolor": colour}
+    axes.bar(at, heights, color=colour, **look)
 
 
 def note(
@@ -200,27 +222,50 @@ def note(
     axes.annotate(text, at, xytext=shift, textcoords="offset points", **look)
 
 
-def band(axes: Axes, x: Any, low: Any, high: Any, colour: str, alpha: float = 0.18) -> None:
-    """Draw a band between two curves, under all lines."""
-    axes.fill_between(x, low, high, color=colour, alpha=alpha, linewidth=0, zorder=1)
+def write_above(axes: Axes, text: str) -> None:
+    """Write lines between a panel and its title, which is set: there they cover nothing."""
+    look = {"ha": "center", "va": "bottom", "fontsize": SIZE - 1, "linespacing": 1.2}
+    note(axes, text, (0.5, 1), (0, 3), xycoords="axes fraction", **look)
+    axes.set_title(axes.get_title(), pad=6 + 1.3 * (SIZE - 1) * (1 + text.count("\n")))
+
+
+def reference(
+    axes: Axes,
+    height: float,
+    text: str = "",
+    *,
+    left: bool = False,
+    below: bool = False,
+    dashes: Any = DASHED,
+) -> None:
+    """Draw a dashed horizontal line with its name above or ``below`` its right or ``left`` end."""
+    axes.axhline(height, color=NEUTRAL, linewidth=0.9, linestyle=dashes, zorder=2)
+    look = {"color": NEUTRAL, "fontsize": SIZE - 1, "zorder": 6, "path_effects": HALO}
+    look |= {"ha": "left" if left else "right", "va": "top" if below else "bottom"}
+    shift = (3 if left else -2, -2.5 if below else 2)
+    at = (0 if left else 1, height)
+    note(axes, text, at, shift, xycoords=("axes fraction", "data"), **look)
+
+
+def per_cent(share: float) -> str:
+    """Return whole per cent, and a digit more below ten, where it matters."""
+    return f"{100 * share:.{1 if share < 0.1 else 0}f}%"
 
 
 def legend_below(figure: Figure, panel: Axes, bands: str = "") -> None:
     """Put one legend under all panels: the labelled lines of ``panel``, and what ``bands`` are."""
     handles = [line for line in panel.get_lines() if not str(line.get_label()).startswith("_")]
-    size = float(mpl.rcParams["legend.fontsize"])
     longest = max(len(str(handle.get_label())) for handle in handles)
     # A character is about half as wide as the font size; the sample line takes some six of them.
-    each = (longest + 6) * 0.52 * size / 72
+    each = (longest + 6) * 0.52 * SIZE / 72
     columns = max(1, min(len(handles), int(figure.get_figwidth() / each)))
     shapes = (shape for axes in figure.axes for shape in axes.collections)
     banded = any(isinstance(shape, PolyCollection) for shape in shapes)
-    # As even rows as possible: 8 entries in 7 columns read better as 4 + 4.
-    columns = -(-len(handles) // -(-len(handles) // columns))
     figure.legend(
         handles=handles,
         loc="outside lower center",
-        ncols=columns,
+        # As even rows as possible: 8 entries in 7 columns read better as 4 + 4.
+        ncols=-(-len(handles) // -(-len(handles) // columns)),
         frameon=False,
         handlelength=2.2,
         columnspacing=1.4,
@@ -228,9 +273,9 @@ def legend_below(figure: Figure, panel: Axes, bands: str = "") -> None:
     )
 
 
-def save(figure: Figure, path: str | os.PathLike[str], style: Style) -> None:
+def save(figure: Figure, path: str | os.PathLike[str]) -> None:
     """Write the figure as PDF and PNG, without dates: same figure, same bytes."""
     for kind, metadata in (("pdf", {"CreationDate": None}), ("png", {"Software": None})):
         with atomic(Path(path).with_suffix(f".{kind}")) as part:
-            figure.savefig(part, format=kind, dpi=style.dpi, metadata=metadata)
+            figure.savefig(part, format=kind, metadata=metadata)
     plt.close(figure)

@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mamushi.configuration.sections import Figures
 from mamushi.registry import plugin
 from mamushi.running.identity import digest
 from mamushi.running.stage import Job, option, writes
-from mamushi.stages._settings import Config, Settings, part
+from mamushi.stages._settings import Config, Settings
 
 
 class Figure(Settings):
-    """Settings of the stage ``figure``: what is drawn of which axes or cell, in what style."""
+    """Settings of the stage ``figure``: what is drawn of which axes or cell."""
 
     name: str
-    figures: Figures
     grid: dict[str, Any]
 
 
 def settings(config: Config, shown: Mapping[str, Any], name: str) -> Figure:
     return Figure(
         name=name,
-        figures=part(Figures, config["figures"]),
         grid=dict(shown),
         code=digest(__name__, plugin("figure", name).module),
     )
@@ -46,10 +43,11 @@ class Files:
 
 def run(files: Files, settings: Figure, job: Job) -> None:
     """Raises ``UserError`` for an unknown figure or a table without the grid's rows."""
-    from mamushi.figures.style import Style, save, styled
+    from matplotlib import rc_context
+
+    from mamushi.figures.style import HOUSE, save
     from mamushi.registry import load
 
     module = load("figure", settings.name)
-    style = Style(**asdict(settings.figures))
-    with styled(style):
-        save(module.draw(files.tables, settings.grid, style), files.out, style)
+    with rc_context(HOUSE):
+        save(module.draw(files.tables, settings.grid), files.out)

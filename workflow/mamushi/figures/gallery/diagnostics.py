@@ -20,8 +20,7 @@ from mamushi.evidence.diagnostics import (
     reliability,
     roc,
 )
-from mamushi.figures.run import BOTH, COLOURS, DASHED, NEUTRAL, canvas, write_above
-from mamushi.figures.style import Grid, Style, label
+from mamushi.figures.style import BOTH, COLOURS, DASHED, NEUTRAL, Grid, canvas, label, write_above
 from mamushi.selection.metrics import auc
 
 CATEGORY = "Evidence"
@@ -33,7 +32,7 @@ BARS = 50
 """Of the histograms, over the range of both domains."""
 
 
-def draw(tables: str | Path, grid: Grid, style: Style) -> Figure:
+def draw(tables: str | Path, grid: Grid) -> Figure:
     """Draw four panels of the scores that ``grid`` names (``dataset, model, seed, selector``) in
     the results folder ``tables``.
 
@@ -42,7 +41,7 @@ def draw(tables: str | Path, grid: Grid, style: Style) -> Figure:
     """
     run = {key: grid[key] for key in ("dataset", "model", "seed", "selector")}
     scores = read_scores(paths.under(tables, paths.SCORES, **run))
-    figure, panels = canvas(2, 2, grid, style, f": {label(grid['selector'])}")
+    figure, panels = canvas(2, 2, grid, f": {label(grid['selector'])}")
     for panel, part in zip(panels, (_histograms, _roc, _calibration, _sorted), strict=True):
         part(panel, scores)
     return figure

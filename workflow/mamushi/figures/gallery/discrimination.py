@@ -9,20 +9,20 @@ from matplotlib.figure import Figure
 
 from mamushi.artifacts.tables import DOMAINS
 from mamushi.evidence.geometry import reaches
-from mamushi.figures.run import (
+from mamushi.figures.curves import Geometry, read_geometry
+from mamushi.figures.style import (
     BOTH,
     DOTTED,
     NEUTRAL,
-    Geometry,
+    Grid,
     bars,
     canvas,
+    note,
     per_cent,
     plot_domains,
-    read_geometry,
     reference,
     share_axis,
 )
-from mamushi.figures.style import Grid, Style, note
 
 CATEGORY = "Evidence"
 LABEL = "Discrimination"
@@ -33,11 +33,11 @@ SHARES = (0.9, 0.95)
 """Of the power, whose number of components is marked."""
 
 
-def draw(tables: str | Path, grid: Grid, style: Style) -> Figure:
+def draw(tables: str | Path, grid: Grid) -> Figure:
     """Draw four panels of the run that ``grid`` names (``dataset, model, seed``) in the results
     folder ``tables``. Raises ``UserError`` without its geometry."""
     found = read_geometry(tables, grid)
-    figure, (power, cumulative, singular, relative) = canvas(2, 2, grid, style)
+    figure, (power, cumulative, singular, relative) = canvas(2, 2, grid)
     total = found["power"].sum() or 1.0
     bars(power, found["k"], found["power"] / total, len(found["power"]), BOTH)
     share_axis(power, float(found["power"].max() / total) or 1.0)

@@ -17,17 +17,18 @@ from matplotlib.lines import Line2D
 
 from mamushi.artifacts import schemas
 from mamushi.figures.curves import Row, read_rows
-from mamushi.figures.run import DOTTED, NEUTRAL, reference
 from mamushi.figures.style import (
-    BUDGET,
+    DOTTED,
+    NEUTRAL,
     OURS,
     Grid,
-    Style,
     band,
     facets,
     label,
     legend_below,
     marks,
+    models,
+    reference,
 )
 
 CATEGORY = "Evidence"
@@ -56,7 +57,7 @@ EXACT: Mapping[str, Any] = {"color": "#555555", "linestyle": (0, (4, 2)), "linew
 """The legend's sample of an exact curve; each is drawn in its selector's colour."""
 
 
-def draw(tables: str | Path, grid: Grid, style: Style) -> Figure:
+def draw(tables: str | Path, grid: Grid) -> Figure:
     """Draw means over seeds; the mean 95% band of ours and of random, or of all without either.
 
     Dashed where the exact frontier is known; dotted the level of all removed, budget 1. Raises
@@ -67,8 +68,7 @@ def draw(tables: str | Path, grid: Grid, style: Style) -> Figure:
     banded = [name for name in grid["selectors"] if name in BANDED] or grid["selectors"]
     pairs = product(grid["datasets"], QUANTITIES)
     rows = {(dataset, what): f"{label(dataset)}: {QUANTITIES[what]}" for dataset, what in pairs}
-    models = {model: label(model) for model in grid["models"]}
-    figure, panels = facets(rows, models, style, x=BUDGET, log=False)
+    figure, panels = facets(rows, models(grid))
     for panel, (dataset, what), model in panels:
         own = {name: curves[dataset, model, name] for name in lines}
         for selector, found in own.items():

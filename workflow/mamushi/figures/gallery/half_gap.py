@@ -13,8 +13,18 @@ from matplotlib.transforms import offset_copy
 
 from mamushi.artifacts import schemas
 from mamushi.evaluation.sources import RETRAINING
-from mamushi.figures.curves import Row, cells, plot_mean, read_rows
-from mamushi.figures.style import BUDGET, SEEDS, Grid, Style, facets, label, legend_below, marks
+from mamushi.figures.curves import Row, plot_mean, read_rows
+from mamushi.figures.style import (
+    DOTTED,
+    LONG,
+    SEEDS,
+    Grid,
+    cells,
+    facets,
+    label,
+    legend_below,
+    marks,
+)
 
 CATEGORY = "Unlearning"
 LABEL = "Half-gap budgets"
@@ -22,9 +32,9 @@ OF = "unlearning"
 READS = ["unlearning", "half_gap"]
 
 LEVELS = {
-    "gold standard": ("gold_ppl_forget", (0, (6, 2)), 0.9),
+    "gold standard": ("gold_ppl_forget", LONG, 0.9),
     "target": ("target_ppl_forget", "-", 0.7),
-    "start": ("start_ppl_forget", (0, (1, 1.5)), 0.9),
+    "start": ("start_ppl_forget", DOTTED, 0.9),
 }
 """Horizontal lines: column of the table ``half_gap``, dash pattern, width in points."""
 ABOVE = 0.6
@@ -38,7 +48,7 @@ DROP = (0, (2, 1.2))
 """Dash pattern of the lines from the crossings down to the budget."""
 
 
-def draw(tables: str | Path, grid: Grid, style: Style) -> Figure:
+def draw(tables: str | Path, grid: Grid) -> Figure:
     """Draw a row per unlearner, retraining first, a column per dataset and model.
 
     Means over seeds with bands of one standard error; a hollow marker on the target's line, with a
@@ -51,7 +61,7 @@ def draw(tables: str | Path, grid: Grid, style: Style) -> Figure:
     crossings = read_rows(tables, schemas.HALF_GAP, wanted, columns)
     lines = marks(grid["selectors"])
     rows = {name: f"{label(name)}\nforget perplexity" for name in wanted["unlearners"]}
-    figure, panels = facets(rows, cells(grid), style, x=BUDGET, log=style.log_scale)
+    figure, panels = facets(rows, cells(grid))
     for panel, unlearner, pair in panels:
         own = {name: (*pair, unlearner, name) for name in grid["selectors"]}
         shown = [_plot(panel, points[key], lines[name]) for name, key in own.items()]
@@ -76,7 +86,6 @@ def _limit(axes: Axes, heights: np.ndarray[Any, Any], row: Row) -> None:
     """Show the gap and what lies below it; above, no more than a part of the gap."""
     ends = sorted((row["start_ppl_forget"], row["gold_ppl_forget"]))
     gap = ends[1] - ends[0] or ends[1] * 0.1
-    # Half of the level at most below it, so that a logarithmic axis has a lower end.
     low = max(min(ends[0], heights.min()), ends[0] - gap, ends[0] / 2)
     high = min(max(ends[1], heights.max()), ends[1] + ABOVE * gap)
     margin = 0.06 * (high - low)

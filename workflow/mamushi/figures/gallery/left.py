@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from mamushi.artifacts import schemas
 from mamushi.artifacts.tables import read_table
 from mamushi.figures.curves import Row
-from mamushi.figures.style import Grid, Style, label, legend_below
+from mamushi.figures.style import SIZE, WIDTH, Grid, cells, label, legend_below
 
 CATEGORY = "What is left"
 LABEL = "What is left"
@@ -31,14 +31,14 @@ MEASURES = {
 }
 
 
-def draw(tables: str | Path, grid: Grid, style: Style) -> Figure:
+def draw(tables: str | Path, grid: Grid) -> Figure:
     """Draw a row of panels per dataset and model, a panel per question.
 
     A line per number that could be estimated, with its 95% interval, gold's below it, and a cross
     where its start was.
     """
     rows = read_table(Path(tables) / "left.parquet", schemas.LEFT).to_pylist()
-    pairs = list(product(grid["datasets"], grid["models"]))
+    pairs = [*cells(grid)]
     found: dict[tuple[str, ...], list[Row]] = {
         (*pair, question): [] for pair, question in product(pairs, QUESTIONS)
     }
@@ -47,8 +47,8 @@ def draw(tables: str | Path, grid: Grid, style: Style) -> Figure:
         if key in found and row["value"] is not None:
             found[key].append(row)
     lines = [max(1, *(len(found[*pair, question]) for question in QUESTIONS)) for pair in pairs]
-    height = sum(lines) * style.font_size * 2.2 / 72 + 0.6 * len(pairs) + 0.6
-    size = (style.panel_width * 4.4, height)
+    height = sum(lines) * SIZE * 2.2 / 72 + 0.6 * len(pairs) + 0.6
+    size = (WIDTH * 4.4, height)
     figure, axes = plt.subplots(len(pairs), 2, figsize=size, squeeze=False, height_ratios=lines)
     for panel, ((dataset, model, question), own) in zip(axes.flat, found.items(), strict=True):
         _draw_intervals(panel, own)

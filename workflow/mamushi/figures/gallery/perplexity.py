@@ -9,18 +9,28 @@ from matplotlib.figure import Figure
 
 from mamushi.artifacts.tables import DOMAINS
 from mamushi.figures.curves import plot_curve, read_curves
-from mamushi.figures.style import BUDGET, SEEDS, Grid, Style, facets, label, legend_below, marks
+from mamushi.figures.style import (
+    DOTTED,
+    LONG,
+    SEEDS,
+    Grid,
+    facets,
+    label,
+    legend_below,
+    marks,
+    models,
+)
 
 CATEGORY = "Figures"
 LABEL = "Perplexity"
 OF = "grid"
 READS = ["sad", "sad_summary", "selection"]
 
-LEVELS = {"gold standard": (-1, (0, (6, 2))), "nothing removed": (0, (0, (1, 1.5)))}
+LEVELS = {"gold standard": (-1, LONG), "nothing removed": (0, DOTTED)}
 """The two ends of every curve as horizontal lines: row of the curve, dash pattern."""
 
 
-def draw(tables: str | Path, grid: Grid, style: Style) -> Figure:
+def draw(tables: str | Path, grid: Grid) -> Figure:
     """Draw a pair of panels per dataset and model: forget domain above retain domain."""
     curves = read_curves(tables, grid)
     lines = marks(grid["selectors"])
@@ -28,8 +38,7 @@ def draw(tables: str | Path, grid: Grid, style: Style) -> Figure:
     rows = {
         (dataset, domain): f"{label(dataset)}\n{domain} perplexity" for dataset, domain in pairs
     }
-    models = {model: label(model) for model in grid["models"]}
-    figure, panels = facets(rows, models, style, x=BUDGET, log=style.log_scale)
+    figure, panels = facets(rows, models(grid))
     for panel, (dataset, domain), model in panels:
         found = curves[dataset, model]
         for selector, curve in found.items():

@@ -10,37 +10,29 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
 from mamushi.artifacts import schemas
-from mamushi.figures.curves import cells, plot_mean, read_rows
-from mamushi.figures.style import Grid, Style, facets, label, legend_below, marks
+from mamushi.figures.curves import plot_mean, read_rows
+from mamushi.figures.style import LONG, Grid, cells, facets, label, legend_below, marks
 
 CATEGORY = "Unlearning"
 LABEL = "Relearning"
 OF = "probe"
 READS = ["generations", "relearning"]
 
-REFERENCE = {
-    "color": "black",
-    "linewidth": 0.9,
-    "linestyle": (0, (6, 2)),
-    "label": "gold standard",
-    "zorder": 2,
-}
+GOLD = {"color": "black", "linewidth": 0.9, "linestyle": LONG, "label": "gold standard"}
 DASHES = ("-", (0, (3, 1.5)), (0, (1, 1)), (0, (4, 1, 1, 1)), (0, (4, 1, 1, 1, 1, 1)))
 """Dash pattern of each unlearner, in the order of the configuration."""
 
 
-def draw(tables: str | Path, grid: Grid, style: Style) -> Figure:
+def draw(tables: str | Path, grid: Grid) -> Figure:
     """Draw a panel per dataset and model; means over seeds with bands of one standard error.
 
     Raises ``UserError`` when ``relearning.parquet`` lacks a curve, or a seed's curve a step.
     """
-    pairs = list(product(grid["datasets"], grid["models"]))
     lines = _lines(grid)
-    keys = [(*pair, *source) for pair, source in product(pairs, lines)]
+    keys = [(*pair, *source) for pair, source in product(cells(grid), lines)]
     columns = ("dataset", "model", "source", "selector")
     curves = read_rows(tables, schemas.RELEARNING, grid, columns, keys)
-    rows, x = {None: "forget perplexity"}, "relearning steps"
-    figure, panels = facets(rows, cells(grid), style, x=x, log=style.log_scale)
+    figure, panels = facets({None: "forget perplexity"}, cells(grid), "relearning steps")
     for panel, _, pair in panels:
         for source, line in lines.items():
             plot_mean(panel, curves[*pair, *source], "step", "ppl_forget", line)
@@ -56,11 +48,11 @@ def draw(tables: str | Path, grid: Grid, style: Style) -> Figure:
 def _lines(grid: Grid) -> dict[tuple[str, str | None], dict[str, Any]]:
     """Return Matplotlib's keywords of each source and selector: colour by selector, dashes by
     unlearner."""
-    found: dict[tuple[str, str | None], dict[str, Any]] = {("gold", None): REFERENCE}
+    found: dict[tuple[str, str | None], dict[str, Any]] = {("gold", None): GOLD | {"zorder": 2}}
+    several = len(grid["unlearners"]) > 1
     for number, unlearner in enumerate(grid["unlearners"]):
+        dashes = DASHES[number % len(DASHES)]
         for selector, mark in marks(grid["selectors"]).items():
-            several = len(grid["unlearners"]) > 1
             name = f"{label(unlearner)}, {mark['label']}" if several else mark["label"]
-            dashes = DASHES[number % len(DASHES)]
             found[unlearner, selector] = {**mark, "label": name, "linestyle": dashes}
     return found

@@ -7,7 +7,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from mamushi.figures.curves import plot_curve, read_curves
-from mamushi.figures.style import BUDGET, SEEDS, Grid, Style, facets, label, legend_below, marks
+from mamushi.figures.style import LONG, SEEDS, Grid, facets, label, legend_below, marks, models
 
 CATEGORY = "Figures"
 LABEL = "SAD"
@@ -15,7 +15,7 @@ OF = "grid"
 READS = ["sad", "sad_summary", "selection"]
 
 
-def draw(tables: str | Path, grid: Grid, style: Style) -> Figure:
+def draw(tables: str | Path, grid: Grid) -> Figure:
     """Draw means over seeds with bands of one standard error; dotted ends at budgets 0 and 1.
 
     A dashed level at the SAD between the gold standards of two seeds, where there are several.
@@ -23,16 +23,14 @@ def draw(tables: str | Path, grid: Grid, style: Style) -> Figure:
     lines = marks(grid["selectors"])
     curves = read_curves(tables, grid)
     rows = {dataset: f"{label(dataset)}\nSAD (perplexity)" for dataset in grid["datasets"]}
-    models = {model: label(model) for model in grid["models"]}
-    figure, panels = facets(rows, models, style, x=BUDGET, log=style.log_scale)
+    figure, panels = facets(rows, models(grid))
     for panel, dataset, model in panels:
         for selector, curve in curves[dataset, model].items():
             plot_curve(panel, curve, "sad", lines[selector])
         level = next(iter(curves[dataset, model].values()))[0]["gold_sad"]
         if level is not None:
             line = panel.axhline(level, color="black", label="gold of another seed")
-            line.set(linewidth=0.9, linestyle=(0, (6, 2)))
-        if not style.log_scale:
-            panel.set_ylim(bottom=0)
+            line.set(linewidth=0.9, linestyle=LONG)
+        panel.set_ylim(bottom=0)
     legend_below(figure, figure.axes[0], SEEDS)
     return figure

@@ -5,26 +5,24 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import matplotlib.pyplot as plt
-import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from mamushi.artifacts.tables import DOMAINS
 from mamushi.evidence.geometry import SAME_SPAN
-from mamushi.figures.run import (
+from mamushi.figures.curves import Geometry, read_geometry
+from mamushi.figures.style import (
     BOTH,
     DASHED,
-    Geometry,
+    SIZE,
+    Grid,
     bars,
     canvas,
     plot_domains,
-    read_geometry,
     reference,
     share_axis,
 )
-from mamushi.figures.style import Grid, Style
 
 CATEGORY = "Evidence"
 LABEL = "Subspaces"
@@ -35,15 +33,13 @@ ABOVE = "#117733"
 """The share of angles above 45 degrees."""
 BANDS = (("#009E73", 30), ("#E69F00", 45), ("#CC79A7", 90))
 """Colours of the sorted angles up to so many degrees: shared, moderately and wholly distinct."""
-FLAT = 1.0
-"""Degrees below which a bar cannot be seen."""
 
 
-def draw(tables: str | Path, grid: Grid, style: Style) -> Figure:
+def draw(tables: str | Path, grid: Grid) -> Figure:
     """Draw four panels of the run that ``grid`` names (``dataset, model, seed``) in the results
     folder ``tables``. Raises ``UserError`` without its geometry."""
     found = read_geometry(tables, grid)
-    figure, panels = canvas(2, 2, grid, style)
+    figure, panels = canvas(2, 2, grid)
     for panel, part in zip(panels, (_affinity, _angles, _sorted, _energy), strict=True):
         part(panel, found)
         panel.set_xlim(0, found["k"][-1] + 1)
@@ -53,11 +49,9 @@ def draw(tables: str | Path, grid: Grid, style: Style) -> Figure:
 def _affinity(axes: Axes, found: Geometry) -> None:
     affinity = found["affinity"]
     axes.plot(found["k"], affinity, color=BOTH, linewidth=1.8, zorder=4)
-    # The name goes to the end where the curve is farther away, and to the other side of the line.
-    first, last = (part.mean() for part in np.array_split(np.repeat(affinity, 2), 2))
-    left = bool(abs(first - SAME_SPAN) > abs(last - SAME_SPAN))
-    below = bool((first if left else last) > SAME_SPAN)
-    reference(axes, SAME_SPAN, f"same span, {SAME_SPAN}", left=left, below=below)
+    # The name goes to the other side of the line than the curve's end.
+    below = bool(affinity[len(affinity) // 2 :].mean() > SAME_SPAN)
+    reference(axes, SAME_SPAN, f"same span, {SAME_SPAN}", below=below)
     axes.set_ylim(0, 1.03)
     axes.set(title="(a) subspace affinity", xlabel="dimensions k", ylabel="affinity")
 
@@ -101,11 +95,6 @@ def _sorted(axes: Axes, found: Geometry) -> None:
         reference(axes, edge)
     _degrees(axes)
     axes.set(title=f"(c) sorted angles at k = {n}", xlabel="i-th smallest angle")
-    if angles.max() < FLAT:
-        whole = n == found["width"]
-        why = "both fill the whole space" if whole else "the subspaces are the same"
-        text = f"all {n} angles are below {FLAT:.0f}°:\n{why}"
-        axes.text(0.5, 0.2, text, transform=axes.transAxes, ha="center", va="center")
     # Above the panel, where it covers no bar.
     axes.legend(
         handles=ranges,
@@ -119,7 +108,7 @@ def _sorted(axes: Axes, found: Geometry) -> None:
         borderaxespad=0.2,
         fontsize="small",
     )
-    axes.set_title(axes.get_title(), pad=6 + 1.6 * plt.rcParams["font.size"])
+    axes.set_title(axes.get_title(), pad=6 + 1.6 * SIZE)
 
 
 def _energy(axes: Axes, found: Geometry) -> None:

@@ -7,18 +7,20 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from mamushi.artifacts.tables import DOMAINS
-from mamushi.figures.run import (
+from mamushi.figures.curves import read_geometry
+from mamushi.figures.style import (
     COLOURS,
     DASHED,
     HALO,
     NEUTRAL,
+    Grid,
     canvas,
+    legend_below,
+    note,
     per_cent,
-    read_geometry,
     reference,
     share_axis,
 )
-from mamushi.figures.style import Grid, Style, legend_below, note
 
 CATEGORY = "Evidence"
 LABEL = "Variance"
@@ -32,12 +34,12 @@ MOST = 0.9
 """Share of the variance that the paper draws a line at."""
 
 
-def draw(tables: str | Path, grid: Grid, style: Style) -> Figure:
+def draw(tables: str | Path, grid: Grid) -> Figure:
     """Draw a panel per domain, of the run that ``grid`` names (``dataset, model, seed``) in the
     results folder ``tables``. Raises ``UserError`` without its geometry."""
     found = read_geometry(tables, grid)
     k, width = found["k"], float(found["width"])
-    figure, panels = canvas(1, 2, grid, style)
+    figure, panels = canvas(1, 2, grid)
     top = min(TOP, len(k))
     for panel, name in zip(panels, DOMAINS, strict=True):
         share, colour = found[f"variance_{name}"], COLOURS[name]
