@@ -116,7 +116,7 @@ def test_the_small_grid_has_every_rule(snakemake: Snakemake, finished: Path) -> 
     # What a GGUF file runs: test_gguf_source.py. A matched gold has a contract of its own, and so
     # have other actions than removal.
     # And what of models that are no language models: tests/dag/test_vectors.py.
-    others = {"convert", "gold_matched", "steps", "import_embeddings", "encode"}
+    others = {"convert", "gold_matched", "steps", "import_embeddings"}
     others |= {"weigh", "token_ratio", "spans"}
     # And of the target `left`: test_left.py.
     others |= {"left_models", "left_tables", "figure_left"}
@@ -125,7 +125,7 @@ def test_the_small_grid_has_every_rule(snakemake: Snakemake, finished: Path) -> 
     # Of datasets whose ratio is known, which the demo has: tests/end_to_end/test_demo.py.
     others |= {"truth"}
     # What only a shard runs: test_shards.py.
-    others |= {"embed_shard", "embed_layers_shard", "encode_shard", "evaluate_shard"}
+    others |= {"embed_shard", "embed_layers_shard", "evaluate_shard"}
     assert set(seen["all"]) - set(TARGETS) == set(seen["rules"]) - others
     assert seen["needed"] == {}
 

@@ -63,15 +63,6 @@ def test_a_shard_that_is_there_is_not_made_again(snakemake: Snakemake, tmp_path:
     assert found == {"embed": None, "embed_shard": "2-of-3"} and len(runs) == 2
 
 
-def test_an_encoder_has_shards_too(snakemake: Snakemake, tmp_path: Path) -> None:
-    contract_grid.make(tmp_path)
-    theirs = {"kind": "encoder", "source": "raw/ours", "revision": None}
-    change = {**CUT, "models": {"theirs": theirs}}
-    made = paths.EMBEDDINGS.format(**{**CELL, "model": "theirs"})
-    found = snakemake.would_run(tmp_path, targets=[made], change=change)
-    assert found == {"examples": 1, "encode": 1, "encode_shard": 3}
-
-
 def test_memory_and_time_follow_the_texts_once_they_are_counted(
     snakemake: Snakemake, tmp_path: Path
 ) -> None:

@@ -1,4 +1,4 @@
-"""Models that are no language models: embeddings made elsewhere, and a sentence encoder.
+"""Models that are no language models: embeddings made elsewhere.
 
 The grid of the contracts has no such model, so that their rules have their contracts here.
 """
@@ -21,7 +21,7 @@ PATH = "raw/vectors.parquet"
 CONFIG: dict[str, Any] = {
     "grid": {
         "datasets": ["made"],
-        "models": ["theirs", "encoder"],
+        "models": ["theirs"],
         "seeds": [0],
         "budgets": [0.4],
         "selectors": ["random", "mamushi"],
@@ -30,7 +30,6 @@ CONFIG: dict[str, Any] = {
     "datasets": {"made": {"kind": "synthetic"}},
     "models": {
         "theirs": {"embeddings": {"path": PATH, "id": "doc", "vector": "vec"}},
-        "encoder": {"kind": "encoder", "source": "raw/encoder"},
     },
 }
 CELL = "results/runs/made/theirs/seed0"
@@ -38,12 +37,10 @@ LANGUAGE = {"model_card", "tokens", "embed", "contaminate", "gold", "retrain", "
 
 
 def write(folder: Path, number: float = 0.0) -> None:
-    """The files of both models, older than all that is made of them."""
-    (folder / "raw/encoder/1_Pooling").mkdir(parents=True, exist_ok=True)
+    """The file of vectors, older than all that is made of them."""
+    (folder / "raw").mkdir(exist_ok=True)
     pq.write_table(pa.table({"doc": ["a"], "vec": [[number]]}), folder / PATH)
-    (folder / "raw/encoder/1_Pooling/config.json").write_text("{}", encoding="utf-8")
-    for path in (PATH, "raw/encoder/1_Pooling/config.json"):
-        os.utime(folder / path, (BEGAN - 1000, BEGAN - 1000))
+    os.utime(folder / PATH, (BEGAN - 1000, BEGAN - 1000))
 
 
 @pytest.fixture(scope="module")
@@ -52,8 +49,8 @@ def finished(tmp_path_factory: pytest.TempPathFactory, snakemake: Snakemake) -> 
     (folder / "config.yaml").write_text(yaml.safe_dump(CONFIG, sort_keys=False), encoding="utf-8")
     write(folder)
     done = snakemake.finish(folder, targets=["removals", "evidence"])
-    assert done["import_embeddings"] == done["encode"] == 1
-    assert done["evidence_tables"] == 1 and done["ranking"] == done["geometry"] == 2
+    assert done["import_embeddings"] == 1
+    assert done["evidence_tables"] == 1 and done["ranking"] == done["geometry"] == 1
     assert not LANGUAGE & set(done)
     return folder
 
@@ -73,9 +70,6 @@ def test_other_vectors_run_their_model_again_and_no_other(
     assert set(models()) == {"theirs"}
     write(finished)
     assert models() == {}
-    (finished / "raw/encoder/1_Pooling/config.json").write_text("[]", encoding="utf-8")
-    assert set(models()) == {"encoder"}
-    write(finished)
 
 
 @pytest.mark.parametrize(
@@ -86,13 +80,13 @@ def test_other_vectors_run_their_model_again_and_no_other(
         "results/tables/sad.parquet",
         f"{CELL}/arms/base/perplexity.parquet",
         f"{CELL}/arms/contaminated/generations.parquet",
-        "results/base/encoder/card.json",
+        "results/base/theirs/card.json",
     ],
 )
 def test_what_needs_a_language_model_says_so_before_anything_runs(
     snakemake: Snakemake, finished: Path, target: str
 ) -> None:
-    with pytest.raises(AssertionError, match=r"models\.\w+: .* and no language model") as error:
+    with pytest.raises(AssertionError, match=r"models\.\w+: .* no language model") as error:
         snakemake.would_run(finished, targets=[target])
     assert "ask for the targets removals and evidence" in str(error.value)
 
@@ -126,4 +120,4 @@ def test_a_selector_that_reads_other_layers_is_told_before_anything_runs(
     with pytest.raises(AssertionError, match=r"selectors\.auto\.depths: reads layers"):
         snakemake.would_run(finished, targets=["removals"], change=change)
     change["selectors"] = {"auto": {"depths": [1]}}
-    assert snakemake.would_run(finished, targets=["removals"], change=change)["score"] == 2
+    assert snakemake.would_run(finished, targets=["removals"], change=change)["score"] == 1

@@ -1,4 +1,4 @@
-"""Whole runs of what is not the paper's: low-rank adapters, embeddings made elsewhere, encoders."""
+"""Whole runs of what is not the paper's: low-rank adapters, embeddings made elsewhere."""
 
 import csv
 import random
@@ -16,7 +16,6 @@ from mamushi.artifacts.files import read_json
 from mamushi.artifacts.tables import read_table
 from mamushi.cli import main
 from tests.support import small_grid
-from tests.support.encoders import save
 from tests.support.workflow import run
 
 pytestmark = pytest.mark.slow
@@ -47,8 +46,7 @@ def test_a_grid_by_low_rank_adapters(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A table, vectors of all its rows, and an encoder that knows its words."""
-    pytest.importorskip("sentence_transformers")
+    """A table and vectors of all its rows."""
     folder, rng = tmp_path_factory.mktemp("lab"), random.Random(0)
     sources = rng.choices(["ours", "theirs"], k=200)
     rows = [(f"doc-{i}", " ".join(rng.choices(WORDS[s], k=12)), s) for i, s in enumerate(sources)]
@@ -61,7 +59,6 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ids = [name for name, _, _ in rows]
     table = pa.table({"doc": ids[::-1], "vec": list(vectors[::-1])})
     pq.write_table(table, folder / "vectors.parquet")
-    save(folder, [word for words in WORDS.values() for word in words])
     return folder
 
 
@@ -70,7 +67,7 @@ def config(lab: Path) -> dict[str, Any]:
     return {
         "grid": {
             "datasets": ["comments"],
-            "models": ["theirs", "encoder"],
+            "models": ["theirs"],
             "seeds": [0],
             "budgets": [0.25],
             "selectors": ["lr_cos"],
@@ -87,10 +84,7 @@ def config(lab: Path) -> dict[str, Any]:
                 "limit": {"retain": 80},
             }
         },
-        "models": {
-            "theirs": {"embeddings": vectors},
-            "encoder": {"kind": "encoder", "source": str(lab / "encoder")},
-        },
+        "models": {"theirs": {"embeddings": vectors}},
         "removal": {"ratio": "lr_cos"},
         "evidence": {
             "resamples": 5,
@@ -100,34 +94,24 @@ def config(lab: Path) -> dict[str, Any]:
     }
 
 
-def test_lists_and_evidence_of_vectors_and_of_an_encoder(
+def test_lists_and_evidence_of_vectors(
     lab: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said = run("removals", "evidence", directory=tmp_path, config=config(lab)).stdout
-    assert "rule import_embeddings:" in said and "rule encode:" in said
+    assert "rule import_embeddings:" in said
     assert "rule tokens:" not in said and "rule embed:" not in said
     monkeypatch.chdir(tmp_path)
-    for model in ("theirs", "encoder"):
-        cell = {"dataset": "comments", "model": model, "seed": 0}
-        scores = read_table(paths.SCORES.format(**cell, selector="lr_cos"), schemas.SCORES)
-        ranked = scores.to_pandas().dropna(subset=["rank"])
-        manifest = paths.MANIFEST.format(**cell, selector="lr_cos", beta="0.25")
-        assert (
-            len(ranked) // 4
-            == read_table(
-                paths.REMOVAL.format(**cell, selector="lr_cos", beta="0.25"), schemas.REMOVALS
-            ).num_rows
-        )
-        assert Path(paths.RANKING.format(**cell)).is_file()
-        made = read_json(manifest)["provenance"]
-        told = {"id": "doc", "vector": "vec"}
-        if model == "encoder":
-            told = {"source": str(lab / "encoder"), "revision": None}
-        assert made["embedding"] == told
-        assert main(["verify", manifest]) == 0
+    cell = {"dataset": "comments", "model": "theirs", "seed": 0}
+    scores = read_table(paths.SCORES.format(**cell, selector="lr_cos"), schemas.SCORES)
+    ranked = scores.to_pandas().dropna(subset=["rank"])
+    removal = paths.REMOVAL.format(**cell, selector="lr_cos", beta="0.25")
+    assert len(ranked) // 4 == read_table(removal, schemas.REMOVALS).num_rows
+    assert Path(paths.RANKING.format(**cell)).is_file()
+    manifest = paths.MANIFEST.format(**cell, selector="lr_cos", beta="0.25")
+    assert read_json(manifest)["provenance"]["embedding"] == {"id": "doc", "vector": "vec"}
+    assert main(["verify", manifest]) == 0
     done = run("removals", "evidence", "--dry-run", directory=tmp_path, config=config(lab))
     assert "Nothing to be done" in done.stdout
     done = run(directory=tmp_path, config=config(lab), check=False)
     assert done.returncode != 0
-    assert "models.theirs: has embeddings made elsewhere and no language model" in done.stdout
-    assert "models.encoder: is a sentence encoder and no language model" in done.stdout
+    assert "models.theirs: has embeddings made elsewhere and is no language model" in done.stdout

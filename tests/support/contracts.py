@@ -333,7 +333,6 @@ ROWS: dict[str, dict[str, list[Any]]] = {
         "execution.device": ["cpu"],
         "execution.gpus_per_job": [2],
         "execution.gpu_memory": [40.0],
-        "execution.tracking": ["mlflow"],
         "keep_checkpoints": [True],  # from then on
         # Of a target of its own: see tests/dag/test_left.py.
         "left.datasets": [["mine"]],
@@ -357,7 +356,6 @@ ROWS: dict[str, dict[str, list[Any]]] = {
                 "contaminated": True,
                 "embeddings": {"path": "v.npy", "id": "a", "vector": "b", "ids": "i.txt"},
             },
-            {"kind": "encoder", "source": "raw/encoder", "revision": "0" * 40},
         ],
         "models.tiny.training.lora": [ADAPTERS],
     },

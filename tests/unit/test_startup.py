@@ -41,7 +41,7 @@ def test_help_imports_nothing_heavy(words: list[str]) -> None:
 
 
 WITH_A_MODEL = {
-    *("base-model", "convert", "embed", "embed-layers", "encode", "evaluate", "export"),
+    *("base-model", "convert", "embed", "embed-layers", "evaluate", "export"),
     *("ask", "finetune", "judge", "model-card", "retrain", "token-ratio", "tokens", "unlearn"),
 }
 

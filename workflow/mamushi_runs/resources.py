@@ -58,14 +58,11 @@ class JobResources:
         node: dict[str, Any] = {"full": 20000, "cut": self._memory_if_cut}
         self.model_memory = self.scaled(4000, 16000, 6000, texts=1000, **node)
         self.embed_memory = self.scaled(4000, 16000, 6000, texts=self._vectors, **node)
-        self.encode_memory = self.scaled(4000, 16000, texts=self._vectors)
         self.rank_memory = self.scaled(4000, 16000, texts=self._memory_to_rank)
         # At the paper's rate, on padded texts, 13 minutes for every billion: twice that.
         self.training_minutes = self.minutes(60, 30, 26, shared=["contaminate", "beta0"])
         reading: dict[str, Any] = {"texts": self._minutes_to_read, "shared": ["embed"]}
         self.embed_minutes = self.minutes(30, 20, 5, **reading)
-        # Of 100 million parameters, 2 ms a text: twice that.
-        self.encode_minutes = self.minutes(60, 120, texts=lambda n, wildcards: n / 15000)
         reading = {"texts": self._minutes_to_measure, "shared": ["evaluate"]}
         self.evaluate_minutes = self.minutes(30, 20, 5, **reading)
         self.rank_minutes = self.minutes(30, 240, texts=self._minutes_to_rank)

@@ -59,10 +59,8 @@ SCORED = list(dict.fromkeys([RATIO, *GRID["selectors"]]))
 TINY = [model for model in config["models"] if grid.is_tiny(config, model)]
 READY = [model for model in config["models"] if model not in TINY]
 GGUF = [model for model in READY if is_gguf(config["models"][model])]
-# What gives texts a vector, and is no language model.
 VECTORS = [model for model in READY if "embeddings" in config["models"][model]]
-ENCODERS = [model for model in READY if "kind" in config["models"][model]]
-LANGUAGE = [model for model in config["models"] if model not in VECTORS + ENCODERS]
+LANGUAGE = [model for model in config["models"] if model not in VECTORS]
 
 
 def only(names):

@@ -2,9 +2,7 @@
 # every selector reads. A model that is declared contaminated embeds as it is.
 
 
-EMBED, EMBED_LAYERS, ENCODE = (
-    params(made_with, "model") for made_with in ("embed", "embed_layers", "encode")
-)
+EMBED, EMBED_LAYERS = (params(name, "model") for name in ("embed", "embed_layers"))
 
 
 rule embed:
@@ -72,41 +70,6 @@ rule import_embeddings:
         data_card=lambda wildcards: paths.DATA_CARD.format(dataset=wildcards.dataset),
     shell:
         command("import-embeddings")
-
-
-# The same table, by a sentence encoder.
-rule encode:
-    input:
-        ancient(
-            lambda wildcards: stages.module("encode").encoder_files(
-                config, wildcards.model
-            )
-        ),
-        shards=shards(paths.EMBEDDINGS, ENCODE),
-        examples=made(paths.EXAMPLES),
-    output:
-        out=paths.EMBEDDINGS,
-    log:
-        "results/logs/encode/{dataset}/{model}/seed{seed}.log",
-    wildcard_constraints:
-        model=only(ENCODERS),
-    threads: RESOURCES.cores(8)
-    resources:
-        gpu=1,
-        mem_mb=RESOURCES.encode_memory,
-        runtime=RESOURCES.encode_minutes,
-    params:
-        settings=ENCODE,
-        shard=SHARD,
-    shell:
-        command("encode", shards="{input.shards:q}")
-
-
-use rule encode as encode_shard with:
-    output:
-        out=temp(paths.SHARD.replace("{table}", "embeddings")),
-    log:
-        "results/logs/encode/{dataset}/{model}/seed{seed}/{scatteritem}.log",
 
 
 # Apart from it, since no ranking by the last layer depends on which others one asks for.

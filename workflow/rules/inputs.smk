@@ -134,7 +134,7 @@ def drawn(config, *cell, name):
 def require_inputs(jobs):
     """Every dataset and model that a job is about to read has a path, and the harness knows the
     tasks."""
-    reading = ("model_card", "import_embeddings", "encode")
+    reading = ("model_card", "import_embeddings")
     explained(
         grid.require_paths,
         config,

@@ -15,14 +15,12 @@ from mamushi.artifacts import schemas, shards
 from mamushi.artifacts.tables import EVALUATION, INFERENCE, read_table
 from mamushi.cli import main
 from mamushi.lm import batches
-from tests.support import encoders
-from tests.support.stage_files import EXECUTION, FILES, WORDS, refusal, write_base
+from tests.support.stage_files import EXECUTION, FILES, refusal, write_base
 
 EMBEDDING = {"pooling": "mean", "skip_bos": True, "max_length": 16, "precision": "fp32"}
 SETTINGS: dict[str, dict[str, Any]] = {
     "embed": {"embedding": EMBEDDING | {"layer": -1}, "training": None},
     "embed-layers": {"embedding": EMBEDDING, "training": None, "depths": [0.1, 0.5]},
-    "encode": {"embedding": {"source": "encoder", "revision": None}, "code": "c"},
     "evaluate": {"precision": "fp32", "training": None, "evaluation": {"max_length": 16}},
 }
 SMALL = EXECUTION | {"batch_tokens": 24}
@@ -37,8 +35,6 @@ def files(tmp_path: Path) -> None:
 
 def words(stage: str, out: str, *more: str, **changes: Any) -> list[str]:
     names = {key: name for key, name in FILES.items() if key != "trained"}
-    if stage == "encode":
-        names = {"examples": names["examples"]}
     given = [f"--{key}={name}" for key, name in names.items()]
     given += [
         f"--execution={json.dumps(SMALL)}",
@@ -67,7 +63,6 @@ def numbered(stage: str, number: int) -> list[str]:
         ("embed", 8, (1, 3, 11)),
         ("embed", shards.BLOCK, (3,)),
         ("embed-layers", 8, (3,)),
-        ("encode", 8, (3, 8)),
         ("evaluate", 3, (1, 3, 11)),
         ("evaluate", shards.BLOCK, (3,)),
     ],
@@ -75,9 +70,6 @@ def numbered(stage: str, number: int) -> list[str]:
 def test_shards_together_are_what_one_job_writes(
     stage: str, block: int, numbers: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if stage == "encode":
-        pytest.importorskip("sentence_transformers")
-        encoders.save(Path(), WORDS)
     monkeypatch.setattr(shards, "BLOCK", block)
     monkeypatch.setattr(batches, "BLOCK", block)
     assert main(words(stage, "whole")) == 0

@@ -62,7 +62,6 @@ SPANS = CELL + "/spans/{selector}/beta{beta}.parquet"
 """Removal of tokens: which are left out of the loss."""
 
 GPU_RATES = "results/gpu/rates.json"
-TRACKING = "results/tracking"
 """Of trackers that have no place of their own."""
 CACHE = "results/cache"
 """What saves time within a run of the workflow, and is deleted after it."""

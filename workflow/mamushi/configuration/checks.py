@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from mamushi.artifacts.domains import CONTAMINATION, FORGET, RETAIN
-from mamushi.configuration import models
 from mamushi.configuration.schema import instead
 from mamushi.configuration.sources import is_gguf, raw_paths, source_mistake
 from mamushi.registry import Plugin, plugin, plugins
@@ -208,8 +207,6 @@ def _check_models(full: Config) -> Iterator[str]:
             yield from _check_tiny(at, model)
         elif "embeddings" in model:
             yield from _check_vectors(f"{at}.embeddings", model["embeddings"])
-        elif "kind" in model and is_gguf(model):
-            yield f"{at}.source: {model['source']!r} is not allowed; an encoder is a folder"
         elif model["source"] is not None:
             yield from _check_source(at, model)
 
@@ -244,7 +241,7 @@ def _check_tiny(at: str, model: Config) -> Iterator[str]:
 def _check_source(at: str, model: Config) -> Iterator[str]:
     """A source is a GGUF file or a folder that is there, or a hub's id with a pinned revision."""
     source = model["source"]
-    problem = None if model.get("kind") == "encoder" else source_mistake(source)
+    problem = source_mistake(source)
     if problem:
         yield f"{at}.source: {source!r} is not allowed; {problem}"
     if problem or is_gguf(model) or Path(source).is_dir():
@@ -363,10 +360,9 @@ def _check_depths(full: Config) -> Iterator[str]:
 
 def _check_layers(full: Config) -> Iterator[str]:
     """No selector reads the layers of what has none."""
-    without = (models.EmbeddingsModel, models.EncoderModel)
     for where, axes in comparisons(full):
         names = [] if where in WITHOUT_MANIFESTS else [*axes["selectors"], full["removal"]["ratio"]]
-        vectors = [m for m in axes["models"] if models.sort_of(full["models"][m]) in without]
+        vectors = [m for m in axes["models"] if "embeddings" in full["models"][m]]
         links = dict.fromkeys(link for name in names for link in chain(full, name))
         for name, model in ((name, model) for name in links for model in vectors):
             definition = full["selectors"][name]

@@ -33,13 +33,11 @@ def is_tiny(config: Config, model: str) -> bool:
 
 def no_language_model(config: Config, model: str) -> str | None:
     """Why nothing can be trained, generated or measured with this model, or None when it can."""
-    definition = config["models"][model]
-    if "embeddings" not in definition and definition.get("kind") is None:
+    if "embeddings" not in config["models"][model]:
         return None
-    what = "is a sentence encoder" if "kind" in definition else "has embeddings made elsewhere"
     return (
-        f"models.{model}: {what} and no language model, which all that trains, generates or "
-        "measures needs; ask for the targets removals and evidence"
+        f"models.{model}: has embeddings made elsewhere and is no language model, which all that "
+        "trains, generates or measures needs; ask for the targets removals and evidence"
     )
 
 

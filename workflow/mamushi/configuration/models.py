@@ -169,18 +169,8 @@ class EmbeddingsModel(Section):
     embeddings: Vectors
 
 
-class EncoderModel(Section):
-    """A sentence encoder in a folder of sentence-transformers, or on the hub."""
-
-    kind: Literal["encoder"]  #: A sentence encoder.
-    source: Place | None  #: Local folder, or an id on the hub.
-    #: Commit on the hub. A hub model must have one; a local folder needs none.
-    revision: Commit | None = None
-    contaminated: Literal[True] = True  #: Always; nothing is trained.
-
-
 def sort_of(model: Mapping[str, Any]) -> type[Section]:
     """Return the section that a model's definition is one of, by the keys that it has."""
     sorts: dict[str, type[Section]]
-    sorts = {"family": TinyModel, "embeddings": EmbeddingsModel, "kind": EncoderModel}
+    sorts = {"family": TinyModel, "embeddings": EmbeddingsModel}
     return next((sort for key, sort in sorts.items() if key in model), HubModel)

@@ -44,7 +44,6 @@ from mamushi.configuration.kinds import (
 )
 from mamushi.configuration.models import (
     EmbeddingsModel,
-    EncoderModel,
     HubModel,
     TinyModel,
     Training,
@@ -424,10 +423,6 @@ class Execution(Section):
     #: keep it in results/cache until the run has ended. False saves the disk (tokens x width x 2
     #: bytes) and computes it in every job.
     cache_trunk: bool = True
-    #: Tracker that trainings tell their losses, learning rate and perplexity to; it has to be
-    #: installed. MLflow and TensorBoard write into results/tracking, MLflow elsewhere where
-    #: MLFLOW_TRACKING_URI says so.
-    tracking: Literal["mlflow", "wandb", "tensorboard"] | None = None
 
     def __post_init__(self) -> None:
         """Settle what depends on where this process runs."""
@@ -452,9 +447,7 @@ class Configuration(Section):
     #: Datasets by name. Only those that are named elsewhere are used.
     datasets: Annotated[dict[Name, Dataset], SOME, WRITE]
     #: Models by name. Only those that are named elsewhere are used.
-    models: Annotated[
-        dict[Name, HubModel | TinyModel | EmbeddingsModel | EncoderModel], SOME, WRITE
-    ]
+    models: Annotated[dict[Name, HubModel | TinyModel | EmbeddingsModel], SOME, WRITE]
     tokens: Tokens = Tokens()
     training: Training = Training()
     embedding: Embedding = Embedding()

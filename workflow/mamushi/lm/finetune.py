@@ -19,7 +19,6 @@ from mamushi.lm.batches import collate, examples_of_step, steps
 from mamushi.lm.loss import TokenLoss
 from mamushi.lm.tokens import TokenSet
 from mamushi.lm.training import Descent, Objective, Step, TrainLog, micro_batches, train
-from mamushi.running.tracking import tracked
 
 
 def mean_nll(
@@ -86,14 +85,13 @@ def finetune(
     rate, schedule = float(settings["learning_rate"]), settings["schedule"]
     descent = Descent.of(rate, settings, schedule=schedule, warmup=warmup, rise=warmup + 1)
     model.train()
-    with tracked(accelerator, settings.get("tracking"), state, settings):
-        return train(
-            mean_nll(model, texts, settings, seed, accelerator, what, kept),
-            descent,
-            total,
-            accelerator,
-            compile=settings.get("compile", False),
-            state=state,
-            fingerprint=fingerprint,
-            checkpoint_seconds=float(settings["checkpoint_seconds"]),
-        )
+    return train(
+        mean_nll(model, texts, settings, seed, accelerator, what, kept),
+        descent,
+        total,
+        accelerator,
+        compile=settings.get("compile", False),
+        state=state,
+        fingerprint=fingerprint,
+        checkpoint_seconds=float(settings["checkpoint_seconds"]),
+    )

@@ -45,12 +45,11 @@ def fetch(
     cached: bool = False,
     weights: bool = True,
     code: bool = False,
-    subfolders: bool = False,
 ) -> tuple[Path, str | None]:
     """Return a model's folder, and its commit if it is a hub model's snapshot in the hub's cache.
 
-    ``cached`` asks the hub only when the snapshot is not in the cache. ``weights``, ``code`` and
-    ``subfolders`` say what is fetched beside the descriptions. Raises ``UserError`` at ``where``
+    ``cached`` asks the hub only when the snapshot is not in the cache. ``weights`` and ``code``
+    say what is fetched beside the descriptions. Raises ``UserError`` at ``where``
     for a source that is neither a folder nor to be had from the hub.
     """
     folder = Path(source).expanduser()
@@ -65,7 +64,7 @@ def fetch(
             revision=revision,
             allow_patterns=patterns,
             # These hold the same weights once more, for other programs.
-            ignore_patterns=["consolidated*", *([] if subfolders else ["*/*"])],
+            ignore_patterns=["consolidated*", "*/*"],
             local_files_only=cached,
         )
     except GatedRepoError:
@@ -76,8 +75,7 @@ def fetch(
         problem, do = f"the hub's model has no revision {revision}", "check models.NAME.revision"
     except (LocalEntryNotFoundError, HfHubHTTPError, HFValidationError, OSError) as error:
         if cached:
-            wanted = {"weights": weights, "code": code, "subfolders": subfolders}
-            return fetch(source, revision, where, **wanted)
+            return fetch(source, revision, where, weights=weights, code=code)
         if isinstance(error, OSError) and error.errno in DISK_FULL:
             raise
         problem = "no such folder, not in the hub's cache, and the hub cannot be reached"
@@ -143,18 +141,13 @@ def check_weights(folder: Path) -> list[Path]:
     if single.is_file():
         check_safetensors(single)
         return [single]
-    check_no_pickles(folder)
-    raise UserError(f"no weights (no {WEIGHTS})", where=folder, do="download the model again")
-
-
-def check_no_pickles(folder: Path) -> None:
-    """Raise ``UserError`` for a folder with pickled weights."""
     if any(path for pattern in PICKLES for path in folder.glob(pattern)):
         raise UserError(
             "only pickle weights, which can run code when they are opened",
             where=folder,
             do="save the model as safetensors (save_pretrained does)",
         )
+    raise UserError(f"no weights (no {WEIGHTS})", where=folder, do="download the model again")
 
 
 def check_safetensors(path: Path) -> set[str]:

@@ -21,7 +21,7 @@ from mamushi.errors import UserError
 from mamushi.lm import checkpoint, sharding
 from mamushi.lm.compiled import compiled
 from mamushi.lm.device import deterministic, lacks_kernel
-from mamushi.running import interruption, tracking
+from mamushi.running import interruption
 from mamushi.running.progress import Progress
 
 Part = Callable[[nn.Module], Sequence[Tensor]]
@@ -298,7 +298,6 @@ class _Run:
                         do=objective.remedy,
                     )
             self.log.append(row | found)
-            tracking.log(self.accelerator, row | found, objective.losses)
         self.waiting.clear()
 
     def is_late(self, steps: int, seconds: float) -> bool:

@@ -26,7 +26,6 @@ from mamushi.lm.sharding import all_gather, local
 from mamushi.lm.tokens import TokenSet
 from mamushi.lm.training import Descent, Objective, Step, micro_batches, train
 from mamushi.registry import load
-from mamushi.running.tracking import tracked
 from mamushi.unlearning.objective import Nll, TextLoss, random_labels
 from mamushi.unlearning.saliency import gradients, largest
 from mamushi.unlearning.trunk import States, Tail
@@ -147,17 +146,16 @@ def unlearn(
         model.eval()
         for block in _trained_blocks(model):
             block.train()
-        with tracked(accelerator, execution.get("tracking"), state, unlearner):
-            log = train(
-                objective,
-                descent,
-                total,
-                accelerator,
-                compile=execution.get("compile", False),
-                state=state,
-                fingerprint=fingerprint,
-                checkpoint_seconds=float(execution["checkpoint_seconds"]),
-            )
+        log = train(
+            objective,
+            descent,
+            total,
+            accelerator,
+            compile=execution.get("compile", False),
+            state=state,
+            fingerprint=fingerprint,
+            checkpoint_seconds=float(execution["checkpoint_seconds"]),
+        )
     columns = log.columns
     columns["forget_mean"] = [run.mean(columns, s + 1) for s in range(len(log))]
     return Outcome(columns, run.stopped_at, run.masked, log.compiled)

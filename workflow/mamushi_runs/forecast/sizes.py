@@ -89,7 +89,7 @@ def of(config: Config, model: str, root: str | os.PathLike[str] = ".") -> Size:
     if definition.get("family") is not None:
         return _tiny(definition)
     if grid.no_language_model(config, model):
-        return _like(3e8, "assumed to be as wide as sentence encoders are")
+        return _like(3e8, "assumed to be as wide as vectors of sentence encoders are")
     source = str(definition.get("source") or "")
     return (
         _from_card(Path(root, paths.MODEL_CARD.format(model=model)))

@@ -285,9 +285,8 @@ class Costs:
             return Work(seconds=start + FLOAT16 * self.size(model).parameters / 2e8)
         if self._joins(rule, wildcards):
             return self._join(rule, wildcards)
-        if rule in ("examples", "tokens", "encode") and dataset is not None:
-            # An encoder of 100 million parameters on a GPU.
-            each = {"examples": 1.2e-3, "tokens": 2e-4}.get(rule, 2e-3)
+        if rule in ("examples", "tokens") and dataset is not None:
+            each = {"examples": 1.2e-3, "tokens": 2e-4}[rule]
             return Work(seconds=3 + part(wildcards) * self.volumes.all_texts(dataset) * each)
         if rule not in SIZED or dataset is None or model is None:
             return Work(seconds=1)
@@ -310,7 +309,7 @@ class Costs:
     def _joins(self, rule: str, wildcards: Mapping[str, str]) -> bool:
         """Return whether a job puts together what others have embedded or measured."""
         many = self.config["execution"]["shards"] > 1 and SHARD not in wildcards
-        return many and rule in (*EMBEDDING, "encode", "evaluate")
+        return many and rule in (*EMBEDDING, "evaluate")
 
     def _join(self, rule: str, wildcards: Mapping[str, str]) -> Work:
         # Of a perplexity it reads a number for each text, which is nothing beside the start.
