@@ -175,29 +175,25 @@ def test_path_that_is_not_set_stops_a_real_run_and_no_dry_run(tmp_path: Path) ->
 
 
 def bad_tables(folder: Path) -> dict[str, tuple[dict[str, Any], str]]:
-    """Tables whose first rows tell the mistake: the dataset, and where and what it is."""
-    good, parquet = csv_of(rows()), io.BytesIO()
-    pq.write_table(pa.table({"id": ["a"], "text": ["b"], "domain": ["bad"]}), parquet)
-    no_mark = write(folder / "no_mark.csv", good.replace(b",good", b",", 1))
+    """Tables whose mistake a dry run tells: the dataset, and where and what it is."""
+    own = write(folder / "own.csv", csv_of(rows()))
     return {
-        "cut": (
-            table(write(folder / "cut.parquet", parquet.getvalue()[:-30])),
-            "cut.parquet: damaged or not a Parquet file; make it again",
-        ),
         "column": (
-            table(write(folder / "own.csv", good), text="comment"),
+            table(own, text="comment"),
             "own.csv: no column 'comment'; it has 'id', 'text', 'domain'",
         ),
-        "no_mark": (
-            table(no_mark, forget={"where": "domain == 'bad'"}),
-            "no_mark.csv, row 2 (line 3): cannot evaluate",
+        "expression": (
+            table(own, forget={"where": "domain = 'bad'"}),
+            "expression \"domain = 'bad'\": ",
         ),
     }
 
 
 def bad_datasets(folder: Path) -> dict[str, tuple[dict[str, Any], str]]:
     """Datasets that only their job finds to be bad, and what it says."""
-    good, news = rows(), io.BytesIO()
+    good, news, parquet = rows(), io.BytesIO(), io.BytesIO()
+    pq.write_table(pa.table({"id": ["a"], "text": ["b"], "domain": ["bad"]}), parquet)
+    no_mark = write(folder / "no_mark.csv", csv_of(good).replace(b",good", b",", 1))
     with tarfile.open(fileobj=news, mode="w:gz") as tar:
         tar.addfile(tarfile.TarInfo("20news-bydate-train/alt.atheism/1"))
     for name in ("train.csv", "test.csv", "test_labels.csv"):
@@ -217,6 +213,14 @@ def bad_datasets(folder: Path) -> dict[str, tuple[dict[str, Any], str]]:
         "newsgroups": (
             {"kind": "newsgroups", "path": str(archive_path), "forget": ["talk.politics.guns"]},
             "20news.tar.gz: damaged or incomplete archive",
+        ),
+        "cut": (
+            table(write(folder / "cut.parquet", parquet.getvalue()[:-30])),
+            "cut.parquet: damaged or not a Parquet file",
+        ),
+        "no_mark": (
+            table(no_mark, forget={"where": "domain == 'bad'"}),
+            "no_mark.csv, row 2 (line 3): column 'domain' is empty",
         ),
         "no_forget": (
             table(write(folder / "blank.csv", blank)),
@@ -245,7 +249,7 @@ TINY = {
 }
 
 
-def test_a_look_at_the_first_rows_tells_all_tables_at_once(tmp_path: Path) -> None:
+def test_a_dry_run_tells_all_tables_at_once(tmp_path: Path) -> None:
     bad = bad_tables(tmp_path)
     datasets = {name: dataset for name, (dataset, _) in bad.items()}
     config = configuration(datasets, {"m": model_in(tmp_path)})

@@ -352,10 +352,7 @@ ROWS: dict[str, dict[str, list[Any]]] = {
         "training.lora": [ADAPTERS],
         # Of a model that the grid does not have.
         "models.theirs": [
-            {
-                "contaminated": True,
-                "embeddings": {"path": "v.npy", "id": "a", "vector": "b", "ids": "i.txt"},
-            },
+            {"contaminated": True, "embeddings": {"path": "v.pq", "id": "a", "vector": "b"}},
         ],
         "models.tiny.training.lora": [ADAPTERS],
     },

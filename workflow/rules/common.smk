@@ -12,7 +12,7 @@ from mamushi.configuration import arms, counts, grid, layers, questions
 from mamushi.stages import _settings as settings
 from mamushi.configuration.complete import complete
 from mamushi.configuration.sources import files, is_gguf
-from mamushi.data import head
+from mamushi.data import rows
 from mamushi.errors import UserError
 from mamushi.registry import plugin, plugins
 from mamushi.running import stage as stages
@@ -38,7 +38,7 @@ overriding = workflow.overwrite_configfiles
 base_files = dict.fromkeys(reversed(workflow.configfiles[len(overriding) :]))
 explained(layers.check, [*reversed(base_files), *overriding])
 config.update(explained(complete, config))
-explained(head.check, config)
+explained(rows.check, config)
 explained(arms.require_current)
 hooks.read(workflow, config)
 

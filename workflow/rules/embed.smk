@@ -43,16 +43,7 @@ rule import_embeddings:
         examples=made(paths.EXAMPLES),
         duplicates=made(paths.DUPLICATES),
         vectors=ancient(
-            lambda wildcards: stages.module("import_embeddings").vector_files(
-                config, wildcards.model
-            )[0]
-            or []
-        ),
-        ids=ancient(
-            lambda wildcards: stages.module("import_embeddings").vector_files(
-                config, wildcards.model
-            )[1]
-            or []
+            lambda wildcards: config["models"][wildcards.model]["embeddings"]["path"] or []
         ),
     output:
         out=paths.EMBEDDINGS,

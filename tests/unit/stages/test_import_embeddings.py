@@ -43,12 +43,10 @@ def write(path: Path, ids: list[Any], vectors: Any, kind: pa.DataType | None = N
     pq.write_table(pa.table({"vec": column, "name": ids}), path, row_group_size=7)
 
 
-def run(root: Path, *, ids: bool = False, **changes: Any) -> int:
-    vectors = root / ("vectors.npy" if ids else "vectors.parquet")
+def run(root: Path, **changes: Any) -> int:
     settings = {"embedding": {"id": "name", "vector": "vec"}, "code": "c", **changes}
     words = [f"--{name}={root / f'{name}.parquet'}" for name in ("examples", "duplicates")]
-    words += [f"--vectors={vectors}", f"--data-card={root / 'data.json'}"]
-    words += [f"--ids={root / 'ids.txt'}"] if ids else []
+    words += [f"--vectors={root / 'vectors.parquet'}", f"--data-card={root / 'data.json'}"]
     words += [f"--out={root / 'embeddings.parquet'}", f"--settings={json.dumps(settings)}"]
     return main(["import-embeddings", *words])
 
@@ -84,14 +82,6 @@ def test_vectors_come_in_the_order_of_the_texts(made: Path, kind: pa.DataType) -
     stored = read_metadata(made / "embeddings.parquet")
     assert stored["settings"]["embedding"] == {"id": "name", "vector": "vec"}
     assert stored["inputs"]["vectors"] == digests.of(made / "vectors.parquet")
-
-
-def test_an_array_has_its_ids_beside_it(made: Path) -> None:
-    ids, vectors = everything()
-    np.save(made / "vectors.npy", vectors)
-    (made / "ids.txt").write_text("".join(f"{name}\n" for name in ids), encoding="utf-8-sig")
-    assert run(made, ids=True) == 0
-    check(made, ids, vectors)
 
 
 def nan(ids: list[Any], vectors: Any) -> None:
@@ -167,18 +157,6 @@ def cut(root: Path) -> None:
     (root / "vectors.parquet").write_bytes(whole[: len(whole) // 2])
 
 
-def flat(root: Path) -> None:
-    np.save(root / "vectors.npy", everything()[1].ravel())
-
-
-def pickled(root: Path) -> None:
-    np.save(root / "vectors.npy", np.array([{}, {}], dtype=object), allow_pickle=True)
-
-
-def fewer(root: Path) -> None:
-    np.save(root / "vectors.npy", everything()[1][:-2])
-
-
 @pytest.mark.parametrize(
     ("spoil", "told"),
     [
@@ -187,18 +165,13 @@ def fewer(root: Path) -> None:
         (words, "column 'vec' holds string, not lists of numbers"),
         (columnless, "no column 'vec'"),
         (cut, "damaged or not a Parquet file"),
-        (flat, "an array of shape (192,) and type float32"),
-        (pickled, "not an array that can be read"),
-        (fewer, "32 ids for the 30 rows of"),
     ],
 )
 def test_files_that_cannot_be_read_are_one_line(
     made: Path, capsys: pytest.CaptureFixture[str], spoil: Any, told: str
 ) -> None:
     spoil(made)
-    ids = not (made / "vectors.parquet").exists()
-    (made / "ids.txt").write_text("\n".join(everything()[0]), encoding="utf-8")
-    assert run(made, ids=ids) == 2
+    assert run(made) == 2
     said = capsys.readouterr().err.strip()
     assert told in said and len(said.splitlines()) == 1
 

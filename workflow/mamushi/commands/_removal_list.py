@@ -79,7 +79,7 @@ class RemovalList:
                 do = "give that file, or rank again with a column of ids"
                 raise UserError(what, where=data, do=do)
             return name
-        return "id" if "id" in columns(tables(data)[0]) else None
+        return "id" if "id" in columns(data) else None
 
 
 def read(path: Path) -> RemovalList:

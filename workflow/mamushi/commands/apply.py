@@ -11,6 +11,11 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mamushi.commands._removal_list import RemovalList
+    from mamushi.data.rewriting import Removal
 
 GROUP = "act"
 
@@ -22,55 +27,46 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", required=True, type=Path, metavar="FILE", help="what to write")
     column = "column with the ids (default: the ranked dataset's; else `id`, else row numbers)"
     parser.add_argument("--id", metavar="COLUMN", help=column)
-    how = parser.add_mutually_exclusive_group()
-    split = "write what is removed as well: NAME.forget.csv and NAME.retain.csv for NAME.csv"
-    how.add_argument("--split", action="store_true", help=split)
-    weights = "write all rows, with a column `weight`: 0 for what is on the list, else 1"
-    how.add_argument("--weights", action="store_true", help=weights)
 
 
 def run(args: argparse.Namespace) -> None:
     """Write the table and its receipt.
 
-    Raises ``UserError`` as ``_removal_list.read`` and ``rewriting.rewrite``, and when none of the
-    ids is in the data.
+    Raises ``UserError`` as ``_removal_list.read`` and ``rewriting.rewrite``.
     """
-    from mamushi.artifacts.files import sha256, write_json
-    from mamushi.artifacts.provenance import versions
+    from mamushi.artifacts.files import write_json
     from mamushi.commands import _removal_list
-    from mamushi.data.rewriting import Removal, Targets, rewrite, tables
-    from mamushi.errors import UserError
+    from mamushi.data.rewriting import Removal, rewrite
 
     listed = _removal_list.read(args.list)
     removal = Removal(listed.all, listed.column(args.id, args.data))
-    targets = Targets(args.out, weights=args.weights)
-    if args.split:
-        targets = Targets(part_of(args.out, "retain"), part_of(args.out, "forget"))
-    missing: list[str] = []
+    rewrite(args.data, args.out, removal)
+    done = _receipt(args, listed, removal)
+    write_json(args.out.with_name(f"{args.out.name}.receipt.json"), done)
+    copies, missing = done["ids"]["copies_found"], done["ids"]["not_found"]
+    print(f"{removal.removed:,} of {removal.read:,} rows removed, {copies:,} of them as copies")
+    if missing:
+        print(f"{len(missing):,} ids of the list are not there, the first is {missing[0]!r}")
+    if listed.cross_posts:
+        print(f"{len(listed.cross_posts):,} cross-posts stay: they stood in both domains")
+    print(args.out)
 
-    def check() -> None:
-        """Before anything is written: a list of another table would remove nothing."""
-        ids = (*listed.ids, *sorted(listed.copied))
-        missing.extend(name for name in ids if name not in removal.found)
-        if not removal.found:
-            where = "number of a row" if removal.column is None else f"column {removal.column!r}"
-            what = f"none of its {len(removal.ids)} ids is there ({where})"
-            do = "name the column with --id, or give the table that was ranked"
-            raise UserError(what, where=args.data, do=do)
 
-    rewrite(args.data, targets, removal, check)
+def _receipt(args: argparse.Namespace, listed: RemovalList, removal: Removal) -> dict[str, Any]:
+    """Return what was done, with digests."""
+    from mamushi.artifacts.files import sha256
+    from mamushi.artifacts.provenance import versions
+    from mamushi.data.rewriting import tables
 
     def digests(path: Path) -> str | dict[str, str]:
-        if path.is_file():
-            return sha256(path)
-        return {p.relative_to(path).as_posix(): sha256(p) for p in tables(path)}
+        return sha256(path) if path.is_file() else {p.name: sha256(p) for p in tables(path)}
 
-    about, copies = listed.manifest or {}, len(removal.found & listed.copied)
-    receipt = {
+    about, ids = listed.manifest or {}, (*listed.ids, *sorted(listed.copied))
+    return {
         "list": {"path": str(args.list), "sha256": sha256(args.list)},
         "of": {name: about.get(name) for name in ("dataset", "model", "seed", "selector", "beta")},
         "data": {"path": str(args.data), "sha256": digests(args.data)},
-        "written": [{"path": str(path), "sha256": digests(path)} for path in targets.all],
+        "written": {"path": str(args.out), "sha256": digests(args.out)},
         "id": removal.column or "the number of the row, from 1",
         "rows": {
             "read": removal.read,
@@ -82,30 +78,10 @@ def run(args: argparse.Namespace) -> None:
             "listed": len(listed.ids),
             "copies": len(listed.copied),
             "found": len(removal.found),
-            "copies_found": copies,
-            "not_found": missing,
+            "copies_found": len(removal.found & listed.copied),
+            "not_found": [name for name in ids if name not in removal.found],
         },
-        "cross_posts": {
-            "stay": listed.cross_posts,
-            "why": "they stood in both domains, and so are in no list",
-        },
+        # They stood in both domains, and so are in no list.
+        "cross_posts": listed.cross_posts,
         "versions": versions(),
     }
-    write_json(args.out.with_name(f"{args.out.name}.receipt.json"), receipt)
-    done = "weighted 0" if args.weights else "split off" if args.split else "removed"
-    print(f"{removal.removed:,} of {removal.read:,} rows {done}, {copies:,} of them as copies")
-    if missing:
-        print(f"{len(missing):,} ids of the list are not there, the first is {missing[0]!r}")
-    if listed.cross_posts:
-        print(f"{len(listed.cross_posts):,} cross-posts stay: they stood in both domains")
-    for path in targets.all:
-        print(path)
-
-
-def part_of(path: Path, split: str) -> Path:
-    """Return ``NAME.forget.csv.gz`` for ``NAME.csv.gz``."""
-    from mamushi.artifacts.tabular import PACKED
-
-    packing = path.suffix if path.suffix.lower() in PACKED else ""
-    bare = path.with_name(path.name.removesuffix(packing))
-    return bare.with_name(f"{bare.stem}.{split}{bare.suffix}{packing}")

@@ -8,54 +8,55 @@ CARD --trained TENSORS --out FOLDER; see mamushi stage export.
 from __future__ import annotations
 
 import argparse
-import ast
+import json
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mamushi.stages import export as model
 
 if TYPE_CHECKING:
-    from mamushi.commands._source import Source
+    from mamushi.commands._removal_list import RemovalList
 
 GROUP = "act"
-FORMATS = Path(__file__).parent / "formats"
+FORMATS = {
+    "ids": "plain text: an id a line, by rank, each with its copies after it",
+    "jsonl": "folder with forget.jsonl and retain.jsonl, as load_dataset and so open-unlearning "
+    "read them",
+    "model-card": "Markdown section for a model card: which training data was removed, and how it "
+    "was chosen",
+}
+README = """\
+---
+configs:
+- config_name: default
+  data_files:
+  - split: forget
+    path: forget.jsonl
+  - split: retain
+    path: retain.jsonl
+---
 
-
-def formats() -> dict[str, str]:
-    """Return what a list can be written as, with its help; the files are read, not imported."""
-    found = {}
-    for path in sorted(FORMATS.glob("[!_]*.py")):
-        about = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
-        found[path.stem.replace("_", "-")] = about.partition("\n")[0]
-    return found
+`forget` is what is on the removal list, `retain` all other texts.
+"""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
-    known = formats()
-    parser.epilog = "formats:\n" + "\n".join(f"  {n:<12}{about}" for n, about in known.items())
+    parser.epilog = "formats:\n" + "\n".join(f"  {n:<12}{about}" for n, about in FORMATS.items())
     parser.add_argument("list", nargs="?", type=Path, metavar="LIST", help="a removal list")
-    parser.add_argument("--to", choices=known, metavar="FORMAT", help=", ".join(known))
+    parser.add_argument("--to", choices=FORMATS, metavar="FORMAT", help=", ".join(FORMATS))
     parser.add_argument("--data", type=Path, help="the table (default: the one that was ranked)")
     parser.add_argument("--id", metavar="COLUMN", help="column with the ids (default: as ranked)")
     parser.add_argument("--text", metavar="COLUMN", help="the text's column (default: as ranked)")
-    parser.add_argument("--prompt", metavar="COLUMN", help="column with what the text answers")
-    parser.add_argument(
-        "--weights",
-        action="store_true",
-        help="for a trainer: all rows, with a `weight` of 0 for what is on the list, else 1",
-    )
     model.arguments(parser.add_argument_group("a model"), required=False)
 
 
 def run(args: argparse.Namespace) -> None:
-    """Raises ``UserError`` for options that do not go together, for a bad list, and as the format
-    does."""
-    import importlib
-
+    """Raises ``UserError`` for options that do not go together, for a bad list, for a table that is
+    not the list's, and for a model card without a manifest."""
     from mamushi.artifacts.files import atomic
     from mamushi.commands import _removal_list
-    from mamushi.commands._source import Source
     from mamushi.data.rewriting import whole_folder
     from mamushi.errors import UserError
 
@@ -68,31 +69,103 @@ def run(args: argparse.Namespace) -> None:
         model.run(args)
         return
     if args.to is None:
-        raise UserError("nothing says as what", do=f"give --to: {', '.join(formats())}")
-    module = importlib.import_module(f"mamushi.commands.formats.{args.to.replace('-', '_')}")
-    source = Source(_removal_list.read(args.list), weights=args.weights)
-    if module.TEXTS:
-        source = _with_table(source, args)
-    if module.FOLDER and args.out.exists():
-        raise UserError("exists already", where=args.out, do="remove it or name another one")
-    with whole_folder(args.out) if module.FOLDER else atomic(args.out) as part:
-        module.write(source, part)
+        raise UserError("nothing says as what", do=f"give --to: {', '.join(FORMATS)}")
+    listed = _removal_list.read(args.list)
+    if args.to == "jsonl":
+        if args.out.exists():
+            raise UserError("exists already", where=args.out, do="remove it or name another one")
+        with whole_folder(args.out) as folder:
+            _write_splits(folder, _rows(listed, args))
+    else:
+        text = _ids(listed) if args.to == "ids" else _section(listed)
+        with atomic(args.out) as part:
+            part.write_text(text, encoding="utf-8")
     print(args.out)
 
 
-def _with_table(source: Source, args: argparse.Namespace) -> Source:
-    """Add the given table, that which was ranked, or its examples where it has another loader."""
-    from dataclasses import replace
+def _ids(listed: RemovalList) -> str:
+    # Ids hold no line end: whoever reads a list of them splits it there.
+    ids = (each for name in listed.ids for each in (name, *listed.copies.get(name, [])))
+    return "".join(f"{name}\n" for name in ids)
 
+
+def _write_splits(folder: Path, rows: Iterator[tuple[str, str, bool]]) -> None:
+    with (
+        (folder / "forget.jsonl").open("w", encoding="utf-8") as forget,
+        (folder / "retain.jsonl").open("w", encoding="utf-8") as retain,
+    ):
+        for name, text, on_the_list in rows:
+            line = json.dumps({"id": name, "text": text}, ensure_ascii=False)
+            (forget if on_the_list else retain).write(f"{line}\n")
+    # Its header names the splits to `load_dataset`.
+    (folder / "README.md").write_text(README, encoding="utf-8")
+
+
+def _rows(listed: RemovalList, args: argparse.Namespace) -> Iterator[tuple[str, str, bool]]:
+    """Iterate over id and text of each row of the given table, of that which was ranked, or of its
+    ranked examples where it has another loader, and whether the row is on the list.
+
+    Raises ``UserError`` for a missing column, a text that is not text, and a table in which nothing
+    of the list is.
+    """
+    from mamushi.artifacts.domains import INFERENCE
+    from mamushi.data import readers
+    from mamushi.data.rewriting import Removal, tables
     from mamushi.errors import UserError
 
-    listed = source.listed
-    text = args.text or listed.loader.get("text", "text")
-    columns = {"text": text} | ({"prompt": args.prompt} if args.prompt else {})
-    data = args.data or listed.loader.get("path")
-    if data is not None:
+    column = args.text or listed.loader.get("text", "text")
+    needed = [column]
+    if data := args.data or listed.loader.get("path"):
         data = Path(data)
-        return replace(source, data=data, columns=columns, id=listed.column(args.id, data))
-    if listed.examples is None:
+        removal = Removal(listed.all, listed.column(args.id, data))
+    elif listed.examples is None:
         raise UserError("no run lies around it", where=listed.path, do="give --data")
-    return replace(source, data=listed.examples, columns=columns, id="id", inference=True)
+    else:
+        data, removal = listed.examples, Removal(listed.all, "id")
+        needed.append("section")
+    for file in tables(data):
+        for place, cells in readers.rows(file, [*needed, *removal.columns]):
+            name = cells.get(removal.column or "")
+            gone = removal.takes(name)
+            if "section" in needed and cells["section"] != INFERENCE:
+                continue
+            # Null counts as empty.
+            if not isinstance(text := cells.get(column) or "", str):
+                what = f"column {column!r} is {text!r}, not text"
+                raise UserError(what, where=place, do="name the text column with --text")
+            yield str(name if removal.column else removal.read), text, gone
+    removal.check(data)
+
+
+def _section(listed: RemovalList) -> str:
+    """Return the section of a model card. Raises ``UserError`` for a list without a manifest."""
+    from mamushi.errors import UserError
+
+    if listed.manifest is None:
+        do = "give a list of a run, results/runs/.../removals/SELECTOR/betaB.parquet"
+        raise UserError("has no manifest beside it", where=listed.path, do=do)
+    about: Mapping[str, Any] = listed.manifest
+    expected = about["expected"]
+    if expected["withheld"]:
+        effect = f"not estimated: {expected['withheld']}"
+    else:
+        here = expected["at_this_budget"]
+        effect = (
+            f"KL(forget || trained) {here['removal']:.3g} nats, "
+            f"KL(retain || trained) {here['preservation']:.3g} nats, from the scores"
+        )
+    lines = {
+        "Removed": f"{about['removed']:,} of {about['n_forget']:,} texts of the forget domain "
+        f"({about['beta']:.0%}), and {about['copies']:,} copies of them",
+        "Left in": f"{about['cross_posts']:,} texts that stood in both domains",
+        "Dataset": about["dataset"],
+        "Ranked by": f"{about['selector']} on embeddings of {about['model']}, seed {about['seed']}",
+        "Separation": about["verdict"],
+        "Expected": effect,
+        "List (SHA-256 of its ids)": f"`{about['ids_sha256']}`",
+        "Made with": f"Mamushi {about['provenance']['versions']['mamushi']}",
+    }
+    rows = "".join(
+        f"| {name} | {str(value).replace('|', '&#124;')} |\n" for name, value in lines.items()
+    )
+    return f"## Removed training data\n\n| | |\n|---|---|\n{rows}"

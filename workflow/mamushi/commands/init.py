@@ -1,7 +1,7 @@
 """Look at a table of texts and at a model, and write the configuration that ranks them.
 
-Says what it sees before it writes: rows, columns, forget and retain texts, their lengths, copies.
-What the workflow would refuse is refused here. At a terminal it asks for what is not given.
+Says what it sees before it writes: rows, columns, forget and retain texts, copies. What the
+workflow would refuse is refused here.
 """
 
 from __future__ import annotations
@@ -9,25 +9,29 @@ from __future__ import annotations
 import argparse
 import contextlib
 import re
-import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any
 
 from mamushi.errors import UserError
 
 GROUP = "start"
 BUDGETS = (0.1, 0.2, 0.3)
 """Shares of the forget texts; those that so few texts make nothing of are left out."""
-COLUMNS = 12
-"""Columns that are shown by name."""
+NEEDED = {
+    "data": ("DATA", "the table of texts (a file or folder)"),
+    "text": ("--text", "the column with the text"),
+    "forget": ("--forget", "an expression that is true of the rows to forget: 'toxic >= 0.5'"),
+    "model": ("--model", "the model's folder, .gguf file or id on the hub"),
+}
+"""By name, how it is given and what it is."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command, which ``mamushi rank`` has as well."""
     table = (
-        "CSV, TSV or JSON Lines (also .gz, .zst, .zip), Parquet, a folder of such files, one that "
-        "datasets saved, s3://bucket/key, or a data set's id on the hub"
+        "CSV, TSV or JSON Lines (also .gz, .zst, .zip), Parquet, a folder of such files, or one "
+        "that datasets saved"
     )
     parser.add_argument("data", nargs="?", metavar="DATA", help=table)
     forget = "what is true of the rows to rank for removal, such as "
@@ -35,7 +39,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     model = "the model that was trained on the texts: a folder, a .gguf file or its id on the hub"
     for option, metavar, about in (
         ("text", "COL", "column with the text"),
-        ("forget", "EXPR", forget + '"toxic >= 0.5" or \'"my class" == 0\''),
+        ("forget", "EXPR", forget + "'toxic >= 0.5' or '`my class` == 0'"),
         ("retain", "EXPR", retain),
         ("model", "MODEL", model),
         ("id", "COL", "column with an id (default: row numbers)"),
@@ -59,23 +63,26 @@ def _share(text: str) -> float:
 def run(args: argparse.Namespace) -> None:
     """Write ``args.out``, whole or not at all; one with the same content is kept.
 
-    Raises ``UserError`` for a table or model that the workflow would refuse, for what is missing
-    where nobody can be asked, and when another configuration stands there.
+    Raises ``UserError`` for a table or model that the workflow would refuse, for what is missing,
+    and when another configuration stands there.
     """
-    import tempfile
-
     import yaml
 
     from mamushi.artifacts.files import atomic
+    from mamushi.data import readers
 
     if args.out.is_dir():
         raise UserError("is a folder", where=args.out, do="name a file in --out")
-    with tempfile.TemporaryDirectory() as folder:
-        means = "the table of texts (a file or folder)"
-        table = _given(args, "data", means, lambda given: _find_table(given, Path(folder)))
-        case = _case(args, table)
-        config = yaml.safe_load(TEXT.format_map(case))
-        case |= _describe(config, table, Path(folder))
+    known = ""
+    for name, (option, means) in NEEDED.items():
+        if getattr(args, name) is None:
+            raise UserError(f"{option} is missing", do=f"give {means}{known}")
+        if name == "data":
+            path = Path(args.data).expanduser().absolute()
+            columns = readers.columns(path)
+            known = f"; the columns are {', '.join(map(repr, columns))}"
+    case = _case(args, path, columns)
+    case |= _describe(yaml.safe_load(TEXT.format_map(case)), columns)
     text = TEXT.format_map(case)
     there = args.out.read_bytes().decode("utf-8", "replace") if args.out.exists() else None
     if there == text:
@@ -122,76 +129,6 @@ models:
 """The configuration, of a case's values as YAML on one line each."""
 
 
-# What is not given ------------------------------------------------------------------------------
-
-
-Checked = TypeVar("Checked")
-
-
-def _given(
-    args: argparse.Namespace,
-    name: str,
-    means: str,
-    check: Callable[[str], Checked],
-    known: str = "",
-) -> Checked:
-    """Return what ``check`` makes of an option; ask for it at a terminal until it is right.
-
-    Raises ``UserError`` that names the option where there is no terminal.
-    """
-    option = "DATA" if name == "data" else f"--{name}"
-    value: str | None = getattr(args, name)
-    if value is not None:
-        return check(value)
-    if not sys.stdin.isatty():
-        raise UserError(f"{option} is missing", do=f"give {means}{known}")
-    with contextlib.suppress(ImportError):
-        # Lets an answer be edited.
-        import readline  # noqa: F401
-    while True:
-        try:
-            # The question on lines of its own, which no editor of answers wraps.
-            print(f"{option}: {means}{known}", flush=True)
-            if value := input("> ").strip():
-                found = check(value)
-                setattr(args, name, value)
-                return found
-        except EOFError:
-            raise UserError(f"{option} is missing", do=f"give {means}") from None
-        except UserError as error:
-            print(error)
-
-
-# What there is ----------------------------------------------------------------------------------
-
-
-class Table(NamedTuple):
-    """The path that the configuration names, and where the table can be read now."""
-
-    path: str
-    local: Path
-    columns: list[str]
-
-
-def _find_table(given: str, folder: Path) -> Table:
-    """Find the table; one in a bucket or on the hub is copied, the first to ``folder``."""
-    from mamushi.artifacts import remote
-    from mamushi.data import hub, readers
-
-    if remote.is_remote(given):
-        local = remote.fetch(given, folder)
-        return Table(given, local, readers.columns(local))
-    path = Path(given).expanduser()
-    if not path.exists() and hub.is_id(given):
-        path = hub.table(given)
-    path = path.absolute()
-    columns = readers.columns(path)
-    if "$" in str(path):
-        do = "a configuration takes that for an environment variable; give it a path without"
-        raise UserError("a '$' in the path", where=path, do=do)
-    return Table(str(path), path, columns)
-
-
 def _find_model(given: str) -> str:
     """Return a model's source as YAML and, of one on the hub, its commit."""
     from mamushi.configuration.sources import source_mistake
@@ -210,30 +147,17 @@ def _find_model(given: str) -> str:
     return _yaml(given) + (f"\n    revision: {_yaml(commit)}" if commit else "")
 
 
-def _case(args: argparse.Namespace, table: Table) -> dict[str, Any]:
-    """Return the values of the configuration, asked for where they are not given."""
+def _case(args: argparse.Namespace, path: Path, columns: list[str]) -> dict[str, Any]:
+    """Return the values of the configuration."""
     from mamushi.data.expression import parse
     from mamushi.data.readers import check_columns
 
-    def check(*names: str | None) -> None:
-        wanted = [name for name in names if name is not None]
-        check_columns(table.local, table.columns, wanted)
-
-    def column(name: str) -> str:
-        check(name)
-        return name
-
-    def expression(text: str) -> str:
-        check(*parse(text).names)
-        return text
-
-    known = f"; the columns are {_shown(table.columns)}"
-    text = _given(args, "text", "the column with the text", column, known)
-    example = 'an expression that is true of the rows to forget, such as "toxic >= 0.5"'
-    forget = _given(args, "forget", example, expression, known)
-    retain = None if args.retain is None else {"where": expression(args.retain)}
-    check(args.id)
-    source = _given(args, "model", "the model's folder, .gguf file or id on the hub", _find_model)
+    if "$" in str(path):
+        do = "a configuration takes that for an environment variable; give it a path without"
+        raise UserError("a '$' in the path", where=path, do=do)
+    marks = [parse(mark).names for mark in (args.forget, args.retain) if mark is not None]
+    needed = [args.text, *([args.id] if args.id else ()), *(n for names in marks for n in names)]
+    check_columns(path, columns, needed)
     held = args.evaluation
     shares = {"inference": round(1 - held, 6)} | ({"evaluation": held} if held else {})
     sections = (
@@ -243,24 +167,19 @@ def _case(args: argparse.Namespace, table: Table) -> dict[str, Any]:
     )
     return {
         "out": args.out.name,
-        "dataset": _yaml(_name(Path(args.data).name, "texts")),
+        "dataset": _yaml(_name(path.name, "texts")),
         "model": _yaml(_name(Path(args.model).name, "model")),
         "budgets": [*BUDGETS],
-        "path": _yaml(table.path),
-        "text": _yaml(text),
+        "path": _yaml(str(path)),
+        "text": _yaml(args.text),
         "id": _yaml(args.id) if args.id else "null # row numbers, from 1",
-        "forget": _yaml({"where": forget}),
-        "retain": _yaml(retain),
+        "forget": _yaml({"where": args.forget}),
+        "retain": _yaml(None if args.retain is None else {"where": args.retain}),
         "sections": f"{_yaml(shares)} # {sections}",
-        "source": source,
+        "source": _find_model(args.model),
         # Counted later.
         **dict.fromkeys(("rows", "ranked", "n_forget", "others"), ""),
     }
-
-
-def _shown(columns: list[str]) -> str:
-    more = ", ..." if len(columns) > COLUMNS else ""
-    return ", ".join(map(repr, columns[:COLUMNS])) + more
 
 
 def _name(file: str, otherwise: str) -> str:
@@ -283,7 +202,7 @@ def _yaml(value: Any) -> str:
     return line.removesuffix("\n").removesuffix("\n...")
 
 
-def _describe(config: dict[str, Any], table: Table, folder: Path) -> dict[str, Any]:
+def _describe(config: dict[str, Any], columns: list[str]) -> dict[str, Any]:
     """Print what the table and the model are; return counts and the budgets that suit them."""
     from mamushi.artifacts.domains import INFERENCE
     from mamushi.artifacts.tables import FORGET, RETAIN
@@ -296,10 +215,10 @@ def _describe(config: dict[str, Any], table: Table, folder: Path) -> dict[str, A
     try:
         full = complete(config)
         settings = full["datasets"][dataset]
-        raw = load("dataset", "table").load({**settings, "path": str(table.local)}, folder)
+        raw = load("dataset", "table").load(settings, Path())
         # Near duplicates, which take minutes in a large table, are left to the run.
         exact = {**full["data"], "near_duplicates": None}
-        examples, _, found = build(raw, settings["sections"], settings["limit"], exact)
+        _, _, found = build(raw, settings["sections"], settings["limit"], exact)
         there = found["sections"][INFERENCE]
         fitting = [beta for beta in BUDGETS if round(beta * there[FORGET], 9) >= 1]
         config["grid"]["budgets"] = fitting or [*BUDGETS]
@@ -308,22 +227,17 @@ def _describe(config: dict[str, Any], table: Table, folder: Path) -> dict[str, A
         raise UserError(error.lines[0]) from None
     forget = int(raw.forget.sum())
     retain, neither = len(raw.ids) - forget, sum(raw.dropped.values())
-    print(f"{table.path}: {found['read']:,} rows, {len(table.columns)} columns")
-    print(f"  columns: {_shown(table.columns)}")
-    left_out = f"; of neither, left out: {neither:,}" if neither else ""
-    print(f"  forget: {forget:,} rows; retain: {retain:,} rows{left_out}")
-    lengths = sorted(map(len, examples["text"].to_pylist()))
-    ends = [lengths[int(share * (len(lengths) - 1))] for share in (0, 0.5, 0.9, 1)]
-    print(
-        "  characters: {:,} at least, {:,} in the median, {:,} at 90%, {:,} at most".format(*ends)
-    )
     dropped = {step["step"]: sum(step["dropped"].values()) for step in found["steps"]}
+    left_out = f"; of neither, left out: {neither:,}" if neither else ""
     print(
+        f"{settings['path']}: {found['read']:,} rows, {len(columns)} columns\n"
+        f"  columns: {', '.join(map(repr, columns))}\n"
+        f"  forget: {forget:,} rows; retain: {retain:,} rows{left_out}\n"
         f"  empty: {dropped['empty']:,}; copies: {dropped['exact_duplicates']:,}; in both domains, "
-        f"neither ranked nor listed: {dropped['cross_posts']:,}"
+        f"neither ranked nor listed: {dropped['cross_posts']:,}\n"
+        f"  ranked: {there[FORGET]:,} forget texts against {there[RETAIN]:,} retain texts\n"
+        f"{_describe_model(model)}"
     )
-    print(f"  ranked: {there[FORGET]:,} forget texts against {there[RETAIN]:,} retain texts")
-    print(_describe_model(model))
     others = f"all others, {retain:,} rows"
     if settings["retain"] is not None:
         others = f"{retain:,} rows; {neither:,} rows of neither are left out"

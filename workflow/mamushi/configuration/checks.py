@@ -212,19 +212,14 @@ def _check_models(full: Config) -> Iterator[str]:
 
 
 def _check_vectors(at: str, given: Config) -> Iterator[str]:
-    """Vectors are in a Parquet file, with their ids, or in an array with the ids beside it."""
-    path, ids = given["path"], given["ids"]
+    """Vectors are in a Parquet file, with their ids."""
+    path = given["path"]
     if path is None:
         return
-    ending = Path(path).suffix.lower()
-    if ending not in (".parquet", ".pq", ".npy"):
-        yield f"{at}.path: {path!r} is not allowed; vectors are in a .parquet or a .npy file"
-    elif (ending == ".npy") != (ids is not None):
-        need = "is needed with a .npy file: a text file with an id a line"
-        yield f"{at}.ids: {need if ids is None else 'is not allowed with a .parquet file'}"
-    for key, file in (("path", path), ("ids", ids)):
-        if file is not None and not Path(file).is_file():
-            yield f"{at}.{key}: {file!r} is not allowed; no such file"
+    if Path(path).suffix.lower() not in (".parquet", ".pq"):
+        yield f"{at}.path: {path!r} is not allowed; vectors are in a .parquet file"
+    elif not Path(path).is_file():
+        yield f"{at}.path: {path!r} is not allowed; no such file"
 
 
 def _check_tiny(at: str, model: Config) -> Iterator[str]:

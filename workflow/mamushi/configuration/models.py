@@ -149,7 +149,7 @@ class TinyModel(Section):
 
 
 class Columns(Section):
-    """Where a file of vectors has them; an array has neither."""
+    """Where a file of vectors has them."""
 
     id: str = "id"  #: Column with the texts' ids.
     vector: str = "vector"  #: Column with the vectors, lists.
@@ -158,8 +158,7 @@ class Columns(Section):
 class Vectors(Columns):
     """A vector for each text of the inference section, under its id."""
 
-    path: Place | None  #: A Parquet file, or an array (texts, width) of NumPy (.npy).
-    ids: Place | None = None  #: Of an array, a text file with the id of each row, one a line.
+    path: Place | None  #: A Parquet file.
 
 
 class EmbeddingsModel(Section):

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mamushi.artifacts import digests, remote, tabular
+from mamushi.artifacts import digests, tabular
 from mamushi.errors import UserError
 from mamushi.registry import plugin
 
@@ -38,11 +38,8 @@ def raw_paths(dataset: Mapping[str, Any]) -> Iterator[RawPath]:
 
 def _look(value: str, names: list[str], sharded: object) -> tuple[list[Path], str | None]:
     """Return the raw files at a path, a folder with the files ``names`` or, without names, a file
-    or where the loader takes one a folder of shards; and what is missing, if anything. Of an object
-    in a bucket there is no file."""
+    or where the loader takes one a folder of shards; and what is missing, if anything."""
     path = Path(value)
-    if sharded and remote.is_remote(value):
-        return [], None if tabular.format_of(path) else f"its ending is not known; {tabular.KNOWN}"
     if sharded and (path.is_dir() or "*" in path.name):
         try:
             return tabular.find(path), None

@@ -1,21 +1,15 @@
 """A small language for "which rows are the forget domain": ``toxic >= 1 or group in ["a", "b"]``.
 
-Names are columns. One that Python would not read as a name, with a space in it or such as
-``class``, stands in backquotes, or in double quotes as in SQL: these mean text where the comparison
-names another column, and a column where text would make no sense (``"class" == 0``). Text in single
-quotes is always text. An empty cell is a mistake where the result hangs on it, unless it is
-compared with ``None`` or ``''``, or asked for with ``is null``: nobody has said what it means.
-There are constants, lists of them, comparisons (``== != < <= > >= in not in``), ``is null``,
-``is not null``, ``like`` and ``not like`` (``%`` any characters, ``_`` one), ``and or not`` and the
-arithmetic ``+ - * / // %`` on numbers. There is nothing else: the expression is read into a syntax
-tree, and a node that is not among these is refused; so nothing in it can call, import, or take
-unbounded time.
+Names are columns; any other one stands in backquotes: ```my label` == 1``. There are constants,
+lists, comparisons, ``in``, ``is null``, ``and or not`` and ``+ - * / // %`` on numbers, and nothing
+else: a node of the syntax tree that is not among these is refused, so nothing in it can call,
+import, or take unbounded time. An empty cell is a mistake where the result hangs on it, unless it
+is compared with ``''`` or asked for with ``is null``: nobody has said what it means.
 """
 
 from __future__ import annotations
 
 import ast
-import keyword
 import math
 import operator
 import re
@@ -31,70 +25,36 @@ LONGEST = 10_000
 Row = Mapping[str, Any]
 Value = Callable[[Row], Any]
 
-ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+OPERATORS: dict[type[ast.AST], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
     ast.Div: operator.truediv,
     ast.FloorDiv: operator.floordiv,
     ast.Mod: operator.mod,
-}
-COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
     ast.Eq: operator.eq,
     ast.NotEq: operator.ne,
     ast.Lt: operator.lt,
     ast.LtE: operator.le,
     ast.Gt: operator.gt,
     ast.GtE: operator.ge,
+    ast.Is: operator.is_,
+    ast.IsNot: operator.is_not,
     ast.In: lambda item, many: item in many,
     ast.NotIn: lambda item, many: item not in many,
 }
-SYNTAX = {"None", "True", "False", "and", "or", "not", "in", "is", "if", "else", "for", "lambda"}
-"""Keywords that mean something in an expression of Python; any other is the name of a column."""
-SINGLE, DOUBLE = r"'(?:[^'\\\n]|\\.)*'", r'"(?:[^"\\\n]|\\.)*"'
-WORDS = re.compile(
-    rf"""(?P<like>\b(?:not\s+)?like\s*)(?P<pattern>{SINGLE}|{DOUBLE})|"""
-    rf"""(?P<text>{SINGLE}|(?<=\w){DOUBLE})|(?P<quoted>{DOUBLE})|`(?P<column>[^`]+)`|"""
-    r"""(?P<null>\bis\s+(?:not\s+)?null\b)|"""
-    rf"""(?<![\w.])(?P<keyword>{"|".join(sorted({*keyword.kwlist} - SYNTAX))})(?!\w)""",
-    re.IGNORECASE,
-)
-"""What Python would not read, or in another way, and text, in which none of it is looked for."""
-
-
-class Like:
-    """A pattern of ``like``, which contains the texts that match it as a whole."""
-
-    def __init__(self, pattern: str) -> None:
-        parts = ["".join("." if c == "_" else re.escape(c) for c in p) for p in pattern.split("%")]
-        # In atomic groups, so that no pattern takes longer than its length times that of the text.
-        inner = "".join(f"(?>.*?{part})" for part in parts[1:-1])
-        last = f".*{parts[-1]}" if len(parts) > 1 else ""
-        self.pattern = re.compile(parts[0] + inner + last, re.DOTALL)
-
-    def __contains__(self, item: Any) -> bool:
-        if not isinstance(item, str):
-            raise Mismatch(f"{item!r} is not text, which `like` needs")
-        return self.pattern.fullmatch(item) is not None
-
-
-class Quoted(str):
-    """What stands in double quotes: text or a column."""
+COLUMNS = re.compile(r"""'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"|`([^`]+)`""")
+"""Text, in which no column is looked for, and columns in backquotes."""
+PLACEHOLDER = "_column{}_"
+"""What stands for a column in backquotes while Python reads the expression."""
 
 
 class Mismatch(Exception):
     """An operation on values that it does not apply to."""
 
-    do = "check the expression"
-
 
 class Empty(Mismatch):
     """A cell without a value, of which the expression does not say what that means."""
-
-    def __init__(self, column: str) -> None:
-        super().__init__(f"column {column!r} is empty")
-        means = f"{in_quotes(column)} != None and ..."
-        self.do = f"give every row a value, or say what an empty cell means, as in {means!r}"
 
 
 @dataclass(frozen=True)
@@ -112,17 +72,17 @@ class Expression:
         an empty cell when ``empty`` is None, a non-finite value) or where the result is neither
         true nor false.
         """
-        for name in self.names:
-            if isinstance(row[name], float) and not math.isfinite(row[name]):
-                what = f"column {name!r} is {row[name]}"
-                raise UserError(what, where=place, do="give every row a value")
+        do = "check the expression"
         try:
             return _truth(self.value(row))
-        except (Mismatch, TypeError, ZeroDivisionError, OverflowError) as error:
-            if isinstance(error, Empty) and empty is not None:
+        except Empty as error:
+            if empty is not None:
                 return empty
-            what, do = f"cannot evaluate {self.text!r} ({error})", getattr(error, "do", Mismatch.do)
-            raise UserError(what, where=place, do=do) from None
+            what = f"{error}, and {self.text!r} hangs on it"
+            do = "give every row a value, or say what an empty cell means, as in 'x is null or ...'"
+        except (Mismatch, TypeError, ZeroDivisionError, OverflowError) as error:
+            what = f"cannot evaluate {self.text!r} ({error})"
+        raise UserError(what, where=place, do=do)
 
 
 def parse(text: str) -> Expression:
@@ -131,8 +91,8 @@ def parse(text: str) -> Expression:
         raise UserError(f"an expression of {len(text)} characters", do=f"allowed are {LONGEST}")
     names: dict[str, None] = {}
     try:
-        readable, words = plain(text.strip())
-        value = _compile(ast.parse(readable, mode="eval").body, names, words, column=True)
+        readable, quoted = plain(text.strip())
+        value = _compile(ast.parse(readable, mode="eval").body, names, quoted)
     except SyntaxError as error:
         do = "write it as in 'toxic == 1 or `my group` in [3, 4]'"
         raise UserError(f"expression {text!r}: {error.msg}", do=do) from None
@@ -141,36 +101,19 @@ def parse(text: str) -> Expression:
     return Expression(text, tuple(names), value)
 
 
-def plain(text: str) -> tuple[str, dict[str, str | Like]]:
-    """Return the expression as Python can read it, and what the names that were put into it stand
-    for: a column, what is quoted, or a pattern."""
-    prefix = "_"
-    while prefix in text:
-        prefix += "_"
-    words: dict[str, str | Like] = {}
+def plain(text: str) -> tuple[str, dict[str, str]]:
+    """Return the expression as Python can read it, and the columns in backquotes by the names that
+    stand for them there."""
+    quoted: dict[str, str] = {}
 
     def named(found: re.Match[str]) -> str:
-        name, column = f"{prefix}{len(words)}_", found["column"] or found["keyword"]
-        if found["like"]:
-            words[name] = Like(ast.literal_eval(found["pattern"]))
-            return f"{'not ' if found['like'].lower().startswith('not') else ''}in {name}"
-        if found["null"]:
-            return f"{'!=' if 'not' in found['null'].lower() else '=='} None"
-        if found["quoted"] and found["quoted"][1:-1].strip():
-            words[name] = Quoted(ast.literal_eval(found["quoted"]))
-        # Keywords are what they are in lower case, or as Python has them.
-        elif column and (found["column"] or column in keyword.kwlist):
-            words[name] = column
-        else:
+        if found[1] is None:
             return found[0]
+        name = PLACEHOLDER.format(len(quoted))
+        quoted[name] = found[1]
         return name
 
-    return WORDS.sub(named, text), words
-
-
-def in_quotes(column: str) -> str:
-    """Return a column as it is written in an expression."""
-    return column if column.isidentifier() and column not in SYNTAX else f"`{column}`"
+    return COLUMNS.sub(named, text), quoted
 
 
 def _cell(value: Any) -> Any:
@@ -178,42 +121,27 @@ def _cell(value: Any) -> Any:
     return None if isinstance(value, str) and not value.strip() else value
 
 
-def _filled(row: Row, column: str) -> Any:
-    if (value := _cell(row[column])) is None:
-        raise Empty(column)
-    return value
-
-
 def _compile(
-    node: ast.expr,
-    names: dict[str, None],
-    words: Mapping[str, str | Like],
-    *,
-    may_be_empty: bool = False,
-    column: bool = False,
+    node: ast.expr, names: dict[str, None], quoted: Mapping[str, str], may_be_empty: bool = False
 ) -> Value:
     """Return a function of the row that gives the node's value. Adds its columns to ``names``.
 
-    ``may_be_empty``: what the node is compared with says what an empty cell means. ``column``: what
-    stands in double quotes here is a column.
+    ``may_be_empty``: what the node is compared with says what an empty cell means.
     """
 
-    def inner(part: ast.expr, column: bool = True) -> Value:
-        return _compile(part, names, words, column=column)
+    def inner(part: ast.expr) -> Value:
+        return _compile(part, names, quoted)
 
     match node:
         case ast.Constant(value=str() | int() | float() | None as constant):
             value = _cell(constant)
             return lambda row: value
         case ast.Name(id=name):
-            word = words.get(name, name)
-            if isinstance(word, Like) or (isinstance(word, Quoted) and not column):
-                return lambda row: word
-            read = str(word)
-            names[read] = None
-            return lambda row: _cell(row[read]) if may_be_empty else _filled(row, read)
+            column = quoted.get(name, name)
+            names[column] = None
+            return lambda row: _value(row, column, may_be_empty)
         case ast.List(elts=items) | ast.Tuple(elts=items) | ast.Set(elts=items):
-            members = [inner(item, column=False) for item in items]
+            members = [inner(item) for item in items]
             return lambda row: [member(row) for member in members]
         case ast.BoolOp(op=op, values=operands):
             terms = [inner(operand) for operand in operands]
@@ -224,43 +152,36 @@ def _compile(
         case ast.UnaryOp(op=ast.USub() | ast.UAdd() as sign, operand=operand):
             signed, factor = inner(operand), -1 if isinstance(sign, ast.USub) else 1
             return lambda row: factor * _number(signed(row))
-        case ast.BinOp(left=left, op=op, right=right) if type(op) in ARITHMETIC:
-            apply, first, second = ARITHMETIC[type(op)], inner(left), inner(right)
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in OPERATORS:
+            apply, first, second = OPERATORS[type(op)], inner(left), inner(right)
             return lambda row: apply(_number(first(row)), _number(second(row)))
-        case ast.Compare(left=left, ops=ops, comparators=rights) if all(
-            type(op) in COMPARISONS for op in ops
+        case ast.Compare(left=left, ops=[ast.Is() | ast.IsNot() as op], comparators=[null]) if (
+            isinstance(null, ast.Name) and null.id == "null"
+        ):
+            asked, test = _compile(left, names, quoted, True), OPERATORS[type(op)]
+            return lambda row: test(asked(row), None)
+        case ast.Compare(left=left, ops=ops, comparators=rights) if not any(
+            isinstance(op, ast.Is | ast.IsNot) for op in ops
         ):
             parts = [left, *rights]
-            empties = any(_says_empty(part) for part in parts)
-            meant = _column_among(parts, words)
-            sides = [
-                _compile(part, names, words, may_be_empty=empties, column=part is meant)
-                for part in parts
-            ]
-            tests = [COMPARISONS[type(op)] for op in ops]
+            empties = any(map(_says_empty, parts))
+            sides = [_compile(part, names, quoted, empties) for part in parts]
+            tests = [OPERATORS[type(op)] for op in ops]
             return lambda row: _compare([side(row) for side in sides], tests)
     shown = ast.unparse(node)
-    for name, word in words.items():
-        shown = shown.replace(name, in_quotes(str(word)))
-    do = "use columns, constants, comparisons, and/or/not, in, like, is null, and + - * / // %"
+    for name, column in quoted.items():
+        shown = shown.replace(name, f"`{column}`")
+    do = "use columns, constants, comparisons, and/or/not, in, is null, and + - * / // %"
     raise UserError(f"{shown!r} is not allowed in an expression", do=do)
 
 
-def _column_among(parts: list[ast.expr], words: Mapping[str, str | Like]) -> ast.expr | None:
-    """Return the part of a comparison in double quotes that is a column: the first, where no other
-    part has a column in it. Raises ``UserError`` where none can be one."""
-    quoted = []
-    for part in parts:
-        inside = [words.get(n.id, n.id) for n in ast.walk(part) if isinstance(n, ast.Name)]
-        doubtful = isinstance(part, ast.Name | ast.List | ast.Tuple | ast.Set)
-        if any(not isinstance(each, Like | Quoted) or not doubtful for each in inside):
-            return None
-        if isinstance(part, ast.Name) and isinstance(inside[0], Quoted):
-            quoted.append(part)
-    if not quoted:
-        do = "write a column's name plainly, or in backquotes: `my column` == 1"
-        raise UserError("a comparison without a column", do=do)
-    return quoted[0]
+def _value(row: Row, column: str, may_be_empty: bool) -> Any:
+    value = _cell(row[column])
+    if value is None and not may_be_empty:
+        raise Empty(f"column {column!r} is empty")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise Mismatch(f"column {column!r} is {value}")
+    return value
 
 
 def _says_empty(side: ast.expr) -> bool:
@@ -288,9 +209,9 @@ def _compare(values: list[Any], tests: list[Callable[[Any, Any], bool]]) -> bool
     for left, test, right in zip(values, tests, values[1:], strict=False):
         for other in right if isinstance(right, list) else [right]:
             # `"1" == 1` is just false in Python; here it is a mistake that would go unnoticed.
-            mixed = isinstance(left, str) != isinstance(other, str)
-            if mixed and None not in (left, other) and not isinstance(other, Like):
-                raise Mismatch(f"{left!r} against {other!r}: one is text, the other is not")
+            if isinstance(left, str) != isinstance(other, str) and None not in (left, other):
+                do = "a column's name stands plainly or in backquotes"
+                raise Mismatch(f"{left!r} against {other!r}: one is text, the other is not; {do}")
         if not test(left, right):
             return False
     return True

@@ -1,8 +1,8 @@
 """Tables from the files that people have: CSV, TSV, JSON Lines (each plain or packed), Parquet and
 Arrow; one file or a folder of shards.
 
-Every problem is reported with the file and the row. A row counts from 1, the header not included;
-since a quoted field may hold line breaks, the line on which a CSV row ends is given as well.
+Every problem is reported with the file and the row, which counts from 1 without the header. Since a
+quoted field may hold line breaks, the line on which a CSV row ends is given as well.
 """
 
 from __future__ import annotations
@@ -14,12 +14,11 @@ import io
 import json
 import lzma
 import math
-import os
 import sys
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any, NamedTuple, cast
@@ -27,11 +26,8 @@ from typing import IO, Any, NamedTuple, cast
 from mamushi.artifacts import tabular
 from mamushi.errors import UserError
 
-ENCRYPTED = 0x1
-"""Bit of a zip member's flags."""
 SEPARATORS = {"csv": ",", "tsv": "\t"}
 COLUMNAR = ("parquet", "arrow")
-OTHER_SEPARATORS = ";\t|,"
 FIRST = 100
 """Rows of JSON Lines whose keys are taken for the columns."""
 
@@ -45,8 +41,6 @@ class Table:
     places: list[str]
     typed: bool
     """Whether values have types of their own; those of CSV and TSV are all text."""
-    whole: bool = True
-    """Whether these are all rows of the file."""
 
 
 class Record(NamedTuple):
@@ -59,37 +53,27 @@ class Record(NamedTuple):
     is_header: bool = False
 
 
-def read(path: str | Path, needed: Sequence[str], most: int | None = None) -> Table:
+def read(path: str | Path, needed: Sequence[str]) -> Table:
     """Read the columns ``needed`` of a table, whose format is known by the ending of its files.
 
-    With ``most``, read so many first rows of the first file; none of a file that takes a library
-    which is slow to load: of Parquet the columns are looked for, no more. Raises ``UserError`` for
-    a missing or damaged file, a missing column, a row of the wrong length, and text that is not
-    UTF-8.
+    Raises ``UserError`` for a missing or damaged file, a missing column, a row of the wrong length,
+    and text that is not UTF-8.
     """
     path = Path(path)
     files = tabular.find(path)
     kind = tabular.format_of(files[0])
     table = Table(path.name, {name: [] for name in needed}, [], typed=kind not in SEPARATORS)
-    if most is not None and (kind in COLUMNAR or files[0].suffix.lower() == ".zst"):
-        if kind == "parquet":
-            _check_footer(files[0], needed)
-        return replace(table, columns={}, whole=False)
     found: dict[str, Any] = {}
-    for file in files if most is None else files[:1]:
+    for file in files:
         for places, block in _blocks(file, needed) if kind in COLUMNAR else ():
             table.places.extend(places)
             for name, column in table.columns.items():
                 column.extend(block[name])
         for place, cells in rows(file, needed) if kind not in COLUMNAR else ():
-            if len(table.places) == most:
-                return replace(table, whole=False)
             found.update(cells)
             table.places.append(place)
             for name, column in table.columns.items():
                 column.append(cells.get(name))
-    if most is not None and len(files) > 1:
-        return replace(table, whole=False)
     if not table.places:
         raise UserError("no rows", where=path, do="give a file with data")
     if kind == "jsonl":
@@ -128,21 +112,23 @@ def columns(path: str | Path) -> list[str]:
     return list(names)
 
 
+def check_header(path: str | Path, needed: Sequence[str]) -> None:
+    """Raise ``UserError`` for a needed column that CSV or TSV lacks. Other formats are not opened:
+    their columns are in later rows, or take a library that is slow to load."""
+    file = tabular.find(path)[0]
+    if tabular.format_of(file) in SEPARATORS and file.suffix.lower() != ".zst":
+        next(records(file, needed), None)
+
+
 def check_columns(path: str | Path, found: list[str], needed: Sequence[str]) -> None:
     """Raise ``UserError`` that names the first needed column that is not there, or twice."""
     for name in needed:
         if found.count(name) > 1:
             what = f"column {name!r} is there {found.count(name)} times"
             raise UserError(what, where=path, do="give every column a name of its own")
-        if name in found:
-            continue
-        mark = next((mark for mark in OTHER_SEPARATORS if len(found) == 1 and mark in found[0]), "")
-        if mark:
-            what = f"no column {name!r}: its columns seem to be separated by {mark!r}"
-            do = "save it with commas as .csv, or with tabs as .tsv"
-            raise UserError(what, where=path, do=do)
-        have = ", ".join(map(repr, found))
-        raise UserError(f"no column {name!r}", where=path, do=f"it has {have}")
+        if name not in found:
+            have = ", ".join(map(repr, found))
+            raise UserError(f"no column {name!r}", where=path, do=f"it has {have}")
 
 
 def check_text(value: str, place: str) -> None:
@@ -258,7 +244,7 @@ def _json_lines(path: Path, handle: IO[bytes]) -> Iterator[Record]:
 
 @contextlib.contextmanager
 def opened(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file for reading bytes, unpacked; of a zip archive, the one member of interest."""
+    """Open a file for reading bytes, unpacked; of a zip archive, the one file in it."""
     packing = path.suffix.lower()
     try:
         with contextlib.ExitStack() as files:
@@ -273,11 +259,17 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
                 )
             elif packing == ".zip":
                 archive = files.enter_context(zipfile.ZipFile(path))
-                handle = files.enter_context(archive.open(_member(path, archive)))
+                inside = (m for m in archive.infolist() if "__MACOSX" not in m.filename)
+                members = [member for member in inside if not member.is_dir()]
+                if len(members) != 1:
+                    what = f"holds {len(members)} files"
+                    raise UserError(what, where=path, do="zip one file alone")
+                handle = files.enter_context(archive.open(members[0]))
             else:
                 handle = files.enter_context(path.open("rb"))
             yield handle
-    except NotImplementedError as error:
+    except RuntimeError as error:
+        # Encrypted, or by a method that is not known.
         what = f"packed in a way that cannot be read here ({error})"
         raise UserError(what, where=path, do="unpack it") from None
     except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError) as error:
@@ -287,17 +279,6 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
             raise  # The file system's; that of a damaged stream has no number.
         what = f"truncated or damaged {packing[1:]} ({error})"
         raise UserError(what, where=path, do="download or make it again") from None
-
-
-def _member(path: Path, archive: zipfile.ZipFile) -> zipfile.ZipInfo:
-    """Return the member called like the archive without ``.zip``, or the only one."""
-    files = [m for m in archive.infolist() if not m.is_dir() and "__MACOSX" not in m.filename]
-    named = [m for m in files if Path(m.filename).name == path.stem] or files
-    if len(named) != 1:
-        raise UserError(f"no member {path.stem!r}", where=path, do="zip that one file alone")
-    if named[0].flag_bits & ENCRYPTED:
-        raise UserError("it is encrypted", where=path, do="unpack it")
-    return named[0]
 
 
 # Parquet and Arrow --------------------------------------------------------------------------------
@@ -315,14 +296,12 @@ def opened_columns(path: Path) -> Iterator[tuple[Any, Callable[[list[str] | None
     import pyarrow.parquet as pq
 
     def tables(names: list[str] | None) -> Iterator[Any]:
-        if kind == "parquet" and names is None:
-            yield from map(source.read_row_group, range(source.num_row_groups))
+        if kind == "parquet":
+            for number in range(source.num_row_groups):
+                yield source.read_row_group(number, columns=names)
             return
-        batches = source.iter_batches(columns=names) if kind == "parquet" else source
-        if kind != "parquet" and footer:
-            batches = map(source.get_batch, range(source.num_record_batches))
-        for batch in batches:
-            table = pa.Table.from_batches([batch])
+        batches = map(source.get_batch, range(source.num_record_batches)) if footer else source
+        for table in map(pa.Table.from_batches, ([batch] for batch in batches)):
             yield table if names is None else table.select(names)
 
     kind = tabular.format_of(path)
@@ -372,21 +351,3 @@ def _values(column: Any, name: str, places: list[str], path: Path) -> list[Any]:
     except (ValueError, OverflowError, pa.ArrowException) as error:
         what = f"column {name!r} holds {column.type} that cannot be read ({error})"
         raise UserError(what, where=path, do="write it as numbers or text") from None
-
-
-def _check_footer(path: Path, needed: Sequence[str]) -> None:
-    """Check that a Parquet file has the needed columns: its footer names them, as plain text."""
-    with path.open("rb") as handle:
-        marks = handle.read(4)
-        if handle.seek(0, os.SEEK_END) >= 12:
-            handle.seek(-8, os.SEEK_END)
-            size, marks = int.from_bytes(handle.read(4), "little"), marks + handle.read(4)
-            handle.seek(-min(size + 8, handle.tell()), os.SEEK_END)
-            footer = handle.read()
-    if marks != b"PAR1PAR1":
-        raise UserError("damaged or not a Parquet file", where=path, do="make it again")
-    for name in needed:
-        raw = name.encode()
-        # After its length, which is a byte up to 127, or `id` would be found in anything.
-        if len(raw) < 128 and bytes([len(raw)]) + raw not in footer:
-            raise UserError(f"no column {name!r}", where=path, do="name one of its columns")

@@ -1,30 +1,43 @@
 """What each row of a table is: its text, id, domain, section and stratum.
 
-Both the loader of tables and the look at their first rows come here, so that what a dry run says of
-a table is what the job would say. Nothing heavy is imported.
+Nothing heavy is imported, since every dry run comes here.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
-from itertools import product
+from decimal import Decimal
 from typing import Any
 
 from mamushi.artifacts.domains import SECTIONS
+from mamushi.configuration.checks import datasets_used
+from mamushi.configuration.complete import ConfigError
+from mamushi.data import readers
 from mamushi.data.expression import parse
 from mamushi.data.readers import Table, check_text, name_of
 from mamushi.errors import UserError
 
-NUMBER = re.compile(r"[+-]?(?:0|[1-9][0-9]*)(\.[0-9]*)?([eE][+-]?[0-9]+)?")
-"""A number as text. With zeros before it, it is taken for a code, such as 007."""
 SHOWN = 10
 """Values of a column that a message lists."""
 LONGEST = 60
 """Characters of a cell that a message shows."""
-MOST_OPEN = 6
-"""Columns of an expression whose types may yet change. With more of them, there are too many
-combinations to try."""
+
+
+def check(config: Mapping[str, Any]) -> None:
+    """Raise ``ConfigError`` with a line for each table of a completed configuration that has a bad
+    expression or, in CSV and TSV, lacks a column."""
+    lines = []
+    for name in datasets_used(config):
+        settings = config["datasets"][name]
+        if settings["kind"] == "table":
+            try:
+                columns = needed(settings)
+                if settings["path"] is not None:
+                    readers.check_header(settings["path"], columns)
+            except UserError as error:
+                lines.append(f"datasets.{name}: {error}")
+    if lines:
+        raise ConfigError(lines)
 
 
 def needed(settings: Mapping[str, Any]) -> list[str]:
@@ -60,11 +73,16 @@ def _domains(
 ) -> list[bool | None]:
     """Return of each row whether it is of the forget domain. Where both domains are marked, a row
     may be of neither: then None, and an empty cell marks nothing."""
+
+    def marked(mark: Mapping[str, Any]) -> list[bool]:
+        if "where" in mark:
+            return _where(table, mark["where"], empty=None if retain is None else False)
+        return _among(table, mark["column"], mark["values"], filled=retain is None)
+
     if retain is None:
-        return [*_marked(table, forget, filled=True)]
-    marks = (_marked(table, mark, filled=False) for mark in (forget, retain))
+        return [*marked(forget)]
     domains: list[bool | None] = []
-    for place, unwanted, wanted in zip(table.places, *marks, strict=True):
+    for place, unwanted, wanted in zip(table.places, marked(forget), marked(retain), strict=True):
         if unwanted and wanted:
             what = "of the forget and of the retain domain"
             do = "make `forget` and `retain` exclude each other"
@@ -73,47 +91,26 @@ def _domains(
     return domains
 
 
-def _marked(table: Table, mark: Mapping[str, Any], *, filled: bool) -> list[bool]:
-    """Return which rows are of a domain. ``filled``: an empty cell is a mistake."""
-    if "where" in mark:
-        return _where(table, mark["where"], None if filled else False)
-    return _among(table, mark["column"], mark["values"], filled)
-
-
 def _where(table: Table, text: str, empty: bool | None) -> list[bool]:
-    """Return of which rows an expression is true; ``empty`` where that hangs on an empty cell.
-
-    Of the first rows of a file, what is wrong must be wrong whatever the types turn out to be: a
-    column of CSV whose first cells are numbers is text once another one is.
-    """
+    """Return of which rows an expression is true; ``empty`` where that hangs on an empty cell."""
     where = parse(text)
-    types = [_types(table, table.columns[name]) for name in where.names]
-    if sum(len(each) > 1 for each in types) > MOST_OPEN:
-        return [False] * len(table.places)
-    mistakes = []
-    for columns in product(*types):
-        try:
-            return [
-                where.holds(dict(zip(where.names, cells, strict=True)), place, empty)
-                for place, *cells in zip(table.places, *columns, strict=True)
-            ]
-        except UserError as error:
-            mistakes.append(error)
-    raise mistakes[0]
-
-
-def _types(table: Table, column: list[Any]) -> list[list[Any]]:
-    """Return a column as it is typed, and as it may yet be."""
-    if table.typed:
-        return [column]
-    inferred = infer(column)
-    return [inferred] if table.whole or inferred == column else [inferred, column]
+    columns = [table.columns[name] for name in where.names]
+    typed = columns if table.typed else map(infer, columns)
+    return [
+        where.holds(dict(zip(where.names, cells, strict=True)), place, empty)
+        for place, *cells in zip(table.places, *typed, strict=True)
+    ]
 
 
 def infer(column: Sequence[str]) -> list[Any]:
     """Return text cells of a CSV column as numbers or booleans, where all that are not empty can
     be; empty cells are then None."""
-    converters: tuple[Callable[[str], Any], ...] = (_boolean, int, float)
+    booleans = {"true": True, "false": False}
+    converters: tuple[Callable[[str], Any], ...] = (
+        lambda cell: booleans[cell.strip().lower()],
+        int,
+        float,
+    )
     for convert in converters:
         try:
             return [convert(cell) if cell.strip() else None for cell in column]
@@ -122,24 +119,15 @@ def infer(column: Sequence[str]) -> list[Any]:
     return list(column)
 
 
-def _boolean(cell: str) -> bool:
-    return {"true": True, "false": False}[cell.strip().lower()]
-
-
-def spelled(cell: str) -> str:
-    """Return the name of the number or boolean that a text cell spells, else the cell.
-
-    CSV files have no types: ``1.0`` is 1 there, and ``True`` is true, as pandas writes them.
-    """
-    bare = cell.strip()
-    if bare.lower() in ("true", "false"):
-        return bare.lower()
-    number = NUMBER.fullmatch(bare)
-    if number is None:
-        return cell
-    # Whole numbers stay text, so that no digit of a long one is lost.
-    whole = not (number[1] or number[2])
-    return bare.removeprefix("+") if whole else name_of(float(bare)) or cell
+def _spells(cell: str, value: Any) -> bool:
+    """Return whether a text cell spells a number or boolean: CSV files have no types, and ``1.0``
+    is 1 there, and ``True`` is true, as pandas writes them."""
+    if isinstance(value, bool):
+        return cell.strip().lower() == str(value).lower()
+    try:
+        return Decimal(cell.strip()) == Decimal(str(value))
+    except ArithmeticError:
+        return False
 
 
 def _names(table: Table, column: str, filled: bool = True) -> list[str]:
@@ -163,27 +151,22 @@ def _among(table: Table, column: str, values: Sequence[Any], filled: bool) -> li
     """Return which cells have one of ``values``. A value that never occurs is taken for a slip, and
     with ``filled`` so is an empty cell.
 
-    In a table without types, cells count as what they spell; a value that is given as text is first
-    looked for as it stands, so that ``"1.1"`` and ``"1.10"`` may be two versions.
+    In a table without types, a value that is given as text is a cell as it stands.
     """
     cells = _names(table, column, filled)
-    names = cells if table.typed else [spelled(cell) for cell in cells]
-    as_it_stands, by_name = set(), set()
-    found, known = set(cells), set(names)
+    found, wanted = set(cells), set()
     for value in values:
-        name = name_of(value)
-        if isinstance(value, str) and name in found:
-            as_it_stands.add(name)
-        elif name in known or not table.whole:
-            by_name.add(name)
+        if table.typed or isinstance(value, str):
+            same = found & {name_of(value) or ""}
         else:
+            same = {cell for cell in found if _spells(cell, value)}
+        if not same:
             do = f"its values are {', '.join(sorted(found)[:SHOWN])}"
             do += ", ..." if len(found) > SHOWN else ""
             where = f"{table.file}, column {column!r}"
-            raise UserError(f"no row has the value {name!r}", where=where, do=do)
-    return [
-        cell in as_it_stands or name in by_name for cell, name in zip(cells, names, strict=True)
-    ]
+            raise UserError(f"no row has the value {name_of(value)!r}", where=where, do=do)
+        wanted |= same
+    return [cell in wanted for cell in cells]
 
 
 def shown(value: Any) -> str:
@@ -199,8 +182,6 @@ def _sections(table: Table, column: str, mapping: Mapping[str, str]) -> list[str
     sections = []
     for value, place in zip(table.columns[column], table.places, strict=True):
         name = name_of(value)
-        if name not in known and name is not None and not table.typed:
-            name = spelled(name)
         if name not in known:
             do = f"known are {', '.join(filter(None, known))}; others go into section_values"
             raise UserError(f"section {name!r} in column {column!r}", where=place, do=do)

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from mamushi.data.readers import check_columns, check_text, name_of
+from mamushi.data.readers import check_columns, name_of
 from mamushi.errors import UserError
 
 ROWS = 16384
@@ -43,7 +43,11 @@ def parquet(path: Path, identifier: str, vector: str) -> Iterator[Part]:
             raise UserError(what, where=path, do="name the column of the vectors")
         for batch in file.iter_batches(ROWS, columns=[identifier, vector]):
             column, names = batch.column(vector), batch.column(identifier).to_pylist()
-            ids = [_id(value, path, rows + i) for i, value in enumerate(names)]
+            ids = [name_of(value) or "" for value in names]
+            for row, name in enumerate(ids, rows + 1):
+                if not name:
+                    where = f"{path.name}, row {row}"
+                    raise UserError("there is no id", where=where, do="give every row its id")
             rows += len(ids)
             if pa.types.is_fixed_size_list(kind):
                 lengths = np.full(len(ids), kind.list_size)
@@ -60,30 +64,6 @@ def parquet(path: Path, identifier: str, vector: str) -> Iterator[Part]:
     except (pa.ArrowException, OSError) as error:
         what = f"damaged or not a Parquet file ({str(error).splitlines()[0]})"
         raise UserError(what, where=path, do="make it again") from None
-
-
-def array(path: Path, ids: Path) -> Iterator[Part]:
-    """Iterate over the rows of an array (texts, width) in NumPy's format, with the ids of a text
-    file, one a line. Raises ``UserError`` for another array, and for another number of ids."""
-    try:
-        found = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, OSError, EOFError) as error:
-        brief = str(error).splitlines()[0]
-        raise UserError(f"not an array that can be read ({brief})", where=path) from None
-    if found.ndim != 2 or found.dtype.kind not in "fiu":
-        what = f"an array of shape {found.shape} and type {found.dtype}"
-        raise UserError(what, where=path, do="give numbers of shape (texts, width)")
-    try:
-        lines = ids.read_text(encoding="utf-8-sig").splitlines()
-    except UnicodeDecodeError:
-        raise UserError("not valid UTF-8", where=ids, do="save the file as UTF-8") from None
-    names = [_id(line.strip(), ids, row) for row, line in enumerate(lines)]
-    if len(names) != len(found):
-        what = f"{len(names)} ids for the {len(found)} rows of {path}"
-        raise UserError(what, where=ids, do="give one a row")
-    for start in range(0, len(names), ROWS):
-        part = slice(start, start + ROWS)
-        yield names[part], np.asarray(found[part])
 
 
 def aligned(
@@ -134,11 +114,3 @@ def aligned(
     if not vectors.shape[1]:
         raise mistake("its vectors have no numbers", "embed the texts again")
     return vectors
-
-
-def _id(value: Any, path: Path, row: int) -> str:
-    place, name = f"{path.name}, row {row + 1}", name_of(value)
-    if name is None:
-        raise UserError("there is no id", where=place, do="give every row its id")
-    check_text(name, place)
-    return name

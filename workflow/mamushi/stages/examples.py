@@ -9,12 +9,10 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mamushi.artifacts import remote
 from mamushi.configuration.sources import contents, files
 from mamushi.errors import UserError
 from mamushi.registry import plugin
@@ -47,15 +45,9 @@ def settings(config: Config, dataset: str) -> Examples:
         limit=definition["limit"],
         data=config["data"],
         planted=definition["planted"],
-        inputs={**contents(files(definition)), **_remote(definition)},
+        inputs=contents(files(definition)),
         code=digest(__name__, loader.module),
     )
-
-
-def _remote(definition: Mapping[str, Any]) -> dict[str, str]:
-    """What an object in a bucket is, by its path, where a dataset is one."""
-    path = str(definition.get("path"))
-    return {path: remote.identity(path)} if remote.is_remote(path) else {}
 
 
 @dataclass(frozen=True, kw_only=True)

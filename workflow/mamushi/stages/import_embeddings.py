@@ -24,23 +24,16 @@ def settings(config: Config, model: str) -> ImportEmbeddings:
     given = config["models"][model]["embeddings"]
     return ImportEmbeddings(
         embedding=part(Columns, given),
-        inputs=contents(path for path in vector_files(config, model) if path),
+        inputs=contents([given["path"]] if given["path"] else []),
         code=digest(__name__),
     )
-
-
-def vector_files(config: Config, model: str) -> tuple[str | None, str | None]:
-    """The files of embeddings made elsewhere: the vectors, and the ids of an array."""
-    given = config["models"][model]["embeddings"]
-    return given["path"], given["ids"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Files:
     examples: Path = reads("examples table")
     duplicates: Path = reads("duplicates table of the same dataset")
-    vectors: Path = reads("Parquet file with a column of vectors, or an array (.npy)")
-    ids: Path | None = reads("ids of the rows of an array, one a line", default=None)
+    vectors: Path = reads("Parquet file with a column of vectors")
     data_card: Path | None = option(
         "card of the dataset, which says how many of its rows are in neither table", default=None
     )
@@ -56,11 +49,10 @@ def run(files: Files, settings: ImportEmbeddings, job: Job) -> None:
     from mamushi.artifacts.digests import of
     from mamushi.artifacts.files import read_json
     from mamushi.artifacts.tables import INFERENCE, read_table, write_table
-    from mamushi.data.vectors import aligned, array, parquet
+    from mamushi.data.vectors import aligned, parquet
 
-    for path in (files.vectors, files.ids):
-        if path is not None and settings.inputs.get(path.name, of(path)) != of(path):
-            raise UserError("has changed since this run began", where=path, do="run again")
+    if settings.inputs.get(files.vectors.name, of(files.vectors)) != of(files.vectors):
+        raise UserError("has changed since this run began", where=files.vectors, do="run again")
     examples = read_table(files.examples, schemas.EXAMPLES, ["id", "domain", "section"])
     copies = read_table(files.duplicates, schemas.DUPLICATES, ["id"])["id"].to_pylist()
     rows = [section == INFERENCE for section in examples["section"].to_pylist()]
@@ -68,12 +60,9 @@ def run(files: Files, settings: ImportEmbeddings, job: Job) -> None:
     known = {*examples["id"].to_pylist(), *copies}
     # Rows without a text or a domain, and those beyond a limit, may have a vector all the same.
     read = read_json(files.data_card)["counts"]["read"] if files.data_card else len(known)
-    if files.ids is None:
-        parts = parquet(files.vectors, settings.embedding.id, settings.embedding.vector)
-    else:
-        parts = array(files.vectors, files.ids)
+    parts = parquet(files.vectors, settings.embedding.id, settings.embedding.vector)
     ids = ranked["id"].to_pylist()
-    vectors = aligned(parts, ids, known, read - len(known), files.ids or files.vectors)
+    vectors = aligned(parts, ids, known, read - len(known), files.vectors)
     columns = {
         "id": ranked["id"],
         "domain": ranked["domain"],

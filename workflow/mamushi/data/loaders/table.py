@@ -7,7 +7,6 @@ same way; then rows of neither are left out. A column may hold a ready-made spli
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from mamushi.artifacts import remote, tabular
+from mamushi.artifacts import tabular
 from mamushi.artifacts.files import sha256
 from mamushi.data import readers
 from mamushi.data.raw import Raw
@@ -27,7 +26,7 @@ SETTINGS = {
         "type": ["string", "null"],
         "default": None,
         "description": "The file (.csv, .tsv, .jsonl, each also with .zip, .gz or .zst, .parquet, "
-        ".arrow), a folder of such files, one that datasets saved, or s3://bucket/key.",
+        ".arrow), a folder of such files, or one that datasets saved.",
     },
     "text": {"type": "string", "default": "text", "description": "Column with the text."},
     "id": {
@@ -118,14 +117,7 @@ def load(settings: Mapping[str, Any], cache: Path) -> Raw:
     """
     if settings["path"] is None:
         raise UserError("no path to the table", do="set 'path' to a CSV, JSONL or Parquet file")
-    if remote.is_remote(settings["path"]):
-        cache.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=cache) as folder:
-            return _loaded(remote.fetch(settings["path"], Path(folder)), settings)
-    return _loaded(Path(settings["path"]), settings)
-
-
-def _loaded(path: Path, settings: Mapping[str, Any]) -> Raw:
+    path = Path(settings["path"])
     table = readers.read(path, needed(settings))
     columns = {**rows(table, settings), "places": table.places}
     kept = [row for row, forget in enumerate(columns["forget"]) if forget is not None]
