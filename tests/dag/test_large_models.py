@@ -77,7 +77,7 @@ def test_its_plan_says_what_each_gpu_holds(words: list[str], tmp_path: Path) -> 
     made = json.loads((tmp_path / "plan.json").read_text())
     (line,) = (each for each in made["about"] if "cut over" in each)
     assert line in done.stdout
-    assert line.startswith("llama-3.1-70b: cut over 8 GPUs, 26 GB on each for its weights")
+    assert "cut over 8 GPUs, 26 GB on each for its weights" in line
     # 132 GB of frozen weights and 19 of trained ones, twice, and 19 of gradients, of all of which
     # an eighth is there.
     assert "1.4 s of each step" in line

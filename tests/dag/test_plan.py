@@ -16,7 +16,7 @@ import yaml
 from mamushi.configuration.complete import complete
 from mamushi_runs.forecast import rates, work
 from mamushi_runs.forecast.forecast import GPU_START
-from mamushi_runs.forecast.volumes import Volumes
+from mamushi_runs.forecast.work import Volumes
 from tests.support.workflow import ROOT, environment, plan, run
 
 SLURM = ("--profile", ROOT / "profiles/slurm")
@@ -132,7 +132,7 @@ def test_what_surrounds_a_run_imports_nothing_heavy(tmp_path: Path) -> None:
     program = """
 import sys
 from mamushi_runs.commands import plan
-from mamushi_runs.forecast import account
+from mamushi_runs.forecast import forecast
 from mamushi_runs import hooks
 heavy = ["torch", "transformers", "accelerate", "sklearn", "scipy", "pandas", "numpy", "pyarrow"]
 print("loaded:", [name for name in [*heavy, "psutil", "snakemake"] if name in sys.modules])

@@ -113,7 +113,7 @@ DATA = [f"data/own/{name}" for name in ("card.json", "duplicates.parquet", "exam
 """What the rule `examples` leaves of the dataset `own`."""
 
 
-BESIDE = ("logs", "claims", "plan", "digests")
+BESIDE = ("logs", "claims", "digests")
 
 
 def artifacts(directory: Path) -> list[str]:

@@ -24,7 +24,6 @@ from transformers import AutoModelForCausalLM
 from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.files import read_json, sha256
 from mamushi.artifacts.tables import read_metadata, read_table
-from mamushi.running import usage
 from mamushi.stages._settings import EVIDENCE_TABLES
 from tests.support.demo import CELL, SELECTORS, Ran, Rerun, science, whole
 from tests.support.workflow import ROOT, command, environment, run
@@ -69,7 +68,7 @@ def test_what_a_training_took_is_said_in_its_log(demo: Path) -> None:
     logs = [path.read_text() for path in demo.glob("results/logs/retrain*/**/*.log")]
     # Two budgets of the grid, and for two selectors those of unlearning.
     assert len(cards) == len(logs) == len(SELECTORS) * 2 + 2 * 2
-    assert all(usage.parse(log) is not None for log in logs)
+    assert all(": took " in log.splitlines()[-1] for log in logs)
 
 
 def test_removals_are_nested_and_their_manifests_name_their_sources(demo: Path) -> None:

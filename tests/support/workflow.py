@@ -13,7 +13,7 @@ from tests.support import warm
 
 ROOT = Path(__file__).parents[2]
 SNAKEMAKE = Path(sys.executable).with_name("snakemake")
-NO_RESULTS = frozenset({"logs", "plan", "claims", "cache", "digests"})
+NO_RESULTS = frozenset({"logs", "claims", "cache", "digests"})
 """Folders of results/ with what says how a run went, or what saves time, and not what came out."""
 
 

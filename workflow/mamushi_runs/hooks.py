@@ -49,24 +49,24 @@ def ended(succeeded: bool) -> None:
 def begin(workflow: Any, config: Mapping[str, Any]) -> None:
     """Prepare a run before its first job. Raises ``UserError`` where it must not start."""
     from mamushi_runs import failures
-    from mamushi_runs.forecast import account
+    from mamushi_runs.forecast import forecast
     from mamushi_runs.guard import session
 
     session.begin(workflow)
     failures.listen(workflow)
-    _print(lambda: account.begin(workflow, config))
+    _print(lambda: forecast.begin(workflow, config))
 
 
 def end(workflow: Any, config: Mapping[str, Any], *, succeeded: bool) -> None:
     """Close a run after its last job, and report on it."""
-    from mamushi_runs import failures, summary
-    from mamushi_runs.forecast import account
+    from mamushi_runs import failures
+    from mamushi_runs.forecast import forecast
     from mamushi_runs.guard import session
 
-    _print(lambda: account.end(workflow, succeeded=succeeded))
-    if succeeded:
-        _print(lambda: summary.lists(workflow))
+    _print(lambda: forecast.end(workflow))
     _print(start_page)
+    if succeeded and any(job.rule.name.endswith("manifests") for job in workflow.dag.jobs):
+        _print(lambda: "Lists, what they are worth and the next step: mamushi show")
     session.end(workflow, succeeded=succeeded)
     # Last, where one looks first.
     _print(failures.summary)

@@ -1,14 +1,17 @@
-"""What rules read and write that depends on the model of a job."""
+"""What rules read and write that depends on the model or the dataset of a job."""
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from mamushi.artifacts import paths
-from mamushi.configuration import arms, questions
+from mamushi.configuration import arms, counts, questions
+from mamushi.stages import _settings as settings
+from mamushi.stages import examples
 from mamushi_runs import internals
 
 Config = Mapping[str, Any]
@@ -88,3 +91,23 @@ def shards(workflow: Any, gather: Any, table: str, made_with: Callable[[Any], st
         return parts if len(parts) > 1 else []
 
     return internals.inspected(found)
+
+
+def remade(config: Config, dataset: str, needs: Any) -> bool:
+    """Return whether a dataset's tables are there and are about to be made again, but only because
+    of other raw files or other code: then they may well be the same.
+
+    Where they stay, what the configuration takes of their texts (``needs``) is held against their
+    counts: raises ``UserError`` where it is more.
+    """
+    try:
+        with open(paths.DATA_CARD.format(dataset=dataset), encoding="utf-8") as file:
+            card = json.load(file)
+            before = card["settings"]
+    except (OSError, ValueError, LookupError, TypeError):
+        return False
+    now = json.loads(settings.as_json(examples.settings(config, dataset)))
+    changed = {key for key in {*before, *now} if before.get(key) != now.get(key)}
+    if not changed and "counts" in card:
+        counts.check(dataset, needs, card["counts"]["sections"].get("inference", {}))
+    return bool(changed) and changed <= {"inputs", "code"}

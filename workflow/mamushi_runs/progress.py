@@ -13,13 +13,13 @@ from collections import Counter
 
 from snakemake_interface_logger_plugins.base import LogHandlerBase
 
-from mamushi_runs.forecast import account
-from mamushi_runs.forecast.words import clock
+from mamushi_runs.forecast import forecast
+from mamushi_runs.forecast.forecast import clock
 
 CLEAR = "\r\x1b[K"
 """Back to the begin of a terminal's line, which is emptied."""
 TRUST = 0.05
-"""The share of a run after which its own pace counts, and not the forecast's."""
+"""The share of a run after which its pace says how long the rest takes."""
 KNOWN = "At least one job did not complete successfully."
 """An error that says no more than what was said."""
 
@@ -76,25 +76,15 @@ class LogHandler(LogHandlerBase):  # type: ignore[misc]
         print(CLEAR * terminal + shown, end=end, file=sys.stderr, flush=True)
 
     def _time_left(self) -> str:
-        """Return the time left by the forecast, and by how fast the run has gone through it."""
-        forecast = account.current()
-        if forecast is None:
-            return ""
-        rules = forecast["rules"]
+        """Return the time left by how fast the run has gone through its forecast so far."""
+        rules = (forecast.current() or {"rules": {}})["rules"]
         total = sum(entry["wall_seconds"] for entry in rules.values())
-        rest = sum(
-            number * rules[rule]["wall_seconds"] / rules[rule]["jobs"]
-            for rule, number in self.left.items()
-            if rule in rules
-        )
-        if not total or not rest:
+        known = (rule for rule in self.left if rule in rules)
+        each = (self.left[r] * rules[r]["wall_seconds"] / rules[r]["jobs"] for r in known)
+        done = 1 - sum(each) / total if total else 0.0
+        if not TRUST < done < 1:
             return ""
-        done = max(1 - rest / total, 0.0)
-        if done > TRUST:
-            seconds = (time.monotonic() - self.began) * (1 - done) / done
-        else:
-            seconds = forecast["wall_seconds"] * (1 - done)
-        return f", about {clock(max(seconds, 1.0))} left"
+        return f", about {clock((time.monotonic() - self.began) * (1 - done) / done)} left"
 
     def _say(self, text: str) -> None:
         clear = CLEAR if sys.stderr.isatty() else ""

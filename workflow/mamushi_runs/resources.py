@@ -15,9 +15,7 @@ from typing import Any
 from mamushi.artifacts import paths
 from mamushi.configuration import grid
 from mamushi.configuration.questions import QUESTIONS
-from mamushi_runs.forecast import memory as gpu_memory
 from mamushi_runs.forecast import sizes, work
-from mamushi_runs.forecast.volumes import Volumes
 from mamushi_runs.internals import inspected
 
 Asked = Callable[[Any, int], int]
@@ -43,9 +41,9 @@ class JobResources:
         self.config = config
         self.tiny = {name for name in config["models"] if grid.is_tiny(config, name)}
         self.sizes = {name: sizes.of(config, name) for name in config["models"]}
-        self.several: Mapping[str, int] = gpu_memory.several(config)
+        self.several: Mapping[str, int] = sizes.several(config)
         """GPUs of a job by model, where it has several."""
-        volumes = Volumes(config)
+        volumes = work.Volumes(config)
         # Of its card, its sizes, or as its files are large.
         self.millions = {name: volumes.all_texts(name) / 1e6 for name in config["datasets"]}
         self.costs = work.Costs(config, volumes)
@@ -155,7 +153,7 @@ class JobResources:
     def _minutes_to_exchange(self, rule: str, wildcards: Any, count: int) -> float:
         """Return the minutes that a job waits in all its steps for other GPUs' parts."""
         training = self.config["models"][wildcards.model]["training"]
-        step = gpu_memory.exchange(self.sizes[wildcards.model], training, count)
+        step = sizes.exchange(self.sizes[wildcards.model], training, count)
         return self.costs.of(rule, dict(wildcards)).steps * step / 60
 
     def _memory_if_cut(self, wildcards: Any, count: int) -> float:

@@ -16,7 +16,7 @@ from typing import Any
 
 from mamushi.errors import UserError
 from mamushi.registry import tree
-from mamushi_runs import summary, targets
+from mamushi_runs import targets
 
 PACKAGES = Path(__file__).parents[1]
 
@@ -97,10 +97,8 @@ def run(wanted: Sequence[str], configfiles: Sequence[Path], args: argparse.Names
         *("--profile", str(profile(args.profile)), "--logger", "mamushi"),
         *("--configfile", *map(str, configfiles), *more, "--", *wanted),
     ]
-    env = {**os.environ, summary.SILENCE: "1"}
-    search = [str(PACKAGES), env.get("PYTHONPATH", "")]
-    env["PYTHONPATH"] = os.pathsep.join(filter(None, search))
-    process = subprocess.Popen(line, env=env)
+    search = os.pathsep.join(filter(None, [str(PACKAGES), os.environ.get("PYTHONPATH")]))
+    process = subprocess.Popen(line, env={**os.environ, "PYTHONPATH": search})
     before = signal.signal(signal.SIGTERM, lambda *_: process.terminate())
     try:
         while True:

@@ -16,9 +16,8 @@ from mamushi.data import rows
 from mamushi.errors import UserError
 from mamushi.registry import plugin, plugins
 from mamushi.running import stage as stages
-from mamushi_runs import environment, hooks, inputs, internals, packs, reports, targets
+from mamushi_runs import environment, hooks, inputs, internals, targets
 from mamushi_runs.inputs import SHARD, answers_of
-from mamushi_runs.remade import remade
 from mamushi_runs.resources import JobResources
 
 internals.keep_garbage()
@@ -131,7 +130,7 @@ def params(stage, *names):
     )
 
 
-def table_reports(*names):
+def table_reports(names, category):
     """The CSV files of result tables by their names, each with its place in the report."""
     folder = os.path.join(PACKAGES, "report")
     found = {}
@@ -139,22 +138,21 @@ def table_reports(*names):
         # A figure of the same name has the caption of that name.
         own = f"{name}_table.rst"
         caption = own if os.path.exists(os.path.join(folder, own)) else f"{name}.rst"
-        category, label = reports.TABLES[name]
         found[name] = report(
             paths.TABLE_CSV.replace("{table}", name),
             caption=f"../report/{caption}",
             category=category,
-            labels={"table": label},
+            labels={"table": name.replace("_", " ")},
         )
     return found
 
 
-# Of `inputs` and `packs` for this configuration.
+# Of `inputs` and `internals` for this configuration.
 of_arm = partial(inputs.of_arm, config)
 tensors_of = partial(inputs.tensors_of, config)
 kept_tensors = inputs.kept_tensors(config)
 shards = partial(inputs.shards, workflow, gather)
-packed = partial(packs.packed, workflow, TINY)
+packed = partial(internals.packed, workflow, TINY)
 
 
 def only_asked(sections):
@@ -169,7 +167,7 @@ def only_asked(sections):
 REMADE = [
     dataset
     for dataset in config["datasets"]
-    if explained(remade, config, dataset, NEEDS[dataset])
+    if explained(inputs.remade, config, dataset, NEEDS[dataset])
 ]
 
 

@@ -174,7 +174,7 @@ rule qualitative:
             )
         ],
     output:
-        **table_reports("qualitative_ranking"),
+        **table_reports(["qualitative_ranking"], "Rankings"),
         parquet=paths.TABLE.replace("{table}", "qualitative_ranking"),
     log:
         "results/logs/qualitative.log",
@@ -207,7 +207,7 @@ rule evidence_tables:
             else []
         ),
     output:
-        **table_reports(*settings.EVIDENCE_TABLES),
+        **table_reports(settings.EVIDENCE_TABLES, "Evidence"),
         parquet=expand(paths.TABLE, table=settings.EVIDENCE_TABLES),
     log:
         "results/logs/evidence_tables.log",

@@ -10,7 +10,7 @@ rule tables:
         scores=lambda wildcards: grid.scores(GRID),
         removals=lambda wildcards: grid.manifests(config, GRID),
     output:
-        **table_reports(*settings.TABLES),
+        **table_reports(settings.TABLES, "Tables"),
         verdict=paths.SAD_VERDICT,
         parquet=expand(paths.TABLE, table=settings.TABLES),
     log:
@@ -46,7 +46,7 @@ rule steps:
     input:
         lambda wildcards: grid.matched(config, GRID),
     output:
-        **table_reports("steps"),
+        **table_reports(["steps"], "Tables"),
         parquet=paths.TABLE.replace("{table}", "steps"),
     log:
         "results/logs/steps.log",
@@ -65,7 +65,7 @@ rule subgroups:
         ],
         nll=lambda wildcards: grid.measurements(GRID, paths.NLL),
     output:
-        **table_reports("subgroups"),
+        **table_reports(["subgroups"], "Tables"),
         parquet=paths.TABLE.replace("{table}", "subgroups"),
     log:
         "results/logs/subgroups.log",
@@ -83,7 +83,7 @@ rule truth:
         examples=expand(paths.EXAMPLES, dataset=GRID["datasets"]),
         scores=grid.scores(GRID),
     output:
-        **table_reports("truth"),
+        **table_reports(["truth"], "Tables"),
         parquet=paths.TABLE.replace("{table}", "truth"),
     log:
         "results/logs/truth.log",
@@ -103,7 +103,7 @@ rule half_gap:
         curves=lambda wildcards: refined_sweeps(),
         retrained=lambda wildcards: retrained_curves(),
     output:
-        **table_reports(*settings.UNLEARNING_TABLES),
+        **table_reports(settings.UNLEARNING_TABLES, "Unlearning"),
         parquet=expand(paths.TABLE, table=settings.UNLEARNING_TABLES),
     log:
         "results/logs/half_gap.log",
@@ -119,7 +119,7 @@ rule probes:
     input:
         lambda wildcards: measured(config["probe"], grid.probes(config)),
     output:
-        **table_reports(*settings.PROBE_TABLES),
+        **table_reports(settings.PROBE_TABLES, "Unlearning"),
         parquet=expand(paths.TABLE, table=settings.PROBE_TABLES),
     log:
         "results/logs/probes.log",
@@ -135,7 +135,7 @@ rule left_tables:
     input:
         lambda wildcards: measured(config["left"], grid.left(config)),
     output:
-        **table_reports(*settings.LEFT_TABLES),
+        **table_reports(settings.LEFT_TABLES, "What is left"),
         parquet=expand(paths.TABLE, table=settings.LEFT_TABLES),
     log:
         "results/logs/left_tables.log",
@@ -157,7 +157,7 @@ rule left_models:
         ],
         measured=lambda wildcards: grid.left_models(config),
     output:
-        **table_reports(*left_model_tables()),
+        **table_reports(left_model_tables(), "What is left"),
         parquet=expand(paths.TABLE, table=left_model_tables()),
     log:
         "results/logs/left_models.log",

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mamushi.artifacts import paths
-from mamushi_runs.packs import packed
+from mamushi_runs.internals import packed
 from mamushi_runs.resources import JobResources, counted
 from tests.support.captions import CONFIG
 

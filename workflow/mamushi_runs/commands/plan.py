@@ -1,8 +1,7 @@
 """What a run would take, before it: jobs, GPU and processor hours, wall time, memory, disk.
 
 It makes a dry run of Snakemake with the arguments after `--`, so that targets, profiles and all
-else mean what they mean there, and computes nothing. What past runs of the same rules and models
-took is read from their logs in results/logs; the rest is counted in floating-point operations.
+else mean what they mean there, and computes nothing.
 """
 
 from __future__ import annotations
@@ -20,9 +19,8 @@ from mamushi.artifacts.files import write_json
 from mamushi.errors import UserError
 from mamushi.registry import tree
 from mamushi_runs import hooks, targets
-from mamushi_runs.forecast import account, graph, rates
-from mamushi_runs.forecast.graph import CORES, QUEUE, Cluster
-from mamushi_runs.forecast.words import clock, size
+from mamushi_runs.forecast import rates
+from mamushi_runs.forecast.forecast import CORES, QUEUE, Cluster, clock, forecast, read, size
 
 GROUP = "check"
 CLUSTER_CORES = 1024
@@ -36,11 +34,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--gpu", help=f"the GPU to count with: {names} (default: the profile's, else h100)"
     )
     parser.add_argument("--gpus", type=int, help="GPUs at a time (default: the profile's)")
-    parser.add_argument(
-        "--share",
-        type=float,
-        help="share of the GPU's peak that a fine-tune reaches (default: the paper's, 0.266)",
-    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the plan there as well")
     parser.add_argument(
         "snakemake", nargs="*", help="after --: Snakemake's targets and options, as in the run"
@@ -49,7 +42,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the plan; return 0. Raises ``UserError`` when the dry run fails."""
-    rates.rate(args.gpu, args.share)
+    rate = rates.rate(args.gpu) if args.gpu else None
     if args.gpus is not None and args.gpus < 1:
         raise UserError(f"{args.gpus} is no number of GPUs", where="--gpus", do="give 1 or more")
     words = args.snakemake
@@ -58,8 +51,7 @@ def run(args: argparse.Namespace) -> int:
         # A folder that has no workflow of its own.
         words = [*words, "--snakefile", str(tree() / "Snakefile")]
     with dry_run(words) as (workflow, config, cluster):
-        jobs = graph.read(workflow, cluster, args.gpus)
-        found = account.expected(jobs, config, gpu=args.gpu, share=args.share)
+        found = forecast(read(workflow, cluster, args.gpus), config, rate)
     if args.json:
         write_json(args.json, found)
     print(text(found))
@@ -130,54 +122,41 @@ def text(found: Mapping[str, Any]) -> str:
     """Return a forecast for people: by rule, the totals, and what they are from."""
     if not found["jobs"]:
         return "Nothing to be done."
-    rows: list[tuple[str, ...]] = [("rule", "jobs", "GPU", "CPU", "a job", "memory", "", "from")]
+    rows: list[tuple[str, ...]] = [("rule", "jobs", "GPU", "CPU", "a job", "memory", "from")]
     rules = found["rules"].items()
     for rule, entry in sorted(rules, key=lambda item: -item[1]["wall_seconds"]):
-        several = len(entry["sources"]) > 1
-        kinds = [f"{kind} ({n:,})" if several else kind for kind, n in entry["sources"].items()]
-        past = f" [{entry['past']} past jobs]" if entry["past"] else ""
-        amounts = (entry["gpu_seconds"], entry["cpu_seconds"], entry["wall_seconds"])
-        rows.append(
-            (
-                *(rule, f"{entry['jobs']:,}", clock(amounts[0]), clock(amounts[1])),
-                *(clock(amounts[2] / entry["jobs"]), size(entry["memory_mb"] * 1e6)),
-                "measured" if entry["measured"] else "requested",
-                ", ".join(kinds) + past,
-            )
+        seconds = (
+            entry["gpu_seconds"],
+            entry["cpu_seconds"],
+            entry["wall_seconds"] / entry["jobs"],
         )
+        memory, sources = size(entry["memory_mb"] * 1e6), ", ".join(entry["sources"])
+        rows.append((rule, f"{entry['jobs']:,}", *map(clock, seconds), memory, sources))
     totals = (clock(found[name]) for name in ("gpu_seconds", "cpu_seconds"))
-    rows.append(("all, with Snakemake", f"{found['jobs']:,}", *totals, *[""] * 4))
+    rows.append(("all, with Snakemake", f"{found['jobs']:,}", *totals, "", "", ""))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    last = len(widths) - 1
     lines = [
         "  ".join(
-            f"{cell:{'<' if place in (0, 6, 7) else '>'}{width}}"
+            f"{cell:{'<' if place in (0, last) else '>'}{width}}"
             for place, (cell, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
         for row in rows
     ]
-    return "\n".join([*lines, "", *_totals(found)])
-
-
-def _totals(found: Mapping[str, Any]) -> list[str]:
-    disk = found["disk"]
+    disk, (name, limit) = found["disk"], found["bound"]
     words = {CORES: "cores", QUEUE: "jobs in the queue", "gpu": "GPUs at a time"}
-    name, limit = found["bound"]
     bound = f"{limit} {words.get(name, name)}" if limit else "the longest chain of jobs"
-    lines = [
+    cpu = f"{rates.CPU['name']}, {rates.CPU['measured']}"
+    lines += [
+        "",
         f"Wall time: at least {clock(found['wall_seconds'])}, bound by {bound}; "
         f"the longest chain of jobs takes {clock(found['critical_seconds'])}.",
-        f"Memory: {size(found['memory_mb'] * 1e6)}, of the largest job.",
+        f"Memory: {size(found['memory_mb'] * 1e6)} requested, of the largest job.",
         f"Disk: {size(disk['end'])} at the end, with keep_checkpoints {size(disk['end_kept'])}; "
         f"up to {size(disk['running'])} more meanwhile, for the checkpoints of running jobs.",
         *found["about"],
+        f"FLOP: of the texts' real tokens, without padding; {found['rate']}.",
+        f"On a CPU core: rates measured on {cpu}. Assumed: no measurement stands behind it.",
     ]
-    used = " ".join(source for entry in found["rules"].values() for source in entry["sources"])
-    cpu = f"{rates.CPU['name']}, {rates.CPU['measured']}"
-    notes = {
-        "measured": "measured: by past jobs, in results/logs; scaled: as FLOP or size grow.",
-        "FLOP": f"FLOP: of the texts' real tokens, without padding; {found['rate']}.",
-        "CPU core": f"on a CPU core: rates measured on {cpu}.",
-        "assumed": "assumed: no measurement stands behind it.",
-    }
     more = ["More jobs follow once the sweeps of unlearning are known."] if found["more"] else []
-    return [*lines, *more, *(note for word, note in notes.items() if word in used)]
+    return "\n".join([*lines, *more])

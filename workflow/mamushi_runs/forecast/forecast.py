@@ -1,33 +1,32 @@
-"""Forecast of a run: time of processors and GPUs, wall time, memory and disk, by rule.
+"""Forecast of a run, by rule: time of processors and GPUs, wall time, memory and disk.
 
-From past jobs that are alike where there are any, else from floating-point operations and the rate
-of a GPU, or from sizes and that of a processor; which of them is said for every rule.
+From the jobs that Snakemake is about to start, counted in floating-point operations and the rate of
+a GPU, or in sizes and that of a processor.
 """
 
 from __future__ import annotations
 
 import os
+import re
+import sys
+import time
 from collections import Counter
-from dataclasses import replace
-from pathlib import Path
-from statistics import median
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from mamushi.configuration import grid
 from mamushi.configuration.grid import Config
 from mamushi.errors import UserError
-from mamushi_runs.forecast.graph import CORES, QUEUE, Graph, Job
-from mamushi_runs.forecast.history import History, Past
-from mamushi_runs.forecast.memory import LINK, exchange, needed, resident
+from mamushi.running.usage import processor_seconds
+from mamushi_runs.forecast import rates, work
 from mamushi_runs.forecast.rates import CPU, Rate
-from mamushi_runs.forecast.sizes import Size
-from mamushi_runs.forecast.volumes import Volumes
-from mamushi_runs.forecast.work import MODEL_RULES, SIZED, SMALL_FILE, Costs, Work
+from mamushi_runs.forecast.sizes import LINK, exchange, needed, resident
+from mamushi_runs.forecast.work import MODEL_RULES, SIZED, SMALL_FILE, Costs, Volumes, Work
 
+CORES, QUEUE, CHAIN = "_cores", "_nodes", "chain"
+"""Snakemake's words for two of its resources, and what else may bind a run."""
 GPU_START = 35.0
 """Seconds until a job has imported its libraries, started the GPU and read the weights."""
-CHAIN = "chain"
-SUMS = ("jobs", "gpu_seconds", "cpu_seconds", "wall_seconds")
 FOREIGN = 60.0
 """Seconds of a job of which nothing is known."""
 LATENCY, REMOTE_CPU = 40.0, 6.0
@@ -37,124 +36,200 @@ LOCAL_WALL, LOCAL_CPU = 0.1, 0.2
 """The same for a job on this machine: starting it, looking at its files, writing them down."""
 
 
+class Job(NamedTuple):
+    """A job to do."""
+
+    rule: str
+    """As the workflow names it."""
+    known: str | None
+    """As we do; None for a rule of another workflow that imports this one."""
+    wildcards: Mapping[str, str]
+    outputs: tuple[str, ...] = ()
+    needs: tuple[int, ...] = ()
+    """Numbers of the jobs that come before it."""
+    uses: Mapping[str, float] = {}
+    """What it takes of each resource by name: of the machine, or of a cluster's queue."""
+    gpus: int = 0
+    threads: int = 1
+    memory_mb: float = 0.0
+    """Requested."""
+
+
+class Graph(NamedTuple):
+    """The jobs to do, each after those that it needs."""
+
+    jobs: list[Job]
+    limits: Mapping[str, int]
+    """What of a resource may be in use at a time; one without a limit is not here."""
+    cluster: bool = False
+    gpu_model: str | None = None
+    """As the profile asks for it."""
+
+
+class Cluster(NamedTuple):
+    """Where jobs would run, for a dry run, which is local itself."""
+
+    jobs: int | None
+    local_cores: int | None
+
+
+# The jobs of Snakemake ----------------------------------------------------------------------------
+
+
+def read(workflow: Any, cluster: Cluster | None = None, gpus: int | None = None) -> Graph:
+    """Return the jobs of ``workflow`` (Snakemake's), whose graph has been built; ``gpus`` in place
+    of its own limit of GPUs at a time. What depends on rule and model alone is asked for once."""
+    if cluster is None and not workflow.local_exec:
+        cluster = Cluster(workflow.nodes, workflow.resource_settings.local_cores)
+    limits = _limits(workflow, cluster) | ({} if gpus is None else {"gpu": gpus})
+    dag = workflow.dag
+    # Without targets, which run nothing.
+    wanted = {job for job in dag.needrun_jobs() if not job.is_norun}
+    order = [job for level in dag.toposorted(wanted) for job in level]
+    number = {job: place for place, job in enumerate(order)}
+    shared: dict[tuple[str, str | None], dict[str, Any]] = {}
+    models: list[str] = []
+    jobs = []
+    for job in order:
+        rule, wildcards = job.rule, dict(job.wildcards_dict)
+        key = rule.name, wildcards.get("model")
+        if key not in shared:
+            asked = {name: n for name, n in job.resources.items() if isinstance(n, int | float)}
+            count = int(asked.get("gpu", 0))
+            if count and isinstance(job.resources.get("gpu_model"), str):
+                models.append(job.resources["gpu_model"])
+            # Snakemake's own word, is_local(), depends on the executor: a dry run's is local.
+            stays = rule.group is None and rule.name in workflow._localrules
+            remote = cluster is not None and not stays
+            asked |= {CORES: 0, QUEUE: 1} if remote else {CORES: int(job.threads), QUEUE: 0}
+            stage = re.search(r"-m mamushi ([a-z-]+)", str(rule.shellcmd or ""))
+            shared[key] = {
+                "known": stage and (work.known(rule.name) or stage[1].replace("-", "_")),
+                **{"gpus": count, "threads": int(job.threads)},
+                "memory_mb": asked.get("mem_mb", 0.0),
+                "uses": {name: float(asked.get(name, 0)) for name in limits},
+            }
+        outputs = tuple(map(str, job.output))
+        needs = tuple(number[before] for before in dag.dependencies[job] if before in number)
+        jobs.append(
+            Job(rule.name, wildcards=wildcards, outputs=outputs, needs=needs, **shared[key])
+        )
+    return Graph(jobs, limits, cluster is not None, next(iter(models), None))
+
+
+def _limits(workflow: Any, cluster: Cluster | None) -> dict[str, int]:
+    """Return limits by resource. On a cluster, one of scope `local` is of a job or a pack of jobs,
+    and binds nothing across the run."""
+    given = {name: getattr(n, "value", n) for name, n in workflow.global_resources.items()}
+    if cluster is not None:
+        scopes = workflow.resource_scopes
+        given = {name: n for name, n in given.items() if not scopes.is_local(name)}
+        given |= {CORES: cluster.local_cores or os.cpu_count(), QUEUE: cluster.jobs}
+    else:
+        given |= {CORES: given.get(CORES) or 1, QUEUE: None}
+    # A large number stands for unlimited.
+    return {name: n for name, n in given.items() if isinstance(n, int) and n < sys.maxsize}
+
+
+# What they take -----------------------------------------------------------------------------------
+
+
 class Estimate(NamedTuple):
-    """Seconds that one job is expected to take, and what that is from."""
+    """What one job is expected to take."""
 
     wall: float
     cpu: float
+    """Seconds."""
     source: str
-    past: tuple[Past, ...] = ()
-    """The past jobs that it is from."""
+    work: Work
+    written: float
+    """Bytes of its outputs."""
 
 
 class Forecaster:
-    """Estimates jobs of a configuration from the past jobs of ``history``, else by counting."""
+    """Estimates the jobs of a configuration."""
 
-    def __init__(self, costs: Costs, rate: Rate, history: History) -> None:
-        self.costs, self.rate, self.history = costs, rate, history
-        self._found: dict[tuple[str, ...], tuple[Estimate, Work, float]] = {}
+    def __init__(self, costs: Costs, rate: Rate) -> None:
+        self.costs, self.rate = costs, rate
+        self._found: dict[tuple[str, ...], Estimate] = {}
 
-    def of(self, job: Job) -> tuple[Estimate, Work, float]:
-        """Return what a job takes, its work, and the bytes of its outputs."""
-        # Seeds, which are many, take the same.
+    def of(self, job: Job) -> Estimate:
+        """Return what a job takes, counted once for all its seeds."""
         key = (job.rule, *(f"{k}={v}" for k, v in job.wildcards.items() if k != "seed"))
         if key not in self._found:
-            known, counted = self.known(job), self.counted(job)
-            work, written = Work(), float(SMALL_FILE * len(job.outputs))
-            if known is not None:
-                work = self.costs.of(known, job.wildcards)
-                written = sum(self.costs.output(known, p, job.wildcards) for p in job.outputs)
-            self._found[key] = self._measured(job, counted) or counted, work, written
+            self._found[key] = self._count(job)
         return self._found[key]
-
-    def known(self, job: Job) -> str | None:
-        """Return our name of the job's rule.
-
-        None where another workflow's rule is called alike, and is of something else.
-        """
-        config, given = self.costs.config, job.wildcards
-        for wildcard in ("model", "dataset", "selector", "unlearner"):
-            if wildcard in given and given[wildcard] not in config[f"{wildcard}s"]:
-                return None
-        if job.known in MODEL_RULES and not {"model", "dataset"} <= given.keys():
-            return None
-        return job.known
 
     def tiny(self, job: Job) -> bool:
         """Return whether the job's model is small enough for a processor."""
         config, model = self.costs.config, job.wildcards.get("model")
         return model is not None and model in config["models"] and grid.is_tiny(config, model)
 
-    def counted(self, job: Job) -> Estimate:
-        """Estimate a job by operations and sizes."""
-        known = self.known(job)
-        if known is None:
-            return Estimate(FOREIGN, FOREIGN, "assumed: a minute")
-        work = self.costs.of(known, job.wildcards)
+    def _foreign(self, job: Job) -> bool:
+        """Return whether another workflow's rule, perhaps called like ours, is of something
+        else."""
+        config, given = self.costs.config, job.wildcards
+        named = ("model", "dataset", "selector", "unlearner")
+        lacking = job.known in MODEL_RULES and not {"model", "dataset"} <= given.keys()
+        unknown = any(given[w] not in config[f"{w}s"] for w in named if w in given)
+        return job.known is None or lacking or unknown
+
+    def _count(self, job: Job) -> Estimate:
+        if job.known is None or self._foreign(job):
+            written = float(SMALL_FILE * len(job.outputs))
+            return Estimate(FOREIGN, FOREIGN, "assumed: a minute", Work(), written)
+        work = self.costs.of(job.known, job.wildcards)
+        written = sum(self.costs.output(job.known, p, job.wildcards) for p in job.outputs)
         if job.gpus and not self.tiny(job):
             # The share of the peak is of whole fine-tunes: the optimizer's steps are within.
             wall = GPU_START + work.seconds + work.flop / self.rate.flops / job.gpus
-            model = job.wildcards.get("model")
-            if job.gpus > 1 and model in self.costs.config["models"]:
+            if job.gpus > 1:
+                model = job.wildcards["model"]
                 training = self.costs.config["models"][model]["training"]
                 wall += work.steps * exchange(self.costs.size(model), training, job.gpus)
-            return Estimate(wall, wall, f"FLOP on {self.rate.key}" if work.flop else "assumed")
+            source = f"FLOP on {self.rate.key}" if work.flop else "assumed"
+            return Estimate(wall, wall, source, work, written)
         if work.flop or job.gpus:
             # A tiny model.
             cpu = CPU["start"] + work.flop / CPU["tiny"] + work.steps * CPU["step"]
-            return Estimate(cpu, cpu, "FLOP on a CPU core")
-        source = "size, on a CPU core" if known in SIZED else "assumed"
-        return Estimate(work.seconds / min(work.parts, job.threads), work.seconds, source)
-
-    def _measured(self, job: Job, counted: Estimate) -> Estimate | None:
-        """Estimate from past jobs, each scaled by what it and this job are counted at."""
-        past = tuple(self.history.of(job.rule, job.wildcards))
-        if not past:
-            return None
-        then = (self.counted(replace(job, wildcards=each.wildcards)).wall for each in past)
-        scales = [counted.wall / wall for wall in then]
-        wall, cpu = (
-            median(getattr(p.used, name) * scale for p, scale in zip(past, scales, strict=True))
-            for name in ("wall", "cpu")
-        )
-        exact = all(0.99 < scale < 1.01 for scale in scales)
-        return Estimate(wall, cpu, "measured" if exact else "measured, scaled", past)
+            return Estimate(cpu, cpu, "FLOP on a CPU core", work, written)
+        source = "size, on a CPU core" if job.known in SIZED else "assumed"
+        wall = work.seconds / min(work.parts, job.threads)
+        return Estimate(wall, work.seconds, source, work, written)
 
 
 def forecast(
-    graph: Graph, config: Config, rate: Rate, *, root: str | os.PathLike[str] = ".", own: float = 5
+    graph: Graph, config: Config, rate: Rate | None = None, *, root: str = ".", own: float = 5
 ) -> dict[str, Any]:
     """Return the forecast of a run, as JSON can hold it: totals, and the same by rule.
 
-    Seconds and bytes; memory in MB. ``root`` is the folder with ``results``; ``own`` are processor
-    seconds of Snakemake before the first job. Raises ``UserError`` where GPUs are needed and none
-    is allowed.
+    Seconds and bytes; memory in MB. ``rate`` is by default that of the profile's GPU, else of the
+    paper's; ``root`` is the folder with ``results``; ``own`` are processor seconds of Snakemake
+    before the first job. Raises ``UserError`` where GPUs are needed and none is allowed.
     """
     if graph.limits.get("gpu") == 0 and any(job.gpus for job in graph.jobs):
         raise UserError("there are jobs that need a GPU", where="gpu: 0", do="allow 1 or more")
-    costs = Costs(config, Volumes(config, root))
-    forecaster = Forecaster(costs, rate, History(graph.patterns, root))
+    asked = graph.gpu_model if graph.gpu_model and rates.known(graph.gpu_model) else None
+    rate = rate or rates.rate(asked)
+    forecaster = Forecaster(Costs(config, Volumes(config, root)), rate)
     rules: dict[str, dict[str, Any]] = {}
     chain: list[float] = []
-    past: set[Path] = set()
     busy = dict.fromkeys(graph.limits, 0.0)
     end = kept = checkpoint = 0.0
     for job in graph.jobs:
-        estimate, work, written = forecaster.of(job)
+        found = forecaster.of(job)
         remote = graph.cluster and not job.uses.get(CORES)
         own += REMOTE_CPU if remote else LOCAL_CPU
-        taken = estimate.wall + (LATENCY if remote else LOCAL_WALL)
+        taken = found.wall + (LATENCY if remote else LOCAL_WALL)
         chain.append(taken + max((chain[before] for before in job.needs), default=0.0))
         for name, limit in graph.limits.items():
             # A job that asks for more than there is takes all there is.
             busy[name] += taken * min(job.uses.get(name, 0.0) / limit, 1.0)
-        end, kept, checkpoint = end + written, kept + work.kept, max(checkpoint, work.state)
+        end, kept = end + found.written, kept + found.work.kept
+        checkpoint = max(checkpoint, found.work.state)
         # A tiny model makes do without a GPU on a machine that counts none.
         counts = graph.cluster or "gpu" in graph.limits or not forecaster.tiny(job)
-        _add(rules, job, estimate, estimate.wall * job.gpus * counts)
-    for entry in rules.values():
-        past |= entry["past"]
-        entry["past"] = len(entry["past"])
+        _add(rules, job, found, found.wall * job.gpus * counts)
     bounds = {CHAIN: max(chain, default=0.0), **busy}
     bound = max(bounds, key=bounds.__getitem__)
     # Training jobs hold a GPU each, on a cluster a place in the queue.
@@ -175,64 +250,95 @@ def forecast(
             "running": 2 * width * checkpoint,
         },
         "rate": rate.source,
-        "past_jobs": len(past),
         "rules": rules,
         "more": any(job.known == "refine" for job in graph.jobs),
         "about": _about(graph, forecaster),
     }
 
 
-def _add(
-    rules: dict[str, dict[str, Any]], job: Job, estimate: Estimate, gpu_seconds: float
-) -> None:
+def _add(rules: dict[str, dict[str, Any]], job: Job, found: Estimate, gpu: float) -> None:
     """Add what a job takes to that of its rule."""
-    start = {**dict.fromkeys(SUMS, 0), "memory_mb": 0.0, "measured": True}
-    entry = rules.setdefault(job.rule, start | {"past": set(), "sources": Counter()})
-    for name, more in zip(SUMS, (1, gpu_seconds, estimate.cpu, estimate.wall), strict=True):
-        entry[name] += more
-    memory = [each.used.memory_mb for each in estimate.past]
-    entry["memory_mb"] = max(entry["memory_mb"], *(memory or [job.memory_mb or 0.0]))
-    entry["measured"] &= bool(memory)
-    entry["sources"][estimate.source] += 1
-    entry["past"].update(each.path for each in estimate.past)
+    more = {"jobs": 1, "gpu_seconds": gpu, "cpu_seconds": found.cpu, "wall_seconds": found.wall}
+    entry = rules.setdefault(job.rule, {"memory_mb": 0.0, "sources": Counter()})
+    entry |= {name: entry.get(name, 0) + n for name, n in more.items()}
+    entry["memory_mb"] = max(entry["memory_mb"], job.memory_mb)
+    entry["sources"][found.source] += 1
 
 
 def _about(graph: Graph, forecaster: Forecaster) -> list[str]:
-    """Return sentences on the machine that is spoken of, the models and the datasets."""
+    """Return sentences on the models: how large they are, by what, and over what they are cut."""
     costs, found = forecaster.costs, []
-    tiny = {forecaster.tiny(job) for job in graph.jobs if job.gpus}
-    if False in tiny:
-        here = "" if graph.cluster or has_gpu() else "; this machine has no GPU that they could use"
-        found.append(f"GPU rules are counted for an {forecaster.rate.name}{here}.")
-    if True in tiny:
+    if any(job.gpus and forecaster.tiny(job) for job in graph.jobs):
         found.append("GPU rules of tiny models are counted for one core of a CPU.")
-    for model in sorted({job.wildcards.get("model", "") for job in graph.jobs}):
-        if model in costs.config["models"]:
-            size = costs.size(model)
-            found.append(f"{model}: {size.parameters / 1e9:.3g} billion parameters, {size.source}.")
-            count = max(job.gpus for job in graph.jobs if job.wildcards.get("model") == model)
-            if count > 1:
-                found.append(_split(costs.config, model, count, size))
-    for name in sorted({job.wildcards.get("dataset", "") for job in graph.jobs}):
-        if name in costs.config["datasets"]:
-            texts = f"{costs.volumes.all_texts(name):,.0f} texts"
-            found.append(f"{name}: {texts}, {costs.volumes.source(name)}.")
+    counts: Counter[str] = Counter()
+    for job in graph.jobs:
+        if (model := job.wildcards.get("model")) in costs.config["models"]:
+            counts[model] = max(counts[model], job.gpus)
+    for model, count in sorted(counts.items()):
+        large = costs.size(model)
+        said = f"{model}: {large.billions:.3g} billion parameters, {large.source}"
+        if count > 1:
+            training = costs.config["models"][model]["training"]
+            has = costs.config["execution"]["gpu_memory"]
+            kept, most = (f(large, training, count) / 1e9 for f in (resident, needed))
+            said += (
+                f"; cut over {count} GPUs, {kept:.0f} GB on each for its weights, gradients and "
+                f"moments, up to {most:.0f} GB in a step before activations, of {has:.0f} GB"
+                f"{': too little' if most > has else ''}; "
+                f"{exchange(large, training, count):.1f} s of each step to exchange them at "
+                f"{LINK / 1e9:.0f} GB/s, assumed"
+            )
+        found.append(f"{said}.")
     return found
 
 
-def _split(config: Config, model: str, count: int, size: Size) -> str:
-    """Return a sentence on the memory of each of the GPUs over which a model is split."""
-    training, has = config["models"][model]["training"], config["execution"]["gpu_memory"]
-    kept, most = (f(size, training, count) / 1e9 for f in (resident, needed))
-    less = ": too little" if most > has else ""
+# Of the run of this process -----------------------------------------------------------------------
+
+_running: list[tuple[dict[str, Any], float]] = []
+"""Its forecast, and when it began."""
+
+
+def current() -> Mapping[str, Any] | None:
+    """Return the forecast of the run of this process, None where there is none."""
+    return _running[-1][0] if _running else None
+
+
+def begin(workflow: Any, config: Config) -> str:
+    """Keep the forecast of a run that is about to start; return the line to print."""
+    _running.clear()
+    found = forecast(read(workflow), config, own=processor_seconds())
+    _running.append((found, time.monotonic()))
+    gpu = f"{clock(found['gpu_seconds'])} GPU, " if found["gpu_seconds"] else ""
     return (
-        f"{model}: cut over {count} GPUs, {kept:.0f} GB on each for its weights, gradients and "
-        f"moments, up to {most:.0f} GB in a step before activations, of {has:.0f} GB{less}; "
-        f"{exchange(size, training, count):.1f} s of each step to exchange them at "
-        f"{LINK / 1e9:.0f} GB/s, assumed."
+        f"Forecast for {found['jobs']} jobs: about {clock(found['wall_seconds'])} wall, {gpu}"
+        f"{clock(found['cpu_seconds'])} CPU, {size(found['disk']['end'])} disk."
     )
 
 
-def has_gpu() -> bool:
-    """Return whether this machine has a GPU, by the device files of the drivers."""
-    return any(Path("/dev").glob("nvidia[0-9]*")) or Path("/dev/kfd").exists()
+def end(workflow: Any) -> str | None:
+    """Return a line with what the run took beside its forecast; None where there is none."""
+    if not _running:
+        return None
+    found, began = _running.pop()
+    done = sum(workflow.dag.finished(job) for job in workflow.dag.jobs if not job.is_norun)
+    failed = len(getattr(workflow.scheduler, "failed", ()))
+    return (
+        f"{done} of {found['jobs']} jobs done, {failed} failed, in "
+        f"{clock(time.monotonic() - began)} (forecast {clock(found['wall_seconds'])})."
+    )
+
+
+def clock(seconds: float) -> str:
+    """Return a time in the unit that suits it: ``-``, ``8.0 s``, ``12 min``, ``1,530 h``."""
+    if not seconds:
+        return "-"
+    unit, one = ("s", 1) if seconds < 99.5 else ("min", 60) if seconds < 5970 else ("h", 3600)
+    return f"{seconds / one:,.{0 if seconds / one >= 9.95 else 1}f} {unit}"
+
+
+def size(count: float) -> str:
+    """Return bytes in the unit that suits them: ``20 kB``, ``6.8 GB``, ``15.2 TB``."""
+    for unit, one in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6)):
+        if count >= one:
+            return f"{count / one:.1f} {unit}"
+    return f"{count / 1e3:.0f} kB" if count else "-"

@@ -1,4 +1,5 @@
-"""How large a model is, before it is opened: from JSON and file sizes alone.
+"""How large a model is, before it is opened: from JSON and file sizes alone; what it takes of a
+GPU's memory, and over how many GPUs it is cut for that (see ``mamushi.lm.sharding``).
 
 Memory, time limits and the plan depend on it, and a dry run knows models that are not there yet.
 """
@@ -17,9 +18,21 @@ from mamushi.artifacts import paths
 from mamushi.configuration import grid
 from mamushi.configuration.grid import Config
 from mamushi.configuration.sources import is_gguf
+from mamushi.errors import UserError
 from mamushi_runs.forecast.rates import TABLE
 
-BYTES = {"float32": 4, "bfloat16": 2, "float16": 2, "float8_e4m3fn": 1}
+FROZEN, TRAINED = 2, 16
+"""Bytes of a parameter: in bf16; and in fp32 with its gradient and two moments."""
+COPY, WEIGHT, GRADIENT = 2, 4, 4
+"""Bytes of a trained parameter while a step computes: a copy in bf16 for the products; and where it
+is cut, the whole weight and its whole gradient, in fp32."""
+LINK = 2e11
+"""Bytes a second that each GPU of a node gets from the others: assumed, half of what NVLink of an
+H100 has on paper."""
+FULL = 0.75
+"""Share of a GPU's memory that weights may take; the rest is for activations and logits."""
+COUNTS = (1, 2, 4, 8)
+"""GPUs of a job, of one node."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +90,11 @@ class Size:
         norm = self.hidden_size if training["train_final_norm"] else 0
         return count + tables * self.embedding + norm
 
+    def frozen(self, training: Mapping[str, Any]) -> int:
+        """Return how many ``training`` leaves as they are; adapters come on top of all."""
+        lora = training["method"] == "lora"
+        return self.parameters - (0 if lora else self.trained(training))
+
 
 def of(config: Config, model: str, root: str | os.PathLike[str] = ".") -> Size:
     """Return the size of a configured model; ``root`` is the folder with ``results``.
@@ -91,13 +109,15 @@ def of(config: Config, model: str, root: str | os.PathLike[str] = ".") -> Size:
     if grid.no_language_model(config, model):
         return _like(3e8, "assumed to be as wide as vectors of sentence encoders are")
     source = str(definition.get("source") or "")
-    return (
-        _from_card(Path(root, paths.MODEL_CARD.format(model=model)))
-        or (_from_folder(Path(source)) if source else None)
-        or _from_name(source, model)
-        or (_from_gguf(Path(source)) if is_gguf(definition) else None)
-        or _like(8e9, "assumed to have 8 billion parameters")
-    )
+    card = _json(Path(root, paths.MODEL_CARD.format(model=model)))
+    names = ("parameters", "hidden_size", "layers", "vocabulary_size")
+    if all(isinstance(card.get(name), int) for name in names):
+        return Size(*(card[name] for name in names), bool(card.get("tied")), "its card")
+    gguf = is_gguf(definition)
+    files = _from_files(Path(source), gguf) if source else None
+    name = _from_name(source, model)
+    assumed = _like(8e9, "assumed to have 8 billion parameters")
+    return (name or files or assumed) if gguf else (files or name or assumed)
 
 
 def _tiny(given: Mapping[str, Any]) -> Size:
@@ -121,34 +141,17 @@ def _json(path: Path) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _from_card(path: Path) -> Size | None:
-    card = _json(path)
-    names = ("parameters", "hidden_size", "layers", "vocabulary_size")
-    if not all(isinstance(card.get(name), int) for name in names):
-        return None
-    parameters, hidden, layers, vocabulary = (card[name] for name in names)
-    return Size(parameters, hidden, layers, vocabulary, bool(card.get("tied")), "its card")
-
-
-def _from_folder(folder: Path) -> Size | None:
-    """Return a size by that of the weights; their shape is known when a job has opened them."""
-    index = _json(folder / "model.safetensors.index.json")
+def _from_files(source: Path, gguf: bool) -> Size | None:
+    """Return a size by that of the weights, of which a GGUF file has 4 bits each; their shape is
+    known when a job has opened them."""
+    index = _json(source / "model.safetensors.index.json")
     names = set(index.get("weight_map", {}).values()) or {"model.safetensors"}
+    config = _json(source / "config.json")
+    half = str(config.get("dtype") or config.get("torch_dtype")).endswith("float16")
+    each = 0.5 if gguf else 2 if half else 4
     try:
-        weights = sum((folder / name).stat().st_size for name in names)
-    except OSError:
-        return None
-    config = _json(folder / "config.json")
-    kind = str(config.get("dtype") or config.get("torch_dtype"))
-    return _like(weights / BYTES.get(kind, 4), "its weights")
-
-
-def _from_gguf(path: Path) -> Size | None:
-    """Return a size by that of the file, at the bits a weight of "Q4_1" or "F16" in its name; else
-    at 4."""
-    bits = re.search(r"(?<![a-z])(?:i?q|b?f)(\d+)", path.stem.lower())
-    try:
-        return _like(path.stat().st_size * 8 / int(bits[1] if bits else 4), "its GGUF file")
+        files = [source] if gguf else [source / name for name in names]
+        return _like(sum(path.stat().st_size for path in files) / each, "its weights")
     except OSError:
         return None
 
@@ -160,9 +163,7 @@ def _from_name(source: str, model: str) -> Size | None:
         # An instruction-tuned version is as large, and so is `qwen-2.5-7b`.
         plain = name.replace("qwen-", "qwen").removesuffix("-instruct").removesuffix("-it")
         if plain in TABLE["models"]:
-            parameters, hidden, layers, vocabulary, tied = TABLE["models"][plain]
-            source = f"published sizes of {plain}"
-            return Size(parameters, hidden, layers, vocabulary, tied, source)
+            return Size(*TABLE["models"][plain], f"published sizes of {plain}")
     for name in names:
         found = re.search(r"(?<![a-z0-9.])(?:(\d+)x)?(\d+(?:\.\d+)?)([bm])(?![a-z0-9])", name)
         total = found and int(found[1] or 1) * float(found[2]) * (1e9 if found[3] == "b" else 1e6)
@@ -180,3 +181,78 @@ def _like(parameters: float, source: str) -> Size:
     return Size(
         int(parameters), hidden, max(1, round(32 * scale)), vocabulary, parameters < 4e9, source
     )
+
+
+# On GPUs ------------------------------------------------------------------------------------------
+
+
+def resident(size: Size, training: Mapping[str, Any], gpus: int) -> float:
+    """Return bytes on each of so many GPUs between two steps of a fine-tune, gradients included."""
+    return (FROZEN * size.frozen(training) + TRAINED * size.trained(training)) / gpus
+
+
+def needed(size: Size, training: Mapping[str, Any], gpus: int) -> float:
+    """Return bytes on each of so many GPUs in a step of a fine-tune, but for activations."""
+    step = COPY * size.trained(training)
+    if gpus > 1:
+        # What lies outside the blocks is whole for a pass, and of the blocks two, of which one is
+        # fetched while the other computes.
+        tables = size.embedding * (1 if size.tied else 2)
+        how = training["method"]
+        both = training["train_input_embedding"] or training["train_output_head"]
+        outside = how == "full" or (how == "partial" and both)
+        step += tables * (WEIGHT + GRADIENT if outside else FROZEN)
+        blocks = how == "full" or (how == "partial" and training["trained_blocks"] > 0)
+        step += 2 * size.block * (WEIGHT + GRADIENT if blocks else FROZEN)
+    return resident(size, training, gpus) + step
+
+
+def exchange(size: Size, training: Mapping[str, Any], gpus: int) -> float:
+    """Return seconds in which each of so many GPUs gets what it lacks, in a step of a training:
+    weights before both of its passes, and of what is trained the sums of gradients. The smaller a
+    step, the less of this can happen while it computes; none of it is taken to."""
+    trained = size.trained(training)
+    weights = FROZEN * size.frozen(training) + WEIGHT * trained
+    return (2 * weights + GRADIENT * trained) * (gpus - 1) / gpus / LINK
+
+
+def gpus(config: Config, model: str) -> int:
+    """Return GPUs of a job with this model: as configured, else the fewest that hold it, at most 8.
+
+    1 for what is tiny or no language model. A model that retrains another one's weights, and that
+    one, have as many.
+    """
+    configured = config["execution"]["gpus_per_job"]
+    if grid.is_tiny(config, model) or grid.no_language_model(config, model):
+        return 1
+    if configured != "auto":
+        return int(configured)
+    base = config["models"][model].get("base")
+    family = {model, base or model}
+    family |= {name for name, other in config["models"].items() if other.get("base") in family}
+    most = FULL * config["execution"]["gpu_memory"] * 1e9
+
+    def fits(name: str) -> int:
+        size, training = of(config, name), config["models"][name]["training"]
+        enough = (count for count in COUNTS if needed(size, training, count) <= most)
+        return next(enough, COUNTS[-1])
+
+    return max(map(fits, family))
+
+
+def several(config: Config) -> dict[str, int]:
+    """Return GPUs of a job by model, of the models whose jobs have more than one.
+
+    Raises ``UserError`` where lm-evaluation-harness, which knows no model that is cut, would be
+    given one.
+    """
+    found = {model: count for model in config["models"] if (count := gpus(config, model)) > 1}
+    asked = grid.probed(config)["models"] if config["utility"]["tasks"] else ()
+    for model in (name for name in asked if name in found):
+        raise UserError(
+            f"{model} is cut over {found[model]} GPUs, and lm-evaluation-harness asks models that "
+            "one GPU holds",
+            where="utility.tasks",
+            do="leave it empty, or set execution.gpus_per_job to 1",
+        )
+    return found

@@ -7,21 +7,32 @@ out: at 128 tokens they are a hundredth.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import json
+import os
+from collections.abc import Iterable, Mapping
 from functools import cache
 from itertools import pairwise
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from mamushi.artifacts.domains import CONTAMINATION, DOMAINS, EVALUATION, FORGET, INFERENCE
+from mamushi.artifacts import paths
+from mamushi.artifacts.domains import (
+    CONTAMINATION,
+    DOMAINS,
+    EVALUATION,
+    FORGET,
+    INFERENCE,
+    RETAIN,
+    SECTIONS,
+)
 from mamushi.configuration import arms
 from mamushi.configuration.grid import Config
 from mamushi.configuration.questions import VARIANTS, asked
+from mamushi.configuration.sources import files
 from mamushi.stages import _settings as settings_of
 from mamushi_runs.forecast import sizes
-from mamushi_runs.forecast.rates import CPU
+from mamushi_runs.forecast.rates import CPU, TABLE
 from mamushi_runs.forecast.sizes import Size
-from mamushi_runs.forecast.volumes import Volumes
 
 FLOAT32, FLOAT16 = 4, 2
 STATE = 3 * FLOAT32
@@ -50,8 +61,6 @@ UNLEARNING = ("unlearn_whole", "unlearn_list", *UNLEARN)
 EMBEDDING = ("embed", "embed_layers")
 SHARD = "scatteritem"
 """The wildcard of a job that does a part of another's work."""
-JOINED = 2e8
-"""Bytes a second of a table that is put together from its shards: read, checked and written."""
 MODEL_RULES = (
     *(*TRAINING, *UNLEARNING, *EMBEDDING),
     *("evaluate", "generate", "relearn", "judge", "relapse", "tasks", "membership", "extraction"),
@@ -66,8 +75,13 @@ def known(rule: str) -> str | None:
     return max(found, key=len, default=None)
 
 
-@dataclass(frozen=True)
-class Work:
+PUBLISHED: dict[str, dict[str, Any]] = TABLE["datasets"]
+UNKNOWN_TEXTS, UNKNOWN_FORGET, UNKNOWN_TOKENS = 10_000, 0.2, 200.0
+BYTES_OF_A_TEXT = 500
+"""Of a table of texts that has not been read yet."""
+
+
+class Work(NamedTuple):
     """What one job does."""
 
     flop: float = 0.0
@@ -105,11 +119,6 @@ def fine_tune(size: Size, training: Mapping[str, Any]) -> float:
     # Up to the input embedding if that is trained; else to the first trained block.
     through = size.multiplied if inputs else blocks + size.embedding
     return forward(size) + 2.0 * through + 2.0 * (blocks + (size.embedding if head else 0))
-
-
-def part(wildcards: Mapping[str, str]) -> float:
-    """Return the share of the work that is this job's: of the second of eight shards an eighth."""
-    return 1 / int(wildcards.get(SHARD, "1").rpartition("-")[2])
 
 
 def tail(size: Size, blocks: int) -> float:
@@ -157,6 +166,72 @@ def score_seconds(settings: Mapping[str, Any], texts: float, forget: float, widt
     return float(seconds)
 
 
+class Volumes:
+    """Texts and tokens of the configured datasets: counted where they have been made, else from
+    what is known of the raw data. ``root`` is the folder with ``results``."""
+
+    def __init__(self, config: Config, root: str | os.PathLike[str] = ".") -> None:
+        self.config, self.root = config, Path(root)
+        self.counts = cache(self._count)
+
+    def texts(self, dataset: str, section: str, domains: Iterable[str] = DOMAINS) -> float:
+        """Return texts of these domains in a section."""
+        counts = self.counts(dataset).get(section, {})
+        return sum(counts.get(domain, 0) for domain in domains)
+
+    def all_texts(self, dataset: str) -> float:
+        """Return texts of all sections."""
+        return sum(self.texts(dataset, section) for section in SECTIONS)
+
+    def tokens(self, dataset: str, cut: float) -> float:
+        """Return mean tokens of a text that is cut at ``cut``."""
+        definition = self.config["datasets"][dataset]
+        if definition["kind"] in PUBLISHED:
+            points = PUBLISHED[definition["kind"]]["tokens"]
+            for (before, low), (after, high) in pairwise(points):
+                if cut <= after:
+                    return float(low + (high - low) * (cut - before) / (after - before))
+            return float(points[-1][1])
+        # A tokenizer of a few hundred pieces takes a made-up word for one token or little more.
+        words = definition.get("words")
+        return min(cut, 1.2 * sum(words) / 2 if words else UNKNOWN_TOKENS)
+
+    def _count(self, dataset: str) -> Mapping[str, Mapping[str, float]]:
+        """Return texts by section and domain."""
+        card = self.root / paths.DATA_CARD.format(dataset=dataset)
+        try:
+            found = json.loads(card.read_text(encoding="utf-8"))["counts"]["sections"]
+            return dict(found)
+        except (OSError, ValueError, KeyError, TypeError):
+            pass
+        definition = self.config["datasets"][dataset]
+        if "sizes" in definition:
+            return dict(definition["sizes"])
+        known = PUBLISHED.get(definition["kind"], {})
+        total = known.get("texts") or _rows(definition)
+        forget = known.get("forget", UNKNOWN_FORGET)
+        shares, most = {FORGET: forget, RETAIN: 1 - forget}, definition["limit"]
+        counts: dict[str, dict[str, float]] = {
+            section: {domain: total * part * share for domain, share in shares.items()}
+            for section, part in definition["sections"].items()
+        }
+        if "evaluation" in known:
+            counts[EVALUATION] = known["evaluation"]
+        return {
+            section: {domain: min(n, most.get(domain) or n) for domain, n in each.items()}
+            for section, each in counts.items()
+        }
+
+
+def _rows(definition: Mapping[str, Any]) -> float:
+    """Return texts of files that have not been read yet, by their size."""
+    try:
+        size = sum(os.stat(path).st_size for path in files(definition))
+    except OSError:
+        size = 0
+    return size / BYTES_OF_A_TEXT or UNKNOWN_TEXTS
+
+
 class Costs:
     """The work of the jobs of a configuration; ``root`` of ``volumes`` has ``results``."""
 
@@ -166,14 +241,17 @@ class Costs:
 
     def of(self, rule: str, wildcards: Mapping[str, str]) -> Work:
         """Return the work of one job of ``rule``, by our name of it, with these wildcards."""
+        sharded = self.config["execution"]["shards"] > 1 and SHARD not in wildcards
+        if sharded and rule in (*EMBEDDING, "evaluate"):
+            # It puts together what others have embedded or measured.
+            return Work(seconds=5)
         kinds = (TRAINING, self._training), (UNLEARNING, self._unlearning)
         for rules, work in (*kinds, (MODEL_RULES, self._reading)):
             if rule in rules:
-                return work(rule, wildcards)
+                return work(rule, wildcards["dataset"], wildcards["model"], wildcards)
         return self._processor(rule, wildcards)
 
-    def _training(self, rule: str, wildcards: Mapping[str, str]) -> Work:
-        dataset, model = wildcards["dataset"], wildcards["model"]
+    def _training(self, rule: str, dataset: str, model: str, wildcards: Mapping[str, str]) -> Work:
         training = self.config["models"][model]["training"]
         if rule != "contaminate":
             model = arms.base(self.config, model) or model
@@ -184,8 +262,8 @@ class Costs:
         removed = float(wildcards.get("beta", 0)) if retrained else float(rule == "gold")
         texts = whole if training["steps"] == "matched" else whole - removed * forget
         seen, trained = texts * float(training["epochs"]), size.trained(training)
-        tokens = seen * self.volumes.tokens(dataset, model, training["max_length"])
-        measured = self._held(model, dataset) * forward(size) if retrained else 0.0
+        tokens = seen * self.volumes.tokens(dataset, training["max_length"])
+        measured = self._held(dataset) * forward(size) if retrained else 0.0
         measured += self._answers("retrain", RETRAIN.get(rule, ()), model, dataset)
         return Work(
             flop=tokens * fine_tune(size, training) + measured,
@@ -194,8 +272,9 @@ class Costs:
             kept=FLOAT32 * trained if retrained else 0.0,
         )
 
-    def _unlearning(self, rule: str, wildcards: Mapping[str, str]) -> Work:
-        dataset, model = wildcards["dataset"], wildcards["model"]
+    def _unlearning(
+        self, rule: str, dataset: str, model: str, wildcards: Mapping[str, str]
+    ) -> Work:
         size, axes = self.size(model), self.config["unlearning"]
         training = self.config["unlearners"][wildcards["unlearner"]]["training"]
         selected = self.volumes.texts(dataset, INFERENCE, [FORGET])
@@ -207,38 +286,33 @@ class Costs:
         # is little beside its jobs, or computed at each step.
         before = 2.0 * (size.layers - blocks) * size.block
         again = 0.0 if self.config["execution"]["cache_trunk"] else before
-        step = tail(size, blocks) + again
-        trained = blocks * size.block
+        step, trained = tail(size, blocks) + again, blocks * size.block
         how = self.config["models"][model]["training"]
         if how["method"] != "partial":
             # No block is frozen before all others, so that there is nothing to keep.
             again, step, trained = before, fine_tune(size, how), size.trained(how)
         # As many retain texts beside the forget texts; and once over these for what an unlearner
         # asks of the start (a saliency mask, reference likelihoods).
-        seen = selected * (2 * epochs + 1) * self.volumes.tokens(dataset, model, cut)
-        held = self._held(model, dataset) * (forward(size) - before + again)
+        seen = selected * (2 * epochs + 1) * self.volumes.tokens(dataset, cut)
+        measured = self._held(dataset) * (forward(size) - before + again)
+        measured += self._answers("unlearn", UNLEARN.get(rule, ()), model, dataset)
         return Work(
-            flop=seen * step
-            + held
-            + self._answers("unlearn", UNLEARN.get(rule, ()), model, dataset),
+            flop=seen * step + measured,
             steps=selected * epochs // training["batch_size"],
             state=STATE * trained,
             kept=FLOAT32 * trained if rule in UNLEARN else 0.0,
         )
 
-    def _reading(self, rule: str, wildcards: Mapping[str, str]) -> Work:
+    def _reading(self, rule: str, dataset: str, model: str, wildcards: Mapping[str, str]) -> Work:
         """Return the work of jobs that run a model forward: embedding, perplexity, probes of the
         endpoints."""
-        model, dataset = wildcards["model"], wildcards["dataset"]
-        size = self.size(model)
-        if self._joins(rule, wildcards):
-            return self._join(rule, wildcards)
+        size, share = self.size(model), 1 / int(wildcards.get(SHARD, "1").rpartition("-")[2])
         if rule in EMBEDDING:
-            length = self.volumes.tokens(dataset, model, self.config["embedding"]["max_length"])
+            length = self.volumes.tokens(dataset, self.config["embedding"]["max_length"])
             tokens = self.volumes.texts(dataset, INFERENCE) * length
-            return Work(flop=part(wildcards) * tokens * forward(size, head=False))
+            return Work(flop=share * tokens * forward(size, head=False))
         if rule == "evaluate":
-            return Work(flop=part(wildcards) * self._held(model, dataset) * forward(size))
+            return Work(flop=share * self._held(dataset) * forward(size))
         # Else a few prompts, token by token: bound by reading the weights, not by arithmetic.
         flop = self._answer(rule, model, dataset)
         return Work(flop=flop) if flop else Work(seconds=60.0)
@@ -257,13 +331,13 @@ class Costs:
             if question == "relapse":
                 # Relearning on three kinds of texts, and rounding to two numbers of bits.
                 measured = 3 * measured + 2 + 1
-            return measured * self._held(model, dataset) * each
+            return measured * self._held(dataset) * each
         if question == "membership":
             sections = (INFERENCE, EVALUATION)
             most = (self.volumes.texts(dataset, section, [FORGET]) for section in sections)
             texts = sum(min(self.config["left"]["texts"], number) for number in most)
             cut = self.config["evaluation"]["max_length"]
-            return texts * self.volumes.tokens(dataset, model, cut) * each
+            return texts * self.volumes.tokens(dataset, cut) * each
         return 0.0
 
     def _processor(self, rule: str, wildcards: Mapping[str, str]) -> Work:
@@ -273,30 +347,29 @@ class Costs:
             training = self.config["models"][model]["pretraining"]
             tokens = float(training["epochs"]) * sum(
                 self.volumes.texts(name, training["section"], training["domains"])
-                * self.volumes.tokens(name, model, training["max_length"])
+                * self.volumes.tokens(name, training["max_length"])
                 for name in training["datasets"]
             )
             steps = tokens / training["max_length"] / training["batch_size"]
             return Work(flop=6.0 * self.size(model).multiplied * tokens, steps=steps)
         if rule in ("model_card", "convert") and model is not None:
-            # The digests of a folder's weights, or the download of a hub's. A GGUF file is read in
-            # Python, and written with 4 bytes a weight.
-            start = 15 if rule == "convert" else 5
-            return Work(seconds=start + FLOAT16 * self.size(model).parameters / 2e8)
-        if self._joins(rule, wildcards):
-            return self._join(rule, wildcards)
+            # The digests of a folder's weights, or the download of a hub's.
+            return Work(seconds=5 + FLOAT16 * self.size(model).parameters / 2e8)
         if rule in ("examples", "tokens") and dataset is not None:
             each = {"examples": 1.2e-3, "tokens": 2e-4}[rule]
-            return Work(seconds=3 + part(wildcards) * self.volumes.all_texts(dataset) * each)
-        if rule not in SIZED or dataset is None or model is None:
-            return Work(seconds=1)
+            return Work(seconds=3 + self.volumes.all_texts(dataset) * each)
+        if rule in SIZED and dataset is not None and model is not None:
+            return self._ranking(rule, dataset, model, wildcards.get("selector", ""))
+        return Work(seconds=1)
+
+    def _ranking(self, rule: str, dataset: str, model: str, name: str) -> Work:
         texts, forget = (self.volumes.texts(dataset, INFERENCE, d) for d in (DOMAINS, [FORGET]))
-        names, times, parts = [wildcards.get("selector", "")], 1, 1
+        names, times, parts = [name], 1, 1
         if rule == "runtime":
             names = self.config["grid"]["selectors"]
             times = self.config["evidence"]["runtime"]["repeats"]
         else:
-            definition = self.config["selectors"][names[0]]
+            definition = self.config["selectors"][name]
             parts = definition.get("folds", 1) * definition.get("seeds_averaged", 1)
         if rule == "refits":
             counts = self.config["evidence"]["refits"]
@@ -306,21 +379,10 @@ class Costs:
         ranked = (score_seconds(settings, texts, forget, width) for settings in definitions)
         return Work(seconds=times * sum(ranked), parts=parts)
 
-    def _joins(self, rule: str, wildcards: Mapping[str, str]) -> bool:
-        """Return whether a job puts together what others have embedded or measured."""
-        many = self.config["execution"]["shards"] > 1 and SHARD not in wildcards
-        return many and rule in (*EMBEDDING, "evaluate")
-
-    def _join(self, rule: str, wildcards: Mapping[str, str]) -> Work:
-        # Of a perplexity it reads a number for each text, which is nothing beside the start.
-        vectors = 0 if rule == "evaluate" else self.output(rule, "/embeddings.parquet", wildcards)
-        return Work(seconds=3 + vectors / JOINED)
-
-    def _held(self, model: str, dataset: str) -> float:
+    def _held(self, dataset: str) -> float:
         """Return held-out tokens whose perplexity is measured."""
         cut = self.config["evaluation"]["max_length"]
-        texts = self.volumes.texts(dataset, EVALUATION)
-        return texts * self.volumes.tokens(dataset, model, cut)
+        return self.volumes.texts(dataset, EVALUATION) * self.volumes.tokens(dataset, cut)
 
     def output(self, rule: str, path: str, wildcards: Mapping[str, str]) -> float:
         """Return bytes of an output of a job of ``rule``."""
