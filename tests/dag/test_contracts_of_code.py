@@ -13,8 +13,7 @@ import pytest
 
 from mamushi.configuration.questions import QUESTIONS
 from mamushi.registry import ENTRIES, FOLDERS, plugins
-from mamushi.running.definitions import Module
-from mamushi.running.identity import PACKAGE, Code, Unit
+from mamushi.running.identity import PACKAGE, Code, Module, Unit
 from tests.support import contract_grid
 from tests.support.contract_grid import TARGETS
 from tests.support.contracts import jobs, together
