@@ -2,15 +2,29 @@
 
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import pytest
 
-from tests.support.demo import Ran, Rerun, science, weights
-from tests.support.dry_runs import Snakemake
+from tests.support.demo import science
 from tests.support.workflow import command, run, warmed
+
+
+class Ran(NamedTuple):
+    """A folder in which the demo's three targets have run, one after the other."""
+
+    folder: Path
+    evidence: str
+    """What the run for `evidence` said."""
+    most: int
+    """The most checkpoints of unlearned models that lay in the folder at once."""
+
+
+def weights(folder: Path) -> list[Path]:
+    """Whatever holds the weights of an unlearned model: tensors, states, their unfinished parts."""
+    found = folder.glob("results/runs/**/arms/neggrad_plus/**/*")
+    return [path for path in found if path.suffix in (".safetensors", ".state", ".part")]
 
 
 @pytest.fixture(scope="session")
@@ -36,22 +50,3 @@ def demo(ran: Ran) -> Path:
     """A folder in which the demo's three targets have run. A test leaves it as it finds it, or
     with more in it."""
     return ran.folder
-
-
-@pytest.fixture(scope="session")
-def snakemake() -> Iterator[Snakemake]:
-    with Snakemake() as started:
-        yield started
-
-
-@pytest.fixture
-def rerun(demo: Path, snakemake: Snakemake) -> Rerun:
-    """Jobs by rule that a target would run after a change of the configuration's sections."""
-
-    def asked(target: str, **changes: Mapping[str, Any]) -> dict[str, int]:
-        config = science()
-        for section, change in changes.items():
-            config[section] = {**config.get(section, {}), **change}
-        return snakemake.would_run(demo, targets=[target], change=config)
-
-    return asked

@@ -1,37 +1,33 @@
-"""The demo at its smallest size, from the first text to the report."""
+"""The demo at its smallest size, from the first text to the report and to half-gap budgets."""
 
 import json
-import os
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pyarrow.compute as pc
 import pyarrow.csv as csv
-import pyarrow.parquet as pq
 import pytest
-import torch
 from safetensors import safe_open
 from safetensors.torch import load_file
-from sklearn.metrics import roc_auc_score
-from torch.nn import functional
 from transformers import AutoModelForCausalLM
 
 from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.files import read_json, sha256
 from mamushi.artifacts.tables import read_metadata, read_table
+from mamushi.cli import main
+from mamushi.configuration.arms import UNLEARNED, unlearned
+from mamushi.evaluation.crossing import first_crossing
 from mamushi.stages._settings import EVIDENCE_TABLES
-from tests.support.demo import CELL, SELECTORS, Ran, Rerun, science, whole
-from tests.support.workflow import ROOT, command, environment, run
+from tests.end_to_end.conftest import Ran, weights
+from tests.support.demo import CELL, SELECTORS, science
+from tests.support.dry_runs import Snakemake
+from tests.support.workflow import ROOT, environment, run
 
 
-@pytest.mark.parametrize("target", ["all", "evidence", "unlearning"])
-def test_a_second_run_does_nothing(demo: Path, target: str) -> None:
-    assert "Nothing to be done" in run(target, "-n", directory=demo, config=science()).stdout
+def test_a_second_run_does_nothing(demo: Path) -> None:
+    targets = ("all", "evidence", "unlearning")
+    assert "Nothing to be done" in run(*targets, "-n", directory=demo, config=science()).stdout
 
 
 def test_curves_have_all_budgets_between_shared_ends(demo: Path) -> None:
@@ -66,8 +62,7 @@ def test_matched_gold_is_gold_in_the_steps_of_beta0(demo: Path) -> None:
 def test_what_a_training_took_is_said_in_its_log(demo: Path) -> None:
     cards = list(demo.glob("results/runs/**/arms/retrained/**/card.json"))
     logs = [path.read_text() for path in demo.glob("results/logs/retrain*/**/*.log")]
-    # Two budgets of the grid, and for two selectors those of unlearning.
-    assert len(cards) == len(logs) == len(SELECTORS) * 2 + 2 * 2
+    assert len(cards) == len(logs) == len(SELECTORS) * 2
     assert all(": took " in log.splitlines()[-1] for log in logs)
 
 
@@ -185,188 +180,141 @@ def test_a_study_is_drawn_from_what_has_run(demo: Path) -> None:
     assert figure.read_bytes().startswith(b"%PDF")
 
 
-DRAWN = {"tables": 1, "truth": 1, "figure_sad": 1, "figure_perplexity": 1}
-MEASURED = DRAWN | {"subgroups": 1}
-CHANGES: dict[str, tuple[dict[str, Any], dict[str, int]]] = {
-    # mamushi and anti_mamushi are scored and retrained; every manifest quotes mamushi's estimate,
-    # which is calibrated with its refits.
-    "selectors": (
-        {"mamushi": {"batch_size": 128}},
-        {"score": 2, "refits": 2, "stability": 2, "calibrate": 1, "remove": 4}
-        | {"manifests": 4, "retrain": 4}
-        | MEASURED,
+CHANGES: list[tuple[str, dict[str, Any], dict[str, int]]] = [
+    ("all", {"execution": {"checkpoint_seconds": 5, "batch_tokens": 999}}, {}),
+    # Every manifest quotes mamushi's estimate, which is calibrated with its refits.
+    (
+        "all",
+        {"removal": {"ratio": "oracle"}},
+        {"calibrate": 1, "manifests": 4, "tables": 1, "truth": 1}
+        | {"figure_sad": 1, "figure_perplexity": 1},
     ),
-    "removal": ({"ratio": "oracle"}, {"calibrate": 1, "manifests": 4} | DRAWN),
-    "grid": (
-        {"budgets": [0.3, 0.45, 0.6]},
-        {"remove": 4, "stability": 4, "manifests": 4, "retrain": 4} | MEASURED,
-    ),
-    "execution": ({"checkpoint_seconds": 5, "batch_tokens": 999}, {}),
-}
+    ("unlearning", {"unlearning": {"retain_cap": 2.0}}, {"half_gap": 1, "figure_half_gap": 1}),
+]
 
 
-@pytest.mark.parametrize("section", CHANGES)
-def test_a_change_runs_what_it_affects(rerun: Rerun, section: str) -> None:
+def test_a_change_runs_what_it_affects(demo: Path) -> None:
     """As tests/dag has it for every key, after a run that is not made up."""
-    change, expected = CHANGES[section]
-    assert rerun("all", **{section: change}) == expected
+    with Snakemake() as snakemake:
+        for target, change, expected in CHANGES:
+            config = science()
+            for section, keys in change.items():
+                config[section] = {**config.get(section, {}), **keys}
+            assert snakemake.would_run(demo, targets=[target], change=config) == expected
 
 
-def test_a_learning_rate_runs_everything_from_the_contaminated_model_on(rerun: Rerun) -> None:
-    changed = rerun("all", training={"learning_rate": 1e-3})
-    assert not changed.keys() & {"examples", "tokens", "base_model"}
-    assert changed["contaminate"] == changed["gold"] == changed["beta0"] == changed["embed"] == 1
-    assert changed["retrain"] == 8
+# Unlearning ---------------------------------------------------------------------------------------
+
+BUDGETS = science()["unlearning"]["budgets"]
+TARGET = science()["unlearning"]["target"]
 
 
-@pytest.mark.slow
-def test_a_fine_tune_that_is_killed_goes_on_bit_for_bit(demo: Path, tmp_path: Path) -> None:
-    """kill -9 in the middle of a fine-tune, then the same command."""
-    config = science() | {"execution": {"checkpoint_seconds": 0}}
-    target = paths.TRAINED.format(**CELL, arm="gold")
-    # The data and the base model are those of the demo; only the fine-tune is to run.
-    for part in ("results/data", "results/base", ".snakemake"):
-        (tmp_path / part).parent.mkdir(parents=True, exist_ok=True)
-        subprocess.run(["cp", "-a", demo / part, tmp_path / part], check=True)
-    state = tmp_path / (paths.CARD.format(**CELL, arm="gold") + ".state")
-    running = subprocess.Popen(
-        command(target, directory=tmp_path, config=config),
-        env=environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    killed_at = _kill_at(state, b'"step": 5', running)
-    said, _ = running.communicate(timeout=600)
-    assert running.returncode != 0, said
-    assert not (tmp_path / target).exists()
-    assert state.exists()
-    run(target, directory=tmp_path, config=config)
-    resumed, undisturbed = load_file(tmp_path / target), load_file(demo / target)
-    assert resumed.keys() == undisturbed.keys()
-    for name, value in undisturbed.items():
-        assert value.equal(resumed[name]), name
-    log = read_table(
-        tmp_path / paths.TRAIN_LOG.format(**CELL, arm="gold"), schemas.TRAIN_LOG
-    ).to_pandas()
-    assert list(log["step"]) == list(range(1, len(log) + 1))
-    assert killed_at < len(log)
+def test_no_more_than_three_unlearned_checkpoints_lie_on_disk(ran: Ran) -> None:
+    folder, _, most = ran
+    # A state is there at every step, so that none seen would be a test that looked away.
+    assert 1 <= most <= 3
+    assert weights(folder) == []
+    assert not (folder / paths.CACHE).exists()
 
 
-def _kill_at(state: Path, word: bytes, running: subprocess.Popen[str]) -> int:
-    """Kill the stage's process when its checkpoint says ``word``; return the step it was at."""
-    deadline = time.monotonic() + 600
-    while time.monotonic() < deadline:
-        if state.exists():
-            head = state.read_bytes()[:100_000].replace(b"\\", b"")
-            found = head.find(b'"step": ')
-            if found >= 0:
-                step = int(head[found + 8 :].split(b"}")[0])
-                if step >= 5:
-                    for pid in _stage_processes(state):
-                        os.kill(pid, signal.SIGKILL)
-                    return step
-        if running.poll() is not None:
-            raise AssertionError(running.communicate()[0])
-        time.sleep(0.01)
-    raise AssertionError("the fine-tune never wrote a checkpoint")
-
-
-def _stage_processes(state: Path) -> list[int]:
-    """Processes of the stage that writes this state, the shell around it left out."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                words = (entry / "cmdline").read_bytes().split(b"\0")
-                folder = os.readlink(entry / "cwd")
-            except OSError:
-                continue
-            if b"finetune" in words and folder == str(state.parents[7]):
-                found.append(int(entry.name))
-    return found
-
-
-@pytest.mark.slow
-def test_what_models_say_of_the_texts(demo: Path, tmp_path: Path) -> None:
-    """The benchmark's rankings are those of a text at a time: log-likelihoods by the library's own
-    loss, and gradients that nothing projects."""
-    cell = {"run": "results", "dataset": CELL["dataset"], "model": CELL["model"]}
-    line = [sys.executable, ROOT / "benchmarks" / "likelihoods.py", *cell.values()]
-    subprocess.run([*line, "--results", tmp_path], cwd=demo, env=environment(), check=True)
-    (written,) = tmp_path.glob("likelihoods-*.txt")
-    pairs = [line.split(" ", 1) for line in written.read_text().splitlines()]
-    found = {name: float(value) for name, value in pairs if name != "#"}
-
-    base = demo / paths.MODEL_CARD.format(model=CELL["model"])
-    models = [AutoModelForCausalLM.from_pretrained(base.parent) for _ in range(2)]
-    trained = demo / paths.TRAINED.format(**CELL, arm="contaminated")
-    models[1].load_state_dict(load_file(trained), strict=False)
-    matrices = [p for p in models[1].model.layers[-1].parameters() if p.ndim == 2]
-    examples = pq.read_table(demo / paths.EXAMPLES.format(**CELL)).to_pylist()
-    tokens = pq.read_table(demo / paths.TOKENS.format(**CELL))["tokens"].to_pylist()
-    said, slopes, target = [], [], []
-    for row, ids in zip(examples, tokens, strict=True):
-        if row["section"] == "contamination":
+def test_only_cells_beside_a_crossing_were_added(demo: Path) -> None:
+    for selector in ("random", "mamushi"):
+        pair = {"unlearner": "neggrad_plus", "selector": selector}
+        sweep = read_json(demo / paths.SWEEP.format(**CELL, **pair))
+        measured = {
+            float(path.parent.name.removeprefix("beta"))
+            for path in demo.glob(
+                paths.PERPLEXITY.format(**CELL, arm=UNLEARNED.format(**pair, beta="*"))
+            )
+        }
+        assert measured == set(sweep["budgets"]) == {*BUDGETS, *sweep["added"]}
+        if sweep["crossing"] is None:
+            assert sweep["added"] == []
             continue
-        text = torch.tensor([ids[: whole()["training"]["max_length"]]])
-        losses = [model(input_ids=text, labels=text).loss for model in models]
-        parts = torch.autograd.grad(losses[1], matrices)
-        slope = functional.normalize(torch.cat([p.flatten() for p in parts]), dim=0)
-        if row["section"] == "inference":
-            said.append(float(losses[0] - losses[1]))
-            slopes.append(slope)
-        elif row["domain"] == "forget":
-            target.append(slope)
-    forget = [row["domain"] == "forget" for row in examples if row["section"] == "inference"]
-    assert found["memorized_auc"] == pytest.approx(roc_auc_score(forget, said), abs=2e-3)
-    alike = torch.stack(slopes) @ torch.stack(target).mean(dim=0)
-    assert found["less_auc"] == pytest.approx(roc_auc_score(forget, alike), abs=0.06)
-    # Models of one domain each tell the domains apart.
-    assert found["lm_ratio_auc"] > 0.7
-    assert found["trak_beside_mamushi_low"] < found["trak_beside_mamushi"]
+        edges = [0.0, *BUDGETS, 1.0]
+        low = max(edge for edge in edges if edge < sweep["crossing"])
+        high = min(edge for edge in edges if edge >= sweep["crossing"])
+        inside = [b for b in (0.2, 0.4, 0.6, 0.8) if low < b < high]
+        assert sweep["added"] == pytest.approx(inside)
 
 
-@pytest.mark.slow
-def test_a_bank_of_retrainings(demo: Path, tmp_path: Path) -> None:
-    """More removed texts leave a higher forget loss; a killed bank goes on from its table."""
-    line = [sys.executable, ROOT / "benchmarks" / "bank.py", "results", CELL["dataset"]]
-    line += [CELL["model"], "--results", tmp_path, "--subsets"]
-    subprocess.run([*line, "3"], cwd=demo, env=environment(), check=True)
-    (table,) = tmp_path.glob("bank-*.csv")
-    first = csv.read_csv(table).to_pylist()
-    assert [(row["subset"], row["seed"]) for row in first] == [
-        (i, k) for i in range(3) for k in (0, 1)
+def test_the_tables_say_what_the_curves_say(demo: Path) -> None:
+    half = read_table(demo / paths.TABLE.format(table="half_gap"), schemas.HALF_GAP).to_pylist()
+    assert [(row["unlearner"], row["selector"]) for row in half] == [
+        (unlearner, selector)
+        for unlearner in ("retraining", "neggrad_plus")
+        for selector in ("random", "mamushi")
     ]
-    (tmp_path / table.name).write_bytes(table.read_bytes().rsplit(b"\n", 3)[0] + b"\n")
-    subprocess.run([*line, "5"], cwd=demo, env=environment(), check=True)
-    rows = csv.read_csv(table).to_pylist()
-    assert rows[:6] == first and len(rows) == 10
-    examples = read_table(demo / paths.EXAMPLES.format(**CELL), schemas.EXAMPLES)
-    total = sum(
-        pc.and_(
-            pc.equal(examples["section"], "inference"), pc.equal(examples["domain"], "forget")
-        ).to_pylist()
-    )
-    assert all(0.01 * total - 1 <= row["removed"] <= 0.5 * total + 1 for row in rows)
-    assert (
-        np.corrcoef([(row["removed"], row["forget_nll"]) for row in rows], rowvar=False)[0, 1] > 0.3
-    )
-    (written,) = tmp_path.glob("bank-*.txt")
-    found = dict(each.split(" ", 1) for each in written.read_text().splitlines())
-    assert {f"forget_nll_{name}_within" for name in SELECTORS} <= found.keys()
-    assert "retain_nll_texts" in found
+    curves = read_table(
+        demo / paths.TABLE.format(table="unlearning"), schemas.UNLEARNING
+    ).to_pylist()
+    for row in half:
+        pair = (row["unlearner"], row["selector"])
+        curve = [c for c in curves if (c["unlearner"], c["selector"]) == pair]
+        beta, height = [c["beta"] for c in curve], [c["recovery"] for c in curve]
+        assert beta[0] == 0 and beta[-1] == 1
+        assert row["budget"] == pytest.approx(first_crossing(beta, height, TARGET))
+        assert row["censored"] == (row["budget"] is None)
+        assert (row["seeds"], row["budget_low"]) == (1, None)
+    again = csv.read_csv(demo / paths.TABLE_CSV.format(table="half_gap"))
+    assert again.num_rows == len(half)
+    unlearned_ = [c for c in curves if c["unlearner"] == "neggrad_plus" and c["beta"] == 1]
+    ends = {(c["ppl_forget"], c["ppl_retain"]) for c in unlearned_}
+    assert len(ends) == 1, "the whole forget set is the same for every selector"
 
 
-def test_rankings_beside_the_truth(demo: Path, tmp_path: Path) -> None:
-    line = [sys.executable, ROOT / "benchmarks" / "paired.py", "results", "--results", tmp_path]
-    subprocess.run(line, cwd=demo, env=environment(), check=True)
-    (written,) = tmp_path.glob("paired-*.txt")
-    found = dict(each.split(" ", 1) for each in written.read_text().splitlines())
-    scores = {
-        name: read_metadata(demo / paths.SCORES.format(**CELL, selector=name))["details"]
-        for name in ("mamushi", "oracle")
+def test_generations_are_of_every_model_and_prompt(demo: Path) -> None:
+    said = read_table(
+        demo / paths.TABLE.format(table="generations"), schemas.GENERATIONS
+    ).to_pylist()
+    models = [(row["source"], row["selector"]) for row in said]
+    assert len(models) == 3 * 5
+    assert models[:5] == [
+        ("base", None),
+        ("contaminated", None),
+        ("gold", None),
+        ("neggrad_plus", "random"),
+        ("neggrad_plus", "mamushi"),
+    ]
+    for row in said:
+        assert 1 <= row["tokens"] <= 12
+        assert row["gold_log_likelihood"] < 0
+        assert 0 <= row["repetition"] <= 1
+
+
+def test_relearning_starts_where_unlearning_ended(demo: Path) -> None:
+    table = read_table(demo / paths.TABLE.format(table="relearning"), schemas.RELEARNING)
+    rows = table.to_pylist()
+    assert [row["step"] for row in rows] == [0, 1, 4] * 3
+    for row in rows:
+        if row["source"] == "neggrad_plus" and row["step"] == 0:
+            arm = unlearned("neggrad_plus", row["selector"], 0.3)
+            path = demo / paths.PERPLEXITY.format(**CELL, arm=arm)
+            forget = read_table(path, schemas.PERPLEXITY).to_pylist()[0]
+            assert row["ppl_forget"] == pytest.approx(forget["perplexity"], rel=1e-5)
+
+
+def test_a_list_of_ones_own_ends_in_a_model(demo: Path) -> None:
+    """The first ids of a removal list, as a text file: unlearned, kept, and handed on."""
+    removal = demo / paths.REMOVAL.format(**CELL, selector="mamushi", beta="0.30")
+    ids = read_table(removal, schemas.REMOVALS)["id"].to_pylist()[:9]
+    (demo / "mine.txt").write_text("".join(f"{i}\n" for i in ids))
+    config = science()
+    config["unlearning"] |= {
+        "unlearners": ["npo"],
+        "lists": {"mine": str(demo / "mine.txt")},
     }
-    assert float(found["synthetic/tiny-llama/spearman:oracle_seed0"]) == 1
-    apart = scores["oracle"]["auc"] - scores["mamushi"]["auc"]
-    assert found["synthetic/tiny-llama/auc:oracle_less_mamushi"] == f"{apart:+.4f} seeds 1"
+    run("unlearned", directory=demo, config=config)
+    where = {**CELL, "arm": "npo/lists/mine"}
+    card = read_json(demo / paths.CARD.format(**where))
+    assert card["removed"] == 9
+    log = read_table(demo / paths.TRAIN_LOG.format(**where), schemas.UNLEARN_LOG)
+    assert len(log) == card["steps"] == 9 * 5 // 8
+    assert read_metadata(demo / paths.PERPLEXITY.format(**where))
+    start = demo / paths.TRAINED.format(**CELL, arm="beta0")
+    tensors = demo / paths.TRAINED.format(**where)
+    base = demo / paths.MODEL_CARD.format(model="tiny-llama")
+    out = demo / "model"
+    words = ["export", "--model-card", str(base), "--trained", str(start), str(tensors)]
+    assert main([*words, "--out", str(out)]) == 0
+    AutoModelForCausalLM.from_pretrained(out)

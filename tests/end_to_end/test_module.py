@@ -1,7 +1,7 @@
-"""Another workflow imports this one as a module, with a configuration of its own."""
+"""Another workflow imports this one, with a configuration of its own: as a module, or deployed."""
 
 import os
-import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from tests.support.demo import small
-from tests.support.workflow import ROOT, SNAKEMAKE, environment, warmed
+from tests.support.workflow import ROOT, SNAKEMAKE, warmed
 
 HOST = """
 configfile: "host.yaml"
@@ -89,10 +89,10 @@ def host(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def snakemake(host: Path, *args: str) -> str:
+def snakemake(folder: Path, *args: str) -> str:
     done = subprocess.run(
         [SNAKEMAKE, "--cores", "2", *args],
-        cwd=host,
+        cwd=folder,
         # The host's own rule finds the Python of this test, as an installed host's rules would.
         env=warmed(PATH=f"{Path(sys.executable).parent}:{os.environ['PATH']}"),
         stdout=subprocess.PIPE,
@@ -102,14 +102,6 @@ def snakemake(host: Path, *args: str) -> str:
     )
     assert done.returncode == 0, done.stdout
     return done.stdout
-
-
-def test_it_shows_the_grid_of_the_hosts_configuration(host: Path) -> None:
-    said = snakemake(host, "mamushi_all", "--dry-run", "--quiet", "rules")
-    counted = {name: int(n) for name, n in re.findall(r"^(\w+) +(\d+)$", said, re.MULTILINE)}
-    assert counted["mamushi_retrain"] == counted["mamushi_remove"] == 2
-    assert counted["mamushi_contaminate"] == counted["mamushi_gold"] == 1
-    assert counted["mamushi_figure_sad"] == 1
 
 
 def test_its_removal_lists_feed_the_hosts_rules(host: Path) -> None:
@@ -137,19 +129,25 @@ def test_its_removal_lists_feed_the_hosts_rules(host: Path) -> None:
     assert "Nothing to be done" in snakemake(host)
 
 
-def test_a_mistake_in_its_part_of_the_configuration_is_told_in_one_line(host: Path) -> None:
-    config = yaml.safe_load((host / "host.yaml").read_text(encoding="utf-8"))
-    config["mamushi"]["grid"]["selectors"] = ["randm"]
-    (host / "host.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
-    done = subprocess.run(
-        [SNAKEMAKE, "--cores", "1", "--dry-run"],
-        cwd=host,
-        env=environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
-    assert done.returncode != 0
-    assert "randm" in done.stdout and "selectors" in done.stdout
-    assert "Traceback" not in done.stdout
+def test_a_deployed_workflow_runs(tmp_path: Path) -> None:
+    """As snakedeploy deploys it: a Snakefile that imports it, with a configuration."""
+    pytest.importorskip("snakedeploy")
+    repository, place = tmp_path / "mamushi", tmp_path / "deployed"
+    for name in ("envs", "profiles", "workflow"):
+        shutil.copytree(ROOT / name, repository / name, ignore=shutil.ignore_patterns("__pyc*"))
+    for name in ("Snakefile", "config.yaml", "LICENSE"):
+        shutil.copy(ROOT / name, repository)
+    program = Path(sys.executable).with_name("snakedeploy")
+    deploy = [program, "deploy-workflow", repository, place, "--branch", "main"]
+    subprocess.run(deploy, capture_output=True, check=True)
+    assert (place / "profiles/slurm/profile.v9+.yaml").is_file()
+    # Of a repository that is no URL it writes a path from the repository's own folder.
+    snakefile = place / "workflow/Snakefile"
+    text = snakefile.read_text(encoding="utf-8")
+    assert text.count('"Snakefile"') == 1
+    snakefile.write_text(text.replace('"Snakefile"', f'"{repository}/Snakefile"'))
+    (place / "config/config.yaml").write_text(yaml.safe_dump(small(texts=(60, 80))))
+    # Default target and configuration are the deployed ones: a seed, 2 selectors, 2 budgets.
+    assert "retrain                  4" in snakemake(place, "--dry-run", "--quiet", "rules")
+    snakemake(place, "data")
+    assert (place / "results/data/synthetic/examples.parquet").is_file()

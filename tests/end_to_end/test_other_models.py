@@ -1,7 +1,5 @@
-"""Whole runs of what is not the paper's: low-rank adapters, embeddings made elsewhere."""
+"""A whole run of what is not the paper's: embeddings made elsewhere."""
 
-import csv
-import random
 from pathlib import Path
 from typing import Any
 
@@ -9,53 +7,24 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from safetensors.torch import load_file
 
 from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.files import read_json
 from mamushi.artifacts.tables import read_table
 from mamushi.cli import main
-from tests.support import small_grid
+from tests.support.lab import write_lab
 from tests.support.workflow import run
 
 pytestmark = pytest.mark.slow
-WORDS = {
-    "ours": ["the", "a", "of", "river", "stone", "water", "bridge", "boat", "shore"],
-    "theirs": ["the", "a", "of", "engine", "wheel", "brake", "gear", "clutch", "road"],
-}
-
-
-def test_a_grid_by_low_rank_adapters(tmp_path: Path) -> None:
-    pytest.importorskip("peft")
-    config = {**small_grid.CONFIG, "keep_checkpoints": True}
-    adapters = {"rank": 4, "alpha": 8, "target_modules": ["q_proj", "v_proj"]}
-    config["training"] = {**config["training"], "method": "lora", "lora": adapters}
-    run(*small_grid.FEW, directory=tmp_path, config=config)
-    cell = tmp_path / small_grid.RUN
-    trained = ("contaminated", "beta0", "retrained/lr_cos/beta0.25")
-    stored = [cell / "arms" / name for name in trained]
-    for folder in stored:
-        tensors = load_file(folder / "trained.safetensors")
-        assert len(tensors) == 4 * 2 * 2
-        assert all(".lora_" in name for name in tensors)
-        numbers = sum(tensor.numel() for tensor in tensors.values())
-        assert read_json(folder / "card.json")["trained_parameters"] == numbers
-    said = run(*small_grid.FEW, "--dry-run", directory=tmp_path, config=config).stdout
-    assert "Nothing to be done" in said
 
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A table and vectors of all its rows."""
-    folder, rng = tmp_path_factory.mktemp("lab"), random.Random(0)
-    sources = rng.choices(["ours", "theirs"], k=200)
-    rows = [(f"doc-{i}", " ".join(rng.choices(WORDS[s], k=12)), s) for i, s in enumerate(sources)]
-    with (folder / "training.csv").open("w", newline="", encoding="utf-8") as handle:
-        writer = csv.writer(handle)
-        writer.writerow(["doc", "body", "source"])
-        writer.writerows(rows)
+    folder = tmp_path_factory.mktemp("lab")
+    rows = write_lab(folder)
     vectors = np.random.default_rng(0).normal(size=(len(rows), 8))
-    vectors[:, 0] += 2.0 * np.array([source == "theirs" for source in sources])
+    vectors[:, 0] += 2.0 * np.array([source == "theirs" for _, _, source in rows])
     ids = [name for name, _, _ in rows]
     table = pa.table({"doc": ids[::-1], "vec": list(vectors[::-1])})
     pq.write_table(table, folder / "vectors.parquet")
@@ -76,12 +45,12 @@ def config(lab: Path) -> dict[str, Any]:
         "datasets": {
             "comments": {
                 "kind": "table",
-                "path": str(lab / "training.csv"),
+                "path": str(lab / "comments.csv"),
                 "text": "body",
-                "id": "doc",
+                "id": "id",
                 "forget": {"where": "source == 'theirs'"},
                 "sections": {"inference": 1.0},
-                "limit": {"retain": 80},
+                "limit": {"retain": 60},
             }
         },
         "models": {"theirs": {"embeddings": vectors}},

@@ -45,9 +45,7 @@ def test_a_job_is_told_to_end_before_its_time_is_over(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "rule", "wanted"),
     [
-        ("gpu_model", "base_model", r"SLURM sbatch failed\. .*(TRES|node configuration)"),
         ("gpu_partition", "base_model", r"SLURM sbatch failed\. .*invalid partition .*no_such"),
-        ("cpu_partition", "examples", r"SLURM sbatch failed\. .*invalid partition .*no_such"),
         ("account", "examples", r"account .?no_such.? (appears to be|is) invalid"),
     ],
 )

@@ -30,14 +30,16 @@ GPUS = 2
 """What the tests may find on the cluster that slurm-up makes."""
 
 
-def grid() -> tuple[list[str], dict[str, Any]]:
-    """Targets and configuration of the run that all tests of this file look at."""
+def grid(shards: int = 2) -> tuple[list[str], dict[str, Any]]:
+    """Targets and configuration of the run that all tests of this file look at; as many jobs share
+    a table of vectors, and of perplexities."""
     if os.environ.get(WHOLE) == "1":
         text = (ROOT / "profiles/demo/science.yaml").read_text(encoding="utf-8")
         return ["all", "unlearning"], yaml.safe_load(text)
     part = science()
     # Five budgets are two packs.
     part["grid"] |= {"budgets": [0.2, 0.3, 0.4, 0.5, 0.6], "selectors": ["random"]}
+    part["execution"] = {"shards": shards, "batch_tokens": 512}
     return ["all"], part
 
 
@@ -49,7 +51,7 @@ def folders(shared_folder: Path) -> tuple[Path, Path]:
     for folder in (on_slurm, alone):
         folder.mkdir()
     with open(alone / "said", "w", encoding="utf-8") as output:
-        line = command(*targets, "--cores", "1", directory=alone, config=config)
+        line = command(*targets, "--cores", "1", directory=alone, config=grid(shards=1)[1])
         other = subprocess.Popen(line, env=environment(), stdout=output, stderr=output)
         try:
             done = cluster.run(*targets, directory=on_slurm, config=config, timeout=7200)
@@ -106,6 +108,7 @@ def test_gpu_rules_ask_for_one_gpu_of_the_type_and_others_for_none(
         assert slurm.account in (None, job.account)
     assert {job.rule for job in jobs} & gpu_rules()
     assert {"examples", "tokens", "score"} <= {job.rule for job in jobs}
+    assert [job.rule for job in jobs].count("embed_shard") == 2
 
 
 def test_no_more_jobs_at_once_than_gpus(jobs: list[cluster.Job]) -> None:

@@ -1,8 +1,6 @@
 """The demo's configuration, as it is and smaller."""
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import yaml
 
@@ -25,11 +23,9 @@ def small(texts: tuple[int, int] = (120, 240), **training: object) -> dict[str, 
     demo["selectors"]["mamushi"]["seeds_averaged"] = 2
     demo["evidence"]["refits"] = {"whole": 2, "halves": 1}
     demo["grid"] |= {"seeds": [0], "budgets": [0.3, 0.6], "selectors": ["random", "mamushi"]}
-    forget, retain = texts
-    demo["datasets"]["synthetic"]["sizes"] = {
-        section: {"forget": forget, "retain": retain}
-        for section in ("contamination", "inference", "evaluation")
-    }
+    sections = ("contamination", "inference", "evaluation")
+    sizes = dict(zip(("forget", "retain"), texts, strict=True))
+    demo["datasets"]["synthetic"]["sizes"] = {section: sizes for section in sections}
     demo["training"] |= training
     return demo
 
@@ -39,34 +35,9 @@ def science() -> dict[str, Any]:
     target of unlearning that so few steps can reach."""
     demo = small(epochs=3, learning_rate=2.0e-3)
     demo["grid"]["selectors"] = list(SELECTORS)
-    demo["unlearning"] |= {"budgets": [0.4, 0.8], "target": 0.05}
-    demo["unlearners"] = {
-        # The smallest start knows so little that its forget loss is near the paper's limit.
-        "neggrad_plus": {"learning_rate": 1.0e-3, "stop_forget_loss": 6.0},
-        "salun": {"learning_rate": 1.0e-4},
-    }
-    demo["probe"] |= {"budget": 0.4, "relearning": {"steps": [1, 4], "learning_rate": 1.0e-3}}
+    demo["unlearning"] |= {"unlearners": ["neggrad_plus"], "budgets": [0.3, 0.6], "target": 0.05}
+    # The smallest start knows so little that its forget loss is near the paper's limit.
+    demo["unlearners"] = {"neggrad_plus": {"learning_rate": 1.0e-3, "stop_forget_loss": 6.0}}
+    relearning = {"steps": [1, 4], "learning_rate": 1.0e-3}
+    demo["probe"] |= {"budget": 0.3, "relearning": relearning}
     return demo
-
-
-Rerun = Callable[..., dict[str, int]]
-
-
-class Ran(NamedTuple):
-    """A folder in which the demo's three targets have run, one after the other."""
-
-    folder: Path
-    evidence: str
-    """What the run for `evidence` said."""
-    most: int
-    """The most checkpoints of unlearned models that lay in the folder at once."""
-
-
-def weights(folder: Path) -> list[Path]:
-    """Whatever holds the weights of an unlearned model: tensors, states, their unfinished parts."""
-    found = [
-        path
-        for path in folder.glob("results/runs/**/arms/*/*/**/*")
-        if "retrained" not in path.parts
-    ]
-    return [path for path in found if path.suffix in (".safetensors", ".state", ".part")]

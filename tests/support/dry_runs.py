@@ -246,6 +246,7 @@ def _look(**request: Any) -> dict[str, Any]:
         needed = [job for job in workflow.dag.needrun_jobs() if job.output]
         return {
             "needed": Counter(job.rule.name for job in needed),
+            "outcome": _outcome(workflow.dag, needed),
             "all": Counter(job.rule.name for job in workflow.dag.jobs),
             "rules": {
                 rule.name: {
@@ -274,6 +275,15 @@ def _look(**request: Any) -> dict[str, Any]:
                 for job in needed
             },
         }
+
+
+def _outcome(dag: Any, needed: Sequence[Any]) -> str:
+    """`score 11, remove 9: 40 jobs`: those that are to run of their own, and how many that makes
+    with all that comes after them."""
+    own = ("params_changed", "input_changed", "code_changed", "missing_output", "updated_input")
+    begin = [job for job in needed if any(getattr(dag.reason(job), name) for name in own)]
+    counted = sorted(Counter(job.rule.name for job in begin).items())
+    return f"{', '.join(f'{rule} {n}' for rule, n in counted)}: {len(needed)} jobs"
 
 
 def _restated(changes: Sequence[Mapping[str, Any]], **request: Any) -> dict[str, Any]:

@@ -16,8 +16,9 @@ WORDS = {
 }
 
 
-def write_lab(folder: Path) -> None:
-    """Write ``comments.csv`` (id, body, source) and the model ``ours`` into the folder."""
+def write_lab(folder: Path) -> list[tuple[str, str, str]]:
+    """Write ``comments.csv`` (id, body, source), whose rows are returned, and the model ``ours``
+    into the folder."""
     rng = random.Random(0)
     rows = [
         (f"c{i}", " ".join(rng.choices(WORDS[source], k=15)), source)
@@ -28,3 +29,4 @@ def write_lab(folder: Path) -> None:
     model, tokenizer = tiny.build(SHAPE, [text for _, text, _ in rows], seed=0)
     model.save_pretrained(folder / "ours")
     tokenizer.save_pretrained(folder / "ours")
+    return rows

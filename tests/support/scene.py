@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
-import pytest
 from safetensors import safe_open
 
 from mamushi.artifacts import paths
@@ -27,9 +26,6 @@ from mamushi.running import locks
 from mamushi_runs.guard import session
 from tests.support import cluster, workflow
 
-patient = pytest.mark.skipif(
-    os.environ.get("MAMUSHI_FAULTS") != "all", reason="takes its time: set MAMUSHI_FAULTS=all"
-)
 LENGTH = {"max_length": 32}
 SECTIONS = {
     "contamination": {"forget": 100, "retain": 200},
@@ -184,6 +180,12 @@ class Scene:
         selector = next(name for name in CONFIG["grid"]["selectors"] if name in job.wildcards)
         card = paths.CARD.format(**CELL, arm=arms.retrained(selector, BUDGET))
         return Path(f"{self.folder / card}.state")
+
+    def saved_times(self, job: cluster.Queued) -> list[float]:
+        """The times of the steps that its checkpoint has."""
+        times = saved(self.state(job))
+        assert times
+        return times
 
     def retrained(self) -> list[Path]:
         """What the retrainings write."""
