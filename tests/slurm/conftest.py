@@ -89,6 +89,6 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def disturbed(undisturbed: Path, folder: Path) -> Iterator[scene.Scene]:
     """That grid with two models still to be retrained on SLURM; see ``scene``."""
-    made = scene.make(undisturbed, folder, scene.results(undisturbed))
+    made = scene.make(undisturbed, folder)
     yield made
     made.close()

@@ -246,7 +246,7 @@ def _look(**request: Any) -> dict[str, Any]:
         needed = [job for job in workflow.dag.needrun_jobs() if job.output]
         return {
             "needed": Counter(job.rule.name for job in needed),
-            "outcome": _outcome(workflow.dag, needed),
+            "begin": _begin(workflow.dag, needed),
             "all": Counter(job.rule.name for job in workflow.dag.jobs),
             "rules": {
                 rule.name: {
@@ -277,13 +277,12 @@ def _look(**request: Any) -> dict[str, Any]:
         }
 
 
-def _outcome(dag: Any, needed: Sequence[Any]) -> str:
-    """`score 11, remove 9: 40 jobs`: those that are to run of their own, and how many that makes
-    with all that comes after them."""
+def _begin(dag: Any, needed: Sequence[Any]) -> str:
+    """The jobs that run again of their own, and not for another's sake: `score 11, remove 9`."""
     own = ("params_changed", "input_changed", "code_changed", "missing_output", "updated_input")
     begin = [job for job in needed if any(getattr(dag.reason(job), name) for name in own)]
-    counted = sorted(Counter(job.rule.name for job in begin).items())
-    return f"{', '.join(f'{rule} {n}' for rule, n in counted)}: {len(needed)} jobs"
+    counted = Counter(job.rule.name for job in begin)
+    return ", ".join(f"{rule} {count}" for rule, count in sorted(counted.items()))
 
 
 def _restated(changes: Sequence[Mapping[str, Any]], **request: Any) -> dict[str, Any]:

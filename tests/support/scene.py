@@ -6,7 +6,6 @@ made again, and must come out bit for bit as they were.
 """
 
 import contextlib
-import hashlib
 import os
 import shutil
 import signal
@@ -25,48 +24,17 @@ from mamushi.configuration import arms
 from mamushi.running import locks
 from mamushi_runs.guard import session
 from tests.support import cluster, workflow
+from tests.support import small_grid as grid
 
-LENGTH = {"max_length": 32}
-SECTIONS = {
-    "contamination": {"forget": 100, "retain": 200},
-    "inference": {"forget": 100, "retain": 200},
-    "evaluation": {"forget": 60, "retain": 60},
-}
-CONFIG: dict[str, Any] = {
-    "grid": {
-        "datasets": ["texts"],
-        "models": ["tiny"],
-        "seeds": [0],
-        "budgets": [0.5],
-        "selectors": ["l2_norm", "random"],
-    },
-    "studies": None,
+CONFIG: dict[str, Any] = grid.CONFIG | {
+    "grid": grid.CONFIG["grid"] | {"budgets": [0.5]},
     "keep_checkpoints": True,  # so that trained weights are compared as well
-    "datasets": {
-        "texts": {"kind": "synthetic", "vocabulary": 100, "words": [8, 16], "sizes": SECTIONS}
-    },
-    "models": {
-        "tiny": {
-            "family": "llama",
-            "hidden_size": 32,
-            "layers": 4,
-            "heads": 2,
-            "key_value_heads": 1,
-            "intermediate_size": 64,
-            "vocabulary_size": 400,
-            "max_positions": 48,
-            "pretraining": {"datasets": ["texts"], "epochs": 1, "batch_size": 32, **LENGTH},
-        }
-    },
-    "tokens": LENGTH,
-    "training": {"epochs": 30, "learning_rate": 3.0e-3, "precision": "fp32", **LENGTH},
-    "embedding": {"precision": "fp32", **LENGTH},
-    "evaluation": LENGTH,
-    "removal": {"ratio": "l2_norm"},
+    "training": grid.CONFIG["training"] | {"epochs": 8, "batch_size": 8},
+    "execution": {},
 }
 # On SLURM every step is saved, so that a fault at any moment has a checkpoint before it.
 SAVING = {**CONFIG, "execution": {"checkpoint_seconds": 0}}
-CELL, BUDGET = {"dataset": "texts", "model": "tiny", "seed": 0}, 0.5
+CELL, BUDGET = {"dataset": grid.DATASET, "model": grid.MODEL, "seed": 0}, 0.5
 RETRAINED = [
     pattern.format(**CELL, arm=arms.retrained(selector, BUDGET))
     for selector in CONFIG["grid"]["selectors"]
@@ -77,32 +45,12 @@ SETTINGS = {
     "group-components": None,
     "max-status-checks-per-second": 10,
 }
-# Times of steps are measurements; all else in a log of training is compared.
-TIMES = ("seconds", "tokens_per_second")
 
 
 def undisturbed(folder: Path) -> Path:
     """Make the grid in ``folder`` with neither SLURM nor a fault."""
     workflow.run(directory=folder, config=CONFIG)
     return folder
-
-
-def results(folder: Path) -> dict[str, str]:
-    """Digest of every result of a run, by its path; without logs, run times and what is of the
-    moment."""
-    found = {}
-    root = folder / "results"
-    for path in sorted(root.rglob("*")):
-        name = str(path.relative_to(root))
-        if not path.is_file() or path.relative_to(root).parts[0] in workflow.NO_RESULTS:
-            continue
-        if path.name.endswith("_log.parquet"):
-            table = pq.read_table(path)
-            columns = [column for column in table.column_names if column not in TIMES]
-            found[name] = repr(table.select(columns).to_pydict())
-        else:
-            found[name] = hashlib.sha256(path.read_bytes()).hexdigest()
-    return found
 
 
 @dataclass
@@ -139,7 +87,7 @@ class Scene:
         """Wait for the end of a main process that must succeed, and compare all results."""
         code = self.end(process, seconds)
         assert code == 0, self.said
-        assert self.complete(), self.difference()
+        assert grid.contents(self.folder / "results") == self.expected
         assert not cluster.queue(self.folder)
 
     def end(self, process: subprocess.Popen[str], seconds: float = 600) -> int:
@@ -148,15 +96,6 @@ class Scene:
             return process.wait(timeout=seconds)
         except subprocess.TimeoutExpired:
             raise AssertionError(f"no end within {seconds} s:\n{self.said}") from None
-
-    def complete(self) -> bool:
-        return results(self.folder) == self.expected
-
-    def difference(self) -> str:
-        """What is missing, too much or different."""
-        found = results(self.folder)
-        names = sorted(found.keys() | self.expected.keys())
-        return ", ".join(name for name in names if found.get(name) != self.expected.get(name))
 
     def training(self, steps: int = 5, seconds: float = 300) -> cluster.Queued:
         """A SLURM job that has trained and saved that many steps, and trains on."""
@@ -230,14 +169,14 @@ class Scene:
                     os.kill(int(path.name), signal.SIGKILL)
 
 
-def make(base: Path, folder: Path, expected: dict[str, str]) -> Scene:
+def make(base: Path, folder: Path) -> Scene:
     """A scene in ``folder``, from the undisturbed run in ``base``."""
     shutil.copytree(base, folder, dirs_exist_ok=True, symlinks=True)
     for name in RETRAINED:
         (folder / name).unlink()
     shutil.rmtree(folder / "results" / "tables")
     shutil.rmtree(folder / "results" / "figures")
-    return Scene(folder, expected)
+    return Scene(folder, grid.contents(base / "results"))
 
 
 def saved(state: Path) -> list[float] | None:
