@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from numpy.typing import NDArray
 from torch.nn import functional
 from transformers import PreTrainedModel
 
@@ -48,7 +47,6 @@ def curve(
     *,
     precision: str = "fp32",
     batch_tokens: int = 1000,
-    feeds: dict[str, Any] | None = None,
     **changes: Any,
 ) -> dict[str, list[Any]]:
     return relearn(
@@ -59,7 +57,6 @@ def curve(
         seed=7,
         accelerator=device.accelerator(precision),
         batch_tokens=batch_tokens,
-        **(feeds or {}),
     )
 
 
@@ -158,17 +155,6 @@ def test_a_gradient_that_was_left_behind_does_not_count() -> None:
     language_model = opened("llama")
     gradients(language_model, token_set(40, seed=9), 3, batch=8)
     assert curve(language_model) == expected
-
-
-def test_the_rows_are_told_before_each_pass() -> None:
-    trained: list[NDArray[np.int64]] = []
-    measured: list[NDArray[np.int64]] = []
-    feeds = {"feed_train": trained.append, "feed_eval": measured.append}
-    fed = curve(opened("llama"), batch_tokens=20, feeds=feeds, steps=[2])
-    assert fed == curve(opened("llama"), batch_tokens=20, steps=[2])
-    batches = [examples_of_step(step, 5, 3, seed=7) for step in range(2)]
-    assert sorted(np.concatenate(trained)) == sorted(np.concatenate(batches))
-    assert sorted(np.concatenate(measured)) == sorted([*range(22), *range(22)])
 
 
 def test_divergence_names_the_step() -> None:

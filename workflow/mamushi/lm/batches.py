@@ -93,7 +93,8 @@ def model_batches(
     mine = sharding.split(parts, accelerator) if split else ((rows, True) for rows in parts)
     with Progress(len(texts), what, "text") as progress:
         for rows, counts in mine:
-            batch = collate([texts[i] for i in rows], accelerator.device, shared=shared)
+            given, ids = [texts[row] for row in rows], texts.ids[rows]
+            batch = collate(given, accelerator.device, shared=shared, ids=ids)
             yield rows, batch, counts
             progress.advance(len(rows))
 
@@ -185,11 +186,13 @@ def collate(
     device: torch.device,
     *,
     shared: bool,
+    ids: Sequence[str] = (),
     labels: Sequence[NDArray[np.int32]] | None = None,
     weights: Sequence[NDArray[np.float32]] | None = None,
 ) -> Batch:
     """Make one batch of the texts: in one row where ``shared``, else padded.
 
+    ``ids`` are needed where the model starts from the states of a ``Trunk``, by which it has them.
     ``labels`` are what is to be predicted in the place of the texts' own tokens, as many of them,
     and ``weights`` say how much that of each counts: a token of weight 0 is read and not predicted.
     Nothing here waits for the device.
@@ -201,8 +204,8 @@ def collate(
     ends = np.cumsum(lengths)
     place = np.arange(tokens) - np.repeat(ends - lengths, lengths)
     row = np.repeat(np.arange(len(texts)), lengths)
-    ids = np.concatenate([np.empty(0, np.int64), *texts]).astype(np.int64)
-    wanted = ids if labels is None else np.concatenate([np.empty(0, np.int64), *labels])
+    flat = np.concatenate([np.empty(0, np.int64), *texts]).astype(np.int64)
+    wanted = flat if labels is None else np.concatenate([np.empty(0, np.int64), *labels])
     last = np.zeros(tokens, dtype=bool)
     last[ends[lengths > 0] - 1] = True
     earlier = np.flatnonzero(~last)
@@ -214,16 +217,16 @@ def collate(
         # A loss whose tokens all count alike is cheaper: see ``batch_nll``.
         counted = None if (own == 1).all() else to_device(own, device)
     targets, of_text = wanted.astype(np.int64)[earlier + 1], row[earlier]
-    parts = [ids, place, earlier, targets, of_text]
+    parts = [flat, place, earlier, targets, of_text]
     shape = (len(texts), max(1, int(lengths.max(initial=0))))
     if not shared:
         padded = np.zeros((2, *shape), dtype=np.int64)
-        padded[0, row, place], padded[1, row, place] = ids, 1
+        padded[0, row, place], padded[1, row, place] = flat, 1
         places = row * shape[1] + place
         parts = [padded[0].ravel(), padded[1].ravel(), places[earlier], targets, of_text, places]
     # One transfer for all.
     there = to_device(np.concatenate(parts), device).split([len(part) for part in parts])
     common = (lengths, there[2], there[3], there[4], counted)
     if shared:
-        return Batch(there[0][None], *common, there[1][None], Documents(lengths))
+        return Batch(there[0][None], *common, there[1][None], Documents(lengths, ids))
     return Batch(there[0].view(shape), *common, mask=there[1].view(shape), real=there[5])

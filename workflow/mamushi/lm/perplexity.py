@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,20 +47,15 @@ def text_nll(
     texts: TokenSet,
     batch_tokens: int,
     accelerator: Accelerator,
-    *,
-    feed: Callable[[NDArray[np.int64]], None] | None = None,
 ) -> TextNll:
     """Return the NLL of every text. A text without a predicted token counts zero of both.
 
-    ``feed`` is called before each forward pass with the rows of ``texts`` that it is over.
     Processes share the texts of a model that is sharded; otherwise each that calls does the same.
     """
 
     def measured() -> Iterator[tuple[NDArray[np.int64], torch.Tensor]]:
         passes = model_batches(model, texts, batch_tokens, accelerator, "perplexity", split=True)
         for rows, batch, counts in passes:
-            if feed is not None:
-                feed(rows)
             with accelerator.autocast():
                 nll = batch_nll(model, batch)
             if counts:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -26,9 +25,7 @@ if TYPE_CHECKING:
 
     from mamushi.artifacts.schemas import Table
     from mamushi.lm.tokens import TokenSet
-    from mamushi.unlearning.relearning import Feed
-
-    Feeds = Callable[[TokenSet], Feed | None]
+    from mamushi.unlearning.trunk import Trunk
 
 Answers = Mapping[str, tuple["Table", Mapping[str, Any]]]
 """By the name of an output its schema and columns."""
@@ -60,8 +57,8 @@ class Subject:
     precision: str
     open_to_train: Callable[[Trains, int], PreTrainedModel] | None = None
     """Opens it once more, with gradients for what is trained now; without it they are there."""
-    feeds: Callable[[], AbstractContextManager[Feeds]] = lambda: nullcontext(lambda texts: None)
-    """A context in which passes are fed from a cache; gives the feed of a token set."""
+    trunk: Trunk | None = None
+    """What its frozen blocks gave for all texts, where that is kept."""
 
     @cached_property
     def tokenizer(self) -> PreTrainedTokenizerBase:

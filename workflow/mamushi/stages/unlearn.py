@@ -7,8 +7,7 @@ kept only when asked for.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,15 +17,11 @@ from mamushi.stages import _asking, _models
 from mamushi.stages._settings import Unlearn
 
 if TYPE_CHECKING:
-    import numpy as np
     from accelerate import Accelerator
-    from numpy.typing import NDArray
     from transformers import PreTrainedModel
 
     from mamushi.lm.tokens import TokenSet
     from mamushi.unlearning.trunk import Trunk
-
-    Feed = Callable[[NDArray[np.int64]], None]
 
 GPU = True
 TRUNK = ("mamushi.unlearning.trunk.Trunk", "mamushi.unlearning.trunk.write_trunk")
@@ -57,6 +52,7 @@ def run(files: Files, settings: Unlearn, job: Job) -> None:
     from mamushi.lm.storage import save_trained
     from mamushi.lm.tokens import read_tokens
     from mamushi.unlearning.loop import Outcome, steps_of, unlearn
+    from mamushi.unlearning.trunk import starting_from
 
     _asking.require(settings.questions)
     source, length = (files.tokens, files.examples), settings.max_length
@@ -88,9 +84,8 @@ def run(files: Files, settings: Unlearn, job: Job) -> None:
         )
     if not takes_part(accelerator):
         return
-    with _feed(model, settings.trained_blocks, trunk) as feed_of:
-        batch = job.execution.batch_tokens
-        nll = text_nll(model, held_out, batch, accelerator, feed=feed_of(held_out))
+    with starting_from(trunk, model):
+        nll = text_nll(model, held_out, job.execution.batch_tokens, accelerator)
     try:
         table = perplexity_table(nll, held_out.domains)
     except UserError as error:
@@ -100,7 +95,7 @@ def run(files: Files, settings: Unlearn, job: Job) -> None:
         save_trained(files.tensors, model, job.origin)
     trained = count(model).trained
     subject = _asking.subject(files, model, accelerator, job, settings.start.precision)
-    subject.feeds = lambda: _feed(model, settings.trained_blocks, trunk)
+    subject.trunk = trunk
     _asking.write(files, _asking.answers(subject, settings.questions), accelerator, job)
     if not accelerator.is_main_process:
         return
@@ -153,8 +148,8 @@ def _trunk(
 ) -> Trunk | None:
     """The trunk's output for ``texts``, from the folder ``files.trunk`` or computed and kept there.
 
-    None where no folder is named, where ``execution.cache_trunk`` is off, where all blocks are
-    trained, so that there is no trunk, and for a model that is cut over processes. ``model`` is
+    None where no folder is named, where ``execution.cache_trunk`` is off, for a model that is cut
+    over processes, and where ``separable`` says so. ``model`` is
     still the start. The folder is shared by all jobs that start there and is no artifact: a rule's
     output that is deleted once it is used would run again, and all that read it, whenever one of
     them does. So it is looked for here, checked against all that it depends on, and made by the
@@ -164,11 +159,13 @@ def _trunk(
     from mamushi.lm.sharding import active
     from mamushi.running.claims import exclusive
     from mamushi.running.identity import digest
-    from mamushi.unlearning.trunk import Trunk, write_trunk
+    from mamushi.unlearning.trunk import Trunk, separable, write_trunk
 
     path = files.trunk
     kept = job.execution.cache_trunk and settings.method == "partial"
     if path is None or not kept or active(accelerator):
+        return None
+    if not separable(model, settings.trained_blocks):
         return None
     keys = ("start", "trained_blocks", "max_length", "evaluation")
     about = {
@@ -192,18 +189,3 @@ def _trunk(
                 write_trunk(path, model, texts, blocks, batch, accelerator, about)
     accelerator.wait_for_everyone()
     return found()
-
-
-@contextmanager
-def _feed(
-    model: PreTrainedModel, trained_blocks: int, trunk: Trunk | None
-) -> Iterator[Callable[[TokenSet], Feed | None]]:
-    """Within the block, the model starts from the trunk's states, if there are any, and the
-    function gives the feed of a token set."""
-    from mamushi.unlearning.trunk import Tail
-
-    if trunk is None:
-        yield lambda texts: None
-        return
-    with Tail(model, trained_blocks, trunk) as tail:
-        yield lambda texts: lambda rows: tail.put(texts.ids[rows].tolist(), texts.lengths[rows])

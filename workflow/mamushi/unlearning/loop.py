@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -28,10 +27,7 @@ from mamushi.lm.training import Descent, Objective, Step, micro_batches, train
 from mamushi.registry import load
 from mamushi.unlearning.objective import Nll, TextLoss, random_labels
 from mamushi.unlearning.saliency import gradients, largest
-from mamushi.unlearning.trunk import States, Tail
-
-Feed = Callable[[Sequence[str], NDArray[np.int64]], None]
-"""Called with the ids and lengths of texts before a forward pass over them."""
+from mamushi.unlearning.trunk import Trunk, starting_from
 
 
 @dataclass(frozen=True)
@@ -86,68 +82,35 @@ def unlearn(
     accelerator: Accelerator,
     special: frozenset[int] = frozenset(),
     vocabulary: Collection[int] | None = None,
-    trunk: States | None = None,
+    trunk: Trunk | None = None,
     state: Path | None = None,
     fingerprint: str = "",
 ) -> Outcome:
     """Unlearn ``forget`` while keeping ``retain``, in place, in the weights that take gradients.
 
-    ``unlearner`` has its ``kind``, its ``settings`` and the ``training`` of the loop. In
-    each of ``total`` steps, ``batch_size`` forget texts (or all, where there are fewer) go with as
-    many retain texts, each domain shuffled anew for every pass over it, so that the shorter one is
-    cycled. AdamW with a constant learning rate; gradients add up to those of the whole step,
-    whatever the micro-batch size and number of processes. Frozen blocks run without dropout, and
-    the start from the hidden states of ``trunk``, if it is given, changes nothing.
+    In each of ``total`` steps, ``batch_size`` forget texts (or all, where there are fewer) go with
+    as many retain texts, each domain shuffled anew for every pass over it. AdamW with a constant
+    learning rate. The start from ``trunk`` changes nothing.
 
-    Before each update the losses and the gradient's norm must be finite, and for an unlearner that
-    stops, the mean of the forget loss over the last ``stop_window`` steps must not be above its
-    limit; the step at which it is, is logged and not taken. The ``forget_loss`` of an unlearner
-    with random labels is the NLL of those labels, the one that it trains on. A loss is 0 where none
-    of the step's texts of that domain has a token to predict.
+    An unlearner that stops does so before the update at which the mean of the forget loss over the
+    last ``stop_window`` steps is above its limit. A loss is 0 where none of the step's texts of
+    that domain has a token to predict.
 
-    ``state`` and ``fingerprint`` are those of ``train``. ``special`` are the token ids that random
-    labels do not replace, and ``vocabulary`` those that they are drawn among, all rows of the head
-    where it is None: a head may have rows that no token has. Raises ``UserError`` when there is
-    nothing to forget or to retain, and for a loss or gradient that is not finite; ``state`` then
-    has the weights before that step.
+    ``state`` and ``fingerprint`` are those of ``train``. Random labels are drawn among the ids
+    ``vocabulary``, by default all rows of the head, and do not replace ``special`` tokens. Raises
+    ``UserError`` when there is nothing to forget or to retain, and for a loss or gradient that is
+    not finite; ``state`` then has the weights before that step.
     """
-    for texts, domain in ((forget, "forget"), (retain, "retain")):
-        if not (texts.lengths > 1).any():
-            raise UserError(
-                f"unlearning: no {domain} text with a token to predict",
-                do="check the removal list and the data card",
-            )
     descent = Descent.of(float(unlearner["settings"]["learning_rate"]), unlearner["training"])
-    with _feeding(model, trunk) as feed:
-        run = _Run(
-            model,
-            forget,
-            retain,
-            unlearner,
-            execution,
-            seed,
-            accelerator,
-            special,
-            vocabulary,
-            feed,
-        )
-        objective = Objective(
-            model,
-            TextLoss(model),
-            run.name,
-            f"lower unlearners.{run.name}.learning_rate, or set training.precision to fp32",
-            run.step,
-            ("loss", "forget_loss", "retain_loss"),
-            ends=run.ends,
-            adjust=run.adjust,
-            updated=run.restore,
-        )
+    with starting_from(trunk, model):
+        given = (model, forget, retain, unlearner, execution, seed, accelerator)
+        run = _Run(*given, special, vocabulary)
         # Frozen blocks run without dropout, as they do where a trunk stands for them.
         model.eval()
-        for block in _trained_blocks(model):
-            block.train()
+        for block in decoder_blocks(model)[1]:
+            block.train(any(p.requires_grad for p in block.parameters()))
         log = train(
-            objective,
+            run.objective(),
             descent,
             total,
             accelerator,
@@ -159,21 +122,6 @@ def unlearn(
     columns = log.columns
     columns["forget_mean"] = [run.mean(columns, s + 1) for s in range(len(log))]
     return Outcome(columns, run.stopped_at, run.masked, log.compiled)
-
-
-@contextmanager
-def _feeding(model: PreTrainedModel, trunk: States | None) -> Iterator[Feed]:
-    """Start the model from the trunk within the block, where there is one."""
-    if trunk is None:
-        yield lambda ids, lengths: None
-        return
-    with Tail(model, len(_trained_blocks(model)), trunk) as tail:
-        yield tail.put
-
-
-def _trained_blocks(model: PreTrainedModel) -> list[nn.Module]:
-    _, blocks = decoder_blocks(model)
-    return [block for block in blocks if any(p.requires_grad for p in block.parameters())]
 
 
 @dataclass
@@ -189,9 +137,14 @@ class _Run:
     accelerator: Accelerator
     special: frozenset[int]
     vocabulary: Collection[int] | None
-    feed: Feed
 
     def __post_init__(self) -> None:
+        for texts, domain in ((self.forget, "forget"), (self.retain, "retain")):
+            if not (texts.lengths > 1).any():
+                raise UserError(
+                    f"unlearning: no {domain} text with a token to predict",
+                    do="check the removal list and the data card",
+                )
         self.name = str(self.unlearner.get("unlearner", self.unlearner["kind"]))
         self.method = load("unlearner", self.unlearner["kind"])
         self.settings, self.training = self.unlearner["settings"], self.unlearner["training"]
@@ -209,22 +162,17 @@ class _Run:
         # Both belong to the start model, so they come before anything is restored or trained.
         self.reference: NDArray[np.float64] | None = None
         if getattr(self.method, "REFERENCE", False):
-            tokens, feed = int(self.execution["batch_tokens"]), self._feed_forget
-            nll = text_nll(self.model, self.forget, tokens, self.accelerator, feed=feed)
-            self.reference = nll.nll
+            tokens = int(self.execution["batch_tokens"])
+            self.reference = text_nll(self.model, self.forget, tokens, self.accelerator).nll
         self.masked: int | None = None
         self.held: list[tuple[nn.Parameter, Tensor, Tensor]] = []
         if (key := getattr(self.method, "SALIENCY", None)) is not None:
             self._hold(float(self.settings[key]))
 
-    def _feed_forget(self, rows: NDArray[np.int64]) -> None:
-        self.feed(self.forget.ids[rows].tolist(), self.forget.lengths[rows])
-
     def _hold(self, sparsity: float) -> None:
         """Keep of each trained tensor a mask of the weights that must stay as they are, and a copy
         of it as it is now."""
-        loss_of = TextLoss(self.model)
-        gradients(loss_of, self.forget, self.size, self.accelerator, self._feed_forget)
+        gradients(TextLoss(self.model), self.forget, self.size, self.accelerator)
         trained = {n: p for n, p in self.model.named_parameters() if p.grad is not None}
         found = {n: local(p.grad) for n, p in trained.items() if p.grad is not None}
         free = largest(found, sparsity, self.accelerator)
@@ -232,6 +180,19 @@ class _Run:
         self.held = [(p, ~free[n], local(p.detach()).clone()) for n, p in trained.items()]
         masked = sum(int(mask.sum()) for _, mask, _ in self.held)
         self.masked = int(all_gather(np.array([masked]), self.accelerator).sum())
+
+    def objective(self) -> Objective:
+        return Objective(
+            self.model,
+            TextLoss(self.model),
+            self.name,
+            f"lower unlearners.{self.name}.learning_rate, or set training.precision to fp32",
+            self.step,
+            ("loss", "forget_loss", "retain_loss"),
+            ends=self.ends,
+            adjust=self.adjust,
+            updated=self.restore,
+        )
 
     def adjust(self) -> None:
         for parameter, mask, _ in self.held:
@@ -302,8 +263,8 @@ class _Run:
         # A process without a text runs the model all the same, on one that does not count.
         read = part or [_Text(str(self.forget.ids[0]), True, self.forget[0], self.forget[0])]
         tokens, labels = [text.tokens for text in read], [text.labels for text in read]
-        batch = collate(tokens, device, shared=self.shared, labels=labels)
-        self.feed([text.id for text in read], batch.lengths)
+        ids = [text.id for text in read]
+        batch = collate(tokens, device, shared=self.shared, ids=ids, labels=labels)
         sums = module(batch)[: len(part)]
         counts = to_device((batch.lengths[: len(part)] - 1).astype(np.float32), device)
         known = [text.reference for text in part if text.reference is not None]

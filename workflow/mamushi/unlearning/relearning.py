@@ -9,7 +9,7 @@ Unlearning in LLMs).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -26,9 +26,6 @@ from mamushi.lm.loss import TokenLoss
 from mamushi.lm.perplexity import perplexity_table, text_nll
 from mamushi.lm.tokens import TokenSet
 from mamushi.lm.training import Descent, Objective, Step, train
-
-Feed = Callable[[NDArray[np.int64]], None]
-"""Called with the rows of a batch before its forward pass."""
 
 # What all fine-tuning here has by default; there is too little of it to be worth tuning.
 BETAS, EPSILON, WEIGHT_DECAY = (0.9, 0.999), 1e-8, 0.01
@@ -61,21 +58,14 @@ def relearn(
     seed: int,
     accelerator: Accelerator,
     batch_tokens: int,
-    feed_train: Feed | None = None,
-    feed_eval: Feed | None = None,
 ) -> dict[str, list[Any]]:
     """Fine-tune what requires a gradient, in place, on ``few``; perplexity of ``held_out`` between.
 
     AdamW at a constant ``learning_rate`` over batches of ``batch_size`` texts, the same batches for
-    the same seed; the loss of a step is the token-weighted mean NLL of its batch. In eval mode, so
-    that no dropout tells two models apart. Perplexity is measured before the first step and after
-    each number of ``steps``: the columns of the artifact ``relearning_curve``, by increasing step.
-    ``settings`` has ``learning_rate``, ``batch_size`` and ``steps``.
-
-    ``batch_tokens`` bounds the tokens of a forward pass, without effect on results. ``feed_train``
-    and ``feed_eval`` are called with the rows of ``few`` and ``held_out`` before each of their
-    forward passes. Processes exchange nothing: each that calls does the same. Raises ``UserError``
-    that names the step when a loss or perplexity is not finite.
+    the same seed, in eval mode, so that no dropout tells two models apart. Perplexity is measured
+    before the first step and after each number of ``steps``: the columns of the artifact
+    ``relearning_curve``, by increasing step. Processes exchange nothing: each that calls does the
+    same. Raises ``UserError`` that names the step when a loss or perplexity is not finite.
     """
     columns: dict[str, list[Any]] = {
         name: [] for name in ("step", "examples", "ppl_forget", "ppl_retain")
@@ -92,15 +82,13 @@ def relearn(
         return Step([partial(loss, part, tokens) for part in parts], tokens, epoch)
 
     def loss(rows: NDArray[np.int64], tokens: int, module: nn.Module) -> list[Tensor]:
-        given = collate([few[row] for row in rows], accelerator.device, shared=shared)
-        if feed_train is not None:
-            feed_train(rows)
-        return [module(given) / tokens]
+        given, ids = [few[row] for row in rows], few.ids[rows]
+        return [module(collate(given, accelerator.device, shared=shared, ids=ids)) / tokens]
 
     def measure(step: int) -> None:
         if step not in wanted:
             return
-        nll = text_nll(model, held_out, batch_tokens, accelerator, feed=feed_eval)
+        nll = text_nll(model, held_out, batch_tokens, accelerator)
         try:
             table = perplexity_table(nll, held_out.domains)
         except UserError as error:

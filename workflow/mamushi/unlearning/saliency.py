@@ -40,14 +40,12 @@ def gradients(
     forget: TokenSet,
     micro_batch_size: int,
     accelerator: Accelerator,
-    feed: Callable[[NDArray[np.int64]], None] | None = None,
 ) -> None:
     """Put into ``.grad`` of the trained parameters the gradient of the mean NLL per token of all
     texts, with its sign: a sum over batches, of which no absolute value is taken.
 
     The model is put in eval mode. Batches count by their predicted tokens, so that it does not
-    matter how texts fall into them. ``feed`` is called with the rows of a batch before its forward
-    pass.
+    matter how texts fall into them.
     """
     loss_of.model.eval()
     loss_of.model.zero_grad(set_to_none=True)
@@ -61,9 +59,8 @@ def gradients(
         for rows, counted in (
             sharding.split(parts, accelerator) if cut else ((rows, True) for rows in mine)
         ):
-            batch = collate([forget[row] for row in rows], accelerator.device, shared=shared)
-            if feed is not None:
-                feed(rows)
+            given, ids = [forget[row] for row in rows], forget.ids[rows]
+            batch = collate(given, accelerator.device, shared=shared, ids=ids)
             with accelerator.autocast():
                 loss = loss_of(batch).sum() / tokens
             if cut:

@@ -21,13 +21,14 @@ def answer(subject: _asking.Subject, asked: Relearn) -> _asking.Answers:
     from mamushi.lm.perplexity import require_domains
     from mamushi.lm.tokens import subset
     from mamushi.unlearning.relearning import choose, relearn
+    from mamushi.unlearning.trunk import starting_from
 
     held_out = subject.texts(EVALUATION, asked.evaluation.max_length)
     require_domains(held_out)
     forget = subject.texts(INFERENCE, asked.max_length, domains=[FORGET])
     few = subset(forget, choose(forget, asked.relearning.examples, asked.seed))
     model = subject.to_train(asked)
-    with subject.feeds() as feed_of:
+    with starting_from(subject.trunk, model):
         curve = relearn(
             model,
             few,
@@ -36,7 +37,5 @@ def answer(subject: _asking.Subject, asked: Relearn) -> _asking.Answers:
             seed=asked.seed,
             accelerator=subject.accelerator,
             batch_tokens=subject.batch_tokens,
-            feed_train=feed_of(few),
-            feed_eval=feed_of(held_out),
         )
     return {"relearning": (schemas.RELEARNING_CURVE, curve)}
