@@ -25,7 +25,7 @@ from typing import NamedTuple, NoReturn
 import mamushi
 from mamushi.artifacts.files import DISK_FULL
 from mamushi.errors import UserError
-from mamushi.running import claims, launch, leases, machine, stage, usage, warm
+from mamushi.running import launch, leases, locks, machine, stage, usage, warm
 from mamushi.running.interruption import Stopped
 
 ROOMS = ("mamushi.commands", "mamushi_runs.commands")
@@ -214,10 +214,10 @@ def _run(
         launch.watch()
         module.run(command.files, command.settings, command.job())
         return 0
-    with claims.claimed(name, command.outputs):
+    with locks.claimed(name, command.outputs):
         # Only now: what it reads may be made anew while it waits.
         what = (command.files, command.settings, job := command.job())
-        if command.complete and claims.finished(command.outputs, job.origin):
+        if command.complete and locks.finished(command.outputs, job.origin):
             for path in command.outputs:
                 os.utime(path)
             # Of one that was killed with the last line before it.

@@ -10,25 +10,17 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-
-class Parsed(NamedTuple):
-    """A workflow that has been read, and the folder that it runs in."""
-
-    workflow: Any
-    config: Mapping[str, Any]
-    folder: str
-
-
-parsed: list[Parsed] = []
-"""At most the last one, for ``mamushi_runs.commands.plan``: a dry run whose graph it looks at."""
+parsed: list[tuple[Any, Mapping[str, Any], str]] = []
+"""At most the last workflow that was read, its configuration and the folder that it runs in, for
+``mamushi_runs.commands.plan``: a dry run whose graph it looks at."""
 _registered: list[tuple[Callable[[], None], Callable[[bool], None]]] = []
 
 
 def read(workflow: Any, config: Mapping[str, Any]) -> None:
     """Keep a workflow whose Snakefile has been read."""
-    parsed[:] = [Parsed(workflow, config, os.getcwd())]
+    parsed[:] = [(workflow, config, os.getcwd())]
 
 
 def register(begin: Callable[[], None], end: Callable[[bool], None]) -> None:

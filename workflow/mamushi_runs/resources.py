@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import math
-import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -20,8 +19,6 @@ from mamushi_runs.internals import inspected
 
 Asked = Callable[[Any, int], int]
 """A resource by wildcards and attempt: megabytes or minutes."""
-Texts = Callable[[int, Any], float]
-"""What n texts that are ranked take, with the wildcards of the job."""
 
 
 def counted(dataset: str, section: str = "inference") -> int:
@@ -32,6 +29,11 @@ def counted(dataset: str, section: str = "inference") -> int:
             return sum(json.load(file)["counts"]["sections"][section].values())
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return 0
+
+
+def of_attempt(need: Callable[[Any], float]) -> Asked:
+    """Return a resource by what a job needs of it at its first attempt."""
+    return inspected(lambda wildcards, attempt: attempt * math.ceil(need(wildcards)))
 
 
 class JobResources:
@@ -48,23 +50,33 @@ class JobResources:
         self.millions = {name: volumes.all_texts(name) / 1e6 for name in config["datasets"]}
         self.costs = work.Costs(config, volumes)
 
-        # In the memory of its node a job with a model has the libraries and data (16 GB) and for
-        # every billion parameters 2 GB of bf16 weights, about 0.9 GB of fp32 tensors that are
-        # trained and, while a checkpoint is written, 2.6 GB of these with their moments: 5.5, and a
-        # tenth to spare. Where all is trained, these are 4 and 12: 18, and a tenth. A text is some
-        # sixty tokens of 4 bytes, twice while they are read, and an id.
-        node: dict[str, Any] = {"full": 20000, "cut": self._memory_if_cut}
-        self.model_memory = self.scaled(4000, 16000, 6000, texts=1000, **node)
-        self.embed_memory = self.scaled(4000, 16000, 6000, texts=self._vectors, **node)
-        self.rank_memory = self.scaled(4000, 16000, texts=self._memory_to_rank)
+        # A text is some sixty tokens of 4 bytes, twice while they are read, and an id.
+        self.model_memory = of_attempt(
+            lambda job: self._model(job) + 1000 * self.millions[job.dataset]
+        )
+        self.embed_memory = of_attempt(lambda job: self._model(job) + self._vectors(job))
+        self.rank_memory = of_attempt(lambda job: self._scaled(job, 4000, 16000) + self._rows(job))
         # At the paper's rate, on padded texts, 13 minutes for every billion: twice that.
-        self.training_minutes = self.minutes(60, 30, 26, shared=["contaminate", "beta0"])
-        reading: dict[str, Any] = {"texts": self._minutes_to_read, "shared": ["embed"]}
-        self.embed_minutes = self.minutes(30, 20, 5, **reading)
-        reading = {"texts": self._minutes_to_measure, "shared": ["evaluate"]}
-        self.evaluate_minutes = self.minutes(30, 20, 5, **reading)
-        self.rank_minutes = self.minutes(30, 240, texts=self._minutes_to_rank)
-        self.refit_minutes = self.minutes(60, 480, texts=self._minutes_to_rank_again)
+        self.training_minutes = of_attempt(
+            lambda job: self._shared(job, 60, 30, 26, "contaminate", "beta0")
+        )
+        self.embed_minutes = of_attempt(
+            lambda job: max(self._shared(job, 30, 20, 5, "embed"), self._reading(job, "inference"))
+        )
+        self.evaluate_minutes = of_attempt(
+            # The held-out texts are not those that are ranked.
+            lambda job: max(
+                self._shared(job, 30, 20, 5, "evaluate"), self._reading(job, "evaluation")
+            )
+        )
+        self.rank_minutes = of_attempt(
+            lambda job: max(self._scaled(job, 30, 240), self._ranking(job))
+        )
+        # A pair of halves is as much work as a whole.
+        refits = sum(config["evidence"]["refits"].values())
+        self.refit_minutes = of_attempt(
+            lambda job: max(self._scaled(job, 60, 480), refits * self._ranking(job))
+        )
 
     @property
     def gpus(self) -> Any:
@@ -82,138 +94,89 @@ class JobResources:
     def of_texts(self, start: float, each: float) -> Asked:
         """Return megabytes or minutes: ``start``, and ``each`` for every million texts of the
         dataset."""
+        return of_attempt(lambda job: start + each * self.millions[job.dataset])
 
-        def asked(wildcards: Any, attempt: int) -> int:
-            return attempt * math.ceil(start + each * self.millions[wildcards.dataset])
-
-        return inspected(asked)
-
-    def memory(self, small: float, large: float, each: float = 0, texts: float = 0) -> Asked:
-        """Return megabytes: ``small`` for a tiny model, else ``large`` and ``each`` for every
-        billion parameters; and ``texts`` for every million texts."""
-        return self.scaled(small, large, each, texts=texts)
-
-    def minutes(
-        self,
-        small: float,
-        large: float,
-        each: float = 0,
-        texts: float | Texts | None = None,
-        shared: Sequence[str] = (),
-    ) -> Asked:
-        """Return minutes, in the same way; those of a function ``texts`` in their place where they
-        are more.
-
-        The GPUs of a job share what grows with the model, where ``shared`` names a rule or two by
-        whose steps it is reckoned how long they wait for each other's part of it, twice that."""
-
-        def cut(wildcards: Any, count: int) -> float:
-            waits = max(self._minutes_to_exchange(rule, wildcards, count) for rule in shared)
-            return large + each * self.sizes[wildcards.model].billions / count + 2 * waits
-
-        together = max if callable(texts) else operator.add
-        how: dict[str, Any] = {"texts": texts, "together": together, "cut": cut if shared else None}
-        return self.scaled(small, large, each, **how)
-
-    def scaled(
-        self,
-        small: float,
-        large: float,
-        each: float = 0,
-        *,
-        full: float | None = None,
-        texts: float | Texts | None = None,
-        together: Callable[[float, float], float] = operator.add,
-        cut: Callable[[Any, int], float] | None = None,
-    ) -> Asked:
-        """Return a resource of a job with a model.
-
-        ``full`` is in the place of ``each`` for a model of which all is trained; ``texts`` is for
-        every million texts of the dataset, or ``texts(n, wildcards)`` what n texts that are ranked
-        take, ``together`` with all else; ``cut(wildcards, count)`` is in the place of ``large`` and
-        ``each`` where count GPUs share the model."""
-
-        def asked(wildcards: Any, attempt: int) -> int:
-            model = wildcards.model
-            if callable(texts):
-                further: float = int(texts(counted(wildcards.dataset), wildcards))
-            else:
-                further = texts * self.millions[wildcards.dataset] if texts else 0
-            if model in self.tiny:
-                found: float = small
-            elif cut and (count := self.several.get(model, 1)) > 1:
-                found = cut(wildcards, count)
-            else:
-                whole = full and self.config["models"][model]["training"]["method"] == "full"
-                found = large + (full if full and whole else each) * self.sizes[model].billions
-            return attempt * math.ceil(together(found, further))
-
-        return inspected(asked)
-
-    def _minutes_to_exchange(self, rule: str, wildcards: Any, count: int) -> float:
-        """Return the minutes that a job waits in all its steps for other GPUs' parts."""
-        training = self.config["models"][wildcards.model]["training"]
-        step = sizes.exchange(self.sizes[wildcards.model], training, count)
-        return self.costs.of(rule, dict(wildcards)).steps * step / 60
-
-    def _memory_if_cut(self, wildcards: Any, count: int) -> float:
-        """Return the megabytes of a job whose model several GPUs share, none of which opens all of
-        it: libraries and data, of each further process 4 GB, and a state that is written, with a
-        tenth to spare."""
-        training = self.config["models"][wildcards.model]["training"]
-        state = work.STATE * self.sizes[wildcards.model].trained(training)
-        return 16000 + 4000 * (count - 1) + 1.1 * state / 1e6
-
-    def _vectors(self, n: int, wildcards: Any) -> float:
-        """Return the megabytes of n texts: ids and tokens, and the block of vectors that is
-        written."""
-        depths = len(self.config["embedding"]["depths"])
-        block = min(n, 131072) * self.sizes[wildcards.model].hidden_size * 2 * (1 + depths)
-        return (n * (400 + 4 * self.config["tokens"]["max_length"]) + block) / 1e6
-
-    def _minutes_to_read(self, n: int, wildcards: Any) -> float:
-        """Return the minutes to read n texts, all as long as is kept, at 2e14 operations a second;
-        by a tiny model at 1e10."""
-        model = wildcards.model
-        operations = 2 * self.sizes[model].parameters * self.config["embedding"]["max_length"]
-        share = int(getattr(wildcards, "scatteritem", "1").rpartition("-")[2])
-        rate = 1e10 if model in self.tiny else 2e14 * self.several.get(model, 1)
-        return n / share * operations / rate / 60
-
-    def _minutes_to_measure(self, n: int, wildcards: Any) -> float:
-        """Return the same for the perplexity of the held-out texts, which are not those that are
-        ranked."""
-        return self._minutes_to_read(counted(wildcards.dataset, "evaluation"), wildcards)
-
-    def _memory_to_rank(self, n: int, wildcards: Any) -> float:
-        """Return the megabytes of n texts: ids, scores, and the two copies of its examples that an
-        estimator of each fold has beside the others'. Networks make none, and read a matrix that is
-        mapped."""
-        selector = self.config["selectors"][wildcards.selector]
-        most = min(n, selector.get("fit_sample") or n) * selector.get("folds", 0)
-        copied = 0 if selector["kind"] == "mamushi" else 8 * most
-        return (n * 1000 + copied * self.sizes[wildcards.model].hidden_size) / 1e6
-
-    def _minutes_to_rank(self, n: int, wildcards: Any) -> float:
-        """Return the minutes to rank n texts, as the plan reckons them: twice that, on the job's
-        threads."""
-        selector = work.selector(self.config, wildcards.selector)
-        width = self.sizes[wildcards.model].hidden_size
-        threads = 1 if wildcards.model in self.tiny else 8
-        return work.score_seconds(selector, n, n / 2, width) / threads / 30
-
-    def _minutes_to_rank_again(self, n: int, wildcards: Any) -> float:
-        """Return the minutes of the refits: a pair of halves is as much work as a whole."""
-        refits = sum(self.config["evidence"]["refits"].values())
-        return refits * self._minutes_to_rank(n, wildcards)
+    def of_model(self, small: float, large: float, each: float = 0, texts: float = 0) -> Asked:
+        """Return megabytes or minutes: ``small`` for a tiny model, else ``large`` and ``each`` for
+        every billion parameters; and ``texts`` for every million texts."""
+        return of_attempt(
+            lambda job: (
+                self._scaled(job, small, large, each)
+                + (texts * self.millions[job.dataset] if texts else 0)
+            )
+        )
 
     def and_asked(self, minutes: Asked, names: Sequence[str]) -> Asked:
         """Return these minutes and those of the questions that the job asks its model."""
         if not names:
             return minutes
-        parts = [minutes, *(self.minutes(*QUESTIONS[name].minutes) for name in names)]
+        parts = [minutes, *(self.of_model(*QUESTIONS[name].minutes) for name in names)]
+        return inspected(lambda wildcards, attempt: sum(part(wildcards, attempt) for part in parts))
 
-        def asked(wildcards: Any, attempt: int) -> int:
-            return sum(part(wildcards, attempt) for part in parts)
+    def _scaled(self, job: Any, small: float, large: float, each: float = 0) -> float:
+        if job.model in self.tiny:
+            return small
+        return large + each * self.sizes[job.model].billions
 
-        return inspected(asked)
+    def _training(self, job: Any) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = self.config["models"][job.model]["training"]
+        return found
+
+    def _model(self, job: Any) -> float:
+        """Return the megabytes of a job with a model in the memory of its node: libraries and data
+        (16 GB) and for every billion parameters 2 GB of bf16 weights, about 0.9 GB of fp32 tensors
+        that are trained and, while a checkpoint is written, 2.6 GB of these with their moments:
+        5.5, and a tenth to spare. Where all is trained, these are 4 and 12: 18, and a tenth.
+
+        Where several GPUs share the model, no process opens all of it: each further one has 4 GB,
+        and there is the state that is written."""
+        count = self.several.get(job.model, 1)
+        if count > 1:
+            state = work.STATE * self.sizes[job.model].trained(self._training(job))
+            return 16000 + 4000 * (count - 1) + 1.1 * state / 1e6
+        full = self._training(job)["method"] == "full"
+        return self._scaled(job, 4000, 16000, 20000 if full else 6000)
+
+    def _shared(self, job: Any, small: float, large: float, each: float, *rules: str) -> float:
+        """Return minutes as ``of_model``, of which the GPUs of a job share what grows with the
+        model. The steps of ``rules`` say how long they wait for each other's part of it: twice
+        that."""
+        count = self.several.get(job.model, 1)
+        if count == 1:
+            return self._scaled(job, small, large, each)
+        size = self.sizes[job.model]
+        step = sizes.exchange(size, self._training(job), count)
+        waits = max(self.costs.of(rule, dict(job)).steps * step / 60 for rule in rules)
+        return large + each * size.billions / count + 2 * waits
+
+    def _vectors(self, job: Any) -> float:
+        """Return the megabytes of texts that are embedded: ids and tokens, and the block of vectors
+        that is written."""
+        n, depths = counted(job.dataset), len(self.config["embedding"]["depths"])
+        block = min(n, 131072) * self.sizes[job.model].hidden_size * 2 * (1 + depths)
+        return (n * (400 + 4 * self.config["tokens"]["max_length"]) + block) / 1e6
+
+    def _reading(self, job: Any, section: str) -> float:
+        """Return the minutes to read a section's texts, all as long as is kept, at 2e14 operations
+        a second; by a tiny model at 1e10."""
+        operations = 2 * self.sizes[job.model].parameters * self.config["embedding"]["max_length"]
+        share = int(getattr(job, work.SHARD, "1").rpartition("-")[2])
+        rate = 1e10 if job.model in self.tiny else 2e14 * self.several.get(job.model, 1)
+        return counted(job.dataset, section) / share * operations / rate / 60
+
+    def _rows(self, job: Any) -> float:
+        """Return the megabytes of texts that are ranked: ids, scores, and the two copies of its
+        examples that an estimator of each fold has beside the others'. Networks make none, and read
+        a matrix that is mapped."""
+        n, selector = counted(job.dataset), self.config["selectors"][job.selector]
+        most = min(n, selector.get("fit_sample") or n) * selector.get("folds", 0)
+        copied = 0 if selector["kind"] == "mamushi" else 8 * most
+        return (n * 1000 + copied * self.sizes[job.model].hidden_size) / 1e6
+
+    def _ranking(self, job: Any) -> float:
+        """Return the minutes to rank all texts, as the plan reckons them: twice that, on the job's
+        threads."""
+        n, selector = counted(job.dataset), work.selector(self.config, job.selector)
+        threads = 1 if job.model in self.tiny else 8
+        width = self.sizes[job.model].hidden_size
+        return work.score_seconds(selector, n, n / 2, width) / threads / 30

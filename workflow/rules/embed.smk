@@ -54,8 +54,8 @@ rule import_embeddings:
     priority: LOOK_FIRST
     resources:
         # Vectors of width 4096 in float16, twice.
-        mem_mb=RESOURCES.memory(4000, 16000, texts=20000),
-        runtime=RESOURCES.minutes(30, 60, texts=20),
+        mem_mb=RESOURCES.of_model(4000, 16000, texts=20000),
+        runtime=RESOURCES.of_model(30, 60, texts=20),
     params:
         settings=params("import_embeddings", "model"),
         data_card=lambda wildcards: paths.DATA_CARD.format(dataset=wildcards.dataset),

@@ -30,8 +30,8 @@ rule frontier:
     log:
         "results/logs/frontier/{dataset}/{model}/seed{seed}.log",
     resources:
-        mem_mb=RESOURCES.memory(4000, 16000),
-        runtime=RESOURCES.minutes(30, 60),
+        mem_mb=RESOURCES.of_model(4000, 16000),
+        runtime=RESOURCES.of_model(30, 60),
     params:
         selectors=GRID["selectors"],
         settings=params("frontier", *CELL),
@@ -80,8 +80,8 @@ rule geometry:
         "results/logs/geometry/{dataset}/{model}/seed{seed}.log",
     threads: RESOURCES.cores(8)
     resources:
-        mem_mb=RESOURCES.memory(4000, 16000),
-        runtime=RESOURCES.minutes(30, 60),
+        mem_mb=RESOURCES.of_model(4000, 16000),
+        runtime=RESOURCES.of_model(30, 60),
     params:
         settings=params("geometry", *CELL),
     shell:
@@ -108,8 +108,8 @@ rule runtime:
         "results/logs/runtime/{dataset}/{model}/seed{seed}.log",
     threads: lambda wildcards: config["evidence"]["runtime"]["threads"]
     resources:
-        mem_mb=RESOURCES.memory(4000, 16000),
-        runtime=RESOURCES.minutes(30, 240),
+        mem_mb=RESOURCES.of_model(4000, 16000),
+        runtime=RESOURCES.of_model(30, 240),
     params:
         settings=params("runtime", *CELL),
     shell:

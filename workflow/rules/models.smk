@@ -77,7 +77,7 @@ rule convert:
     priority: LOOK_FIRST
     resources:
         # Its numbers in fp32, twice while they are handed from one to the next.
-        mem_mb=RESOURCES.memory(4000, 4000, 10000),
+        mem_mb=RESOURCES.of_model(4000, 4000, 10000),
         runtime=lambda wildcards, attempt: 120 * attempt,
     params:
         settings=params("convert", "model"),

@@ -26,7 +26,7 @@ for name, question in questions.QUESTIONS.items():
             # The harness asks models that one GPU holds.
             gpu=1 if name == "tasks" else RESOURCES.gpus,
             mem_mb=RESOURCES.model_memory,
-            runtime=RESOURCES.minutes(*question.minutes),
+            runtime=RESOURCES.of_model(*question.minutes),
         params:
             settings=params(partial(settings.ask, name=name), "model", "seed", "arm"),
         shell:
@@ -47,7 +47,7 @@ rule judge:
     resources:
         gpu=RESOURCES.gpus,
         mem_mb=RESOURCES.model_memory,
-        runtime=RESOURCES.minutes(30, 20, 5),
+        runtime=RESOURCES.of_model(30, 20, 5),
     params:
         settings=params("judge", *CELL),
     shell:

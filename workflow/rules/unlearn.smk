@@ -37,7 +37,7 @@ for ending, sections in questions.VARIANTS.items():
             gpu=RESOURCES.gpus,
             pack=1,
             mem_mb=RESOURCES.model_memory,
-            runtime=RESOURCES.and_asked(RESOURCES.minutes(60, 40, 10), asked),
+            runtime=RESOURCES.and_asked(RESOURCES.of_model(60, 40, 10), asked),
         params:
             settings=params(partial(settings.unlearn, asked=asked), *CELL, "unlearner"),
             trunk=paths.TRUNK,

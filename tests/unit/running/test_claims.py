@@ -18,7 +18,7 @@ from mamushi.artifacts.files import sha256, write_json
 from mamushi.artifacts.tables import write_table
 from mamushi.cli import main
 from mamushi.errors import UserError
-from mamushi.running import claims, locks
+from mamushi.running import locks
 from mamushi.stages import tokens as computed
 
 KEPT = "made from the same already; kept as it is"
@@ -102,27 +102,27 @@ def test_all_outputs_must_say_that_they_were_made_from_the_same() -> None:
     origin = {"settings": {"a": 1}, "inputs": {}, "versions": {}}
     one, two, tensors = Path("one.json"), Path("two.json"), Path("x.safetensors")
     write_json(one, {**origin, "steps": 3})
-    assert claims.finished([one], origin)
+    assert locks.finished([one], origin)
     for other in ({}, {**origin, "inputs": {"x": "1"}}):
         write_json(two, other)
-        assert not claims.finished([one, two], origin)
+        assert not locks.finished([one, two], origin)
     for cut in (b"", b"\x08\0\0\0\0\0\0\0{", b"\xff" * 20):
         tensors.write_bytes(cut)
-        assert not claims.finished([one, tensors], origin)
+        assert not locks.finished([one, tensors], origin)
 
 
 def test_a_models_folder_is_finished_when_its_card_is_of_its_files() -> None:
     model, origin = Path("model"), {"settings": {}, "inputs": {}, "versions": {}}
     model.mkdir()
-    assert not claims.finished([model], origin)
+    assert not locks.finished([model], origin)
     (model / "weights").write_text("1")
     card = {"digests": {"weights": sha256(model / "weights")}, "provenance": origin}
     write_json(model / "card.json", card)
-    assert claims.finished([model], origin)
+    assert locks.finished([model], origin)
     (model / "weights").write_text("2")
-    assert not claims.finished([model], origin)
+    assert not locks.finished([model], origin)
     (model / "weights").unlink()
-    assert not claims.finished([model], origin)
+    assert not locks.finished([model], origin)
 
 
 def test_what_is_collected_from_a_folder_is_computed_each_time() -> None:
@@ -140,7 +140,7 @@ def test_what_is_collected_from_a_folder_is_computed_each_time() -> None:
 def test_who_comes_second_waits_and_reads_its_inputs_only_then(
     runs: list[Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with claims.claimed("tokens", [OUT]):
+    with locks.claimed("tokens", [OUT]):
         waiting = threading.Thread(target=tokens)
         waiting.start()
         time.sleep(0.2)
@@ -161,7 +161,7 @@ def test_a_command_that_fails_lets_the_next_one_in(runs: list[Path]) -> None:
 
 
 def test_elsewhere_than_in_results_nothing_is_claimed(runs: list[Path], tmp_path: Path) -> None:
-    with claims.claimed("tokens", [Path("results/../own.parquet")]):
+    with locks.claimed("tokens", [Path("results/../own.parquet")]):
         assert tokens(Path("own.parquet")) == 0
     assert not Path(paths.CLAIMS).exists()
 
@@ -182,10 +182,10 @@ def test_of_a_launch_the_first_process_claims_for_all_and_does_not_wait(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("WORLD_SIZE", "2")
-    again = claims.claimed("retrain", [OUT])
-    with claims.claimed("retrain", [OUT]):
+    again = locks.claimed("retrain", [OUT])
+    with locks.claimed("retrain", [OUT]):
         with pytest.raises(UserError, match=r"another command is at work .* the same results"):
             again.__enter__()
         monkeypatch.setenv("RANK", "1")
-        with claims.claimed("retrain", [OUT]):
+        with locks.claimed("retrain", [OUT]):
             pass

@@ -16,9 +16,6 @@ from mamushi.running.leases import SWITCH, VISIBLE, leased, visible
 
 ROOT = Path(__file__).parents[3]
 H100 = [f"GPU-{digit * 8}-aaaa-bbbb-cccc-{digit * 12}" for digit in "12"]
-LISTED = {H100[0]: [], H100[1]: []}
-DIVIDED = {H100[0]: [], H100[1]: ["MIG-0af1", "MIG-0af2"]}
-"""GPUs and the instances that each is divided into."""
 
 
 @pytest.fixture(autouse=True)
@@ -29,37 +26,21 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.setenv(name, "")
         monkeypatch.delenv(name)
     monkeypatch.setenv(SWITCH, str(tmp_path / "leases"))
-    lists(monkeypatch, {})
+    lists(monkeypatch, [])
     return tmp_path
 
 
-def lists(monkeypatch: pytest.MonkeyPatch, gpus: dict[str, list[str]]) -> None:
+def lists(monkeypatch: pytest.MonkeyPatch, gpus: list[str]) -> None:
     """Let the driver's library tell of these GPUs; of none, it cannot be opened."""
-    gone = pynvml.NVMLError_NotFound()
 
     def start() -> None:
         if not gpus:
             raise pynvml.NVMLError_LibraryNotFound
 
-    def places(gpu: str) -> int:
-        if not gpus[gpu]:
-            raise pynvml.NVMLError_NotSupported
-        return 7
-
-    def instance(gpu: str, place: int) -> str:
-        if place >= len(gpus[gpu]):
-            raise gone
-        return gpus[gpu][place]
-
-    for name, stand_in in {
-        "nvmlInit": start,
-        "nvmlDeviceGetCount": lambda: len(gpus),
-        "nvmlDeviceGetHandleByIndex": lambda index: [*gpus][index],
-        "nvmlDeviceGetUUID": lambda gpu: gpu,
-        "nvmlDeviceGetMaxMigDeviceCount": places,
-        "nvmlDeviceGetMigDeviceHandleByIndex": instance,
-    }.items():
-        monkeypatch.setattr(pynvml, name, stand_in)
+    monkeypatch.setattr(pynvml, "nvmlInit", start)
+    monkeypatch.setattr(pynvml, "nvmlDeviceGetCount", lambda: len(gpus))
+    monkeypatch.setattr(pynvml, "nvmlDeviceGetHandleByIndex", gpus.__getitem__)
+    monkeypatch.setattr(pynvml, "nvmlDeviceGetUUID", lambda gpu: gpu)
 
 
 @pytest.mark.parametrize(
@@ -75,32 +56,22 @@ def lists(monkeypatch: pytest.MonkeyPatch, gpus: dict[str, list[str]]) -> None:
         ("NoDevFiles", {}),
         ("0,-1,1", {"0": H100[0]}),
         ("7", {"7": "7"}),
+        ("MIG-0af2,MIG-GPU-5f/1/0", {"MIG-0af2": "MIG-0af2", "MIG-GPU-5f/1/0": "MIG-GPU-5f/1/0"}),
     ],
 )
 def test_names_of_gpus(
     machine: Path, monkeypatch: pytest.MonkeyPatch, given: str | None, expected: dict[str, str]
 ) -> None:
-    lists(monkeypatch, LISTED)
+    lists(monkeypatch, H100)
     if given is not None:
         monkeypatch.setenv(VISIBLE, given)
     assert visible() == expected
 
 
-def test_instances_stand_in_for_a_divided_gpu(
-    machine: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lists(monkeypatch, DIVIDED)
-    assert [*visible()] == [H100[0], "MIG-0af1", "MIG-0af2"]
-    monkeypatch.setenv(VISIBLE, "MIG-0af2,MIG-GPU-5f/1/0")
-    assert visible() == {"MIG-0af2": "MIG-0af2", "MIG-GPU-5f/1/0": "MIG-GPU-5f/1/0"}
-    with leased("embed", True) as name:
-        assert name == os.environ[VISIBLE] == "MIG-0af2"
-
-
 def test_a_gpu_that_two_runs_name_differently_is_leased_once(
     machine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lists(monkeypatch, LISTED)
+    lists(monkeypatch, H100)
     with leased("embed", True) as first:
         assert first == H100[0] == os.environ[VISIBLE]
         monkeypatch.setenv(VISIBLE, "0,1")
@@ -115,7 +86,7 @@ def test_a_gpu_that_two_runs_name_differently_is_leased_once(
 
 
 def test_stages_without_a_gpu_see_none(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    lists(monkeypatch, LISTED)
+    lists(monkeypatch, H100)
     for given in (None, "0,1"):
         if given is not None:
             monkeypatch.setenv(VISIBLE, given)
@@ -130,7 +101,7 @@ def test_stages_without_a_gpu_see_none(machine: Path, monkeypatch: pytest.Monkey
 def test_where_others_hand_out_the_gpus_nothing_changes(
     machine: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str
 ) -> None:
-    lists(monkeypatch, LISTED)
+    lists(monkeypatch, H100)
     monkeypatch.setenv(VISIBLE, "0,1")
     monkeypatch.setenv(name, value)
     for gpu in (True, False):

@@ -8,8 +8,7 @@ alone. The lease ends with the process, however that ends; where all GPUs are le
 waits. All other stages see no GPU, lest they compute on one that they do not have.
 
 Within a SLURM job nothing of this happens: there, SLURM hands out the GPUs. Nor under `accelerate
-launch`, whose user has chosen them. ``MAMUSHI_GPU_LEASES=off`` switches it off;
-``MAMUSHI_GPU_LEASES=/folder`` puts the leases elsewhere.
+launch`, whose user has chosen them. ``MAMUSHI_GPU_LEASES`` is ``off``, or a folder for the leases.
 """
 
 from __future__ import annotations
@@ -38,12 +37,10 @@ def leased(stage: str, gpu: bool, count: int = 1) -> Iterator[str | None]:
     first asked for anything. Raises ``UserError`` where the folder of the leases is not the user's
     own, and where there are fewer GPUs than are asked for.
     """
-    off = os.environ.get(SWITCH) == "off"
-    if off or "SLURM_JOB_ID" in os.environ or int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        yield None
-        return
-    names = visible() if gpu else {}
-    if gpu and not names:
+    elsewhere = "SLURM_JOB_ID" in os.environ or int(os.environ.get("WORLD_SIZE", "1")) > 1
+    off = elsewhere or os.environ.get(SWITCH) == "off"
+    names = visible() if gpu and not off else {}
+    if off or (gpu and not names):
         yield None
         return
     if gpu and len(names) < count:
@@ -73,7 +70,8 @@ def visible() -> dict[str, str]:
 
     The former is a number, a UUID (of a GPU or a MIG instance) or the beginning of one; the latter
     is the whole UUID where it can be found out, so that runs which name a GPU differently share its
-    lease. Numbers count by the bus, as they do among equal GPUs.
+    lease. Numbers count by the bus, as they do among equal GPUs. Who divides a GPU into instances
+    names those that are to be used.
     """
     given = os.environ.get(VISIBLE)
     if given is None:
@@ -90,33 +88,23 @@ def visible() -> dict[str, str]:
 
 def _whole(name: str, uuids: list[str]) -> str:
     """Return the UUID of a GPU by its number or the beginning of its UUID, else its name."""
-    gpus = [uuid for uuid in uuids if uuid.startswith("GPU-")]
     if name.isdigit():
-        # With MIG, numbers are of instances; nobody names those by number.
-        return gpus[int(name)] if int(name) < len(gpus) == len(uuids) else name
+        return uuids[int(name)] if int(name) < len(uuids) else name
     meant = [uuid for uuid in uuids if uuid.startswith(name)]
     return meant[0] if len(meant) == 1 else name
 
 
 def _uuids() -> list[str]:
-    """Return UUIDs of the machine's GPUs, of its MIG instances in place of one so divided."""
+    """Return UUIDs of the machine's GPUs."""
     try:
         import pynvml
     except ImportError:
         return []
-    found: list[str] = []
     with contextlib.suppress(pynvml.NVMLError):  # no driver, no GPU
         pynvml.nvmlInit()
-        for index in range(pynvml.nvmlDeviceGetCount()):
-            gpu = pynvml.nvmlDeviceGetHandleByIndex(index)
-            instances = []
-            with contextlib.suppress(pynvml.NVMLError):  # one that is not divided
-                for place in range(pynvml.nvmlDeviceGetMaxMigDeviceCount(gpu)):
-                    with contextlib.suppress(pynvml.NVMLError_NotFound):
-                        one = pynvml.nvmlDeviceGetMigDeviceHandleByIndex(gpu, place)
-                        instances.append(str(pynvml.nvmlDeviceGetUUID(one)))
-            found += instances or [str(pynvml.nvmlDeviceGetUUID(gpu))]
-    return found
+        handles = map(pynvml.nvmlDeviceGetHandleByIndex, range(pynvml.nvmlDeviceGetCount()))
+        return [str(pynvml.nvmlDeviceGetUUID(gpu)) for gpu in handles]
+    return []
 
 
 def _lease(stage: str, names: dict[str, str], count: int) -> dict[str, locks.Lock]:

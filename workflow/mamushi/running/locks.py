@@ -1,8 +1,15 @@
-"""Exclusive locks between processes: a file that one of them holds, and that says who.
+"""Exclusive locks between processes: a file that one of them holds, and that says who; and one
+writer per output.
 
 ``flock`` locks. The kernel takes one back when its holder ends, however that ends, so that none is
-ever stale: there is nothing to clean up after a kill. Between nodes they work wherever the shared
-file system passes them on (NFS, Lustre with ``flock``, GPFS, BeeGFS and CephFS as usually set up).
+ever stale. Between nodes they work wherever the shared file system passes them on (NFS, Lustre with
+``flock``, GPFS, BeeGFS and CephFS as usually set up).
+
+When Snakemake is killed, its jobs live on, on a cluster for hours. Started again, it submits the
+same commands once more. So a command first locks a file that stands for its primary output, and
+waits while another process holds it. Then it looks at what stands there: outputs that were made
+from just what it would make them from are kept; anything else is computed, from the checkpoint that
+a killed command left.
 """
 
 from __future__ import annotations
@@ -10,14 +17,19 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import hashlib
 import json
 import os
 import socket
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
+
+from mamushi.artifacts import paths
+from mamushi.artifacts.provenance import recorded
+from mamushi.errors import UserError
 
 UNSUPPORTED = {errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK, errno.EINVAL}
 """Errors of a file system that has no such locks."""
@@ -63,23 +75,22 @@ def attempt(path: Path, stage: str) -> Lock | None:
     """
     flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
     while True:
-        descriptor = os.open(path, flags, 0o666)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            mine, there = os.fstat(descriptor), _stat(path)
+        with contextlib.ExitStack() as opened:
+            descriptor = os.open(path, flags, 0o666)
+            opened.callback(os.close, descriptor)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                mine, there = os.fstat(descriptor), os.stat(path, follow_symlinks=False)
+            except BlockingIOError:
+                return None
+            except FileNotFoundError:
+                continue
             # Between opening and locking, the file may have been deleted, and another one made in
             # its place: a lock on the old one keeps nobody out.
-            if there is None or (mine.st_dev, mine.st_ino) != (there.st_dev, there.st_ino):
-                os.close(descriptor)
-                continue
-        except BlockingIOError:
-            os.close(descriptor)
-            return None
-        except BaseException:
-            os.close(descriptor)
-            raise
-        _sign(descriptor, stage)
-        return Lock(path, descriptor)
+            if (mine.st_dev, mine.st_ino) == (there.st_dev, there.st_ino):
+                opened.pop_all()
+                _sign(descriptor, stage)
+                return Lock(path, descriptor)
 
 
 def acquire(path: Path, stage: str, reason: str) -> Lock:
@@ -124,11 +135,8 @@ def describe(about: Mapping[str, Any]) -> str:
 def _sign(descriptor: int, stage: str) -> None:
     """Write into a lock's file who holds it."""
     holder = {
-        "host": socket.gethostname(),
-        "pid": os.getpid(),
-        "job": os.environ.get("SLURM_JOB_ID"),
-        "stage": stage,
-        "since": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        **{"host": socket.gethostname(), "pid": os.getpid(), "stage": stage},
+        **{"job": os.environ.get("SLURM_JOB_ID"), "since": time.strftime("%Y-%m-%dT%H:%M:%S%z")},
     }
     # By the descriptor that is held: where locks are emulated by those of POSIX, as on NFS, closing
     # any other descriptor of the file would let go of it. Without it, as on a full disk, the lock
@@ -138,16 +146,77 @@ def _sign(descriptor: int, stage: str) -> None:
         os.pwrite(descriptor, (json.dumps(holder) + "\n").encode(), 0)
 
 
-def _stat(path: Path) -> os.stat_result | None:
-    try:
-        return os.stat(path, follow_symlinks=False)
-    except FileNotFoundError:
-        return None
-
-
 def _release_all() -> None:
     for lock in list(_held):
         lock.release()
 
 
 os.register_at_fork(after_in_child=_release_all)
+
+
+# One writer per output --------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def claimed(stage: str, outputs: Sequence[Path]) -> Iterator[None]:
+    """Let no other process write these outputs, of which the first is primary, within the block.
+
+    Of several processes that `accelerate launch` starts, the first claims for all, and does not
+    wait, because the others would in vain: raises ``UserError`` if another command is at work.
+    """
+    primary = Path(os.path.relpath(outputs[0]))
+    results = os.path.abspath(Path(paths.CLAIMS).parent)
+    inside = Path(os.path.abspath(primary)).is_relative_to(results)
+    if not inside or int(os.environ.get("RANK", "0")) > 0:
+        yield
+        return
+    several = int(os.environ.get("WORLD_SIZE", "1")) > 1
+    # Several stages write to one folder of tables, each its own.
+    reason = f"which writes the same {primary}"
+    with exclusive(f"{stage} {primary}", stage, reason, wait=not several):
+        yield
+
+
+def finished(outputs: Sequence[Path], origin: Mapping[str, Any]) -> bool:
+    """Return whether all outputs stand there, made from ``origin`` by their own record."""
+    try:
+        return all(recorded(path) == origin for path in outputs)
+    except (UserError, OSError, ValueError):
+        return False
+
+
+@contextlib.contextmanager
+def exclusive(
+    name: str,
+    stage: str,
+    reason: str,
+    folder: str | os.PathLike[str] = paths.CLAIMS,
+    *,
+    wait: bool = True,
+) -> Iterator[None]:
+    """Let no other process into the block of this ``name``; wait for its turn.
+
+    ``reason`` ends the sentence that is said while waiting: see ``acquire``. Without ``wait``
+    raises ``UserError`` instead. Where the file system has no locks, all go in.
+    """
+    path = Path(folder) / hashlib.sha256(name.encode()).hexdigest()[:16]
+    lock: Lock | None = None
+    try:
+        while lock is None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            # The folder may be deleted under our feet, after a run that succeeded.
+            with contextlib.suppress(FileNotFoundError):
+                lock = acquire(path, stage, reason) if wait else attempt(path, stage)
+                if lock is None:
+                    who = describe(holder(path))
+                    raise UserError(f"another command is at work ({who}), {reason}")
+    except OSError as error:
+        if error.errno not in UNSUPPORTED:
+            raise
+        print(f"no locks in {folder} ({error.strerror}): going without", file=sys.stderr)
+    with lock or contextlib.nullcontext():
+        try:
+            yield
+        finally:
+            if lock:
+                path.unlink(missing_ok=True)

@@ -42,7 +42,7 @@ from mamushi.running.launch import SHARDS
 SWITCH = "MAMUSHI_WARM"
 LIBRARIES = (
     *("accelerate", "jinja2", "msgspec", "numpy", "pyarrow.compute", "pyarrow.parquet"),
-    *("safetensors.torch", "scipy.stats", "tokenizers", "torch", "tqdm"),
+    *("safetensors.torch", "scipy.stats", "tokenizers", "torch"),
     *("transformers.modeling_utils", "transformers.models.auto"),
     "transformers.tokenization_utils_tokenizers",
 )

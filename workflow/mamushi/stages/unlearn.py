@@ -157,8 +157,8 @@ def _trunk(
     """
     from mamushi.errors import UserError
     from mamushi.lm.sharding import active
-    from mamushi.running.claims import exclusive
     from mamushi.running.identity import digest
+    from mamushi.running.locks import exclusive
     from mamushi.unlearning.trunk import Trunk, separable, write_trunk
 
     path = files.trunk

@@ -73,7 +73,7 @@ def dry_run(words: Sequence[str]) -> Iterator[tuple[Any, Mapping[str, Any], Clus
             [*words, "--dry-run", "--quiet", "rules", "progress"]
         )
     if not succeeded and hooks.parsed:
-        targets.check_all(hooks.parsed[-1].workflow, wanted)
+        targets.check_all(hooks.parsed[-1][0], wanted)
     if not succeeded:
         # Its usage, which it prints before it names a wrong option, is long.
         print(*said.getvalue().splitlines()[-LINES:], sep="\n", file=sys.stderr)

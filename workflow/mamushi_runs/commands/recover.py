@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import os
 import subprocess
 import sys
+import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from mamushi.errors import UserError
@@ -55,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
     # To the end, so that none starts between a look and what follows from it.
     with session.hold(folder, _say) or contextlib.nullcontext():
         try:
-            jobs = squeue.jobs_of(folder) if squeue.available() else []
+            jobs = squeue.jobs_of(folder)
         except squeue.Unanswered as error:
             raise session.unanswered(error) from None
         orphans = ", ".join(f"pid {pid}" for pid in session.orphans(folder))
@@ -67,29 +68,45 @@ def run(args: argparse.Namespace) -> int:
                 _say(f"  --{name:<8} {what}")
             return 1
         if jobs:
-            session.settle(folder, jobs, cancelled=args.choice == "cancel", say=_say)
+            settle(folder, jobs, cancelled=args.choice == "cancel")
         unlock(folder, args.snakemake)
     _say("Snakemake's lock is removed. Give the command of the run again.")
     return 0
 
 
+def settle(folder: Path, jobs: Sequence[squeue.Job], *, cancelled: bool) -> None:
+    """Wait until none of the jobs is left, after cancelling them if so wished.
+
+    Raises ``UserError`` when they cannot be cancelled.
+    """
+    wanted = {job.id for job in jobs}
+    if cancelled:
+        try:
+            squeue.cancel(sorted(wanted))
+        except squeue.Unanswered as error:
+            raise session.unanswered(error) from None
+    before = ""
+    while True:
+        try:
+            left = [job for job in squeue.jobs_of(folder) if job.id in wanted]
+        except squeue.Unanswered as error:
+            _say(f"SLURM does not answer ({error}); still waiting.")
+        else:
+            if not left:
+                _say("All jobs of the earlier run have ended.")
+                return
+            if session.describe(left) != before:
+                before = session.describe(left)
+                _say(f"Waiting for {before}; Ctrl-C ends the wait.")
+        time.sleep(squeue.POLL)
+
+
 def unlock(folder: Path, options: list[str]) -> None:
     """Remove Snakemake's lock, by Snakemake itself. Raises ``UserError`` when it refuses."""
-    done = subprocess.run(
-        [
-            *(sys.executable, "-m", "snakemake", "--unlock"),
-            *("--snakefile", str(SNAKEFILE), "--directory", str(folder), *options),
-        ],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        env={**os.environ, "PYTHONUNBUFFERED": "1"},
-        check=False,
-    )
-    if done.returncode:
-        told = done.stdout.strip().splitlines() or ["no word"]
+    line = [sys.executable, "-m", "snakemake", "--unlock", "--snakefile", str(SNAKEFILE)]
+    if subprocess.run([*line, "--directory", str(folder), *options], check=False).returncode:
         raise UserError(
-            f"could not remove Snakemake's lock: {' '.join(told[-5:])}",
+            "could not remove Snakemake's lock",
             where=folder,
             do="give the run's own options behind `--`, such as `-- --configfile mine.yaml`",
         )

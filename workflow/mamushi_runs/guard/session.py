@@ -14,7 +14,6 @@ import logging
 import os
 import signal
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -111,13 +110,13 @@ def end(workflow: Any, *, succeeded: bool) -> None:
     if succeeded:
         (folder / BEGUN).unlink(missing_ok=True)
     elif _on_slurm(workflow):
-        cancel_forgotten(folder, logging.getLogger("snakemake.logging").warning)
+        _cancel_forgotten(folder, logging.getLogger("snakemake.logging").warning)
     (folder / STOPPED).unlink(missing_ok=True)
     while _held:
         _held.pop().close()
 
 
-def cancel_forgotten(folder: Path, say: Say) -> None:
+def _cancel_forgotten(folder: Path, say: Say) -> None:
     """Cancel the jobs that Snakemake has not cancelled when it was interrupted.
 
     The plug-in's list of jobs is empty while it asks SLURM for their states, and it goes on to
@@ -135,11 +134,9 @@ def cancel_forgotten(folder: Path, say: Say) -> None:
 def refuse_left_jobs(folder: Path, *, required: bool, say: Say) -> None:
     """Raise ``UserError`` when an earlier run left SLURM jobs, or this run needs SLURM
     (``required``) and it does not answer."""
-    if not squeue.available():
-        return
     try:
         # A run that needs no SLURM does not wait for one that is down.
-        jobs = squeue.jobs_of(folder, patient=required)
+        jobs = squeue.jobs_of(folder, None if required else 1)
     except squeue.Unanswered as error:
         if required:
             raise unanswered(error) from None
@@ -167,11 +164,9 @@ def unanswered(error: squeue.Unanswered) -> UserError:
 
 def describe(jobs: Sequence[squeue.Job]) -> str:
     """Return the jobs in words, the first of them one by one."""
-    states = Counter(job.state for job in jobs)
-    counted = ", ".join(f"{count} {state.lower()}" for state, count in states.items())
     first = "; ".join(f"{job.id} {job.state} {job.rule}".strip() for job in jobs[:SHOWN])
     more = f"; and {len(jobs) - SHOWN} more" if len(jobs) > SHOWN else ""
-    return f"{len(jobs)} SLURM job{'s' * (len(jobs) > 1)} ({counted}): {first}{more}"
+    return f"{len(jobs)} SLURM job{'s' * (len(jobs) > 1)}: {first}{more}"
 
 
 def orphans(folder: Path) -> list[int]:
@@ -211,30 +206,3 @@ def wait_for_orphans(folder: Path, say: Say) -> None:
                 f"{', '.join(map(str, found))}. Ctrl-C ends the wait, `kill` such a command."
             )
         time.sleep(LOOK)
-
-
-def settle(folder: Path, jobs: Sequence[squeue.Job], *, cancelled: bool, say: Say) -> None:
-    """Wait until none of the jobs is left, after cancelling them if so wished.
-
-    Raises ``UserError`` when they cannot be cancelled.
-    """
-    wanted = {job.id for job in jobs}
-    if cancelled:
-        try:
-            squeue.cancel(sorted(wanted))
-        except squeue.Unanswered as error:
-            raise unanswered(error) from None
-    before = ""
-    while True:
-        try:
-            left = [job for job in squeue.jobs_of(folder) if job.id in wanted]
-        except squeue.Unanswered as error:
-            say(f"SLURM does not answer ({error}); still waiting.")
-        else:
-            if not left:
-                say("All jobs of the earlier run have ended.")
-                return
-            if describe(left) != before:
-                before = describe(left)
-                say(f"Waiting for {before}; Ctrl-C ends the wait.")
-        time.sleep(squeue.POLL)

@@ -8,8 +8,8 @@ import shutil
 import subprocess
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 SECONDS = 30.0
 """After this long, a command of SLURM counts as unanswered."""
@@ -29,35 +29,27 @@ class Unanswered(Exception):
     """SLURM's command failed or took too long; the text is what it said."""
 
 
-@dataclass(frozen=True)
-class Job:
-    """A job in SLURM's queue that Snakemake submitted.
-
-    ``state`` is SLURM's word in full, such as RUNNING; ``rule`` is the rule with its wildcards, or
-    empty where the cluster keeps no comments.
-    """
+class Job(NamedTuple):
+    """A job in SLURM's queue that Snakemake submitted."""
 
     id: str
     state: str
+    """SLURM's word in full, such as RUNNING."""
     rule: str
+    """With its wildcards; empty where the cluster keeps no comments."""
 
 
-def available() -> bool:
-    """Return whether this machine has SLURM's commands."""
-    return shutil.which("squeue") is not None
-
-
-def jobs_of(folder: str | os.PathLike[str], *, patient: bool = True) -> list[Job]:
-    """Return this user's pending and running jobs that Snakemake submitted in ``folder``.
-
-    ``patient``: whether to ask again where there is no answer. Raises ``Unanswered``.
-    """
+def jobs_of(folder: str | os.PathLike[str], attempts: int | None = None) -> list[Job]:
+    """Return this user's pending and running jobs that Snakemake submitted in ``folder``; none on a
+    machine without SLURM. Raises ``Unanswered``."""
+    if shutil.which("squeue") is None:
+        return []
     # The number of the user, since containers may have no name for it; `--me` is newer than many
     # clusters are.
     answer = ask(
         *("squeue", "--noheader", f"--user={os.getuid()}"),
         "--format=" + _SEPARATOR.join(_FIELDS),
-        attempts=ATTEMPTS if patient else 1,
+        attempts=attempts,
     )
     own = Path(folder).resolve()
     found = []
@@ -67,28 +59,22 @@ def jobs_of(folder: str | os.PathLike[str], *, patient: bool = True) -> list[Job
             continue
         job, state, name, comment, where = fields
         if _RUN.fullmatch(name) and where.startswith("/") and Path(where).resolve() == own:
-            found.append(Job(job, state, _rule(comment)))
+            # The plug-in's is ``rule_NAME_wildcards_VALUES``.
+            rule = comment.removeprefix("rule_").replace("_wildcards_", " ")
+            found.append(Job(job, state, rule if comment.startswith("rule_") else ""))
     return found
-
-
-def _rule(comment: str) -> str:
-    """Return the rule and wildcards of the plug-in's comment, ``rule_NAME_wildcards_VALUES``."""
-    if not comment.startswith("rule_"):
-        return ""
-    name, _, wildcards = comment.removeprefix("rule_").partition("_wildcards_")
-    return f"{name} {wildcards}".strip()
 
 
 def cancel(jobs: Sequence[str]) -> None:
     """Cancel these jobs and no others. Raises ``Unanswered``."""
     for start in range(0, len(jobs), 500):
-        ask("scancel", *jobs[start : start + 500], attempts=ATTEMPTS)
+        ask("scancel", *jobs[start : start + 500])
 
 
-def ask(*command: str, attempts: int) -> str:
-    """Return the output of a SLURM command. Raises ``Unanswered`` after ``attempts`` failures."""
+def ask(*command: str, attempts: int | None = None) -> str:
+    """Return the output of a SLURM command. Raises ``Unanswered`` after some failures."""
     said = ""
-    for attempt in range(attempts):
+    for attempt in range(attempts or ATTEMPTS):
         if attempt:
             time.sleep(PAUSE)
         try:

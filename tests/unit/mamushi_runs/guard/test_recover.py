@@ -69,7 +69,7 @@ def test_all_that_is_left_is_shown_and_nothing_done_without_a_choice(
     slurm.jobs(*(job(number, folder) for number in range(1, 8)))
     assert recover() == 1
     said = capsys.readouterr().out
-    assert "7 SLURM jobs (7 running): 1 RUNNING retrain data_model_1" in said
+    assert "7 SLURM jobs: 1 RUNNING retrain data_model_1" in said
     assert "; and 2 more" in said and "6 RUNNING" not in said
     assert "--wait" in said and "--cancel" in said
     assert locked(folder) and not slurm.asked("scancel")
@@ -91,7 +91,9 @@ def test_cancelled_and_unlocked_by_one_command(slurm: Commands, folder: Path, re
     assert not locked(folder)
 
 
-def test_a_wait_lasts_until_the_last_has_ended(slurm: Commands, folder: Path) -> None:
+def test_a_wait_lasts_until_the_last_has_ended(
+    slurm: Commands, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Through an outage of the controller, which says nothing of the jobs."""
     slurm.jobs(job(1, folder), job(2, folder, "PENDING"))
     said: list[str] = []
@@ -106,10 +108,11 @@ def test_a_wait_lasts_until_the_last_has_ended(slurm: Commands, folder: Path) ->
         else:
             slurm.jobs(job(9, folder.parent))
 
-    session.settle(folder, squeue.jobs_of(folder), cancelled=False, say=say)
-    assert said[0].startswith("Waiting for 2 SLURM jobs (1 running, 1 pending)")
+    monkeypatch.setattr(command, "_say", say)
+    command.settle(folder, squeue.jobs_of(folder), cancelled=False)
+    assert said[0].startswith("Waiting for 2 SLURM jobs: 1 RUNNING")
     assert said[1].endswith("still waiting.")
-    assert said[2].startswith("Waiting for 1 SLURM job (1 running)")
+    assert said[2].startswith("Waiting for 1 SLURM job: 2")
     assert said[3:] == ["All jobs of the earlier run have ended."]
     assert not slurm.asked("scancel")
 
@@ -154,7 +157,7 @@ def test_left_jobs_stop_a_run(slurm: Commands, folder: Path) -> None:
     assert refuse(folder, slurm=True) == []
     slurm.jobs(job(1, folder))
     for on_slurm in (True, False):
-        with pytest.raises(UserError, match=r"left 1 SLURM job .*CHOICE=--wait.*CHOICE=--cancel"):
+        with pytest.raises(UserError, match=r"left 1 SLURM job: .*CHOICE=--wait.*CHOICE=--cancel"):
             refuse(folder, slurm=on_slurm)
     assert not slurm.asked("scancel")
 
