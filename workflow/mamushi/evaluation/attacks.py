@@ -1,11 +1,8 @@
 """Membership inference: was a text among those that a model was trained on?
 
-An attack gives every text a score that should be higher for members. It is measured by the area
-under its ROC curve, and by the share of members that it finds while it accuses 1% of the others
-(Carlini et al. 2022, Membership Inference Attacks From First Principles).
+An attack scores every text, members higher. It is measured by its AUC, and by the share of members
+that it finds while it accuses 1% of the others (Carlini et al. 2022).
 """
-
-from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +17,6 @@ Bools = NDArray[np.bool_]
 
 ATTACKS = ("loss", "zlib", "min_k", "min_k_plus", "reference", "likelihood_ratio")
 FALSE_POSITIVES = 0.01
-"""Share of the others that an attack may accuse."""
 FEWEST = 10
 """Texts of either kind below which nothing is estimated."""
 FEWEST_OTHERS = round(1 / FALSE_POSITIVES)
@@ -64,11 +60,10 @@ def per_token(statistics: Mapping[str, Floats]) -> Floats:
 def likelihood_ratio(target: Floats, outside: Floats, inside: Floats, seen: Bools) -> Floats:
     """Return log p(T | member) - log p(T | no member) of each text, (n,).
 
-    T is the mean log-likelihood per token: ``target`` (n,) under the model in question. Shadow
-    models are those of k >= 2 other seeds: ``outside`` (k, n) never saw the forget texts (gold),
-    ``inside`` (k, n) saw those that are ``seen`` (n,) (beta 0). Without memory of a text, T is
-    normal about the mean of ``outside``; with it, higher by the mean gain of beta 0 on what it has
-    seen. All texts share the variances, as with few shadow models (Carlini et al. 2022, VI.C).
+    T is the mean log-likelihood per token, ``target`` (n,) under the model in question. Of k >= 2
+    other seeds, ``outside`` (k, n) never saw the forget texts (gold), ``inside`` saw those that are
+    ``seen`` (n,) (beta 0). Without memory of a text, T is normal about the mean of ``outside``;
+    with it, higher by beta 0's mean gain. All texts share the variances (Carlini et al. 2022).
     """
     k = len(outside)
     about = target - outside.mean(axis=0)
@@ -149,10 +144,9 @@ class Compared:
 def compare(seeds: Sequence[Scored], measure: Measure) -> Compared:
     """Estimate a measure of models and of gold ones over S seeds, and the difference.
 
-    All seeds have the same n texts, whose roles may differ. The variance has two parts: over texts,
-    by a bootstrap that draws the same texts in all seeds and for both models, and of the mean over
-    seeds. Of one seed it is over texts alone, and holds no error of training. A share of none or
-    all has the exact binomial limit (Clopper and Pearson 1934).
+    The variance has two parts: over texts, by a bootstrap that draws the same texts in all seeds
+    and for both models, and of the mean over seeds. Of one seed it holds no error of training. A
+    share of none or all has the exact binomial limit (Clopper and Pearson 1934).
     """
     rng = np.random.default_rng(0)
     members = np.logical_or.reduce([one.member for one in seeds])

@@ -1,11 +1,8 @@
-"""The audit of models as wholes: distances to gold, forensic tests, what comes back, utility.
+"""The audit of models as wholes: distances to gold, what comes back, utility.
 
-Distances and tests of models read the held-out NLL that evaluation has stored: of gold and of all
-retrained models of the grid, and of the unlearned ones that are audited. What comes back, and
-naming the removed texts, need the models themselves, and are of those that are audited alone.
+Distances read the held-out NLL that evaluation has stored, of the retrained models of the grid, and
+that of the unlearned ones that are audited; the rest needs the models, and is of these alone.
 """
-
-from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -21,27 +18,22 @@ from mamushi.artifacts.schemas import Table
 from mamushi.artifacts.tables import DOMAINS, FORGET, RETAIN, read_table
 from mamushi.configuration.grid import UTILITY
 from mamushi.errors import UserError
-from mamushi.evaluation import forensic
-from mamushi.evaluation.cohort import Cohort, cohorts, read_nll
+from mamushi.evaluation.cohort import RETRAINING, Cohort, Source, cohorts
 from mamushi.evaluation.curves import read_perplexity
-from mamushi.evaluation.klom import distance, margins
-from mamushi.evaluation.paired import interval, known, seeds_needed
+from mamushi.evaluation.paired import interval, known, p_value, seeds_needed
 from mamushi.evaluation.sad import Floats
-from mamushi.evaluation.sources import RETRAINING, Source
 from mamushi.evaluation.subgroups import change, groups
 
 Row = dict[str, Any]
 Cohorts = Iterator[tuple[Cohort, list[Source]]]
 
 GOLD = "gold"
-ENDS = {"": "excess", "_low": "low", "_high": "high"}
 
 
 @dataclass(frozen=True)
 class Audit:
-    """What is audited: the lists of ``grid``, whose retrained models are measured anyway, and of
-    ``deleted``, whose models are asked more; and by model the endpoint from which unlearning
-    starts. All under the folder of results ``root``."""
+    """The lists of ``grid``, whose retrained models are measured anyway, and of ``deleted``, whose
+    models are asked more; and by model the endpoint from which unlearning starts."""
 
     grid: Mapping[str, Any]
     deleted: Mapping[str, Any]
@@ -71,8 +63,6 @@ class Audit:
         """
         kinds: dict[Table, Callable[[Audit], Iterator[Row]]] = {
             schemas.KLOM: klom,
-            schemas.TELL_MODELS: tell_models,
-            schemas.NAME_TEXTS: name_texts,
             schemas.RELAPSE: relapse,
             schemas.UTILITY: utility,
             **({schemas.UTILITY_TASKS: utility_tasks} if tasks else {}),
@@ -89,101 +79,48 @@ def _nll(cohort: Cohort, source: Source) -> Floats:
     return cohort.nll(source.arm, paths.RELAPSE_NLL if unlearned else paths.NLL)
 
 
+def margins(nll: Floats, tokens: Floats) -> Floats:
+    """Return log-likelihoods (..., n) over the root of the texts' predicted ``tokens`` (n,), which
+    have one spread for long and short texts."""
+    return -nll / np.sqrt(tokens)
+
+
+def surprise(models: Floats, gold: Floats) -> Floats:
+    """Return by seed (S,) how much more a model surprises the other seeds' gold models than the
+    gold model of its own seed does: nats a text, mean over texts.
+
+    ``1/2 mean_x[(m_s - g)^2 - (g_s - g)^2] / v`` of margins (S, n), S of 2 or more, where g is the
+    mean of the gold models of other seeds and v their variance, one for all texts. Its mean is the
+    cross entropy of the one under the other less the entropy of gold: 0 of models that are like it.
+    """
+    others = (gold.sum(axis=0) - gold) / (len(gold) - 1)
+    spread = gold.var(axis=0, ddof=1).mean()
+    apart = ((models - others) ** 2 - (gold - others) ** 2).mean(axis=1)
+    return np.asarray(0.5 * apart / spread, dtype=np.float64)
+
+
+def distance(models: Floats, gold: Floats) -> Row:
+    """Return how far margins ``models`` (S, n) are from ``gold`` (S, n): columns of ``klom``."""
+    if len(gold) < 2:
+        return {"why": "one seed: gold models have no spread to measure by"}
+    if not gold.var(axis=0, ddof=1).mean() > 0:
+        return {"why": "gold models of all seeds are the same"}
+    each = surprise(models, gold)
+    return {**_excess(each), "p": known(p_value(each))}
+
+
 def klom(audit: Audit) -> Iterator[Row]:
     """Yield the rows of the table ``klom``: distances between ensembles."""
     for cohort, sources in audit.measured():
         for source, domain in product(sources, DOMAINS):
             here = cohort.of(domain)
             nlls = _nll(cohort, source), cohort.gold
-            found = asdict(distance(*(margins(x[:, here], cohort.tokens[here]) for x in nlls)))
             yield {
                 **cohort.at,
                 **asdict(source),
                 **{"domain": domain, "texts": int(here.sum()), "seeds": len(cohort.seeds)},
-                **{"klom": found["klom"], "klom_floor": found["floor"]},
-                **{f"excess{end}": found[key] for end, key in ENDS.items()},
-                **{"p": found["p"], "seeds_needed": found["needed"], "why": found["why"]},
+                **distance(*(margins(x[:, here], cohort.tokens[here]) for x in nlls)),
             }
-
-
-def tell_models(audit: Audit) -> Iterator[Row]:
-    """Yield the rows of the table ``tell_models``: against gold, and unlearned against retrained
-    models; for each dataset and model also gold models of some seeds against those of others."""
-    shown = set()
-    for cohort, sources in audit.measured():
-        pairs: list[tuple[Source, str, Floats, Floats]] = []
-        if (cohort.dataset, cohort.model, cohort.seeds) not in shown:
-            half = len(cohort.seeds) // 2
-            pairs.append((Source(GOLD), GOLD, cohort.gold[:half], cohort.gold[half : 2 * half]))
-            shown.add((cohort.dataset, cohort.model, cohort.seeds))
-        for source in sources:
-            ours = _nll(cohort, source)
-            pairs.append((source, GOLD, ours, cohort.gold))
-            if source.source != RETRAINING:
-                retrained = Source(RETRAINING, source.selector, source.beta)
-                pairs.append((source, RETRAINING, ours, _nll(cohort, retrained)))
-        for (source, against, first, second), domain in product(pairs, DOMAINS):
-            here = cohort.of(domain)
-            two = (margins(x[:, here], cohort.tokens[here]) for x in (first, second))
-            row = {**cohort.at, **asdict(source), "against": against, "domain": domain}
-            yield {**row, "pairs": len(first), **_tell(*two)}
-
-
-def _tell(first: Floats, second: Floats) -> Row:
-    needed = forensic.pairs_needed()
-    why = f"{len(first)} pairs of models: p can be below 0.05 from {needed} on"
-    if len(first) < 2:
-        return {"why": f"{why}; a classifier has none to learn from"}
-    found = forensic.tell_models_apart(first, second)
-    chance = {"chance_low": found.low, "chance_high": found.high}
-    return {
-        **{"told": found.share, **chance, "p": found.p},
-        "why": why if len(first) < needed else None,
-    }
-
-
-def name_texts(audit: Audit) -> Iterator[Row]:
-    """Yield the rows of the table ``name_texts``: can the removed texts be named?"""
-    for cohort, sources in audit.asked():
-        unseen = [i for i, one in zip(cohort.ids, cohort.of(FORGET), strict=True) if one]
-        gold = cohort.files(paths.RELAPSE_NLL, arm=GOLD)
-        for source in sources:
-            models = cohort.files(paths.RELAPSE_NLL, arm=source.arm)
-            lists = cohort.lists(source)
-            yield {
-                **cohort.at,
-                **asdict(source),
-                **{"seeds": len(cohort.seeds), "removed": min(map(len, lists))},
-                "unseen": len(unseen),
-                **_name(models, gold, lists, unseen),
-            }
-
-
-def _name(
-    models: Sequence[Path], gold: Sequence[Path], lists: Sequence[list[str]], unseen: list[str]
-) -> Row:
-    fewest = forensic.FEWEST_TEXTS
-    if len(models) < 2:
-        return {"why": "one seed: there is no other gold model to compare"}
-    if min(len(unseen), *map(len, lists)) < fewest:
-        return {"why": f"fewer than {fewest} texts of either kind"}
-    found: dict[str, list[forensic.TextTest]] = {"": [], "gold_": []}
-    for seed, (model, removed) in enumerate(zip(models, lists, strict=True)):
-
-        def margin(path: Path, texts: Sequence[str] = (*removed, *unseen)) -> Floats:
-            tokens, nll = read_nll(path, texts)
-            return margins(nll, np.maximum(tokens, 1))
-
-        every = [margin(path) for path in gold]
-        others = np.mean([each for i, each in enumerate(every) if i != seed], axis=0)
-        for whose, each in (("", margin(model)), ("gold_", every[seed])):
-            parts = np.split(each - others, [len(removed)])
-            found[whose].append(forensic.name_removed_texts(*parts))
-    row: Row = {}
-    for whose, tests in found.items():
-        names = (f"{whose}auc{end}" for end in ("", "_low", "_high"))
-        row |= zip(names, forensic.mean_over_seeds(tests), strict=True)
-    return row
 
 
 def relapse(audit: Audit) -> Iterator[Row]:
@@ -216,6 +153,7 @@ def relapse(audit: Audit) -> Iterator[Row]:
 
 
 def _excess(by_seed: Floats) -> Row:
+    """Return the mean over seeds, its interval, and the seeds that would show it."""
     mean = float(by_seed.mean())
     if len(by_seed) == 1:
         return {"excess": mean, "why": "one seed: training again may change as much"}
@@ -273,13 +211,11 @@ def utility_tasks(audit: Audit) -> Iterator[Row]:
                 values = np.array([value for value, _ in scores])
                 errors = [error for _, error in scores if error is not None]
                 low, high = interval(values)
+                error = float(np.mean(errors)) if errors else None
                 yield {
                     **cohort.at,
                     **asdict(source),
                     **{"task": task, "metric": metric, "seeds": len(scores)},
-                    **{"value": float(values.mean()), "value_low": known(low)},
-                    **{
-                        "value_high": known(high),
-                        "error": float(np.mean(errors)) if errors else None,
-                    },
+                    **{"value": float(values.mean()), "error": error},
+                    **{"value_low": known(low), "value_high": known(high)},
                 }

@@ -1,12 +1,8 @@
 """The audit of models, text by text: what they still reveal of texts that they should not know.
 
-Does an attack take the texts for members (``membership``), can they be got out of the model
-(``memorization``), and a page of both (``left``). Texts that are hard or common in themselves look
-like members to an attack, and any model completes some of them. So each number stands beside that
-of gold models, which never saw them.
+Does an attack take the texts for members, and can they be got out of the model? Each number stands
+beside that of gold models, which never saw them: common texts look like members to any attack.
 """
-
-from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -41,9 +37,8 @@ from mamushi.evaluation.attacks import (
     simple_scores,
     tpr,
 )
-from mamushi.evaluation.cohort import Cohort, cohorts
+from mamushi.evaluation.cohort import RETRAINING, Cohort, Source, cohorts
 from mamushi.evaluation.sad import Floats
-from mamushi.evaluation.sources import RETRAINING, Source
 
 Row = dict[str, Any]
 Key = str | tuple[float, str, str]
@@ -55,16 +50,13 @@ Kind = tuple[Key, Row, Measure]
 
 GOLD, BETA0, BASE, CONTAMINATED = "gold", "beta0", "base", "contaminated"
 MEASURES: Mapping[str, Measure] = {"auc": auc, "tpr": tpr}
-COMPLETED = ("exact", "rouge_l", "edit")
+COMPLETED = ("exact", "rouge_l")
 
 
 @dataclass(frozen=True)
 class Audited:
-    """A model that is audited, and the endpoint, if any, that has seen what was to be removed.
-
-    ``seen``: it, or its start, was trained on the forget texts of the inference section, and not
-    just on those that are planted.
-    """
+    """A model that is audited, and its start; ``seen``: either was trained on the forget texts of
+    the inference section, and not just on those that are planted."""
 
     source: Source
     start: str | None = None
@@ -72,11 +64,8 @@ class Audited:
 
 
 def audited(grid: Mapping[str, Any], start: str, ready: bool) -> list[Audited]:
-    """Return the models of a dataset and model that are audited, gold aside.
-
-    ``start`` is the endpoint from which unlearning starts; ``ready`` that it was trained before, on
-    whatever there is.
-    """
+    """Return the models that are audited, gold aside. ``start`` is the endpoint from which
+    unlearning starts; ``ready`` that it was trained before, on whatever there is."""
     ends = {BASE: True, CONTAMINATED: ready, BETA0: True}
     found = [Audited(Source(name), seen=seen) for name, seen in ends.items()]
     for pair in product(grid["selectors"], map(float, grid["budgets"])):
@@ -113,8 +102,8 @@ def audit_texts(
 ) -> list[tuple[Table, pa.Table]]:
     """Return the tables ``membership``, ``memorization`` and ``left`` of all cells.
 
-    ``starts`` names, by model, the endpoint from which unlearning starts, ``ready`` the models that
-    were trained before. Raises ``UserError`` for a file that is missing or of other texts.
+    ``starts`` and ``ready`` as in ``audited``, by model. Raises ``UserError`` for a file that is
+    missing or of other texts.
     """
     inferred: list[Row] = []
     completed: list[Row] = []
@@ -128,9 +117,6 @@ def audit_texts(
         schemas.LEFT: _page(inferred, completed),
     }
     return [(kind, pa.Table.from_pylist(rows, schema=kind.schema)) for kind, rows in found.items()]
-
-
-# Membership inference -----------------------------------------------------------------------------
 
 
 def _membership(cohort: Cohort, models: Sequence[Audited]) -> Iterator[Row]:
@@ -159,8 +145,7 @@ def _membership(cohort: Cohort, models: Sequence[Audited]) -> Iterator[Row]:
         if attack == "reference" and source.source == BASE:
             return "the base model is what the attack compares with"
         if attack == "likelihood_ratio" and len(cohort.seeds) < FEWEST_SEEDS:
-            needed = f"needs gold and beta 0 models of at least {FEWEST_SEEDS} seeds"
-            return f"{needed}, has {len(cohort.seeds)}"
+            return f"needs at least {FEWEST_SEEDS} seeds, has {len(cohort.seeds)}"
         return None
 
     kinds: list[Kind] = [
@@ -175,9 +160,6 @@ def _statistics(path: Path, about: dict[str, Any]) -> dict[str, Floats]:
     table = read_table(path, schemas.LIKELIHOODS).to_pydict()
     _check_texts(path, about, {name: table.pop(name) for name in ("id", "section", "planted")})
     return {name: np.array(values, dtype=np.float64) for name, values in table.items()}
-
-
-# Memorization -------------------------------------------------------------------------------------
 
 
 def _memorization(cohort: Cohort, models: Sequence[Audited]) -> Iterator[Row]:
@@ -207,9 +189,6 @@ def _best(path: Path, about: dict[str, Any]) -> Scores:
             best = found.setdefault((prefix, decoding, measure), np.zeros(len(place)))
             best[place[name]] = max(best[place[name]], float(value))
     return found
-
-
-# What both have in common -------------------------------------------------------------------------
 
 
 def _files(cohort: Cohort, pattern: str, source: Source) -> list[Path]:
@@ -276,8 +255,7 @@ def _rows(
 def _too_few(texts: int, others: int, measure: Measure) -> str | None:
     if texts < FEWEST:
         return f"{texts} texts; an estimate takes at least {FEWEST}"
-    needed: Mapping[Measure, int] = {auc: FEWEST, tpr: FEWEST_OTHERS}
-    least = needed.get(measure, 0)
+    least = {auc: FEWEST, tpr: FEWEST_OTHERS}.get(measure, 0)
     if others < least:
         return f"{others} held-out texts to compare with; this measure takes at least {least}"
     return None
@@ -326,7 +304,7 @@ def _page(inferred: Sequence[Row], completed: Sequence[Row]) -> list[Row]:
     page += [
         {**row, "question": "memorized"}
         for row in completed
-        if (row["prefix"], row["decoding"]) == (longest, "greedy") and row["measure"] != "edit"
+        if (row["prefix"], row["decoding"]) == (longest, "greedy")
     ]
     names = schemas.LEFT.schema.names
     return [{name: value for name, value in row.items() if name in names} for row in page]

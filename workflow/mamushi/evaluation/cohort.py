@@ -1,6 +1,4 @@
-"""What the models of all seeds say of the held-out texts of a dataset."""
-
-from __future__ import annotations
+"""Whose numbers a row of a table has, and what the models of all seeds say of held-out texts."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,10 +14,30 @@ from numpy.typing import NDArray
 
 from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.tables import FORGET, read_table
+from mamushi.configuration import arms
 from mamushi.data.labels import Labelled, read_labels
 from mamushi.errors import UserError
 from mamushi.evaluation.sad import Floats
-from mamushi.evaluation.sources import Source
+
+RETRAINING = "retraining"
+"""What tables call training without the examples of a list, beside the names of unlearners."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A model of each seed: an endpoint, or what retraining or an unlearner made of a list."""
+
+    source: str
+    selector: str | None = None
+    beta: float | None = None
+
+    @property
+    def arm(self) -> str:
+        """Its name among the models of a cell."""
+        if self.selector is None or self.beta is None:
+            return self.source
+        made = arms.RETRAINING if self.source == RETRAINING else self.source
+        return arms.unlearned(made, self.selector, self.beta)
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,9 @@
 """Where a budget-perplexity curve first reaches its target, and which budgets to measure next.
 
-Half of the contamination gap is the paper's target: the forget perplexity half of the way from the
-start model to the gold standard, with linear interpolation between measured budgets (section
-"Synergy with Sample-Level Unlearning", after Allouah et al., Table 5). Curves are numbers, none of
-them NaN, over increasing budgets of two decimals.
+The paper's target is the forget perplexity half of the way from the start model to the gold
+standard, linear between measured budgets (section "Synergy with Sample-Level Unlearning", after
+Allouah et al., Table 5). Curves go over increasing budgets of two decimals.
 """
-
-from __future__ import annotations
 
 from fractions import Fraction
 
@@ -52,12 +49,6 @@ def first_crossing(beta: npt.ArrayLike, height: npt.ArrayLike, target: float) ->
     return float(found) if np.isfinite(found) else None
 
 
-def recrossings(height: npt.ArrayLike, target: float) -> int:
-    """Count how often a curve falls below ``target`` after it was there."""
-    reached = np.asarray(height) >= target
-    return int(np.count_nonzero(reached[:-1] & ~reached[1:]))
-
-
 def interpolate(beta: npt.ArrayLike, heights: npt.ArrayLike, at: float) -> Floats:
     """Return the heights ``(curves,)`` of curves ``(curves, budgets)`` at the budget ``at``."""
     x = np.asarray(beta, dtype=np.float64)
@@ -67,12 +58,8 @@ def interpolate(beta: npt.ArrayLike, heights: npt.ArrayLike, at: float) -> Float
 def refine(
     beta: npt.ArrayLike, height: npt.ArrayLike, target: float, fine: float | None
 ) -> list[float]:
-    """Return the budgets to measure next: multiples of ``fine`` around the first crossing.
-
-    They lie strictly between the last measured budget below ``target`` and the next one; the finer
-    curve then first crosses between the same two. Ascending, of two decimals. Empty without a
-    crossing, for one at the first point, and without ``fine``.
-    """
+    """Return the budgets to measure next: multiples of ``fine``, ascending, strictly between the
+    two measured budgets around the first crossing. Empty without one, or for one at the start."""
     crossing = first_crossing(beta, height, target)
     x = np.asarray(beta, dtype=np.float64)
     if fine is None or crossing is None or crossing <= x[0]:

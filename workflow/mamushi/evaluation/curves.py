@@ -1,12 +1,10 @@
 """Held-out perplexities of a grid's models, and the tables ``sad`` and ``steps`` made of them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pyarrow as pa
 
@@ -35,7 +33,7 @@ class Perplexity:
         """Return the two perplexities under the names of columns."""
         return {f"{whose}ppl_forget": self.ppl_forget, f"{whose}ppl_retain": self.ppl_retain}
 
-    def sad(self, gold: Perplexity) -> float:
+    def sad(self, gold: Self) -> float:
         """Return SAD to a gold standard."""
         return float(sad(self.ppl_forget, self.ppl_retain, gold.ppl_forget, gold.ppl_retain))
 
@@ -48,23 +46,13 @@ def read_perplexity(path: str | Path) -> Perplexity:
     """
     rows = {row["domain"]: row for row in read_table(path, schemas.PERPLEXITY).to_pylist()}
     if set(rows) != {FORGET, RETAIN}:
-        raise UserError(
-            f"holds the domains {sorted(rows)} instead of forget and retain",
-            where=path,
-            do="delete it and run again",
-        )
-    found = Perplexity(
-        ppl_forget=rows[FORGET]["perplexity"],
-        ppl_retain=rows[RETAIN]["perplexity"],
-        nll_forget=rows[FORGET]["nll"],
-        nll_retain=rows[RETAIN]["nll"],
-    )
+        problem = f"holds the domains {sorted(rows)} instead of forget and retain"
+        raise UserError(problem, where=path, do="delete it and run again")
+    ends = [rows[domain] for domain in (FORGET, RETAIN)]
+    found = Perplexity(*(row["perplexity"] for row in ends), *(row["nll"] for row in ends))
     if not all(math.isfinite(value) for value in vars(found).values()):
-        raise UserError(
-            "the perplexity is not a finite number",
-            where=path,
-            do="look for a diverging loss in the model's train_log.parquet",
-        )
+        do = "look for a diverging loss in the model's train_log.parquet"
+        raise UserError("the perplexity is not a finite number", where=path, do=do)
     return found
 
 
@@ -84,20 +72,16 @@ def read_counts(path: str | Path, *names: str, nullable: str | None = None) -> d
     if nullable is not None and type(found.get(nullable, ...)) not in (int, type(None)):
         lacking.append(nullable)
     if lacking:
-        raise UserError(
-            f"no whole number {', '.join(map(repr, lacking))}",
-            where=path,
-            do="delete it and run again",
-        )
+        problem = f"no whole number {', '.join(map(repr, lacking))}"
+        raise UserError(problem, where=path, do="delete it and run again")
     return found
 
 
 def sad_table(grid: Grid, root: str | Path = "results") -> pa.Table:
-    """Return the table ``sad`` of a grid: a row per dataset, model, seed, selector and beta.
+    """Return the table ``sad`` of a grid: curves with both ends, beta 0 (nothing removed) and beta
+    1 (the gold standard, where SAD is 0).
 
-    Every curve has both ends, which all selectors of a run share: beta 0 (nothing removed) and beta
-    1 (the gold-standard model, where SAD is 0 by definition). Raises ``UserError`` that names the
-    first missing or damaged file.
+    Raises ``UserError`` that names the first missing or damaged file.
     """
     rows = [row for run in cells(grid) for row in _run_rows(run, grid, root)]
     return pa.Table.from_pylist(rows, schema=schemas.SAD.schema)
@@ -126,12 +110,10 @@ def _run_rows(run: dict[str, Any], grid: Grid, root: str | Path) -> Iterator[dic
 
 
 def steps_table(grid: Grid, root: str | Path = "results") -> pa.Table:
-    """Return the table ``steps``: how much of SAD at budget 0 is the number of steps alone.
+    """Return the table ``steps``: how much of SAD at budget 0 is the number of steps alone, by a
+    gold standard that was trained for as many as beta 0.
 
-    The gold standard sees fewer texts than beta 0 in as many epochs, and so takes fewer steps.
-    Where models are trained for few steps, these move perplexity as well as the texts do, and SAD
-    measures both. A gold standard that was trained as long as beta 0 tells them apart. A row per
-    dataset, model and seed. Raises ``UserError`` that names the first missing or damaged file.
+    Raises ``UserError`` that names the first missing or damaged file.
     """
     rows = []
     for run in cells(grid):

@@ -2,11 +2,8 @@
 
 All curves of a seed have one scale: 0 is the forget perplexity of the model that unlearning starts
 from, 1 that of the gold standard, and the target lies between the two (paper, section "Synergy with
-Sample-Level Unlearning": "halfway from contaminated to oracle model"). Retraining starts at beta 0;
-where unlearning starts at the contaminated model, its curve begins off 0.
+Sample-Level Unlearning").
 """
-
-from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,17 +18,16 @@ from mamushi.artifacts.files import read_json
 from mamushi.configuration import arms
 from mamushi.configuration.grid import cells
 from mamushi.errors import UserError
+from mamushi.evaluation.cohort import RETRAINING
 from mamushi.evaluation.crossing import (
     first_crossing,
     first_crossings,
     interpolate,
     recovery,
-    recrossings,
 )
 from mamushi.evaluation.curves import Grid, Perplexity, read_arm, read_counts
 from mamushi.evaluation.paired import known, t_quantile
 from mamushi.evaluation.sad import Floats
-from mamushi.evaluation.sources import RETRAINING
 
 BASELINE = "random"
 BAND_STEPS = 1000
@@ -137,11 +133,10 @@ class Curves:
 
 @dataclass(frozen=True)
 class Crossing:
-    """Where a mean curve first reaches the target, and between which budgets it may.
+    """Where a mean curve first reaches the target, with its interval; None beyond the whole set.
 
-    None beyond the whole forget set; the two ends also with one seed. ``by_seed`` (seeds,): that of
-    each seed to first order around that of the mean curve, so that one that never gets there has
-    one as well. None where the mean curve starts there, or never gets there.
+    ``by_seed`` (seeds,): that of each seed to first order around that of the mean curve, so that
+    one that never gets there has one as well.
     """
 
     budget: float | None
@@ -154,12 +149,9 @@ def half_gap_table(points: pa.Table, *, target: float, retain_cap: float) -> pa.
     """Return the table ``half_gap`` of a table ``unlearning``.
 
     A pair's curve is the mean over seeds of the share of its own gap that each has recovered.
-    Seeds whose gold standard is no worse on the forget domain than the start have no gap and are
-    left out, unless none has one: then there is no budget, and perplexities are means of all.
-
-    The 95% interval of a budget holds those at which Student's t test over the seeds does not tell
-    the mean share from the target: it ends where the upper and the lower band of the mean curve
-    first get there, and so counts seeds that never do.
+    Seeds whose gold standard is no worse on the forget domain than the start are left out, unless
+    all are: then there is no budget, and perplexities are means of all. The 95% interval of a
+    budget ends where the t bands of the mean curve first get to the target.
     """
     groups: dict[tuple[str, str], list[Row]] = {}
     for row in points.to_pylist():
@@ -190,9 +182,9 @@ def _pair_rows(rows: list[Row], target: float, retain_cap: float) -> Iterator[Ro
         row = {"unlearner": unlearner, "selector": selector, **level}
         at = found.get((unlearner, selector))
         if at is None:
-            yield {**row, "censored": True, "recrossings": 0}
+            yield {**row, "censored": True}
         else:
-            row |= _describe(curves[unlearner, selector], at, target, retain_cap)
+            row |= _describe(curves[unlearner, selector], at, retain_cap)
             yield {**row, **_saving(at, found.get((unlearner, BASELINE)))}
 
 
@@ -234,28 +226,21 @@ def _interval(curves: Curves, target: float) -> tuple[float | None, float | None
     return known(low), known(high)
 
 
-def _describe(curves: Curves, at: Crossing, target: float, retain_cap: float) -> Row:
-    own = first_crossings(curves.beta, curves.recovery, target)
-    row = {
+def _describe(curves: Curves, at: Crossing, retain_cap: float) -> Row:
+    row: Row = {
         "budget": at.budget,
         "budget_low": at.low,
         "budget_high": at.high,
         "censored": at.budget is None,
-        "censored_share": float(np.isinf(own).mean()),
-        "recrossings": recrossings(curves.recovery.mean(axis=0), target),
     }
     if at.budget is not None:
         factor = float(interpolate(curves.beta, curves.retain, at.budget).max())
         row |= {"retain_factor": factor, "within_cap": factor <= retain_cap}
-        row |= {"saving_vs_full": 1 - at.budget}
     return row
 
 
 def _saving(at: Crossing, chance: Crossing | None) -> Row:
-    """Return the relative saving against random selection with its interval, paired by seed.
-
-    Nothing where either budget is not known, or where random needs none.
-    """
+    """Return the relative saving against random selection with its interval, if both are known."""
     if chance is None or at.budget is None or not chance.budget:
         return {}
     row: Row = {"saving_vs_random": 1 - at.budget / chance.budget}
@@ -266,11 +251,9 @@ def _saving(at: Crossing, chance: Crossing | None) -> Row:
 
 
 def saving_interval(budget: Floats, chance: Floats) -> tuple[float | None, float | None]:
-    """Return the 95% interval of 1 - mean budget / mean chance, of pairs (seeds,).
+    """Return the 95% interval of 1 - mean budget / mean chance, of pairs (seeds,), by Fieller 1954.
 
-    Of all ratios it holds those at which a t test over the seeds does not tell ``budget`` from the
-    ratio times ``chance`` (Fieller 1954). Not bounded, and so None, with one seed, and where the
-    mean of ``chance`` is not told from 0.
+    None with one seed, and where the mean of ``chance`` is not told from 0.
     """
     n = len(budget)
     if n == 1:

@@ -1,11 +1,8 @@
 """Profanity masked for tables that show text: the first letter stays, stars replace the rest.
 
-The words are stored as digests, so that none is spelled here. A word that is spelled letter by
-letter, with spaces or signs between them, is masked too. This keeps a page readable; it is no
+The words are stored as digests, so that none is spelled here. This keeps a page readable; it is no
 filter.
 """
-
-from __future__ import annotations
 
 import hashlib
 import re
@@ -13,8 +10,6 @@ import unicodedata
 from functools import lru_cache
 
 WORD = re.compile(r"[\w@$!]+")
-SPELLED = re.compile(r"(?<![\w@$!])(?:[\w@$!][ .,_*/|-]{1,3}){3,}[\w@$!](?![\w@$!])")
-"""Four or more single letters with signs or spaces between them."""
 RUN = re.compile(r"(.)\1{2,}")
 LEET = str.maketrans("@4310!$57", "aaeioisst")
 ENDINGS = ("", "s")
@@ -44,8 +39,6 @@ WORDS = frozenset(_WORDS.split())
 """Digests of words that begin harmless words too: masked alone or with one of ``ENDINGS``."""
 SHORTEST = 4
 """Letters in the shortest of ``STEMS``."""
-LONGEST = 16
-"""Letters in the longest word that is looked for in a run of single letters."""
 
 
 def digest(word: str) -> str:
@@ -54,11 +47,7 @@ def digest(word: str) -> str:
 
 
 def spellings(word: str) -> set[str]:
-    """Return what a word may stand for: letters for look-alikes, stretched ones cut to two or one.
-
-    >>> sorted(spellings("D4mnnn!t"))
-    ['damnit', 'damnnit']
-    """
+    """Return what a word may stand for: look-alikes as letters, stretched ones cut to two or one."""
     plain = unicodedata.normalize("NFKD", word).lower().translate(LEET)
     letters = "".join(c for c in plain if c.isalpha())
     return {RUN.sub(r"\1", letters), RUN.sub(r"\1\1", letters)}
@@ -83,26 +72,11 @@ def mask(text: str) -> str:
     >>> mask("Well, damn!")
     'Well, d***!'
     """
-    return SPELLED.sub(_letters_masked, WORD.sub(lambda match: _masked(match[0]), text))
+    return WORD.sub(lambda match: _masked(match[0]), text)
 
 
 @lru_cache(maxsize=1_000_000)
 def _masked(word: str) -> str:
-    """Mask a word if it is listed."""
     plain = word.rstrip("!")
     shown = plain[0] + "*" * (len(plain) - 1) if plain and profane(plain) else plain
     return shown + word[len(plain) :]
-
-
-def _letters_masked(match: re.Match[str]) -> str:
-    """Mask every listed word in a run of single letters, wherever it begins and ends."""
-    shown = list(match[0])
-    places = [i for i, c in enumerate(shown) if WORD.fullmatch(c)]
-    plain = "".join(unicodedata.normalize("NFKD", shown[i]).lower()[:1] for i in places)
-    plain = plain.translate(LEET)
-    for start in range(len(plain)):
-        for stop in range(start + SHORTEST, min(start + LONGEST, len(plain)) + 1):
-            if digest(plain[start:stop]) in STEMS | WORDS:
-                for i in places[start + 1 : stop]:
-                    shown[i] = "*"
-    return "".join(shown)

@@ -1,10 +1,4 @@
-"""What so many seeds can tell: t intervals, tests of paired differences, and seeds needed.
-
-Seeds are the units. Models of one seed share what the seed decides, so two selectors are compared
-by the differences within the seeds, whose mean is judged by their spread (Student's t).
-"""
-
-from __future__ import annotations
+"""t intervals over seeds, tests of differences that are paired by seed, and the seeds needed."""
 
 import numpy as np
 import numpy.typing as npt
@@ -12,11 +6,9 @@ import numpy.typing as npt
 from mamushi.evaluation.sad import Floats, standard_error
 
 LEVEL = 0.05
-"""Two-sided level of tests; intervals are those of 1 - LEVEL."""
 UPPER = 1 - LEVEL / 2
 POWER = 0.8
 MOST_SEEDS = 2**20
-"""More are not counted: nobody trains a million models."""
 
 
 def t_quantile(freedom: float) -> float:
@@ -38,9 +30,8 @@ def interval(values: npt.ArrayLike) -> tuple[float, float]:
 def half_width(by_seed: Floats, of_texts: float, freedom: float) -> float:
     """Return half of the width of the 95% interval of a mean over texts and seeds.
 
-    Its variance is that ``of_texts``, which has so many degrees of ``freedom``, and, where there
-    are several, that of the mean of ``by_seed`` (seeds,): a t interval with the degrees of freedom
-    of Welch and Satterthwaite. 0 without any variance.
+    Its variance is that ``of_texts``, with so many degrees of ``freedom``, and that of the mean of
+    several seeds (S,), combined by Welch and Satterthwaite. 0 without any variance.
     """
     parts = [(of_texts, freedom)]
     if len(by_seed) > 1:
@@ -65,11 +56,8 @@ def p_value(differences: npt.ArrayLike) -> float:
 
 
 def holm(p: npt.ArrayLike) -> Floats:
-    """Correct the p values (comparisons,) of a family for their number (Holm 1979).
-
-    Rejecting what is at most ``LEVEL`` errs in any comparison at all with at most that probability,
-    however they depend on each other. A NaN is no comparison, and stays.
-    """
+    """Correct the p values (comparisons,) of a family for their number (Holm 1979). A NaN is no
+    comparison, and stays."""
     found = np.asarray(p, dtype=np.float64)
     corrected = np.full(len(found), np.nan)
     # NaN sorts last.
@@ -82,8 +70,8 @@ def holm(p: npt.ArrayLike) -> Floats:
 def seeds_needed(difference: float, spread: float, comparisons: int) -> int | None:
     """Count the seeds that show ``difference`` with power 0.8 in the first step of Holm's.
 
-    ``spread`` is the standard deviation of paired differences over seeds. By the noncentral t
-    distribution. None where neither is above 0, or a million seeds do not suffice.
+    ``spread`` is the standard deviation of paired differences over seeds. None where neither is
+    above 0, or a million seeds do not suffice.
     """
     if not (abs(difference) > 0 and spread > 0):
         return None

@@ -1,7 +1,5 @@
 """The tables of the probes: what each model says, and how fast an unlearned one relearns."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -17,10 +15,10 @@ from mamushi.artifacts.tables import read_table
 from mamushi.configuration.arms import Arm
 from mamushi.configuration.grid import cells
 from mamushi.errors import UserError
+from mamushi.evaluation.cohort import Source
 from mamushi.evaluation.curves import read_arm
 from mamushi.evaluation.masking import mask
-from mamushi.evaluation.sources import Source
-from mamushi.evaluation.texts import distinct, repetition
+from mamushi.evaluation.texts import repetition
 
 Grid = Mapping[str, Any]
 """``datasets, models, seeds, selectors, unlearners, budget``: the section ``probe``."""
@@ -79,7 +77,6 @@ def generations_table(
             "text": mask(one.texts[place]),
             "tokens": len(one.tokens[place]),
             "repetition": repetition(one.tokens[place]),
-            **{f"distinct_{n}": distinct(one.tokens[place], n) for n in (1, 2, 3)},
             "gold_log_likelihood": float(one.log_likelihoods[place]),
         }
         for place, prompt in enumerate(prompts)

@@ -1,7 +1,5 @@
 """The table ``selection``: how well each ranking tells the domains apart, before any retraining."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

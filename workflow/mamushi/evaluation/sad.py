@@ -1,14 +1,8 @@
-r"""The Sum of Absolute Distances (SAD) to the gold-standard model, and the area under its curve.
+"""The Sum of Absolute Distances (SAD) to the gold-standard model, and the area under its curve.
 
-For the model that was retrained after removing a share :math:`\beta` of the forget set (paper,
-equation "sad")::
-
-    SAD_beta = |PPL_(beta,forget) - PPL_(1,forget)| + |PPL_(beta,retain) - PPL_(1,retain)|
-
-The gold-standard model saw the retain set alone: :math:`\beta = 1`.
+Paper, equation "sad", of the model retrained after removing a share beta of the forget set:
+SAD_beta = |PPL_(beta,forget) - PPL_(1,forget)| + |PPL_(beta,retain) - PPL_(1,retain)|
 """
-
-from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
@@ -22,12 +16,8 @@ def sad(
     gold_ppl_forget: npt.ArrayLike,
     gold_ppl_retain: npt.ArrayLike,
 ) -> Floats:
-    """Return SAD in units of perplexity; arguments broadcast.
-
-    Of mean NLLs it is SAD of log perplexities, in nats per token. The paper's SAD weighs a domain
-    by its level of perplexity, so the forget domain, where gold is bad, decides it; there one per
-    cent counts the same in both.
-    """
+    """Return SAD in units of perplexity; arguments broadcast. Of mean NLLs it is in nats per token,
+    where one per cent of perplexity counts the same in both domains."""
     forget = np.abs(np.subtract(ppl_forget, gold_ppl_forget))
     retain = np.abs(np.subtract(ppl_retain, gold_ppl_retain))
     return np.asarray(forget + retain, dtype=np.float64)

@@ -4,8 +4,6 @@ The change of a group is that of its mean NLL per predicted token, from beta 0 (
 to the gold standard (all removed); above 0 the group is predicted worse than there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -22,7 +20,7 @@ from mamushi.configuration import arms
 from mamushi.data.labels import Labelled
 from mamushi.evaluation.cohort import Cohort, cohorts
 from mamushi.evaluation.paired import half_width
-from mamushi.evaluation.sad import Floats, sad
+from mamushi.evaluation.sad import Floats
 
 FEWEST = 10
 """Texts below which a group has no interval."""
@@ -113,7 +111,6 @@ def _rows(cohort: Cohort, grid: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     parts = groups(cohort.texts, cohort.counted)
     for selector, budget in product(grid["selectors"], sorted(grid["budgets"])):
         nll = cohort.nll(arms.retrained(selector, budget))
-        distances = _distances(parts, nll, cohort.gold, tokens)
         for part in parts:
             here = part.rows
             row = {
@@ -121,25 +118,8 @@ def _rows(cohort: Cohort, grid: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
                 **{"selector": selector, "beta": float(budget), "domain": part.domain},
                 **{"subgroup": part.subgroup, "value": part.value},
                 **{"texts": len(here), "seeds": len(cohort.seeds)},
-                "sad": distances.get((part.subgroup, part.value)),
             }
             for name, before in (("to_beta0", beta0), ("to_gold", cohort.gold)):
                 ends = change(nll[:, here], before[:, here], tokens[here])
                 row |= dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
             yield row
-
-
-def _distances(
-    parts: Sequence[Group], nll: Floats, gold: Floats, tokens: Floats
-) -> dict[tuple[str, str], float]:
-    """Return SAD by column and value, mean over seeds, where both domains have ``FEWEST`` texts."""
-    perplexity: dict[tuple[str, str], dict[str, tuple[Floats, Floats]]] = {}
-    for part in (part for part in parts if len(part.rows) >= FEWEST):
-        total = tokens[part.rows].sum()
-        ours, theirs = (np.exp(x[:, part.rows].sum(axis=1) / total) for x in (nll, gold))
-        perplexity.setdefault((part.subgroup, part.value), {})[part.domain] = (ours, theirs)
-    return {
-        key: float(sad(both[FORGET][0], both[RETAIN][0], both[FORGET][1], both[RETAIN][1]).mean())
-        for key, both in perplexity.items()
-        if len(both) == 2
-    }

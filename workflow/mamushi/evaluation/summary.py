@@ -1,12 +1,9 @@
 """Means over seeds of the table ``sad``, areas under its curves, and which curves differ.
 
-Models of a seed share the order of the texts and the gold standard, so selectors are compared in
-pairs, seed by seed. A family of comparisons is all pairs of selectors of a dataset and model, at
-all measured budgets for SAD, once for the area. Holm's correction over all of them also covers
+Selectors are compared seed by seed. A family of comparisons is all pairs of selectors of a dataset
+and model, at all measured budgets for SAD, once for the area; Holm's correction over it also covers
 comparisons that are chosen by looking, as that with the best other selector is.
 """
-
-from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
@@ -33,12 +30,9 @@ Values = Mapping[str, Floats]
 def sad_summary(table: pa.Table) -> pa.Table:
     """Return the table ``sad_summary``: a row per dataset, model, selector and beta.
 
-    Areas belong to a whole curve and repeat on its rows. ``area_vs_random`` compares with random
-    removal at the same seeds, which share the endpoints; so its error is that of the paired
-    differences. It is null where random was not run.
-
-    SAD is a sum of absolute values: noise moves it up where it is near 0. The signed distances of
-    each domain have no such bias.
+    Areas belong to a whole curve and repeat on its rows. ``area_vs_random`` is paired by seed, and
+    null where random was not run. SAD is a sum of absolute values, which noise moves up near 0; the
+    signed distances of each domain have no such bias.
     """
     curves = curves_of(table)
     rows = []
@@ -47,7 +41,6 @@ def sad_summary(table: pa.Table) -> pa.Table:
         baseline = curves.get((dataset, model, BASELINE))
         whole = {
             **_mean("area", whole_areas),
-            **_mean("area_measured", areas(seeds, ends=False)),
             **_versus(whole_areas, None if baseline is None else areas(baseline)),
         }
         for point in zip(*seeds, strict=True):
@@ -58,24 +51,18 @@ def sad_summary(table: pa.Table) -> pa.Table:
             for domain in DOMAINS:
                 signed = [seed[f"ppl_{domain}"] - seed[f"gold_ppl_{domain}"] for seed in point]
                 row |= _mean(f"{domain}_distance", np.array(signed))
-            rows.append(row | gold_distances(seeds) | whole)
+            rows.append(row | {"gold_sad": gold_sad(seeds)} | whole)
     return pa.Table.from_pylist(rows, schema=schemas.SAD_SUMMARY.schema)
 
 
-def gold_distances(curves: list[Curve]) -> dict[str, float | None]:
-    """Return SAD between the gold standards of two seeds, and that of logs: means over pairs.
-
-    They were trained on the same texts and differ in the seed alone: the noise floor. None with one
-    seed. ``curves`` are those of one selector, whichever.
-    """
+def gold_sad(curves: list[Curve]) -> float | None:
+    """Return SAD between the gold standards of two seeds, mean over pairs: the noise floor. None
+    with one seed. ``curves`` are those of one selector, whichever."""
     gold = [(curve[0]["gold_ppl_forget"], curve[0]["gold_ppl_retain"]) for curve in curves]
     if len(gold) == 1:
-        return {"gold_sad": None, "gold_log_sad": None}
+        return None
     pairs = np.array([(*one, *other) for one, other in combinations(gold, 2)]).T
-    return {
-        "gold_sad": float(sad(*pairs).mean()),
-        "gold_log_sad": float(sad(*np.log(pairs)).mean()),
-    }
+    return float(sad(*pairs).mean())
 
 
 def curves_of(table: pa.Table) -> dict[tuple[str, str, str], list[Curve]]:
@@ -90,11 +77,10 @@ def curves_of(table: pa.Table) -> dict[tuple[str, str, str], list[Curve]]:
     }
 
 
-def areas(curves: list[Curve], *, ends: bool = True) -> Floats:
-    """Return the area under every curve of SAD, with or without the ends beta 0 and beta 1."""
-    parts = curves if ends else [curve[1:-1] for curve in curves]
+def areas(curves: list[Curve]) -> Floats:
+    """Return the area under every curve of SAD, from beta 0 to beta 1."""
     return np.array(
-        [area([row["beta"] for row in part], [row["sad"] for row in part]) for part in parts]
+        [area([row["beta"] for row in curve], [row["sad"] for row in curve]) for curve in curves]
     )
 
 
@@ -112,16 +98,15 @@ def _versus(areas: Floats, baseline: Floats | None) -> dict[str, float | None]:
 def sad_differences(table: pa.Table) -> pa.Table:
     """Return the table ``sad_differences`` of a table ``sad``.
 
-    A row per dataset, model and selector other than random, for each measured budget and the area
-    (``beta`` is null), against random and against the best of the others. With one seed all numbers
-    are null, since nothing is known of their error.
+    A row per selector other than random, for each measured budget and the area (``beta`` is null),
+    against random and against the best of the others. With one seed all numbers are null.
     """
     curves = curves_of(table)
     rows: list[dict[str, Any]] = []
     for dataset, model in dict.fromkeys(key[:2] for key in curves):
         own = {key[2]: seeds for key, seeds in curves.items() if key[:2] == (dataset, model)}
         first = next(iter(own.values()))
-        gold = gold_distances(first)["gold_sad"]
+        gold = gold_sad(first)
         sad: dict[float | None, Values] = {
             point["beta"]: {
                 name: np.array([seed[place]["sad"] for seed in seeds])
@@ -181,15 +166,11 @@ def _compare(differences: Floats, comparisons: int, gold: float | None) -> dict[
         "comparisons": comparisons,
         "gold_sad": gold,
         "seeds_for_difference": seeds_needed(mean, spread, comparisons),
-        "seeds_for_gold_sad": None if gold is None else seeds_needed(gold, spread, comparisons),
     }
 
 
 def verdict(differences: pa.Table) -> str:
-    """Say which curves differ from that of random, in reStructuredText: an item per model.
-
-    It is included in the report by the caption of the figure.
-    """
+    """Say which curves differ from that of random, in reStructuredText, for the report."""
     groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for row in differences.to_pylist():
         groups.setdefault((row["dataset"], row["model"]), []).append(row)

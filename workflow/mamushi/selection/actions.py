@@ -1,16 +1,9 @@
-"""What is taken from a training in the place of whole texts: a share of each text's weight, or the
-tokens of the highest ratio.
+"""Shares of texts' weights, or tokens, that are taken from a training in place of whole texts.
 
-Of the mass at a text x of the mixture pi1 p1 + pi2 p2 the share
-
-    r(x) = pi1 p1(x) / (pi1 p1(x) + pi2 p2(x)) = 1 / (1 + exp(-(l(x) + a))),    a = log pi1/pi2,
-
-is the forget domain's, with the calibrated log ratio l = log p1/p2. That share is taken from the
-text, which keeps the weight 1 - r. At a budget, a is the one number at which the shares of all
-forget texts sum to as many texts as are removed: the posterior under other prior odds.
+Of the mass at a text the share r = 1 / (1 + exp(-(l + a))) is the forget domain's, with the
+calibrated log ratio l = log p1/p2 and the prior log odds a. The text keeps the weight 1 - r. At a
+budget, a is the number at which the shares of all forget texts sum to as many as are removed.
 """
-
-from __future__ import annotations
 
 from collections.abc import Sequence
 

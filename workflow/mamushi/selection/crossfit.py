@@ -1,8 +1,6 @@
 """Stratified k-fold cross-fitting (paper, Appendix "Training Regime"): every example is scored by
 an estimator that never saw it, and every statistic comes from the training folds alone."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -20,8 +18,8 @@ from mamushi.selection.statistics import standard_scale, sums
 
 Doubles = NDArray[np.float64]
 
+# Set the seeds of other draws apart from those of the folds, whose numbers are small.
 REPEAT, HALF, SAMPLE = 2**32 - 1, 2**32 - 2, 2**32 - 6
-"""Set the seeds of other draws apart from those of the folds, whose numbers are small."""
 PART = 65536
 """Rows that an estimator scores at a time."""
 
@@ -31,7 +29,6 @@ FOLDS: dict[str, Any] = {
     "default": 5,
     "description": "Folds of the stratified cross-fitting, and of one within, where there is one.",
 }
-"""The setting ``folds`` of selectors that cross-fit."""
 FIT_SAMPLE: dict[str, Any] = {
     "type": ["integer", "null"],
     "minimum": 1000,
@@ -39,15 +36,12 @@ FIT_SAMPLE: dict[str, Any] = {
     "description": "Most examples that an estimator is fitted on, drawn in each fold with both "
     "domains in proportion; all are scored. null: all of the other folds.",
 }
-"""The setting ``fit_sample`` of selectors that cross-fit."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """One fold: fit on the rows ``train``, score the rows ``held``.
-
-    ``mean`` and ``scale`` (d,) standardise a column by what ``train`` says about it.
-    """
+    """One fold: fit on the rows ``train``, score the rows ``held``; ``mean`` and ``scale`` (d,) are
+    those of ``train``."""
 
     embeddings: NDArray[np.float16]
     forget: NDArray[np.bool_]
@@ -105,16 +99,13 @@ def cross_fit_together(
 
     ``estimate`` is given the tasks of all folds and gives the fit of each, in their order. More
     ``repeats`` than one are cross-fittings with folds of their own, over which logits are averaged:
-    by ``average``, else ``averaged``. Folds and statistics of folds are the first repeat's.
+    by ``average``, else ``averaged``. Folds and statistics of folds are the first repeat's. Of more
+    training examples than ``fit_sample`` a task has so many, drawn by its seed with the domains in
+    proportion, and the statistics of all.
 
-    Of more training examples than ``fit_sample`` each task has so many, drawn by its own seed with
-    the domains in proportion; it standardises by the statistics of all of them, and scores all of
-    its fold.
-
-    ``details`` has the pooled and the per-fold AUC, and per fold the offset of its logits from the
-    pooled ones (mean of the two class means, so that class sizes do not enter): the logits of a
-    single repeat are pooled as they are, and offsets that differ reorder ranks. ``fits`` are the
-    details of the estimator for the fold of that number in each repeat.
+    ``details`` has the pooled and the per-fold AUC, per fold the offset of its logits from the
+    pooled ones (offsets that differ reorder ranks), and in ``fits`` what the estimator says of the
+    fold of that number in each repeat.
     """
     seeds = [seed, *(derive_seed(seed, REPEAT, i) for i in range(1, repeats))]
     folds = [stratified_folds(pool.forget, k, each) for each in seeds]
@@ -145,8 +136,7 @@ def cross_fit_together(
 
 
 def plain_mean(tasks: Sequence[Task], by_task: Sequence[Doubles], repeats: int) -> Doubles:
-    """Average over repeats the logits ``by_task`` of each one's held-out examples, to those of all
-    examples (n,): for estimates that are calibrated and so comparable as they are."""
+    """Average calibrated logits ``by_task`` over repeats, to those of all examples (n,)."""
     logits = np.zeros(len(tasks[0].forget))
     for task, own in zip(tasks, by_task, strict=True):
         logits[task.held] += own / repeats
@@ -154,14 +144,11 @@ def plain_mean(tasks: Sequence[Task], by_task: Sequence[Doubles], repeats: int) 
 
 
 def averaged(tasks: Sequence[Task], by_task: Sequence[Doubles], repeats: int) -> Doubles:
-    """Average over repeats the logits ``by_task`` of each one's held-out examples, to those of all
-    examples (n,).
+    """Average logits ``by_task`` of held-out examples over repeats, to those of all examples (n,).
 
-    Those of one repeat are taken as they are. Those of several are first brought to the networks'
-    mean offset and scale, of which each has its own: how far its logits spread depends on when its
-    training stopped more than on the texts. On texts that no network here saw, that leaves the
-    order within a fold as it is; across folds and repeats it makes logits comparable. Offset is the
-    middle of the class means, scale the standard deviation within the classes.
+    Those of several repeats are first brought to the networks' mean offset (the middle of the class
+    means) and scale (the standard deviation within the classes): how far a network's logits spread
+    depends on when its training stopped more than on the texts.
     """
     if repeats == 1:
         return plain_mean(tasks, by_task, 1)

@@ -1,7 +1,5 @@
 """Stratified splits: folds for cross-fitting, and a held-out part for early stopping."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -1,21 +1,20 @@
 """Logistic regression with a Gaussian prior on its weights, by a solver that converges.
 
-The prior is on the logit: a text's logit w^T x has the variance ``prior`` (nats squared) before
-the labels are seen. Standardised columns have |x|^2 = d on average, so that the weights' variance,
-which is scikit-learn's C, is prior / d; rows of n-grams are scaled to |x| = 1. One number so fits
-any width. Classes are balanced: the logit estimates log p1(x)/p2(x) without the prior log-odds.
+A text's logit w^T x has the variance ``prior`` before the labels are seen. Standardised columns
+have |x|^2 = d on average, so the weights' variance (scikit-learn's C) is prior / d; rows of n-grams
+have |x| = 1. Classes are balanced: the logit estimates log p1(x)/p2(x).
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_extraction.text import HashingVectorizer, TfidfTransformer
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.preprocessing import normalize
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
@@ -28,12 +27,10 @@ Features = Any
 """A dense or sparse matrix with a row for each example."""
 
 STEPS = 5000
-"""Most steps of L-BFGS, which mostly needs fewer than two hundred."""
+"""Most steps of a solver; L-BFGS mostly needs fewer than two hundred."""
 WORDS, CHARACTERS = (1, 2), (3, 5)
 """Lengths of the n-grams of words, and of characters within a word's bounds."""
 BITS = 20
-"""The n-grams are hashed to 2^20 columns."""
-
 PRIOR: dict[str, Any] = {
     "type": "number",
     "exclusiveMinimum": 0,
@@ -43,7 +40,13 @@ PRIOR: dict[str, Any] = {
 """The setting ``prior`` of selectors that read layers."""
 
 
-def logistic(x: Features, y: NDArray[np.bool_], variance: float) -> Callable[[Features], Doubles]:
+def logistic(
+    x: Features,
+    y: NDArray[np.bool_],
+    variance: float,
+    solver: str = "lbfgs",
+    tolerance: float = 1e-5,
+) -> Callable[[Features], Doubles]:
     """Return the decision function, (m,) of features (m, d), at the minimum of
 
         sum_i w_i log(1 + exp(-y_i (w^T x_i + b))) + |w|^2 / (2 variance),
@@ -52,14 +55,14 @@ def logistic(x: Features, y: NDArray[np.bool_], variance: float) -> Callable[[Fe
     because sums over threads round differently. Raises ``UserError`` when it does not converge.
     """
     model = LogisticRegression(
-        C=variance, solver="lbfgs", class_weight="balanced", tol=1e-5, max_iter=STEPS
+        C=variance, solver=solver, class_weight="balanced", tol=tolerance, max_iter=STEPS
     )
     with threadpool_limits(limits=1):
         # Filters for warnings are the process's, and other folds are fitted beside this one.
         if int(model.fit(x, y).n_iter_[0]) >= STEPS:
             raise UserError(
                 f"the logistic regression has not converged in {STEPS} steps",
-                do="lower its prior",
+                do="lower its prior, or raise its alpha",
             )
 
     def decide(held: Features) -> Doubles:
@@ -67,6 +70,34 @@ def logistic(x: Features, y: NDArray[np.bool_], variance: float) -> Callable[[Fe
             return np.asarray(model.decision_function(held), dtype=np.float64)
 
     return decide
+
+
+def estimate_sgd(task: Task, settings: Mapping[str, Any]) -> Fit:
+    """Return the held-out decision function of ``SGDClassifier``, as in the paper, with the log
+    loss and balanced classes."""
+    model = SGDClassifier(
+        loss="log_loss",
+        alpha=settings["alpha"],
+        class_weight="balanced",
+        max_iter=settings["epochs"],
+        tol=settings["tolerance"],
+        n_iter_no_change=settings["patience"],
+        random_state=task.seed,
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(task.features(task.train), task.forget[task.train])
+    return task.scored(lambda rows: model.decision_function(task.features(rows))), {}
+
+
+def estimate_exactly(task: Task, alpha: float) -> Fit:
+    """Return the held-out decision function at the minimum of the balanced mean log loss + alpha /
+    2 |w|^2, in float64."""
+    y = task.forget[task.train]
+    x = task.features(task.train).astype(np.float64)
+    # Of the sum of losses, not the mean.
+    decide = logistic(x, y, 1 / (alpha * len(y)), "newton-cholesky", 1e-8)
+    return task.scored(lambda rows: decide(task.features(rows).astype(np.float64))), {}
 
 
 def estimate_layers(task: Task, layers: Sequence[NDArray[np.float16]], prior: float) -> Fit:
@@ -93,27 +124,24 @@ def _moments(x: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.fl
     return mean.astype(np.float32), scale.astype(np.float32)
 
 
-def count_ngrams(pool: Pool, analyzer: str, lengths: tuple[int, int]) -> sparse.csr_matrix:
-    """Count the hashed n-grams of words (``word``) or characters (``char_wb``) in each text of the
-    pool: (n, 2^BITS), float32."""
+def ngrams(pool: Pool) -> list[sparse.csr_matrix]:
+    """Count the hashed n-grams of words, and of characters, in each text: (n, 2^BITS), float32."""
     if pool.texts is None:
         raise ValueError("a pool without texts")
-    hashed = HashingVectorizer(
-        analyzer=analyzer,
-        ngram_range=lengths,
-        n_features=2**BITS,
-        alternate_sign=False,
-        norm=None,
-        # A word of one letter is a word.
-        token_pattern=r"(?u)\b\w+\b" if analyzer == "word" else None,
-        dtype=np.float32,
-    )
-    return hashed.transform(pool.texts.tolist())
-
-
-def ngrams(pool: Pool) -> tuple[sparse.csr_matrix, sparse.csr_matrix]:
-    """Count n-grams of words and of characters, which no label or fold changes."""
-    return count_ngrams(pool, "word", WORDS), count_ngrams(pool, "char_wb", CHARACTERS)
+    found = []
+    for analyzer, lengths in (("word", WORDS), ("char_wb", CHARACTERS)):
+        hashed = HashingVectorizer(
+            analyzer=analyzer,
+            ngram_range=lengths,
+            n_features=2**BITS,
+            alternate_sign=False,
+            norm=None,
+            # A word of one letter is a word.
+            token_pattern=r"(?u)\b\w+\b" if analyzer == "word" else None,
+            dtype=np.float32,
+        )
+        found.append(hashed.transform(pool.texts.tolist()))
+    return found
 
 
 def estimate_ngrams(task: Task, counts: Sequence[sparse.csr_matrix], prior: float) -> Fit:

@@ -1,7 +1,5 @@
 """How well a score separates the domains (AUC) and follows the truth (Spearman). By ranks alone."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

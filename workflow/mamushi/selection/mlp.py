@@ -1,28 +1,19 @@
 """The paper's MLP in torch: binary cross-entropy on standardised embeddings, its logit the score.
 
 It follows scikit-learn's ``MLPClassifier`` (initialisation, Adam, what an L2 of alpha means, when
-to stop) except where the paper needs what that cannot do: balanced class weights, and early
-stopping on the held-out loss instead of the accuracy.
+to stop) but for balanced class weights and early stopping on the held-out loss.
 
 Networks train in *stacks*: the weights of F networks are one tensor (F, out, in), and a step of all
-of them is one batched product per layer. On a GPU the folds are one stack, because a product of one
-fold is too small to fill it; a CPU is bound by arithmetic and trains them by the same code one at a
-time, or one on each of its cores. Within an epoch the host never waits for the device.
+of them is one batched product per layer. On a GPU the folds are one stack; a CPU trains one network
+on each core. Within an epoch the host never waits for the device.
 
-The networks of all folds share one copy of the embeddings, standardised by common statistics
-(mu, sigma). A fold standardises by statistics (m, s) of its own training examples, and that
-difference is affine,
+All networks share one copy of the embeddings, standardised by common statistics (mu, sigma). A fold
+standardises by statistics (m, s) of its own. That difference is affine, (x - m) / s = a * x' + c
+with a = sigma / s and c = (mu - m) / s, so it goes into the first layer: (W a) x' + (b + W c). The
+weights that are trained and penalised are W and b, as without it.
 
-    (x - m) / s = a * (x - mu) / sigma + c,    a = sigma / s,  c = (mu - m) / s,
-
-so it goes into the first layer: W (a * x + c) + b = (W a) x + (b + W c). The weights that are
-trained and penalised are W and b, as without it.
-
-Gradients are written out: autograd rounds those of biases to bfloat16 and adds up in another order,
-which gives other networks, in as much time or a fifth more.
+Gradients are written out: autograd rounds those of biases to bfloat16 and adds up in another order.
 """
-
-from __future__ import annotations
 
 import math
 import threading
@@ -30,7 +21,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -55,8 +46,7 @@ def estimate_mlp(tasks: Sequence[Task], settings: Mapping[str, Any]) -> Iterator
     """Yield the held-out logits of each task by a network of its own; on the GPU if there is one.
 
     The tasks are folds of one pool, or several seeds of them; ``settings`` are those of the
-    selector ``mamushi``. The same seeds give the same networks whichever are trained together, up
-    to the rounding of the batched products.
+    selector ``mamushi``. What is trained together changes nothing but rounding.
     """
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     # On a GPU, sums of bfloat16 products are float32 throughout, as they are on a CPU.
@@ -66,7 +56,7 @@ def estimate_mlp(tasks: Sequence[Task], settings: Mapping[str, Any]) -> Iterator
     def fit(group: Sequence[Task]) -> list[Fit]:
         stack, details = train(features, group, settings)
         return [
-            (predict(stack, i, features, task.held), {**more, "device": device.type})
+            (predict(stack, i, features, task.held), more)
             for i, (task, more) in enumerate(zip(group, details, strict=True))
         ]
 
@@ -79,9 +69,8 @@ def estimate_mlp(tasks: Sequence[Task], settings: Mapping[str, Any]) -> Iterator
 class Features:
     """The embeddings (n, d) that ``tasks`` share, on the device, standardised by common statistics.
 
-    Training reads them in bfloat16 with ``bf16``, else in float32; scoring always in float32. The
-    rounding to bfloat16 comes after standardising: a column far from zero would lose all its digits
-    before.
+    Training reads them in bfloat16 with ``bf16``, else in float32; scoring always in float32.
+    Rounding comes after standardising: a column far from zero would lose all its digits before.
     """
 
     def __init__(self, tasks: Sequence[Task], device: torch.device, bf16: bool) -> None:
@@ -122,7 +111,7 @@ class Features:
         return torch.tensor(values, dtype=torch.float32, device=self.device)
 
     def _buffer(self, dtype: torch.dtype, shape: Sequence[int]) -> Tensor:
-        """Memory that a thread uses again: fresh pages cost a CPU as much as filling them."""
+        """Return memory that a thread uses again: fresh pages cost as much as filling them."""
         size = math.prod(shape)
         held: Tensor | None = getattr(self._buffers, str(dtype), None)
         if held is None or len(held) < size:
@@ -135,8 +124,8 @@ class Features:
 class Stack:
     """F networks of linear layers with ReLU between them, and one output each.
 
-    ``weights`` (F, out, in) and ``biases`` (F, out) per layer, in float32. ``slope`` and ``shift``
-    (F, d) are a and c of the module's docstring.
+    ``weights`` (F, out, in) and ``biases`` (F, out) per layer; ``slope`` and ``shift`` (F, d) are a
+    and c of the module's docstring.
     """
 
     weights: list[Tensor]
@@ -154,12 +143,8 @@ class Stack:
         generators: Sequence[np.random.Generator],
         slope: Tensor,
         shift: Tensor,
-    ) -> Stack:
-        """Draw a network by each generator, with layers of these ``widths``.
-
-        Weights and biases are uniform within sqrt(6 / (inputs + outputs)), as scikit-learn draws
-        them.
-        """
+    ) -> Self:
+        """Draw a network by each generator, uniform within sqrt(6 / (inputs + outputs))."""
         weights: list[Tensor] = []
         biases: list[Tensor] = []
         for inputs, outputs in pairwise(widths):
@@ -173,18 +158,17 @@ class Stack:
                 parameters.append(torch.from_numpy(stacked).to(slope.device))
         return cls(weights, biases, slope, shift)
 
-    def some(self, which: Tensor | None) -> Stack:
+    def some(self, which: Tensor | None) -> Self:
         """Copy the networks at these places; for None, return all of them and no copy."""
         if which is None:
             return self
         weights, biases = ([p[which] for p in of] for of in (self.weights, self.biases))
-        return Stack(weights, biases, self.slope[which], self.shift[which])
+        return type(self)(weights, biases, self.slope[which], self.shift[which])
 
     def forward(self, x: Tensor) -> tuple[Tensor, list[Tensor]]:
         """Return the logits (F, B) of ``x`` (F, B, d), and the input of every layer.
 
-        Products are in the precision of ``x``, but for the last layer's: a bfloat16 logit has 8
-        significant bits, so scores would tie.
+        The last layer's product is in float32: scores of bfloat16 would tie.
         """
         shifted = self.biases[0] + (self.weights[0] @ self.shift[:, :, None])[:, :, 0]
         weights = [self.weights[0] * self.slope[:, None], *self.weights[1:]]
@@ -196,10 +180,8 @@ class Stack:
         return (inputs[-1].float() @ weights[-1].mT)[:, :, 0] + biases[-1], inputs
 
     def gradients(self, x: Tensor, y: Tensor, w: Tensor) -> tuple[list[Tensor], list[Tensor]]:
-        """Return the gradients of sum(w * BCE) / sum(w) by the weights and by the biases.
-
-        ``x`` (F, B, d), ``y`` (F, B) labels, ``w`` (F, B) weights. A row of weight 0 has no part.
-        """
+        """Return the gradients of sum(w * BCE) / sum(w) by the weights and by the biases; ``x``
+        (F, B, d), labels ``y`` and weights ``w`` (F, B)."""
         logits, inputs = self.forward(x)
         delta = (torch.sigmoid(logits) - y).mul_(w).div_(w.sum(dim=1, keepdim=True))[:, :, None]
         weights: list[Tensor] = []
@@ -217,11 +199,8 @@ class Stack:
 
 @dataclass
 class Stopping:
-    """When one network stops, by its held-out loss: scikit-learn's rule.
-
-    An epoch is bad when its loss is not below the best so far by more than the tolerance; training
-    is over after more than ``patience`` bad epochs in a row.
-    """
+    """scikit-learn's rule of stopping: an epoch is bad when its held-out loss is not below the best
+    so far by more than the tolerance, and more than ``patience`` bad ones in a row are the end."""
 
     patience: int
     tolerance: float
@@ -233,7 +212,6 @@ class Stopping:
 
     @property
     def over(self) -> bool:
-        """True once the network has stopped."""
         return self.bad > self.patience
 
     def improves(self, loss: float) -> bool:
@@ -257,11 +235,6 @@ class Split:
         self.fitted, self.held = held_out(forget, settings["validation"], self.rng)
         self.size = min(settings["batch_size"], len(self.fitted))
 
-    @property
-    def columns(self) -> list[NDArray[Any]]:
-        """Return what a batch holds of each row: its place in the pool, its label and weight."""
-        return [self.rows, self.forget, self.weights]
-
     def epoch(self) -> list[Places]:
         """Return places among the training rows, in batches, in a new order."""
         order = self.rng.permutation(self.fitted)
@@ -271,9 +244,8 @@ class Split:
 class Batch:
     """Some rows each of ``which`` networks of a stack, on the device.
 
-    ``rows`` (F, B) of the pool, their ``labels`` and ``weights`` (F, B), and the ``totals`` of the
-    weights; fewer rows are filled up with weights of 0. ``places`` is ``which`` as an index, None
-    for all networks.
+    ``rows`` (F, B) of the pool, their ``labels``, ``weights`` (0 fills up) and their ``totals``.
+    ``places`` is ``which`` as an index, None for all networks.
     """
 
     def __init__(
@@ -285,7 +257,8 @@ class Batch:
             np.zeros(shape, dtype) for dtype in (np.int64, np.float32, np.float32)
         ]
         for row, (i, part) in enumerate(parts.items()):
-            for values, of in zip(filled, splits[i].columns, strict=True):
+            own = splits[i]
+            for values, of in zip(filled, (own.rows, own.forget, own.weights), strict=True):
                 values[row, : len(part)] = of[part]
         # From pageable memory the copy is staged, so the arrays may go when this returns.
         moved = [torch.from_numpy(values).to(device, non_blocking=True) for values in filled]
@@ -301,9 +274,8 @@ def train(
 ) -> tuple[Stack, list[dict[str, Any]]]:
     """Fit a network per task, together; the weights are those of its best epoch.
 
-    Of a task's training rows a stratified share is held out for early stopping (``Stopping``). Each
-    task draws from its own seed, so what is trained beside it changes nothing but rounding. Raises
-    ``UserError`` when a held-out loss was never finite.
+    A stratified share of the training rows is held out for early stopping. Raises ``UserError``
+    when a held-out loss was never finite.
     """
     splits = [Split(task, settings) for task in tasks]
     widths = [features.width, *settings["hidden"], 1]
@@ -329,22 +301,16 @@ def train(
             )
         for parameter, best in zip((*stack.weights, *stack.biases), stop.best, strict=True):
             parameter[i] = best
+    precision = "bf16" if features.bf16 else "fp32"
     return stack, [
-        {
-            "epochs": stop.epochs,
-            "best_epoch": stop.best_epoch,
-            "held_out_loss": stop.best_loss,
-            "precision": "bf16" if features.bf16 else "fp32",
-        }
+        {"epochs": stop.epochs, "best_epoch": stop.best_epoch, "precision": precision}
         for stop in stops
     ]
 
 
 def epoch(splits: Sequence[Split], running: Sequence[int], device: torch.device) -> list[Batch]:
-    """Return the batches of one epoch of the networks ``running``, all of them on the device.
-
-    A network whose examples are fewer has fewer batches, and is not among the last ones' ``which``.
-    """
+    """Return the batches of one epoch of the networks ``running``, on the device; the last ones are
+    of the networks alone that have as many."""
     drawn = {i: splits[i].epoch() for i in running}
     return [
         Batch(splits, {i: parts[n] for i, parts in drawn.items() if n < len(parts)}, device)
@@ -353,8 +319,7 @@ def epoch(splits: Sequence[Split], running: Sequence[int], device: torch.device)
 
 
 def adam_of(stack: Stack, learning_rate: float) -> torch.optim.Adam:
-    """Return torch's fused Adam with a group for the weights of each network, then one for each
-    one's biases."""
+    """Return fused Adam with a group for each network's weights, then one for each one's biases."""
     networks = range(len(stack))
     groups = [
         {"params": [p[i] for p in of]} for of in (stack.weights, stack.biases) for i in networks
@@ -367,9 +332,8 @@ def step(
 ) -> None:
     """Take an Adam step of each network on sum(w * BCE) / sum(w) + alpha / (2 sum(w)) * |W|^2.
 
-    The weight decay adds alpha / sum(w) * W to the gradient of a weight: scikit-learn's L2, which
-    is divided by the weight of the batch and spares biases. Networks that have no batch keep their
-    weights, moments and counts of steps.
+    That is scikit-learn's L2, which is divided by the weight of the batch and spares biases.
+    Networks that have no batch keep their weights, moments and counts of steps.
     """
     x = features.train(batch.rows)
     gradients = stack.some(batch.places).gradients(x, batch.labels, batch.weights)
@@ -385,10 +349,8 @@ def step(
 
 @torch.no_grad()
 def held_out_loss(stack: Stack, features: Features, held: Batch, size: int) -> list[float]:
-    """Return the weighted BCE, without the L2 term, of held-out rows by each of their networks.
-
-    ``size`` rows go through a network at a time. Here the host waits for the device: once an epoch.
-    """
+    """Return the weighted BCE, without the L2 term, of held-out rows by each of their networks,
+    ``size`` rows at a time. Here the host waits for the device: once an epoch."""
     networks = stack.some(held.places)
     total = torch.zeros(len(held.which), dtype=torch.float64, device=features.device)
     for start in range(0, held.rows.shape[1], size):

@@ -1,12 +1,11 @@
-"""What every selector sees, and what it gives back: embeddings with their domain in, scores out."""
+"""Embeddings with their domain, which every selector sees, and the scores that it gives back."""
 
-from __future__ import annotations
-
+import errno
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +13,6 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from mamushi.artifacts import schemas
-from mamushi.artifacts.files import DISK_FULL
 from mamushi.artifacts.shards import ranked
 from mamushi.artifacts.tables import DOMAINS, FORGET, RETAIN, read_table
 from mamushi.errors import UserError
@@ -22,22 +20,21 @@ from mamushi.errors import UserError
 Doubles = NDArray[np.float64]
 Strings = NDArray[np.object_]
 
+COLUMNS = ("ids", "forget", "embeddings", "truth", "texts")
 MAPPED = 2**30
 """Bytes from which a matrix of embeddings lies in a file that is mapped into memory."""
 BLOCK_BYTES = 2 * 2**20
-"""A block of embeddings, widened to float64, takes about this much memory: so little that it stays
-in a processor's cache from one operation to the next, and that its memory is used again."""
+"""Of a block of embeddings in float64, which so stays in a processor's cache."""
 
 
 @dataclass(frozen=True)
 class Scored:
-    """What a selector gives back.
+    """The result of a selector.
 
     ``scores`` (n,) in the order of the pool: higher is removed earlier; NaN for retain examples
-    where a selector has no score for them. ``fold`` (n,): the fold in which an example was held
-    out. ``order`` (n1,): positions in the pool of the forget examples, first to go first, from a
-    selector that defines an order rather than a score. ``details``: what a reader of the scores
-    may ask about, ready for JSON.
+    that have none. ``fold`` (n,): the fold in which an example was held out. ``order`` (n1,):
+    positions of the forget examples, from a selector that defines an order rather than a score.
+    ``details`` are ready for JSON.
     """
 
     scores: Doubles
@@ -50,12 +47,10 @@ class Scored:
 class Pool:
     """The inference section as one model embeds it.
 
-    ``ids`` (n,) strings; ``forget`` (n,) is true for the domain p1; ``embeddings`` (n, d) float16,
-    read-only. ``truth`` (n,) is the exact log p1(x)/p2(x) in nats, for synthetic data alone.
-    ``base`` is what another selector gave, for a selector that derives from it. ``half``, 0 or 1,
-    has a cross-fitted selector fit on that half of each fold's training examples; None: on all.
-    ``layers`` are (n, d) embeddings at other depths of the model, by the share of its blocks, and
-    ``texts`` (n,) what the examples say, each for the selectors that ask for them.
+    ``forget`` (n,) is true for the domain p1; ``embeddings`` (n, d) are read-only. ``truth`` (n,)
+    is the exact log p1(x)/p2(x) in nats, for synthetic data alone. ``base`` are the scores from
+    which a selector derives. ``half``, 0 or 1, has a cross-fitted selector fit on that half of each
+    fold's training examples. ``layers`` (n, d) are by the share of the model's blocks.
     """
 
     ids: Strings
@@ -81,18 +76,12 @@ class Pool:
             )
         return self.layers[depth]
 
-    def part(self, kept: NDArray[np.bool_]) -> Pool:
+    def part(self, kept: NDArray[np.bool_]) -> Self:
         """Return the pool of the examples ``kept`` (n,), without a base."""
-        return replace(
-            self,
-            ids=self.ids[kept],
-            forget=self.forget[kept],
-            embeddings=self.embeddings[kept],
-            truth=None if self.truth is None else self.truth[kept],
-            base=None,
-            layers={depth: x[kept] for depth, x in self.layers.items()},
-            texts=None if self.texts is None else self.texts[kept],
-        )
+        columns = {name: getattr(self, name) for name in COLUMNS}
+        layers = {depth: x[kept] for depth, x in self.layers.items()}
+        found = {name: None if x is None else x[kept] for name, x in columns.items()}
+        return replace(self, **found, base=None, layers=layers)
 
     @property
     def width(self) -> int:
@@ -105,10 +94,8 @@ class Pool:
         return positions[np.argsort(self.ids[positions], kind="stable")]
 
     def blocks(self, least: int = 1) -> Iterator[tuple[slice, Doubles]]:
-        """Yield consecutive rows with their embeddings in float64, in blocks of bounded memory.
-
-        A block has ``least`` rows where there are as many.
-        """
+        """Yield consecutive rows with their embeddings in float64, in blocks of ``BLOCK_BYTES``,
+        or of ``least`` rows where these are more."""
         rows = max(least, BLOCK_BYTES // (8 * self.width))
         for start in range(0, len(self.ids), rows):
             part = slice(start, min(start + rows, len(self.ids)))
@@ -128,8 +115,7 @@ def read_pool(
     layers: str | Path | None = None,
     texts: bool = False,
 ) -> Pool:
-    """Read the tables ``embeddings`` and ``examples``, the ``base`` scores and the ``layers`` if
-    there are any, and the ``texts`` if they are asked for.
+    """Read the tables ``embeddings`` and ``examples``, and what else is asked for.
 
     Raises ``UserError`` when they do not hold the same examples, when an embedding is not finite
     (its id is named) or when a domain is empty.
@@ -164,11 +150,9 @@ def read_pool(
     )
     for name, count in zip(DOMAINS, (pool.forget.sum(), (~pool.forget).sum()), strict=True):
         if not count:
-            raise UserError(
-                f"no {name} example among {len(ids)}",
-                where=embeddings,
-                do="a selection needs both domains in the inference section",
-            )
+            problem = f"no {name} example among {len(ids)}"
+            wanted = "a selection needs both domains in the inference section"
+            raise UserError(problem, where=embeddings, do=wanted)
     return pool
 
 
@@ -184,11 +168,9 @@ def columns_of(pool: Pool, scored: Scored) -> dict[str, pa.Array]:
 
 
 def rank(pool: Pool, scored: Scored) -> NDArray[np.int64]:
-    """Return positions of the n1 forget examples, first to go first: highest score
-    first, ties by id.
+    """Return positions of the n1 forget examples, highest score first, ties by id.
 
-    One ranking serves every budget, so the removed sets are nested. Raises ``ValueError`` when a
-    forget example has no finite score: a mistake of the selector.
+    Raises ``ValueError`` when a forget example has no finite score: a mistake of the selector.
     """
     by_id = pool.forget_by_id()
     scores = scored.scores[by_id]
@@ -203,9 +185,9 @@ def rank(pool: Pool, scored: Scored) -> NDArray[np.int64]:
 
 def _truth(ratio: Doubles, ids: Strings, examples: str | Path) -> Doubles | None:
     """Return the ratios if there are any; all of them must be finite then."""
-    odd = ~np.isfinite(ratio)
     if np.isnan(ratio).all():
         return None
+    odd = ~np.isfinite(ratio)
     if odd.any():
         raise UserError(
             f"log_density_ratio of example {ids[odd.argmax()]!r} is missing or not finite",
@@ -233,11 +215,8 @@ def _layers(
 
 def _check_ids(table: pa.Table, ids: Strings, path: str | Path, embeddings: str | Path) -> None:
     if table["id"].to_pylist() != ids.tolist():
-        raise UserError(
-            f"its examples are not those of {embeddings}",
-            where=path,
-            do="delete it and run again",
-        )
+        problem = f"its examples are not those of {embeddings}"
+        raise UserError(problem, where=path, do="delete it and run again")
 
 
 def _matrix(path: str | Path, ids: Strings, column: str = "embedding") -> NDArray[np.float16]:
@@ -258,12 +237,8 @@ def _matrix(path: str | Path, ids: Strings, column: str = "embedding") -> NDArra
                 handle.flush()
                 matrix = np.asarray(np.memmap(handle, np.float16, "r", shape=shape))
     except (pa.ArrowException, OSError) as error:
-        if getattr(error, "errno", None) in DISK_FULL:
-            raise UserError(
-                f"no space left for the {size / 1e9:.3g} GB of its vectors",
-                where=Path(path).parent,
-                do="free some space and run the same command again",
-            ) from None
+        if getattr(error, "errno", None) == errno.ENOSPC:
+            raise  # Said in a line by the command.
         raise UserError(
             f"damaged or not a Parquet file ({error})", where=path, do="delete it and run again"
         ) from None
@@ -274,8 +249,7 @@ def _matrix(path: str | Path, ids: Strings, column: str = "embedding") -> NDArra
 def _vectors(
     file: pq.ParquetFile, column: str, ids: Strings, path: str | Path
 ) -> Iterator[tuple[slice, NDArray[np.float16]]]:
-    """Yield the vectors of a column with their rows. Raises ``UserError`` for one that is not
-    finite."""
+    """Yield the vectors of a column with their rows, all finite."""
     width, start = file.schema_arrow.field(column).type.list_size, 0
     for group in range(file.num_row_groups):
         for piece in file.read_row_group(group, columns=[column])[column].chunks:

@@ -1,12 +1,9 @@
 """A selector's scores made again: what of a ranking is the texts', and what is chance.
 
-A *whole* refit has another seed, hence other folds, networks and draws, and is what a second
-complete run would give. Of a cross-fitted selector there are *halves* beside it, with the same
-folds: fitted on one stratified half of each fold's training examples, and on the other. They share
-no example and no seed, so of a text that both hold out they are independent estimates.
+A *whole* refit has another seed, as a second complete run would. Of a cross-fitted selector there
+are *halves* with its folds, fitted on one stratified half of each fold's training examples and on
+the other: of a text that both hold out they are independent estimates.
 """
-
-from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -43,10 +40,9 @@ def refits(
 ) -> list[Refit]:
     """Make ``whole`` refits of a selector and, where it cross-fits, ``halves`` pairs of halves.
 
-    A pair has the folds of the whole refit of its number. There are none of a domain with fewer
-    than ``IN_A_FOLD`` examples for each fold, of which no half could be fitted on. Needs a pool and
-    no files. A selector that derives from another one is derived from each of ``bases``, the refits
-    of that one. Raises what the selector raises.
+    A pair has the folds of the whole refit of its number; there is none where a domain has fewer
+    than ``IN_A_FOLD`` examples for each fold. A selector that derives from another one is derived
+    from each of ``bases``, the refits of that one. Raises what the selector raises.
     """
     score = load("selector", kind).score
     if bases:

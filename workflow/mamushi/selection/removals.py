@@ -1,7 +1,5 @@
 """The product: which examples to remove at a budget."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """Means, variances and products with a few directions, each from one pass over the embeddings."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,10 +67,7 @@ def centroids(pool: Pool) -> tuple[Doubles, Doubles]:
 
 
 def products(pool: Pool, directions: Doubles) -> tuple[Doubles, Doubles]:
-    """Return products (n, m) of the embeddings with ``directions`` (m, d), and squared norms (n,).
-
-    What a selector by centroids needs of an embedding: distances and angles follow from these.
-    """
+    """Return products (n, m) of embeddings with ``directions`` (m, d), and squared norms (n,)."""
     along = np.empty((len(pool.ids), len(directions)))
     squares = np.empty(len(pool.ids))
     for part, block in pool.blocks():

@@ -3,15 +3,12 @@
 Paper, Appendix "Reverse Mamushi": removes the examples with the smallest density ratio first.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from mamushi.selection.pool import Pool, Scored
 
 DERIVES = "of"
 """The setting that names the selector whose scores it needs."""
-
 SETTINGS: dict[str, Any] = {
     "of": {
         "type": "string",
@@ -21,7 +18,7 @@ SETTINGS: dict[str, Any] = {
 }
 
 
-def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
+def score(pool: Pool, settings: object, seed: int) -> Scored:
     """s(x) = -s_of(x); the folds are those of the other selector."""
     if pool.base is None:
         raise ValueError("anti_mamushi needs the scores of another selector")

@@ -1,26 +1,15 @@
 """Greedy k-center over the forget set: farthest first, and the order is the ranking.
 
 Paper, Appendix "Baselines"; Sener and Savarese (2018). After a seeded first centre c1, the next is
+c_{t+1} = argmax_x min_{s <= t} |x - c_s|_2, and its score is that distance, which never grows along
+the order. The first centre gets the score of the second. Retain examples have none.
 
-    c_{t+1} = argmax_x min_{s <= t} |x - c_s|_2,
-
-and the score of a centre is that distance when it was picked, which never grows along the order.
-The first centre gets the score of the second: the largest distance from it. Retain examples have
-none.
-
-The order is that of exact arithmetic: a product in float32 tells who may be farthest, and where
-more than one may, distances from explicit differences in float64 decide. So neither the processor
-nor the number of threads changes it.
-
-Every centre is compared with every text: n1^2 distances, and no pass of a few over the texts gives
-the same order. So more than ``MOST`` forget texts are refused rather than ranked by another method
-under this one's name.
+The order is that of exact arithmetic, on any processor and number of threads: a product in float32
+tells who may be farthest, and where more than one may, explicit differences in float64 decide.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
-from typing import Any
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,35 +17,23 @@ from numpy.typing import NDArray
 from mamushi.errors import UserError
 from mamushi.selection.pool import Pool, Scored
 
-SETTINGS: dict[str, Any] = {
-    "gram_gib": {
-        "type": "number",
-        "minimum": 0,
-        "default": 4.0,
-        "description": "Memory in GiB for the matrix of all products in float32; a forget set that "
-        "needs more is ranked with one matrix-vector product per centre, which is slower. The "
-        "ranking is the same.",
-    },
-}
 RETAIN_SCORES = False
 
 Singles = NDArray[np.float32]
 Halves = NDArray[np.float16]
 
+GRAM = 4 * 2**30
+"""Bytes up to which all products are one matrix; else one product per centre, which is slower."""
 ERROR = 2.0
 """A float32 product of d terms is taken to be off by less than ERROR sqrt(d) roundings of |x| |y|:
 rounding errors add up like a random walk (Higham and Mary, 2019), and the largest of millions that
 were measured is a thirtieth of it."""
-
-KEPT = 64
-"""Rows of distances that are kept of points that were nearly picked, because they soon will be."""
-
 MOST = 60_000
-"""Forget texts that are ranked. By calculation, two hours with embeddings of width 4096; a million
-would take 18 days."""
+"""Forget texts that are ranked: each is compared with each. By calculation, two hours with
+embeddings of width 4096; a million would take 18 days."""
 
 
-def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
+def score(pool: Pool, settings: object, seed: int) -> Scored:
     """Score by the distance to the nearest earlier centre, in the order in which centres are
     picked.
 
@@ -74,17 +51,14 @@ def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
     x = half.astype(np.float32)
     # Distances do not change, and the differences of large products that make them lose less.
     x -= x.mean(axis=0, dtype=np.float64).astype(np.float32)
-    fits = 4 * len(x) ** 2 <= settings["gram_gib"] * 2**30
     first = int(np.random.default_rng(seed).integers(len(x)))
     squares = np.einsum("ij,ij->i", x, x)
     # Of a matrix and its own transpose, numpy computes one half.
-    product = (x @ x.T).__getitem__ if fits else lambda i: x @ x[i]
+    product = (x @ x.T).__getitem__ if 4 * len(x) ** 2 <= GRAM else lambda i: x @ x[i]
     picks, radii = farthest_first(first, half, squares, product)
     scores = np.full(len(pool.ids), np.nan)
     scores[members[picks]] = radii
-    return Scored(
-        scores, order=members[picks], details={"distances": "gram" if fits else "matrix-vector"}
-    )
+    return Scored(scores, order=members[picks])
 
 
 def farthest_first(
@@ -104,17 +78,11 @@ def farthest_first(
     nearest = np.full(n, np.inf, dtype=np.float32)
     picked = np.zeros(n, dtype=np.bool_)
 
-    kept: dict[int, Singles] = {}
-
+    @lru_cache(maxsize=64)  # What was nearly picked soon will be.
     def distances(i: int) -> Singles:
-        if i in kept:
-            return kept[i]
         row = product(i) * np.float32(-2)
         row += squares
         row += squares[i]
-        if len(kept) == KEPT:
-            del kept[next(iter(kept))]
-        kept[i] = row
         return row
 
     # |x| |y| <= (|x|^2 + |y|^2) / 2 and |y|^2 <= 2 |x|^2 + 2 |x - y|^2 bound the error of a squared

@@ -4,8 +4,6 @@ Hashed n-grams of words and of characters by tf-idf (``selection/linear.py``): w
 model's embeddings has to be better than.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

@@ -5,8 +5,6 @@ from the last layer: what a text is about is often plainer in the middle of a mo
 states turn to the next token.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

@@ -5,10 +5,6 @@ the domains share, x - mu of its own domain pooled over both, with Ledoit and Wo
 full covariance is unstable at the width of a language model.
 """
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,12 +12,10 @@ from mamushi.errors import UserError
 from mamushi.selection.pool import Pool, Scored
 from mamushi.selection.statistics import centroids
 
-SETTINGS: dict[str, Any] = {}
-
 Doubles = NDArray[np.float64]
 
 
-def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
+def score(pool: Pool, settings: object, seed: int) -> Scored:
     """s(x) = d_Maha(x, mu2) - d_Maha(x, mu1). ``details`` has the shrinkage in [0, 1].
 
     Raises ``UserError`` when the embeddings of each domain are all the same.
@@ -54,12 +48,8 @@ def pooled_ledoit_wolf(pool: Pool, mu1: Doubles, mu2: Doubles) -> tuple[Doubles,
     """Estimate Sigma = (1 - a) S + a m I with S (d, d) the pooled covariance, m its mean variance;
     and a.
 
-    Ledoit and Wolf (2004), in one pass, by blocks as large as the covariance, or adding up their
-    products would take longer than the products:
-
-        a = min(1, sum_i |x_i x_i^T - S|^2 / (n^2 |S - m I|^2)),
-
-    in Frobenius norms, where x_i is centred on its own domain.
+    Ledoit and Wolf (2004): a = min(1, sum_i |x_i x_i^T - S|^2 / (n^2 |S - m I|^2)) in Frobenius
+    norms, where x_i is centred on its own domain.
     """
     n, d = len(pool.ids), pool.width
     gram = np.zeros((d, d))

@@ -2,28 +2,15 @@
 
 Paper, Section 4 and Appendix "Classifier Details". By Lemma 1, the logit that minimises the binary
 cross-entropy is log p1(x)/p2(x) + log pi1/pi2; with balanced class weights the second term is zero.
-An example's score comes from a network that was fitted, with all its statistics, on the other
-folds.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
-from mamushi.running.threads import side_by_side
-from mamushi.selection.crossfit import FIT_SAMPLE, FOLDS, Fit, Task, cross_fit_together
+from mamushi.selection.crossfit import FIT_SAMPLE, FOLDS, cross_fit_together
 from mamushi.selection.pool import Pool, Scored
 
 SETTINGS: dict[str, Any] = {
-    "estimator": {
-        "enum": ["torch", "sklearn"],
-        "default": "torch",
-        "description": "torch: stops early on the held-out weighted loss, as the paper says. "
-        "sklearn: the reference MLPClassifier with balanced sample weights, which stops early on "
-        "the weighted accuracy and takes no notice of 'precision'.",
-    },
     "folds": FOLDS,
     "fit_sample": FIT_SAMPLE,
     "hidden": {
@@ -99,18 +86,11 @@ def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
 
     Raises ``UserError`` when a domain has too few examples for the folds.
     """
-    estimate: Callable[[Sequence[Task]], Iterable[Fit]]
-    if settings["estimator"] == "sklearn":
-        from mamushi.selection.reference import estimate_mlp_classifier
+    from mamushi.selection.mlp import estimate_mlp
 
-        estimate = partial(side_by_side, partial(estimate_mlp_classifier, settings=settings))
-    else:
-        from mamushi.selection.mlp import estimate_mlp
-
-        estimate = partial(estimate_mlp, settings=settings)
+    estimate = partial(estimate_mlp, settings=settings)
     folds, networks, sample = (settings[key] for key in ("folds", "seeds_averaged", "fit_sample"))
     found = cross_fit_together(pool, folds, seed, estimate, "mamushi", networks, fit_sample=sample)
-    if settings["estimator"] == "torch":
-        used = found.details["per_fold"][0]["fits"][0]["precision"]
-        found.details["resolved"] = {"precision": used}
+    used = found.details["per_fold"][0]["fits"][0]["precision"]
+    found.details["resolved"] = {"precision": used}
     return found

@@ -1,20 +1,16 @@
 """Mamushi with a linear estimator: the cross-fitted decision function of a logistic regression.
 
-Paper, Appendix "Estimator Choice": fitted by SGD on the log loss, with the folds, the scaling and
-the balanced classes of ``mamushi``. MLPClassifier divides its alpha by the batch size and
-SGDClassifier does not: with alpha / 4096 the two estimators are regularised alike. SGD has not
-converged there within any epochs that one would wait for, so that a comparison of capacity alone
-takes the exact minimum, by ``newton-cholesky``.
+Paper, Appendix "Estimator Choice": by SGD on the log loss, with the folds, scaling and balanced
+classes of ``mamushi``. The MLP's alpha is divided by the batch size, SGDClassifier's is not: with
+alpha / 4096 they are regularised alike, where SGD does not converge and ``newton-cholesky`` does.
 """
-
-from __future__ import annotations
 
 from functools import partial
 from typing import Any
 
 from mamushi.selection.crossfit import FIT_SAMPLE, FOLDS, cross_fit
+from mamushi.selection.linear import estimate_exactly, estimate_sgd
 from mamushi.selection.pool import Pool, Scored
-from mamushi.selection.reference import estimate_logistic, estimate_logistic_exactly
 
 SETTINGS: dict[str, Any] = {
     "solver": {
@@ -50,13 +46,6 @@ SETTINGS: dict[str, Any] = {
         "default": 0.0001,
         "description": "A training loss of sgd that falls by less counts as no improvement.",
     },
-    "average": {
-        "type": "boolean",
-        "default": False,
-        "description": "Score with the mean of sgd's weights over all steps. SGDClassifier takes "
-        "steps of about 1 / alpha: at the matched alpha its last weights are mostly noise, and the "
-        "mean keeps the ranking, though not the scale.",
-    },
 }
 
 
@@ -67,7 +56,7 @@ def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
     ``newton-cholesky`` does not converge.
     """
     if settings["solver"] == "newton-cholesky":
-        estimate = partial(estimate_logistic_exactly, alpha=settings["alpha"])
+        estimate = partial(estimate_exactly, alpha=settings["alpha"])
     else:
-        estimate = partial(estimate_logistic, settings=settings)
+        estimate = partial(estimate_sgd, settings=settings)
     return cross_fit(pool, settings["folds"], seed, estimate, "mamushi_lr", settings["fit_sample"])

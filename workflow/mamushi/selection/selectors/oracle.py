@@ -4,20 +4,13 @@ Paper, Proposition "optimal selection": no region of the same p1-mass removes mo
 less, so this ranking bounds all others.
 """
 
-from __future__ import annotations
-
-from typing import Any
-
 from mamushi.errors import UserError
 from mamushi.selection.pool import Pool, Scored
 
 NEEDS_TRUTH = True
-"""Only for datasets that know the exact log-density ratio of every text."""
-
-SETTINGS: dict[str, Any] = {}
 
 
-def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
+def score(pool: Pool, settings: object, seed: int) -> Scored:
     """s(x) = log p1(x)/p2(x). Raises ``UserError`` for data without a known truth."""
     if pool.truth is None:
         raise UserError(

@@ -1,25 +1,18 @@
 """Uniform order without replacement: the baseline that any selection has to beat.
 
-Score: an independent draw from U(0, 1) by the seed. It is no function of the embedding, so retain
-examples have none.
+Score: an independent draw from U(0, 1) by the seed, for forget examples alone.
 """
-
-from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 
 from mamushi.selection.pool import Pool, Scored
 
-SETTINGS: dict[str, Any] = {}
-
 RETAIN_SCORES = False
 BY_CHANCE = True
-"""What it removes is a share of p1 everywhere and not a region (see ``selection/frontier.py``)."""
+"""What it removes is a share of p1 everywhere and not a region (see ``evidence/frontier.py``)."""
 
 
-def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
+def score(pool: Pool, settings: object, seed: int) -> Scored:
     """s(x) ~ U(0, 1). The draws go by id, so the order of the rows does not matter."""
     scores = np.full(len(pool.ids), np.nan)
     members = pool.forget_by_id()

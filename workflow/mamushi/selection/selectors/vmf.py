@@ -5,27 +5,18 @@ mean resultant length R = |sum(u)|/n, the concentration k = R (d - R^2) / (1 - R
 constants do not depend on x and are left out, so the score is a log-density ratio up to a constant.
 """
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from mamushi.artifacts.tables import DOMAINS
 from mamushi.errors import UserError
 from mamushi.selection.pool import Pool, Scored
 from mamushi.selection.statistics import products
 
-SETTINGS: dict[str, Any] = {}
-
-Doubles = NDArray[np.float64]
-
 SAME_DIRECTION = 1e-12
 """1 - R below this is rounding: all directions are one, and k has no finite value."""
 
 
-def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
+def score(pool: Pool, settings: object, seed: int) -> Scored:
     """s(x) = k1 m1.u - k2 m2.u. ``details`` has k1 and k2.
 
     Raises ``UserError`` when all embeddings of a domain have one direction, or none on average.
@@ -42,18 +33,14 @@ def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
     fits = []
     for name, resultant, n in zip(DOMAINS, total, (n1, len(pool.ids) - n1), strict=True):
         length = float(np.linalg.norm(resultant))
-        if not SAME_DIRECTION < length / n < 1 - SAME_DIRECTION:
+        mean = length / n
+        if not SAME_DIRECTION < mean < 1 - SAME_DIRECTION:
             raise UserError(
-                f"the {n} {name} embeddings have a mean resultant length of {length / n:.3g}, "
+                f"the {n} {name} embeddings have a mean resultant length of {mean:.3g}, "
                 "for which no von Mises-Fisher concentration exists",
                 do="leave the selector vmf out for this dataset",
             )
-        fits.append((resultant / length, concentration(length / n, pool.width)))
+        fits.append((resultant / length, mean * (pool.width - mean**2) / (1 - mean**2)))
     (m1, k1), (m2, k2) = fits
     along, _ = products(pool, (k1 * m1 - k2 * m2)[None])
     return Scored(along[:, 0] / norm, details={"concentration": {"forget": k1, "retain": k2}})
-
-
-def concentration(length: float, d: int) -> float:
-    """Return Banerjee's estimate k = R (d - R^2) / (1 - R^2) in ``d`` dimensions."""
-    return length * (d - length**2) / (1 - length**2)
