@@ -164,7 +164,7 @@ class Planted:
         self.ask(out, "extraction", name, seed, texts=1, prefixes=[0.5], samples=0)
         table = read_table(out, schemas.EXTRACTION).to_pydict()
         return {
-            **{key: np.array(table[key], dtype=np.float64) for key in ("exact", "rouge_l", "edit")},
+            **{key: np.array(table[key], dtype=np.float64) for key in ("exact", "rouge_l")},
             "often": np.array([-1 if n is None else n for n in table["planted"]]),
         }
 
@@ -207,7 +207,7 @@ def memorized(
     for name in names:
         models = {seed: planted.completed(name, seed) for seed in seeds}
         for often in REPEATS:
-            for measure in ("exact", "rouge_l", "edit"):
+            for measure in ("exact", "rouge_l"):
                 found = [
                     Scored(
                         models[s][measure],

@@ -21,8 +21,8 @@ from mamushi.artifacts import paths
 from mamushi.artifacts.files import read_json
 from mamushi.artifacts.tables import EVALUATION, read_metadata
 from mamushi.configuration import arms
+from mamushi.evaluation.audit_models import distance, margins
 from mamushi.evaluation.cohort import Cohort
-from mamushi.evaluation.klom import distance, margins
 from mamushi.evaluation.paired import interval
 from mamushi.running.threads import one_for_arithmetic
 from report import Report, arguments
@@ -60,11 +60,8 @@ def apart(report: Report, cohort: Cohort, name: str, nll: np.ndarray) -> None:
     for domain in DOMAINS:
         here = cohort.of(domain)
         ours, gold = (margins(x[:, here], cohort.tokens[here]) for x in (nll, cohort.gold))
-        found = distance(ours, gold)
-        for what in ("klom", "floor", "excess", "low", "high", "p", "needed"):
-            value = getattr(found, what)
-            if value is not None:
-                report.value(f"{name}_{domain}_{what}", value)
+        for what, value in distance(ours, gold).items():
+            report.value(f"{name}_{domain}_{what}", value)
 
 
 def rounding(report: Report, cohort: Cohort, bits: int) -> None:

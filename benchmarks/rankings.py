@@ -35,11 +35,8 @@ RANKINGS: dict[str, tuple[str, dict[str, Any]]] = {
     "linear_1": ("linear", {"depths": [1]}),
     "linear_all": ("linear", {"depths": [0.25, 0.5, 0.75, 1]}),
     "lexical": ("lexical", {}),
-    "bm25": ("bm25", {}),
-    "dsir": ("dsir", {}),
     "lr_cos": ("lr_cos", {}),
     "lr_maha": ("lr_maha", {}),
-    "mamushi_stack": ("mamushi_stack", {}),
     "auto": ("auto", {}),
 }
 

@@ -149,9 +149,9 @@ def test_moving_a_definition_changes_nothing(definition: str) -> None:
 
 # What changes the stages that reach it ------------------------------------------------------------
 
-WORDS = "selector/auto selector/lexical selector/mamushi_stack"
+WORDS = "selector/auto selector/lexical"
 LINEAR = f"{WORDS} selector/linear"
-CROSS_FITTED = f"selector/mamushi selector/mamushi_lr selector/bm25 selector/dsir {LINEAR}"
+CROSS_FITTED = f"selector/mamushi selector/mamushi_lr {LINEAR}"
 LOADERS = "dataset/jigsaw dataset/newsgroups dataset/synthetic dataset/table"
 FIGURES = (
     "figure/diagnostics figure/discrimination figure/frontier figure/half_gap figure/left "
@@ -178,7 +178,7 @@ REACHED_BY = {
     "lm.tokens.encode": "tokens base_model questions/generate questions/relapse",
     "selection.crossfit.middle": f"diagnostics {CROSS_FITTED}",
     "selection.statistics.cosine_distances": "selector/cos_mu2 selector/lr_cos",
-    "selection.folds.balanced_weights": "selector/mamushi selector/auto selector/mamushi_stack",
+    "selection.folds.balanced_weights": "selector/mamushi selector/auto",
     "selection.folds.stratified_folds": f"calibrate frontier weigh {CROSS_FITTED}",
     "selection.metrics.auc": (
         f"score calibrate diagnostics triage figure/diagnostics {CROSS_FITTED}"
@@ -188,19 +188,18 @@ REACHED_BY = {
         f"figure/diagnostics {CROSS_FITTED}"
     ),
     "selection.metrics.spearman": "score stability confounds evidence",
-    "selection.mlp.Split": "selector/mamushi selector/auto selector/mamushi_stack",
-    "selection.linear.logistic": LINEAR,
+    "selection.mlp.Split": "selector/mamushi selector/auto",
+    "selection.linear.logistic": f"{LINEAR} selector/mamushi_lr",
     "selection.linear.ngrams": WORDS,
-    "selection.stack.estimate_stack": "selector/auto selector/mamushi_stack",
+    "selection.selectors.auto.estimate_choice": "selector/auto",
     "selection.pool.rank": "score runtime",
-    "selection.reference.estimate_logistic": "selector/mamushi_lr",
+    "selection.linear.estimate_sgd": "selector/mamushi_lr",
     "selection.refits.as_table": "refits",
     "selection.refits.of_table": ("refits calibrate frontier stability ranking triage qualitative"),
     "selection.removals.budget_of": "manifests frontier remove weigh truth",
     "selection.removals.digest": "manifests",
     "selection.removals.removals": "remove manifests weigh",
     "selection.selectors.random.BY_CHANCE": "selector/random",
-    "selection.selectors.vmf.concentration": "selector/vmf",
     "selection.statistics.centroids": (
         "selector/coreset selector/cos_mu2 selector/lr_cos selector/lr_maha"
     ),
@@ -208,13 +207,13 @@ REACHED_BY = {
     "unlearning.relearning.choose": "questions/relearn questions/relapse",
     "unlearning.saliency.threshold": "unlearn",
     "lm.rounding.rounded": "questions/relapse",
-    "evaluation.klom.margins": "left_models",
+    "evaluation.audit_models.margins": "left_models",
     "unlearning.unlearners.graddiff.loss": "unlearner/graddiff",
     "unlearning.unlearners.salun.SALIENCY": "unlearner/salun",
     "evaluation.crossing.first_crossing": "evidence half_gap refine",
     "evaluation.crossing.recovery": "half_gap refine",
     "evaluation.curves.read_perplexity": "tables steps half_gap probes refine left_models",
-    "evaluation.sources.RETRAINING": "half_gap judge left left_models probes figure/half_gap",
+    "evaluation.cohort.RETRAINING": "half_gap judge left left_models probes figure/half_gap",
     "evaluation.masking.mask": "judge ranking qualitative triage",
     "evaluation.sad.area": "tables evidence truth",
     "evaluation.sad.standard_error": (

@@ -27,10 +27,6 @@ CHANGES: dict[str, tuple[dict[str, Any], str]] = {
         {"grid": {"budgets": [*PAPER["grid"]["budgets"], 0.95]}},
         f"remove 240, {listed(240)}, retrain 240, {DRAWN}",
     ),
-    "a selector's setting": (
-        {"selectors": {"kcenter": {"gram_gib": 1.0}}},
-        f"score 30, remove 270, {listed(30)}, retrain 270, {DRAWN}",
-    ),
     "the setting of the selector that estimates the ratio": (
         {"selectors": {"mamushi": {"alpha": 0.2}}},
         f"""

@@ -77,7 +77,6 @@ def write_model(root: Path, name: str, at: Mapping[str, Any], arm: str) -> None:
             "tokens": 5,
             "exact": kept.get(k, 0.0) == 1 and prefix == 0.5 and sample != 1,
             "rouge_l": 0.2 + 0.5 * kept.get(k, 0.0) + 0.1 * (sample == 2),
-            "edit": 0.3,
         }
         for k, often in zip(IDS[:RANKED], OFTEN, strict=False)
         for prefix in (0.1, 0.5)

@@ -38,7 +38,7 @@ CONFIG: dict[str, Any] = {
             "seeds": [0],
             "budgets": [0.4],
             "selectors": [
-                *("kcenter", "mamushi_lr", "linear", "lexical", "mamushi_stack", "auto", "again"),
+                *("kcenter", "mamushi_lr", "linear", "lexical", "auto", "again"),
             ],
         },
     },

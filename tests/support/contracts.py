@@ -103,19 +103,17 @@ ROWS: dict[str, dict[str, list[Any]]] = {
     outcomes.SELECTOR_OF_A_STUDY: {
         "studies.selectors.selectors": [
             [
-                *("kcenter", "mamushi_lr", "linear", "lexical", "mamushi_stack", "auto", "again"),
+                *("kcenter", "mamushi_lr", "linear", "lexical", "auto", "again"),
                 "vmf",
             ]
         ],
         "selectors.again.kind": ["mamushi_lr"],
-        "selectors.kcenter.gram_gib": [1.0],
         "selectors.mamushi_lr.folds": [4],
         "selectors.mamushi_lr.fit_sample": [1000],
         "selectors.mamushi_lr.alpha": [0.2],
         "selectors.mamushi_lr.epochs": [5],
         "selectors.mamushi_lr.patience": [2],
         "selectors.mamushi_lr.tolerance": [1e-3],
-        "selectors.mamushi_lr.average": [True],
         "selectors.mamushi_lr.solver": ["newton-cholesky"],
         "selectors.linear.depths": [[0.75]],
         "selectors.linear.folds": [4],
@@ -124,14 +122,6 @@ ROWS: dict[str, dict[str, list[Any]]] = {
         "selectors.lexical.folds": [4],
         "selectors.lexical.fit_sample": [1000],
         "selectors.lexical.prior": [1.0],
-        "selectors.mamushi_stack.depths": [[0.5]],
-        "selectors.mamushi_stack.lexical": [False],
-        "selectors.mamushi_stack.networks": ["again"],
-        "selectors.mamushi_stack.inner_networks": [1],
-        "selectors.mamushi_stack.folds": [4],
-        "selectors.mamushi_stack.fit_sample": [1000],
-        "selectors.mamushi_stack.repeats": [2],
-        "selectors.mamushi_stack.prior": [1.0],
         "selectors.auto.depths": [[0.5]],
         "selectors.auto.lexical": [False],
         "selectors.auto.networks": ["again"],
@@ -142,7 +132,6 @@ ROWS: dict[str, dict[str, list[Any]]] = {
         "selectors.auto.prior": [1.0],
     },
     outcomes.MAMUSHI: {
-        "selectors.mamushi.estimator": ["sklearn"],
         "selectors.mamushi.folds": [4],
         "selectors.mamushi.fit_sample": [1000],
         "selectors.mamushi.hidden": [[8]],

@@ -1,7 +1,5 @@
 """Attacks against their formulas and other implementations, and what chance gives them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray

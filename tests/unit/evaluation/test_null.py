@@ -1,8 +1,6 @@
 """The null: between gold models of different seeds no attack finds anything, and between a model
 that was trained on the texts and gold every one does."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Paired tests, their correction and the seeds that they need, against SciPy and by hand."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Who pays: the change of loss by groups of held-out texts, by hand and by simulation."""
 
-from __future__ import annotations
-
 import csv
 import json
 from pathlib import Path
@@ -138,29 +136,8 @@ def test_the_group_that_pays_is_the_one_that_pays(root: Path) -> None:
     assert other["to_beta0_low"] < 0 < other["to_beta0_high"]
     assert row("forget", "all", "all")["to_gold"] == pytest.approx(-1.0, abs=0.05)
     assert row("retain", "all", "all")["to_beta0"] == pytest.approx(0.25, abs=0.08)
-    for length in ("short", "medium", "long"):
-        both = {row(domain, "words", length)["sad"] for domain in ("forget", "retain")}
-        assert len(both) == 1 and both.pop() > 0
-
-    assert row("forget", "label_topic", "a")["sad"] is not None
     few = row("forget", "label_few", "0")
-    assert (few["texts"], few["sad"], few["to_gold_low"]) == (9, None, None)
-
-    # SAD of all texts is that of their perplexities.
-    expected = []
-    for seed in (0, 1):
-        run = {"dataset": "d", "model": "m", "seed": seed}
-        files = (
-            paths.under(root, paths.NLL, **run, arm="gold"),
-            paths.under(root, paths.NLL, **run, arm="retrained/vmf/beta0.50"),
-        )
-        gold, after = (read_table(path, schemas.NLL).to_pandas() for path in files)
-        ppl = np.array([
-            [np.exp(t["nll"][d::2].sum() / t["tokens"][d::2].sum()) for d in (0, 1)]
-            for t in (after, gold)
-        ])  # fmt: skip
-        expected.append(np.abs(ppl[0] - ppl[1]).sum())
-    assert row("forget", "all", "all")["sad"] == pytest.approx(np.mean(expected))
+    assert (few["texts"], few["to_gold_low"]) == (9, None)
 
 
 def test_a_file_of_other_texts_is_named(root: Path, capsys: pytest.CaptureFixture[str]) -> None:

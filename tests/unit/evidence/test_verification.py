@@ -31,7 +31,7 @@ SELECTORS = {
     "upside_down": {"kind": "anti_mamushi", "of": "mamushi_lr"},
     "random": {"kind": "random"},
     "kcenter": {"kind": "kcenter"},
-    "stack": {"kind": "mamushi_stack", "depths": [0.5, 1], "folds": 2, "repeats": 1},
+    "linear": {"kind": "linear", "depths": [0.5, 1], "folds": 2},
 }
 BUDGETS = [0.25, 0.5]
 
@@ -88,7 +88,7 @@ def score(root: Path, name: str, seed: int = 3) -> None:
         run(
             *(stage, "--examples", place(root, paths.EXAMPLES), *base),
             *("--embeddings", place(root, paths.EMBEDDINGS)),
-            *(["--layers", place(root, paths.LAYERS)] if name == "stack" else []),
+            *(["--layers", place(root, paths.LAYERS)] if name == "linear" else []),
             *("--out", place(root, pattern, selector=name), "--settings", json.dumps(given)),
         )
 

@@ -1,7 +1,5 @@
 """What is taken from a training in the place of whole texts: weights and spans."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

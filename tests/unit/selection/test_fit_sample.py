@@ -1,7 +1,5 @@
 """Fitting on a sample of many examples, and scoring all of them in parts."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -15,7 +13,6 @@ FEW = {
     "mamushi_lr": {},
     "linear": {"depths": [1]},
     "lexical": {},
-    "mamushi_stack": {"depths": [1], "lexical": False, "repeats": 1},
     "auto": {"depths": [1], "lexical": False, "repeats": 1, "inner_networks": 1},
 }
 

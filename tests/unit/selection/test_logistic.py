@@ -1,7 +1,5 @@
 """The matched logistic arm: the exact minimum, on Gaussians whose ratio is known."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -13,7 +11,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from mamushi.errors import UserError
 from mamushi.evidence.diagnostics import calibration_error
 from mamushi.registry import load, plugin
-from mamushi.selection import reference
+from mamushi.selection import linear
 from mamushi.selection.folds import balanced_weights
 from mamushi.selection.pool import Pool, Scored
 from tests.support.workflow import ROOT
@@ -83,6 +81,6 @@ def test_the_matched_arm_is_the_same_bits_on_any_number_of_threads(pool: Pool) -
 def test_a_regression_that_does_not_converge_is_an_error(
     pool: Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reference, "NEWTON_STEPS", 1)
+    monkeypatch.setattr(linear, "STEPS", 1)
     with pytest.raises(UserError, match="has not converged in 1 steps"):
         run(pool)

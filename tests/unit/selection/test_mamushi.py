@@ -1,7 +1,5 @@
 """The cross-fitted estimators: the torch MLP against scikit-learn and against known ratios."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np
@@ -10,9 +8,7 @@ import torch
 from scipy.stats import spearmanr
 from sklearn.linear_model import SGDClassifier
 from sklearn.metrics import log_loss, roc_auc_score
-from sklearn.neural_network import MLPClassifier
 from sklearn.preprocessing import StandardScaler
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from mamushi.errors import UserError
 from mamushi.registry import load, plugin
@@ -20,7 +16,6 @@ from mamushi.selection import mlp
 from mamushi.selection.crossfit import Task, cross_fit, cross_fit_together
 from mamushi.selection.folds import balanced_weights, stratified_folds
 from mamushi.selection.pool import Pool
-from mamushi.selection.reference import estimate_mlp_classifier, logits
 from tests.support.workflow import ROOT
 
 SMALL = {
@@ -64,32 +59,17 @@ def test_scores_follow_the_true_ratio(pool, scored):
     assert abs(np.median(scored.scores - pool.truth)) < 0.25
 
 
-def test_auc_is_that_of_the_reference(pool, scored):
-    fold = stratified_folds(pool.forget, 3, 0)
-    assert np.array_equal(scored.fold, fold)
-    out = np.empty(len(fold))
-    for i in range(3):
-        train = fold != i
-        scaler = StandardScaler().fit(pool.embeddings[train].astype(np.float32))
-        model = MLPClassifier(
-            (32, 16), alpha=0.1, batch_size=256, max_iter=50, early_stopping=True, tol=1e-4,
-            n_iter_no_change=5, random_state=0,
-        )  # fmt: skip
-        y = pool.forget[train]
-        x = scaler.transform(pool.embeddings.astype(np.float32))
-        model.fit(x[train], y, sample_weight=balanced_weights(y))
-        out[~train] = logits(model, x[~train])
-    ours, theirs = (roc_auc_score(pool.forget, s) for s in (scored.scores, out))
+def test_auc_is_near_the_best(pool, scored):
+    assert np.array_equal(scored.fold, stratified_folds(pool.forget, 3, 0))
+    ours, bayes = (roc_auc_score(pool.forget, s) for s in (scored.scores, pool.truth))
     assert scored.details["auc"] == pytest.approx(ours, abs=1e-12)
-    assert ours > theirs - 0.01
-    bayes = roc_auc_score(pool.forget, pool.truth)
     assert ours > bayes - 0.02
 
 
 def test_with_the_same_draws_it_is_the_reference(pool, monkeypatch):
     """From the same weights, held-out part and batches, scikit-learn ends at the same logits."""
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    from scikit import ByLoss, replayed
+    from scikit import ByLoss, estimate_mlp_classifier, replayed
 
     def ours(task):
         (fit,) = mlp.estimate_mlp([task], small())
@@ -242,38 +222,6 @@ def test_a_gpu_trains_in_stacks_of_bounded_size(pool, monkeypatch):
     np.testing.assert_allclose(together.scores, one_by_one.scores, atol=1e-4)
 
 
-class Waits(TorchDispatchMode):
-    """Records what makes a host wait for its device: reading a value, or a shape that needs one."""
-
-    NAMES = ("_local_scalar_dense", "nonzero", "masked_select", "item", "equal", "unique")
-
-    def __init__(self):
-        super().__init__()
-        self.ops, self.found = 0, []
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        self.ops += 1
-        if any(name in str(func) for name in self.NAMES):
-            self.found.append(str(func))
-        return func(*args, **(kwargs or {}))
-
-
-def test_no_step_waits_for_the_device(pool):
-    tasks = folds_of(pool, 3, keep=(1999, 1200, 640))
-    settings = small(precision="bf16")
-    features = features_of(tasks, True)
-    batches = [mlp.Split(task, settings) for task in tasks]
-    stack = mlp.Stack.glorot([10, 32, 1], [b.rng for b in batches], *features.affine(tasks))
-    adam = mlp.adam_of(stack, settings["learning_rate"])
-    steps = mlp.epoch(batches, [0, 1, 2], features.device)
-    assert {len(batch.which) for batch in steps} == {1, 2, 3}
-    with Waits() as waits:
-        for batch in steps:
-            mlp.step(stack, adam, features, batch, 0.1)
-    assert waits.ops > 10 * len(steps)
-    assert waits.found == []
-
-
 def test_products_by_the_fast_kernel_are_exact():
     rng = np.random.default_rng(0)
     for f in (1, 3):
@@ -349,7 +297,6 @@ def test_the_precision_that_auto_chose_is_in_the_details(pool, monkeypatch):
         assert found.details["resolved"] == {"precision": expected}
         again = run("mamushi", pool, **{**quick, **found.details["resolved"]})
         assert np.array_equal(again.scores, found.scores)
-    assert "resolved" not in run("mamushi", pool, **quick, estimator="sklearn").details
 
 
 def test_bf16_keeps_the_digits_of_columns_far_from_zero(pool):
@@ -411,33 +358,15 @@ def test_networks_that_differ_in_offset_and_scale_alone_rank_as_one(pool):
         assert 0.5 < np.polyfit(pool.truth, found[n], 1)[0] < 4.0
 
 
-def test_sklearn_estimator(pool, scored):
-    found = run("mamushi", pool, **SMALL, estimator="sklearn")
-    assert found.details["auc"] == pytest.approx(scored.details["auc"], abs=0.02)
-    assert np.array_equal(found.scores, run("mamushi", pool, **SMALL, estimator="sklearn").scores)
-
-
-def test_sklearn_logits_are_not_rounded_by_the_sigmoid():
-    rng = np.random.default_rng(0)
-    x = rng.normal(0, 1, (200, 3)).astype(np.float32)
-    y = x[:, 0] > 0
-    model = MLPClassifier((4,), max_iter=200, random_state=0, learning_rate_init=0.05).fit(x, y)
-    found = logits(model, x)
-    np.testing.assert_allclose(1 / (1 + np.exp(-found)), model.predict_proba(x)[:, 1], atol=1e-6)
-    assert len(np.unique(logits(model, x * 100))) == 200
-    assert len(np.unique(model.predict_proba(x * 100)[:, 1])) < 200
-
-
-@pytest.mark.parametrize(("alpha", "average"), [(0.1, False), (0.1 / 4096, True)])
-def test_logistic_regression(pool, alpha, average):
-    found = run("mamushi_lr", pool, folds=3, alpha=alpha, average=average)
+def test_logistic_regression(pool):
+    found = run("mamushi_lr", pool, folds=3, alpha=0.1)
     forget = pool.forget
     assert len(found.details["per_fold"]) == 3
     held = found.fold == 1
     scaler = StandardScaler().fit(pool.embeddings[~held].astype(np.float32))
     x = scaler.transform(pool.embeddings.astype(np.float32))
     reference = SGDClassifier(
-        loss="log_loss", alpha=alpha, average=average, class_weight="balanced", max_iter=200,
+        loss="log_loss", alpha=0.1, class_weight="balanced", max_iter=200,
         tol=1e-4, random_state=0,
     ).fit(x[~held], forget[~held])  # fmt: skip
     for other in (reference.decision_function(x[held]), pool.truth[held]):

@@ -1,9 +1,5 @@
 """The pool, its ranking, folds, statistics and rank measures."""
 
-from __future__ import annotations
-
-import errno
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -116,13 +112,6 @@ def test_a_large_matrix_is_mapped_and_the_same(tmp_path, monkeypatch):
     assert not mapped.embeddings.flags.writeable
     # The file has no name that a killed job could leave behind.
     assert {path.name for path in tmp_path.iterdir()} == {path.name for path in paths}
-
-    def full(**_named):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(pool_module.tempfile, "TemporaryFile", full)
-    with pytest.raises(UserError, match="no space left for the"):
-        read_pool(*paths)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """Budgets, the frontier against exact sums, manifests, and the two stages from end to end."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

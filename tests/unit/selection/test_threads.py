@@ -1,7 +1,5 @@
 """What selectors give depends on no number of threads or cores."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

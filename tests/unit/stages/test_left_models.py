@@ -17,7 +17,7 @@ from mamushi.artifacts.tables import read_table, write_table
 from mamushi.cli import main
 from mamushi.configuration import arms
 from mamushi.configuration.grid import cells
-from mamushi.evaluation.klom import distance, margins
+from mamushi.evaluation.audit_models import distance, margins
 from tests.support.grid_files import write_perplexity
 
 SEEDS = [0, 1, 2, 3]
@@ -158,8 +158,7 @@ def test_unlearned_models_are_far_from_gold_and_retrained_ones_near(finished: Pa
     find = finder(finished, schemas.KLOM)
     far, near = (find(source=name, domain="forget") for name in ("npo", "retraining"))
     assert (far["selector"], far["beta"], far["texts"], far["seeds"]) == ("vmf", 0.5, 60, 4)
-    assert far["klom"] > 2 * far["klom_floor"] and far["excess_low"] > 0
-    assert near["klom"] < far["klom"] / 2 and near["klom_floor"] == far["klom_floor"]
+    assert far["excess_low"] > 0 and near["excess"] < far["excess"] / 2
     aside = find(source="npo", domain="retain")
     assert aside["excess_low"] < 0 < aside["excess_high"]
     assert aside["texts"] == 59  # one has no token to predict
@@ -175,43 +174,17 @@ def test_unlearned_models_are_far_from_gold_and_retrained_ones_near(finished: Pa
         held[name] = np.array([t.loc[wanted, "nll"] for t in tables])
         tokens = tables[0].loc[wanted, "tokens"].to_numpy(float)
     expected = distance(*(margins(held[name], tokens) for name in ("npo", "gold")))
-    assert (far["klom"], far["excess"]) == (expected.klom, expected.excess)
+    assert far["excess"] == expected["excess"]
 
 
 def test_what_few_seeds_cannot_say_is_absent_with_a_reason(root: Path) -> None:
     assert make(root, **fewer(1)) == 0
     for kind, numbers in (
-        (schemas.KLOM, ["klom", "excess", "p"]),
-        (schemas.TELL_MODELS, ["told", "p"]),
-        (schemas.NAME_TEXTS, ["auc", "gold_auc"]),
+        (schemas.KLOM, ["excess", "p"]),
         (schemas.RELAPSE, ["excess_low", "seeds_needed"]),
     ):
         for row in read_table(root / "tables" / f"{kind.name}.parquet", kind).to_pylist():
             assert all(row[number] is None for number in numbers) and row["why"], kind.name
-    assert make(root, **fewer(3)) == 0
-    row = finder(root, schemas.KLOM)(source="npo", domain="forget")
-    assert row["klom"] is None and "need 4" in row["why"] and row["excess"] > 0
-
-
-def test_unlearned_models_are_told_from_gold(finished: Path) -> None:
-    find = finder(finished, schemas.TELL_MODELS)
-    for against in ("gold", "retraining"):
-        row = find(source="npo", against=against, domain="forget")
-        assert (row["told"], row["p"], row["pairs"]) == (1.0, 2 / 2**4, 4)
-        assert "from 6 on" in row["why"]
-    null = find(source="gold", against="gold", domain="forget")
-    assert (null["pairs"], null["selector"], null["beta"]) == (2, None, None)
-    assert null["chance_low"] <= null["told"] <= null["chance_high"]
-
-
-def test_removed_texts_are_named_of_unlearned_models_alone(finished: Path) -> None:
-    find = finder(finished, schemas.NAME_TEXTS)
-    npo, retrained = (find(source=name) for name in ("npo", "retraining"))
-    assert (npo["removed"], npo["unseen"], npo["seeds"]) == (40, 60, 4)
-    assert 0.8 < npo["auc_low"] < npo["auc"] < npo["auc_high"]
-    for row in (npo, retrained):
-        assert row["gold_auc_low"] <= 0.5 <= row["gold_auc_high"]
-    assert retrained["auc_low"] <= 0.5 <= retrained["auc_high"]
 
 
 def test_what_comes_back_is_told_against_gold(finished: Path) -> None:
@@ -264,9 +237,7 @@ def test_tasks_have_a_table_where_there_are_any(root: Path, finished: Path) -> N
     [
         (paths.NLL, "retraining"),
         (paths.RELAPSE_NLL, "npo"),
-        (paths.RELAPSE_NLL, "gold"),
         (paths.RELAPSE, "npo"),
-        (paths.REMOVAL, "npo"),
     ],
 )
 def test_a_missing_file_is_named(

@@ -45,8 +45,8 @@ def results(tmp_path: Path) -> Path:
         said = {
             **{name: [value] for name, value in run.items()},
             **{"source": ["gold"], "selector": [None], "beta": [None], "prompt": ["Being"]},
-            **{"text": [" x, y"], "tokens": [3], "repetition": [0.0], "distinct_1": [1.0]},
-            **{"distinct_2": [1.0], "distinct_3": [1.0], "gold_log_likelihood": [-2.5]},
+            **{"text": [" x, y"], "tokens": [3], "repetition": [0.0]},
+            "gold_log_likelihood": [-2.5],
         }
         write_table(paths.under(root, paths.JUDGED, **run), schemas.GENERATIONS, said)
         start = SETTINGS["starts"][run["model"]]
@@ -72,7 +72,7 @@ def test_probes_joins_the_runs_in_the_order_of_the_grid(results: Path) -> None:
     runs = [("alpha", model, seed) for model in ("small", "ready") for seed in (0, 1)]
     assert [(row["dataset"], row["model"], row["seed"]) for row in rows] == runs
     lines = (results / "tables" / "generations.csv").read_text(encoding="utf-8").splitlines()
-    assert lines[1] == 'alpha,small,0,gold,,,Being," x, y",3,0,1,1,1,-2.5'
+    assert lines[1] == 'alpha,small,0,gold,,,Being," x, y",3,0,-2.5'
     assert len(lines) == 5
 
 

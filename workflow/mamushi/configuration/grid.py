@@ -253,14 +253,14 @@ def left_models(config: Config) -> list[str]:
     """What the tables of what is left in models are made of, beside the examples."""
     measured, axes = comparison(config), probed(config)
     found = [paths.NLL.format(**cell, arm="gold") for cell in cells(measured)]
-    found += [*retrained(measured, paths.NLL), *retrained(axes, paths.NLL), *removals(axes)]
+    found += [*retrained(measured, paths.NLL), *retrained(axes, paths.NLL)]
     for cell in cells(axes):
         models = deleted(axes, retraining=True)
         wanted = {
             paths.NLL: UTILITY,
             paths.PERPLEXITY: [arms.start(config, cell["model"])],
             paths.RELAPSE: ["gold", *models],
-            paths.RELAPSE_NLL: ["gold", *models],
+            paths.RELAPSE_NLL: deleted(axes, retraining=False),
             paths.TASKS: [*UTILITY, *models] if config["utility"]["tasks"] else [],
         }
         found += [

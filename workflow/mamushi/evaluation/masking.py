@@ -47,7 +47,7 @@ def digest(word: str) -> str:
 
 
 def spellings(word: str) -> set[str]:
-    """Return what a word may stand for: look-alikes as letters, stretched ones cut to two or one."""
+    """Return what a word may stand for: letters for look-alikes, stretches cut to two or one."""
     plain = unicodedata.normalize("NFKD", word).lower().translate(LEET)
     letters = "".join(c for c in plain if c.isalpha())
     return {RUN.sub(r"\1", letters), RUN.sub(r"\1\1", letters)}

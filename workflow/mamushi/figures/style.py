@@ -36,12 +36,9 @@ SELECTORS: dict[str, tuple[str, str, Any]] = {
     "mamushi": ("Mamushi", "#D55E00", "o"),
     "mamushi_lr": ("Mamushi (LR)", "#332288", "h"),
     "mamushi_lr_matched": ("Mamushi (LR, matched)", "#44AA99", "p"),
-    "mamushi_stack": ("Mamushi (stack)", "#6A3D9A", (4, 1, 0)),
     "auto": ("Auto", "#4477AA", (6, 1, 0)),
     "linear": ("Layers (LR)", "#A6611A", (5, 1, 0)),
     "lexical": ("Words (LR)", "#228833", (3, 1, 0)),
-    "bm25": ("BM25", "#8C6D31", (4, 1, 45)),
-    "dsir": ("DSIR", "#DDAA33", (3, 0, 180)),
     "anti_mamushi": ("Anti-Mamushi", "#882255", ">"),
     "oracle": ("Oracle", "#000000", "*"),
 }

@@ -45,7 +45,7 @@ UNLEARNING_TABLES = ("unlearning", "half_gap")
 """What the stage ``half_gap`` writes."""
 PROBE_TABLES = ("generations", "relearning")
 """What the stage ``probes`` writes."""
-LEFT_MODEL_TABLES = ("klom", "tell_models", "name_texts", "relapse", "utility")
+LEFT_MODEL_TABLES = ("klom", "relapse", "utility")
 """What the stage ``left_models`` writes, beside ``utility_tasks`` where tasks are configured."""
 
 LEFT_TABLES = ("membership", "memorization", "left")

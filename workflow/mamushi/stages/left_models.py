@@ -1,4 +1,4 @@
-"""Collect what is left in models: distances to gold, forensic tests, what comes back, utility."""
+"""Collect what is left in models: distances to gold, what comes back, utility."""
 
 from __future__ import annotations
 

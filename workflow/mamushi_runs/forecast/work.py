@@ -43,7 +43,6 @@ FITS = {
     "mamushi_lr": (5e-5, 2e-7),
     "linear": (0.0, 1e-7),
     "lexical": (7e-4, 0.0),
-    "mamushi_stack": (4e-3, 2.4e-6),
     "auto": (4e-3, 2.4e-6),
 }
 """Seconds of a selector with five folds, by text and by value of the embeddings: measured on texts

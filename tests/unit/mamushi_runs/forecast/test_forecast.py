@@ -111,7 +111,6 @@ def test_fewer_texts_take_less_and_matched_steps_take_the_same(
         ("mamushi", 6_000, 2304, 18.0),
         ("mamushi_lr", 6_000, 2304, 7.7),
         ("lexical", 4_000, 256, 3.3),
-        ("mamushi_stack", 4_000, 256, 14.8),
         ("lr_maha", 80_000, 2304, 25.2),
         ("kcenter", 80_000, 2304, 7.2),
         ("random", 80_000, 2304, 2.5),

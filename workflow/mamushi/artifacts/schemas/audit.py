@@ -48,8 +48,7 @@ row per dataset, model, method, set of texts, prefix, decoding and measure.
 {WHOSE}
 prefix float64
 decoding string: `greedy`, or `sampled`: the best of `left.extraction.samples` completions.
-measure string: `exact` (share of the texts that are completed token by token), `rouge_l` or `edit`
-    (means).
+measure string: `exact` (share of the texts that are completed token by token) or `rouge_l` (mean).
 {AGAINST_GOLD}""")
 
 LEFT = table(f"""left: What is left, on a page: of `membership` the AUC of the loss, and of the
@@ -66,44 +65,12 @@ models are those of the grid, unlearned ones those of the probe.
 {KIND_OF_MODELS}
 domain string, texts int64
 seeds int64: Seeds, each with a model of either kind.
-klom float64?: Kullback-Leibler divergence in nats of the margins of a text under half of the models
-    from those under half of the gold models, of other seeds; mean over texts and splits. Gaussians,
-    with one variance for all texts. Null of fewer than four seeds.
-klom_floor float64?: The same of gold models from gold models of other seeds: what training again
-    does.
 excess float64?: How much more the margins of a model surprise the gold models of the other seeds
     than those of the gold model of its own seed do, in nats a text; 0 of models that are like gold.
 excess_low float64?: Lower end of the 95% t interval over seeds; null of one seed.
 excess_high float64?
 p float64?: Two-sided p that there is no difference; null where there is too little to say.
 seeds_needed int64?, why string?""")
-
-TELL_MODELS = table(f"""tell_models: Whether a classifier tells models apart by the likelihoods of
-held-out texts: a row per kind of models, what they are told from, and domain. The row `gold` holds
-gold models of half of the seeds against those of the other half.
-{KIND_OF_MODELS}
-against string: `gold`, or `retraining` on the same list.
-domain string
-pairs int64: Pairs of models, of which the classifier has not seen the one that it tells apart.
-told float64?: Share of the pairs that it tells apart; 0.5 is chance.
-chance_low float64?: Where that share lies in 95 of 100 cases if the kinds do not differ, by all
-    exchanges within pairs.
-chance_high float64?
-p float64?: How often a classifier does as well by chance; at least 2 / 2^pairs.
-why string?""")
-
-NAME_TEXTS = table(f"""name_texts: Whether a classifier tells removed texts from texts of the same
-domain that were in no training, by their likelihoods under a model: a row per kind of models.
-{KIND_OF_MODELS}
-seeds int64: Seeds, each with a model of either kind.
-removed int64: Removed texts, of the seed with the fewest.
-unseen int64: Held-out forget texts.
-auc float64?: AUC, mean over folds of texts and over seeds; 0.5 is chance.
-auc_low float64?: Lower end of its 95% interval, over texts and seeds.
-auc_high float64?
-gold_auc float64?: The same under the gold model of the seed, which knows neither: above 0.5 the
-    texts differ by themselves.
-gold_auc_low float64?, gold_auc_high float64?, why string?""")
 
 RELAPSE = table(f"""relapse: What brings the forget domain back, over seeds, each model against the
 gold model of its seed treated the same: a row per kind of models, treatment and amount.

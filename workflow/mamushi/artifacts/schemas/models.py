@@ -86,5 +86,4 @@ decoding string: `greedy` or `sampled`, from the model's own distribution.
 sample int64: Number of the completion; 0 is the greedy one.
 tokens int64: Tokens of the rest of the text, and the most that are said.
 exact bool: Whether the completion is that rest, token by token.
-rouge_l float64: F-measure of the longest common subsequence of words, from 0 to 1.
-edit float64: 1 less Levenshtein distance over the longer text, in characters, from 0 to 1.""")
+rouge_l float64: F-measure of the longest common subsequence of words, from 0 to 1.""")

@@ -46,13 +46,9 @@ retain_distance_mean float64: The same of the retain domain.
 retain_distance_se float64?
 gold_sad float64?: The noise floor: mean SAD between the gold standards of two seeds, over all pairs
     of seeds, in perplexity; null with one seed.
-gold_log_sad float64?: The same of log perplexities, in nats per token.
 area_mean float64: Mean area under the SAD curve from β = 0 to 1 by the trapezoid rule, in
     perplexity; lower is better.
 area_se float64?
-area_measured_mean float64: Mean area between the smallest and the largest measured budget alone,
-    over that width, without the ends that all selectors share; in perplexity.
-area_measured_se float64?
 area_vs_random float64?: Mean area over the mean area of `random`, less 1: −0.25 is a quarter below.
     Null where `random` was not run.
 area_vs_random_se float64?: Standard error of that difference, paired by seed.""")
@@ -79,8 +75,7 @@ gold_sad float64?: The noise floor: mean SAD between the gold standards of two s
     of seeds, in perplexity.
 seeds_for_difference int64?: Seeds with which a difference of this size is shown with power 0.8 in
     spite of the number of comparisons, by the spread that was observed, which few seeds know badly;
-    null where none is to be shown.
-seeds_for_gold_sad int64?: The same for a difference as large as the noise floor.""")
+    null where none is to be shown.""")
 
 SUBGROUPS = table("""subgroups: Who pays for a removal: how the loss of groups of held-out texts
 changes, a row per dataset, model, selector, budget, domain and value of a column.
@@ -95,9 +90,7 @@ to_beta0_low float64?: Lower end of the 95% interval, over texts and seeds; null
 to_beta0_high float64?
 to_gold float64: Mean NLL per token less that of the gold standard, which removed all, in nats.
 to_gold_low float64?: Lower end of the 95% interval, as above.
-to_gold_high float64?
-sad float64?: SAD of the texts with this value, mean over seeds, in units of perplexity; null where
-    one of the domains has fewer than 10.""")
+to_gold_high float64?""")
 
 UNLEARNING = table("""unlearning: Every measured point of the budget-perplexity curves. Rows at β =
 0 and β = 1 are models that all selectors share; they repeat for each.
@@ -128,12 +121,8 @@ budget_low float64?: Lower end of its 95% interval: the first budget at which St
 budget_high float64?: Upper end: from there on the test tells that the target is exceeded. Null
     likewise.
 censored bool: Whether not even the whole forget set reaches the target.
-censored_share float64?: Share of the seeds whose own curve never reaches the target; null without a
-    gap.
-recrossings int64: Times that the curve falls below the target again after its first crossing.
 retain_factor float64?: Retain perplexity at the crossing over that of the start, in the worst seed.
 within_cap bool?: Whether `retain_factor` is at most `unlearning.retain_cap`.
-saving_vs_full float64?: 1 − budget: share of the forget set that is spared.
 saving_vs_random float64?: 1 − budget / budget of `random` with the same unlearner; negative where
     random needs less.
 saving_vs_random_low float64?: Lower end of its 95% interval, by Fieller's theorem for pairs of one
@@ -151,9 +140,6 @@ text string: What was said, without the prompt; profanity masked.
 tokens int64: Tokens of it, with the token that ends it.
 repetition float64: Share of tokens that occur among the 16 before them; towards 1 the model is
     caught in a loop.
-distinct_1 float64: Different tokens over all tokens; 1 where none occurs twice.
-distinct_2 float64: The same of runs of two tokens.
-distinct_3 float64: The same of runs of three tokens.
 gold_log_likelihood float64: Mean log-likelihood per token under the gold standard, in nats.""")
 
 RELEARNING = table("""relearning: How fast the models of a probed cell relearn, joined.

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.transforms import offset_copy
 
 from mamushi.artifacts import schemas
-from mamushi.evaluation.sources import RETRAINING
+from mamushi.evaluation.cohort import RETRAINING
 from mamushi.figures.curves import Row, plot_mean, read_rows
 from mamushi.figures.style import (
     DOTTED,

@@ -11,7 +11,7 @@ from mamushi.stages._settings import Extraction
 def answer(subject: _asking.Subject, asked: Extraction) -> _asking.Answers:
     from mamushi.artifacts import schemas
     from mamushi.artifacts.tables import INFERENCE
-    from mamushi.evaluation.texts import edit_similarity, rouge_l
+    from mamushi.evaluation.texts import rouge_l
     from mamushi.lm.generate import completions
 
     wanted = ((INFERENCE,), asked.texts, asked.max_length)
@@ -46,7 +46,6 @@ def answer(subject: _asking.Subject, asked: Extraction) -> _asking.Answers:
                     "tokens": len(truth),
                     "exact": tokens == truth,
                     "rouge_l": rouge_l(whole[1], whole[0]),
-                    "edit": edit_similarity(whole[1], whole[0]),
                 }
                 for name, value in row.items():
                     columns[name].append(value)
