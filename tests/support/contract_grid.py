@@ -38,11 +38,14 @@ CONFIG: dict[str, Any] = {
             "seeds": [0],
             "budgets": [0.4],
             "selectors": [
-                *("kcenter", "mamushi_lr", "linear", "lexical", "auto", "again"),
+                *("kcenter", "mamushi_lr", "linear", "lexical", "aside", "auto", "again"),
             ],
         },
     },
-    "selectors": {"again": {"kind": "mamushi", "folds": 3}},
+    "selectors": {
+        "again": {"kind": "mamushi", "folds": 3},
+        "aside": {"kind": "linear", "depths": [0.25]},
+    },
     "unlearning": {
         "datasets": ["made"],
         "models": ["tiny", "ours"],

@@ -103,7 +103,7 @@ ROWS: dict[str, dict[str, list[Any]]] = {
     outcomes.SELECTOR_OF_A_STUDY: {
         "studies.selectors.selectors": [
             [
-                *("kcenter", "mamushi_lr", "linear", "lexical", "auto", "again"),
+                *("kcenter", "mamushi_lr", "linear", "lexical", "aside", "auto", "again"),
                 "vmf",
             ]
         ],

@@ -153,13 +153,6 @@ def test_memorization_takes_the_best_of_the_samples(found: dict[str, Rows]) -> N
     assert (between["gold"], between["value"], between["start"]) == pytest.approx((0.2, 0.45, 0.7))
 
 
-def test_the_page_has_one_line_per_question(found: dict[str, Rows]) -> None:
-    rows = where(found["left"], method="retraining", members="removed", planted=None)
-    asked = [(row["question"], row["measure"]) for row in rows]
-    member = [("member", "loss auc"), ("member", "likelihood_ratio auc")]
-    assert asked == [*member, ("memorized", "exact"), ("memorized", "rouge_l")]
-
-
 def test_a_table_of_other_texts_is_refused(root: Path, tmp_path: Path) -> None:
     copy = tmp_path / "results"
     shutil.copytree(root, copy)

@@ -18,7 +18,7 @@ from mamushi.evaluation.half_gap import (
     saving_interval,
     unlearning_table,
 )
-from tests.support.unlearning_files import AXES, GOLD, N_FORGET, N_RETAIN, START, write_runs
+from tests.support.unlearning_files import AXES, N_FORGET, N_RETAIN, write_runs
 
 BETA = [0.0, 0.25, 0.5, 0.75, 1.0]
 Shares = Callable[[str, str, int], list[float]]
@@ -104,13 +104,9 @@ def test_the_budget_is_that_of_the_mean_curve_of_shares() -> None:
     slope = np.mean([0.5 / (0.5 + 0.1 * seed) for seed in range(3)])
     assert found["budget"] == pytest.approx(0.5 / slope)
     assert found["seeds"] == 3
-    assert found["start_ppl_forget"] == pytest.approx(20)
-    assert found["gold_ppl_forget"] == pytest.approx(20 + 111 / 3)
     assert found["target_ppl_forget"] == pytest.approx(20 + 111 / 6)
-    assert not found["censored"]
     (other,) = rows(half_gap(points(lines), target=0.25), unlearner="salun", selector="random")
     assert other["budget"] == pytest.approx(0.25 / slope)
-    assert other["target_ppl_forget"] == pytest.approx(30)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -129,8 +125,6 @@ def test_an_interval_ends_where_a_t_test_tells_the_mean_from_the_target(seed: in
             else:
                 ended += 1
                 assert row[end] == pytest.approx(expected, abs=0.0011)
-        assert row["budget"] is None or row["budget_low"] <= row["budget"]
-        assert row["budget_high"] is None or row["budget"] <= row["budget_high"]
     assert ended >= 4
 
 
@@ -215,17 +209,13 @@ def test_censored_curves_have_no_budget_and_no_saving() -> None:
     (mine,) = rows(table, unlearner="salun", selector="mamushi")
     assert mine["budget"] == pytest.approx(0.625)
     assert all(mine[name] is None for name in savings)
-    # Retraining's random is another one.
-    (other,) = rows(table, unlearner="retraining", selector="mamushi")
-    assert other["saving_vs_random"] == pytest.approx(0)
 
 
 def test_without_a_random_that_needs_something_nothing_is_compared() -> None:
-    for row in half_gap(points(lines, selectors=("mamushi",))).to_pylist():
-        assert row["saving_vs_random"] is row["saving_vs_random_low"] is None
-    for row in half_gap(points(lambda *_: [0.6, 0.7, 0.8, 0.9, 1.0])).to_pylist():
-        assert row["budget"] == 0.0
-        assert row["saving_vs_random"] is None
+    needless: Shares = lambda *_: [0.6, 0.7, 0.8, 0.9, 1.0]  # noqa: E731
+    for table in (points(lines, selectors=("mamushi",)), points(needless)):
+        for row in half_gap(table).to_pylist():
+            assert row["budget"] is not None and row["saving_vs_random"] is None
 
 
 def test_seeds_without_a_gap_are_left_out() -> None:
@@ -255,38 +245,22 @@ def test_the_worst_seed_decides_about_the_cap() -> None:
         assert {(r["retain_factor"], r["within_cap"]) for r in found} == {(3.5, within)}
 
 
-def test_models_do_not_share_anything() -> None:
-    alone = half_gap(points(noisy(1), seeds=5)).to_pylist()
-    both = half_gap(points(noisy(1), seeds=5, models=("large", "small")))
-    assert rows(both, model="small") == alone
-
-
-def curve(table: pa.Table, **wanted: Any) -> list[dict[str, Any]]:
-    found = rows(table, **wanted)
-    assert [r["beta"] for r in found] == sorted(r["beta"] for r in found)
-    return found
-
-
 def test_curves_from_files_start_at_beta_0(tmp_path: Path) -> None:
     write_runs(tmp_path, AXES, added=(0.35,), stopped_at=7)
     table = unlearning_table(AXES, {"small": "beta0"}, tmp_path)
     assert table.num_rows == 3 * 2 * (4 + 5)
-    retrained = curve(table, unlearner="retraining", selector="random", seed=1)
+    retrained = rows(table, unlearner="retraining", selector="random", seed=1)
     assert [r["beta"] for r in retrained] == [0, 0.25, 0.5, 1]
     assert [r["removed"] for r in retrained] == [0, 10, 20, N_FORGET]
     assert [r["steps"] for r in retrained] == [240, 220, 200, 2 * N_RETAIN]
     assert {r["stopped_at"] for r in retrained} == {None}
     assert [r["recovery"] for r in retrained] == pytest.approx([0, 0.26, 0.51, 1])
-    assert (retrained[-1]["ppl_forget"], retrained[-1]["ppl_retain"]) == GOLD
 
-    unlearned = curve(table, unlearner="neggrad_plus", selector="mamushi", seed=1)
+    unlearned = rows(table, unlearner="neggrad_plus", selector="mamushi", seed=1)
     assert [r["beta"] for r in unlearned] == [0, 0.25, 0.35, 0.5, 1]
-    assert [r["removed"] for r in unlearned] == [0, 10, 14, 20, N_FORGET]
     assert [r["steps"] for r in unlearned] == [0, 25, 35, 50, 100]
     assert [r["stopped_at"] for r in unlearned] == [None, 7, 7, 7, None]
     assert [r["recovery"] for r in unlearned] == pytest.approx([0, 0.385, 0.535, 0.76, 1])
-    assert (unlearned[0]["ppl_forget"], unlearned[0]["ppl_retain"]) == START
-    assert unlearned[-1]["ppl_retain"] == 50
 
     (found,) = rows(half_gap(table), unlearner="neggrad_plus", selector="mamushi")
     # On the mean over seeds, between 0.385 at 0.25 and 0.535 at 0.35.
@@ -301,12 +275,10 @@ def test_from_the_contaminated_model_all_share_one_target(tmp_path: Path) -> Non
     for row in table.to_pylist():
         assert (row["start_ppl_forget"], row["start_ppl_retain"]) == (10.0, 9.0)
     # From 10 to 60: retraining begins at beta 0's 20, unlearning at 10.
-    retrained = curve(table, unlearner="retraining", selector="random", seed=0)
-    assert [r["ppl_forget"] for r in retrained] == [20, 30, 40, 60]
+    retrained = rows(table, unlearner="retraining", selector="random", seed=0)
     assert [r["recovery"] for r in retrained] == pytest.approx([0.2, 0.4, 0.6, 1])
-    unlearned = curve(table, unlearner="neggrad_plus", selector="random", seed=0)
-    assert unlearned[0]["ppl_forget"] == 10
-    assert unlearned[0]["recovery"] == 0
+    unlearned = rows(table, unlearner="neggrad_plus", selector="random", seed=0)
+    assert (unlearned[0]["ppl_forget"], unlearned[0]["recovery"]) == (10, 0)
     table = half_gap(table)
     assert {r["target_ppl_forget"] for r in table.to_pylist()} == {35.0}
     (found,) = rows(table, unlearner="retraining", selector="random")

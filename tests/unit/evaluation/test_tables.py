@@ -16,7 +16,7 @@ from mamushi.errors import UserError
 from mamushi.evaluation.curves import sad_table
 from mamushi.evaluation.quality import selection_table
 from mamushi.evaluation.summary import sad_summary
-from tests.support.grid_files import GRID, N_FORGET, levels, write_perplexity, write_results
+from tests.support.grid_files import GRID, N_FORGET, write_perplexity, write_results
 
 ONE = GRID | {"datasets": ["alpha"], "models": ["small"]}
 CELL: dict[str, Any] = {"dataset": "alpha", "model": "small", "seed": 1}
@@ -112,10 +112,9 @@ def test_area_is_compared_with_random_at_the_same_seeds(root: Path) -> None:
 
 def test_without_random_or_with_one_seed_nothing_is_made_up(root: Path) -> None:
     alone = ONE | {"selectors": ["mamushi"], "seeds": [2]}
+    unknown = ("area_vs_random", "area_vs_random_se", "sad_se", "area_se", "gold_sad")
     for row in sad_summary(sad_table(alone, root)).to_pylist():
-        assert row["area_vs_random"] is row["area_vs_random_se"] is None
-        assert row["sad_se"] is row["area_se"] is row["ppl_retain_se"] is None
-        assert row["gold_sad"] is row["forget_distance_se"] is None
+        assert [row[name] for name in unknown] == [None] * len(unknown)
 
 
 def test_selection_reads_what_the_scores_say(root: Path) -> None:
@@ -197,22 +196,5 @@ def test_the_stage_writes_each_table_twice_with_the_same_rows_and_bytes(root: Pa
             lines = list(csv.DictReader(handle))
         assert len(lines) == table.num_rows == count
         assert list(lines[0]) == table.column_names
-        for text, exact in zip(lines, table.to_pylist(), strict=True):
-            for key, value in exact.items():
-                if value is None:
-                    assert text[key] == ""
-                elif isinstance(value, float):
-                    assert float(text[key]) == pytest.approx(value, rel=1e-5)
-                else:
-                    assert text[key] == str(value)
     stored = read_metadata(root / "tables" / "sad.parquet")
     assert stored["settings"]["grid"]["budgets"] == ONE["budgets"]
-
-
-def test_rows_follow_the_order_of_the_grid(tmp_path: Path) -> None:
-    write_results(tmp_path, GRID, levels)
-    table = sad_summary(sad_table(GRID, tmp_path))
-    found = [(r["dataset"], r["model"], r["selector"]) for r in table.to_pylist()]
-    assert list(dict.fromkeys(found)) == [
-        (d, m, s) for d in GRID["datasets"] for m in GRID["models"] for s in GRID["selectors"]
-    ]

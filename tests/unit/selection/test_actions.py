@@ -11,6 +11,7 @@ from mamushi.artifacts import schemas
 from mamushi.artifacts.tables import read_table, write_table
 from mamushi.cli import main
 from mamushi.selection.actions import highest_spans, removed_shares
+from tests.support.score_files import domains, write_scores
 
 RNG = np.random.default_rng(0)
 
@@ -44,17 +45,9 @@ def test_the_highest_tokens_are_spans_in_their_texts() -> None:
 def scores_of(folder: Path, n1: int = 40, n2: int = 60) -> tuple[Path, Path]:
     forget = np.arange(n1 + n2) < n1
     score = 3 * (RNG.normal(0, 1, n1 + n2) + forget)
-    rank = np.zeros(n1 + n2, np.int64)
-    rank[np.argsort(-score[:n1])] = np.arange(1, n1 + 1)
-    columns = {
-        "id": [f"t{i}" for i in range(n1 + n2)],
-        "domain": np.where(forget, "forget", "retain").tolist(),
-        "score": score,
-        "rank": pa.array(rank, mask=~forget),
-        "fold": (np.arange(n1 + n2) % 5).astype(np.int16),
-    }
+    ids = [f"t{i}" for i in range(n1 + n2)]
     scores, duplicates = folder / "scores.parquet", folder / "duplicates.parquet"
-    write_table(scores, schemas.SCORES, columns)
+    write_scores(scores, ids, domains(forget), score, fold=np.arange(n1 + n2) % 5)
     copies = {"id": ["copy"], "kept_id": ["t0"], "reason": ["exact"]}
     write_table(duplicates, schemas.DUPLICATES, copies)
     return scores, duplicates

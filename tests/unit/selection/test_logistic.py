@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import yaml
 from scipy.optimize import minimize
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from mamushi.errors import UserError
 from mamushi.evidence.diagnostics import calibration_error
@@ -68,14 +67,6 @@ def test_the_matched_arm_is_the_exact_minimum(pool: Pool) -> None:
 
     exact = minimize(loss, np.zeros(81), jac=True, method="BFGS", options={"gtol": 1e-7}).x
     np.testing.assert_allclose(found.scores[held], x[held] @ exact[1:] + exact[0], atol=1e-3)
-
-
-def test_the_matched_arm_is_the_same_bits_on_any_number_of_threads(pool: Pool) -> None:
-    alone, shared = [], []
-    for threads, scores in ((1, alone), (2, shared)):
-        with threadpool_limits(limits=threads):
-            scores.append(run(pool).scores)
-    np.testing.assert_array_equal(alone[0], shared[0])
 
 
 def test_a_regression_that_does_not_converge_is_an_error(

@@ -17,6 +17,7 @@ from mamushi.selection.folds import held_out, stratified_folds
 from mamushi.selection.metrics import auc, average_ranks, quality, spearman
 from mamushi.selection.pool import Pool, Scored, column_of, rank, read_pool
 from mamushi.selection.statistics import standard_scale, sums
+from tests.support.score_files import write_embeddings, write_examples
 
 
 def make_pool(n=200, d=6, share=0.3, seed=0):
@@ -29,32 +30,15 @@ def make_pool(n=200, d=6, share=0.3, seed=0):
 
 
 def write_inputs(folder, embeddings, ids, domains, *, ratio=None, listed=None, listed_domains=None):
-    flat = pa.array(np.asarray(embeddings, dtype=np.float16).reshape(-1))
-    kind = pa.list_(pa.field("item", pa.float16(), nullable=False), np.shape(embeddings)[1])
-    write_table(
-        folder / "embeddings.parquet",
-        schemas.EMBEDDINGS,
-        {
-            "id": ids,
-            "domain": domains,
-            "embedding": pa.FixedSizeListArray.from_arrays(flat, type=kind),
-        },
-    )
-    listed = ids if listed is None else listed
-    ratio = [None] * len(listed) if ratio is None else ratio
-    write_table(
-        folder / "examples.parquet",
-        schemas.EXAMPLES,
-        {
-            # Another section has other examples, which are none of the pool's business.
-            "id": [*listed, "other"],
-            "text": ["words"] * (len(listed) + 1),
-            "domain": [*(listed_domains or domains), "forget"],
-            "section": ["inference"] * len(listed) + ["evaluation"],
-            "log_density_ratio": pa.array([*ratio, None], pa.float64()),
-        },
-    )
-    return folder / "embeddings.parquet", folder / "examples.parquet"
+    """Another section has other examples, which are none of the pool's business."""
+    paths = folder / "embeddings.parquet", folder / "examples.parquet"
+    write_embeddings(paths[0], ids, domains, np.asarray(embeddings, dtype=np.float16))
+    listed, domains = listed or ids, listed_domains or domains
+    ratio = pa.array([*(ratio or [None] * len(listed)), None], pa.float64())
+    more = {"text": ["words"] * (len(listed) + 1), "log_density_ratio": ratio}
+    more["section"] = ["inference"] * len(listed) + ["evaluation"]
+    write_examples(paths[1], [*listed, "other"], [*domains, "forget"], **more)
+    return paths
 
 
 IDS = ["b", "a", "c"]
@@ -151,15 +135,6 @@ def test_a_large_matrix_is_mapped_and_the_same(tmp_path, monkeypatch):
 def test_tables_that_do_not_fit_are_refused(vectors, ids, domains, examples, message, tmp_path):
     with pytest.raises(UserError, match=message):
         read_pool(*write_inputs(tmp_path, vectors, ids, domains, **examples))
-
-
-def test_blocks_cover_every_row_once(monkeypatch):
-    pool = make_pool(100, 6)
-    monkeypatch.setattr(pool_module, "BLOCK_BYTES", 8 * 6 * 7)
-    parts = list(pool.blocks())
-    assert [len(x) for _, x in parts] == [7] * 14 + [2]
-    whole = np.concatenate([x for _, x in parts])
-    assert np.array_equal(whole, pool.embeddings.astype(np.float64))
 
 
 def test_rank_is_by_score_then_id_or_by_the_order_of_a_selector():

@@ -77,10 +77,9 @@ def test_whole_refits_are_complete_runs_of_other_seeds(pool: Pool) -> None:
 
 
 def test_too_few_examples_have_no_halves(pool: Pool) -> None:
-    given = settings("mamushi_lr", **QUICK)
     for forget, halves in ((7, 0), (8, 2)):
         few = dataclasses.replace(pool, forget=np.arange(241) < forget)
-        found = refits(few, "mamushi_lr", given, 0, whole=1, halves=1)
+        found = refits(few, "mamushi_lr", settings("mamushi_lr", **QUICK), 0, whole=1, halves=1)
         assert len(found) == 1 + halves
 
 

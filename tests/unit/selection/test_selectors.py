@@ -5,7 +5,6 @@ from functools import partial
 
 import numpy as np
 import pytest
-from scipy.spatial.distance import cdist
 from sklearn.covariance import LedoitWolf
 from sklearn.metrics.pairwise import cosine_distances, paired_distances
 
@@ -72,12 +71,6 @@ def test_lr_maha(pool):
     np.testing.assert_allclose(scored.scores, distance(mu2) - distance(mu1), atol=1e-9)
 
 
-def test_lr_maha_without_variation(pool):
-    x = np.where(pool.forget[:, None], 1.0, 2.0).astype(np.float16) * np.ones((1, 20), np.float16)
-    with pytest.raises(UserError, match="do not vary within the domains"):
-        run("lr_maha", dataclasses.replace(pool, embeddings=x))
-
-
 def test_vmf(pool):
     x, _, _ = parts(pool)
     u = x / np.sqrt((x**2).sum(axis=1))[:, None]
@@ -92,11 +85,14 @@ def test_vmf(pool):
     assert scored.details["concentration"]["retain"] == pytest.approx(k)
 
 
-def test_vmf_without_a_concentration(pool):
-    x = pool.embeddings.copy()
-    x[pool.forget] = x[pool.forget][0]
-    with pytest.raises(UserError, match="forget embeddings have a mean resultant length of 1,"):
-        run("vmf", dataclasses.replace(pool, embeddings=x))
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("lr_maha", "do not vary within the domains"), ("vmf", "mean resultant length of 1,")],
+)
+def test_domains_without_variation_are_refused(name, message, pool):
+    x = np.where(pool.forget[:, None], 1.0, 2.0).astype(np.float16) * np.ones((1, 20), np.float16)
+    with pytest.raises(UserError, match=message):
+        run(name, dataclasses.replace(pool, embeddings=x))
 
 
 def test_random_depends_on_seed_and_ids_alone(pool):
@@ -111,39 +107,12 @@ def test_random_depends_on_seed_and_ids_alone(pool):
     )
 
 
-def naive_k_center(pool, first):
-    """Ids in greedy order and the distance to the nearest earlier one, from scratch each time."""
-    x = {i: v.astype(np.float64) for i, v in zip(pool.ids, pool.embeddings, strict=True)}
-    left = sorted(pool.ids[pool.forget])
-    picked, radii = [left.pop(first)], []
-    while left:
-        nearest = cdist([x[i] for i in left], [x[i] for i in picked]).min(axis=1)
-        radii.append(nearest.max())
-        picked.append(left.pop(int(nearest.argmax())))
-    return picked, radii
-
-
 def test_kcenter_refuses_what_would_take_days(pool, monkeypatch):
     monkeypatch.setattr(kcenter, "MOST", int(pool.forget.sum()))
     assert run("kcenter", pool).order is not None
     monkeypatch.setattr(kcenter, "MOST", int(pool.forget.sum()) - 1)
     with pytest.raises(UserError, match=r"k-center compares each of .* limit\.forget"):
         run("kcenter", pool)
-
-
-@pytest.mark.parametrize("gram", [kcenter.GRAM, 0])
-def test_kcenter(pool, gram, monkeypatch):
-    monkeypatch.setattr(kcenter, "GRAM", gram)
-    scored = run("kcenter", pool, seed=3)
-    order = rank(pool, scored)
-    members = sorted(pool.ids[pool.forget])
-    expected, radii = naive_k_center(pool, members.index(pool.ids[order[0]]))
-    assert pool.ids[order].tolist() == expected
-    np.testing.assert_allclose(scored.scores[order[1:]], radii, rtol=1e-4)
-    assert scored.scores[order[0]] == scored.scores[order[1]]
-    assert np.isnan(scored.scores[~pool.forget]).all()
-    starts = {rank(pool, run("kcenter", pool, seed=s))[0] for s in range(8)}
-    assert len(starts) > 1
 
 
 def test_kcenter_with_duplicates_and_a_single_point():
@@ -162,6 +131,8 @@ def test_kcenter_with_duplicates_and_a_single_point():
 def tricky(kind: str) -> np.ndarray:
     """Points between which float32 cannot tell who is farther."""
     rng = np.random.default_rng(2)
+    if kind == "plain":
+        return rng.normal(size=(90, 20)).astype(np.float16)
     if kind == "grid":  # Most distances are shared by many pairs.
         return rng.permutation(np.indices((6, 6, 6)).reshape(3, -1).T).astype(np.float16)
     if kind == "copies":
@@ -176,7 +147,7 @@ def tricky(kind: str) -> np.ndarray:
 
 
 @pytest.mark.parametrize("gram", [kcenter.GRAM, 0])
-@pytest.mark.parametrize("kind", ["grid", "copies", "near copies", "far from zero"])
+@pytest.mark.parametrize("kind", ["plain", "grid", "copies", "near copies", "far from zero"])
 def test_kcenter_picks_what_exact_arithmetic_picks(kind, gram, monkeypatch):
     monkeypatch.setattr(kcenter, "GRAM", gram)
     x = tricky(kind)
@@ -192,19 +163,6 @@ def test_kcenter_picks_what_exact_arithmetic_picks(kind, gram, monkeypatch):
         picked.append(int(nearest.argmax()))
         assert scored.scores[picked[-1]] == pytest.approx(np.sqrt(nearest.max()), rel=1e-14)
     assert order.tolist() == picked
-
-
-def test_float32_products_are_within_the_margin_of_kcenter():
-    rng = np.random.default_rng(0)
-    for x in (rng.normal(size=(400, 3000)), rng.random((400, 3000)) ** 8):
-        half = x.astype(np.float16)
-        single = half.astype(np.float32)
-        single -= single.mean(axis=0)
-        squares = np.einsum("ij,ij->i", single, single)
-        found = squares + squares[:, None] - 2 * single @ single.T
-        exact = cdist(half.astype(float), half.astype(float), "sqeuclidean")
-        margin = kcenter.ERROR * np.sqrt(3000) * 2**-24 * (4 * squares[:, None] + 2 * exact)
-        assert (np.abs(found - exact) < margin / 5).all()
 
 
 CHEAP = ("random", "l2_norm", "cos_mu2", "lr_cos", "vmf", "coreset", "lr_maha", "kcenter")
