@@ -29,7 +29,7 @@ from mamushi.artifacts import schemas
 from mamushi.artifacts.files import read_json
 from mamushi.artifacts.tables import read_metadata, read_table, write_table
 from mamushi.cli import main
-from mamushi.data.planted import plant
+from mamushi.data.sections import plant
 from mamushi.evaluation.attacks import (
     FEWEST_SEEDS,
     Compared,

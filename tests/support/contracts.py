@@ -183,7 +183,6 @@ ROWS: dict[str, dict[str, list[Any]]] = {
         "datasets.mine.retain": [{"column": "topic", "values": ["cats"]}],
         "datasets.mine.section": ["part"],
         "datasets.mine.section_values": [{"train": "inference"}],
-        "datasets.mine.stratum": ["group"],
         "datasets.mine.labels": [["loud"]],
     },
     outcomes.OF_A_STUDY: {

@@ -311,7 +311,7 @@ def test_row_numbers_are_those_of_the_file_that_was_ranked(tmp_path: Path) -> No
         ("d.csv.gz", gzip.compress(b"id\n3\n" * 99, mtime=0)[:-9], "x.csv.gz", "truncated or"),
         ("d.csv.zst", b"nothing", "x.csv.zst", "truncated or damaged"),
         ("d.parquet", b"PAR1", "x.parquet", "damaged"),
-        ("d.csv", b"id\n3\n", "x.parquet", "the endings .parquet and .csv differ"),
+        ("d.csv", b"id\n3\n", "x.parquet", "the endings of d.csv and x.parquet differ"),
         ("d.csv", b"id\n3\n", "d.csv", "exists already"),
         ("d.xlsx", b"", "x.xlsx", "cannot tell the format"),
         ("d.csv", b"name\n3\n", "x.csv", "no column 'key'; it has 'name'"),

@@ -15,7 +15,7 @@ from mamushi.artifacts.files import read_json, sha256
 from mamushi.artifacts.tables import read_metadata, read_table
 from mamushi.configuration.counts import Need
 from mamushi.data.duplicates import key
-from mamushi.data.examples import build, summary
+from mamushi.data.examples import build
 from mamushi.data.raw import Raw
 from mamushi.errors import UserError
 from mamushi.registry import load, plugin
@@ -96,7 +96,6 @@ def test_every_step_is_counted() -> None:
     assert counts["steps"][-1]["kept"] == {"forget": 2, "retain": 2}
     assert counts["sections"] == {"inference": {"forget": 2, "retain": 2}}
     assert set(table["text"].to_pylist()) < {"one", long, "two", "three", "four"}
-    assert summary(counts)[0] == "14 rows read"
 
 
 def test_labels_and_ratio_follow_their_rows() -> None:
@@ -257,7 +256,6 @@ def test_real_newsgroups(shared: Path) -> None:
     loader = plugin("dataset", "newsgroups").defaults | {"path": path}
     raw = load("dataset", "newsgroups").load(loader, UNUSED)
     table, _, counts = build(raw, PAPER, NO_LIMIT, DATA | {"max_characters": 1_000_000})
-    print("\n".join(summary(counts)))
     assert counts["read"] == 18_846
     check_examples(table, raw, PAPER, groups=20)
     # The last number agrees with an exact join like the one below, which takes too long here.
@@ -280,6 +278,5 @@ def test_real_jigsaw(shared: Path) -> None:
     raw = load("dataset", "jigsaw").load(loader, UNUSED)
     shares = {"contamination": 0.5, "inference": 0.5}
     table, _, counts = build(raw, shares, NO_LIMIT, DATA | {"max_characters": 1_000_000})
-    print("\n".join(summary(counts)))
     assert counts["read"] == 20_000
     check_examples(table, raw, shares, groups=2)

@@ -92,8 +92,8 @@ def test_jigsaw_zipped_is_the_same(tmp_path: Path) -> None:
         ({"train": GOOD["train.csv"] + "c,x,0,0,2,0,0,0\n"}, r"row 3 .*'obscene' is '2'; allowed"),
         ({"train": GOOD["train.csv"] + "c,x,nan,0,0,0,0,0\n"}, "label 'toxic' is 'nan'"),
         ({"train": GOOD["train.csv"] + "c,x,-1,0,0,0,0,0\n"}, "'-1'; allowed are 0, 1"),
-        ({"test": GOOD["test.csv"] + "w,new\n"}, r"test\.csv, row 4 .*'w' has no labels"),
-        ({"test": "id,comment_text\nx,four\ny,five\n"}, r"labels for 'z', which is not in test"),
+        ({"test": GOOD["test.csv"] + "w,new\n"}, r"test\.csv, row 4 .*'w' is not in both"),
+        ({"test": "id,comment_text\nx,four\ny,five\n"}, r"test_labels\.csv, row 1 .*'z' is not in"),
         ({"test": GOOD["test.csv"] + "x,new\n"}, r"row 4 .*id 'x' is there twice"),
     ],
 )
@@ -266,13 +266,11 @@ def test_table_formats(tmp_path: Path, kind: str) -> None:
         forget={"column": "topic", "values": ["guns"]},
         section="part",
         section_values={"train": "inference", "test": "evaluation"},
-        stratum="topic",
         labels=["topic"],
     )
     assert by_value.ids == ["7", "8", "9"]
     assert by_value.forget.tolist() == [True, False, True]
     assert by_value.section == ["inference", None, "evaluation"]
-    assert by_value.stratum == ["guns", "cars", "guns"]
     assert by_value.labels == {"topic": ["guns", "cars", "guns"]}
     assert load_table(path, forget={"column": "key", "values": [8]}).forget.tolist() == [
         False,
@@ -384,7 +382,6 @@ def test_a_dry_run_tells_a_bad_expression_and_a_column_that_csv_lacks(tmp_path: 
             "no row has the value 'gnus'; its values are cars, guns",
         ),
         ({"section": "topic"}, "row 1.*section 'guns' in column 'topic'; known are"),
-        ({"stratum": "part"}, "row 2.*column 'part' is"),
         ({"id": "part"}, "row 2.*column 'part' is"),
     ],
 )

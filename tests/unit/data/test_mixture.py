@@ -219,7 +219,6 @@ def test_texts_of_a_cell_do_not_depend_on_the_size_of_another(world: dict[str, A
         ({"weights": {"forget": [1.5, -0.5], "retain": [0.5, 0.5]}}, "sum to"),
         ({"words": [9, 3]}, "smaller number first"),
         ({"sizes": {"training": {"forget": 1, "retain": 1}}}, "'training'; known are"),
-        ({"sizes": {"inference": {"forget": 1}}}, "give forget and retain"),
     ],
 )
 def test_bad_settings(changes: dict[str, Any], message: str) -> None:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from mamushi.artifacts import schemas
-from mamushi.data.planted import LABEL, plant
+from mamushi.data.sections import LABEL, plant
 from mamushi.errors import UserError
 
 SECTIONS = ("contamination", "inference", "evaluation")

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mamushi.data.sections import apportion, check_shares, limited, split
-from mamushi.errors import UserError
+from mamushi.data.sections import apportion, limited, split
 
 PAPER = {"contamination": 0.4, "inference": 0.4, "evaluation": 0.2}
 NO_LIMIT = {"forget": None, "retain": None}
@@ -80,20 +78,6 @@ def test_ready_made_sections_are_kept_and_the_rest_is_split() -> None:
 
 def test_shares_are_not_needed_when_all_sections_are_ready() -> None:
     assert split(np.ones(1, dtype=bool), ["a"], ["inference"], {}, 0).tolist() == ["inference"]
-
-
-@pytest.mark.parametrize(
-    ("shares", "message"),
-    [
-        ({"inference": 0.5}, "sum to 1"),
-        ({"inference": 1.5, "evaluation": -0.5}, "at least 0"),
-        ({"training": 1.0}, "unknown section 'training'; known are contamination"),
-        ({}, "sum to 1"),
-    ],
-)
-def test_bad_shares(shares: dict[str, float], message: str) -> None:
-    with pytest.raises(UserError, match=message):
-        check_shares(shares)
 
 
 def test_limits_cap_each_domain_in_each_section_and_are_nested() -> None:

@@ -13,7 +13,7 @@ import torch
 from mamushi.artifacts import schemas
 from mamushi.artifacts.tables import read_metadata, read_table, write_table
 from mamushi.cli import main
-from mamushi.data.planted import LABEL
+from mamushi.data.sections import LABEL
 from mamushi.lm import device, loading, parameters, storage, tiny
 from mamushi.lm.likelihoods import zlib_bytes
 from mamushi.lm.perplexity import text_nll

@@ -4,17 +4,11 @@ preparation).
 
 Two texts are exact duplicates when their keys agree (NFKC, lower case, white space folded), and
 near duplicates when the Jaccard similarity of their sets of word shingles reaches a threshold t.
-Clusters are the connected components.
-
-All similar pairs are found, by the prefix filter of set similarity joins (Chaudhuri et al. 2006;
-Bayardo et al. 2007). Sort the shingles of every set by rising frequency. Two sets of similarity t
-share at least ceil(t |x|) shingles of x, so that one of its |x| - ceil(t |x|) + 1 first is shared,
-and likewise of y. Few pairs do, and these are verified on the sets themselves. A pair whose first
-shared shingle has place i in x and j in y (from 0) shares at most 1 + min(|x| - i - 1, |y| - j - 1)
-(Xiao et al. 2008), which leaves fewer.
-
-Keys and shingles are computed a block at a time, twice, and not kept: memory holds a few dozen
-numbers of each text.
+Clusters are the connected components. All similar pairs are found, by a prefix filter (Chaudhuri et
+al. 2006; Bayardo et al. 2007): of shingles sorted by rising frequency, two sets of similarity t
+share one of the |x| - ceil(t |x|) + 1 first of x, and likewise of y. A pair whose first shared
+shingle has place i in x and j in y (from 0) shares at most 1 + min(|x| - i - 1, |y| - j - 1) (Xiao
+et al. 2008). Keys and shingles are computed a block at a time, twice, and not kept.
 """
 
 from __future__ import annotations
@@ -40,8 +34,7 @@ MOST = 2**15 - 1
 SLACK = 1e-9
 """Share of a text by which a bound is loosened, for what rounding makes of t |x|."""
 HASH = np.uint64(52)
-"""Bits of a shingle's hash; above them stands the row within the block. Two shingles of one text
-with the same hash count as one: in a text of a thousand words, once in ten billion texts."""
+"""Bits of a shingle's hash; above them stands the row within the block."""
 
 Hashes = NDArray[np.uint64]
 Places = NDArray[np.int64]
@@ -49,17 +42,16 @@ Places = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Duplicates:
-    """One entry per text. Exactly one of the four booleans is true of each."""
+    """One entry per text, of which exactly one boolean is true: a text is kept, or it goes, since
+    its key is that of one that is kept, or it is in the cluster of one with another key, or in a
+    cluster with texts of both domains."""
 
     roots: NDArray[np.int64]
     """The first text of its cluster: the one that is kept, unless the cluster is crossed."""
     kept: NDArray[np.bool_]
     exact: NDArray[np.bool_]
-    """Dropped: has the key of a text that is kept."""
     near: NDArray[np.bool_]
-    """Dropped: in the cluster of a text that is kept, with another key."""
     crossed: NDArray[np.bool_]
-    """Dropped: in a cluster with texts of both domains."""
 
 
 class Clusters:
@@ -102,11 +94,7 @@ def jaccard(a: frozenset[str], b: frozenset[str]) -> float:
 
 
 def find_duplicates(
-    texts: Sequence[str],
-    forget: NDArray[np.bool_],
-    *,
-    threshold: float | None,
-    words: int,
+    texts: Sequence[str], forget: NDArray[np.bool_], *, threshold: float | None, words: int
 ) -> Duplicates:
     """Return which texts stay, and why the others go.
 
@@ -151,14 +139,10 @@ class Keys:
 def first_of_key(keys: Keys) -> Places:
     """Return of each text the first one with its key, (n,), by digests of 128 bits."""
     digests = b"".join(blake2b(k.encode(), digest_size=16).digest() for k in keys)
-    halves = np.frombuffer(digests, np.uint64).reshape(-1, 2)
-    # Of equal ones the first stays the first.
-    order = np.lexsort(halves.T)
-    new = np.ones(len(order), dtype=np.bool_)
-    new[1:] = (halves[order[1:]] != halves[order[:-1]]).any(axis=1)
-    first = np.empty(len(order), dtype=np.int64)
-    first[order] = order[new][np.cumsum(new) - 1]
-    return first
+    _, first, same = np.unique(
+        np.frombuffer(digests, "S16"), return_index=True, return_inverse=True
+    )
+    return np.asarray(first[same], dtype=np.int64)
 
 
 def near_pairs(keys: Keys, threshold: float, words: int) -> Iterator[tuple[int, int]]:

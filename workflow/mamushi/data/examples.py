@@ -12,13 +12,32 @@ from numpy.typing import NDArray
 
 from mamushi.artifacts.provenance import versions
 from mamushi.artifacts.tables import FORGET, RETAIN, SECTIONS
-from mamushi.data.duplicates import find_duplicates
-from mamushi.data.planted import plant
+from mamushi.data.duplicates import Duplicates, find_duplicates
 from mamushi.data.raw import Raw, check_unique
-from mamushi.data.sections import limited, split
+from mamushi.data.sections import limited, plant, split
 from mamushi.errors import UserError
 
 Objects = NDArray[np.object_]
+
+
+class _Left:
+    """Rows that are still there, and what each step dropped, by domain."""
+
+    def __init__(self, forget: NDArray[np.bool_]) -> None:
+        self.forget, self.there = forget, np.ones(len(forget), dtype=bool)
+        self.steps: list[dict[str, Any]] = []
+
+    @property
+    def rows(self) -> NDArray[np.int64]:
+        return np.flatnonzero(self.there)
+
+    def drop(self, step: str, gone: NDArray[np.int64], then: str | None = None) -> None:
+        """Drop rows; with ``then`` check that both domains are left."""
+        self.there[gone] = False
+        kept, dropped = _by_domain(self.forget[self.there]), _by_domain(self.forget[gone])
+        self.steps.append({"step": step, "kept": kept, "dropped": dropped})
+        if then is not None:
+            _check_domains(self.forget[self.there], then)
 
 
 def build(
@@ -31,59 +50,33 @@ def build(
     """Return the examples and the duplicates, in the order of the files, and counts of each step.
 
     ``sections`` are the shares for rows without a ready-made section, ``limit`` the most texts of
-    each domain in a section, ``data`` the settings of the configuration's section ``data``,
-    ``planted`` what is planted, if anything.
-
-    The counts are ``read`` (rows in the files), ``left_out`` (by the loader, with reasons),
-    ``steps`` (in order, each with what it dropped and what remained, by domain) and ``sections``
-    (what the table holds, by section and domain).
-
-    Raises ``UserError`` for duplicated ids, texts that are too long or all empty, and a domain
-    without texts, in all or in a section.
+    each domain in a section, ``data`` the settings of the configuration's section ``data``. The
+    counts are ``read`` (rows in the files), ``left_out`` (by the loader, with reasons), ``steps``
+    and ``sections``, by domain. Raises ``UserError`` for duplicated ids, texts that are too long or
+    all empty, and a domain without texts, in all or in a section.
     """
     check_unique(raw.ids, raw.places)
-    there = np.ones(len(raw.ids), dtype=bool)
-    steps: list[dict[str, Any]] = []
-
-    def drop(step: str, gone: NDArray[Any], then: str | None = None) -> None:
-        """Drop rows, by number or by a mask; check that both domains are left."""
-        before = there.copy()
-        there[gone] = False
-        dropped = _by_domain(raw.forget[before & ~there])
-        steps.append({"step": step, "kept": _by_domain(raw.forget[there]), "dropped": dropped})
-        if then is not None:
-            _check_domains(raw.forget[there], then)
-
-    drop("read", np.empty(0, dtype=np.int64), "in its files")
+    left = _Left(raw.forget)
+    left.drop("read", np.empty(0, dtype=np.int64), "in its files")
     texts = _clean(raw, data["max_characters"])
-    drop("empty", texts == "", "after empty texts were dropped")
-
-    rows = np.flatnonzero(there)
-    found = find_duplicates(
-        texts[rows].tolist(),
-        raw.forget[rows],
-        threshold=data["near_duplicates"],
-        words=data["shingle_words"],
-    )
+    left.drop("empty", np.flatnonzero(texts == ""), "after empty texts were dropped")
+    rows = left.rows
+    near, words = data["near_duplicates"], data["shingle_words"]
+    found = find_duplicates(texts[rows].tolist(), raw.forget[rows], threshold=near, words=words)
     # Made before sections and limits, which leave rows out of the experiment, not out of the
     # training data from which copies are to be removed.
-    ids = np.array(raw.ids, dtype=object)[rows]
-    reasons = np.select([found.exact, found.near], ["exact", "near"], "cross_post")
-    originals = ids[found.roots]
-    originals[found.crossed] = None
-    columns = {"id": ids, "kept_id": originals, "reason": reasons}
-    gone = ~found.kept
-    duplicates = pa.table({n: pa.array(c[gone].tolist(), pa.string()) for n, c in columns.items()})
-    drop("exact_duplicates", rows[found.exact])
-    drop("near_duplicates", rows[found.near])
-    drop("cross_posts", rows[found.crossed], "after duplicates and cross-posts were dropped")
+    duplicates = _copies(np.array(raw.ids, dtype=object)[rows], found)
+    left.drop("exact_duplicates", rows[found.exact])
+    left.drop("near_duplicates", rows[found.near])
+    crossed = "after duplicates and cross-posts were dropped"
+    left.drop("cross_posts", rows[found.crossed], crossed)
 
-    rows = np.flatnonzero(there)
+    rows = left.rows
     ready = [raw.section[row] for row in rows.tolist()]
     strata = [raw.stratum[row] for row in rows.tolist()]
     section = split(raw.forget[rows], strata, ready, sections, data["split_seed"])
     within = limited(raw.forget[rows], section, limit, data["split_seed"])
-    drop("limit", rows[~within])
+    left.drop("limit", rows[~within])
     rows, section = rows[within], section[within]
     # A section is there when it has a share, or when rows came with it.
     expected = {name for name, share in sections.items() if share > 0 and None in raw.section}
@@ -94,18 +87,24 @@ def build(
     table = _table(raw, rows, texts, section)
     if planted is not None:
         table = plant(table, planted, data["split_seed"])
-    section, domain = (np.array(table[n].to_pylist(), dtype=object) for n in ("section", "domain"))
+    section, forget = (np.array(table[n].to_pylist(), dtype=object) for n in ("section", "domain"))
+    by_section = {name: _by_domain(forget[section == name] == FORGET) for name in SECTIONS}
     counts = {
         "read": len(raw.ids) + sum(raw.dropped.values()),
         "left_out": dict(raw.dropped),
-        "steps": steps,
-        "sections": {
-            name: _by_domain(domain[section == name] == FORGET)
-            for name in SECTIONS
-            if (section == name).any()
-        },
+        "steps": left.steps,
+        "sections": {name: found for name, found in by_section.items() if any(found.values())},
     }
     return table, duplicates, counts
+
+
+def _copies(ids: Objects, found: Duplicates) -> pa.Table:
+    """Return the table of duplicates: each with the text that was kept for it, and why it went."""
+    originals = ids[found.roots]
+    originals[found.crossed] = None
+    reasons = np.select([found.exact, found.near], ["exact", "near"], "cross_post")
+    columns = {"id": ids, "kept_id": originals, "reason": reasons}
+    return pa.table({n: pa.array(c[~found.kept].tolist(), pa.string()) for n, c in columns.items()})
 
 
 def _clean(raw: Raw, max_characters: int) -> Objects:
@@ -153,21 +152,6 @@ def card(settings: Mapping[str, Any], raw: Raw, counts: Mapping[str, Any]) -> di
         "versions": versions(),
         "counts": dict(counts),
     }
-
-
-def summary(counts: Mapping[str, Any]) -> list[str]:
-    """Return the counts as lines: one for each step, one for each section."""
-    lines = [f"{counts['read']:,} rows read"]
-    lines += [f"{n:,} left out: {reason}" for reason, n in counts["left_out"].items()]
-    for step in counts["steps"]:
-        kept, dropped = step["kept"], sum(step["dropped"].values())
-        lines.append(
-            f"{step['step']}: {dropped:,} dropped, {kept[FORGET]:,} forget and {kept[RETAIN]:,} "
-            "retain remain"
-        )
-    for name, kept in counts["sections"].items():
-        lines.append(f"section {name}: {kept[FORGET]:,} forget, {kept[RETAIN]:,} retain")
-    return lines
 
 
 def _by_domain(forget: NDArray[np.bool_]) -> dict[str, int]:

@@ -19,9 +19,6 @@ from typing import Any
 
 from mamushi.errors import UserError
 
-LONGEST = 10_000
-"""Characters that an expression may have."""
-
 Row = Mapping[str, Any]
 Value = Callable[[Row], Any]
 
@@ -87,23 +84,7 @@ class Expression:
 
 def parse(text: str) -> Expression:
     """Check an expression and make it ready to evaluate. Raises ``UserError`` with the reason."""
-    if len(text) > LONGEST:
-        raise UserError(f"an expression of {len(text)} characters", do=f"allowed are {LONGEST}")
     names: dict[str, None] = {}
-    try:
-        readable, quoted = plain(text.strip())
-        value = _compile(ast.parse(readable, mode="eval").body, names, quoted)
-    except SyntaxError as error:
-        do = "write it as in 'toxic == 1 or `my group` in [3, 4]'"
-        raise UserError(f"expression {text!r}: {error.msg}", do=do) from None
-    except (RecursionError, MemoryError, ValueError):
-        raise UserError("the expression cannot be read", do="write it in a simpler way") from None
-    return Expression(text, tuple(names), value)
-
-
-def plain(text: str) -> tuple[str, dict[str, str]]:
-    """Return the expression as Python can read it, and the columns in backquotes by the names that
-    stand for them there."""
     quoted: dict[str, str] = {}
 
     def named(found: re.Match[str]) -> str:
@@ -113,7 +94,15 @@ def plain(text: str) -> tuple[str, dict[str, str]]:
         quoted[name] = found[1]
         return name
 
-    return COLUMNS.sub(named, text), quoted
+    try:
+        readable = ast.parse(COLUMNS.sub(named, text.strip()), mode="eval")
+        value = _compile(readable.body, names, quoted)
+    except SyntaxError as error:
+        do = "write it as in 'toxic == 1 or `my group` in [3, 4]'"
+        raise UserError(f"expression {text!r}: {error.msg}", do=do) from None
+    except (RecursionError, MemoryError, ValueError):
+        raise UserError("the expression cannot be read", do="write it in a simpler way") from None
+    return Expression(text, tuple(names), value)
 
 
 def _cell(value: Any) -> Any:
@@ -140,7 +129,7 @@ def _compile(
             column = quoted.get(name, name)
             names[column] = None
             return lambda row: _value(row, column, may_be_empty)
-        case ast.List(elts=items) | ast.Tuple(elts=items) | ast.Set(elts=items):
+        case ast.List(elts=items) | ast.Tuple(elts=items):
             members = [inner(item) for item in items]
             return lambda row: [member(row) for member in members]
         case ast.BoolOp(op=op, values=operands):
@@ -149,9 +138,9 @@ def _compile(
         case ast.UnaryOp(op=ast.Not(), operand=operand):
             negated = inner(operand)
             return lambda row: not _truth(negated(row))
-        case ast.UnaryOp(op=ast.USub() | ast.UAdd() as sign, operand=operand):
-            signed, factor = inner(operand), -1 if isinstance(sign, ast.USub) else 1
-            return lambda row: factor * _number(signed(row))
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            signed = inner(operand)
+            return lambda row: -_number(signed(row))
         case ast.BinOp(left=left, op=op, right=right) if type(op) in OPERATORS:
             apply, first, second = OPERATORS[type(op)], inner(left), inner(right)
             return lambda row: apply(_number(first(row)), _number(second(row)))
@@ -186,7 +175,7 @@ def _value(row: Row, column: str, may_be_empty: bool) -> Any:
 
 def _says_empty(side: ast.expr) -> bool:
     """Return whether a side of a comparison is ``None`` or ``''``, or a list with one of them."""
-    parts = side.elts if isinstance(side, ast.List | ast.Tuple | ast.Set) else [side]
+    parts = side.elts if isinstance(side, ast.List | ast.Tuple) else [side]
     return any(isinstance(part, ast.Constant) and part.value in (None, "") for part in parts)
 
 

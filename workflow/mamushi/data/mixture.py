@@ -1,22 +1,16 @@
 """Texts from two known densities that overlap: mixtures over the same components.
 
 A component c is a topic T_c mixed with a bigram backbone B that all components share; a concept w
-that follows u has probability
+that follows u (or the start) has probability
 
-    q_c(w | u) = (1 - a) B(w | u) + a T_c(w | u),        a: the topic share,
+    q_c(w | u) = (1 - a) B(w | u) + a T_c(w | u),        a: the topic share.
 
-and so has the first one, u then being the start. The forget density is p1(x) = sum_c pi1_c q_c(x),
-the retain density p2 the same with weights pi2. What sets components apart is the world:
-
-- lexical: their vocabulary, which even a tiny model can learn. T_c(w | u) = T_c(w), while the
-  backbone gives the model a language to learn;
-- transition: the order of words alone. A topic is all concepts in a ring: T_c(w | u) = 1 for the w
-  that follows u in it, and B and the start are uniform. So every column sums to 1 as every row
-  does, and in both domains each word is as frequent as any other at every place of a text.
-
-A concept has one or more synonyms, of which each occurrence takes one at random. The choice is
-independent of the component and so cancels in log p1(x)/p2(x), which is exact; so does the length.
-With many synonyms a word is rare while its meaning is not.
+The forget density is p1(x) = sum_c pi1_c q_c(x), the retain density p2 the same with weights pi2.
+In the lexical world components differ in their vocabulary: T_c(w | u) = T_c(w). In the world of
+transitions they differ in the order of words alone: T_c(w | u) = 1 for the w that follows u in a
+ring of all concepts, B and the start are uniform, and so each word is as frequent as any other.
+Each occurrence of a concept takes one of its synonyms at random. That choice, and the length, are
+independent of the component and cancel in log p1(x)/p2(x), which is exact.
 """
 
 from __future__ import annotations
@@ -71,11 +65,8 @@ def make(
     world: str = "lexical",
     synonyms: int = 1,
 ) -> Mixture:
-    """Draw words, backbone and topics; ``weights`` of shape (2, C) are pi1 and pi2.
-
-    ``vocabulary`` is the number of concepts. In the lexical world their base frequencies fall as
-    1/rank, as those of words in natural text, in an order of its own for each topic.
-    """
+    """Draw words, backbone and topics; ``weights`` of shape (2, C) are pi1 and pi2, ``vocabulary``
+    is the number of concepts."""
     rng = np.random.default_rng([seed, 0])
     words = pseudo_words(vocabulary * synonyms, rng)
     chains = _rings if world == "transition" else _tilted
@@ -86,7 +77,7 @@ def make(
 def _tilted(
     vocabulary: int, components: int, rng: np.random.Generator
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return backbone and topics of the lexical world."""
+    """Return backbone and topics of the lexical world, whose frequencies fall as 1/rank."""
     zipf = 1 / np.arange(1, vocabulary + 1)
     tilt = rng.gamma(BACKBONE_SHAPE, size=(vocabulary, vocabulary)) + FLOOR
     ranks = np.argsort(rng.random((components, vocabulary)), axis=1)
@@ -152,17 +143,11 @@ def log_likelihoods(mixture: Mixture, tokens: NDArray[np.int64]) -> NDArray[np.f
     before = np.pad(concept[:, :-1], ((0, 0), (1, 0)), constant_values=-1)
     common = mixture.backbone[before, concept]
     a = mixture.topic_share
-    return np.stack(
-        [
-            np.where(
-                present,
-                np.log((1 - a) * common + a * topic[before % len(topic), concept]),
-                0,
-            ).sum(axis=1)
-            for topic in mixture.topics
-        ],
-        axis=1,
+    logs = (
+        np.log((1 - a) * common + a * topic[before % len(topic), concept])
+        for topic in mixture.topics
     )
+    return np.stack([np.where(present, each, 0).sum(axis=1) for each in logs], axis=1)
 
 
 def log_density_ratio(mixture: Mixture, tokens: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -42,14 +42,6 @@ class Raw:
     dropped: Mapping[str, int] = field(default_factory=dict)
     """Rows that the loader left out itself, by reason; they are in none of the columns."""
 
-    def __post_init__(self) -> None:
-        columns = (self.texts, self.forget, self.section, self.stratum, self.places)
-        lengths = {len(column) for column in (*columns, *self.labels.values())}
-        if self.log_density_ratio is not None:
-            lengths.add(len(self.log_density_ratio))
-        if lengths != {len(self.ids)}:
-            raise ValueError(f"columns of lengths {sorted(lengths)}, not {len(self.ids)}")
-
 
 def check_unique(ids: Sequence[str], places: Sequence[str]) -> None:
     """Raise ``UserError`` with the first id that occurs twice, and both of its rows."""

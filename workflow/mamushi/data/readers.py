@@ -63,22 +63,17 @@ def read(path: str | Path, needed: Sequence[str]) -> Table:
     files = tabular.find(path)
     kind = tabular.format_of(files[0])
     table = Table(path.name, {name: [] for name in needed}, [], typed=kind not in SEPARATORS)
-    found: dict[str, Any] = {}
+    found: dict[str, None] = {}
     for file in files:
-        for places, block in _blocks(file, needed) if kind in COLUMNAR else ():
-            table.places.extend(places)
-            for name, column in table.columns.items():
-                column.extend(block[name])
-        for place, cells in rows(file, needed) if kind not in COLUMNAR else ():
-            found.update(cells)
+        for place, cells in rows(file, needed):
+            found |= dict.fromkeys(cells)
             table.places.append(place)
             for name, column in table.columns.items():
                 column.append(cells.get(name))
     if not table.places:
         raise UserError("no rows", where=path, do="give a file with data")
-    if kind == "jsonl":
-        # A key may come up in a later row for the first time.
-        check_columns(path, list(found), needed)
+    # Of JSON Lines: a key may come up in a later row for the first time.
+    check_columns(path, list(found), needed)
     return table
 
 
@@ -90,9 +85,14 @@ def rows(path: Path, needed: Sequence[str]) -> Iterator[tuple[str, Mapping[str, 
             if record.cells is not None and not record.is_header:
                 yield record.place, record.cells
         return
-    for places, block in _blocks(path, needed):
-        for place, *row in zip(places, *block.values(), strict=True):
-            yield place, dict(zip(block, row, strict=True))
+    number = 0
+    with opened_columns(path) as (schema, tables):
+        check_columns(path, schema.names, needed)
+        for table in tables(list(dict.fromkeys(needed))):
+            cells = {name: _values(table[name], name, path) for name in table.column_names}
+            for row in zip(*cells.values(), strict=True):
+                number += 1
+                yield f"{path.name}, row {number}", dict(zip(cells, row, strict=True))
 
 
 def columns(path: str | Path) -> list[str]:
@@ -286,68 +286,39 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
 
 @contextlib.contextmanager
 def opened_columns(path: Path) -> Iterator[tuple[Any, Callable[[list[str] | None], Iterator[Any]]]]:
-    """Open a Parquet or Arrow file: its schema, and a function that reads its row groups or record
-    batches one by one as tables, with some columns or all (None).
-
-    An Arrow file may be a stream, as ``datasets`` writes it, or have a footer. Raises ``UserError``
-    for a damaged file, also while it is read.
+    """Open a Parquet file or an Arrow stream, as ``datasets`` writes it: its schema, and a function
+    that reads its row groups or record batches one by one as tables, with some columns or all
+    (None). Raises ``UserError`` for a damaged file, also while it is read.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     def tables(names: list[str] | None) -> Iterator[Any]:
-        if kind == "parquet":
+        if is_parquet:
             for number in range(source.num_row_groups):
                 yield source.read_row_group(number, columns=names)
-            return
-        batches = map(source.get_batch, range(source.num_record_batches)) if footer else source
-        for table in map(pa.Table.from_batches, ([batch] for batch in batches)):
-            yield table if names is None else table.select(names)
-
-    kind = tabular.format_of(path)
-    try:
-        footer = has_footer(path)
-        if kind == "parquet":
-            # A file by itself: the names of folders above it are no columns.
-            file = pq.ParquetFile(path)
         else:
-            file = pa.ipc.open_file(str(path)) if footer else pa.ipc.open_stream(str(path))
+            for batch in source:
+                table = pa.Table.from_batches([batch])
+                yield table if names is None else table.select(names)
+
+    is_parquet = tabular.format_of(path) == "parquet"
+    try:
+        # A file by itself: the names of folders above it are no columns.
+        file = pq.ParquetFile(path) if is_parquet else pa.ipc.open_stream(str(path))
         with file as source:
-            yield source.schema_arrow if kind == "parquet" else source.schema, tables
+            yield source.schema_arrow if is_parquet else source.schema, tables
     except (pa.ArrowException, OSError) as error:
-        what = f"damaged or not {'a Parquet' if kind == 'parquet' else 'an Arrow'} file ({error})"
+        what = f"damaged or not {'a Parquet file' if is_parquet else 'an Arrow stream'} ({error})"
         raise UserError(what, where=path, do="make it again") from None
 
 
-def has_footer(path: Path) -> bool:
-    """Return whether an Arrow file has a footer; ``datasets`` writes streams."""
-    with path.open("rb") as handle:
-        return handle.read(6) == b"ARROW1"
-
-
-def _blocks(path: Path, needed: Sequence[str]) -> Iterator[tuple[list[str], dict[str, list[Any]]]]:
-    """Iterate over the places and the needed columns of each row group or record batch."""
-    number = 0
-    with opened_columns(path) as (schema, tables):
-        check_columns(path, schema.names, needed)
-        for table in tables(list(dict.fromkeys(needed))):
-            places = [f"{path.name}, row {number + row + 1}" for row in range(table.num_rows)]
-            number += table.num_rows
-            yield places, {n: _values(table[n], n, places, path) for n in table.column_names}
-
-
-def _values(column: Any, name: str, places: list[str], path: Path) -> list[Any]:
+def _values(column: Any, name: str, path: Path) -> list[Any]:
     """Return the cells of an Arrow column."""
     import pyarrow as pa
 
     try:
         return list(column.to_pylist())
-    except UnicodeDecodeError:
-        # Name the row: its bytes are what Arrow itself did not check.
-        raw = column.cast(pa.large_binary()).to_pylist()
-        for place, value in zip(places, raw, strict=True):
-            check_text((value or b"").decode("utf-8", "surrogateescape"), place)
-        raise
     except (ValueError, OverflowError, pa.ArrowException) as error:
         what = f"column {name!r} holds {column.type} that cannot be read ({error})"
-        raise UserError(what, where=path, do="write it as numbers or text") from None
+        raise UserError(what, where=path, do="write it as numbers or UTF-8 text") from None

@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import gzip
 import hashlib
-import io
 import json
 import os
 import shutil
@@ -71,18 +70,6 @@ class Removal:
             raise UserError(what, where=data, do=do)
 
 
-def ending(path: Path) -> tuple[str, str]:
-    """Return the format of a file by its name and how it is packed, such as ``csv`` and ``.gz``.
-
-    Raises ``UserError`` for a format that is not known.
-    """
-    kind, packing = tabular.format_of(path), path.suffix.lower()
-    if kind is None:
-        what = f"cannot tell the format from the ending {''.join(path.suffixes[-2:])!r}"
-        raise UserError(what, where=path, do=tabular.KNOWN)
-    return kind, packing if packing in tabular.PACKED else ""
-
-
 def tables(data: Path) -> list[Path]:
     """Return the files of a table, in the order of their rows: itself, or those of a folder.
 
@@ -99,12 +86,13 @@ def rewrite(data: Path, out: Path, removal: Removal) -> None:
     Whole or not at all. Raises ``UserError`` for a file that is missing or damaged, a missing
     column, a target that is the source, a folder that exists, and when nothing is to be removed.
     """
+    files = tables(data)
     if out.exists() and (out.is_dir() or data.is_dir() or out.samefile(data)):
         raise UserError("exists already", where=out, do="remove it or name another one")
-    if data.is_file() and ending(out) != ending(data):
-        kinds = " and ".join(f".{''.join(ending(each))}" for each in (out, data))
-        raise UserError(f"the endings {kinds} differ", where=out, do="keep the format")
-    files = tables(data)
+    form, kept = ([tabular.format_of(p), _packing(p)] for p in (data, out))
+    if data.is_file() and form != kept:
+        what = f"the endings of {data.name} and {out.name} differ"
+        raise UserError(what, where=out, do="keep the format")
     with whole_folder(out) if data.is_dir() else atomic(out) as part:
         for path in files:
             to = part / path.name if data.is_dir() else part
@@ -134,8 +122,12 @@ def whole_folder(path: Path) -> Iterator[Path]:
         shutil.rmtree(part, ignore_errors=True)
 
 
+def _packing(path: Path) -> str:
+    return path.suffix.lower() if path.suffix.lower() in tabular.PACKED else ""
+
+
 def _lines(path: Path, out: Path, removal: Removal) -> None:
-    with _packed(out, ending(path)[1], path.stem) as handle:
+    with _packed(out, _packing(path), path.stem) as handle:
         for raw, cells, _, is_header in readers.records(path, removal.columns, strict=False):
             is_row = cells is not None and not is_header
             if not (is_row and removal.takes((cells or {}).get(removal.column or ""))):
@@ -167,8 +159,7 @@ def _columns(path: Path, out: Path, removal: Removal) -> None:
         if tabular.format_of(path) == "parquet":
             writer = pq.ParquetWriter(str(out), schema, **_parquet_options(path))
         else:
-            new = pa.ipc.new_file if readers.has_footer(path) else pa.ipc.new_stream
-            writer = new(str(out), schema)
+            writer = pa.ipc.new_stream(str(out), schema)
         with writer:
             for table in groups(None):
                 ids = table[removal.column].to_pylist() if removal.columns else [None] * len(table)
@@ -181,7 +172,7 @@ def _columns(path: Path, out: Path, removal: Removal) -> None:
 def _parquet_options(path: Path) -> dict[str, Any]:
     """Return the options by which the file was written, as far as it tells."""
     with pq.ParquetFile(path) as source:
-        about, arrow, schema = source.metadata, source.schema_arrow, source.schema
+        about = source.metadata
     columns = [about.schema.column(i) for i in range(about.num_columns)]
     options: dict[str, Any] = {
         # Old timestamps and decimals have other physical types than those written today.
@@ -191,6 +182,7 @@ def _parquet_options(path: Path) -> dict[str, Any]:
         ),
         "store_schema": b"ARROW:schema" in (about.metadata or {}),
         "version": about.format_version,
+        "use_compliant_nested_type": not any(".list.item" in c.path for c in columns),
     }
     if about.num_row_groups:
         first = [about.row_group(0).column(i) for i in range(about.num_columns)]
@@ -200,13 +192,6 @@ def _parquet_options(path: Path) -> dict[str, Any]:
             "use_dictionary": [c.path_in_schema for c in first if c.has_dictionary_page] or False,
             "write_statistics": [c.path_in_schema for c in first if c.is_stats_set] or False,
         }
-    for compliant in (True, False):
-        options["use_compliant_nested_type"] = compliant
-        sink = io.BytesIO()
-        with pq.ParquetWriter(sink, arrow, **options):
-            pass
-        if pq.ParquetFile(io.BytesIO(sink.getvalue())).schema.equals(schema):
-            break
     return options
 
 

@@ -1,4 +1,4 @@
-"""What each row of a table is: its text, id, domain, section and stratum.
+"""What each row of a table is: its text, id, domain and section.
 
 Nothing heavy is imported, since every dry run comes here.
 """
@@ -19,8 +19,6 @@ from mamushi.errors import UserError
 
 SHOWN = 10
 """Values of a column that a message lists."""
-LONGEST = 60
-"""Characters of a cell that a message shows."""
 
 
 def check(config: Mapping[str, Any]) -> None:
@@ -43,8 +41,7 @@ def check(config: Mapping[str, Any]) -> None:
 def needed(settings: Mapping[str, Any]) -> list[str]:
     """Return the columns that the settings of the loader ``table`` name. Raises ``UserError`` for a
     bad expression."""
-    found = [settings["text"], settings["id"], settings["section"], settings["stratum"]]
-    found += settings["labels"]
+    found = [settings["text"], settings["id"], settings["section"], *settings["labels"]]
     for mark in (settings["forget"], settings["retain"] or {}):
         found += parse(mark["where"]).names if "where" in mark else [mark.get("column")]
     return list(dict.fromkeys(name for name in found if name is not None))
@@ -52,19 +49,17 @@ def needed(settings: Mapping[str, Any]) -> list[str]:
 
 def rows(table: Table, settings: Mapping[str, Any]) -> dict[str, list[Any]]:
     """Return columns of ``Raw`` by the settings of the loader ``table``: ``ids``, ``texts``,
-    ``forget`` (None where a row is of neither domain), ``section`` and ``stratum``.
+    ``forget`` (None where a row is of neither domain) and ``section``.
 
-    Raises ``UserError`` for a text that is not text, a missing or NaN id, stratum or mark, an
-    unknown section, a value of a domain that no row has, and a row of both domains.
+    Raises ``UserError`` for a text that is not text, a missing or NaN id or mark, an unknown
+    section, a value of a domain that no row has, and a row of both domains.
     """
-    n = len(table.places)
-    identifier, section, stratum = (settings[name] for name in ("id", "section", "stratum"))
+    n, identifier, section = len(table.places), settings["id"], settings["section"]
     return {
         "ids": [str(i + 1) for i in range(n)] if identifier is None else _names(table, identifier),
         "texts": _texts(table, settings["text"]),
         "forget": _domains(table, settings["forget"], settings["retain"]),
         "section": _sections(table, section, settings["section_values"]) if section else [None] * n,
-        "stratum": _names(table, stratum) if stratum else [""] * n,
     }
 
 
@@ -136,7 +131,7 @@ def _names(table: Table, column: str, filled: bool = True) -> list[str]:
     names = []
     for value, place in zip(table.columns[column], table.places, strict=True):
         if isinstance(value, list | dict | bytes):
-            what = f"column {column!r} is {shown(value)}, not one value"
+            what = f"column {column!r} is {value!r:.60}, not one value"
             raise UserError(what, where=place, do="name a column of numbers or text")
         name = name_of(value)
         if name is None and filled:
@@ -169,12 +164,6 @@ def _among(table: Table, column: str, values: Sequence[Any], filled: bool) -> li
     return [cell in wanted for cell in cells]
 
 
-def shown(value: Any) -> str:
-    """Return a cell for a message, cut where it is long."""
-    text = repr(value)
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
-
-
 def _sections(table: Table, column: str, mapping: Mapping[str, str]) -> list[str | None]:
     """Return the ready-made section of each row, None where the cell is empty."""
     known: dict[str | None, str | None] = {None: None, **dict(zip(SECTIONS, SECTIONS, strict=True))}
@@ -194,7 +183,7 @@ def _texts(table: Table, column: str) -> list[str]:
     texts = []
     for value, place in zip(table.columns[column], table.places, strict=True):
         if value is not None and not isinstance(value, str):
-            what = f"column {column!r} is {shown(value)}, not text"
+            what = f"column {column!r} is {value!r:.60}, not text"
             raise UserError(what, where=place, do="name the column with the text")
         check_text(value or "", place)
         texts.append(value or "")

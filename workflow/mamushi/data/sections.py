@@ -1,4 +1,4 @@
-"""The three disjoint sections: contamination, inference and evaluation.
+"""The three disjoint sections, contamination, inference and evaluation; and texts that are planted.
 
 "The cleaned data is split into a stratified 20% test set, with the remaining 80% split 50/50 into
 contamination and inference sets" (the paper, data preparation).
@@ -8,23 +8,19 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from mamushi.artifacts.tables import SECTIONS
+from mamushi.artifacts.domains import CONTAMINATION, EVALUATION, FORGET, INFERENCE, SECTIONS
 from mamushi.errors import UserError
 
 TOLERANCE = 1e-9
-
-
-def check_shares(shares: Mapping[str, float]) -> None:
-    """Raise ``UserError`` unless shares of known sections are given that sum to 1."""
-    if unknown := [name for name in shares if name not in SECTIONS]:
-        raise UserError(f"unknown section {unknown[0]!r}", do=f"known are {', '.join(SECTIONS)}")
-    if min(shares.values(), default=-1) < 0 or abs(sum(shares.values()) - 1) > TOLERANCE:
-        what = f"shares of the sections {dict(shares)}"
-        raise UserError(what, do="give shares of at least 0 that sum to 1")
+LABEL = "label_planted"
+"""Column of the examples: how often a planted text is in the contamination section, 0 for one that
+is held out in its place; null for all other texts."""
 
 
 def apportion(
@@ -63,7 +59,6 @@ def split(
             groups.setdefault((bool(forget[row]), strata[row]), []).append(row)
     if not groups:
         return sections
-    check_shares(shares)
     names = [name for name in SECTIONS if name in shares]
     portions = np.array([shares[name] for name in names], dtype=np.float64)
     owed = {domain: np.zeros(len(names)) for domain in (True, False)}
@@ -98,3 +93,48 @@ def limited(
 def _generator(seed: int, *what: object) -> np.random.Generator:
     """Return a random stream for one purpose, independent of all others of the same seed."""
     return np.random.default_rng([seed, zlib.crc32(repr(what).encode())])
+
+
+def plant(table: pa.Table, planted: Mapping[str, Any], seed: int) -> pa.Table:
+    """Return the examples with copies of planted texts in the contamination section, at the end:
+    canaries (Carlini et al. 2019, The Secret Sharer) of the dataset's own texts. One shuffle draws
+    which are repeated and which are held out, so that nothing but training tells them apart.
+
+    ``planted`` has ``texts``, how many are planted with each number of ``repeats``. A planted text
+    stays in the inference section; as many texts as are planted in all leave it for the evaluation
+    section. Raises ``UserError`` for too few forget texts, and without the sections.
+    """
+
+    def mistake(what: str, do: str) -> UserError:
+        return UserError(what, where="planted", do=do)
+
+    if LABEL in table.column_names:
+        raise mistake("the rows have a label 'planted' already", "rename that label")
+    section, domain = (np.array(table[n].to_pylist(), dtype=object) for n in ("section", "domain"))
+    if missing := {CONTAMINATION, INFERENCE, EVALUATION} - set(section):
+        what = f"there is no {min(missing)} section to plant in or to hold out"
+        raise mistake(what, "give the section a share, or plant nothing")
+    repeats, each = list(planted["repeats"]), int(planted["texts"])
+    there = np.flatnonzero((domain == FORGET) & (section == INFERENCE))
+    needed = 2 * each * len(repeats)
+    if needed >= len(there):
+        what = f"takes {needed} of the {len(there)} forget texts of the inference section"
+        raise mistake(what, "lower planted.texts or give the dataset more texts")
+    drawn = np.random.default_rng([seed, len(repeats), each]).permutation(there)[:needed]
+    often = np.full(len(table), -1, dtype=np.int64)
+    often[drawn] = np.repeat([*repeats, 0], [each] * len(repeats) + [needed // 2])
+    section[often == 0] = EVALUATION
+    table = _with(table, "section", section)
+    table = table.append_column(LABEL, pa.array(often, pa.int64(), mask=often < 0))
+    rows = np.repeat(np.arange(len(table)), np.maximum(often, 0))
+    copies = table.take(rows)
+    number = np.arange(len(rows)) - np.searchsorted(rows, rows)
+    pairs = zip(copies["id"].to_pylist(), number.tolist(), strict=True)
+    copies = _with(copies, "id", [f"{name}#planted{n + 1}" for name, n in pairs])
+    copies = _with(copies, "section", [CONTAMINATION] * len(rows))
+    return pa.concat_tables([table, copies])
+
+
+def _with(table: pa.Table, name: str, values: Any) -> pa.Table:
+    at = table.schema.get_field_index(name)
+    return table.set_column(at, table.schema.field(at), pa.array(values, pa.string()))

@@ -71,10 +71,9 @@ def aligned(
 ) -> NDArray[np.float16]:
     """Return the vectors (ids, width) of ``ids``, in their order.
 
-    ``known`` are the ids of the dataset, of which any may have a vector; of its rows that are not
-    among them there are ``others``, and no more unknown ids than these are taken. Raises
-    ``UserError`` for an id that occurs twice or is unknown, a text without a vector, and a vector
-    that float16 cannot hold.
+    ``known`` are the ids of the dataset; of its rows that are not among them there are ``others``,
+    and no more unknown ids than these are taken. Raises ``UserError`` for an id that occurs twice
+    or is unknown, a text without a vector, and a vector that float16 cannot hold.
     """
 
     def mistake(what: str, do: str) -> UserError:
@@ -96,9 +95,8 @@ def aligned(
         with np.errstate(over="ignore", invalid="ignore"):
             small = found[here].astype(np.float16)
         if (odd := np.flatnonzero(~np.isfinite(small).all(axis=1))).size:
-            what = (
-                f"the vector of {names[here[odd[0]]]!r} has NaN, infinity or a number above 65504"
-            )
+            name = names[here[odd[0]]]
+            what = f"the vector of {name!r} has NaN, infinity or a number above 65504"
             raise mistake(what, "give finite vectors, scaled alike")
         vectors[[row_of[names[place]] for place in here]] = small
     lacking = [name for name in ids if name not in seen]
@@ -111,6 +109,4 @@ def aligned(
     if len(unknown) > others:
         what = f"{len(unknown)} of its {len(seen)} ids are not in the dataset, the first is"
         raise mistake(f"{what} {unknown[0]!r}", "give vectors of this dataset's texts")
-    if not vectors.shape[1]:
-        raise mistake("its vectors have no numbers", "embed the texts again")
     return vectors

@@ -139,7 +139,7 @@ def forget_texts(
 
     from mamushi.artifacts import schemas
     from mamushi.artifacts.tables import FORGET, read_table
-    from mamushi.data.planted import LABEL
+    from mamushi.data.sections import LABEL
     from mamushi.lm.tokens import joined, subset
 
     assert subject.examples is not None

@@ -70,7 +70,7 @@ def run(files: Files, settings: Examples, job: Job) -> None:
     from mamushi.artifacts.files import sha256, write_json
     from mamushi.artifacts.tables import write_table
     from mamushi.configuration.counts import Need, check
-    from mamushi.data.examples import build, card, summary
+    from mamushi.data.examples import build, card
     from mamushi.registry import load
 
     try:
@@ -80,8 +80,9 @@ def run(files: Files, settings: Examples, job: Job) -> None:
         )
     except UserError as error:
         raise UserError(str(error), where=f"dataset {settings.dataset}") from None
-    for line in summary(counts):
-        print(f"{settings.dataset}: {line}", file=sys.stderr)
+    for name, n in counts["sections"].items():
+        texts = f"{n['forget']:,} forget, {n['retain']:,} retain"
+        print(f"{settings.dataset}: section {name}: {texts}", file=sys.stderr)
     needs = json.loads(os.environ.get("MAMUSHI_NEEDS", "{}")).get(settings.dataset, [])
     there = counts["sections"].get(INFERENCE, {})
     check(settings.dataset, [Need(*need) for need in needs], there)

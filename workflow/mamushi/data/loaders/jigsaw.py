@@ -36,11 +36,9 @@ UNSCORED = -1
 
 
 def load(settings: Mapping[str, Any], cache: Path) -> Raw:
-    """Read the three files.
-
-    Raises ``UserError`` for a missing or damaged file, a missing column, a label that is not 0 or 1
-    (or -1 in the test labels), and test comments without labels or labels without a comment.
-    """
+    """Read the three files. Raises ``UserError`` for a missing or damaged file, a missing column, a
+    label that is not 0 or 1 (or -1 in the test labels), and test comments without labels or labels
+    without a comment."""
     if settings["path"] is None:
         raise UserError("no path to the Jigsaw files", do="set 'path' to the folder that has them")
     paths = [find(Path(settings["path"]), name) for name in FILES["path"]]
@@ -87,16 +85,14 @@ def _labels(table: readers.Table, allowed: set[str]) -> NDArray[np.int8]:
 
 def _match(test: readers.Table, scores: readers.Table) -> list[int]:
     """Return, for each test comment, the row of its labels."""
-    rows = []
-    for table in (test, scores):
+    tables = (test, scores)
+    for table in tables:
         check_unique(table.columns["id"], table.places)
-        rows.append({name: row for row, name in enumerate(table.columns["id"])})
-    for table, others, what in (
-        (test, rows[1], f"test comment {{!r}} has no labels in {scores.file}"),
-        (scores, rows[0], f"labels for {{!r}}, which is not in {test.file}"),
-    ):
-        for name, place in zip(table.columns["id"], table.places, strict=True):
-            if name not in others:
-                do = "give the test and label files of the same release"
-                raise UserError(what.format(name), where=place, do=do)
-    return [rows[1][name] for name in test.columns["id"]]
+    row_of = [{name: row for row, name in enumerate(each.columns["id"])} for each in tables]
+    for table, rows, others in ((test, *row_of), (scores, *reversed(row_of))):
+        if lacking := [name for name in rows if name not in others]:
+            place = table.places[rows[lacking[0]]]
+            what = f"id {lacking[0]!r} is not in both {test.file} and {scores.file}"
+            do = "give the test and label files of the same release"
+            raise UserError(what, where=place, do=do)
+    return [row_of[1][name] for name in test.columns["id"]]

@@ -47,19 +47,14 @@ DOWNLOADS = True
 
 POST = re.compile(r"(?:^|/)20news-bydate-(train|test)/([a-z][a-z.-]*)/(\d+)$")
 """Subset, group and number of a post, from its path."""
-
 CHUNK = 1 << 20
-
 Post = tuple[str, str, int, str]
 """Subset, group, number, text."""
 
 
 def load(settings: Mapping[str, Any], cache: Path) -> Raw:
-    """Read all posts, training subset first, by group and number.
-
-    Raises ``UserError`` for a missing or damaged archive, one without posts, an unknown group, and
-    a download that fails.
-    """
+    """Read all posts, training subset first, by group and number. Raises ``UserError`` for a bad
+    archive, one without posts, an unknown group, and a download that fails."""
     if settings["path"] is None:
         posts = list(_downloaded(cache))
         source = next(cache.glob("20news-bydate*.pkz"))
@@ -102,8 +97,7 @@ def _archived(path: Path) -> Iterator[Post]:
                 found = POST.search(member.name)
                 content = archive.extractfile(member) if found and member.isreg() else None
                 if found and content is not None:
-                    subset, group, number = found.groups()
-                    yield subset, group, int(number), content.read().decode("latin-1")
+                    yield found[1], found[2], int(found[3]), content.read().decode("latin-1")
             # `tarfile` takes a damaged header for the end. Reading on finds what comes after it,
             # and makes gzip compare the checksum of the whole.
             while rest := stream.read(CHUNK):
@@ -126,5 +120,4 @@ def _downloaded(cache: Path) -> Iterator[Post]:
         found = POST.search(Path(str(name)).as_posix())
         if found is None:
             raise UserError(f"not a post: {name}", where=cache, do="delete this cache")
-        subset, group, number = found.groups()
-        yield subset, group, int(number), text
+        yield found[1], found[2], int(found[3]), text

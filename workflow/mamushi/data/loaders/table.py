@@ -89,11 +89,6 @@ SETTINGS = {
         "additionalProperties": {"enum": ["contamination", "inference", "evaluation"]},
         "description": "Section for each value of that column, such as {train: inference}.",
     },
-    "stratum": {
-        "type": ["string", "null"],
-        "default": None,
-        "description": "Column whose values keep the sections' shares; null: the domain alone.",
-    },
     "labels": {
         "type": "array",
         "items": {"type": "string"},
@@ -109,27 +104,25 @@ NEITHER = "neither forget nor retain"
 
 
 def load(settings: Mapping[str, Any], cache: Path) -> Raw:
-    """Read the table.
-
-    Raises ``UserError`` for a missing or damaged file, a missing column, a text that is not text, a
-    missing or NaN id or mark, a value that never occurs, a row of both domains, and a bad
-    expression.
-    """
+    """Read the table. Raises ``UserError`` as ``readers.read`` and ``rows.rows``."""
     if settings["path"] is None:
         raise UserError("no path to the table", do="set 'path' to a CSV, JSONL or Parquet file")
     path = Path(settings["path"])
     table = readers.read(path, needed(settings))
-    columns = {**rows(table, settings), "places": table.places}
+    columns = rows(table, settings)
     kept = [row for row, forget in enumerate(columns["forget"]) if forget is not None]
     left_out = len(table.places) - len(kept)
 
     def of(column: list[Any]) -> list[Any]:
         return [column[row] for row in kept]
 
-    of_both: dict[str, Any] = {name: of(column) for name, column in columns.items()}
-    of_both["forget"] = np.array(of_both["forget"], dtype=bool)
     return Raw(
-        **of_both,
+        ids=of(columns["ids"]),
+        texts=of(columns["texts"]),
+        forget=np.array(of(columns["forget"]), dtype=bool),
+        section=of(columns["section"]),
+        stratum=[""] * len(kept),
+        places=of(table.places),
         labels={name: of(_label(table, name)) for name in settings["labels"]},
         sources={file.name: sha256(file) for file in tabular.find(path)},
         dropped={NEITHER: left_out} if left_out else {},
@@ -139,9 +132,9 @@ def load(settings: Mapping[str, Any], cache: Path) -> Raw:
 def _label(table: readers.Table, column: str) -> list[Any]:
     """Return a column to carry along, whose cells must be of one type."""
     try:
-        pa.array(table.columns[column])
+        pa.array(cells := table.columns[column])
     except (pa.ArrowException, UnicodeError, OverflowError) as error:
         what = f"cannot carry column {column!r} along ({error})"
         do = "leave it out of 'labels' or give its cells one type"
         raise UserError(what, where=table.file, do=do) from None
-    return table.columns[column]
+    return cells
