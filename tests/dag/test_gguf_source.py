@@ -74,13 +74,3 @@ def test_only_what_a_file_holds_runs_its_model_again(
     half = {rule: n if rule in OF_NO_MODEL else n // 2 for rule, n in done[1].items()}
     expected = {rule: n for rule, n in half.items() if n} | {"convert": 1}
     assert seen["needed"] == expected
-
-
-def test_a_setting_of_the_training_converts_nothing(
-    snakemake: Snakemake, finished: Path, done: tuple[Path, Any]
-) -> None:
-    change = {"training": {"learning_rate": 1e-4}}
-    seen = snakemake.look(finished, targets=["all"], change=change)
-    assert seen["blind"] == {}
-    untrained = {"examples", "tokens", "convert", "base_model"}
-    assert seen["needed"] == {rule: n for rule, n in done[1].items() if rule not in untrained}

@@ -15,7 +15,7 @@ import yaml
 
 from tests.support import contract_grid
 from tests.support.dry_runs import Snakemake
-from tests.support.workflow import ROOT, SNAKEMAKE, environment, run
+from tests.support.workflow import ROOT, SNAKEMAKE, environment
 
 SMALLER: dict[str, Any] = {
     "grid": {
@@ -143,18 +143,3 @@ def test_a_change_means_the_same_to_both(
     assert seen[0]["needed"] == seen[1]["needed"]
     assert seen[0]["blind"] == seen[1]["blind"] == {}
     assert bool(seen[0]["needed"]) == (name != "nothing")
-
-
-@pytest.mark.parametrize("name", ["nothing", "learning rate"])
-def test_the_command_says_so_too(snakemake: Snakemake, made_up: Path, name: str) -> None:
-    look = snakemake.would_run(made_up, change=CHANGES[name], targets=contract_grid.TARGETS)
-    said = run(
-        *(*contract_grid.TARGETS, "--dry-run", "--quiet", "rules"),
-        directory=made_up,
-        config=CHANGES[name],
-    ).stdout
-    printed = {rule: int(n) for rule, n in re.findall(r"^(\w+) +(\d+)$", said, re.MULTILINE)}
-    for word in (*contract_grid.TARGETS, "total"):
-        printed.pop(word, None)
-    assert printed == look
-    assert ("Nothing to be done" in said) == (name == "nothing")

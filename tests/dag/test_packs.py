@@ -73,9 +73,3 @@ def test_a_pack_does_not_depend_on_what_else_is_left_to_do(tmp_path: Path) -> No
     assert sum(map(len, part.values())) == 2
     for name, members in part.items():
         assert set(members) <= set(whole[name])
-
-
-def test_only_the_slurm_profile_packs(tmp_path: Path) -> None:
-    config = science(selectors=["random"], seeds=[0])
-    assert dry(tmp_path, config) == {}
-    assert dry(tmp_path, config, "--profile", PROFILE, "--group-components", "pack=1") == {}

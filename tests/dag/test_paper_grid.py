@@ -135,22 +135,11 @@ def test_a_dry_run_takes_little_more_than_snakemakes_own_time(measured: Measured
     assert measured.dry < AGAINST_BARE * measured.bare
 
 
-@pytest.mark.slow
-def test_the_graph_of_rules_takes_as_long_again_at_most(measured: Measured, tmp_path: Path) -> None:
-    spent, _ = cpu(snakemake("--rulegraph", directory=tmp_path))
-    assert spent < 2 * measured.bare
-
-
 def test_parsing_takes_a_fraction_of_it(measured: Measured, tmp_path: Path) -> None:
     """Beside Snakemake's own imports."""
     spent, _ = cpu(snakemake("--list-rules", directory=tmp_path))
     own, _ = cpu([SNAKEMAKE, "--version"])
     assert spent - own < 0.15 * measured.bare
-
-
-def test_settings_are_made_once_for_many_jobs(measured: Measured) -> None:
-    assert sum(jobs(measured.said).values()) > 4900
-    assert measured.settings < 600
 
 
 def test_studies_are_targets_of_their_own(tmp_path: Path) -> None:
@@ -184,13 +173,6 @@ def test_the_real_run_is_of_one_model_by_both_protocols(tmp_path: Path) -> None:
     assert counted["retrain"] == 7 * 3 + 2
     # Each protocol's gold, and what tells how far apart they are.
     assert (counted["gold"], counted["gold_matched"], counted["steps"]) == (2, 1, 1)
-    both = yaml.safe_load((ROOT / "profiles/real/jigsaw.yaml").read_text(encoding="utf-8"))
-    for name, section in both.items():
-        science[name] |= section
-    science["datasets"]["jigsaw"]["path"] = None
-    more = jobs(run("unlearning", "-n", "-q", "rules", directory=tmp_path, config=science).stdout)
-    assert more["unlearn"] + more["unlearn_and_probe"] == 2 * 2 * 2 * 2
-    assert (more["unlearn_whole"], more["retrain"], more["judge"]) == (2 * 2, 2 * 2 * 2, 2)
 
 
 def test_parsing_imports_nothing_heavy(tmp_path: Path) -> None:
@@ -219,25 +201,4 @@ print("loaded:", [name for name in heavy if name in sys.modules])
         env=environment(),
     ).stdout
     assert "retrain" in said
-    assert "loaded: []" in said
-
-
-def test_what_the_snakefile_imports_of_the_package_is_light() -> None:
-    program = """
-import sys
-from mamushi.configuration import complete as config, grid
-from mamushi.stages import _settings as settings
-from mamushi.artifacts import paths
-from mamushi_runs import environment, hooks
-heavy = ["torch", "transformers", "accelerate", "sklearn", "scipy", "pandas", "numpy", "pyarrow"]
-heavy += ["matplotlib", "tokenizers", "datasets", "psutil", "snakemake"]
-print("loaded:", [name for name in heavy if name in sys.modules])
-"""
-    said = subprocess.run(
-        [sys.executable, "-c", program],
-        capture_output=True,
-        text=True,
-        check=True,
-        env=environment(PYTHONPATH=str(ROOT / "workflow")),
-    ).stdout
     assert "loaded: []" in said

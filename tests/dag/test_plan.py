@@ -56,64 +56,6 @@ def test_the_papers_grid_on_disk(planned: tuple[dict[str, Any], str]) -> None:
     assert disk["running"] == pytest.approx(100 * 2 * 12 * 1.79e9, rel=0.01)
 
 
-def test_what_binds_a_run(tmp_path: Path) -> None:
-    targets = [
-        f"results/runs/newsgroups/gemma-2-2b/seed{seed}/arms/gold/perplexity.parquet"
-        for seed in range(4)
-    ]
-    for gpus, profile, bound in (
-        ([], ["slurm"], "the longest chain of jobs"),
-        (["--gpus", "1"], ["slurm"], "1 GPUs at a time"),
-        # On one machine, the same resource does bind.
-        ([], ["gpu", "--cores", "64"], "1 GPUs at a time"),
-    ):
-        words = [*targets, "--profile", ROOT / "profiles" / profile[0], *profile[1:]]
-        said = plan("--gpu", "a100", *gpus, "--", *words, directory=tmp_path).stdout
-        assert f"bound by {bound};" in said
-        assert "NVIDIA A100" in said
-
-
-def test_the_plan_of_unlearning_says_that_more_may_be_added(tmp_path: Path) -> None:
-    said = plan("--", "unlearning", *SLURM, directory=tmp_path).stdout
-    assert re.search(r"^unlearn +270 ", said, re.MULTILINE)
-    assert "More jobs follow once the sweeps of unlearning are known" in said
-
-
-def test_a_users_mistake_is_one_line(tmp_path: Path) -> None:
-    unknown = plan("--gpu", "v100", directory=tmp_path, check=False)
-    assert unknown.returncode == 2
-    assert unknown.stderr.startswith("mamushi plan: error: --gpu: unknown GPU 'v100'")
-    target = plan("--", "nowhere", directory=tmp_path, check=False)
-    assert target.returncode == 2
-    assert target.stderr == "mamushi plan: error: no target 'nowhere'\n"
-    assert "Traceback" not in target.stderr + unknown.stderr
-
-
-def test_make_hands_its_variables_over() -> None:
-    given = ["PROFILE=profiles/slurm", "TARGETS=unlearning", "GPU=h100", "GPUS=8"]
-    made = subprocess.run(
-        # What it would do, once the environment is there.
-        [
-            "make",
-            "--no-print-directory",
-            "--dry-run",
-            "--old-file=.venv/.ready",
-            "plan",
-            *given,
-            "ARGS=--config a=b",
-        ],
-        cwd=ROOT,
-        # The tests may have been started by make itself.
-        env={k: v for k, v in environment().items() if not k.startswith("MAKE")},
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-    words = " ".join(made.replace("\\\n", " ").split())
-    assert "mamushi plan --gpu 'h100' --gpus '8' -- unlearning" in words
-    assert words.endswith("-- unlearning --profile profiles/slurm --config a=b")
-
-
 def test_another_workflow_is_no_case_for_it(tmp_path: Path) -> None:
     (tmp_path / "Snakefile").write_text("rule all:\n    shell: 'true'\n", encoding="utf-8")
     said = subprocess.run(
@@ -126,25 +68,6 @@ def test_another_workflow_is_no_case_for_it(tmp_path: Path) -> None:
     )
     assert said.returncode == 2
     assert "does not include Mamushi's" in said.stderr
-
-
-def test_what_surrounds_a_run_imports_nothing_heavy(tmp_path: Path) -> None:
-    program = """
-import sys
-from mamushi_runs.commands import plan
-from mamushi_runs.forecast import forecast
-from mamushi_runs import hooks
-heavy = ["torch", "transformers", "accelerate", "sklearn", "scipy", "pandas", "numpy", "pyarrow"]
-print("loaded:", [name for name in [*heavy, "psutil", "snakemake"] if name in sys.modules])
-"""
-    said = subprocess.run(
-        [sys.executable, "-c", program],
-        env=environment(PYTHONPATH=str(ROOT / "workflow")),
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-    assert "loaded: []" in said
 
 
 # --- what jobs ask for ----------------------------------------------------------------------------

@@ -68,12 +68,6 @@ def test_a_profile_by_a_path_from_another_folder(
         targets.check(WORKFLOW, "/wf/Snakefile")
 
 
-def test_targets_that_are_there(tmp_path: Path) -> None:
-    (tmp_path / "source.csv").touch()
-    known = ["removals", "remove", "results/removals/mamushi.parquet", f"{tmp_path}/source.csv"]
-    targets.check_all(WORKFLOW, known)
-
-
 def test_a_mistyped_file(tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").touch()
     targets.check_files("--configfile", [tmp_path / "mine.yaml"])

@@ -125,18 +125,6 @@ def test_a_models_folder_is_finished_when_its_card_is_of_its_files() -> None:
     assert not locks.finished([model], origin)
 
 
-def test_what_is_collected_from_a_folder_is_computed_each_time() -> None:
-    """What it reads there is no part of what the tables say that they were made from."""
-    settings = {"cells": [], "selector": "s"}
-    options = ["--out-folder", "results/tables", "--settings", json.dumps(settings)]
-    for _ in range(2):
-        assert main(["qualitative", *options]) == 0
-        table = Path("results/tables/qualitative_ranking.parquet")
-        assert table.stat().st_mtime > 0
-        os.utime(table, (0, 0))
-    assert main(["qualitative", *options]) == 0 and table.stat().st_mtime > 0
-
-
 def test_who_comes_second_waits_and_reads_its_inputs_only_then(
     runs: list[Path], capsys: pytest.CaptureFixture[str]
 ) -> None:

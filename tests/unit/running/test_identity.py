@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import ast
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from mamushi.running import identity
-from mamushi.running.identity import PACKAGE, digest
+from mamushi.running.identity import digest
 
 STAGE = "mamushi.stages.examples"
 FILES = {
@@ -77,7 +76,6 @@ from mamushi.data.stars import *
 def star():
     return STAR
 """,
-    "data/flags.py": "FLAG = 1\nOTHER = 2\n",
     "data/whole.py": "def first():\n    return 1\ndef second():\n    return 2\n",
     "data/effects.py": """
 from mamushi.data import switches
@@ -144,14 +142,14 @@ def arguments(parser):
 def run(args, settings: Settings) -> None:
     """Run it."""
     import mamushi.data.numbers as numbers
-    from mamushi.data import flags, whole
+    from mamushi.data import whole
     from mamushi.data.effects import chosen
 
     with locks.lock():
         value = numbers.ONE + 2  # three
     for name in args:
         value += mamushi.data.methods.near() + again.near()
-    if getattr(flags, "FLAG", None) or getattr(flags, "MISSING", None):
+    if args:
         print(f"skipped {value}", file=sys.stderr)
     choice = getattr(whole, value)
     if not value:
@@ -249,7 +247,6 @@ NOTHING: dict[str, Change] = {
     "a function called like a field": (TABLE, "return 1", "return 2"),
     "options": (RUN, '"--out"', '"--to"'),
     "a constant that nothing uses": (RUN, 'HELP = "text"', "HELP = len([])"),
-    "another flag of a module": ("data/flags.py", "OTHER = 2", "OTHER = 3"),
     "a function beside": ("data/methods.py", "return 2", "return 3"),
     "a function called like a parameter": (RUN, '"out")', '"to")'),
     "more definitions": (TABLE, "", "\nMORE = DEFAULT\ndef more(text):\n    return MORE\n"),
@@ -284,8 +281,6 @@ SOMETHING: dict[str, Change] = {
     "an external function": (TABLE, "np.mean", "np.median"),
     "the kind of an error": (TABLE, "raise ValueError", "raise KeyError"),
     "another variable": (TABLE, "plain(Row, found, total", "plain(Row, total, found"),
-    "the flag that is looked up": ("data/flags.py", "FLAG = 1", "FLAG = 2"),
-    "a flag that was missing": ("data/flags.py", "", "MISSING = 1\n"),
     "a module that is handed on": ("data/whole.py", "return 2", "return 3"),
     "what is only defined in it": ("data/whole.py", "", "NEW = 1\n"),
     "a definition under a condition": ("data/effects.py", "return 3", "return 4"),
@@ -383,23 +378,6 @@ def test_a_definition_can_be_named(tmp_path: Path) -> None:
 def test_a_name_of_nothing(tmp_path: Path, name: str) -> None:
     with pytest.raises(ValueError, match="is no module"):
         of(tmp_path, names=(name,))
-
-
-def test_every_definition_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The Snakefile asks for all stages whenever it is parsed."""
-    read: list[str] = []
-    parse = ast.parse
-
-    def parsed(text: bytes, filename: str) -> Any:
-        read.append(filename)
-        return parse(text)
-
-    monkeypatch.setattr(ast, "parse", parsed)
-    code = identity.Code(PACKAGE)
-    stages = [f"mamushi.stages.{path.stem}" for path in (PACKAGE / "stages").glob("[!_]*.py")]
-    for unit in {unit for _ in range(2) for stage in stages for unit in code.entries(stage)}:
-        code.digest(unit)
-    assert len(read) == len(set(read)) <= len(list(PACKAGE.rglob("*.py")))
 
 
 def test_meanings_of_columns_change_nothing() -> None:

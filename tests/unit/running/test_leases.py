@@ -85,16 +85,6 @@ def test_a_gpu_that_two_runs_name_differently_is_leased_once(
     assert VISIBLE not in os.environ
 
 
-def test_stages_without_a_gpu_see_none(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    lists(monkeypatch, H100)
-    for given in (None, "0,1"):
-        if given is not None:
-            monkeypatch.setenv(VISIBLE, given)
-        with leased("score", False):
-            assert os.environ[VISIBLE] == ""
-        assert os.environ.get(VISIBLE) == given
-
-
 @pytest.mark.parametrize(
     ("name", "value"), [("SLURM_JOB_ID", "12"), ("WORLD_SIZE", "2"), (SWITCH, "off")]
 )
@@ -177,8 +167,7 @@ def test_four_jobs_never_two_on_one_gpu(machine: Path, gpus: str, at_once: int) 
         assert all(end <= begin for (_, end), (begin, _) in itertools.pairwise(mine))
     waited = [error for _, error in said if "waiting" in error]
     assert len(waited) == 4 - at_once
-    some = "the GPU is leased by" if at_once == 1 else "all 2 GPUs are leased by"
-    assert all(some in error for error in waited)
+    assert all(f"one of {at_once} GPUs, leased by" in error for error in waited)
 
 
 def test_a_job_that_needs_two_gpus_has_both_or_waits_for_both(

@@ -80,14 +80,6 @@ def test_a_missing_input_is_told_in_one_line(
     assert [*tmp_path.iterdir()] == []
 
 
-@pytest.mark.parametrize("selectors", [["a"], ["a", "b", "c"], ["a", "a"]])
-def test_files_and_their_names_must_match(
-    selectors: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    said = told(capsys, *diagnostics(["a.parquet", "b.parquet"], selectors))
-    assert f"--selectors: 2 files of scores and the selectors {', '.join(selectors)};" in said
-
-
 @pytest.mark.parametrize(
     ("settings", "message"),
     [

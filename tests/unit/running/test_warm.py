@@ -143,15 +143,6 @@ def test_who_has_not_asked_for_it_is_not_handed_over(monkeypatch: pytest.MonkeyP
     assert warm.run_in_server(NO_OPTIONS, start=False) is None
 
 
-def test_a_system_that_lacks_what_it_takes_is_done_without(monkeypatch: pytest.MonkeyPatch) -> None:
-    def lacking(path: str) -> str:
-        raise FileNotFoundError(path)
-
-    monkeypatch.setenv(warm.SWITCH, "on")
-    monkeypatch.setattr(warm.os, "readlink", lacking)
-    assert warm.run_in_server(NO_OPTIONS, start=True) is None
-
-
 def test_only_ones_own_processes_are_talked_to(monkeypatch: pytest.MonkeyPatch) -> None:
     address = b"\0mamushi-test-" + os.urandom(8).hex().encode()
     with socket.socket(socket.AF_UNIX) as listening:

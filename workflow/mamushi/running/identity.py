@@ -138,20 +138,17 @@ class Code:
             texts.append(word)
             return
         for source in word.sources:
-            text, found = self.resolve([*source.split("."), *word.parts[1:]], word.optional)
+            text, found = self.resolve([*source.split("."), *word.parts[1:]])
             texts.append(text)
             units += found
         if not word.sources:
-            known = hasattr(builtins, word.parts[0])
-            text, found = self.inside(module, word.parts, word.optional, known)
+            text, found = self.inside(module, word.parts, hasattr(builtins, word.parts[0]))
             texts.append(text)
             units += found
 
-    def resolve(self, parts: Sequence[str], optional: bool) -> tuple[str, list[Unit]]:
-        """Return a full name as it is written, and the units that it refers to.
-
-        What a module of the package lacks is nothing if ``optional``, else all of the module.
-        """
+    def resolve(self, parts: Sequence[str], optional: bool = False) -> tuple[str, list[Unit]]:
+        """Return a full name as it is written, and the units that it refers to: what a module of
+        the package lacks is nothing if ``optional``, else all of the module."""
         if parts[0] != self.package.name:
             return f"={'.'.join(parts)}", []
         module, rest = self.module(parts[0]), parts[1:]
@@ -167,9 +164,10 @@ class Code:
         return self.inside(module, rest, optional) if rest else ("@", [Unit(module.name, WHOLE)])
 
     def inside(
-        self, module: Module, parts: Sequence[str], optional: bool, known: bool = False
+        self, module: Module, parts: Sequence[str], optional: bool
     ) -> tuple[str, list[Unit]]:
-        """Resolve a name as the top level of a module knows it, unless it is ``known``."""
+        """Resolve a name as the top level of a module knows it, which may lack it if
+        ``optional``."""
         head, texts, units = parts[0], [], []
         if head in module.definitions:
             texts.append(f"@{'.'.join(parts)}")
@@ -181,7 +179,7 @@ class Code:
             text, found = self.resolve([*source.split("."), *parts[1:]], optional)
             texts.append(text)
             units += found
-        if not (texts or optional or known or head in module.typing or head.startswith("__")):
+        if not (texts or optional or head in module.typing or head.startswith("__")):
             units = [Unit(module.name, WHOLE)]
         return "|".join(texts) or ".".join(parts), units
 
@@ -306,8 +304,6 @@ class Reference(NamedTuple):
     parts: tuple[str, ...]
     sources: tuple[str, ...] = ()
     """What the name is in full, where an import within the definition says so."""
-    optional: bool = False
-    """Whether the module may lack the attribute."""
 
 
 class Writer:
@@ -362,13 +358,13 @@ class Writer:
                 self.write(value)
         self.words.append(")")
 
-    def refer(self, parts: tuple[str, ...], *, optional: bool = False) -> None:
+    def refer(self, parts: tuple[str, ...]) -> None:
         """Write a name with its attributes: a local one as it is, else as a reference."""
         name = parts[0]
         if name in self.local or (self.place == FUNCTION and name in self.parameters):
             self.words.append(".".join(parts))
         else:
-            self.words.append(Reference(parts, tuple(self.imports.get(name, ())), optional))
+            self.words.append(Reference(parts, tuple(self.imports.get(name, ()))))
 
     def visit_Name(self, node: ast.Name) -> None:
         if isinstance(node.ctx, ast.Load):
@@ -452,10 +448,6 @@ class Writer:
         if called in OPTIONS and arguments and _is_text(arguments[0]):
             del arguments[0]
         self.write(["call", node.func])
-        parts = _parts(arguments[0]) if called == "getattr" else ()
-        if parts and isinstance(arguments[1], ast.Constant):
-            self.refer((*parts, str(arguments[1].value)), optional=True)
-            del arguments[:2]
         self.write([arguments, keywords])
         self.in_message, self.in_table = before
 

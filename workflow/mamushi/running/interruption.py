@@ -1,12 +1,9 @@
 """A training loop that is asked to end saves its state first.
 
 SLURM sends SIGTERM when a job is preempted, cancelled or at its time limit, and SIGKILL after a
-grace period; ``--signal`` sends SIGUSR1, say, some time before. Ctrl-C is SIGINT, a lost terminal
-SIGHUP. Outside a training loop all of them end a process at once, as they do by default: whatever
-it has written is whole, and what it was computing has to be computed again in any case.
-
-Within one, the first of these signals is only noted: the loop ends its step, saves, and raises
-``Stopped``. The second one ends the process at once.
+grace period; ``--signal`` sends SIGUSR1, say, some time before. Outside a training loop all of them
+end a process at once: whatever it has written is whole. Within one, the first is only noted: the
+loop ends its step, saves, and raises ``Stopped``. The second one ends the process at once.
 """
 
 from __future__ import annotations

@@ -2,9 +2,8 @@
 
 The command itself is the first of them: it holds claims and leases, is known to Snakemake and
 SLURM, gets their signals, and reports. The others run the same command with a rank, as under
-`accelerate launch`, write nothing, and end when the first one does, however that ends. `torchrun`
-would put a process of its own in the place of the command: it turns exit statuses and messages into
-its own, and leaves the others running when it is killed.
+`accelerate launch`, write nothing, and end when the first one does, however that ends; under
+`torchrun` they would go on when it is killed.
 """
 
 from __future__ import annotations
@@ -57,15 +56,9 @@ def processes(count: int, words: Sequence[str]) -> Iterator[None]:
         port = free.getsockname()[1]
 
     def variables(rank: int) -> dict[str, str]:
-        return {
-            "MASTER_ADDR": "127.0.0.1",
-            "MASTER_PORT": str(port),
-            "WORLD_SIZE": str(count),
-            "LOCAL_WORLD_SIZE": str(count),
-            "RANK": str(rank),
-            "LOCAL_RANK": str(rank),
-            SHARDS: "1",
-        }
+        own = dict.fromkeys(("RANK", "LOCAL_RANK"), str(rank))
+        both = dict.fromkeys(("WORLD_SIZE", "LOCAL_WORLD_SIZE"), str(count))
+        return {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), SHARDS: "1"} | own | both
 
     before = {name: os.environ[name] for name in variables(0) if name in os.environ}
     with contextlib.ExitStack() as stack:

@@ -1,11 +1,10 @@
 """One job per GPU on a workstation.
 
 Snakemake counts GPUs and does not hand them out: with four of them, four jobs would all compute on
-the first. And a job that lives on after Snakemake was killed is not counted at all. So a stage that
-computes on a GPU (``GPU = True`` in its module) leases one before anything else: it locks a file
-that stands for the GPU, in a folder that all runs of a user on a machine share, and sees that GPU
-alone. The lease ends with the process, however that ends; where all GPUs are leased, the next job
-waits. All other stages see no GPU, lest they compute on one that they do not have.
+the first. So a stage that computes on a GPU (``GPU = True`` in its module) locks a file that stands
+for one, in a folder that all runs of a user on a machine share, and sees that GPU alone. The lease
+ends with the process, however that ends; where all GPUs are leased, the next job waits. All other
+stages see no GPU, lest they compute on one that they do not have.
 
 Within a SLURM job nothing of this happens: there, SLURM hands out the GPUs. Nor under `accelerate
 launch`, whose user has chosen them. ``MAMUSHI_GPU_LEASES`` is ``off``, or a folder for the leases.
@@ -127,8 +126,7 @@ def _lease(stage: str, names: dict[str, str], count: int) -> dict[str, locks.Loc
 
     def message() -> str:
         holders = ", ".join(locks.describe(locks.holder(path)) for path in files.values())
-        plural = "the GPU is" if len(files) == 1 else f"all {len(files)} GPUs are"
-        return f"waiting: {plural} leased by {holders}"
+        return f"waiting for one of {len(files)} GPUs, leased by {holders}"
 
     return locks.wait_for(attempt, message)
 

@@ -174,18 +174,9 @@ class Command:
 
 def parse(name: str, args: argparse.Namespace) -> Command:
     """Return the command of parsed options. Raises ``UserError`` for settings that are not the
-    stage's, and for a list of files without a name for each."""
+    stage's."""
     stage = module(name)
     files = stage.Files(**{each.name: getattr(args, each.name) for each in fields(stage.Files)})
-    for each in fields(stage.Files):
-        if by := each.metadata.get("named_by"):
-            listed, labels = getattr(files, each.name), getattr(files, by)
-            if len(listed) != len(labels) or len(set(labels)) < len(labels):
-                raise UserError(
-                    f"{len(listed)} files of {each.name} and the {by} {', '.join(labels)}",
-                    where=f"--{by}",
-                    do=f"name each once, in the order of --{each.name}",
-                )
     settings = _typed("settings", args.settings, _settings(stage))
     execution = _typed("execution", getattr(args, "execution", {}), Execution)
     return Command(name, stage, files, settings, args.settings, execution)

@@ -1,9 +1,8 @@
 """The threads of a command: one for arithmetic, and the cores for parts that are independent.
 
 How many threads share a sum decides the order in which it adds up, hence its last bits, which the
-training of a network carries into the ranking. So arithmetic has one thread, whatever the machine
-has, and what falls into independent parts (the networks of a selector) computes them side by side:
-each part gives the same bits, however many are computed at a time.
+training of a network carries into the ranking. So arithmetic has one thread, and what falls into
+independent parts (the networks of a selector) computes them side by side, to the same bits.
 """
 
 from __future__ import annotations
@@ -23,7 +22,6 @@ LIMITS = (
     *("VECLIB_MAXIMUM_THREADS", "NUMEXPR_NUM_THREADS"),
 )
 """Variables in which numpy, torch and scikit-learn look for a number of threads."""
-
 WORKERS = "MAMUSHI_WORKERS"
 """Variable that says how many independent parts are computed at a time."""
 

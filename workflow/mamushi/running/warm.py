@@ -3,19 +3,14 @@
 A grid of small models is hundreds of jobs, each of which would import libraries for three seconds
 to compute for two. So the first job of a run that computes with a model starts a *server*, which
 imports them once and forks for every job that is handed to it: a process like any other, with the
-job's words, folder, environment and files, artifacts, log and checkpoint of its own, that takes the
-signals of whoever handed it over and ends when that one is killed. The rule's command stays in
-between, and ends as the job ends. Of this package itself a server keeps nothing for its jobs: each
-imports the code as it finds it.
+job's words, folder, environment, files and signals of its own, that ends when its command is
+killed. Of this package a server keeps nothing for its jobs: each imports the code as it finds it.
 
 A server belongs to the process that its first client is a child of, Snakemake, and ends with it.
-It serves its own user alone, and only commands that would have imported the same: it is found by an
-abstract socket whose name says for which. Where there is none and none can be had, or a GPU was
-touched before the fork, a command does what it would have done without.
-
-Only commands with ``MAMUSHI_WARM=on`` around them, which the workflow sets, are handed over; and
-none within a job of SLURM, which gives each command a step of its own, even in a pack, and clears
-the step behind it.
+It serves its own user alone, and only commands that would have imported the same: an abstract
+socket's name says for which. Where there is none and none can be had, or a GPU was touched before
+the fork, a command does what it would have done without; so it does within a job of SLURM, which
+clears the step behind it, and without ``MAMUSHI_WARM=on``, which the workflow sets.
 """
 
 from __future__ import annotations
@@ -53,18 +48,12 @@ ACCEPTED = b"+"
 """First answer of a server: from here on, the command is its own."""
 
 
-# The command that hands itself over ---------------------------------------------------------------
-
-
 def run_in_server(words: Sequence[str], start: bool) -> int | None:
-    """Return the exit status of ``mamushi`` with these words in a warm process; None if not run.
-
-    Where there is no server yet, it is started if ``start``. If the process was killed by a signal,
-    so is this one.
-    """
-    if os.environ.get(SWITCH) != "on" or {"SLURM_JOB_ID", "WORLD_SIZE", SHARDS} & {*os.environ}:
-        return None
-    if not hasattr(os, "pidfd_open"):
+    """Return the exit status of ``mamushi`` with these words in a warm process, whose server is
+    started where there is none if ``start``; None if not run. If the process was killed by
+    a signal, so is this one."""
+    off = os.environ.get(SWITCH) != "on" or not hasattr(os, "pidfd_open")
+    if off or {"SLURM_JOB_ID", "WORLD_SIZE", SHARDS} & {*os.environ}:
         return None
     line, owner = None, os.getppid()
     # Where the system has none of what this takes, a command goes on as it is.
@@ -130,11 +119,8 @@ def same_user(line: socket.socket) -> bool:
 
 
 def _address(owner: int) -> bytes:
-    """Return the name of the owner's server for commands such as this one.
-
-    An abstract socket leaves no file. It is seen by all containers that share a network, so that
-    the name says in which one this is.
-    """
+    """Return the name of the owner's server for commands such as this one: an abstract socket,
+    which leaves no file, and is seen by all containers that share a network."""
     alike = [
         *(os.readlink(f"/proc/self/ns/{kind}") for kind in ("pid", "mnt")),
         *(owner, sys.executable, __file__),
@@ -146,21 +132,15 @@ def _address(owner: int) -> bytes:
 def _start(address: bytes, owner: int) -> None:
     """Start a server, and wait until it can be connected to; of several at a time one stays."""
     server = [sys.executable, "-m", "mamushi", SERVER, address[1:].decode(), str(owner)]
+    silent = {"stdin": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    # Whoever presses ^C means the jobs, which are told.
     with subprocess.Popen(
-        server,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        # Whoever presses ^C means the jobs, which are told.
-        start_new_session=True,
+        server, stdout=subprocess.PIPE, start_new_session=True, **silent
     ) as process:
         assert process.stdout is not None
         process.stdout.read()
         # It is to outlive this process, which does not wait for it.
         process.returncode = 0
-
-
-# The server ---------------------------------------------------------------------------------------
 
 
 def main(name: str, owner: int) -> list[str] | None:

@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import sysconfig
 import time
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ from typing import Any
 import pytest
 import yaml
 
-from mamushi import registry
 from mamushi.cli import main
 from mamushi.commands import init, show
 from mamushi_runs import workflow
@@ -118,14 +116,6 @@ def test_a_mistake_is_one_line(
     assert line.count("\n") == 1
 
 
-def test_profiles_by_name_and_by_folder(folder: Path) -> None:
-    assert (
-        workflow.profile("slurm") == workflow.profile("profiles/slurm") == ROOT / "profiles/slurm"
-    )
-    (folder / "slurm").mkdir()
-    assert workflow.profile("slurm") == Path("slurm")
-
-
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_snakemake_first(
     number: signal.Signals, folder: Path, monkeypatch: pytest.MonkeyPatch
@@ -152,14 +142,6 @@ def test_a_signal_ends_snakemake_first(
     send(process.pid, number)
     assert process.wait(30) == 1
     assert (folder / "ended").exists()
-
-
-def test_an_installation_has_the_workflow_in_its_data(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert registry.tree() == ROOT
-    monkeypatch.setattr(registry, "ROOT", tmp_path / "site-packages" / "mamushi")
-    assert registry.tree() == Path(sysconfig.get_path("data")) / "share" / "mamushi"
 
 
 @pytest.mark.slow

@@ -88,21 +88,6 @@ def test_the_whole_grid_is_what_it_was_estimated_at(paper: dict[str, Any], tmp_p
     assert made(jobs, paper, tmp_path)["gpu_seconds"] / 3600 == pytest.approx(829, rel=0.02)
 
 
-def test_fewer_texts_take_less_and_matched_steps_take_the_same(
-    paper: dict[str, Any], tmp_path: Path
-) -> None:
-    model = {**paper["models"]["llama-3.1-8b"]}
-    model["training"] = {**model["training"], "steps": "matched"}
-    matched = {**paper, "models": {**paper["models"], "llama-3.1-8b": model}}
-    for config, same in ((paper, False), (matched, True)):
-        costs = work.Costs(config, Volumes(config, tmp_path))
-        low, high = (
-            costs.of("retrain", {**job("retrain").wildcards, "beta": beta}).flop
-            for beta in ("0.10", "0.90")
-        )
-        assert (low == high) if same else (high < low)
-
-
 @pytest.mark.parametrize(
     ("kind", "texts", "width", "seconds"),
     [

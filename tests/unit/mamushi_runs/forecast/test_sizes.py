@@ -159,12 +159,3 @@ def test_a_number_in_a_name_is_a_size(source: str, billions: float, tmp_path: Pa
     assert "in its name" in found.source
     assert 0 < found.trained(PAPER) < found.parameters
     assert found.layers * found.block <= found.parameters
-
-
-@pytest.mark.parametrize("source", [None, "lab/ours", "lab/a1b2c3", "lab/v0.1-beta"])
-def test_what_is_not_known_is_assumed_and_said(source: str | None, tmp_path: Path) -> None:
-    found = of(tmp_path, source=source)
-    assert found.billions == pytest.approx(8)
-    assert "assumed" in found.source
-    # Llama 3.1's shape, so that what is trained of it is alike.
-    assert found.trained(PAPER) / 1e9 == pytest.approx(1.70, rel=0.02)

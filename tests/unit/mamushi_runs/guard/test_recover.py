@@ -141,11 +141,6 @@ def test_a_silent_slurm_and_a_refusing_snakemake_are_told(
     assert "could not remove Snakemake's lock" in said and "--configfile mine.yaml" in said
 
 
-def test_a_folder_without_a_run_is_told(tmp_path: Path, capsys: Capture) -> None:
-    assert main(["recover", "--directory", str(tmp_path)]) == 2
-    assert "no run was ever started here" in capsys.readouterr().err
-
-
 def refuse(folder: Path, *, slurm: bool) -> list[str]:
     """What a run says that begins in this folder, up to its first job."""
     said: list[str] = []
