@@ -178,8 +178,7 @@ REACHED_BY = {
         f"score calibrate diagnostics triage figure/diagnostics {CROSS_FITTED}"
     ),
     "selection.metrics.average_ranks": (
-        "score calibrate stability diagnostics confounds triage "
-        f"figure/diagnostics {CROSS_FITTED}"
+        f"score calibrate stability diagnostics confounds triage figure/diagnostics {CROSS_FITTED}"
     ),
     "selection.mlp.Split": "selector/mamushi selector/auto",
     "selection.linear.logistic": f"{LINEAR} selector/mamushi_lr",
