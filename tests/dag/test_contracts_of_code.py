@@ -155,7 +155,7 @@ CROSS_FITTED = f"selector/mamushi selector/mamushi_lr {LINEAR}"
 LOADERS = "dataset/jigsaw dataset/newsgroups dataset/synthetic dataset/table"
 FIGURES = (
     "figure/diagnostics figure/discrimination figure/frontier figure/half_gap figure/left "
-    "figure/perplexity figure/relearning figure/sad figure/subspaces figure/variance"
+    "figure/perplexity figure/relearning figure/sad figure/subspaces figure/truth figure/variance"
 )
 REACHED_BY = {
     # Read from the code, not computed: definition -> the stages and plug-ins that reach it.

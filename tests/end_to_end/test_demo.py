@@ -187,7 +187,7 @@ CHANGES: list[tuple[str, dict[str, Any], dict[str, int]]] = [
         "all",
         {"removal": {"ratio": "oracle"}},
         {"calibrate": 1, "manifests": 4, "tables": 1, "truth": 1}
-        | {"figure_sad": 1, "figure_perplexity": 1},
+        | {"figure_sad": 1, "figure_perplexity": 1, "figure_truth": 1},
     ),
     ("unlearning", {"unlearning": {"retain_cap": 2.0}}, {"half_gap": 1, "figure_half_gap": 1}),
 ]

@@ -38,9 +38,10 @@ def tables_and_figures():
         return []
     truth = ["truth"] if grid.knows_truth(config, GRID) else []
     steps = ["steps"] if grid.matched(config, GRID) else []
+    figures = [name for of in ("grid", *truth) for name in settings.figures(of)]
     return [
         *expand(paths.TABLE, table=[*settings.TABLES, "subgroups", *steps, *truth]),
-        *expand(paths.FIGURE, figure=settings.figures("grid")),
+        *expand(paths.FIGURE, figure=figures),
     ]
 
 
@@ -115,6 +116,7 @@ SHOWN = {
     "evidence": lambda config: GRID,
     "unlearning": settings.unlearning_axes,
     "probe": settings.probe_axes,
+    "truth": lambda config: GRID,
     "left": settings.left_axes,
 }
 OF_CELL = {
