@@ -3,7 +3,6 @@
     python benchmarks/finetune.py                          SmolLM2-135M on one thread, minutes
     python benchmarks/finetune.py --full                   Llama 3.1 8B on a GPU
     python benchmarks/finetune.py --full --family gemma2   Gemma 2 2B; or qwen2, Qwen 2.5 7B
-    python benchmarks/finetune.py --compile                also ours with execution.compile
 
 All train the same tensors (the last three blocks, input embedding, head) of the same random weights
 by fused AdamW in batches of 32 texts, in bf16 by autocast: frozen weights in bf16, trained ones in
@@ -112,23 +111,16 @@ class Measured:
     warm_up: float
 
 
-def ours(compiled: bool) -> Callable[[PreTrainedModel, TokenSet, int, str], list[int]]:
-    """A training of ours, with its blocks compiled or not; gives the real tokens of each step."""
-
-    def run(model: PreTrainedModel, texts: TokenSet, steps: int, precision: str) -> list[int]:
-        settings = SETTINGS | {"compile": compiled}
-        accelerator = devices.accelerator(precision)
-        finetune(model, texts, settings, total=steps, seed=0, accelerator=accelerator)
-        rows = (examples_of_step(step, len(texts), BATCH, 0) for step in range(steps))
-        return [int(texts.lengths[r].sum()) for r in rows]
-
-    return run
+def ours(model: PreTrainedModel, texts: TokenSet, steps: int, precision: str) -> list[int]:
+    """Train as we do; return the real tokens of each step."""
+    accelerator = devices.accelerator(precision)
+    finetune(model, texts, SETTINGS, total=steps, seed=0, accelerator=accelerator)
+    rows = (examples_of_step(step, len(texts), BATCH, 0) for step in range(steps))
+    return [int(texts.lengths[r].sum()) for r in rows]
 
 
-def theirs(
-    flat: bool, compiled: bool = False
-) -> Callable[[PreTrainedModel, TokenSet, int, str], list[int]]:
-    """The Trainer's run, with its batches padded or flattened, its model compiled or not.
+def theirs(flat: bool) -> Callable[[PreTrainedModel, TokenSet, int, str], list[int]]:
+    """The Trainer's run, with its batches padded or flattened.
 
     Flattened texts go through flash attention 2 where that is installed."""
 
@@ -172,7 +164,6 @@ def theirs(
                 max_grad_norm=0.0,
                 optim="adamw_torch_fused",
                 bf16=precision == "bf16",
-                torch_compile=compiled,
                 use_cpu=model.device.type == "cpu",
                 save_strategy="no",
                 logging_strategy="no",
@@ -202,12 +193,9 @@ def theirs(
 RUNS = {
     "padded": theirs(False),
     "flattened": theirs(True),
-    "ours": ours(False),
-    "compiled": ours(True),
-    "padded_compiled": theirs(False, compiled=True),
+    "ours": ours,
 }
-ORDER = (("padded", "flattened", "ours"), ("compiled",), ("padded_compiled",))
-"""The runs in the order of what one wants to know first of all families."""
+VARIANTS = tuple(RUNS)
 
 
 def measure(
@@ -229,10 +217,8 @@ def main() -> None:
     parser.add_argument("--full", action="store_true", help="full size, on a GPU")
     parser.add_argument("--family", choices=("llama", "qwen2", "gemma2"), default="llama")
     parser.add_argument("--peak-tflops", type=float, default=790.0, help="of the GPU in bf16")
-    parser.add_argument("--compile", action="store_true", help="also with execution.compile")
     args = parser.parse_args()
     variants = ["padded", *(["flattened"] if args.full else []), "ours"]
-    variants += ["compiled"] if args.compile else []
     if args.full and not torch.cuda.is_available():
         parser.error("--full needs a GPU")
     if args.family != "llama" and not args.full:

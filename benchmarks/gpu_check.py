@@ -4,16 +4,14 @@
 
 Parity: loss and gradients of 32 texts that share a row, against the same texts padded and read by
 transformers' own attention, for two blocks of each family at full width, in fp32 and in bf16;
-`*_parity_*` are relative differences (of gradients, of the norm over all), and `*_compiled_*` the
-same of compiled blocks against those that are not. Where one is too large, nothing else is done,
-and the exit status is 1.
+`*_parity_*` are relative differences (of gradients, of the norm over all). Where one is too large,
+nothing else is done, and the exit status is 1.
 
 Speed: `benchmarks/finetune.py --full` for each family at full size with random weights, on fewer
-steps: the Trainer padded and flattened (with flash attention 2 where it is installed), ours, ours
-with execution.compile, and the Trainer with torch_compile; what five minutes have no room for is
-left out, in this order. `*_share_of_peak_*` is of the data sheet's. The median over families of
-ours, uncompiled, goes to results/gpu/rates.json, where `make plan` reads it from then on; all of it
-goes to benchmarks/results.
+steps: the Trainer padded and flattened (with flash attention 2 where it is installed), and ours;
+what five minutes have no room for is left out. `*_share_of_peak_*` is of the data sheet's. The
+median over families of ours goes to results/gpu/rates.json, where `make plan` reads it from then
+on; all of it goes to benchmarks/results.
 """
 
 from __future__ import annotations
@@ -30,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from finetune import ORDER, measure
+from finetune import VARIANTS, measure
 from texts import FULL, TRAINED, drawn, operations_per_token
 from transformers import AutoModelForCausalLM, PreTrainedConfig, PreTrainedModel
 
@@ -38,7 +36,6 @@ from mamushi.artifacts.files import write_json
 from mamushi.errors import UserError
 from mamushi.lm import device as devices
 from mamushi.lm.batches import collate
-from mamushi.lm.compiled import compiled
 from mamushi.lm.loss import TokenLoss
 from mamushi.lm.parameters import freeze
 from mamushi_runs.forecast import rates
@@ -49,16 +46,6 @@ STEPS, WARM_UP = 25, 5
 LOOSE = {"fp32": {"loss": 1e-5, "gradient": 1e-3}, "bf16": {"loss": 5e-3, "gradient": 5e-2}}
 """Largest relative differences. In bf16 a product has 8 bits, and sums have another order; these
 bounds are set by what rounding may do, and have been tried on a CPU alone."""
-PAIRS = {
-    "parity": (
-        "packed texts differs from that of padded ones",
-        "do not train on this GPU with this PyTorch",
-    ),
-    "compiled": (
-        "compiled blocks differs from that of others",
-        "set execution.compile to false",
-    ),
-}
 
 
 def made(config: PreTrainedConfig, device: torch.device, precision: str) -> PreTrainedModel:
@@ -71,11 +58,8 @@ def made(config: PreTrainedConfig, device: torch.device, precision: str) -> PreT
     return devices.place(model, precision, device)
 
 
-def parity(
-    config: PreTrainedConfig, device: torch.device, precision: str
-) -> dict[str, dict[str, float]]:
-    """Relative differences of ``loss`` and ``gradient``: ``parity`` has those of packed texts
-    against padded ones, ``compiled`` those of compiled blocks against others, both packed."""
+def parity(config: PreTrainedConfig, device: torch.device, precision: str) -> dict[str, float]:
+    """Relative differences of ``loss`` and ``gradient`` of packed texts against padded ones."""
     short = copy.deepcopy(config)
     short.num_hidden_layers = min(2, config.num_hidden_layers)
     if getattr(short, "layer_types", None):
@@ -103,20 +87,11 @@ def parity(
         found = torch.autograd.grad(loss, trained)
         return float(loss.detach()), [each.double() for each in found]
 
-    def apart(
-        mine: tuple[float, list[torch.Tensor]], other: tuple[float, list[torch.Tensor]]
-    ) -> dict[str, float]:
-        pairs = zip(mine[1], other[1], strict=True)
-        squares = sum(float((a - b).square().sum()) for a, b in pairs)
-        size = sum(float(b.square().sum()) for b in other[1])
-        loss = abs(mine[0] - other[0]) / abs(other[0])
-        return {"loss": loss, "gradient": (squares / size) ** 0.5}
-
-    ours = gradients(packed)
-    found = {"parity": apart(ours, gradients(padded))}
-    with compiled(model, True):
-        found["compiled"] = apart(gradients(packed), ours)
-    return found
+    mine, other = gradients(packed), gradients(padded)
+    squares = sum(float((a - b).square().sum()) for a, b in zip(mine[1], other[1], strict=True))
+    size = sum(float(b.square().sum()) for b in other[1])
+    loss = abs(mine[0] - other[0]) / abs(other[0])
+    return {"loss": loss, "gradient": (squares / size) ** 0.5}
 
 
 def check(
@@ -130,43 +105,40 @@ def check(
     results: Path = RESULTS,
     shares: Path = rates.MEASURED,
 ) -> None:
-    """Do it all. Raises ``UserError`` where packed texts differ from padded ones too much, or
-    compiled blocks from others."""
+    """Do it all. Raises ``UserError`` where packed texts differ from padded ones too much."""
     began = time.monotonic()
     report = Report("gpu-check", gpu)
     for family, config in families.items():
         for precision, most in LOOSE.items():
-            for kind, found in parity(config, device, precision).items():
-                for what, apart in found.items():
-                    report.value(f"{family}_{kind}_{precision}_{what}", apart)
-                    if not apart <= most[what]:
-                        raise UserError(
-                            f"{family} in {precision}: the {what} of {PAIRS[kind][0]} by "
-                            f"{apart:.2g}, more than {most[what]:g}",
-                            do=f"{PAIRS[kind][1]}; please report it",
-                        )
+            for what, apart in parity(config, device, precision).items():
+                report.value(f"{family}_parity_{precision}_{what}", apart)
+                if not apart <= most[what]:
+                    raise UserError(
+                        f"{family} in {precision}: the {what} of packed texts differs from that of "
+                        f"padded ones by {apart:.2g}, more than {most[what]:g}",
+                        do="do not train on this GPU with this PyTorch; please report it",
+                    )
     key = rates.known(gpu)
     peak = rates.GPUS[key]["tflops"] * 1e12 if key else None
     shares_of: dict[str, float] = {}
-    for group in ORDER:
-        for family, config in families.items():
-            if time.monotonic() - began > seconds:
-                report.value(f"{family}_left_out", ",".join(group))
-                continue
-            model = made(config, device, "bf16")
-            texts = drawn("posts", 4000, config.vocab_size)
-            for variant in group:
-                run = measure(variant, model, texts, steps, warm_up, "bf16")
-                report.value(f"{family}_tokens_per_second_{variant}", run.rate)
-                report.value(f"{family}_warm_up_seconds_{variant}", run.warm_up)
-                if peak is not None:
-                    share = run.rate * operations_per_token(model) / peak
-                    report.value(f"{family}_share_of_peak_{variant}", share)
-                    if variant == "ours":
-                        shares_of[family] = share
-            del model
-            if device.type == "cuda":
-                torch.cuda.empty_cache()
+    for family, config in families.items():
+        if time.monotonic() - began > seconds:
+            report.value(f"{family}_left_out", ",".join(VARIANTS))
+            continue
+        model = made(config, device, "bf16")
+        texts = drawn("posts", 4000, config.vocab_size)
+        for variant in VARIANTS:
+            run = measure(variant, model, texts, steps, warm_up, "bf16")
+            report.value(f"{family}_tokens_per_second_{variant}", run.rate)
+            report.value(f"{family}_warm_up_seconds_{variant}", run.warm_up)
+            if peak is not None:
+                share = run.rate * operations_per_token(model) / peak
+                report.value(f"{family}_share_of_peak_{variant}", share)
+                if variant == "ours":
+                    shares_of[family] = share
+        del model
+        if device.type == "cuda":
+            torch.cuda.empty_cache()
     print(report.write(results))
     if key is None or not shares_of:
         print(

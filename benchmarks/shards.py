@@ -73,7 +73,7 @@ def write_base(root: Path, width: int) -> None:
     model, tokenizer = tiny.build(definition, ["a few words to begin with"], 0)
     model.save_pretrained(root / "base")
     tokenizer.save_pretrained(root / "base")
-    about = {"revision": None, "trust_remote_code": False, "contaminated": False}
+    about = {"revision": None, "contaminated": False}
     write_json(root / "card.json", loading.inspect("made", str(root / "base"), **about))
 
 

@@ -68,7 +68,6 @@ TRAINED = {
     "trained_blocks": 3,
     "train_input_embedding": True,
     "train_output_head": True,
-    "train_final_norm": False,
 }
 
 

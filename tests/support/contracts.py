@@ -63,7 +63,6 @@ OTHER_TRAINING: dict[str, Any] = {
     "trained_blocks": 2,
     "train_input_embedding": False,
     "train_output_head": False,
-    "train_final_norm": True,
 }
 ADAPTERS: dict[str, Any] = {
     "rank": 8,
@@ -193,11 +192,10 @@ ROWS: dict[str, dict[str, list[Any]]] = {
     outcomes.OURS: {
         "models.ours.source": ["raw/ours2"],
         "models.ours.revision": ["0" * 40],
-        "models.ours.trust_remote_code": [True],
     },
     outcomes.NOT_CONTAMINATED: {"models.ours.contaminated": [False]},
     outcomes.OTHER_BASE: {"models.ours.base": ["tiny"]},
-    outcomes.CLEAN: {"models.clean.trust_remote_code": [True]},
+    outcomes.CLEAN: {"models.clean.revision": ["0" * 40]},
     outcomes.TINY: {
         "models.tiny.family": ["qwen2"],
         "models.tiny.hidden_size": [32],
@@ -315,7 +313,6 @@ ROWS: dict[str, dict[str, list[Any]]] = {
         "execution.batch_tokens": [1024],
         "execution.shards": [3],
         "execution.checkpoint_seconds": [5],
-        "execution.compile": [True],
         "extends": [None],  # read before there is a configuration
         "execution.cache_trunk": [False],
         "execution.device": ["cpu"],

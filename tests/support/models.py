@@ -42,7 +42,6 @@ PARTS = {
     "trained_blocks": 3,
     "train_input_embedding": True,
     "train_output_head": True,
-    "train_final_norm": False,
 }
 """What is trained of it."""
 
@@ -64,7 +63,6 @@ TRAINING = {
     "trained_blocks": 2,
     "train_input_embedding": True,
     "train_output_head": True,
-    "train_final_norm": False,
     "precision": "fp32",
     "steps": "by_data",
     "checkpoint_seconds": 0.0,

@@ -78,9 +78,7 @@ def write_base(root: Path) -> None:
     built, tokenizer = tiny.build({"family": "llama", **SIZES}, [" ".join(WORDS)], 0)
     built.save_pretrained(root / "base")
     tokenizer.save_pretrained(root / "base")
-    card = loading.inspect(
-        "mine", str(root / "base"), revision=None, trust_remote_code=False, contaminated=False
-    )
+    card = loading.inspect("mine", str(root / "base"), revision=None, contaminated=False)
     write_json(root / "card.json", card)
     write_table(root / "examples.parquet", schemas.EXAMPLES, examples())
     write_tokens(

@@ -22,7 +22,6 @@ BLOCKS = {
     "trained_blocks": 2,
     "train_input_embedding": False,
     "train_output_head": False,
-    "train_final_norm": False,
 }
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 
-from mamushi.artifacts.paths import CACHE
 from mamushi.running.launch import GPUS
 from mamushi.running.warm import SWITCH
 
@@ -26,6 +25,4 @@ def give(packages: str, execution: str, needs: str, gpus: str) -> None:
     os.environ["MAMUSHI_EXECUTION"] = execution
     os.environ["MAMUSHI_NEEDS"] = needs
     os.environ[GPUS] = gpus
-    # Jobs that compile a model share what they compiled, in a folder that is nobody else's.
-    os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", os.path.abspath(f"{CACHE}/compiled"))
     os.environ.setdefault(SWITCH, "on")

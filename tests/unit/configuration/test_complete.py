@@ -241,7 +241,7 @@ def test_text_is_coerced() -> None:
         ("batch_size", 16.0, 16),
         ("gradient_clip", "null", None),
         ("gradient_clip", "1", 1.0),
-        ("train_final_norm", "True", True),
+        ("train_output_head", "True", True),
     ],
 )
 def test_one_type_for_each_key(key: str, given: object, wanted: object) -> None:
@@ -379,6 +379,8 @@ datasets.jigsaw.path = "/no/such/folder"
 SMALL = """
 models.tiny.heads = 3
     models.tiny.hidden_size: 64 is not allowed; it is a multiple of heads, 3
+models.tiny.hidden_size = 12
+    models.tiny.heads: hidden_size / heads is 3, but rotary positions turn pairs
 models.tiny.key_value_heads = 3
     models.tiny.heads: 4 is not allowed; it is a multiple of key_value_heads, 3
 models.tiny.max_positions = 100

@@ -1,7 +1,6 @@
 """What comes from outside is among the settings by its content."""
 
 import hashlib
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -57,17 +56,6 @@ def test_files_by_their_digests() -> None:
     assert listed(config(), "agreed").inputs == {"agreed.txt": digest("agreed.txt")}
     card = model_card.settings(config(), "lab")
     assert card.inputs.keys() == {"config.json", "a.safetensors"}
-
-
-def test_code_that_is_trusted_counts() -> None:
-    trusting = config(trust_remote_code=True)
-    before = model_card.settings(trusting, "lab")
-    assert model_card.model_files(trusting, "lab")[-1] == "lab/modeling.py"
-    Path("lab/modeling.py").write_text("edited", encoding="utf-8")
-    after = model_card.settings(trusting, "lab")
-    changed = {name for name in after.inputs if after.inputs[name] != before.inputs[name]}
-    assert changed == {"modeling.py"}
-    assert replace(after, inputs={}) == replace(before, inputs={})
 
 
 def test_a_dry_run_does_without_files_that_are_not_there() -> None:

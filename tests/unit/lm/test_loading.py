@@ -12,7 +12,6 @@ import torch
 from huggingface_hub import constants
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
-from transformers import dynamic_module_utils
 
 from mamushi.artifacts.files import read_json, sha256, write_json
 from mamushi.artifacts.tensors import trained_metadata
@@ -52,7 +51,7 @@ def folder(folders, tmp_path) -> Path:
 
 
 def look(source: Path | str, **changes) -> dict:
-    options = {"revision": None, "trust_remote_code": False, "contaminated": False, **changes}
+    options = {"revision": None, "contaminated": False, **changes}
     return loading.inspect("mine", str(source), **options)
 
 
@@ -82,7 +81,6 @@ def test_the_card_of_each_family(folders, family):
         "name": "mine",
         "source": str(folders[family]),
         "revision": None,
-        "trust_remote_code": False,
         "contaminated": True,
         "model_type": family,
         "hidden_size": 16,
@@ -108,7 +106,7 @@ def test_a_model_in_several_files(folders):
 
 def test_the_stage(folders, tmp_path, capsys):
     settings = {"name": "mine", "source": str(folders["qwen2"]), "revision": None}
-    settings |= {"trust_remote_code": False, "contaminated": False}
+    settings |= {"contaminated": False}
     out = tmp_path / "base" / "card.json"
 
     def stage(**changes) -> int:
@@ -168,7 +166,7 @@ def project(folder, tmp_path, monkeypatch) -> Path:
     shutil.copytree(folder, root / "models" / "mine")
     monkeypatch.chdir(root)
     settings = {"name": "mine", "source": "models/mine", "revision": None}
-    settings |= {"trust_remote_code": False, "contaminated": False}
+    settings |= {"contaminated": False}
     out = "results/base/mine/card.json"
     assert main(["model-card", "--out", out, "--settings", json.dumps(settings)]) == 0
     return root
@@ -347,38 +345,17 @@ def test_a_shard_is_missing_truncated_or_not_the_one_of_the_index(folders, tmp_p
         look(folder)
 
 
-OWN = """
-from transformers import LlamaConfig, LlamaForCausalLM
-
-class OwnConfig(LlamaConfig):
-    model_type = "own"
-
-class Own(LlamaForCausalLM):
-    config_class = OwnConfig
-"""
-
-
-def test_code_that_comes_with_a_model_runs_only_when_trusted(folder, tmp_path, monkeypatch):
-    monkeypatch.setattr(dynamic_module_utils, "HF_MODULES_CACHE", str(tmp_path / "modules"))
-    monkeypatch.syspath_prepend(str(tmp_path / "modules"))
+def test_code_that_comes_with_a_model_is_never_run(folder):
     names = {"AutoConfig": "own.OwnConfig", "AutoModelForCausalLM": "own.Own"}
     change_config(model_type="own", architectures=["Own"], auto_map=names)(folder)
     ran = f"open({str(folder / 'ran')!r}, 'w').close()\n"
-    (folder / "own.py").write_text(ran + OWN, encoding="utf-8")
-    with pytest.raises(
-        UserError, match=r"not run unless you trust it; .*trust_remote_code to true"
-    ):
+    (folder / "own.py").write_text(ran, encoding="utf-8")
+    with pytest.raises(UserError, match="not a causal language model that transformers knows"):
         look(folder)
+    # Nor beside a type that transformers has itself.
+    change_config(model_type="llama", architectures=["LlamaForCausalLM"])(folder)
+    assert look(folder)["model_type"] == "llama"
     assert not (folder / "ran").exists()
-    card = look(folder, trust_remote_code=True)
-    assert (folder / "ran").exists()
-    assert card["model_type"] == "own"
-    assert card["digests"]["own.py"] == sha256(folder / "own.py")
-    write_json(folder / "card.json", card)
-    assert type(loading.open_model(folder / "card.json")).__name__ == "Own"
-    (folder / "own.py").write_text(OWN, encoding="utf-8")
-    with pytest.raises(UserError, match=r"own\.py: is not the file that .*card.json was made from"):
-        loading.open_model(folder / "card.json")
 
 
 def test_more_positions_than_the_model_has():

@@ -97,19 +97,12 @@ BLOCKS = {
     "gpt_neox": "gpt_neox.layers",
     "opt": "model.decoder.layers",
 }
-NORMS = {
-    "llama": "model.norm",
-    "gpt2": "transformer.ln_f",
-    "gpt_neox": "gpt_neox.final_layer_norm",
-    "opt": "model.decoder.final_layer_norm",
-}
 
 
 @pytest.mark.parametrize("family", TINY)
 def test_the_last_blocks_and_both_embeddings_alone_are_trained(family):
     model = on_meta(TINY[family])
     assert parameters.decoder_blocks(model)[0] == BLOCKS[family]
-    assert parameters.final_norm(model) is model.get_submodule(NORMS[family])
     names = parameters.freeze(model, {**PAPER, "trained_blocks": 2})
     assert names == [name for name, p in model.named_parameters() if p.requires_grad]
     in_blocks = {name for name in names if name.startswith(BLOCKS[family])}
@@ -133,7 +126,6 @@ def test_each_setting_alone():
     assert names() == []
     assert names(train_input_embedding=True) == ["model.embed_tokens.weight"]
     assert names(train_output_head=True) == ["lm_head.weight"]
-    assert names(train_final_norm=True) == ["model.norm.weight"]
     assert {name.split(".")[2] for name in names(trained_blocks=1)} == {"2"}
 
 

@@ -55,7 +55,6 @@ def cards(tmp_path_factory) -> dict[str, Path]:
             family,
             str(folder),
             revision=None,
-            trust_remote_code=False,
             contaminated=False,
         )
         made[family] = folder / "card.json"

@@ -22,9 +22,7 @@ def files(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     model, tokenizer = tiny.build({"family": request.param, **SIZES}, text, 0)
     model.to(torch.bfloat16).save_pretrained(root / "base")
     tokenizer.save_pretrained(root / "base")
-    made = loading.inspect(
-        "mine", str(root / "base"), revision=None, trust_remote_code=False, contaminated=False
-    )
+    made = loading.inspect("mine", str(root / "base"), revision=None, contaminated=False)
     write_json(root / "card.json", made)
     for name, settings in (("start", PARTS), ("unlearned", BLOCKS)):
         model = loading.open_trained(root / "card.json", None, settings)

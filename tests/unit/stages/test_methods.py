@@ -55,7 +55,6 @@ def test_from_a_fine_tune_over_unlearning_to_a_folder(method: str, made: Path) -
     assert all(map(lora.is_adapter, stored)) if method == "lora" else stored.keys() == base.keys()
     card = read_json(made / "beta0.json")
     assert card["trained_parameters"] == sum(tensor.numel() for tensor in stored.values())
-    assert card["compiled"] is False
 
     # What embeds is what was trained.
     trained = {"training": {**PARTS, **how}, "precision": "fp32"}

@@ -66,7 +66,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     folder = made.card.parent
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
-    options: dict[str, Any] = {"trust_remote_code": False, "contaminated": False}
+    options: dict[str, Any] = {"contaminated": False}
     card = loading.inspect("small", str(folder), revision=None, **options)
     write_json(made.card, card | {"source": "."})
     examples = made.at(paths.EXAMPLES)

@@ -2,7 +2,6 @@
 
 import math
 from collections import Counter
-from functools import partial
 from itertools import chain, cycle
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from transformers import PreTrainedModel
 from mamushi.artifacts import schemas
 from mamushi.artifacts.tables import write_table
 from mamushi.errors import UserError
-from mamushi.lm import device, training
+from mamushi.lm import device
 from mamushi.unlearning import loop
 from mamushi.unlearning.loop import steps_of
 from mamushi.unlearning.trunk import Trunk, write_trunk
@@ -364,25 +363,6 @@ def test_the_trunk_changes_nothing(kind: str, cached: tuple[str, Trunk]) -> None
     # Its frozen blocks are back.
     ids = torch.arange(8)[None]
     torch.testing.assert_close(tail(ids).logits, plain(ids).logits, rtol=5e-3, atol=5e-3)
-
-
-@pytest.mark.parametrize("on_trunk", [False, True])
-def test_compiled_blocks_make_the_same_steps(
-    cached: tuple[str, Trunk], on_trunk: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    family, trunk = cached
-    _, plain = run("salun", start(family))
-    torch.compiler.reset()
-    # The compiler itself is that of test_lm_compiled, and takes long.
-    monkeypatch.setattr(training, "compiled", partial(training.compiled, backend="eager"))
-    monkeypatch.setitem(EXECUTION, "compile", True)
-    before = torch._dynamo.utils.counters["stats"]["unique_graphs"]
-    found, other = run("salun", start(family), trunk=trunk if on_trunk else None)
-    assert torch._dynamo.utils.counters["stats"]["unique_graphs"] > before
-    for name in ("forget_loss", "retain_loss"):
-        np.testing.assert_allclose(other.log[name], plain.log[name], rtol=1e-4)
-    assert all(block._compiled_call_impl is None for block in found.model.layers)
-    torch.compiler.reset()
 
 
 def test_frozen_blocks_run_without_dropout_and_trained_ones_with_it() -> None:

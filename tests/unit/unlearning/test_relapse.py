@@ -25,9 +25,7 @@ from tests.support.models import PARTS, SIZES
 from tests.support.stage_files import EXECUTION, FILES, WORDS, write_base
 from tests.support.stage_files import FORGET as RANKED
 
-LAST = {"trained_blocks": 2} | dict.fromkeys(
-    ("train_input_embedding", "train_output_head", "train_final_norm"), False
-)
+LAST = {"trained_blocks": 2} | dict.fromkeys(("train_input_embedding", "train_output_head"), False)
 RELEARNING = {"examples": 3, "steps": [1, 4], "batch_size": 2, "learning_rate": 1e-2}
 TRAINS = {"trained_blocks": 2, "max_length": 12, "evaluation": {"max_length": 16}, "seed": 0}
 OPENED = {"training": PARTS, "precision": "fp32", "unlearned": {"trained_blocks": 2}}

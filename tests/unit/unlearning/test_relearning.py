@@ -25,7 +25,6 @@ LAST = {
     "trained_blocks": 1,
     "train_input_embedding": False,
     "train_output_head": False,
-    "train_final_norm": False,
 }
 
 

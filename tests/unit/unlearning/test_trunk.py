@@ -57,7 +57,6 @@ def start_model(family: str, precision: str, layers: int = LAYERS) -> PreTrained
             "trained_blocks": TRAINED,
             "train_input_embedding": False,
             "train_output_head": False,
-            "train_final_norm": False,
         },
     )
     return device.place(found, precision, torch.device("cpu"))
@@ -250,7 +249,6 @@ COUNTED = {
     "trained_blocks": 1,
     "train_input_embedding": True,
     "train_output_head": True,
-    "train_final_norm": True,
 }
 
 
@@ -260,7 +258,7 @@ def folder(tmp_path: Path) -> Path:
     model("qwen2", layers=LAYERS).save_pretrained(tmp_path)
     write_json(
         tmp_path / "card.json",
-        {"source": ".", "revision": None, "trust_remote_code": False, "digests": {}},
+        {"source": ".", "revision": None, "digests": {}},
     )
     other = model("qwen2", seed=1, layers=LAYERS)
     freeze(other, COUNTED)

@@ -227,6 +227,9 @@ def _check_tiny(at: str, model: Config) -> Iterator[str]:
         if model[key] % model[divisor]:
             multiple = f"it is a multiple of {divisor}, {model[divisor]}"
             yield f"{at}.{key}: {model[key]} is not allowed; {multiple}"
+    width, rest = divmod(model["hidden_size"], model["heads"])
+    if width % 2 and not rest:
+        yield f"{at}.heads: hidden_size / heads is {width}, but rotary positions turn pairs"
     longest, most = model["pretraining"]["max_length"], model["max_positions"]
     if longest > most:
         allowed = f"it is at most max_positions, {most}"

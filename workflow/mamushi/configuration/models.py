@@ -55,7 +55,6 @@ class Trained(Method):
     trained_blocks: Natural = 3  #: Last blocks to train.
     train_input_embedding: bool = True  #: Train the embedding.
     train_output_head: bool = True  #: Train the output head.
-    train_final_norm: bool = False  #: Train the last norm.
 
 
 class Training(Trained):
@@ -95,8 +94,6 @@ class HubModel(Section):
     ]
     #: Commit on the hub. A hub model must have one; a local folder or file needs none.
     revision: Commit | None = None
-    #: Run Python code that comes with the model. Off, because anyone can upload code.
-    trust_remote_code: bool = False
     #: The model has already been trained on the data; it is the embedder as it is.
     contaminated: bool = False
     #: For a contaminated model, the clean model (by its name in `models`) from which gold, beta 0

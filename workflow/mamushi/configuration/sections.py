@@ -407,11 +407,6 @@ class Execution(Section):
         NotNegative | Annotated[str, Meta(pattern="^auto$")],
         Meta(extra_json_schema={"allowed": "a number of seconds, or auto"}),
     ] = "auto"
-    #: Compile the transformer blocks of a model that is trained (torch.compile), in the first steps
-    #: of each job. Whether it pays, `benchmarks/finetune.py --full --compile` tells. With `auto`,
-    #: on a GPU alone, for trainings of at least four million tokens, and not where
-    #: there is no compiler or it fails, which the log then says.
-    compile: Literal["auto"] | bool = "auto"
     #: `cpu` uses no GPU. With `auto`, a job that holds a GPU which PyTorch cannot use stops at
     #: once, unless its model is tiny.
     device: Literal["auto", "cpu"] = "auto"

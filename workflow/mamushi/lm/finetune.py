@@ -90,7 +90,6 @@ def finetune(
         descent,
         total,
         accelerator,
-        compile=settings.get("compile", False),
         state=state,
         fingerprint=fingerprint,
         checkpoint_seconds=float(settings["checkpoint_seconds"]),

@@ -44,12 +44,11 @@ def fetch(
     *,
     cached: bool = False,
     weights: bool = True,
-    code: bool = False,
 ) -> tuple[Path, str | None]:
     """Return a model's folder, and its commit if it is a hub model's snapshot in the hub's cache.
 
-    ``cached`` asks the hub only when the snapshot is not in the cache. ``weights`` and ``code``
-    say what is fetched beside the descriptions. Raises ``UserError`` at ``where``
+    ``cached`` asks the hub only when the snapshot is not in the cache. Without
+    ``weights`` descriptions alone are fetched. Raises ``UserError`` at ``where``
     for a source that is neither a folder nor to be had from the hub.
     """
     folder = Path(source).expanduser()
@@ -57,7 +56,7 @@ def fetch(
         return folder, None
     if not HUB_ID.fullmatch(source):
         raise UserError(f"no such folder: {source}", where=where, do="check the path")
-    patterns = [*DESCRIPTIONS, *["*.safetensors"] * weights, *["*.py"] * code]
+    patterns = [*DESCRIPTIONS, *["*.safetensors"] * weights]
     try:
         found = snapshot_download(
             source,
@@ -75,7 +74,7 @@ def fetch(
         problem, do = f"the hub's model has no revision {revision}", "check models.NAME.revision"
     except (LocalEntryNotFoundError, HfHubHTTPError, HFValidationError, OSError) as error:
         if cached:
-            return fetch(source, revision, where, weights=weights, code=code)
+            return fetch(source, revision, where, weights=weights)
         if isinstance(error, OSError) and error.errno in DISK_FULL:
             raise
         problem = "no such folder, not in the hub's cache, and the hub cannot be reached"
@@ -85,7 +84,7 @@ def fetch(
     raise UserError(f"{source}: {problem}", where=where, do=do)
 
 
-def check_config(folder: Path, trust_remote_code: bool = False) -> dict[str, Any]:
+def check_config(folder: Path) -> dict[str, Any]:
     """Return ``config.json`` of a causal language model that may be opened, else ``UserError``."""
     path = folder / "config.json"
     if not path.is_file():
@@ -100,16 +99,10 @@ def check_config(folder: Path, trust_remote_code: bool = False) -> dict[str, Any
     classes = MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values()
     causal = {c for names in classes for c in ([names] if isinstance(names, str) else names)}
     own = config.get("architectures") or []
-    remote = "AutoModelForCausalLM" in config.get("auto_map", {})
     known = config["model_type"] in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
-    if remote and not known and not trust_remote_code:
-        raise UserError(
-            "the model comes with Python code of its own, which is not run unless you trust it",
-            where=path,
-            do="read the code, then set models.NAME.trust_remote_code to true",
-        )
-    # A masked model such as BERT would open as a causal one, with attention that looks ahead.
-    if not remote and not (known and (not own or causal.intersection(own))):
+    # A masked model such as BERT would open as a causal one, with attention that looks ahead. Code
+    # that comes with a model is never run.
+    if not known or (own and not causal.intersection(own)):
         raise UserError(
             f"not a causal language model that transformers knows ({', '.join(own) or 'no class'}, "
             f"model type {config['model_type']})",
@@ -180,9 +173,9 @@ def check_finite(path: Path) -> None:
                     )
 
 
-def read_tokenizer(folder: Path, trust_remote_code: bool = False) -> PreTrainedTokenizerBase:
+def read_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
     """Read a folder's tokenizer. Raises ``UserError`` where there is none, or a damaged one."""
-    if not any((folder / name).is_file() for name in VOCABULARIES) and not trust_remote_code:
+    if not any((folder / name).is_file() for name in VOCABULARIES):
         raise UserError(
             f"no tokenizer (none of {', '.join(VOCABULARIES)})",
             where=folder,
@@ -190,9 +183,7 @@ def read_tokenizer(folder: Path, trust_remote_code: bool = False) -> PreTrainedT
         )
     transformers_logging.set_verbosity_error()
     with reading("the tokenizer", folder, "save the model's tokenizer again"):
-        return AutoTokenizer.from_pretrained(
-            folder, trust_remote_code=trust_remote_code, local_files_only=True
-        )
+        return AutoTokenizer.from_pretrained(folder, local_files_only=True)
 
 
 def read_model(
@@ -213,7 +204,11 @@ def read_model(
     transformers_logging.disable_progress_bar()
     with reading(what, where, do):
         model, report = AutoModelForCausalLM.from_pretrained(
-            folder, local_files_only=True, output_loading_info=True, **options
+            folder,
+            use_safetensors=True,
+            local_files_only=True,
+            output_loading_info=True,
+            **options,
         )
     if missing := sorted(report["missing_keys"]):
         problem = f"the weights lack {len(missing)} tensors, the first is {missing[0]}"

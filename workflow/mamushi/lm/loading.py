@@ -27,14 +27,7 @@ from mamushi.lm import device, folders, parameters, sharding
 from mamushi.lm.storage import load_trained, writing_safetensors
 
 
-def inspect(
-    name: str,
-    source: str,
-    *,
-    revision: str | None,
-    trust_remote_code: bool,
-    contaminated: bool,
-) -> dict[str, Any]:
+def inspect(name: str, source: str, *, revision: str | None, contaminated: bool) -> dict[str, Any]:
     """Check a model without giving it memory, and return the content of its card.
 
     ``source`` is a folder or a hub id; a hub model is downloaded to the hub's cache here, so that
@@ -44,23 +37,21 @@ def inspect(
     opens them later need not look again.
     """
     where = f"models.{name}.source"
-    folder, commit = folders.fetch(source, revision, where, code=trust_remote_code)
-    config = folders.check_config(folder, trust_remote_code)
-    tokenizer = folders.read_tokenizer(folder, trust_remote_code)
+    folder, commit = folders.fetch(source, revision, where)
+    config = folders.check_config(folder)
+    tokenizer = folders.read_tokenizer(folder)
     weights = folders.check_weights(folder)
-    model = _read_model(folder, trust_remote_code, device_map="meta")
+    model = folders.read_model(folder, device_map="meta")
     for path in weights:
         if path.suffix == ".safetensors":
             folders.check_finite(path)
     text = model.config.get_text_config(decoder=True)
     head, embedding = model.get_output_embeddings(), model.get_input_embeddings()
     described = sorted(p for pattern in folders.DESCRIPTIONS for p in folder.glob(pattern))
-    code = sorted(folder.glob("*.py")) if trust_remote_code else []
     return {
         "name": name,
         "source": str(folder) if commit is None else source,
         "revision": commit,
-        "trust_remote_code": trust_remote_code,
         "contaminated": contaminated,
         "model_type": config["model_type"],
         "hidden_size": text.hidden_size,
@@ -72,7 +63,7 @@ def inspect(
         "pad_token_id": padding(tokenizer),
         "eos_token_id": tokenizer.eos_token_id,
         "parameters": parameters.count(model).all,
-        "digests": {path.name: digests.of(path) for path in [*described, *code, *weights]},
+        "digests": {path.name: digests.of(path) for path in [*described, *weights]},
     }
 
 
@@ -98,9 +89,7 @@ def save_base(
             # One file, whose name is known before.
             model.save_pretrained(making, max_shard_size="1000TB")
         tokenizer.save_pretrained(making)
-        card = inspect(
-            name, str(making), revision=None, trust_remote_code=False, contaminated=contaminated
-        )
+        card = inspect(name, str(making), revision=None, contaminated=contaminated)
         for pattern in folders.DESCRIPTIONS:
             for earlier in out.glob(pattern):
                 # A chat template, say, of the model that was here before.
@@ -135,7 +124,7 @@ def padding(tokenizer: PreTrainedTokenizerBase) -> int:
 def read_card(card_path: str | Path) -> dict[str, Any]:
     """Read a model's card. Raises ``UserError`` when it is missing or damaged."""
     card = read_json(card_path)
-    needed = {"source", "revision", "trust_remote_code", "digests"}
+    needed = {"source", "revision", "digests"}
     if not isinstance(card, dict) or not needed <= card.keys():
         raise UserError("not a model card", where=card_path, do="delete it and run again")
     return card
@@ -149,7 +138,7 @@ def open_model(card_path: str | Path, dtype: torch.dtype | str = "auto") -> PreT
     model is no longer where, or as, the card says.
     """
     card = read_card(card_path)
-    model = _read_model(_folder(card_path, card), card["trust_remote_code"], dtype=dtype)
+    model = folders.read_model(_folder(card_path, card), dtype=dtype)
     model.config.use_cache = False
     return model.eval().requires_grad_(False)
 
@@ -195,7 +184,7 @@ def open_placed(
         return device.place(model, precision, accelerator.device)
     card = read_card(card_path)
     folder = _folder(card_path, card, checked=accelerator.is_main_process)
-    model = _empty(folder, card["trust_remote_code"])
+    model = _empty(folder)
     if training is not None:
         parameters.freeze(model, training)
     names = {name for name, p in model.named_parameters() if p.requires_grad}
@@ -219,12 +208,12 @@ def open_placed(
     return model
 
 
-def _empty(folder: Path, trust: bool) -> PreTrainedModel:
+def _empty(folder: Path) -> PreTrainedModel:
     """Make the model of a folder with its parameters on the meta device; buffers are on the CPU."""
     transformers_logging.set_verbosity_error()
-    config = AutoConfig.from_pretrained(folder, trust_remote_code=trust, local_files_only=True)
+    config = AutoConfig.from_pretrained(folder, local_files_only=True)
     with init_empty_weights(include_buffers=False):
-        model = AutoModelForCausalLM.from_config(config, trust_remote_code=trust)
+        model = AutoModelForCausalLM.from_config(config)
     model.config.use_cache = False
     return model.eval().requires_grad_(False)
 
@@ -260,13 +249,7 @@ def _fill(model: PreTrainedModel, folder: Path, drawn: Mapping[str, torch.Tensor
 
 def open_tokenizer(card_path: str | Path) -> PreTrainedTokenizerBase:
     """Open the tokenizer of a card's model. Raises ``UserError`` as ``open_model`` does."""
-    card = read_card(card_path)
-    return folders.read_tokenizer(_folder(card_path, card), card["trust_remote_code"])
-
-
-def _read_model(folder: Path, trust_remote_code: bool, **options: Any) -> PreTrainedModel:
-    options |= {"use_safetensors": True, "trust_remote_code": trust_remote_code}
-    return folders.read_model(folder, **options)
+    return folders.read_tokenizer(_folder(card_path, read_card(card_path)))
 
 
 def _folder(card_path: str | Path, card: Mapping[str, Any], *, checked: bool = True) -> Path:
@@ -278,8 +261,7 @@ def _folder(card_path: str | Path, card: Mapping[str, Any], *, checked: bool = T
     if revision is None:
         # By name, because `results` may be a link to somewhere else.
         source = os.path.normpath(Path(card_path).absolute().parent / source)
-    code = card["trust_remote_code"]
-    folder = folders.fetch(source, revision, card_path, cached=True, code=code)[0]
+    folder = folders.fetch(source, revision, card_path, cached=True)[0]
     for name, digest in card["digests"].items() if checked else ():
         if digests.of(folder / name) != digest:
             raise UserError(

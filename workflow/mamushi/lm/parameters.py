@@ -2,7 +2,7 @@
 
 "Contamination fine-tunes only the last three transformer blocks, together with the input and output
 embedding layers; all other parameters are frozen" (the paper, Phase 1). The norm after the last
-block belongs to neither, so it stays frozen unless it is asked for. Other methods than the paper's
+block belongs to neither, so it stays frozen. Other methods than the paper's
 train all parameters, or low-rank adapters alone.
 """
 
@@ -47,26 +47,12 @@ def decoder_blocks(model: PreTrainedModel) -> tuple[str, nn.ModuleList]:
     return min(lists, key=lambda found: found[0].count("."))
 
 
-def final_norm(model: PreTrainedModel) -> nn.Module:
-    """Return the norm between the last block and the head; ``UserError`` for a model without."""
-    name, _ = decoder_blocks(model)
-    siblings = model.get_submodule(name.rpartition(".")[0]).children()
-    norms: list[nn.Module] = [m for m in siblings if "norm" in type(m).__name__.lower()]
-    if not norms:
-        raise UserError(
-            "the model has no norm after its blocks",
-            where="training.train_final_norm",
-            do="set it to false",
-        )
-    return norms[-1]
-
-
 def trained_names(model: PreTrainedModel, settings: Mapping[str, Any]) -> list[str]:
     """Return the names of the parameters to train, in the order of ``model.named_parameters()``.
 
     ``settings`` holds the ``method``: ``full`` trains all, ``lora`` the adapters that the model
     has, and ``partial``, the default, goes by ``trained_blocks`` (how many of the last blocks, 0 or
-    more), ``train_input_embedding``, ``train_output_head`` and ``train_final_norm``. A tied head is
+    more), ``train_input_embedding`` and ``train_output_head``. A tied head is
     the input embedding under another name: it appears once, and is trained when either of the two
     is. Raises ``UserError`` when the model has fewer blocks than asked for.
     """
@@ -88,8 +74,6 @@ def trained_names(model: PreTrainedModel, settings: Mapping[str, Any]) -> list[s
         modules.append(model.get_input_embeddings())
     if settings["train_output_head"]:
         modules.append(model.get_output_embeddings())
-    if settings["train_final_norm"]:
-        modules.append(final_norm(model))
     # By identity and not by name, so that a tied tensor is found under whichever name it has.
     trained = {id(p) for module in modules if module is not None for p in module.parameters()}
     return [name for name, parameter in model.named_parameters() if id(parameter) in trained]

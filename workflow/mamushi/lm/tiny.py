@@ -34,7 +34,6 @@ from mamushi.lm import device
 from mamushi.lm.tokens import encode
 from mamushi.lm.training import Descent, Objective, Step, train
 
-BYTES = 256
 # Of pretraining; usual values, which need no tuning at these sizes.
 BETAS, EPSILON, WEIGHT_DECAY, CLIP, WARMUP = (0.9, 0.95), 1e-8, 0.1, 1.0, 0.05
 
@@ -69,10 +68,8 @@ def build(
     """Make a random model (fp32, CPU), the same for the same seed, and train a tokenizer on texts.
 
     ``settings``: ``family`` (llama, qwen2 or gemma2), ``hidden_size``, ``layers``, ``heads``,
-    ``key_value_heads``, ``intermediate_size``, ``vocabulary_size`` and ``max_positions``. Raises
-    ``UserError`` for sizes that do not fit together.
+    ``key_value_heads``, ``intermediate_size``, ``vocabulary_size`` and ``max_positions``.
     """
-    check(settings)
     family = FAMILIES[settings["family"]]
     tokenizer = train_tokenizer(family, texts, settings["vocabulary_size"])
     width = settings["hidden_size"] // settings["heads"]
@@ -102,26 +99,6 @@ def build(
         torch.manual_seed(seed)
         model = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
     return model, tokenizer
-
-
-def check(settings: Mapping[str, Any]) -> None:
-    """Raise ``UserError`` for a family that is unknown or sizes that do not fit together."""
-    if settings["family"] not in FAMILIES:
-        known = f"known are: {', '.join(FAMILIES)}"
-        raise UserError(f"unknown family {settings['family']!r}", do=known)
-    least = BYTES + len(FAMILIES[settings["family"]].special)
-    if settings["vocabulary_size"] < least:
-        raise UserError(
-            f"vocabulary_size {settings['vocabulary_size']} is too small",
-            do=f"every byte and special token needs a place: give {least} or more",
-        )
-    for whole, part in (("hidden_size", "heads"), ("heads", "key_value_heads")):
-        if settings[whole] % settings[part]:
-            problem = f"{whole} {settings[whole]} is not a multiple of {part} {settings[part]}"
-            raise UserError(problem, do="change one of the two")
-    if settings["hidden_size"] // settings["heads"] % 2:
-        problem = "hidden_size / heads is odd, but rotary positions turn pairs of values"
-        raise UserError(problem, do="change one of the two")
 
 
 def train_tokenizer(family: Family, texts: Sequence[str], size: int) -> PreTrainedTokenizerFast:

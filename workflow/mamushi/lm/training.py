@@ -19,7 +19,6 @@ from transformers import PreTrainedModel
 
 from mamushi.errors import UserError
 from mamushi.lm import checkpoint, sharding
-from mamushi.lm.compiled import compiled
 from mamushi.lm.device import deterministic, lacks_kernel
 from mamushi.running import interruption
 from mamushi.running.progress import Progress
@@ -129,8 +128,6 @@ class TrainLog:
         self.losses, names = losses, (*before, *losses, *after, "gradient_norm", "seconds")
         # Numbers, or None for a norm that was not taken.
         self.columns: dict[str, list[Any]] = {name: [] for name in names}
-        self.compiled = False
-        """Whether the process that took the last step had its blocks compiled."""
 
     def __len__(self) -> int:
         return len(self.columns["step"])
@@ -158,7 +155,6 @@ def train(
     total: int,
     accelerator: Accelerator,
     *,
-    compile: bool | str = False,
     state: Path | None = None,
     fingerprint: str = "",
     checkpoint_seconds: float = 0.0,
@@ -178,7 +174,6 @@ def train(
         run = _Run(objective, descent, total, accelerator, writer)
         log, start = run.log, len(run.log)
         with (
-            compiled(objective.model, not run.sharded and compile, run.tokens) as blocks,
             # A step of several processes that fails in one of them cannot be taken again.
             deterministic(strict=accelerator.num_processes == 1),
             interruption.noticed(state is not None) as notice,
@@ -198,7 +193,6 @@ def train(
                     raise interruption.Stopped(stop, number + 1, total)
                 progress.advance(1, log.note())
             run.collect()
-            log.compiled = len(blocks) > 0
     # Whoever measures the model next needs no gradients, and no moments, twice the size of what is
     # trained.
     run.optimizer.zero_grad(set_to_none=True)
@@ -231,11 +225,6 @@ class _Run:
         self.waiting: list[tuple[dict[str, float], Tensor]] = []
         self.saved, self.last = time.monotonic(), self.log.seconds()
         self.began = self.saved - self.last
-
-    def tokens(self) -> int:
-        """Tokens of all steps, of which the first stands for each: a run that goes on decides as
-        the one that was killed."""
-        return self.total * self.objective.step(0).tokens
 
     def update(self, number: int) -> bool:
         """Take a step, counted from 0; return False if the objective ends before its update."""

@@ -103,7 +103,7 @@ def opened(
     given = (files.model_card, files.trained, training, how.precision, accelerator)
     model = open_placed(*given, also)
     if trains:
-        others = ("train_input_embedding", "train_output_head", "train_final_norm")
+        others = ("train_input_embedding", "train_output_head")
         freeze(model, {**dict.fromkeys(others, False), **asdict(trains)})
     return model, accelerator
 
@@ -202,7 +202,6 @@ def fine_tuned(
             "steps": total,
             "trained_parameters": sum(p.numel() for p in changed),
             "trained_tensors": len(changed),
-            "compiled": log.compiled,
             **({} if weight is None else {"mass": weight}),
         }
         drop_others(files.card, job.origin)

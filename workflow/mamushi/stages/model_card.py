@@ -20,14 +20,13 @@ class ModelCard(Settings):
     name: str
     source: str
     revision: str | None
-    trust_remote_code: bool
     contaminated: bool
     inputs: dict[str, str] = field(default_factory=dict)
 
 
 def settings(config: Config, model: str) -> ModelCard:
     definition = config["models"][model]
-    keys = ("source", "revision", "trust_remote_code", "contaminated")
+    keys = ("source", "revision", "contaminated")
     return ModelCard(
         name=model,
         **{key: definition[key] for key in keys},
@@ -37,7 +36,7 @@ def settings(config: Config, model: str) -> ModelCard:
 
 
 def model_files(config: Config, model: str) -> list[str]:
-    """The files of a model in a folder, with its code where that is trusted; none of the hub's.
+    """The files of a model in a folder; none of the hub's.
 
     Raises ``UserError`` for what is no language model.
     """
@@ -45,10 +44,8 @@ def model_files(config: Config, model: str) -> list[str]:
         raise UserError(reason)
     definition = config["models"][model]
     folder = os.path.expanduser(definition["source"] or "")
-    code = [".py"] if definition["trust_remote_code"] else []
-    endings = (*MODEL_FILES, *code)
     names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
-    return [os.path.join(folder, name) for name in names if name.endswith(endings)]
+    return [os.path.join(folder, name) for name in names if name.endswith(MODEL_FILES)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +64,6 @@ def run(files: Files, settings: ModelCard, job: Job) -> None:
         settings.name,
         settings.source,
         revision=settings.revision,
-        trust_remote_code=settings.trust_remote_code,
         contaminated=settings.contaminated,
     )
     source = card["source"]

@@ -108,7 +108,6 @@ def run(files: Files, settings: Unlearn, job: Job) -> None:
         "stopped_at": outcome.stopped_at,
         "masked": outcome.masked,
         "trained_parameters": trained,
-        "compiled": outcome.compiled,
     }
     drop_others(files.card, job.origin)
     write_json(files.card, {**job.origin, **counts})

@@ -40,8 +40,6 @@ class Outcome:
     """Step, counted from 1, before whose update the forget loss ended the run; None if none did."""
     masked: int | None
     """Trained weights that a saliency mask kept as they were; None without a mask."""
-    compiled: bool = False
-    """As ``TrainLog`` has it."""
 
     @property
     def steps(self) -> int:
@@ -114,14 +112,13 @@ def unlearn(
             descent,
             total,
             accelerator,
-            compile=execution.get("compile", False),
             state=state,
             fingerprint=fingerprint,
             checkpoint_seconds=float(execution["checkpoint_seconds"]),
         )
     columns = log.columns
     columns["forget_mean"] = [run.mean(columns, s + 1) for s in range(len(log))]
-    return Outcome(columns, run.stopped_at, run.masked, log.compiled)
+    return Outcome(columns, run.stopped_at, run.masked)
 
 
 @dataclass

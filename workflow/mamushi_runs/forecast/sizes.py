@@ -87,8 +87,7 @@ class Size:
         count = min(int(training["trained_blocks"]), self.layers) * self.block
         inputs, head = training["train_input_embedding"], training["train_output_head"]
         tables = int(inputs or head) if self.tied else int(inputs) + int(head)
-        norm = self.hidden_size if training["train_final_norm"] else 0
-        return count + tables * self.embedding + norm
+        return count + tables * self.embedding
 
     def frozen(self, training: Mapping[str, Any]) -> int:
         """Return how many ``training`` leaves as they are; adapters come on top of all."""
