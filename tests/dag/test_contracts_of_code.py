@@ -200,9 +200,9 @@ REACHED_BY = {
     "evaluation.sad.standard_error": (
         "tables left_models figure/half_gap figure/relearning figure/truth"
     ),
-    "evidence.bootstrap.times": "calibrate frontier",
+    "evidence.bootstrap.resample": "calibrate frontier",
     "evidence.calibration.platt": "calibrate frontier weigh",
-    "evidence.diagnostics.calibration_error": "calibrate diagnostics figure/diagnostics",
+    "evidence.diagnostics.calibration_error": "diagnostics figure/diagnostics",
     "evidence.frontier.phi": "calibrate frontier manifests evidence truth",
     "evidence.geometry.reaches": "geometry evidence figure/discrimination",
     "evidence.manifest.read_calibrated": "manifests",

@@ -261,7 +261,7 @@ def test_a_part_of_the_texts_says_that_it_is_one(
     here, k = len(data["ids"]), count(0.29, 5000)
     words = browser.run("document.getElementById('partial').innerText")
     assert words.startswith(f"{here} of 5,000 texts are on this page")
-    assert f"The other {5000 - here:,} are ranked in ranking.parquet" in words
+    assert f"The other {5000 - here:,} are ranked in the tables of scores" in words
     # The cut is that of all texts, and both texts beside it are here.
     assert (count_of(browser, "removed"), count_of(browser, "kept")) == (k, 5000 - k)
     browser.timed("document.getElementById('jump').click()")

@@ -44,7 +44,7 @@ def removal_list(
         "copies": pa.array([list(each) for each in copies.values()], pa.list_(pa.string())),
     }
     write_table(path, schemas.REMOVALS, columns, metadata={})
-    expected = {"removal": 1.5, "preservation": 0.25, "preservation_form": "threshold"}
+    expected = {"removal": 1.5, "preservation": 0.25}
     manifest = {
         **CELL,
         "selector": "mamushi",

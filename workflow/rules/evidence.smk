@@ -130,7 +130,6 @@ rule ranking:
             category="Rankings",
             labels={"dataset": "{dataset}", "model": "{model}", "seed": "{seed}"},
         ),
-        table=paths.RANKING_TABLE,
     log:
         "results/logs/ranking/{dataset}/{model}/seed{seed}.log",
     localrule: True

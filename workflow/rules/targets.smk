@@ -26,7 +26,7 @@ rule evidence:
         [
             page.format(**run)
             for run in grid.shown(config)
-            for page in (paths.RANKING, paths.RANKING_TABLE, paths.TRIAGE_CSV)
+            for page in (paths.RANKING, paths.TRIAGE_CSV)
         ],
 
 

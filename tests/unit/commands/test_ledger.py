@@ -135,11 +135,10 @@ def test_it_names_models_and_their_distance_from_gold(capsys: pytest.CaptureFixt
     assert "30.000   mean over 3 seeds 31.000 [28.516, 33.484]" in said
     assert "3.000   one seed, whose error is unknown" in said
     # Without gold of its own seed there is no distance, whatever other seeds have.
-    table, *others = ledger.tables_of(Path(first["perplexity"]).absolute())
-    assert set(ledger.numbers_of(table, [table, *others[:2], *others[3:]])) == {
-        "ppl_forget",
-        "ppl_retain",
-    }
+    gold = paths.PERPLEXITY.format(**CELL, arm="gold")
+    others = [Path(name).absolute() for name in first["tables"] if name != gold]
+    found = ledger.numbers_of(Path(first["perplexity"]).absolute(), others)
+    assert (len(others), set(found)) == (5, {"ppl_forget", "ppl_retain"})
     # More seeds later, and a number that does not follow from the tables.
     perplexity(30.0, 20.0, paths.PERPLEXITY, **{**CELL, "seed": 9}, arm=RETRAINED)
     assert command("ledger", "verify") == 0
@@ -336,7 +335,7 @@ def test_ids_of_another_kind_are_refused() -> None:
         (["verify"], "ledger: no ledger; add a request, or name another"),
         (["add", "missing.txt"], "missing.txt: no such file"),
         (["add", "manifest.json"], "is no entry of a ledger; give the list itself"),
-        (["add", "000001.json"], "entry 1, digests: 000001.json: there are none"),
+        (["add", "000001.json"], "entry 1, sha256: 000001.json: is not the digest of its"),
     ],
 )
 def test_a_mistake_is_one_line(words: list[str], said: str) -> None:

@@ -35,7 +35,7 @@ def frontier(
         inside = width * (b not in (0.0, 1.0))
         row = {
             **{"dataset": "small", "model": "tiny", "seed": seed, "selector": selector, "beta": b},
-            **{"removed": int(40 * b), "form": "threshold"},
+            "removed": int(40 * b),
             **{"exact_removal": None, "exact_preservation": None, "withheld": None},
         }
         for name, value in (

@@ -14,7 +14,7 @@ from mamushi.artifacts import schemas
 from mamushi.artifacts.tables import read_metadata, read_table, write_table
 from mamushi.cli import main
 from mamushi.evidence import frontier
-from mamushi.evidence.bootstrap import LEVELS, Truth, bands, exact, times
+from mamushi.evidence.bootstrap import LEVELS, Truth, bands, exact
 from mamushi.evidence.calibration import SLACK, Halves, Scores, platt
 from mamushi.evidence.frontier import Frontier, distance, gain, ranking
 from mamushi.selection.refits import HALVES, WHOLE
@@ -84,8 +84,6 @@ def test_all_budgets_in_one_pass_equal_one_at_a_time(form: str) -> None:
     for i, k in enumerate(COUNTS):
         wanted = plainly(form, one.l1, one.l2, s1, s2, int(k))
         assert (removed[i], preserved[i]) == pytest.approx(wanted, abs=1e-12)
-    inside = [form] * (len(COUNTS) - 2)
-    assert one.ranks.forms(COUNTS) == ["share", *inside, "share"]
     assert preserved[-1] == pytest.approx(0, abs=1e-12)
     assert removed[-1] == pytest.approx(one.l1.mean())
 
@@ -104,7 +102,7 @@ def test_bands_equal_a_plain_loop_over_resampled_examples() -> None:
     drawn: dict[str, Any] = {form: {side: [] for side in ("near", *SLACK)} for form in FORMS}
     for which in range(40):
         # An example that is drawn m times stands m times in the resample.
-        rows1, rows2 = (np.repeat(np.arange(n), times(n, rng).astype(int)) for n in (N1, N2))
+        rows1, rows2 = (np.sort(rng.integers(n, size=n)) for n in (N1, N2))
         rows = np.concatenate([rows1, N1 + rows2])
         pair = noisy[which % 2]
         again = Scores(
@@ -150,20 +148,6 @@ def relative(pair: np.ndarray) -> np.ndarray:
     return np.asarray(apart / apart[..., :1])
 
 
-def test_bands_cover_the_value_of_the_population_about_as_often_as_they_say() -> None:
-    """Removal by the true ratio, of N(1, 1) from N(-1, 1), at budget 1: KL(p1 || p2) = 2.
-
-    Of 300 such samples 92% are covered; the rest lie below, for 150 texts flatter their own fit.
-    """
-    covered = []
-    for seed in range(20):
-        l1, l2 = normal(seed)
-        one = ranking(l1, ranks_of(l1), l2, False)
-        band = bands(estimated(l1, l2), {"one": one}, np.array([0, N1]), 40, seed)["one"]["removal"]
-        covered.append(band.low[1] <= 2 <= band.high[1])
-    assert np.mean(covered) >= 0.85
-
-
 def test_ties_take_the_share_of_the_retain_examples_that_goes_of_the_forget_examples() -> None:
     l1, l2 = normal()
     s1, s2 = np.round(l1), np.round(l2)
@@ -177,15 +161,6 @@ def test_ties_take_the_share_of_the_retain_examples_that_goes_of_the_forget_exam
         assert preserved[i] == pytest.approx((1 - share) * outside + share * inside, abs=1e-12)
         kept = (ranks_of(s1) > k) * 1.0
         assert removed[i] == pytest.approx(divergences.removal(l1, kept, PI1), abs=1e-12)
-
-
-def test_constant_scores_remove_as_a_draw_of_the_same_size_would() -> None:
-    l1, l2 = normal()
-    flat = Frontier(ranking(np.zeros(N1), np.arange(1.0, N1 + 1), np.zeros(N2), False), l1, l2, PI1)
-    _, preserved = flat.at(COUNTS)
-    start = divergences.preservation(l2, np.ones(N2), PI1, 0)
-    taken = COUNTS / N1 * frontier.phi(l2, PI1).mean()
-    assert preserved == pytest.approx(start + np.log1p(-PI1 * COUNTS / N1) + taken, abs=1e-12)
 
 
 def test_a_ratio_that_gains_nothing_promises_nothing() -> None:
@@ -202,7 +177,6 @@ def test_a_ratio_that_gains_nothing_promises_nothing() -> None:
     assert constant.estimate().log_ratio == pytest.approx(0, abs=1e-12)
     found = bands(constant, {"one": flat}, COUNTS, 20, 0)["one"]
     assert np.isnan([found["decline"].low, found["gain"].low]).all()
-    assert found["distance"].high == pytest.approx(0, abs=1e-12)
 
 
 def test_a_curve_by_importance_arrives_where_its_end_is() -> None:
@@ -234,13 +208,6 @@ def test_orders_that_have_no_threshold() -> None:
     assert ranking(s1, ranks_of(s1), s2, False).region is not None
     assert ranking(s1, ranks_of(-s1), s2, False).region is None
     assert ranking(s1, ranks_of(s1), np.where(s2 > 1, np.nan, s2), False).region is None
-
-
-def test_a_score_that_is_worse_than_none_is_turned_round() -> None:
-    """By the texts, to which the scores say the contrary."""
-    l1, l2 = normal()
-    u = estimated(-l1, -l2).estimate().log_ratio
-    assert np.corrcoef(u, np.concatenate([l1, l2]))[0, 1] > 0.99
 
 
 MEAN = 1.0
@@ -357,7 +324,6 @@ def test_the_stage(run: Path) -> None:
     assert [row["selector"] for row in rows] == [name for name in names for _ in range(4)]
     assert [row["beta"] for row in rows[:4]] == [0.0, 0.25, 0.5, 1.0]
     assert [row["removed"] for row in rows[:4]] == [0, 15, 30, 60]
-    assert {row["form"] for row in rows if row["beta"] == 0.5} == set(FORMS)
     for row in rows:
         assert row["removal_low"] <= row["removal"] <= row["removal_high"]
         assert row["preservation_low"] <= row["preservation"] <= row["preservation_high"]

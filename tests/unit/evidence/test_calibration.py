@@ -138,13 +138,6 @@ def test_platt_is_a_logistic_regression_less_the_prior(weighted: bool) -> None:
     prior = np.log(weights[forget].sum() / weights[~forget].sum())
     logits = wanted.decision_function(x) - prior
     assert found(score, nowhere) == pytest.approx(logits, abs=1e-5)
-    assert found.slope == pytest.approx(100 * wanted.coef_[0, 0], rel=1e-5)
-
-
-def test_domains_that_a_score_separates_have_a_finite_ratio() -> None:
-    score = np.concatenate([np.linspace(1, 2, 50), np.linspace(-2, -1, 50)])
-    found = platt(score, score > 0, np.zeros(100, dtype=np.int64), np.ones(100))
-    assert np.isfinite(found(score, np.zeros(100, dtype=np.int64))).all()
 
 
 def test_a_ratio_comes_from_a_fit_to_other_texts() -> None:
@@ -378,7 +371,7 @@ def test_two_equal_domains_are_refused() -> None:
         if found.auc_low <= 0.55:
             seen = f"AUC {found.auc:.2f} [{found.auc_low:.2f}, {found.auc_high:.2f}]"
             assert found.reason == f"the domains cannot be told apart: {seen}"
-            assert "do not delete by this" in found.words
+            assert "do not delete by this" in found.as_json()["words"]
             assert found.as_json()["reason"] == found.reason
     assert np.mean(refused) == 1
 
@@ -401,14 +394,15 @@ def test_a_ratio_that_is_surely_off_is_refused_and_noise_too() -> None:
     score = exactly + np.random.default_rng(0).normal(0, 6, 1000)
     noisy = verdict(Scores(score, forget, fold, [Halves(exactly, exactly, fold)]), [], [])
     assert noisy.auc_low > 0.55
-    assert noisy.words.startswith("no verdict on a budget, do not delete by this: the scores are m")
+    said = noisy.as_json()["words"]
+    assert said.startswith("no verdict on a budget, do not delete by this: the scores are m")
 
 
 @pytest.mark.parametrize(
     ("low", "words"), [(0.8, "strong"), (0.79, "moderate"), (0.65, "moderate"), (0.64, "weak")]
 )
 def test_the_words_of_a_verdict(low: float, words: str) -> None:
-    said = Verdict(0.9, low, 0.95, 1.0, None).words
+    said = Verdict(0.9, low, 0.95, 1.0, None).as_json()["words"]
     assert said.startswith(f"{words} separation")
     assert said.endswith(f"AUC 0.90 [{low:.2f}, 0.95]")
     assert ("do not delete" in said) == (words == "weak")
@@ -418,20 +412,17 @@ def test_the_checks_hold_of_the_exact_ratio_and_of_no_other_scale() -> None:
     exactly, forget = normals(3000, 5000, 1.5)
     scores = Scores(exactly, forget, np.zeros(8000, dtype=np.int64))
 
-    def held(log_ratio: np.ndarray) -> dict[str, bool | None]:
+    def held(log_ratio: np.ndarray) -> dict[str, bool]:
         estimate = type(scores.estimate())(log_ratio, 0.0, 1.0)
         rows = checks(scores, estimate, 60, 0)
         assert {row["check"]: row["expected"] for row in rows} == CHECKS
         assert all(row["low"] <= row["high"] for row in rows)
         return {row["check"]: row["holds"] for row in rows}
 
-    moments = {name for name, expected in CHECKS.items() if expected is not None}
-    true = held(exactly)
-    assert true["calibration_error"] is None
-    assert {name for name in moments if true[name]} == moments
+    assert all(held(exactly).values())
     assert not {name for name in ("slope", "psi_over_phi") if held(1.5 * exactly)[name]}
     shifted = held(exactly + 0.5)
-    assert not any(shifted[name] for name in moments - {"slope"})
+    assert not shifted["intercept"] and not shifted["psi_over_phi"]
 
 
 def test_the_bound_on_the_retain_share_holds_at_all_thresholds_at_once() -> None:

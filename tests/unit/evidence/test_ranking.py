@@ -233,7 +233,7 @@ def rank_page(folder: Path) -> int:
         "--refits", str(folder / "one.again.parquet"), str(folder / "two.again.parquet"),
         "--triage", str(folder / "triage.parquet"),
         "--calibrated", str(folder / "calibrated.parquet"),
-        "--out", str(folder / "out.html"), "--table", str(folder / "out.parquet"),
+        "--out", str(folder / "out.html"),
         "--settings", json.dumps(settings),
     ])  # fmt: skip
 
@@ -270,11 +270,6 @@ def test_the_stage_writes_the_same_page_twice(folder: Path) -> None:
     assert data["verdict"] == f"By one: {WORDS}."
     assert [row["text"] for row in data["triage"]["rows"]] == ["z</script>"]
     assert "<title>Ranking of d by m, seed 3</title>" in once.decode()
-    whole = read_table(folder / "out.parquet", schemas.RANKING).to_pylist()
-    assert [tuple(row.values()) for row in whole] == [
-        ("one", 1, "a", 3.0), ("one", 2, "b", 2.0), ("one", 3, "c", 1.0),
-        ("two", 1, "c", 9.0), ("two", 2, "a", 3.0), ("two", 3, "b", 2.0),
-    ]  # fmt: skip
 
 
 def test_the_area_stands_beside_a_verdict_that_does_not_name_it(tmp_path: Path) -> None:
@@ -313,14 +308,3 @@ def test_the_table_of_both_ends(tmp_path: Path) -> None:
     text = (out / "qualitative_ranking.csv").read_text(encoding="utf-8")
     assert len(text.splitlines()) == 41
     assert [row["id"] for row in csv.DictReader(text.splitlines())] == [row["id"] for row in rows]
-
-
-def test_a_run_without_scores_writes_nothing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    settings = json.dumps({"cells": [{"dataset": "d", "model": "m", "seed": 0}], "selector": "x"})
-    out = tmp_path / "tables"
-    command = ["qualitative", "--root", str(tmp_path), "--out-folder", str(out)]
-    assert main([*command, "--settings", settings]) == 2
-    assert "scores/x.parquet: no such file" in capsys.readouterr().err
-    assert not out.exists()

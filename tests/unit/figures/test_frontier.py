@@ -36,7 +36,7 @@ def row(dataset: str, model: str, seed: int, selector: str, beta: float) -> dict
     known = dataset == "known"
     return {
         **{"dataset": dataset, "model": model, "seed": seed, "selector": selector, "beta": beta},
-        **{"removed": int(10 * beta), "form": "threshold"},
+        "removed": int(10 * beta),
         **{"removal": removal, "removal_low": removal - 0.5, "removal_high": removal + 1},
         "preservation": preservation,
         "preservation_low": preservation - 0.25,

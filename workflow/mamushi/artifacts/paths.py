@@ -86,7 +86,6 @@ TRIAGE_CSV = CELL + "/triage.csv"
 GEOMETRY = CELL + "/geometry.parquet"
 RUNTIME = CELL + "/runtime.parquet"
 RANKING = CELL + "/ranking.html"
-RANKING_TABLE = CELL + "/ranking.parquet"
 """A page of its own, to browse the whole ranking of a run."""
 
 START = "results/index.html"

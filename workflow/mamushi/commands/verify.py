@@ -21,8 +21,6 @@ GROUP = "check"
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     parser.add_argument("manifest", type=Path, help="the .json beside a removal list")
-    about = "results folder with the run that the manifest names (default: the one it lies in)"
-    parser.add_argument("--root", type=Path, help=about)
 
 
 STATISTICALLY = 3
@@ -33,15 +31,15 @@ def run(args: argparse.Namespace) -> int:
     """Return the exit code. Raises ``UserError`` that names the first difference."""
     from mamushi.evidence.verification import verify
 
-    verdict = verify(args.manifest, args.root)
-    for note in verdict.notes:
+    found = verify(args.manifest)
+    for note in found.notes:
         print(f"note: {note}")
-    if not verdict.statistics:
+    if not found.statistics:
         print(f"{args.manifest}: the list is what its manifest says")
         return 0
     exact = "examples, embeddings, settings, seed, code, ranks, ids, copies, budget, manifest"
     print(f"exactly the same: {exact}")
-    for line in verdict.statistics:
+    for line in found.statistics:
         print(f"statistically the same: {line}")
     print(f"{args.manifest}: the list is statistically what its manifest says")
     return STATISTICALLY

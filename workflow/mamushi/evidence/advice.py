@@ -7,10 +7,6 @@ falls to 0 at budget 1 (paper, Eq. "distributional unlearning": epsilon). ``sad`
 smallest budget at which the predicted log SAD (``frontier.distance``) has fallen by that
 part of its start.
 
-A frontier row comes from ``read_frontier``: the table's columns, the predicted curves relative to
-their ends with bands, ``gain`` and ``decline``, and ``withheld``, the reason why its cell can carry
-no budget, if there is one.
-
 The frontier is that of a learner whose model is the mixture that it is trained on. A language model
 learns from one forget text about others. So what retraining needs lies between three budgets: the
 selector's, that of removal by chance (a learner to whom all forget texts are alike) and, for a

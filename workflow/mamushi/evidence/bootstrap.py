@@ -70,9 +70,7 @@ def bands(
             yield name, at.reranked(ranks)
 
     for which in range(resamples):
-        weights = np.empty(len(one))
-        for domain in (one, two):
-            weights[domain] = times(int(domain.sum()), rng)
+        weights = resample(one, rng)
         found = scores.resampled(weights, which)
         lost = {side: found.lost + slack * found.jeffreys for side, slack in SLACK.items()}
         for side, spread in {"near": 0.0, **lost}.items():
@@ -84,9 +82,13 @@ def bands(
     }
 
 
-def times(n: int, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Draw ``n`` of ``n`` examples with replacement: how often each is drawn, (n,)."""
-    return np.bincount(rng.integers(n, size=n), minlength=n).astype(np.float64)
+def resample(forget: NDArray[np.bool_], rng: np.random.Generator) -> NDArray[np.float64]:
+    """Draw as many examples of each domain with replacement: how often each is drawn, (n,)."""
+    weights = np.empty(len(forget))
+    for domain in (forget, ~forget):
+        n = int(domain.sum())
+        weights[domain] = np.bincount(rng.integers(n, size=n), minlength=n)
+    return weights
 
 
 def _summaries(point: Pair, drawn: Mapping[str, list[Pair]]) -> dict[str, Band]:
@@ -125,7 +127,6 @@ def _quantities(removed: Array, preserved: Array) -> dict[str, Array]:
         "removal": removed,
         "preservation": preserved,
         "gain": gain(removed),
-        "distance": apart,
         "decline": np.divide(apart, start, out=relative, where=falls),
     }
 
@@ -215,7 +216,7 @@ def shares(ranks: Ranking, truth: Truth, counts: Counts) -> tuple[Array, Array]:
 
 
 def rows(
-    found: Mapping[str, Band], exactly: tuple[Array, Array] | None, forms: list[str]
+    found: Mapping[str, Band], exactly: tuple[Array, Array] | None, budgets: int
 ) -> list[dict[str, Any]]:
     """Return the numbers of the table ``frontier``, a row per budget."""
     return [
@@ -225,9 +226,8 @@ def rows(
                 for name in ("removal", "preservation")
                 for end, part in (("", "value"), ("_low", "low"), ("_high", "high"))
             },
-            "form": form,
             "exact_removal": None if exactly is None else float(exactly[0][i]),
             "exact_preservation": None if exactly is None else float(exactly[1][i]),
         }
-        for i, form in enumerate(forms)
+        for i in range(budgets)
     ]

@@ -1,8 +1,5 @@
 """Estimate the log-density ratio from raw scores: recalibrate, and put back what they have lost.
 
-A network's logits have the right order long before they have the right scale, and a plug-in
-divergence is exponential in the scale. Two things are wrong with a score s, and are mended apart.
-
 *Scale.* Platt (1999): log p1(s)/p2(s) = a s + c + o_f, by a logistic regression of the domain on
 the score with an offset for each fold of the cross-fitting. A text's log ratio comes from a fit to
 other texts. In a resample of texts the fit is made anew, so that its error is in every interval.
@@ -19,15 +16,14 @@ and the true log ratio given the score is spread by
 
     lost = tau^2 = J (d^2_inf / d^2 - 1),    J = E_p1[l] - E_p2[l]
 
-nats around log p1(s)/p2(s): normal, with mean +tau^2/2 under p1 and -tau^2/2 under p2, which is the
-one normal law for which e^l is a density ratio again. For normal domains and a linear score this is
-exact. It knows of the noise in a score, and not of what no network of the kind can learn from so
-many texts: ``SLACK`` is for that.
+nats around log p1(s)/p2(s): normal, with mean +tau^2/2 under p1 and -tau^2/2 under p2, for which
+e^l is a density ratio again. It knows of the noise in a score, and not of what no network of the
+kind can learn from so many texts: ``SLACK`` is for that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -44,8 +40,8 @@ Doubles = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 PARTS, PARTED = 5, 2**32 - 4
-"""Of the texts, in the cross-fitting of the calibration, and the seed that deals them out: that of
-no run, whose folds would then be the parts, and have no text left to tell their offsets."""
+"""Of the texts, in the cross-fitting of the calibration, and the seed that deals them out, which is
+that of no run."""
 OFFSETS = 20.0
 """Ridge penalty on a fold's offset: what holds it back is worth as many texts at even odds / 4."""
 MOST_LOST = 20.0
@@ -160,24 +156,13 @@ def discrimination(
     return float(np.mean(apart[0]) * np.mean(apart[1])) / within if both else 0.0
 
 
-@dataclass(frozen=True)
-class Map:
-    """l(s, f) = ``slope`` s + ``intercept`` + ``offsets[f]``, in nats."""
-
-    slope: float
-    intercept: float
-    offsets: Doubles
-
-    def __call__(self, score: Doubles, fold: NDArray[np.int64]) -> Doubles:
-        return self.slope * score + self.intercept + self.offsets[fold]
+Map = Callable[[Doubles, NDArray[np.int64]], Doubles]
+"""l(s, f) = slope s + intercept + offset of the fold f, in nats, of scores and folds (n,)."""
 
 
 def platt(score: Doubles, forget: Mask, fold: NDArray[np.int64], weights: Doubles) -> Map:
-    """Fit the map from a score to log p1/p2 by logistic regression, text i with ``weights[i]``.
-
-    Newton's method; the prior log odds are taken out. A slope below 0, of a score that is worse
-    than none, is as it is found.
-    """
+    """Fit the map from a score to log p1/p2 by logistic regression, text i with ``weights[i]``; the
+    prior log odds are taken out."""
     total = weights.sum()
     mean = float(weights @ score / total)
     spread = float(np.sqrt(weights @ (score - mean) ** 2 / total)) or 1.0
@@ -189,7 +174,8 @@ def platt(score: Doubles, forget: Mask, fold: NDArray[np.int64], weights: Double
     one = float(weights @ forget)
     prior = float(np.log(one) - np.log(total - one))
     slope = found[1] / spread
-    return Map(slope, float(found[0]) - prior - slope * mean, found[2:])
+    intercept = float(found[0]) - prior - slope * mean
+    return lambda score, fold: slope * score + intercept + found[2:][fold]
 
 
 def logistic(

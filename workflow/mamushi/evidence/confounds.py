@@ -1,8 +1,6 @@
 """Find what a score follows beside the domain: a text's length, copies, the labels it came with.
 
-Within a domain, a correlation says what the ranking sorts by. Between the domains, the AUC over
-pairs of about the same length says what is left of the separation without it. Intervals are 95%,
-and one that holds chance is no finding; one in twenty misses, and there are as many as rows.
+Intervals are 95%; one in twenty misses, and there are as many as rows.
 """
 
 from __future__ import annotations
@@ -37,11 +35,8 @@ STRATA = 10
 
 @dataclass(frozen=True)
 class Texts:
-    """Properties of n texts beside their scores.
-
-    ``words`` and ``copies`` (n,), the latter the texts that were collapsed into each; ``labels`` by
-    column, (n,): float64 with NaN, or strings with None, where a text has none.
-    """
+    """Properties (n,) of texts: ``copies`` that were collapsed into each; ``labels`` by column,
+    float64 with NaN, or strings with None, where a text has none."""
 
     words: Doubles
     copies: Doubles
@@ -72,9 +67,11 @@ def confounds(
     rows = []
     for domain, inside in ((FORGET, forget), (RETAIN, ~forget)):
         known = {"words": texts.words, "copies": texts.copies, **texts.labels}
-        for name, values in known.items():
-            for row in _within(score[inside], values[inside]):
-                rows.append({"domain": domain, "confound": name, **row})
+        rows += [
+            {"domain": domain, "confound": name, **row}
+            for name, values in known.items()
+            for row in _within(score[inside], values[inside])
+        ]
     everywhere = np.zeros(len(score), dtype=np.int64)
     for measure, strata in (("auc", everywhere), ("auc_matched", stratum(texts.words))):
         row = _area_row(score, forget, strata, TWICE if cross_fitted else 1.0)
@@ -101,20 +98,22 @@ def _within(score: Doubles, values: NDArray[Any]) -> Iterator[Row]:
 def _correlation_row(score: Doubles, values: Doubles) -> Row:
     _, count = np.unique(values, return_counts=True)
     differ = len(values) - int(count.max(initial=0))
-    if np.isnan(score).any():
-        return _row(None, len(score), why="no score for retain texts")
-    if differ < FEWEST:
-        return _row(None, len(score), why=f"{differ} texts differ from the others")
+    if why := _refusal(score, differ, "texts differ from the others"):
+        return _row(None, len(score), why=why)
     return _row(correlation(score, values), len(score), 0.0, why="all scores are equal")
 
 
 def _area_row(score: Doubles, positive: Mask, strata: NDArray[np.int64], times: float = 1.0) -> Row:
     smaller = min(int(positive.sum()), int((~positive).sum()))
-    if np.isnan(score).any():
-        return _row(None, len(score), why="no score for retain texts")
-    if smaller < FEWEST:
-        return _row(None, len(score), why=f"{smaller} texts on one of the sides")
+    if why := _refusal(score, smaller, "texts on one of the sides"):
+        return _row(None, len(score), why=why)
     return _row(*area(score, positive, strata, times), 0.5, why="no length is common to both")
+
+
+def _refusal(score: Doubles, texts: int, what: str) -> str | None:
+    if np.isnan(score).any():
+        return "no score for retain texts"
+    return f"{texts} {what}" if texts < FEWEST else None
 
 
 def _row(found: Found | None, texts: int, chance: float = 0.0, *, why: str) -> Row:
@@ -157,41 +156,30 @@ def area(
     The mean of the strata's AUCs, weighted by their positives: a positive against a negative of its
     own stratum. Strata with fewer than two of either are left out; None if all are. The interval is
     DeLong's (1988) on the scale of the logit, with ``times`` its variance; where no pair is out of
-    order, Newcombe's (2006).
+    order, that of an AUC a with a^m = 0.025, by m independent pairs.
     """
-    parts, used = [], 0
+    parts, sizes = [], []
     for number in np.unique(strata):
         inside = strata == number
         one, two = score[inside & positive], score[inside & ~positive]
         if min(len(one), len(two)) >= 2:
             parts.append((len(one), *_delong(one, two)))
-            used += len(one) + len(two)
+            sizes.append((len(one), len(two)))
     if not parts:
         return None, 0
+    used = sum(map(sum, sizes))
     weight, estimates, variances = np.array(parts).T
     weight /= weight.sum()
     estimate, variance = float(weight @ estimates), times * float(weight**2 @ variances)
     if not 0 < estimate < 1:
-        bound = _without_exception(int(sum(part[0] for part in parts)), used)
+        # As many pairs as the smaller domain has texts are independent of each other.
+        pairs = sum(min(one, two) for one, two in sizes)
+        bound = float(0.025 ** (1 / pairs))
         return ((1.0, bound, 1.0) if estimate else (0.0, 0.0, 1 - bound)), used
     logit = np.log(estimate / (1 - estimate))
     half = NORMAL * np.sqrt(variance) / (estimate * (1 - estimate))
     low, high = (float(1 / (1 + np.exp(-end))) for end in (logit - half, logit + half))
     return (estimate, low, high), used
-
-
-def _without_exception(positives: int, texts: int) -> float:
-    """Return the least AUC from which an observed 1 is within 1.96 of its standard errors.
-
-    The fifth of Newcombe's (2006) methods, with his form of Hanley and McNeil's variance.
-    """
-    more, pairs = texts / 2 - 1, positives * (texts - positives)
-    low, high = 0.0, 1.0
-    for _ in range(60):
-        a = (low + high) / 2
-        variance = a * (1 - a) * (1 + more * (1 - a) / (2 - a) + more * a / (1 + a)) / pairs
-        low, high = (a, high) if 1 - a > NORMAL * np.sqrt(variance) else (low, a)
-    return low
 
 
 def _delong(one: Doubles, two: Doubles) -> tuple[float, float]:

@@ -1,8 +1,4 @@
-"""Describe the out-of-fold scores of a run (paper, Appendix "Training Diagnostics"): location and
-spread over the forget set, separation of the domains, calibration, stability over the folds.
-
-Standard deviations divide by n: they describe the scores at hand, and one score has one too.
-"""
+"""Describe the out-of-fold scores of a run (paper, Appendix "Training Diagnostics")."""
 
 from __future__ import annotations
 
@@ -27,11 +23,8 @@ BINS = 15
 
 @dataclass(frozen=True)
 class Scores:
-    """The scores of one selector on one run.
-
-    ``score`` (n,) and ``forget`` (n,) in the order of the pool; ``fold`` (n,) in which an example
-    was held out, None without folds. A retain example without a score has NaN.
-    """
+    """Scores (n,) of one selector on one run, NaN of a retain example without one; ``fold`` (n,)
+    in which an example was held out, None without folds."""
 
     score: Doubles
     forget: Mask
@@ -73,11 +66,8 @@ def read_scores(path: str | Path) -> Scores:
 
 
 def diagnose(scores: Scores) -> dict[str, float | int | None]:
-    """Return a row of the table ``diagnostics`` but for the run and the selector.
-
-    None where the selector has no scores for retain examples or no folds, and where a number is not
-    defined: ``forget_cov`` of a mean of 0, ``fisher`` of scores that are constant in both domains.
-    """
+    """Return a row of the table ``diagnostics`` but for the run and the selector; None where a
+    number is not defined."""
     forget, retain = scores.score[scores.forget], scores.score[~scores.forget]
     low, q25, median, q75, high = np.quantile(forget, [0, 0.25, 0.5, 0.75, 1])
     mean, sd = _moments(forget)
@@ -94,11 +84,13 @@ def diagnose(scores: Scores) -> dict[str, float | int | None]:
         "forget_cov": sd / abs(mean) if mean else None,
         "ties": len(forget) - len(np.unique(forget)),
     }
+    # After the cell and the selector.
+    found = dict.fromkeys(schemas.DIAGNOSTICS.schema.names[4:]) | row
     if not scores.both:
-        return row | dict.fromkeys(SEPARATION)
+        return found
     mean, sd = _moments(retain)
     areas = fold_areas(scores)
-    return row | {
+    return found | {
         "retain_mean": mean,
         "retain_sd": sd,
         "fisher": fisher(forget, retain),
@@ -110,13 +102,6 @@ def diagnose(scores: Scores) -> dict[str, float | int | None]:
         "ece": calibration_error(scores.score, scores.forget),
         "fold_offset": fold_offset(scores),
     }
-
-
-SEPARATION = (
-    *("retain_mean", "retain_sd", "fisher", "auc", "ece", "fold_offset"),
-    *("auc_fold_mean", "auc_fold_sd", "auc_fold_min", "auc_fold_max"),
-)
-"""Columns that need the scores of both domains."""
 
 
 def fisher(forget: Doubles, retain: Doubles) -> float | None:

@@ -31,7 +31,6 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mamushi.artifacts.tables import FORGET
-from mamushi.errors import UserError
 
 Array = NDArray[np.floating[Any]]
 
@@ -136,12 +135,6 @@ class Ranking:
     by_chance: bool
     region: Region | None
 
-    def forms(self, counts: NDArray[np.int64]) -> list[str]:
-        """Say how preservation is measured at each count: see ``Frontier``."""
-        inside = "importance" if self.region is None else "threshold"
-        ends = (0, len(self.first))
-        return ["share" if self.by_chance or k in ends else inside for k in counts]
-
 
 def ranking(score1: Array, rank1: Array, score2: Array, by_chance: bool) -> Ranking:
     """Return the ``Ranking`` by scores (n1,), (n2,) and ranks 1 to n1; NaN for no score.
@@ -169,12 +162,11 @@ class Frontier:
     Accumulated once, the sums give all budgets in one pass. ``l1`` (n1,) and ``l2`` (n2,) are the
     log ratios of the samples, in their order, and ``lost`` is tau^2, see above.
 
-    ``Ranking.forms`` are how preservation is measured. threshold: S holds the retain examples that
-    score higher than the last forget example to go, and of those that tie with it the share that
-    goes of the forget examples that do. importance: by the forget examples alone, since p2 = p1
-    e^-l, as E_p2[ phi(l) ] E_p1[ 1_S psi(l) ] / E_p1[ psi(l) ]. The two whole means are the same
-    number; of samples they are not, and the quotient makes the curve end where every other does.
-    share: by chance, and at both ends of the frontier.
+    Preservation is measured by ``Ranking.region``: S holds the retain examples that score higher
+    than the last forget example to go, and of those that tie with it the share that goes of the
+    forget examples that do. Without one it is by the forget examples alone, since p2 = p1 e^-l, as
+    E_p2[ phi(l) ] E_p1[ 1_S psi(l) ] / E_p1[ psi(l) ]: the two whole means are the same number, and
+    the quotient makes the curve end where every other does. By chance it is a share.
     """
 
     def __init__(self, ranks: Ranking, l1: Array, l2: Array, pi1: float, lost: float = 0.0) -> None:
@@ -266,17 +258,3 @@ def ranking_of(scores: pa.Table, by_chance: bool) -> Ranking:
     score = np.asarray(scores["score"].to_numpy(), dtype=np.float64)
     rank = np.asarray(scores["rank"].to_numpy(), dtype=np.float64)
     return ranking(score[forget], rank[forget], score[~forget], by_chance)
-
-
-def frontier(scores: pa.Table, calibrated: pa.Table, lost: float, by_chance: bool) -> Frontier:
-    """Return the frontier of a selector's ``scores`` by the ratios in a table ``calibrated``.
-
-    The tables hold the same examples in one order; raises ``UserError`` when they do not.
-    """
-    if not scores["id"].equals(calibrated["id"]):
-        what = "the scores and those that estimate the log-density ratio hold other examples"
-        raise UserError(what, do="delete both and score again")
-    ratio = calibrated["log_ratio"].to_numpy()
-    forget = np.asarray(pc.equal(scores["domain"], FORGET))
-    ranks = ranking_of(scores, by_chance)
-    return Frontier(ranks, ratio[forget], ratio[~forget], float(forget.mean()), lost)

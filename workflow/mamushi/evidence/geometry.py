@@ -1,11 +1,9 @@
 """Anisotropy of the two domains, and how their leading subspaces lie to each other (paper, Appendix
 "Empirical Evidence for Anisotropy of LLM Embeddings").
 
-What is decomposed, in the order of the paper's words "mean-centred, L2-normalised", are the
-embeddings of a domain less the mean of that domain, each of the n rows divided by its norm. A row
-at the mean stays zero. With the singular values sigma_j and the right singular vectors v_j of these
-rows, ||X||_F^2 = sum_j sigma_j^2 is the domain's whole variance. The shift between the means of the
-domains has no part in any number here.
+What is decomposed ("mean-centred, L2-normalised") are the embeddings of a domain less its mean,
+each of the n rows divided by its norm, with singular values sigma_j and right singular vectors v_j.
+||X||_F^2 is the domain's whole variance. The shift between the domains has no part in any number.
 """
 
 from __future__ import annotations
@@ -29,17 +27,10 @@ Doubles = NDArray[np.float64]
 Columns = Mapping[str, NDArray[np.floating[Any]] | NDArray[np.integer[Any]]]
 
 EXACT = 1024
-"""Rows or dimensions up to which a dense decomposition takes less time than the randomised one."""
+"""Rows up to which the rows are decomposed; of more, their d x d products."""
 
 NO_VARIANCE = 1e-6
 """The share of the first singular value below which a component is rounding."""
-
-OVERSAMPLING = 10
-RESIDUAL = 1e-10
-"""||A v - lambda v|| at which an eigenpair has converged, as a share of the largest eigenvalue."""
-PASSES = 24
-"""Over the embeddings at most. More are needed only where singular values are nearly equal; these,
-and the span of the whole group, have converged by then."""
 
 SAME_SPAN = 0.85
 """Affinity from which the paper calls two subspaces the same."""
@@ -85,13 +76,6 @@ class Domain:
             x /= norm[:, None]
             yield x
 
-    def gram(self, q: Doubles) -> Doubles:
-        """Return X^T X q (d, m) of the columns ``q`` (d, m), in one pass."""
-        total = np.zeros_like(q)
-        for x in self.blocks():
-            total += x.T @ (x @ q)
-        return total
-
 
 @dataclass(frozen=True)
 class Spectrum:
@@ -135,13 +119,12 @@ def domain(pool: Pool, name: str) -> Domain:
     return Domain(name, pool.embeddings, positions, total / len(positions))
 
 
-def spectrum(rows: Domain, components: int, seed: int, exact: int = EXACT) -> Spectrum:
+def spectrum(rows: Domain, components: int, exact: int = EXACT) -> Spectrum:
     """Return the truncated SVD of the rows X (n, d): at most ``components`` components, and never
     one that holds no variance, so at most the rank of X.
 
-    With n <= ``exact`` by LAPACK's SVD of X, with d <= ``exact`` by the eigenvectors of X^T X, else
-    by randomised block Krylov iteration from ``seed`` (``krylov``). Raises ``UserError`` when all
-    rows are zero: the domain's embeddings are all the same.
+    With n <= ``exact`` by LAPACK's SVD of X, else by the eigenvectors of X^T X. Raises
+    ``UserError`` when all rows are zero: the domain's embeddings are all the same.
     """
     n, d = rows.shape
     if n <= exact:
@@ -149,15 +132,13 @@ def spectrum(rows: Domain, components: int, seed: int, exact: int = EXACT) -> Sp
         variance = float(np.einsum("ij,ij->", x, x))
         _, values, transposed = np.linalg.svd(x, full_matrices=False)
         vectors = transposed.T
-    elif d <= exact:
+    else:
+        from scipy.linalg import eigh
+
         gram = sum((x.T @ x for x in rows.blocks()), np.zeros((d, d)))
         variance = float(np.trace(gram))
-        squares, vectors = np.linalg.eigh(gram)
+        squares, vectors = eigh(gram, subset_by_index=(max(d - components, 0), d - 1))
         values, vectors = np.sqrt(np.maximum(squares[::-1], 0)), vectors[:, ::-1]
-    else:
-        variance = sum(float(np.einsum("ij,ij->", x, x)) for x in rows.blocks())
-        squares, vectors = krylov(rows, min(components, n, d), seed)
-        values = np.sqrt(np.maximum(squares, 0))
     if not variance:
         raise UserError(
             f"the {n} {rows.name} embeddings are all the same, so they have no components",
@@ -170,42 +151,15 @@ def spectrum(rows: Domain, components: int, seed: int, exact: int = EXACT) -> Sp
     return Spectrum(values[: vectors.shape[1]], vectors, variance, n)
 
 
-def krylov(rows: Domain, k: int, seed: int) -> tuple[Doubles, Doubles]:
-    """Return the ``k`` largest eigenvalues, descending, of A = X^T X and their eigenvectors (d, k).
-
-    Rayleigh-Ritz on the Krylov space [Q, A Q, A^2 Q, ...] of a random block Q of k + OVERSAMPLING
-    columns (Musco and Musco, 2015, Algorithm 2). Each pass over the data adds a block, until the
-    residuals are below RESIDUAL or after PASSES. Memory: O(d (k + OVERSAMPLING)) doubles per pass.
-    """
-    d = rows.shape[1]
-    start = np.random.default_rng(seed).standard_normal((d, min(k + OVERSAMPLING, d)))
-    basis, image = np.empty((d, 0)), np.empty((d, 0))
-    fresh = np.linalg.qr(start)[0]
-    for _ in range(PASSES):
-        basis = np.hstack([basis, fresh])
-        image = np.hstack([image, rows.gram(fresh)])
-        small = basis.T @ image
-        values, weights = np.linalg.eigh((small + small.T) / 2)
-        values, weights = values[::-1][:k], weights[:, ::-1][:, :k]
-        vectors = basis @ weights
-        residual = np.linalg.norm(image @ weights - vectors * values, axis=0)
-        fresh = _orthogonal(image[:, -fresh.shape[1] :], basis)
-        if residual.max() <= RESIDUAL * values[0] or not fresh.shape[1]:
-            break
-    return values, vectors
-
-
-def geometry(pool: Pool, components: int, seed: int, exact: int = EXACT) -> dict[str, Any]:
+def geometry(pool: Pool, components: int, exact: int = EXACT) -> dict[str, Any]:
     """Return the columns of the table ``geometry`` but for the run, each (K,), for k = 1..K.
 
     K is ``components``, or less where a domain has fewer dimensions of its own: K <= min(n1 - 1,
-    n2 - 1, d). ``seed`` starts the randomised decomposition, ``exact`` is as in ``spectrum``.
-    Raises ``UserError`` when a domain is empty or its embeddings are all the same or not finite.
+    n2 - 1, d). Raises ``UserError`` when a domain is empty or its embeddings are all the same or
+    not finite.
     """
-    if components < 1:
-        raise UserError(f"{components} components", do="ask for at least one")
     domains = [domain(pool, name) for name in DOMAINS]
-    spectra = [spectrum(rows, components, seed, exact) for rows in domains]
+    spectra = [spectrum(rows, components, exact) for rows in domains]
     most = min(len(found.values) for found in spectra)
     first, second = (found.leading(most) for found in spectra)
     power = discriminative_power(domains, first, second)
@@ -305,21 +259,6 @@ def _blocks(
     for start in range(0, len(positions), size):
         rows = positions[start : start + size]
         yield rows, embeddings[rows].astype(np.float64)
-
-
-def _orthogonal(block: Doubles, basis: Doubles) -> Doubles:
-    """Return an orthonormal basis (d, m) of what ``block`` adds to the span of ``basis``."""
-    from scipy.linalg import qr
-
-    scale = np.linalg.norm(block, axis=0).max()
-    # Twice, because once leaves rounding of the size of what is taken away.
-    for _ in range(2):
-        block = block - basis @ (basis.T @ block)
-    columns, triangle, _ = qr(block, mode="economic", pivoting=True)
-    kept = np.abs(triangle.diagonal()) > 1e-12 * scale
-    fresh = columns[:, kept][:, : max(0, basis.shape[0] - basis.shape[1])]
-    fresh = fresh - basis @ (basis.T @ fresh)
-    return np.asarray(np.linalg.qr(fresh)[0], dtype=np.float64)
 
 
 def _shares(parts: Doubles) -> Doubles:

@@ -1,9 +1,8 @@
 """A ledger of deletions: a folder with one file per request, each linked to the one before.
 
-An entry is canonical JSON, ``000001.json`` and so on. Of each of its fields it holds a digest, and
-``sha256``, the digest of these, is what the next entry names as ``previous``. So no byte of an
-entry, or of a file that it names, changes unnoticed, as long as the digest of the last entry is
-known. Paths are relative to the folder that holds the ledger, or absolute outside of it.
+An entry is canonical JSON with a digest of each of its fields. ``sha256``, the digest of these, is
+what the next entry names as ``previous``. Paths are relative to the folder that holds the ledger,
+or absolute outside of it.
 """
 
 from __future__ import annotations
@@ -77,7 +76,7 @@ def read(folder: Path, last: int | None = None) -> list[Entry]:
     """Read all entries, or those up to number ``last``. Raises ``UserError`` at the first that is
     missing or not as it was written."""
     found: list[Entry] = []
-    for number, path in _numbered(folder, last):
+    for number, path in enumerate(_numbered(folder, last), start=1):
         entry, wrong = opened(path, {"entry": number, "previous": _last(found)})
         if entry is None or wrong:
             raise UserError(str(wrong[0]), do="put back a copy of that file")
@@ -89,19 +88,17 @@ def _last(found: Sequence[Entry]) -> str | None:
     return found[-1]["sha256"] if found else None
 
 
-def _numbered(folder: Path, last: int | None = None) -> Iterator[tuple[int, Path]]:
-    """Yield numbers and files from the first entry to the last, with those missing between."""
+def _numbered(folder: Path, last: int | None = None) -> list[Path]:
+    """Return the files from the first entry to the last, with those missing between."""
     if last is None:
         last = max((int(path.stem) for path in entries(folder)), default=0)
-    for number in range(1, last + 1):
-        yield number, folder / f"{number:06}.json"
+    return [folder / f"{number:06}.json" for number in range(1, last + 1)]
 
 
 def opened(path: Path, links: Mapping[str, Any]) -> tuple[Entry | None, list[Difference]]:
-    """Read what still holds of an entry, and what does not.
+    """Read what still holds of an entry, None where nothing can be trusted, and what does not.
 
-    A field that is not what its digest says is left out. The entry is None where nothing of it can
-    be trusted. ``links`` are the fields that follow from the entries before it, and their values.
+    ``links`` are the fields that follow from the entries before it, and their values.
     """
 
     def differs(field: str, what: str) -> Difference:
@@ -114,9 +111,8 @@ def opened(path: Path, links: Mapping[str, Any]) -> tuple[Entry | None, list[Dif
     except ValueError as error:
         return None, [differs("whole", f"not valid JSON ({error})")]
     digests = entry.pop("digests", None) if isinstance(entry, dict) else None
-    if not isinstance(digests, dict):
-        return None, [differs("digests", "there are none")]
-    if entry.pop("sha256", None) != (own := _digest(digests)):
+    own = _digest(digests)
+    if not isinstance(digests, dict) or entry.pop("sha256", None) != own:
         return None, [differs("sha256", "is not the digest of its digests")]
     whole = {**entry, "digests": digests, "sha256": own}
     names = sorted({*entry, *digests})
@@ -134,12 +130,9 @@ def opened(path: Path, links: Mapping[str, Any]) -> tuple[Entry | None, list[Dif
 
 
 def append(folder: Path, content: Mapping[str, Any], ids: Sequence[str]) -> tuple[Entry, bool]:
-    """Add a request to a ledger, which is made where it is missing; the entry, and whether it is a
-    new one: what was recorded already is not recorded again, as after a kill.
-
-    ``content`` has the fields that depend on the request alone, ``ids`` what it removes. Raises
-    ``UserError`` for a damaged ledger, for ids of another kind, and without locks.
-    """
+    """Add a request that removes ``ids`` to a ledger; the entry, and False where the request was
+    recorded before. Raises ``UserError`` for a damaged ledger, ids of another kind, and without
+    locks."""
     folder.mkdir(parents=True, exist_ok=True)
     try:
         lock = locks.acquire(folder / LOCK, "ledger add", f"which adds to {folder}")
@@ -176,8 +169,7 @@ def after(found: Iterable[Entry]) -> State:
 
 
 def state_at(path: Path) -> State:
-    """Return what is removed after the entry in this file. Raises ``UserError`` as ``read``, and
-    for a file that is no entry."""
+    """Return what is removed after the entry in this file. Raises ``UserError`` as ``read``."""
     if not path.match(ENTRY):
         do = "give the list itself, or an entry of a ledger, as 000001.json"
         raise UserError("is no entry of a ledger", where=path, do=do)
@@ -213,10 +205,7 @@ def base(folder: Path) -> Path:
 
 
 def digests_of(files: Iterable[Path], folder: Path) -> dict[str, str]:
-    """Return SHA-256 of these files, and of all files of these folders, by their paths in an entry.
-
-    Raises ``UserError`` for a file that is missing.
-    """
+    """Return SHA-256 of these files, and of all in these folders, by their paths in an entry."""
     whole = [
         file
         for path in files
@@ -249,8 +238,13 @@ def made_with(listed: Path, results: Path) -> list[tuple[list[Path], Path]]:
 
 
 def measured(perplexity: Path, folder: Path) -> dict[str, Any]:
-    """Return a model's ``numbers_of``, with the tables that they are from."""
-    tables = tables_of(perplexity)
+    """Return a model's ``numbers_of``, with the tables that they are from: its own and those of
+    other seeds, each with gold's of its cell, as far as there are any."""
+    where = _place(perplexity)
+    sought = paths.under(pattern=paths.PERPLEXITY, **{**where, "root": "", "seed": "*"})
+    own = sorted(Path(where["root"]).glob(sought.as_posix()))
+    gold = [_gold(_place(path)) for path in own]
+    tables = [path for path in (*own, *gold) if path.is_file()]
     return {
         "perplexity": spelled(perplexity, folder),
         "tables": digests_of(tables, folder),
@@ -258,22 +252,9 @@ def measured(perplexity: Path, folder: Path) -> dict[str, Any]:
     }
 
 
-def tables_of(perplexity: Path) -> list[Path]:
-    """Return the perplexity table of a model that was made with a list, and those of the same
-    selector and budget with other seeds, each with gold's of its cell, as far as there are any."""
-    where = _place(perplexity)
-    sought = paths.under(pattern=paths.PERPLEXITY, **{**where, "root": "", "seed": "*"})
-    own = sorted(Path(where["root"]).glob(sought.as_posix()))
-    gold = [_gold(_place(path)) for path in own]
-    return [path for path in (*own, *gold) if path.is_file()]
-
-
 def numbers_of(perplexity: Path, tables: Sequence[Path]) -> dict[str, Any]:
     """Return perplexities and SAD of a model, from ``tables_of`` it: each number with the mean over
-    the seeds that have it, and its 95% t interval, which is null for one seed.
-
-    Raises ``UserError`` for a table that is damaged.
-    """
+    the seeds that have it, and its 95% t interval, which is null for one seed."""
     own = _place(perplexity)
     found: dict[str, list[float]] = {}
     read = {str(path): read_perplexity(path) for path in tables}
@@ -294,8 +275,7 @@ def numbers_of(perplexity: Path, tables: Sequence[Path]) -> dict[str, Any]:
 def _place(perplexity: Path) -> dict[str, str]:
     """Return the wildcards of a model's perplexity table, and its results folder as ``root``."""
     where = paths.wildcards(paths.PERPLEXITY, perplexity)
-    if where is None:
-        raise ValueError(f"{perplexity} is no perplexity of a model")
+    assert where is not None
     return where
 
 
@@ -316,13 +296,11 @@ def _over_seeds(values: Sequence[float]) -> dict[str, Any]:
 def differences(
     folder: Path, listed: Callable[[list[Path]], tuple[list[str], Any]]
 ) -> Iterator[Difference]:
-    """Yield all that is not as it was written: entries, links, files, and what follows from these.
-
-    ``listed`` gives the ids of some lists, with their copies, and what they are.
-    """
+    """Yield all that is not as it was written; ``listed`` gives the ids of lists, and what they
+    are."""
     links: dict[str, Any] = {"previous": None}
     gone: set[str] | None = set()
-    for number, path in _numbered(folder):
+    for number, path in enumerate(_numbered(folder), start=1):
         entry, found = opened(path, {"entry": number, **links})
         yield from found
         if entry is None:
@@ -347,8 +325,7 @@ def differences(
 
 
 def _changed(number: int, entry: Entry, folder: Path) -> Iterator[Difference]:
-    """Yield files that an entry names and that are missing or others now, and numbers that do not
-    follow from theirs."""
+    """Yield files that are missing or others now, and numbers that do not follow from theirs."""
     for name in NAMED:
         yield from _others(number, name, entry.get(name, {}), folder)
     for each in entry.get("measured", []):

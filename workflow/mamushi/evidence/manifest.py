@@ -1,8 +1,4 @@
-"""Say what a removal list is expected to do, in a manifest that others can check.
-
-It stands apart from the lists in ``removals``, so that a change of how the density ratio is read
-changes no list, and retrains nothing.
-"""
+"""Say what a removal list is expected to do, in a manifest that others can check."""
 
 from __future__ import annotations
 
@@ -16,7 +12,8 @@ import pyarrow.compute as pc
 
 from mamushi.artifacts import schemas
 from mamushi.artifacts.tables import FORGET, read_metadata, read_table
-from mamushi.evidence.frontier import Frontier, frontier, ranking_of
+from mamushi.errors import UserError
+from mamushi.evidence.frontier import Frontier, ranking_of
 from mamushi.evidence.verdict import share_bound
 from mamushi.selection.removals import digest, removals
 
@@ -40,16 +37,10 @@ def read_calibrated(path: str | Path) -> Calibrated:
     return Calibrated(table, stored["lost"], verdict["words"], verdict["reason"])
 
 
-def _expected(curve: Frontier, k: int) -> dict[str, float | str | None]:
-    """Return removal and preservation in nats of the first ``k`` examples, and how preservation was
-    measured: see ``Frontier``."""
-    counts = np.array([k])
-    removed, preserved = curve.at(counts)
-    return {
-        "removal": float(removed[0]),
-        "preservation": float(preserved[0]),
-        "preservation_form": curve.ranks.forms(counts)[0],
-    }
+def _expected(curve: Frontier, k: int) -> dict[str, float]:
+    """Return removal and preservation in nats of the first ``k`` examples."""
+    removed, preserved = curve.at(np.array([k]))
+    return {"removal": float(removed[0]), "preservation": float(preserved[0])}
 
 
 def _also_retain(scores: pa.Table, k: int) -> dict[str, float | None]:
@@ -76,11 +67,18 @@ def manifest(
     ``copies`` counts the texts that go with them; ``cross_posts`` the texts of the dataset that
     stood in both domains: no example stands for them, so they are in no list. ``named`` (dataset,
     model, seed, selector, provenance, ...) is added as it is. What is expected of the list is null,
-    with the reason, where the ratio cannot carry it. Raises ``UserError`` as ``frontier``.
+    with the reason, where the ratio cannot carry it. Raises ``UserError`` for a ratio of other
+    examples.
     """
+    if not scores["id"].equals(ratio.table["id"]):
+        what = "the scores and those that estimate the log-density ratio hold other examples"
+        raise UserError(what, do="delete both and score again")
     listed = removals(scores, duplicates, k)
-    n1 = int(pc.sum(pc.equal(scores["domain"], FORGET)).as_py())
-    curve = frontier(scores, ratio.table, ratio.lost, by_chance)
+    forget = np.asarray(pc.equal(scores["domain"], FORGET))
+    n1, log_ratio = int(forget.sum()), ratio.table["log_ratio"].to_numpy()
+    domains = log_ratio[forget], log_ratio[~forget]
+    ranks = ranking_of(scores, by_chance)
+    curve = Frontier(ranks, *domains, float(forget.mean()), ratio.lost)
     at = {"at_this_budget": k, "nothing_removed": 0, "all_removed": n1}
     return {
         **named,

@@ -1,11 +1,8 @@
 """Show the ranking of a forget set: its two ends in a table, and a page to browse all of it.
 
-The page is one HTML file of ``page/page.html``, ``.css`` and ``.js`` with the data in it. It opens
-offline: it loads nothing, and its Content Security Policy forbids it to. Texts come in as JSON in
-which no ``<`` is left, and reach the screen as text nodes alone, so that no text is read as HTML.
-Only the rows that are visible are in the document, which keeps it quick with thousands of texts.
-Of more than ``MOST`` it has those that a person may want to look at (``positions_here``), and the
-table ``ranking`` beside it has all.
+The page is one HTML file with the data in it, which loads nothing. Texts come in as JSON in which
+no ``<`` is left, and reach the screen as text nodes alone. Of more than ``MOST`` texts it has those
+that a person may want to look at (``positions_here``).
 """
 
 from __future__ import annotations
@@ -34,9 +31,8 @@ from mamushi.selection.refits import of_table
 from mamushi.selection.removals import count
 
 PAGE = Path(__file__).parent / "page"
-PAGE_SHA256 = "cefe23246a811e9f28915a4ef1e8c89d7d69cc32a3fd971d0bfb17556b85cae5"
-"""Digest of ``page.html``, ``.css`` and ``.js``. It is written here so that the digest of the code,
-which knows Python alone, changes with them, and a changed page is made again."""
+PAGE_SHA256 = "ed1a95831524c688353f360e6fb528a92ce0878b30c40e076f4a984879400438"
+"""Of ``page.html``, ``.css`` and ``.js``: by it the digest of the code changes with them."""
 
 ENDS = 10
 EXCERPT = 300
@@ -111,11 +107,8 @@ def excerpt(text: str, length: int = EXCERPT) -> str:
 
 
 def ends(ranking: Ranking, places: int = ENDS) -> list[dict[str, Any]]:
-    """Return the first and the last ``places`` of a ranking: ``end, place, rank, score, id``.
-
-    Place 1 of the bottom is the last rank. No example is at both ends: of fewer than
-    2 ``places`` the top has the larger half.
-    """
+    """Return the first and the last ``places`` of a ranking: ``end, place, rank, score, id``. No
+    example is at both ends; place 1 of the bottom is the last rank."""
     n = len(ranking.ids)
     top = min(places, (n + 1) // 2)
     bottom = min(places, n - top)
@@ -140,10 +133,9 @@ def page_data(
 ) -> dict[str, Any]:
     """Return what the page shows, ready for JSON: the examples in the first ranking's order.
 
-    ``rankings`` by selector; ``texts`` gives those of some ids, unmasked; ``named`` is added as it
-    is. ``total`` counts the examples, of which ``positions_here`` are on the page. Its ``texts``
-    are masked, and ``hidden`` has by position what is. Raises ``UserError`` when two selectors rank
-    other examples.
+    ``texts`` gives those of some ids, unmasked; ``named`` is added as it is. The ``texts`` on the
+    page are masked, and ``hidden`` has by position what is. Raises ``UserError`` when two selectors
+    rank other examples.
     """
     everywhere = _places(rankings)
     here = positions_here(everywhere, budgets, MOST)
@@ -177,10 +169,8 @@ def page_data(
 
 
 def _places(rankings: Mapping[str, Ranking]) -> NDArray[np.int64]:
-    """Return where each selector ranks the examples, from 0: (selectors, n1), in the first's order.
-
-    Raises ``UserError`` when two selectors rank other examples.
-    """
+    """Return where each selector ranks the examples, from 0: (selectors, n1), in the first's
+    order."""
     name, first = next(iter(rankings.items()))
     ids = pa.array(first.ids, pa.string())
     found = []
@@ -202,8 +192,7 @@ def positions_here(
     """Choose which of n1 examples are on the page, ascending, by ``places`` (selectors, n1) from 0.
 
     All of at most ``most``. Of more, half are both ends of every selector's ranking and those
-    nearest to the cut of every budget, each of them with as many; the others are drawn from the
-    first ranking, one of each of as many equal parts, by no chance but the number of examples.
+    nearest to the cut of every budget; the others are drawn evenly from the first ranking.
     """
     n1 = places.shape[1]
     if n1 <= most:
@@ -218,19 +207,6 @@ def positions_here(
     drawn = np.random.default_rng(n1).integers(edges[:-1], edges[1:])
     near[np.argsort(places[0])[drawn]] = True
     return np.flatnonzero(near)
-
-
-def ranking_table(rankings: Mapping[str, Ranking]) -> pa.Table:
-    """Return every selector's ranking of all examples, as the table ``ranking``."""
-    names = [name for name, ranking in rankings.items() for _ in ranking.ids]
-    return pa.table(
-        {
-            "selector": pa.array(names, pa.string()),
-            "rank": np.concatenate([np.arange(len(r.ids)) + 1 for r in rankings.values()]),
-            "id": pa.array([name for r in rankings.values() for name in r.ids], pa.string()),
-            "score": np.concatenate([r.scores for r in rankings.values()]),
-        }
-    )
 
 
 def hidden(shown: str, text: str) -> list[list[Any]]:
@@ -299,11 +275,8 @@ def json_in_html(value: Any) -> str:
 
 
 def render(name: str, **values: Any) -> str:
-    """Fill in the template ``name`` of the folder ``page``, with the style sheet beside it.
-
-    ``source`` there is the expression by which a Content Security Policy allows an inline element,
-    and ``url`` the address of a path. All else is escaped.
-    """
+    """Fill in the template ``name`` of the folder ``page``, with the style sheet beside it. Its
+    filter ``source`` gives what allows an inline element in a Content Security Policy."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     env = Environment(

@@ -1,8 +1,4 @@
-"""The start page of a results folder: links to its lists, rankings, figures, tables and report.
-
-It links what is there when it is made, by paths relative to it, so that the folder can be moved or
-sent as a whole; it loads the figures beside it and nothing else.
-"""
+"""The start page of a results folder, which links what is there by paths relative to it."""
 
 from __future__ import annotations
 

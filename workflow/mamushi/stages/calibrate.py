@@ -76,4 +76,4 @@ def run(files: Files, settings: Calibrate, job: Job) -> None:
         pa.Table.from_pylist(rows, schema=schemas.CALIBRATION.schema),
         metadata={"provenance": job.origin, "verdict": found.as_json()},
     )
-    print(f"{files.out}: {found.words}")
+    print(f"{files.out}: {found.as_json()['words']}")

@@ -86,7 +86,7 @@ def run(files: Files, settings: Frontier, job: Job) -> None:
     table = []
     for name, ranks in rankings.items():
         exactly = None if truth is None else exact(ranks, truth, counts)
-        along = rows(found[name], exactly, ranks.forms(counts))
+        along = rows(found[name], exactly, len(counts))
         table += [
             {**settings.cell, "selector": name, "beta": beta, "removed": int(k), **row}
             for beta, k, row in zip(budgets, counts, along, strict=True)

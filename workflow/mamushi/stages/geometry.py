@@ -47,7 +47,7 @@ def run(files: Files, settings: Geometry, job: Job) -> None:
 
     pool = read_embeddings(files.embeddings)
     try:
-        columns = geometry(pool, settings.components, settings.seed)
+        columns = geometry(pool, settings.components)
     except UserError as error:
         raise UserError(error.what, where=files.embeddings, do=error.do) from None
     size = len(columns["k"])

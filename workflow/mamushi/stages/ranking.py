@@ -1,11 +1,4 @@
-"""Make the page to browse a run's ranking of the forget set: one HTML file that opens offline.
-
-It shows every text, with profanity masked until it is asked for, by the rank of any selector:
-search, sort, what a budget removes, how often it does in the rankings made again, and where two
-selectors differ; and saves what it shows as CSV. A second view lists the texts that look like the
-other domain. Of very many texts the page has those at the ends, about the cuts and a sample; all
-ranks are in a table beside it.
-"""
+"""Make the page to browse a run's ranking of the forget set: one HTML file that opens offline."""
 
 from __future__ import annotations
 
@@ -43,7 +36,6 @@ class Files:
     calibrated: Path = reads("the calibrated log-density ratio, with the verdict")
     selectors: list[str] = option("their selectors, in the same order")
     out: Path = writes("the HTML file to write")
-    table: Path = writes("the table of all ranks to write")
 
 
 def run(files: Files, settings: Ranking, job: Job) -> None:
@@ -51,14 +43,11 @@ def run(files: Files, settings: Ranking, job: Job) -> None:
     other examples."""
     from functools import partial
 
-    from mamushi.artifacts import schemas
     from mamushi.artifacts.files import atomic
-    from mamushi.artifacts.tables import write_table
     from mamushi.evidence.ranking import (
         labels_to_look_at,
         page,
         page_data,
-        ranking_table,
         read_ranking,
         texts_of,
         verdict_of,
@@ -72,8 +61,6 @@ def run(files: Files, settings: Ranking, job: Job) -> None:
         "verdict": f"By {files.selectors[0]}: {verdict_of(files.calibrated)}.",
     }
     data = page_data(rankings, partial(texts_of, files.examples), settings.budgets, named)
-    made_of = {"provenance": job.origin}
-    write_table(files.table, schemas.RANKING, ranking_table(rankings), metadata=made_of)
     title = f"Ranking of {settings.dataset} by {settings.model}, seed {settings.seed}"
     with atomic(files.out) as part:
         part.write_text(page(title, data), encoding="utf-8", newline="\n")

@@ -110,13 +110,12 @@ log_ratio float64: The calibrated estimate of log p1(text)/p2(text), in nats, by
 CALIBRATION = table("""calibration: Whether the calibrated scores are a log-density ratio: checks
 that need no truth, a row each, with 95% intervals over resamples of the texts.
 dataset string, model string, seed int64, selector string
-check string: `slope` and `intercept` (of a logistic regression of the domain on the ratio),
-    `retain_mean_of_ratio` (E_p2[r]), `forget_mean_of_inverse` (E_p1[1/r]), `psi_over_phi`
-    (E_p1[psi] / E_p2[phi]) or `calibration_error`.
+check string: `slope` and `intercept` (of a logistic regression of the domain on the ratio), or
+    `psi_over_phi` (E_p1[psi] / E_p2[phi]).
 value float64: What was found of these texts.
 low float64, high float64
-expected float64?: What a density ratio has; null for the calibration error, which is never below 0.
-holds bool?: Whether the interval holds what is expected; null where nothing is.""")
+expected float64: What a density ratio has.
+holds bool: Whether the interval holds what is expected.""")
 
 FRONTIER = table("""frontier: Removal and preservation to expect at each budget by the calibrated
 ratio, before any retraining. 95% bands over the texts, the calibration and what the scores have
@@ -128,9 +127,6 @@ removal_low float64, removal_high float64
 preservation float64: KL(p2 ‖ p−S) in nats per text, the same for retain texts; less is better kept.
     An estimate can be below 0.
 preservation_low float64, preservation_high float64
-form string: How preservation was measured: `threshold` (the selector scores both domains),
-    `importance` (by the forget texts, weighted by the ratio) or `share` (removal by chance, and
-    both ends).
 exact_removal float64?: Removal at the exact log-density ratio, in nats; null but for synthetic
     texts.
 exact_preservation float64?: Preservation at the exact log-density ratio, in nats; null but for

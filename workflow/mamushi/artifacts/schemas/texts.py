@@ -92,10 +92,3 @@ id string
 start int32: First token of the span, counted from 0 in the text's tokens as the token cache has
     them.
 stop int32: The token after its last.""")
-
-RANKING = table("""ranking: Every selector's ranking of the forget texts of a cell, whole; the page
-`ranking.html` beside it shows all of 20,000 texts and a part of more.
-selector string
-rank int64: Place in the selector's ranking, from 1; the first goes first.
-id string
-score float64: What the selector gave.""")

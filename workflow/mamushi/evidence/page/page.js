@@ -613,7 +613,7 @@
   at("partial").textContent = !partial ? "" : number(here) + " of " + number(n) + " texts are on " +
     "this page: both ends of every ranking, the texts around every configured budget, and others " +
     "drawn evenly over the ranks by " + name(0) + ". Search, filters and counts of texts are of " +
-    "these. The other " + number(n - here) + " are ranked in ranking.parquet beside this page.";
+    "these. The other " + number(n - here) + " are ranked in the tables of scores beside this page.";
   const chosen = Object.fromEntries(data.selectors.map((one, which) => [which, one.name]));
   offer(at("first"), chosen, "0");
   offerSecond();
