@@ -25,7 +25,7 @@ from typing import NamedTuple, NoReturn
 import mamushi
 from mamushi.artifacts.files import DISK_FULL
 from mamushi.errors import UserError
-from mamushi.running import launch, leases, locks, machine, stage, usage, warm
+from mamushi.running import launch, leases, locks, machine, stage, warm
 from mamushi.running.interruption import Stopped
 
 ROOMS = ("mamushi.commands", "mamushi_runs.commands")
@@ -231,7 +231,7 @@ def _run(
         # Only now: who waits for another process holds no GPU.
         with _device(name, gpu, count, command), launch.processes(count, words):
             module.run(*what)
-    usage.report(name, began)
+    machine.report(name, began)
     return 0
 
 

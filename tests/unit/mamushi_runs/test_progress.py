@@ -3,22 +3,12 @@
 from __future__ import annotations
 
 import logging
-import re
 from typing import Any
 
 import pytest
 from snakemake_interface_logger_plugins.registry import LoggerPluginRegistry
 
 from mamushi_runs import progress
-from mamushi_runs.forecast import forecast
-
-FORECAST = {
-    "wall_seconds": 100.0,
-    "rules": {
-        "embed": {"wall_seconds": 80.0, "jobs": 1},
-        "remove": {"wall_seconds": 20.0, "jobs": 2},
-    },
-}
 
 
 def handler() -> Any:
@@ -51,18 +41,6 @@ def test_stage_done_and_total(capsys: pytest.CaptureFixture[str]) -> None:
         "embed  1 of 3",
         "remove  1 of 3",
     ]
-
-
-def test_the_time_left_is_by_the_run_s_pace_through_its_forecast(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(forecast, "current", lambda: FORECAST)
-    made = handler()
-    # 80 of 100 forecast seconds took four times that.
-    made.began -= 320
-    run(made)
-    left = [re.search("about (.*) left", line) for line in capsys.readouterr().err.splitlines()]
-    assert [found and found[1] for found in left] == [None, "80 s", "80 s"]
 
 
 def test_a_terminal_has_one_line_that_changes(

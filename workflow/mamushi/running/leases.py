@@ -13,6 +13,7 @@ launch`, whose user has chosen them. ``MAMUSHI_GPU_LEASES`` is ``off``, or a fol
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import re
 import stat
@@ -38,7 +39,7 @@ def leased(stage: str, gpu: bool, count: int = 1) -> Iterator[str | None]:
     """
     elsewhere = "SLURM_JOB_ID" in os.environ or int(os.environ.get("WORLD_SIZE", "1")) > 1
     off = elsewhere or os.environ.get(SWITCH) == "off"
-    names = visible() if gpu and not off else {}
+    names = visible() if gpu and not off else []
     if off or (gpu and not names):
         yield None
         return
@@ -64,52 +65,28 @@ def leased(stage: str, gpu: bool, count: int = 1) -> Iterator[str | None]:
             os.environ[VISIBLE] = before
 
 
-def visible() -> dict[str, str]:
-    """Return the GPUs that a process would see: name in CUDA_VISIBLE_DEVICES -> name of the lease.
-
-    The former is a number, a UUID (of a GPU or a MIG instance) or the beginning of one; the latter
-    is the whole UUID where it can be found out, so that runs which name a GPU differently share its
-    lease. Numbers count by the bus, as they do among equal GPUs. Who divides a GPU into instances
-    names those that are to be used.
-    """
+def visible() -> list[str]:
+    """Return the GPUs that a process would see, by their names in CUDA_VISIBLE_DEVICES: numbers, or
+    UUIDs of GPUs and their instances. Runs that share GPUs name them alike."""
     given = os.environ.get(VISIBLE)
     if given is None:
-        return {uuid: uuid for uuid in _uuids()}
-    names = []
-    for name in (each.strip() for each in given.split(",")):
-        # As CUDA reads it: what comes after something that is no GPU does not count.
-        if not re.fullmatch(r"\d+|(GPU|MIG)-[\w/-]+", name):
-            break
-        names.append(name)
-    uuids = _uuids() if names else []
-    return {name: _whole(name, uuids) for name in names}
+        with contextlib.suppress(ImportError):
+            import pynvml
 
-
-def _whole(name: str, uuids: list[str]) -> str:
-    """Return the UUID of a GPU by its number or the beginning of its UUID, else its name."""
-    if name.isdigit():
-        return uuids[int(name)] if int(name) < len(uuids) else name
-    meant = [uuid for uuid in uuids if uuid.startswith(name)]
-    return meant[0] if len(meant) == 1 else name
-
-
-def _uuids() -> list[str]:
-    """Return UUIDs of the machine's GPUs."""
-    try:
-        import pynvml
-    except ImportError:
+            with contextlib.suppress(pynvml.NVMLError):  # no driver, no GPU
+                pynvml.nvmlInit()
+                return [str(number) for number in range(pynvml.nvmlDeviceGetCount())]
         return []
-    with contextlib.suppress(pynvml.NVMLError):  # no driver, no GPU
-        pynvml.nvmlInit()
-        handles = map(pynvml.nvmlDeviceGetHandleByIndex, range(pynvml.nvmlDeviceGetCount()))
-        return [str(pynvml.nvmlDeviceGetUUID(gpu)) for gpu in handles]
-    return []
+    # As CUDA reads it: what comes after something that is no GPU does not count.
+    known = r"\d+|(GPU|MIG)-[\w/-]+"
+    names = (each.strip() for each in given.split(","))
+    return list(itertools.takewhile(lambda name: re.fullmatch(known, name), names))
 
 
-def _lease(stage: str, names: dict[str, str], count: int) -> dict[str, locks.Lock]:
+def _lease(stage: str, names: list[str], count: int) -> dict[str, locks.Lock]:
     """Lease so many of these GPUs, all at once; wait while too many are leased."""
     folder = _folder()
-    files = {name: folder / re.sub(r"[^\w.-]", "_", lease) for name, lease in names.items()}
+    files = {name: folder / re.sub(r"[^\w.-]", "_", name) for name in names}
 
     def attempt() -> dict[str, locks.Lock] | None:
         held: dict[str, locks.Lock] = {}

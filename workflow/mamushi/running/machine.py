@@ -1,4 +1,4 @@
-"""What a number was computed on, where its last bits may depend on that."""
+"""What a number was computed on, where its last bits may depend on that; and what it took."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 import os
 import platform
 import sys
+import time
 from pathlib import Path
 
 from mamushi.errors import UserError
@@ -72,3 +73,16 @@ def require_cuda(held: str, card: str | os.PathLike[str] | None) -> None:
         do="run `nvidia-smi` there, and install a PyTorch that suits its driver "
         "(pytorch.org/get-started); or set execution.device to cpu",
     )
+
+
+def processor_seconds() -> float:
+    """Return those of this process and its ended children."""
+    return sum(os.times()[:4])
+
+
+def report(name: str, began: float) -> None:
+    """Print what the command ``name`` took since ``began`` (``time.monotonic``)."""
+    said = f"took {time.monotonic() - began:.2f} s, {processor_seconds():.2f} s of CPU"
+    # A log has both, and this is its end.
+    sys.stdout.flush()
+    print(f"mamushi {name}: {said}", file=sys.stderr, flush=True)

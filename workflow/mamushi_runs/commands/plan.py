@@ -61,10 +61,8 @@ def run(args: argparse.Namespace) -> int:
 @contextlib.contextmanager
 def dry_run(words: Sequence[str]) -> Iterator[tuple[Any, Mapping[str, Any], Cluster | None]]:
     """Give the workflow that Snakemake would run with these arguments, its configuration, and what
-    it may use of a cluster; within the block, the working folder is that of the run.
-
-    Raises ``UserError`` when the dry run fails, after its words on standard error.
-    """
+    it may use of a cluster; within the block, the working folder is that of the run. Raises
+    ``UserError`` when the dry run fails, after its words on standard error."""
     before = os.getcwd()
     hooks.parsed.clear()
     said = io.StringIO()
@@ -89,11 +87,8 @@ def dry_run(words: Sequence[str]) -> Iterator[tuple[Any, Mapping[str, Any], Clus
 
 
 def _snakemake(words: list[str]) -> tuple[bool, Cluster | None, list[str]]:
-    """Run Snakemake in this process.
-
-    Returns whether it succeeded, else it has said why; where the jobs would have run, which a dry
-    run leaves out; and its targets.
-    """
+    """Run Snakemake in this process. Return whether it succeeded, else it has said why; where the
+    jobs would have run, which a dry run leaves out; and its targets."""
     from snakemake import cli
     from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
 
@@ -106,7 +101,7 @@ def _snakemake(words: list[str]) -> tuple[bool, Cluster | None, list[str]]:
     try:
         executor = ExecutorPluginRegistry().get_plugin(args.executor or "local")
         if not executor.common_settings.local_exec:
-            cluster = Cluster(args.jobs, args.local_cores)
+            cluster = args.jobs, args.local_cores
             # A dry run takes 1 core, and would scale all threads down to it.
             args.cores = args.cores or CLUSTER_CORES
         return bool(cli.args_to_api(args, parser)), cluster, args.targets

@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     if not (folder / ".snakemake").is_dir():
         raise UserError("no run was ever started here", where=folder, do="give its --directory")
     # To the end, so that none starts between a look and what follows from it.
-    with session.hold(folder, _say) or contextlib.nullcontext():
+    with session.hold(folder) or contextlib.nullcontext():
         try:
             jobs = squeue.jobs_of(folder)
         except squeue.Unanswered as error:

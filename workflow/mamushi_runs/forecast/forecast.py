@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from mamushi.configuration import grid
 from mamushi.configuration.grid import Config
 from mamushi.errors import UserError
-from mamushi.running.usage import processor_seconds
+from mamushi.running.machine import processor_seconds
 from mamushi_runs.forecast import rates, work
 from mamushi_runs.forecast.rates import CPU, Rate
 from mamushi_runs.forecast.sizes import LINK, exchange, needed, resident
@@ -29,11 +29,9 @@ GPU_START = 35.0
 """Seconds until a job has imported its libraries, started the GPU and read the weights."""
 FOREIGN = 60.0
 """Seconds of a job of which nothing is known."""
-LATENCY, REMOTE_CPU = 40.0, 6.0
-"""Seconds by which a job on a cluster takes longer (submission, an idle queue, noticing its end),
-and processor seconds of Snakemake itself within it."""
-LOCAL_WALL, LOCAL_CPU = 0.1, 0.2
-"""The same for a job on this machine: starting it, looking at its files, writing them down."""
+OWN = {True: (40.0, 6.0), False: (0.1, 0.2)}
+"""Seconds, and processor seconds, that Snakemake adds to a job: on a cluster, with submission and
+an idle queue, and on this machine."""
 
 
 class Job(NamedTuple):
@@ -66,11 +64,8 @@ class Graph(NamedTuple):
     """As the profile asks for it."""
 
 
-class Cluster(NamedTuple):
-    """Where jobs would run, for a dry run, which is local itself."""
-
-    jobs: int | None
-    local_cores: int | None
+Cluster = tuple[int | None, int | None]
+"""Jobs at a time, and cores for those that stay here, of a dry run, which is local itself."""
 
 
 # The jobs of Snakemake ----------------------------------------------------------------------------
@@ -80,7 +75,7 @@ def read(workflow: Any, cluster: Cluster | None = None, gpus: int | None = None)
     """Return the jobs of ``workflow`` (Snakemake's), whose graph has been built; ``gpus`` in place
     of its own limit of GPUs at a time. What depends on rule and model alone is asked for once."""
     if cluster is None and not workflow.local_exec:
-        cluster = Cluster(workflow.nodes, workflow.resource_settings.local_cores)
+        cluster = workflow.nodes, workflow.resource_settings.local_cores
     limits = _limits(workflow, cluster) | ({} if gpus is None else {"gpu": gpus})
     dag = workflow.dag
     # Without targets, which run nothing.
@@ -124,7 +119,7 @@ def _limits(workflow: Any, cluster: Cluster | None) -> dict[str, int]:
     if cluster is not None:
         scopes = workflow.resource_scopes
         given = {name: n for name, n in given.items() if not scopes.is_local(name)}
-        given |= {CORES: cluster.local_cores or os.cpu_count(), QUEUE: cluster.jobs}
+        given |= {CORES: cluster[1] or os.cpu_count(), QUEUE: cluster[0]}
     else:
         given |= {CORES: given.get(CORES) or 1, QUEUE: None}
     # A large number stands for unlimited.
@@ -165,17 +160,13 @@ class Forecaster:
         config, model = self.costs.config, job.wildcards.get("model")
         return model is not None and model in config["models"] and grid.is_tiny(config, model)
 
-    def _foreign(self, job: Job) -> bool:
-        """Return whether another workflow's rule, perhaps called like ours, is of something
-        else."""
+    def _count(self, job: Job) -> Estimate:
         config, given = self.costs.config, job.wildcards
         named = ("model", "dataset", "selector", "unlearner")
+        # Another workflow's rule may be called like ours, and be of something else.
         lacking = job.known in MODEL_RULES and not {"model", "dataset"} <= given.keys()
         unknown = any(given[w] not in config[f"{w}s"] for w in named if w in given)
-        return job.known is None or lacking or unknown
-
-    def _count(self, job: Job) -> Estimate:
-        if job.known is None or self._foreign(job):
+        if job.known is None or lacking or unknown:
             written = float(SMALL_FILE * len(job.outputs))
             return Estimate(FOREIGN, FOREIGN, "assumed: a minute", Work(), written)
         work = self.costs.of(job.known, job.wildcards)
@@ -184,9 +175,8 @@ class Forecaster:
             # The share of the peak is of whole fine-tunes: the optimizer's steps are within.
             wall = GPU_START + work.seconds + work.flop / self.rate.flops / job.gpus
             if job.gpus > 1:
-                model = job.wildcards["model"]
-                training = self.costs.config["models"][model]["training"]
-                wall += work.steps * exchange(self.costs.size(model), training, job.gpus)
+                training = config["models"][given["model"]]["training"]
+                wall += work.steps * exchange(self.costs.size(given["model"]), training, job.gpus)
             source = f"FLOP on {self.rate.key}" if work.flop else "assumed"
             return Estimate(wall, wall, source, work, written)
         if work.flop or job.gpus:
@@ -219,8 +209,8 @@ def forecast(
     for job in graph.jobs:
         found = forecaster.of(job)
         remote = graph.cluster and not job.uses.get(CORES)
-        own += REMOTE_CPU if remote else LOCAL_CPU
-        taken = found.wall + (LATENCY if remote else LOCAL_WALL)
+        wall, cpu = OWN[bool(remote)]
+        own, taken = own + cpu, found.wall + wall
         chain.append(taken + max((chain[before] for before in job.needs), default=0.0))
         for name, limit in graph.limits.items():
             # A job that asks for more than there is takes all there is.
@@ -296,11 +286,6 @@ def _about(graph: Graph, forecaster: Forecaster) -> list[str]:
 
 _running: list[tuple[dict[str, Any], float]] = []
 """Its forecast, and when it began."""
-
-
-def current() -> Mapping[str, Any] | None:
-    """Return the forecast of the run of this process, None where there is none."""
-    return _running[-1][0] if _running else None
 
 
 def begin(workflow: Any, config: Config) -> str:

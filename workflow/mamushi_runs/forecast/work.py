@@ -7,6 +7,7 @@ out: at 128 tokens they are a hundredth.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Iterable, Mapping
@@ -16,15 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mamushi.artifacts import paths
-from mamushi.artifacts.domains import (
-    CONTAMINATION,
-    DOMAINS,
-    EVALUATION,
-    FORGET,
-    INFERENCE,
-    RETAIN,
-    SECTIONS,
-)
+from mamushi.artifacts.domains import CONTAMINATION, DOMAINS, EVALUATION, FORGET, INFERENCE
 from mamushi.configuration import arms
 from mamushi.configuration.grid import Config
 from mamushi.configuration.questions import VARIANTS, asked
@@ -180,7 +173,7 @@ class Volumes:
 
     def all_texts(self, dataset: str) -> float:
         """Return texts of all sections."""
-        return sum(self.texts(dataset, section) for section in SECTIONS)
+        return sum(self.texts(dataset, section) for section in self.counts(dataset))
 
     def tokens(self, dataset: str, cut: float) -> float:
         """Return mean tokens of a text that is cut at ``cut``."""
@@ -207,9 +200,14 @@ class Volumes:
         if "sizes" in definition:
             return dict(definition["sizes"])
         known = PUBLISHED.get(definition["kind"], {})
-        total = known.get("texts") or _rows(definition)
+        total = known.get("texts")
+        if total is None:
+            with contextlib.suppress(OSError):
+                total = sum(os.stat(path).st_size for path in files(definition)) / BYTES_OF_A_TEXT
+        total = total or UNKNOWN_TEXTS
         forget = known.get("forget", UNKNOWN_FORGET)
-        shares, most = {FORGET: forget, RETAIN: 1 - forget}, definition["limit"]
+        shares = dict(zip(DOMAINS, (forget, 1 - forget), strict=True))
+        most = definition["limit"]
         counts: dict[str, dict[str, float]] = {
             section: {domain: total * part * share for domain, share in shares.items()}
             for section, part in definition["sections"].items()
@@ -220,15 +218,6 @@ class Volumes:
             section: {domain: min(n, most.get(domain) or n) for domain, n in each.items()}
             for section, each in counts.items()
         }
-
-
-def _rows(definition: Mapping[str, Any]) -> float:
-    """Return texts of files that have not been read yet, by their size."""
-    try:
-        size = sum(os.stat(path).st_size for path in files(definition))
-    except OSError:
-        size = 0
-    return size / BYTES_OF_A_TEXT or UNKNOWN_TEXTS
 
 
 class Costs:
@@ -352,7 +341,7 @@ class Costs:
             steps = tokens / training["max_length"] / training["batch_size"]
             return Work(flop=6.0 * self.size(model).multiplied * tokens, steps=steps)
         if rule in ("model_card", "convert") and model is not None:
-            # The digests of a folder's weights, or the download of a hub's.
+            # Digests of the weights.
             return Work(seconds=5 + FLOAT16 * self.size(model).parameters / 2e8)
         if rule in ("examples", "tokens") and dataset is not None:
             each = {"examples": 1.2e-3, "tokens": 2e-4}[rule]

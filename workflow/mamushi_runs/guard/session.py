@@ -14,7 +14,7 @@ import logging
 import os
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -35,12 +35,11 @@ LOOK = 0.5
 SHOWN = 5
 """So many jobs are named one by one."""
 
-Say = Callable[[str], None]
-
+SAY = logging.getLogger("snakemake.logging").warning
 _held: list[contextlib.ExitStack] = []
 
 
-def hold(folder: Path, say: Say) -> locks.Lock | None:
+def hold(folder: Path) -> locks.Lock | None:
     """Make this process the one main process of ``folder``; None where no locks are possible.
 
     Unlike Snakemake's lock, which is a list of files that survives a kill and that ``--unlock``
@@ -54,7 +53,7 @@ def hold(folder: Path, say: Say) -> locks.Lock | None:
     except OSError as error:
         if error.errno not in locks.UNSUPPORTED:
             raise
-        say(
+        SAY(
             f"{path}: this file system has no locks ({error.strerror}); start no second run in "
             "this folder while this one lives"
         )
@@ -72,18 +71,16 @@ def hold(folder: Path, say: Say) -> locks.Lock | None:
 def begin(workflow: Any) -> None:
     """Begin a run in its main process, before the first job. Raises ``UserError`` where it must not
     start."""
-    say = logging.getLogger("snakemake.logging").warning
-    folder = Path.cwd()
-    slurm = _on_slurm(workflow)
+    folder, slurm = Path.cwd(), _on_slurm(workflow)
     with contextlib.ExitStack() as held:
-        if (lock := hold(folder, say)) is not None:
+        if (lock := hold(folder)) is not None:
             held.enter_context(lock)
-        refuse_left_jobs(folder, required=slurm, say=say)
-        wait_for_orphans(folder, say)
+        refuse_left_jobs(folder, required=slurm)
+        wait_for_orphans(folder)
         begun = folder / BEGUN
         if begun.exists():
             # A run after one that was killed, killed itself, leaves the results of both.
-            unrecorded.look_again(workflow, since=begun.stat().st_mtime, say=say)
+            unrecorded.look_again(workflow, since=begun.stat().st_mtime, say=SAY)
         else:
             begun.touch()
         (folder / STOPPED).unlink(missing_ok=True)
@@ -110,13 +107,13 @@ def end(workflow: Any, *, succeeded: bool) -> None:
     if succeeded:
         (folder / BEGUN).unlink(missing_ok=True)
     elif _on_slurm(workflow):
-        _cancel_forgotten(folder, logging.getLogger("snakemake.logging").warning)
+        _cancel_forgotten(folder)
     (folder / STOPPED).unlink(missing_ok=True)
     while _held:
         _held.pop().close()
 
 
-def _cancel_forgotten(folder: Path, say: Say) -> None:
+def _cancel_forgotten(folder: Path) -> None:
     """Cancel the jobs that Snakemake has not cancelled when it was interrupted.
 
     The plug-in's list of jobs is empty while it asks SLURM for their states, and it goes on to
@@ -125,13 +122,13 @@ def _cancel_forgotten(folder: Path, say: Say) -> None:
     """
     try:
         if jobs := squeue.jobs_of(folder):
-            say(f"Cancelling {describe(jobs)}.")
+            SAY(f"Cancelling {describe(jobs)}.")
             squeue.cancel([job.id for job in jobs])
     except squeue.Unanswered as error:
-        say(f"SLURM does not answer ({error}): jobs may be left; `make recover` will tell.")
+        SAY(f"SLURM does not answer ({error}): jobs may be left; `make recover` will tell.")
 
 
-def refuse_left_jobs(folder: Path, *, required: bool, say: Say) -> None:
+def refuse_left_jobs(folder: Path, *, required: bool) -> None:
     """Raise ``UserError`` when an earlier run left SLURM jobs, or this run needs SLURM
     (``required``) and it does not answer."""
     try:
@@ -140,7 +137,7 @@ def refuse_left_jobs(folder: Path, *, required: bool, say: Say) -> None:
     except squeue.Unanswered as error:
         if required:
             raise unanswered(error) from None
-        say(f"SLURM does not answer ({error}): jobs of an earlier run would not be noticed.")
+        SAY(f"SLURM does not answer ({error}): jobs of an earlier run would not be noticed.")
         return
     if jobs:
         raise UserError(
@@ -182,7 +179,7 @@ def orphans(folder: Path) -> list[int]:
             words = (entry / "cmdline").read_bytes()
             if b"\0-m\0mamushi\0" not in words or b"python" not in words.split(b"\0")[0]:
                 continue
-            # A command for people, which has no settings: perhaps the one that started this run.
+            # A command for people has no settings: perhaps it started this run.
             if b"\0--settings\0" not in words:
                 continue
             inside = b"\0SLURM_JOB_ID=" in b"\0" + (entry / "environ").read_bytes()
@@ -191,7 +188,7 @@ def orphans(folder: Path) -> list[int]:
     return sorted(found)
 
 
-def wait_for_orphans(folder: Path, say: Say) -> None:
+def wait_for_orphans(folder: Path) -> None:
     """Wait until the commands that an earlier run left on this machine have ended.
 
     Snakemake deletes what a job is to make before the job starts: beside a command that is about to
@@ -201,7 +198,7 @@ def wait_for_orphans(folder: Path, say: Say) -> None:
     while found := orphans(folder):
         if found != before:
             before = found
-            say(
+            SAY(
                 "Waiting for commands of an earlier run, whose results this one takes over: pid "
                 f"{', '.join(map(str, found))}. Ctrl-C ends the wait, `kill` such a command."
             )

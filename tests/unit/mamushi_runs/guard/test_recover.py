@@ -120,7 +120,7 @@ def test_a_wait_lasts_until_the_last_has_ended(
 def test_a_living_run_is_left_alone(
     slurm: Commands, folder: Path, recover: Any, capsys: Capture
 ) -> None:
-    held = session.hold(folder, print)
+    held = session.hold(folder)
     assert held is not None
     with held:
         assert recover("--cancel") == 2
@@ -144,7 +144,9 @@ def test_a_silent_slurm_and_a_refusing_snakemake_are_told(
 def refuse(folder: Path, *, slurm: bool) -> list[str]:
     """What a run says that begins in this folder, up to its first job."""
     said: list[str] = []
-    session.refuse_left_jobs(folder, required=slurm, say=said.append)
+    with pytest.MonkeyPatch.context() as within:
+        within.setattr(session, "SAY", said.append)
+        session.refuse_left_jobs(folder, required=slurm)
     return said
 
 
@@ -179,7 +181,9 @@ def test_a_squeue_that_hangs_is_given_up(
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs /proc")
-def test_commands_of_a_killed_local_run_are_found(folder: Path, tmp_path: Path) -> None:
+def test_commands_of_a_killed_local_run_are_found(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("mamushi", "other"):
         (tmp_path / f"{name}.py").write_text("import time; print(flush=True); time.sleep(60)")
 
@@ -214,7 +218,8 @@ def test_commands_of_a_killed_local_run_are_found(folder: Path, tmp_path: Path) 
 
     try:
         assert session.orphans(folder) == [stage.pid]
-        session.wait_for_orphans(folder, say)
+        monkeypatch.setattr(session, "SAY", say)
+        session.wait_for_orphans(folder)
     finally:
         for process in [stage, *others]:
             process.kill()
