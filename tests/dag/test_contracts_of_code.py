@@ -196,14 +196,12 @@ REACHED_BY = {
     "unlearning.unlearners.salun.SALIENCY": "unlearner/salun",
     "evaluation.curves.read_perplexity": "tables steps half_gap probes refine left_models",
     "evaluation.cohort.RETRAINING": "half_gap judge left left_models probes figure/half_gap",
-    "evaluation.sad.area": "tables evidence truth",
-    "evaluation.sad.standard_error": (
-        "tables left_models figure/half_gap figure/relearning figure/truth"
-    ),
+    "evaluation.sad.area": "tables truth",
+    "evaluation.sad.standard_error": "tables left_models figure/half_gap figure/relearning",
     "evidence.bootstrap.resample": "calibrate frontier",
     "evidence.calibration.platt": "calibrate frontier weigh",
     "evidence.diagnostics.calibration_error": "diagnostics figure/diagnostics",
-    "evidence.frontier.phi": "calibrate frontier manifests evidence truth",
+    "evidence.frontier.phi": "calibrate frontier manifests truth",
     "evidence.geometry.reaches": "geometry evidence figure/discrimination",
     "evidence.manifest.read_calibrated": "manifests",
     "figures.style.per_cent": "figure/discrimination figure/variance",
