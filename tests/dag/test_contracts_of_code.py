@@ -14,6 +14,7 @@ import pytest
 from mamushi.configuration.questions import QUESTIONS
 from mamushi.registry import ENTRIES, FOLDERS, plugins
 from mamushi.running.identity import PACKAGE, Code, Module, Unit
+from mamushi.running.stage import stages
 from tests.support import contract_grid
 from tests.support.contract_grid import TARGETS
 from tests.support.contracts import jobs, together
@@ -23,8 +24,8 @@ from tests.support.workflow import ROOT
 
 ENTERED: Mapping[str, tuple[str, ...]] = {
     # What digests are made of: the stages, the questions to models, and the plug-ins.
-    **{path.stem: (f"mamushi.stages.{path.stem}",) for path in PACKAGE.glob("stages/[!_]*.py")},
-    **{f"questions/{name}": (f"mamushi.stages.questions.{name}.answer",) for name in QUESTIONS},
+    **{name.replace("-", "_"): (one.entry,) for name, one in stages().items()},
+    **{f"questions/{name}": (f"mamushi.stages._questions.{name}",) for name in QUESTIONS},
     **{f"{kind}/{name}": (p.module,) for kind in FOLDERS for name, p in plugins(kind).items()},
 }
 
@@ -90,8 +91,8 @@ def reworded(text: str) -> str:
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             said = ast.Expr(ast.Constant("Something else."))
             node.body = [said, *node.body[1 if ast.get_docstring(node) is not None else 0 :]]
-        # The annotations of `run` say what a stage's settings and files are.
-        if isinstance(node, ast.FunctionDef) and node.name != "run":
+        # The annotations of a stage say what its settings and files are.
+        if isinstance(node, ast.FunctionDef) and "settings" not in {a.arg for a in node.args.args}:
             node.returns = ast.Constant(None)
             for argument in (*node.args.args, *node.args.kwonlyargs):
                 argument.annotation = ast.Name("object")
@@ -303,7 +304,7 @@ RUNS_AGAIN = {
     "selection.selectors.kcenter.score": """
         score 1, stability 1, remove 1, manifests 1, retrain 1, study_tables 1, figure_study 1
     """,
-    "stages.questions.generate.answer": """
+    "stages._questions.generate": """
         generate 6, unlearn_and_probe 2, refine 2, half_gap 1, figure_half_gap 1, judge 2, probes 1,
         figure_relearning 1
     """,

@@ -17,7 +17,7 @@ from mamushi.artifacts import paths
 from mamushi.configuration.complete import complete, declared
 from mamushi.configuration.schema import Rule
 from mamushi.registry import plugin, plugins
-from mamushi.stages import examples
+from mamushi.stages import _settings as settings
 from tests.support import contract_grid
 from tests.support.contract_grid import CONFIG, TARGETS, changed, write_raw
 from tests.support.contracts import Contract, contracts, jobs, together
@@ -277,7 +277,7 @@ def test_a_remade_dataset_is_compared_before_anything_runs_on_it(
     monkeypatch.chdir(finished)
     own, card = Path("raw/mine.csv"), Path(paths.DATA_CARD.format(dataset="mine"))
     text, said, date = own.read_text(encoding="utf-8"), card.read_bytes(), card.stat().st_mtime
-    made = asdict(examples.settings(complete(CONFIG), "mine"))
+    made = asdict(settings.of("examples", complete(CONFIG), dataset="mine"))
 
     def needed(**changes: Any) -> dict[str, int]:
         card.write_text(json.dumps({"settings": {**made, **changes}}), encoding="utf-8")

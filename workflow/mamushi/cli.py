@@ -53,14 +53,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     name, module, given = _find_command(words)
     # A call from Python stays in its process.
-    if argv is None and hasattr(module, "Files"):
-        status = warm.run_in_server(words, start=getattr(module, "GPU", False))
+    if argv is None and isinstance(module, stage.Loaded):
+        status = warm.run_in_server(words, start=module.gpu)
         if status is not None:
             return status
     parser = _parser(name, module)
     args = parser.parse_args(given)
     try:
-        if hasattr(module, "Files"):
+        if isinstance(module, stage.Loaded):
             return _run(name, module, args, words, began)
         return module.run(args) or 0
     except (Stopped, KeyboardInterrupt) as end:
@@ -122,35 +122,36 @@ def _folder(room: str) -> Path:
     return Path(__file__).parents[1].joinpath(*room.split("."))
 
 
-def _find_command(words: list[str]) -> tuple[str, ModuleType, list[str]]:
+def _find_command(words: list[str]) -> tuple[str, ModuleType | stage.Loaded, list[str]]:
     """Return name, module and options of the command that was asked for; only that one is imported.
 
     Ends the process after the help, or after one line about a command that does not exist.
     """
     if words[:1] == ["stage"]:
-        if words[1:2] and words[1] in stage.names():
-            return words[1], stage.module(words[1]), words[2:]
+        if words[1:2] and words[1] in stage.stages():
+            return words[1], stage.Loaded(words[1]), words[2:]
         _list_stages(words[1:])
     if words:
         file = words[0].replace("-", "_")
         rooms = [room for room in ROOMS if (_folder(room) / f"{file}.py").is_file()]
         # A command for people may have a stage's name; its rule gives settings, and nobody else.
         of_rule = any(word.partition("=")[0] == "--settings" for word in words)
-        if words[0] in stage.names() and (of_rule or not rooms):
-            return words[0], stage.module(words[0]), words[1:]
+        if words[0] in stage.stages() and (of_rule or not rooms):
+            return words[0], stage.Loaded(words[0]), words[1:]
         if rooms and file[0].isalpha():
             return words[0], importlib.import_module(f"{rooms[0]}.{file}"), words[1:]
     _list_commands(words)
 
 
-def _parser(name: str, module: ModuleType) -> argparse.ArgumentParser:
-    about = (module.__doc__ or "").strip()
+def _parser(name: str, module: ModuleType | stage.Loaded) -> argparse.ArgumentParser:
+    known = isinstance(module, stage.Loaded)
+    about = (module.about if known else module.__doc__ or "").strip()
     parser = argparse.ArgumentParser(
         prog=f"mamushi {name}",
         description=about,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    if hasattr(module, "Files"):
+    if isinstance(module, stage.Loaded):
         stage.arguments(parser, module)
     else:
         module.arguments(parser)
@@ -167,17 +168,15 @@ def _list_commands(words: list[str]) -> NoReturn:
         lines += ["", f"{group}: {about}"]
         lines += [f"  {name:<{width}}  {known[name].summary}" for name in members]
     lines += ["", "Stages of the workflow: mamushi stage --help. Options: mamushi COMMAND --help."]
-    _end("mamushi", "command", lines, words, [*known, *stage.names()])
+    _end("mamushi", "command", lines, words, [*known, *stage.stages()])
 
 
 def _list_stages(words: list[str]) -> NoReturn:
     """Print all stages, or end with one line about a stage that does not exist."""
-    width = max(map(len, stage.names()))
+    width = max(map(len, stage.stages()))
     lines = ["The stages of the workflow, which its rules call."]
-    for name in stage.names():
-        about = _summary(ast.parse((stage.FOLDER / f"{name.replace('-', '_')}.py").read_bytes()))
-        lines.append(f"  {name:<{width}}  {about}")
-    _end("mamushi stage", "stage", lines, words, stage.names())
+    lines += [f"  {name:<{width}}  {one.summary}" for name, one in sorted(stage.stages().items())]
+    _end("mamushi stage", "stage", lines, words, stage.stages())
 
 
 def _summary(module: ast.Module) -> str:
@@ -204,7 +203,7 @@ def _end(prog: str, kind: str, lines: list[str], words: list[str], known: list[s
 
 
 def _run(
-    name: str, module: ModuleType, args: argparse.Namespace, words: Sequence[str], began: float
+    name: str, module: stage.Loaded, args: argparse.Namespace, words: Sequence[str], began: float
 ) -> int:
     """Run a stage alone with its outputs and its GPU, unless its results are there; then say what
     it took since ``began``."""
@@ -226,7 +225,7 @@ def _run(
             said = "made from the same already; kept as it is"
             print(f"mamushi {name}: {command.outputs[0]}: {said}", file=sys.stderr)
             return 0
-        gpu = getattr(module, "GPU", False)
+        gpu = module.gpu
         count = launch.process_count(gpu, command.files)
         # Only now: who waits for another process holds no GPU.
         with _device(name, gpu, count, command), launch.processes(count, words):

@@ -11,7 +11,6 @@ from typing import Any
 from mamushi.artifacts import paths
 from mamushi.configuration import arms, counts, questions
 from mamushi.stages import _settings as settings
-from mamushi.stages import examples
 from mamushi_runs import internals
 
 Config = Mapping[str, Any]
@@ -106,7 +105,7 @@ def remade(config: Config, dataset: str, needs: Any) -> bool:
             before = card["settings"]
     except (OSError, ValueError, LookupError, TypeError):
         return False
-    now = json.loads(settings.as_json(examples.settings(config, dataset)))
+    now = json.loads(settings.as_json(settings.of("examples", config, dataset=dataset)))
     changed = {key for key in {*before, *now} if before.get(key) != now.get(key)}
     if not changed and "counts" in card:
         counts.check(dataset, needs, card["counts"]["sections"].get("inference", {}))

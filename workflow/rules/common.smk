@@ -9,13 +9,15 @@ from snakemake.logging import logger
 
 from mamushi.artifacts import paths
 from mamushi.configuration import arms, counts, grid, layers, questions
-from mamushi.stages import _settings as settings
 from mamushi.configuration.complete import complete
 from mamushi.configuration.sources import files, is_gguf
 from mamushi.data import rows
 from mamushi.errors import UserError
 from mamushi.registry import plugin, plugins
 from mamushi.running import stage as stages
+from mamushi.stages import _settings as settings
+from mamushi.stages.models import model_files
+from mamushi.stages.runtime import timed
 from mamushi_runs import environment, hooks, inputs, internals, targets
 from mamushi_runs.inputs import SHARD, answers_of
 from mamushi_runs.resources import JobResources
@@ -110,20 +112,18 @@ def command(name, **places):
     return f"exec {words} --settings {{params.settings:q}} > {{log:q}} 2>&1"
 
 
-def params(stage, *names):
-    """A rule's one parameter: the JSON of a stage's settings for the wildcards of these names. They
-    are made by the stage's function ``settings``, or by a function in its place.
+def params(stage, *names, **given):
+    """A rule's one parameter: the JSON of a stage's settings for the wildcards of these names.
 
     Made when a job asks for it, and once for all jobs that share those wildcards: 2,160 models are
     retrained with 30 settings.
     """
-    function = stages.module(stage).settings if isinstance(stage, str) else stage
     types = [int if name == "seed" else str for name in names]
 
     @cache
     def text(*values):
-        typed = (kind(value) for kind, value in zip(types, values))
-        return settings.as_json(function(config, *typed))
+        typed = {name: kind(value) for name, kind, value in zip(names, types, values)}
+        return settings.as_json(settings.of(stage, config, **given, **typed))
 
     return internals.inspected(
         lambda wildcards: text(*[getattr(wildcards, name) for name in names])

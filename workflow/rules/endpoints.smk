@@ -30,6 +30,6 @@ for name, role in {
             mem_mb=RESOURCES.model_memory,
             runtime=RESOURCES.training_minutes,
         params:
-            settings=params(partial(settings.endpoint, role=role), *CELL),
+            settings=params("finetune", *CELL, role=role),
         shell:
             command("finetune")

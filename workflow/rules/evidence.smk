@@ -97,7 +97,7 @@ rule runtime:
             paths.LAYERS
             if any(
                 settings.reads_layers(config, name)
-                for names in stages.module("runtime").timed(config)
+                for names in timed(config)
                 for name in names
             )
             else []

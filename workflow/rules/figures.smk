@@ -43,7 +43,7 @@ for name, figure in plugins("figure").items():
                 if of_cell
                 else (lambda wildcards, input: os.path.dirname(input[0]))
             ),
-            settings=params(partial(drawn, name=name), *(CELL if of_cell else ())),
+            settings=params("figure", *(CELL if of_cell else ()), name=name),
         shell:
             command("figure")
 
@@ -63,11 +63,6 @@ rule figure_study:
         "results/logs/figure/study/{study}.log",
     localrule: True
     params:
-        settings=params(
-            lambda config, study: stages.module("figure").settings(
-                config, grid.comparison(config, study), "sad"
-            ),
-            "study",
-        ),
+        settings=params("figure", "study", name="sad"),
     shell:
         command("figure", tables="results/tables/{wildcards.study}")

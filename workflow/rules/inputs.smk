@@ -110,27 +110,11 @@ def edit_of(action):
     )
 
 
-# What the figures show.
-SHOWN = {
-    "grid": lambda config: GRID,
-    "evidence": lambda config: GRID,
-    "unlearning": settings.unlearning_axes,
-    "probe": settings.probe_axes,
-    "truth": lambda config: GRID,
-    "left": settings.left_axes,
-}
+# What the figures of a cell show.
 OF_CELL = {
     "scores": paths.SCORES.replace("{selector}", RATIO),
     "geometry": paths.GEOMETRY,
 }
-
-
-def drawn(config, *cell, name):
-    """The settings of a figure, of one cell or of all that its tables hold."""
-    if cell:
-        return stages.module("figure").settings_of_cell(config, name, *cell)
-    shown = SHOWN[plugin("figure", name).literals["OF"]](config)
-    return stages.module("figure").settings(config, shown, name)
 
 
 def require_inputs(jobs):

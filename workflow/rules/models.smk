@@ -4,11 +4,7 @@
 # A model that exists, in a folder or on the hub: looked at before anything is spent on it.
 rule model_card:
     input:
-        ancient(
-            lambda wildcards: explained(
-                stages.module("model_card").model_files, config, wildcards.model
-            )
-        ),
+        ancient(lambda wildcards: explained(model_files, config, wildcards.model)),
     output:
         out=paths.MODEL_CARD,
     log:

@@ -28,7 +28,7 @@ for name, question in questions.QUESTIONS.items():
             mem_mb=RESOURCES.model_memory,
             runtime=RESOURCES.of_model(*question.minutes),
         params:
-            settings=params(partial(settings.ask, name=name), "model", "seed", "arm"),
+            settings=params("ask", "model", "seed", "arm", asked=[name]),
         shell:
             command("ask")
 
@@ -49,6 +49,6 @@ rule judge:
         mem_mb=RESOURCES.model_memory,
         runtime=RESOURCES.of_model(30, 20, 5),
     params:
-        settings=params("judge", *CELL),
+        settings=params("judge", *CELL, arm="gold"),
     shell:
         command("judge")

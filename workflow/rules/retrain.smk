@@ -45,7 +45,7 @@ for ending, sections in questions.VARIANTS.items():
             mem_mb=RESOURCES.model_memory,
             runtime=RESOURCES.and_asked(RESOURCES.training_minutes, asked),
         params:
-            settings=params(partial(settings.retrain, asked=asked), *CELL),
+            settings=params("retrain", *CELL, role="retrained", asked=asked),
             tensors=kept_tensors,
         shell:
             command("retrain", tensors="{params.tensors:q}")

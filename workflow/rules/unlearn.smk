@@ -39,7 +39,7 @@ for ending, sections in questions.VARIANTS.items():
             mem_mb=RESOURCES.model_memory,
             runtime=RESOURCES.and_asked(RESOURCES.of_model(60, 40, 10), asked),
         params:
-            settings=params(partial(settings.unlearn, asked=asked), *CELL, "unlearner"),
+            settings=params("unlearn", *CELL, "unlearner", asked=asked),
             trunk=paths.TRUNK,
             tensors=kept_tensors,
         shell:
@@ -87,7 +87,7 @@ use rule unlearn as unlearn_list with:
     group:
         packed("unlearn_list", "list", config["unlearning"]["lists"])
     params:
-        settings=params(settings.unlearn_list, *CELL, "unlearner", "list"),
+        settings=params("unlearn", *CELL, "unlearner", "list"),
         trunk=paths.TRUNK,
         tensors=kept_tensors,
 

@@ -41,7 +41,7 @@ def test_the_stages_have_a_list_of_their_own(capsys: pytest.CaptureFixture[str])
     status, said, _ = ended(capsys, "stage", "--help")
     assert status == 0
     listed = {line.split()[0] for line in said.splitlines() if line.startswith("  ")}
-    assert listed >= {*stage.names()}
+    assert listed >= {*stage.stages()}
 
 
 def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,7 +20,6 @@ from mamushi.configuration.complete import ConfigError, complete, declared
 from mamushi.configuration.models import Lora
 from mamushi.configuration.sources import files
 from mamushi.stages import _settings as settings
-from mamushi.stages import examples, judge
 
 ROOT = Path(__file__).parents[3]
 JIGSAW = ("train.csv", "test.csv", "test_labels.csv")
@@ -90,22 +89,28 @@ def test_every_key_is_described() -> None:
     check("", declared())
 
 
+def made(stage: str, config: dict[str, Any], **given: Any) -> Any:
+    """The settings of a stage for a cell of this configuration."""
+    cell = {"dataset": "made", "model": "tiny", "seed": 0}
+    return settings.of(stage, complete(config), **{**cell, **given})
+
+
 def test_a_method_left_at_its_default_is_no_part_of_what_results_are_compared_by() -> None:
     config = minimal() | {"unlearners": {"salun": {}}}
-    written = settings.as_json(settings.retrain(complete(config), "made", "tiny", 0))
-    unlearned = settings.as_json(settings.unlearn(complete(config), "made", "tiny", 0, "salun"))
+    written = settings.as_json(made("retrain", config, role="retrained"))
+    unlearned = settings.as_json(made("unlearn", config, unlearner="salun"))
     assert "method" not in written + unlearned and "lora" not in written + unlearned
     # Without the method `lora`, its adapters say nothing.
     config["training"] = {"lora": {"rank": 4}}
-    assert settings.as_json(settings.retrain(complete(config), "made", "tiny", 0)) == written
+    assert settings.as_json(made("retrain", config, role="retrained")) == written
     config["training"]["method"] = "lora"
     config["models"]["tiny"]["training"] = {"lora": {"alpha": 4}}
-    retrained = settings.retrain(complete(config), "made", "tiny", 0)
+    retrained = made("retrain", config, role="retrained")
     assert json.loads(settings.as_json(retrained))["training"]["method"] == "lora"
     # A model changes single keys of the adapters.
     adapters = Lora(rank=4, alpha=4.0, dropout=0.0, target_modules=None)
     assert retrained.training.lora == adapters
-    started = settings.unlearn(complete(config), "made", "tiny", 0, "salun")
+    started = made("unlearn", config, unlearner="salun")
     assert (started.method, started.lora) == ("lora", adapters)
 
 
@@ -184,10 +189,10 @@ def test_networks_of_another_selector_come_with_its_settings() -> None:
     full = complete(config)
     mamushi = registry.plugin("selector", "mamushi").defaults
     wanted = {**mamushi, "batch_size": 64, "seeds_averaged": 3}
-    assert settings.selector(full, "auto").settings["networks"] == wanted
+    assert settings.selector_settings(full, "auto")["networks"] == wanted
     del config["selectors"]["auto"]
     config["selectors"]["mamushi"] = {"epochs": 7}
-    given = settings.selector(complete(config), "auto").settings["networks"]
+    given = settings.selector_settings(complete(config), "auto")["networks"]
     assert given == {**mamushi, "epochs": 7}
 
 
@@ -712,10 +717,10 @@ def test_what_is_left_is_asked_of_texts_that_are_removed() -> None:
 
 def test_what_is_planted_is_a_setting_of_its_dataset_alone() -> None:
     config = minimal()
-    plain = examples.settings(complete(config), "made")
+    plain = made("examples", config)
     config["datasets"]["made"]["planted"] = {"texts": 3}
     config["models"]["tiny"]["pretraining"]["domains"] = ["retain"]
-    planted = examples.settings(complete(config), "made")
+    planted = made("examples", config)
     assert planted.planted == {"texts": 3, "repeats": [1, 4, 16]}
     # Data that was made before the key was there is not made again for it.
     assert "planted" not in settings.as_json(plain)
@@ -774,7 +779,7 @@ def test_a_contaminated_model_is_unlearned_as_it_is() -> None:
     assert arms.is_untrained(ready(), "ours", "contaminated")
     assert arms.Arm("contaminated").base(ready(), "ours") == "ours"
     assert arms.Arm("gold").base(ready(), "ours") == "tiny"
-    start = settings.unlearn(ready(), "made", "ours", 0, "salun").start
+    start = made("unlearn", ready(), model="ours", unlearner="salun").start
     assert (start.training, start.precision) == (None, "fp32")
     plain = complete(minimal())
     assert arms.start(plain, "tiny") == "beta0"
@@ -782,10 +787,10 @@ def test_a_contaminated_model_is_unlearned_as_it_is() -> None:
 
 def test_endpoints_are_opened_as_they_were_trained() -> None:
     config = ready()
-    trained = settings.endpoint(config, "made", "ours", 0, "gold").training
+    trained = made("finetune", config, model="ours", role="gold").training
     for opened in (
-        judge.settings(config, "made", "ours", 0),
-        settings.ask(config, "ours", 0, "gold", name="generate").model,
+        made("judge", config, model="ours", arm="gold"),
+        made("ask", config, model="ours", arm="gold", asked=["generate"]).model,
     ):
         assert opened.training is not None
         assert vars(opened.training).items() <= vars(trained).items()
@@ -795,6 +800,6 @@ def test_endpoints_are_opened_as_they_were_trained() -> None:
 
 def test_code_of_answers_is_no_part_of_plain_unlearning() -> None:
     config = complete(paper())
-    cell = ("newsgroups", "qwen-2.5-7b", 0, "salun")
-    asking = settings.unlearn(config, *cell, asked=["generate"])
-    assert asking.code != settings.unlearn(config, *cell).code
+    cell = {"dataset": "newsgroups", "model": "qwen-2.5-7b", "unlearner": "salun"}
+    asking = made("unlearn", config, **cell, asked=["generate"])
+    assert asking.code != made("unlearn", config, **cell).code

@@ -8,7 +8,7 @@ import pytest
 
 from mamushi.configuration.complete import complete
 from mamushi.stages import _settings as settings
-from mamushi.stages import examples, model_card
+from mamushi.stages.models import model_files
 
 
 def config(**model: Any) -> dict[str, Any]:
@@ -43,18 +43,21 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         Path(name).write_text(name, encoding="utf-8")
 
 
+CELL = {"dataset": "own", "model": "lab", "seed": 0}
+
+
 def digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def listed(given: dict[str, Any], name: str) -> dict[str, Any]:
-    return settings.unlearn_list(given, "own", "lab", 0, "salun", name)
+def listed(given: dict[str, Any], name: str) -> Any:
+    return settings.of("unlearn", given, **CELL, unlearner="salun", list=name)
 
 
 def test_files_by_their_digests() -> None:
-    assert examples.settings(config(), "own").inputs == {"own.csv": digest("own.csv")}
+    assert settings.of("examples", config(), dataset="own").inputs == {"own.csv": digest("own.csv")}
     assert listed(config(), "agreed").inputs == {"agreed.txt": digest("agreed.txt")}
-    card = model_card.settings(config(), "lab")
+    card: Any = settings.of("model-card", config(), model="lab")
     assert card.inputs.keys() == {"config.json", "a.safetensors"}
 
 
@@ -63,6 +66,6 @@ def test_a_dry_run_does_without_files_that_are_not_there() -> None:
     Path("own.csv").unlink()
     Path("lab").rename("gone")
     assert listed(given, "made").inputs == {}
-    assert examples.settings(given, "own").inputs == {}
-    assert model_card.settings(given, "lab").inputs == {}
-    assert model_card.model_files(hub, "lab") == []
+    assert settings.of("examples", given, dataset="own").inputs == {}
+    assert settings.of("model-card", given, model="lab").inputs == {}
+    assert model_files(hub, "lab") == []

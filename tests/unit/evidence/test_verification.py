@@ -20,8 +20,8 @@ from mamushi.cli import main
 from mamushi.evidence import verification
 from mamushi.registry import plugin
 from mamushi.running.identity import digest
+from mamushi.running.stage import entry
 from mamushi.stages import _settings as settings
-from mamushi.stages.remove import settings as removal
 from tests.support.score_files import domains, write_embeddings, write_examples
 
 RUN = {"dataset": "small", "model": "tiny", "seed": 3}
@@ -78,7 +78,7 @@ def run(*command: object) -> None:
 def score(root: Path, name: str, seed: int = 3) -> None:
     """Its scores, and these again."""
     definition = asked(name)
-    code = digest("mamushi.stages.score", plugin("selector", definition["kind"]).module)
+    code = digest(entry("score"), plugin("selector", definition["kind"]).module)
     of = definition["settings"].get("of")
     settings = {**definition, "seed": seed, "code": code}
     refits = {**settings, "whole": 3, "halves": 1}
@@ -108,10 +108,10 @@ def remove(root: Path, name: str) -> None:
     both = (*made, "--duplicates", place(root, paths.DUPLICATES))
     cells = [{"selector": name, "beta": paths.beta(beta)} for beta in BUDGETS]
     for beta, cell in zip(BUDGETS, cells, strict=True):
-        given = removal({}, str(beta))
+        given = settings.of("remove", {}, beta=str(beta))
         run("remove", *both, "--out", place(root, paths.REMOVAL, **cell),
             "--settings", settings.as_json(given))  # fmt: skip
-    code = digest("mamushi.stages.manifests")
+    code = digest(entry("manifests"))
     stable = place(root, paths.STABILITY, selector=name)
     refits = place(root, paths.REFITS, selector=name)
     run("stability", *made, "--refits", refits, "--out", stable,

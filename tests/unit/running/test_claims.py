@@ -19,7 +19,7 @@ from mamushi.artifacts.tables import write_table
 from mamushi.cli import main
 from mamushi.errors import UserError
 from mamushi.running import locks
-from mamushi.stages import tokens as computed
+from mamushi.stages import models as computed
 
 KEPT = "made from the same already; kept as it is"
 OUT = Path("results/data/d/tokens/m.parquet")
@@ -44,7 +44,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
         made.append(files.out)
         write_table(files.out, schemas.TOKENS, {"id": ["a"], "tokens": [[1]]}, metadata=job.origin)
 
-    monkeypatch.setattr(computed, "run", run)
+    monkeypatch.setattr(computed, "tokens", run)
     run.__annotations__ = {"settings": "Tokens"}
     return made
 

@@ -10,7 +10,7 @@ import pytest
 from mamushi.running import identity
 from mamushi.running.identity import digest
 
-STAGE = "mamushi.stages.examples"
+STAGE = "mamushi.stages.examples.run"
 FILES = {
     "__init__.py": '__version__ = "1"\n',
     "errors.py": "class UserError(Exception):\n    line = 1\n",

@@ -63,7 +63,7 @@ def test_what_is_not_optional_is_asked_for(
 
 def test_an_option_without_a_value_is_a_file_that_a_rule_has_not(tmp_path: Path) -> None:
     parser = stage.argparse.ArgumentParser()
-    stage.arguments(parser, stage.module("score"))
+    stage.arguments(parser, stage.Loaded("score"))
     files = ["--examples", "e", "--embeddings", "x", "--out", "o", "--settings", "{}"]
     assert parser.parse_args([*files, "--base"]).base is None
     assert parser.parse_args(files).base is None
@@ -104,8 +104,8 @@ def test_settings_that_are_no_object_are_told(
 
 def test_files_of_a_list_are_recorded_under_their_names(tmp_path: Path) -> None:
     parser = stage.argparse.ArgumentParser()
-    module = stage.module("diagnostics")
-    stage.arguments(parser, module)
+    loaded = stage.Loaded("diagnostics")
+    stage.arguments(parser, loaded)
     for name in "ab":
         (tmp_path / name).write_text(name)
     words = diagnostics([str(tmp_path / "a"), str(tmp_path / "b")], ["one", "two"])

@@ -19,12 +19,12 @@ def called() -> dict[str, str]:
 
 
 def test_every_stage_is_that_of_a_rule() -> None:
-    assert {*called().values()} == {*stage.names()} - {"export"}
+    assert {*called().values()} == {*stage.stages()}
 
 
 def test_a_rule_has_the_files_of_its_stage_under_the_same_names() -> None:
     for name, command in called().items():
-        rule, declared = rules()[name], stage.declared(stage.module(command))
+        rule, declared = rules()[name], stage.declared(stage.Loaded(command))
         roles = {
             role: {each[0] for each in declared if each[1] == role} for _, role, _, _ in declared
         }
@@ -40,5 +40,5 @@ def test_a_rule_has_the_files_of_its_stage_under_the_same_names() -> None:
 
 def test_the_stages_that_compute_on_a_gpu_are_those_of_the_rules_that_ask_for_one() -> None:
     for name, command in called().items():
-        assert rules()[name]["gpu"] == getattr(stage.module(command), "GPU", False), name
+        assert rules()[name]["gpu"] == stage.Loaded(command).gpu, name
     assert {True, False} == {rule["gpu"] for rule in rules().values()}

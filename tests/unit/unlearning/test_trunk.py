@@ -31,7 +31,8 @@ from mamushi.lm.storage import save_trained
 from mamushi.lm.tokens import TokenSet
 from mamushi.running.stage import Execution, Job
 from mamushi.stages import _models, unlearn
-from mamushi.stages._settings import Opened, Started
+from mamushi.stages._settings import Opened
+from mamushi.stages.unlearn import Started
 from mamushi.unlearning import trunk as trunk_module
 from mamushi.unlearning.trunk import Trunk, separable, starting_from, write_trunk
 from tests.support.models import FAMILIES, model, token_set
@@ -328,7 +329,7 @@ def keep(
     """The trunk that a run from the start model ``name`` gets, and that model."""
     inputs = {name: folder / f"{name}.parquet" for name in ("examples", "tokens")}
     inputs |= {"model_card": folder / "card.json", "trained": folder / name}
-    files = unlearn.Files(
+    files = unlearn.UnlearnFiles(
         **inputs,
         trunk=folder / "cache" / "trunk",
         **{output: folder / output for output in ("log_table", "card", "perplexity")},

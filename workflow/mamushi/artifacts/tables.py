@@ -33,6 +33,8 @@ RUN = re.compile(r"[\s\ufeff]*[=+\-@＝＋－＠]|[\t\r\n]")
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 QUOTE = '"'
 SPECIAL = re.compile(r'[",\r\n]')
+Columns = Mapping[str, Any] | list[Any] | pa.Table
+"""The columns of a table by their names, or its rows."""
 GROUP = 16384
 """Rows of a row group in a table of vectors."""
 
@@ -63,7 +65,7 @@ def embeddings_schema(width: int) -> pa.Schema:
 def write_table(
     path: str | Path,
     kind: Table,
-    columns: Mapping[str, Any] | pa.Table,
+    columns: Columns,
     *,
     metadata: Mapping[str, Any] | None = None,
     group: int | None = None,
@@ -86,7 +88,7 @@ def writing(
     *,
     metadata: Mapping[str, Any] | None = None,
     group: int | None = None,
-) -> Iterator[Callable[[Mapping[str, Any] | pa.Table], None]]:
+) -> Iterator[Callable[[Columns], None]]:
     """Give a function that writes more rows each time that it is called, at least once.
 
     As ``write_table`` does for rows that are all in memory. The file is there when the block ends.
@@ -94,7 +96,7 @@ def writing(
     about = {} if metadata is None else {"mamushi": json.dumps(metadata, sort_keys=True)}
     opened: list[pq.ParquetWriter] = []
 
-    def write(columns: Mapping[str, Any] | pa.Table) -> None:
+    def write(columns: Columns) -> None:
         table = _as(kind, columns)
         table = table.replace_schema_metadata({**about, "mamushi.seal": seal.SLOT})
         if not opened:
@@ -118,7 +120,9 @@ def writing(
         seal.seal(part)
 
 
-def _as(kind: Table, columns: Mapping[str, Any] | pa.Table) -> pa.Table:
+def _as(kind: Table, columns: Columns) -> pa.Table:
+    if isinstance(columns, list):
+        return pa.Table.from_pylist(columns, schema=kind.schema)
     table = columns if isinstance(columns, pa.Table) else pa.table(dict(columns))
     schema = kind.like(table.schema)
     extra = [f for f in table.schema if f.name not in schema.names]
@@ -182,11 +186,10 @@ def _opened(path: str | Path) -> pq.ParquetFile:
     return pq.ParquetFile(pa.BufferReader(pa.py_buffer(seal.opened(path))))
 
 
-def publish(
-    folder: Path, tables: Iterable[tuple[Table, pa.Table]], metadata: Mapping[str, Any]
-) -> None:
+def publish(folder: Path, tables: Iterable[tuple[Table, Any]], metadata: Mapping[str, Any]) -> None:
     """Write result tables, each as ``{name}.parquet`` and, for people, ``{name}.csv``."""
-    for kind, table in tables:
+    for kind, rows in tables:
+        table = _as(kind, rows) if isinstance(rows, list) else rows
         write_table(folder / f"{kind.name}.parquet", kind, table, metadata=metadata)
         write_csv(folder / f"{kind.name}.csv", table)
 

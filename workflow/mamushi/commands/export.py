@@ -2,7 +2,7 @@
 
 A list: mamushi export LIST --to FORMAT --out FILE. The texts come from the table that was ranked,
 or from --data. A model, as a folder that other programs open by itself: mamushi export --model-card
-CARD --trained TENSORS --out FOLDER; see mamushi stage export.
+CARD --trained TENSORS --out FOLDER.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mamushi.stages import export as model
+from mamushi.commands import _model_folder as model
 
 if TYPE_CHECKING:
     from mamushi.commands._removal_list import RemovalList

@@ -35,6 +35,7 @@ from mamushi.evidence.stability import rankings, stability
 from mamushi.registry import load, plugin
 from mamushi.running.identity import digest as code_digest
 from mamushi.running.machine import conditions
+from mamushi.running.stage import entry
 from mamushi.selection.metrics import spearman
 from mamushi.selection.pool import Scored, rank, read_pool
 from mamushi.selection.refits import WHOLE, of_table
@@ -284,7 +285,7 @@ def _check_sources(scores: Scores, run: Run) -> None:
 def _check_code(path: Path, found: object, stage: str, kind: str | None = None) -> None:
     """Compare the digest of the code of a stage, and of a selector, with that of the code here."""
     modules = [] if kind is None else [plugin("selector", kind).module]
-    here = code_digest(f"mamushi.stages.{stage}", *modules)
+    here = code_digest(entry(stage), *modules)
     if found != here:
         seen = f"digest {found} of stage {stage!r}, here it is {here}"
         raise Difference(f"made by another version of the code: {seen}", path)

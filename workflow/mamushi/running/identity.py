@@ -1,6 +1,6 @@
 """A digest of the code that a stage runs, so that a change of code re-runs just what it affects.
 
-The digest covers the *definitions* (functions, classes, constants) that a stage's ``run`` reaches
+The digest covers the *definitions* (functions, classes, constants) that a stage reaches
 by names and by attributes of modules, at any depth. Files are parsed, never imported: it takes
 milliseconds and needs no torch. It names no module, so a definition can move. What cannot be
 resolved counts whole: a module that is handed on as a value counts with all its definitions, and
@@ -10,7 +10,7 @@ columns), nor do annotations that nothing reads at run time.
 
 A definition that nothing names counts for nothing: so none may enter itself in a table, by
 a decorator for instance. A plug-in that a stage loads by its name is no reference that one can see:
-pass it as well, as in ``digest("mamushi.stages.score", "mamushi.selection.selectors.mamushi")``.
+pass it as well, as in ``digest(stage.entry("score"), "mamushi.selection.selectors.mamushi")``.
 """
 
 from __future__ import annotations
@@ -32,10 +32,7 @@ SILENT = ("errors", "cli", "running")
 """Modules, and rooms of them, that change what a user reads, or who computes when and where; never
 what comes out."""
 STAGES = "stages"
-ENTERED: Mapping[str, Sequence[str]] = {
-    STAGES: ("run",),
-    **{folder: ENTRIES[kind] for kind, folder in FOLDERS.items()},
-}
+ENTERED: Mapping[str, Sequence[str]] = {folder: ENTRIES[kind] for kind, folder in FOLDERS.items()}
 """Folder -> the definitions by which the program enters its modules."""
 WHOLE, EFFECTS = "*", ""
 
@@ -44,8 +41,8 @@ WHOLE, EFFECTS = "*", ""
 def digest(*names: str, package: Path = PACKAGE) -> str:
     """16 hexadecimal digits for the definitions that ``names`` reach.
 
-    A name is that of a module, which stands for what the program asks of it (``run`` of a stage,
-    the entries of a plug-in, else all its definitions), or that of one definition in a module.
+    A name is that of a module, which stands for what the program asks of it (the entries of
+    a plug-in, else all its definitions), or that of one definition in a module.
     Raises ``ValueError`` for a name that is neither.
     """
     code = _code(package)
@@ -115,7 +112,7 @@ class Code:
             text, references = "", [Unit(module.name, name) for name in sorted(module.definitions)]
             if unit.name != WHOLE:
                 nodes = module.effects if unit.name == EFFECTS else module.definitions[unit.name]
-                annotated = folder == [STAGES] and unit.name in ENTERED[STAGES]
+                annotated = folder == [STAGES]
                 texts: list[str] = []
                 references = []
                 for node in nodes:
@@ -211,6 +208,8 @@ NOT_COUNTED = {"__version__", "__all__"}
 HELP, MESSAGE = {"help", "description", "metavar"}, {"do", "where"}
 OPTIONS = {"reads", "writes", "option"}
 """What declares an option of a stage, with its help text first."""
+SOURCE = "setting"
+"""What declares where a setting comes from: the value itself is what counts."""
 TABLES = {"table", "group"}
 """What declares the columns of a table, with their meanings."""
 TOP, CLASS, FUNCTION = "top", "class", "function"
@@ -315,7 +314,7 @@ class Writer:
     """
 
     def __init__(self, module: Module, node: ast.AST, annotated: bool = False) -> None:
-        """``annotated`` says whether annotations of the definition are read at run time."""
+        """``annotated``: annotations of a function with settings are read at run time."""
         self.annotated = annotated
         self.place = TOP
         self.words: list[str | Reference] = []
@@ -392,7 +391,8 @@ class Writer:
         self.write([type(node).__name__, given.defaults, given.kw_defaults])
         if not isinstance(node, ast.Lambda):
             self.write([node.name, node.decorator_list])
-            if self.annotated and self.place == TOP:
+            has_settings = any(each.arg == "settings" for kind in kinds for each in kind)
+            if self.annotated and has_settings and self.place == TOP:
                 self.write([[each.annotation for kind in kinds for each in kind], node.returns])
         self.write([[each.arg for each in kind] for kind in kinds])
         self.write(node.body, FUNCTION)
@@ -445,7 +445,7 @@ class Writer:
             if each.arg not in ignored and not (each.arg in HELP and _is_text(each.value))
         ]
         arguments = list(node.args)
-        if called in OPTIONS and arguments and _is_text(arguments[0]):
+        if called == SOURCE or (called in OPTIONS and arguments and _is_text(arguments[0])):
             del arguments[0]
         self.write(["call", node.func])
         self.write([arguments, keywords])

@@ -1,12 +1,12 @@
 """What a stage is: the files that it reads and writes, declared once, and a function.
 
-A stage is a module in ``mamushi/stages`` with a dataclass ``Files``, each field of which is a file
-(``reads``, ``writes``) or another option (``option``) of its command, and with
-``run(files, settings, job)``, where the annotation of ``settings`` is their class. From these come
-the parser of the command, the command line of its rule, and the record of what its results were
-made from. It imports what is heavy inside ``run``, since the Snakefile looks at the declarations.
+A stage is a function ``NAME(files, settings, job)`` in a module of ``mamushi/stages``. What
+``files`` is annotated with is a class each field of which is a file (``reads``, ``writes``) or
+another option (``option``) of its command. From these come the parser of the command, the command
+line of its rule, and the record of what its results were made from. What is heavy is imported
+inside the function, since the Snakefile looks at the declarations.
 
-``GPU = True`` says that it computes on a GPU (see ``leases``).
+``GPU = True`` in its module says that it computes on a GPU (see ``leases``).
 """
 
 from __future__ import annotations
@@ -15,17 +15,21 @@ import argparse
 import importlib
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, Field, dataclass, field, fields
+from functools import cache
 from pathlib import Path
-from types import ModuleType
-from typing import Any, get_type_hints
+from typing import Any, ClassVar, NamedTuple, dataclass_transform, get_type_hints
 
 from mamushi.artifacts.provenance import provenance
 from mamushi.configuration.sections import Execution
 from mamushi.errors import UserError
 
 FOLDER = Path(__file__).parents[1] / "stages"
+DEFINITION = re.compile(
+    r'^def (\w+)\(files: \w+, settings: \w+, job: Job\).*\n    """(.*?)(?:"""|\n)', re.M
+)
 
 
 def reads(about: str, *, named_by: str | None = None, **more: Any) -> Any:
@@ -52,6 +56,16 @@ def root() -> Any:
     )
 
 
+@dataclass_transform(frozen_default=True, kw_only_default=True)
+class Files:
+    """The files of a stage. Every subclass is a frozen dataclass."""
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+    def __init_subclass__(cls) -> None:
+        dataclass(frozen=True, kw_only=True)(cls)
+
+
 @dataclass(frozen=True)
 class Job:
     """One invocation of a stage."""
@@ -63,28 +77,54 @@ class Job:
     """How to run; its defaults for a stage without a GPU."""
 
 
-def names() -> list[str]:
-    """Return the commands, by name: the module's name with dashes for underscores."""
-    return sorted(path.stem.replace("_", "-") for path in FOLDER.glob("[!_]*.py"))
+class Stage(NamedTuple):
+    """A stage by its place, which is read and not imported, with the first line about it."""
+
+    entry: str
+    summary: str
 
 
-def module(name: str) -> ModuleType:
-    """Return the module of a command."""
-    return importlib.import_module(f"mamushi.stages.{name.replace('-', '_')}")
+@cache
+def stages() -> dict[str, Stage]:
+    """Return the stages by their commands: the function's name with dashes for underscores."""
+    return {
+        name.replace("_", "-"): Stage(f"mamushi.stages.{path.stem}.{name}", summary)
+        for path in sorted(FOLDER.glob("[!_]*.py"))
+        for name, summary in DEFINITION.findall(path.read_text(encoding="utf-8"))
+    }
 
 
-def declared(stage: ModuleType) -> list[tuple[str, str, str, Any]]:
+def entry(name: str) -> str:
+    """Return the full name of a stage's function."""
+    return stages()[name.replace("_", "-")].entry
+
+
+class Loaded:
+    """A stage whose module has been imported."""
+
+    def __init__(self, name: str) -> None:
+        place, _, function = entry(name).rpartition(".")
+        module = importlib.import_module(place)
+        self.run = getattr(module, function)
+        self.about: str = self.run.__doc__
+        self.gpu: bool = getattr(module, "GPU", False)
+        self.files, self.settings = (
+            getattr(module, self.run.__annotations__[each]) for each in ("files", "settings")
+        )
+
+
+def declared(stage: Loaded) -> list[tuple[str, str, str, Any]]:
     """Name, role, meaning and type of each field of the stage's files."""
-    hints = get_type_hints(stage.Files)
+    hints = get_type_hints(stage.files)
     return [
         (each.name, each.metadata["role"], each.metadata["about"], hints[each.name])
-        for each in fields(stage.Files)
+        for each in fields(stage.files)
     ]
 
 
-def arguments(parser: argparse.ArgumentParser, stage: ModuleType) -> None:
+def arguments(parser: argparse.ArgumentParser, stage: Loaded) -> None:
     """Add the options of a stage."""
-    defaults = {each.name: each.default for each in fields(stage.Files)}
+    defaults = {each.name: each.default for each in fields(stage.files)}
     for name, _, about, kind in declared(stage):
         given: dict[str, Any] = {"help": about}
         if kind in (list[Path], list[str]):
@@ -99,7 +139,7 @@ def arguments(parser: argparse.ArgumentParser, stage: ModuleType) -> None:
         else:
             given["default"] = defaults[name]
         parser.add_argument(f"--{name.replace('_', '-')}", **given)
-    if getattr(stage, "GPU", False):
+    if stage.gpu:
         # No setting, because a change of it must run nothing again; the workflow hands it over in
         # the environment, where Snakemake does not look for changes.
         parser.add_argument(
@@ -108,7 +148,7 @@ def arguments(parser: argparse.ArgumentParser, stage: ModuleType) -> None:
             default=os.environ.get("MAMUSHI_EXECUTION", "{}"),
             help="JSON: the section `execution` of the configuration (or $MAMUSHI_EXECUTION)",
         )
-    about = " ".join((_settings(stage).__doc__ or "").split())
+    about = " ".join((stage.settings.__doc__ or "").split())
     parser.add_argument("--settings", type=_object, required=True, help=f"JSON. {about}")
 
 
@@ -116,7 +156,7 @@ def command(name: str, places: Mapping[str, str]) -> str:
     """Return the words of a stage's command in a template: ``places`` has the place of an option by
     its name, or by its role with ``NAME`` for the name; an option without a place is left out."""
     words = [f"python -m mamushi {name}"]
-    for option_name, role, _, _ in declared(module(name)):
+    for option_name, role, _, _ in declared(Loaded(name)):
         place = places.get(option_name, places.get(role, "").replace("NAME", option_name))
         if place:
             words.append(f"--{option_name.replace('_', '-')} {place}")
@@ -133,19 +173,12 @@ def _object(text: str) -> dict[str, Any]:
     return value
 
 
-def _settings(stage: ModuleType) -> type:
-    """Return the class of a stage's settings."""
-    annotation: str = stage.run.__annotations__["settings"]
-    found: type = getattr(stage, annotation)
-    return found
-
-
 @dataclass(frozen=True)
 class Command:
     """A stage with what it was given."""
 
     name: str
-    stage: ModuleType
+    stage: Loaded
     files: Any
     settings: Any
     recorded: Mapping[str, Any]
@@ -175,9 +208,9 @@ class Command:
 def parse(name: str, args: argparse.Namespace) -> Command:
     """Return the command of parsed options. Raises ``UserError`` for settings that are not the
     stage's."""
-    stage = module(name)
-    files = stage.Files(**{each.name: getattr(args, each.name) for each in fields(stage.Files)})
-    settings = _typed("settings", args.settings, _settings(stage))
+    stage = Loaded(name)
+    files = stage.files(**{each.name: getattr(args, each.name) for each in fields(stage.files)})
+    settings = _typed("settings", args.settings, stage.settings)
     execution = _typed("execution", getattr(args, "execution", {}), Execution)
     return Command(name, stage, files, settings, args.settings, execution)
 
@@ -191,9 +224,9 @@ def _typed(option: str, value: dict[str, Any], kind: type) -> Any:
         raise UserError(f"--{option}: {error}") from None
 
 
-def _paths(stage: ModuleType, files: Any) -> Iterator[tuple[str, str, Path]]:
+def _paths(stage: Loaded, files: Any) -> Iterator[tuple[str, str, Path]]:
     """Return role, label and path of each file that is given."""
-    for each in fields(stage.Files):
+    for each in fields(stage.files):
         value, role = getattr(files, each.name), each.metadata["role"]
         if isinstance(value, Path):
             yield role, each.name, value

@@ -1,6 +1,6 @@
 """What the stages that ask a model have in common: the model, and where its answers go.
 
-A question is a module in ``questions`` with ``answer(subject, asked)``, which gives tables by the
+A question is a function in ``_questions`` of the model and what is asked, which gives tables by the
 names of the stages' outputs. ``ask`` opens a model that is kept; ``retrain`` and ``unlearn`` ask a
 model before they let it go.
 """
@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mamushi.running.stage import Job, writes
+from mamushi.running.stage import Files, Job, writes
 from mamushi.stages._settings import Questions, Relearn, Trains
 
 if TYPE_CHECKING:
@@ -31,8 +31,7 @@ Answers = Mapping[str, tuple["Table", Mapping[str, Any]]]
 """By the name of an output its schema and columns."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class AnswerFiles:
+class AnswerFiles(Files):
     """What a stage writes of what it asks."""
 
     generations: Path | None = writes("continuations to write", default=None)
@@ -100,7 +99,8 @@ def answers(one: Subject, questions: Questions | None) -> Answers:
         if (asked := getattr(questions, each.name)) is None:
             continue
         # By name, so that a change of its code runs again just what is asked.
-        found |= importlib.import_module(f"mamushi.stages.questions.{each.name}").answer(one, asked)
+        module = importlib.import_module("mamushi.stages._questions")
+        found |= getattr(module, each.name)(one, asked)
     return found
 
 

@@ -2,50 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from mamushi.configuration.models import Training
 from mamushi.running import launch
-from mamushi.running.stage import Job, option, reads, writes
-from mamushi.stages._settings import FineTune, Opened, Trains
+from mamushi.running.stage import Files, Job, option, reads, writes
+from mamushi.stages._settings import Opened, Trains
 
 if TYPE_CHECKING:
     from accelerate import Accelerator
     from transformers import PreTrainedModel
 
     from mamushi.artifacts.schemas import Table
-    from mamushi.lm.tokens import TokenSet
-    from mamushi.lm.training import TrainLog
 
 
-@dataclass(frozen=True, kw_only=True)
-class ModelFiles:
+class ModelFiles(Files):
     """A model that is kept: a base and, where it was trained, its tensors."""
 
     model_card: Path = reads("card of the base model")
     trained: Path | None = reads("trained tensors to lay over it", default=None)
 
 
-@dataclass(frozen=True, kw_only=True)
-class TextFiles:
+class TextFiles(Files):
     """The texts of a dataset and their tokens."""
 
     examples: Path = reads("examples table")
     tokens: Path = reads("token cache of the model")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Shards:
+class Shards(Files):
     """How a table is made that many jobs share. None of it has a part in the result."""
 
     shard: str | None = option("the shard to make, such as 2-of-8 (default: all)", default=None)
     shards: list[Path] = option("shards to put together, in place of a model", default=())
 
 
-@dataclass(frozen=True, kw_only=True)
 class VectorFiles(Shards):
     """A table of vectors of the texts that are ranked."""
 
@@ -53,11 +45,15 @@ class VectorFiles(Shards):
     out: Path = writes("table of vectors to write, or the shard of it")
 
 
-@dataclass(frozen=True, kw_only=True)
-class TrainingFiles(TextFiles):
-    """What a training reads, and how it is recorded."""
+class BaseFiles(TextFiles):
+    """The same with a base model."""
 
     model_card: Path = reads("card of the base model")
+
+
+class TrainingFiles(BaseFiles):
+    """What a training reads, and how it is recorded."""
+
     log_table: Path = writes("step log to write")
     card: Path = writes("card to write")
 
@@ -125,85 +121,3 @@ def _require_gradients(model: PreTrainedModel, trains: Trains) -> None:
             do=f"set it to {len(blocks)} or fewer",
         )
     blocks[len(blocks) - wanted :].requires_grad_(True)
-
-
-def trained_on(
-    texts: TokenSet, model_card: Path, training: Training, job: Job, *, seed: int, **how: Any
-) -> tuple[PreTrainedModel, Accelerator, TrainLog]:
-    """A fresh base model, fine-tuned on the texts; ``how`` is ``finetune``'s."""
-    from mamushi.lm import device
-    from mamushi.lm.finetune import finetune
-    from mamushi.lm.loading import open_placed
-
-    device.reproducible(seed)
-    accelerator = device.accelerator(training.precision)
-    model = open_placed(model_card, None, asdict(training), training.precision, accelerator)
-    given = asdict(training) | asdict(job.execution)
-    log = finetune(model, texts, given, seed=seed, accelerator=accelerator, **how)
-    return model, accelerator, log
-
-
-def fine_tuned(
-    files: TrainingFiles,
-    settings: FineTune,
-    job: Job,
-    removed: Sequence[str] = (),
-    edit: Callable[[TokenSet], TokenSet] | None = None,
-) -> tuple[PreTrainedModel, Accelerator]:
-    """A fresh base model, fine-tuned on the section's texts but for ``removed``, or after ``edit``.
-
-    Writes the step log and the card; a killed run of the same origin goes on from its state.
-    """
-    import numpy as np
-
-    from mamushi.artifacts import schemas
-    from mamushi.artifacts.files import write_json
-    from mamushi.artifacts.provenance import fingerprint
-    from mamushi.artifacts.tables import write_table
-    from mamushi.artifacts.tensors import drop_others
-    from mamushi.lm.batches import steps
-    from mamushi.lm.edits import mass
-    from mamushi.lm.tokens import read_tokens, subset
-
-    training = settings.training
-    wanted = (files.tokens, files.examples, settings.section, training.max_length)
-    texts = read_tokens(*wanted, domains=settings.domains, without=removed)
-    section = read_tokens(*wanted)
-    kept = np.fromiter(map(set(texts.ids).__contains__, section.ids), bool, len(section))
-    weight: float | None = None
-    if edit is not None:
-        edited = edit(section)
-        kept = mass(edited) > 0
-        texts = subset(edited, np.flatnonzero(kept))
-        # Weights are fp32: what should be a whole number must not lose a step by its last digit.
-        weight = round(float(mass(texts).sum()), 3)
-    # The step-matched arm gives every budget, gold at 1 too, the updates that beta 0 gets.
-    counted = len(section) if training.steps == "matched" else weight or len(texts)
-    total = steps(counted, training.batch_size, training.epochs)
-
-    model, accelerator, log = trained_on(
-        texts,
-        files.model_card,
-        training,
-        job,
-        total=total,
-        seed=settings.seed,
-        what=settings.role,
-        state=files.state,
-        fingerprint=fingerprint(job.origin),
-        kept=kept,
-    )
-    if accelerator.is_main_process:
-        write_table(files.log_table, schemas.TRAIN_LOG, log.columns, metadata=job.origin)
-        changed = [p for p in model.parameters() if p.requires_grad]
-        counts = {
-            "texts": len(texts),
-            "removed": len(removed),
-            "steps": total,
-            "trained_parameters": sum(p.numel() for p in changed),
-            "trained_tensors": len(changed),
-            **({} if weight is None else {"mass": weight}),
-        }
-        drop_others(files.card, job.origin)
-        write_json(files.card, {**job.origin, **counts})
-    return model, accelerator

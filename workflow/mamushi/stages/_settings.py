@@ -1,71 +1,108 @@
-"""The settings of each stage: out of the whole configuration, just what the stage depends on.
+"""The settings of the stages: out of the whole configuration, just what each one depends on.
 
 A rule hands them to its command as one JSON object and keeps the same text as its parameter, so
-that a change of configuration runs again exactly what it affects. ``code`` is the digest of the
-definitions that the stage reaches. All functions take the configuration that ``complete`` gave.
+that a change of configuration runs again exactly what it affects. Each field says where it
+comes from; ``code`` is the digest of the definitions that the stage reaches. All functions take
+the configuration that ``complete`` gave.
 """
 
 from __future__ import annotations
 
+import inspect
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, field, fields, replace
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, field, fields
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from mamushi.artifacts.domains import CONTAMINATION, FORGET, INFERENCE, RETAIN
 from mamushi.configuration import arms, sections
 from mamushi.configuration.kinds import Section
-from mamushi.configuration.models import Method, Trained, Training
-from mamushi.configuration.sections import (
-    HeldOut,
-    Prompts,
-    Relearning,
-    UnlearnTraining,
-)
+from mamushi.configuration.models import Lora, Method, Trained
+from mamushi.configuration.sections import HeldOut, Prompts, Relearning
 from mamushi.configuration.sources import contents
 from mamushi.registry import plugin, plugins
 from mamushi.running.identity import digest
+from mamushi.running.stage import Loaded, entry
 
 Config = Mapping[str, Any]
 T = TypeVar("T", bound=Section)
 
-SECTIONS: Mapping[str, tuple[str, list[str]]] = {
-    "contaminated": (CONTAMINATION, [FORGET, RETAIN]),
-    "beta0": (INFERENCE, [FORGET, RETAIN]),
-    "gold": (INFERENCE, [RETAIN]),
-    "gold_matched": (INFERENCE, [RETAIN]),
-}
-"""Endpoint -> the section and the domains that it is trained on."""
-
+# What the stages of result tables write, each table as Parquet and CSV.
 TABLES = ("sad", "sad_summary", "sad_differences", "selection")
-"""What the stage ``tables`` writes, each as Parquet and CSV."""
 UNLEARNING_TABLES = ("unlearning", "half_gap")
-"""What the stage ``half_gap`` writes."""
 PROBE_TABLES = ("generations", "relearning")
-"""What the stage ``probes`` writes."""
-LEFT_MODEL_TABLES = ("klom", "relapse", "utility")
-"""What the stage ``left_models`` writes, beside ``utility_tasks`` where tasks are configured."""
-
 LEFT_TABLES = ("membership", "memorization", "left")
-"""What the stage ``left`` writes."""
+LEFT_MODEL_TABLES = ("klom", "relapse", "utility")
+"""Beside ``utility_tasks`` where tasks are configured."""
 EVIDENCE_TABLES = (
     *("frontier", "calibration", "advice", "diagnostics"),
     *("confounds", "geometry", "runtime", "paper"),
 )
-"""What the stage ``evidence`` writes."""
 
-MODEL_FILES = (".json", ".model", ".txt", ".jinja", ".safetensors")
-"""Endings of the files in a model's folder that are looked at."""
+# How settings are made ------------------------------------------------------------------------
+
+
+def setting(source: str | Callable[..., Any], **more: Any) -> Any:
+    """Declare where a setting comes from: keys of the configuration with dots between them, in
+    which ``{model}`` is that of a job; or a function of the configuration, the wildcards and the
+    settings before it, by their names."""
+    return field(metadata={"made": source}, **more)
+
+
+def fill(kind: type[T], config: Config, **given: Any) -> T:
+    """Return settings from the configuration and what is ``given``; ``code`` is made last."""
+    known, found = {"config": config, **given}, {}
+    for each in sorted(fields(kind), key=lambda each: each.name == "code"):
+        source = each.metadata.get("made")
+        if isinstance(source, str):
+            value: Any = config
+            for key in source.split("."):
+                value = value[key.format(**known)]
+        elif source is not None:
+            names = [name for name in inspect.signature(source).parameters if name in known]
+            value = source(**{name: known[name] for name in names})
+        elif each.name in given:
+            value = given[each.name]
+        else:
+            continue
+        known[each.name] = found[each.name] = value
+    return msgspec.convert(found, kind)
+
+
+def of(stage: str, config: Config, **given: Any) -> Settings:
+    """Return the settings of a stage for a job with these wildcards."""
+    kind: type[Settings] = Loaded(stage).settings
+    return fill(kind, config, stage=entry(stage), **given)
+
 
 # Parts that several stages have ---------------------------------------------------------------
+
+
+def answering(asked: Iterable[str] = ()) -> list[str]:
+    """The code of answers, which a stage finds by name, so that a change of it runs again just the
+    jobs that ask."""
+    return [f"mamushi.stages._questions.{name}" for name in asked]
+
+
+def code_of(stage: str, asked: Iterable[str] = ()) -> str:
+    """The digest of a stage's code, and of what it asks."""
+    return digest(stage, *answering(asked))
+
+
+def code_with(plug_in: str) -> Callable[..., str]:
+    """As ``code_of``, with the code of the plug-in of this sort that the setting ``kind`` names."""
+
+    def code(stage: str, kind: str, asked: Iterable[str] = ()) -> str:
+        return digest(stage, plugin(plug_in, kind).module, *answering(asked))
+
+    return code
 
 
 class Settings(Section):
     """What a stage's results depend on beside its inputs; no ``code`` in a command by hand."""
 
-    code: str = ""
+    code: str = setting(code_of, default="")
 
 
 class Cell(Settings):
@@ -81,33 +118,39 @@ class Cell(Settings):
         return {"dataset": self.dataset, "model": self.model, "seed": self.seed}
 
 
+def training_of(config: Config, model: str, arm: str) -> Any:
+    """What was trained of an arm or, where it was unlearned, of its start; None for a model's own
+    weights. Trained from whatever base, an endpoint is trained as the model of its cell is."""
+    endpoint = arms.Arm.parse(arm).origin(config, model)
+    if arms.is_untrained(config, model, endpoint):
+        return None
+    return config["models"][model]["training"]
+
+
 class Opened(Section):
     """How a model is opened: what its tensors hold, None without any, and its precision."""
 
-    training: Trained | None
-    precision: str
+    training: Trained | None = setting(training_of)
+    precision: str = setting("models.{model}.training.precision")
 
 
 class Trains(Method):
     """What unlearning trains, ``trained_blocks`` by the method ``partial`` alone."""
 
-    trained_blocks: int
-
-
-class OpenedArm(Opened):
-    """How any model of a cell is opened: ``unlearned`` is what unlearning trained of it, where it
-    was unlearned, and then the rest is of its start."""
-
-    unlearned: Trains | None = None
+    method: Literal["partial", "lora", "full"] = setting(
+        "models.{model}.training.method", default="partial"
+    )
+    lora: Lora = setting("models.{model}.training.lora", default=Lora())
+    trained_blocks: int = setting("unlearning.trained_blocks")
 
 
 class Relearn(Trains):
     """How a model is fine-tuned on a few texts, and what it is measured on."""
 
     seed: int
-    max_length: int
-    evaluation: HeldOut
-    relearning: Relearning
+    max_length: int = setting("unlearning.max_length")
+    evaluation: HeldOut = setting("evaluation")
+    relearning: Relearning = setting("probe.relearning")
 
 
 class Membership(sections.Asked):
@@ -130,42 +173,69 @@ class Tasks(Section):
 
 
 class Questions(Section):
-    """What a model is asked, by the names of the stages that ask it; those that train come last,
-    and the one after which the model is another at the very end."""
+    """What a model is asked, by name; questions that train come last, and the one after which the
+    model is another at the very end."""
 
-    generate: Prompts | None = None
-    membership: Membership | None = None
-    extraction: Extraction | None = None
-    tasks: Tasks | None = None
-    relapse: Relearn | None = None
-    relearn: Relearn | None = None
+    generate: Prompts | None = setting("probe", default=None)
+    membership: Membership | None = setting(
+        lambda config: config["left"] | {"max_length": config["evaluation"]["max_length"]},
+        default=None,
+    )
+    extraction: Extraction | None = setting(
+        lambda config: {**config["left"]["extraction"], **config["evaluation"]}, default=None
+    )
+    tasks: Tasks | None = setting(
+        lambda config: {**config["utility"], "inputs": contents(config["utility"]["tasks"])},
+        default=None,
+    )
+    relapse: Relearn | None = setting(
+        lambda config, model, seed: fill(Relearn, config, model=model, seed=seed), default=None
+    )
+    relearn: Relearn | None = setting(
+        lambda config, model, seed: fill(Relearn, config, model=model, seed=seed), default=None
+    )
+
+
+def asking(config: Config, model: str, seed: int, asked: Iterable[str] = ()) -> Any:
+    """The settings of the questions that are ``asked``; None without any."""
+    every = vars(fill(Questions, config, model=model, seed=seed)) if asked else {}
+    return {name: every[name] for name in asked} or None
+
+
+def selector_settings(config: Config, selector: str) -> dict[str, Any]:
+    """A selector's settings as the configuration has them, with those of networks that it names:
+    another setting of those is another ranking."""
+    definition = config["selectors"][selector]
+    known = plugin("selector", definition["kind"])
+    found = {key: definition[key] for key in known.settings}
+    key = known.literals.get("NETWORKS")
+    if key and found[key] is not None:
+        found[key] = selector_settings(config, found[key])
+    return found
 
 
 class SelectorSettings(Section):
     """A selector's kind and settings, under the name that the configuration gives it."""
 
     selector: str
-    kind: str
-    settings: dict[str, Any]
+    kind: str = setting("selectors.{selector}.kind")
+    settings: dict[str, Any] = setting(selector_settings)
 
 
 OMITTED_DEFAULTS: Mapping[str, Any] = {
     "method": "partial",
-    **vars(Questions()),
+    **dict.fromkeys([each.name for each in fields(Questions)]),
     **dict.fromkeys(["planted", "unlearned", "questions"]),
 }
 """Defaults that are left out of the canonical text of settings, by which results are compared: what
 was made before a key was there is what is made by its default."""
 
 
-def as_json(settings: Settings | Mapping[str, Any]) -> str:
+def as_json(settings: Section | Mapping[str, Any]) -> str:
     """The settings as the one canonical text that is compared and handed over."""
-    return json.dumps(
-        settings
-        if isinstance(settings, Mapping)
-        else asdict(settings, dict_factory=_without_defaults),
-        sort_keys=True,
-    )
+    mapping = isinstance(settings, Mapping)
+    found = settings if mapping else asdict(settings, dict_factory=_without_defaults)
+    return json.dumps(found, sort_keys=True)
 
 
 def _without_defaults(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -175,108 +245,6 @@ def _without_defaults(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if "method" not in found or found["method"] != "lora":
         found.pop("lora", None)
     return found
-
-
-def _code(stage: str, *plugins: str) -> str:
-    return digest(f"mamushi.stages.{stage}", *plugins)
-
-
-def _cell(dataset: str, model: str, seed: int) -> dict[str, Any]:
-    return {"dataset": dataset, "model": model, "seed": seed}
-
-
-def part(kind: type[T], section: Mapping[str, Any]) -> T:
-    """Return the part of a section that a class declares."""
-    return msgspec.convert({each.name: section[each.name] for each in fields(kind)}, kind)
-
-
-def of_training(kind: type[T], config: Config, model: str) -> T:
-    """Return a part of a model's training."""
-    return part(kind, config["models"][model]["training"])
-
-
-def opened(config: Config, model: str, endpoint: str) -> Opened:
-    untrained = arms.is_untrained(config, model, endpoint)
-    # Trained from whatever base, an endpoint is trained as the model of its cell is.
-    return Opened(
-        training=None if untrained else of_training(Trained, config, model),
-        precision=config["models"][model]["training"]["precision"],
-    )
-
-
-# Training, embedding, perplexity --------------------------------------------------------------
-
-
-def held_out(config: Config) -> HeldOut:
-    return part(HeldOut, config["evaluation"])
-
-
-class FineTune(Cell):
-    """Settings of the stage ``finetune`` for contaminated, gold or beta 0."""
-
-    role: str
-    section: str
-    domains: list[str]
-    training: Training
-
-
-def endpoint(config: Config, dataset: str, model: str, seed: int, role: str) -> FineTune:
-    section, domains = SECTIONS[role]
-    training = of_training(Training, config, model)
-    if role != "gold":
-        # Matched to the steps of beta 0 or not is the same for contaminated and beta 0.
-        training = replace(training, steps="matched" if role == "gold_matched" else "by_data")
-    return FineTune(
-        **_cell(dataset, model, seed),
-        role=role,
-        section=section,
-        domains=domains,
-        training=training,
-        code=_code("finetune"),
-    )
-
-
-class Retrain(FineTune):
-    """Settings of the stage ``retrain``: beta 0 but for the removal list, and measured."""
-
-    evaluation: HeldOut
-    questions: Questions | None = None
-
-
-def retrain(
-    config: Config, dataset: str, model: str, seed: int, *, asked: Sequence[str] = ()
-) -> Retrain:
-    section, domains = SECTIONS["beta0"]
-    return Retrain(
-        **_cell(dataset, model, seed),
-        role="retrained",
-        section=section,
-        domains=domains,
-        training=of_training(Training, config, model),
-        evaluation=held_out(config),
-        questions=_questions(config, model, seed, asked),
-        code=_code("retrain", *_answering(asked)),
-    )
-
-
-def embedder(config: Config, model: str) -> Trained | None:
-    ready = config["models"][model].get("contaminated", False)
-    return None if ready else of_training(Trained, config, model)
-
-
-# Selection ------------------------------------------------------------------------------------
-
-
-def selector(config: Config, name: str) -> SelectorSettings:
-    """A selector as the configuration defines it."""
-    definition = config["selectors"][name]
-    known = plugin("selector", definition["kind"])
-    settings = {key: definition[key] for key in known.settings}
-    # So that another setting of those networks is another ranking.
-    key = known.literals.get("NETWORKS")
-    if key and settings[key] is not None:
-        settings[key] = selector(config, settings[key]).settings
-    return SelectorSettings(selector=name, kind=definition["kind"], settings=settings)
 
 
 def derives(config: Config, name: str) -> str | None:
@@ -293,189 +261,30 @@ def reads_layers(config: Config, name: str) -> bool:
     return key is not None and any(depth != 1 for depth in definition[key])
 
 
-class Remove(Settings):
-    """Settings of the stages ``remove``, ``weigh`` and ``spans``, which depend on what they read
-    and the budget alone."""
-
-    beta: float
-
-
-# Unlearning -----------------------------------------------------------------------------------
-
-
-class Started(Trains):
-    """The model that unlearning starts from, and what of it is trained then."""
-
-    start: Opened
-    max_length: int
-    evaluation: HeldOut
-
-
-def _trains(config: Config, model: str) -> Trains:
-    blocks = config["unlearning"]["trained_blocks"]
-    return Trains(**vars(of_training(Method, config, model)), trained_blocks=blocks)
-
-
-class Unlearn(Started, Cell):
-    """Settings of the stage ``unlearn``; the same for every selector, budget and list."""
-
-    unlearner: str
-    kind: str
-    settings: dict[str, Any]
-    training: UnlearnTraining
-    questions: Questions | None = None
-    inputs: dict[str, str] = field(default_factory=dict)
-
-
-def unlearn(
-    config: Config,
-    dataset: str,
-    model: str,
-    seed: int,
-    name: str,
-    *,
-    asked: Sequence[str] = (),
-) -> Unlearn:
-    definition = config["unlearners"][name]
-    known = plugin("unlearner", definition["kind"])
-    return Unlearn(
-        **_cell(dataset, model, seed),
-        **vars(_trains(config, model)),
-        start=opened(config, model, arms.start(config, model)),
-        max_length=config["unlearning"]["max_length"],
-        evaluation=held_out(config),
-        unlearner=name,
-        kind=definition["kind"],
-        settings={key: definition[key] for key in known.settings},
-        training=part(UnlearnTraining, definition["training"]),
-        questions=_questions(config, model, seed, asked),
-        code=_code("unlearn", known.module, *_answering(asked)),
-    )
-
-
-def unlearn_list(
-    config: Config, dataset: str, model: str, seed: int, name: str, removal: str
-) -> Unlearn:
-    """Settings of the stage ``unlearn`` for the removal list of one's own that is called so."""
-    path = config["unlearning"]["lists"][removal]
-    plain = unlearn(config, dataset, model, seed, name)
-    return replace(plain, inputs=contents([path] if path else []))
-
-
-def unlearning_axes(config: Config) -> dict[str, Any]:
-    """The axes of ``unlearning``."""
-    keys = ("datasets", "models", "seeds", "selectors", "unlearners", "budgets")
-    return {key: config["unlearning"][key] for key in keys}
-
-
-def probe_axes(config: Config) -> dict[str, Any]:
-    """The axes of ``probe``."""
-    keys = ("datasets", "models", "seeds", "selectors", "unlearners", "budget")
-    return {key: config["probe"][key] for key in keys}
-
-
-class Collected(Settings):
-    """Settings of a stage that collects what a grid measured."""
-
-    grid: dict[str, Any]
-
-
-def starts_of(config: Config, axes: Mapping[str, Any]) -> dict[str, str]:
-    """By model, the endpoint from which unlearning starts."""
-    return {model: arms.start(config, model) for model in axes["models"]}
-
-
-# Questions to models --------------------------------------------------------------------------
-
-
-class Ask(Settings):
-    """Settings of the stage ``ask``: how the model is opened, and the question."""
-
-    model: OpenedArm
-    questions: Questions
-
-
-def ask(config: Config, model: str, seed: int, arm: str, *, name: str) -> Ask:
-    one = arms.Arm.parse(arm)
-    how = opened(config, model, one.origin(config, model))
-    questions = _questions(config, model, seed, [name])
-    assert questions is not None
-    return Ask(
-        model=OpenedArm(**vars(how), unlearned=_trains(config, model) if one.unlearner else None),
-        questions=questions,
-        code=_code("ask", *_answering([name])),
-    )
-
-
-def _questions(config: Config, model: str, seed: int, names: Sequence[str]) -> Questions | None:
-    makers = {
-        "generate": _generate,
-        "membership": _membership,
-        "extraction": _extraction,
-        "tasks": _tasks,
-    }
-    asked: dict[str, Any] = {
-        name: makers[name](config) if name in makers else _relearn(config, model, seed)
-        for name in names
-    }
-    return Questions(**asked) if asked else None
-
-
-def _answering(names: Iterable[str]) -> list[str]:
-    """The code of answers that a stage imports by name, so that a change of it runs again just the
-    jobs that ask."""
-    return [f"mamushi.stages.questions.{name}.answer" for name in names]
-
-
-def _generate(config: Config) -> Prompts:
-    return part(Prompts, config["probe"])
-
-
-def _relearn(config: Config, model: str, seed: int) -> Relearn:
-    return Relearn(
-        **vars(_trains(config, model)),
-        seed=seed,
-        max_length=config["unlearning"]["max_length"],
-        evaluation=held_out(config),
-        relearning=part(Relearning, config["probe"]["relearning"]),
-    )
-
-
-def _membership(config: Config) -> Membership:
-    asked = vars(part(sections.Asked, config["left"]))
-    return Membership(**asked, max_length=config["evaluation"]["max_length"])
-
-
-def _extraction(config: Config) -> Extraction:
-    return Extraction(**config["left"]["extraction"], max_length=config["evaluation"]["max_length"])
-
-
-def _tasks(config: Config) -> Tasks:
-    asked = config["utility"]["tasks"]
-    return Tasks(tasks=asked, inputs=contents(asked))
-
-
-def left_axes(config: Config) -> dict[str, Any]:
-    """The axes of ``left``."""
-    keys = ("datasets", "models", "seeds", "selectors", "unlearners", "budgets")
-    return {key: config["left"][key] for key in keys}
-
-
-# Evidence -------------------------------------------------------------------------------------
-
-
-def by_chance(config: Config, selectors: Iterable[str]) -> dict[str, bool]:
-    """Of each selector whether it ranks by chance."""
-    kinds = {name: config["selectors"][name]["kind"] for name in selectors}
+def by_chance(config: Config) -> dict[str, bool]:
+    """Of each selector of the grid whether it ranks by chance."""
+    kinds = {name: config["selectors"][name]["kind"] for name in config["grid"]["selectors"]}
     return {
         name: bool(plugin("selector", kind).literals.get("BY_CHANCE"))
         for name, kind in kinds.items()
     }
 
 
-# Tables and figures ---------------------------------------------------------------------------
+# Result tables and figures --------------------------------------------------------------------
+
+AXES = ("datasets", "models", "seeds", "selectors", "unlearners", "budgets", "budget")
 
 
-def figures(of: str) -> list[str]:
+def axes(config: Config, section: str) -> dict[str, Any]:
+    """The axes of ``unlearning``, ``probe`` or ``left``."""
+    return {key: config[section][key] for key in AXES if key in config[section]}
+
+
+def starts_of(config: Config, section: str) -> dict[str, str]:
+    """By model of a section, the endpoint from which unlearning starts."""
+    return {model: arms.start(config, model) for model in config[section]["models"]}
+
+
+def figures(kind: str) -> list[str]:
     """The figures that declare to be of the grid, evidence, unlearning, the probe or one cell."""
-    return [name for name, each in plugins("figure").items() if each.literals["OF"] == of]
+    return [name for name, each in plugins("figure").items() if each.literals["OF"] == kind]

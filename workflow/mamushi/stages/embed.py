@@ -1,18 +1,16 @@
-"""Embed the inference section with the contaminated model."""
+"""The inference section as vectors of the contaminated model, at its last layer or at others."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mamushi.configuration.models import Trained
-from mamushi.configuration.sections import PooledLayer
+from mamushi.configuration.sections import PooledLayer, Pooling
 from mamushi.running import launch
-from mamushi.running.identity import digest
 from mamushi.running.stage import Job
 from mamushi.stages import _models
-from mamushi.stages._settings import Config, Opened, Settings, embedder, part
+from mamushi.stages._settings import Config, Opened, Settings, setting
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,41 +19,64 @@ if TYPE_CHECKING:
 
     from mamushi.artifacts.schemas import Table
     from mamushi.artifacts.shards import Piece
-    from mamushi.stages.embed_layers import EmbedLayers
 
 GPU = True
 
 
+def embedder(config: Config, model: str) -> Any:
+    """What was trained of the model that embeds; None for one that embeds as it is."""
+    ready = config["models"][model].get("contaminated", False)
+    return None if ready else config["models"][model]["training"]
+
+
 class Embed(Settings):
-    """Settings of the stage ``embed``; no ``training`` for a model that embeds as it is."""
+    """No ``training`` for a model that embeds as it is."""
 
-    embedding: PooledLayer
-    training: Trained | None
-
-
-def settings(config: Config, model: str) -> Embed:
-    return Embed(
-        embedding=part(PooledLayer, config["embedding"]),
-        training=embedder(config, model),
-        code=digest(__name__),
-    )
+    embedding: PooledLayer = setting("embedding")
+    training: Trained | None = setting(embedder)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Files(_models.TextFiles, _models.ModelFiles, _models.VectorFiles):
+class EmbedLayers(Settings):
+    """As those of ``embed``, with shares of the model's blocks."""
+
+    embedding: Pooling = setting("embedding")
+    training: Trained | None = setting(embedder)
+    depths: list[float] = setting("embedding.depths")
+
+
+class EmbedFiles(_models.TextFiles, _models.ModelFiles, _models.VectorFiles):
     """A language model, and texts as its tokens."""
 
 
-def run(files: Files, settings: Embed, job: Job) -> None:
-    """Write the embeddings, or a shard of them; with ``shards``, put these together."""
+def embed(files: EmbedFiles, settings: Embed, job: Job) -> None:
+    """Embed the inference section with the contaminated model.
+
+    Writes the embeddings, or a shard of them; with ``shards``, puts these together.
+    """
     from mamushi.artifacts import schemas
 
     layers = {"embedding": settings.embedding.layer}
     embed_at(files, settings, job, schemas.EMBEDDINGS, lambda _: layers)
 
 
+def embed_layers(files: EmbedFiles, settings: EmbedLayers, job: Job) -> None:
+    """Embed the inference section at other depths of the contaminated model: a column for each.
+
+    Apart from ``embed``: no ranking by the last layer depends on which other layers one asks for.
+    """
+    from mamushi.artifacts import schemas
+    from mamushi.lm.embed import at_depth
+    from mamushi.selection.pool import column_of
+
+    def layers_of(model: PreTrainedModel) -> dict[str, int]:
+        blocks = int(model.config.num_hidden_layers)
+        return {column_of(depth): at_depth(depth, blocks) for depth in settings.depths}
+
+    embed_at(files, settings, job, schemas.LAYERS, layers_of)
+
+
 def embed_at(
-    files: Files,
+    files: EmbedFiles,
     settings: Embed | EmbedLayers,
     job: Job,
     kind: Table,
@@ -65,9 +86,9 @@ def embed_at(
     ``layers_of``, all from one forward pass; with ``shards``, put these together."""
     from mamushi.artifacts.shards import ranked, write_pieces
     from mamushi.artifacts.tables import INFERENCE, read_metadata
+    from mamushi.lm import embed as pooled
     from mamushi.lm.attention import supports
     from mamushi.lm.batches import pieces
-    from mamushi.lm.embed import embed
     from mamushi.lm.tokens import read_tokens, subset
 
     if _models.joined(files, kind, job):
@@ -80,7 +101,7 @@ def embed_at(
     skip_first = how.skip_bos and read_metadata(files.tokens)["bos_token_id"] is not None
 
     def embedded(rows: NDArray[np.int64]) -> Piece:
-        vectors = embed(
+        vectors = pooled.embed(
             model,
             subset(texts, rows),
             pooling=how.pooling,

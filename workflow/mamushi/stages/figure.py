@@ -1,48 +1,58 @@
-"""Draw one figure from the result tables, as PDF and PNG."""
+"""Figures, one file each in the gallery."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mamushi.configuration import grid
 from mamushi.registry import plugin
 from mamushi.running.identity import digest
-from mamushi.running.stage import Job, option, writes
-from mamushi.stages._settings import Config, Settings
+from mamushi.running.stage import Files, Job, option, writes
+from mamushi.stages._settings import Config, Settings, axes, setting
+
+
+def shown(
+    config: Config,
+    name: str,
+    study: str | None = None,
+    dataset: str | None = None,
+    model: str | None = None,
+    seed: int | None = None,
+) -> Mapping[str, Any]:
+    """The axes that a figure shows, or its cell."""
+    literals = plugin("figure", name).literals
+    if literals["OF"] == "cell":
+        ratio = {"selector": config["removal"]["ratio"]} if "scores" in literals["READS"] else {}
+        return {"dataset": dataset, "model": model, "seed": seed, **ratio}
+    own = literals["OF"] in ("unlearning", "probe", "left")
+    return axes(config, literals["OF"]) if own else grid.comparison(config, study)
+
+
+def drawing_code(stage: str, name: str) -> str:
+    """The code of the stage and of the figure."""
+    return digest(stage, plugin("figure", name).module)
 
 
 class Figure(Settings):
-    """Settings of the stage ``figure``: what is drawn of which axes or cell."""
+    """What is drawn of which axes or cell."""
 
     name: str
-    grid: dict[str, Any]
+    grid: dict[str, Any] = setting(shown)
+    code: str = setting(drawing_code, default="")
 
 
-def settings(config: Config, shown: Mapping[str, Any], name: str) -> Figure:
-    return Figure(
-        name=name,
-        grid=dict(shown),
-        code=digest(__name__, plugin("figure", name).module),
-    )
-
-
-def settings_of_cell(config: Config, name: str, dataset: str, model: str, seed: int) -> Figure:
-    shown = {"dataset": dataset, "model": model, "seed": seed}
-    if "scores" in plugin("figure", name).literals["READS"]:
-        shown["selector"] = config["removal"]["ratio"]
-    return settings(config, shown, name)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Files:
+class FigureFiles(Files):
     tables: Path = option("folder of the result tables")
     out: Path = writes("the PDF; a PNG goes beside it")
 
 
-def run(files: Files, settings: Figure, job: Job) -> None:
-    """Raises ``UserError`` for an unknown figure or a table without the grid's rows."""
+def figure(files: FigureFiles, settings: Figure, job: Job) -> None:
+    """Draw one figure from the result tables, as PDF and PNG.
+
+    Raises ``UserError`` for an unknown figure or a table without the grid's rows.
+    """
     from matplotlib import rc_context
 
     from mamushi.figures.style import HOUSE, save

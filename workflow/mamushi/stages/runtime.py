@@ -1,38 +1,13 @@
-"""Time every selector on one run's embeddings, on the CPU."""
+"""What the selectors cost."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from mamushi.registry import plugin
 from mamushi.running.identity import digest
-from mamushi.running.stage import Job, reads, writes
-from mamushi.stages._settings import Cell, Config, SelectorSettings, derives, selector
-
-
-class Runtime(Cell):
-    """Settings of the stage ``runtime``; ``bases`` are what derived selectors start from."""
-
-    selectors: list[SelectorSettings]
-    bases: list[SelectorSettings]
-    repeats: int
-    threads: int
-
-
-def settings(config: Config, dataset: str, model: str, seed: int) -> Runtime:
-    names, bases = timed(config)
-    definitions = [selector(config, name) for name in names + bases]
-    modules = {plugin("selector", each.kind).module for each in definitions}
-    return Runtime(
-        dataset=dataset,
-        model=model,
-        seed=seed,
-        selectors=definitions[: len(names)],
-        bases=definitions[len(names) :],
-        **config["evidence"]["runtime"],
-        code=digest(__name__, *sorted(modules)),
-    )
+from mamushi.running.stage import Files, Job, reads, writes
+from mamushi.stages._settings import Cell, Config, SelectorSettings, derives, fill, setting
 
 
 def timed(config: Config) -> tuple[list[str], list[str]]:
@@ -46,23 +21,44 @@ def timed(config: Config) -> tuple[list[str], list[str]]:
     return names, bases
 
 
-@dataclass(frozen=True, kw_only=True)
-class Files:
+def definitions(config: Config, place: int) -> list[SelectorSettings]:
+    """The selectors that are timed (0), or what others of them start from (1)."""
+    return [fill(SelectorSettings, config, selector=name) for name in timed(config)[place]]
+
+
+class Runtime(Cell):
+    """``bases`` are what derived selectors start from."""
+
+    selectors: list[SelectorSettings] = setting(lambda config: definitions(config, 0))
+    bases: list[SelectorSettings] = setting(lambda config: definitions(config, 1))
+    repeats: int = setting("evidence.runtime.repeats")
+    threads: int = setting("evidence.runtime.threads")
+    code: str = setting(
+        lambda stage, selectors, bases: digest(
+            stage, *sorted({plugin("selector", each.kind).module for each in selectors + bases})
+        ),
+        default="",
+    )
+
+
+class RuntimeFiles(Files):
     examples: Path = reads("the examples table")
     embeddings: Path = reads("their embeddings")
     layers: Path | None = reads("the texts at other depths of the model", default=None)
     out: Path = writes("the runtime table to write")
 
 
-def run(files: Files, settings: Runtime, job: Job) -> None:
-    """Write ``runtime``. Raises ``UserError`` for unusable embeddings, and as the selectors."""
+def runtime(files: RuntimeFiles, settings: Runtime, job: Job) -> None:
+    """Time every selector on one run's embeddings, on the CPU.
+
+    Raises ``UserError`` for unusable embeddings, and as the selectors.
+    """
     import os
 
     # Read when torch looks for a GPU for the first time: all selectors run where the paper's do.
     os.environ["CUDA_VISIBLE_DEVICES"] = ""
 
     import numpy as np
-    import pyarrow as pa
 
     from mamushi.artifacts import schemas
     from mamushi.artifacts.tables import write_table
@@ -95,7 +91,7 @@ def run(files: Files, settings: Runtime, job: Job) -> None:
     write_table(
         files.out,
         schemas.RUNTIME,
-        pa.Table.from_pylist(rows, schema=schemas.RUNTIME.schema),
+        rows,
         metadata={
             "provenance": job.origin,
             "conditions": conditions(),

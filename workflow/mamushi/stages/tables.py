@@ -1,31 +1,40 @@
-"""Collect a grid's measurements in the result tables: SAD, what differs, quality of the scores."""
+"""Result tables of what all jobs have measured, and the budgets at which unlearning is refined.
+
+Each stage finds the files of its cells by path, and raises ``UserError`` that names the first one
+that is missing or damaged; nothing is written then.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from mamushi.configuration import grid
-from mamushi.running.identity import digest
-from mamushi.running.stage import Job, root, writes
-from mamushi.stages._settings import Collected, Config
+from mamushi.artifacts import paths
+from mamushi.configuration import arms, grid
+from mamushi.running.stage import Files, Job, root, writes
+from mamushi.stages._settings import Config, Settings, axes, by_chance, setting, starts_of
+
+if TYPE_CHECKING:
+    from mamushi.evaluation.sad import Floats
 
 
-def settings(config: Config, study: str | None = None) -> Collected:
-    return Collected(grid=grid.comparison(config, study), code=digest(__name__))
+class TableFiles(Files):
+    """The folder in which they find what was measured, and where the tables go."""
 
-
-@dataclass(frozen=True, kw_only=True)
-class Files:
     root: Path = root()
     out_folder: Path = writes("where to write the tables")
 
 
-def run(files: Files, settings: Collected, job: Job) -> None:
-    """Write ``sad``, ``sad_summary``, ``sad_differences`` and ``selection``, as Parquet and as CSV.
+class Compared(Settings):
+    """Axes of the grid, or of a study."""
 
-    ``sad_differences.rst`` says in words which curves differ, for the report. Raises ``UserError``
-    that names the first missing or damaged input; nothing is written then.
+    grid: dict[str, Any] = setting(lambda config, study=None: grid.comparison(config, study))
+
+
+def tables(files: TableFiles, settings: Compared, job: Job) -> None:
+    """Collect a grid's measurements: SAD, which curves differ, quality of the scores.
+
+    ``sad_differences.rst`` says in words which curves differ, for the report.
     """
     from mamushi.artifacts import schemas
     from mamushi.artifacts.files import atomic
@@ -36,12 +45,297 @@ def run(files: Files, settings: Collected, job: Job) -> None:
 
     sad = sad_table(settings.grid, files.root)
     differences = sad_differences(sad)
-    tables = [
+    found = [
         (schemas.SAD, sad),
         (schemas.SAD_SUMMARY, sad_summary(sad)),
         (schemas.SAD_DIFFERENCES, differences),
         (schemas.SELECTION, selection_table(settings.grid, files.root)),
     ]
-    publish(files.out_folder, tables, job.origin)
+    publish(files.out_folder, found, job.origin)
     with atomic(files.out_folder / "sad_differences.rst") as part:
         part.write_text(verdict(differences), encoding="utf-8")
+
+
+def subgroups(files: TableFiles, settings: Compared, job: Job) -> None:
+    """Collect who pays for a removal: how the loss of held-out texts changes, by their labels."""
+    from mamushi.artifacts import schemas
+    from mamushi.artifacts.tables import publish
+    from mamushi.evaluation.subgroups import subgroups_table
+
+    table = subgroups_table(settings.grid, files.root)
+    publish(files.out_folder, [(schemas.SUBGROUPS, table)], job.origin)
+
+
+def stepped(config: Config) -> dict[str, Any]:
+    """The axes of the models whose steps follow from their data."""
+    found = grid.comparison(config)
+    models = [name for name in found["models"] if grid.stepped(config, name)]
+    return {"datasets": found["datasets"], "models": models, "seeds": found["seeds"]}
+
+
+class Stepped(Settings):
+    """Axes of the models whose steps follow from their data."""
+
+    grid: dict[str, Any] = setting(stepped)
+
+
+def steps(files: TableFiles, settings: Stepped, job: Job) -> None:
+    """Collect how much of SAD at budget 0 is the number of steps alone."""
+    from mamushi.artifacts import schemas
+    from mamushi.artifacts.tables import publish
+    from mamushi.evaluation.curves import steps_table
+
+    table = steps_table(settings.grid, files.root)
+    publish(files.out_folder, [(schemas.STEPS, table)], job.origin)
+
+
+class Truth(Compared):
+    """``by_chance`` says of each selector whether it ranks without a look at the texts."""
+
+    by_chance: dict[str, bool] = setting(by_chance)
+
+
+def truth(files: TableFiles, settings: Truth, job: Job) -> None:
+    """Set each ranking beside that by the exact log-density ratio, where it is known."""
+    from mamushi.artifacts import schemas
+    from mamushi.artifacts.tables import publish, read_table
+    from mamushi.evidence.truth import truth_table
+
+    sad = read_table(paths.under(files.root, paths.TABLE, table="sad"), schemas.SAD)
+    table = truth_table(settings.grid, settings.by_chance, sad, files.root)
+    publish(files.out_folder, [(schemas.TRUTH, table)], job.origin)
+
+
+class Refine(Settings):
+    """A pair of unlearner and selector, where it starts, and how its budgets are refined."""
+
+    dataset: str
+    model: str
+    unlearner: str
+    selector: str
+    start: str = setting(arms.start)
+    seeds: list[int] = setting("unlearning.seeds")
+    budgets: list[float] = setting("unlearning.budgets")
+    fine: float | None = setting("unlearning.fine")
+    target: float = setting("unlearning.target")
+
+
+class RefineFiles(Files):
+    root: Path = root()
+    out: Path = writes("the sweep's budgets (JSON)")
+
+
+def refine(files: RefineFiles, settings: Refine, job: Job) -> None:
+    """Choose the finer budgets at which a pair of unlearner and selector is measured.
+
+    The configured budgets say between which two the mean curve over seeds first reaches the target;
+    the multiples of ``fine`` between these are added. Writes ``budgets`` (measured and added),
+    ``added``, ``crossing`` and the mean ``recovery``.
+    """
+    import numpy as np
+
+    from mamushi.artifacts.files import write_json
+    from mamushi.evaluation.crossing import first_crossing, refine
+
+    measured = sorted(settings.budgets)
+    beta = [0.0, *measured, 1.0]
+    curves = np.array([_curve(files.root, settings, seed, measured) for seed in settings.seeds])
+    with_gap = curves[~np.isnan(curves).any(axis=1)]
+    mean = with_gap.mean(axis=0) if len(with_gap) else None
+    found = None if mean is None else first_crossing(beta, mean, settings.target)
+    added = [] if mean is None else refine(beta, mean, settings.target, settings.fine)
+    added = [budget for budget in added if budget not in measured]
+    heights: list[float | None] = [None] * len(beta) if mean is None else mean.tolist()
+    write_json(
+        files.out,
+        {
+            "budgets": sorted([*measured, *added]),
+            "added": added,
+            "crossing": found,
+            "recovery": dict(zip(map(paths.beta, beta), heights, strict=True)),
+            "provenance": job.origin,
+        },
+    )
+
+
+def _curve(root: Path, settings: Refine, seed: int, measured: list[float]) -> Floats:
+    """One seed's recovery at budget 0, the measured budgets and 1; NaN where it has no gap."""
+    from mamushi.evaluation.crossing import recovery
+    from mamushi.evaluation.curves import read_perplexity
+
+    cell: dict[str, Any] = {"dataset": settings.dataset, "model": settings.model, "seed": seed}
+    pair = (settings.unlearner, settings.selector)
+    between = [arms.unlearned(*pair, budget) for budget in measured]
+    found = (
+        read_perplexity(paths.under(root, paths.PERPLEXITY, **cell, arm=arm)).ppl_forget
+        for arm in (settings.start, "gold", *between, arms.whole(settings.unlearner))
+    )
+    start, gold, *others = found
+    return recovery([start, *others], start, gold)
+
+
+class HalfGap(Settings):
+    """Axes and ``starts``, the endpoints by model; ``target`` and cap of the half-gap budget."""
+
+    grid: dict[str, Any] = setting(lambda config: axes(config, "unlearning"))
+    starts: dict[str, str] = setting(lambda config: starts_of(config, "unlearning"))
+    target: float = setting("unlearning.target")
+    retain_cap: float = setting("unlearning.retain_cap")
+
+
+def half_gap(files: TableFiles, settings: HalfGap, job: Job) -> None:
+    """Collect the budget-perplexity curves of unlearning and retraining, and half-gap budgets."""
+    from mamushi.artifacts import schemas
+    from mamushi.artifacts.tables import publish
+    from mamushi.evaluation.half_gap import half_gap_table, unlearning_table
+
+    points = unlearning_table(settings.grid, settings.starts, files.root)
+    budgets = half_gap_table(points, target=settings.target, retain_cap=settings.retain_cap)
+    made = [(schemas.UNLEARNING, points), (schemas.HALF_GAP, budgets)]
+    publish(files.out_folder, made, job.origin)
+
+
+class Probes(Settings):
+    """Axes and ``starts``, the endpoints by model."""
+
+    grid: dict[str, Any] = setting(lambda config: axes(config, "probe"))
+    starts: dict[str, str] = setting(lambda config: starts_of(config, "probe"))
+
+
+def probes(files: TableFiles, settings: Probes, job: Job) -> None:
+    """Collect what all models said and how they relearned."""
+    from mamushi.artifacts import schemas
+    from mamushi.artifacts.tables import publish
+    from mamushi.evaluation.probes import all_generations, relearning_table
+
+    said = all_generations(settings.grid, files.root)
+    learned = relearning_table(settings.grid, settings.starts, files.root)
+    made = [(schemas.GENERATIONS, said), (schemas.RELEARNING, learned)]
+    publish(files.out_folder, made, job.origin)
+
+
+def ready(config: Config) -> list[str]:
+    """The models that were contaminated before."""
+    names = config["left"]["models"]
+    return [name for name in names if config["models"][name].get("contaminated")]
+
+
+class Left(Settings):
+    """Axes, ``starts`` by model, and the models that are ``ready``, trained before."""
+
+    grid: dict[str, Any] = setting(lambda config: axes(config, "left"))
+    starts: dict[str, str] = setting(lambda config: starts_of(config, "left"))
+    ready: list[str] = setting(ready)
+
+
+def left(files: TableFiles, settings: Left, job: Job) -> None:
+    """Collect what is left of forget texts in the models of all cells, beside the same of gold."""
+    from mamushi.artifacts.tables import publish
+    from mamushi.evaluation.audit_texts import audit_texts
+
+    found = audit_texts(settings.grid, settings.starts, settings.ready, files.root)
+    publish(files.out_folder, found, job.origin)
+
+
+class LeftModels(Compared):
+    """``deleted`` has the axes of the models that are probed, ``starts`` the endpoints that
+    unlearning starts from, by model."""
+
+    deleted: dict[str, Any] = setting(grid.probed)
+    starts: dict[str, str] = setting(lambda config: starts_of(config, "probe"))
+    tasks: list[str] = setting("utility.tasks")
+
+
+def left_models(files: TableFiles, settings: LeftModels, job: Job) -> None:
+    """Collect what is left in models: distances to gold, what comes back, utility."""
+    from mamushi.artifacts.tables import publish
+    from mamushi.evaluation.audit_models import Audit
+
+    audit = Audit(settings.grid, settings.deleted, settings.starts, files.root)
+    publish(files.out_folder, audit.tables(tasks=bool(settings.tasks)), job.origin)
+
+
+class Qualitative(Settings):
+    """The first seed's runs of each dataset and model, and the selector of the ratio."""
+
+    cells: list[dict[str, Any]] = setting(grid.shown)
+    selector: str = setting("removal.ratio")
+
+
+def qualitative(files: TableFiles, settings: Qualitative, job: Job) -> None:
+    """Collect the first and the last texts of rankings."""
+    import pyarrow as pa
+
+    from mamushi.artifacts import schemas
+    from mamushi.artifacts.provenance import provenance
+    from mamushi.artifacts.tables import publish
+    from mamushi.evidence.ranking import ends, excerpt, read_ranking, texts_of
+
+    rows: list[dict[str, Any]] = []
+    read = {}
+    for cell in settings.cells:
+        scores = paths.under(files.root, paths.SCORES, **cell, selector=settings.selector)
+        found = ends(read_ranking(scores))
+        examples = paths.under(files.root, paths.EXAMPLES, dataset=cell["dataset"])
+        read[f"scores/{cell['dataset']}/{cell['model']}/seed{cell['seed']}"] = scores
+        read[f"examples/{cell['dataset']}"] = examples
+        texts = texts_of(examples, [row["id"] for row in found])
+        rows += [
+            {**cell, "selector": settings.selector, **row, "text": excerpt(text)}
+            for row, text in zip(found, texts, strict=True)
+        ]
+    table = pa.Table.from_pylist(rows, schema=schemas.QUALITATIVE_RANKING.schema)
+    made = provenance(job.origin["settings"], **read)
+    publish(files.out_folder, [(schemas.QUALITATIVE_RANKING, table)], made)
+
+
+class Evidence(Settings):
+    """``selector`` is the one whose scores estimate the log-density ratio, ``sad`` whether there is
+    a table of what retraining measured."""
+
+    cells: list[dict[str, Any]] = setting(lambda config: list(grid.cells(config["grid"])))
+    runtime_cells: list[dict[str, Any]] = setting(grid.shown)
+    selector: str = setting("removal.ratio")
+    sad: bool = setting("evidence.measured")
+    targets: list[dict[str, Any]] = setting("evidence.targets")
+
+
+def evidence(files: TableFiles, settings: Evidence, job: Job) -> None:
+    """Join what the runs found before any retraining, and add the advice that follows."""
+    from mamushi.artifacts import schemas
+    from mamushi.artifacts.provenance import provenance
+    from mamushi.artifacts.tables import publish, read_table
+    from mamushi.evidence.advice import advice, read_frontier
+    from mamushi.evidence.tables import joined, paper_rows
+
+    sources = (
+        (schemas.FRONTIER, paths.FRONTIER, settings.cells),
+        (schemas.CALIBRATION, paths.CALIBRATION, settings.cells),
+        (schemas.DIAGNOSTICS, paths.DIAGNOSTICS, settings.cells),
+        (schemas.CONFOUNDS, paths.CONFOUNDS, settings.cells),
+        (schemas.GEOMETRY, paths.GEOMETRY, settings.cells),
+        (schemas.RUNTIME, paths.RUNTIME, settings.runtime_cells),
+    )
+    runs = {kind.name: joined(kind, pattern, cells, files.root) for kind, pattern, cells in sources}
+    read = {
+        f"{kind.name}/{cell['dataset']}/{cell['model']}/seed{cell['seed']}": paths.under(
+            files.root, pattern, **cell
+        )
+        for kind, pattern, cells in sources
+        for cell in cells
+    }
+    curves = [
+        row
+        for cell in settings.cells
+        for row in read_frontier(paths.under(files.root, paths.FRONTIER, **cell))
+    ]
+    sad = None
+    if settings.sad:
+        read["sad"] = paths.under(files.root, paths.TABLE, table="sad")
+        sad = read_table(read["sad"], schemas.SAD).to_pylist()
+    advised = advice(curves, sad, [(one["target"], one["value"]) for one in settings.targets])
+    pair = (runs[name].to_pylist() for name in ("diagnostics", "geometry"))
+    paper = paper_rows(*pair, settings.selector)
+    found = [(kind, runs[kind.name]) for kind, _, _ in sources]
+    found += [(schemas.ADVICE, advised), (schemas.PAPER, paper)]
+    publish(files.out_folder, found, provenance(job.origin["settings"], **read))

@@ -1,20 +1,31 @@
-"""Unlearn the texts of a removal list from a trained model, and measure it.
-
-Both in one process, as for retraining; and so is whatever else it is asked, because the weights are
-kept only when asked for.
-"""
+"""Unlearning: from a trained model and a removal list to one that is measured."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from mamushi.configuration import arms
+from mamushi.configuration.sections import HeldOut, UnlearnTraining
+from mamushi.configuration.sources import contents
+from mamushi.registry import plugin
+from mamushi.running.identity import digest
 from mamushi.running.stage import Job, option, reads, writes
 from mamushi.stages import _asking, _models
-from mamushi.stages._settings import Unlearn
+from mamushi.stages._settings import (
+    Cell,
+    Config,
+    Opened,
+    Questions,
+    Trains,
+    asking,
+    code_with,
+    fill,
+    setting,
+)
 
 if TYPE_CHECKING:
     from accelerate import Accelerator
@@ -27,8 +38,41 @@ GPU = True
 TRUNK = ("mamushi.unlearning.trunk.Trunk", "mamushi.unlearning.trunk.write_trunk")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Files(_asking.AnswerFiles, _models.TrainingFiles, _models.ModelFiles):
+class Started(Trains):
+    """The model that unlearning starts from, and what of it is trained then."""
+
+    start: Opened = setting(
+        lambda config, model: fill(Opened, config, model=model, arm=arms.start(config, model))
+    )
+    max_length: int = setting("unlearning.max_length")
+    evaluation: HeldOut = setting("evaluation")
+
+
+def unlearner_settings(config: Config, unlearner: str) -> dict[str, Any]:
+    """The settings of an unlearner's kind."""
+    definition = config["unlearners"][unlearner]
+    return {key: definition[key] for key in plugin("unlearner", definition["kind"]).settings}
+
+
+def list_contents(config: Config, list: str | None = None) -> dict[str, str]:
+    """The digest of the removal list of one's own that is called so."""
+    path = list and config["unlearning"]["lists"][list]
+    return contents([path] if path else [])
+
+
+class Unlearn(Started, Cell):
+    """The same for every selector and budget."""
+
+    unlearner: str
+    kind: str = setting("unlearners.{unlearner}.kind")
+    settings: dict[str, Any] = setting(unlearner_settings)
+    training: UnlearnTraining = setting("unlearners.{unlearner}.training")
+    questions: Questions | None = setting(asking, default=None)
+    inputs: dict[str, str] = setting(list_contents, default_factory=dict)
+    code: str = setting(code_with("unlearner"), default="")
+
+
+class UnlearnFiles(_asking.AnswerFiles, _models.TrainingFiles, _models.ModelFiles):
     removal: Path | None = reads(
         "what to unlearn: a removals table, or a table or text file of ids; default: all",
         default=None,
@@ -38,7 +82,12 @@ class Files(_asking.AnswerFiles, _models.TrainingFiles, _models.ModelFiles):
     tensors: Path | None = writes("unlearned tensors to write", default=None)
 
 
-def run(files: Files, settings: Unlearn, job: Job) -> None:
+def unlearn(files: UnlearnFiles, settings: Unlearn, job: Job) -> None:
+    """Unlearn the texts of a removal list from a trained model, and measure it.
+
+    Both in one process, as for retraining; and so is whatever else it is asked, because the weights
+    are kept only when asked for.
+    """
     from mamushi.artifacts import schemas
     from mamushi.artifacts.files import write_json
     from mamushi.artifacts.provenance import fingerprint
@@ -51,7 +100,7 @@ def run(files: Files, settings: Unlearn, job: Job) -> None:
     from mamushi.lm.sharding import takes_part
     from mamushi.lm.storage import save_trained
     from mamushi.lm.tokens import read_tokens
-    from mamushi.unlearning.loop import Outcome, steps_of, unlearn
+    from mamushi.unlearning.loop import Outcome, steps_of
     from mamushi.unlearning.trunk import starting_from
 
     _asking.require(settings.questions)
@@ -138,7 +187,7 @@ def _selected(forget: TokenSet, removal: Path | None) -> TokenSet:
 
 
 def _trunk(
-    files: Files,
+    files: UnlearnFiles,
     settings: Unlearn,
     job: Job,
     model: PreTrainedModel,
@@ -148,15 +197,13 @@ def _trunk(
     """The trunk's output for ``texts``, from the folder ``files.trunk`` or computed and kept there.
 
     None where no folder is named, where ``execution.cache_trunk`` is off, for a model that is cut
-    over processes, and where ``separable`` says so. ``model`` is
-    still the start. The folder is shared by all jobs that start there and is no artifact: a rule's
-    output that is deleted once it is used would run again, and all that read it, whenever one of
-    them does. So it is looked for here, checked against all that it depends on, and made by the
-    first to come while the others wait.
+    over processes, and where ``separable`` says so. ``model`` is still the start. The folder is
+    shared by all jobs that start there and is no artifact: a rule's output that is deleted once it
+    is used would run again, and all that read it. So it is looked for here, checked against all
+    that it depends on, and made by the first to come while the others wait.
     """
     from mamushi.errors import UserError
     from mamushi.lm.sharding import active
-    from mamushi.running.identity import digest
     from mamushi.running.locks import exclusive
     from mamushi.unlearning.trunk import Trunk, separable, write_trunk
 

@@ -122,8 +122,8 @@ def tail(size: Size, blocks: int) -> float:
 
 def selector(config: Config, name: str) -> dict[str, Any]:
     """Return what ``score_seconds`` asks of a selector, with those of networks that it names."""
-    definition = settings_of.selector(config, name)
-    return {"kind": definition.kind, **definition.settings}
+    kind = config["selectors"][name]["kind"]
+    return {"kind": kind, **settings_of.selector_settings(config, name)}
 
 
 def score_seconds(settings: Mapping[str, Any], texts: float, forget: float, width: int) -> float:

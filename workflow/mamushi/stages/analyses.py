@@ -1,0 +1,383 @@
+"""What scores and embeddings of one run tell before any retraining."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mamushi.configuration import grid
+from mamushi.errors import UserError
+from mamushi.running.stage import Files, Job, option, reads, writes
+from mamushi.stages._settings import Cell, Config, by_chance, setting
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+class Calibrate(Cell):
+    """``selector`` is the one that estimates the ratio."""
+
+    selector: str = setting("removal.ratio")
+    resamples: int = setting("evidence.resamples")
+
+
+class CalibrateFiles(Files):
+    scores: Path = reads("scores of the selector that estimates the ratio")
+    refits: Path = reads("their refits")
+    out: Path = writes("the calibrated ratios to write")
+    checks: Path = writes("the calibration table to write")
+
+
+def calibrate(files: CalibrateFiles, settings: Calibrate, job: Job) -> None:
+    """Estimate the log-density ratio of every text that is ranked, from raw scores.
+
+    The scores are recalibrated by cross-fitting, the refits say how much of the ratio its noise
+    hides, and checks that need no truth say whether the result is a density ratio. What follows for
+    a reader stands in the metadata as the verdict. Raises ``UserError`` for scores that lack one,
+    or refits of other texts.
+    """
+    import pyarrow as pa
+
+    from mamushi.artifacts import schemas
+    from mamushi.artifacts.tables import read_metadata, read_table, write_table
+    from mamushi.evidence.calibration import read_ratio
+    from mamushi.evidence.verdict import checks, verdict
+
+    scores, whole = read_ratio(files.scores, files.refits)
+    estimate = scores.estimate()
+    checked = checks(scores, estimate, settings.resamples, settings.seed)
+    found = verdict(scores, whole, checked)
+    table = read_table(files.scores, schemas.SCORES)
+    write_table(
+        files.out,
+        schemas.CALIBRATED,
+        {
+            **{name: table[name] for name in ("id", "domain", "score")},
+            "log_ratio": pa.array(estimate.log_ratio),
+        },
+        metadata={
+            "provenance": job.origin,
+            "sources": read_metadata(files.scores)["provenance"]["inputs"],
+            "lost": estimate.lost,
+            "verdict": found.as_json(),
+        },
+    )
+    rows = [{**settings.cell, "selector": settings.selector, **row} for row in checked]
+    write_table(
+        files.checks,
+        schemas.CALIBRATION,
+        rows,
+        metadata={"provenance": job.origin, "verdict": found.as_json()},
+    )
+    print(f"{files.out}: {found.words}")
+
+
+def frontier_budgets(config: Config) -> list[float]:
+    """The budgets of the frontier and the grid's."""
+    return sorted({*config["evidence"]["budgets"], *config["grid"]["budgets"]})
+
+
+class Frontier(Cell):
+    """``by_chance`` says of each selector whether it ranks without a look at the texts."""
+
+    budgets: list[float] = setting(frontier_budgets)
+    by_chance: dict[str, bool] = setting(by_chance)
+    resamples: int = setting("evidence.resamples")
+
+
+class FrontierFiles(Files):
+    examples: Path = reads("the examples table")
+    scores: list[Path] = reads("scores to rank by", named_by="selectors")
+    selectors: list[str] = option("the selector of each, in the same order")
+    ratio: Path = reads("scores that estimate the log-density ratio")
+    refits: Path = reads("their refits")
+    calibrated: Path = reads("the calibrated ratio, with the verdict on it")
+    out: Path = writes("the frontier table to write")
+
+
+def frontier(files: FrontierFiles, settings: Frontier, job: Job) -> None:
+    """Estimate the removal-preservation frontier of a run's selectors, before any retraining.
+
+    For every selector and budget, 0 and 1 included: KL(p1 || p_-S) and KL(p2 || p_-S) by the
+    calibrated log-density ratio, with bands over the texts, the calibration and what the scores
+    have lost, and for a dataset that knows its densities the exact values beside them. Raises
+    ``UserError`` for scores of other examples, or a ratio that lacks a score.
+    """
+    import numpy as np
+
+    from mamushi.artifacts import schemas
+    from mamushi.artifacts.tables import read_metadata, read_table, write_table
+    from mamushi.evidence.bootstrap import bands, exact, rows
+    from mamushi.evidence.calibration import read_ratio
+    from mamushi.evidence.frontier import ranking_of
+    from mamushi.evidence.truth import truth_of
+    from mamushi.selection.removals import budget_of
+
+    ratio = read_table(files.ratio, schemas.SCORES)
+    made = {files.ratio: _sources(read_metadata(files.ratio), files.ratio)}
+    rankings = {}
+    for name, path in zip(files.selectors, files.scores, strict=True):
+        made[path] = _sources(read_metadata(path), path)
+        if made[path] != made[files.ratio]:
+            raise UserError(
+                f"was made from other examples or embeddings than {files.ratio}",
+                where=path,
+                do="delete both and score again",
+            )
+        scores = read_table(path, schemas.SCORES)
+        rankings[name] = ranking_of(scores, bool(settings.by_chance.get(name, False)))
+    budgets = sorted({0.0, 1.0, *map(float, settings.budgets)})
+    counts = np.array([budget_of(beta, ratio) for beta in budgets])
+    estimated, _ = read_ratio(files.ratio, files.refits)
+    found = bands(estimated, rankings, counts, settings.resamples, settings.seed)
+    truth = truth_of(read_table(files.examples, schemas.EXAMPLES), ratio)
+    table = []
+    for name, ranks in rankings.items():
+        exactly = None if truth is None else exact(ranks, truth, counts)
+        along = rows(found[name], exactly, ranks.forms(counts))
+        table += [
+            {**settings.cell, "selector": name, "beta": beta, "removed": int(k), **row}
+            for beta, k, row in zip(budgets, counts, along, strict=True)
+        ]
+    write_table(
+        files.out,
+        schemas.FRONTIER,
+        table,
+        metadata={
+            "provenance": job.origin,
+            "verdict": read_metadata(files.calibrated)["verdict"],
+            # What the advisor reads: it has targets relative to the ends of a curve, whose bands
+            # do not follow from those of the curve.
+            "relative": {
+                name: {
+                    f"{what}{end}": _listed(getattr(one[what], part))
+                    for what in ("gain", "decline")
+                    for end, part in (("", "value"), ("_low", "low"), ("_high", "high"))
+                }
+                for name, one in found.items()
+            },
+        },
+    )
+
+
+def _sources(stored: dict[str, Any], path: Path) -> dict[str, str]:
+
+    try:
+        inputs = stored["provenance"]["inputs"]
+        return {name: inputs[name] for name in ("examples", "embeddings")}
+    except KeyError:
+        raise UserError(
+            "does not say what it was made from", where=path, do="delete it and score again"
+        ) from None
+
+
+def _listed(values: np.ndarray[Any, Any]) -> list[float | None]:
+    return [None if value != value else float(value) for value in values]
+
+
+class ScoresFiles(Files):
+    scores: list[Path] = reads("scores tables", named_by="selectors")
+    selectors: list[str] = option("their selectors, in the same order")
+    out: Path = writes("the table to write")
+
+
+def diagnostics(files: ScoresFiles, settings: Cell, job: Job) -> None:
+    """Describe the scores of a run: spread, separation of the domains, calibration, folds.
+
+    A row for each selector. What a score has not, because its selector has none for retain examples
+    or uses no folds, is left empty.
+    """
+    from mamushi.artifacts import schemas
+    from mamushi.artifacts.tables import write_table
+    from mamushi.evidence.diagnostics import diagnose, read_scores
+
+    rows = [
+        {**settings.cell, "selector": name, **diagnose(read_scores(path))}
+        for name, path in zip(files.selectors, files.scores, strict=True)
+    ]
+    write_table(
+        files.out,
+        schemas.DIAGNOSTICS,
+        {key: [row[key] for row in rows] for key in rows[0]},
+        metadata={"provenance": job.origin},
+    )
+
+
+class ConfoundsFiles(ScoresFiles):
+    examples: Path = reads("the examples table")
+    duplicates: Path = reads("the duplicates table")
+
+
+def confounds(files: ConfoundsFiles, settings: Cell, job: Job) -> None:
+    """Correlate a run's scores with length, duplication and the labels that came with the texts.
+
+    What a score does not tell, because its selector has none for retain texts or too few texts
+    differ, has a reason in its place. Raises ``UserError`` for scores of other examples.
+    """
+
+    from mamushi.artifacts import schemas
+    from mamushi.artifacts.tables import read_table, write_table
+    from mamushi.evidence.confounds import confounds, read_texts
+    from mamushi.evidence.diagnostics import read_scores
+
+    rows = []
+    for name, path in zip(files.selectors, files.scores, strict=True):
+        scores = read_scores(path)
+        ids = read_table(path, schemas.SCORES, ["id"])["id"].to_pylist()
+        texts = read_texts(files.examples, files.duplicates, ids)
+        found = confounds(scores.score, scores.forget, texts, cross_fitted=scores.fold is not None)
+        rows += [{**settings.cell, "selector": name, **row} for row in found]
+    write_table(files.out, schemas.CONFOUNDS, rows, metadata={"provenance": job.origin})
+
+
+class Geometry(Cell):
+    """Leading components that are looked at."""
+
+    components: int = setting("evidence.components")
+
+
+class GeometryFiles(Files):
+    embeddings: Path = reads("the embeddings table")
+    out: Path = writes("the geometry table to write")
+
+
+def geometry(files: GeometryFiles, settings: Geometry, job: Job) -> None:
+    """Measure the anisotropy of a run's embeddings, and how the subspaces of the domains differ.
+
+    A row per number of leading components. The file's metadata have the sizes and the width of the
+    embeddings, and the numbers that the paper quotes. Raises ``UserError`` for a domain without
+    examples, and embeddings that are not finite or all the same.
+    """
+    from mamushi.artifacts import schemas
+    from mamushi.artifacts.tables import write_table
+    from mamushi.evidence.geometry import geometry, read_embeddings, summary
+
+    pool = read_embeddings(files.embeddings)
+    try:
+        columns = geometry(pool, settings.components, settings.seed)
+    except UserError as error:
+        raise UserError(error.what, where=files.embeddings, do=error.do) from None
+    size = len(columns["k"])
+    this = {key: [value] * size for key, value in settings.cell.items()}
+    write_table(
+        files.out,
+        schemas.GEOMETRY,
+        {**this, **columns},
+        metadata={
+            "provenance": job.origin,
+            "details": {
+                "n_forget": int(pool.forget.sum()),
+                "n_retain": int((~pool.forget).sum()),
+                "width": pool.width,
+                **summary(columns),
+            },
+        },
+    )
+
+
+class Triage(Cell):
+    """``selector`` is the one that estimates the ratio."""
+
+    selector: str = setting("removal.ratio")
+
+
+class TriageFiles(Files):
+    examples: Path = reads("the examples table")
+    scores: Path = reads("the scores table")
+    refits: Path = reads("their refits")
+    out: Path = writes("the triage table to write")
+    csv: Path = writes("the same for people")
+
+
+def triage(files: TriageFiles, settings: Triage, job: Job) -> None:
+    """List texts that look like the other domain: mislabelled, or where the two domains overlap.
+
+    By the out-of-fold scores of the selector that estimates the log-density ratio, and its refits.
+    Texts are shown by their beginning, with profanity masked. Where the scores can tell nothing the
+    table is empty, and the metadata say why. Raises ``UserError`` for scores of other examples.
+    """
+    import numpy as np
+    import pyarrow as pa
+
+    from mamushi.artifacts import schemas
+    from mamushi.artifacts.tables import read_table, write_csv, write_table
+    from mamushi.evidence.diagnostics import read_scores
+    from mamushi.evidence.ranking import excerpt, texts_of
+    from mamushi.evidence.triage import refusal, triage
+    from mamushi.selection.refits import WHOLE, of_table
+
+    scores = read_scores(files.scores)
+    ids = read_table(files.scores, schemas.SCORES, ["id"])["id"].to_numpy().astype(np.object_)
+    rows: list[dict[str, Any]] = []
+    counts: dict[str, int] = {}
+    if (why := refusal(scores.score, scores.forget)) is None:
+        found = of_table(read_table(files.refits, schemas.REFITS))
+        again = [scored for part, _, scored in found if part == WHOLE]
+        rows, counts = triage(ids, scores.score, scores.forget, scores.fold, again)
+        texts = texts_of(files.examples, [row["id"] for row in rows])
+        about = {**settings.cell, "selector": settings.selector}
+        rows = [
+            {**about, **row, "text": excerpt(text)} for row, text in zip(rows, texts, strict=True)
+        ]
+        print(
+            f"{counts['forget']} of {int(scores.forget.sum())} forget texts look like retain, and "
+            f"{counts['retain']} of {int((~scores.forget).sum())} retain texts like forget"
+        )
+    else:
+        print(f"no text is named: {why}")
+    table = pa.Table.from_pylist(rows, schema=schemas.TRIAGE.schema)
+    about = {"provenance": job.origin, "details": {"why": why, "looks_like_the_other": counts}}
+    write_table(files.out, schemas.TRIAGE, table, metadata=about)
+    write_csv(files.csv, table)
+
+
+class Ranking(Cell):
+    """Budgets of all lists."""
+
+    budgets: list[float] = setting(grid.budgets)
+
+
+class RankingFiles(Files):
+    examples: Path = reads("the examples table")
+    scores: list[Path] = reads("scores tables", named_by="selectors")
+    refits: list[Path] = reads("their refits", named_by="selectors")
+    triage: Path = reads("the triage table")
+    calibrated: Path = reads("the calibrated log-density ratio, with the verdict")
+    selectors: list[str] = option("their selectors, in the same order")
+    out: Path = writes("the HTML file to write")
+    table: Path = writes("the table of all ranks to write")
+
+
+def ranking(files: RankingFiles, settings: Ranking, job: Job) -> None:
+    """Make the page to browse a run's ranking of the forget set: one HTML file that opens offline.
+
+    Raises ``UserError`` for scores that rank other examples.
+    """
+    from functools import partial
+
+    from mamushi.artifacts import schemas
+    from mamushi.artifacts.files import atomic
+    from mamushi.artifacts.tables import write_table
+    from mamushi.evidence.ranking import (
+        labels_to_look_at,
+        page,
+        page_data,
+        ranking_table,
+        read_ranking,
+        texts_of,
+        verdict_of,
+    )
+
+    made = zip(files.selectors, files.scores, files.refits, strict=True)
+    rankings = {name: read_ranking(path, again) for name, path, again in made}
+    named = {
+        "provenance": job.origin,
+        "triage": labels_to_look_at(files.triage),
+        "verdict": f"By {files.selectors[0]}: {verdict_of(files.calibrated)}.",
+    }
+    data = page_data(rankings, partial(texts_of, files.examples), settings.budgets, named)
+    made_of = {"provenance": job.origin}
+    write_table(files.table, schemas.RANKING, ranking_table(rankings), metadata=made_of)
+    title = f"Ranking of {settings.dataset} by {settings.model}, seed {settings.seed}"
+    with atomic(files.out) as part:
+        part.write_text(page(title, data), encoding="utf-8", newline="\n")

@@ -1,0 +1,136 @@
+"""Texts of the datasets, and vectors that another program made of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from mamushi.configuration import sources
+from mamushi.configuration.models import Columns
+from mamushi.errors import UserError
+from mamushi.registry import plugin
+from mamushi.running import stage as declared
+from mamushi.running.stage import Job, option, reads, writes
+from mamushi.stages._settings import Config, Settings, code_with, setting
+
+
+def loader_settings(config: Config, dataset: str) -> dict[str, Any]:
+    """The settings of a dataset's loader."""
+    definition = config["datasets"][dataset]
+    return {key: definition[key] for key in plugin("dataset", definition["kind"]).settings}
+
+
+class Examples(Settings):
+    """``loader`` and ``kind`` are of the dataset's loader."""
+
+    dataset: str
+    kind: str = setting("datasets.{dataset}.kind")
+    loader: dict[str, Any] = setting(loader_settings)
+    sections: dict[str, float] = setting("datasets.{dataset}.sections")
+    limit: dict[str, int | None] = setting("datasets.{dataset}.limit")
+    data: dict[str, Any] = setting("data")
+    planted: dict[str, Any] | None = setting("datasets.{dataset}.planted", default=None)
+    inputs: dict[str, str] = setting(
+        lambda config, dataset: sources.contents(sources.files(config["datasets"][dataset])),
+        default_factory=dict,
+    )
+    code: str = setting(code_with("dataset"), default="")
+
+
+class ExamplesFiles(declared.Files):
+    examples: Path = writes("examples.parquet to write")
+    duplicates: Path = writes("duplicates.parquet to write")
+    card: Path = writes("card.json to write")
+    cache: Path = option("folder for downloads")
+
+
+def examples(files: ExamplesFiles, settings: Examples, job: Job) -> None:
+    """Clean a dataset's raw files and split them into sections; drop duplicates and cross-posts.
+
+    Nothing is written unless all of it succeeds. Raises ``UserError``, with the dataset's name, for
+    bad input, and for too few texts for the settings of a comparison. Those are no settings of this
+    stage, since they do not change what it writes; the workflow hands over what they take in the
+    environment, where Snakemake does not look for changes.
+    """
+    from mamushi.artifacts import schemas
+    from mamushi.artifacts.domains import INFERENCE
+    from mamushi.artifacts.files import sha256, write_json
+    from mamushi.artifacts.tables import write_table
+    from mamushi.configuration.counts import Need, check
+    from mamushi.data.examples import build, card
+    from mamushi.registry import load
+
+    try:
+        raw = load("dataset", settings.kind).load(settings.loader, files.cache)
+        table, copies, counts = build(
+            raw, settings.sections, settings.limit, settings.data, settings.planted
+        )
+    except UserError as error:
+        raise UserError(str(error), where=f"dataset {settings.dataset}") from None
+    for name, n in counts["sections"].items():
+        texts = f"{n['forget']:,} forget, {n['retain']:,} retain"
+        print(f"{settings.dataset}: section {name}: {texts}", file=sys.stderr)
+    needs = json.loads(os.environ.get("MAMUSHI_NEEDS", "{}")).get(settings.dataset, [])
+    there = counts["sections"].get(INFERENCE, {})
+    check(settings.dataset, [Need(*need) for need in needs], there)
+    write_table(files.examples, schemas.EXAMPLES, table)
+    # So that a removal list can tell that it joins what belongs together.
+    of = {"examples": sha256(files.examples)}
+    write_table(files.duplicates, schemas.DUPLICATES, copies, metadata=of)
+    write_json(files.card, card(job.origin["settings"], raw, counts))
+
+
+class ImportEmbeddings(Settings):
+    """Columns of vectors that were made elsewhere."""
+
+    embedding: Columns = setting("models.{model}.embeddings")
+    inputs: dict[str, str] = setting(
+        lambda config, model: sources.contents(
+            filter(None, [config["models"][model]["embeddings"]["path"]])
+        ),
+        default_factory=dict,
+    )
+
+
+class ImportFiles(declared.Files):
+    examples: Path = reads("examples table")
+    duplicates: Path = reads("duplicates table of the same dataset")
+    vectors: Path = reads("Parquet file with a column of vectors")
+    data_card: Path | None = option(
+        "card of the dataset, which says how many of its rows are in neither table", default=None
+    )
+    out: Path = writes("embeddings table to write")
+
+
+def import_embeddings(files: ImportFiles, settings: ImportEmbeddings, job: Job) -> None:
+    """Make the embeddings table of vectors that another program made of the texts.
+
+    Raises ``UserError`` for a file that has changed since the workflow looked at it, and for ids
+    and vectors that do not fit the dataset: see ``data.vectors``.
+    """
+    import pyarrow as pa
+
+    from mamushi.artifacts import schemas
+    from mamushi.artifacts.digests import of
+    from mamushi.artifacts.files import read_json
+    from mamushi.artifacts.tables import INFERENCE, read_table, write_table
+    from mamushi.data.vectors import aligned, parquet
+
+    if settings.inputs.get(files.vectors.name, of(files.vectors)) != of(files.vectors):
+        raise UserError("has changed since this run began", where=files.vectors, do="run again")
+    texts = read_table(files.examples, schemas.EXAMPLES, ["id", "domain", "section"])
+    copies = read_table(files.duplicates, schemas.DUPLICATES, ["id"])["id"].to_pylist()
+    rows = [section == INFERENCE for section in texts["section"].to_pylist()]
+    ranked = texts.filter(pa.array(rows))
+    known = {*texts["id"].to_pylist(), *copies}
+    # Rows without a text or a domain, and those beyond a limit, may have a vector all the same.
+    read = read_json(files.data_card)["counts"]["read"] if files.data_card else len(known)
+    parts = parquet(files.vectors, settings.embedding.id, settings.embedding.vector)
+    ids = ranked["id"].to_pylist()
+    vectors = aligned(parts, ids, known, read - len(known), files.vectors)
+    lists = pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), vectors.shape[1])
+    columns = {"id": ranked["id"], "domain": ranked["domain"], "embedding": lists}
+    write_table(files.out, schemas.EMBEDDINGS, columns, metadata=job.origin)

@@ -1,1 +1,0 @@
-"""What models are asked: a module for each question, with its ``answer``."""

@@ -1,0 +1,306 @@
+"""From embeddings to a ranking, and to what is removed at each budget."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from mamushi.configuration import grid
+from mamushi.errors import UserError
+from mamushi.registry import plugin
+from mamushi.running.stage import Files, Job, reads, writes
+from mamushi.stages._settings import (
+    Cell,
+    Config,
+    SelectorSettings,
+    Settings,
+    code_with,
+    selector_settings,
+    setting,
+)
+
+
+class Score(SelectorSettings, Settings):
+    """A selector and the seed."""
+
+    seed: int
+    code: str = setting(code_with("selector"), default="")
+
+
+class RankedFiles(Files):
+    examples: Path = reads("the examples table")
+    embeddings: Path = reads("their embeddings")
+    layers: Path | None = reads("the texts at other depths of the model", default=None)
+    base: Path | None = reads("the same of the selector that this derives from", default=None)
+    out: Path = writes("the table to write")
+
+
+def score(files: RankedFiles, settings: Score, job: Job) -> None:
+    """Rank the forget set by one selector.
+
+    One full ranking, from which the removals at every budget are taken. The file's metadata say
+    what it was made from, how well the score separates the domains (AUC) and, for synthetic data,
+    how well it follows the truth (Spearman).
+    """
+    import numpy as np
+    import pyarrow as pa
+
+    from mamushi.artifacts import schemas
+    from mamushi.artifacts.tables import read_metadata, write_table
+    from mamushi.registry import load, plugin
+    from mamushi.running.machine import conditions
+    from mamushi.selection.metrics import quality
+    from mamushi.selection.pool import columns_of, rank, read_pool
+
+    found = plugin("selector", settings.kind)
+    derives = found.literals.get("DERIVES")
+    if (derives is None) != (files.base is None):
+        raise UserError(
+            f"selector {settings.kind!r} "
+            + ("derives from no other" if derives is None else "derives from another"),
+            where="--base",
+            do="leave it out" if derives is None else f"give the scores of its setting {derives!r}",
+        )
+    texts = found.literals.get("READS_TEXTS", False)
+    pool = read_pool(files.embeddings, files.examples, files.base, layers=files.layers, texts=texts)
+    scored = load("selector", settings.kind).score(pool, settings.settings, settings.seed)
+    order = rank(pool, scored)
+    ranks = np.zeros(len(pool.ids), dtype=np.int64)
+    ranks[order] = np.arange(1, len(order) + 1)
+    about = {
+        "provenance": job.origin,
+        # Carried along, so that a removal list names its model without opening the embeddings.
+        "embedded": read_metadata(files.embeddings),
+        "details": quality(pool, scored),
+        "conditions": conditions(),
+    }
+    columns = columns_of(pool, scored) | {"rank": pa.array(ranks, mask=~pool.forget)}
+    write_table(files.out, schemas.SCORES, columns, metadata=about)
+
+
+class Refits(Score):
+    """Those of the scores, and the numbers of refits."""
+
+    whole: int = setting("evidence.refits.whole")
+    halves: int = setting("evidence.refits.halves")
+
+
+def refits(files: RankedFiles, settings: Refits, job: Job) -> None:
+    """Score again by one selector with other seeds, and cross-fitted on halves of the examples.
+
+    The lists rest on the scores alone. From these refits comes how far chance decides a ranking:
+    which texts are in the list for sure, how much of it a second run would list, and the
+    estimator's own part in the intervals of what is expected.
+    """
+    from mamushi.artifacts import schemas
+    from mamushi.artifacts.tables import read_table, write_table
+    from mamushi.registry import plugin
+    from mamushi.selection.pool import read_pool
+    from mamushi.selection.refits import as_table, of_table, refits
+
+    texts = plugin("selector", settings.kind).literals.get("READS_TEXTS", False)
+    pool = read_pool(files.embeddings, files.examples, layers=files.layers, texts=texts)
+    bases = [] if files.base is None else list(of_table(read_table(files.base, schemas.REFITS)))
+    how = (settings.kind, settings.settings, settings.seed, settings.whole, settings.halves)
+    table = as_table(pool, refits(pool, *how, bases), schemas.REFITS.schema)
+    write_table(files.out, schemas.REFITS, table, metadata={"provenance": job.origin})
+
+
+def _share(beta: str) -> float:
+    return float(beta)
+
+
+class Remove(Settings):
+    """These depend on what they read and the budget alone."""
+
+    beta: float = setting(_share)
+
+
+class ListFiles(Files):
+    scores: Path = reads("scores to rank by")
+    duplicates: Path = reads("the dataset's duplicates table")
+    out: Path = writes("the table to write")
+
+
+def remove(files: ListFiles, settings: Remove, job: Job) -> None:
+    """List the examples to remove at one budget: the top of a ranking, with all their copies."""
+    from mamushi.artifacts import schemas
+    from mamushi.artifacts.tables import read_metadata, read_table, write_table
+    from mamushi.selection.removals import budget_of, removals
+
+    scores = read_table(files.scores, schemas.SCORES)
+    duplicates = read_table(files.duplicates, schemas.DUPLICATES)
+    examples = read_metadata(files.scores)["provenance"]["inputs"]["examples"]
+    if read_metadata(files.duplicates)["examples"] != examples:
+        raise UserError(
+            f"was made with other examples than {files.scores}",
+            where=files.duplicates,
+            do="make the examples and the scores again",
+        )
+    k = budget_of(settings.beta, scores)
+    if k == 0:
+        # The budgets of the grid are refused where the texts are counted; between two of a sweep
+        # there may be one so small, and unlearning then measures the start.
+        n1 = len(scores) - scores["rank"].null_count
+        said = f"a budget of {settings.beta:g} is less than one of {n1} forget texts"
+        print(f"{files.out}: {said}: the list is empty", file=sys.stderr)
+    table = removals(scores, duplicates, k)
+    write_table(files.out, schemas.REMOVALS, table, metadata={"provenance": job.origin})
+
+
+def weigh(files: ListFiles, settings: Remove, job: Job) -> None:
+    """Weigh the forget texts at one budget: what the posterior leaves of each, and of its copies.
+
+    The scores are calibrated by cross-fitting, on both domains; all texts that are not in the table
+    count fully. Raises ``UserError`` for scores that lack one.
+    """
+    import numpy as np
+    import pyarrow as pa
+
+    from mamushi.artifacts import schemas
+    from mamushi.artifacts.tables import FORGET, read_table, write_table
+    from mamushi.evidence.calibration import Scores
+    from mamushi.selection.actions import removed_shares
+    from mamushi.selection.removals import budget_of, removals
+
+    scores = read_table(files.scores, schemas.SCORES)
+    if scores["score"].null_count:
+        do = "weigh by a selector that scores both domains, such as mamushi"
+        raise UserError("has no score for some texts", where=files.scores, do=do)
+    duplicates = read_table(files.duplicates, schemas.DUPLICATES)
+    forget = np.array(scores["domain"].to_pylist()) == FORGET
+    values = scores["score"].to_numpy().astype(np.float64)
+    fold = scores["fold"].fill_null(0).to_numpy().astype(np.int64)
+    ratio = Scores(values, forget, fold).estimate().log_ratio
+    shares = removed_shares(ratio[forget], budget_of(settings.beta, scores))
+    kept = dict(zip(scores["id"].filter(pa.array(forget)).to_pylist(), 1 - shares, strict=True))
+    ranked = removals(scores, duplicates, len(kept))
+    weights = [kept[name] for name in ranked["id"].to_pylist()]
+    columns = {"id": ranked["id"], "weight": weights, "copies": ranked["copies"]}
+    write_table(files.out, schemas.WEIGHTS, columns, metadata={"provenance": job.origin})
+
+
+class SpansFiles(Files):
+    ratio: Path = reads("the token ratios")
+    out: Path = writes("the spans to write")
+
+
+def spans(files: SpansFiles, settings: Remove, job: Job) -> None:
+    """List the spans to leave out of the loss at one budget: the highest token ratios."""
+    from mamushi.artifacts import schemas
+    from mamushi.artifacts.tables import read_table, write_table
+    from mamushi.selection.actions import highest_spans
+    from mamushi.selection.removals import count
+
+    table = read_table(files.ratio, schemas.TOKEN_RATIO)
+    ids = table["id"].to_pylist()
+    ratios = [each.values.to_numpy() for each in table["ratio"]]
+    found = highest_spans(ratios, count(settings.beta, sum(map(len, ratios))))
+    names = schemas.SPANS.schema.names
+    rows = [
+        dict(zip(names, (ids[place], *span), strict=True))
+        for place, own in found.items()
+        for span in own
+    ]
+    write_table(files.out, schemas.SPANS, rows, metadata=job.origin)
+
+
+class Stability(Settings):
+    """Budgets of all lists."""
+
+    budgets: list[float] = setting(grid.budgets)
+
+
+class StabilityFiles(Files):
+    scores: Path = reads("the scores table")
+    refits: Path = reads("their refits")
+    out: Path = writes("the stability table to write")
+
+
+def stability(files: StabilityFiles, settings: Stability, job: Job) -> None:
+    """Say how often each forget text is in a selector's list, by its scores and their refits.
+
+    It is apart from the lists: a change of how often they are refitted changes no list, and
+    retrains nothing. Raises ``UserError`` for refits of other examples.
+    """
+    from mamushi.artifacts import schemas
+    from mamushi.artifacts.tables import read_table, write_table
+    from mamushi.evidence.stability import rankings, stability
+    from mamushi.selection.refits import of_table
+
+    scores = read_table(files.scores, schemas.SCORES)
+    again = of_table(read_table(files.refits, schemas.REFITS))
+    columns, told = stability(*rankings(scores, again), settings.budgets)
+    write_table(files.out, schemas.STABILITY, columns, metadata={"provenance": job.origin, **told})
+
+
+def with_action(config: Config, selector: str) -> dict[str, Any]:
+    """A selector's settings, and what is done with its list where that is not removed."""
+    action = grid.action(config, selector)
+    found = selector_settings(config, selector)
+    return found if action == "remove" else {**found, "action": action}
+
+
+class Manifests(SelectorSettings, Cell):
+    """A selector and the budgets."""
+
+    settings: dict[str, Any] = setting(with_action)
+    budgets: list[float] = setting(grid.budgets)
+
+
+class ManifestsFiles(Files):
+    scores: Path = reads("scores to rank by")
+    calibrated: Path = reads("the calibrated log-density ratio")
+    stability: Path = reads("how often each text is listed by the scores' refits")
+    duplicates: Path = reads("the dataset's duplicates table")
+    out: list[Path] = writes("manifests (JSON), one a budget")
+
+
+def manifests(files: ManifestsFiles, settings: Manifests, job: Job) -> None:
+    """Write the manifest of a selector's removal list at every budget.
+
+    A manifest says what the list was made from (digests of data, model, embeddings and scores,
+    which the scores carry along; settings; versions), the digest of the list itself, and the
+    removal and preservation to expect of it, predicted from the scores of a selector that estimates
+    the log-density ratio, and how much of it a second run would list. It is apart from the list,
+    because these estimates change no list: another one must not retrain anything.
+    """
+    from mamushi.artifacts import schemas
+    from mamushi.artifacts.files import write_json
+    from mamushi.artifacts.paths import beta as written
+    from mamushi.artifacts.tables import read_metadata, read_table
+    from mamushi.evidence.manifest import manifest, read_calibrated
+    from mamushi.selection.removals import budget_of
+
+    scores = read_table(files.scores, schemas.SCORES)
+    ratio, how = read_calibrated(files.calibrated), settings.settings
+    if action := how.get("action"):
+        # What is expected is of whole texts, the top of the ranking.
+        ratio = replace(ratio, withheld=f"retraining does not remove this list (action: {action})")
+    duplicates = read_table(files.duplicates, schemas.DUPLICATES)
+    stable = read_metadata(files.stability)
+    ranked, estimated = read_metadata(files.scores), read_metadata(files.calibrated)
+    sources = ranked["provenance"]["inputs"]
+    for name in ("examples", "embeddings"):
+        if estimated["sources"][name] != sources[name]:
+            raise UserError(
+                f"was made from other {name} than {files.scores}",
+                where=files.calibrated,
+                do="delete both and score again",
+            )
+    embedded = ranked["embedded"]
+    origin = {
+        **job.origin,
+        "inputs": {**embedded["inputs"], **sources, **job.origin["inputs"]},
+        "embedding": embedded["settings"]["embedding"],
+    }
+    by_chance = bool(plugin("selector", settings.kind).literals.get("BY_CHANCE", False))
+    selector = {"selector": settings.selector, "kind": settings.kind, "settings": how}
+    for path, beta in zip(files.out, settings.budgets, strict=True):
+        again = {"rankings": stable["rankings"], **stable["budgets"][written(beta)]}
+        about = {**settings.cell, **selector, "beta": beta, "provenance": origin}
+        about |= {"conditions": ranked["conditions"], "stability": again}
+        k = budget_of(beta, scores)
+        write_json(path, manifest(scores, ratio, duplicates, k, by_chance, about))

@@ -1,0 +1,421 @@
+"""Models that are trained, and the perplexity of those that are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from mamushi.artifacts.domains import CONTAMINATION, FORGET, INFERENCE, RETAIN
+from mamushi.configuration.models import Training
+from mamushi.configuration.sections import HeldOut
+from mamushi.errors import UserError
+from mamushi.running import launch
+from mamushi.running.stage import Files, Job, reads, writes
+from mamushi.stages import _asking, _models
+from mamushi.stages._settings import (
+    Cell,
+    Config,
+    Opened,
+    Questions,
+    Settings,
+    Trains,
+    asking,
+    setting,
+)
+
+if TYPE_CHECKING:
+    from accelerate import Accelerator
+    from numpy.typing import NDArray
+    from transformers import PreTrainedModel
+
+    from mamushi.artifacts.shards import Piece
+    from mamushi.lm.tokens import TokenSet
+    from mamushi.lm.training import TrainLog
+
+GPU = True
+
+
+def sizes_of(config: Config, model: str) -> dict[str, Any]:
+    """What a tiny model is built of."""
+    others = ("training", "contaminated", "base", "pretraining")
+    return {k: v for k, v in config["models"][model].items() if k not in others}
+
+
+class BaseModel(Settings):
+    """The tiny model's definition."""
+
+    name: str = setting(lambda model: model)
+    sizes: dict[str, Any] = setting(sizes_of)
+    pretraining: dict[str, Any] = setting("models.{model}.pretraining")
+
+
+class BaseModelFiles(Files):
+    examples: list[Path] = reads("examples of the datasets that it is pretrained on")
+    out: Path = writes("the model's folder")
+
+
+def base_model(files: BaseModelFiles, settings: BaseModel, job: Job) -> None:
+    """Build a tiny model with a real architecture, give it a tokenizer and pretrain it.
+
+    Writes the model's files, its ``train_log.parquet`` and, when all are there, its card.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from mamushi.artifacts import schemas
+    from mamushi.artifacts.files import write_json
+    from mamushi.artifacts.tables import read_table, write_table
+    from mamushi.lm import device, loading, tiny
+
+    training = settings.pretraining
+    where = f"models.{settings.name}.max_positions"
+    loading.check_length(training["max_length"], settings.sizes["max_positions"], where)
+    texts: list[str] = []
+    for path in files.examples:
+        table = read_table(path, schemas.EXAMPLES, ["text", "domain", "section"])
+        kept = pc.and_(
+            pc.equal(table["section"], training["section"]),
+            pc.is_in(table["domain"], value_set=pa.array(training["domains"], pa.string())),
+        )
+        texts.extend(table["text"].filter(kept).to_pylist())
+    if not texts:
+        raise UserError(
+            f"no texts of {' or '.join(training['domains'])} in the {training['section']} section",
+            where=", ".join(map(str, files.examples)),
+            do="name other datasets in pretraining.datasets",
+        )
+    model, tokenizer = tiny.build(settings.sizes, texts, training["seed"])
+    device.reproducible(training["seed"])
+    model.to(device.accelerator("fp32").device)
+    log = tiny.pretrain(model, tokenizer, texts, training, training["seed"])
+    model.to("cpu")
+
+    card = loading.save_base(files.out, settings.name, model, tokenizer, contaminated=False)
+    write_table(files.out / "train_log.parquet", schemas.TRAIN_LOG, log)
+    write_json(files.out / "card.json", {**card, "provenance": job.origin})
+
+
+def trained_as(config: Config, model: str, role: str) -> Any:
+    """How an endpoint, or a retrained model, is trained.
+
+    Matched to the steps of beta 0 or not is the same for contaminated and beta 0.
+    """
+    training = msgspec.convert(config["models"][model]["training"], Training)
+    if role in ("gold", "retrained"):
+        return training
+    return replace(training, steps="matched" if role == "gold_matched" else "by_data")
+
+
+class FineTune(Cell):
+    """What an endpoint is trained on: contaminated, gold, gold matched or beta 0."""
+
+    role: str
+    section: str = setting(lambda role: CONTAMINATION if role == "contaminated" else INFERENCE)
+    domains: list[str] = setting(
+        lambda role: [RETAIN] if role.startswith("gold") else [FORGET, RETAIN]
+    )
+    training: Training = setting(trained_as)
+
+
+def trained_on(
+    texts: TokenSet, model_card: Path, training: Training, job: Job, *, seed: int, **how: Any
+) -> tuple[PreTrainedModel, Accelerator, TrainLog]:
+    """A fresh base model, fine-tuned on the texts; ``how`` is ``finetune``'s."""
+    from mamushi.lm import device
+    from mamushi.lm.finetune import finetune
+    from mamushi.lm.loading import open_placed
+
+    device.reproducible(seed)
+    accelerator = device.accelerator(training.precision)
+    model = open_placed(model_card, None, asdict(training), training.precision, accelerator)
+    given = asdict(training) | asdict(job.execution)
+    log = finetune(model, texts, given, seed=seed, accelerator=accelerator, **how)
+    return model, accelerator, log
+
+
+def fine_tuned(
+    files: _models.TrainingFiles,
+    settings: FineTune,
+    job: Job,
+    removed: Sequence[str] = (),
+    edit: Callable[[TokenSet], TokenSet] | None = None,
+) -> tuple[PreTrainedModel, Accelerator]:
+    """A fresh base model, fine-tuned on the section's texts but for ``removed``, or after ``edit``.
+
+    Writes the step log and the card; a killed run of the same origin goes on from its state.
+    """
+    import numpy as np
+
+    from mamushi.artifacts import schemas
+    from mamushi.artifacts.files import write_json
+    from mamushi.artifacts.provenance import fingerprint
+    from mamushi.artifacts.tables import write_table
+    from mamushi.artifacts.tensors import drop_others
+    from mamushi.lm.batches import steps
+    from mamushi.lm.edits import mass
+    from mamushi.lm.tokens import read_tokens, subset
+
+    training = settings.training
+    wanted = (files.tokens, files.examples, settings.section, training.max_length)
+    texts = read_tokens(*wanted, domains=settings.domains, without=removed)
+    section = read_tokens(*wanted)
+    kept = np.fromiter(map(set(texts.ids).__contains__, section.ids), bool, len(section))
+    weight: float | None = None
+    if edit is not None:
+        edited = edit(section)
+        kept = mass(edited) > 0
+        texts = subset(edited, np.flatnonzero(kept))
+        # Weights are fp32: what should be a whole number must not lose a step by its last digit.
+        weight = round(float(mass(texts).sum()), 3)
+    # The step-matched arm gives every budget, gold at 1 too, the updates that beta 0 gets.
+    counted = len(section) if training.steps == "matched" else weight or len(texts)
+    total = steps(counted, training.batch_size, training.epochs)
+
+    model, accelerator, log = trained_on(
+        texts,
+        files.model_card,
+        training,
+        job,
+        total=total,
+        seed=settings.seed,
+        what=settings.role,
+        state=files.state,
+        fingerprint=fingerprint(job.origin),
+        kept=kept,
+    )
+    if accelerator.is_main_process:
+        write_table(files.log_table, schemas.TRAIN_LOG, log.columns, metadata=job.origin)
+        changed = [p for p in model.parameters() if p.requires_grad]
+        counts = {
+            "texts": len(texts),
+            "removed": len(removed),
+            "steps": total,
+            "trained_parameters": sum(p.numel() for p in changed),
+            "trained_tensors": len(changed),
+            **({} if weight is None else {"mass": weight}),
+        }
+        drop_others(files.card, job.origin)
+        write_json(files.card, {**job.origin, **counts})
+    return model, accelerator
+
+
+class FineTuneFiles(_models.TrainingFiles):
+    tensors: Path = writes("trained tensors to write")
+
+
+def finetune(files: FineTuneFiles, settings: FineTune, job: Job) -> None:
+    """Fine-tune a base model on a section's texts and keep it: contaminated, gold and beta 0."""
+    from mamushi.lm.storage import save_trained
+
+    model, accelerator = fine_tuned(files, settings, job)
+    save_trained(files.tensors, model, job.origin)
+    if accelerator.is_main_process:
+        # Last, so that a kill before this line still finds the state to go on from.
+        files.state.unlink(missing_ok=True)
+
+
+class Retrain(FineTune):
+    """As beta 0 but for the removal list, and measured."""
+
+    evaluation: HeldOut = setting("evaluation")
+    questions: Questions | None = setting(asking, default=None)
+
+
+class RetrainFiles(_asking.AnswerFiles, _models.TrainingFiles):
+    removal: Path = reads("removals table")
+    weights: Path | None = reads("weights of the texts, in its place", default=None)
+    spans: Path | None = reads("spans to leave out of the loss, in its place", default=None)
+    perplexity: Path = writes("perplexity table to write")
+    nll: Path = writes("table of every text's NLL to write")
+    tensors: Path | None = writes("trained tensors to write", default=None)
+
+
+def retrain(files: RetrainFiles, settings: Retrain, job: Job) -> None:
+    """Fine-tune a base model without the examples of a removal list, and measure it.
+
+    Both in one process: loading the base model once more and passing billions of trained weights
+    through a file would cost more than the measurement. The weights are kept only when asked for.
+    In the place of a list there can be weights of the texts, or spans to leave out of the loss.
+    """
+    from mamushi.artifacts import schemas
+    from mamushi.artifacts.tables import EVALUATION, write_table
+    from mamushi.lm.perplexity import nll_table, perplexity_table, require_domains, text_nll
+    from mamushi.lm.sharding import active, takes_part
+    from mamushi.lm.storage import save_trained
+    from mamushi.lm.tokens import read_tokens
+
+    _asking.require(settings.questions)
+    length = settings.evaluation.max_length
+    held_out = read_tokens(files.tokens, files.examples, EVALUATION, length)
+    require_domains(held_out)
+    model, accelerator = fine_tuned(files, settings, job, _removed(files), _edit(files))
+    if not takes_part(accelerator):
+        return
+    nll = text_nll(model, held_out, job.execution.batch_tokens, accelerator)
+    table = perplexity_table(nll, held_out.domains)
+    # What is asked by training further opens the model with other gradients.
+    reopened = settings.questions is not None and settings.questions.relapse is not None
+    beside = files.card.with_name(f"{files.card.name}.trained")
+    tensors = files.tensors or (beside if reopened else None)
+    if tensors:
+        save_trained(tensors, model, job.origin)
+
+    def open_to_train(trains: Trains, seed: int) -> PreTrainedModel:
+        if active(accelerator):
+            accelerator.wait_for_everyone()
+        kept = _models.ModelFiles(model_card=files.model_card, trained=tensors)
+        how = Opened(training=settings.training, precision=settings.training.precision)
+        return _models.opened(kept, how, trains, seed)[0]
+
+    subject = _asking.subject(files, model, accelerator, job, settings.training.precision)
+    subject.open_to_train = open_to_train
+    del model
+    _asking.write(files, _asking.answers(subject, settings.questions), accelerator, job)
+    if accelerator.is_main_process:
+        write_table(files.nll, schemas.NLL, nll_table(nll, held_out.ids), metadata=job.origin)
+        write_table(files.perplexity, schemas.PERPLEXITY, table, metadata=job.origin)
+        beside.unlink(missing_ok=True)
+        files.state.unlink(missing_ok=True)
+
+
+def _removed(files: RetrainFiles) -> list[str]:
+    from mamushi.artifacts import schemas
+    from mamushi.artifacts.tables import read_table
+
+    if files.weights or files.spans:
+        return []
+    ids: list[str] = read_table(files.removal, schemas.REMOVALS, ["id"])["id"].to_pylist()
+    return ids
+
+
+def _edit(files: RetrainFiles) -> Callable[[TokenSet], TokenSet] | None:
+    """What is done to the texts where they are not removed."""
+    from mamushi.artifacts import schemas
+    from mamushi.artifacts.tables import read_table
+    from mamushi.lm import edits
+
+    if files.weights:
+        table = read_table(files.weights, schemas.WEIGHTS)
+        kept = dict(zip(table["id"].to_pylist(), table["weight"].to_pylist(), strict=True))
+        return lambda texts: edits.weighed(texts, kept)
+    if files.spans:
+        spans: dict[str, list[tuple[int, int]]] = {}
+        for row in read_table(files.spans, schemas.SPANS).to_pylist():
+            spans.setdefault(row["id"], []).append((row["start"], row["stop"]))
+        return lambda texts: edits.masked(texts, spans)
+    return None
+
+
+class TokenRatio(Cell):
+    """How both models are trained."""
+
+    training: Training = setting(lambda config, model: trained_as(config, model, "token_ratio"))
+
+
+class TokenRatioFiles(_models.BaseFiles):
+    out: Path = writes("the token ratios to write")
+
+
+def token_ratio(files: TokenRatioFiles, settings: TokenRatio, job: Job) -> None:
+    """Tell the log ratio of every token that the forget texts predict, from two language models.
+
+    log p(token | what is before it) under a model tuned on the contamination section's forget
+    texts, minus the same under one tuned on its retain texts. Neither has seen what they read: it
+    is of the inference section. Both are trained and read here, and kept by no one. Raises
+    ``UserError`` where the contamination section lacks a domain.
+    """
+    import pyarrow as pa
+
+    from mamushi.artifacts import schemas
+    from mamushi.artifacts.provenance import fingerprint
+    from mamushi.artifacts.tables import write_table
+    from mamushi.lm.perplexity import token_nll
+    from mamushi.lm.tokens import read_tokens
+
+    length = settings.training.max_length
+    ranked = read_tokens(files.tokens, files.examples, INFERENCE, length, domains=[FORGET])
+    nll, states = {}, []
+    for domain in (FORGET, RETAIN):
+        texts = read_tokens(files.tokens, files.examples, CONTAMINATION, length, domains=[domain])
+        states.append(files.out.with_name(f"{files.out.name}.{domain}.state"))
+        model, accelerator, _ = trained_on(
+            texts,
+            files.model_card,
+            settings.training,
+            job,
+            seed=settings.seed,
+            what=f"{domain} model",
+            state=states[-1],
+            fingerprint=fingerprint({**job.origin, "domain": domain}),
+        )
+        nll[domain] = token_nll(model, ranked, job.execution.batch_tokens, accelerator)
+        del model
+    if accelerator.is_main_process:
+        ratio = [two - one for one, two in zip(nll[FORGET], nll[RETAIN], strict=True)]
+        lists = pa.array(ratio, pa.list_(pa.float32()))
+        columns = {"id": ranked.ids, "ratio": lists}
+        write_table(files.out, schemas.TOKEN_RATIO, columns, metadata=job.origin)
+        for state in states:
+            state.unlink(missing_ok=True)
+
+
+class Evaluate(Opened, Settings):
+    """How the model is opened and measured."""
+
+    evaluation: HeldOut = setting("evaluation")
+
+
+class EvaluateFiles(_models.TextFiles, _models.ModelFiles, _models.Shards):
+    out: Path | None = writes("perplexity table to write, but for a shard", default=None)
+    nll: Path = writes("table of every text's NLL to write, or the shard of it")
+
+
+def evaluate(files: EvaluateFiles, settings: Evaluate, job: Job) -> None:
+    """Measure a kept model (base, contaminated, gold, beta 0) on the held-out sets.
+
+    Or write a shard of the texts' NLL; with ``shards``, sum these up.
+    """
+    import numpy as np
+
+    from mamushi.artifacts import schemas
+    from mamushi.artifacts.shards import read_shards, write_pieces
+    from mamushi.artifacts.tables import EVALUATION, write_table
+    from mamushi.lm.attention import supports
+    from mamushi.lm.batches import pieces
+    from mamushi.lm.perplexity import (
+        TextNll,
+        nll_table,
+        perplexity_table,
+        require_domains,
+        text_nll,
+    )
+    from mamushi.lm.tokens import read_tokens, subset
+
+    texts = read_tokens(files.tokens, files.examples, EVALUATION, settings.evaluation.max_length)
+    require_domains(texts)
+    if files.shards:
+        blocks = read_shards(files.shards, len(texts), job.origin)
+    else:
+        model, accelerator = _models.opened(files, settings)
+        batch_tokens = job.execution.batch_tokens
+
+        def measured(rows: NDArray[np.int64]) -> Piece:
+            nll = text_nll(model, subset(texts, rows), batch_tokens, accelerator).nll
+            return rows, {"nll": nll}
+
+        cut = pieces(texts.lengths, batch_tokens, shared=supports(model), shard=files.shard)
+        parts, beside = map(measured, cut), launch.is_secondary()
+        if files.shard:
+            write_pieces(files.nll, schemas.NLL, parts, {}, job.origin, files.shard, beside=beside)
+            return
+        blocks = (columns for _, columns in parts)
+    found = np.concatenate([columns["nll"] for columns in blocks])
+    nll = TextNll(found, np.maximum(texts.lengths - 1, 0))
+    table = perplexity_table(nll, texts.domains)
+    if files.out and not launch.is_secondary():
+        write_table(files.out, schemas.PERPLEXITY, table, metadata=job.origin)
+        write_table(files.nll, schemas.NLL, nll_table(nll, texts.ids), metadata=job.origin)
