@@ -111,8 +111,6 @@ ROWS: dict[str, dict[str, list[Any]]] = {
         "selectors.mamushi_lr.fit_sample": [1000],
         "selectors.mamushi_lr.alpha": [0.2],
         "selectors.mamushi_lr.epochs": [5],
-        "selectors.mamushi_lr.patience": [2],
-        "selectors.mamushi_lr.tolerance": [1e-3],
         "selectors.mamushi_lr.solver": ["newton-cholesky"],
         "selectors.linear.depths": [[0.75]],
         "selectors.linear.folds": [4],

@@ -17,16 +17,13 @@ Bools = NDArray[np.bool_]
 
 ATTACKS = ("loss", "zlib", "min_k", "min_k_plus", "reference", "likelihood_ratio")
 FALSE_POSITIVES = 0.01
-FEWEST = 10
-"""Texts of either kind below which nothing is estimated."""
+FEWEST = 10  # Texts of either kind below which nothing is estimated.
 FEWEST_OTHERS = round(1 / FALSE_POSITIVES)
-"""Others below which the share of false positives is no whole text."""
-FEWEST_SEEDS = 3
-"""Seeds below which there is no likelihood ratio: the model's own, and two of shadow models."""
+FEWEST_SEEDS = 3  # For a likelihood ratio: the model's own, and two of shadow models.
 RESAMPLES = 200
 
+# From scores of members (m,) and others (n,) and weights of both (B, m), (B, n) to (B,).
 Measure = Callable[[Floats, Floats, Floats, Floats], Floats]
-"""From scores of members (m,) and others (n,) and weights of both (B, m), (B, n) to (B,)."""
 
 
 def simple_scores(
@@ -110,7 +107,6 @@ def _total(weights: Floats) -> Floats:
 
 
 CHANCE: Mapping[Measure, float] = {auc: 0.5, tpr: FALSE_POSITIVES}
-"""What an attack that knows nothing reaches."""
 
 
 @dataclass(frozen=True)

@@ -41,12 +41,9 @@ from mamushi.evaluation.cohort import RETRAINING, Cohort, Source, cohorts
 from mamushi.evaluation.sad import Floats
 
 Row = dict[str, Any]
-Key = str | tuple[float, str, str]
-"""An attack, or a prefix, decoding and measure of completions."""
-Scores = Mapping[Any, Floats]
-"""Of one model, by ``Key``: scores (n,)."""
-Kind = tuple[Key, Row, Measure]
-"""What is measured of scores, and its columns."""
+Key = str | tuple[float, str, str]  # An attack, or a prefix, decoding and measure of completions.
+Scores = Mapping[Any, Floats]  # Scores (n,) of one model, by ``Key``.
+Kind = tuple[Key, Row, Measure]  # A measure of scores, and its columns.
 
 GOLD, BETA0, BASE, CONTAMINATED = "gold", "beta0", "base", "contaminated"
 MEASURES: Mapping[str, Measure] = {"auc": auc, "tpr": tpr}
@@ -291,8 +288,8 @@ def _compare_with_gold(
 
 
 def _page(inferred: Sequence[Row], completed: Sequence[Row]) -> list[Row]:
-    """Return the page: of membership the AUC of the loss, and of the likelihood ratio or, with too
-    few seeds for that, of the reference; what is completed greedily from the longest prefix."""
+    """Return the page: the AUC of the loss, and of the likelihood ratio or, with too few seeds for
+    that, of the reference; what is completed greedily from the longest prefix."""
     estimated = {row["attack"] for row in inferred if "value" in row}
     second = "likelihood_ratio" if "likelihood_ratio" in estimated else "reference"
     page = [

@@ -30,8 +30,7 @@ from mamushi.evaluation.paired import known, t_quantile
 from mamushi.evaluation.sad import Floats
 
 BASELINE = "random"
-BAND_STEPS = 1000
-"""Budgets, evenly from nothing to all, at which the band around a mean curve is worked out."""
+BAND_STEPS = 1000  # Budgets at which the band around a mean curve is worked out.
 
 Row = dict[str, Any]
 

@@ -30,8 +30,7 @@ SOURCES = ("base", "contaminated", "beta0", "gold")
 def source_of(path: str | Path, run: Mapping[str, Any]) -> Source:
     """Return the model that a file of continuations is of, by its place in the results folder.
 
-    ``run`` has ``dataset``, ``model`` and ``seed``. Raises ``UserError`` for a file that lies
-    elsewhere or in another run's folder.
+    Raises ``UserError`` for a file that lies elsewhere or in another run's folder.
     """
     # In whatever folder the results are.
     where = paths.wildcards(paths.GENERATIONS, Path("results", path)) or {}
@@ -50,11 +49,8 @@ def source_of(path: str | Path, run: Mapping[str, Any]) -> Source:
 
 @dataclass(frozen=True)
 class Continuations:
-    """What one model said: parallel lists with an entry per prompt.
-
-    ``tokens`` are the ids of each continuation, ``texts`` what they decode to, and
-    ``log_likelihoods`` their mean per token under the gold model, in nats.
-    """
+    """The answers of one model, an entry per prompt: ids, what they decode to, and their mean
+    log-likelihood per token under the gold model, in nats."""
 
     source: Source
     tokens: Sequence[Sequence[int]]
@@ -125,12 +121,8 @@ def _run_rows(
 
 
 def relapse(ppl_forget: Sequence[float], start: float) -> list[float | None]:
-    """Return the share of the way back from the first perplexity to that of the ``start`` model.
-
-    ``(ppl_0 - ppl_t) / (ppl_0 - start)`` for each: 0 at step 0, 1 where all that unlearning did to
-    the forget domain is undone, and above 1 beyond. None throughout where the unlearned model is no
-    worse than its start, so that there is no way back.
-    """
+    """Return the share of the way back from the first perplexity to that of the ``start`` model:
+    1 where unlearning is undone. None throughout where the first is no worse than the start."""
     way = ppl_forget[0] - start
     return [(ppl_forget[0] - ppl) / way if way > 0 else None for ppl in ppl_forget]
 

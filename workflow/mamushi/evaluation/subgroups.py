@@ -22,10 +22,8 @@ from mamushi.evaluation.cohort import Cohort, cohorts
 from mamushi.evaluation.paired import half_width
 from mamushi.evaluation.sad import Floats
 
-FEWEST = 10
-"""Texts below which a group has no interval."""
-VALUES = 20
-"""Most values of a label, the most frequent first; numbers of more values are cut in three."""
+FEWEST = 10  # Texts below which a group has no interval.
+VALUES = 20  # Most of a label, the most frequent first; numbers of more are cut in three.
 THIRDS = ("short", "medium", "long"), ("low", "middle", "high")
 
 

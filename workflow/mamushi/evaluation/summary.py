@@ -17,14 +17,11 @@ from mamushi.artifacts.domains import DOMAINS
 from mamushi.evaluation.paired import LEVEL, holm, interval, known, p_value, seeds_needed
 from mamushi.evaluation.sad import Floats, area, sad, standard_error
 
-Curve = list[dict[str, Any]]
-"""The rows of ``sad`` of one dataset, model, seed and selector, by increasing beta."""
+Curve = list[dict[str, Any]]  # Rows of ``sad`` of one seed and selector, by increasing beta.
+Values = Mapping[str, Floats]  # Of each selector the value in each seed (seeds,).
 MEASURED = ("ppl_forget", "ppl_retain", "sad", "log_sad")
 BASELINE = "random"
-BEST = "best"
-"""What stands in ``reference`` for the other selector, random aside, with the lowest mean."""
-Values = Mapping[str, Floats]
-"""Of each selector the value in each seed (seeds,)."""
+BEST = "best"  # The other selector, random aside, with the lowest mean.
 
 
 def sad_summary(table: pa.Table) -> pa.Table:

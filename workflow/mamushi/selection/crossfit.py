@@ -20,8 +20,7 @@ Doubles = NDArray[np.float64]
 
 # Set the seeds of other draws apart from those of the folds, whose numbers are small.
 REPEAT, HALF, SAMPLE = 2**32 - 1, 2**32 - 2, 2**32 - 6
-PART = 65536
-"""Rows that an estimator scores at a time."""
+PART = 65536  # Rows that an estimator scores at a time.
 
 FOLDS: dict[str, Any] = {
     "type": "integer",
@@ -64,8 +63,7 @@ class Task:
         return np.concatenate([np.asarray(score(part), dtype=np.float64) for part in parts])
 
 
-Fit = tuple[Doubles, dict[str, Any]]
-"""The logits of the rows ``held``, and details of the fit."""
+Fit = tuple[Doubles, dict[str, Any]]  # The logits of the rows ``held``, and details.
 
 
 def cross_fit(
@@ -171,8 +169,7 @@ def _tasks(
     half: NDArray[np.bool_] | None,
     fit_sample: int | None,
 ) -> Iterator[Task]:
-    """Yield the task of each fold. On the ``half`` (n,) of the examples it has seeds of its own, so
-    that the estimates of the two halves are independent."""
+    """Yield the task of each fold; on a ``half`` (n,) of the examples with seeds of its own."""
     used = np.ones(len(fold), dtype=np.bool_) if half is None else half
     # Zeros at the end change no seed.
     draw = [] if pool.half is None else [pool.half + 1]

@@ -7,8 +7,7 @@ from mamushi.errors import UserError
 
 
 def stratified_folds(forget: NDArray[np.bool_], k: int, seed: int) -> NDArray[np.int16]:
-    """Draw the fold (n,) of every example, 0 to ``k`` - 1, by ``seed``; within a domain, sizes
-    differ by at most 1.
+    """Draw the fold (n,) of every example; within a domain, sizes differ by at most 1.
 
     Raises ``UserError`` unless both domains have an example for every fold, and two remain outside
     it: one to fit on, one for early stopping.
@@ -32,8 +31,7 @@ def stratified_folds(forget: NDArray[np.bool_], k: int, seed: int) -> NDArray[np
 def held_out(
     forget: NDArray[np.bool_], share: float, rng: np.random.Generator
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Draw positions of the rest, and of a stratified ``share`` (rounded, at least one per
-    domain)."""
+    """Draw positions of the rest, and of a stratified ``share``, at least one of a domain."""
     rest, held = [], []
     for domain in (forget, ~forget):
         members = rng.permutation(np.flatnonzero(domain))

@@ -23,13 +23,10 @@ from mamushi.selection.crossfit import Fit, Task
 from mamushi.selection.pool import Pool
 
 Doubles = NDArray[np.float64]
-Features = Any
-"""A dense or sparse matrix with a row for each example."""
+Features = Any  # A dense or sparse matrix with a row for each example.
 
-STEPS = 5000
-"""Most steps of a solver; L-BFGS mostly needs fewer than two hundred."""
-WORDS, CHARACTERS = (1, 2), (3, 5)
-"""Lengths of the n-grams of words, and of characters within a word's bounds."""
+STEPS = 5000  # Most of a solver; L-BFGS mostly needs fewer than two hundred.
+WORDS, CHARACTERS = (1, 2), (3, 5)  # Lengths of n-grams, and of those within a word's bounds.
 BITS = 20
 PRIOR: dict[str, Any] = {
     "type": "number",
@@ -80,8 +77,7 @@ def estimate_sgd(task: Task, settings: Mapping[str, Any]) -> Fit:
         alpha=settings["alpha"],
         class_weight="balanced",
         max_iter=settings["epochs"],
-        tol=settings["tolerance"],
-        n_iter_no_change=settings["patience"],
+        tol=1e-4,
         random_state=task.seed,
     )
     with warnings.catch_warnings():
@@ -145,9 +141,8 @@ def ngrams(pool: Pool) -> list[sparse.csr_matrix]:
 
 
 def estimate_ngrams(task: Task, counts: Sequence[sparse.csr_matrix], prior: float) -> Fit:
-    """Return held-out logits from counts of n-grams: tf-idf with sublinear counts, each kind of
-    n-gram as long as the other, a text of length 1. The inverse frequencies are the training
-    rows'."""
+    """Return held-out logits from counts of n-grams: tf-idf with sublinear counts and the training
+    rows' frequencies, each kind of n-gram as long as the other, a text of length 1."""
     parts: list[list[sparse.csr_matrix]] = [[], []]
     for each in counts:
         train = each[task.train]

@@ -10,10 +10,8 @@ from mamushi.selection.pool import Pool, Scored
 NORMAL = 1.959963984540054
 """The 97.5% quantile of the standard normal distribution."""
 TWICE = 2.0
-"""Times DeLong's variance, which is that of fixed scores. What a score is tried on, the scores of
-other folds were learned from: without a difference between the domains, a chance agreement of two
-folds is in the AUC both ways, and its variance is twice as large, however many folds there are. Of
-domains that differ it is less, but then a ranking by all texts is better than these by a part."""
+"""Times DeLong's variance, which is that of fixed scores. A fold's scores were learned from the
+others: without a difference between the domains, a chance agreement of two folds counts twice."""
 
 
 def average_ranks(values: NDArray[np.floating[Any]]) -> NDArray[np.float64]:

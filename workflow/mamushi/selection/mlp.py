@@ -36,10 +36,8 @@ from mamushi.selection.folds import balanced_weights, held_out
 
 Places = NDArray[np.int64]
 
-STACK = {"cuda": 16, "cpu": 1}
-"""Most networks that a device trains together."""
-PREDICT = 4096
-"""Rows of a forward pass at a time when scoring."""
+STACK = {"cuda": 16, "cpu": 1}  # Most networks that a device trains together.
+PREDICT = 4096  # Rows of a forward pass at a time when scoring.
 
 
 def estimate_mlp(tasks: Sequence[Task], settings: Mapping[str, Any]) -> Iterator[Fit]:
@@ -225,7 +223,7 @@ class Stopping:
 
 
 class Split:
-    """A task's training rows: what is held out for early stopping, and the order of its batches."""
+    """A task's training rows: a part held out for early stopping, and batches of the rest."""
 
     def __init__(self, task: Task, settings: Mapping[str, Any]) -> None:
         forget = task.forget[task.train]
@@ -389,8 +387,7 @@ def use_bf16(precision: str, device: torch.device) -> bool:
 def product(a: Tensor, b: Tensor) -> Tensor:
     """Multiply ``a`` (F, n, k) and ``b`` (F, k, m) to (F, n, m), by the fastest exact kernel.
 
-    For float32 on a CPU that is oneDNN's, by the operator that torch's own compiler calls: torch
-    takes MKL's instead, which on AMD is slower by up to half. bfloat16 goes to oneDNN by itself.
+    For float32 on a CPU torch takes MKL's, which on AMD is slower by up to half than oneDNN's.
     """
     onednn = getattr(torch.ops.mkldnn, "_linear_pointwise", None)
     if a.device.type != "cpu" or a.dtype != torch.float32 or onednn is None:

@@ -21,8 +21,7 @@ Doubles = NDArray[np.float64]
 Strings = NDArray[np.object_]
 
 COLUMNS = ("ids", "forget", "embeddings", "truth", "texts")
-MAPPED = 2**30
-"""Bytes from which a matrix of embeddings lies in a file that is mapped into memory."""
+MAPPED = 2**30  # Bytes from which a matrix lies in a file that is mapped into memory.
 BLOCK_BYTES = 2 * 2**20
 """Of a block of embeddings in float64, which so stays in a processor's cache."""
 
@@ -197,11 +196,16 @@ def _truth(ratio: Doubles, ids: Strings, examples: str | Path) -> Doubles | None
     return ratio
 
 
+def scored_of(table: pa.Table) -> Scored:
+    """Return the columns ``score`` and ``fold`` of a table."""
+    fold = None if table["fold"].null_count else table["fold"].to_numpy().astype(np.int16)
+    return Scored(np.asarray(table["score"].to_numpy(), dtype=np.float64), fold=fold)
+
+
 def _base(path: str | Path, ids: Strings, embeddings: str | Path) -> Scored:
     table = read_table(path, schemas.SCORES, ["id", "score", "fold"])
     _check_ids(table, ids, path, embeddings)
-    fold = None if table["fold"].null_count else table["fold"].to_numpy().astype(np.int16)
-    return Scored(scores=np.asarray(table["score"].to_numpy(), dtype=np.float64), fold=fold)
+    return scored_of(table)
 
 
 def _layers(
@@ -220,8 +224,8 @@ def _check_ids(table: pa.Table, ids: Strings, path: str | Path, embeddings: str 
 
 
 def _matrix(path: str | Path, ids: Strings, column: str = "embedding") -> NDArray[np.float16]:
-    """Read the (n, d) vectors, read-only: one row group at a time from the mapped file into memory.
-    Large ones go into a file without a name beside it, whose pages the system drops as it needs."""
+    """Read the (n, d) vectors, a row group at a time; large ones into a file without a name beside
+    the table, whose pages the system drops as it needs."""
     try:
         file = pq.ParquetFile(path, memory_map=True)
         shape = (len(ids), file.schema_arrow.field(column).type.list_size)

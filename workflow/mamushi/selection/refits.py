@@ -14,19 +14,14 @@ import pyarrow as pa
 
 from mamushi.registry import load
 from mamushi.selection.crossfit import derive_seed
-from mamushi.selection.pool import Pool, Scored, columns_of
+from mamushi.selection.pool import Pool, Scored, columns_of, scored_of
 
 WHOLE = "whole"
 HALVES = ("half_a", "half_b")
 
-AGAIN = 2**32 - 3
-"""Sets the seeds of refits apart from those of folds and networks, which have no such number."""
-
-IN_A_FOLD = 4
-"""Examples of a domain in each fold from which halves of the others have some to fit on."""
-
-Refit = tuple[str, int, Scored]
-"""Its part (whole, half_a, half_b), its number from 0, and its scores."""
+AGAIN = 2**32 - 3  # Sets the seeds of refits apart from those of folds and networks.
+IN_A_FOLD = 4  # Examples of a domain from which halves of the others have some to fit on.
+Refit = tuple[str, int, Scored]  # Its part, its number from 0, and its scores.
 
 
 def refits(
@@ -80,7 +75,4 @@ def of_table(table: pa.Table) -> Iterator[Refit]:
     number, part = (table[name].to_numpy() for name in ("refit", "part"))
     begins = [0, *(1 + np.flatnonzero((number[1:] != number[:-1]) | (part[1:] != part[:-1])))]
     for start, stop in zip(begins, [*begins[1:], len(table)], strict=True):
-        rows = table.slice(start, stop - start)
-        fold = None if rows["fold"].null_count else rows["fold"].to_numpy().astype(np.int16)
-        scores = np.asarray(rows["score"].to_numpy(), dtype=np.float64)
-        yield str(part[start]), int(number[start]), Scored(scores, fold=fold)
+        yield str(part[start]), int(number[start]), scored_of(table.slice(start, stop - start))

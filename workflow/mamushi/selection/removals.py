@@ -11,16 +11,14 @@ from mamushi.errors import UserError
 
 
 def count(beta: float | str, n1: int) -> int:
-    """Return K = floor(beta * n1), for beta as it is written: 0.7 of 10 is 7, not the floor of
-    6.99...
+    """Return K = floor(beta * n1), for beta as it is written: 0.7 of 10 is 7.
 
     Raises ``UserError`` for a budget outside [0, 1].
     """
     exact = Fraction(str(beta))
     if not 0 <= exact <= 1:
-        raise UserError(
-            f"budget {beta} is not between 0 and 1", do="give a share of the forget set"
-        )
+        problem = f"budget {beta} is not between 0 and 1"
+        raise UserError(problem, do="give a share of the forget set")
     return int(exact * n1)
 
 
@@ -46,6 +44,5 @@ def removals(scores: pa.Table, duplicates: pa.Table, k: int) -> pa.Table:
 
 
 def digest(ids: Sequence[str]) -> str:
-    """Return the SHA-256 of the ids in UTF-8, each followed by a newline, in the order of
-    removal."""
+    """Return the SHA-256 of the ids in order of removal, each followed by a newline."""
     return hashlib.sha256("".join(f"{i}\n" for i in ids).encode()).hexdigest()

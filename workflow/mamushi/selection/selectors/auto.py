@@ -77,8 +77,7 @@ SETTINGS: dict[str, Any] = {
 
 # Set the seeds of the inner folds and of the last fits apart from those of other draws.
 INNER, FINAL = 2**32 - 4, 2**32 - 5
-VARIANCE = 1.0
-"""Of a weight, per standard deviation of the member's logits, before the labels are seen."""
+VARIANCE = 1.0  # Of a weight per standard deviation of the logits, before the labels are seen.
 
 
 @dataclass(frozen=True)
@@ -222,8 +221,7 @@ def _first_as_good(losses: Mapping[str, Doubles]) -> str:
 def _losses(
     scores: Doubles, forget: NDArray[np.bool_], inner: NDArray[np.int16], folds: int
 ) -> Doubles:
-    """Return the weighted log loss (n,) of each text, by a combination fitted without its inner
-    fold."""
+    """Return the weighted log loss (n,) of texts, by combinations fitted without their fold."""
     logits = np.empty(len(forget))
     for i in range(folds):
         own = inner == i

@@ -1,8 +1,4 @@
-"""The cross-fitted logit of a logistic regression on the words themselves, without a model.
-
-Hashed n-grams of words and of characters by tf-idf (``selection/linear.py``): what any ranking by a
-model's embeddings has to be better than.
-"""
+"""The cross-fitted logit of a logistic regression on the words themselves, without a model."""
 
 from functools import partial
 from typing import Any

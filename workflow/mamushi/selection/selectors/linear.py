@@ -1,8 +1,6 @@
 """The cross-fitted logit of a logistic regression on the hidden states of any layers.
 
-The estimator of ``mamushi`` made linear, at its exact minimum (``selection/linear.py``), and apart
-from the last layer: what a text is about is often plainer in the middle of a model, before the
-states turn to the next token.
+What a text is about is often plainer in the middle of a model than before the next token.
 """
 
 from functools import partial

@@ -45,8 +45,7 @@ def score(pool: Pool, settings: object, seed: int) -> Scored:
 
 
 def pooled_ledoit_wolf(pool: Pool, mu1: Doubles, mu2: Doubles) -> tuple[Doubles, float]:
-    """Estimate Sigma = (1 - a) S + a m I with S (d, d) the pooled covariance, m its mean variance;
-    and a.
+    """Estimate Sigma = (1 - a) S + a m I, S the pooled covariance and m its mean variance; and a.
 
     Ledoit and Wolf (2004): a = min(1, sum_i |x_i x_i^T - S|^2 / (n^2 |S - m I|^2)) in Frobenius
     norms, where x_i is centred on its own domain.

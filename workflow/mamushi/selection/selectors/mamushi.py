@@ -74,9 +74,8 @@ SETTINGS: dict[str, Any] = {
         "minimum": 1,
         "default": 40,
         "description": "Networks whose held-out logits are averaged for each text, each with folds "
-        "of its own and brought to a common offset and scale; 1, as in the paper, leaves logits as "
-        "they are. Two runs with 40 agree on nine tenths of the top tenth, with 1 on half of it to "
-        "four fifths.",
+        "of its own; 1 as in the paper. Two runs with 40 agree on nine tenths of the top tenth, "
+        "with 1 on half of it to four fifths.",
     },
 }
 

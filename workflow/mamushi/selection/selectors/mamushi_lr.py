@@ -34,18 +34,6 @@ SETTINGS: dict[str, Any] = {
         "default": 50,
         "description": "Most passes of sgd over the training examples of a fold.",
     },
-    "patience": {
-        "type": "integer",
-        "minimum": 1,
-        "default": 5,
-        "description": "sgd stops after so many epochs in a row without improvement.",
-    },
-    "tolerance": {
-        "type": "number",
-        "minimum": 0,
-        "default": 0.0001,
-        "description": "A training loss of sgd that falls by less counts as no improvement.",
-    },
 }
 
 
