@@ -84,19 +84,6 @@ def test_measures_are_those_of_scikit_learn(digits: int) -> None:
     assert value(share, members, others) == pytest.approx(members.mean())
 
 
-def test_weights_are_repeated_texts() -> None:
-    rng = np.random.default_rng(2)
-    members, others = rng.normal(0.5, 1, 30), rng.normal(0, 1, 200)
-    wm, wo = rng.integers(0, 3, (4, 30)), rng.integers(0, 3, (4, 200))
-    for measure in (auc, tpr, share):
-        found = measure(members, others, wm.astype(float), wo.astype(float))
-        expected = [
-            value(measure, np.repeat(members, a), np.repeat(others, b))
-            for a, b in zip(wm, wo, strict=True)
-        ]
-        np.testing.assert_allclose(found, expected)
-
-
 def test_one_seeds_interval_is_that_of_delong() -> None:
     rng = np.random.default_rng(3)
     model, gold = rng.normal(0, 1, 400), rng.normal(0, 1, 400)

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from mamushi.evaluation.crossing import (
     first_crossing,
-    interpolate,
     recovery,
     refine,
 )
@@ -64,11 +63,6 @@ def test_refinement_takes_multiples_and_never_a_measured_budget(
     fine: float | None, added: list[float]
 ) -> None:
     assert refine(COARSE, MONOTONE, 0.5, fine) == added
-
-
-def test_interpolation_is_linear_for_each_curve() -> None:
-    np.testing.assert_allclose(interpolate(COARSE, [MONOTONE, DIPS], 0.625), [0.6, 0.55])
-    np.testing.assert_allclose(interpolate(COARSE, [MONOTONE], 1.0), [1.0])
 
 
 @st.composite

@@ -211,13 +211,6 @@ def test_censored_curves_have_no_budget_and_no_saving() -> None:
     assert all(mine[name] is None for name in savings)
 
 
-def test_without_a_random_that_needs_something_nothing_is_compared() -> None:
-    needless: Shares = lambda *_: [0.6, 0.7, 0.8, 0.9, 1.0]  # noqa: E731
-    for table in (points(lines, selectors=("mamushi",)), points(needless)):
-        for row in half_gap(table).to_pylist():
-            assert row["budget"] is not None and row["saving_vs_random"] is None
-
-
 def test_seeds_without_a_gap_are_left_out() -> None:
     with_one_flat = half_gap(points(lines, gold=lambda seed: 20.0 if seed == 1 else 60.0))
     for row in with_one_flat.to_pylist():
@@ -285,19 +278,9 @@ def test_from_the_contaminated_model_all_share_one_target(tmp_path: Path) -> Non
     assert found["budget"] == pytest.approx(0.25 + 0.25 * (0.1 - 0.008) / 0.2, abs=1e-9)
 
 
-def test_rows_follow_the_configuration_and_a_gold_below_the_start_recovers_nothing(
-    tmp_path: Path,
-) -> None:
-    axes: Mapping[str, Any] = AXES | {
-        "datasets": ["zeta", "alpha"],
-        "unlearners": ["salun", "neggrad_plus"],
-        "selectors": ["random", "mamushi"],
-    }
+def test_a_gold_below_the_start_recovers_nothing(tmp_path: Path) -> None:
+    axes: Mapping[str, Any] = AXES | {"datasets": ["zeta", "alpha"]}
     write_runs(tmp_path, axes, gold=(19.0, 9.0))
     table = unlearning_table(axes, {"small": "beta0"}, tmp_path)
     assert table["recovery"].null_count == table.num_rows
-    budgets = half_gap(table).to_pylist()
-    assert all(row["censored"] for row in budgets)
-    found = [(r["dataset"], r["unlearner"], r["selector"]) for r in budgets]
-    unlearners = ("retraining", "salun", "neggrad_plus")
-    assert found == list(product(axes["datasets"], unlearners, axes["selectors"]))
+    assert all(row["censored"] for row in half_gap(table).to_pylist())

@@ -48,13 +48,6 @@ def test_every_text_with_a_value_is_in_one_group_of_its_column() -> None:
     assert longest["short"] < longest["medium"] < longest["long"]
 
 
-def test_the_most_frequent_values_of_a_label() -> None:
-    many = np.array([f"v{i % 25:02d}" if i > 24 else "v03" for i in range(N)], dtype=object)
-    found = [p for p in groups(labelled(label_many=many), np.ones(N, bool)) if "many" in p.subgroup]
-    assert len(found) == 40
-    assert found[0].value == "v03"
-
-
 @pytest.mark.parametrize("seeds", [1, 5])
 def test_an_interval_holds_the_change_over_texts_and_seeds(seeds: int) -> None:
     rng, held = np.random.default_rng(0), 0

@@ -45,9 +45,6 @@ def test_curves_hold_both_ends_and_every_budget_in_order(root: Path) -> None:
     assert row["sad"] == pytest.approx(20.5 + 1.0)
     assert row["log_sad"] == pytest.approx(np.log(61 / 40.5) + np.log(11 / 10))
     assert (row["gold_ppl_forget"], row["gold_ppl_retain"]) == (61.0, 10.0)
-    for seed in ONE["seeds"]:
-        at_zero = rows(table, seed=seed, beta=0.0)
-        assert {(r["ppl_forget"], r["ppl_retain"]) for r in at_zero} == {(20.0, 12.0)}
     assert {(r["sad"], r["log_sad"]) for r in rows(table, beta=1.0)} == {(0.0, 0.0)}
 
 

@@ -28,12 +28,6 @@ def test_the_shares_sum_to_the_budget_and_are_a_posterior(k: float) -> None:
         np.testing.assert_allclose(prior, prior[0], atol=1e-6)
 
 
-def test_a_ratio_without_end_is_removed_whole() -> None:
-    assert removed_shares(np.array([-800.0, 800.0, 0.0, 900.0]), 2.5) == pytest.approx(
-        [0, 1, 0.5, 1]
-    )
-
-
 def test_the_highest_tokens_are_spans_in_their_texts() -> None:
     ratios = [np.array(each, np.float32) for each in ([5, 4, -1, 3], [], [0], [2, 9])]
     assert highest_spans(ratios, 0) == {}

@@ -33,9 +33,7 @@ def test_a_label_has_no_part_in_its_own_score(monkeypatch: pytest.MonkeyPatch) -
     check_flip("auto", worded(120), monkeypatch, **SMALL)
 
 
-def test_repeats_are_cross_fittings_whose_logits_are_averaged(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_repeats_are_cross_fittings_whose_logits_are_averaged() -> None:
     pool = worded(120)
     settings = {**SMALL, "networks": {**SMALL["networks"], "seeds_averaged": 2}}
     single = {**settings, "networks": SMALL["networks"]}

@@ -78,12 +78,7 @@ def test_a_selector_fits_on_its_sample(
 
 
 @pytest.mark.parametrize(
-    ("name", "more"),
-    [
-        ("mamushi_lr", {}),
-        ("mamushi_lr", {"solver": "newton-cholesky"}),
-        ("linear", {"depths": [1]}),
-    ],
+    ("name", "more"), [("mamushi_lr", {"solver": "newton-cholesky"}), ("linear", {"depths": [1]})]
 )
 def test_scores_in_parts_are_those_of_all_at_once(
     pool: Pool, name: str, more: dict[str, object], monkeypatch: pytest.MonkeyPatch

@@ -57,7 +57,6 @@ def digests(threads: int) -> dict[str, str]:
 
 def test_every_selector_gives_the_same_bits_with_any_number_of_threads() -> None:
     one = digests(1)
-    assert len(one) > 12
     assert digests(4) == one
 
 
