@@ -252,7 +252,7 @@ def _rows(
 def _too_few(texts: int, others: int, measure: Measure) -> str | None:
     if texts < FEWEST:
         return f"{texts} texts; an estimate takes at least {FEWEST}"
-    least = {auc: FEWEST, tpr: FEWEST_OTHERS}.get(measure, 0)
+    least = FEWEST if measure is auc else FEWEST_OTHERS if measure is tpr else 0
     if others < least:
         return f"{others} held-out texts to compare with; this measure takes at least {least}"
     return None

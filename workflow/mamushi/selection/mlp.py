@@ -255,8 +255,8 @@ class Batch:
             np.zeros(shape, dtype) for dtype in (np.int64, np.float32, np.float32)
         ]
         for row, (i, part) in enumerate(parts.items()):
-            own = splits[i]
-            for values, of in zip(filled, (own.rows, own.forget, own.weights), strict=True):
+            own: list[NDArray[Any]] = [splits[i].rows, splits[i].forget, splits[i].weights]
+            for values, of in zip(filled, own, strict=True):
                 values[row, : len(part)] = of[part]
         # From pageable memory the copy is staged, so the arrays may go when this returns.
         moved = [torch.from_numpy(values).to(device, non_blocking=True) for values in filled]

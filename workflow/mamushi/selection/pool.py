@@ -77,9 +77,9 @@ class Pool:
 
     def part(self, kept: NDArray[np.bool_]) -> Self:
         """Return the pool of the examples ``kept`` (n,), without a base."""
-        columns = {name: getattr(self, name) for name in COLUMNS}
+        found: dict[str, Any] = {name: getattr(self, name) for name in COLUMNS}
+        found = {name: None if x is None else x[kept] for name, x in found.items()}
         layers = {depth: x[kept] for depth, x in self.layers.items()}
-        found = {name: None if x is None else x[kept] for name, x in columns.items()}
         return replace(self, **found, base=None, layers=layers)
 
     @property
@@ -150,8 +150,8 @@ def read_pool(
     for name, count in zip(DOMAINS, (pool.forget.sum(), (~pool.forget).sum()), strict=True):
         if not count:
             problem = f"no {name} example among {len(ids)}"
-            wanted = "a selection needs both domains in the inference section"
-            raise UserError(problem, where=embeddings, do=wanted)
+            do = "a selection needs both domains in the inference section"
+            raise UserError(problem, where=embeddings, do=do)
     return pool
 
 
