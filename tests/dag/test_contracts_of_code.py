@@ -198,7 +198,9 @@ REACHED_BY = {
     "evaluation.curves.read_perplexity": "tables steps half_gap probes refine left_models",
     "evaluation.cohort.RETRAINING": "half_gap judge left left_models probes figure/half_gap",
     "evaluation.sad.area": "tables truth",
-    "evaluation.sad.standard_error": "tables left_models figure/half_gap figure/relearning",
+    "evaluation.sad.standard_error": (
+        "tables left_models figure/half_gap figure/relearning figure/truth"
+    ),
     "evidence.bootstrap.resample": "calibrate frontier",
     "evidence.calibration.platt": "calibrate frontier weigh",
     "evidence.diagnostics.calibration_error": "diagnostics figure/diagnostics",
