@@ -315,7 +315,7 @@ def test_row_numbers_are_those_of_the_file_that_was_ranked(tmp_path: Path) -> No
         ("d.csv", b"id\n3\n", "d.csv", "exists already"),
         ("d.xlsx", b"", "x.xlsx", "cannot tell the format"),
         ("d.csv", b"name\n3\n", "x.csv", "no column 'key'; it has 'name'"),
-        ("d.jsonl", b'{"name": 3}\n', "x.jsonl", "no column 'key'"),
+        ("d.jsonl", b'{"name": 3}\n', "x.jsonl", "is there (column 'key')"),
     ],
 )
 def test_bad_data_is_one_line_and_nothing_is_written(

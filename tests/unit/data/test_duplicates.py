@@ -31,15 +31,11 @@ def find(
     return find_duplicates(texts, np.array(forget), threshold=threshold, words=words)
 
 
-def components(n: int, edges: list[tuple[int, int]]) -> list[int]:
-    """The smallest member of each item's component, by spreading it until nothing changes."""
-    labels = list(range(n))
-    while True:
-        before = list(labels)
-        for a, b in edges:
-            labels[a] = labels[b] = min(labels[a], labels[b])
-        if labels == before:
-            return labels
+def components(n: int, pairs: Iterable[tuple[int, int]]) -> list[int]:
+    """A number for each item, the same within a component."""
+    rows = np.array(sorted(pairs), dtype=np.int64).reshape(-1, 2).T
+    graph = sparse.coo_matrix((np.ones(rows.shape[1]), rows), shape=(n, n))
+    return list(sparse.csgraph.connected_components(graph, directed=False)[1])
 
 
 def test_key_folds_compatibility_forms_case_and_white_space() -> None:
@@ -213,7 +209,7 @@ def test_real_newsgroups_against_the_exact_join(shared: Path) -> None:
     truth = similar_by_counts(keys, 0.9, 3)
     found = list(near_pairs(keys_of(keys), 0.9, 3))
     assert set(found) <= truth
-    assert components_of(len(keys), found) == components_of(len(keys), truth)
+    assert components(len(keys), found) == components(len(keys), truth)
     assert len(truth) == 56
 
 
@@ -232,9 +228,3 @@ def similar_by_counts(keys: list[str], threshold: float, words: int) -> set[tupl
         keep = (a < b) & (shared.data >= threshold * (size[a] + size[b] - shared.data))
         found |= set(zip(a[keep].tolist(), b[keep].tolist(), strict=True))
     return found
-
-
-def components_of(n: int, pairs: Iterable[tuple[int, int]]) -> list[int]:
-    rows = np.array(sorted(pairs)).reshape(-1, 2).T
-    graph = sparse.coo_matrix((np.ones(rows.shape[1]), rows), shape=(n, n))
-    return list(sparse.csgraph.connected_components(graph, directed=False)[1])

@@ -37,11 +37,6 @@ ROW = {"toxic": 0.7, "n": 3, "group": "guns", "text": "about a gun", "flag": Tru
         ('`my label` == "it\'s"', True),
         ("`my label` in ['`class`', 'a class of its own']", False),
         # What an empty cell means, said in the expression.
-        ("gap == None", True),
-        ("gap != None and gap > 1", False),
-        ("gap in [1, None]", True),
-        ("None == gap or gap > 1", True),
-        ("blank == ''", True),
         ("n == 3 or gap == 1", True),
         ("gap == 1 or n == 3", True),
         ("gap == 1 and n == 4", False),
@@ -71,6 +66,7 @@ def test_names_are_the_columns_in_order_of_use() -> None:
         ("f'{n}' == '3'", "f'{n}'"),
         ("(n := 4) == 4", "n := 4"),
         ("n is 3", "n is 3"),
+        ("n == None", "None"),
         ("b'x' == text", "b'x'"),
         ("~n == 1", "~n"),
         ("1 if flag else 0", "1 if flag else 0"),
@@ -97,7 +93,16 @@ def test_what_is_no_expression_is_told(text: str, message: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["gap == 1", "gap != 1", "gap in [1, 2]", "gap == n", "gap + 1 > 0", "blank == 'x'"]
+    "text",
+    [
+        "gap == 1",
+        "gap != 1",
+        "gap in [1, 2]",
+        "gap == n",
+        "blank != ''",
+        "gap + 1 > 0",
+        "blank == 'x'",
+    ],
 )
 def test_an_empty_cell_is_not_silently_retain(text: str) -> None:
     name = text.split(maxsplit=1)[0]

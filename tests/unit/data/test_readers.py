@@ -11,7 +11,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from mamushi.data import readers
-from mamushi.data.loaders import jigsaw
 from mamushi.errors import UserError
 
 TEXTS = ['one, "quoted"', "two\nlines", "three", "ünï"]
@@ -147,14 +146,3 @@ def test_a_column_that_parquet_has_twice_is_named(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="column 'text' is there 2 times"):
         readers.read(path, ["text"])
     assert readers.read(path, ["id"]).columns == {"id": ["b"]}
-
-
-def test_find_prefers_the_plain_file_and_names_both(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"neither a\.csv nor a\.csv\.zip"):
-        jigsaw.find(tmp_path, "a.csv")
-    zip_file = zipped(write_csv(tmp_path / "a.csv"))
-    assert jigsaw.find(tmp_path, "a.csv") == zip_file
-    plain = write_csv(tmp_path / "a.csv")
-    assert jigsaw.find(tmp_path, "a.csv") == plain
-    with pytest.raises(UserError, match="no such folder"):
-        jigsaw.find(tmp_path / "none", "a.csv")

@@ -8,26 +8,19 @@ from __future__ import annotations
 
 import argparse
 import os
-import platform
 import shutil
 import subprocess
-import sys
-import time
 from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from mamushi.running import locks, machine
+from mamushi.running import locks
 
 GROUP = "check"
 OK, NOTE, FAIL = "ok", "note", "FAIL"
 PACKAGES = ("numpy", "pyarrow", "scikit-learn", "snakemake", "tokenizers", "transformers")
 NEEDED, WANTED = 1e9, 20e9
 """Bytes of free disk below which nothing can be made, and below which a model may not fit."""
-SLOW = 50e6
-"""Bytes a second below which checkpoints are felt."""
-WRITTEN = 32 * 2**20
-"""Bytes that are written to measure that."""
 SECONDS = 20.0
 """That a command of the machine may take to answer."""
 
@@ -43,16 +36,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the findings; return 1 where something would fail."""
     checks: dict[str, Callable[[], Finding]] = {
-        "Python": lambda: (OK, f"{platform.python_version()}, {sys.executable}"),
         "packages": packages,
-        "torch": torch,
         "GPU": gpu,
-        "machine": computer,
         "SLURM": slurm,
         "disk": lambda: disk(args.folder),
-        "write speed": lambda: write_speed(args.folder),
         "locks": lambda: file_locks(args.folder),
-        "model cache": model_cache,
     }
     failed = False
     for name, check in checks.items():
@@ -75,18 +63,8 @@ def packages() -> Finding:
     return OK, ", ".join(found)
 
 
-def torch() -> Finding:
-    """Check for which CUDA it is built."""
-    try:
-        import torch
-    except (ImportError, OSError) as error:
-        return FAIL, f"cannot be imported: {error}"
-    built = f"for CUDA {torch.version.cuda}" if torch.version.cuda else "for the CPU alone"
-    return OK, f"{torch.__version__}, built {built}"
-
-
 def gpu() -> Finding:
-    """Check the GPUs of the machine, its driver, and whether torch computes on them."""
+    """Check torch, the GPUs of the machine, its driver, and whether torch computes on them."""
     listed = answer("nvidia-smi", "--query-gpu=name,memory.total,driver_version", "--format=csv")
     present = "; ".join((listed or "").splitlines()[1:])
     try:
@@ -94,22 +72,17 @@ def gpu() -> Finding:
 
         for place in range(torch.cuda.device_count()):
             torch.zeros(1, device=f"cuda:{place}")
-    except (ImportError, OSError):
-        return FAIL, "torch cannot be imported"
+    except (ImportError, OSError) as error:
+        return FAIL, f"torch cannot be imported: {error}"
     except RuntimeError as error:
         return FAIL, f"torch cannot compute on GPU {place}: {str(error).splitlines()[0]}"
     if torch.cuda.is_available():
-        return OK, present or torch.cuda.get_device_name()
+        said = present or torch.cuda.get_device_name()
+        return OK, f"{said}; torch {torch.__version__}"
     if present and os.environ.get("CUDA_VISIBLE_DEVICES", "0") != "":
         why = "torch is built for the CPU" if not torch.version.cuda else "the driver is too old"
         return FAIL, f"{present}: not seen by torch ({why} or the driver is not loaded)"
     return NOTE, "none here: tiny models and rankings of thousands of texts run on the CPU"
-
-
-def computer() -> Finding:
-    """Look at cores and memory."""
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
-    return OK, f"{machine.cores()} cores, {memory:.0f} GB of memory, {machine.processor()}"
 
 
 def slurm() -> Finding:
@@ -134,26 +107,6 @@ def disk(folder: Path) -> Finding:
     return (NOTE, f"{said}; mamushi plan says what a run takes") if free < WANTED else (OK, said)
 
 
-def write_speed(folder: Path) -> Finding:
-    """Measure how fast a file reaches the disk."""
-    part = folder / f".mamushi-doctor-{os.getpid()}"
-    content = os.urandom(WRITTEN)
-    try:
-        begun = time.monotonic()
-        with part.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        speed = WRITTEN / max(time.monotonic() - begun, 1e-9)
-    except OSError as error:
-        return FAIL, f"cannot write in {folder.resolve()}: {error.strerror}"
-    finally:
-        part.unlink(missing_ok=True)
-    said = f"{speed / 1e6:,.0f} MB a second"
-    slow = f"{said}; checkpoints will be felt: raise execution.checkpoint_seconds"
-    return (NOTE, slow) if speed < SLOW else (OK, said)
-
-
 def file_locks(folder: Path) -> Finding:
     """Check that the file system locks: two runs, or two jobs, then do not write one result."""
     path = folder / f".mamushi-doctor-{os.getpid()}.lock"
@@ -168,21 +121,6 @@ def file_locks(folder: Path) -> Finding:
     finally:
         path.unlink(missing_ok=True)
     return OK, "work"
-
-
-def model_cache() -> Finding:
-    """Look where models from the hub lie, and whether one could be added."""
-    from huggingface_hub.constants import HF_HUB_CACHE, HF_HUB_OFFLINE
-
-    cache = Path(HF_HUB_CACHE)
-    there = next(folder for folder in (cache, *cache.parents) if folder.exists())
-    models = len(list(cache.glob("models--*")))
-    said = f"{cache}, {models} model{'s' * (models != 1)}"
-    if HF_HUB_OFFLINE:
-        return NOTE, f"{said}; HF_HUB_OFFLINE is set: models have to be there, or in folders"
-    if not os.access(there, os.W_OK):
-        return NOTE, f"{said}; not writable: name folders as models, or set HF_HOME"
-    return OK, f"{said}, {shutil.disk_usage(there).free / 1e9:.1f} GB free"
 
 
 def answer(*command: str) -> str | None:

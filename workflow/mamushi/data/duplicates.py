@@ -27,8 +27,7 @@ from numpy.typing import NDArray
 ROWS, CHARACTERS = 4096, 2**24
 """Limits of a block."""
 SLOTS, LEAST_SLOTS = 64, 2**16
-"""Counters of shingles for each text, and in all. Shingles that share one are not quite in the
-order of their frequency; no pair is lost."""
+"""Counters of shingles for each text, and in all. Where shingles share one, no pair is lost."""
 MOST = 2**15 - 1
 """A counter stops there; with a block's texts on top it is below 2^16."""
 SLACK = 1e-9
@@ -96,11 +95,8 @@ def jaccard(a: frozenset[str], b: frozenset[str]) -> float:
 def find_duplicates(
     texts: Sequence[str], forget: NDArray[np.bool_], *, threshold: float | None, words: int
 ) -> Duplicates:
-    """Return which texts stay, and why the others go.
-
-    A cluster with texts of both domains goes as a whole; of any other the first text stays.
-    ``threshold`` None looks for exact duplicates only.
-    """
+    """Return which texts stay, and why the others go; without a ``threshold`` exact copies alone.
+    A cluster with texts of both domains goes as a whole; of any other the first text stays."""
     index = np.arange(len(texts))
     same_key = first_of_key(Keys(texts, index))
     clusters = Clusters(len(texts))
@@ -146,10 +142,8 @@ def first_of_key(keys: Keys) -> Places:
 
 
 def near_pairs(keys: Keys, threshold: float, words: int) -> Iterator[tuple[int, int]]:
-    """Iterate over pairs of distinct keys with Jaccard similarity of at least ``threshold``.
-
-    Enough pairs for the connected components: one is left out where others already connect it.
-    """
+    """Iterate over pairs of distinct keys whose Jaccard similarity is at least ``threshold``, but
+    for those that others already connect."""
 
     @lru_cache(maxsize=4096)
     def shingles_of(i: int) -> frozenset[str]:

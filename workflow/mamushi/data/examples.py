@@ -108,11 +108,8 @@ def _copies(ids: Objects, found: Duplicates) -> pa.Table:
 
 
 def _clean(raw: Raw, max_characters: int) -> Objects:
-    """Return the texts without the white space around them, shape (n,).
-
-    Nothing inside a text changes (no Unicode normalization, no folding): a model was or will be
-    trained on it as it is.
-    """
+    """Return the texts without the white space around them, (n,). Nothing inside a text changes: a
+    model was or will be trained on it as it is."""
     texts = np.array([text.strip() for text in raw.texts], dtype=object)
     for text, place in zip(texts, raw.places, strict=True):
         if len(text) > max_characters:
@@ -128,9 +125,8 @@ def _table(raw: Raw, rows: NDArray[np.int64], texts: Objects, section: Objects) 
     """Return the examples: ``rows`` of ``raw`` with their cleaned texts and sections."""
 
     def of(column: Any) -> Any:
-        return (
-            column[rows] if isinstance(column, np.ndarray) else [column[r] for r in rows.tolist()]
-        )
+        is_array = isinstance(column, np.ndarray)
+        return column[rows] if is_array else [column[row] for row in rows.tolist()]
 
     ratio = raw.log_density_ratio
     columns: dict[str, Any] = {

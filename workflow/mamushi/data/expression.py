@@ -4,7 +4,7 @@ Names are columns; any other one stands in backquotes: ```my label` == 1``. Ther
 lists, comparisons, ``in``, ``is null``, ``and or not`` and ``+ - * / // %`` on numbers, and nothing
 else: a node of the syntax tree that is not among these is refused, so nothing in it can call,
 import, or take unbounded time. An empty cell is a mistake where the result hangs on it, unless it
-is compared with ``''`` or asked for with ``is null``: nobody has said what it means.
+is asked for with ``is null``: nobody has said what it means.
 """
 
 from __future__ import annotations
@@ -35,8 +35,6 @@ OPERATORS: dict[type[ast.AST], Callable[[Any, Any], Any]] = {
     ast.LtE: operator.le,
     ast.Gt: operator.gt,
     ast.GtE: operator.ge,
-    ast.Is: operator.is_,
-    ast.IsNot: operator.is_not,
     ast.In: lambda item, many: item in many,
     ast.NotIn: lambda item, many: item not in many,
 }
@@ -110,27 +108,21 @@ def _cell(value: Any) -> Any:
     return None if isinstance(value, str) and not value.strip() else value
 
 
-def _compile(
-    node: ast.expr, names: dict[str, None], quoted: Mapping[str, str], may_be_empty: bool = False
-) -> Value:
-    """Return a function of the row that gives the node's value. Adds its columns to ``names``.
-
-    ``may_be_empty``: what the node is compared with says what an empty cell means.
-    """
+def _compile(node: ast.expr, names: dict[str, None], quoted: Mapping[str, str]) -> Value:
+    """Return a function of the row that gives the node's value. Adds its columns to ``names``."""
 
     def inner(part: ast.expr) -> Value:
         return _compile(part, names, quoted)
 
     match node:
-        case ast.Constant(value=str() | int() | float() | None as constant):
-            value = _cell(constant)
-            return lambda row: value
+        case ast.Constant(value=str() | int() | float() as constant):
+            return lambda row: constant
         case ast.Name(id=name):
             column = quoted.get(name, name)
             names[column] = None
-            return lambda row: _value(row, column, may_be_empty)
+            return lambda row: _value(row, column)
         case ast.List(elts=items) | ast.Tuple(elts=items):
-            members = [inner(item) for item in items]
+            members = [*map(inner, items)]
             return lambda row: [member(row) for member in members]
         case ast.BoolOp(op=op, values=operands):
             terms = [inner(operand) for operand in operands]
@@ -144,18 +136,21 @@ def _compile(
         case ast.BinOp(left=left, op=op, right=right) if type(op) in OPERATORS:
             apply, first, second = OPERATORS[type(op)], inner(left), inner(right)
             return lambda row: apply(_number(first(row)), _number(second(row)))
-        case ast.Compare(left=left, ops=[ast.Is() | ast.IsNot() as op], comparators=[null]) if (
-            isinstance(null, ast.Name) and null.id == "null"
+        case ast.Compare(
+            left=ast.Name(id=name),
+            ops=[ast.Is() | ast.IsNot() as op],
+            comparators=[ast.Name(id="null")],
         ):
-            asked, test = _compile(left, names, quoted, True), OPERATORS[type(op)]
-            return lambda row: test(asked(row), None)
-        case ast.Compare(left=left, ops=ops, comparators=rights) if not any(
-            isinstance(op, ast.Is | ast.IsNot) for op in ops
+            asked = quoted.get(name, name)
+            names[asked] = None
+            return lambda row: (_cell(row[asked]) is None) is isinstance(op, ast.Is)
+        case ast.Compare(left=left, ops=ops, comparators=rights) if all(
+            type(op) in OPERATORS for op in ops
         ):
-            parts = [left, *rights]
-            empties = any(map(_says_empty, parts))
-            sides = [_compile(part, names, quoted, empties) for part in parts]
-            tests = [OPERATORS[type(op)] for op in ops]
+            sides, tests = (
+                [inner(part) for part in (left, *rights)],
+                [OPERATORS[type(o)] for o in ops],
+            )
             return lambda row: _compare([side(row) for side in sides], tests)
     shown = ast.unparse(node)
     for name, column in quoted.items():
@@ -164,19 +159,13 @@ def _compile(
     raise UserError(f"{shown!r} is not allowed in an expression", do=do)
 
 
-def _value(row: Row, column: str, may_be_empty: bool) -> Any:
+def _value(row: Row, column: str) -> Any:
     value = _cell(row[column])
-    if value is None and not may_be_empty:
+    if value is None:
         raise Empty(f"column {column!r} is empty")
     if isinstance(value, float) and not math.isfinite(value):
         raise Mismatch(f"column {column!r} is {value}")
     return value
-
-
-def _says_empty(side: ast.expr) -> bool:
-    """Return whether a side of a comparison is ``None`` or ``''``, or a list with one of them."""
-    parts = side.elts if isinstance(side, ast.List | ast.Tuple) else [side]
-    return any(isinstance(part, ast.Constant) and part.value in (None, "") for part in parts)
 
 
 def _decided(row: Row, terms: list[Value], every: bool) -> bool:
@@ -198,7 +187,7 @@ def _compare(values: list[Any], tests: list[Callable[[Any, Any], bool]]) -> bool
     for left, test, right in zip(values, tests, values[1:], strict=False):
         for other in right if isinstance(right, list) else [right]:
             # `"1" == 1` is just false in Python; here it is a mistake that would go unnoticed.
-            if isinstance(left, str) != isinstance(other, str) and None not in (left, other):
+            if isinstance(left, str) != isinstance(other, str):
                 do = "a column's name stands plainly or in backquotes"
                 raise Mismatch(f"{left!r} against {other!r}: one is text, the other is not; {do}")
         if not test(left, right):

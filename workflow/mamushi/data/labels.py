@@ -38,14 +38,11 @@ def read_labels(examples: str | Path, ids: Sequence[str], *, do: str) -> Labelle
         missing = ids[places.is_null().index(True).as_py()]
         raise UserError(f"has no example {missing!r}", where=examples, do=do)
     table = table.take(places)
+    labels = [name for name in table.column_names if name not in schemas.EXAMPLES.schema.names]
     return Labelled(
         forget=np.asarray(pc.equal(table["domain"], FORGET).to_numpy(), dtype=np.bool_),
         words=_values(pc.list_value_length(pc.utf8_split_whitespace(table["text"]))),
-        labels={
-            name: _values(table[name])
-            for name in table.column_names
-            if name not in schemas.EXAMPLES.schema.names
-        },
+        labels={name: _values(table[name]) for name in labels},
     )
 
 

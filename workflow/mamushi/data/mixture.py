@@ -30,6 +30,9 @@ FLOOR = 1e-3
 ROWS = 2**16
 """Texts whose probabilities are in memory at once."""
 
+Chains = tuple[NDArray[np.float64], NDArray[np.float64]]
+"""Backbone and topics."""
+
 
 @dataclass(frozen=True)
 class Mixture:
@@ -74,9 +77,7 @@ def make(
     return Mixture(words, backbone, topics, topic_share, weights)
 
 
-def _tilted(
-    vocabulary: int, components: int, rng: np.random.Generator
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _tilted(vocabulary: int, components: int, rng: np.random.Generator) -> Chains:
     """Return backbone and topics of the lexical world, whose frequencies fall as 1/rank."""
     zipf = 1 / np.arange(1, vocabulary + 1)
     tilt = rng.gamma(BACKBONE_SHAPE, size=(vocabulary, vocabulary)) + FLOOR
@@ -86,9 +87,7 @@ def _tilted(
     return backbone, _rows_sum_to_1(topics)[:, None]
 
 
-def _rings(
-    vocabulary: int, components: int, rng: np.random.Generator
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _rings(vocabulary: int, components: int, rng: np.random.Generator) -> Chains:
     """Return backbone and topics of the world of transitions."""
     backbone = np.full((vocabulary + 1, vocabulary), 1 / vocabulary)
     topics = np.zeros((components, vocabulary + 1, vocabulary))

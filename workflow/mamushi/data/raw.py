@@ -14,15 +14,8 @@ from mamushi.errors import UserError
 
 @dataclass(frozen=True)
 class Raw:
-    """Parallel columns with one entry a row, in the order of the files.
-
-    A loader is a module in ``data/loaders`` with the literals ``SETTINGS`` (its own settings) and
-    ``FILES`` (setting -> the files in the folder that it names, ``[]`` where it names a file) and
-    ``load(settings, cache) -> Raw``; ``cache`` is a folder for what it may have to download. Where
-    they apply, it says ``EVALUATION_SECTION = True`` (rows come with that section),
-    ``KNOWS_TRUTH = True`` (gives ``log_density_ratio``), ``DOWNLOADS = True`` (needs no path) and
-    ``SPLIT = False`` (all rows come with a section).
-    """
+    """Parallel columns with one entry a row, in the order of the files. What else a loader, a file
+    in ``data/loaders``, declares is in docs/adding.md."""
 
     ids: Sequence[str]
     texts: Sequence[str]

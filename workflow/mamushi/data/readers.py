@@ -253,10 +253,8 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
             elif packing == ".zst":
                 import pyarrow as pa
 
-                raw = files.enter_context(pa.OSFile(str(path)))
-                handle = io.BufferedReader(
-                    files.enter_context(pa.CompressedInputStream(raw, "zstd"))
-                )
+                stream = pa.input_stream(str(path), compression="zstd")
+                handle = io.BufferedReader(files.enter_context(stream))
             elif packing == ".zip":
                 archive = files.enter_context(zipfile.ZipFile(path))
                 inside = (m for m in archive.infolist() if "__MACOSX" not in m.filename)

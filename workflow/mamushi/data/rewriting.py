@@ -97,9 +97,6 @@ def rewrite(data: Path, out: Path, removal: Removal) -> None:
         for path in files:
             to = part / path.name if data.is_dir() else part
             (_columns if tabular.format_of(path) in readers.COLUMNAR else _lines)(path, to, removal)
-        if removal.read == removal.unnamed > 0:
-            do = "name the column with the ids"
-            raise UserError(f"no column {removal.column!r}", where=data, do=do)
         removal.check(data)
         # Of a folder the files beside the table too; not the caches of `datasets`.
         for path in data.iterdir() if data.is_dir() else ():

@@ -157,7 +157,6 @@ def _among(table: Table, column: str, values: Sequence[Any], filled: bool) -> li
             same = {cell for cell in found if _spells(cell, value)}
         if not same:
             do = f"its values are {', '.join(sorted(found)[:SHOWN])}"
-            do += ", ..." if len(found) > SHOWN else ""
             where = f"{table.file}, column {column!r}"
             raise UserError(f"no row has the value {name_of(value)!r}", where=where, do=do)
         wanted |= same

@@ -96,9 +96,9 @@ def _generator(seed: int, *what: object) -> np.random.Generator:
 
 
 def plant(table: pa.Table, planted: Mapping[str, Any], seed: int) -> pa.Table:
-    """Return the examples with copies of planted texts in the contamination section, at the end:
-    canaries (Carlini et al. 2019, The Secret Sharer) of the dataset's own texts. One shuffle draws
-    which are repeated and which are held out, so that nothing but training tells them apart.
+    """Return the examples with copies of planted texts at the end, in the contamination section:
+    canaries (Carlini et al. 2019). One shuffle draws which are repeated and which are held out, so
+    that nothing but training tells them apart.
 
     ``planted`` has ``texts``, how many are planted with each number of ``repeats``. A planted text
     stays in the inference section; as many texts as are planted in all leave it for the evaluation
@@ -108,8 +108,6 @@ def plant(table: pa.Table, planted: Mapping[str, Any], seed: int) -> pa.Table:
     def mistake(what: str, do: str) -> UserError:
         return UserError(what, where="planted", do=do)
 
-    if LABEL in table.column_names:
-        raise mistake("the rows have a label 'planted' already", "rename that label")
     section, domain = (np.array(table[n].to_pylist(), dtype=object) for n in ("section", "domain"))
     if missing := {CONTAMINATION, INFERENCE, EVALUATION} - set(section):
         what = f"there is no {min(missing)} section to plant in or to hold out"

@@ -29,7 +29,6 @@ SETTINGS = {
 }
 FILES = {"path": ["train.csv", "test.csv", "test_labels.csv"]}
 EVALUATION_SECTION = True
-"""Brings one of its own."""
 
 LABELS = ["toxic", "severe_toxic", "obscene", "threat", "insult", "identity_hate"]
 UNSCORED = -1

@@ -43,7 +43,6 @@ SETTINGS = {
 }
 FILES: dict[str, list[str]] = {"path": []}
 DOWNLOADS = True
-"""Does without a path: what is not given is downloaded."""
 
 POST = re.compile(r"(?:^|/)20news-bydate-(train|test)/([a-z][a-z.-]*)/(\d+)$")
 """Subset, group and number of a post, from its path."""

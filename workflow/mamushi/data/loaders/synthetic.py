@@ -113,11 +113,8 @@ SETTINGS = {
 }
 FILES: dict[str, list[str]] = {}
 EVALUATION_SECTION = True
-"""Brings one of its own."""
 SPLIT = False
-"""All rows come with a section."""
 KNOWS_TRUTH = True
-"""Gives the exact log-density ratio of every text, which the selector oracle needs."""
 
 
 def load(settings: Mapping[str, Any], cache: Path) -> Raw:
@@ -188,9 +185,8 @@ def _domains(
 def _weights(given: Mapping[str, list[float]]) -> NDArray[np.float64]:
     """Return pi1 and pi2, shape (2, C), checked."""
     lists = [given[domain] for domain in DOMAINS]
-    if len({len(one) for one in lists}) != 1:
-        raise UserError("weights of different lengths", do="give one for each component")
+    if len({*map(len, lists)}) > 1 or not np.allclose([*map(sum, lists)], 1, rtol=0, atol=1e-6):
+        do = "give one for each component, of a sum of 1"
+        raise UserError(f"weights {lists}", do=do)
     weights = np.array(lists, dtype=np.float64)
-    if (weights < 0).any() or not np.allclose(weights.sum(axis=1), 1, rtol=0, atol=1e-6):
-        raise UserError(f"weights that sum to {weights.sum(axis=1).tolist()}", do="make them 1")
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))

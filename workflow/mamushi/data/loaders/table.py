@@ -99,8 +99,6 @@ SETTINGS = {
 FILES: dict[str, list[str]] = {"path": []}
 SHARDS = True
 """A folder may be given, whose files are one table."""
-NEITHER = "neither forget nor retain"
-"""Why rows are left out."""
 
 
 def load(settings: Mapping[str, Any], cache: Path) -> Raw:
@@ -125,7 +123,7 @@ def load(settings: Mapping[str, Any], cache: Path) -> Raw:
         places=of(table.places),
         labels={name: of(_label(table, name)) for name in settings["labels"]},
         sources={file.name: sha256(file) for file in tabular.find(path)},
-        dropped={NEITHER: left_out} if left_out else {},
+        dropped={"neither forget nor retain": left_out} if left_out else {},
     )
 
 
