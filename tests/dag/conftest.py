@@ -1,13 +1,29 @@
-"""What tests of the graph share: one Snakemake that makes many dry runs."""
+"""What tests of the graph share: a Snakemake that makes many dry runs, and what it made up."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from tests.support import contract_grid
 from tests.support.dry_runs import Snakemake
 
 
-@pytest.fixture(scope="module")
-def snakemake() -> Iterator[Snakemake]:
+@pytest.fixture(scope="session")
+def warm_snakemake() -> Iterator[Snakemake]:
     with Snakemake() as started:
         yield started
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory: pytest.TempPathFactory, warm_snakemake: Snakemake) -> Path:
+    """A folder in which all targets of the small configuration are done."""
+    folder = tmp_path_factory.mktemp("finished")
+    contract_grid.make(folder)
+    warm_snakemake.finish(folder, targets=contract_grid.TARGETS)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def snakemake(warm_snakemake: Snakemake) -> Snakemake:
+    return warm_snakemake

@@ -15,9 +15,7 @@ from mamushi.configuration.questions import QUESTIONS
 from mamushi.registry import ENTRIES, FOLDERS, plugins
 from mamushi.running.identity import PACKAGE, Code, Module, Unit
 from mamushi.running.stage import stages
-from tests.support import contract_grid
 from tests.support.contract_grid import TARGETS
-from tests.support.contracts import jobs, together
 from tests.support.dry_runs import Snakemake
 from tests.support.imports import MODULES
 from tests.support.workflow import ROOT
@@ -269,16 +267,6 @@ def test_each_flag_of_a_plugin_counts_or_is_the_configurations(kind: str) -> Non
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder in which all targets of the small configuration are done, by this package."""
-    folder = tmp_path_factory.mktemp("finished")
-    contract_grid.make(folder)
-    with Snakemake() as snakemake:
-        snakemake.finish(folder, targets=TARGETS)
-    return folder
-
-
-@pytest.fixture(scope="module")
 def snakemake() -> Iterator[Snakemake]:
     """It has not loaded the package, since each run has a copy of its own."""
     with Snakemake(package=False) as started:
@@ -297,19 +285,21 @@ def copy(tmp_path: Path) -> Path:
 
 
 RUNS_AGAIN = {
-    # Definitions, and the jobs that a change of them runs again.
-    "lm.perplexity.perplexity_table": """
-        retrain 57, evaluate 21, tables 1, figure_sad 1, figure_perplexity 1, study_tables 2,
-        figure_study 2, unlearn 18, unlearn_and_probe 2, unlearn_whole 10, unlearn_list 10,
-        refine 10, half_gap 1, figure_half_gap 1, relearn 2, judge 2, probes 1, figure_relearning 1
-    """,
-    "selection.selectors.kcenter.score": """
-        score 1, stability 1, remove 1, manifests 1, retrain 1, study_tables 1, figure_study 1
-    """,
-    "stages._questions.generate": """
-        generate 6, unlearn_and_probe 2, refine 2, half_gap 1, figure_half_gap 1, judge 2, probes 1,
-        figure_relearning 1
-    """,
+    # Definitions, and all jobs that a change of them runs again.
+    "lm.perplexity.perplexity_table": (
+        "evaluate 21, figure_half_gap 1, figure_perplexity 1, figure_relearning 1, figure_sad 1, "
+        "figure_study 2, half_gap 1, judge 2, probes 1, refine 10, relearn 2, retrain 55, "
+        "retrain_and_probe 2, study_tables 2, subgroups 1, tables 1, unlearn 18, "
+        "unlearn_and_probe 2, unlearn_list 10, unlearn_whole 10"
+    ),
+    "selection.selectors.kcenter.score": (
+        "figure_study 1, manifests 1, refits 1, remove 1, retrain 1, score 1, stability 1, "
+        "study_tables 1"
+    ),
+    "stages._questions.generate": (
+        "figure_half_gap 1, figure_relearning 1, generate 6, half_gap 1, judge 2, probes 1, "
+        "refine 2, unlearn_and_probe 2"
+    ),
     "figures.gallery.sad.draw": "figure_sad 1, figure_study 2",
 }
 
@@ -322,7 +312,7 @@ def test_a_change_runs_what_reaches_it(
     path = copy / "workflow" / MODULES[module].relative_to(PACKAGE.parent)
     path.write_text(edited(module, name), encoding="utf-8")
     seen = snakemake.would_run(finished, targets=TARGETS, snakefile=copy / "Snakefile")
-    assert together(seen) == jobs(RUNS_AGAIN[definition])
+    assert ", ".join(f"{rule} {seen[rule]}" for rule in sorted(seen)) == RUNS_AGAIN[definition]
 
 
 def test_words_and_what_nothing_uses_run_nothing(

@@ -18,25 +18,14 @@ from mamushi.configuration.complete import complete, declared
 from mamushi.configuration.schema import Rule
 from mamushi.registry import plugin, plugins
 from mamushi.stages import _settings as settings
-from tests.support import contract_grid
 from tests.support.contract_grid import CONFIG, TARGETS, changed, write_raw
-from tests.support.contracts import Contract, contracts, jobs, together
+from tests.support.contracts import Contract, contracts
 from tests.support.dry_runs import Snakemake
-from tests.support.outcomes import CLEAN, LIST, MINE, OURS
 
 PLUGINS = {"datasets": "dataset", "selectors": "selector", "unlearners": "unlearner"}
 """Sections of the configuration whose entries have the settings of their kind."""
 
 CONTRACTS = list(contracts())
-
-
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory, snakemake: Snakemake) -> Path:
-    """A folder in which all targets of the small configuration are done."""
-    folder = tmp_path_factory.mktemp("finished")
-    contract_grid.make(folder)
-    snakemake.finish(folder, targets=TARGETS)
-    return folder
 
 
 # The keys -----------------------------------------------------------------------------------------
@@ -124,49 +113,23 @@ def test_the_small_grid_has_every_rule(snakemake: Snakemake, finished: Path) -> 
     assert seen["needed"] == {}
 
 
-@pytest.fixture(scope="module")
-def alike(snakemake: Snakemake, finished: Path) -> list[int]:
-    """For each contract the first that has the same outcome and changes the settings of the same
-    jobs: it runs the same. A change of what there is to run is like no other."""
-    changes = [changed(contract.key, contract.value) for contract in CONTRACTS]
-    restated = snakemake.restated(finished, changes, targets=TARGETS)
-    first: dict[Any, int] = {}
-    found = []
-    for place, (contract, jobs_of) in enumerate(zip(CONTRACTS, restated, strict=True)):
-        unlike = jobs_of is None or contract.key.rpartition(".")[2] in AXES
-        kind = place if unlike else (str(contract.runs), frozenset(jobs_of))
-        found.append(first.setdefault(kind, place))
-    return found
-
-
-AXES = {"datasets", "models", "seeds", "budgets", "selectors", "unlearners", "lists", "kind"}
-IDS = [f"{row.key}={row.value}"[:60] for row in CONTRACTS]
-
-
-@pytest.mark.parametrize("place", range(len(CONTRACTS)), ids=IDS)
+@pytest.mark.parametrize(
+    "contract",
+    [
+        pytest.param(
+            each, id=f"{each.key}={each.value}"[:60], marks=() if each.first else pytest.mark.slow
+        )
+        for each in CONTRACTS
+    ],
+)
 def test_a_change_runs_what_it_affects(
-    snakemake: Snakemake, finished: Path, alike: list[int], place: int
+    snakemake: Snakemake, finished: Path, contract: Contract
 ) -> None:
-    if alike[place] == place:
-        look(snakemake, finished, CONTRACTS[place])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("place", range(len(CONTRACTS)), ids=IDS)
-def test_the_dry_run_of_every_key_says_so(
-    snakemake: Snakemake, finished: Path, alike: list[int], place: int
-) -> None:
-    """Of those too that are taken to run what another does."""
-    if alike[place] != place:
-        look(snakemake, finished, CONTRACTS[place])
-
-
-def look(snakemake: Snakemake, finished: Path, contract: Contract) -> None:
     # A file that is laid over another may not say that a dataset is of another kind.
     laid = "config" if contract.key == "datasets.made" else "change"
     change = {laid: changed(contract.key, contract.value)}
     seen = snakemake.look(finished, targets=TARGETS, **change)
-    assert together(seen["needed"]) == contract.runs
+    assert seen["begin"] == contract.runs
     # Nothing is left in a state in which the next change would go unnoticed.
     assert seen["blind"] == {}
 
@@ -187,9 +150,11 @@ def test_a_selector_runs_itself_and_what_derives_from_it(
         assert selectors == {"mamushi", "anti_mamushi", "auto"}  # which has its networks
 
 
+ANOTHER_TEXT = {"datasets": {"mine": {"text": "text"}}}
+
+
 def test_a_dataset_runs_itself_alone(snakemake: Snakemake, finished: Path) -> None:
-    change = {"datasets": {"mine": {"text": "text"}}}
-    runs = snakemake.look(finished, targets=TARGETS, change=change)["runs"]
+    runs = snakemake.look(finished, targets=TARGETS, change=ANOTHER_TEXT)["runs"]
     assert {wildcards["dataset"] for _, wildcards in runs if "dataset" in wildcards} == {"mine"}
 
 
@@ -248,10 +213,10 @@ def test_the_caches_are_no_input(snakemake: Snakemake, finished: Path) -> None:
 # Files that the user gives ------------------------------------------------------------------------
 
 FILES = {
-    "raw/mine.csv": MINE,
-    "raw/agreed.txt": LIST,
-    "raw/ours/model.safetensors": OURS,
-    "raw/clean/tokenizer.json": CLEAN,
+    "raw/mine.csv": "examples 1",
+    "raw/agreed.txt": "unlearn_list 10",
+    "raw/ours/model.safetensors": "model_card 1",
+    "raw/clean/tokenizer.json": "model_card 1",
 }
 
 
@@ -264,8 +229,7 @@ def test_a_file_counts_by_its_content(snakemake: Snakemake, finished: Path, name
         assert snakemake.would_run(finished, targets=TARGETS) == {}
         # As old as the one before it, and of its size.
         write_raw(path, re.sub("more|agreed|ours|clean", lambda word: word[0].upper(), text))
-        seen = snakemake.would_run(finished, targets=TARGETS)
-        assert together(seen) == jobs(FILES[name])
+        assert snakemake.look(finished, targets=TARGETS)["begin"] == FILES[name]
     finally:
         write_raw(path, text)
 
@@ -279,6 +243,8 @@ def test_a_remade_dataset_is_compared_before_anything_runs_on_it(
     text, said, date = own.read_text(encoding="utf-8"), card.read_bytes(), card.stat().st_mtime
     made = asdict(settings.of("examples", complete(CONFIG), dataset="mine"))
 
+    everything = snakemake.would_run(finished, targets=TARGETS, change=ANOTHER_TEXT)
+
     def needed(**changes: Any) -> dict[str, int]:
         card.write_text(json.dumps({"settings": {**made, **changes}}), encoding="utf-8")
         os.utime(card, (date, date))
@@ -289,9 +255,9 @@ def test_a_remade_dataset_is_compared_before_anything_runs_on_it(
         write_raw(own, f"\ufeff{text}")
         assert needed() == {"examples": 1}
         assert needed(code="before") == {"examples": 1}
-        assert needed(limit=7) == jobs(MINE)
+        assert needed(limit=7) == everything
         card.write_text("{", encoding="utf-8")
-        assert snakemake.would_run(finished, targets=TARGETS) == jobs(MINE)
+        assert snakemake.would_run(finished, targets=TARGETS) == everything
     finally:
         write_raw(own, text)
         card.write_bytes(said)

@@ -11,6 +11,8 @@ import yaml
 from tests.support import contract_grid
 from tests.support.dry_runs import Snakemake
 
+pytestmark = pytest.mark.slow
+
 LEFT: dict[str, Any] = {
     "datasets": ["made"],
     "models": ["tiny"],

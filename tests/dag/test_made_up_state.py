@@ -17,6 +17,8 @@ from tests.support import contract_grid
 from tests.support.dry_runs import Snakemake
 from tests.support.workflow import ROOT, SNAKEMAKE, environment
 
+pytestmark = pytest.mark.slow
+
 SMALLER: dict[str, Any] = {
     "grid": {
         "datasets": ["made"],

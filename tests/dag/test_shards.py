@@ -22,15 +22,16 @@ RULES = ("embed", "embed_layers", "evaluate")
 SHARDED = {rule: 1 for rule in RULES} | {f"{rule}_shard": 3 for rule in RULES}
 
 
-@pytest.fixture
-def cut(tmp_path: Path, snakemake: Snakemake) -> Path:
+@pytest.fixture(scope="module")
+def cut(tmp_path_factory: pytest.TempPathFactory, snakemake: Snakemake) -> Path:
     """A folder in which these tables were made of three shards each."""
-    contract_grid.make(tmp_path)
-    done = snakemake.finish(tmp_path, targets=TARGETS, change=CUT)
+    folder = tmp_path_factory.mktemp("cut")
+    contract_grid.make(folder)
+    done = snakemake.finish(folder, targets=TARGETS, change=CUT)
     assert done.items() >= SHARDED.items()
-    for shard in (tmp_path / "results/runs").rglob("shards/*/*"):
+    for shard in (folder / "results/runs").rglob("shards/*/*"):
         shard.unlink()
-    return tmp_path
+    return folder
 
 
 @pytest.mark.parametrize("number", [1, 3, 8])

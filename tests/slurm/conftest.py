@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import cluster, scene
+from tests.support.workflow import run
 
 FOLDER = Path(__file__).parent
 
@@ -83,7 +84,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.fixture(scope="session")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tiny grid, made on the CPU of this machine without SLURM; see ``scene``."""
-    return scene.undisturbed(base(tmp_path_factory))
+    folder = base(tmp_path_factory)
+    run(directory=folder, config=scene.CONFIG)
+    return folder
 
 
 @pytest.fixture

@@ -54,9 +54,8 @@ def test_a_wrong_name_fails_at_once_and_says_which(
 ) -> None:
     wrong = dataclasses.replace(slurm, **{name: "no_such"})
     begun = time.monotonic()
-    done = cluster.run(BASE, directory=folder, config=science(), cluster=wrong, check=False)
-    assert done.returncode != 0
-    assert re.search(wanted, done.stdout), done.stdout
+    said = cluster.run(BASE, directory=folder, config=science(), cluster=wrong, check=False)
+    assert re.search(wanted, said), said
     # Also when it is tried again; the minutes are for a slow machine, on which jobs run before it.
     assert time.monotonic() - begun < 120
     # Accounting may list what was refused; it was given nothing.

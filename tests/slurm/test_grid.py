@@ -1,7 +1,6 @@
 """The demo's grid through sbatch: what SLURM was asked for, what it gave, and the same results."""
 
 import math
-import os
 import re
 import shutil
 import subprocess
@@ -14,7 +13,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
-import yaml
 from safetensors.numpy import load_file
 
 from mamushi.artifacts import paths
@@ -22,44 +20,37 @@ from mamushi.configuration import arms
 from tests.support import cluster
 from tests.support.demo import small as science
 from tests.support.rules import gpu_rules, rules
-from tests.support.workflow import ROOT, command, environment
+from tests.support.workflow import command, environment
 
-WHOLE = "MAMUSHI_SLURM_WHOLE"
-"""Set it to 1 to run all of the demo's grid instead of a part, and its unlearning too."""
 GPUS = 2
 """What the tests may find on the cluster that slurm-up makes."""
 
 
-def grid(shards: int = 2) -> tuple[list[str], dict[str, Any]]:
-    """Targets and configuration of the run that all tests of this file look at; as many jobs share
-    a table of vectors, and of perplexities."""
-    if os.environ.get(WHOLE) == "1":
-        text = (ROOT / "profiles/demo/science.yaml").read_text(encoding="utf-8")
-        return ["all", "unlearning"], yaml.safe_load(text)
+def grid(shards: int = 2) -> dict[str, Any]:
+    """Configuration of the run that all tests of this file look at; as many jobs share a table of
+    vectors, and of perplexities."""
     part = science()
     # Five budgets are two packs.
     part["grid"] |= {"budgets": [0.2, 0.3, 0.4, 0.5, 0.6], "selectors": ["random"]}
     part["execution"] = {"shards": shards, "batch_tokens": 512}
-    return ["all"], part
+    return part
 
 
 @pytest.fixture(scope="module")
 def folders(shared_folder: Path) -> tuple[Path, Path]:
     """Two folders in which the grid has run, at the same time: on SLURM, and on this machine."""
     on_slurm, alone = shared_folder / "slurm", shared_folder / "alone"
-    targets, config = grid()
     for folder in (on_slurm, alone):
         folder.mkdir()
     with open(alone / "said", "w", encoding="utf-8") as output:
-        line = command(*targets, "--cores", "1", directory=alone, config=grid(shards=1)[1])
+        line = command(directory=alone, config=grid(shards=1))
         other = subprocess.Popen(line, env=environment(), stdout=output, stderr=output)
         try:
-            done = cluster.run(*targets, directory=on_slurm, config=config, timeout=7200)
+            cluster.run(directory=on_slurm, config=grid())
             assert other.wait() == 0, (alone / "said").read_text(encoding="utf-8")
         finally:
             other.terminate()
             other.wait()
-    (on_slurm / "said").write_text(done.stdout, encoding="utf-8")
     return on_slurm, alone
 
 
@@ -135,7 +126,7 @@ def test_short_jobs_share_a_job_of_slurm(on_slurm: Path, jobs: list[cluster.Job]
     submitted = [job for job in jobs if job.pack]
     assert {job.pack for job in submitted} == packs.keys() != set()
     assert 1 < max(map(len, packs.values())) <= 4
-    _, config = grid()
+    config = grid()
     axes = config["grid"]
     retrained = [rules for name, rules in packs.items() if name.startswith("retrain+")]
     runs = len(axes["selectors"]) * len(axes["seeds"])
@@ -171,7 +162,7 @@ def test_the_jobs_of_a_pack_take_turns(on_slurm: Path, jobs: list[cluster.Job]) 
 def test_a_pack_that_is_tried_again_asks_for_more(on_slurm: Path, folder: Path) -> None:
     """Cancelled while it runs, as one is that has no more memory or time."""
     shutil.copytree(on_slurm, folder, dirs_exist_ok=True)
-    _, config = grid()
+    config = grid()
     cell = {"dataset": "synthetic", "model": "tiny-llama", "seed": 0}
     selector = config["grid"]["selectors"][0]
     lost = [

@@ -13,7 +13,8 @@ from typing import IO, Any
 
 import yaml
 
-from tests.support.workflow import ROOT, SNAKEMAKE, environment
+from tests.support import workflow
+from tests.support.workflow import ROOT, environment
 
 PROFILE = ROOT / "profiles" / "slurm" / "profile.v9+.yaml"
 ENDED = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED")
@@ -90,82 +91,52 @@ def write_profile(folder: Path, cluster: Cluster, settings: Mapping[str, Any]) -
         "max-status-checks-per-second": 1,
         "latency-wait": 10,
     }
-    settings = dict(settings)
-    for rule, resources in settings.pop("set-resources", {}).items():
+    for rule, resources in settings.get("set-resources", {}).items():
         profile["set-resources"].setdefault(rule, {}).update(resources)
-    for key, value in settings.items():
-        profile[key] = value
+    profile |= {key: value for key, value in settings.items() if key != "set-resources"}
     folder.mkdir(parents=True, exist_ok=True)
     kept = {key: value for key, value in profile.items() if key != "cluster" and value is not None}
     (folder / PROFILE.name).write_text(yaml.safe_dump(kept), encoding="utf-8")
     return folder
 
 
-def command(
-    *args: str | Path,
-    directory: Path,
-    config: Mapping[str, Any] | None,
-    cluster: Cluster | None = None,
-    settings: Mapping[str, Any] | None = None,
-) -> list[str]:
-    """The command line that runs targets and options ``args`` in ``directory`` on SLURM.
-
-    ``config`` is laid over the repository's config.yaml, ``settings`` over its profile; see
-    ``write_profile``.
-    """
-    profile = write_profile(directory / "profile", cluster or here(), settings or {})
-    line = [SNAKEMAKE, *args, "--snakefile", ROOT / "Snakefile", "--directory", directory]
-    line += ["--profile", profile]
-    if config is not None:
-        changes = directory / "changes.yaml"
-        changes.write_text(yaml.safe_dump({"extends": "paper", **config}), encoding="utf-8")
-        line += ["--configfile", changes]
-    return [str(word) for word in line]
-
-
 def run(
-    *args: str | Path,
-    directory: Path,
-    config: Mapping[str, Any] | None = None,
-    cluster: Cluster | None = None,
-    settings: Mapping[str, Any] | None = None,
-    check: bool = True,
-    env: Mapping[str, str | None] | None = None,
-    timeout: float | None = 1200,
-) -> subprocess.CompletedProcess[str]:
-    """Run the workflow on SLURM to its end; all that it says is in ``stdout``.
+    *args: str | Path, directory: Path, check: bool = True, timeout: float = 1200, **given: Any
+) -> str:
+    """Run the workflow on SLURM to its end, as ``start``, and return all that it says.
 
-    Raises ``AssertionError`` with that when ``check`` and the exit status is not 0.
+    Raises ``AssertionError`` with that when its exit status is not as ``check`` has it: 0, or not.
     """
-    line = command(*args, directory=directory, config=config, cluster=cluster, settings=settings)
-    done = subprocess.run(
-        line,
-        env=environment(**(env or {})),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-        timeout=timeout,
-    )
-    assert not check or done.returncode == 0, done.stdout
-    return done
+    with (directory / "said").open("w+", encoding="utf-8") as output:
+        status = start(*args, directory=directory, output=output, **given).wait(timeout)
+        output.seek(0)
+        said = output.read()
+    assert (status == 0) == check, said
+    return said
 
 
 def start(
     *args: str | Path,
     directory: Path,
     output: IO[str],
-    config: Mapping[str, Any] | None = None,
+    config: Mapping[str, Any],
     cluster: Cluster | None = None,
     settings: Mapping[str, Any] | None = None,
-    env: Mapping[str, str | None] | None = None,
 ) -> subprocess.Popen[str]:
-    """Start the workflow on SLURM in a session of its own, so that a test can signal all of it."""
-    line = command(*args, directory=directory, config=config, cluster=cluster, settings=settings)
+    """Start the workflow on SLURM with targets and options ``args``, in a session of its own, so
+    that a test can signal all of it.
+
+    ``config`` is laid over the repository's config.yaml, ``settings`` over its profile; see
+    ``write_profile``.
+    """
+    profile = write_profile(directory / "profile", cluster or here(), settings or {})
+    line = workflow.command(*args, "--profile", profile, directory=directory, config=config)
+    # How many cores, SLURM says.
+    cores = line.index("--cores")
+    del line[cores : cores + 2]
     return subprocess.Popen(
         line,
-        env=environment(**(env or {})),
+        env=environment(),
         stdin=subprocess.DEVNULL,
         stdout=output,
         stderr=subprocess.STDOUT,
@@ -176,10 +147,9 @@ def start(
 
 @dataclass(frozen=True)
 class Job:
-    """A SLURM job, or one of its runs where it was requeued, as accounting has it."""
+    """A SLURM job as accounting has it."""
 
     id: str
-    name: str  # of the run of Snakemake that submitted it
     rule: str  # for a pack, the rule of its members
     pack: str | None  # the group's name for a pack of jobs
     wildcards: str
@@ -201,19 +171,15 @@ class Job:
 
 
 _FIELDS = (
-    *("JobIDRaw", "JobName", "Comment", "State", "Partition", "Account", "ReqTRES", "AllocTRES"),
+    *("JobIDRaw", "Comment", "State", "Partition", "Account", "ReqTRES", "AllocTRES"),
     *("TimelimitRaw", "Submit", "Start", "End", "NodeList", "WorkDir"),
 )
 
 
-def jobs(directory: Path, *, requeued: bool = False) -> list[Job]:
-    """Accounting's jobs that were submitted from ``directory``, in the order of submission.
-
-    With ``requeued``, a job that was requeued is there once for every time that it ran.
-    """
+def jobs(directory: Path) -> list[Job]:
+    """Accounting's jobs that were submitted from ``directory``, in the order of submission."""
     asked = ["sacct", "--allocations", "--parsable2", "--noheader", "--delimiter=\x1f"]
     asked += ["--starttime", "now-2days", "--format", ",".join(_FIELDS)]
-    asked += ["--duplicates"] if requeued else []
     said = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
     found = []
     for line in said.splitlines():
@@ -224,7 +190,6 @@ def jobs(directory: Path, *, requeued: bool = False) -> list[Job]:
         found.append(
             Job(
                 id=row["JobIDRaw"],
-                name=row["JobName"],
                 rule=rule,
                 pack=pack,
                 wildcards=wildcards,

@@ -1,52 +1,42 @@
 """What a change of each configuration key runs again, on the small grid of ``contract_grid``.
 
-A contract is a row: key, another value, and the jobs by rule that would run. Several keys share an
-outcome, and stand under it. The counts follow from the grid: 2 datasets x 2 models x 2 seeds = 8
-runs, 3 selectors, 2 budgets, so 24 removal lists and 48 retrainings; the study `loaders` adds two
-runs with one selector and one budget, the study `selectors` seven selectors and one budget on a run
-of the grid. Unlearning has 5 unlearners and one selector on 2 runs.
+A contract is a row: key, another value, and the jobs by rule that run again because of it. What
+runs for their sake follows from the graph, and is not counted. Several keys share an outcome, and
+stand under it. The counts follow from the grid: 2 datasets x 2 models x 2 seeds = 8 runs, 3
+selectors, 2 budgets, so 24 removal lists and 48 retrainings; the study `loaders` adds two runs with
+one selector and one budget, the study `selectors` seven selectors and one budget on a run of the
+grid. Unlearning has 5 unlearners and one selector on 2 runs.
 """
 
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from tests.support import outcomes
-
-
-def jobs(text: str) -> dict[str, int]:
-    """`score 2, remove 4` as a mapping. `refits` are made again with the scores;
-    `confounds` reads what `diagnostics` does; `triage` what `qualitative` does, in the cells that
-    have a `ranking`; `subgroups` all that `tables` does but for what is said of the scores."""
-    pairs = (entry.split() for entry in text.split(",") if entry.strip())
-    found = {rule: int(count) for rule, count in pairs}
-    if "score" in found:
-        found["refits"] = found["score"]
-    if "diagnostics" in found:
-        found["confounds"] = found["diagnostics"]
-    if "tables" in found and ("retrain" in found or not found.keys() & {"score", "calibrate"}):
-        found.setdefault("subgroups", 1)
-    if "qualitative" in found and "ranking" in found:
-        found["triage"] = found["ranking"]
-    return {rule: count for rule, count in found.items() if count}
-
-
-def together(found: Mapping[str, int]) -> dict[str, int]:
-    """Jobs by rule, where retrainings that also ask count with the others."""
-    several = Counter({rule: count for rule, count in found.items() if rule != ASKING})
-    several["retrain"] += found.get(ASKING, 0)
-    return {rule: count for rule, count in several.items() if count}
-
-
-ASKING = "retrain_and_probe"
+from mamushi.registry import plugin
 
 
 class Contract(NamedTuple):
-    """A change of one key, and what would run."""
+    """A change of one key, and what would run; ``first`` for one change of each outcome."""
 
     key: str
     value: Any
-    runs: dict[str, int]
+    runs: str
+    first: bool
+
+
+def settings(section: str, *names: str) -> dict[str, list[Any]]:
+    """All numbers and switches of these plug-ins, each with another value."""
+
+    def another(value: Any) -> Any:
+        if isinstance(value, bool):
+            return not value
+        return value + 1 if isinstance(value, int) else value / 2 or 1.0
+
+    return {
+        f"{section}.{name}.{key}": [another(value)]
+        for name in names
+        for key, value in plugin(section.removesuffix("s"), name).defaults.items()
+        if isinstance(value, (bool, int, float))
+    }
 
 
 OTHER_TRAINING: dict[str, Any] = {
@@ -84,75 +74,79 @@ TABLE = {"kind": "table", "path": "raw/mine2.csv", "forget": {"column": "topic",
 
 ROWS: dict[str, dict[str, list[Any]]] = {
     # outcome -> key -> values, each a change of its own
-    outcomes.ANOTHER_DATASET: {"grid.datasets": [["made", "mine", "jigsaw"]]},
-    outcomes.FEWER_RUNS: {"grid.datasets": [["mine"]], "grid.models": [["tiny"]]},
-    outcomes.ANOTHER_MODEL: {"grid.models": [["tiny", "ours", "clean"]]},
-    outcomes.ANOTHER_SEED: {"grid.seeds": [[0, 1, 2]]},
-    outcomes.OTHER_FIRST_SEED: {"grid.seeds": [[1]]},
-    outcomes.ANOTHER_BUDGET: {"grid.budgets": [[0.2, 0.4, 0.95]]},
-    outcomes.FEWER_BUDGETS: {"grid.budgets": [[0.4]]},
-    outcomes.ANOTHER_SELECTOR: {"grid.selectors": [["random", "mamushi", "anti_mamushi", "vmf"]]},
-    outcomes.FEWER_SELECTORS: {"grid.selectors": [["random"]]},
-    outcomes.LARGER_STUDY: {
+    "beta0 3, calibrate 3, confounds 4, contaminate 1, diagnostics 4, embed 3, evaluate 6, "
+    "evidence_tables 1, figure_diagnostics 2, figure_discrimination 2, figure_subspaces 2, "
+    "figure_variance 2, frontier 4, geometry 4, gold 3, manifests 11, qualitative 1, ranking 2, "
+    "refits 10, remove 23, retrain 23, runtime 2, score 10, stability 11, subgroups 1, tables 1, "
+    "tokens 2, triage 2": {"grid.datasets": [["made", "mine", "jigsaw"]]},
+    "evidence_tables 1, qualitative 1, subgroups 1, tables 1": {
+        "grid.datasets": [["mine"]],
+        "grid.models": [["tiny"]],
+    },
+    "beta0 4, calibrate 4, confounds 4, contaminate 4, diagnostics 4, embed 4, evaluate 8, "
+    "evidence_tables 1, figure_diagnostics 2, figure_discrimination 2, figure_subspaces 2, "
+    "figure_variance 2, frontier 4, geometry 4, gold 4, manifests 12, qualitative 1, ranking 2, "
+    "refits 12, remove 24, retrain 24, runtime 2, score 12, stability 12, subgroups 1, tables 1, "
+    "triage 2": {"grid.models": [["tiny", "ours", "clean"]]},
+    "beta0 4, calibrate 4, confounds 4, contaminate 2, diagnostics 4, embed 4, evaluate 8, "
+    "evidence_tables 1, frontier 4, geometry 4, gold 4, manifests 12, refits 12, remove 24, "
+    "retrain 24, score 12, stability 12, subgroups 1, tables 1": {"grid.seeds": [[0, 1, 2]]},
+    "evidence_tables 1, figure_diagnostics 4, figure_discrimination 4, figure_subspaces 4, "
+    "figure_variance 4, qualitative 1, ranking 4, runtime 4, subgroups 1, tables 1, triage 4": {
+        "grid.seeds": [[1]]
+    },
+    "figure_frontier 1, manifests 33, ranking 4, remove 24, retrain 24, stability 33, "
+    "subgroups 1": {"grid.budgets": [[0.2, 0.4, 0.95]]},
+    "figure_frontier 1, ranking 4, stability 33, subgroups 1": {"grid.budgets": [[0.4]]},
+    "confounds 8, diagnostics 8, frontier 8, manifests 8, ranking 4, refits 8, remove 16, "
+    "retrain 16, runtime 4, score 8, stability 8, subgroups 1, tables 1": {
+        "grid.selectors": [["random", "mamushi", "anti_mamushi", "vmf"]]
+    },
+    "confounds 8, diagnostics 8, frontier 8, ranking 4, runtime 4, subgroups 1, tables 1": {
+        "grid.selectors": [["random"]]
+    },
+    "manifests 1, retrain 1, weigh 1": {"selectors.again.action": ["downweight"]},
+    "manifests 1, retrain 1, spans 1, token_ratio 1": {"selectors.again.action": ["mask"]},
+    "embed_layers 1, manifests 7, refits 7, remove 7, retrain 7, score 7, stability 7, "
+    "study_tables 1": {
         "studies.selectors.datasets": [["mine", "made"]],
         "studies.selectors.models": [["tiny", "ours"]],
         "studies.selectors.seeds": [[0, 1]],
     },
-    outcomes.ANOTHER_BUDGET_OF_A_STUDY: {"studies.selectors.budgets": [[0.4, 0.6]]},
-    outcomes.SELECTOR_OF_A_STUDY: {
+    "manifests 33, ranking 4, remove 7, retrain 7, stability 33": {
+        "studies.selectors.budgets": [[0.4, 0.6]]
+    },
+    "manifests 1, refits 1, remove 1, retrain 1, score 1, stability 1, study_tables 1": {
         "studies.selectors.selectors": [
             [
                 *("kcenter", "mamushi_lr", "linear", "lexical", "aside", "auto", "again"),
                 "vmf",
             ]
         ],
+    },
+    "refits 1, score 1": {
         "selectors.again.kind": ["mamushi_lr"],
-        "selectors.mamushi_lr.folds": [4],
-        "selectors.mamushi_lr.fit_sample": [1000],
-        "selectors.mamushi_lr.alpha": [0.2],
-        "selectors.mamushi_lr.epochs": [5],
+        **settings("selectors", "mamushi_lr", "linear", "lexical", "auto"),
         "selectors.mamushi_lr.solver": ["newton-cholesky"],
         "selectors.linear.depths": [[0.75]],
-        "selectors.linear.folds": [4],
-        "selectors.linear.fit_sample": [1000],
-        "selectors.linear.prior": [1.0],
-        "selectors.lexical.folds": [4],
-        "selectors.lexical.fit_sample": [1000],
-        "selectors.lexical.prior": [1.0],
         "selectors.auto.depths": [[0.5]],
-        "selectors.auto.lexical": [False],
         "selectors.auto.networks": ["again"],
-        "selectors.auto.inner_networks": [1],
-        "selectors.auto.folds": [4],
-        "selectors.auto.fit_sample": [1000],
-        "selectors.auto.repeats": [2],
-        "selectors.auto.prior": [1.0],
     },
-    outcomes.MAMUSHI: {
-        "selectors.mamushi.folds": [4],
-        "selectors.mamushi.fit_sample": [1000],
+    "refits 11, runtime 4, score 11": {
+        **settings("selectors", "mamushi"),
         "selectors.mamushi.hidden": [[8]],
-        "selectors.mamushi.learning_rate": [1e-2],
-        "selectors.mamushi.batch_size": [32],
-        "selectors.mamushi.epochs": [5],
-        "selectors.mamushi.patience": [2],
-        "selectors.mamushi.tolerance": [1e-3],
-        "selectors.mamushi.validation": [0.2],
-        "selectors.mamushi.alpha": [0.2],
         "selectors.mamushi.precision": ["fp32"],
-        "selectors.mamushi.seeds_averaged": [2],
     },
-    outcomes.DERIVED: {"selectors.anti_mamushi.of": ["again"]},
-    outcomes.RATIO: {"removal.ratio": ["mamushi_lr"]},
-    outcomes.WEIGHED: {"selectors.again.action": ["downweight"]},
-    outcomes.MASKED: {"selectors.again.action": ["mask"]},
-    outcomes.ALL_DATA: {
+    "refits 15, runtime 4, score 15": {"selectors.anti_mamushi.of": ["again"]},
+    "calibrate 10, confounds 8, diagnostics 8, figure_diagnostics 4, qualitative 1, "
+    "refits 9, score 9, triage 4": {"removal.ratio": ["mamushi_lr"]},
+    "examples 4": {
         "data.split_seed": [1],
         "data.near_duplicates": [0.8],
         "data.shingle_words": [4],
         "data.max_characters": [2_000_000],
     },
-    outcomes.MADE: {
+    "examples 1": {
         "datasets.made": [TABLE],
         "datasets.made.sizes": [{"inference": {"forget": 10, "retain": 10}}],
         "datasets.made.vocabulary": [100],
@@ -164,8 +158,6 @@ ROWS: dict[str, dict[str, list[Any]]] = {
         "datasets.made.lengths": ["log_uniform"],
         "datasets.made.noise": [{"forget_in_retain": 0.05, "retain_in_forget": 0.05}],
         "datasets.made.seed": [1],
-    },
-    outcomes.MINE: {
         "datasets.mine.planted": [{"texts": 2, "repeats": [1, 3]}],
         "datasets.mine.sections": [
             {"contamination": 0.5, "inference": 0.3, "evaluation": 0.2},
@@ -181,20 +173,18 @@ ROWS: dict[str, dict[str, list[Any]]] = {
         "datasets.mine.section": ["part"],
         "datasets.mine.section_values": [{"train": "inference"}],
         "datasets.mine.labels": [["loud"]],
-    },
-    outcomes.OF_A_STUDY: {
         "datasets.jigsaw.path": ["raw/jigsaw2"],
         "datasets.newsgroups.path": ["raw/other.tar.gz"],
         "datasets.newsgroups.forget": [["sci.space"]],
     },
-    outcomes.OURS: {
+    "model_card 1": {
         "models.ours.source": ["raw/ours2"],
         "models.ours.revision": ["0" * 40],
+        "models.clean.revision": ["0" * 40],
     },
-    outcomes.NOT_CONTAMINATED: {"models.ours.contaminated": [False]},
-    outcomes.OTHER_BASE: {"models.ours.base": ["tiny"]},
-    outcomes.CLEAN: {"models.clean.revision": ["0" * 40]},
-    outcomes.TINY: {
+    "contaminate 4, model_card 1": {"models.ours.contaminated": [False]},
+    "beta0 4, generate 1, gold 4, retrain 23, retrain_and_probe 1": {"models.ours.base": ["tiny"]},
+    "base_model 1": {
         "models.tiny.family": ["qwen2"],
         "models.tiny.hidden_size": [32],
         "models.tiny.layers": [2],
@@ -212,101 +202,122 @@ ROWS: dict[str, dict[str, list[Any]]] = {
         "models.tiny.pretraining.max_length": [64],
         "models.tiny.pretraining.seed": [1],
     },
-    outcomes.TOKENS: {"tokens.max_length": [300]},
-    outcomes.TRAINING: {f"training.{key}": [value] for key, value in OTHER_TRAINING.items()},
-    outcomes.METHOD: {"training.method": ["lora", "full"]},
-    outcomes.PRECISION: {"training.precision": ["fp32"]},
-    outcomes.MATCHED: {"training.steps": ["matched"]},
-    outcomes.TRAINING_OF_TINY: {
+    "tokens 8": {"tokens.max_length": [300]},
+    "beta0 10, contaminate 6, gold 10, retrain 23, retrain_and_probe 1": {
+        f"training.{key}": [value] for key, value in OTHER_TRAINING.items()
+    },
+    "beta0 10, contaminate 6, gold 10, retrain 23, retrain_and_probe 1, unlearn 9, "
+    "unlearn_and_probe 1, unlearn_list 5, unlearn_whole 5": {"training.method": ["lora", "full"]},
+    "beta0 10, contaminate 6, evaluate 1, generate 3, gold 10, retrain 23, "
+    "retrain_and_probe 1, unlearn 9, unlearn_and_probe 1, unlearn_list 5, unlearn_whole 5": {
+        "training.precision": ["fp32"]
+    },
+    "gold 10, retrain 55, retrain_and_probe 2": {"training.steps": ["matched"]},
+    "beta0 6, contaminate 6, gold 6": {
         f"models.tiny.training.{key}": [value]
         for key, value in {**OTHER_TRAINING, "method": "lora"}.items()
     },
-    outcomes.PRECISION_OF_TINY: {"models.tiny.training.precision": ["fp32"]},
-    outcomes.MATCHED_OF_TINY: {"models.tiny.training.steps": ["matched"]},
-    outcomes.TRAINING_OF_OURS: {
+    "beta0 6, contaminate 6, generate 1, gold 6": {"models.tiny.training.precision": ["fp32"]},
+    "gold 6, retrain 32, retrain_and_probe 1": {"models.tiny.training.steps": ["matched"]},
+    "beta0 4, gold 4, retrain 23, retrain_and_probe 1": {
         "models.ours.training.learning_rate": [1e-4],
         "models.ours.training.trained_blocks": [2],
     },
-    outcomes.PRECISION_OF_OURS: {"models.ours.training.precision": ["fp32"]},
-    outcomes.MATCHED_OF_OURS: {"models.ours.training.steps": ["matched"]},
-    outcomes.EMBEDDING: {
+    "beta0 4, evaluate 1, generate 2, gold 4, retrain 23, retrain_and_probe 1, unlearn 9, "
+    "unlearn_and_probe 1, unlearn_list 5, unlearn_whole 5": {
+        "models.ours.training.precision": ["fp32"]
+    },
+    "gold 4, retrain 23, retrain_and_probe 1": {"models.ours.training.steps": ["matched"]},
+    "embed 10, embed_layers 1": {
         "embedding.pooling": ["last"],
         "embedding.skip_bos": [False],
         "embedding.max_length": [64],
         "embedding.precision": ["fp32"],
     },
-    outcomes.EMBEDDING.replace("embed_layers 1,", ""): {"embedding.layer": [2]},
-    outcomes.LAYERS: {"embedding.depths": [[0.25, 0.5, 0.75, 0.9]]},
-    outcomes.EVALUATION: {"evaluation.max_length": [64]},
-    "gold_matched 8, evaluate 8, steps 1": {"evaluation.matched_gold": [True]},
-    outcomes.UNLEARNING_RUNS: {
-        "unlearning.datasets": [["made", "mine"]],
-        "unlearning.seeds": [[0, 1]],
+    "embed 10": {"embedding.layer": [2]},
+    "embed_layers 1": {"embedding.depths": [[0.25, 0.5, 0.75, 0.9]]},
+    "evaluate 21, relearn 2, retrain 55, retrain_and_probe 2, unlearn 18, "
+    "unlearn_and_probe 2, unlearn_list 10, unlearn_whole 10": {"evaluation.max_length": [64]},
+    "evaluate 8, gold_matched 8, steps 1": {"evaluation.matched_gold": [True]},
+    "evaluate 1, figure_half_gap 1, refine 10, unlearn 20, unlearn_list 10, unlearn_whole 10": {
+        "unlearning.datasets": [["made", "mine"]]
     },
-    outcomes.UNLEARNING_SELECTOR: {"unlearning.selectors": [["mamushi", "random"]]},
-    outcomes.UNLEARNING_BUDGET: {"unlearning.budgets": [[0.2, 0.4, 0.6]]},
-    outcomes.START: {"unlearning.start": ["contaminated"]},
-    outcomes.SWEEPS: {"unlearning.fine": [0.05, None], "unlearning.target": [0.6]},
-    outcomes.HALF_GAP: {
+    "evaluate 1, refine 10, unlearn 20, unlearn_list 10, unlearn_whole 10": {
+        "unlearning.seeds": [[0, 1]]
+    },
+    "figure_half_gap 1, refine 10, unlearn 20": {"unlearning.selectors": [["mamushi", "random"]]},
+    "refine 10, remove 2, retrain 2, unlearn 10": {"unlearning.budgets": [[0.2, 0.4, 0.6]]},
+    "evaluate 1, unlearn 9, unlearn_and_probe 1, unlearn_list 5, unlearn_whole 5": {
+        "unlearning.start": ["contaminated"]
+    },
+    "refine 10": {
+        "unlearning.fine": [0.05, None],
+        "unlearning.target": [0.6],
+    },
+    "figure_half_gap 1, half_gap 1": {
         "unlearning.models": [["tiny"]],
         "unlearning.unlearners": [["neggrad_plus"]],
-        "unlearning.retain_cap": [4.0],
     },
-    outcomes.UNLEARNING_AND_RELEARNING: {
+    "half_gap 1": {"unlearning.retain_cap": [4.0]},
+    "relearn 2, retrain_and_probe 2, unlearn 18, unlearn_and_probe 2, unlearn_list 10, "
+    "unlearn_whole 10": {
         "unlearning.trained_blocks": [2],
         "unlearning.max_length": [64],
     },
-    outcomes.UNLEARNING: {
+    "unlearn 18, unlearn_and_probe 2, unlearn_list 10, unlearn_whole 10": {
         f"unlearning.training.{key}": [value] for key, value in OTHER_UNLEARNING.items()
     },
-    outcomes.UNLEARNER: {
+    "unlearn 4, unlearn_list 2, unlearn_whole 2": {
         **{f"unlearners.salun.training.{key}": [value] for key, value in OTHER_UNLEARNING.items()},
+        **settings("unlearners", "salun", "graddiff", "npo", "simnpo"),
         "unlearners.salun.kind": ["npo"],
-        "unlearners.salun.learning_rate": [1e-4],
-        "unlearners.salun.forget_weight": [0.5],
-        "unlearners.salun.retain_weight": [0.5],
-        "unlearners.salun.sparsity": [0.2],
-        "unlearners.graddiff.learning_rate": [1e-4],
-        "unlearners.graddiff.forget_weight": [0.5],
-        "unlearners.graddiff.retain_weight": [0.5],
         "unlearners.graddiff.stop_forget_loss": [4.0],
-        "unlearners.npo.learning_rate": [1e-4],
-        "unlearners.npo.beta": [0.2],
-        "unlearners.npo.retain_weight": [0.5],
-        "unlearners.simnpo.learning_rate": [1e-4],
-        "unlearners.simnpo.beta": [0.5],
-        "unlearners.simnpo.gamma": [0.5],
-        "unlearners.simnpo.retain_weight": [0.5],
     },
-    outcomes.PROBED_UNLEARNER: {
+    "unlearn 2, unlearn_and_probe 2, unlearn_list 2, unlearn_whole 2": {
+        **settings("unlearners", "neggrad_plus"),
         "unlearners.neggrad_plus.training.epochs": [2],
-        "unlearners.neggrad_plus.learning_rate": [1e-4],
-        "unlearners.neggrad_plus.beta_ng": [0.5],
-        "unlearners.neggrad_plus.stop_forget_loss": [4.0],
     },
-    outcomes.LIST: {"unlearning.lists": [{"second": "raw/agreed.txt"}, {"agreed": "raw/mine.csv"}]},
-    outcomes.PROBED_RUNS: {"probe.datasets": [["mine"]], "probe.seeds": [[1]]},
-    outcomes.FEWER_PROBED: {"probe.models": [["tiny"]]},
-    outcomes.ANOTHER_PROBED_UNLEARNER: {"probe.unlearners": [["neggrad_plus", "salun"]]},
-    outcomes.OTHER_PROBED_MODELS: {"probe.selectors": [["random"]], "probe.budget": [0.2]},
-    outcomes.PROMPTS: {"probe.prompts": [["So it"]], "probe.new_tokens": [20]},
-    outcomes.TASKS: {"utility.tasks": [["arc_easy"]]},
-    outcomes.RELEARNING: {
+    "unlearn_list 10": {
+        "unlearning.lists": [{"second": "raw/agreed.txt"}, {"agreed": "raw/mine.csv"}]
+    },
+    "evaluate 1, generate 6, judge 2, probes 1, relearn 2, retrain 2, retrain_and_probe 2, "
+    "unlearn 2, unlearn_and_probe 2": {
+        "probe.datasets": [["mine"]],
+        "probe.seeds": [[1]],
+    },
+    "probes 1, retrain 1, unlearn 1": {"probe.models": [["tiny"]]},
+    "unlearn_and_probe 2": {"probe.unlearners": [["neggrad_plus", "salun"]]},
+    "judge 2, retrain 2, retrain_and_probe 2, unlearn 2, unlearn_and_probe 2": {
+        "probe.selectors": [["random"]]
+    },
+    "retrain 2, retrain_and_probe 2, unlearn 2, unlearn_and_probe 2": {"probe.budget": [0.2]},
+    "generate 6, unlearn_and_probe 2": {
+        "probe.prompts": [["So it"]],
+        "probe.new_tokens": [20],
+    },
+    "retrain_and_probe 2, unlearn_and_probe 2": {"utility.tasks": [["arc_easy"]]},
+    "relearn 2, retrain_and_probe 2, unlearn_and_probe 2": {
         "probe.relearning.examples": [8],
         "probe.relearning.steps": [[1, 2]],
         "probe.relearning.batch_size": [4],
         "probe.relearning.learning_rate": [1e-4],
     },
-    outcomes.FRONTIER: {"evidence.budgets": [[0.5]]},
-    outcomes.CALIBRATED: {"evidence.resamples": [10]},
-    outcomes.REFITS: {"evidence.refits.whole": [2], "evidence.refits.halves": [0]},
-    outcomes.GEOMETRY: {"evidence.components": [10]},
-    outcomes.EVIDENCE_TABLES: {
+    "frontier 8": {"evidence.budgets": [[0.5]]},
+    "calibrate 10": {"evidence.resamples": [10]},
+    "refits 27": {
+        "evidence.refits.whole": [2],
+        "evidence.refits.halves": [0],
+    },
+    "geometry 8": {"evidence.components": [10]},
+    "evidence_tables 1": {
         "evidence.targets": [[{"target": "sad", "value": 0.6}]],
         "evidence.measured": [True],
     },
-    outcomes.RUNTIME: {"evidence.runtime.repeats": [2], "evidence.runtime.threads": [2]},
-    outcomes.NOTHING: {
+    "runtime 4": {
+        "evidence.runtime.repeats": [2],
+        "evidence.runtime.threads": [2],
+    },
+    "": {
         "execution.micro_batch_size": [8],
         "execution.batch_tokens": [1024],
         "execution.shards": [3],
@@ -331,7 +342,6 @@ ROWS: dict[str, dict[str, list[Any]]] = {
         "models.clean.training.learning_rate": [1e-4],
         "models.clean.training.trained_blocks": [2],
         "models.clean.training.precision": ["fp32"],
-        # Of a method that nothing is trained by.
         "training.lora": [ADAPTERS],
         # Of a model that the grid does not have.
         "models.theirs": [
@@ -344,7 +354,7 @@ ROWS: dict[str, dict[str, list[Any]]] = {
 
 def contracts() -> Iterator[Contract]:
     """All rows of the table."""
-    for outcome, keys in ROWS.items():
-        for key, values in keys.items():
-            for value in values:
-                yield Contract(key, value, jobs(outcome))
+    for runs, keys in ROWS.items():
+        changes = [(key, value) for key, values in keys.items() for value in values]
+        for place, (key, value) in enumerate(changes):
+            yield Contract(key, value, runs, place == 0)

@@ -22,7 +22,6 @@ import traceback
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import _lru_cache_wrapper
 from pathlib import Path
 from typing import Any
 
@@ -95,23 +94,10 @@ class Snakemake:
         )["needed"]
 
     def look(self, folder: Path, **request: Any) -> dict[str, Any]:
-        """What ``would_run`` knows, and more: ``needed`` and ``all`` jobs by rule, ``runs`` as
-        lists of the rule and its wildcards, ``blind`` ones, ``reasons`` and ``resources`` by
-        rule; and what the ``rules`` are."""
+        """What ``would_run`` knows, and more: ``needed`` and ``all`` jobs by rule, those that
+        ``begin`` as text, ``runs`` as lists of the rule and its wildcards, ``blind`` ones,
+        ``reasons`` and ``resources`` by rule; and what the ``rules`` are."""
         return self._ask(do="look", folder=folder, **request)
-
-    def restated(
-        self, folder: Path, changes: Sequence[Mapping[str, Any]], **request: Any
-    ) -> list[set[str] | None]:
-        """For each change of the configuration, the jobs of a finished folder whose settings it
-        changes, by an output. None where that alone does not say what would run: the settings are
-        no longer those of a job that is there.
-
-        All in one process, where a dry run for each would build the graph anew. Which jobs there
-        are, and what they read, is taken to be the same after the change.
-        """
-        done = self._ask(do="restated", folder=folder, changes=changes, **request)
-        return [None if jobs is None else set(jobs) for jobs in done["restated"]]
 
     def files(self, folder: Path, **request: Any) -> dict[str, Any]:
         """The graph as files: of each rule its ``output`` and ``log`` as patterns, its ``input`` as
@@ -171,7 +157,7 @@ def _answered(request: dict[str, Any]) -> dict[str, Any]:
     with tempfile.TemporaryFile("w+") as said:
         os.dup2(said.fileno(), 1)
         os.dup2(said.fileno(), 2)
-        known = {"look": _look, "finish": _finish, "restated": _restated, "files": _files}
+        known = {"look": _look, "finish": _finish, "files": _files}
         do = known[request.pop("do")]
         try:
             return do(**request)
@@ -283,46 +269,6 @@ def _begin(dag: Any, needed: Sequence[Any]) -> str:
     begin = [job for job in needed if any(getattr(dag.reason(job), name) for name in own)]
     counted = Counter(job.rule.name for job in begin)
     return ", ".join(f"{rule} {count}" for rule, count in sorted(counted.items()))
-
-
-def _restated(changes: Sequence[Mapping[str, Any]], **request: Any) -> dict[str, Any]:
-    from snakemake.utils import update_config
-
-    from mamushi.configuration.complete import complete
-
-    own = Path(request["folder"], "config.yaml").read_text(encoding="utf-8")
-    with _planned(**request) as workflow:
-        gc.unfreeze()
-        # A rule makes the settings once for all jobs that share them.
-        caches = [kept for kept in gc.get_objects() if isinstance(kept, _lru_cache_wrapper)]
-        caches = [c for c in caches if c.__wrapped__.__code__.co_filename.endswith(".smk")]
-        held = workflow.globals["config"]
-
-        def settings(change: Mapping[str, Any]) -> dict[str, str] | None:
-            given = yaml.safe_load(own)
-            update_config(given, change)
-            held.clear()
-            held.update(complete(given))
-            for kept in caches:
-                kept.cache_clear()
-            try:
-                return {
-                    job.output[0]: repr(
-                        job.rule.expand_params(job.wildcards_dict, job.input, job.output, job)[1]
-                    )
-                    for job in workflow.dag.jobs
-                    if job.output
-                }
-            except Exception:
-                return None
-
-        before = settings({})
-        assert before is not None
-        found = []
-        for change in changes:
-            after = settings(change)
-            found.append(after and [name for name in before if after[name] != before[name]])
-        return {"restated": found}
 
 
 def _files(**request: Any) -> dict[str, Any]:

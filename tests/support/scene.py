@@ -11,7 +11,6 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -47,33 +46,23 @@ SETTINGS = {
 }
 
 
-def undisturbed(folder: Path) -> Path:
-    """Make the grid in ``folder`` with neither SLURM nor a fault."""
-    workflow.run(directory=folder, config=CONFIG)
-    return folder
-
-
 @dataclass
 class Scene:
     """A folder in which something is to happen, and the main processes that were started there."""
 
     folder: Path
     expected: dict[str, str]
-    settings: dict[str, Any] = field(default_factory=dict)
     mains: list[subprocess.Popen[str]] = field(default_factory=list)
 
-    def start(
-        self, *args: str, env: Mapping[str, str] | None = None, **config: Any
-    ) -> subprocess.Popen[str]:
+    def start(self, *args: str) -> subprocess.Popen[str]:
         """Start the workflow on SLURM; what it says is appended to ``said``."""
         with (self.folder / "main.log").open("a", encoding="utf-8") as log:
             process = cluster.start(
                 *args,
                 directory=self.folder,
-                config={**SAVING, **config},
-                settings={**SETTINGS, **self.settings},
+                config=SAVING,
+                settings=SETTINGS,
                 output=log,
-                env=env,
             )
         self.mains.append(process)
         return process
