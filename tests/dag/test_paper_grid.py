@@ -48,12 +48,11 @@ AGAINST_BARE = 1.5
 
 
 class Measured(NamedTuple):
-    """CPU seconds, the least of some; what the dry run said; how often settings were made."""
+    """CPU seconds, the least of some; and what the dry run said."""
 
     dry: float
     bare: float
     said: str
-    settings: int
 
 
 def cpu(line: Sequence[str | Path], **options: Any) -> tuple[float, str]:
@@ -105,7 +104,6 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Measured:
     folder, empty = tmp_path_factory.mktemp("bare"), tmp_path_factory.mktemp("paper")
     with Snakemake() as forked:
         found = forked.files(empty)
-    made = found.pop("settings")
     bare(found, folder)
     asked = ["--dry-run", "--quiet", "rules"]
     ours, theirs = [], []
@@ -115,7 +113,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Measured:
         spent, other = cpu([SNAKEMAKE, *asked], cwd=folder)
         theirs.append(spent)
         assert jobs(said) == jobs(other)
-    return Measured(min(ours), min(theirs), said, made)
+    return Measured(min(ours), min(theirs), said)
 
 
 @pytest.mark.slow

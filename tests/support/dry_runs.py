@@ -102,7 +102,7 @@ class Snakemake:
     def files(self, folder: Path, **request: Any) -> dict[str, Any]:
         """The graph as files: of each rule its ``output`` and ``log`` as patterns, its ``input`` as
         patterns or None where functions give it, and its jobs as pairs of wildcards and inputs;
-        ``targets``, the inputs of the target; and how many ``settings`` were made."""
+        and ``targets``, the inputs of the target."""
         return self._ask(do="files", folder=folder, **request)
 
     def finish(self, folder: Path, **request: Any) -> dict[str, int]:
@@ -272,10 +272,6 @@ def _begin(dag: Any, needed: Sequence[Any]) -> str:
 
 
 def _files(**request: Any) -> dict[str, Any]:
-    from mamushi.stages import _settings as settings
-
-    made, as_json = [], settings.as_json
-    settings.as_json = lambda given: (made.append(1), as_json(given))[1]
     with _planned(**request) as workflow:
         found: dict[str, Any] = {}
         for job in workflow.dag.jobs:
@@ -297,7 +293,7 @@ def _files(**request: Any) -> dict[str, Any]:
             )
             read = [str(file) for file in job.input] if patterns is None else []
             about["jobs"].append([job.wildcards_dict, read])
-        return found | {"settings": len(made)}
+        return found
 
 
 def _finish(began: int, **request: Any) -> dict[str, Any]:
