@@ -1,5 +1,5 @@
-"""What others have made: a real model, SmolLM2-135M-Instruct, lm-evaluation-harness, and posts of
-20 Newsgroups. Tests are skipped with a word where a model or a tool cannot be had.
+"""What others have made: a real model, SmolLM2-135M-Instruct, and lm-evaluation-harness. Tests are
+skipped with a word where one cannot be had.
 
 The model is kept between runs in the folder of MAMUSHI_SMOLLM2, where that is set.
 """
@@ -22,8 +22,7 @@ from mamushi.errors import UserError
 from mamushi.lm import device, loading
 from mamushi.lm.embed import embed
 from mamushi.selection.pool import Pool
-from tests.support.real_texts import CONVERT, made_up, posts, token_set
-from tests.support.workflow import ROOT
+from tests.support.real_texts import CONVERT, made_up, token_set
 
 
 @pytest.fixture(scope="session")
@@ -78,11 +77,8 @@ def harness(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
 
 @pytest.fixture(scope="session")
 def pools(smollm2: Path) -> dict[str, Pool]:
-    """By precision, 400 texts of two topics as SmolLM2 embeds the first 20 tokens of each: posts of
-    20 Newsgroups where they are at hand, else made-up ones."""
-    beside = Path(os.environ.get("MAMUSHI_SHARED", ROOT.parent / "shared"))
-    archive = beside / "data/20ng/20news-bydate.tar.gz"
-    words, forget = posts(archive, 200) if archive.is_file() else made_up(200)
+    """By precision, 400 texts of two topics as SmolLM2 embeds the first 20 tokens of each."""
+    words, forget = made_up(200)
     texts = token_set(smollm2, words, forget, longest=20)
     found = {}
     for precision in ("fp32", "bf16"):

@@ -3,28 +3,11 @@
 import subprocess
 import time
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
-from tests.support.demo import science
+from tests.support.demo import Ran, science, weights
 from tests.support.workflow import command, run, warmed
-
-
-class Ran(NamedTuple):
-    """A folder in which the demo's three targets have run, one after the other."""
-
-    folder: Path
-    evidence: str
-    """What the run for `evidence` said."""
-    most: int
-    """The most checkpoints of unlearned models that lay in the folder at once."""
-
-
-def weights(folder: Path) -> list[Path]:
-    """Whatever holds the weights of an unlearned model: tensors, states, their unfinished parts."""
-    found = folder.glob("results/runs/**/arms/neggrad_plus/**/*")
-    return [path for path in found if path.suffix in (".safetensors", ".state", ".part")]
 
 
 @pytest.fixture(scope="session")

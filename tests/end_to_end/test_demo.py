@@ -19,8 +19,7 @@ from mamushi.cli import main
 from mamushi.configuration.arms import UNLEARNED, unlearned
 from mamushi.evaluation.crossing import first_crossing
 from mamushi.stages._settings import EVIDENCE_TABLES
-from tests.end_to_end.conftest import Ran, weights
-from tests.support.demo import CELL, SELECTORS, science
+from tests.support.demo import CELL, SELECTORS, Ran, science, weights
 from tests.support.dry_runs import Snakemake
 from tests.support.workflow import ROOT, environment, run
 

@@ -63,15 +63,12 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_fits_its_window_and_says_no_error(
-    browser: Browser, pages: dict[str, Path], name: str, tmp_path: Path
+    browser: Browser, pages: dict[str, Path], name: str
 ) -> None:
     browser.events.clear()
     browser.open(pages[name])
     for width in WIDTHS:
         assert browser.overflow(width) == []
-        shot = tmp_path / f"{name}_{width}.png"
-        browser.screenshot(shot, width)
-        assert shot.read_bytes().startswith(b"\x89PNG")
     assert browser.problems() == []
 
 

@@ -9,7 +9,6 @@ import shutil
 import subprocess
 import sys
 import time
-from base64 import b64decode
 from pathlib import Path
 from typing import Any
 
@@ -152,13 +151,6 @@ class Browser:
         )
         self.send("Emulation.clearDeviceMetricsOverride")
         return list(found)
-
-    def screenshot(self, path: Path, width: int) -> None:
-        """A picture of the page in a window of this width, as PNG."""
-        view = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
-        self.send("Emulation.setDeviceMetricsOverride", **view)
-        path.write_bytes(b64decode(self.send("Page.captureScreenshot", format="png")["data"]))
-        self.send("Emulation.clearDeviceMetricsOverride")
 
     def missed_by_tab(self) -> list[str]:
         """Controls that can be seen and that no press of Tab comes to, from the top of the page."""

@@ -123,10 +123,6 @@ def make(folder: Path) -> None:
 
 def changed(key: str, value: Any) -> dict[str, Any]:
     """What to lay over the configuration to change one key, given by its dotted path."""
-    for name in reversed(_steps(key)):
+    for name in reversed(key.split(".")):
         value = {name: value}
     return deepcopy(value)
-
-
-def _steps(key: str) -> list[str]:
-    return key.split(".")

@@ -95,8 +95,8 @@ class Snakemake:
 
     def look(self, folder: Path, **request: Any) -> dict[str, Any]:
         """What ``would_run`` knows, and more: ``needed`` and ``all`` jobs by rule, those that
-        ``begin`` as text, ``runs`` as lists of the rule and its wildcards, ``blind`` ones,
-        ``reasons`` and ``resources`` by rule; and what the ``rules`` are."""
+        ``begin`` as text, ``runs`` as lists of the rule and its wildcards, ``blind`` ones and
+        ``resources`` by rule; and what the ``rules`` are."""
         return self._ask(do="look", folder=folder, **request)
 
     def files(self, folder: Path, **request: Any) -> dict[str, Any]:
@@ -255,7 +255,6 @@ def _look(**request: Any) -> dict[str, Any]:
                 and not workflow.persistence.has_metadata(job)
             ),
             "runs": [[job.rule.name, dict(job.wildcards_dict)] for job in needed],
-            "reasons": {job.rule.name: str(workflow.dag.reason(job)) for job in needed},
             "resources": {
                 job.rule.name: {name: n for name, n in job.resources.items() if isinstance(n, int)}
                 for job in needed

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import numpy as np
 
-from mamushi.data.loaders import newsgroups
 from mamushi.lm import loading
 from mamushi.lm.tokens import TokenSet, encode, offsets_of
 
@@ -47,22 +46,6 @@ def token_set(
     return TokenSet(names, domains, np.concatenate(ids), offsets_of(lengths))
 
 
-FORGET = ("talk.politics.guns", "talk.politics.mideast", "talk.politics.misc")
-
-
-def posts(archive: Path, each: int) -> tuple[list[str], list[bool]]:
-    """Of 20 Newsgroups ``each`` posts on politics and as many on anything else, in turn, without
-    line breaks; and which are on politics. Those of a few words are left out."""
-    raw = newsgroups.load({"path": str(archive), "forget": list(FORGET)}, archive.parent)
-    rng = np.random.default_rng(0)
-    words = [text.split() for text in raw.texts]
-    long = np.array([len(text) for text in words]) >= 12
-    sides = (raw.forget, ~raw.forget)
-    places = [rng.permutation(np.flatnonzero(long & side))[:each] for side in sides]
-    chosen = np.stack(places, axis=1).reshape(-1)
-    return [" ".join(words[place]) for place in chosen], [bool(raw.forget[p]) for p in chosen]
-
-
 ABOUT = {
     True: ["the election", "the senator", "gun control", "the border", "a new law", "the war"],
     False: ["the engine", "my modem", "the orbit", "the goalkeeper", "a graphics card", "the dose"],
@@ -73,8 +56,8 @@ WHO = ["My neighbour", "Everybody here", "The paper", "One of them", "A friend o
 
 
 def made_up(each: int) -> tuple[list[str], list[bool]]:
-    """As ``posts``, of made-up sentences: one in six names a subject of the other side, so that no
-    ranking is perfect."""
+    """Twice so many texts of two sides in turn, and which are forget: one sentence in six names a
+    subject of the other side, so that no ranking is perfect."""
     rng = np.random.default_rng(0)
 
     def sentence(side: bool) -> str:
