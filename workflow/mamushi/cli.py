@@ -176,7 +176,7 @@ def _list_stages(words: list[str]) -> NoReturn:
     width = max(map(len, stage.stages()))
     lines = ["The stages of the workflow, which its rules call."]
     lines += [f"  {name:<{width}}  {one.summary}" for name, one in sorted(stage.stages().items())]
-    _end("mamushi stage", "stage", lines, words, stage.stages())
+    _end("mamushi stage", "stage", lines, words, [*stage.stages()])
 
 
 def _summary(module: ast.Module) -> str:

@@ -233,9 +233,9 @@ was made before a key was there is what is made by its default."""
 
 def as_json(settings: Section | Mapping[str, Any]) -> str:
     """The settings as the one canonical text that is compared and handed over."""
-    mapping = isinstance(settings, Mapping)
-    found = settings if mapping else asdict(settings, dict_factory=_without_defaults)
-    return json.dumps(found, sort_keys=True)
+    if isinstance(settings, Section):
+        settings = asdict(settings, dict_factory=_without_defaults)
+    return json.dumps(settings, sort_keys=True)
 
 
 def _without_defaults(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

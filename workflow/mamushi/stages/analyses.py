@@ -69,7 +69,7 @@ def calibrate(files: CalibrateFiles, settings: Calibrate, job: Job) -> None:
         rows,
         metadata={"provenance": job.origin, "verdict": found.as_json()},
     )
-    print(f"{files.out}: {found.words}")
+    print(f"{files.out}: {found.as_json()['words']}")
 
 
 def frontier_budgets(config: Config) -> list[float]:
@@ -134,7 +134,7 @@ def frontier(files: FrontierFiles, settings: Frontier, job: Job) -> None:
     table = []
     for name, ranks in rankings.items():
         exactly = None if truth is None else exact(ranks, truth, counts)
-        along = rows(found[name], exactly, ranks.forms(counts))
+        along = rows(found[name], exactly, len(counts))
         table += [
             {**settings.cell, "selector": name, "beta": beta, "removed": int(k), **row}
             for beta, k, row in zip(budgets, counts, along, strict=True)
@@ -254,7 +254,7 @@ def geometry(files: GeometryFiles, settings: Geometry, job: Job) -> None:
 
     pool = read_embeddings(files.embeddings)
     try:
-        columns = geometry(pool, settings.components, settings.seed)
+        columns = geometry(pool, settings.components)
     except UserError as error:
         raise UserError(error.what, where=files.embeddings, do=error.do) from None
     size = len(columns["k"])
@@ -345,7 +345,6 @@ class RankingFiles(Files):
     calibrated: Path = reads("the calibrated log-density ratio, with the verdict")
     selectors: list[str] = option("their selectors, in the same order")
     out: Path = writes("the HTML file to write")
-    table: Path = writes("the table of all ranks to write")
 
 
 def ranking(files: RankingFiles, settings: Ranking, job: Job) -> None:
@@ -355,14 +354,11 @@ def ranking(files: RankingFiles, settings: Ranking, job: Job) -> None:
     """
     from functools import partial
 
-    from mamushi.artifacts import schemas
     from mamushi.artifacts.files import atomic
-    from mamushi.artifacts.tables import write_table
     from mamushi.evidence.ranking import (
         labels_to_look_at,
         page,
         page_data,
-        ranking_table,
         read_ranking,
         texts_of,
         verdict_of,
@@ -376,8 +372,6 @@ def ranking(files: RankingFiles, settings: Ranking, job: Job) -> None:
         "verdict": f"By {files.selectors[0]}: {verdict_of(files.calibrated)}.",
     }
     data = page_data(rankings, partial(texts_of, files.examples), settings.budgets, named)
-    made_of = {"provenance": job.origin}
-    write_table(files.table, schemas.RANKING, ranking_table(rankings), metadata=made_of)
     title = f"Ranking of {settings.dataset} by {settings.model}, seed {settings.seed}"
     with atomic(files.out) as part:
         part.write_text(page(title, data), encoding="utf-8", newline="\n")

@@ -86,9 +86,9 @@ def embed_at(
     ``layers_of``, all from one forward pass; with ``shards``, put these together."""
     from mamushi.artifacts.shards import ranked, write_pieces
     from mamushi.artifacts.tables import INFERENCE, read_metadata
-    from mamushi.lm import embed as pooled
     from mamushi.lm.attention import supports
     from mamushi.lm.batches import pieces
+    from mamushi.lm.embed import embed
     from mamushi.lm.tokens import read_tokens, subset
 
     if _models.joined(files, kind, job):
@@ -101,7 +101,7 @@ def embed_at(
     skip_first = how.skip_bos and read_metadata(files.tokens)["bos_token_id"] is not None
 
     def embedded(rows: NDArray[np.int64]) -> Piece:
-        vectors = pooled.embed(
+        vectors = embed(
             model,
             subset(texts, rows),
             pooling=how.pooling,

@@ -100,7 +100,7 @@ def unlearn(files: UnlearnFiles, settings: Unlearn, job: Job) -> None:
     from mamushi.lm.sharding import takes_part
     from mamushi.lm.storage import save_trained
     from mamushi.lm.tokens import read_tokens
-    from mamushi.unlearning.loop import Outcome, steps_of
+    from mamushi.unlearning.loop import Outcome, steps_of, unlearn
     from mamushi.unlearning.trunk import starting_from
 
     _asking.require(settings.questions)
