@@ -1,7 +1,6 @@
-"""The page ``keys.md``, every key of config.yaml with its type, default and meaning, and the JSON
-Schema ``config.schema.json`` for editors.
+"""The page ``keys.md``, every key of config.yaml with its type, default and meaning.
 
-Both come from the declaration that the program checks by, and from the plug-ins' ``SETTINGS``.
+It comes from the declaration that the program checks by, and from the plug-ins' ``SETTINGS``.
 MkDocs runs this file as a hook (``hooks`` in mkdocs.yml).
 """
 
@@ -14,24 +13,21 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
 from mamushi.configuration.complete import declared
-from mamushi.configuration.schema import Rule, allowed, json_schema, meaning
+from mamushi.configuration.schema import Rule, allowed, meaning
 from mamushi.registry import plugins
 
 HEAD = """# Keys
 
 Every key of the configuration. One without a default has to be given, unless its meaning says
-otherwise; an unknown one is a mistake. An editor that reads JSON Schema checks a file while you
-write it, by [config.schema.json](config.schema.json).
+otherwise; an unknown one is a mistake.
 """
 PLUGINS = {"datasets": "dataset", "selectors": "selector", "unlearners": "unlearner"}
 """Sections whose entries have the settings of their kind as further keys."""
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the page and the schema to the files in the folder."""
-    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **json_schema(declared())}
+    """Add the page to the files in the folder."""
     files.append(File.generated(config, "keys.md", content=page()))
-    files.append(File.generated(config, "config.schema.json", content=json.dumps(schema, indent=1)))
     return files
 
 

@@ -1,4 +1,4 @@
-"""What would be lost without a word when configuration files are merged."""
+"""Keys that stand twice in a file."""
 
 from __future__ import annotations
 
@@ -55,46 +55,6 @@ def test_the_same_key_in_other_places_is_no_mistake(tmp_path: Path) -> None:
 )
 def test_shapes_of_all_sorts_are_left_to_others(text: str, tmp_path: Path) -> None:
     assert told(tmp_path, text) == []
-
-
-OWN = "datasets:\n  jigsaw:\n    kind: table\n    forget: {where: x > 1}\n"
-
-
-def test_a_dataset_of_ones_own_with_a_name_that_is_taken(tmp_path: Path) -> None:
-    [line] = told(tmp_path, OWN)
-    assert line == (
-        "0.yaml, line 3: datasets.jigsaw is table data, but config.yaml has jigsaw data of that "
-        "name, and what it says would stay; choose another name"
-    )
-    [line] = told(
-        tmp_path,
-        OWN.replace("jigsaw", "mine"),
-        OWN.replace("jigsaw", "mine").replace("table", "synthetic"),
-    )
-    assert line.startswith("1.yaml, line 3: datasets.mine is synthetic data, but 0.yaml has table")
-
-
-def test_shares_that_would_be_mixed(tmp_path: Path) -> None:
-    [line] = told(tmp_path, "datasets:\n  newsgroups:\n    sections: {inference: 1}\n")
-    assert line == (
-        "0.yaml, line 3: datasets.newsgroups.sections: config.yaml has a dataset of that name, "
-        "whose contamination 0.4, evaluation 0.2 would stay; set these to 0, or choose another "
-        "name for a dataset of your own"
-    )
-
-
-@pytest.mark.parametrize(
-    "dataset",
-    [
-        "{kind: newsgroups, path: here.tar.gz}",
-        "{limit: {retain: 100}}",
-        "{sections: {inference: 1, contamination: 0, evaluation: 0}}",
-        "{sections: {inference: 0.3, evaluation: 0.3}}",
-        "null",
-    ],
-)
-def test_a_dataset_may_be_changed(dataset: str, tmp_path: Path) -> None:
-    assert told(tmp_path, f"datasets: {{newsgroups: {dataset}}}") == []
 
 
 def test_the_files_of_the_project_are_content() -> None:

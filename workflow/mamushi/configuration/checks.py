@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from mamushi.artifacts.domains import CONTAMINATION, FORGET, RETAIN
 from mamushi.configuration.schema import instead
 from mamushi.configuration.sources import is_gguf, raw_paths, source_mistake
 from mamushi.registry import Plugin, plugin, plugins
@@ -149,6 +148,13 @@ def _check_sections(full: Config) -> Iterator[str]:
             yield f"{at}: the shares ({shares or 'none'}) sum to {total:g}; they must sum to 1"
 
 
+def _contamination(dataset: Config) -> float | None:
+    """Return the share of a contamination section, None where rows come with their sections."""
+    split = plugin("dataset", dataset["kind"]).literals.get("SPLIT", True)
+    ready = not split or dataset.get("section") is not None
+    return None if ready else float(dataset["sections"].get("contamination", 0))
+
+
 def _check_ranked(full: Config) -> Iterator[str]:
     """No share of a dataset is kept for a training that none of its models needs."""
     users: dict[str, set[str]] = {}
@@ -156,12 +162,9 @@ def _check_ranked(full: Config) -> Iterator[str]:
         for name in axes["datasets"]:
             users.setdefault(name, set()).update(axes["models"])
     for name, names in users.items():
-        dataset = full["datasets"][name]
-        share = dataset["sections"].get("contamination", 0)
+        share = _contamination(full["datasets"][name])
         ready = all(full["models"][model].get("contaminated") for model in names)
-        split = plugin("dataset", dataset["kind"]).literals.get("SPLIT", True)
-        by_column = dataset.get("section") is not None
-        if share and ready and split and not by_column and name not in _read(full):
+        if share and ready and name not in _read(full):
             yield (
                 f"datasets.{name}.sections: the contamination section, {share:.0%} of its texts, "
                 f"would be neither ranked nor trained on, since {' and '.join(sorted(names))} "
@@ -170,31 +173,22 @@ def _check_ranked(full: Config) -> Iterator[str]:
             )
 
 
-def _check_planted(full: Config) -> Iterator[str]:
-    """No model is pretrained on what is planted: gold starts from it, and would know it too."""
-    for name in models_used(full):
-        pretraining = full["models"][name].get("pretraining") or {}
-        read = pretraining.get("section") == CONTAMINATION and FORGET in pretraining["domains"]
-        for dataset in pretraining["datasets"] if read else ():
-            if full["datasets"][dataset]["planted"] is not None:
-                yield (
-                    f"datasets.{dataset}.planted: {name} is pretrained on the texts among which "
-                    f"these are planted; write models.{name}.pretraining.domains: [{RETAIN}]"
-                )
-
-
 def _check_files(full: Config) -> Iterator[str]:
     """Every dataset that is used has its files, where a path is given."""
     for name in datasets_used(full):
         for raw in raw_paths(full["datasets"][name]):
             if raw.missing:
-                # Whole, however long: a path that is cut cannot be looked at.
-                yield f"datasets.{name}.{raw.key}: {raw.value!r} is not allowed; {raw.missing}"
+                yield _refused(f"datasets.{name}.{raw.key}", raw.value, raw.missing)
     for name, path in full["unlearning"]["lists"].items():
         # A list that the workflow writes itself may not be there yet.
         ours = path is not None and path.startswith("results/")
         if path is not None and not ours and not Path(path).is_file():
-            yield f"unlearning.lists.{name}: {path!r} is not allowed; no such file"
+            yield _refused(f"unlearning.lists.{name}", path, "no such file")
+
+
+def _refused(at: str, value: object, why: str) -> str:
+    # Whole, however long: a path that is cut cannot be looked at.
+    return f"{at}: {value!r} is not allowed; {why}"
 
 
 # Models ---------------------------------------------------------------------------------------
@@ -206,45 +200,37 @@ def _check_models(full: Config) -> Iterator[str]:
         if "family" in model:
             yield from _check_tiny(at, model)
         elif "embeddings" in model:
-            yield from _check_vectors(f"{at}.embeddings", model["embeddings"])
+            path = model["embeddings"]["path"]
+            if path is not None and Path(path).suffix.lower() not in (".parquet", ".pq"):
+                yield _refused(f"{at}.embeddings.path", path, "vectors are in a .parquet file")
+            elif path is not None and not Path(path).is_file():
+                yield _refused(f"{at}.embeddings.path", path, "no such file")
         elif model["source"] is not None:
             yield from _check_source(at, model)
-
-
-def _check_vectors(at: str, given: Config) -> Iterator[str]:
-    """Vectors are in a Parquet file, with their ids."""
-    path = given["path"]
-    if path is None:
-        return
-    if Path(path).suffix.lower() not in (".parquet", ".pq"):
-        yield f"{at}.path: {path!r} is not allowed; vectors are in a .parquet file"
-    elif not Path(path).is_file():
-        yield f"{at}.path: {path!r} is not allowed; no such file"
 
 
 def _check_tiny(at: str, model: Config) -> Iterator[str]:
     for key, divisor in (("hidden_size", "heads"), ("heads", "key_value_heads")):
         if model[key] % model[divisor]:
             multiple = f"it is a multiple of {divisor}, {model[divisor]}"
-            yield f"{at}.{key}: {model[key]} is not allowed; {multiple}"
+            yield _refused(f"{at}.{key}", model[key], multiple)
     width, rest = divmod(model["hidden_size"], model["heads"])
     if width % 2 and not rest:
         yield f"{at}.heads: hidden_size / heads is {width}, but rotary positions turn pairs"
     longest, most = model["pretraining"]["max_length"], model["max_positions"]
     if longest > most:
         allowed = f"it is at most max_positions, {most}"
-        yield f"{at}.pretraining.max_length: {longest} is not allowed; {allowed}"
+        yield _refused(f"{at}.pretraining.max_length", longest, allowed)
 
 
 def _check_source(at: str, model: Config) -> Iterator[str]:
     """A source is a GGUF file or a folder that is there, or a hub's id with a pinned revision."""
     source = model["source"]
-    problem = source_mistake(source)
-    if problem:
-        yield f"{at}.source: {source!r} is not allowed; {problem}"
-    if problem or is_gguf(model) or Path(source).is_dir():
+    if problem := source_mistake(source):
+        yield _refused(f"{at}.source", source, problem)
+    elif is_gguf(model) or Path(source).is_dir():
         return
-    if not re.fullmatch(r"[\w.-]+/[\w.-]+", source) or source[0] in ".~":
+    elif not re.fullmatch(r"[\w.-]+/[\w.-]+", source) or source[0] in ".~":
         yield (
             f"{at}.source: {source!r} is no folder; give a model's folder, a .gguf file or its id "
             "on the hub"
@@ -267,8 +253,7 @@ def _check_lengths(full: Config) -> Iterator[str]:
             lengths[f"models.{name}.training"] = length
     for at, length in lengths.items():
         if length > most:
-            allowed = f"it is at most tokens.max_length, {most}"
-            yield f"{at}.max_length: {length} is not allowed; {allowed}"
+            yield _refused(f"{at}.max_length", length, f"it is at most tokens.max_length, {most}")
 
 
 # Selectors ------------------------------------------------------------------------------------
@@ -326,10 +311,7 @@ def _check_actions(full: Config) -> Iterator[str]:
 
 def _check_masked(full: Config, at: str, axes: Config) -> Iterator[str]:
     for dataset in axes["datasets"]:
-        definition = full["datasets"][dataset]
-        split = plugin("dataset", definition["kind"]).literals.get("SPLIT", True)
-        share = definition["sections"].get("contamination", 0)
-        if split and definition.get("section") is None and not share:
+        if _contamination(full["datasets"][dataset]) == 0:
             yield (
                 f"{at} masks by models of the contamination section, which "
                 f"datasets.{dataset}.sections does not have"
@@ -344,45 +326,37 @@ def _check_masked(full: Config, at: str, axes: Config) -> Iterator[str]:
 
 
 def _check_depths(full: Config) -> Iterator[str]:
-    """A selector reads no layer that is not pooled."""
+    """No selector reads a layer that is not pooled, nor the layers of what has none."""
     there = full["embedding"]["depths"]
+    depths: dict[str, tuple[str, list[float]]] = {}
     for name, definition in full["selectors"].items():
         key = plugin("selector", definition["kind"]).literals.get("DEPTHS")
-        for depth in definition[key] if key else ():
+        if key:
+            depths[name] = (f"selectors.{name}.{key}", definition[key])
+    for at, asked in depths.values():
+        for depth in asked:
             if depth not in (*there, 1):
                 yield (
-                    f"selectors.{name}.{key}: {depth:g} is not among embedding.depths "
+                    f"{at}: {depth:g} is not among embedding.depths "
                     f"({', '.join(f'{each:g}' for each in there)}); 1 is the embedding itself"
                 )
-
-
-def _check_layers(full: Config) -> Iterator[str]:
-    """No selector reads the layers of what has none."""
     for where, axes in comparisons(full):
         names = [] if where in WITHOUT_MANIFESTS else [*axes["selectors"], full["removal"]["ratio"]]
         vectors = [m for m in axes["models"] if "embeddings" in full["models"][m]]
         links = dict.fromkeys(link for name in names for link in chain(full, name))
-        for name, model in ((name, model) for name in links for model in vectors):
-            definition = full["selectors"][name]
-            key = plugin("selector", definition["kind"]).literals.get("DEPTHS")
-            if key and any(depth != 1 for depth in definition[key]):
+        for link, model in ((link, model) for link in links for model in vectors):
+            at, asked = depths.get(link, ("", []))
+            if any(depth != 1 for depth in asked):
                 yield (
-                    f"selectors.{name}.{key}: reads layers of a language model, and {where}.models "
-                    f"has {model!r}, of which there are embeddings alone; write {key}: [1]"
+                    f"{at}: reads layers of a language model, and {where}.models has {model!r}, of "
+                    f"which there are embeddings alone; write {at.rpartition('.')[2]}: [1]"
                 )
 
 
-def _check_targets(full: Config) -> Iterator[str]:
-    """What the advisor is asked for is a share, but for preservation, which is in nats."""
-    for place, asked in enumerate(full["evidence"]["targets"]):
-        if asked["target"] != "preservation" and asked["value"] > 1:
-            at = f"evidence.targets[{place}].value"
-            yield f"{at}: {asked['value']:g} is not allowed; a share is at most 1"
-
-
-CHECKS = (
-    *(_check_sections, _check_ranked, _check_models, _check_lengths, _check_derived),
-    *(_check_depths, _check_ratio, _check_actions, _check_planted, _check_targets),
-    *(_check_files, _check_layers),
-)
-"""What is checked where all names are defined."""
+def checks(full: Config) -> Iterator[str]:
+    """Yield a line for each mistake of a configuration in which all names are defined."""
+    for check in (
+        *(_check_sections, _check_ranked, _check_models, _check_lengths, _check_derived),
+        *(_check_depths, _check_ratio, _check_actions, _check_files),
+    ):
+        yield from check(full)

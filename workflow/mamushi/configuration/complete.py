@@ -13,8 +13,8 @@ from functools import cache
 from typing import Any
 
 from mamushi.configuration import models
-from mamushi.configuration.checks import CHECKS, WITHOUT_MANIFESTS, check_names, other_selectors
-from mamushi.configuration.schema import Rule, coerced, filled, plain, rule_of, violations
+from mamushi.configuration.checks import WITHOUT_MANIFESTS, check_names, checks, other_selectors
+from mamushi.configuration.schema import Rule, coerced, filled, rule_of, violations
 from mamushi.configuration.sections import Configuration
 from mamushi.errors import UserError
 from mamushi.registry import plugin, plugins
@@ -37,7 +37,7 @@ def complete(config: Mapping[str, Any]) -> dict[str, Any]:
     A study says what it takes from the grid, and so do ``unlearning`` and ``probe``. An environment
     variable that is not set makes its whole path null. Raises ``ConfigError``.
     """
-    given = plain(config)
+    given: dict[str, Any] = coerced(config, {})
     rule = composed(given)
     given = coerced(given, rule)
     _raise(violations(given, rule))
@@ -49,13 +49,13 @@ def complete(config: Mapping[str, Any]) -> dict[str, Any]:
         study.update({axis: v for axis, v in full["grid"].items() if study.get(axis) is None})
     _fill_unlearning(full)
     for model in full["models"].values():
-        changed = {"lora": {}, **model.get("training", {})}
-        changed["lora"] = {**full["training"]["lora"], **changed["lora"]}
-        model["training"] = {**full["training"], **changed}
+        changed = model.get("training", {})
+        lora = {**full["training"]["lora"], **changed.get("lora", {})}
+        model["training"] = {**full["training"], **changed, "lora": lora}
     for dataset in full["datasets"].values():
         dataset["sections"] = {k: v for k, v in dataset["sections"].items() if v > 0}
     _raise(check_names(full))
-    _raise(line for check in CHECKS for line in check(full))
+    _raise(checks(full))
     return full
 
 
@@ -63,13 +63,11 @@ def _fill_unlearning(full: dict[str, Any]) -> None:
     """Take what ``unlearning``, ``probe`` and ``left`` leave out from the grid, and what a training
     of an unlearner leaves out from the shared one."""
     unlearning, probe = full["unlearning"], full["probe"]
-    for axis in ("datasets", "models", "seeds", "selectors"):
-        unlearning.setdefault(axis, full["grid"][axis])
     for axis in ("datasets", "models", "seeds"):
+        unlearning.setdefault(axis, full["grid"][axis])
         full["left"].setdefault(axis, full["grid"][axis])
-    for axis in ("datasets", "models"):
-        probe.setdefault(axis, unlearning[axis])
-    probe.setdefault("seeds", unlearning["seeds"][:1])
+        probe.setdefault(axis, unlearning[axis][:1] if axis == "seeds" else unlearning[axis])
+    unlearning.setdefault("selectors", full["grid"]["selectors"])
     if unlearning["max_length"] is None:
         unlearning["max_length"] = full["tokens"]["max_length"]
     for unlearner in full["unlearners"].values():
@@ -94,23 +92,24 @@ def declared() -> Rule:
 def composed(config: Mapping[str, Any]) -> Rule:
     """Return the schema for this configuration: each dataset, selector and unlearner with its
     plug-in's settings, each model with the keys of its sort."""
-    rule = declared()
-    sections = dict(rule["properties"])
-
-    def define(section: str, rules: Rule) -> None:
-        sections[section] = {**sections[section], "properties": rules}
-
-    def with_plugins(section: str, kind: str, found: Mapping[str, Any]) -> Rule:
-        each = sections[section]["additionalProperties"]
-        return {name: _with_plugin(each, kind, name, found[name]) for name in found}
-
-    define("datasets", with_plugins("datasets", "dataset", _definitions(config, "datasets")))
-    define("selectors", with_plugins("selectors", "selector", _selectors(config)))
-    define("unlearners", with_plugins("unlearners", "unlearner", _unlearners(config)))
-    found = _definitions(config, "models")
-    define("models", {name: rule_of(models.sort_of(model)) for name, model in found.items()})
-    sections["models"]["additionalProperties"] = rule_of(models.HubModel)
-    return {**rule, "properties": sections}
+    sections = dict(declared()["properties"])
+    found = {
+        "dataset": _definitions(config, "datasets"),
+        "selector": _selectors(config),
+        "unlearner": _unlearners(config),
+    }
+    for kind, definitions in found.items():
+        section = sections[f"{kind}s"]
+        each = section["additionalProperties"]
+        rules = {name: _with_plugin(each, kind, name, definitions[name]) for name in definitions}
+        sections[f"{kind}s"] = {**section, "properties": rules}
+    given = _definitions(config, "models")
+    sections["models"] = {
+        **sections["models"],
+        "properties": {name: rule_of(models.sort_of(model)) for name, model in given.items()},
+        "additionalProperties": rule_of(models.HubModel),
+    }
+    return {**declared(), "properties": sections}
 
 
 def _section(config: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -127,15 +126,12 @@ def _definitions(config: Mapping[str, Any], section: str) -> dict[str, dict[str,
 
 def _asked(config: Mapping[str, Any], what: str) -> Iterator[str]:
     """Yield the selectors or unlearners that are asked for, or are so by default."""
+    lists = [study.get(what) for study in _definitions(config, "studies").values()]
     for name in ("grid", *WITHOUT_MANIFESTS):
         setting = declared()["properties"][name]["properties"].get(what, {})
-        yield from _names(_section(config, name).get(what, setting.get("default")))
-    for study in _definitions(config, "studies").values():
-        yield from _names(study.get(what))
-
-
-def _names(value: object) -> list[str]:
-    return [name for name in value if isinstance(name, str)] if isinstance(value, list) else []
+        lists.append(_section(config, name).get(what, setting.get("default")))
+    for names in lists:
+        yield from (n for n in names if isinstance(n, str)) if isinstance(names, list) else ()
 
 
 def _selectors(config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -157,22 +153,20 @@ def _selectors(config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 def _unlearners(config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Return the given definitions of unlearners, and an empty one for each known one asked for."""
-    found = _definitions(config, "unlearners")
-    for name in _asked(config, "unlearners"):
-        if name in plugins("unlearner"):
-            found.setdefault(name, {})
-    return found
+    asked: dict[str, dict[str, Any]] = {
+        name: {} for name in _asked(config, "unlearners") if name in plugins("unlearner")
+    }
+    return asked | _definitions(config, "unlearners")
 
 
 def _with_plugin(rule: Rule, kind: str, name: str, definition: Mapping[str, Any]) -> Rule:
     """Return ``rule`` with the settings of a definition's plug-in as further keys; an unknown one
     fails at ``kind``."""
-    known = plugins(kind)
     default = None if kind == "dataset" else name
     asked = definition.get("kind", default)
-    of_kind = {**rule["properties"]["kind"], "enum": list(known)}
+    of_kind = {**rule["properties"]["kind"], "enum": list(plugins(kind))}
     properties = {**rule["properties"], "kind": of_kind}
-    if not isinstance(asked, str) or asked not in known:
+    if not isinstance(asked, str) or asked not in plugins(kind):
         return {**rule, "properties": properties, "required": ["kind"]}
     settings = deepcopy(dict(plugin(kind, asked).settings))
     for key in plugin(kind, asked).literals.get("FILES", {}):
@@ -181,9 +175,5 @@ def _with_plugin(rule: Rule, kind: str, name: str, definition: Mapping[str, Any]
     if default is not None:
         properties["kind"] = {**of_kind, "default": asked}
         rule = {**rule, "default": {}}
-    return {
-        **rule,
-        "properties": properties | settings,
-        "required": required,
-        "additionalProperties": False,
-    }
+    composed = {"properties": properties | settings, "required": required}
+    return {**rule, **composed, "additionalProperties": False}

@@ -1,4 +1,4 @@
-"""What a configuration asks for: the cells of its grid and studies, and the artifacts of each."""
+"""The cells of a configuration's grid and studies, and the artifacts of each that are asked for."""
 
 from __future__ import annotations
 
@@ -19,20 +19,18 @@ AXES = ("datasets", "models", "seeds", "budgets", "selectors")
 
 
 def comparison(config: Config, name: str | None = None) -> dict[str, Any]:
-    """The axes of the grid, or of a study: what a study does not say it takes from the grid."""
-    study = config["studies"][name] if name else {}
-    return {
-        axis: study[axis] if study.get(axis) is not None else config["grid"][axis] for axis in AXES
-    }
+    """Return the axes of the grid, or of a study."""
+    asked = config["studies"][name] if name else config["grid"]
+    return {axis: asked[axis] for axis in AXES}
 
 
 def is_tiny(config: Config, model: str) -> bool:
-    """Whether the workflow builds this model itself."""
+    """Return whether the workflow builds this model itself."""
     return config["models"][model].get("family") is not None
 
 
 def no_language_model(config: Config, model: str) -> str | None:
-    """Why nothing can be trained, generated or measured with this model, or None when it can."""
+    """Return why nothing can be trained, generated or measured with this model, if so."""
     if "embeddings" not in config["models"][model]:
         return None
     return (
@@ -43,14 +41,13 @@ def no_language_model(config: Config, model: str) -> str | None:
 
 def require_language_models(config: Config, axes: Mapping[str, Any]) -> None:
     """Raise ``ConfigError`` with a line for each model of the axes that is no language model."""
-    found = [no_language_model(config, model) for model in axes["models"]]
-    lines = [line for line in found if line is not None]
-    if lines:
-        raise ConfigError(lines)
+    lines = filter(None, (no_language_model(config, model) for model in axes["models"]))
+    if found := list(lines):
+        raise ConfigError(found)
 
 
 def unmeasurable(config: Config, dataset: str, model: str) -> str | None:
-    """Why retraining cannot be measured for this pair, or None when it can."""
+    """Return why retraining cannot be measured for this pair, or None when it can."""
     if reason := no_language_model(config, model):
         return reason
     if arms.base(config, model) is None:
@@ -62,30 +59,26 @@ def unmeasurable(config: Config, dataset: str, model: str) -> str | None:
 
 
 def _unevaluated(config: Config, dataset: str) -> str | None:
-    """Why nothing can be measured on this dataset, or None when it can."""
+    """Return why nothing can be measured on this dataset, or None when it can."""
     definition = config["datasets"][dataset]
-    if definition["sections"].get("evaluation", 0) == 0 and not _ready_made(definition):
-        return (
-            f"datasets.{dataset}.sections: has no evaluation section, so nothing can be measured; "
-            "give evaluation a share above 0"
-        )
-    return None
-
-
-def _ready_made(definition: Mapping[str, Any]) -> bool:
-    """Whether the loader may bring an evaluation section of its own."""
-    loader = plugin("dataset", definition["kind"])
-    return bool(loader.literals.get("EVALUATION_SECTION") or definition.get("section"))
+    # The loader may bring an evaluation section of its own.
+    own = plugin("dataset", definition["kind"]).literals.get("EVALUATION_SECTION")
+    if definition["sections"].get("evaluation") or own or definition.get("section"):
+        return None
+    return (
+        f"datasets.{dataset}.sections: has no evaluation section, so nothing can be measured; "
+        "give evaluation a share above 0"
+    )
 
 
 def cells(axes: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Every dataset, model and seed, as the wildcards of a run's folder."""
+    """Yield every dataset, model and seed, as the wildcards of a run's folder."""
     for dataset, model, seed in product(axes["datasets"], axes["models"], axes["seeds"]):
         yield {"dataset": dataset, "model": model, "seed": seed}
 
 
 def removals(axes: Mapping[str, Any], pattern: str = paths.REMOVAL) -> list[str]:
-    """The removal list of every cell, selector and budget, or what ``pattern`` has for it."""
+    """Return the removal list of every cell, selector and budget, or what ``pattern`` has."""
     return [
         pattern.format(**cell, selector=selector, beta=paths.beta(budget))
         for cell in cells(axes)
@@ -94,21 +87,19 @@ def removals(axes: Mapping[str, Any], pattern: str = paths.REMOVAL) -> list[str]
 
 
 def budgets(config: Config) -> list[float]:
-    """Every budget that the grid or a study asks for, in ascending order."""
+    """Return every budget that the grid or a study asks for, in ascending order."""
     asked = [config["grid"], *config["studies"].values()]
     return sorted({float(budget) for axes in asked for budget in axes["budgets"]})
 
 
 def manifests(config: Config, axes: Mapping[str, Any]) -> list[str]:
-    """The manifests of every cell and selector, at all ``budgets`` of the configuration.
-
-    One job writes them all, and so all are asked for: see ``manifests`` in rules/select.smk.
-    """
+    """Return the manifests of every cell and selector, at all ``budgets`` of the configuration:
+    one job writes them all."""
     return removals({**axes, "budgets": budgets(config)}, paths.MANIFEST)
 
 
 def action(config: Config, selector: str) -> str:
-    """What retraining does with the selector's budgets: remove, downweight or mask."""
+    """Return what retraining does with the selector's budgets: remove, downweight or mask."""
     return str(config["selectors"][selector]["action"])
 
 
@@ -117,7 +108,7 @@ EDITS = {"downweight": paths.WEIGHTS, "mask": paths.SPANS}
 
 
 def edits(config: Config, axes: Mapping[str, Any]) -> list[str]:
-    """What selectors with another action than removal hand to retraining."""
+    """Return what selectors with another action than removal hand to retraining."""
     found = []
     for name, pattern in EDITS.items():
         own = [each for each in axes["selectors"] if action(config, each) == name]
@@ -126,7 +117,7 @@ def edits(config: Config, axes: Mapping[str, Any]) -> list[str]:
 
 
 def scores(axes: Mapping[str, Any]) -> list[str]:
-    """The ranking of every cell and selector."""
+    """Return the ranking of every cell and selector."""
     return [
         paths.SCORES.format(**cell, selector=selector)
         for cell in cells(axes)
@@ -135,25 +126,25 @@ def scores(axes: Mapping[str, Any]) -> list[str]:
 
 
 def retrained(axes: Mapping[str, Any], pattern: str = paths.PERPLEXITY) -> list[str]:
-    """The perplexity of every retrained model, or what ``pattern`` has of it."""
+    """Return the perplexity of every retrained model, or what ``pattern`` has of it."""
     return removals(axes, pattern.replace("{arm}", arms.RETRAINED))
 
 
 def measurements(axes: Mapping[str, Any], pattern: str = paths.PERPLEXITY) -> list[str]:
-    """What the tables are made of: every cell's perplexity, at its ends and at each budget; or
-    what ``pattern`` has of these models."""
+    """Return the perplexity of every cell, at its ends and at each budget, or what ``pattern`` has
+    of these models."""
     ends = [pattern.format(**cell, arm=end) for cell in cells(axes) for end in ("gold", "beta0")]
     return ends + retrained(axes, pattern)
 
 
 def stepped(config: Config, model: str) -> bool:
-    """Whether how long this model is trained depends on what is removed, and that is measured."""
+    """Return whether a model's steps depend on what is removed, and that is measured."""
     by_data = config["models"][model]["training"]["steps"] == "by_data"
     return bool(config["evaluation"]["matched_gold"]) and by_data
 
 
 def matched(config: Config, axes: Mapping[str, Any]) -> list[str]:
-    """The perplexities that tell what of SAD is the number of steps; see ``evaluation.curves``."""
+    """Return the perplexities that tell what of SAD is the number of steps."""
     return [
         paths.PERPLEXITY.format(**cell, arm=endpoint)
         for cell in cells(axes)
@@ -163,13 +154,13 @@ def matched(config: Config, axes: Mapping[str, Any]) -> list[str]:
 
 
 def knows_truth(config: Config, axes: Mapping[str, Any]) -> bool:
-    """Whether a selector ranks by the exact ratio, which only datasets that know it can have."""
+    """Return whether a selector ranks by the exact ratio, which some datasets know."""
     kinds = {config["selectors"][name]["kind"] for name in axes["selectors"]}
     return any(plugin("selector", kind).literals.get("NEEDS_TRUTH") for kind in kinds)
 
 
 def sweeps(config: Config) -> list[dict[str, str]]:
-    """Every dataset, model, unlearner and selector of ``unlearning``: the wildcards of a sweep."""
+    """Return the wildcards of every sweep of ``unlearning``."""
     axes = config["unlearning"]
     names = ("dataset", "model", "unlearner", "selector")
     lists = (axes[f"{name}s"] for name in names)
@@ -177,7 +168,7 @@ def sweeps(config: Config) -> list[dict[str, str]]:
 
 
 def curve(config: Config, pair: Mapping[str, str], budgets: Iterable[float]) -> list[str]:
-    """The perplexities of a sweep: every seed's at ``budgets``."""
+    """Return the perplexities of a sweep: every seed's at ``budgets``."""
     cell = {"dataset": pair["dataset"], "model": pair["model"]}
     return [
         paths.PERPLEXITY.format(
@@ -189,8 +180,8 @@ def curve(config: Config, pair: Mapping[str, str], budgets: Iterable[float]) -> 
 
 
 def ends(config: Config, dataset: str, model: str, unlearners: Iterable[str]) -> list[str]:
-    """The perplexities at both ends of all curves: the start, the gold standard that they aim at,
-    and each unlearner on the whole forget set."""
+    """Return the perplexities at both ends of all curves: the start, the gold standard, and each
+    unlearner on the whole forget set."""
     names = dict.fromkeys([arms.start(config, model), "gold", *map(arms.whole, unlearners)])
     return [
         paths.PERPLEXITY.format(dataset=dataset, model=model, seed=seed, arm=arm)
@@ -200,10 +191,9 @@ def ends(config: Config, dataset: str, model: str, unlearners: Iterable[str]) ->
 
 
 def retrained_curves(config: Config, dataset: str, model: str) -> list[str]:
-    """The perplexities of the curves of retraining, which start at beta 0."""
+    """Return the perplexities of the curves of retraining, which start at beta 0."""
     axes = {**config["unlearning"], "datasets": [dataset], "models": [model]}
-    first = [paths.PERPLEXITY.format(**cell, arm="beta0") for cell in cells(axes)]
-    return first + retrained(axes)
+    return [paths.PERPLEXITY.format(**cell, arm="beta0") for cell in cells(axes)] + retrained(axes)
 
 
 UTILITY = ("base", "contaminated", "gold")
@@ -212,14 +202,14 @@ they can still do."""
 
 
 def probed(config: Config) -> dict[str, Any]:
-    """The axes of the models that are probed."""
+    """Return the axes of the models that are probed."""
     keys = ("datasets", "models", "seeds", "selectors", "unlearners")
     probe = config["probe"]
     return {**{key: probe[key] for key in keys}, "budgets": [probe["budget"]]}
 
 
 def deleted(axes: Mapping[str, Any], *, retraining: bool) -> list[str]:
-    """The arms of a cell from which the axes' lists were deleted, by retraining or unlearners."""
+    """Return the arms from which the axes' lists were deleted, by retraining or unlearners."""
     pairs = list(product(axes["selectors"], axes["budgets"]))
     first = [arms.retrained(*pair) for pair in pairs] if retraining else []
     return first + [
@@ -228,7 +218,7 @@ def deleted(axes: Mapping[str, Any], *, retraining: bool) -> list[str]:
 
 
 def generations(config: Config, run: Mapping[str, Any]) -> list[str]:
-    """What the models of a probed run said: its endpoints, then the unlearned ones."""
+    """Return what the models of a probed run said: its endpoints, then the unlearned ones."""
     cell = {"dataset": run["dataset"], "model": run["model"], "seed": int(run["seed"])}
     axes = probed(config)
     found = deleted(axes, retraining=False) if cell in cells(axes) else []
@@ -236,7 +226,7 @@ def generations(config: Config, run: Mapping[str, Any]) -> list[str]:
 
 
 def probes(config: Config) -> list[str]:
-    """What the tables of the probe are made of."""
+    """Return what the tables of the probe are made of."""
     axes = probed(config)
     found = []
     for cell in cells(axes):
@@ -250,7 +240,7 @@ def probes(config: Config) -> list[str]:
 
 
 def left_models(config: Config) -> list[str]:
-    """What the tables of what is left in models are made of, beside the examples."""
+    """Return what the tables of what is left in models are made of, beside the examples."""
     measured, axes = comparison(config), probed(config)
     found = [paths.NLL.format(**cell, arm="gold") for cell in cells(measured)]
     found += [*retrained(measured, paths.NLL), *retrained(axes, paths.NLL)]
@@ -272,8 +262,8 @@ def left_models(config: Config) -> list[str]:
 
 
 def left(config: Config) -> list[str]:
-    """What the tables of what is left are made of: what each model makes of single texts, and the
-    lists that were removed. The base model is the same for every seed, and asked once."""
+    """Return what each model makes of single texts, and the lists that were removed. The base model
+    is the same for every seed, and asked once."""
     axes = config["left"]
     return [
         pattern.format(**cell, arm=arm)
@@ -285,8 +275,7 @@ def left(config: Config) -> list[str]:
 
 
 def listed(config: Config) -> list[str]:
-    """The model that each unlearner makes of each removal list of one's own, and the perplexity
-    before it."""
+    """Return what each unlearner makes of each list of one's own, and the perplexity before it."""
     axes = config["unlearning"]
     found = []
     for cell in cells(axes):
@@ -318,9 +307,8 @@ def require_lists(config: Config) -> None:
 
 
 def shown(config: Config) -> list[dict[str, Any]]:
-    """One run per dataset and model, the first seed's: what figures of a single run show."""
-    first = {**config["grid"], "seeds": config["grid"]["seeds"][:1]}
-    return list(cells(first))
+    """Return one run per dataset and model, the first seed's: what figures of a single run show."""
+    return list(cells({**config["grid"], "seeds": config["grid"]["seeds"][:1]}))
 
 
 def require_measurable(config: Config, axes: Mapping[str, Any]) -> None:

@@ -1,8 +1,9 @@
-"""The types of which the sections of the configuration are declared.
+"""The types of which the sections of the configuration are declared, with their bounds in the words
+of JSON Schema.
 
-Beyond the words of JSON Schema there are ``allowed`` and ``missing``, which say in error messages
-what a value may be and what to do where there is none, ``format: path``, for values in which
-environment variables are resolved, and ``PART``.
+Beyond these there are ``allowed`` and ``missing``, which say in error messages what a value may be
+and what to do where there is none, ``format: path``, for values in which environment variables are
+resolved, and ``part``, for a section of which some keys are changed.
 """
 
 from __future__ import annotations
@@ -12,48 +13,40 @@ from typing import Annotated, Any, ClassVar, Literal, dataclass_transform
 
 from msgspec import Meta
 
-NAMED = Meta(
-    pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$(?!\n)",
-    extra_json_schema={
-        "allowed": "a name of letters, digits, '.', '_' and '-' that starts with a letter or a "
-        "digit"
-    },
-)
-DISTINCT = Meta(extra_json_schema={"uniqueItems": True})
-SOME = Meta(min_length=1)
-PART = Meta(extra={"part": True})
-"""Marks a section of which some keys are changed: those that are left out stay out."""
-WRITE = Meta(
-    extra_json_schema={"missing": "write it, or `extends: paper` for what config.yaml says"}
-)
 
-Natural = Annotated[int, Meta(ge=0)]
-Count = Annotated[int, Meta(ge=1)]
-Length = Annotated[int, Meta(ge=2)]
-Positive = Annotated[float, Meta(gt=0)]
-NotNegative = Annotated[float, Meta(ge=0)]
-Share = Annotated[float, Meta(ge=0, le=1)]
-Fraction = Annotated[float, Meta(gt=0, lt=1)]
-Budget = Annotated[Fraction, Meta(extra_json_schema={"multipleOf": 0.01})]
-Budgets = Annotated[list[Budget], SOME, DISTINCT]
-Seeds = Annotated[list[Natural], SOME, DISTINCT]
-Name = Annotated[str, NAMED]
-Names = Annotated[list[Name], SOME, DISTINCT]
+def such(**words: Any) -> Meta:
+    """Return what bounds a type, in words of JSON Schema."""
+    return Meta(extra_json_schema=words)
+
+
+NAMED = "a name of letters, digits, '.', '_' and '-' that starts with a letter or a digit"
+COMMIT = "a commit of 40 hexadecimal digits (no branch or tag, since those move), or null"
+DISTINCT = such(uniqueItems=True)
+SOME = such(minItems=1, uniqueItems=True)
+ANY = such(minProperties=1)
+PART = such(part=True)
+WRITE = such(missing="write it, or `extends: paper` for what config.yaml says")
+
+Natural = Annotated[int, such(minimum=0)]
+Count = Annotated[int, such(minimum=1)]
+Length = Annotated[int, such(minimum=2)]
+Positive = Annotated[float, such(exclusiveMinimum=0)]
+NotNegative = Annotated[float, such(minimum=0)]
+Share = Annotated[float, such(minimum=0, maximum=1)]
+SomeShare = Annotated[float, such(exclusiveMinimum=0, maximum=1)]
+Below = Annotated[float, such(minimum=0, exclusiveMaximum=1)]
+Fraction = Annotated[float, such(exclusiveMinimum=0, exclusiveMaximum=1)]
+Budget = Annotated[Fraction, such(multipleOf=0.01)]
+Budgets = Annotated[list[Budget], SOME]
+Seeds = Annotated[list[Natural], SOME]
+Name = Annotated[str, such(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$(?!\n)", allowed=NAMED)]
+Names = Annotated[list[Name], SOME]
 AnyNames = Annotated[list[Name], DISTINCT]
-Counts = Annotated[list[Count], SOME, DISTINCT]
-Fractions = Annotated[list[Fraction], SOME, DISTINCT]
-Decays = Annotated[list[Annotated[float, Meta(ge=0, lt=1)]], Meta(min_length=2, max_length=2)]
-Place = Annotated[str, Meta(extra_json_schema={"format": "path"})]
-Commit = Annotated[
-    str,
-    Meta(
-        pattern="^[0-9a-f]{40}$",
-        extra_json_schema={
-            "allowed": "a commit of 40 hexadecimal digits (no branch or tag, since those move), or "
-            "null"
-        },
-    ),
-]
+Counts = Annotated[list[Count], SOME]
+Fractions = Annotated[list[Fraction], SOME]
+Decays = Annotated[list[Below], such(minItems=2, maxItems=2)]
+Place = Annotated[str, such(format="path")]
+Commit = Annotated[str, such(pattern="^[0-9a-f]{40}$", allowed=COMMIT)]
 Precision = Literal["bf16", "fp32"]
 Steps = Literal["by_data", "matched"]
 SectionName = Literal["contamination", "inference", "evaluation"]

@@ -1,3 +1,4 @@
+# ruff: noqa: F403, F405
 """The keys of ``training`` and of what stands under ``models``; see ``sections``."""
 
 from __future__ import annotations
@@ -5,28 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta
-
-from mamushi.configuration.kinds import (
-    DISTINCT,
-    PART,
-    SOME,
-    Commit,
-    Count,
-    Decays,
-    Length,
-    Name,
-    Names,
-    Natural,
-    NotNegative,
-    Place,
-    Positive,
-    Precision,
-    Section,
-    SectionName,
-    Steps,
-    listed,
-)
+from mamushi.configuration.kinds import *
 
 
 class Lora(Section):
@@ -35,9 +15,9 @@ class Lora(Section):
     rank: Count = 16  #: Rank of each adapter.
     alpha: Positive = 32.0  #: Alpha over rank is what an adapter's product counts.
     #: Share of an adapter's inputs that training leaves out.
-    dropout: Annotated[float, Meta(ge=0, lt=1)] = 0.0
+    dropout: Below = 0.0
     #: Layers that get one, such as q_proj; null for all linear ones but the head.
-    target_modules: Annotated[list[str], SOME, DISTINCT] | None = None
+    target_modules: Annotated[list[str], SOME] | None = None
 
 
 class Method(Section):
@@ -85,11 +65,9 @@ class HubModel(Section):
     #: Local folder, a GGUF file (.gguf), or an id on the hub such as google/gemma-2-2b.
     source: Annotated[
         Place | None,
-        Meta(
-            extra_json_schema={
-                "missing": "a model has a source (folder, GGUF file or hub id), or a family of "
-                "which to build a tiny one"
-            }
+        such(
+            missing="a model has a source (folder, GGUF file or hub id), or a family of which to "
+            "build a tiny one"
         ),
     ]
     #: Commit on the hub. A hub model must have one; a local folder or file needs none.
@@ -99,12 +77,7 @@ class HubModel(Section):
     #: For a contaminated model, the clean model (by its name in `models`) from which gold, beta 0
     #: and retraining start. Needed only when they are asked for.
     base: Annotated[
-        Name | None,
-        Meta(
-            extra_json_schema={
-                "allowed": "the name of another model of this configuration, or null"
-            }
-        ),
+        Name | None, such(allowed="the name of another model of this configuration, or null")
     ] = None
     #: Settings of `training` that differ for this model.
     training: Annotated[Training, PART] = Training()
@@ -116,9 +89,7 @@ class Pretraining(Section):
     datasets: Names  #: Datasets of this configuration; the tokenizer is trained on them as well.
     section: SectionName = "contamination"  #: Section of these datasets.
     #: Domains of this section.
-    domains: Annotated[list[Literal["forget", "retain"]], SOME, DISTINCT] = listed(
-        "forget", "retain"
-    )
+    domains: Annotated[list[Literal["forget", "retain"]], SOME] = listed("forget", "retain")
     epochs: Positive = 4.0  #: Passes over the texts.
     batch_size: Count = 8  #: Rows a step.
     #: Peak learning rate; after the warm-up it falls to 0 along a cosine.
@@ -138,7 +109,7 @@ class TinyModel(Section):
     key_value_heads: Count = 2  #: Key-value heads; divides heads.
     intermediate_size: Count = 192  #: Width of the MLP.
     #: Tokens of the byte-level BPE tokenizer, with its special tokens and 256 bytes.
-    vocabulary_size: Annotated[int, Meta(ge=260)] = 2048
+    vocabulary_size: Annotated[int, such(minimum=260)] = 2048
     max_positions: Length = 256  #: Longest input.
     pretraining: Pretraining
     #: Settings of `training` that differ for this model.

@@ -1,13 +1,13 @@
 """The declaration as JSON Schema, and values by it: coerced, filled in, with all their mistakes.
 
-Two words beyond the standard's: ``allowed`` and ``missing`` say what a value may be, and what to do
-where there is none. ``format: path`` marks values in which environment variables are resolved.
+See ``kinds`` for the words beyond the standard's.
 """
 
 from __future__ import annotations
 
 import difflib
 import inspect
+import json
 import math
 import os
 import re
@@ -18,7 +18,7 @@ from functools import cache
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from msgspec import UNSET, Meta, UnsetType, to_builtins
+from msgspec import UNSET, UnsetType, to_builtins
 
 from mamushi.configuration.kinds import Section
 
@@ -29,13 +29,6 @@ KINDS: Mapping[Any, str] = {
     **{int: "integer", float: "number", bool: "boolean", str: "string", type(None): "null"},
     **{list: "array", dict: "object"},
 }
-BOUNDS = {
-    **{"gt": "exclusiveMinimum", "ge": "minimum", "lt": "exclusiveMaximum", "le": "maximum"},
-    "pattern": "pattern",
-}
-"""What bounds a type, in JSON Schema's words."""
-LEAST = {"array": "minItems", "object": "minProperties", "string": "minLength"}
-MOST = {"array": "maxItems"}
 
 
 # From types to rules --------------------------------------------------------------------------
@@ -47,8 +40,8 @@ def rule_of(kind: Any) -> Rule:
     if origin is Annotated:
         rule = rule_of(inner[0])
         for meta in inner[1:]:
-            rule = _bounded(rule, meta)
-        return rule
+            rule = {**rule, **meta.extra_json_schema}
+        return without_defaults(rule) if rule.pop("part", False) else rule
     if origin in (Union, UnionType):
         return _either([rule_of(each) for each in inner if each is not UnsetType])
     if origin is Literal:
@@ -58,11 +51,10 @@ def rule_of(kind: Any) -> Rule:
     if origin is dict:
         names, values = map(rule_of, inner)
         return {"type": ["object"], "propertyNames": names, "additionalProperties": values}
-    return section_rule(kind) if issubclass(kind, Section) else {"type": [KINDS[kind]]}
+    return _section_rule(kind) if issubclass(kind, Section) else {"type": [KINDS[kind]]}
 
 
-def section_rule(section: type[Section]) -> Rule:
-    """Return the JSON Schema of a section, with each key's default."""
+def _section_rule(section: type[Section]) -> Rule:
     rule: Rule = {"type": ["object"], "properties": {}, "required": []}
     rule["additionalProperties"] = section.further
     hints = get_type_hints(section, include_extras=True)
@@ -79,15 +71,6 @@ def section_rule(section: type[Section]) -> Rule:
             setting["default"] = default
         rule["properties"][key.name] = setting
     return rule
-
-
-def _bounded(rule: Rule, meta: Meta) -> Rule:
-    found = {word: getattr(meta, name) for name, word in BOUNDS.items()}
-    found[LEAST.get(rule["type"][0], "")] = meta.min_length
-    found[MOST.get(rule["type"][0], "")] = meta.max_length
-    rule = {**rule, **{word: value for word, value in found.items() if value is not None}}
-    rule |= meta.extra_json_schema or {}
-    return without_defaults(rule) if meta.extra else rule
 
 
 def _either(rules: list[Rule]) -> Rule:
@@ -108,12 +91,11 @@ def _either(rules: list[Rule]) -> Rule:
 
 def without_defaults(rule: Rule) -> Rule:
     """Return a section's schema for a part of it: keys that are left out stay out."""
-    properties = {
-        key: {word: value for word, value in setting.items() if word != "default"}
-        for key, setting in rule["properties"].items()
-    }
-    inner = {k: without_defaults(s) for k, s in properties.items() if "properties" in s}
-    return {**rule, "properties": properties | inner}
+    found = {}
+    for key, setting in rule["properties"].items():
+        plain = {word: value for word, value in setting.items() if word != "default"}
+        found[key] = without_defaults(plain) if "properties" in plain else plain
+    return {**rule, "properties": found}
 
 
 @cache
@@ -143,45 +125,24 @@ def meaning(setting: Rule) -> str:
     return str(setting.get("description") or (meanings(section)[key] if section else ""))
 
 
-def json_schema(rule: Rule) -> Rule:
-    """Return a rule as plain JSON Schema, with descriptions, as editors read it."""
-    found = {}
-    for word, value in rule.items():
-        if word == "properties":
-            value = {key: json_schema(setting) for key, setting in value.items()}
-        elif isinstance(value, dict) and word != "default":
-            value = json_schema(value)
-        elif word == "oneOf":
-            value = [json_schema(each) for each in value]
-        if word not in ("allowed", "missing", "declared"):
-            found[word] = value
-    if text := meaning(rule):
-        found["description"] = text
-    return found
-
-
 # Values ---------------------------------------------------------------------------------------
 
 
-def plain(value: Any) -> Any:
-    """Return a copy of plain dictionaries with text as keys, and lists."""
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    return value
+def _below(rule: Rule, key: str) -> Rule:
+    """Return the rule of a key, empty where nothing is said of it."""
+    others = rule.get("additionalProperties")
+    named: Rule = rule.get("properties", {})
+    return named.get(key, others if isinstance(others, dict) else {})
 
 
 def coerced(value: Any, rule: Rule) -> Any:
-    """Return ``value`` with text turned into what the schema asks for, since the command line gives
-    text only, and numbers into the one type of their key, since ``1`` and ``1.0`` would look like a
-    change. What does not fit stays, to be reported."""
-    if isinstance(value, dict):
-        rules = rule.get("properties", {})
-        others = rule.get("additionalProperties")
-        fallback = others if isinstance(others, dict) else {}
-        return {key: coerced(item, rules.get(key, fallback)) for key, item in value.items()}
-    if isinstance(value, list):
+    """Return a copy of ``value`` with text turned into what the schema asks for, since the command
+    line gives text only, and numbers into the one type of their key, since ``1`` and ``1.0`` would
+    look like a change. What does not fit stays, to be reported."""
+    if isinstance(value, Mapping):
+        named = {str(key): item for key, item in value.items()}
+        return {key: coerced(item, _below(rule, key)) for key, item in named.items()}
+    if isinstance(value, list | tuple):
         return [coerced(item, rule.get("items", {})) for item in value]
     if isinstance(value, str) and rule.get("format") == "path":
         value = _resolved(value)
@@ -190,9 +151,7 @@ def coerced(value: Any, rule: Rule) -> Any:
         return _from_text(value, kinds)
     if isinstance(value, float) and "number" not in kinds and "integer" in kinds:
         return int(value) if value.is_integer() else value
-    if type(value) is int and "number" in kinds:
-        return float(value)
-    return value
+    return float(value) if type(value) is int and "number" in kinds else value
 
 
 def _kinds(rule: Rule) -> list[str]:
@@ -225,8 +184,6 @@ def _resolved(path: str) -> str | None:
     if any(not os.environ.get(braced or bare) for braced, bare in variables):
         return None
     found = os.path.expanduser(os.path.expandvars(path))
-    if "://" in found:
-        return found
     return os.path.normpath(found) if found else None
 
 
@@ -236,26 +193,24 @@ def filled(value: Any, rule: Rule) -> Any:
         return [filled(item, rule.get("items", {})) for item in value]
     if not isinstance(value, dict):
         return value
-    rules = rule.get("properties", {})
-    others = rule.get("additionalProperties")
-    fallback = others if isinstance(others, dict) else {}
-    full = {key: filled(item, rules.get(key, fallback)) for key, item in value.items()}
-    for key, setting in rules.items():
+    full = {key: filled(item, _below(rule, key)) for key, item in value.items()}
+    for key, setting in rule.get("properties", {}).items():
         if key not in full and "default" in setting:
-            default = coerced(deepcopy(setting["default"]), setting)
-            full[key] = filled(default, setting)
+            full[key] = filled(coerced(deepcopy(setting["default"]), setting), setting)
     return full
 
 
 def violations(value: Any, rule: Rule, at: str = "") -> Iterator[str]:
     """Yield a line for each violation of the schema: the key, the value, what is allowed."""
     forbidden = f"{at}: {show(value)} is not allowed"
+    choices = rule.get("oneOf", ())
     if not _fits(value, rule):
         yield f"{forbidden}; allowed is {allowed(rule)}"
     elif isinstance(value, list):
         if not rule.get("minItems", 0) <= len(value) <= rule.get("maxItems", math.inf):
             yield f"{forbidden}; {_count(rule)}"
-        if rule.get("uniqueItems") and (twice := _repeated(value)):
+        twice = [x for x in value if sum(type(x) is type(y) and x == y for y in value) > 1]
+        if rule.get("uniqueItems") and twice:
             several = f"{show(twice[0])} stands there more than once"
             yield f"{at}: {several}; allowed are different values"
         for place, item in enumerate(value):
@@ -263,44 +218,35 @@ def violations(value: Any, rule: Rule, at: str = "") -> Iterator[str]:
     elif isinstance(value, dict):
         if len(value) < rule.get("minProperties", 0):
             yield f"{forbidden}; {_count(rule)}"
-        choices = rule.get("oneOf")
         if choices and sum(not any(violations(value, choice)) for choice in choices) != 1:
             yield f"{forbidden}; allowed is: {meaning(rule)}"
         yield from _of_keys(value, rule, f"{at}." if at else "")
 
 
-def _repeated(items: list[Any]) -> list[Any]:
-    return [x for x in items if sum(type(x) is type(y) and x == y for y in items) > 1]
-
-
 def _of_keys(value: dict[str, Any], rule: Rule, at: str) -> Iterator[str]:
-    rules, others = rule.get("properties", {}), rule.get("additionalProperties")
+    rules, names = rule.get("properties", {}), rule.get("propertyNames", {})
     for key in rule.get("required", ()):
         if key not in value:
             yield f"{at}{key}: {_missing(key, rule)}"
-    names = rule.get("propertyNames", {})
     for key, item in value.items():
         if not _fits(key, names):
             yield f"{at}{key}: this name is not allowed; allowed is {allowed(names)}"
-        if key not in rules and others is False:
+        if key not in rules and rule.get("additionalProperties") is False:
             yield f"{at}{key}: unknown key; {instead(key, rules)}"
-        fallback = others if isinstance(others, dict) else {}
-        yield from violations(item, rules.get(key, fallback), f"{at}{key}")
+        yield from violations(item, _below(rule, key), f"{at}{key}")
 
 
 def _fits(value: Any, rule: Rule) -> bool:
     """Return whether a value has the right type and, unless it holds others, is within bounds."""
-    kinds = _kinds(rule)
-    kind = KINDS.get(type(value))
-    if kind == "number" in kinds and not math.isfinite(value):
-        return False
+    kinds, kind = _kinds(rule), KINDS.get(type(value))
+    if kind == "number" and not math.isfinite(value):
+        return not kinds
     if kinds and kind not in kinds and not (kind == "integer" and "number" in kinds):
         return False
     if "enum" in rule:
         return any(type(one) is type(value) and one == value for one in rule["enum"])
     if isinstance(value, str):
-        fitting = re.search(rule.get("pattern", ""), value) is not None
-        return fitting and len(value) >= rule.get("minLength", 0)
+        return re.search(rule.get("pattern", ""), value) is not None
     if kind not in ("integer", "number"):
         return True
     # The plain remainder says that 0.29 is no multiple of 0.01.
@@ -313,8 +259,11 @@ def _fits(value: Any, rule: Rule) -> bool:
     )
 
 
+# Words ----------------------------------------------------------------------------------------
+
+
 def _missing(key: str, rule: Rule) -> str:
-    setting = rule.get("properties", {}).get(key, {})
+    setting = _below(rule, key)
     if "missing" in setting:
         return f"missing; {setting['missing']}"
     means = f" ({meaning(setting).rstrip('.')})" if meaning(setting) else ""
@@ -339,26 +288,26 @@ def allowed(rule: Rule) -> str:
         "number": "a number" + _bounds(rule),
         "boolean": "true or false",
         "string": "text",
-        "array": "a list",
+        "array": f"a list (each entry {allowed(rule['items'])})" if "items" in rule else "a list",
         "object": "a mapping of keys to values",
         "null": "null",
     }
-    if "items" in rule:
-        words["array"] = f"a list (each entry {allowed(rule['items'])})"
     return " or ".join(words[kind] for kind in _kinds(rule)) or "something else"
 
 
 def _bounds(rule: Rule) -> str:
-    above, least = rule.get("exclusiveMinimum"), rule.get("minimum")
-    below, most = rule.get("exclusiveMaximum"), rule.get("maximum")
     step = f" in steps of {rule['multipleOf']}" if "multipleOf" in rule else ""
-    if above is not None and below is not None:
-        return f" strictly between {above} and {below}{step}"
-    lower = f"greater than {above}" if above is not None else f"at least {least}"
-    upper = f"less than {below}" if below is not None else f"at most {most}"
-    ends = [lower] if (above, least) != (None, None) else []
-    ends += [upper] if (below, most) != (None, None) else []
-    return (" " + " and ".join(ends) if ends else "") + step
+    if "exclusiveMinimum" in rule and "exclusiveMaximum" in rule:
+        ends = f"{rule['exclusiveMinimum']} and {rule['exclusiveMaximum']}"
+        return f" strictly between {ends}{step}"
+    words = {
+        "exclusiveMinimum": "greater than",
+        "minimum": "at least",
+        "exclusiveMaximum": "less than",
+        "maximum": "at most",
+    }
+    said = [f"{word} {rule[bound]}" for bound, word in words.items() if bound in rule]
+    return (" " + " and ".join(said) if said else "") + step
 
 
 def instead(word: str, known: Iterable[str]) -> str:
@@ -370,9 +319,7 @@ def instead(word: str, known: Iterable[str]) -> str:
 
 
 def _plain_word(value: Any) -> str:
-    if value is None or isinstance(value, bool):
-        return str({None: "null", True: "true", False: "false"}[value])
-    return str(value)
+    return json.dumps(value) if value is None or isinstance(value, bool) else str(value)
 
 
 def show(value: Any) -> str:

@@ -1,0 +1,26 @@
+"""Configurations that tests start from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ROOT = Path(__file__).parents[2]
+Config = dict[str, Any]
+
+
+def paper() -> Config:
+    """The configuration of the paper, as it stands in config.yaml."""
+    loaded: Config = yaml.safe_load((ROOT / "config.yaml").read_text(encoding="utf-8"))
+    return loaded
+
+
+def minimal() -> Config:
+    """As little as a configuration can say."""
+    return {
+        "grid": {"datasets": ["made"], "models": ["tiny"]},
+        "datasets": {"made": {"kind": "synthetic"}},
+        "models": {"tiny": {"family": "llama", "pretraining": {"datasets": ["made"]}}},
+    }
