@@ -1,6 +1,2 @@
-"""What surrounds a run and changes no result: the plan before it, what a killed run left,
-a queue that is full. This package knows Snakemake and SLURM; ``mamushi``, which the jobs run, knows
-neither.
-
-No stage imports it, so that a change here runs nothing again.
-"""
+"""What surrounds a run and changes no result. This package knows Snakemake and SLURM; ``mamushi``,
+which the jobs run, knows neither. No stage imports it, so that a change here runs nothing again."""

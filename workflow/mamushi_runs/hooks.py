@@ -65,10 +65,8 @@ def end(workflow: Any, config: Mapping[str, Any], *, succeeded: bool) -> None:
 
 
 def start_page() -> str | None:
-    """Make the start page of what is there now, also after a failure.
-
-    A rule would have to name its inputs beforehand, and know the targets.
-    """
+    """Make the start page of what is there now, also after a failure. A rule would have to name its
+    inputs beforehand, and know the targets."""
     from mamushi.evidence.start import write
 
     page = write(Path("results"))

@@ -21,10 +21,8 @@ SHARD = internals.inspected(lambda wildcards: getattr(wildcards, "scatteritem", 
 
 def of_arm(config: Config, pattern: str, name: str | None = None) -> str | Found:
     """Return the pattern for the model whose weights an arm has, that of the wildcards or ``name``.
-
     Mostly that is the model itself, and the pattern serves as it is: a function in its place would
-    be called for each of thousands of jobs in every dry run.
-    """
+    be called for each of thousands of jobs in every dry run."""
     if not any(model.get("base") for model in config["models"].values()):
         return pattern
     return lambda wildcards: pattern.replace(
@@ -54,12 +52,10 @@ def answers_of(arm: str, asked: Sequence[str]) -> dict[str, Any]:
 
 
 def kept_tensors(config: Config) -> Callable[[Any, Any], Any]:
-    """Return where a job keeps its trained tensors, if it is to.
-
-    Those that only ``keep_checkpoints`` asks for are no output of the rule: jobs that ran without
-    it would lack one, and Snakemake looks for no change in a job with an output that it has no
-    record of. What is derived from ``output`` does not count as a change either.
-    """
+    """Return where a job keeps its trained tensors, if it is to. Those that only
+    ``keep_checkpoints`` asks for are no output of the rule: jobs that ran without it would lack
+    one, and Snakemake looks for no change in a job with an output that it has no record of. What is
+    derived from ``output`` does not count as a change either."""
 
     def path(wildcards: Any, output: Any) -> Any:
         if "tensors" in output.keys():  # noqa: SIM118
@@ -72,11 +68,8 @@ def kept_tensors(config: Config) -> Callable[[Any, Any], Any]:
 
 def shards(workflow: Any, gather: Any, table: str, made_with: Callable[[Any], str]) -> Found:
     """Return the shards that the rule of a table puts together; none where it makes the table
-    itself, or a shard.
-
-    How many they are has no part in what it holds, and a change of that must run nothing again: a
-    table that was made with the same settings keeps its shards.
-    """
+    itself, or a shard. How many they are has no part in what it holds, and a change of that must
+    run nothing again: a table that was made with the same settings keeps its shards."""
     name = "{arm}" if "{arm}" in table else Path(table).stem
     pattern = paths.SHARD.replace("{table}", name)
 
@@ -94,11 +87,9 @@ def shards(workflow: Any, gather: Any, table: str, made_with: Callable[[Any], st
 
 def remade(config: Config, dataset: str, needs: Any) -> bool:
     """Return whether a dataset's tables are there and are about to be made again, but only because
-    of other raw files or other code: then they may well be the same.
-
-    Where they stay, what the configuration takes of their texts (``needs``) is held against their
-    counts: raises ``UserError`` where it is more.
-    """
+    of other raw files or other code: then they may well be the same. Where they stay, what the
+    configuration takes of their texts (``needs``) is held against their counts: raises
+    ``UserError`` where it is more."""
     try:
         with open(paths.DATA_CARD.format(dataset=dataset), encoding="utf-8") as file:
             card = json.load(file)

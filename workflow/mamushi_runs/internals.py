@@ -16,11 +16,8 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def inspected(function: Function) -> Function:
-    """Note the parameters of a rule's function.
-
-    Snakemake asks for them at every call, thousands of times in a dry run, and looks into the
-    function each time unless they are noted.
-    """
+    """Note the parameters of a rule's function. Snakemake asks for them at every call, thousands of
+    times in a dry run, and looks into the function each time unless they are noted."""
     from snakemake.common import overwrite_function_params
 
     overwrite_function_params(function, inspect.signature(function).parameters)
@@ -34,12 +31,10 @@ def keep_garbage() -> None:
 
 
 def compare_what_is_recorded() -> None:
-    """Compare a job with the records of those outputs that have one.
-
-    A model that is asked something new has an output that was never made, and mostly none that a
-    target waits for. Snakemake compares a job only if all its outputs have a record: no later
-    change of that model's settings would be noticed.
-    """
+    """Compare a job with the records of those outputs that have one. A model that is asked
+    something new has an output that was never made, and mostly none that a target waits for.
+    Snakemake compares a job only if all its outputs have a record: no later change of that model's
+    settings would be noticed."""
     from snakemake.persistence import PersistenceBase
 
     persistence: Any = PersistenceBase
@@ -52,11 +47,9 @@ def packed(
     """Return a rule's group: a pack of short jobs that share a job of a cluster.
 
     Jobs of a ``tiny`` model that differ in the wildcard ``axis`` alone, and have one of ``values``
-    there, run in it one after the other, since each asks for the resource ``pack``, of which
-    a profile gives a cluster job one. How many do is the size that a profile's
-    ``group-components`` give the group ``pack``; without it there are no packs. Which they are
-    depends on nothing else: Snakemake deals jobs out anew after each checkpoint, and a job that
-    runs in one pack must not turn up in another.
+    there, run in it one after the other. How many do is the size that a profile's
+    ``group-components`` give the group ``pack``. Which they are depends on nothing else: Snakemake
+    deals jobs out anew after each checkpoint, and a job must not turn up in another pack.
     """
     if not tiny:
         return None
@@ -91,13 +84,9 @@ def shards_of(workflow: Any, table: str, params: str) -> list[str] | None:
 
 
 def start_at_once(workflow: Any) -> None:
-    """Do not limit how many jobs start in a second.
-
-    Each look of the scheduler for jobs to start sets a timer for another look a second later, so
-    that with every job that ends there is one more each second, and each asks for the sizes of all
-    inputs of all jobs that wait: after a few hundred jobs that takes a core for itself. The number
-    of jobs is limited by `jobs` and `cores`, and what of it goes by second helps nobody.
-    """
+    """Do not limit how many jobs start in a second: each look of the scheduler sets a timer for
+    another look, and each asks for the sizes of all inputs of all jobs that wait, which after a few
+    hundred jobs takes a core for itself."""
     workflow.scheduler.job_rate_limiter = None
 
 

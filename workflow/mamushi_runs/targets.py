@@ -13,12 +13,8 @@ from mamushi.errors import UserError
 
 def check(workflow: Any, snakefile: str) -> None:
     """Raise ``UserError`` for a target that is no rule, and no file that is there or that a rule
-    makes.
-
-    Snakemake tells a workflow its targets only after it has looked for them; so they are read off
-    the command line, where Snakemake was started by that. Where ``snakefile`` is imported by
-    another workflow, that one has the targets.
-    """
+    makes; not where ``snakefile`` is imported by another workflow, which has the targets. They are
+    read off the command line, since Snakemake tells them only after it has looked for them."""
     started = Path(sys.argv[0])
     by_name = started.name == "snakemake" or started.parent.name == "snakemake"
     own = Path(workflow.main_snakefile) == Path(snakefile)

@@ -37,14 +37,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def snakefile() -> Path:
-    """Return its path. Raises ``UserError`` where neither a clone nor the installation has one."""
-    found = tree() / "Snakefile"
-    if not found.is_file():
-        raise UserError("the workflow is not there", where=found, do="install mamushi again")
-    return found
-
-
 def profile(name: str) -> Path:
     """Return the folder of a profile: of one's own, else one of the workflow's; raises
     ``UserError``."""
@@ -82,18 +74,16 @@ def cells(grid: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
 
 
 def run(wanted: Sequence[str], configfiles: Sequence[Path], args: argparse.Namespace) -> int:
-    """Make these targets in the working folder; returns Snakemake's exit status.
-
-    Ctrl-C and SIGTERM reach Snakemake, which ends its jobs, and this waits for that. Raises
-    ``UserError`` for a profile or a configuration that is not there.
-    """
+    """Make these targets in the working folder; returns Snakemake's exit status. Ctrl-C and SIGTERM
+    reach Snakemake, which ends its jobs, and this waits for that. Raises ``UserError`` for a
+    profile or a configuration that is not there."""
     targets.check_files("--configfile", configfiles)
     try:
         more = shlex.split(args.snakemake_args)
     except ValueError as error:
         raise UserError(f"{error}", where="--snakemake-args", do="check its quotes") from None
     line = [
-        *(sys.executable, "-m", "snakemake", "--snakefile", str(snakefile())),
+        *(sys.executable, "-m", "snakemake", "--snakefile", str(tree() / "Snakefile")),
         *("--profile", str(profile(args.profile)), "--logger", "mamushi"),
         *("--configfile", *map(str, configfiles), *more, "--", *wanted),
     ]

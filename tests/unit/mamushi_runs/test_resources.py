@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from mamushi.artifacts import paths
-from mamushi_runs.internals import packed
 from mamushi_runs.resources import JobResources, counted
 from tests.support.captions import CONFIG
 
@@ -62,20 +61,3 @@ def test_texts_count_once_they_are_counted(
         resources.embed_minutes(wildcards(**shard), 1) for shard in ({}, {"scatteritem": "2-of-8"})
     )
     assert part < whole / 4
-
-
-def test_packs_are_even_and_of_tiny_models_alone() -> None:
-    workflow = SimpleNamespace(
-        parent_groupids={}, group_settings=SimpleNamespace(group_components={"pack": 4})
-    )
-
-    class Wildcards(dict[str, str]):
-        __getattr__ = dict.__getitem__
-
-    pack = packed(workflow, {TINY}, "retrain", "beta", [f"0.{n}0" for n in range(1, 7)])
-    assert pack is not None
-    names = [pack(Wildcards(model=TINY, seed="0", beta=f"0.{n}0")) for n in range(1, 8)]
-    assert names == ["retrain+tiny_one+0+0"] * 3 + ["retrain+tiny_one+0+1"] * 3 + [None]
-    assert pack(Wildcards(model=GEMMA, seed="0", beta="0.10")) is None
-    assert set(workflow.parent_groupids.values()) == {"pack"}
-    assert packed(workflow, set(), "retrain", "beta", []) is None

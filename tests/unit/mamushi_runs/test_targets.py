@@ -66,14 +66,3 @@ def test_a_profile_by_a_path_from_another_folder(
     monkeypatch.setattr(sys, "argv", [*line, "-n", "--", "removal"])
     with pytest.raises(UserError, match="did you mean 'removals'"):
         targets.check(WORKFLOW, "/wf/Snakefile")
-
-
-def test_a_mistyped_file(tmp_path: Path) -> None:
-    (tmp_path / "mine.yaml").touch()
-    targets.check_files("--configfile", [tmp_path / "mine.yaml"])
-    with pytest.raises(UserError) as told:
-        targets.check_files("--configfile", [tmp_path / "mien.yaml"])
-    assert f"--configfile: no file '{tmp_path}/mien.yaml'; did you mean" in str(told.value)
-    assert f"'{tmp_path}/mine.yaml'?" in str(told.value)
-    with pytest.raises(UserError, match=r"no file '/no/such\.yaml'$"):
-        targets.check_files("--configfile", ["/no/such.yaml"])

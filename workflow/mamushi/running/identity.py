@@ -39,12 +39,10 @@ WHOLE, EFFECTS = "*", ""
 
 @cache
 def digest(*names: str, package: Path = PACKAGE) -> str:
-    """16 hexadecimal digits for the definitions that ``names`` reach.
-
-    A name is that of a module, which stands for what the program asks of it (the entries of
-    a plug-in, else all its definitions), or that of one definition in a module.
-    Raises ``ValueError`` for a name that is neither.
-    """
+    """16 hexadecimal digits for the definitions that ``names`` reach. A name is that of a module,
+    which stands for what the program asks of it (the entries of a plug-in, else all its
+    definitions), or that of one definition in a module. Raises ``ValueError`` for a name that is
+    neither."""
     code = _code(package)
     found = sorted(code.digest(unit) for name in names for unit in code.entries(name))
     return hashlib.sha256("\n".join(found).encode()).hexdigest()[:16]
@@ -86,11 +84,8 @@ class Code:
         ]
 
     def digest(self, start: Unit) -> str:
-        """The digest of all that a unit reaches.
-
-        Units are numbered in the order in which they are first referred to: so it tells apart two
-        definitions of one name, and names no module.
-        """
+        """The digest of all that a unit reaches. Units are numbered in the order in which they are
+        first referred to: so it tells apart two definitions of one name, and names no module."""
         if start not in self._digests:
             numbers, total = {start: 0}, hashlib.sha256()
             waiting = [start]
@@ -306,12 +301,10 @@ class Reference(NamedTuple):
 
 
 class Writer:
-    """Writes a definition as text: its syntax tree in order, without positions.
-
-    ``ast.dump`` would do for most of it, but writes empty fields as well, and those differ between
-    versions of Python: an upgrade must not re-run a grid. A name that the module defines counts as
-    a reference to that, also where a local variable hides it.
-    """
+    """Writes a definition as text: its syntax tree in order, without positions. ``ast.dump`` would
+    do for most of it, but writes empty fields as well, and those differ between versions of Python:
+    an upgrade must not re-run a grid. A name that the module defines counts as a reference to that,
+    also where a local variable hides it."""
 
     def __init__(self, module: Module, node: ast.AST, annotated: bool = False) -> None:
         """``annotated``: annotations of a function with settings are read at run time."""

@@ -43,11 +43,9 @@ class Notice:
                 signal.signal(each, signal.SIG_DFL)
 
     def at(self, step: int, accelerator: Any) -> signal.Signals | None:
-        """Return the signal for which the loop should stop after ``step``, or None.
-
-        The same in all processes of a launch, whichever of them were sent one. To agree costs a
-        round of messages, so that they do every tenth step.
-        """
+        """Return the signal for which the loop should stop after ``step``, or None. The same in all
+        processes of a launch, whichever of them were sent one. To agree costs a round of messages,
+        so that they do every tenth step."""
         if accelerator.num_processes == 1:
             return self.received
         if step % TOGETHER:
@@ -61,10 +59,8 @@ class Notice:
 
 @contextlib.contextmanager
 def noticed(savable: bool) -> Iterator[Notice]:
-    """Note signals to end within the block; change nothing for a loop that cannot save.
-
-    Signals that are ignored (as SIGHUP is under ``nohup``) stay so.
-    """
+    """Note signals to end within the block; change nothing for a loop that cannot save. Signals
+    that are ignored (as SIGHUP is under ``nohup``) stay so."""
     notice = Notice()
     before = {}
     # Where a loop runs in a thread, as in some notebooks, signals are none of its business.

@@ -32,11 +32,9 @@ VISIBLE = "CUDA_VISIBLE_DEVICES"
 @contextlib.contextmanager
 def leased(stage: str, gpu: bool, count: int = 1) -> Iterator[str | None]:
     """Let this process see the ``count`` GPUs that it leases within the block, none if not ``gpu``.
-
     Gives the GPUs' names, joined by commas, None where nothing is leased. To come before CUDA is
     first asked for anything. Raises ``UserError`` where the folder of the leases is not the user's
-    own, and where there are fewer GPUs than are asked for.
-    """
+    own, and where there are fewer GPUs than are asked for."""
     elsewhere = "SLURM_JOB_ID" in os.environ or int(os.environ.get("WORLD_SIZE", "1")) > 1
     off = elsewhere or os.environ.get(SWITCH) == "off"
     names = visible() if gpu and not off else []
@@ -109,10 +107,8 @@ def _lease(stage: str, names: list[str], count: int) -> dict[str, locks.Lock]:
 
 
 def _folder() -> Path:
-    """Return the folder of the leases, which nobody else can write to.
-
-    Not in $TMPDIR, which may differ between two runs that share the GPUs.
-    """
+    """Return the folder of the leases, which nobody else can write to. Not in $TMPDIR, which may
+    differ between two runs that share the GPUs."""
     given = os.environ.get(SWITCH)
     home = Path("/tmp") if os.access("/tmp", os.W_OK) else Path(tempfile.gettempdir())
     folder = Path(given) if given else home / f"mamushi-gpus-{os.getuid()}"

@@ -1,15 +1,11 @@
 """Exclusive locks between processes: a file that one of them holds, and that says who; and one
 writer per output.
 
-``flock`` locks. The kernel takes one back when its holder ends, however that ends, so that none is
-ever stale. Between nodes they work wherever the shared file system passes them on (NFS, Lustre with
-``flock``, GPFS, BeeGFS and CephFS as usually set up).
-
-When Snakemake is killed, its jobs live on, on a cluster for hours. Started again, it submits the
-same commands once more. So a command first locks a file that stands for its primary output, and
-waits while another process holds it. Then it looks at what stands there: outputs that were made
-from just what it would make them from are kept; anything else is computed, from the checkpoint that
-a killed command left.
+The kernel takes a ``flock`` back when its holder ends, however that ends, so that none is ever
+stale. When Snakemake is killed, its jobs live on, and started again, it submits the same commands
+once more. So a command first locks a file that stands for its primary output, and waits while
+another process holds it. Then outputs that were made from just what it would make them from are
+kept; anything else is computed, from the checkpoint that a killed command left.
 """
 
 from __future__ import annotations
@@ -42,11 +38,9 @@ _held: set[Lock] = set()
 
 
 class Lock:
-    """A lock that this process holds, until ``release`` or its end.
-
-    A child does not hold it: a program that this one starts gets no descriptor of the file (Python
-    opens files that way), and a forked copy of this process closes its own.
-    """
+    """A lock that this process holds, until ``release`` or its end. A child does not hold it: a
+    program that this one starts gets no descriptor of the file (Python opens files that way), and a
+    forked copy of this process closes its own."""
 
     def __init__(self, path: Path, descriptor: int) -> None:
         self.path, self.descriptor = path, descriptor
@@ -68,11 +62,9 @@ class Lock:
 
 def attempt(path: Path, stage: str) -> Lock | None:
     """Take the lock of this file, which is made where it is missing; None if another holds it.
-
     ``stage`` is what the holder does; it stands in the file with host, process and time. Raises
     ``OSError`` where the file cannot be opened, or (with an error of ``UNSUPPORTED``) where its
-    file system has no locks.
-    """
+    file system has no locks."""
     flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
     while True:
         with contextlib.ExitStack() as opened:
@@ -94,11 +86,9 @@ def attempt(path: Path, stage: str) -> Lock | None:
 
 
 def acquire(path: Path, stage: str, reason: str) -> Lock:
-    """Take the lock of this file, and wait for it as long as another process holds it.
-
-    While waiting, a line each minute on stderr says for whom, and ``reason``: ``waiting for node3
-    pid 4711 (SLURM job 88), which writes the same results/...``. Raises as ``attempt`` does.
-    """
+    """Take the lock of this file, and wait for it as long as another process holds it. While
+    waiting, a line each minute on stderr says for whom, and ``reason``: ``waiting for node3 pid
+    4711 (SLURM job 88), which writes the same results/...``. Raises as ``attempt`` does."""
     return wait_for(
         lambda: attempt(path, stage), lambda: f"waiting for {describe(holder(path))}, {reason}"
     )
@@ -159,11 +149,9 @@ os.register_at_fork(after_in_child=_release_all)
 
 @contextlib.contextmanager
 def claimed(stage: str, outputs: Sequence[Path]) -> Iterator[None]:
-    """Let no other process write these outputs, of which the first is primary, within the block.
-
-    Of several processes that `accelerate launch` starts, the first claims for all, and does not
-    wait, because the others would in vain: raises ``UserError`` if another command is at work.
-    """
+    """Let no other process write these outputs, of which the first is primary, within the block. Of
+    several processes that `accelerate launch` starts, the first claims for all, and does not wait,
+    because the others would in vain: raises ``UserError`` if another command is at work."""
     primary = Path(os.path.relpath(outputs[0]))
     results = os.path.abspath(Path(paths.CLAIMS).parent)
     inside = Path(os.path.abspath(primary)).is_relative_to(results)
@@ -194,11 +182,9 @@ def exclusive(
     *,
     wait: bool = True,
 ) -> Iterator[None]:
-    """Let no other process into the block of this ``name``; wait for its turn.
-
-    ``reason`` ends the sentence that is said while waiting: see ``acquire``. Without ``wait``
-    raises ``UserError`` instead. Where the file system has no locks, all go in.
-    """
+    """Let no other process into the block of this ``name``; wait for its turn. ``reason`` ends the
+    sentence that is said while waiting: see ``acquire``. Without ``wait`` raises ``UserError``
+    instead. Where the file system has no locks, all go in."""
     path = Path(folder) / hashlib.sha256(name.encode()).hexdigest()[:16]
     lock: Lock | None = None
     try:

@@ -54,11 +54,8 @@ def scheduled() -> str | None:
 
 def require_cuda(held: str, card: str | os.PathLike[str] | None) -> None:
     """Raise ``UserError`` where this job holds GPUs that PyTorch cannot use, and its model is not
-    ``TINY``.
-
-    On a processor it would take days, while the GPU is paid for and idle. Where nobody gave the job
-    a GPU there is nothing to be wasted, and a processor is what was meant.
-    """
+    ``TINY``. On a processor it would take days, while the GPU is paid for and idle. Where nobody
+    gave the job a GPU there is nothing to be wasted, and a processor is what was meant."""
     import torch
 
     if torch.cuda.is_available():

@@ -2,11 +2,8 @@
 
 A stage is a function ``NAME(files, settings, job)`` in a module of ``mamushi/stages``. What
 ``files`` is annotated with is a class each field of which is a file (``reads``, ``writes``) or
-another option (``option``) of its command. From these come the parser of the command, the command
-line of its rule, and the record of what its results were made from. What is heavy is imported
-inside the function, since the Snakefile looks at the declarations.
-
-``GPU = True`` in its module says that it computes on a GPU (see ``leases``).
+another option (``option``) of its command. What is heavy is imported inside the function, since the
+Snakefile looks at the declarations. ``GPU = True`` in its module says that it computes on a GPU.
 """
 
 from __future__ import annotations

@@ -41,9 +41,7 @@ def use_workers(number: int) -> None:
 
 def side_by_side(compute: Callable[[Part], Result], parts: Sequence[Part]) -> Iterator[Result]:
     """Yield ``compute`` of each part, in their order, as many at a time as there are workers.
-
-    ``compute`` is called in threads, and has to hold no state that two parts share.
-    """
+    ``compute`` is called in threads, and has to hold no state that two parts share."""
     workers = min(int(os.environ.get(WORKERS, "1")), len(parts))
     if workers < 2:
         # In this thread, which an interruption ends at once.

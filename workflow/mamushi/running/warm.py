@@ -144,10 +144,8 @@ def _start(address: bytes, owner: int) -> None:
 
 
 def main(name: str, owner: int) -> list[str] | None:
-    """Serve until the process ``owner`` has ended; the processes of jobs end within.
-
-    Returns None then, and in the process of each job its words.
-    """
+    """Serve until the process ``owner`` has ended; the processes of jobs end within. Returns None
+    then, and in the process of each job its words."""
     listening = socket.socket(socket.AF_UNIX)
     try:
         until = os.pidfd_open(owner)

@@ -46,10 +46,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Return 0 when the run can be started again, 1 when a choice is still to be made.
-
-    Raises ``UserError`` when a run lives in the folder, or SLURM or Snakemake fails.
-    """
+    """Return 0 when the run can be started again, 1 when a choice is still to be made. Raises
+    ``UserError`` when a run lives in the folder, or SLURM or Snakemake fails."""
     folder: Path = args.directory.resolve()
     if not (folder / ".snakemake").is_dir():
         raise UserError("no run was ever started here", where=folder, do="give its --directory")
@@ -75,10 +73,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def settle(folder: Path, jobs: Sequence[squeue.Job], *, cancelled: bool) -> None:
-    """Wait until none of the jobs is left, after cancelling them if so wished.
-
-    Raises ``UserError`` when they cannot be cancelled.
-    """
+    """Wait until none of the jobs is left, after cancelling them if so wished. Raises ``UserError``
+    when they cannot be cancelled."""
     wanted = {job.id for job in jobs}
     if cancelled:
         try:

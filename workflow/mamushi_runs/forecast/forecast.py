@@ -191,12 +191,10 @@ class Forecaster:
 def forecast(
     graph: Graph, config: Config, rate: Rate | None = None, *, root: str = ".", own: float = 5
 ) -> dict[str, Any]:
-    """Return the forecast of a run, as JSON can hold it: totals, and the same by rule.
-
-    Seconds and bytes; memory in MB. ``rate`` is by default that of the profile's GPU, else of the
-    paper's; ``root`` is the folder with ``results``; ``own`` are processor seconds of Snakemake
-    before the first job. Raises ``UserError`` where GPUs are needed and none is allowed.
-    """
+    """Return the forecast of a run, as JSON can hold it: totals, and the same by rule. Seconds and
+    bytes; memory in MB. ``rate`` is by default that of the profile's GPU, else of the paper's;
+    ``root`` is the folder with ``results``; ``own`` are processor seconds of Snakemake before the
+    first job. Raises ``UserError`` where GPUs are needed and none is allowed."""
     if graph.limits.get("gpu") == 0 and any(job.gpus for job in graph.jobs):
         raise UserError("there are jobs that need a GPU", where="gpu: 0", do="allow 1 or more")
     asked = graph.gpu_model if graph.gpu_model and rates.known(graph.gpu_model) else None

@@ -96,12 +96,10 @@ class Size:
 
 
 def of(config: Config, model: str, root: str | os.PathLike[str] = ".") -> Size:
-    """Return the size of a configured model; ``root`` is the folder with ``results``.
-
-    From the first of these that there is: a tiny model's definition, its card, the weights in its
-    folder, the published sizes of the paper's models, a number in its name ("-7b"), the size of its
-    GGUF file. What is none of these is taken for 8 billion, and ``source`` says so.
-    """
+    """Return the size of a configured model; ``root`` is the folder with ``results``. From the
+    first of these that there is: a tiny model's definition, its card, the weights in its folder,
+    the published sizes of the paper's models, a number in its name ("-7b"), the size of its GGUF
+    file. What is none of these is taken for 8 billion, and ``source`` says so."""
     definition = config["models"][model]
     if definition.get("family") is not None:
         return _tiny(definition)
@@ -217,10 +215,8 @@ def exchange(size: Size, training: Mapping[str, Any], gpus: int) -> float:
 
 def gpus(config: Config, model: str) -> int:
     """Return GPUs of a job with this model: as configured, else the fewest that hold it, at most 8.
-
     1 for what is tiny or no language model. A model that retrains another one's weights, and that
-    one, have as many.
-    """
+    one, have as many."""
     configured = config["execution"]["gpus_per_job"]
     if grid.is_tiny(config, model) or grid.no_language_model(config, model):
         return 1
@@ -240,11 +236,9 @@ def gpus(config: Config, model: str) -> int:
 
 
 def several(config: Config) -> dict[str, int]:
-    """Return GPUs of a job by model, of the models whose jobs have more than one.
-
-    Raises ``UserError`` where lm-evaluation-harness, which knows no model that is cut, would be
-    given one.
-    """
+    """Return GPUs of a job by model, of the models whose jobs have more than one. Raises
+    ``UserError`` where lm-evaluation-harness, which knows no model that is cut, would be given
+    one."""
     found = {model: count for model in config["models"] if (count := gpus(config, model)) > 1}
     asked = grid.probed(config)["models"] if config["utility"]["tasks"] else ()
     for model in (name for name in asked if name in found):

@@ -1,10 +1,9 @@
 """One main process per folder, what an earlier one left behind, and nothing left at the end.
 
-A main process that was killed leaves its SLURM jobs: a restart would submit them once more, and
-each pair would hold two allocations for one result (the lock on its outputs keeps the second
-waiting). So a run does not start before `make recover` has settled them. The file of the lock is
-there from the begin of a run to its success: one that is found says that a run did not end well,
-and since when results may lack Snakemake's record: see ``unrecorded``.
+A main process that was killed leaves its SLURM jobs, and a restart would submit them once more. So
+a run does not start before `make recover` has settled them. ``BEGUN``, which is there from the
+begin of a run to its success, says since when results may lack Snakemake's record: see
+``unrecorded``.
 """
 
 from __future__ import annotations
@@ -41,11 +40,9 @@ _held: list[contextlib.ExitStack] = []
 
 def hold(folder: Path) -> locks.Lock | None:
     """Make this process the one main process of ``folder``; None where no locks are possible.
-
     Unlike Snakemake's lock, which is a list of files that survives a kill and that ``--unlock``
     removes under a living run, this one is the kernel's: it goes with the process, and only then.
-    Raises ``UserError`` when another process has it.
-    """
+    Raises ``UserError`` when another process has it."""
     path = folder / LOCK
     path.parent.mkdir(exist_ok=True)
     try:
@@ -114,12 +111,10 @@ def end(workflow: Any, *, succeeded: bool) -> None:
 
 
 def _cancel_forgotten(folder: Path) -> None:
-    """Cancel the jobs that Snakemake has not cancelled when it was interrupted.
-
-    The plug-in's list of jobs is empty while it asks SLURM for their states, and it goes on to
-    submit what was waiting for its turn. All jobs of this folder are this run's: it has the lock,
-    and there were none when it began.
-    """
+    """Cancel the jobs that Snakemake has not cancelled when it was interrupted. The plug-in's list
+    of jobs is empty while it asks SLURM for their states, and it goes on to submit what was waiting
+    for its turn. All jobs of this folder are this run's: it has the lock, and there were none when
+    it began."""
     try:
         if jobs := squeue.jobs_of(folder):
             SAY(f"Cancelling {describe(jobs)}.")
@@ -168,10 +163,8 @@ def describe(jobs: Sequence[squeue.Job]) -> str:
 
 def orphans(folder: Path) -> list[int]:
     """Return the processes on this machine that run stages of Mamushi in ``folder``, by number.
-
     None of them can be a child of this run when it is asked before the first job. Steps of SLURM
-    jobs are left out, since SLURM tells of them. Empty without a /proc.
-    """
+    jobs are left out, since SLURM tells of them. Empty without a /proc."""
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
         # Processes end while one looks at them, and others' are closed to us.
@@ -189,11 +182,9 @@ def orphans(folder: Path) -> list[int]:
 
 
 def wait_for_orphans(folder: Path) -> None:
-    """Wait until the commands that an earlier run left on this machine have ended.
-
-    Snakemake deletes what a job is to make before the job starts: beside a command that is about to
-    finish the same, its result would go, and be computed again.
-    """
+    """Wait until the commands that an earlier run left on this machine have ended. Snakemake
+    deletes what a job is to make before the job starts: beside a command that is about to finish
+    the same, its result would go, and be computed again."""
     before: list[int] = []
     while found := orphans(folder):
         if found != before:

@@ -1,13 +1,10 @@
 """Results that were finished without their main process, and so without Snakemake's record of them.
 
-Snakemake's record of a file (its parameters, code and inputs) is written by the main process. When
-that was killed, its jobs still finish. In SLURM they take the mark "incomplete" off their files
-themselves: the next run would take the files as they are, and with no record, or one of an earlier
-file, no later change of the configuration would show. On this machine the mark stays, and the next
-run would compute again what is finished.
-
-A result whose own record has the job's settings and the digests of its inputs is recorded as if
-this run had made it; all others are computed again.
+Snakemake's record of a file is written by the main process. When that was killed, its jobs still
+finish. In SLURM they take the mark "incomplete" off their files: no later change of the
+configuration would show. On this machine the mark stays, and what is finished would be computed
+again. So a result whose own record has the job's settings and the digests of its inputs is recorded
+as if this run had made it; all others are computed again.
 """
 
 from __future__ import annotations

@@ -77,17 +77,6 @@ def test_a_shard_is_its_share_of_the_work_and_what_joins_them_none(
     assert of(8).flop == 0 and of(8).seconds > 0
 
 
-def test_the_whole_grid_is_what_it_was_estimated_at(paper: dict[str, Any], tmp_path: Path) -> None:
-    jobs = []
-    for dataset in paper["grid"]["datasets"]:
-        for model in paper["grid"]["models"]:
-            at = {"dataset": dataset, "model": model}
-            jobs += [job(rule, **at) for rule in ("contaminate", "gold", "beta0") * 5]
-            jobs += [job("retrain", **at, beta=f"0.{b}0") for b in range(1, 10) for _ in range(40)]
-    assert len(jobs) == 2250
-    assert made(jobs, paper, tmp_path)["gpu_seconds"] / 3600 == pytest.approx(829, rel=0.02)
-
-
 @pytest.mark.parametrize(
     ("kind", "texts", "width", "seconds"),
     [
@@ -107,20 +96,6 @@ def test_a_ranking_takes_what_its_size_says(
     settings = {"kind": kind, **paper["selectors"].get(kind, {}), "seeds_averaged": 1}
     counted = work.score_seconds(settings, texts, 0.1 * texts, width)
     assert seconds / 2 < counted < 2 * seconds
-
-
-def test_refits_are_forecast_by_their_number(paper: dict[str, Any], tmp_path: Path) -> None:
-    counts = paper["evidence"]["refits"]
-    for selector, times in (("mamushi", sum(counts.values())), ("lr_cos", counts["whole"])):
-        jobs = [job(rule, gpus=0, selector=selector) for rule in ("score", "refits")]
-        rules = made(jobs, paper, tmp_path)["rules"]
-        assert rules["refits"]["sources"] == {"size, on a CPU core": 1}
-        ratio = rules["refits"]["cpu_seconds"] / rules["score"]["cpu_seconds"]
-        assert ratio == pytest.approx(times, rel=0.2)
-    # Networks side by side: as many as a job has threads.
-    score = job("score", gpus=0, selector="mamushi")._replace(threads=8)
-    found = made([score], paper, tmp_path)["rules"]["score"]
-    assert found["wall_seconds"] == pytest.approx(found["cpu_seconds"] / 8)
 
 
 @pytest.mark.parametrize(
@@ -192,31 +167,6 @@ def test_volumes_come_from_what_has_been_made(demo: dict[str, Any], tmp_path: Pa
     sections = {INFERENCE: {"forget": 7, "retain": 9}, CONTAMINATION: {"forget": 1, "retain": 1}}
     card.write_text(json.dumps({"counts": {"sections": sections}}), encoding="utf-8")
     assert Volumes(demo, tmp_path).texts("synthetic", INFERENCE) == 16
-
-
-def test_a_table_that_was_never_read_is_sized_by_its_bytes(
-    paper: dict[str, Any], tmp_path: Path
-) -> None:
-    table = tmp_path / "mine.csv"
-    table.write_bytes(bytes(1_000_000))
-    sections = {"inference": 0.5, "evaluation": 0.5}
-    limit = {"forget": 100, "retain": None}
-    mine = {"kind": "table", "path": str(table), "limit": limit, "sections": sections}
-    volumes = Volumes({**paper, "datasets": {"d": mine}}, tmp_path)
-    assert volumes.texts("d", INFERENCE, [FORGET]) == 100
-    assert volumes.texts("d", INFERENCE) == pytest.approx(1000 * 0.8 + 100)
-
-
-@pytest.mark.parametrize(
-    ("said", "expected"),
-    [
-        *[(forecast.clock(0), "-"), (forecast.clock(8.04), "8.0 s"), (forecast.clock(61), "61 s")],
-        *[(forecast.clock(6000), "1.7 h"), (forecast.clock(5.5e6), "1,528 h")],
-        *[(forecast.size(20_000), "20 kB"), (forecast.size(1.3e13), "13.0 TB")],
-    ],
-)
-def test_times_and_sizes_have_the_unit_that_suits_them(said: str, expected: str) -> None:
-    assert said == expected
 
 
 def test_the_plan_says_for_every_rule_what_it_is_from(

@@ -120,19 +120,6 @@ def test_a_card_goes_before_a_name(tmp_path: Path) -> None:
     assert of(tmp_path, source="somebody/big-70b").billions == pytest.approx(70)
 
 
-@pytest.mark.parametrize(
-    ("name", "parameters"),
-    [("smol-135M.Q4_1.gguf", 135e6), ("model.gguf", 16e6), ("missing.gguf", 8e9)],
-)
-def test_a_gguf_file_is_sized_by_its_name_or_bytes(
-    tmp_path: Path, name: str, parameters: float
-) -> None:
-    path = tmp_path / name
-    if not name.startswith("missing"):
-        path.write_bytes(bytes(8_000_000))
-    assert of(tmp_path, source=str(path)).parameters == parameters
-
-
 def test_a_folder_is_sized_by_its_weights(tmp_path: Path) -> None:
     folder = tmp_path / "model"
     folder.mkdir()

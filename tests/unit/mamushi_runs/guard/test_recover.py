@@ -75,15 +75,6 @@ def test_all_that_is_left_is_shown_and_nothing_done_without_a_choice(
     assert locked(folder) and not slurm.asked("scancel")
 
 
-def test_with_nothing_left_the_lock_goes(
-    slurm: Commands, folder: Path, recover: Any, capsys: Capture
-) -> None:
-    assert recover() == 0
-    said = capsys.readouterr().out
-    assert "no job" in said and said.endswith("Give the command of the run again.\n")
-    assert not locked(folder)
-
-
 def test_cancelled_and_unlocked_by_one_command(slurm: Commands, folder: Path, recover: Any) -> None:
     slurm.jobs(job(1, folder), job(2, folder.parent), job(3, folder, "PENDING"))
     assert recover("--cancel") == 0

@@ -241,10 +241,7 @@ def test_another_refusal_is_told_at_once(slurm: Commands, folder: Path) -> None:
     assert len(slurm.asked("sbatch")) == said.count("SLURM sbatch failed") == 3
 
 
-@pytest.mark.parametrize("how", ["the run was killed", "the run was interrupted"])
-def test_nothing_is_submitted_for_a_run_that_is_gone(
-    slurm: Commands, folder: Path, how: str
-) -> None:
+def test_nothing_is_submitted_for_a_run_that_was_killed(slurm: Commands, folder: Path) -> None:
     slurm.refuse(1000)
     line = [session.SUBMIT / "sbatch", "--job-name", "a", "--comment", "b", "-D", folder]
     process = subprocess.Popen(line, stdout=subprocess.PIPE, cwd=folder)
@@ -253,11 +250,7 @@ def test_nothing_is_submitted_for_a_run_that_is_gone(
         assert time.monotonic() < deadline
         time.sleep(0.1)
     assert process.poll() is None and process.stdout is not None
-    if how == "the run was killed":
-        process.stdout.close()
-    else:
-        (folder / session.STOPPED).parent.mkdir()
-        (folder / session.STOPPED).touch()
+    process.stdout.close()
     slurm.refuse(0)
     assert process.wait(timeout=60) == 1
     assert slurm.queue == []
