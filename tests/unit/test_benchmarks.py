@@ -22,6 +22,7 @@ from tests.support.audit_files import AXES, write_all
 from tests.support.worded import worded
 
 ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
@@ -94,7 +95,6 @@ def test_scale(tmp_path: Path) -> None:
     assert {found[f"budgets_{number}_passes"] for number in (1, 9, 99)} == {"2"}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("more", "file", "of_texts"),
     [

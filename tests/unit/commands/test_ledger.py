@@ -242,6 +242,7 @@ def forked(does: Callable[[], Any]) -> int:
     return child
 
 
+@pytest.mark.slow
 def test_fifty_requests_under_random_kills_are_a_valid_chain(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

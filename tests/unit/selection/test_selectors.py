@@ -168,6 +168,7 @@ def test_kcenter_picks_what_exact_arithmetic_picks(kind, gram, monkeypatch):
 CHEAP = ("random", "l2_norm", "cos_mu2", "lr_cos", "vmf", "coreset", "lr_maha", "kcenter")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not RECORD.exists(), reason="the peak cannot be reset here")
 def test_no_selector_makes_a_wide_copy_of_the_embeddings(monkeypatch):
     """16 MiB of embeddings; in float32 they would take 32, in float64 64."""

@@ -55,6 +55,7 @@ def digests(threads: int) -> dict[str, str]:
     return found
 
 
+@pytest.mark.slow
 def test_every_selector_gives_the_same_bits_with_any_number_of_threads() -> None:
     one = digests(1)
     assert digests(4) == one
