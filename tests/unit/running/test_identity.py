@@ -231,7 +231,6 @@ NOTHING: dict[str, Change] = {
     "the annotation of a constant": (TABLE, "DEFAULT = 5", "DEFAULT: int = 5"),
     "a message": (TABLE, "{texts}: no number", "not a {length}"),
     "a user's error": (RUN, '"no value", where=args, do="give one"', '"none"'),
-    "the message of an assertion": (RUN, 'args, "nothing"', "args"),
     "a help text": (RUN, 'help="of the table"', 'help="another"'),
     "no help text": (RUN, ', help="of the table"', ""),
     "the class of errors": ("errors.py", "line = 1", "line = 2"),

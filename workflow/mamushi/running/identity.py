@@ -234,9 +234,8 @@ class Module:
             if _is_silent(node):
                 continue
             if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
-                unseen = Module(self.name, self.package)
-                unseen.read(node.body)
-                self.typing.update(unseen.definitions, unseen.imports)
+                seen = (_imported(each, self.package) for each in node.body)
+                self.typing |= {name for names in seen for name, _ in names}
                 self.read(node.orelse)
             elif isinstance(node, ast.Import | ast.ImportFrom):
                 for name, source in _imported(node, self.package):
@@ -422,9 +421,6 @@ class Writer:
         self.write(["raise", node.exc])
         self.in_message = before
         self.write(node.cause)
-
-    def visit_Assert(self, node: ast.Assert) -> None:
-        self.write(["assert", node.test])
 
     def visit_Call(self, node: ast.Call) -> None:
         called = node.func.id if isinstance(node.func, ast.Name) else None

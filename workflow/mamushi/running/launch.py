@@ -31,7 +31,7 @@ GRACE = 10.0
 
 def process_count(gpu: bool, files: Any) -> int:
     """Return the processes for a job with these files: 1 but for one that computes on a ``gpu``
-    with a model that is to be sharded. Under a launcher, whose user has chosen, 1."""
+    with a model that is to be sharded, under no launcher."""
     card = getattr(files, "model_card", None)
     if not gpu or card is None or "WORLD_SIZE" in os.environ:
         return 1

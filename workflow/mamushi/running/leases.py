@@ -18,7 +18,6 @@ import os
 import re
 import stat
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -95,7 +94,6 @@ def _lease(stage: str, names: list[str], count: int) -> dict[str, locks.Lock]:
             if len(held) == count:
                 return held
         for lock in held.values():
-            # Whoever waits for one of them need not wait for the rest of ours.
             lock.release()
         return None
 
@@ -110,8 +108,7 @@ def _folder() -> Path:
     """Return the folder of the leases, which nobody else can write to. Not in $TMPDIR, which may
     differ between two runs that share the GPUs."""
     given = os.environ.get(SWITCH)
-    home = Path("/tmp") if os.access("/tmp", os.W_OK) else Path(tempfile.gettempdir())
-    folder = Path(given) if given else home / f"mamushi-gpus-{os.getuid()}"
+    folder = Path(given) if given else Path(f"/tmp/mamushi-gpus-{os.getuid()}")
     folder.mkdir(mode=0o700, parents=bool(given), exist_ok=True)
     there = folder.stat(follow_symlinks=False)
     others = there.st_mode & (stat.S_IWGRP | stat.S_IWOTH)

@@ -38,9 +38,8 @@ _held: set[Lock] = set()
 
 
 class Lock:
-    """A lock that this process holds, until ``release`` or its end. A child does not hold it: a
-    program that this one starts gets no descriptor of the file (Python opens files that way), and a
-    forked copy of this process closes its own."""
+    """A lock that this process holds, until ``release`` or its end. A child does not hold it:
+    a forked copy of this process closes its descriptor."""
 
     def __init__(self, path: Path, descriptor: int) -> None:
         self.path, self.descriptor = path, descriptor
@@ -123,14 +122,12 @@ def describe(about: Mapping[str, Any]) -> str:
 
 
 def _sign(descriptor: int, stage: str) -> None:
-    """Write into a lock's file who holds it."""
     holder = {
         **{"host": socket.gethostname(), "pid": os.getpid(), "stage": stage},
         **{"job": os.environ.get("SLURM_JOB_ID"), "since": time.strftime("%Y-%m-%dT%H:%M:%S%z")},
     }
-    # By the descriptor that is held: where locks are emulated by those of POSIX, as on NFS, closing
-    # any other descriptor of the file would let go of it. Without it, as on a full disk, the lock
-    # is as good.
+    # By the descriptor that is held: on NFS, closing any other one of the file would let go of it.
+    # On a full disk, the lock is as good without it.
     with contextlib.suppress(OSError):
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, (json.dumps(holder) + "\n").encode(), 0)

@@ -44,8 +44,7 @@ def processor() -> str:
 
 
 def scheduled() -> str | None:
-    """Return the GPUs that a scheduler, or whoever started this process, says it holds; None for
-    none."""
+    """Return the GPUs that SLURM, or who started this process, says it holds; None for none."""
     given = [os.environ.get("CUDA_VISIBLE_DEVICES", "")]
     if "SLURM_JOB_ID" in os.environ:
         given += [os.environ.get(name, "") for name in SCHEDULED]

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -141,12 +140,11 @@ def arguments(parser: argparse.ArgumentParser, stage: Loaded) -> None:
         # the environment, where Snakemake does not look for changes.
         parser.add_argument(
             "--execution",
-            type=_object,
             default=os.environ.get("MAMUSHI_EXECUTION", "{}"),
             help="JSON: the section `execution` of the configuration (or $MAMUSHI_EXECUTION)",
         )
     about = " ".join((stage.settings.__doc__ or "").split())
-    parser.add_argument("--settings", type=_object, required=True, help=f"JSON. {about}")
+    parser.add_argument("--settings", required=True, help=f"JSON. {about}")
 
 
 def command(name: str, places: Mapping[str, str]) -> str:
@@ -158,16 +156,6 @@ def command(name: str, places: Mapping[str, str]) -> str:
         if place:
             words.append(f"--{option_name.replace('_', '-')} {place}")
     return " ".join(words)
-
-
-def _object(text: str) -> dict[str, Any]:
-    try:
-        value = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise argparse.ArgumentTypeError(f"not JSON: {error}") from None
-    if not isinstance(value, dict):
-        raise argparse.ArgumentTypeError("not a JSON object")
-    return value
 
 
 @dataclass(frozen=True)
@@ -207,17 +195,19 @@ def parse(name: str, args: argparse.Namespace) -> Command:
     stage's."""
     stage = Loaded(name)
     files = stage.files(**{each.name: getattr(args, each.name) for each in fields(stage.files)})
-    settings = _typed("settings", args.settings, stage.settings)
-    execution = _typed("execution", getattr(args, "execution", {}), Execution)
-    return Command(name, stage, files, settings, args.settings, execution)
+    recorded, settings = _typed("settings", args.settings, stage.settings)
+    _, execution = _typed("execution", getattr(args, "execution", "{}"), Execution)
+    return Command(name, stage, files, settings, recorded, execution)
 
 
-def _typed(option: str, value: dict[str, Any], kind: type) -> Any:
+def _typed(option: str, text: str, kind: type) -> tuple[dict[str, Any], Any]:
+    """Return an object in JSON as it is and as its class."""
     import msgspec
 
     try:
-        return msgspec.convert(value, kind)
-    except msgspec.ValidationError as error:
+        given = msgspec.json.decode(text, type=dict[str, Any])
+        return given, msgspec.convert(given, kind)
+    except msgspec.DecodeError as error:
         raise UserError(f"--{option}: {error}") from None
 
 

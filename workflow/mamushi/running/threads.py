@@ -27,8 +27,8 @@ WORKERS = "MAMUSHI_WORKERS"
 
 
 def one_for_arithmetic() -> None:
-    """Give each operation of numpy and torch one thread, from before they are imported, and this
-    process as many workers as ``OMP_NUM_THREADS`` allowed threads; without it, one per core."""
+    """Give each operation of numpy and torch one thread, before they are imported, and this process
+    as many workers as ``OMP_NUM_THREADS`` allowed threads, else one per core."""
     given = os.environ.get(LIMITS[0], "")
     os.environ.update(dict.fromkeys(LIMITS, "1"))
     use_workers(int(given) if given.isdecimal() else cores())

@@ -56,7 +56,6 @@ def run_in_server(words: Sequence[str], start: bool) -> int | None:
     if off or {"SLURM_JOB_ID", "WORLD_SIZE", SHARDS} & {*os.environ}:
         return None
     line, owner = None, os.getppid()
-    # Where the system has none of what this takes, a command goes on as it is.
     with contextlib.suppress(OSError):
         line = _connected(address := _address(owner))
         if line is None and start:
@@ -132,10 +131,13 @@ def _address(owner: int) -> bytes:
 def _start(address: bytes, owner: int) -> None:
     """Start a server, and wait until it can be connected to; of several at a time one stays."""
     server = [sys.executable, "-m", "mamushi", SERVER, address[1:].decode(), str(owner)]
-    silent = {"stdin": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     # Whoever presses ^C means the jobs, which are told.
     with subprocess.Popen(
-        server, stdout=subprocess.PIPE, start_new_session=True, **silent
+        server,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
     ) as process:
         assert process.stdout is not None
         process.stdout.read()
@@ -248,9 +250,7 @@ def exit_with(run: Callable[[], int | None]) -> NoReturn:
     try:
         status = run() or 0
     except SystemExit as end:
-        status = end.code if isinstance(end.code, int) else int(end.code is not None)
-        if isinstance(end.code, str):
-            print(end.code, file=sys.stderr)
+        status = int(end.code or 0)
     except BaseException:
         traceback.print_exc()
     for stream in (sys.stdout, sys.stderr):

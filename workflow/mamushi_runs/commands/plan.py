@@ -24,7 +24,6 @@ from mamushi_runs.forecast.forecast import CORES, QUEUE, Cluster, clock, forecas
 
 GROUP = "check"
 CLUSTER_CORES = 1024
-LINES = 20
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -74,7 +73,7 @@ def dry_run(words: Sequence[str]) -> Iterator[tuple[Any, Mapping[str, Any], Clus
         targets.check_all(hooks.parsed[-1][0], wanted)
     if not succeeded:
         # Its usage, which it prints before it names a wrong option, is long.
-        print(*said.getvalue().splitlines()[-LINES:], sep="\n", file=sys.stderr)
+        print(*said.getvalue().splitlines()[-20:], sep="\n", file=sys.stderr)
         raise UserError("the dry run failed", do="see what Snakemake said above")
     if not hooks.parsed:
         raise UserError("this workflow does not include Mamushi's", where="--snakefile")

@@ -260,7 +260,7 @@ def _about(graph: Graph, forecaster: Forecaster) -> list[str]:
         found.append("GPU rules of tiny models are counted for one core of a CPU.")
     counts: Counter[str] = Counter()
     for job in graph.jobs:
-        if (model := job.wildcards.get("model")) in costs.config["models"]:
+        if (model := job.wildcards.get("model", "")) in costs.config["models"]:
             counts[model] = max(counts[model], job.gpus)
     for model, count in sorted(counts.items()):
         large = costs.size(model)
@@ -291,11 +291,9 @@ def begin(workflow: Any, config: Config) -> str:
     _running.clear()
     found = forecast(read(workflow), config, own=processor_seconds())
     _running.append((found, time.monotonic()))
-    gpu = f"{clock(found['gpu_seconds'])} GPU, " if found["gpu_seconds"] else ""
-    return (
-        f"Forecast for {found['jobs']} jobs: about {clock(found['wall_seconds'])} wall, {gpu}"
-        f"{clock(found['cpu_seconds'])} CPU, {size(found['disk']['end'])} disk."
-    )
+    wall, gpu, cpu = (clock(found[f"{name}_seconds"]) for name in ("wall", "gpu", "cpu"))
+    disk = size(found["disk"]["end"])
+    return f"Forecast for {found['jobs']} jobs: about {wall}, {gpu} GPU, {cpu} CPU, {disk} disk."
 
 
 def end(workflow: Any) -> str | None:

@@ -22,7 +22,6 @@ class Rate(NamedTuple):
     """A GPU at work."""
 
     key: str
-    name: str
     flops: float
     """Per second, from the start to the end of a fine-tune."""
     source: str
@@ -54,6 +53,6 @@ def rate(name: str | None = None) -> Rate:
     except (OSError, ValueError, LookupError, TypeError):
         # Not measured here.
         pass
-    peak, name = GPUS[key]["tflops"], GPUS[key]["name"]
-    source = f"{name} at {share:.1%} of {peak} TFLOP/s (data sheet), {why}"
-    return Rate(key, name, share * peak * 1e12, source)
+    peak = GPUS[key]["tflops"]
+    source = f"{GPUS[key]['name']} at {share:.1%} of {peak} TFLOP/s (data sheet), {why}"
+    return Rate(key, share * peak * 1e12, source)

@@ -50,10 +50,7 @@ def hold(folder: Path) -> locks.Lock | None:
     except OSError as error:
         if error.errno not in locks.UNSUPPORTED:
             raise
-        SAY(
-            f"{path}: this file system has no locks ({error.strerror}); start no second run in "
-            "this folder while this one lives"
-        )
+        SAY(f"{path}: no locks here ({error.strerror}); start no second run while this one lives")
         return None
     if lock is None:
         raise UserError(

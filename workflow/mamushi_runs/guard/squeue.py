@@ -90,8 +90,6 @@ def ask(*command: str, attempts: int | None = None) -> str:
         except subprocess.TimeoutExpired:
             said = f"{command[0]} did not answer within {SECONDS:.0f} s"
             continue
-        except OSError as error:
-            raise Unanswered(f"{command[0]}: {error.strerror}") from None
         if done.returncode == 0:
             return done.stdout
         said = " ".join(done.stderr.split()) or f"{command[0]} ended with {done.returncode}"

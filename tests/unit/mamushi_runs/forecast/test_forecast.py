@@ -148,16 +148,6 @@ def test_the_wall_time_names_what_binds_it(paper: dict[str, Any], tmp_path: Path
         made(jobs, paper, tmp_path, gpu=0)
 
 
-def test_a_tiny_model_takes_a_gpu_only_where_they_are_counted(
-    demo: dict[str, Any], tmp_path: Path
-) -> None:
-    tiny = job("beta0", dataset="synthetic", model="tiny-llama")
-    here = made([tiny], demo, tmp_path)
-    assert here["gpu_seconds"] == 0
-    assert here["rules"]["beta0"]["sources"] == {"FLOP on a CPU core": 1}
-    assert made([tiny], demo, tmp_path, gpu=1)["gpu_seconds"] > 0
-
-
 def test_volumes_come_from_what_has_been_made(demo: dict[str, Any], tmp_path: Path) -> None:
     volumes = Volumes(demo, tmp_path)
     assert volumes.texts("synthetic", INFERENCE, [FORGET]) == 400
