@@ -236,7 +236,9 @@ def _look(**request: Any) -> dict[str, Any]:
             "all": Counter(job.rule.name for job in workflow.dag.jobs),
             "rules": {
                 rule.name: {
-                    "shell": rule.shellcmd,
+                    "shell": rule.shellcmd.replace(
+                        "{params.stage}", rule.params.get("stage") or ""
+                    ),
                     "inputs": [*rule.input.keys()],
                     "outputs": [*rule.output.keys()],
                     "gpu": "gpu" in rule.resources,

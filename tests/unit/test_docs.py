@@ -237,7 +237,6 @@ def test_the_configurations_of_ones_own_case_are_complete(tmp_path: Path) -> Non
 @every_page
 def test_files_in_the_prose_exist(page: Path) -> None:
     new = {path for path, _ in templates()} | {"workflow/report/areas.rst"}
-    new |= {"workflow/mamushi/stages/questions/ece.py"}
     folders = "workflow|tests|benchmarks|profiles|docs|envs"
     for code in inline(TEXTS[page]):
         if re.fullmatch(rf"({folders})(/[a-zA-Z0-9_.+-]+)+", code) and code not in new:

@@ -43,7 +43,8 @@ rule import_embeddings:
         examples=made(paths.EXAMPLES),
         duplicates=made(paths.DUPLICATES),
         vectors=ancient(
-            lambda wildcards: config["models"][wildcards.model]["embeddings"]["path"] or []
+            lambda wildcards: config["models"][wildcards.model]["embeddings"]["path"]
+            or []
         ),
     output:
         out=paths.EMBEDDINGS,

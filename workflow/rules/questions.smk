@@ -1,6 +1,6 @@
 # Models that are kept are asked at any time: what they say, how fast they learn the domain, what they
 # make of single texts, what they can still do. A new question is a line in `configuration.questions`,
-# its module in `stages.questions`, and the schemas of its tables.
+# its function in `stages._questions`, and the schemas of its tables.
 
 
 for name, question in questions.QUESTIONS.items():

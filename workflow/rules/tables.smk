@@ -41,128 +41,92 @@ use rule tables as study_tables with:
         settings=params("tables", "study"),
 
 
-# How much of SAD at budget 0 is the number of steps alone.
-rule steps:
-    input:
-        lambda wildcards: grid.matched(config, GRID),
-    output:
-        **table_reports(["steps"], "Tables"),
-        parquet=paths.TABLE.replace("{table}", "steps"),
-    log:
-        "results/logs/steps.log",
-    localrule: True
-    params:
-        settings=params("steps"),
-    shell:
-        command("steps", out_folder="$(dirname {output.parquet:q})")
+def examples_of(datasets):
+    return [made_of(paths.EXAMPLES, dataset) for dataset in dict.fromkeys(datasets)]
 
 
-# Who pays: the change of the perplexity's parts, by what is known of the texts.
-rule subgroups:
-    input:
-        examples=lambda wildcards: [
-            made_of(paths.EXAMPLES, dataset) for dataset in GRID["datasets"]
+def tables_of_runs():
+    """What the evidence of all runs is joined from."""
+    patterns = (
+        *(paths.FRONTIER, paths.CALIBRATION, paths.DIAGNOSTICS),
+        *(paths.CONFOUNDS, paths.GEOMETRY),
+    )
+    sad = [paths.TABLE.replace("{table}", "sad")] * config["evidence"]["measured"]
+    runs = [each.format(**run) for run in grid.cells(GRID) for each in patterns]
+    return [*runs, *(paths.RUNTIME.format(**run) for run in grid.shown(config)), *sad]
+
+
+# Rules of one form: the stage of each, its place in the report, its tables, what it waits for.
+COLLECTED = {
+    # How much of SAD at budget 0 is the number of steps alone.
+    "steps": ("steps", "Tables", ["steps"], lambda: grid.matched(config, GRID)),
+    # Who pays: the change of the perplexity's parts, by what is known of the texts.
+    "subgroups": (
+        *("subgroups", "Tables", ["subgroups"]),
+        lambda: examples_of(GRID["datasets"]) + grid.measurements(GRID, paths.NLL),
+    ),
+    # Where the dataset knows the exact log-density ratio: what each ranking lacks of the best one.
+    "truth": (
+        *("truth", "Tables", ["truth"]),
+        lambda: [
+            paths.TABLE.replace("{table}", "sad"),
+            *expand(paths.EXAMPLES, dataset=GRID["datasets"]),
+            *grid.scores(GRID),
         ],
-        nll=lambda wildcards: grid.measurements(GRID, paths.NLL),
-    output:
-        **table_reports(["subgroups"], "Tables"),
-        parquet=paths.TABLE.replace("{table}", "subgroups"),
-    log:
-        "results/logs/subgroups.log",
-    localrule: True
-    params:
-        settings=params("subgroups"),
-    shell:
-        command("subgroups", out_folder="$(dirname {output.parquet:q})")
-
-
-# Where the dataset knows the exact log-density ratio: what each ranking lacks of the best one.
-rule truth:
-    input:
-        sad=paths.TABLE.replace("{table}", "sad"),
-        examples=expand(paths.EXAMPLES, dataset=GRID["datasets"]),
-        scores=grid.scores(GRID),
-    output:
-        **table_reports(["truth"], "Tables"),
-        parquet=paths.TABLE.replace("{table}", "truth"),
-    log:
-        "results/logs/truth.log",
-    localrule: True
-    params:
-        settings=params("truth"),
-    shell:
-        command("truth", out_folder="$(dirname {output.parquet:q})")
-
-
-# The budgets that recover half of the gap.
-rule half_gap:
-    input:
-        sweeps=lambda wildcards: [
-            paths.SWEEP.format(**pair) for pair in grid.sweeps(config)
+    ),
+    # The budgets that recover half of the gap.
+    "half_gap": (
+        *("half-gap", "Unlearning", settings.UNLEARNING_TABLES),
+        lambda: [
+            *(paths.SWEEP.format(**pair) for pair in grid.sweeps(config)),
+            *refined_sweeps(),
+            *retrained_curves(),
         ],
-        curves=lambda wildcards: refined_sweeps(),
-        retrained=lambda wildcards: retrained_curves(),
-    output:
-        **table_reports(settings.UNLEARNING_TABLES, "Unlearning"),
-        parquet=expand(paths.TABLE, table=settings.UNLEARNING_TABLES),
-    log:
-        "results/logs/half_gap.log",
-    localrule: True
-    params:
-        settings=params("half_gap"),
-    shell:
-        command("half-gap", out_folder="$(dirname {output.half_gap:q})")
+    ),
+    # What the models said, and how fast they relearned.
+    "probes": (
+        *("probes", "Unlearning", settings.PROBE_TABLES),
+        lambda: measured(config["probe"], grid.probes(config)),
+    ),
+    # What is left of single forget texts.
+    "left_tables": (
+        *("left", "What is left", settings.LEFT_TABLES),
+        lambda: measured(config["left"], grid.left(config)),
+    ),
+    # What is left in a model after a deletion, told against gold.
+    "left_models": (
+        *("left-models", "What is left", left_model_tables()),
+        lambda: examples_of([*GRID["datasets"], *config["probe"]["datasets"]])
+        + grid.left_models(config),
+    ),
+    "qualitative": (
+        *("qualitative", "Rankings", ["qualitative_ranking"]),
+        lambda: examples_of(run["dataset"] for run in grid.shown(config))
+        + [paths.SCORES.format(**run, selector=RATIO) for run in grid.shown(config)],
+    ),
+    "evidence_tables": (
+        *("evidence", "Evidence", settings.EVIDENCE_TABLES),
+        tables_of_runs,
+    ),
+}
+for name, (stage, category, names, waits) in COLLECTED.items():
 
-
-# What the models said, and how fast they relearned.
-rule probes:
-    input:
-        lambda wildcards: measured(config["probe"], grid.probes(config)),
-    output:
-        **table_reports(settings.PROBE_TABLES, "Unlearning"),
-        parquet=expand(paths.TABLE, table=settings.PROBE_TABLES),
-    log:
-        "results/logs/probes.log",
-    localrule: True
-    params:
-        settings=params("probes"),
-    shell:
-        command("probes", out_folder="$(dirname {output.generations:q})")
-
-
-# What is left of single forget texts.
-rule left_tables:
-    input:
-        lambda wildcards: measured(config["left"], grid.left(config)),
-    output:
-        **table_reports(settings.LEFT_TABLES, "What is left"),
-        parquet=expand(paths.TABLE, table=settings.LEFT_TABLES),
-    log:
-        "results/logs/left_tables.log",
-    localrule: True
-    params:
-        settings=params("left"),
-    shell:
-        command("left", out_folder="$(dirname {output.left:q})")
-
-
-# What is left in a model after a deletion, told against gold.
-rule left_models:
-    input:
-        examples=lambda wildcards: [
-            made_of(paths.EXAMPLES, dataset)
-            for dataset in dict.fromkeys(
-                [*GRID["datasets"], *config["probe"]["datasets"]]
+    rule:
+        name:
+            name
+        input:
+            partial(lambda wildcards, waits: waits(), waits=waits),
+        output:
+            **table_reports(names, category),
+            parquet=expand(paths.TABLE, table=names),
+        log:
+            f"results/logs/{name}.log",
+        localrule: True
+        params:
+            # Not in the command, which is put together when the loop is over.
+            stage=stage,
+            settings=params(stage),
+        shell:
+            command("tables", out_folder="$(dirname {output.parquet[0]:q})").replace(
+                " tables ", " {params.stage} "
             )
-        ],
-        measured=lambda wildcards: grid.left_models(config),
-    output:
-        **table_reports(left_model_tables(), "What is left"),
-        parquet=expand(paths.TABLE, table=left_model_tables()),
-    log:
-        "results/logs/left_models.log",
-    localrule: True
-    params:
-        settings=params("left_models"),
-    shell:
-        command("left-models", out_folder="$(dirname {output.klom:q})")

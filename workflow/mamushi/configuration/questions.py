@@ -1,6 +1,6 @@
 """What models are asked beside their perplexity, and which models.
 
-A question is a module of its name in ``stages.questions``, whose ``answer`` takes an open model. A
+A question is a function of its name in ``stages._questions``, which takes an open model. A
 model that is kept is asked by the rule of that name. One that is retrained or unlearned is let go,
 and so is asked in the job that makes it: of a list in ``probe`` all questions ``of`` that section,
 and so for ``left``.
