@@ -10,16 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
-from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import roc_auc_score
 
-from mamushi.artifacts import schemas
-from mamushi.artifacts.tables import embeddings_schema, write_table
 from mamushi.errors import UserError
 from tests.support.audit_files import AXES, write_all
-from tests.support.worded import worded
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.slow
@@ -45,15 +39,6 @@ def test_the_ratio_of_the_synthetic_embeddings_is_exact(pools: Any) -> None:
         assert weighed == pytest.approx(elsewhere.sum() / (~domain).sum(), rel=0.02)
     again = pools.synthetic(1000, 20, 0.5, seed=3)
     assert np.array_equal(again.embeddings, pools.synthetic(1000, 20, 0.5, seed=3).embeddings)
-
-
-def test_no_hyperplane_ranks_them_as_the_ratio_does(pools: Any) -> None:
-    pool = pools.synthetic(4000, 64, 0.3)
-    x = (pool.embeddings - pool.embeddings.mean(axis=0, dtype=np.float64)).astype(np.float64)
-    x /= x.std(axis=0)
-    linear = LogisticRegression(C=0.1).fit(x, pool.forget).decision_function(x)
-    best = roc_auc_score(pool.forget, pool.truth)
-    assert 0.6 < roc_auc_score(pool.forget, linear) < best - 0.01 < 0.99
 
 
 def ran(tmp_path: Path, name: str, *options: str, file: str | None = None) -> dict[str, str]:
@@ -115,53 +100,6 @@ def test_scale_of_texts(
     # Snakemake beside what the greatest job has.
     assert float(found["together_gib_n400"]) > float(found["rss_gib_score_n400"]) > 0
     assert float(found["page_mib_n400"]) > 0
-
-
-def test_agreement(tmp_path: Path) -> None:
-    rng, n, width = np.random.default_rng(0), 200, 4
-    forget = np.arange(n) < 80
-    x = (rng.normal(size=(n, width)) + forget[:, None]).astype(np.float16)
-    vectors = pa.FixedSizeListArray.from_arrays(
-        pa.array(x.ravel()), type=embeddings_schema(width).field("embedding").type
-    )
-    columns = {"id": [f"{i:03d}" for i in range(n)], "domain": np.where(forget, "forget", "retain")}
-    path = tmp_path / "embeddings.parquet"
-    write_table(path, schemas.EMBEDDINGS, {**columns, "embedding": vectors})
-    found = ran(tmp_path, "agreement", str(path), "--networks", "1", "5", "--batch-size", "64")
-    assert (found["forget_texts"], found["width"]) == ("80", "4")
-    assert 0.7 < float(found["auc"]) < 1
-    for name in ("overlap", "spearman"):
-        one, five = (float(found[f"networks_{k}_other_folds_{name}"]) for k in (1, 5))
-        assert 0 < one < five < 1
-    assert 0 < float(found["networks_1_same_folds_spearman"]) < 1
-    assert "networks_5_same_folds_spearman" not in found
-    assert float(found["networks_5_cpu_seconds"]) == pytest.approx(
-        5 * float(found["networks_1_cpu_seconds"]), rel=0.01
-    )
-
-
-def test_rankings(tmp_path: Path) -> None:
-    """The layer that tells the domains apart ranks above the embedding, which does not."""
-    pool = worded(150, words=0, middle=3, last=0)
-    about = {"id": pool.ids, "domain": np.where(pool.forget, "forget", "retain")}
-    for kind, name, x in (
-        (schemas.EMBEDDINGS, "embedding", pool.embeddings),
-        (schemas.LAYERS, "depth_0.5", pool.at(0.5)),
-    ):
-        vectors = pa.FixedSizeListArray.from_arrays(pa.array(x.ravel()), x.shape[1])
-        write_table(tmp_path / f"{kind.name}.parquet", kind, {**about, name: vectors})
-    more = {"text": pool.texts, "section": ["inference"] * 150, "log_density_ratio": [None] * 150}
-    write_table(tmp_path / "examples.parquet", schemas.EXAMPLES, {**about, **more})
-    found = ran(
-        tmp_path, "rankings", str(tmp_path), "--examples", str(tmp_path / "examples.parquet"),
-        "--seeds", "2", "--rankings", "linear_0.5", "lexical",
-    )  # fmt: skip
-    assert (found["forget_texts"], found["retain_texts"], found["width"]) == ("50", "100", "6")
-    assert float(found["linear_0.5_auc"]) > 0.9 > float(found["mamushi_auc"])
-    ends = [float(found[f"linear_0.5_less_mamushi{end}"]) for end in ("_low", "", "_high")]
-    assert 0 < ends[0] < ends[1] < ends[2]
-    assert 0.3 < float(found["lexical_shuffled_auc"]) < 0.7
-    assert "auto_auc" not in found
 
 
 def test_gpu_check(

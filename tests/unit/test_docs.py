@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import importlib.util
 import re
 import shlex
@@ -139,19 +138,6 @@ def test_commands_are_those_that_exist(page: Path, capsys: pytest.CaptureFixture
                 assert words == [".", ".venv/bin/activate"], f"unknown command {words}"
 
 
-def test_the_checks_of_commands_fail_where_they_should(capsys: pytest.CaptureFixture[str]) -> None:
-    for wrong in (["demoo"], ["plan", "PROFILE=profiles/none"], ["plan", "NONE=1"]):
-        with pytest.raises(AssertionError):
-            check_make(wrong)
-    with pytest.raises(AssertionError):
-        check_snakemake(["removal", "--dry-run"])
-    with pytest.raises(SystemExit):
-        check_snakemake(["removals", "--dry-runs-of-mine"])
-    for words in (["mamushi", "advice"], ["mamushi", "advise", "--remov"]):
-        with pytest.raises(AssertionError):
-            check_python(words, capsys)
-
-
 # Configuration ------------------------------------------------------------------------------------
 
 
@@ -260,10 +246,6 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert not anchor or anchor in {slugify(head, "-") for head in heads}, link
 
 
-def test_the_readme_is_short() -> None:
-    assert len(TEXTS[ROOT / "README.md"].splitlines()) <= 150
-
-
 def test_pages_build_without_a_warning_and_open_offline(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", tmp_path],
@@ -328,30 +310,6 @@ def test_artifacts_lie_where_the_page_says() -> None:
     assert not places - known
 
 
-def test_rooms_import_in_the_order_of_the_page() -> None:
-    package = ROOT / "workflow/mamushi"
-    rooms = first_cells("docs/layout.md", "Rooms of the package")
-    assert set(rooms) == {path.parent.name for path in package.glob("*/__init__.py")}
-    for place, room in enumerate(rooms):
-        for path in (package / room).rglob("*.py"):
-            below = imports(path) & set(rooms) - set(rooms[: place + 1])
-            assert not below, f"{path.relative_to(package)} imports {below}"
-
-
-def imports(path: Path) -> set[str]:
-    """The rooms that a module imports from."""
-    found = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and node.module == "mamushi":
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("mamushi."):
-            found.add((node.module or "").split(".")[1])
-        elif isinstance(node, ast.Import):
-            names = [alias.name.split(".") for alias in node.names]
-            found |= {parts[1] for parts in names if parts[0] == "mamushi" and len(parts) > 1}
-    return found
-
-
 # Templates ----------------------------------------------------------------------------------------
 
 
@@ -372,27 +330,6 @@ def added(tmp_path: Path) -> dict[str, Path]:
         files[path.stem] = path
     assert files.keys() == {"far", "retain_only", "two_files", "areas", "overlap"}
     return files
-
-
-def test_templates_are_found_as_plugins(
-    added: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(registry, "ROOT", tmp_path)
-    for kind, name in (("selector", "far"), ("unlearner", "retain_only"), ("dataset", "two_files")):
-        (found,) = registry.plugins.__wrapped__(kind).values()
-        assert (
-            found.name == name and found.summary and found.settings.keys() == found.defaults.keys()
-        )
-
-
-def test_the_template_of_a_figure_declares_what_its_rule_reads(
-    added: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(registry, "ROOT", tmp_path)
-    (found,) = registry.plugins.__wrapped__("figure").values()
-    rules = (ROOT / "workflow/rules/figures.smk").read_text(encoding="utf-8")
-    assert set(re.findall(r'literals\["(\w+)"\]', rules)) <= found.literals.keys()
-    assert found.literals["READS"] == ["sad", "sad_summary", "selection"]
 
 
 def test_linters_are_content_with_templates(added: dict[str, Path]) -> None:
@@ -446,10 +383,3 @@ def test_the_template_of_a_figure_draws(
         curve[0]["area_mean"] for curve in curves.values()
     ]
     plt.close("all")
-
-
-def test_the_template_of_an_analysis_computes(added: dict[str, Path]) -> None:
-    overlap = imported(added["overlap"]).overlap
-    first, second = np.array([3, 0, 2, 1]), np.array([0, 3, 1, 2])
-    wanted = [len({*first[:k]} & {*second[:k]}) / k for k in (1, 2, 3, 4)]
-    np.testing.assert_allclose(overlap(first, second), wanted)

@@ -104,10 +104,6 @@ def test_what_is_tested_is_what_is_locked() -> None:
     assert installed == locked(), "the environment is not the lock file's: run make setup"
 
 
-def test_the_profiles() -> None:
-    assert set(PROFILES) == {"default", "demo", "lab", "real", "small", "gpu", "slurm"}
-
-
 def settings(profile: str) -> dict[str, Any]:
     loaded: dict[str, Any] = yaml.safe_load(PROFILES[profile].read_text(encoding="utf-8"))
     return loaded
@@ -141,11 +137,6 @@ def test_slurm_says_which_gpu_for_every_rule_that_asks_for_one() -> None:
         assert resources.keys() == {"slurm_partition", "gpu_model"}
     # `gpu=0` with a model still asks for one.
     assert "gpu_model" not in slurm["default-resources"]
-
-
-def test_slurm_changes_nothing_that_a_configuration_file_says() -> None:
-    # What a profile has there stands above the user's own file.
-    assert "config" not in settings("slurm")
 
 
 def test_retries_stand_in_profiles_alone() -> None:
@@ -199,12 +190,6 @@ def test_what_draws_and_gathers_runs_beside_the_head_process() -> None:
     local = {name for name, rule in rules().items() if rule["local"]}
     assert local > {name for name in rules() if name.startswith("figure_")} > {"figure_sad"}
     assert not local & gpu_rules()
-
-
-def test_no_test_runs_where_pytest_was_started(tmp_path: Path) -> None:
-    """A user's results lie there; continuous integration makes the demo first, to see it."""
-    assert Path.cwd() == tmp_path
-    assert "make demo" in (ROOT / ".ci/run").read_text(encoding="utf-8")
 
 
 def test_no_test_imports_from_another() -> None:

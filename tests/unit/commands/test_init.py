@@ -206,7 +206,7 @@ def test_a_folder_that_datasets_saved(model: Path, tmp_path: Path) -> None:
     whole = datasets.Dataset.from_list(ROWS).filter(lambda row: row["id"] != "r7")
     datasets.DatasetDict({"train": whole, "test": whole}).save_to_disk(tmp_path / "both")
     words = ["--text", "text", "--forget", FORGET, "--model", model, "--out", tmp_path / "m.yaml"]
-    with pytest.raises(UserError, match="has the splits test, train; name one of their folders"):
+    with pytest.raises(UserError, match="has several splits; name the folder of one"):
         started(tmp_path / "both", *words)
     started(tmp_path / "both" / "train", *words)
     given = yaml.safe_load((tmp_path / "m.yaml").read_text(encoding="utf-8"))

@@ -11,7 +11,6 @@ from mamushi.configuration.complete import ConfigError, complete
 from mamushi.configuration.counts import check, needs
 from mamushi.errors import UserError
 from mamushi.selection.folds import stratified_folds
-from mamushi.selection.removals import count
 
 PLENTY = 1000
 
@@ -64,15 +63,6 @@ def test_it_is_what_the_folds_ask_for(folds: int, n: int, domain: str) -> None:
 
 
 GRID = {"datasets": ["a"], "models": ["tiny"], "selectors": ["random"]}
-
-
-@pytest.mark.parametrize("beta", [0.01, 0.07, 0.1, 0.29, 0.33, 0.5, 0.98])
-def test_it_is_what_a_budget_of_one_text_asks_for(beta: float) -> None:
-    given = needs(config(grid=GRID | {"budgets": [0.99, beta]}), "a")
-    (need,) = [each for each in given if each.key == "grid.budgets"]
-    assert count(beta, need.forget) == 1
-    assert count(beta, need.forget - 1) == 0
-    assert need.retain == 0
 
 
 def test_each_comparison_counts_where_it_is_made() -> None:

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from matplotlib.colors import to_hex
 
 from mamushi.artifacts import schemas
 from mamushi.artifacts.tables import write_table
@@ -83,13 +82,6 @@ def test_perplexity_shows_both_domains_and_the_levels_between_which_they_move(ta
     assert set(forget["nothing removed"].get_ydata()) == {20.0}
     assert set(retain["gold standard"].get_ydata()) == {10.0}
     np.testing.assert_allclose(forget["Random"].get_ydata(), [20 + 41 * 0.1, 20 + 41 * 0.5])
-
-
-def test_a_selector_looks_the_same_in_every_figure(tables: Path) -> None:
-    full = named(draw("sad", tables, GRID).axes[0])["Mamushi"]
-    part = named(draw("perplexity", tables, ONE_PANEL | {"selectors": ["mamushi"]}).axes[0])
-    assert to_hex(full.get_color()) == to_hex(part["Mamushi"].get_color())
-    assert full.get_marker() == part["Mamushi"].get_marker()
 
 
 def test_every_plug_in_has_a_look_of_its_own_and_spare_ones_come_in_order() -> None:

@@ -84,30 +84,6 @@ def test_crossings_stand_on_the_target_and_on_the_curve(tables: Path) -> None:
     assert len([c for c in panel.collections if c.get_alpha() is None]) == 2
 
 
-def test_censored_curves_are_marked_beside_the_right_edge_apart(tmp_path: Path) -> None:
-    axes = AXES | {"selectors": ["random", "mamushi", "vmf"]}
-
-    def low(run: Any, unlearner: str, selector: str, beta: float) -> float:
-        share = heights(run, unlearner, selector, beta)
-        return share if unlearner == "retraining" else 0.3 * share
-
-    figure = draw("half_gap", write_tables(tmp_path, axes, low), axes)
-    figure.canvas.draw()
-    found = hollow(figure.axes[1])
-    assert set(found) == {"random", "mamushi", "vmf"}
-    right = figure.axes[1].get_window_extent().x1
-    places = []
-    for mark in found.values():
-        at = mark.get_transform().transform((mark.get_xdata()[0], mark.get_ydata()[0]))
-        assert at[0] > right
-        assert not mark.get_clip_on()
-        places.append(at[1])
-    apart = -np.diff(places)
-    size = max(mark.get_markersize() for mark in found.values()) * figure.dpi / 72
-    assert (apart >= size).all()
-    assert all(m.get_xdata()[0] < 1 for m in hollow(figure.axes[0]).values())
-
-
 def test_a_panel_shows_the_gap_and_cuts_off_what_overshoots(tmp_path: Path) -> None:
     def wild(run: Any, unlearner: str, selector: str, beta: float) -> float:
         share = heights(run, unlearner, selector, beta)

@@ -14,7 +14,7 @@ from mamushi.artifacts import schemas
 from mamushi.artifacts.tables import write_table
 from mamushi.errors import UserError
 from mamushi.figures.style import MARKS
-from tests.support.figures import bands, draw, legend_texts, named
+from tests.support.figures import bands, draw, named
 
 GRID: dict[str, Any] = {
     "datasets": ["alpha", "beta"],
@@ -82,21 +82,6 @@ def test_lines_are_means_over_seeds_with_the_gold_standard_as_reference(tables: 
     (axes,) = draw("relearning", tables, ONE | {"seeds": [1]}).axes
     assert bands(axes) == []
     assert named(axes)["Random"].get_ydata()[0] == pytest.approx(62.0)
-
-
-def test_panels_and_unlearners_that_differ_in_dashes(tables: Path) -> None:
-    figure = draw("relearning", tables, GRID)
-    assert [axes.get_title() for axes in figure.axes] == ["alpha\nsmall", "beta\nsmall"]
-    assert {axes.get_xlabel() for axes in figure.axes} == {"relearning steps"}
-    lines = named(figure.axes[0])
-    assert len(lines) == 5
-    assert legend_texts(figure) == list(lines)
-    looks = {name: (to_hex(line.get_color()), line.get_linestyle()) for name, line in lines.items()}
-    unlearned = [look for name, look in looks.items() if name != "gold standard"]
-    assert len(set(unlearned)) == 4
-    assert len({colour for colour, _ in unlearned}) == 2
-    # Of the first unlearner, lines are solid; matplotlib calls all other patterns "--".
-    assert [line for _, line in unlearned] == ["-", "-", "--", "--"]
 
 
 def test_steps_are_logarithmic_from_one_on(tables: Path) -> None:

@@ -1,13 +1,9 @@
-"""Declaration of a table: its name, what it holds, and its columns with type and meaning.
+"""Declaration of a table by a text: ``name: what it holds``, and lines with its columns.
 
-One text declares a table, as those in ``schemas`` do. It begins with ``name: what it holds``; each
-further line that begins with a column's name and type declares that column, and lines that are
-indented go on with its meaning. ``string?`` may be null, ``string[]`` is a list, ``vector`` is a
-float16 vector whose width is the model's, and ``label_*`` stands for further columns of this
-beginning. Columns without a meaning of their own share a line; ``meaning`` has theirs.
-
-The declarations are read without pyarrow, by the digest of the code too: a changed meaning must
-compute nothing again.
+Such a line begins with name and type, and indented lines go on with the meaning. ``string?`` may be
+null, ``string[]`` is a list, ``vector`` a float16 vector of the model's width, and ``label_*``
+stands for further columns of this beginning. Columns whose meaning is in ``SHARED`` share a line.
+pyarrow is not needed to read this: the digest of the code does, to leave the meanings out.
 """
 
 from __future__ import annotations
@@ -148,15 +144,12 @@ def _parse(text: str) -> tuple[str, list[Column]]:
     """Return what stands before the first column, and the columns."""
     about, columns = [], []
     for line in text.strip().replace("\n    ", " ").split("\n"):
-        declared = COLUMN.match(line)
-        if declared is None:
+        first = COLUMN.match(line)
+        if first is None:
             about.append(line)
-        elif line[declared.end() :].startswith(": "):
-            columns.append(_column(declared, line[declared.end() + 2 :]))
-        else:
-            columns += [_column(each, "") for each in COLUMN.finditer(line)]
+            continue
+        own = line[first.end() :].startswith(": ")
+        meaning = line[first.end() + 2 :] if own else ""
+        for each in [first] if own else COLUMN.finditer(line):
+            columns.append(Column(each[1], each[2], bool(each[3]), meaning))
     return " ".join(about), columns
-
-
-def _column(declared: re.Match[str], meaning: str) -> Column:
-    return Column(declared[1], declared[2], bool(declared[3]), meaning)

@@ -1,9 +1,8 @@
 """SHA-256 digests of files, each read once for as long as it does not change.
 
-As git does for its index, a file is known again by path, size, times, inode and device. The time of
-a status change is among them, which nobody sets back: an older file that is moved into the place,
-or one whose date was restored, is another one. Digests are kept in a file in ``results``, so that
-neither a dry run nor the next command reads what one before it has read.
+As git does for its index, a file is known again by path, size, times, inode and device. Among them
+is the time of a status change, which nobody sets back. Digests are kept in a file in ``results``,
+for the next command.
 """
 
 from __future__ import annotations

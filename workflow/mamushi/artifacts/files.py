@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import glob
 import hashlib
 import json
 import os
@@ -55,15 +56,10 @@ def part_of(target: Path) -> Path:
 def _sweep(target: Path) -> None:
     """Remove parts of ``target`` that processes of this host left behind when they were killed."""
     prefix = f".{target.name}.{socket.gethostname()}-"
-    for part in target.parent.glob(f"{glob_escape(prefix)}*.part"):
+    for part in target.parent.glob(f"{glob.escape(prefix)}*.part"):
         pid = part.name[len(prefix) : -len(".part")]
         if pid.isdigit() and not _alive(int(pid)):
             part.unlink(missing_ok=True)
-
-
-def glob_escape(text: str) -> str:
-    """Return ``text`` as a pattern that matches itself alone."""
-    return "".join(f"[{c}]" if c in "*?[" else c for c in text)
 
 
 def _alive(pid: int) -> bool:
@@ -81,9 +77,14 @@ def sha256(path: str | os.PathLike[str]) -> str:
 
     Raises ``UserError`` when it is missing or a folder.
     """
+    with _reading(path), open(path, "rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()
+
+
+@contextlib.contextmanager
+def _reading(path: str | os.PathLike[str]) -> Iterator[None]:
     try:
-        with open(path, "rb") as handle:
-            return hashlib.file_digest(handle, "sha256").hexdigest()
+        yield
     except FileNotFoundError:
         raise UserError("no such file", where=path, do="check the path") from None
     except IsADirectoryError:
@@ -102,10 +103,7 @@ def write_json(path: str | os.PathLike[str], value: Any) -> None:
 def read_json(path: str | os.PathLike[str]) -> Any:
     """Read a JSON file. Raises ``UserError`` when it is missing, a folder or damaged."""
     try:
-        return json.loads(Path(path).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise UserError("no such file", where=path, do="check the path") from None
-    except IsADirectoryError:
-        raise UserError("is a folder", where=path, do="give a file") from None
+        with _reading(path):
+            return json.loads(Path(path).read_text(encoding="utf-8"))
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise UserError(f"not valid JSON ({error})", where=path, do="make it again") from None

@@ -1,9 +1,5 @@
-"""What an artifact was made from: settings, digests of the inputs, versions. No times, so that the
-same inputs give the same bytes.
-
-This is the one identity of a result. A claim, a twin, a checkpoint, the shared trunk and a restart
-compare it, and nothing else.
-"""
+"""The one identity of a result: settings, digests of the inputs, versions. No times, so that the
+same inputs give the same bytes."""
 
 from __future__ import annotations
 
@@ -20,15 +16,8 @@ from mamushi.artifacts import digests
 from mamushi.artifacts.files import read_json
 
 PACKAGES = (
-    "torch",
-    "transformers",
-    "accelerate",
-    "tokenizers",
-    "safetensors",
-    "scikit-learn",
-    "numpy",
-    "pyarrow",
-    "gguf",
+    *("torch", "transformers", "accelerate", "tokenizers", "safetensors"),
+    *("scikit-learn", "numpy", "pyarrow", "gguf"),
 )
 
 

@@ -1,8 +1,7 @@
 """A checksum of a whole file within the file, so that no changed bit of it is read unnoticed.
 
-Parquet checks its pages at most, never its footer; safetensors checks nothing. Whoever writes such
-a file puts ``SLOT`` into its metadata, and ``seal`` fills in the CRC-32 of all other bytes. It is
-checked each time a file is opened, which costs a fifth of reading it.
+Whoever writes a file puts ``SLOT`` into its metadata, and ``seal`` fills in the CRC-32 of all other
+bytes. It is checked each time the file is opened, which costs a fifth of reading it.
 """
 
 from __future__ import annotations

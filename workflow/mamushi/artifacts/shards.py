@@ -1,9 +1,5 @@
-"""Tables that several jobs make together: the blocks of one, and the shards of its jobs.
-
-What of a table of vectors is in memory at a time is a block. A shard is the part that one of
-several jobs makes: the vectors, or single numbers, of some of the texts, by the row that each has
-in the table. It lies beside the others until they are joined.
-"""
+"""Tables that are made in blocks, which fit into memory, and by several jobs, each of which makes
+a shard: some of the rows, beside the others until they are joined."""
 
 from __future__ import annotations
 

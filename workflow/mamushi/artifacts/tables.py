@@ -15,15 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mamushi.artifacts import schemas, seal
-from mamushi.artifacts.domains import (
-    CONTAMINATION,
-    DOMAINS,
-    EVALUATION,
-    FORGET,
-    INFERENCE,
-    RETAIN,
-    SECTIONS,
-)
+from mamushi.artifacts.domains import *  # noqa: F403
 from mamushi.artifacts.files import atomic
 from mamushi.artifacts.schemas import Table
 from mamushi.errors import UserError
@@ -37,24 +29,6 @@ Columns = Mapping[str, Any] | list[Any] | pa.Table
 """The columns of a table by their names, or its rows."""
 GROUP = 16384
 """Rows of a row group in a table of vectors."""
-
-__all__ = [
-    "CONTAMINATION",
-    "DOMAINS",
-    "EVALUATION",
-    "FORGET",
-    "INFERENCE",
-    "RETAIN",
-    "SECTIONS",
-    "embeddings_schema",
-    "inert",
-    "read_groups",
-    "read_metadata",
-    "read_table",
-    "write_csv",
-    "write_table",
-    "writing",
-]
 
 
 def embeddings_schema(width: int) -> pa.Schema:
@@ -70,12 +44,10 @@ def write_table(
     metadata: Mapping[str, Any] | None = None,
     group: int | None = None,
 ) -> None:
-    """Write an artifact after checking it against its schema, whole or not at all.
+    """Write an artifact with its ``metadata`` after checking it, whole or not at all.
 
-    ``metadata`` goes into the file's key ``mamushi`` as JSON; ``read_metadata`` gives it back. A
-    row group has at most ``group`` rows, of which None leaves the number to the table's kind.
-    Raises ``ValueError`` when a column is missing or has nulls that its schema forbids: that is a
-    mistake of the program, not of its user.
+    A row group has at most ``group`` rows; None leaves the number to the table's kind. Raises
+    ``ValueError`` when a column is missing or has nulls that its schema forbids.
     """
     with writing(path, kind, metadata=metadata, group=group) as write:
         write(columns)
@@ -89,10 +61,8 @@ def writing(
     metadata: Mapping[str, Any] | None = None,
     group: int | None = None,
 ) -> Iterator[Callable[[Columns], None]]:
-    """Give a function that writes more rows each time that it is called, at least once.
-
-    As ``write_table`` does for rows that are all in memory. The file is there when the block ends.
-    """
+    """Give a function that writes more rows each time that it is called, at least once. The file
+    is there when the block ends."""
     about = {} if metadata is None else {"mamushi": json.dumps(metadata, sort_keys=True)}
     opened: list[pq.ParquetWriter] = []
 
@@ -195,11 +165,7 @@ def publish(folder: Path, tables: Iterable[tuple[Table, Any]], metadata: Mapping
 
 
 def write_csv(path: str | Path, table: pa.Table) -> None:
-    """Write a table for people: six significant digits, nulls as empty cells, texts ``inert``.
-
-    The Parquet file of the same name beside it holds every digit, and every text as it is. Raises
-    ``UserError`` when the disk is full.
-    """
+    """Write a table for people: six significant digits, nulls as empty cells, texts ``inert``."""
     columns = [[_cell(value) for value in column.to_pylist()] for column in table.columns]
     with atomic(path) as part, part.open("w", encoding="utf-8", newline="") as handle:
         for row in (table.column_names, *zip(*columns, strict=True)):

@@ -54,12 +54,7 @@ def find(path: str | Path) -> list[Path]:
     if not path.is_dir():
         raise UserError("no such file", where=path, do="check the path")
     if (path / SPLITS).is_file():
-        splits = sorted(each.name for each in path.iterdir() if (each / STATE).is_file())
-        raise UserError(
-            f"has the splits {', '.join(splits) or 'that it lacks'}",
-            where=path,
-            do=f"name one of their folders, such as {path / (splits or ['train'])[0]}",
-        )
+        raise UserError("has several splits", where=path, do="name the folder of one of them")
     if (path / STATE).is_file():
         return _saved(path)
     found = sorted(

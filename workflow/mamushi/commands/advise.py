@@ -35,15 +35,16 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Raises ``UserError`` when there is no frontier, or none of what was asked for, or one that
     is another run's."""
+    import glob
+
     from mamushi.artifacts import paths, schemas
-    from mamushi.artifacts.files import glob_escape
     from mamushi.artifacts.tables import read_table
     from mamushi.errors import UserError
     from mamushi.evidence.advice import TARGETS, advice, check_place, read_frontier
 
     target = next(name for name in TARGETS if getattr(args, name) is not None)
     named = {"dataset": args.dataset, "model": args.model, "seed": None}
-    pattern = {key: glob_escape(value) if value else "*" for key, value in named.items()}
+    pattern = {key: glob.escape(value) if value else "*" for key, value in named.items()}
     files = sorted(args.root.glob(str(paths.under("", paths.FRONTIER, **pattern))))
     if not files:
         shown = {key: value or "*" for key, value in named.items()}

@@ -69,11 +69,6 @@ def contents(paths: Iterable[str]) -> dict[str, str]:
     return {os.path.basename(path): digests.of(path) for path in paths if os.path.isfile(path)}
 
 
-def folder_of(model: Mapping[str, Any]) -> str:
-    """Return the folder that a model's source names, empty without one."""
-    return os.path.expanduser(model["source"] or "")
-
-
 def is_gguf(model: Mapping[str, Any]) -> bool:
     """Return whether a model's source is a GGUF file, going by its name."""
     return str(model.get("source") or "").lower().endswith(".gguf")
