@@ -25,8 +25,8 @@ RUN = re.compile(r"[\s\ufeff]*[=+\-@＝＋－＠]|[\t\r\n]")
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 QUOTE = '"'
 SPECIAL = re.compile(r'[",\r\n]')
-Columns = Mapping[str, Any] | list[Any] | pa.Table
-"""The columns of a table by their names, or its rows."""
+Columns = Any
+"""A table, its columns by their names, or its rows."""
 GROUP = 16384
 """Rows of a row group in a table of vectors."""
 

@@ -82,7 +82,7 @@ WIDTH, HEIGHT = 2.4, 1.9
 """Inches of a panel."""
 SIZE = 8.0
 """Points of the font."""
-HOUSE: dict[str, Any] = {
+HOUSE: Any = {
     **sns.axes_style("ticks"),
     "font.family": "DejaVu Sans",
     "font.size": SIZE,
