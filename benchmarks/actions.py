@@ -42,15 +42,15 @@ from mamushi.artifacts.tables import EVALUATION, FORGET, RETAIN, read_table
 from mamushi.evaluation.paired import interval
 from mamushi.evaluation.sad import area, sad
 from mamushi.evidence.calibration import Scores
-from mamushi.lm import device, edits
+from mamushi.lm import device, tokens
 from mamushi.lm.attention import supports
 from mamushi.lm.batches import collate, steps
-from mamushi.lm.finetune import finetune
 from mamushi.lm.loading import open_model
 from mamushi.lm.loss import run
 from mamushi.lm.parameters import freeze
 from mamushi.lm.perplexity import text_nll, token_nll
 from mamushi.lm.tokens import TokenSet, subset
+from mamushi.lm.training import finetune
 from mamushi.running.progress import Progress
 from mamushi.running.threads import one_for_arithmetic
 from mamushi.selection.actions import highest_spans, removed_shares
@@ -159,7 +159,7 @@ class Edited:
         if action == "downweight":
             shares = removed_shares(self.ratio[self.forget], int(out.sum()))
             left = dict(zip(self.texts.ids[self.forget].tolist(), 1 - shares, strict=True))
-            return edits.weighed(self.texts, left)
+            return tokens.weighed(self.texts, left)
         if action == "replace":
             order = np.flatnonzero(out)
             order = order[np.argsort(self.rank[order])]
@@ -173,10 +173,10 @@ class Edited:
             self.ratios[action] = made.get(action, self.by_chance)()
         ratios = self.ratios[action]
         spans = highest_spans(ratios, count(beta, sum(map(len, ratios))))
-        return edits.masked(self.texts, {self.ids[self.forget[p]]: s for p, s in spans.items()})
+        return tokens.masked(self.texts, {self.ids[self.forget[p]]: s for p, s in spans.items()})
 
     def without(self, rows: Rows) -> TokenSet:
-        return edits.weighed(self.texts, {self.ids[row]: 0.0 for row in rows})
+        return tokens.weighed(self.texts, {self.ids[row]: 0.0 for row in rows})
 
 
 def measured(cell: Cell, given: Edited, action: str, beta: float) -> dict[str, float | str]:
@@ -186,7 +186,7 @@ def measured(cell: Cell, given: Edited, action: str, beta: float) -> dict[str, f
         texts = given.without(given.forget[: round(beta * len(given.forget))])
     else:
         texts = given.by(action, beta)
-    mass = edits.mass(texts)
+    mass = tokens.mass(texts)
     counted = len(texts) if action in MATCHED else float(mass.sum())
     total = steps(counted, int(cell.training["batch_size"]), float(cell.training["epochs"]))
     kept = mass > 0

@@ -16,11 +16,11 @@ from mamushi.artifacts import schemas
 from mamushi.artifacts.files import read_json
 from mamushi.artifacts.tables import FORGET, RETAIN, read_table
 from mamushi.lm import device
-from mamushi.lm.finetune import finetune
 from mamushi.lm.loading import open_model, open_trained
 from mamushi.lm.parameters import freeze
 from mamushi.lm.perplexity import text_nll
 from mamushi.lm.tokens import TokenSet, read_tokens
+from mamushi.lm.training import finetune
 
 Doubles = NDArray[np.float64]
 

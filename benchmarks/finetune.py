@@ -46,9 +46,9 @@ from transformers.utils import is_flash_attn_2_available
 
 from mamushi.lm import device as devices
 from mamushi.lm.batches import examples_of_step
-from mamushi.lm.finetune import finetune
 from mamushi.lm.parameters import freeze
 from mamushi.lm.tokens import TokenSet
+from mamushi.lm.training import finetune
 from report import Report
 
 BATCH = 32

@@ -26,7 +26,7 @@ IMPORTS = {
     "transformers": "transformers.modeling_utils",
     "tables": "mamushi.artifacts.tables",
     "selection": "mamushi.selection.pool",
-    "training": "mamushi.lm.finetune",
+    "training": "mamushi.lm.training",
     "unlearning": "mamushi.unlearning.loop",
 }
 

@@ -191,7 +191,6 @@ REACHED_BY = {
         "selector/coreset selector/cos_mu2 selector/lr_cos selector/lr_maha"
     ),
     "unlearning.relearning.choose": "questions/relearn questions/relapse",
-    "unlearning.unlearners.graddiff.loss": "unlearner/graddiff",
     "unlearning.unlearners.salun.SALIENCY": "unlearner/salun",
     "evaluation.curves.read_perplexity": "tables steps half_gap probes refine left_models",
     "evaluation.cohort.RETRAINING": "half_gap judge left left_models probes figure/half_gap",

@@ -269,9 +269,8 @@ ROWS: dict[str, dict[str, list[Any]]] = {
     },
     "unlearn 4, unlearn_list 2, unlearn_whole 2": {
         **{f"unlearners.salun.training.{key}": [value] for key, value in OTHER_UNLEARNING.items()},
-        **settings("unlearners", "salun", "graddiff", "npo", "simnpo"),
+        **settings("unlearners", "salun", "npo", "simnpo"),
         "unlearners.salun.kind": ["npo"],
-        "unlearners.graddiff.stop_forget_loss": [4.0],
     },
     "unlearn 2, unlearn_and_probe 2, unlearn_list 2, unlearn_whole 2": {
         **settings("unlearners", "neggrad_plus"),

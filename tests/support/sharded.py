@@ -9,7 +9,7 @@ from transformers import PreTrainedModel
 
 from mamushi.lm import device, sharding
 from mamushi.lm.generate import completions
-from mamushi.lm.likelihoods import text_statistics
+from mamushi.lm.perplexity import text_statistics
 from mamushi.unlearning.relapse import relapse
 from mamushi.unlearning.relearning import relearn
 from tests.support.models import ADAPTERS, model, token_set

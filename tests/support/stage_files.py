@@ -99,7 +99,7 @@ def write_start(root: Path) -> None:
     storage.save_trained(root / "start.safetensors", other, {})
 
 
-def unlearning(kind: str = "graddiff", **changes: Any) -> dict[str, Any]:
+def unlearning(kind: str = "neggrad_plus", **changes: Any) -> dict[str, Any]:
     """Settings of the stage ``unlearn``, with ``changes``; it does not stop early."""
     settings = plugin("unlearner", kind).defaults | {"learning_rate": 1e-3}
     if "stop_forget_loss" in settings:

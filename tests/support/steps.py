@@ -10,8 +10,8 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from mamushi.lm import training
-from mamushi.lm.finetune import mean_nll
 from mamushi.lm.tokens import TokenSet
+from mamushi.lm.training import mean_nll
 
 
 class Killed(Exception):

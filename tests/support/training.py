@@ -5,9 +5,9 @@ from pathlib import Path
 from transformers import PreTrainedModel
 
 from mamushi.lm import device, sharding
-from mamushi.lm.finetune import finetune
 from mamushi.lm.parameters import freeze
 from mamushi.lm.tokens import TokenSet
+from mamushi.lm.training import finetune
 from tests.support.models import TRAINING
 
 

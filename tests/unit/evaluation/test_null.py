@@ -16,7 +16,7 @@ from mamushi.evaluation.attacks import (
     simple_scores,
 )
 from mamushi.lm import device
-from mamushi.lm.likelihoods import text_statistics
+from mamushi.lm.perplexity import text_statistics
 from mamushi.lm.tokens import TokenSet, offsets_of, subset
 from tests.support.models import VOCABULARY, model
 from tests.support.training import train

@@ -11,15 +11,14 @@ from torch import Tensor
 from torch.nn import functional
 from transformers import AutoModelForCausalLM, GPTJConfig, PreTrainedModel
 
-import mamushi.lm.finetune as engine
-from mamushi.lm import attention, device, loss
+from mamushi.lm import attention, device
 from mamushi.lm.attention import MODELS, Documents, supports
-from mamushi.lm.batches import Batch, collate
-from mamushi.lm.finetune import finetune
+from mamushi.lm.batches import collate
 from mamushi.lm.loss import batch_nll
 from mamushi.lm.parameters import freeze
 from mamushi.lm.perplexity import text_nll
-from tests.support.gradients import exact, step_gradients
+from mamushi.lm.training import finetune
+from tests.support.gradients import exact
 from tests.support.models import FAMILIES, TRAINING, VOCABULARY, model, token_set
 from tests.support.steps import step_of
 
@@ -152,31 +151,6 @@ def test_a_model_of_another_library_and_one_that_looks_ahead_are_padded() -> Non
     assert not supports(ahead)
 
 
-def test_the_model_is_as_it_was_after_a_pass() -> None:
-    language_model = model("gemma2")
-    before = language_model.config._attn_implementation
-    batch = collate(texts_of([3, 5]), CPU, shared=True)
-    batch_nll(language_model, batch)
-    assert language_model.config._attn_implementation == before
-    wrong = Batch(**(vars(batch) | {"ids": batch.ids + VOCABULARY}))
-    with pytest.raises(IndexError):
-        batch_nll(language_model, wrong)
-    assert language_model.config._attn_implementation == before
-
-
-def test_dropout_acts_on_attention() -> None:
-    language_model = model("gemma2").train()
-    for module in language_model.modules():
-        if hasattr(module, "attention_dropout"):
-            module.attention_dropout = 0.5
-    batch = collate(texts_of([9, 12]), CPU, shared=True)
-    torch.manual_seed(0)
-    first = batch_nll(language_model, batch)
-    assert not torch.equal(first, batch_nll(language_model, batch))
-    torch.manual_seed(0)
-    assert torch.equal(first, batch_nll(language_model, batch))
-
-
 def in_precision(
     dtype: torch.dtype,
     lengths: list[int],
@@ -217,28 +191,6 @@ def test_half_precision_is_exact_to_its_rounding(
         assert float((found.double() - expected).abs().max()) <= 0.02 * scale + 1e-6
 
 
-@pytest.mark.parametrize("heads", [(2, 2), (9, 3)])
-@pytest.mark.parametrize("window", [None, 6])
-def test_short_texts_are_attended_in_fp32(
-    heads: tuple[int, int], window: int | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Equal to rounding to the kernel of half precision, and much closer to what is exact."""
-
-    def error(longest: int) -> list[float]:
-        monkeypatch.setattr(attention, "SHORT", longest)
-        found = in_precision(torch.bfloat16, [25, 9, 25, 17], heads, window)
-        return [
-            float((a.double() - b).norm() / b.norm()) for a, b in zip(found, exactly, strict=True)
-        ]
-
-    exactly = in_precision(torch.float64, [25, 9, 25, 17], heads, window)
-    short, long = error(25), error(24)
-    assert max(long) < 0.01
-    # Only what is handed on is rounded: half a unit in the last place at most.
-    assert max(short) < 2**-9
-    assert max(long) > 2**-9
-
-
 # --- groups -----------------------------------------------------------------------------------
 
 
@@ -269,51 +221,6 @@ def test_groups_cover_the_row_at_the_least_cost(lengths: list[int], calls: float
         place += texts
     halves = [[ordered]] + [[ordered[:i], ordered[i:]] for i in range(1, len(ordered))]
     assert cost(mine) <= min(map(cost, halves)) * (1 + 1e-12)
-
-
-def many_steps(family: str) -> tuple[PreTrainedModel, dict[str, list[float]]]:
-    language_model = exact(model(family))
-    freeze(language_model, TRAINING)
-    changes = {"learning_rate": 2e-3, "batch_size": 8, "micro_batch_size": 8}
-    log = finetune(
-        language_model,
-        token_set(40),
-        TRAINING | changes,
-        total=25,
-        seed=1,
-        accelerator=device.accelerator("fp32"),
-    )
-    return language_model, log.columns
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_many_steps_agree_with_those_of_padded_texts(
-    family: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ours, log = many_steps(family)
-    # All that trains pads, as for a model that is not known.
-    monkeypatch.setattr(engine, "supports", lambda _: False)
-    monkeypatch.setattr(loss, "supports", lambda _: False)
-    theirs, other = many_steps(family)
-    assert log["loss"][-1] < 0.9 * log["loss"][0]
-    np.testing.assert_allclose(log["loss"], other["loss"], rtol=1e-6)
-    norms = [[norm for norm in each["gradient_norm"] if norm is not None] for each in (log, other)]
-    assert len(norms[0]) == 2
-    np.testing.assert_allclose(*norms, rtol=1e-6)
-    expected = dict(theirs.named_parameters())
-    for name, parameter in ours.named_parameters():
-        # Adam divides by gradients that are nearly 0, which enlarges their rounding.
-        torch.testing.assert_close(parameter, expected[name], rtol=1e-6, atol=1e-6)
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_micro_batches_of_any_size_give_the_same_gradients(family: str) -> None:
-    accelerator = device.accelerator("fp32")
-    whole, expected = step_gradients(family, 32, accelerator)
-    for micro in (1, 2, 3, 7, 16, 31):
-        total, found = step_gradients(family, micro, accelerator)
-        assert total == pytest.approx(whole, rel=1e-6)
-        assert_equal(found, expected, 1e-11)
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -11,21 +11,20 @@ import torch
 from torch.nn import functional
 
 from mamushi.errors import UserError
-from mamushi.lm import device, edits
+from mamushi.lm import device, tokens
 from mamushi.lm.batches import steps
 from mamushi.lm.parameters import freeze
 from mamushi.lm.tokens import TokenSet, subset
 from tests.support.gradients import exact, step_gradients
 from tests.support.models import FAMILIES, TRAINING, model, token_set
-from tests.support.training import train
 
 SPANS = {"t003": [(0, 2), (4, 5)], "t006": [(1, 2)]}
 
 
 def both(texts: TokenSet) -> TokenSet:
     """Weights of two texts, one of them 0, and masked spans in others."""
-    weighed = edits.weighed(texts, {"t000": 0.25, "t001": 0.0, "t002": 0.7})
-    return replace(weighed, weights=weighed.weights * edits.masked(texts, SPANS).weights)
+    weighed = tokens.weighed(texts, {"t000": 0.25, "t001": 0.0, "t002": 0.7})
+    return replace(weighed, weights=weighed.weights * tokens.masked(texts, SPANS).weights)
 
 
 def padded(family: str, texts: TokenSet) -> tuple[float, dict[str, torch.Tensor]]:
@@ -52,7 +51,7 @@ def padded(family: str, texts: TokenSet) -> tuple[float, dict[str, torch.Tensor]
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("edit", [both, lambda texts: edits.masked(texts, SPANS)])
+@pytest.mark.parametrize("edit", [both, lambda texts: tokens.masked(texts, SPANS)])
 def test_a_weighted_step_is_that_of_a_padded_loop(family: str, edit: Any) -> None:
     texts = edit(token_set(9, longest=9, seed=4))
     expected, gradients = padded(family, texts)
@@ -63,26 +62,18 @@ def test_a_weighted_step_is_that_of_a_padded_loop(family: str, edit: Any) -> Non
             torch.testing.assert_close(found[name], gradient, rtol=1e-6, atol=1e-9)
 
 
-def test_weights_of_one_train_as_none() -> None:
-    texts = token_set()
-    one, log = train(model("llama"), texts, total=3)
-    other, again = train(model("llama"), edits.weighed(texts, {}), total=3)
-    assert again["loss"] == log["loss"]
-    assert all(torch.equal(a, b) for a, b in zip(one.parameters(), other.parameters(), strict=True))
-
-
 def test_mass_is_what_a_training_counts_texts_by() -> None:
     texts = token_set(6, longest=9, seed=4)
-    assert edits.mass(texts).tolist() == [1.0] * 6
-    weighed = edits.weighed(texts, {"t001": 0.0, "t002": 0.5})
-    assert edits.mass(weighed).tolist() == [1, 0, 0.5, 1, 1, 1]
+    assert tokens.mass(texts).tolist() == [1.0] * 6
+    weighed = tokens.weighed(texts, {"t001": 0.0, "t002": 0.5})
+    assert tokens.mass(weighed).tolist() == [1, 0, 0.5, 1, 1, 1]
     some = subset(weighed, np.array([2, 0]))
-    assert edits.mass(some).tolist() == [0.5, 1]
+    assert tokens.mass(some).tolist() == [0.5, 1]
     assert some.weights_of(0).tolist() == [0.5] * len(texts[2])
     longest = int(texts.lengths.argmax())
     name, predicted = str(texts.ids[longest]), int(texts.lengths[longest]) - 1
     # The first token is not predicted, masked or not.
-    found = edits.mass(edits.masked(texts, {name: [(0, 3)]}))
+    found = tokens.mass(tokens.masked(texts, {name: [(0, 3)]}))
     assert found[longest] == pytest.approx(1 - 2 / predicted)
     assert found.sum() == pytest.approx(6 - 2 / predicted)
     assert steps(12, 4, 2.0) == steps(float(np.full(24, 0.5).sum()), 4, 2.0) == 6
@@ -91,11 +82,11 @@ def test_mass_is_what_a_training_counts_texts_by() -> None:
 def test_edits_of_other_texts_are_refused() -> None:
     texts = token_set(4)
     for edit in (
-        lambda: edits.weighed(texts, {"x": 0.5}),
-        lambda: edits.masked(texts, {"x": [(0, 1)]}),
+        lambda: tokens.weighed(texts, {"x": 0.5}),
+        lambda: tokens.masked(texts, {"x": [(0, 1)]}),
     ):
         with pytest.raises(UserError, match="'x' is not among the texts"):
             edit()
     end = len(texts[0])
     with pytest.raises(UserError, match=f"tokens 1 to {end + 1} of 't000', which has {end}"):
-        edits.masked(texts, {"t000": [(1, end + 1)]})
+        tokens.masked(texts, {"t000": [(1, end + 1)]})

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import zlib
-
 import numpy as np
 import pytest
 import torch
 
-from mamushi.errors import UserError
 from mamushi.lm import device
-from mamushi.lm.likelihoods import text_statistics, zlib_bytes
 from mamushi.lm.loss import ROWS
+from mamushi.lm.perplexity import text_statistics
 from tests.support.models import FAMILIES, model, token_set
 
 LEAST = 0.3
@@ -54,16 +51,3 @@ def test_a_token_that_cannot_be_is_no_part_of_the_mean() -> None:
     texts.tokens[texts.tokens == 49] = 0
     found = text_statistics(language_model, texts, 64, device.accelerator("fp32"), LEAST)
     assert np.isfinite(found["min_k_plus"][texts.lengths > 1]).all()
-
-
-def test_a_model_that_diverged_is_one_clear_line() -> None:
-    language_model = model("llama")
-    with torch.no_grad():
-        language_model.get_output_embeddings().weight.fill_(np.nan)
-    with pytest.raises(UserError, match="not finite"):
-        text_statistics(language_model, token_set(4), 64, device.accelerator("fp32"), LEAST)
-
-
-def test_zlib_counts_the_bytes_of_the_compressed_text() -> None:
-    texts = ["", "a" * 400, "naïve"]
-    assert zlib_bytes(texts).tolist() == [len(zlib.compress(t.encode("utf-8"))) for t in texts]

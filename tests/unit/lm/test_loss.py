@@ -41,13 +41,3 @@ def test_masters_get_the_gradients_of_the_exact_loss(
         assert head.weight.grad.dtype == torch.float32
         error = (head.weight.grad.double() - two.grad).norm()
         assert float(error) < 0.01 * float(two.grad.norm())
-
-
-def test_without_a_prediction_the_gradient_is_zero() -> None:
-    hidden, weight, targets = drawn()
-    head = nn.Linear(WIDTH, VOCABULARY, bias=False)
-    given = hidden[:0].float().requires_grad_(True)
-    loss._HeadLoss.apply(
-        given, head.weight, None, targets[:0], head, None, True, True
-    ).sum().backward()
-    assert torch.equal(head.weight.grad, torch.zeros_like(weight, dtype=torch.float32))

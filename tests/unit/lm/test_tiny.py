@@ -1,6 +1,5 @@
 """Tiny models: the traits of each family, tokenizers without loss, pretraining that repeats."""
 
-import itertools
 import json
 from pathlib import Path
 
@@ -113,20 +112,6 @@ def test_rows_are_the_texts_one_after_another():
     assert seen[:10] != seen[10:]
     with pytest.raises(UserError, match=r"3 tokens of text do not fill one row of 16"):
         tiny.pack(tokenizer, [" under"], 16)
-
-
-def test_the_learning_rate_rises_then_falls_as_a_cosine():
-    model, tokenizer = tiny.build(sizes("llama", layers=1), TEXTS, seed=0)
-    rows = len(tiny.pack(tokenizer, TEXTS, 16))
-    training = {**PRETRAINING, "learning_rate": 2e-3, "batch_size": rows, "epochs": 100}
-    log = tiny.pretrain(model, tokenizer, TEXTS, training, seed=0)
-    rates = [1e3 * rate for rate in log["learning_rate"]]
-    assert len(rates) == 100
-    assert rates[:6] == pytest.approx([0.4, 0.8, 1.2, 1.6, 2.0, 2.0])
-    # Halfway between the peak (step 5) and the end (step 100) is step 52.5.
-    assert (rates[52] + rates[53]) / 2 == pytest.approx(1.0)
-    assert all(a > b for a, b in itertools.pairwise(rates[5:]))
-    assert 0 < rates[-1] < 0.001
 
 
 def test_pretraining_learns_the_words_and_repeats_to_the_bit(built):

@@ -63,7 +63,7 @@ def outputs(out: Path, *names: str) -> dict[str, Path]:
 @pytest.mark.parametrize("maker", ["retrain", "unlearn"])
 def test_answers_are_those_of_a_model_that_is_kept(made: Path, tmp_path: Path, maker: str) -> None:
     asked = ASKED if maker == "retrain" else {**ASKED, "relearn": RELEARN}
-    settings = RETRAIN if maker == "retrain" else unlearning("graddiff")
+    settings = RETRAIN if maker == "retrain" else unlearning("neggrad_plus")
     tensors, plain = tmp_path / "kept.safetensors", tmp_path / "plain.safetensors"
     written = {key: tmp_path / name for key, name in WRITTEN.items()}
     written |= (

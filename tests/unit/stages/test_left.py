@@ -15,8 +15,7 @@ from mamushi.artifacts.tables import read_metadata, read_table, write_table
 from mamushi.cli import main
 from mamushi.data.sections import LABEL
 from mamushi.lm import device, loading, parameters, storage, tiny
-from mamushi.lm.likelihoods import zlib_bytes
-from mamushi.lm.perplexity import text_nll
+from mamushi.lm.perplexity import text_nll, zlib_bytes
 from mamushi.lm.tokens import read_tokens
 from tests.support.audit_files import AXES, write_all
 from tests.support.models import PARTS, SIZES

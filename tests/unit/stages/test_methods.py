@@ -12,7 +12,7 @@ from mamushi.artifacts import schemas
 from mamushi.artifacts.files import read_json
 from mamushi.artifacts.tables import EVALUATION, read_table
 from mamushi.cli import main
-from mamushi.lm import device, loading, lora
+from mamushi.lm import device, loading, parameters
 from mamushi.lm.perplexity import perplexity_table, text_nll
 from mamushi.lm.tokens import read_tokens
 from tests.support.models import ADAPTERS, PARTS, TRAINING
@@ -52,7 +52,11 @@ def test_from_a_fine_tune_over_unlearning_to_a_folder(method: str, made: Path) -
     )
     stored = load_file(made / "beta0.safetensors")
     base = dict(loading.open_model(made / "card.json").named_parameters())
-    assert all(map(lora.is_adapter, stored)) if method == "lora" else stored.keys() == base.keys()
+    assert (
+        all(map(parameters.is_adapter, stored))
+        if method == "lora"
+        else stored.keys() == base.keys()
+    )
     card = read_json(made / "beta0.json")
     assert card["trained_parameters"] == sum(tensor.numel() for tensor in stored.values())
 
@@ -74,12 +78,11 @@ def test_from_a_fine_tune_over_unlearning_to_a_folder(method: str, made: Path) -
         {**written, "tensors": "after.safetensors", "trunk": "trunk.safetensors"},
         {
             **CELL,
-            "unlearner": "graddiff",
-            "kind": "graddiff",
+            "unlearner": "neggrad_plus",
+            "kind": "neggrad_plus",
             "settings": {
                 "learning_rate": 1e-3,
-                "forget_weight": 1.0,
-                "retain_weight": 1.0,
+                "beta_ng": 0.5,
                 "stop_forget_loss": None,
             },
             "training": LOOP,
@@ -127,7 +130,7 @@ def test_unlearning_of_a_model_as_it_is_puts_new_adapters_beside_it(made: Path) 
     }
     stage("unlearn", texts, {**written, "tensors": "after.safetensors"}, settings)
     stored = load_file(made / "after.safetensors")
-    assert all(map(lora.is_adapter, stored))
+    assert all(map(parameters.is_adapter, stored))
     moved = [name for name, value in stored.items() if "lora_B" in name and value.any()]
     assert moved
     assert (

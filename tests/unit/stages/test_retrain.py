@@ -13,7 +13,7 @@ from mamushi.artifacts.files import read_json
 from mamushi.artifacts.tables import read_table, write_table
 from mamushi.cli import main
 from mamushi.configuration import arms
-from mamushi.lm import finetune
+from mamushi.lm import training
 from mamushi.lm.batches import examples_of_step
 from tests.support.models import TRAINING
 from tests.support.stage_files import EXECUTION, FILES, write_base
@@ -89,13 +89,13 @@ def words(
 def trainings(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Texts of every fine-tune that is made, in order."""
     made: list[int] = []
-    real = finetune.finetune
+    real = training.finetune
 
     def counted(model: Any, texts: Any, *args: Any, **options: Any) -> Any:
         made.append(len(texts))
         return real(model, texts, *args, **options)
 
-    monkeypatch.setattr(finetune, "finetune", counted)
+    monkeypatch.setattr(training, "finetune", counted)
     return made
 
 
@@ -110,8 +110,8 @@ def test_models_of_a_seed_read_what_they_share_in_one_order(
         read.append([str(texts.ids[row]) for row in rows])
         return real(model, texts, *args, seed=seed, kept=kept, **options)
 
-    real = finetune.finetune
-    monkeypatch.setattr(finetune, "finetune", told)
+    real = training.finetune
+    monkeypatch.setattr(training, "finetune", told)
     assert main(words(made, FORGET, "random", "0.40")) == 0
     assert main(words(made, ["if8", "if1"], "mamushi", "0.20")) == 0
     assert main(words(made, [], "oracle", "0.10", domains=["retain"])) == 0

@@ -12,11 +12,11 @@ from mamushi.artifacts import schemas
 from mamushi.artifacts.tables import read_table, write_table
 from mamushi.cli import main
 from mamushi.lm import device
-from mamushi.lm.finetune import finetune
 from mamushi.lm.loading import open_model
 from mamushi.lm.parameters import freeze
 from mamushi.lm.perplexity import token_nll
 from mamushi.lm.tokens import TokenSet, read_tokens
+from mamushi.lm.training import finetune
 from tests.support.models import TRAINING
 from tests.support.stage_files import EXECUTION, FILES, write_base
 

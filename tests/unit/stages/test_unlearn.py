@@ -212,7 +212,7 @@ def test_a_model_that_has_diverged_is_told_by_the_setting_of_the_unlearner(
     settings = unlearning(training=LOOP | {"epochs": 0.1})
     settings["settings"]["learning_rate"] = 1e39
     assert unlearn(made, tmp_path, settings) == 2
-    assert "diverged; lower unlearners.my_graddiff.learning_rate" in capsys.readouterr().err
+    assert "diverged; lower unlearners.my_neggrad_plus.learning_rate" in capsys.readouterr().err
     assert not (tmp_path / "perplexity.parquet").exists()
 
 

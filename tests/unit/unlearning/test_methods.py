@@ -1,7 +1,6 @@
 """Each unlearner against a computation by hand: loss, mask, and steps of the optimizer."""
 
 from itertools import cycle
-from typing import Any
 
 import numpy as np
 import pytest
@@ -68,8 +67,6 @@ def loss_by_hand(
     kept = mean_nll(language_model, retain)
     if kind == "neggrad_plus":
         return 0.85 * kept - 0.15 * mean_nll(language_model, forget)
-    if kind == "graddiff":
-        return kept - mean_nll(language_model, forget)
     if kind == "salun":
         return 0.1 * mean_nll(language_model, forget) + 0.9 * kept
     terms = []
@@ -171,7 +168,6 @@ def test_steps_equal_those_by_hand(kind: str, family: str) -> None:
     ("kind", "changes", "expected"),
     [
         ("neggrad_plus", {"beta_ng": 0.4}, 0.4 * 3.0 - 0.6 * 2.0),
-        ("graddiff", {"forget_weight": 0.5, "retain_weight": 2.0}, 2 * 3.0 - 0.5 * 2.0),
         ("salun", {"forget_weight": 0.3, "retain_weight": 0.5}, 0.3 * 2.0 + 0.5 * 3.0),
         (
             "npo",
@@ -222,29 +218,3 @@ def test_masked_weights_stay_bit_equal_and_the_others_move(family: str, precisio
     for name, parameter in found.named_parameters():
         if not parameter.requires_grad:
             assert torch.equal(parameter, before[name])
-
-
-def test_what_may_move_is_the_larger_half_of_the_gradient() -> None:
-    forget = texts_of("forget", 7, 1)
-    found, _ = run("salun", start(layers=2), forget, total=5)
-    before, masks = weights(start(layers=2)), mask_by_hand(start(layers=2), forget)
-    wrong = 0
-    for name, mask in masks.items():
-        wrong += int(((weights(found)[name] != before[name]) != mask).sum())
-    # Gradients of batches differ from those of single texts in the last bits, at the threshold.
-    assert wrong <= 4
-
-
-@pytest.mark.parametrize("sparsity", [0.1, 0.9])
-def test_sparsity_is_the_share_that_stays(sparsity: float) -> None:
-    found, outcome = run("salun", sparsity=sparsity, total=2)
-    n = sum(p.numel() for p in found.parameters() if p.requires_grad)
-    assert outcome.masked == n * round(sparsity * 10) // 10
-
-
-def test_npo_starts_at_its_reference() -> None:
-    """At the start p is p_ref, and the loss is (2 / beta) log 2 + L_retain whatever the text."""
-    settings: dict[str, Any] = {"beta": 0.3}
-    _, outcome = run("npo", total=1, **settings)
-    expected = 2 / 0.3 * np.log(2) + outcome.log["retain_loss"][0]
-    assert outcome.log["loss"][0] == pytest.approx(expected, rel=1e-6)

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from mamushi.lm.batches import collate
-from mamushi.unlearning.objective import Nll, TextLoss, random_labels
+from mamushi.unlearning.objective import TextLoss, random_labels
 from tests.support.models import FAMILIES, VOCABULARY, model, token_set
 
 
@@ -27,16 +27,6 @@ def test_text_loss_sums_the_nll_of_the_labels(family: str, shared: bool) -> None
         for place in range(len(row) - 1):
             expected += np.log(np.exp(odds[place]).sum()) - odds[place, label[place + 1]]
         assert value == pytest.approx(expected, rel=1e-5, abs=1e-6)
-
-
-def test_parts_add_up_to_the_means_of_the_step() -> None:
-    sums, tokens = torch.tensor([6.0, 2.0, 1.0]), torch.tensor([3.0, 1.0, 1.0])
-    parts = [Nll(sums[part], tokens[part], None, 5, 3) for part in (slice(0, 2), slice(2, 3))]
-    assert float(sum(part.mean() for part in parts)) == pytest.approx(9 / 5)
-    nothing = Nll(torch.zeros(0), torch.zeros(0), None, 0, 0)
-    assert float(nothing.mean()) == float(nothing.text_mean(nothing.sums)) == 0.0
-    per_text = [part.text_mean(part.sums / part.tokens) for part in parts]
-    assert float(sum(per_text)) == pytest.approx((2 + 2 + 1) / 3)
 
 
 @pytest.mark.parametrize("true", [0, 4, 9])
@@ -62,13 +52,3 @@ def test_random_labels_are_tokens_that_there_are() -> None:
         others = np.bincount(labels[tokens == token], minlength=10)
         assert set(np.flatnonzero(others)) == {*there.tolist()} - {token}
         assert others[others > 0].min() > 300
-
-
-def test_special_tokens_keep_their_label() -> None:
-    tokens = np.array([1, 5, 2, 5, 1, 3] * 50, dtype=np.int32)
-    labels = random_labels(tokens, np.arange(10), {5, 1}, [0, 0, 0])
-    special = np.isin(tokens, [1, 5])
-    np.testing.assert_array_equal(labels[special], tokens[special])
-    assert (labels[~special] != tokens[~special]).all()
-    # A special token is a token of the vocabulary like any other where it is not the true one.
-    assert np.isin(labels[~special], [1, 5]).any()

@@ -8,7 +8,7 @@ from torch.nn import functional
 from mamushi.errors import UserError
 from mamushi.lm import device
 from mamushi.unlearning.objective import TextLoss
-from mamushi.unlearning.saliency import gradients, largest, threshold
+from mamushi.unlearning.saliency import gradients, largest
 from tests.support.models import model, token_set
 
 
@@ -59,15 +59,6 @@ def test_masks_are_those_of_a_full_sort(kind: str, sparsity: float, seed: int) -
     for name, mask in found.items():
         assert mask.dtype == torch.bool
         np.testing.assert_array_equal(mask.numpy(), expected[name], err_msg=name)
-
-
-def test_threshold_is_the_kth_value_for_every_k() -> None:
-    values = [torch.tensor([3.0, -1.0, 2.0]), torch.tensor([[-2.0], [0.0]])]
-    ordered = [3.0, 2.0, 2.0, 1.0, 0.0]
-    for k, value in enumerate(ordered, 1):
-        found = threshold(values, k)
-        assert np.array(found.bits, dtype=np.int32).view(np.float32) == value
-        assert found.ties == k - sum(other > value for other in ordered)
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])

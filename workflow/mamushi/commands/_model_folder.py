@@ -31,8 +31,8 @@ def run(args: argparse.Namespace) -> None:
     from mamushi.artifacts.files import sha256, write_json
     from mamushi.artifacts.provenance import versions
     from mamushi.errors import UserError
-    from mamushi.lm import lora
     from mamushi.lm.loading import open_model, open_tokenizer
+    from mamushi.lm.parameters import merge_adapters
     from mamushi.lm.storage import overlay, writing_safetensors
 
     if args.out.exists():
@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> None:
     model = open_model(args.model_card)
     for path in args.trained:
         overlay(path, model)
-    lora.merge(model)
+    merge_adapters(model)
     model.to(dtype)
     model.config.use_cache = True
     part = args.out.with_name(f".{args.out.name}.{os.getpid()}.part")

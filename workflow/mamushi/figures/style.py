@@ -50,7 +50,6 @@ LABELS = {name: text for name, (text, _, _) in SELECTORS.items()} | {
     "retraining": "Retraining",
     "neggrad_plus": "NegGrad+",
     "salun": "SalUn",
-    "graddiff": "GradDiff",
     "npo": "NPO",
     "simnpo": "SimNPO",
     "jigsaw": "Jigsaw",

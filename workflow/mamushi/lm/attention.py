@@ -1,15 +1,13 @@
 """Attention over texts that lie one after another in one row, each of which sees itself alone.
 
-So nothing is computed for padding but here. ``attend`` is registered with transformers as an
-attention of its own; it gets the borders of texts as the keyword argument ``documents`` of the
-model. On CUDA in half precision, a kernel for variable lengths does it. Anywhere else, and where
-scores are capped (Gemma 2), texts of similar length are padded to the longest of them. Both are
-exact, since attention is causal.
+``attend`` is registered with transformers; it gets the borders of texts as the keyword argument
+``documents`` of the model. On CUDA in half precision, a kernel for variable lengths does it.
+Anywhere else, and where scores are capped (Gemma 2), texts of similar length are padded to the
+longest of them. Both are exact, since attention is causal.
 """
 
 from __future__ import annotations
 
-import inspect
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -24,25 +22,20 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional
 from transformers import AttentionInterface, PreTrainedModel
 
-NAME = "documents"
-"""Of this attention, as a model's configuration has it."""
+NAME = "documents"  # of this attention, as a model's configuration has it
 MODELS = frozenset({"gemma", "gemma2", "llama", "mistral", "qwen2", "qwen3"})
 """Types of models of the transformers library that are known, by test, to hand ``documents`` on and
 to mix tokens by attention alone; others may have convolutions or recurrences besides."""
-GROUPS = 4
-"""Groups of texts at most: each costs calls of its own in every block."""
+GROUPS = 4  # at most: each costs calls of its own in every block
 CALLS = {"cpu": 2e5, "cuda": 2e9}
-"""What the calls of one more group cost, in products of a query's and a key's element. A GPU is
-done with most groups before the next call reaches it."""
+"""What the calls of one more group cost, in products of a query's and a key's element."""
 SHORT = 256
-"""Longest texts, in tokens, whose gradients the CPU is faster to compute in fp32 than in half
-precision, whose kernel works in blocks that are longer."""
+"""Longest texts whose gradients the CPU is faster to compute in fp32 than in half precision."""
 
 
 class _Layout(NamedTuple):
-    """Texts in groups, one after another, each padded to its longest text: texts and length of each
-    group, which token of the row stands at each place (any of its text where there is padding), and
-    the place of each token of the row."""
+    """Texts in groups, each padded to its longest: texts and length of each group, the token of the
+    row that stands at each place (any of its text for padding), and the place of each token."""
 
     shapes: list[tuple[int, int]]
     source: Tensor
@@ -146,7 +139,8 @@ def supports(model: PreTrainedModel) -> bool:
     library = type(model).__module__.startswith("transformers.models.")
     ahead = getattr(config, "use_bidirectional_attention", False)
     causal = getattr(config, "is_causal", True) and not ahead
-    return _supports(str(config.model_type), bool(library and causal))
+    drops = getattr(config, "attention_dropout", 0.0)
+    return _supports(str(config.model_type), bool(library and causal and not drops))
 
 
 @cache
@@ -182,7 +176,6 @@ def attend(
     attention_mask: Tensor | None,
     *,
     documents: Documents,
-    dropout: float = 0.0,
     scaling: float | None = None,
     sliding_window: int | None = None,
     softcap: float | None = None,
@@ -201,8 +194,8 @@ def attend(
     if window is not None and window >= documents.longest:
         window = None
     half, kernel = _half(query), _kernel(query.device)
-    if half is None or kernel is None or softcap is not None or dropout:
-        return _padded(q, k, v, documents, scaling, window, softcap, dropout)[None], None
+    if half is None or kernel is None or softcap is not None:
+        return _padded(q, k, v, documents, scaling, window, softcap)[None], None
     offsets = documents.offsets(q.device)
     out = kernel(
         *(q.to(half), k.to(half), v.to(half), offsets, offsets),
@@ -225,16 +218,13 @@ def _half(query: Tensor) -> torch.dtype | None:
 
 @cache
 def _kernel(device: torch.device) -> Callable[..., Any] | None:
-    """Return flash attention for variable lengths; None where PyTorch or the GPU is too old."""
+    """Return flash attention for variable lengths; None where the GPU is too old."""
     if device.type != "cuda" or torch.cuda.get_device_capability(device) < (8, 0):
         return None
-    try:
-        # Not before it is needed: the module looks for CUDA.
-        from torch.nn.attention.varlen import varlen_attn
-    except ImportError:
-        return None
-    known = inspect.signature(varlen_attn).parameters.keys()
-    return varlen_attn if {"scale", "window_size", "enable_gqa"} <= known else None
+    # Not before it is needed: the module looks for CUDA.
+    from torch.nn.attention.varlen import varlen_attn
+
+    return varlen_attn
 
 
 def _padded(
@@ -245,7 +235,6 @@ def _padded(
     scaling: float,
     window: int | None,
     softcap: float | None,
-    dropout: float,
 ) -> Tensor:
     """Attend in groups of texts of similar length: all are (tokens, heads, size)."""
     layout = documents.layout(q.shape[1] * q.shape[2], q.device)
@@ -259,7 +248,7 @@ def _padded(
         own = window if window is not None and window < shape[1] else None
         if softcap is not None:
             mask = documents.mask(shape[1], own, q.device)
-            out = _capped(one, two, three, mask, scaling, softcap, dropout)
+            out = _capped(one, two, three, mask, scaling, softcap)
         else:
             exact = q.device.type == "cpu" and q.requires_grad and shape[1] <= SHORT
             dtype = torch.promote_types(q.dtype, torch.float32) if exact else q.dtype
@@ -269,7 +258,6 @@ def _padded(
                     two.to(dtype),
                     three.to(dtype),
                     attn_mask=None if own is None else documents.mask(shape[1], own, q.device),
-                    dropout_p=dropout,
                     is_causal=own is None,
                     scale=scaling,
                     enable_gqa=one.shape[1] != two.shape[1],
@@ -280,7 +268,7 @@ def _padded(
 
 
 def _capped(
-    q: Tensor, k: Tensor, v: Tensor, mask: Tensor, scaling: float, softcap: float, dropout: float
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor, scaling: float, softcap: float
 ) -> Tensor:
     """Attend with ``softcap * tanh(s / softcap)`` for scores s; (texts, heads, length, size)."""
     groups = q.shape[1] // k.shape[1]
@@ -291,15 +279,12 @@ def _capped(
     scores = scores.unflatten(2, (groups, -1)).masked_fill(~mask, -torch.inf)
     exact = torch.promote_types(scores.dtype, torch.float32)
     weights = torch.softmax(scores, dim=-1, dtype=exact).to(q.dtype)
-    if dropout:
-        weights = functional.dropout(weights, dropout)
     return torch.matmul(weights.flatten(2, 3), v).unflatten(2, (groups, -1)).flatten(1, 2)
 
 
 class _Spread(torch.autograd.Function):
-    """Move rows (tokens, ...) to their places, with a copy of a row of the same text as padding,
-    whose gradient is 0 and is not read. Rows taken by index are the same in each run, where adding
-    by index is not, on a GPU."""
+    """Move rows (tokens, ...) to their places, with copies of a row of the same text as padding.
+    Rows taken by index are the same in each run; adding by index is not, on a GPU."""
 
     @staticmethod
     def forward(ctx: Any, values: Tensor, source: Tensor, back: Tensor) -> Tensor:

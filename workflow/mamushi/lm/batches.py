@@ -23,7 +23,7 @@ from mamushi.running.progress import Progress
 
 def steps(examples: float, batch_size: int, epochs: float) -> int:
     """Return the number of optimizer steps, at least 1: T = floor(epochs * n / batch), the paper's
-    formula. ``examples`` need not be whole: see ``edits.mass``."""
+    formula. ``examples`` need not be whole: see ``tokens.mass``."""
     return max(1, int(epochs * examples // batch_size))
 
 
@@ -36,10 +36,9 @@ def examples_of_step(
 ) -> NDArray[np.int64]:
     """Return indices (batch_size,) of the examples in optimizer step ``step``, counted from 0.
 
-    The steps cut an endless stream, one freshly shuffled pass after another, into batches; any step
-    can be asked for without those before it, which makes a resumed run exact. ``kept`` (all texts,)
-    says which of all texts the examples are, where some are left out: trainings of one seed read
-    the texts that they share in the same order (common random numbers).
+    The steps cut an endless stream, one freshly shuffled pass after another, so that any step can
+    be asked for by itself. ``kept`` (all texts,) says which of all texts the examples are, where
+    some are left out: trainings of one seed read the texts that they share in the same order.
     """
     kept = np.ones(examples, dtype=bool) if kept is None else kept
     rows = np.cumsum(kept) - 1
@@ -85,8 +84,8 @@ def model_batches(
     split: bool = False,
 ) -> Iterator[tuple[NDArray[np.int64], Batch, bool]]:
     """Put the model in eval mode; give the rows of ``texts`` that share a forward pass, their
-    batch, and whether the pass counts, and show progress under the name ``what``. With ``split``,
-    processes share the passes of a model that is sharded, as ``sharding.split`` has it."""
+    batch, and whether the pass counts: with ``split``, processes share a model's, as
+    ``sharding.split``."""
     model.eval()
     shared = supports(model)
     parts = list(batches(texts.lengths, batch_tokens, shared=shared))
@@ -142,11 +141,9 @@ def pieces(
 
 @dataclass(frozen=True)
 class Batch:
-    """Texts in the form in which a model reads them, and what is to be predicted in them.
-
-    Either all texts in one row, one after another, or each in a row of its own, padded on the
-    right. A *place* is an index into all tokens, row after row.
-    """
+    """Texts in the form in which a model reads them, and what is to be predicted in them: all in
+    one row, one after another, or each in a row of its own, padded on the right. A *place* is an
+    index into all tokens, row after row."""
 
     ids: torch.Tensor
     """Token ids, int64: (1, tokens) or (texts, longest)."""
@@ -192,10 +189,9 @@ def collate(
 ) -> Batch:
     """Make one batch of the texts: in one row where ``shared``, else padded.
 
-    ``ids`` are needed where the model starts from the states of a ``Trunk``, by which it has them.
-    ``labels`` are what is to be predicted in the place of the texts' own tokens, as many of them,
-    and ``weights`` say how much that of each counts: a token of weight 0 is read and not predicted.
-    Nothing here waits for the device.
+    ``ids`` are needed where the model starts from a ``Trunk``. ``labels`` are what is to be
+    predicted in the place of the texts' own tokens; a token of ``weights`` 0 is read and not
+    predicted. Nothing here waits for the device.
     """
     lengths = np.fromiter(map(len, texts), np.int64, len(texts))
     tokens = int(lengths.sum())

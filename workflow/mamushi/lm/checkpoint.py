@@ -23,12 +23,9 @@ Log = Mapping[str, list[Any]]
 
 
 class Writer:
-    """Writes states of one training to a file, each by a thread, while the next steps are taken.
-
-    When its ``with`` block ends nothing is written any more. Of several processes the first one
-    writes. The fingerprint names everything that the run depends on. Without a path there are no
-    states.
-    """
+    """Writes states of one training to a file, each by a thread, while the next steps are taken; of
+    several processes the first one writes. The fingerprint names everything that the run depends
+    on. Without a path there are no states."""
 
     def __init__(self, path: Path | None, fingerprint: str) -> None:
         self.path, self.fingerprint = path, fingerprint
@@ -47,9 +44,9 @@ class Writer:
         optimizer: torch.optim.Optimizer,
         log: Log,
     ) -> None:
-        """Write copies of trained parameters, Adam's moments, the random state and the log of the
-        steps so far. Where the model is sharded, all processes have to call. Raises as ``wait`` for
-        the state before."""
+        """Write copies of trained parameters, Adam's moments, the random state and the log. Where
+        the model is sharded, all processes have to call. Raises as ``wait``, for the state
+        before."""
         # Two at a time would hold two copies.
         self.wait()
         if self.path is None:
@@ -82,11 +79,8 @@ class Writer:
         optimizer: torch.optim.Optimizer,
         log: dict[str, list[Any]],
     ) -> None:
-        """Load what ``save`` wrote into parameters, optimizer and log.
-
-        A file of another run or a damaged one is passed over: a checkpoint saves time and is never
-        a source of truth.
-        """
+        """Load what ``save`` wrote into parameters, optimizer and log. A file of another run or a
+        damaged one is passed over: a checkpoint is never a source of truth."""
         if self.path is None:
             return
         # A killed save of another host, which no one else will sweep; this path has one writer.

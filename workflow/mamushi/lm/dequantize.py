@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from gguf import GGUFReader, dequantize
+from gguf import GGUFReader
 from transformers import AutoTokenizer, PreTrainedModel
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
@@ -18,18 +18,16 @@ from mamushi.lm.folders import brief, read_model, reading
 
 
 def open_gguf(path: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase, dict[str, Any]]:
-    """Return the model in fp32, which holds each number of every type of GGUF as it is, its
-    tokenizer, and what ``describe`` says of the file. Raises ``UserError`` as that does, and for an
-    architecture that transformers cannot read from GGUF."""
+    """Return the model in fp32, its tokenizer, and what ``describe`` says of the file. Raises
+    ``UserError`` as that does, and for an architecture that transformers cannot read from GGUF."""
     about = describe(path)
-    what = f"this GGUF file of the architecture {about['architecture']!r}"
-    do = "choose another model, or a newer version of transformers"
     with tempfile.TemporaryDirectory() as folder:
         # Beside other files of its folder, transformers would take the tokenizer from those.
         Path(folder, "model.gguf").symlink_to(path.resolve())
         options: dict[str, Any] = {"gguf_file": "model.gguf", "dtype": torch.float32}
-        model = read_model(Path(folder), what=what, where=path, do=do, **options)
-        with reading(f"the tokenizer of {what}", path, do):
+        do = "choose another model, or a newer version of transformers"
+        with reading(f"this GGUF file of the architecture {about['architecture']!r}", path, do):
+            model = read_model(Path(folder), path, **options)
             tokenizer = AutoTokenizer.from_pretrained(folder, gguf_file="model.gguf")
     if not about["bos"]:
         # Named for other uses: SmolLM2's opens a turn of a conversation, not a text.
@@ -41,13 +39,9 @@ def open_gguf(path: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase, dic
 
 
 def describe(path: Path) -> dict[str, Any]:
-    """Describe a GGUF file: name, SHA-256, architecture, quantization (the type of most weights),
-    weights by type, whether texts begin with its BOS, and its licence field, None where it has
-    none.
-
-    Raises ``UserError`` for a file that is missing, no GGUF, or cut off, or of a type that cannot
-    be read.
-    """
+    """Describe a GGUF file: its most frequent type (quantization), weights by type, whether texts
+    begin with its BOS, licence. Raises ``UserError`` for one that is missing, damaged, or of a type
+    that cannot be read."""
     digest = digests.of(path)
     try:
         reader = GGUFReader(path)
@@ -62,16 +56,7 @@ def describe(path: Path) -> dict[str, Any]:
         raise UserError(what, where=path, do="download it again") from None
     weights: Counter[str] = Counter()
     for tensor in reader.tensors:
-        kind = tensor.tensor_type
-        try:
-            dequantize(tensor.data[:1], kind)
-        except NotImplementedError:
-            raise UserError(
-                f"the tensor {tensor.name} has the type {kind.name}, which cannot be read",
-                where=path,
-                do="choose a file with another quantization, such as Q8_0",
-            ) from None
-        weights[kind.name] += int(tensor.n_elements)
+        weights[tensor.tensor_type.name] += int(tensor.n_elements)
     return {
         "file": path.name,
         "sha256": digest,

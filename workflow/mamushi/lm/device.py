@@ -42,11 +42,8 @@ def accelerator(precision: str) -> Accelerator:
 
 
 def reproducible(seed: int) -> None:
-    """Fix the seeds of Python, NumPy and PyTorch, and ask for deterministic kernels.
-
-    Kernels without a deterministic version warn instead of failing, so that any model can run; in
-    the steps of a training they have to be there if they can: see ``deterministic``.
-    """
+    """Fix all seeds, and ask for deterministic kernels: those without warn instead of failing, so
+    that any model can run; see ``deterministic`` for the steps of a training."""
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     random.seed(seed)
     np.random.seed(seed)
@@ -58,8 +55,8 @@ def reproducible(seed: int) -> None:
 
 
 def lacks_kernel(error: RuntimeError) -> bool:
-    """Return whether ``error`` is that there is no deterministic kernel for an operation. From then
-    on there need be none, and the operation is named."""
+    """Return whether ``error`` is that there is no deterministic kernel for an operation, which is
+    named, and from then on need not have one."""
     if NONE not in str(error):
         return False
     torch.use_deterministic_algorithms(True, warn_only=True)
@@ -82,12 +79,9 @@ def deterministic(strict: bool) -> Iterator[None]:
 
 
 def place(model: PreTrainedModel, precision: str, device: torch.device) -> PreTrainedModel:
-    """Move a model to its device with frozen weights in ``precision`` and trained ones in fp32.
-
-    At a learning rate of 3e-6 a step is smaller than half a unit in the last place of bf16 and
-    would vanish. A model that is only evaluated is placed the same way, by ``requires_grad``, so
-    that its numbers equal those at the end of its training.
-    """
+    """Move a model to its device with frozen weights in ``precision`` and trained ones in fp32,
+    since small steps vanish in bf16. A model that is only evaluated is placed the same way, by
+    ``requires_grad``, so that its numbers equal those at the end of its training."""
     frozen = torch.bfloat16 if precision == "bf16" else torch.float32
     for parameter in model.parameters():
         dtype = torch.float32 if parameter.requires_grad else frozen

@@ -19,11 +19,9 @@ from mamushi.lm.tokens import TokenSet
 
 
 def pool(hidden: torch.Tensor, batch: Batch, pooling: str, *, skip_first: bool) -> torch.Tensor:
-    """Return a vector per text, in fp32: the ``mean`` over its tokens or the ``last`` of them.
-
-    ``hidden`` (rows, length, width) are the states of the batch. ``skip_first`` leaves the first
-    token, which is the BOS, out of the mean of a text that has others. Returns (texts, width).
-    """
+    """Return a vector (texts, width) per text, in fp32: the ``mean`` over its tokens or the
+    ``last`` of them in ``hidden`` (rows, length, width). ``skip_first`` leaves the first token,
+    which is the BOS, out of the mean of a text that has others."""
     flat = batch.flat(hidden)
     ends = np.cumsum(batch.lengths)
     if pooling == "last":
@@ -61,8 +59,8 @@ def embed(
     """Return embeddings (layers, texts, width) of the texts, in their order, from one forward pass.
 
     A layer is the index of a hidden state: 0 is the input embeddings, n the output of the n-th
-    block, and -1 the final one, after the final norm. ``skip_first`` is that of ``pool``. Raises
-    ``UserError`` for a layer that the model does not have, and for values that float16 cannot hold.
+    block, and -1 the final one, after the final norm. Raises ``UserError`` for a layer that the
+    model does not have, and for values that float16 cannot hold.
     """
     blocks = int(model.config.num_hidden_layers)
     for layer in layers:

@@ -21,17 +21,13 @@ from mamushi.lm.sharding import call_gathered
 from mamushi.lm.tokens import TokenSet, encode, offsets_of
 from mamushi.running.progress import Progress
 
-TOGETHER = 16
-"""Beginnings of texts that are completed at a time."""
+TOGETHER = 16  # beginnings of texts that are completed at a time
 
 
 def prompt_tokens(tokenizer: PreTrainedTokenizerBase, prompt: str) -> list[int]:
-    """Return the token ids of a prompt, after which the model is to speak.
-
-    In the tokenizer's chat template, where it has one, the prompt is what a user says; else it is
-    plain text after the BOS, if there is one. It may spell special tokens. Raises ``UserError``
-    when the template refuses it or no token comes out.
-    """
+    """Return the token ids of a prompt, after which the model is to speak: in the tokenizer's chat
+    template, where it has one, what a user says; else plain text after the BOS, if there is one.
+    Raises ``UserError`` when the template refuses it or no token comes out."""
     if tokenizer.chat_template is None:
         (ids,) = encode(tokenizer, [prompt])
     else:
@@ -59,8 +55,8 @@ def prompt_tokens(tokenizer: PreTrainedTokenizerBase, prompt: str) -> list[int]:
 
 
 def ends(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> list[int]:
-    """Return the tokens that end a text, sorted: what the tokenizer, the model's configuration and
-    its generation configuration name, since only the last knows how a chat model ends its turn."""
+    """Return the tokens that end a text, sorted, by tokenizer, configuration and generation
+    configuration: only the last knows how a chat model ends its turn."""
     text = model.config.get_text_config(decoder=True)
     named = (tokenizer.eos_token_id, text.eos_token_id, model.generation_config.eos_token_id)
     lists = (ids if isinstance(ids, list) else [ids] for ids in named)
@@ -76,9 +72,8 @@ def continuations(
 ) -> dict[str, list[Any]]:
     """Return the columns of the artifact ``continuations``: a row per prompt.
 
-    Greedy, at most ``new_tokens``, up to and with the token that ends the text. Prompts go one by
-    one: padding would change the last bits, and with them a close decision. Raises ``UserError``
-    when a prompt and its continuation do not fit the model's positions.
+    Greedy, at most ``new_tokens``, up to and with the token that ends the text; one by one, since
+    padding changes the last bits. Raises ``UserError`` when they do not fit the model's positions.
     """
     positions = getattr(model.config.get_text_config(decoder=True), "max_position_embeddings", None)
     columns: dict[str, list[Any]] = {"prompt": [], "prompt_tokens": [], "tokens": []}
@@ -112,8 +107,7 @@ def completions(
 
     A list by beginning: first the greedy one, then ``samples`` drawn from the model's own
     distribution, each up to the token that ends the text, without it. The draws are the same for
-    every model. Beginnings that agree in both lengths go together, a fixed number at a time,
-    without padding.
+    every model. Beginnings that agree in both lengths go together, without padding.
     """
     eos = ends(model, tokenizer)
     alike: dict[tuple[int, int], list[int]] = {}
@@ -145,12 +139,8 @@ def _generate(
     *,
     sampled: bool = False,
 ) -> list[list[int]]:
-    """Return at most ``new_tokens`` tokens after each row of ``given`` (texts, length), until all
-    have ended.
-
-    Of the model's own generation configuration nothing but its ends counts, so that no temperature
-    or repetition penalty enters a comparison: ``generate`` fills from it what it is not given.
-    """
+    """Return at most ``new_tokens`` tokens after each row of ``given`` (texts, length). Of the
+    model's generation configuration only its ends count: no temperature or repetition penalty."""
     ids = torch.tensor(given.astype(np.int64), device=accelerator.device)
     drawn = {"temperature": 1.0, "top_k": 0, "top_p": 1.0} if sampled else {"num_beams": 1}
     config = GenerationConfig(
@@ -181,23 +171,13 @@ def log_likelihoods(
     batch_tokens: int,
     accelerator: Accelerator,
 ) -> NDArray[np.float64]:
-    """Return the mean log-likelihood per token, in nats, of each answer after its prompt: (texts,).
-
-    Prompts and answers are token ids, at least one in each. Raises ``UserError`` when the model
-    does not know a token, or the result is not finite.
-    """
+    """Return the mean log-likelihood per token, in nats, of each answer after its prompt, both
+    token ids: (texts,). Raises ``UserError`` for a result that is not finite."""
     pairs = [[*prompt, *answer] for prompt, answer in zip(prompts, answers, strict=True)]
     tokens = np.array([token for pair in pairs for token in pair], dtype=np.int32)
     offsets = offsets_of(np.fromiter(map(len, pairs), np.int64, len(pairs)))
     empty = np.full(len(pairs), "", dtype=object)
     texts = TokenSet(empty, empty, tokens, offsets)
-    known = model.get_input_embeddings().num_embeddings
-    largest = int(tokens.max(initial=0))
-    if largest >= known:
-        raise UserError(
-            f"token {largest} was said, but the model that is to judge knows {known} tokens",
-            do="compare models with one tokenizer",
-        )
     nll = token_nll(model, texts, batch_tokens, accelerator)
     counted = (each[-len(answer) :] for each, answer in zip(nll, answers, strict=True))
     means = np.array([-float(torch.from_numpy(each).double().mean()) for each in counted])

@@ -1,8 +1,8 @@
 """Model cards, and opening the models that they name.
 
-A *model card* (``results/base/{model}/card.json``) is how every later stage finds a model. It is
-written once, by ``inspect``, after everything that can be wrong with a model has been looked for.
-It names the digest of each of the model's files, and whoever opens the model compares them.
+A *model card* (``results/base/{model}/card.json``) is how later stages find a model. It is written
+once, by ``inspect``, and names the digest of each of the model's files, which whoever opens the
+model compares.
 """
 
 from __future__ import annotations
@@ -31,10 +31,8 @@ def inspect(name: str, source: str, *, revision: str | None, contaminated: bool)
     """Check a model without giving it memory, and return the content of its card.
 
     ``source`` is a folder or a hub id; a hub model is downloaded to the hub's cache here, so that
-    later jobs need no network. Raises ``UserError`` for a folder that is missing or lacks a
-    configuration, a tokenizer or whole safetensors weights, for a model that is not a causal
-    language model, and for weights that are not finite: the card has their digests, so that whoever
-    opens them later need not look again.
+    later jobs need no network. Raises ``UserError`` for what is missing, damaged, no causal
+    language model or not finite.
     """
     where = f"models.{name}.source"
     folder, commit = folders.fetch(source, revision, where)
@@ -75,11 +73,9 @@ def save_base(
     *,
     contaminated: bool,
 ) -> dict[str, Any]:
-    """Save a model that was made here into its folder; return the content of its card.
-
-    A card is the word that the folder is complete: an earlier one goes first, and whoever calls
-    writes the new one last. Raises ``UserError`` as ``inspect`` does.
-    """
+    """Save a model that was made here into its folder; return the content of its card, which is the
+    word that the folder is complete: an earlier one goes first, and whoever calls writes the new
+    one last. Raises ``UserError`` as ``inspect`` does."""
     making = out / ".making"
     shutil.rmtree(making, ignore_errors=True)
     making.mkdir(parents=True)
@@ -115,8 +111,7 @@ def check_length(max_length: int, positions: int | None, where: str) -> None:
 
 
 def padding(tokenizer: PreTrainedTokenizerBase) -> int:
-    """Return the token to pad with: the tokenizer's own, else its end of sequence (the paper),
-    else 0."""
+    """Return the token to pad with: the tokenizer's own, else its end of sequence, else 0."""
     own, end = tokenizer.pad_token_id, tokenizer.eos_token_id
     return int(own if own is not None else end if end is not None else 0)
 
@@ -131,12 +126,9 @@ def read_card(card_path: str | Path) -> dict[str, Any]:
 
 
 def open_model(card_path: str | Path, dtype: torch.dtype | str = "auto") -> PreTrainedModel:
-    """Open the model of a card on the CPU, in eval mode, without a cache, with all tensors frozen.
-
-    ``auto`` is the dtype in which the weights are stored. Attention is SDPA wherever the
-    architecture has it, eager in Gemma 2, which needs a soft-cap. Raises ``UserError`` when the
-    model is no longer where, or as, the card says.
-    """
+    """Open the model of a card on the CPU, in eval mode, without a cache, with all tensors frozen,
+    in the dtype in which they are stored (``auto``). Raises ``UserError`` when the model is no
+    longer where, or as, the card says."""
     card = read_card(card_path)
     model = folders.read_model(_folder(card_path, card), dtype=dtype)
     model.config.use_cache = False
@@ -146,11 +138,9 @@ def open_model(card_path: str | Path, dtype: torch.dtype | str = "auto") -> PreT
 def open_trained(
     card_path: str | Path, trained: str | Path | None, training: Mapping[str, Any] | None
 ) -> PreTrainedModel:
-    """Open the model of a card with the tensors of ``trained`` in it in fp32, in eval mode.
-
-    Gradients are on for what ``training`` trains, whether or not there are tensors for it. Raises
-    ``UserError`` when the tensors are not those of this model and these settings.
-    """
+    """Open the model of a card with the tensors of ``trained`` in it in fp32, in eval mode, with
+    gradients for what ``training`` trains. Raises ``UserError`` when the tensors are not those of
+    this model and these settings."""
     model = open_model(card_path)
     if training is None:
         return model
@@ -174,9 +164,8 @@ def open_placed(
     """Open the model of ``open_trained`` on the accelerator's device, as ``device.place`` places
     it; what ``also`` gives gradients to lies in fp32 as well.
 
-    Where processes share a model it is made on the meta device, and each of them reads its rows of
-    each tensor from the files. Raises ``UserError`` as ``open_trained`` does, and for weights that
-    then go by other names than the model's tensors.
+    Where processes share a model, each of them reads its rows of each tensor from the files. Raises
+    ``UserError`` as ``open_trained``, and for weights that go by other names than the tensors.
     """
     if not sharding.active(accelerator):
         model = open_trained(card_path, trained, training)
@@ -229,14 +218,7 @@ def _fill(model: PreTrainedModel, folder: Path, drawn: Mapping[str, torch.Tensor
             continue
         with safe_open(path, framework="pt") as stored:
             for name in sorted(missing & set(stored.keys())):
-                piece = stored.get_slice(name)
-                if tuple(piece.get_shape()) != tuple(own[name].shape):
-                    raise UserError(
-                        "the weights do not have the shapes that config.json says",
-                        where=folder,
-                        do=folders.AGAIN,
-                    )
-                sharding.fill(own[name], piece)
+                sharding.fill(own[name], stored.get_slice(name))
                 missing = missing - {name}
     if missing:
         raise UserError(
@@ -253,10 +235,8 @@ def open_tokenizer(card_path: str | Path) -> PreTrainedTokenizerBase:
 
 
 def _folder(card_path: str | Path, card: Mapping[str, Any], *, checked: bool = True) -> Path:
-    """Return where the card's files are, after comparing each with the card if ``checked``.
-
-    A relative path starts at the card's own folder, so that a project can move as a whole.
-    """
+    """Return where the card's files are, after comparing each with the card if ``checked``; a
+    relative path starts at the card's own folder, so that a project can move as a whole."""
     source, revision = card["source"], card["revision"]
     if revision is None:
         # By name, because `results` may be a link to somewhere else.

@@ -1,9 +1,7 @@
 """A model's forward pass over a batch, and the language-modelling loss of what it predicts.
 
-The logits of a large vocabulary outweigh all else that a step holds: 2,000 tokens of 128,000 logits
-are a gigabyte in fp32. So the head and the loss go together, by parts. The gradient of the loss
-with respect to a logit is known as soon as the logit is (probability minus one for the true token),
-so it takes the logit's place, is multiplied through, and is forgotten.
+The logits of a large vocabulary outweigh all else that a step holds. So head and loss go together,
+by parts, and the gradient with respect to a logit takes its place as soon as it is known.
 """
 
 from __future__ import annotations
@@ -21,8 +19,7 @@ from mamushi.lm.attention import sharing_rows, supports
 from mamushi.lm.batches import Batch
 from mamushi.lm.sharding import call_gathered
 
-ROWS = 2048
-"""Predicted tokens whose logits are held at once."""
+ROWS = 2048  # predicted tokens whose logits are held at once
 ELEMENTS = {"cpu": 2**18, "cuda": 2**26}
 """Logits that are held in fp32 at once: what a processor's cache or what a GPU is best at."""
 
@@ -69,10 +66,8 @@ def _batch_nll(model: PreTrainedModel, batch: Batch, uniform: bool) -> Tensor:
 
 
 def _plain_nll(logits: Tensor, targets: Tensor) -> Tensor:
-    """Return the NLL of ``targets`` (rows,) under ``logits`` (rows, vocabulary), at least in fp32.
-
-    By parts, because an fp32 copy of all logits of a large vocabulary fills a GPU by itself.
-    """
+    """Return the NLL of ``targets`` (rows,) under ``logits`` (rows, vocabulary), at least in fp32,
+    by parts: an fp32 copy of all logits fills a GPU by itself."""
     exact = torch.promote_types(logits.dtype, torch.float32)
     nll = [
         functional.cross_entropy(part.to(exact), target, reduction="none")
@@ -160,8 +155,8 @@ class _Gradients:
             self.bias += logits.sum(0)
 
     def scale(self, gradient: Tensor | None) -> None:
-        """Multiply by ``gradient`` (rows,), of which all are equal if a weight is trained, unless
-        that was done to the logits. Nothing can be added after this."""
+        """Multiply by ``gradient`` (rows,), all equal if a weight is trained, unless that was done
+        to the logits. Nothing can be added after this."""
         if self._trains:
             self.weight = self._whole(None if gradient is None else gradient[:1])
         if gradient is None:
@@ -240,9 +235,8 @@ def nll_in_place(
 
 
 class TokenLoss(nn.Module):
-    """``forward`` gives the *sum* of the NLL over the predicted tokens of a micro-batch, each times
-    its weight where they have weights. Only so is the gradient the same whatever the micro-batch
-    size or the number of devices: the caller divides by the weight of the whole step."""
+    """``forward`` gives the weighed *sum* of the NLL over the predicted tokens of a micro-batch:
+    the caller divides by the weight of the whole step, whatever its micro-batches and devices."""
 
     def __init__(self, model: PreTrainedModel) -> None:
         super().__init__()

@@ -1,10 +1,5 @@
-"""Which parameters are trained: the last blocks, the input embedding and the output head.
-
-"Contamination fine-tunes only the last three transformer blocks, together with the input and output
-embedding layers; all other parameters are frozen" (the paper, Phase 1). The norm after the last
-block belongs to neither, so it stays frozen. Other methods than the paper's
-train all parameters, or low-rank adapters alone.
-"""
+"""Which parameters are trained: the last blocks, the input embedding and the output head (the
+paper, Phase 1), while the norm after the last block stays frozen; or all, or adapters alone."""
 
 from __future__ import annotations
 
@@ -15,7 +10,10 @@ from torch import nn
 from transformers import PreTrainedModel
 
 from mamushi.errors import UserError
-from mamushi.lm import lora
+
+PREFIX = "lora_"
+"""How peft begins the name of each part of an adapter."""
+WHERE = "training.lora.target_modules"
 
 
 class Counts(NamedTuple):
@@ -50,17 +48,16 @@ def decoder_blocks(model: PreTrainedModel) -> tuple[str, nn.ModuleList]:
 def trained_names(model: PreTrainedModel, settings: Mapping[str, Any]) -> list[str]:
     """Return the names of the parameters to train, in the order of ``model.named_parameters()``.
 
-    ``settings`` holds the ``method``: ``full`` trains all, ``lora`` the adapters that the model
-    has, and ``partial``, the default, goes by ``trained_blocks`` (how many of the last blocks, 0 or
-    more), ``train_input_embedding`` and ``train_output_head``. A tied head is
-    the input embedding under another name: it appears once, and is trained when either of the two
-    is. Raises ``UserError`` when the model has fewer blocks than asked for.
+    By ``method``: ``full`` trains all, ``lora`` the adapters that the model has, and ``partial``,
+    the default, the last ``trained_blocks``, embedding and head. A tied head is the embedding under
+    another name: it is trained when either of the two is. Raises ``UserError`` when the model has
+    fewer blocks than asked for.
     """
     method = settings.get("method", "partial")
     if method == "full":
         return [name for name, _ in model.named_parameters()]
     if method == "lora":
-        return lora.names(model)
+        return adapters(model)
     _, blocks = decoder_blocks(model)
     wanted = settings["trained_blocks"]
     if wanted > len(blocks):
@@ -83,7 +80,7 @@ def freeze(model: PreTrainedModel, settings: Mapping[str, Any]) -> list[str]:
     """Let gradients flow into the parameters of ``trained_names`` alone; return those names. The
     method ``lora`` first puts the adapters of ``settings["lora"]`` into a model without any."""
     if settings.get("method") == "lora":
-        lora.add(model, settings["lora"])
+        add_adapters(model, settings["lora"])
     names = trained_names(model, settings)
     trained = set(names)
     for name, parameter in model.named_parameters():
@@ -95,3 +92,72 @@ def count(model: nn.Module) -> Counts:
     """Count the parameters of the model, and those of them that take gradients."""
     sizes = [(p.numel(), p.requires_grad) for p in model.parameters()]
     return Counts(sum(n for n, _ in sizes), sum(n for n, trained in sizes if trained))
+
+
+# Low-rank adapters (Hu et al. 2021, LoRA): beside the frozen weight W of a linear module, s B A
+# with s = alpha / rank is trained. The package peft, installed by choice, puts them there.
+
+
+def add_adapters(model: PreTrainedModel, settings: Mapping[str, Any]) -> None:
+    """Put adapters into the model, in place, unless it has some; at first they change nothing.
+
+    ``target_modules`` of the settings are the names (or their ends) of linear modules, None for all
+    but the output head. Raises ``UserError`` without peft, and for modules that the model does not
+    have or that cannot have an adapter.
+    """
+    if adapters(model):
+        return
+    try:
+        import peft
+    except ImportError:
+        raise UserError(
+            "low-rank adapters need the Python package peft, and there is none here",
+            where="training.method",
+            do="pip install 'mamushi[lora]'",
+        ) from None
+    wanted = settings["target_modules"]
+    config = peft.LoraConfig(
+        r=settings["rank"],
+        lora_alpha=settings["alpha"],
+        lora_dropout=settings["dropout"],
+        target_modules="all-linear" if wanted is None else list(wanted),
+        bias="none",
+        # Only so does peft leave the output head out of all linear modules.
+        task_type="CAUSAL_LM",
+    )
+    try:
+        peft.inject_adapter_in_model(config, model)
+    except ValueError as error:
+        text = " ".join(str(error).split())
+        raise UserError(text, where=WHERE, do="name linear layers of the model's blocks") from None
+    for module in wanted or ():
+        if not any(f".{module}.{PREFIX}" in f".{name}" for name in adapters(model)):
+            raise UserError(
+                f"the model has no layer {module!r}",
+                where=WHERE,
+                do="name layers as the model does, or give null for all linear ones",
+            )
+
+
+def adapters(model: PreTrainedModel) -> list[str]:
+    """Return the names of the adapters' parameters, in the model's order."""
+    return [name for name, _ in model.named_parameters() if is_adapter(name)]
+
+
+def is_adapter(name: str) -> bool:
+    """Return whether a parameter of this name is part of an adapter."""
+    return any(part.startswith(PREFIX) for part in name.split("."))
+
+
+def merge_adapters(model: PreTrainedModel) -> None:
+    """Add each adapter to the weight beside it, in fp32, in place, and take it out of the model."""
+    if not adapters(model):
+        return
+    from peft.tuners.tuners_utils import BaseTunerLayer
+
+    for name, module in list(model.named_modules()):
+        if isinstance(module, BaseTunerLayer):
+            # Rounded to bf16, W + s B A is mostly W.
+            module.get_base_layer().float()
+            module.merge()
+            model.set_submodule(name, module.get_base_layer())

@@ -1,9 +1,6 @@
-"""Weights rounded to a few bits, as a model is that is handed on in a smaller format.
-
-Unlearning that moves weights by less than half a step of the rounding is undone by it (Zhang et al.
-2024, Catastrophic Failure of LLM Unlearning via Quantization). Methods that choose values by data
-(GPTQ, AWQ) or space them unequally (NF4) move other weights by other amounts.
-"""
+"""Weights rounded to a few bits, as a model is that is handed on in a smaller format, which undoes
+small steps of unlearning (Zhang et al. 2024, Catastrophic Failure of LLM Unlearning via
+Quantization). Methods that choose values by data (GPTQ, AWQ) move other weights."""
 
 from __future__ import annotations
 

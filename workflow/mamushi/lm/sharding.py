@@ -1,12 +1,9 @@
 """A model that no single GPU holds: each process of a job keeps a shard of every tensor (FSDP2).
 
 A block is whole on a GPU only while it computes. What lies outside the blocks (embedding, last
-norm, head) is one unit more, which is whole for the length of a pass: see ``call_gathered``. The
-maths is that of one process; sums over processes have another order. What is stored, checkpoints
-and trained tensors, is whole: who reads it need not be as many processes.
-
-Accelerate's plugin for FSDP2 hooks the model's own forward pass, while the loss calls body and head
-apart, and has one process read all weights; so ``fully_shard`` is called here.
+norm, head) is one unit more: see ``call_gathered``. What is stored, checkpoints and trained
+tensors, is whole. Accelerate's plugin hooks the model's own forward pass, while the loss calls body
+and head apart; so ``fully_shard`` is called here.
 """
 
 from __future__ import annotations
@@ -52,17 +49,14 @@ def active(accelerator: Accelerator) -> bool:
 
 
 def takes_part(accelerator: Accelerator) -> bool:
-    """Return whether this process computes what the first one of a launch does: it does if they
-    share a model, and need not if each has one of its own."""
+    """Return whether this process computes what the first one of a launch does: not if each has a
+    model of its own."""
     return accelerator.is_main_process or active(accelerator)
 
 
 def shard(model: PreTrainedModel, device: torch.device) -> None:
-    """Shard the model over all processes, in place; tensors on the meta device stay there.
-
-    Which tensors take gradients may change until the first pass, and the dtype of none: those of
-    one unit that do must have one.
-    """
+    """Shard the model over all processes, in place; tensors on the meta device stay there. Tensors
+    of one unit that take gradients must have one dtype."""
     # Only here: importing them takes a second, which a job with one process need not wait for.
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
@@ -111,11 +105,9 @@ def fill(tensor: Tensor, stored: Any) -> None:
 
 
 def split(parts: Sequence[Item], accelerator: Accelerator) -> Iterator[tuple[Item, bool]]:
-    """Give this process's share of the passes over ``parts``, each with whether it counts.
-
-    All of them where models are not sharded. Else every process makes as many passes; one that has
-    less to do repeats the first, which then does not count.
-    """
+    """Give this process's share of the passes over ``parts``, each with whether it counts: of a
+    model that is sharded every process makes as many passes, and repeats the first if it has less
+    to do."""
     processes = accelerator.num_processes if active(accelerator) else 1
     own = accelerator.process_index if processes > 1 else 0
     for place in range(own, -(-len(parts) // processes) * processes, processes):
@@ -123,8 +115,8 @@ def split(parts: Sequence[Item], accelerator: Accelerator) -> Iterator[tuple[Ite
 
 
 def all_reduce(values: NDArray[Any], accelerator: Accelerator) -> NDArray[Any]:
-    """Sum, in place, values of which each process has its ``split`` share and 0 elsewhere: nothing
-    is rounded. A part at a time: a GPU holds no ten million texts."""
+    """Sum, in place, values of which each process has its ``split`` share and 0 elsewhere; a part
+    at a time, since a GPU holds no ten million texts."""
     if active(accelerator):
         for part in torch.from_numpy(values).view(-1).split(PART):
             part.copy_(accelerator.reduce(part.to(accelerator.device), "sum"))

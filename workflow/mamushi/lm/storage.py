@@ -17,7 +17,7 @@ from mamushi.artifacts import seal
 from mamushi.artifacts.files import atomic
 from mamushi.artifacts.tensors import about, trained_metadata
 from mamushi.errors import UserError
-from mamushi.lm import lora, sharding
+from mamushi.lm import parameters, sharding
 from mamushi.running import launch
 
 # How safetensors, written in Rust, reports a full disk.
@@ -25,11 +25,9 @@ OS_ERROR = re.compile(r"os error (\d+)")
 
 
 def save_trained(path: str | Path, model: PreTrainedModel, metadata: Mapping[str, Any]) -> None:
-    """Store the tensors that take gradients, in fp32, whole or not at all.
-
-    ``metadata`` (JSON) is what ``artifacts.tensors.trained_metadata`` gives back. Of several
-    processes the first one stores; where the model is sharded, all have to call.
-    """
+    """Store the tensors that take gradients, in fp32, whole or not at all, with ``metadata``
+    (JSON). Of several processes the first one stores; where the model is sharded, all have to
+    call."""
     tensors = {}
     for name, parameter in model.named_parameters():
         if parameter.requires_grad:
@@ -37,13 +35,9 @@ def save_trained(path: str | Path, model: PreTrainedModel, metadata: Mapping[str
             if not launch.is_secondary():
                 tensors[name] = whole.to("cpu", torch.float32).contiguous()
     if not launch.is_secondary():
-        _store(path, tensors, metadata)
-
-
-def _store(path: str | Path, tensors: dict[str, torch.Tensor], metadata: Mapping[str, Any]) -> None:
-    with atomic(path) as part, writing_safetensors():
-        save_file(tensors, part, metadata=about(metadata))
-        seal.seal(part)
+        with atomic(path) as part, writing_safetensors():
+            save_file(tensors, part, metadata=about(metadata))
+            seal.seal(part)
 
 
 @contextmanager
@@ -60,43 +54,32 @@ def writing_safetensors() -> Iterator[None]:
 
 def load_trained(path: str | Path, model: PreTrainedModel) -> None:
     """Copy trained tensors into ``model``, each in the dtype and on the device that it has there.
-
-    The file must hold just the tensors that take gradients in ``model`` (``parameters.freeze``).
-    Raises ``UserError``, and changes nothing, when a tensor is missing, not to be trained or of
-    another shape, or when the file is damaged.
-    """
+    Raises ``UserError``, and changes nothing, for a file that is damaged or has other tensors than
+    those that take gradients in ``model``."""
     own = {name: p for name, p in model.named_parameters() if p.requires_grad}
     with _opened(path) as stored:
         names = set(stored.keys())
-        for problem, tensors in (
-            ("lacks tensors that the model trains", own.keys() - names),
-            ("has tensors that the model does not train", names - own.keys()),
-        ):
-            if tensors:
-                raise UserError(
-                    f"{problem}: {len(tensors)}, the first is {min(tensors)}",
-                    where=path,
-                    do="use the model and the training settings that it was made with",
-                )
+        if other := own.keys() ^ names:
+            raise UserError(
+                f"has other tensors than the model trains: {len(other)}, the first is {min(other)}",
+                where=path,
+                do="use the model and the training settings that it was made with",
+            )
         _check_shapes(path, stored, own)
         for name in sorted(names):
             sharding.fill(own[name], stored.get_slice(name))
 
 
 def overlay(path: str | Path, model: PreTrainedModel) -> int:
-    """Copy all tensors of a file into ``model``, in fp32, since rounding to bf16 would undo small
-    steps; return how many.
-
-    Adapters are put in for a file of adapters, and stay beside the weights until ``lora.merge``.
-    Raises ``UserError``, and changes no tensor, when the model has no such tensor, or of another
-    shape.
-    """
+    """Copy all tensors of a file into ``model``, in fp32, and return how many; adapters stay beside
+    the weights until ``parameters.merge_adapters``. Raises ``UserError``, and changes no tensor,
+    when the model has no such tensor, or of another shape."""
     with _opened(path) as stored:
         names = sorted(stored.keys())
-        if any(map(lora.is_adapter, names)):
+        if any(map(parameters.is_adapter, names)):
             settings = trained_metadata(path)["settings"]
             # Of a fine-tune, or of unlearning, whose own training says nothing of adapters.
-            lora.add(model, settings.get("lora") or settings["training"]["lora"])
+            parameters.add_adapters(model, settings.get("lora") or settings["training"]["lora"])
         own = dict(model.named_parameters())
         _check_shapes(path, stored, own)
         for name in names:

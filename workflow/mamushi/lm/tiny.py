@@ -1,9 +1,6 @@
-"""Tiny models with real architectures, made and pretrained on the spot.
-
-Llama, Qwen2 and Gemma 2 as ``transformers`` has them, in small sizes, so that everything that sets
-the families apart is exercised: grouped queries in all; no tying in Llama; attention biases and no
-BOS in Qwen2; tied embeddings, soft-caps and sliding windows in Gemma 2.
-"""
+"""Tiny models with real architectures, made and pretrained on the spot: grouped queries in all; no
+tying in Llama; attention biases and no BOS in Qwen2; tied embeddings, soft-caps and sliding windows
+in Gemma 2."""
 
 from __future__ import annotations
 
@@ -65,11 +62,8 @@ FAMILIES = {
 def build(
     settings: Mapping[str, Any], texts: Sequence[str], seed: int
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
-    """Make a random model (fp32, CPU), the same for the same seed, and train a tokenizer on texts.
-
-    ``settings``: ``family`` (llama, qwen2 or gemma2), ``hidden_size``, ``layers``, ``heads``,
-    ``key_value_heads``, ``intermediate_size``, ``vocabulary_size`` and ``max_positions``.
-    """
+    """Make a random model (fp32, CPU), the same for the same seed, and train a tokenizer on
+    texts."""
     family = FAMILIES[settings["family"]]
     tokenizer = train_tokenizer(family, texts, settings["vocabulary_size"])
     width = settings["hidden_size"] // settings["heads"]
@@ -132,11 +126,8 @@ def train_tokenizer(family: Family, texts: Sequence[str], size: int) -> PreTrain
 
 
 def pack(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], length: int) -> np.ndarray:
-    """Cut one stream of the first ``length`` tokens of each text and an EOS into rows.
-
-    Returns int64 (rows, length); the last, incomplete row is dropped. Texts in one row see each
-    other, as usual in pretraining. Raises ``UserError`` when the texts do not fill one row.
-    """
+    """Cut one stream of the first ``length`` tokens of each text and an EOS into rows, int64 (rows,
+    length); the last, incomplete one is dropped. Raises ``UserError`` for less than one row."""
     end = [tokenizer.eos_token_id]
     pieces = (chain(ids, end) for ids in encode(tokenizer, texts, length))
     stream = np.fromiter(chain.from_iterable(pieces), np.int64)
@@ -158,10 +149,8 @@ def pretrain(
 ) -> dict[str, list[float]]:
     """Train all parameters of ``model`` in place; return the columns of the ``train_log``.
 
-    ``settings``: ``epochs`` (may be a fraction), ``max_length`` (tokens kept of a text, and length
-    of a row), ``batch_size`` (rows) and the peak ``learning_rate``, reached in a twentieth of the
-    steps and then lowered to 0 along a cosine. Raises ``UserError`` when the loss is no longer
-    finite.
+    A peak rate is reached in a twentieth of the steps and then lowered to 0 along a cosine. Raises
+    ``UserError`` when the loss is no longer finite.
     """
     rows = torch.from_numpy(pack(tokenizer, texts, settings["max_length"])).to(model.device)
     batch = min(settings["batch_size"], len(rows))

@@ -7,7 +7,7 @@ spells a special token is plain text, and neither doubles the BOS nor steers the
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -22,8 +22,9 @@ from mamushi.artifacts.tables import DOMAINS, read_groups, read_metadata, read_t
 from mamushi.errors import UserError
 from mamushi.running.progress import Progress
 
+Span = tuple[int, int]
+"""First token, and the one behind the last."""
 BATCH = 2048
-BINS = 16
 GROUP, MOST = 2**20, 2**30
 """Texts and tokens of a row group, at most: Arrow counts those of an array by 31 bits."""
 
@@ -59,8 +60,8 @@ def write_tokens(
 ) -> None:
     """Write the token cache of ``examples`` (columns id and text), in their order.
 
-    The metadata holds a histogram of lengths. Raises ``UserError`` for a text without any token,
-    and when the tokenizer has a token that the model does not know.
+    Raises ``UserError`` for a text without any token, and when the tokenizer has a token that the
+    model does not know.
     """
     lengths: list[np.ndarray] = []
     # An array a batch, since those of one array are counted by 31 bits.
@@ -88,7 +89,6 @@ def write_tokens(
             where=path,
             do="use the tokenizer that belongs to the model",
         )
-    counts, edges = np.histogram(length, bins=BINS, range=(0, max_length))
     kind = schemas.TOKENS.schema.field("tokens").type
     write_table(
         path,
@@ -100,7 +100,6 @@ def write_tokens(
             "bos_token_id": tokenizer.bos_token_id,
             "texts": len(length),
             "tokens": int(length.sum()),
-            "histogram": {"edges": edges.tolist(), "counts": counts.tolist()},
             "provenance": dict(provenance),
         },
     )
@@ -181,40 +180,35 @@ def read_tokens(
         pc.equal(examples["section"], section),
         pc.is_in(examples["domain"], value_set=pa.array(list(domains), pa.string())),
     )
-    ids = examples["id"]
-    if without:
-        left_out = pc.and_(keep, pc.is_in(ids, value_set=pa.array(list(without), pa.string())))
-        if (found := pc.sum(left_out).as_py() or 0) < len(set(without)):
-            raise UserError(
-                f"{len(set(without)) - found} of the {len(set(without))} ids to leave out are not "
-                f"in the {section} section",
-                where=examples_path,
-                do="use the list that was made from this dataset",
-            )
-        keep = pc.and_not(keep, left_out)
-    start, same = 0, True
+    ids, unwanted = examples["id"], set(without)
+    left_out = pc.and_(keep, pc.is_in(ids, value_set=pa.array(list(unwanted), pa.string())))
+    if (found := pc.sum(left_out).as_py() or 0) < len(unwanted):
+        raise UserError(
+            f"{len(unwanted) - found} of the {len(unwanted)} ids to leave out are not in the "
+            f"{section} section",
+            where=examples_path,
+            do="use the list that was made from this dataset",
+        )
+    keep, start = pc.and_not(keep, left_out), 0
     lengths, parts = [np.empty(0, np.int64)], [np.empty(0, np.int32)]
     for group in read_groups(tokens_path, schemas.TOKENS):
-        same = group["id"].equals(ids.slice(start, len(group)))
-        if not same:
+        if not group["id"].equals(ids.slice(start, len(group))):
             break
         rows = group["tokens"].filter(keep.slice(start, len(group)))
         for piece in pc.list_slice(rows, 0, max_length).chunks:
             lengths.append(pc.list_value_length(piece).to_numpy().astype(np.int64))
             parts.append(piece.flatten().to_numpy())
         start += len(group)
-    if not same or start < len(examples):
-        raise UserError(
-            f"is not the token cache of {examples_path}",
-            where=tokens_path,
-            do="delete it and run again",
-        )
-    return TokenSet(
-        ids=ids.filter(keep).to_numpy(),
-        domains=examples["domain"].filter(keep).to_numpy(),
-        tokens=np.concatenate(parts),
-        offsets=offsets_of(np.concatenate(lengths)),
-    )
+    else:
+        if start == len(examples):
+            return TokenSet(
+                ids=ids.filter(keep).to_numpy(),
+                domains=examples["domain"].filter(keep).to_numpy(),
+                tokens=np.concatenate(parts),
+                offsets=offsets_of(np.concatenate(lengths)),
+            )
+    what = f"is not the token cache of {examples_path}"
+    raise UserError(what, where=tokens_path, do="delete it and run again")
 
 
 def subset(texts: TokenSet, rows: np.ndarray) -> TokenSet:
@@ -235,3 +229,51 @@ def joined(parts: Sequence[TokenSet]) -> TokenSet:
         tokens=np.concatenate([part.tokens for part in parts]),
         offsets=offsets_of(np.concatenate([part.lengths for part in parts])),
     )
+
+
+# Texts to train on, edited: weighed, or with spans of them left out of the loss.
+
+
+def weighed(texts: TokenSet, weights: Mapping[str, float]) -> TokenSet:
+    """Weigh every token of a text as its id in ``weights`` says; of others by 1. Raises
+    ``UserError`` for an id that is not among the texts."""
+    by_text = np.ones(len(texts), np.float32)
+    by_text[_rows(texts, weights)] = [*weights.values()]
+    return replace(texts, weights=np.repeat(by_text, texts.lengths))
+
+
+def masked(texts: TokenSet, spans: Mapping[str, Sequence[Span]]) -> TokenSet:
+    """Leave the tokens from start to before stop of each span to be read and not predicted.
+
+    Raises ``UserError`` for an id that is not among the texts, and a span beyond the end of one.
+    """
+    counted = np.ones(len(texts.tokens), np.float32)
+    for name, row in zip(spans, _rows(texts, spans), strict=True):
+        begin, end = texts.offsets[row], texts.offsets[row + 1]
+        for start, stop in spans[name]:
+            if not 0 <= start < stop <= end - begin:
+                raise UserError(
+                    f"tokens {start} to {stop} of {name!r}, which has {end - begin}",
+                    do="make the spans from the same tokens",
+                )
+            counted[begin + start : begin + stop] = 0
+    return replace(texts, weights=counted)
+
+
+def mass(texts: TokenSet) -> np.ndarray:
+    """Return the mean weight of each text's predicted tokens (texts,): 1 where none is weighed. A
+    training takes as many steps as for so many texts, so that each token is trained on as often,
+    times its weight, whatever else has been removed."""
+    predicted = np.maximum(texts.lengths - 1, 0)
+    means: np.ndarray = texts.counted / np.maximum(predicted, 1)
+    return np.where(predicted > 0, means, 1.0)
+
+
+def _rows(texts: TokenSet, names: Collection[str]) -> list[int]:
+    place = {name: row for row, name in enumerate(texts.ids)}
+    if missing := [name for name in names if name not in place]:
+        raise UserError(
+            f"{missing[0]!r} is not among the texts to train on",
+            do="use what was made from this dataset",
+        )
+    return [place[name] for name in names]

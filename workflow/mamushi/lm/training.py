@@ -8,9 +8,11 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from accelerate import Accelerator
 from numpy.typing import NDArray
@@ -19,7 +21,11 @@ from transformers import PreTrainedModel
 
 from mamushi.errors import UserError
 from mamushi.lm import checkpoint, sharding
+from mamushi.lm.attention import supports
+from mamushi.lm.batches import collate, examples_of_step, steps
 from mamushi.lm.device import deterministic, lacks_kernel
+from mamushi.lm.loss import TokenLoss
+from mamushi.lm.tokens import TokenSet
 from mamushi.running import interruption
 from mamushi.running.progress import Progress
 
@@ -70,11 +76,9 @@ class Objective:
 
 @dataclass(frozen=True)
 class Descent:
-    """AdamW, which clips gradients to a norm of ``clip``, and its schedule.
-
-    The rate rises from 0 over the ``warmup`` steps, to its peak in ``rise`` steps, which are as
-    many or one more; then it is constant, or falls ``linear`` or ``cosine`` to 0 at the last step.
-    """
+    """AdamW, which clips gradients to a norm of ``clip``, and its schedule: the rate rises over the
+    ``warmup`` steps, to its peak in ``rise``, which are as many or one more; then it is constant,
+    or falls ``linear`` or ``cosine`` to 0."""
 
     learning_rate: float
     betas: Sequence[float]
@@ -89,8 +93,7 @@ class Descent:
 
     @classmethod
     def of(cls, rate: float, training: Mapping[str, Any], **more: Any) -> Descent:
-        """Descend at ``rate`` with ``betas``, ``epsilon``, ``weight_decay`` and ``gradient_clip``
-        of the settings of a training."""
+        """Descend at ``rate`` by the settings of a training."""
         betas, clip = training["betas"], training["gradient_clip"]
         return cls(rate, betas, training["epsilon"], training["weight_decay"], clip, **more)
 
@@ -161,14 +164,11 @@ def train(
 ) -> TrainLog:
     """Train the parameters of the objective's model that require a gradient, in place.
 
-    Modules are in whatever mode the caller left them. Gradients of a step's parts add up, over
-    micro-batches and over processes. No gradients are left behind, nor the optimizer's moments.
-
-    With ``state``, a file, everything is saved there each ``checkpoint_seconds``, and when the
-    process is asked to end; a run whose ``fingerprint`` equals the file's goes on from it, on the
-    CPU bit for bit as if it had never stopped. Raises ``UserError`` that names the step when a loss
-    or the gradient's norm is not finite; where each step is looked at before its update, ``state``
-    then has the weights before that step.
+    Gradients of a step's parts add up, over micro-batches and processes. With ``state``, a file,
+    everything is saved there each ``checkpoint_seconds``, and when the process is asked to end; a
+    run of the file's ``fingerprint`` goes on from it, on the CPU bit for bit as if it had never
+    stopped. Raises ``UserError`` that names the step when a loss or the gradient's norm is not
+    finite; where each step is looked at before its update, ``state`` has the weights before it.
     """
     with checkpoint.Writer(state, fingerprint) as writer:
         run = _Run(objective, descent, total, accelerator, writer)
@@ -193,8 +193,7 @@ def train(
                     raise interruption.Stopped(stop, number + 1, total)
                 progress.advance(1, log.note())
             run.collect()
-    # Whoever measures the model next needs no gradients, and no moments, twice the size of what is
-    # trained.
+    # Whoever measures the model next needs neither gradients nor moments.
     run.optimizer.zero_grad(set_to_none=True)
     accelerator.free_memory()
     return log
@@ -301,8 +300,8 @@ class _Run:
         return late
 
     def save(self) -> bool:
-        """Save the weights of now, and return whether: not before the first step, for which the
-        start stands, and never weights that are not finite."""
+        """Save the weights of now, and return whether: neither before the first step nor weights
+        that are not finite."""
         self.saved = time.monotonic()
         shards = map(sharding.local, self.trained.values())
         finite = torch.stack([torch.isfinite(p).all() for p in shards]).all()
@@ -339,8 +338,8 @@ def gradient(
     trained: Collection[nn.Parameter],
     norm: bool = True,
 ) -> Tensor:
-    """Leave the gradient of a step in ``trained``; return the step's losses and, if asked for, that
-    gradient's norm: (losses + 1,), for which nothing here waits."""
+    """Leave the gradient of a step in ``trained``; return its losses and, if asked for, the norm of
+    that gradient: (losses + 1,), for which nothing here waits."""
     processes = accelerator.num_processes if objective.together else 1
     sums = torch.zeros(len(objective.losses), device=accelerator.device)
     with _cast_once():
@@ -377,9 +376,83 @@ def micro_batches(
     texts: Sequence[Any] | NDArray[Any], size: int, accelerator: Accelerator
 ) -> list[Any]:
     """Return this process's share of a step's texts in pieces of at most ``size``, an empty one
-    where it has none, because the others wait for its gradient. Of a model that is sharded they
-    wait for each pass, and all processes have as many pieces."""
+    where it has none; of a model that is sharded all processes have as many."""
     mine = texts[accelerator.process_index :: accelerator.num_processes]
     most = -(-len(texts) // accelerator.num_processes)
     longest = most if sharding.active(accelerator) else len(mine)
     return [mine[i : i + size] for i in range(0, longest, size)] or [mine]
+
+
+def mean_nll(
+    model: PreTrainedModel,
+    texts: TokenSet,
+    settings: Mapping[str, Any],
+    seed: int,
+    accelerator: Accelerator,
+    what: str = "fine-tune",
+    kept: NDArray[np.bool_] | None = None,
+) -> Objective:
+    """Make the objective of fine-tuning: of each step the weighted mean of the NLL over its
+    predicted tokens, sum w nll / sum w. ``kept`` is that of ``examples_of_step``."""
+    batch, size = int(settings["batch_size"]), int(settings["micro_batch_size"])
+    shared = supports(model)
+    counted = texts.counted
+
+    def step(number: int) -> Step:
+        rows = examples_of_step(number, len(texts), batch, seed, kept)
+        tokens = int(np.maximum(texts.lengths[rows] - 1, 0).sum())
+        weight = float(counted[rows].sum()) or 1.0
+        parts = [partial(loss, part, weight) for part in micro_batches(rows, size, accelerator)]
+        return Step(parts, tokens, (number + 1) * batch / len(texts))
+
+    def loss(rows: NDArray[np.int64], weight: float, module: nn.Module) -> list[Tensor]:
+        weights = None if texts.weights is None else [texts.weights_of(row) for row in rows]
+        given = [texts[row] for row in rows]
+        if not given:
+            # A process that has no text runs the model all the same, on one that does not count.
+            given = [texts[int(texts.lengths.argmax())]]
+            weights = [np.zeros(len(given[0]), np.float32)]
+        batch = collate(given, accelerator.device, shared=shared, weights=weights)
+        return [module(batch) * (1 / weight)]
+
+    remedy = "lower training.learning_rate or train in fp32"
+    return Objective(model, TokenLoss(model), what, remedy, step)
+
+
+def finetune(
+    model: PreTrainedModel,
+    texts: TokenSet,
+    settings: Mapping[str, Any],
+    *,
+    total: int | None = None,
+    seed: int,
+    accelerator: Accelerator,
+    what: str = "fine-tune",
+    state: Path | None = None,
+    fingerprint: str = "",
+    kept: NDArray[np.bool_] | None = None,
+) -> TrainLog:
+    """Train the parameters that require a gradient, in place, on the texts.
+
+    AdamW over batches of ``batch_size`` texts and ``total`` steps, by default T = floor(epochs * n
+    / batch). ``state`` and ``fingerprint`` are those of ``train``, ``kept`` is that of
+    ``examples_of_step``. Raises ``UserError`` when there is nothing to train on or the loss is not
+    finite.
+    """
+    if not (texts.lengths > 1).any():
+        raise UserError(f"{what}: no text with a token to predict", do="check the data card")
+    if total is None:
+        total = steps(len(texts), int(settings["batch_size"]), float(settings["epochs"]))
+    warmup = int(settings["warmup_steps"])
+    rate, schedule = float(settings["learning_rate"]), settings["schedule"]
+    descent = Descent.of(rate, settings, schedule=schedule, warmup=warmup, rise=warmup + 1)
+    model.train()
+    return train(
+        mean_nll(model, texts, settings, seed, accelerator, what, kept),
+        descent,
+        total,
+        accelerator,
+        state=state,
+        fingerprint=fingerprint,
+        checkpoint_seconds=float(settings["checkpoint_seconds"]),
+    )

@@ -27,7 +27,7 @@ def membership(subject: _asking.Subject, asked: Membership) -> _asking.Answers:
     ranked, and those that were held out."""
     from mamushi.artifacts import schemas
     from mamushi.artifacts.tables import EVALUATION, INFERENCE
-    from mamushi.lm.likelihoods import text_statistics, zlib_bytes
+    from mamushi.lm.perplexity import text_statistics, zlib_bytes
 
     wanted = ((INFERENCE, EVALUATION), asked.texts, asked.max_length)
     texts, sections, planted = _asking.forget_texts(subject, *wanted)

@@ -126,8 +126,8 @@ def trained_on(
 ) -> tuple[PreTrainedModel, Accelerator, TrainLog]:
     """A fresh base model, fine-tuned on the texts; ``how`` is ``finetune``'s."""
     from mamushi.lm import device
-    from mamushi.lm.finetune import finetune
     from mamushi.lm.loading import open_placed
+    from mamushi.lm.training import finetune
 
     device.reproducible(seed)
     accelerator = device.accelerator(training.precision)
@@ -156,8 +156,7 @@ def fine_tuned(
     from mamushi.artifacts.tables import write_table
     from mamushi.artifacts.tensors import drop_others
     from mamushi.lm.batches import steps
-    from mamushi.lm.edits import mass
-    from mamushi.lm.tokens import read_tokens, subset
+    from mamushi.lm.tokens import mass, read_tokens, subset
 
     training = settings.training
     wanted = (files.tokens, files.examples, settings.section, training.max_length)
@@ -296,17 +295,17 @@ def _edit(files: RetrainFiles) -> Callable[[TokenSet], TokenSet] | None:
     """What is done to the texts where they are not removed."""
     from mamushi.artifacts import schemas
     from mamushi.artifacts.tables import read_table
-    from mamushi.lm import edits
+    from mamushi.lm import tokens
 
     if files.weights:
         table = read_table(files.weights, schemas.WEIGHTS)
         kept = dict(zip(table["id"].to_pylist(), table["weight"].to_pylist(), strict=True))
-        return lambda texts: edits.weighed(texts, kept)
+        return lambda texts: tokens.weighed(texts, kept)
     if files.spans:
         spans: dict[str, list[tuple[int, int]]] = {}
         for row in read_table(files.spans, schemas.SPANS).to_pylist():
             spans.setdefault(row["id"], []).append((row["start"], row["stop"]))
-        return lambda texts: edits.masked(texts, spans)
+        return lambda texts: tokens.masked(texts, spans)
     return None
 
 
