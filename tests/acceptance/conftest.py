@@ -4,8 +4,6 @@ skipped with a word where one cannot be had.
 The model is kept between runs in the folder of MAMUSHI_SMOLLM2, where that is set.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

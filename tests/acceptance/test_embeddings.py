@@ -1,7 +1,5 @@
 """Embeddings by SmolLM2 against a loop over transformers, a sentence at a time."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,8 +1,6 @@
 """Two runs of the same seed on the CPU: the same bits from the fine-tune to the scores, also where
 one of them was killed."""
 
-from __future__ import annotations
-
 import json
 import random
 import shutil

@@ -1,7 +1,5 @@
 """Rankings of real texts by SmolLM2's embeddings: in both precisions, and against scikit-learn."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -9,11 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.stats import spearmanr
-from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold
 from sklearn.neural_network import MLPClassifier
-from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.class_weight import compute_sample_weight
 
@@ -48,28 +44,6 @@ def test_a_ranking_in_bf16_is_that_in_fp32(pools: dict[str, Pool]) -> None:
     first = [{*np.argsort(-scores)[:tenth]} for scores in (fp32, bf16)]
     assert correlation(fp32, bf16) > 0.995
     assert len(first[0] & first[1]) >= 0.8 * tenth
-
-
-@pytest.mark.parametrize("alpha", [0.1, 0.1 / 4096])
-def test_logistic_regression_is_scikit_learns(pools: dict[str, Pool], alpha: float) -> None:
-    """The minimum that another solver finds, from embeddings standardised by a pipeline."""
-    pool = pools["fp32"]
-    found = scored("mamushi_lr", pool, solver="newton-cholesky", alpha=alpha)
-    assert found.fold is not None
-    expected = np.empty(len(pool.forget))
-    x = pool.embeddings.astype(np.float64)
-    for fold in range(5):
-        train, held = found.fold != fold, found.fold == fold
-        model = LogisticRegression(
-            C=1 / (alpha * train.sum()),
-            class_weight="balanced",
-            solver="lbfgs",
-            tol=1e-10,
-            max_iter=20_000,
-        )
-        fitted = make_pipeline(StandardScaler(), model).fit(x[train], pool.forget[train])
-        expected[held] = fitted.decision_function(x[held])
-    np.testing.assert_allclose(found.scores, expected, atol=1e-3 * expected.std())
 
 
 def networks(pool: Pool, seed: int) -> np.ndarray:

@@ -5,8 +5,6 @@ AdamW of the same settings, on the same texts in the same order, in fp32. The Tr
 texts share rows.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

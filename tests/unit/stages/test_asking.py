@@ -1,7 +1,5 @@
 """What a model is asked in the job that makes it: the same as if it had been kept."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

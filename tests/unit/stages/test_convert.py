@@ -1,7 +1,5 @@
 """Models of GGUF files: the same model as the folder they came from, or one clear line."""
 
-from __future__ import annotations
-
 import os
 import signal
 from pathlib import Path

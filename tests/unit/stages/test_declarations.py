@@ -1,7 +1,5 @@
 """What the stages declare is what the rules of the workflow give them."""
 
-from __future__ import annotations
-
 import re
 
 from mamushi.running import stage

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mamushi.artifacts import schemas
-from mamushi.artifacts.tables import read_metadata, read_table, write_table
+from mamushi.artifacts.tables import read_metadata, read_table
 from mamushi.cli import main
 from mamushi.selection.metrics import spearman
 from tests.support.stage_files import EXECUTION, FILES, write_base
@@ -63,14 +63,3 @@ def test_the_mean_leaves_out_the_bos_where_the_tokenizer_sets_one(made: Path) ->
     along = bos.mean(axis=0) / np.linalg.norm(bos.mean(axis=0))
     lengths = [spearman(vectors @ along, -n.astype(float)) for vectors in (without, with_it)]
     assert lengths[0] is not None and lengths[1] is not None and lengths[0] < lengths[1]
-
-
-def test_the_mean_is_over_all_tokens_where_the_tokenizer_sets_no_bos(made: Path) -> None:
-    everything = embedded(made, skip_bos=False)
-    path = made / "tokens.parquet"
-    stored = read_metadata(path)
-    assert stored["bos_token_id"] is not None
-    assert not np.array_equal(embedded(made, skip_bos=True), everything)
-    table = read_table(path, schemas.TOKENS)
-    write_table(path, schemas.TOKENS, table, metadata=stored | {"bos_token_id": None})
-    np.testing.assert_array_equal(embedded(made, skip_bos=True), everything)

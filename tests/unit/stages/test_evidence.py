@@ -1,7 +1,5 @@
 """The tables of the evidence: joined from the files of the runs, with advice."""
 
-from __future__ import annotations
-
 import csv
 import json
 from pathlib import Path
@@ -145,11 +143,6 @@ def test_before_any_retraining(root: Path) -> None:
     assert found["budget"].null_count == 0
 
 
-def test_nothing_to_time(root: Path) -> None:
-    assert make(root, runtime_cells=[]) == 0
-    assert len(read_table(root / "tables" / "runtime.parquet", schemas.RUNTIME)) == 0
-
-
 @pytest.mark.parametrize("name", FILES)
 def test_a_missing_file_is_named(root: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
     path = paths.under(root, FILES[name], **RUNS[0])
@@ -163,16 +156,3 @@ def test_the_file_of_another_run_is_named(root: Path, capsys: pytest.CaptureFixt
     write(root, "geometry", RUNS[1], [filled("geometry", RUNS[0])])
     assert make(root) == 2
     assert "seed1/geometry.parquet: is of seed 0; delete it" in capsys.readouterr().err
-
-
-def test_a_missing_sad_table_is_named(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (root / "tables" / "sad.parquet").unlink()
-    assert make(root) == 2
-    assert "sad.parquet: no such file" in capsys.readouterr().err
-
-
-def test_an_unknown_target_is_named(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert make(root, targets=[{"target": "loss", "value": 0.5}]) == 2
-    assert "unknown target 'loss'; known are removal, preservation, sad" in (
-        capsys.readouterr().err
-    )

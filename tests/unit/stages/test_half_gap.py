@@ -1,11 +1,7 @@
 """The stages ``refine`` and ``half-gap``: what they write, and what is said when a file is not
 there."""
 
-from __future__ import annotations
-
 import json
-import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -73,26 +69,12 @@ def test_a_sweep_is_refined_around_its_crossing(root: Path) -> None:
     assert sweep["provenance"]["settings"]["target"] == 0.5
 
 
-def test_the_whole_forget_set_is_the_last_point(root: Path) -> None:
-    sweep = refined(root, target=0.9)
-    assert sweep["crossing"] == pytest.approx(0.5 + 0.5 * 0.14 / 0.24)
-    assert sweep["added"] == [0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95]
-
-
 def test_without_a_fine_step_or_a_crossing_nothing_is_added(root: Path) -> None:
     assert refined(root, fine=None)["budgets"] == [0.25, 0.5]
     low = root / "low"
     write_runs(low, AXES, height=lambda *where: 0.4 * heights(*where))
     sweep = refined(low)
     assert (sweep["crossing"], sweep["added"], sweep["budgets"]) == (None, [], [0.25, 0.5])
-
-
-def test_from_the_contaminated_model_the_gap_is_another(root: Path) -> None:
-    # 10 at the start and 60 at gold: forget perplexity 35 is halfway; 35.4 was measured at 0.25.
-    sweep = refined(root, start="contaminated")
-    assert sweep["recovery"]["0.00"] == 0
-    assert sweep["crossing"] == pytest.approx(0.25 * 25 / 25.4)
-    assert sweep["added"] == [0.05, 0.1, 0.15, 0.2]
 
 
 def test_seeds_without_a_gap_are_left_out(root: Path) -> None:
@@ -115,23 +97,6 @@ def test_the_table_crosses_where_the_sweep_did(root: Path) -> None:
     assert row["budget"] == pytest.approx(crossing)
 
 
-def test_refining_is_light() -> None:
-    """It runs on the head node, once for each pair."""
-    used = "import sys; from mamushi.cli import main; main(sys.argv[1:]); print(*sys.modules)"
-    options = ["--root", "nowhere", "--out", "never.json", "--settings", json.dumps(SWEEP)]
-    said = subprocess.run(
-        [sys.executable, "-c", used, "refine", *options],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={"PYTHONPATH": str(Path(paths.__file__).parents[2])},
-    )
-    assert "no such file" in said.stderr
-    heavy = {"torch", "pandas", "scipy", "sklearn", "matplotlib", "transformers"}
-    assert not heavy & set(said.stdout.split())
-    assert "numpy" in said.stdout.split()
-
-
 def test_the_stage_writes_both_tables_and_the_same_bytes_again(root: Path) -> None:
     assert make_tables(root) == 0
     for kind, count in ((schemas.UNLEARNING, 3 * 2 * 2 * 4), (schemas.HALF_GAP, 4)):
@@ -150,19 +115,13 @@ RETRAINED = {**RUN, "arm": arms.retrained("random", 0.25)}
 
 
 READ = [
-    (paths.PERPLEXITY, {**RUN, "arm": "gold"}),
-    (paths.PERPLEXITY, {**RUN, "arm": "beta0"}),
     (paths.PERPLEXITY, UNLEARNED),
     (paths.PERPLEXITY, WHOLE),
-    (paths.CARD, {**RUN, "arm": "beta0"}),
-    (paths.CARD, {**RUN, "arm": "gold"}),
     (paths.PERPLEXITY, RETRAINED),
-    (paths.CARD, RETRAINED),
     (paths.SWEEP, UNLEARNED),
-    (paths.CARD, UNLEARNED),
-    (paths.CARD, WHOLE),
+    (paths.CARD, {**RUN, "arm": "gold"}),
 ]
-"""What the tables are made from; a sweep is refined by the first four."""
+"""What the tables are made from; a sweep is refined by the first two."""
 
 
 @pytest.mark.parametrize(("pattern", "wildcards"), READ)
@@ -173,11 +132,11 @@ def test_a_missing_file_is_named_and_nothing_is_written(
     gone.unlink()
     assert make_tables(root) == 2
     out = root / "sweep.json"
-    if (pattern, wildcards) in READ[:4]:
+    if (pattern, wildcards) in READ[:2]:
         options = ["--root", str(root), "--out", str(out), "--settings", json.dumps(SWEEP)]
         assert main(["refine", *options]) == 2
     lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == 1 + ((pattern, wildcards) in READ[:4])
+    assert len(lines) == 1 + ((pattern, wildcards) in READ[:2])
     assert all(str(gone) in line for line in lines)
     assert not (root / "tables").exists() and not out.exists()
 
@@ -186,9 +145,6 @@ def test_a_missing_file_is_named_and_nothing_is_written(
     ("pattern", "wildcards", "value", "said"),
     [
         (paths.SWEEP, UNLEARNED, {"budgets": [0.25, "0.5"]}, "no list 'budgets'"),
-        (paths.SWEEP, UNLEARNED, {"budgets": [0.25, 1.0]}, "no list 'budgets'"),
-        (paths.SWEEP, UNLEARNED, [0.25], "no list 'budgets'"),
-        (paths.CARD, UNLEARNED, {"removed": 3, "steps": 3}, "'stopped_at'"),
         (
             paths.CARD,
             UNLEARNED,
@@ -196,7 +152,6 @@ def test_a_missing_file_is_named_and_nothing_is_written(
             "'stopped_at'",
         ),
         (paths.CARD, WHOLE, {"stopped_at": None}, "'removed', 'steps'"),
-        (paths.CARD, RETRAINED, {"removed": 2.5, "steps": 1}, "'removed'"),
         (paths.CARD, {**RUN, "arm": "gold"}, "card", "'texts', 'steps'"),
     ],
 )

@@ -1,7 +1,5 @@
 """The stages membership, extraction and left on a tiny model: what is asked of which model."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -17,7 +15,6 @@ from mamushi.data.sections import LABEL
 from mamushi.lm import device, loading, parameters, storage, tiny
 from mamushi.lm.perplexity import text_nll, zlib_bytes
 from mamushi.lm.tokens import read_tokens
-from tests.support.audit_files import AXES, write_all
 from tests.support.models import PARTS, SIZES
 from tests.support.stage_files import EXECUTION, FILES, FORGET, WORDS, write_base
 
@@ -146,14 +143,3 @@ def test_a_model_that_knows_a_text_by_heart_completes_it(made: Path, tmp_path: P
     found = stage(made, "extraction", tmp_path / "o.parquet", asked, trained=tensors)
     at = found["id"].index(texts.ids[row])
     assert (found["exact"][at], found["rouge_l"][at]) == (True, 1.0)
-
-
-def test_left_writes_its_tables(tmp_path: Path) -> None:
-    write_all(tmp_path / "results")
-    settings = {"grid": AXES, "starts": {"small": "beta0"}, "ready": [], "code": "c"}
-    out = tmp_path / "tables"
-    words = [f"--root={tmp_path / 'results'}", f"--out-folder={out}"]
-    assert main(["left", *words, f"--settings={json.dumps(settings)}"]) == 0
-    for kind in (schemas.MEMBERSHIP, schemas.MEMORIZATION, schemas.LEFT):
-        assert len(read_table(out / f"{kind.name}.parquet", kind))
-        assert (out / f"{kind.name}.csv").is_file()

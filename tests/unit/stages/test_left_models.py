@@ -1,7 +1,5 @@
 """What is left in models, as tables: from measurements of a small made-up grid."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable
@@ -230,48 +228,3 @@ def test_tasks_have_a_table_where_there_are_any(root: Path, finished: Path) -> N
     assert (gold["value_low"], gold["value_high"]) == pytest.approx((0.15 - half, 0.15 + half))
     npo = find(source="npo", metric="acc")
     assert (npo["value"], npo["error"], npo["seeds"]) == (pytest.approx(0.5), pytest.approx(0.1), 4)
-
-
-@pytest.mark.parametrize(
-    ("pattern", "name"),
-    [
-        (paths.NLL, "retraining"),
-        (paths.RELAPSE_NLL, "npo"),
-        (paths.RELAPSE, "npo"),
-    ],
-)
-def test_a_missing_file_is_named(
-    root: Path, pattern: str, name: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = paths.under(root, pattern, dataset="d", model="m", seed=2, **LIST, arm=ARMS[name])
-    path.unlink()
-    assert make(root) == 2
-    assert f"{path}: no such file" in capsys.readouterr().err
-    assert not (root / "tables").exists()
-
-
-def test_a_file_of_other_texts_is_named(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = paths.under(root, paths.NLL, dataset="d", model="m", seed=2, arm=ARMS["retraining"])
-    whole = read_table(path, schemas.NLL)
-    cut = {**whole.to_pydict(), "tokens": np.maximum(whole["tokens"].to_numpy() - 1, 0)}
-    for columns, what in ((whole.slice(1).to_pydict(), "no text 'h000'"), (cut, "another length")):
-        write_table(path, schemas.NLL, columns)
-        assert make(root) == 2
-        said = capsys.readouterr().err
-        assert f"{path}: " in said and what in said
-
-
-def test_measurements_that_do_not_fit_are_named(
-    root: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    gold = paths.under(root, paths.RELAPSE, dataset="d", model="m", seed=0, arm="gold")
-    table = read_table(gold, schemas.RELAPSES)
-    for left, what in ((table.slice(1), "not all seeds"), (table.slice(0, 2), "not all seeds")):
-        write_table(gold, schemas.RELAPSES, left.to_pydict())
-        assert make(root) == 2
-        assert what in capsys.readouterr().err
-    for run in cells(GRID):
-        path = paths.under(root, paths.RELAPSE, **run, arm="gold")
-        write_table(path, schemas.RELAPSES, table.slice(0, 2).to_pydict())
-    assert make(root) == 2
-    assert f"{gold}: has no round 4" in capsys.readouterr().err

@@ -1,7 +1,5 @@
 """The tables of the probe: what models said, and how much of the way back relearning goes."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -13,7 +11,6 @@ from mamushi.artifacts.tables import read_table, write_table
 from mamushi.cli import main
 from mamushi.configuration import arms
 from mamushi.configuration.grid import cells
-from mamushi.evaluation.probes import relapse
 from tests.support.grid_files import write_perplexity
 
 GRID: dict[str, Any] = {
@@ -114,33 +111,3 @@ def test_probes_names_a_file_that_is_missing(
     assert collected(results) == 2
     assert f"{path}: no such file" in capsys.readouterr().err
     assert not (results / "tables").exists()
-
-
-@pytest.mark.parametrize(
-    ("forget", "steps", "message"),
-    [
-        ([30.0, 20.0], [1, 2], "it has no step 0"),
-        ([30.0, float("nan")], [0, 1], "not a finite number"),
-        ([], [], "it has no step 0"),
-    ],
-)
-def test_probes_names_a_curve_that_says_nothing(
-    results: Path,
-    capsys: pytest.CaptureFixture[str],
-    forget: list[float],
-    steps: list[int],
-    message: str,
-) -> None:
-    path = paths.under(
-        results, paths.RELEARNING, dataset="alpha", model="small", seed=0, arm="gold"
-    )
-    write_curve(path, forget, steps)
-    assert collected(results) == 2
-    said = capsys.readouterr().err
-    assert f"{path}: " in said and message in said
-
-
-def test_relapse_by_hand() -> None:
-    assert relapse([30.0, 25.0, 10.0, 40.0], 20.0) == [0.0, 0.5, 2.0, -1.0]
-    assert relapse([20.0, 10.0], 20.0) == [None, None]
-    assert relapse([15.0, 10.0], 20.0) == [None, None]

@@ -1,7 +1,5 @@
 """What models are asked by the probe, on a tiny model: generate, relearn, and judge."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,9 +14,6 @@ from mamushi.artifacts.files import write_json
 from mamushi.artifacts.tables import read_metadata, read_table, write_table
 from mamushi.cli import main
 from mamushi.configuration import arms
-from mamushi.errors import UserError
-from mamushi.evaluation.cohort import Source
-from mamushi.evaluation.probes import Continuations, generations_table, source_of
 from mamushi.evaluation.texts import repetition
 from mamushi.lm import loading, storage, tiny
 from mamushi.lm.parameters import freeze
@@ -226,27 +221,6 @@ def test_relearn_starts_where_the_gold_model_was_measured(world: World, tmp_path
     assert [curve["ppl_forget"][0], curve["ppl_retain"][0]] == pytest.approx(before, rel=1e-6)
 
 
-def test_relearn_takes_all_where_there_are_fewer(world: World) -> None:
-    assert relearned(world, relearning=RELEARNING | {"examples": 500}) == 0
-    curve = read_table(world.at(paths.RELEARNING, arm="gold"), schemas.RELEARNING_CURVE).to_pydict()
-    # Of 24 texts of the inference section every other one is of the forget domain.
-    assert curve["examples"] == [12, 12, 12]
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"relearning": RELEARNING | {"learning_rate": 1e30}}, "step"),
-        ({"trained_blocks": 4}, "unlearning.trained_blocks: asks for 4 blocks"),
-    ],
-)
-def test_relearn_names_what_hinders_it(
-    world: World, capsys: pytest.CaptureFixture[str], changes: dict[str, Any], message: str
-) -> None:
-    assert relearned(world, **changes) == 2
-    assert message in capsys.readouterr().err
-
-
 # judge --------------------------------------------------------------------------------------------
 
 TEXTS = {
@@ -288,22 +262,12 @@ def test_judge_puts_what_all_said_side_by_side(world: World, files: list[Path]) 
     assert {(row["dataset"], row["model"], row["seed"]) for row in rows} == {("alpha", "small", 0)}
     assert rows[2]["text"] == " light light light"
     assert rows[3]["text"] == " mamushi"
+    assert rows[5]["text"] == " well, d***!"
+    tokens = world.words().encode(TEXTS["gold"][0], add_special_tokens=False)
+    assert (rows[2]["tokens"], rows[2]["repetition"]) == (len(tokens), repetition(tokens))
     inputs = read_metadata(world.at(paths.JUDGED))["inputs"]
     listed = {f"generations/{number}" for number in range(len(files))}
     assert set(inputs) == {"model_card", "trained", *listed}
-
-
-def test_judge_masks_profanity_and_measures_what_was_said(world: World, files: list[Path]) -> None:
-    assert judged(world, files) == 0
-    rows = read_table(world.at(paths.JUDGED), schemas.GENERATIONS).to_pylist()
-    assert rows[5]["text"] == " well, d***!"
-    assert [rows[8]["text"], rows[9]["text"]] == [" d***** paper"] * 2
-    for row, text in ((rows[5], " well, damn!"), (rows[2], " light light light")):
-        tokens = world.words().encode(text, add_special_tokens=False)
-        assert row["tokens"] == len(tokens)
-        assert row["repetition"] == repetition(tokens)
-    assert rows[2]["repetition"] > 0.5
-    assert not any("damn" in row["text"] for row in rows)
 
 
 @torch.no_grad()
@@ -321,17 +285,6 @@ def test_judge_asks_the_gold_model(world: World, files: list[Path]) -> None:
         assert row["gold_log_likelihood"] == pytest.approx(total / len(tokens), abs=1e-4)
 
 
-def test_judge_leaves_special_tokens_out_of_the_text(world: World) -> None:
-    path = world.at(paths.GENERATIONS, arm="gold")
-    spoken(world, path, [" seven", " light"])
-    columns = read_table(path, schemas.CONTINUATIONS).to_pydict()
-    columns["tokens"][0].append(world.words().eos_token_id)
-    write_table(path, schemas.CONTINUATIONS, columns)
-    assert judged(world, [path]) == 0
-    row = read_table(world.at(paths.JUDGED), schemas.GENERATIONS).to_pylist()[0]
-    assert (row["text"], row["tokens"]) == (" seven", len(columns["tokens"][0]))
-
-
 def test_judge_wants_the_same_prompts(
     world: World, files: list[Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -345,47 +298,3 @@ def test_judge_wants_files_of_its_run(
 ) -> None:
     assert judged(world, files, seed=1) == 2
     assert "does not lie where the continuations of alpha, small, seed 1" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("arm", "expected"),
-    [
-        ("base", Source("base", None, None)),
-        ("salun/lr_cos/beta0.05", Source("salun", "lr_cos", 0.05)),
-    ],
-)
-@pytest.mark.parametrize("root", ["results", "/else/where", "."])
-def test_whose_a_file_is(arm: str, expected: Source, root: str) -> None:
-    assert source_of(paths.under(root, paths.GENERATIONS, **RUN, arm=arm), RUN) == expected
-
-
-@pytest.mark.parametrize(
-    "path",
-    [
-        "arms/gold/generations.parquet",
-        "results/runs/alpha/small/seed0/arms/mine/generations.parquet",
-        "results/runs/alpha/small/seed01/arms/gold/generations.parquet",
-        "results/runs/alpha/small/seed0/arms/gold/generations.csv",
-        "runs/alpha/small/seed0/arms/salun/random/betahigh/generations.parquet",
-        "runs/alpha/small/seed0/arms/retrained/random/beta0.20/generations.parquet",
-    ],
-)
-def test_a_file_in_another_place_is_named(path: str) -> None:
-    with pytest.raises(UserError, match="does not lie where") as caught:
-        source_of(path, RUN)
-    assert str(caught.value).startswith(path)
-
-
-def test_endpoints_come_first_and_the_others_as_given() -> None:
-    names = ["salun/b", "gold", "neggrad_plus/a", "base", "beta0", "salun/a", "contaminated"]
-    sources = [
-        Source(name.split("/")[0], name.split("/")[1], 0.2)
-        if "/" in name
-        else Source(name, None, None)
-        for name in names
-    ]
-    said = [Continuations(source, [[1]], ["a"], [0.0]) for source in sources]
-    rows = generations_table(RUN, ["p"], said).to_pylist()
-    shown = ["/".join(filter(None, (row["source"], row["selector"]))) for row in rows]
-    first = ["base", "contaminated", "beta0", "gold"]
-    assert shown == [*first, "salun/b", "neggrad_plus/a", "salun/a"]

@@ -1,7 +1,5 @@
 """The stage `remove`: a list that holds nothing says so."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

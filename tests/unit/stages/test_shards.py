@@ -1,7 +1,5 @@
 """Stages whose texts several jobs share: their shards together are what one job writes."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from pathlib import Path

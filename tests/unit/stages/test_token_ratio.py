@@ -1,7 +1,5 @@
 """The stage `token-ratio`: what two models of the other section say of every token."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

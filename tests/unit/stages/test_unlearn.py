@@ -8,7 +8,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import torch
 from safetensors.torch import load_file
 
 from mamushi.artifacts import schemas
@@ -17,8 +16,7 @@ from mamushi.artifacts.tables import read_metadata, read_table, write_table
 from mamushi.cli import main
 from mamushi.errors import UserError
 from mamushi.lm import loading, parameters
-from mamushi.unlearning.objective import random_labels
-from mamushi.unlearning.removal import chosen_rows, read_ids
+from mamushi.unlearning.removal import read_ids
 from tests.support.models import PARTS
 from tests.support.stage_files import (
     EXECUTION,
@@ -94,30 +92,6 @@ def test_it_writes_measures_and_leaves_no_state(kind: str, made: Path, tmp_path:
     assert not (tmp_path / "out" / "card.json.state").exists()
 
 
-def test_random_labels_are_tokens_of_the_tokenizer(
-    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Tokenizer:
-        """With fewer tokens than the head has rows."""
-
-        all_special_ids = ()
-
-        def get_vocab(self) -> dict[str, int]:
-            return {str(token): token for token in range(100, 200)}
-
-    drawn: list[int] = []
-
-    def spy(*given: Any) -> Any:
-        drawn.extend(labels := random_labels(*given))
-        return labels
-
-    monkeypatch.setattr("mamushi.lm.loading.open_tokenizer", lambda card: Tokenizer())
-    monkeypatch.setattr("mamushi.unlearning.loop.random_labels", spy)
-    assert unlearn(made, tmp_path / "out", unlearning("salun")) == 0
-    assert len(drawn) > 100
-    assert 100 <= min(drawn) < max(drawn) < 200
-
-
 HEADS = ("train_input_embedding", "train_output_head")
 
 
@@ -150,20 +124,6 @@ def test_the_trunk_changes_nothing(made: Path, tmp_path: Path) -> None:
     assert cards[0] == cards[1]
 
 
-def test_probes_read_the_unlearned_model(made: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    files = {"generations": out / "said.parquet", "relearning": out / "curve.parquet"}
-    settings = unlearning(questions=PROBE)
-    assert unlearn(made, out, settings, trunk=made / "trunk.safetensors", **files) == 0
-    said = read_table(files["generations"], schemas.CONTINUATIONS)
-    assert said["prompt"].to_pylist() == PROBE["generate"]["prompts"]
-    curve = read_table(files["relearning"], schemas.RELEARNING_CURVE)
-    assert curve["step"].to_pylist() == [0, 1, 4]
-    assert curve["examples"].to_pylist() == [3, 3, 3]
-    start = [curve[f"ppl_{domain}"][0].as_py() for domain in ("forget", "retain")]
-    np.testing.assert_allclose(start, perplexities(out), rtol=1e-6)
-
-
 def test_a_list_of_all_is_the_whole_set_however_it_is_sorted(made: Path, tmp_path: Path) -> None:
     rows = [f"if{number}" for number in range(FORGET)]
     results = []
@@ -173,14 +133,6 @@ def test_a_list_of_all_is_the_whole_set_however_it_is_sorted(made: Path, tmp_pat
         log = read_table(tmp_path / name / "log.parquet", schemas.UNLEARN_LOG)
         results.append((log["loss"].to_pylist(), perplexities(tmp_path / name)))
     assert results[0] == results[1] == results[2]
-
-
-def test_matched_steps_are_those_of_the_whole_set(made: Path, tmp_path: Path) -> None:
-    removal = listed(tmp_path / "list.txt", ["if1", "if2"])
-    for steps, expected in (("by_data", 5), ("matched", 11)):
-        settings = unlearning(training=LOOP | {"steps": steps})
-        assert unlearn(made, tmp_path / steps, settings, removal=removal) == 0
-        assert read_json(tmp_path / steps / "card.json")["steps"] == expected
 
 
 def test_a_stopped_run_says_so_in_its_card(made: Path, tmp_path: Path) -> None:
@@ -272,13 +224,6 @@ def test_a_budget_of_no_text_leaves_the_model_as_it_is(made: Path, tmp_path: Pat
     assert stored and all(value.equal(start[name]) for name, value in stored.items())
 
 
-def test_numbers_are_named_as_the_loader_of_tables_names_them(tmp_path: Path) -> None:
-    (tmp_path / "a.jsonl").write_text('{"id": 3}\n{"id": 41.0}\n{"id": "x"}\n')
-    assert read_ids(tmp_path / "a.jsonl") == ["3", "41", "x"]
-    pq.write_table(pa.table({"id": [7, 8]}), tmp_path / "b.parquet")
-    assert read_ids(tmp_path / "b.parquet") == ["7", "8"]
-
-
 # --- removal lists ----------------------------------------------------------------------------
 
 IDS = ["b", "a", "ü 1"]
@@ -328,22 +273,3 @@ def test_bad_lists_are_told(name: str, content: str, message: str, tmp_path: Pat
 def test_a_list_that_is_missing_is_told(name: str, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no such file"):
         read_ids(tmp_path / name)
-
-
-def test_a_text_list_that_is_not_utf8_is_told(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_bytes(b"\xff\xfe\n")
-    with pytest.raises(UserError, match="not valid UTF-8"):
-        read_ids(tmp_path / "a.txt")
-
-
-def test_rows_come_in_the_order_of_the_texts() -> None:
-    ids = np.array(["a", "b", "c", "d"], dtype=object)
-    assert chosen_rows(ids, ["d", "a", "c"], "list").tolist() == [0, 2, 3]
-
-
-def test_the_models_of_these_tests_differ(made: Path) -> None:
-    """Otherwise a start model that is not laid over the base would go unseen."""
-    base = dict(loading.open_model(made / "card.json").named_parameters())
-    opened = loading.open_trained(made / "card.json", made / "start.safetensors", PARTS)
-    name = "model.layers.3.mlp.up_proj.weight"
-    assert not torch.equal(base[name], dict(opened.named_parameters())[name])
