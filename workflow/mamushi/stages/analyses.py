@@ -114,17 +114,12 @@ def frontier(files: FrontierFiles, settings: Frontier, job: Job) -> None:
     from mamushi.selection.removals import budget_of
 
     ratio = read_table(files.ratio, schemas.SCORES)
-    made = {files.ratio: _sources(read_metadata(files.ratio), files.ratio)}
     rankings = {}
     for name, path in zip(files.selectors, files.scores, strict=True):
-        made[path] = _sources(read_metadata(path), path)
-        if made[path] != made[files.ratio]:
-            raise UserError(
-                f"was made from other examples or embeddings than {files.ratio}",
-                where=path,
-                do="delete both and score again",
-            )
         scores = read_table(path, schemas.SCORES)
+        if scores["id"] != ratio["id"]:
+            what = f"ranks other examples than {files.ratio}"
+            raise UserError(what, where=path, do="delete both and score again")
         rankings[name] = ranking_of(scores, bool(settings.by_chance.get(name, False)))
     budgets = sorted({0.0, 1.0, *map(float, settings.budgets)})
     counts = np.array([budget_of(beta, ratio) for beta in budgets])
@@ -158,17 +153,6 @@ def frontier(files: FrontierFiles, settings: Frontier, job: Job) -> None:
             },
         },
     )
-
-
-def _sources(stored: dict[str, Any], path: Path) -> dict[str, str]:
-
-    try:
-        inputs = stored["provenance"]["inputs"]
-        return {name: inputs[name] for name in ("examples", "embeddings")}
-    except KeyError:
-        raise UserError(
-            "does not say what it was made from", where=path, do="delete it and score again"
-        ) from None
 
 
 def _listed(values: np.ndarray[Any, Any]) -> list[float | None]:
