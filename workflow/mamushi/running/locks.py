@@ -107,10 +107,9 @@ def wait_for(attempt: Callable[[], Taken | None], message: Callable[[], str]) ->
 def holder(path: Path) -> dict[str, Any]:
     """Return who holds the lock of this file, or held it last; empty if it does not say."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
         return {}
-    return found if isinstance(found, dict) else {}
 
 
 def describe(about: Mapping[str, Any]) -> str:
