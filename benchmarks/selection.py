@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from pools import by_embeddings, synthetic
 
 from mamushi.artifacts import schemas
-from mamushi.artifacts.tables import embeddings_schema, write_table
+from mamushi.artifacts.tables import write_table
 from mamushi.registry import load, plugin
 from mamushi.selection.crossfit import Task, cross_fit, derive_seed
 from mamushi.selection.folds import stratified_folds
@@ -359,7 +359,7 @@ def write(pool: Pool, folder: Path) -> tuple[Path, Path]:
     )
     vectors = pa.FixedSizeListArray.from_arrays(
         pa.array(pool.embeddings.ravel()),
-        type=embeddings_schema(pool.width).field("embedding").type,
+        type=schemas.EMBEDDINGS.of_width(pool.width).field("embedding").type,
     )
     write_table(embeddings, schemas.EMBEDDINGS, {"id": ids, "domain": domain, "embedding": vectors})
     return examples, embeddings

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from mamushi.artifacts import schemas
-from mamushi.artifacts.tables import embeddings_schema, write_table
+from mamushi.artifacts.tables import write_table
 
 
 def domains(forget: Any) -> list[str]:
@@ -83,7 +83,7 @@ def write_embeddings(
     metadata: Mapping[str, Any] | None = None,
 ) -> None:
     """Embeddings (n, d) of float16."""
-    kind = embeddings_schema(x.shape[1]).field("embedding").type
+    kind = schemas.EMBEDDINGS.of_width(x.shape[1]).field("embedding").type
     vectors = pa.FixedSizeListArray.from_arrays(pa.array(x.reshape(-1)), type=kind)
     columns = {"id": ids, "domain": domain, "embedding": vectors}
     write_table(path, schemas.EMBEDDINGS, columns, metadata=metadata)

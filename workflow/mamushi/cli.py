@@ -10,21 +10,21 @@ from __future__ import annotations
 import argparse
 import ast
 import contextlib
-import difflib
 import errno
 import importlib
 import os
+import re
 import signal
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import NamedTuple, NoReturn
+from typing import NoReturn
 
 import mamushi
 from mamushi.artifacts.files import DISK_FULL
-from mamushi.errors import UserError
+from mamushi.errors import UserError, suggestion
 from mamushi.running import launch, leases, locks, machine, stage, warm
 from mamushi.running.interruption import Stopped
 
@@ -36,14 +36,6 @@ GROUPS = {
     "act": "what becomes of it",
     "check": "whether all is well",
 }
-
-
-class Command(NamedTuple):
-    """A command for people by its file, which is read and not imported."""
-
-    module: str
-    group: str
-    summary: str
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -74,21 +66,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         # Known by name, so that stages without torch need not import it.
         if type(error).__name__ == "OutOfMemoryError":
             lower = "execution.micro_batch_size and execution.batch_tokens"
-            return _fail(name, f"out of GPU memory; lower {lower}", FAILED)
+            return _fail(name, f"out of GPU memory; lower {lower}", "failed")
         number = error.errno if isinstance(error, OSError) else None
         if number in DISK_FULL:
             do = "free some space and run the same command again"
-            return _fail(name, f"no space left ({error}); {do}", FAILED)
+            return _fail(name, f"no space left ({error}); {do}", "failed")
         if number in (errno.EACCES, errno.EPERM, errno.EROFS):
             return _fail(name, error)
         raise
 
 
-MISTAKE, FAILED = "error", "failed"
-"""Begin of a command's last line: the same command would fail again, or perhaps not."""
-
-
-def _fail(name: str, mistake: object, kind: str = MISTAKE) -> int:
+def _fail(name: str, mistake: object, kind: str = "error") -> int:
+    """Print the last line: after an ``error`` the same command would fail again, after ``failed``
+    perhaps not."""
     print(f"mamushi {name}: {kind}: {mistake}", file=sys.stderr)
     return 2
 
@@ -96,26 +86,16 @@ def _fail(name: str, mistake: object, kind: str = MISTAKE) -> int:
 # Which command ------------------------------------------------------------------------------------
 
 
-def commands() -> dict[str, Command]:
-    """Return the commands for people, by name."""
+def commands() -> dict[str, tuple[str, str]]:
+    """Return group and summary of each command for people, whose file is read and not imported."""
     found = {}
     for room in ROOMS:
         for path in _folder(room).glob("[!_]*.py"):
-            tree = ast.parse(path.read_text(encoding="utf-8"))
-            group = next(
-                ast.literal_eval(each.value)
-                for each in tree.body
-                if isinstance(each, ast.Assign) and ast.unparse(each.targets[0]) == "GROUP"
-            )
-            dotted = f"{room}.{path.stem}"
-            found[path.stem.replace("_", "-")] = Command(dotted, group, _summary(tree))
+            text = path.read_text(encoding="utf-8")
+            (group,) = re.findall(r'^GROUP = "(\w+)"$', text, re.MULTILINE)
+            summary = (ast.get_docstring(ast.parse(text)) or "").partition("\n")[0]
+            found[path.stem.replace("_", "-")] = group, summary
     return dict(sorted(found.items()))
-
-
-def suggestion(wrong: str, known: Iterable[str]) -> str:
-    """Return a suggestion to be put behind a message; empty where nothing known is alike."""
-    near = difflib.get_close_matches(wrong, list(known), n=1, cutoff=0.6)
-    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def _folder(room: str) -> Path:
@@ -164,9 +144,8 @@ def _list_commands(words: list[str]) -> NoReturn:
     width = max(map(len, known))
     lines = [(mamushi.__doc__ or "").partition("\n")[0]]
     for group, about in GROUPS.items():
-        members = [name for name, each in known.items() if each.group == group]
         lines += ["", f"{group}: {about}"]
-        lines += [f"  {name:<{width}}  {known[name].summary}" for name in members]
+        lines += [f"  {name:<{width}}  {said}" for name, (of, said) in known.items() if of == group]
     lines += ["", "Stages of the workflow: mamushi stage --help. Options: mamushi COMMAND --help."]
     _end("mamushi", "command", lines, words, [*known, *stage.stages()])
 
@@ -177,10 +156,6 @@ def _list_stages(words: list[str]) -> NoReturn:
     lines = ["The stages of the workflow, which its rules call."]
     lines += [f"  {name:<{width}}  {one.summary}" for name, one in sorted(stage.stages().items())]
     _end("mamushi stage", "stage", lines, words, [*stage.stages()])
-
-
-def _summary(module: ast.Module) -> str:
-    return (ast.get_docstring(module) or "").partition("\n")[0]
 
 
 def _end(prog: str, kind: str, lines: list[str], words: list[str], known: list[str]) -> NoReturn:

@@ -1,5 +1,8 @@
 """The one kind of error that a user sees: a sentence, never a traceback."""
 
+import difflib
+from collections.abc import Iterable
+
 
 class UserError(Exception):
     """A mistake in the input or the configuration.
@@ -15,3 +18,9 @@ class UserError(Exception):
         line = what if where is None else f"{where}: {what}"
         line = line if do is None else f"{line}; {do}"
         super().__init__(" ".join(line.split()))
+
+
+def suggestion(wrong: str, known: Iterable[str]) -> str:
+    """Return a suggestion to be put behind a message; empty where nothing known is alike."""
+    near = difflib.get_close_matches(wrong, list(known), n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""

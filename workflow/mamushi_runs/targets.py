@@ -7,8 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from mamushi.cli import suggestion
-from mamushi.errors import UserError
+from mamushi.errors import UserError, suggestion
 
 
 def check(workflow: Any, snakefile: str) -> None:

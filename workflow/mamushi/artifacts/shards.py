@@ -59,11 +59,10 @@ def write_pieces(
                 )
         return
     with writing(path, schemas.SHARD, metadata={**metadata, "shard": shard}) as write:
-        empty = True
+        rows = None
         for rows, vectors in pieces:
             write({"row": rows, **_arrays(vectors)})
-            empty = False
-        if empty:
+        if rows is None:
             # Of a dataset with fewer batches than shards.
             write({"row": np.empty(0, np.int64)})
 

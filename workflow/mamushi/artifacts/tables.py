@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mamushi.artifacts import schemas, seal
+from mamushi.artifacts import seal
 from mamushi.artifacts.domains import *  # noqa: F403
 from mamushi.artifacts.files import atomic
 from mamushi.artifacts.schemas import Table
@@ -29,11 +29,6 @@ Columns = Any
 """A table, its columns by their names, or its rows."""
 GROUP = 16384
 """Rows of a row group in a table of vectors."""
-
-
-def embeddings_schema(width: int) -> pa.Schema:
-    """Return the schema of the embeddings of a model with hidden size ``width``."""
-    return schemas.EMBEDDINGS.of_width(width)
 
 
 def write_table(

@@ -88,13 +88,11 @@ def whole(unlearner: str) -> str:
 
 
 def base(config: Config, model: str) -> str | None:
-    """Return the model that retraining starts from: the model itself, or the ``base`` that a model
-    which is already contaminated names; None where it names none."""
+    """Return the model that retraining starts from: the model itself, or the ``base`` that one
+    which is already contaminated names, if any."""
     definition = config["models"][model]
-    if definition.get("contaminated"):
-        name = definition.get("base")
-        return None if name is None else str(name)
-    return model
+    found: str | None = definition.get("base") if definition.get("contaminated") else model
+    return found
 
 
 def start(config: Config, model: str) -> str:

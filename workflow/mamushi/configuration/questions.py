@@ -71,20 +71,11 @@ def models(config: Mapping[str, Any], sections: tuple[str, ...]) -> dict[str, li
     """Return the wildcards of the models of which all these sections speak, each with its values;
     of none all."""
     axes = [grid.probed(config) if name == "probe" else config[name] for name in sections]
-    keys = {
-        "dataset": "datasets",
-        "model": "models",
-        "seed": "seeds",
-        "selector": "selectors",
-        "beta": "budgets",
-        "unlearner": "unlearners",
-    }
-    values = {
-        name: [[paths.beta(v) if name == "beta" else str(v) for v in each[key]] for each in axes]
-        for name, key in keys.items()
-    }
-    return {
-        name: [value for value in several[0] if all(value in each for each in several)]
-        for name, several in values.items()
-        if several
-    }
+    found: dict[str, list[str]] = {}
+    for key in (
+        ("datasets", "models", "seeds", "selectors", "budgets", "unlearners") if axes else ()
+    ):
+        name, write = ("beta", paths.beta) if key == "budgets" else (key[:-1], str)
+        first, *others = ([write(value) for value in each[key]] for each in axes)
+        found[name] = [value for value in first if all(value in each for each in others)]
+    return found
