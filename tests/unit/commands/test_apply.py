@@ -306,10 +306,8 @@ def test_row_numbers_are_those_of_the_file_that_was_ranked(tmp_path: Path) -> No
         ("d.csv", b"key,text\nc1,x\n", "x.csv", "none of its 3 ids is there (number of a row)"),
         ("d.csv", b"id,text\n1,x\n", "x.csv", "none of its 3 ids is there (column 'id')"),
         ("d.csv", b"id,text\n3,x,y\n", "x.csv", "3 fields where the header has 2"),
-        ("d.jsonl", b'{"id": 3}\n[1]\n', "x.jsonl", "not a JSON object"),
         # Without a time of writing: the bytes are part of the test's name, which must not change.
         ("d.csv.gz", gzip.compress(b"id\n3\n" * 99, mtime=0)[:-9], "x.csv.gz", "truncated or"),
-        ("d.csv.zst", b"nothing", "x.csv.zst", "truncated or damaged"),
         ("d.parquet", b"PAR1", "x.parquet", "damaged"),
         ("d.csv", b"id\n3\n", "x.parquet", "the endings of d.csv and x.parquet differ"),
         ("d.csv", b"id\n3\n", "d.csv", "exists already"),
@@ -331,7 +329,7 @@ def test_bad_data_is_one_line_and_nothing_is_written(
     assert {path.name for path in tmp_path.iterdir()} == {name, "ids.txt"}
 
 
-@pytest.mark.parametrize("kind", [".csv", ".jsonl", ".parquet"])
+@pytest.mark.parametrize("kind", [".jsonl", ".parquet"])
 def test_memory_does_not_grow_with_the_file(tmp_path: Path, kind: str) -> None:
     """A file of 25 MB of incompressible text, a chunk at a time."""
     ids = plain_list(tmp_path)
@@ -345,11 +343,9 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path, kind: str) -> None:
                 out.write_table(pa.table({"id": names, "text": texts}))
     else:
         with data.open("w") as lines:
-            lines.write("id,text\n" if kind == ".csv" else "")
-            for row in range(400):
-                cells = {"id": row, "text": texts[row % 50]}
-                is_csv = kind == ".csv"
-                lines.write((f"{row},{cells['text']}" if is_csv else json.dumps(cells)) + "\n")
+            lines.writelines(
+                json.dumps({"id": i, "text": texts[i % 50]}) + "\n" for i in range(400)
+            )
     script = (
         "import sys, resource\n"
         "from tests.support.removal_files import command\n"

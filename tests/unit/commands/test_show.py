@@ -100,24 +100,16 @@ def test_lists_verdict_examples_and_what_is_next(
     ]
 
 
-def test_a_results_folder_by_its_own_name(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    write(tmp_path / "kept")
-    frontier = paths.under(tmp_path / "kept", paths.FRONTIER, **CELL)
-    frontier.touch()
-    assert main(["show", str(tmp_path / "kept")]) == 0
-    how_many = f"  how many  mamushi advise --removal 0.5 --root {tmp_path / 'kept'}"
-    assert how_many in capsys.readouterr().out.splitlines()
-
-
 def test_a_list_that_should_not_be_acted_on(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write(tmp_path, WEAK)
+    paths.under(tmp_path, paths.FRONTIER, **CELL).touch()
     assert main(["show", str(tmp_path)]) == 0
     said = capsys.readouterr().out
     assert WEAK in said and "mamushi apply" not in said
+    # A results folder by its own name.
+    assert f"  how many  mamushi advise --removal 0.5 --root {tmp_path}\n" in said
 
 
 def test_where_nothing_was_ranked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -130,16 +130,6 @@ def test_invalid_utf8_in_parquet_names_the_column(tmp_path: Path) -> None:
         readers.read(path, ["text"])
 
 
-def test_damaged_pages_of_parquet_are_told(tmp_path: Path) -> None:
-    path = tmp_path / "a.parquet"
-    pq.write_table(pa.table({"text": ["a" * 50] * 50}), path)
-    whole = path.read_bytes()
-    footer = int.from_bytes(whole[-8:-4], "little") + 8
-    path.write_bytes(whole[:4] + bytes(len(whole) - footer - 4) + whole[-footer:])
-    with pytest.raises(UserError, match=r"a\.parquet: damaged"):
-        readers.read(path, ["text"])
-
-
 def test_a_column_that_parquet_has_twice_is_named(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table([["a"], ["b"], ["c"]], names=["text", "id", "text"]), path)

@@ -1,8 +1,6 @@
 """Tables from the files that people have: CSV, TSV, JSON Lines (each plain or packed), Parquet and
-Arrow; one file or a folder of shards.
-
-Every problem is reported with the file and the row, which counts from 1 without the header. Since a
-quoted field may hold line breaks, the line on which a CSV row ends is given as well.
+Arrow; one file or a folder of shards. Every problem is reported with the file and the row, which
+counts from 1 without the header; of CSV also with the line on which the row ends.
 """
 
 from __future__ import annotations
@@ -96,10 +94,7 @@ def rows(path: Path, needed: Sequence[str]) -> Iterator[tuple[str, Mapping[str, 
 
 
 def columns(path: str | Path) -> list[str]:
-    """Return the names of all columns of a table; of JSON Lines those of the first rows.
-
-    Raises ``UserError`` as ``read`` does.
-    """
+    """Return the names of all columns of a table; of JSON Lines those of the first rows."""
     file = tabular.find(path)[0]
     if tabular.format_of(file) in COLUMNAR:
         with opened_columns(file) as (schema, _):
