@@ -86,10 +86,10 @@ def _limit(axes: Axes, heights: np.ndarray[Any, Any], row: Row) -> None:
     """Show the gap and what lies below it; above, no more than a part of the gap."""
     ends = sorted((row["start_ppl_forget"], row["gold_ppl_forget"]))
     gap = ends[1] - ends[0] or ends[1] * 0.1
-    low = max(min(ends[0], heights.min()), ends[0] - gap, ends[0] / 2)
+    low = max(min(ends[0], heights.min()), ends[0] - gap)
     high = min(max(ends[1], heights.max()), ends[1] + ABOVE * gap)
     margin = 0.06 * (high - low)
-    axes.set_ylim(max(low - margin, low / 2), high + margin)
+    axes.set_ylim(low - margin, high + margin)
 
 
 def _mark(axes: Axes, found: Mapping[str, Row], lines: Mapping[str, Mapping[str, Any]]) -> None:
