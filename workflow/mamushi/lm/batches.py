@@ -183,7 +183,7 @@ def collate(
     device: torch.device,
     *,
     shared: bool,
-    ids: Sequence[str] = (),
+    ids: Iterable[str] = (),
     labels: Sequence[NDArray[np.int32]] | None = None,
     weights: Sequence[NDArray[np.float32]] | None = None,
 ) -> Batch:

@@ -76,7 +76,8 @@ class Trunk:
         """
         states = []
         for text, length in zip(ids, lengths, strict=True):
-            stored = self._file_of[text].get_tensor(text) if text in self._file_of else ()
+            file = self._file_of.get(text)
+            stored = torch.empty(0) if file is None else file.get_tensor(text)
             if length > len(stored):
                 what = f"holds {len(stored)} tokens of example {text}, but {length} are asked for"
                 raise UserError(what, where=self.path, do=AGAIN)
