@@ -86,7 +86,9 @@ def token_nll(
     return [found[row] for row in range(len(texts))]
 
 
-def perplexity_table(result: TextNll, domains: NDArray[np.str_]) -> Mapping[str, list[Any]]:
+def perplexity_table(
+    result: TextNll, domains: NDArray[np.str_], remedy: str = "lower training.learning_rate"
+) -> Mapping[str, list[Any]]:
     """Return the columns of the artifact ``perplexity``: one row per domain, PPL = exp(sum of NLL /
     predicted tokens). Raises ``UserError`` when it is not finite: the model diverged."""
     columns: dict[str, list[Any]] = {
@@ -99,7 +101,7 @@ def perplexity_table(result: TextNll, domains: NDArray[np.str_]) -> Mapping[str,
         if not math.isfinite(mean) or mean > 700:
             raise UserError(
                 f"the mean NLL of the {domain} texts is {mean}: the model has diverged",
-                do="lower training.learning_rate",
+                do=remedy,
             )
         row = (domain, int(rows.sum()), tokens, mean, math.exp(mean))
         for column, value in zip(columns.values(), row, strict=True):

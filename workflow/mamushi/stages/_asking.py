@@ -83,12 +83,17 @@ class Subject:
 
 
 def subject(
-    files: Any, model: PreTrainedModel, accelerator: Accelerator, job: Job, precision: str
+    files: Any,
+    model: PreTrainedModel,
+    accelerator: Accelerator,
+    job: Job,
+    precision: str,
+    trunk: Trunk | None = None,
 ) -> Subject:
     """Return an open model with the files of the stage that opened or made it."""
     batch = job.execution.batch_tokens
     given = (files.model_card, files.examples, files.tokens, batch, precision)
-    return Subject(model, accelerator, *given)
+    return Subject(model, accelerator, *given, trunk=trunk)
 
 
 def answers(one: Subject, questions: Questions | None) -> Answers:

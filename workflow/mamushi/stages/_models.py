@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mamushi.running import launch
 from mamushi.running.stage import Files, Job, option, reads, writes
@@ -61,6 +62,18 @@ class TrainingFiles(BaseFiles):
     def state(self) -> Path:
         """The checkpoint that a killed run goes on from; deleted when all is written."""
         return self.card.with_name(f"{self.card.name}.state")
+
+    def record(
+        self, kind: Table, log: Mapping[str, Any], counts: Mapping[str, Any], job: Job
+    ) -> None:
+        """Write the step log, and the card in the place of what an earlier training left."""
+        from mamushi.artifacts.files import write_json
+        from mamushi.artifacts.tables import write_table
+        from mamushi.artifacts.tensors import drop_others
+
+        write_table(self.log_table, kind, log, metadata=job.origin)
+        drop_others(self.card, job.origin)
+        write_json(self.card, {**job.origin, **counts})
 
 
 def joined(files: VectorFiles, kind: Table, job: Job) -> bool:

@@ -151,10 +151,7 @@ def fine_tuned(
     import numpy as np
 
     from mamushi.artifacts import schemas
-    from mamushi.artifacts.files import write_json
     from mamushi.artifacts.provenance import fingerprint
-    from mamushi.artifacts.tables import write_table
-    from mamushi.artifacts.tensors import drop_others
     from mamushi.lm.batches import steps
     from mamushi.lm.tokens import mass, read_tokens, subset
 
@@ -187,7 +184,6 @@ def fine_tuned(
         kept=kept,
     )
     if accelerator.is_main_process:
-        write_table(files.log_table, schemas.TRAIN_LOG, log.columns, metadata=job.origin)
         changed = [p for p in model.parameters() if p.requires_grad]
         counts = {
             "texts": len(texts),
@@ -197,8 +193,7 @@ def fine_tuned(
             "trained_tensors": len(changed),
             **({} if weight is None else {"mass": weight}),
         }
-        drop_others(files.card, job.origin)
-        write_json(files.card, {**job.origin, **counts})
+        files.record(schemas.TRAIN_LOG, log.columns, counts, job)
     return model, accelerator
 
 

@@ -83,17 +83,10 @@ class UnlearnFiles(_asking.AnswerFiles, _models.TrainingFiles, _models.ModelFile
 
 
 def unlearn(files: UnlearnFiles, settings: Unlearn, job: Job) -> None:
-    """Unlearn the texts of a removal list from a trained model, and measure it.
-
-    Both in one process, as for retraining; and so is whatever else it is asked, because the weights
-    are kept only when asked for.
-    """
+    """Unlearn the texts of a removal list from a trained model, measure and ask it."""
     from mamushi.artifacts import schemas
-    from mamushi.artifacts.files import write_json
     from mamushi.artifacts.provenance import fingerprint
     from mamushi.artifacts.tables import EVALUATION, FORGET, INFERENCE, RETAIN, write_table
-    from mamushi.artifacts.tensors import drop_others
-    from mamushi.errors import UserError
     from mamushi.lm.loading import open_tokenizer
     from mamushi.lm.parameters import count
     from mamushi.lm.perplexity import perplexity_table, require_domains, text_nll
@@ -104,12 +97,10 @@ def unlearn(files: UnlearnFiles, settings: Unlearn, job: Job) -> None:
     from mamushi.unlearning.trunk import starting_from
 
     _asking.require(settings.questions)
-    source, length = (files.tokens, files.examples), settings.max_length
-    held_out = read_tokens(*source, EVALUATION, settings.evaluation.max_length)
+    held_out = read_tokens(files.tokens, files.examples, EVALUATION, settings.evaluation.max_length)
     require_domains(held_out)
-    forget, retain = (
-        read_tokens(*source, INFERENCE, length, domains=[domain]) for domain in (FORGET, RETAIN)
-    )
+    ranked = (files.tokens, files.examples, INFERENCE, settings.max_length)
+    forget, retain = (read_tokens(*ranked, domains=[each]) for each in (FORGET, RETAIN))
     selected = _selected(forget, files.removal)
     tokenizer = open_tokenizer(files.model_card)
     model, accelerator = _models.opened(files, settings.start, settings, settings.seed)
@@ -117,11 +108,7 @@ def unlearn(files: UnlearnFiles, settings: Unlearn, job: Job) -> None:
     outcome = Outcome({name: [] for name in schemas.UNLEARN_LOG.schema.names}, None, None)
     if len(selected):
         outcome = unlearn(
-            model,
-            selected,
-            retain,
-            asdict(settings),
-            asdict(job.execution),
+            *(model, selected, retain, asdict(settings), asdict(job.execution)),
             total=steps_of(len(selected), len(forget), asdict(settings.training)),
             seed=settings.seed,
             accelerator=accelerator,
@@ -135,21 +122,16 @@ def unlearn(files: UnlearnFiles, settings: Unlearn, job: Job) -> None:
         return
     with starting_from(trunk, model):
         nll = text_nll(model, held_out, job.execution.batch_tokens, accelerator)
-    try:
-        table = perplexity_table(nll, held_out.domains)
-    except UserError as error:
-        remedy = f"lower unlearners.{settings.unlearner}.learning_rate"
-        raise UserError(error.what, do=remedy) from error
+    lower = f"lower unlearners.{settings.unlearner}.learning_rate"
+    table = perplexity_table(nll, held_out.domains, lower)
     if files.tensors:
         save_trained(files.tensors, model, job.origin)
     trained = count(model).trained
-    subject = _asking.subject(files, model, accelerator, job, settings.start.precision)
-    subject.trunk = trunk
+    subject = _asking.subject(files, model, accelerator, job, settings.start.precision, trunk)
     _asking.write(files, _asking.answers(subject, settings.questions), accelerator, job)
     if not accelerator.is_main_process:
         return
     write_table(files.perplexity, schemas.PERPLEXITY, table, metadata=job.origin)
-    write_table(files.log_table, schemas.UNLEARN_LOG, outcome.log, metadata=job.origin)
     counts = {
         "texts": len(forget),
         "removed": len(selected),
@@ -158,8 +140,7 @@ def unlearn(files: UnlearnFiles, settings: Unlearn, job: Job) -> None:
         "masked": outcome.masked,
         "trained_parameters": trained,
     }
-    drop_others(files.card, job.origin)
-    write_json(files.card, {**job.origin, **counts})
+    files.record(schemas.UNLEARN_LOG, outcome.log, counts, job)
     files.state.unlink(missing_ok=True)
 
 
