@@ -88,14 +88,6 @@ def test_micro_batches_make_the_same_steps(kind: str, micro: int) -> None:
     )
 
 
-def test_forget_loss_rises_and_retain_loss_falls() -> None:
-    forget, retain = texts_of("forget", 4, 1), texts_of("retain", 4, 2)
-    _, outcome = run("neggrad_plus", None, forget, retain, total=40, beta_ng=0.5)
-    log = outcome.log
-    assert np.mean(log["forget_loss"][-3:]) > log["forget_loss"][0] + 0.5
-    assert np.mean(log["retain_loss"][-3:]) < log["retain_loss"][0] - 0.5
-
-
 def test_the_log_is_the_artifact(tmp_path: Path) -> None:
     forget = texts_of("forget", 11, 1)
     _, outcome = run("npo", forget=forget)

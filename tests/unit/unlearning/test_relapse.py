@@ -17,10 +17,9 @@ from mamushi.cli import main
 from mamushi.lm import device, loading, parameters, storage, tiny
 from mamushi.lm.perplexity import perplexity_table, text_nll
 from mamushi.lm.rounding import rounding
-from mamushi.lm.tokens import encode, read_tokens, subset
+from mamushi.lm.tokens import read_tokens, subset
 from mamushi.unlearning.relapse import relapse, unrelated
 from mamushi.unlearning.relearning import choose, relearn
-from mamushi.unlearning.unrelated import TEXTS
 from tests.support.models import PARTS, SIZES
 from tests.support.stage_files import EXECUTION, FILES, WORDS, write_base
 from tests.support.stage_files import FORGET as RANKED
@@ -135,14 +134,6 @@ def test_the_nll_is_of_all_held_out_and_all_ranked_forget_texts(written: Path, o
         here = table.loc[list(part.ids)]
         np.testing.assert_allclose(here["nll"], expected.nll, rtol=1e-5)
         assert (here["tokens"] == expected.tokens).all()
-
-
-def test_unrelated_texts_are_tokens_of_the_model(made: Path) -> None:
-    tokenizer = loading.open_tokenizer(made / "card.json")
-    found = unrelated(tokenizer, 9)
-    assert len(found) == len(set(found.ids)) == len(set(TEXTS)) == 32
-    assert [found[i].tolist() for i in range(32)] == list(encode(tokenizer, TEXTS, 9))
-    assert found.lengths.max() == 9
 
 
 def test_a_model_that_diverges_is_named(
