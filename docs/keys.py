@@ -1,6 +1,7 @@
-"""The page ``keys.md``, every key of config.yaml with its type, default and meaning.
+"""The page ``keys.md``, every key of config.yaml with its type, default and meaning, and the JSON
+Schema ``config.schema.json`` for editors.
 
-It comes from the declaration that the program checks by, and from the plug-ins' ``SETTINGS``.
+Both come from the declaration that the program checks by, and from the plug-ins' ``SETTINGS``.
 MkDocs runs this file as a hook (``hooks`` in mkdocs.yml).
 """
 
@@ -19,16 +20,34 @@ from mamushi.registry import plugins
 HEAD = """# Keys
 
 Every key of the configuration. One without a default has to be given, unless its meaning says
-otherwise; an unknown one is a mistake.
+otherwise; an unknown one is a mistake. An editor that reads JSON Schema checks a file while you
+write it, by [config.schema.json](config.schema.json).
 """
 PLUGINS = {"datasets": "dataset", "selectors": "selector", "unlearners": "unlearner"}
 """Sections whose entries have the settings of their kind as further keys."""
+OWN_WORDS = ("allowed", "missing", "declared")
+"""What a rule says beyond the standard."""
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the page to the files in the folder."""
+    """Add the page and the schema to the files in the folder."""
+    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **plain(declared())}
+    files.append(File.generated(config, "config.schema.json", content=json.dumps(schema, indent=1)))
     files.append(File.generated(config, "keys.md", content=page()))
     return files
+
+
+def plain(rule: Rule) -> Rule:
+    """Return a rule in the standard's words alone, with descriptions, as editors read it."""
+    found: Rule = {}
+    for word, value in rule.items():
+        if word == "properties":
+            found[word] = {key: plain(setting) for key, setting in value.items()}
+        elif word == "oneOf":
+            found[word] = [plain(each) for each in value]
+        elif word not in OWN_WORDS:
+            found[word] = plain(value) if isinstance(value, dict) and word != "default" else value
+    return {**found, "description": meaning(rule)} if meaning(rule) else found
 
 
 def page() -> str:

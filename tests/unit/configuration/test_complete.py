@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+import runpy
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from jsonschema import Draft202012Validator
 
 from mamushi import registry
 from mamushi.configuration import arms, grid, schema
@@ -31,6 +33,14 @@ def laid_over(*names: str) -> Config:
     for file in files:
         update_config(config, file)
     return config
+
+
+def test_the_schema_for_editors_is_valid_and_takes_what_the_program_takes() -> None:
+    keys: dict[str, Any] = runpy.run_path(str(ROOT / "docs/keys.py"))
+    rule = keys["plain"](declared())
+    Draft202012Validator.check_schema(rule)
+    Draft202012Validator(rule).validate(paper())
+    assert rule["properties"]["training"]["properties"]["epochs"]["description"]
 
 
 def test_every_key_is_described() -> None:

@@ -227,6 +227,11 @@ def test_seeds_without_a_gap_are_left_out() -> None:
         assert row["budget"] is row["saving_vs_random"] is None
 
 
+def test_recrossings_are_of_the_mean_curve() -> None:
+    table = half_gap(points(lambda *_: [0.0, 0.6, 0.4, 0.7, 0.3]))
+    assert {row["recrossings"] for row in table.to_pylist()} == {2}
+
+
 def test_the_worst_seed_decides_about_the_cap() -> None:
     # Starts of 10, 20 and 30; at the crossing, 0.25, there are 20, 70 and 80.
     def retain(seed: int, beta: float) -> float:

@@ -49,6 +49,12 @@ def first_crossing(beta: npt.ArrayLike, height: npt.ArrayLike, target: float) ->
     return float(found) if np.isfinite(found) else None
 
 
+def recrossings(height: npt.ArrayLike, target: float) -> int:
+    """Count how often a curve falls below ``target`` after it was there."""
+    reached = np.asarray(height) >= target
+    return int(np.count_nonzero(reached[:-1] & ~reached[1:]))
+
+
 def interpolate(beta: npt.ArrayLike, heights: npt.ArrayLike, at: float) -> Floats:
     """Return the heights ``(curves,)`` of curves ``(curves, budgets)`` at the budget ``at``."""
     x = np.asarray(beta, dtype=np.float64)

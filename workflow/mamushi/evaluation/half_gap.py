@@ -24,6 +24,7 @@ from mamushi.evaluation.crossing import (
     first_crossings,
     interpolate,
     recovery,
+    recrossings,
 )
 from mamushi.evaluation.curves import Grid, Perplexity, read_arm, read_counts
 from mamushi.evaluation.paired import known, t_quantile
@@ -181,9 +182,11 @@ def _pair_rows(rows: list[Row], target: float, retain_cap: float) -> Iterator[Ro
         row = {"unlearner": unlearner, "selector": selector, **level}
         at = found.get((unlearner, selector))
         if at is None:
-            yield {**row, "censored": True}
+            yield {**row, "censored": True, "recrossings": 0}
         else:
-            row |= _describe(curves[unlearner, selector], at, retain_cap)
+            curve = curves[unlearner, selector]
+            again = recrossings(curve.recovery.mean(axis=0), target)
+            row |= {"recrossings": again, **_describe(curve, at, retain_cap)}
             yield {**row, **_saving(at, found.get((unlearner, BASELINE)))}
 
 

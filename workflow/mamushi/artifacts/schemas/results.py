@@ -121,6 +121,8 @@ budget_low float64?: Lower end of its 95% interval: the first budget at which St
 budget_high float64?: Upper end: from there on the test tells that the target is exceeded. Null
     likewise.
 censored bool: Whether not even the whole forget set reaches the target.
+recrossings int64: How often the mean curve falls below the target again; above 0 the first crossing
+    may be an accident.
 retain_factor float64?: Retain perplexity at the crossing over that of the start, in the worst seed.
 within_cap bool?: Whether `retain_factor` is at most `unlearning.retain_cap`.
 saving_vs_random float64?: 1 − budget / budget of `random` with the same unlearner; negative where
