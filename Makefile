@@ -111,7 +111,7 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 # Three at a time on two cores, because some wait.
 SIDE_BY_SIDE := -n 3 --dist loadgroup --no-loadscope-reorder
 
-test: $(READY) ## lint, types, all unit tests, what runs again, the demo: a quarter of an hour
+test: $(READY) ## lint, types, all unit tests, what runs again, the demo: some ten minutes
 	$(PYTEST) $(SIDE_BY_SIDE) -m "not slow and not slurm"
 
 test-slow: $(READY) ## the tests that `test` leaves out: faults, random kills, long grids

@@ -6,6 +6,8 @@ import random
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from tests.support.small_grid import CONFIG, DATASET, RUN, contents
 from tests.support.workflow import run
 
@@ -30,6 +32,7 @@ def write(path: Path) -> None:
             writer.writerow([" ".join(chosen), topic])
 
 
+@pytest.mark.slow
 def test_a_file_saved_anew(tmp_path: Path) -> None:
     config = {**CONFIG, "datasets": {DATASET: OWN}}
     source, folder = tmp_path / "own.csv", tmp_path / "results"

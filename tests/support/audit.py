@@ -1,7 +1,5 @@
 """What runs twice at the same time, found out from /proc and not from the program's own locks."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import threading
@@ -9,6 +7,7 @@ import time
 from collections import defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Self
 
 from mamushi.running import warm
 
@@ -80,7 +79,7 @@ class Audit:
     """Outputs and the processes that were there for them while another one computed."""
     samples: int = 0
 
-    def __enter__(self) -> Audit:
+    def __enter__(self) -> Self:
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self._thread.start()

@@ -9,8 +9,6 @@ recorded as after a real run, without computing anything.
         snakemake.would_run(folder, change={"training": {"epochs": 2}})  # {"retrain": 12, ...}
 """
 
-from __future__ import annotations
-
 import gc
 import importlib
 import json
@@ -23,7 +21,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import yaml
 
@@ -53,7 +51,7 @@ class Snakemake:
             text=True,
         )
 
-    def __enter__(self) -> Snakemake:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -1,7 +1,5 @@
 """A finished piece of the small grid, and the commands that made it, to disturb and run again."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import signal
@@ -9,7 +7,7 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from tests.support import small_grid as grid
 from tests.support.small_grid import RUN, UNLEARNER
@@ -79,12 +77,12 @@ class Made:
     """Arguments of ``python -m mamushi`` by rule, of the rules of which there is one job."""
     contents: dict[str, str]
 
-    def copy(self, folder: Path, *without: str) -> Made:
+    def copy(self, folder: Path, *without: str) -> Self:
         """The same in another folder, times of the files too, without these paths."""
         copied = Path(shutil.copytree(self.folder, folder))
         for path in without:
             (copied / path).unlink()
-        return Made(copied, self.commands, self.contents)
+        return type(self)(copied, self.commands, self.contents)
 
     def start(
         self,
