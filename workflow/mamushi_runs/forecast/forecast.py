@@ -97,7 +97,11 @@ def read(workflow: Any, cluster: Cluster | None = None, gpus: int | None = None)
             stays = rule.group is None and rule.name in workflow._localrules
             remote = cluster is not None and not stays
             asked |= {CORES: 0, QUEUE: 1} if remote else {CORES: int(job.threads), QUEUE: 0}
-            stage = re.search(r"-m mamushi ([a-z-]+)", str(rule.shellcmd or ""))
+            # Rules of one form have their stage among the parameters.
+            words = str(rule.shellcmd or "").replace(
+                "{params.stage}", f"{rule.params.get('stage')}"
+            )
+            stage = re.search(r"-m mamushi ([a-z-]+)", words)
             shared[key] = {
                 "known": stage and (work.known(rule.name) or stage[1].replace("-", "_")),
                 **{"gpus": count, "threads": int(job.threads)},
