@@ -84,14 +84,13 @@ def _labels(table: readers.Table, allowed: set[str]) -> NDArray[np.int8]:
 
 def _match(test: readers.Table, scores: readers.Table) -> list[int]:
     """Return, for each test comment, the row of its labels."""
-    tables = (test, scores)
-    for table in tables:
+    rows = []
+    for table in (test, scores):
         check_unique(table.columns["id"], table.places)
-    row_of = [{name: row for row, name in enumerate(each.columns["id"])} for each in tables]
-    for table, rows, others in ((test, *row_of), (scores, *reversed(row_of))):
-        if lacking := [name for name in rows if name not in others]:
-            place = table.places[rows[lacking[0]]]
+        rows.append({name: row for row, name in enumerate(table.columns["id"])})
+    for table, own, others in ((test, rows[0], rows[1]), (scores, rows[1], rows[0])):
+        if lacking := [name for name in own if name not in others]:
             what = f"id {lacking[0]!r} is not in both {test.file} and {scores.file}"
             do = "give the test and label files of the same release"
-            raise UserError(what, where=place, do=do)
-    return [row_of[1][name] for name in test.columns["id"]]
+            raise UserError(what, where=table.places[own[lacking[0]]], do=do)
+    return [rows[1][name] for name in test.columns["id"]]
