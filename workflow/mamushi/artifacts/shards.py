@@ -59,10 +59,11 @@ def write_pieces(
                 )
         return
     with writing(path, schemas.SHARD, metadata={**metadata, "shard": shard}) as write:
-        rows = None
+        empty = True
         for rows, vectors in pieces:
             write({"row": rows, **_arrays(vectors)})
-        if rows is None:
+            empty = False
+        if empty:
             # Of a dataset with fewer batches than shards.
             write({"row": np.empty(0, np.int64)})
 
