@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import functools
 import json
 import os
 import threading
@@ -40,12 +41,12 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """The outputs that the stage computed, in order."""
     made: list[Path] = []
 
+    @functools.wraps(computed.tokens)
     def run(files: Any, settings: Any, job: Any) -> None:
         made.append(files.out)
         write_table(files.out, schemas.TOKENS, {"id": ["a"], "tokens": [[1]]}, metadata=job.origin)
 
     monkeypatch.setattr(computed, "tokens", run)
-    run.__annotations__ = {"settings": "Tokens"}
     return made
 
 
