@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from mamushi.artifacts import paths, schemas
-from mamushi.artifacts.files import write_json
 from mamushi.artifacts.tables import read_metadata, read_table
 from mamushi.cli import main
 from mamushi.errors import UserError
@@ -152,13 +151,7 @@ def test_a_missing_file_is_named_and_nothing_is_written(
     assert not (root / "tables").exists()
 
 
-def test_a_diverged_model_and_a_manifest_without_its_counts_are_named(root: Path) -> None:
-    where = {**CELL, "selector": "random", "beta": "0.10"}
-    manifest = paths.under(root, paths.MANIFEST, **where)
-    write_json(manifest, {"removed": 4})
-    with pytest.raises(UserError, match="'n_forget'") as caught:
-        sad_table(ONE, root)
-    assert caught.value.where == manifest
+def test_a_diverged_model_is_named(root: Path) -> None:
     path = paths.under(root, paths.PERPLEXITY, **CELL, arm="beta0")
     write_perplexity(path, float("nan"), 10.0)
     with pytest.raises(UserError, match="not a finite number") as caught:

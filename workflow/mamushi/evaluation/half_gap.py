@@ -17,7 +17,6 @@ from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.files import read_json
 from mamushi.configuration import arms
 from mamushi.configuration.grid import cells
-from mamushi.errors import UserError
 from mamushi.evaluation.cohort import RETRAINING
 from mamushi.evaluation.crossing import (
     first_crossing,
@@ -26,7 +25,7 @@ from mamushi.evaluation.crossing import (
     recovery,
     recrossings,
 )
-from mamushi.evaluation.curves import Grid, Perplexity, read_arm, read_counts
+from mamushi.evaluation.curves import Grid, Perplexity, read_arm
 from mamushi.evaluation.paired import known, t_quantile
 from mamushi.evaluation.sad import Floats
 
@@ -79,8 +78,7 @@ def _run_rows(run: Row, grid: Grid, endpoint: str, root: str | Path) -> Iterator
 def _retrained(run: Row, selector: str, budgets: Sequence[float], root: str | Path) -> list[Point]:
     """Return retraining from beta 0, with all forget texts, to the gold standard, without any."""
     first, last = (
-        read_counts(paths.under(root, paths.CARD, **run, arm=name), "texts", "steps")
-        for name in ("beta0", "gold")
+        read_json(paths.under(root, paths.CARD, **run, arm=name)) for name in ("beta0", "gold")
     )
     every = first["texts"] - last["texts"]
     return [
@@ -94,28 +92,18 @@ def _unlearned(run: Row, unlearner: str, selector: str, root: str | Path) -> lis
     """Return unlearning at the budgets of the pair's sweep, and on the whole forget set."""
     pair = {"unlearner": unlearner, "selector": selector}
     path = paths.under(root, paths.SWEEP, dataset=run["dataset"], model=run["model"], **pair)
-    made = {budget: arms.unlearned(unlearner, selector, budget) for budget in _swept(path)}
+    made = {
+        budget: arms.unlearned(unlearner, selector, budget)
+        for budget in sorted(read_json(path)["budgets"])
+    }
     made[1.0] = arms.whole(unlearner)
-    return [_point(run, beta, arm, root, nullable="stopped_at") for beta, arm in made.items()]
+    return [_point(run, beta, arm, root) for beta, arm in made.items()]
 
 
-def _point(run: Row, beta: float, arm: str, root: str | Path, nullable: str | None = None) -> Point:
-    path = paths.under(root, paths.CARD, **run, arm=arm)
-    card = read_counts(path, "removed", "steps", nullable=nullable)
-    stopped_at = card["stopped_at"] if nullable else None
-    return Point(beta, card["removed"], card["steps"], stopped_at, read_arm(root, run, arm))
-
-
-def _swept(path: Path) -> list[float]:
-    """Return the budgets of a sweep, ascending. Raises ``UserError`` where there are none."""
-    sweep = read_json(path)
-    budgets = sweep.get("budgets") if isinstance(sweep, dict) else None
-    if not isinstance(budgets, list) or not all(
-        isinstance(budget, float) and 0 < budget < 1 for budget in budgets
-    ):
-        problem = "no list 'budgets' of numbers between 0 and 1"
-        raise UserError(problem, where=path, do="delete it and run again")
-    return sorted(budgets)
+def _point(run: Row, beta: float, arm: str, root: str | Path) -> Point:
+    card = read_json(paths.under(root, paths.CARD, **run, arm=arm))
+    made = card["removed"], card["steps"], card.get("stopped_at")
+    return Point(beta, *made, read_arm(root, run, arm))
 
 
 @dataclass(frozen=True)

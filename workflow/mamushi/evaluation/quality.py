@@ -9,7 +9,6 @@ import pyarrow as pa
 from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.tables import read_metadata
 from mamushi.configuration.grid import cells
-from mamushi.errors import UserError
 
 
 def selection_table(grid: Mapping[str, Any], root: str | Path = "results") -> pa.Table:
@@ -30,9 +29,7 @@ def selection_table(grid: Mapping[str, Any], root: str | Path = "results") -> pa
 
 
 def _quality(path: Path) -> dict[str, Any]:
-    details = read_metadata(path).get("details")
-    if details is None:
-        raise UserError("no details in its metadata", where=path, do="delete it and run again")
+    details = read_metadata(path)["details"]
     # Only cross-fitted selectors have folds, only synthetic data have a truth, and some selectors
     # have no scores for retain examples.
     areas, offsets = (
