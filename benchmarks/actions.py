@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -53,7 +54,7 @@ from mamushi.lm.tokens import TokenSet, subset
 from mamushi.lm.training import finetune
 from mamushi.running.progress import Progress
 from mamushi.running.threads import one_for_arithmetic
-from mamushi.selection.actions import highest_spans, removed_shares
+from mamushi.selection.actions import highest_spans
 from mamushi.selection.linear import logistic
 from mamushi.selection.pool import read_pool
 from mamushi.selection.removals import count
@@ -62,6 +63,7 @@ from report import Report
 Doubles = NDArray[np.float64]
 Rows = NDArray[np.int64]
 Ratios = list[NDArray[np.float32]]
+HALVINGS = 100
 
 ENDS = {"beta0": 0.0, "gold": 1.0, "gold_matched": 1.0}
 ACTIONS = (
@@ -159,7 +161,7 @@ class Edited:
         if action == "downweight":
             shares = removed_shares(self.ratio[self.forget], int(out.sum()))
             left = dict(zip(self.texts.ids[self.forget].tolist(), 1 - shares, strict=True))
-            return tokens.weighed(self.texts, left)
+            return weighed(self.texts, left)
         if action == "replace":
             order = np.flatnonzero(out)
             order = order[np.argsort(self.rank[order])]
@@ -176,7 +178,7 @@ class Edited:
         return tokens.masked(self.texts, {self.ids[self.forget[p]]: s for p, s in spans.items()})
 
     def without(self, rows: Rows) -> TokenSet:
-        return tokens.weighed(self.texts, {self.ids[row]: 0.0 for row in rows})
+        return weighed(self.texts, {self.ids[row]: 0.0 for row in rows})
 
 
 def measured(cell: Cell, given: Edited, action: str, beta: float) -> dict[str, float | str]:
@@ -273,6 +275,33 @@ def summary(
                     less = of(action, beta, name) - of(other, beta, name)
                     yield f"{at}_{name}_less_{other}", said(less)
     yield "cpu_seconds_a_training", f"{np.mean([row['cpu_seconds'] for row in rows]):.1f}"
+
+
+def weighed(texts: TokenSet, weights: Mapping[str, float]) -> TokenSet:
+    """Weigh every token of a text as its id in ``weights`` says; of others by 1."""
+    by_text = np.array([weights.get(name, 1.0) for name in texts.ids], np.float32)
+    return replace(texts, weights=np.repeat(by_text, texts.lengths))
+
+
+def removed_shares(log_ratio: Doubles, k: float) -> Doubles:
+    """Return r (n1,) of forget texts with these calibrated ratios (n1,), of sum ``k``, 0 to n1."""
+    if not 0 < k < len(log_ratio):
+        return np.full(len(log_ratio), float(k > 0))
+    # At either end every share is on one side of k / n1.
+    centre = np.log(k) - np.log(len(log_ratio) - k)
+    low, high = centre - log_ratio.max(), centre - log_ratio.min()
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        if _posterior(log_ratio + middle).sum() < k:
+            low = middle
+        else:
+            high = middle
+    return _posterior(log_ratio + high)
+
+
+def _posterior(log_odds: Doubles) -> Doubles:
+    found: Doubles = np.exp(-np.logaddexp(0.0, -log_odds))
+    return found
 
 
 def main() -> None:

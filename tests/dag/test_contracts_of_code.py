@@ -172,7 +172,7 @@ REACHED_BY = {
     "lm.tokens.encode": "tokens base_model questions/generate questions/relapse",
     "selection.crossfit.middle": f"diagnostics {CROSS_FITTED}",
     "selection.folds.balanced_weights": "selector/mamushi selector/auto",
-    "selection.folds.stratified_folds": f"calibrate frontier weigh {CROSS_FITTED}",
+    "selection.folds.stratified_folds": f"calibrate frontier {CROSS_FITTED}",
     "selection.metrics.auc": (
         f"score calibrate diagnostics triage figure/diagnostics {CROSS_FITTED}"
     ),
@@ -185,7 +185,7 @@ REACHED_BY = {
     "selection.selectors.auto.estimate_choice": "selector/auto",
     "selection.refits.of_table": ("refits calibrate frontier stability ranking triage qualitative"),
     "selection.removals.digest": "manifests",
-    "selection.removals.removals": "remove manifests weigh",
+    "selection.removals.removals": "remove manifests",
     "selection.selectors.random.BY_CHANCE": "selector/random",
     "selection.statistics.centroids": (
         "selector/coreset selector/cos_mu2 selector/lr_cos selector/lr_maha"
@@ -199,7 +199,7 @@ REACHED_BY = {
         "tables left_models figure/half_gap figure/relearning figure/truth"
     ),
     "evidence.bootstrap.resample": "calibrate frontier",
-    "evidence.calibration.platt": "calibrate frontier weigh",
+    "evidence.calibration.platt": "calibrate frontier",
     "evidence.diagnostics.calibration_error": "diagnostics figure/diagnostics",
     "evidence.frontier.phi": "calibrate frontier manifests truth",
     "evidence.geometry.reaches": "geometry evidence figure/discrimination",

@@ -100,7 +100,7 @@ def test_the_small_grid_has_every_rule(snakemake: Snakemake, finished: Path) -> 
     # have other actions than removal.
     # And what of models that are no language models: tests/dag/test_vectors.py.
     others = {"convert", "gold_matched", "steps", "import_embeddings"}
-    others |= {"weigh", "token_ratio", "spans"}
+    others |= {"token_ratio", "spans"}
     # And of the target `left`: test_left.py.
     others |= {"left_models", "left_tables", "figure_left"}
     others |= {"relapse", "tasks", "membership", "extraction"}

@@ -105,7 +105,6 @@ ROWS: dict[str, dict[str, list[Any]]] = {
     "confounds 8, diagnostics 8, frontier 8, ranking 4, runtime 4, subgroups 1, tables 1": {
         "grid.selectors": [["random"]]
     },
-    "manifests 1, retrain 1, weigh 1": {"selectors.again.action": ["downweight"]},
     "manifests 1, retrain 1, spans 1, token_ratio 1": {"selectors.again.action": ["mask"]},
     "embed_layers 1, manifests 7, refits 7, remove 7, retrain 7, score 7, stability 7, "
     "study_tables 1": {

@@ -97,16 +97,15 @@ def base_of(pattern):
     return path
 
 
-def edit_of(action):
-    """What a selector with this action hands to retraining; nothing from others.
+def spans_of_mask():
+    """What a selector that masks hands to retraining; nothing from others.
 
     Mostly there is none, and nothing serves as it is: see ``of_arm``.
     """
-    if all(grid.action(config, selector) != action for selector in config["selectors"]):
+    if all(grid.action(config, selector) != "mask" for selector in config["selectors"]):
         return []
     return branch(
-        lambda wildcards: grid.action(config, wildcards.selector) == action,
-        then=grid.EDITS[action],
+        lambda wildcards: grid.action(config, wildcards.selector) == "mask", then=paths.SPANS
     )
 
 

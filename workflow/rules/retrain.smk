@@ -20,8 +20,7 @@ for ending, sections in questions.VARIANTS.items():
             tokens=of_arm(paths.TOKENS, arms.RETRAINED),
             model_card=of_arm(paths.MODEL_CARD, arms.RETRAINED),
             removal=paths.REMOVAL,
-            weights=edit_of("downweight"),
-            spans=edit_of("mask"),
+            spans=spans_of_mask(),
         output:
             **answers_of(arms.RETRAINED, asked),
             perplexity=paths.PERPLEXITY.replace("{arm}", arms.RETRAINED),

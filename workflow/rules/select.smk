@@ -61,23 +61,7 @@ rule remove:
         command("remove")
 
 
-# The same budget by degrees: the weight that each forget text keeps, for a selector that says so.
-rule weigh:
-    input:
-        scores=paths.SCORES,
-        duplicates=made(paths.DUPLICATES),
-    output:
-        out=paths.WEIGHTS,
-    log:
-        "results/logs/weigh/{dataset}/{model}/seed{seed}/{selector}/beta{beta}.log",
-    localrule: True
-    params:
-        settings=params("weigh", "beta"),
-    shell:
-        command("weigh")
-
-
-# And by tokens: two models, of the contamination section's forget texts and of its retain texts,
+# The same budget by tokens: two models, of the contamination section's forget texts and of its retain texts,
 # are trained and read in one job, which keeps neither.
 rule token_ratio:
     input:

@@ -51,9 +51,7 @@ removal.ratio = "random"
     removal.ratio: 'random' is not allowed, since it gives retain texts no score and so estimates no
     density ratio; choose a selector that does, such as mamushi
 selectors.mamushi = {"action": "replace"}
-    selectors.mamushi.action: 'replace' is not allowed; allowed is one of: remove, downweight, mask
-selectors.random = {"action": "downweight"}
-    grid.selectors[0]: 'random' gives retain texts no score, so no weight can follow from its scores
+    selectors.mamushi.action: 'replace' is not allowed; allowed is one of: remove, mask
 datasets.jigsaw.kind = "jig"
     datasets.jigsaw.kind: 'jig' is not allowed; allowed is one of: jigsaw, newsgroups,
 datasets.mine = {"path": "x.csv"}

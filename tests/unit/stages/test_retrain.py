@@ -145,37 +145,20 @@ def test_a_perplexity_is_made_of_its_texts(made: Path) -> None:
         assert part["nll"].sum() / part["tokens"].sum() == pytest.approx(row["nll"])
 
 
-def test_what_is_left_no_weight_and_no_token_is_removed(made: Path, trainings: list[int]) -> None:
-    """Weights of 0 or 1 and spans of whole texts train what the list trains, in as many steps."""
+def test_what_is_left_no_token_is_removed(made: Path, trainings: list[int]) -> None:
+    """Spans of whole texts train what the list trains, in as many steps."""
     removed = FORGET[:2]
     assert main(words(made, removed, "random", "0.20")) == 0
-    weights, spans = made / "weights.parquet", made / "spans.parquet"
-    by_degrees = {"id": FORGET, "weight": [0.0, 0.0, 1.0, 1.0], "copies": [[]] * 4}
-    write_table(weights, schemas.WEIGHTS, by_degrees)
+    spans = made / "spans.parquet"
     tokens = read_table(made / "tokens.parquet", schemas.TOKENS)
     length = dict(zip(tokens["id"].to_pylist(), map(len, tokens["tokens"]), strict=True))
     whole = {"id": removed, "start": [1, 1], "stop": [length[name] for name in removed]}
     write_table(spans, schemas.SPANS, whole)
-    for selector, given in (("a", f"--weights={weights}"), ("b", f"--spans={spans}")):
-        # Its list is there, and not what it removes.
-        assert main([*words(made, FORGET, selector, "0.40"), given]) == 0
-        for pattern, kind in ((paths.NLL, schemas.NLL), (paths.PERPLEXITY, schemas.PERPLEXITY)):
-            found = read_table(where(made, pattern, selector, "0.40"), kind)
-            assert found.equals(read_table(where(made, pattern, "random", "0.20"), kind))
-        card = read_json(where(made, paths.CARD, selector, "0.40"))
-        assert (card["texts"], card["mass"], card["removed"]) == (19, 19.0, 0)
-    assert trainings == [19, 19, 19]
-
-
-def test_half_a_weight_takes_half_the_steps(made: Path) -> None:
-    weights = made / "weights.parquet"
-    names = [f"i{domain}{i}" for domain, count in (("f", 9), ("r", 12)) for i in range(count)]
-    # In fp32 they sum to a little less than a half of the texts.
-    halves = {"id": names, "weight": [0.3] * 10 + [0.7] * 10 + [0.0], "copies": [[]] * 21}
-    write_table(weights, schemas.WEIGHTS, halves)
-    for by_data, expected in (("by_data", 5), ("matched", 10)):
-        training = TRAINING | {"steps": by_data}
-        command = words(made, FORGET, "a", "0.40", training=training)
-        assert main([*command, f"--weights={weights}"]) == 0
-        card = read_json(where(made, paths.CARD, "a", "0.40"))
-        assert (card["steps"], card["mass"]) == (expected, 10.0)
+    # Its list is there, and not what it removes.
+    assert main([*words(made, FORGET, "b", "0.40"), f"--spans={spans}"]) == 0
+    for pattern, kind in ((paths.NLL, schemas.NLL), (paths.PERPLEXITY, schemas.PERPLEXITY)):
+        found = read_table(where(made, pattern, "b", "0.40"), kind)
+        assert found.equals(read_table(where(made, pattern, "random", "0.20"), kind))
+    card = read_json(where(made, paths.CARD, "b", "0.40"))
+    assert (card["texts"], card["mass"], card["removed"]) == (19, 19.0, 0)
+    assert trainings == [19, 19]

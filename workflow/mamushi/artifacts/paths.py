@@ -44,7 +44,6 @@ REFITS = CELL + "/refits/{selector}.parquet"
 STABILITY = CELL + "/stability/{selector}.parquet"
 REMOVAL = CELL + "/removals/{selector}/beta{beta}.parquet"
 MANIFEST = CELL + "/removals/{selector}/beta{beta}.json"
-WEIGHTS = CELL + "/weights/{selector}/beta{beta}.parquet"
 TOKEN_RATIO = CELL + "/token_ratio.parquet"
 SPANS = CELL + "/spans/{selector}/beta{beta}.parquet"
 

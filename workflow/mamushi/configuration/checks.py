@@ -295,16 +295,13 @@ def _check_ratio(full: Config) -> Iterator[str]:
 
 
 def _check_actions(full: Config) -> Iterator[str]:
-    """Weights come from scores of both domains; what is masked, from models of both; and what is
-    left is asked of texts that are removed."""
+    """What is masked comes from models of both domains; what is left is asked of removed texts."""
     for where, axes in comparisons(full):
         for place, name in enumerate(axes["selectors"]):
             action, at = full["selectors"][name]["action"], f"{where}.selectors[{place}]: {name!r}"
             if where == "left" and action != "remove":
                 reason = f"its action is {action} and no text is removed whole"
                 yield f"{at} is not allowed, since {reason}"
-            if action == "downweight" and not _scores_both(full, name):
-                yield f"{at} gives retain texts no score, so no weight can follow from its scores"
             if action == "mask":
                 yield from _check_masked(full, at, axes)
 

@@ -99,21 +99,14 @@ def manifests(config: Config, axes: Mapping[str, Any]) -> list[str]:
 
 
 def action(config: Config, selector: str) -> str:
-    """Return what retraining does with the selector's budgets: remove, downweight or mask."""
+    """Return what retraining does with the selector's budgets: remove or mask."""
     return str(config["selectors"][selector]["action"])
 
 
-EDITS = {"downweight": paths.WEIGHTS, "mask": paths.SPANS}
-"""Action -> what it hands to retraining in the place of a removal list."""
-
-
 def edits(config: Config, axes: Mapping[str, Any]) -> list[str]:
-    """Return what selectors with another action than removal hand to retraining."""
-    found = []
-    for name, pattern in EDITS.items():
-        own = [each for each in axes["selectors"] if action(config, each) == name]
-        found += removals({**axes, "selectors": own}, pattern)
-    return found
+    """Return the spans that selectors which mask hand to retraining."""
+    own = [each for each in axes["selectors"] if action(config, each) == "mask"]
+    return removals({**axes, "selectors": own}, paths.SPANS)
 
 
 def scores(axes: Mapping[str, Any]) -> list[str]:

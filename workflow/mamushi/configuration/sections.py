@@ -138,10 +138,9 @@ class Selector(Section, further=True):
     #: The selector, a file in workflow/mamushi/selection/selectors; by default its name.
     kind: str | UnsetType = UNSET
     #: What retraining does with a budget. remove: leaves the texts at the top of the ranking out.
-    #: downweight: takes as many texts' weight from all forget texts, by the posterior. mask: leaves
-    #: that share of the forget texts' tokens out of the loss, those of the highest ratio of two
-    #: language models, whatever the ranking.
-    action: Literal["remove", "downweight", "mask"] = "remove"
+    #: mask: leaves that share of the forget texts' tokens out of the loss, those of the highest
+    #: ratio of two language models, whatever the ranking.
+    action: Literal["remove", "mask"] = "remove"
 
 
 class Removal(Section):

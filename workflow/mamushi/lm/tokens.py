@@ -231,15 +231,7 @@ def joined(parts: Sequence[TokenSet]) -> TokenSet:
     )
 
 
-# Texts to train on, edited: weighed, or with spans of them left out of the loss.
-
-
-def weighed(texts: TokenSet, weights: Mapping[str, float]) -> TokenSet:
-    """Weigh every token of a text as its id in ``weights`` says; of others by 1. Raises
-    ``UserError`` for an id that is not among the texts."""
-    by_text = np.ones(len(texts), np.float32)
-    by_text[_rows(texts, weights)] = [*weights.values()]
-    return replace(texts, weights=np.repeat(by_text, texts.lengths))
+# Texts to train on, with spans of them left out of the loss.
 
 
 def masked(texts: TokenSet, spans: Mapping[str, Sequence[Span]]) -> TokenSet:
@@ -248,7 +240,14 @@ def masked(texts: TokenSet, spans: Mapping[str, Sequence[Span]]) -> TokenSet:
     Raises ``UserError`` for an id that is not among the texts, and a span beyond the end of one.
     """
     counted = np.ones(len(texts.tokens), np.float32)
-    for name, row in zip(spans, _rows(texts, spans), strict=True):
+    place = {name: row for row, name in enumerate(texts.ids)}
+    for name in spans:
+        if name not in place:
+            raise UserError(
+                f"{name!r} is not among the texts to train on",
+                do="use what was made from this dataset",
+            )
+        row = place[name]
         begin, end = texts.offsets[row], texts.offsets[row + 1]
         for start, stop in spans[name]:
             if not 0 <= start < stop <= end - begin:
@@ -267,13 +266,3 @@ def mass(texts: TokenSet) -> np.ndarray:
     predicted = np.maximum(texts.lengths - 1, 0)
     means: np.ndarray = texts.counted / np.maximum(predicted, 1)
     return np.where(predicted > 0, means, 1.0)
-
-
-def _rows(texts: TokenSet, names: Collection[str]) -> list[int]:
-    place = {name: row for row, name in enumerate(texts.ids)}
-    if missing := [name for name in names if name not in place]:
-        raise UserError(
-            f"{missing[0]!r} is not among the texts to train on",
-            do="use what was made from this dataset",
-        )
-    return [place[name] for name in names]

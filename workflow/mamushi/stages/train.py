@@ -221,7 +221,6 @@ class Retrain(FineTune):
 
 class RetrainFiles(_asking.AnswerFiles, _models.TrainingFiles):
     removal: Path = reads("removals table")
-    weights: Path | None = reads("weights of the texts, in its place", default=None)
     spans: Path | None = reads("spans to leave out of the loss, in its place", default=None)
     perplexity: Path = writes("perplexity table to write")
     nll: Path = writes("table of every text's NLL to write")
@@ -233,7 +232,7 @@ def retrain(files: RetrainFiles, settings: Retrain, job: Job) -> None:
 
     Both in one process: loading the base model once more and passing billions of trained weights
     through a file would cost more than the measurement. The weights are kept only when asked for.
-    In the place of a list there can be weights of the texts, or spans to leave out of the loss.
+    In the place of a list there can be spans to leave out of the loss.
     """
     from mamushi.artifacts import schemas
     from mamushi.artifacts.tables import EVALUATION, write_table
@@ -280,7 +279,7 @@ def _removed(files: RetrainFiles) -> list[str]:
     from mamushi.artifacts import schemas
     from mamushi.artifacts.tables import read_table
 
-    if files.weights or files.spans:
+    if files.spans:
         return []
     ids: list[str] = read_table(files.removal, schemas.REMOVALS, ["id"])["id"].to_pylist()
     return ids
@@ -292,16 +291,12 @@ def _edit(files: RetrainFiles) -> Callable[[TokenSet], TokenSet] | None:
     from mamushi.artifacts.tables import read_table
     from mamushi.lm import tokens
 
-    if files.weights:
-        table = read_table(files.weights, schemas.WEIGHTS)
-        kept = dict(zip(table["id"].to_pylist(), table["weight"].to_pylist(), strict=True))
-        return lambda texts: tokens.weighed(texts, kept)
-    if files.spans:
-        spans: dict[str, list[tuple[int, int]]] = {}
-        for row in read_table(files.spans, schemas.SPANS).to_pylist():
-            spans.setdefault(row["id"], []).append((row["start"], row["stop"]))
-        return lambda texts: tokens.masked(texts, spans)
-    return None
+    if not files.spans:
+        return None
+    spans: dict[str, list[tuple[int, int]]] = {}
+    for row in read_table(files.spans, schemas.SPANS).to_pylist():
+        spans.setdefault(row["id"], []).append((row["start"], row["stop"]))
+    return lambda texts: tokens.masked(texts, spans)
 
 
 class TokenRatio(Cell):

@@ -73,13 +73,6 @@ score float64: The selector's score of it.
 rank int64
 copies string[]: Ids of the texts that were collapsed into it and go with it, sorted.""")
 
-WEIGHTS = table("""weights: Removal by degrees, of a selector with `action: downweight` at one
-budget: what each forget text keeps of its weight in a training, by rank. All other texts count 1.
-id string
-weight float64: From 0 to 1. One minus the posterior that the text's mass is the forget domain's,
-    under the prior at which what is taken sums to as many texts as the budget removes.
-copies string[]: Ids of the texts that were collapsed into it and weigh as much, sorted.""")
-
 TOKEN_RATIO = table("""token_ratio: The log ratio of every token that a forget text of the inference
 section predicts, by two models tuned on the contamination section.
 id string
