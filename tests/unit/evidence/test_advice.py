@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from mamushi.artifacts import paths, schemas
-from mamushi.artifacts.tables import read_metadata, read_table, write_table
+from mamushi.artifacts.tables import write_table
 from mamushi.cli import main
 from mamushi.errors import UserError
 from mamushi.evidence.advice import advice, read_frontier
@@ -213,12 +212,6 @@ def test_rows_come_back_with_their_relative_curves(root: Path) -> None:
     wanted = [*frontier("slow", 2.0, 1, 0.05), *frontier("fast", 0.5, 1)]
     found = read_frontier(path)
     assert found == [{key: row[key] for key in found[0]} for row in wanted]
-    table, stored = read_table(path, schemas.FRONTIER), read_metadata(path)
-    for lacking in ("relative", "verdict"):
-        rest = {key: value for key, value in stored.items() if key != lacking}
-        write_table(path, schemas.FRONTIER, table, metadata=rest)
-        with pytest.raises(UserError, match="no relative curves, or no verdict, in its metadata"):
-            read_frontier(path)
 
 
 def printed(root: Path, capsys: pytest.CaptureFixture[str], *words: str) -> list[str]:
@@ -272,10 +265,3 @@ def test_mistakes_at_the_command(root: Path, capsys: pytest.CaptureFixture[str])
     for bad in ([], ["--sad", "0.5", "--removal", "0.5"]):
         with pytest.raises(SystemExit):
             main([*given, *bad])
-    place, other = (
-        paths.under(root, paths.FRONTIER, dataset="small", model="tiny", seed=seed)
-        for seed in (1, 0)
-    )
-    shutil.copy(other, place)
-    assert main([*given, "--removal", "0.5"]) == 2
-    assert "seed1/frontier.parquet: is of seed 0; delete it" in capsys.readouterr().err

@@ -13,7 +13,6 @@ import pytest
 from mamushi.artifacts import schemas
 from mamushi.artifacts.tables import read_metadata, read_table, write_table
 from mamushi.cli import main
-from mamushi.evidence import frontier
 from mamushi.evidence.bootstrap import LEVELS, Truth, bands, exact
 from mamushi.evidence.calibration import SLACK, Halves, Scores, platt
 from mamushi.evidence.frontier import Frontier, distance, gain, ranking
@@ -179,37 +178,6 @@ def test_a_ratio_that_gains_nothing_promises_nothing() -> None:
     assert np.isnan([found["decline"].low, found["gain"].low]).all()
 
 
-def test_a_curve_by_importance_arrives_where_its_end_is() -> None:
-    """At a wrong ratio E_p1[psi] is not E_p2[phi]; the curve still has no jump at budget 1."""
-    l1, l2 = normal()
-    wrong = Frontier(ranking(l1, ranks_of(l1), np.full(N2, np.nan), False), l1 - 3, l2 - 1, PI1)
-    counts = np.arange(N1 + 1)
-    assert frontier.psi(wrong.l1, PI1).mean() > 1.5 * frontier.phi(wrong.l2, PI1).mean()
-    captured = wrong.captured(counts, np.ones(N1), np.ones(N2))
-    steps = np.diff(captured)
-    # psi rises as the ratio falls, so the last step is the greatest, and of a single example.
-    assert (np.diff(steps) >= -1e-12).all()
-    last = frontier.psi(wrong.l1, PI1)[wrong.ranks.first][-1]
-    assert steps[-1] == pytest.approx(captured[-1] * last / frontier.psi(wrong.l1, PI1).sum())
-
-
-def test_ratios_that_underflow_take_shares_alike() -> None:
-    high = np.full(N1, 800.0)
-    one = Frontier(
-        ranking(high, np.arange(1.0, N1 + 1), np.full(N2, np.nan), False), high, np.zeros(N2), PI1
-    )
-    found = one.captured(COUNTS, np.ones(N1), np.ones(N2))
-    assert found == pytest.approx(COUNTS / N1 * -np.log1p(-PI1))
-
-
-def test_orders_that_have_no_threshold() -> None:
-    rng = np.random.default_rng(0)
-    s1, s2 = rng.normal(size=N1), rng.normal(size=N2)
-    assert ranking(s1, ranks_of(s1), s2, False).region is not None
-    assert ranking(s1, ranks_of(-s1), s2, False).region is None
-    assert ranking(s1, ranks_of(s1), np.where(s2 > 1, np.nan, s2), False).region is None
-
-
 MEAN = 1.0
 GRID = np.linspace(-12, 12, 200_001)
 
@@ -250,25 +218,6 @@ def test_exact_values_against_quadrature(rule: str) -> None:
         kl1, kl2 = by_quadrature(kept, n1 / (n1 + n2))
         assert removed[i] == pytest.approx(kl1, abs=0.02)
         assert preserved[i] == pytest.approx(kl2, abs=0.02)
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_the_true_ratio_bounds_every_selector_in_the_exact_values(seed: int) -> None:
-    l1, l2 = normal(seed)
-    forget = np.arange(N1 + N2) < N1
-    truth = Truth(np.concatenate([l1, l2]), forget, l1, l2)
-    counts = np.arange(0, N1 + 1, 4)
-    best = exact(ranking(l1, ranks_of(l1), l2, False), truth, counts)
-    assert (best[1] >= 0).all()
-    rng = np.random.default_rng(seed)
-    for noise in (0.1, 1.0, 10.0):
-        s1, s2 = l1 + rng.normal(0, noise, N1), l2 + rng.normal(0, noise, N2)
-        found = exact(ranking(s1, ranks_of(s1), s2, False), truth, counts)
-        assert (found[0] <= best[0] + 1e-12).all()
-        assert (found[1] >= best[1] - 1e-12).all()
-        # Both ends are the same for all.
-        ends = [0, -1]
-        assert found[0][ends] == pytest.approx(best[0][ends], abs=1e-12)
 
 
 @pytest.fixture

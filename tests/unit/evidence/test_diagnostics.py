@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,21 +14,16 @@ from sklearn.metrics import roc_curve
 from mamushi.artifacts import schemas
 from mamushi.artifacts.tables import read_metadata, read_table
 from mamushi.cli import main
-from mamushi.errors import UserError
 from mamushi.evidence.diagnostics import (
     Scores,
     calibration_error,
     diagnose,
     fisher,
-    fold_areas,
-    fold_offset,
-    read_scores,
     reliability,
     roc,
 )
 from mamushi.evidence.geometry import geometry, summary
 from mamushi.evidence.tables import GEOMETRY, SCORES, paper_rows
-from mamushi.selection.crossfit import cross_fit
 from mamushi.selection.metrics import auc
 from mamushi.selection.pool import Pool
 from tests.support.score_files import domains, write_scores
@@ -89,14 +83,6 @@ def test_the_prior_is_restored() -> None:
     assert (observed * count).sum() == pytest.approx(2000)
 
 
-def test_wrong_scales_and_offsets_are_no_calibration() -> None:
-    scores = true_ratios(5000, 5000)
-    right = calibration_error(scores.score, scores.forget)
-    assert calibration_error(3 * scores.score, scores.forget) > 3 * right
-    assert calibration_error(scores.score + 2, scores.forget) > 0.05
-    assert calibration_error(-scores.score, scores.forget) > 0.5
-
-
 def test_calibration_of_a_few_scores_by_hand() -> None:
     # Two bins; equal numbers, so no prior. Logits -log 3 and log 3 are 1/4 and 3/4.
     score = np.log(3) * np.array([-1.0, -1.0, 1.0, 1.0])
@@ -133,39 +119,6 @@ def test_roc_is_sklearns_and_its_area_is_the_auc(rounded: bool) -> None:
     assert np.trapezoid(y, x) == pytest.approx(auc(score, scores.forget))
 
 
-def test_folds_agree_with_cross_fitting() -> None:
-    rng = np.random.default_rng(0)
-    forget = np.arange(60) < 25
-    x = (rng.standard_normal((60, 3)) + forget[:, None]).astype(np.float16)
-    pool = Pool(np.array([f"t{i:02d}" for i in range(60)], dtype=object), forget, x)
-
-    def estimate(task: Any) -> tuple[Any, dict[str, Any]]:
-        # An offset of its own for every fold.
-        return task.features(task.held).sum(axis=1) + task.seed % 7, {}
-
-    scored = cross_fit(pool, 5, 3, estimate, "test")
-    assert scored.fold is not None
-    found = Scores(scored.scores, forget, scored.fold.astype(np.int64))
-    fits = scored.details["per_fold"]
-    assert fold_areas(found) == pytest.approx([fit["auc"] for fit in fits])
-    offsets = [fit["offset"] for fit in fits]
-    assert fold_offset(found) == pytest.approx(max(offsets) - min(offsets))
-    row = diagnose(found)
-    areas = fold_areas(found)
-    assert (row["auc_fold_min"], row["auc_fold_max"]) == (min(areas), max(areas))
-    assert row["auc_fold_mean"] == pytest.approx(np.mean(areas))
-    assert row["fold_offset"] == fold_offset(found) > 0.5
-
-
-def test_a_fold_without_one_of_the_domains_has_no_area() -> None:
-    forget = np.array([True, True, False, False, False])
-    scores = Scores(np.array([3.0, 1.0, 2.0, 0.0, 5.0]), forget, np.array([0, 1, 0, 1, 2]))
-    assert fold_areas(scores) == [1.0, 1.0]
-    apart = Scores(scores.score, forget, np.array([0, 0, 1, 1, 1]))
-    row = diagnose(apart)
-    assert [row[n] for n in ("auc_fold_mean", "auc_fold_sd", "fold_offset")] == [None] * 3
-
-
 def test_constant_scores_have_defined_results() -> None:
     # A tenth is no float, so a mean of tenths rounds.
     row = diagnose(Scores(np.full(30, 0.1), np.arange(30) < 10, np.arange(30) % 5))
@@ -185,25 +138,6 @@ def write(path: Path, scores: Scores, named: list[str] | None = None) -> Path:
     given = named or domains(scores.forget)
     write_scores(path, ids, given, scores.score, np.cumsum(scores.forget), scores.fold)
     return path
-
-
-@pytest.mark.parametrize(
-    ("score", "domains", "what"),
-    [
-        ([1.0, np.nan, 2.0], ["forget", "forget", "retain"], "'t1' has no finite score"),
-        ([1.0, 2.0, np.inf], ["forget", "forget", "retain"], "'t2' has no finite score"),
-        ([1.0, 2.0, 3.0], ["forget"] * 3, "its domains are forget"),
-        ([1.0, 2.0, 3.0], ["forget", "other", "retain"], "its domains are forget, other, retain"),
-    ],
-)
-def test_unusable_scores_are_refused(
-    tmp_path: Path, score: list[float], domains: list[str], what: str
-) -> None:
-    forget = np.array([one == "forget" for one in domains])
-    path = write(tmp_path / "s.parquet", Scores(np.array(score), forget), domains)
-    with pytest.raises(UserError, match=what) as caught:
-        read_scores(path)
-    assert caught.value.where == path
 
 
 def staged(folder: Path, names: list[str], files: list[Path]) -> tuple[int, Path]:

@@ -20,7 +20,6 @@ from mamushi.evidence.geometry import (
     angles,
     geometry,
     reaches,
-    read_embeddings,
     summary,
 )
 from mamushi.selection import pool as pools
@@ -109,18 +108,6 @@ def test_angles_of_known_planes() -> None:
     cosines = np.diag(np.cos(wanted)) @ turn
     np.testing.assert_allclose(angles(cosines), [10, 30, 50, 90], atol=1e-6)
     assert affinity(cosines)[-1] == pytest.approx(np.sqrt((np.cos(wanted) ** 2).mean()))
-
-
-def test_sizes_alone_change_singular_values_and_nothing_else(pool: Pool) -> None:
-    twice = Pool(
-        np.array([*pool.ids, *(f"{name}+" for name in pool.ids)], dtype=object),
-        np.tile(pool.forget, 2),
-        np.tile(pool.embeddings, (2, 1)),
-    )
-    one, two = (geometry(p, 10) for p in (pool, twice))
-    for name, values in one.items():
-        factor = np.sqrt(2) if name.startswith("singular") else 1.0
-        np.testing.assert_allclose(two[name], factor * values, rtol=1e-6, atol=1e-6)
 
 
 def test_memory_is_that_of_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -251,10 +238,3 @@ def test_the_stage_says_which_file_is_wrong(
     assert (code, out.exists()) == (2, False)
     said = "embeddings.parquet: the 3 forget embeddings are all the same"
     assert said in capsys.readouterr().err
-
-
-def test_an_unknown_domain_is_refused(tmp_path: Path) -> None:
-    pool = make_pool(np.eye(2), np.eye(2))
-    path = write(tmp_path / "e.parquet", pool, ["forget", "retain", "other", "forget"])
-    with pytest.raises(UserError, match="unknown domain 'other'"):
-        read_embeddings(path)

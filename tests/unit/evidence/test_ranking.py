@@ -24,7 +24,6 @@ from mamushi.evidence.ranking import (
     PAGE,
     PAGE_SHA256,
     Ranking,
-    ends,
     excerpt,
     hidden,
     page,
@@ -69,37 +68,6 @@ def test_the_digest_of_the_page_follows_its_files() -> None:
     parts = [(PAGE / name).read_bytes() for name in ("page.html", "page.css", "page.js")]
     found = hashlib.sha256(b"\0".join(parts)).hexdigest()
     assert found == PAGE_SHA256, "set PAGE_SHA256 to the digest on the left"
-
-
-@pytest.mark.parametrize(
-    ("ids", "scores", "ranks", "message"),
-    [
-        ([], [], [], "ranks no example"),
-        (["a", "b"], [1.0, 2.0], [1, 3], "ranks are not 1 to 2"),
-        (["a", "b"], [1.0, 2.0], [1, 1], "ranks are not 1 to 2"),
-        (["a", "a"], [1.0, 2.0], [1, 2], "an id occurs twice"),
-        (["a", "b"], [1.0, None], [1, 2], "no finite score for example 'b'"),
-        (["a", "b"], [1.0, float("inf")], [1, 2], "no finite score for example 'b'"),
-    ],
-)
-def test_a_table_that_is_no_ranking(
-    tmp_path: Path, ids: list[str], scores: Any, ranks: Any, message: str
-) -> None:
-    write_scores(tmp_path / "s.parquet", ids, scores, ranks)
-    with pytest.raises(UserError, match=message):
-        read_ranking(tmp_path / "s.parquet")
-
-
-@pytest.mark.parametrize("n", [1, 2, 3, 19, 20, 21, 50])
-def test_the_two_ends_never_meet(n: int) -> None:
-    found = ends(Ranking([f"i{p}" for p in range(n)], -np.arange(n, dtype=float)))
-    top, bottom = ([row for row in found if row["end"] == end] for end in ("top", "bottom"))
-    assert [row["rank"] for row in top] == [*range(1, min(10, (n + 1) // 2) + 1)]
-    assert [row["rank"] for row in bottom] == [*range(n, n - min(10, n // 2), -1)]
-    for rows in (top, bottom):
-        assert [row["place"] for row in rows] == [*range(1, len(rows) + 1)]
-    assert [row["id"] for row in found] == [f"i{row['rank'] - 1}" for row in found]
-    assert [row["score"] for row in found] == [1.0 - row["rank"] for row in found]
 
 
 def test_an_excerpt_is_folded_masked_and_cut() -> None:

@@ -7,7 +7,6 @@ import pyarrow as pa
 import pytest
 
 from mamushi.artifacts import schemas
-from mamushi.errors import UserError
 from mamushi.evidence.stability import rankings, stability
 from mamushi.selection.pool import Scored
 
@@ -62,9 +61,3 @@ def test_without_refits_nothing_is_claimed_of_another_run() -> None:
     assert told["rankings"] == 1
     assert "spearman" not in told
     assert told["budgets"]["0.50"]["expected_overlap"] is None
-
-
-def test_refits_of_other_examples_are_refused() -> None:
-    again = [("whole", 0, Scored(np.zeros(4)))]
-    with pytest.raises(UserError, match="refit 0 is of 4 examples, the scores of 5"):
-        rankings(scores_table([4.0, 3.0, 9.0, 2.0, 1.0]), again)

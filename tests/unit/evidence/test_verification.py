@@ -375,15 +375,6 @@ def test_scores_of_another_machine_are_compared_statistically(
     assert again() == 2
 
 
-def test_the_same_bits_need_no_statistics_wherever_they_are_derived(
-    root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    here = verification.versions()
-    monkeypatch.setattr(verification, "versions", lambda: here | {"numpy": "9.9"})
-    assert main(["verify", str(manifest(root))]) == 0
-    assert f"note: numpy {np.__version__} then, 9.9 here\n" in capsys.readouterr().out
-
-
 @pytest.mark.parametrize(
     ("keys", "value", "said"),
     [
@@ -437,18 +428,6 @@ def test_scores_that_the_list_or_its_expected_values_rest_on_are_derived_again(
     assert f"mamushi_lr.parquet: {said}" in refused(root, capsys, name)
 
 
-def test_scores_that_tell_otherwise_of_their_model(
-    root: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The scores' metadata and the manifest agree on a model that the embeddings are not of."""
-    path = place(root, paths.SCORES, selector="mamushi_lr")
-    about = read_metadata(path)
-    about["embedded"]["inputs"]["trained"] = "ff"
-    write_table(path, schemas.SCORES, read_table(path, schemas.SCORES), metadata=about)
-    remove(root, "mamushi_lr")
-    assert "how these were made" in refused(root, capsys)
-
-
 def test_scores_that_do_not_say_how_they_were_made_or_are_gone(
     root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -479,16 +458,3 @@ def test_what_is_no_manifest(
     manifest(root).write_text(json.dumps(read_json(manifest(root)) | change))
     assert main(["verify", str(manifest(root))]) == 2
     assert said in capsys.readouterr().err
-
-
-def test_files_that_are_folders_or_missing(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    examples = place(root, paths.EXAMPLES)
-    examples.unlink()
-    examples.mkdir()
-    for given, said in (
-        (root, f"{root}: is a folder"),
-        (manifest(root), f"{examples}: is a folder"),
-        (root / "none.json", "none.json: no such file"),
-    ):
-        assert main(["verify", str(given)]) == 2
-        assert said in capsys.readouterr().err

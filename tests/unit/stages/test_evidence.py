@@ -150,9 +150,3 @@ def test_a_missing_file_is_named(root: Path, name: str, capsys: pytest.CaptureFi
     assert make(root) == 2
     assert f"{path}: no such file" in capsys.readouterr().err
     assert not (root / "tables" / "advice.parquet").exists()
-
-
-def test_the_file_of_another_run_is_named(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write(root, "geometry", RUNS[1], [filled("geometry", RUNS[0])])
-    assert make(root) == 2
-    assert "seed1/geometry.parquet: is of seed 0; delete it" in capsys.readouterr().err

@@ -33,14 +33,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Raises ``UserError`` when there is no frontier, or none of what was asked for, or one that
-    is another run's."""
+    """Raises ``UserError`` when there is no frontier, or none of what was asked for."""
     import glob
 
     from mamushi.artifacts import paths, schemas
     from mamushi.artifacts.tables import read_table
     from mamushi.errors import UserError
-    from mamushi.evidence.advice import TARGETS, advice, check_place, read_frontier
+    from mamushi.evidence.advice import TARGETS, advice, read_frontier
 
     target = next(name for name in TARGETS if getattr(args, name) is not None)
     named = {"dataset": args.dataset, "model": args.model, "seed": None}
@@ -51,11 +50,7 @@ def run(args: argparse.Namespace) -> None:
         what = f"no {paths.under('', paths.FRONTIER, **shown)} in it"
         do = "make the frontiers first, with the workflow's target 'evidence'"
         raise UserError(what, where=args.root, do=do)
-    rows = []
-    for path in files:
-        found_here = read_frontier(path)
-        check_place(path, found_here)
-        rows += found_here
+    rows = [row for path in files for row in read_frontier(path)]
     known = sorted({row["selector"] for row in rows})
     if unknown := sorted(set(args.selector or ()) - set(known)):
         what, do = f"no selector {unknown[0]!r} in the frontiers", f"there are {', '.join(known)}"

@@ -49,34 +49,18 @@ ROUNDING = 1e-9
 
 
 def read_frontier(path: str | Path) -> list[dict[str, Any]]:
-    """Read the rows of one run's ``frontier``, each with its ``gain`` and ``decline`` and their
-    bands, and ``withheld``.
+    """Read the rows of one run's ``frontier``, each with its curves relative to their ends with
+    bands, ``gain`` and ``decline``, and ``withheld``, the reason why it can carry no budget.
 
-    Raises ``UserError`` when the file is missing, damaged or lacks them.
+    Raises ``UserError`` when the file is missing or damaged.
     """
     rows = read_table(path, schemas.FRONTIER).to_pylist()
     stored = read_metadata(path)
-    try:
-        relative, withheld = stored["relative"], stored["verdict"]["reason"]
-        for name in {row["selector"] for row in rows}:
-            for i, row in enumerate(row for row in rows if row["selector"] == name):
-                row |= {key: values[i] for key, values in relative[name].items()}
-                row["withheld"] = withheld
-    except (KeyError, IndexError):
-        what = "no relative curves, or no verdict, in its metadata"
-        raise UserError(what, where=path, do="delete it and run again") from None
+    for name in {row["selector"] for row in rows}:
+        for i, row in enumerate(row for row in rows if row["selector"] == name):
+            row |= {key: values[i] for key, values in stored["relative"][name].items()}
+            row["withheld"] = stored["verdict"]["reason"]
     return rows
-
-
-def check_place(path: Path, rows: Iterable[Row]) -> None:
-    """Raise ``UserError`` when ``rows`` are not of the run whose folder ``path`` lies in."""
-    dataset, model, seed = path.parts[-4:-1]
-    place = {"dataset": dataset, "model": model, "seed": seed.removeprefix("seed")}
-    for row in rows:
-        for key, wanted in place.items():
-            if str(row[key]) != wanted:
-                what = f"is of {key} {row[key]!r}"
-                raise UserError(what, where=path, do="delete it and run again")
 
 
 def check_target(target: str, value: float) -> None:

@@ -45,16 +45,15 @@ def bands(
     """Return 95% bands of each ranking's frontier at ``counts`` (B,), from 0 to n1.
 
     By name: ``removal`` and ``preservation`` in nats, ``gain`` (the share of the full removal's),
-    ``distance`` (the predicted log SAD in nats) and ``decline`` (it relative to its start), of the
-    ratio that ``scores`` estimate. All rankings are of these texts.
+    and ``decline`` (the predicted log SAD relative to its start), of the ratio that ``scores``
+    estimate. All rankings are of these texts.
 
     A resample draws n1 forget and n2 retain examples with replacement, the same for all rankings;
     the ratio is calibrated anew with it, and one of the pairs of halves says what the scores have
     lost. Every resample is looked at without that loss, which halves can overstate, and with it and
     ``calibration.SLACK`` more, and a band spans the percentiles of both. ``gain`` and ``decline``
     are not defined where removing all gains nothing; a resample of which that is so counts as one
-    that reaches no share, and an end of a band that rests on such resamples is NaN. All budgets of
-    a ranking cost one pass over its examples, and memory is O(n + selectors x resamples x B).
+    that reaches no share, and an end of a band that rests on such resamples is NaN.
     """
     rng = np.random.default_rng(seed)
     one, two = scores.forget, ~scores.forget

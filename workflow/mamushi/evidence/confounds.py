@@ -44,10 +44,8 @@ class Texts:
 
 
 def read_texts(examples: str | Path, duplicates: str | Path, ids: Sequence[str]) -> Texts:
-    """Read what ``examples`` and ``duplicates`` say of the texts ``ids``, in their order.
-
-    Raises ``UserError`` when one is missing or damaged, and for an id that is not there.
-    """
+    """Read what ``examples`` and ``duplicates`` say of the texts ``ids``, in their order. Raises
+    ``UserError`` for an id that is not there."""
     found = read_labels(examples, ids, do="delete the scores and score again")
     kept = read_table(duplicates, schemas.DUPLICATES, ["kept_id"])["kept_id"].drop_null()
     copies = Counter(kept.to_pylist())
@@ -60,9 +58,8 @@ def confounds(
 ) -> list[Row]:
     """Return rows of the table ``confounds`` but for the cell and the selector, of n texts.
 
-    ``score`` and ``forget`` (n,). ``why`` says why a row has no estimate: NaN scores, or too few
-    texts that differ. The AUCs of ``cross_fitted`` scores have an interval for that of a ranking by
-    all texts.
+    ``why`` says why a row has no estimate. The AUCs of ``cross_fitted`` scores have an interval for
+    that of a ranking by all texts.
     """
     rows = []
     for domain, inside in ((FORGET, forget), (RETAIN, ~forget)):

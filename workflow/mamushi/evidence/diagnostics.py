@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mamushi.artifacts import schemas
-from mamushi.artifacts.tables import DOMAINS, FORGET, read_table
-from mamushi.errors import UserError
+from mamushi.artifacts.tables import FORGET, read_table
 from mamushi.selection.crossfit import middle
 from mamushi.selection.metrics import auc, average_ranks
 
@@ -44,23 +43,12 @@ class Scores:
 
 
 def read_scores(path: str | Path) -> Scores:
-    """Read the table ``scores`` of one selector.
-
-    Raises ``UserError`` when the file is missing or damaged, a domain is unknown or has no example,
-    or a forget example has no finite score.
-    """
+    """Read the table ``scores`` of one selector. Raises ``UserError`` for a missing or damaged
+    file."""
     table = read_table(path, schemas.SCORES, ["id", "domain", "score", "fold"])
     domain = np.array(table["domain"].to_pylist(), dtype=object)
     forget = np.asarray(domain == FORGET, dtype=np.bool_)
-    if set(domain) != set(DOMAINS):
-        what = f"its domains are {', '.join(sorted(set(domain))) or 'none'}"
-        do = f"scores need both {' and '.join(DOMAINS)}; delete it and score again"
-        raise UserError(what, where=path, do=do)
     score = np.asarray(table["score"].to_numpy(), dtype=np.float64)
-    bad = np.flatnonzero((forget | ~np.isnan(score)) & ~np.isfinite(score))
-    if len(bad):
-        what = f"example {table['id'][int(bad[0])].as_py()!r} has no finite score"
-        raise UserError(what, where=path, do="delete it and score again")
     fold = None if table["fold"].null_count else table["fold"].to_numpy().astype(np.int64)
     return Scores(score, forget, fold)
 

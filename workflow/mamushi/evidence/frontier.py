@@ -79,9 +79,7 @@ def gain(removed: Array) -> Array:
     """Return the share of the full removal's gain that each budget reaches.
 
     ``removed`` (..., B) are KL(p1 || p_-S) at budgets that begin with 0 and end with 1. The share
-    exceeds 1 where a region removes more than the whole: above a threshold, p_-S holds only
-    pi2 p2 / Z_b, less than p2, which is left when all is removed. NaN where removing all gains
-    nothing, or less.
+    exceeds 1 where a region removes more than the whole. NaN where removing all gains nothing.
     """
     start, end = removed[..., :1], removed[..., -1:]
     share = np.full(removed.shape, np.nan)
@@ -96,9 +94,6 @@ def distance(removed: Array, preserved: Array) -> Array:
     for the gold standard p2, which is p_-S at budget 1. The entropies cancel in the differences:
 
         |KL(p1 || p_-S) - KL(p1 || p2)| + |KL(p2 || p_-S) - KL(p2 || p2)|.
-
-    SAD itself weighs the domains by their levels of perplexity, which nobody knows before training;
-    so this predicts an order of selectors and not a level.
     """
     return np.abs(removed - removed[..., -1:]) + np.abs(preserved - preserved[..., -1:])
 
@@ -159,8 +154,7 @@ class Frontier:
     """Removal and preservation of one ``Ranking`` at any counts, for one estimate of the ratio.
 
     By Lemma "decomposition" both are constants of the budget and a sum over the removed examples.
-    Accumulated once, the sums give all budgets in one pass. ``l1`` (n1,) and ``l2`` (n2,) are the
-    log ratios of the samples, in their order, and ``lost`` is tau^2, see above.
+    ``l1`` (n1,) and ``l2`` (n2,) are the log ratios of the samples, and ``lost`` is tau^2.
 
     Preservation is measured by ``Ranking.region``: S holds the retain examples that score higher
     than the last forget example to go, and of those that tie with it the share that goes of the

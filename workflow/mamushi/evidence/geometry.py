@@ -37,15 +37,10 @@ SAME_SPAN = 0.85
 
 
 def read_embeddings(path: str | Path) -> Pool:
-    """Read the table ``embeddings`` alone as a pool.
-
-    Raises ``UserError`` when the file is missing or damaged or names an unknown domain.
-    """
+    """Read the table ``embeddings`` alone as a pool. Raises ``UserError`` for a missing or damaged
+    file."""
     table = read_table(path, schemas.EMBEDDINGS).combine_chunks()
     domain = np.array(table["domain"].to_pylist(), dtype=object)
-    if unknown := sorted(set(domain) - set(DOMAINS)):
-        do = f"allowed are {' and '.join(DOMAINS)}"
-        raise UserError(f"unknown domain {unknown[0]!r}", where=path, do=do)
     column = table["embedding"]
     vectors = column.combine_chunks().flatten().to_numpy(zero_copy_only=False)
     ids = np.array(table["id"].to_pylist(), dtype=object)
@@ -186,9 +181,8 @@ def discriminative_power(domains: list[Domain], first: Spectrum, second: Spectru
     """Return the paper's Var[sigma_1j <h, v_1j> - sigma_2j <h, v_2j>] (k,), where h runs over the
     rows of both domains as they were decomposed.
 
-    Two choices make it a number. sigma is sigma / sqrt(n) of its domain, the root mean square of
-    the rows along v_j, because the larger domain would decide alone. And v_2j is turned so that
-    <v_1j, v_2j> >= 0, so that what the two share cancels; orthogonal ones are turned arbitrarily.
+    sigma is sigma / sqrt(n) of its domain, because the larger domain would decide alone. And v_2j
+    is turned so that <v_1j, v_2j> >= 0, so that what the two share cancels.
     """
     turn = np.where(np.einsum("ij,ij->j", first.vectors, second.vectors) < 0, -1.0, 1.0)
     one, two = (found.values / np.sqrt(found.n) for found in (first, second))
@@ -229,8 +223,7 @@ def summary(columns: Columns) -> dict[str, float | int | None]:
     are fewer components.
 
     ``power_90`` is the k that hold 90% of the discriminative power. It and the energies are of what
-    the computed components hold: with just 50 of them the energy at 50 is 1, so compare runs of the
-    same number.
+    the computed components hold, so compare runs of the same number.
     """
 
     def at(column: str, k: int) -> float | None:

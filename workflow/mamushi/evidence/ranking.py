@@ -53,26 +53,12 @@ class Ranking:
 
 
 def read_ranking(path: str | Path, refits: str | Path | None = None) -> Ranking:
-    """Read the ranking in a table ``scores``, with those in its table ``refits``.
-
-    Raises ``UserError`` when it is missing or damaged, ranks nothing, does not rank from 1 to n1,
-    or has no finite score for an example that it ranks.
-    """
+    """Read the ranking in a table ``scores``, with those in its table ``refits``. Raises
+    ``UserError`` for a missing or damaged file."""
     table = read_table(path, schemas.SCORES, ["id", "score", "rank"])
     table = table.filter(table["rank"].is_valid()).sort_by("rank")
     scores = np.asarray(table["score"].to_numpy(), dtype=np.float64)
     ids = table["id"].to_pylist()
-    wrong = None
-    if not ids:
-        wrong = "ranks no example"
-    elif not np.array_equal(table["rank"].to_numpy(), np.arange(1, len(table) + 1)):
-        wrong = f"its ranks are not 1 to {len(table)}"
-    elif len(set(ids)) < len(ids):
-        wrong = "an id occurs twice"
-    elif not np.isfinite(scores).all():
-        wrong = f"no finite score for example {ids[int(np.argmin(np.isfinite(scores)))]!r}"
-    if wrong:
-        raise UserError(wrong, where=path, do="delete it and score again")
     if refits is None:
         return Ranking(ids, scores)
     made_again = of_table(read_table(refits, schemas.REFITS))

@@ -16,7 +16,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from mamushi.artifacts.paths import beta as written
-from mamushi.errors import UserError
 from mamushi.selection.metrics import spearman
 from mamushi.selection.refits import WHOLE, Refit
 from mamushi.selection.removals import count
@@ -24,17 +23,11 @@ from mamushi.selection.removals import count
 
 def rankings(scores: pa.Table, again: Iterable[Refit]) -> tuple[list[str], NDArray[np.int64]]:
     """Return ids (n1,) of the forget examples in the order of ``scores``, and their ranks (R, n1)
-    from 1 there and in each whole refit ``again``.
-
-    Raises ``UserError`` for refits of other examples.
-    """
+    from 1 there and in each whole refit ``again``."""
     forget = np.asarray(scores["rank"].is_valid())
     ids = np.array(scores["id"].to_pylist(), dtype=np.str_)[forget]
     ranks = [np.asarray(scores["rank"].drop_null().to_numpy(), dtype=np.int64)]
-    for part, number, scored in again:
-        if (n := len(scored.scores)) != len(forget):
-            what = f"refit {number} is of {n} examples, the scores of {len(forget)}"
-            raise UserError(what, do="delete the refits and run again")
+    for part, _, scored in again:
         if part == WHOLE:
             # Highest score first, ties by id.
             order = np.lexsort((ids, -scored.scores[forget]))

@@ -16,7 +16,6 @@ import pyarrow as pa
 from mamushi.artifacts import paths
 from mamushi.artifacts.schemas import Table
 from mamushi.artifacts.tables import read_table
-from mamushi.errors import UserError
 from mamushi.evidence.geometry import summary
 
 Row = Mapping[str, Any]
@@ -27,17 +26,12 @@ def joined(
 ) -> pa.Table:
     """Return the table of all cells, from the file that each has at ``pattern``, in their order.
 
-    Raises ``UserError`` that names the first file that is missing, damaged or another run's.
+    Raises ``UserError`` that names the first file that is missing or damaged.
     """
     parts = [kind.schema.empty_table()]
     for cell in cells:
         path = paths.under(root, pattern, **cell)
         part = read_table(path, kind).select(kind.schema.names)
-        for key in ("dataset", "model", "seed"):
-            other = [value for value in part[key].unique().to_pylist() if value != cell[key]]
-            if other:
-                what = f"is of {key} {other[0]!r}"
-                raise UserError(what, where=path, do="delete it and run again")
         parts.append(part.cast(kind.schema))
     return pa.concat_tables(parts)
 

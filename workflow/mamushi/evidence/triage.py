@@ -1,9 +1,5 @@
 """Find forget texts that look like retain, and retain texts that look like forget.
 
-Either they are mislabelled, or the domains overlap there: then deleting the forget set will not be
-enough, because what the model must forget is also said by texts that stay. The score alone does not
-tell which; a person who reads them does.
-
 A text looks like the other domain when its score is beyond that domain's median: more than half of
 the texts there look more like its own domain than itself. Confident learning (Northcutt et al.
 2021) draws the line at the other class's mean probability; the median needs no calibrated scale. A

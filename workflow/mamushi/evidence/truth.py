@@ -1,10 +1,8 @@
 """Compare rankings with that by the exact log-density ratio, where it is known: table ``truth``.
 
-Of the exact removal KL(p1 || p_-S) and preservation KL(p2 || p_-S) of a selector's set S, in nats
-(Section 5), the *regret* is what the set of as many texts by the exact ratio has more of the first
-and less of the second (Proposition "optimal selection": no set of that mass does better), as the
-mean over the measured budgets. Beside them the area under the curve of SAD, which retraining
-measured.
+Of the exact removal and preservation of a selector's set, in nats (Section 5), the *regret* is what
+the set of as many texts by the exact ratio has more of the first and less of the second
+(Proposition "optimal selection"), as the mean over the measured budgets.
 """
 
 from __future__ import annotations
