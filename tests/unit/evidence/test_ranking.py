@@ -110,7 +110,7 @@ def test_the_data_of_the_page() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["Well, damn!", "\U0001d41d damn, \ufb01 D\u0101mn", "d.a.m.n", EVIL, "\ud83d damn"]
+    "text", ["Well, damn!", "\U0001d41d damn, \ufb01 D\u0101mn", EVIL, "\ud83d damn"]
 )
 def test_what_is_masked_can_be_put_back(text: str) -> None:
     shown = mask(text).encode("utf-16-le", "surrogatepass")

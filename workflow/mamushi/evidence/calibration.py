@@ -114,10 +114,8 @@ class Scores:
         return Estimate(ratio, apart * max(1 / kept - 1, 0.0), apart)
 
     def kept(self, weights: Doubles | None = None, halves: Sequence[Halves] | None = None) -> float:
-        """Return d^2 / d^2_inf >= 0, the part of what can be learned that the score holds.
-
-        The median over the halves, or over ``halves`` in a resample with ``weights``.
-        """
+        """Return d^2 / d^2_inf >= 0, the part of what can be learned that the score holds: the
+        median over the halves, or over ``halves`` in a resample with ``weights``."""
         times = np.ones(len(self.score)) if weights is None else weights
         own = discrimination(self.score, self.score, self.forget, self.fold, times)
         inf = [

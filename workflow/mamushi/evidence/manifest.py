@@ -64,11 +64,9 @@ def manifest(
 ) -> dict[str, Any]:
     """Return what a trainer or a verifier needs to know of the removal of the first ``k`` examples.
 
-    ``copies`` counts the texts that go with them; ``cross_posts`` the texts of the dataset that
-    stood in both domains: no example stands for them, so they are in no list. ``named`` (dataset,
-    model, seed, selector, provenance, ...) is added as it is. What is expected of the list is null,
-    with the reason, where the ratio cannot carry it. Raises ``UserError`` for a ratio of other
-    examples.
+    ``cross_posts`` counts the texts that stood in both domains, and so are in no list. ``named`` is
+    added as it is. What is expected is null, with the reason, where the ratio cannot carry it.
+    Raises ``UserError`` for a ratio of other examples.
     """
     if not scores["id"].equals(ratio.table["id"]):
         what = "the scores and those that estimate the log-density ratio hold other examples"

@@ -17,8 +17,7 @@ Figure = tuple[Path, Path, str]
 
 
 def write(root: Path) -> Path | None:
-    """Write the start page of the results folder ``root``; None, and no page, where it has nothing
-    to link. Raises ``UserError`` when the disk is full."""
+    """Write the start page of the results folder ``root``; None where it has nothing to link."""
     found = [
         cell
         for folder in root.glob("runs/*/*/seed*")
