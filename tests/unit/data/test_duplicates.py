@@ -85,13 +85,6 @@ def test_without_a_threshold_only_exact_duplicates_go() -> None:
     assert found.kept.tolist() == [True, True, False]
 
 
-def test_a_threshold_of_1_collapses_equal_sets_of_shingles() -> None:
-    # The same shingles in another order, so another key.
-    a, b = "a b a b a", "b a b a b"
-    assert shingles(a, 3) == shingles(b, 3)
-    assert find([a, b], [True, True], threshold=1.0).near.tolist() == [False, True]
-
-
 @settings(max_examples=60, deadline=None)
 @given(
     st.lists(
