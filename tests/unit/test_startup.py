@@ -56,7 +56,7 @@ def test_a_stage_without_a_language_model_never_imports_one(room: str) -> None:
 
 TRAINING = (
     "mamushi.stages.train",
-    *(f"mamushi.lm.{room}" for room in ("finetune", "loading", "perplexity", "sharding", "tokens")),
+    *(f"mamushi.lm.{room}" for room in ("loading", "perplexity", "sharding", "tokens", "training")),
 )
 
 

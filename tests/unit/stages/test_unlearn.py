@@ -60,9 +60,6 @@ def listed(path: Path, ids: list[str]) -> Path:
     return path
 
 
-# --- the stage --------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("kind", ["neggrad_plus", "salun", "npo"])
 def test_it_writes_measures_and_leaves_no_state(kind: str, made: Path, tmp_path: Path) -> None:
     ids = [f"if{number}" for number in (3, 0, 7, 5, 8)]
