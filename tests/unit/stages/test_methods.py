@@ -12,7 +12,7 @@ from mamushi.artifacts import schemas
 from mamushi.artifacts.files import read_json
 from mamushi.artifacts.tables import EVALUATION, read_table
 from mamushi.cli import main
-from mamushi.lm import device, loading, parameters
+from mamushi.lm import device, folders, loading, parameters
 from mamushi.lm.perplexity import perplexity_table, text_nll
 from mamushi.lm.tokens import read_tokens
 from tests.support.models import ADAPTERS, PARTS, TRAINING
@@ -99,7 +99,7 @@ def test_from_a_fine_tune_over_unlearning_to_a_folder(method: str, made: Path) -
 
     words = ["export", "--model-card=card.json", "--out=whole"]
     assert main([*words, "--trained", "beta0.safetensors", "after.safetensors"]) == 0
-    whole = loading._read_model(made / "whole", False)
+    whole = folders.read_model(made / "whole")
     assert [*dict(whole.named_parameters())] == [*base]
     held_out = read_tokens(made / "tokens.parquet", made / "examples.parquet", EVALUATION, 16)
     nll = text_nll(whole, held_out, 64, device.accelerator("fp32"))
