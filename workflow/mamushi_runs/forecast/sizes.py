@@ -109,7 +109,8 @@ def of(config: Config, model: str, root: str | os.PathLike[str] = ".") -> Size:
     card = _json(Path(root, paths.MODEL_CARD.format(model=model)))
     names = ("parameters", "hidden_size", "layers", "vocabulary_size")
     if all(isinstance(card.get(name), int) for name in names):
-        return Size(*(card[name] for name in names), tied=bool(card.get("tied")), source="its card")
+        found: list[Any] = [*(card[name] for name in names), bool(card.get("tied")), "its card"]
+        return Size(*found)
     gguf = is_gguf(definition)
     files = _from_files(Path(source), gguf) if source else None
     name = _from_name(source, model)
@@ -160,7 +161,7 @@ def _from_name(source: str, model: str) -> Size | None:
         # An instruction-tuned version is as large, and so is `qwen-2.5-7b`.
         plain = name.replace("qwen-", "qwen").removesuffix("-instruct").removesuffix("-it")
         if plain in TABLE["models"]:
-            return Size(*TABLE["models"][plain], source=f"published sizes of {plain}")
+            return Size(*[*TABLE["models"][plain], f"published sizes of {plain}"])
     for name in names:
         found = re.search(r"(?<![a-z0-9.])(?:(\d+)x)?(\d+(?:\.\d+)?)([bm])(?![a-z0-9])", name)
         total = found and int(found[1] or 1) * float(found[2]) * (1e9 if found[3] == "b" else 1e6)
