@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mamushi.artifacts import paths, schemas
-from mamushi.artifacts.files import read_json, write_json
+from mamushi.artifacts.files import read_json
 from mamushi.artifacts.tables import read_metadata, read_table
 from mamushi.cli import main
 from mamushi.configuration import arms
@@ -139,33 +139,3 @@ def test_a_missing_file_is_named_and_nothing_is_written(
     assert len(lines) == 1 + ((pattern, wildcards) in READ[:2])
     assert all(str(gone) in line for line in lines)
     assert not (root / "tables").exists() and not out.exists()
-
-
-@pytest.mark.parametrize(
-    ("pattern", "wildcards", "value", "said"),
-    [
-        (paths.SWEEP, UNLEARNED, {"budgets": [0.25, "0.5"]}, "no list 'budgets'"),
-        (
-            paths.CARD,
-            UNLEARNED,
-            {"removed": 3, "steps": 3, "stopped_at": "soon"},
-            "'stopped_at'",
-        ),
-        (paths.CARD, WHOLE, {"stopped_at": None}, "'removed', 'steps'"),
-        (paths.CARD, {**RUN, "arm": "gold"}, "card", "'texts', 'steps'"),
-    ],
-)
-def test_a_damaged_record_is_named_with_what_it_lacks(
-    root: Path,
-    capsys: pytest.CaptureFixture[str],
-    pattern: str,
-    wildcards: Mapping[str, Any],
-    value: Any,
-    said: str,
-) -> None:
-    path = paths.under(root, pattern, **wildcards)
-    write_json(path, value)
-    assert make_tables(root) == 2
-    message = capsys.readouterr().err
-    assert str(path) in message
-    assert said in message
