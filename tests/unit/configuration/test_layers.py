@@ -1,4 +1,4 @@
-"""Keys that stand twice in a file."""
+"""What would be lost without a word when configuration files are merged."""
 
 from __future__ import annotations
 
@@ -55,6 +55,29 @@ def test_the_same_key_in_other_places_is_no_mistake(tmp_path: Path) -> None:
 )
 def test_shapes_of_all_sorts_are_left_to_others(text: str, tmp_path: Path) -> None:
     assert told(tmp_path, text) == []
+
+
+@pytest.mark.parametrize(
+    ("dataset", "line"),
+    [
+        ("jigsaw: {kind: table}", "datasets.jigsaw is table data, but an earlier file has jigsaw "),
+        (
+            "newsgroups: {sections: {inference: 1}}",
+            "datasets.newsgroups.sections: an earlier file has contamination 0.4, evaluation 0.2, ",
+        ),
+        ("newsgroups: {kind: newsgroups, path: here.tar.gz}", None),
+        ("newsgroups: {sections: {inference: 1, contamination: 0, evaluation: 0}}", None),
+        ("newsgroups: {sections: {inference: 0.3, evaluation: 0.3}}", None),
+        ("newsgroups: null", None),
+    ],
+)
+def test_a_dataset_is_changed_but_not_mixed(dataset: str, line: str | None, tmp_path: Path) -> None:
+    found = told(tmp_path, f"datasets:\n  {dataset}\n")
+    if line is None:
+        assert found == []
+    else:
+        assert len(found) == 1
+        assert found[0].startswith(f"0.yaml, line 2: {line}")
 
 
 def test_the_files_of_the_project_are_content() -> None:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from mamushi.artifacts.domains import CONTAMINATION, FORGET, RETAIN
 from mamushi.configuration.schema import instead
 from mamushi.configuration.sources import is_gguf, raw_paths, source_mistake
 from mamushi.registry import Plugin, plugin, plugins
@@ -350,10 +351,31 @@ def _check_depths(full: Config) -> Iterator[str]:
                 )
 
 
+def _check_planted(full: Config) -> Iterator[str]:
+    # Gold starts from the pretrained model, and would know what is planted.
+    for name in models_used(full):
+        pretraining = full["models"][name].get("pretraining") or {}
+        read = pretraining.get("section") == CONTAMINATION and FORGET in pretraining["domains"]
+        for dataset in pretraining["datasets"] if read else ():
+            if full["datasets"][dataset]["planted"] is not None:
+                yield (
+                    f"datasets.{dataset}.planted: {name} is pretrained on the texts among which "
+                    f"these are planted; write models.{name}.pretraining.domains: [{RETAIN}]"
+                )
+
+
+def _check_targets(full: Config) -> Iterator[str]:
+    for place, asked in enumerate(full["evidence"]["targets"]):
+        if asked["target"] != "preservation" and asked["value"] > 1:
+            at = f"evidence.targets[{place}].value"
+            yield f"{at}: {asked['value']:g} is not allowed; a share is at most 1"
+
+
 def checks(full: Config) -> Iterator[str]:
     """Yield a line for each mistake of a configuration in which all names are defined."""
     for check in (
         *(_check_sections, _check_ranked, _check_models, _check_lengths, _check_derived),
         *(_check_depths, _check_ratio, _check_actions, _check_files),
+        *(_check_planted, _check_targets),
     ):
         yield from check(full)
