@@ -461,9 +461,6 @@ def test_damaged_artifact_is_named(
     assert artifacts(halfway) == before
 
 
-# A full disk --------------------------------------------------------------------------------------
-
-
 def no_space_left(done: Done[str], file: str) -> None:
     """The one line says which file did not fit, and what to do."""
     stopped(done)
