@@ -495,5 +495,5 @@ def test_full_disk_leaves_no_part_of_a_checkpoint(pair: Pair, tmp_path: Path) ->
         config = {**pair.config, "execution": {"checkpoint_seconds": 0}}
         done = run(TRAINED, directory=tmp_path, config=config, check=False)
         # The only step is the last one, whose state nobody needs: what does not fit is the result.
-        no_space_left(done, paths.CARD.format(**CELL, arm="contaminated"))
+        no_space_left(done, TRAINED)
         assert artifacts(tmp_path) == before

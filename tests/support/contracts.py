@@ -245,7 +245,7 @@ ROWS: dict[str, dict[str, list[Any]]] = {
         "unlearning.seeds": [[0, 1]]
     },
     "figure_half_gap 1, refine 10, unlearn 20": {"unlearning.selectors": [["mamushi", "random"]]},
-    "refine 10, remove 2, retrain 2, unlearn 10": {"unlearning.budgets": [[0.2, 0.4, 0.6]]},
+    "refine 10, remove 2, unlearn 10": {"unlearning.budgets": [[0.2, 0.4, 0.6]]},
     "evaluate 1, unlearn 9, unlearn_and_probe 1, unlearn_list 5, unlearn_whole 5": {
         "unlearning.start": ["contaminated"]
     },

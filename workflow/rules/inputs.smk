@@ -45,6 +45,21 @@ def tables_and_figures():
     ]
 
 
+def examples_of(datasets):
+    return [made_of(paths.EXAMPLES, dataset) for dataset in dict.fromkeys(datasets)]
+
+
+def tables_of_runs():
+    """What the evidence of all runs is joined from."""
+    patterns = (
+        *(paths.FRONTIER, paths.CALIBRATION, paths.DIAGNOSTICS),
+        *(paths.CONFOUNDS, paths.GEOMETRY),
+    )
+    sad = [paths.TABLE.replace("{table}", "sad")] * config["evidence"]["measured"]
+    runs = [each.format(**run) for run in grid.cells(GRID) for each in patterns]
+    return [*runs, *(paths.RUNTIME.format(**run) for run in grid.shown(config)), *sad]
+
+
 def first_sweep(pair):
     """A sweep at the configured budgets, with the ends that all selectors share."""
     return [
@@ -105,7 +120,8 @@ def spans_of_mask():
     if all(grid.action(config, selector) != "mask" for selector in config["selectors"]):
         return []
     return branch(
-        lambda wildcards: grid.action(config, wildcards.selector) == "mask", then=paths.SPANS
+        lambda wildcards: grid.action(config, wildcards.selector) == "mask",
+        then=paths.SPANS,
     )
 
 

@@ -41,21 +41,6 @@ use rule tables as study_tables with:
         settings=params("tables", "study"),
 
 
-def examples_of(datasets):
-    return [made_of(paths.EXAMPLES, dataset) for dataset in dict.fromkeys(datasets)]
-
-
-def tables_of_runs():
-    """What the evidence of all runs is joined from."""
-    patterns = (
-        *(paths.FRONTIER, paths.CALIBRATION, paths.DIAGNOSTICS),
-        *(paths.CONFOUNDS, paths.GEOMETRY),
-    )
-    sad = [paths.TABLE.replace("{table}", "sad")] * config["evidence"]["measured"]
-    runs = [each.format(**run) for run in grid.cells(GRID) for each in patterns]
-    return [*runs, *(paths.RUNTIME.format(**run) for run in grid.shown(config)), *sad]
-
-
 # Rules of one form: the stage of each, its place in the report, its tables, what it waits for.
 COLLECTED = {
     # How much of SAD at budget 0 is the number of steps alone.

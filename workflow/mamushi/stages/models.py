@@ -29,7 +29,7 @@ class ModelCard(Settings):
     """Where the model is."""
 
     name: str = setting(lambda model: model)
-    source: str = setting("models.{model}.source")
+    source: str | None = setting("models.{model}.source")
     revision: str | None = setting("models.{model}.revision")
     contaminated: bool = setting("models.{model}.contaminated")
     inputs: dict[str, str] = setting(
@@ -51,7 +51,8 @@ def model_card(files: CardFiles, settings: ModelCard, job: Job) -> None:
 
     card = loading.inspect(
         settings.name,
-        settings.source,
+        # A path that is not set stops a run before its first job.
+        settings.source or "",
         revision=settings.revision,
         contaminated=settings.contaminated,
     )
