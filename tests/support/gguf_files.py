@@ -50,6 +50,24 @@ def plain(values: np.ndarray, kind: str) -> np.ndarray:
     return quants.dequantize(quants.quantize(values, quantized), quantized)
 
 
+def _add_vocabulary(writer: GGUFWriter, tokenizer: PreTrainedTokenizerFast, bos: bool) -> None:
+    described = json.loads(tokenizer.backend_tokenizer.to_str())["model"]
+    tokens = sorted(tokenizer.get_vocab(), key=tokenizer.get_vocab().__getitem__)
+    special = {*tokenizer.all_special_tokens}
+    writer.add_tokenizer_model("gpt2")
+    writer.add_token_list(tokens)
+    writer.add_token_types(
+        [TokenType.CONTROL if token in special else TokenType.NORMAL for token in tokens]
+    )
+    writer.add_token_merges([" ".join(pair) for pair in described["merges"]])
+    writer.add_eos_token_id(tokenizer.eos_token_id)
+    if tokenizer.bos_token_id is not None:
+        writer.add_bos_token_id(tokenizer.bos_token_id)
+    writer.add_add_bos_token(bos)
+    if tokenizer.pad_token_id is not None:
+        writer.add_pad_token_id(tokenizer.pad_token_id)
+
+
 def write(
     path: Path,
     model: PreTrainedModel,
@@ -78,21 +96,7 @@ def write(
     writer.add_layer_norm_rms_eps(config.rms_norm_eps)
     writer.add_rope_freq_base(config.rope_parameters["rope_theta"])
     writer.add_vocab_size(config.vocab_size)
-    described = json.loads(tokenizer.backend_tokenizer.to_str())["model"]
-    tokens = sorted(tokenizer.get_vocab(), key=tokenizer.get_vocab().__getitem__)
-    special = {*tokenizer.all_special_tokens}
-    writer.add_tokenizer_model("gpt2")
-    writer.add_token_list(tokens)
-    writer.add_token_types(
-        [TokenType.CONTROL if token in special else TokenType.NORMAL for token in tokens]
-    )
-    writer.add_token_merges([" ".join(pair) for pair in described["merges"]])
-    writer.add_eos_token_id(tokenizer.eos_token_id)
-    if tokenizer.bos_token_id is not None:
-        writer.add_bos_token_id(tokenizer.bos_token_id)
-    writer.add_add_bos_token(bos)
-    if tokenizer.pad_token_id is not None:
-        writer.add_pad_token_id(tokenizer.pad_token_id)
+    _add_vocabulary(writer, tokenizer, bos)
     names = get_tensor_name_map(ARCHITECTURES[config.model_type], config.num_hidden_layers)
     heads = {"q_proj": config.num_attention_heads, "k_proj": config.num_key_value_heads}
     for name, parameter in model.named_parameters():

@@ -151,6 +151,18 @@ def test_it_names_models_and_their_distance_from_gold(capsys: pytest.CaptureFixt
     assert "entry 1, measured: " in capsys.readouterr().out
 
 
+def flipped(rng: random.Random, path: Path, place: int, told: Callable[[], Any]) -> Any:
+    """What is told while a bit of this byte is another."""
+    whole = path.read_bytes()
+    changed = bytearray(whole)
+    changed[place] ^= 1 << rng.randrange(8)
+    path.write_bytes(changed)
+    try:
+        return told()
+    finally:
+        path.write_bytes(whole)
+
+
 def test_every_changed_byte_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -159,16 +171,6 @@ def test_every_changed_byte_is_named(
     command("ledger", "add", plain("b", "c7", "ü"))
     command("ledger", "add", plain("c", "c7", "c8"))
     rng = random.Random(0)
-
-    def flipped(path: Path, place: int, told: Callable[[], Any]) -> Any:
-        whole = path.read_bytes()
-        changed = bytearray(whole)
-        changed[place] ^= 1 << rng.randrange(8)
-        path.write_bytes(changed)
-        try:
-            return told()
-        finally:
-            path.write_bytes(whole)
 
     def verified() -> list[str]:
         capsys.readouterr()
@@ -191,7 +193,7 @@ def test_every_changed_byte_is_named(
         monkeypatch.chdir(tmp_path)
         for place in rng.sample(range(len(whole)), 10):
             # Those after it link to what it was.
-            said = flipped(path, place, verified)
+            said = flipped(rng, path, place, verified)
             assert said and all(line.startswith(f"entry {number}, ") for line in said)
         # In a field, it is that field.
         path.write_bytes(whole.replace(b'"lists": {\n  "', b'"lists": {\n  "x'))
@@ -206,7 +208,7 @@ def test_every_changed_byte_is_named(
     for field, name in named:
         place = rng.randrange(Path(name).stat().st_size)
         # Gold's table is behind the numbers of two models.
-        (said,) = {*flipped(Path(name), place, verified)}
+        (said,) = {*flipped(rng, Path(name), place, verified)}
         assert said.startswith(f"entry 1, {field}: {Path(name).absolute()}: has another content")
     # Another place, with all that is named; then without one of the files, and without an entry.
     shutil.copytree(Path.cwd(), Path.cwd().with_name("moved"))

@@ -39,6 +39,33 @@ NLLS: dict[str, float] = {"retraining": -0.1, "npo": 1.0, "gold": 0.0}
 """What each kind of models adds to the NLL of a forget text, in nats."""
 
 
+def write_answers(at: Callable[..., Path], seed: int, rng: np.random.Generator) -> None:
+    """Write what the models of a seed were asked, in the places that ``at`` names."""
+    write_perplexity(at(paths.PERPLEXITY, arm="beta0"), np.exp(3.0), 20.0)
+    for kind, (before, after) in {
+        "gold": (4.0, 3.9), "retraining": (3.9, 3.8), "npo": (5.0, 3.9),
+    }.items():  # fmt: skip
+        noise = 0.01 * rng.normal()
+        rows = [
+            *[("relearn forget", 0, before, 3.0), ("relearn forget", 8, after + noise, 3.0)],
+            ("round", 4, before + 0.2, 3.3),
+        ]
+        names = schemas.RELAPSES.schema.names
+        columns = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
+        write_table(at(paths.RELAPSE, arm=ARMS[kind]), schemas.RELAPSES, columns)
+        scores = {
+            "task": ["t"], "metric": ["acc"], "value": [before / 10], "error": [0.1],
+        }  # fmt: skip
+        if kind != "gold":
+            write_table(at(paths.TASKS, arm=ARMS[kind]), schemas.TASK_SCORES, scores)
+    for endpoint in ("base", "contaminated", "gold"):
+        scores = {
+            "task": ["t"], "metric": ["acc"], "value": [seed / 10], "error": [None],
+        }  # fmt: skip
+        at_endpoint = at(paths.TASKS, arm=endpoint)
+        write_table(at_endpoint, schemas.TASK_SCORES, scores)
+
+
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Four seeds. Unlearning makes forget texts less likely than gold does, and those that it was
@@ -90,29 +117,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
             every = np.concatenate([order, np.arange(HELD, len(ids))])
             if kind in ARMS:
                 write(at(paths.RELAPSE_NLL, arm=ARMS[kind]), nll, every)
-        write_perplexity(at(paths.PERPLEXITY, arm="beta0"), np.exp(3.0), 20.0)
-        for kind, (before, after) in {
-            "gold": (4.0, 3.9), "retraining": (3.9, 3.8), "npo": (5.0, 3.9),
-        }.items():  # fmt: skip
-            noise = 0.01 * rng.normal()
-            rows = [
-                *[("relearn forget", 0, before, 3.0), ("relearn forget", 8, after + noise, 3.0)],
-                ("round", 4, before + 0.2, 3.3),
-            ]
-            names = schemas.RELAPSES.schema.names
-            columns = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
-            write_table(at(paths.RELAPSE, arm=ARMS[kind]), schemas.RELAPSES, columns)
-            scores = {
-                "task": ["t"], "metric": ["acc"], "value": [before / 10], "error": [0.1],
-            }  # fmt: skip
-            if kind != "gold":
-                write_table(at(paths.TASKS, arm=ARMS[kind]), schemas.TASK_SCORES, scores)
-        for endpoint in ("base", "contaminated", "gold"):
-            scores = {
-                "task": ["t"], "metric": ["acc"], "value": [run["seed"] / 10], "error": [None],
-            }  # fmt: skip
-            at_endpoint = at(paths.TASKS, arm=endpoint)
-            write_table(at_endpoint, schemas.TASK_SCORES, scores)
+        write_answers(at, run["seed"], rng)
     return folder
 
 

@@ -39,6 +39,18 @@ def stage(name: str, read: dict[str, str], written: dict[str, str], settings: An
     assert main([name, *words, *given]) == 0
 
 
+UNLEARNING = {
+    **CELL,
+    "unlearner": "neggrad_plus",
+    "kind": "neggrad_plus",
+    "settings": {"learning_rate": 1e-3, "beta_ng": 0.5, "stop_forget_loss": None},
+    "training": LOOP,
+    "trained_blocks": 2,
+    "max_length": 12,
+    "evaluation": {"max_length": 16},
+}
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_from_a_fine_tune_over_unlearning_to_a_folder(method: str, made: Path) -> None:
     how, texts = METHODS[method], {key: FILES[key] for key in ("examples", "tokens", "model-card")}
@@ -76,22 +88,7 @@ def test_from_a_fine_tune_over_unlearning_to_a_folder(method: str, made: Path) -
         "unlearn",
         {**texts, "trained": "beta0.safetensors"},
         {**written, "tensors": "after.safetensors", "trunk": "trunk.safetensors"},
-        {
-            **CELL,
-            "unlearner": "neggrad_plus",
-            "kind": "neggrad_plus",
-            "settings": {
-                "learning_rate": 1e-3,
-                "beta_ng": 0.5,
-                "stop_forget_loss": None,
-            },
-            "training": LOOP,
-            "start": trained,
-            "trained_blocks": 2,
-            "max_length": 12,
-            "evaluation": {"max_length": 16},
-            **how,
-        },
+        {**UNLEARNING, "start": trained, **how},
     )
     # All blocks are trained, so that no output of frozen ones could be kept.
     assert not (made / "trunk.safetensors").exists()
