@@ -17,6 +17,11 @@ from mamushi.evaluation.masking import STEMS, WORDS, mask, profane
         ("“damn”-it", "“d***”-it"),
         ("Hoe, hoes, h0e, #hoe", "H**, h***, h**, #h**"),
         ("a hooker, goddammit, jackoff!", "a h*****, g********, j******!"),
+        # Letter by letter.
+        ("oh d a m n it", "oh d * * * it"),
+        ("D.4.M.N", "D.*.*.*"),
+        ("w e d a m n y o u", "w e d * * * y o u"),
+        ("d - a - m - n", "d - * - * - *"),
     ],
 )
 def test_listed_words_keep_their_first_letter_and_length(text: str, masked: str) -> None:
@@ -31,6 +36,8 @@ def test_listed_words_keep_their_first_letter_and_length(text: str, masked: str)
         "scrap scraps, dam, condemn",
         "D*** it, already masked!",
         "4 of 8, 717, 455!",
+        "a b c d e f g",
+        "plan a b or c",
         "Shoes, a hoedown, Phoenix, hooked, ritardando, Japan, a whole nutshell, muffin, kinky",
         "Grüße aus Scunthorpe, naïve 😀 Ἀθῆναι",
     ],

@@ -1,7 +1,7 @@
 """Profanity masked for tables that show text: the first letter stays, stars replace the rest.
 
-The words are stored as digests, so that none is spelled here. This keeps a page readable; it is no
-filter.
+The words are stored as digests, so that none is spelled here. A word that is spelled letter by
+letter is masked, too. This keeps a page readable; it is no filter.
 """
 
 import hashlib
@@ -39,6 +39,10 @@ WORDS = frozenset(_WORDS.split())
 """Digests of words that begin harmless words too: masked alone or with one of ``ENDINGS``."""
 SHORTEST = 4
 """Letters in the shortest of ``STEMS``."""
+SPELLED = re.compile(r"(?<![\w@$!])(?:[\w@$!][ .,_*/|-]{1,3}){3,}[\w@$!](?![\w@$!])")
+"""Four or more single letters with signs or spaces between them."""
+LONGEST = 16
+"""Letters in the longest word that is looked for in a run of single letters."""
 
 
 def digest(word: str) -> str:
@@ -72,7 +76,7 @@ def mask(text: str) -> str:
     >>> mask("Well, damn!")
     'Well, d***!'
     """
-    return WORD.sub(lambda match: _masked(match[0]), text)
+    return SPELLED.sub(_letters_masked, WORD.sub(lambda match: _masked(match[0]), text))
 
 
 @lru_cache(maxsize=1_000_000)
@@ -80,3 +84,17 @@ def _masked(word: str) -> str:
     plain = word.rstrip("!")
     shown = plain[0] + "*" * (len(plain) - 1) if plain and profane(plain) else plain
     return shown + word[len(plain) :]
+
+
+def _letters_masked(match: re.Match[str]) -> str:
+    """Mask every listed word in a run of single letters, wherever it begins and ends."""
+    shown = list(match[0])
+    places = [i for i, c in enumerate(shown) if WORD.fullmatch(c)]
+    plain = "".join(unicodedata.normalize("NFKD", shown[i]).lower()[:1] for i in places)
+    plain = plain.translate(LEET)
+    for start in range(len(plain)):
+        for stop in range(start + SHORTEST, min(start + LONGEST, len(plain)) + 1):
+            if digest(plain[start:stop]) in STEMS | WORDS:
+                for i in places[start + 1 : stop]:
+                    shown[i] = "*"
+    return "".join(shown)
