@@ -260,8 +260,11 @@ def _check_settings(named: Manifest, scores: Scores, run: Run) -> None:
     whole = {key: getattr(named, key) for key in twice}
     _check("", whole, twice, run.manifest, "by its own provenance")
     embedded = scores.stored.embedded or {}
-    given = {name: value for name, value in origin.inputs.items() if name not in OWN}
-    carried = {**embedded.get("inputs", {}), **scores.inputs}
+    # Vectors made elsewhere are read with the duplicates, as the manifest is.
+    given, carried = (
+        {name: value for name, value in inputs.items() if name not in OWN}
+        for inputs in (origin.inputs, {**embedded.get("inputs", {}), **scores.inputs})
+    )
     by_scores = f"by the metadata of {scores.path}"
     _check("provenance.inputs", given, carried, run.manifest, by_scores)
     embedding = embedded.get("settings", {}).get("embedding")
