@@ -88,7 +88,7 @@ class Table:
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """The columns whose type does not depend on a model."""
+        """Return the columns whose type does not depend on a model."""
         return self.of_width(None)
 
     def like(self, found: pa.Schema) -> pa.Schema:

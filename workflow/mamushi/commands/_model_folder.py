@@ -61,7 +61,8 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _check_order(card: Path, trained: list[Path]) -> None:
-    """Every file was made from this model and from the file before it, as far as it says so.
+    """Check that every file was made from this model and from the file before it, as far as it says
+    so.
 
     Shapes alone would let the tensors of one model pass for those of another of its kind. Nor are
     tensors exported that a run kept and a later one, whose card lies beside them, did not.

@@ -35,24 +35,25 @@ class RemovalList:
 
     @property
     def copied(self) -> set[str]:
-        """The ids of all copies."""
+        """Return the ids of all copies."""
         return {copy for each in self.copies.values() for copy in each}
 
     @property
     def all(self) -> set[str]:
-        """The ids with their copies."""
+        """Return the ids with their copies."""
         return {*self.ids} | self.copied
 
     @property
     def loader(self) -> Mapping[str, Any]:
-        """The settings of the table that the dataset was made from; none of another loader's."""
+        """Return the settings of the table that the dataset was made from; none of another
+        loader's."""
         settings = self.card["settings"] if self.card else {}
         return dict(settings["loader"]) if settings.get("kind") == "table" else {}
 
     @property
     def named_by(self) -> dict[str, Any] | None:
-        """What the ids are: of a column, the numbers of the rows of some files, or a loader's;
-        None of plain ids."""
+        """Return what the ids are: of a column, the numbers of the rows of some files, or a
+        loader's; None of plain ids."""
         if not self.card or (kind := self.card["settings"]["kind"]) is None:
             return None
         named: dict[str, Any] = {"loader": kind}

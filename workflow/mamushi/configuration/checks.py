@@ -157,7 +157,7 @@ def _contamination(dataset: Config) -> float | None:
 
 
 def _check_ranked(full: Config) -> Iterator[str]:
-    """No share of a dataset is kept for a training that none of its models needs."""
+    """Check that no share of a dataset is kept for a training that none of its models needs."""
     users: dict[str, set[str]] = {}
     for _, axes in comparisons(full):
         for name in axes["datasets"]:
@@ -175,7 +175,7 @@ def _check_ranked(full: Config) -> Iterator[str]:
 
 
 def _check_files(full: Config) -> Iterator[str]:
-    """Every dataset that is used has its files, where a path is given."""
+    """Check that every dataset that is used has its files, where a path is given."""
     for name in datasets_used(full):
         for raw in raw_paths(full["datasets"][name]):
             if raw.missing:
@@ -225,7 +225,8 @@ def _check_tiny(at: str, model: Config) -> Iterator[str]:
 
 
 def _check_source(at: str, model: Config) -> Iterator[str]:
-    """A source is a GGUF file or a folder that is there, or a hub's id with a pinned revision."""
+    """Check that a source is a GGUF file or a folder that is there, or a hub's id with a pinned
+    revision."""
     source = model["source"]
     if problem := source_mistake(source):
         yield _refused(f"{at}.source", source, problem)
@@ -261,8 +262,8 @@ def _check_lengths(full: Config) -> Iterator[str]:
 
 
 def _check_derived(full: Config) -> Iterator[str]:
-    """A selector that derives from another ends at one that stands alone, and one that needs the
-    truth is asked for where a dataset knows it."""
+    """Check that a selector that derives from another ends at one that stands alone, and one that
+    needs the truth is asked for where a dataset knows it."""
     needy = set()
     for name in full["selectors"]:
         links = chain(full, name)
@@ -286,7 +287,7 @@ def _check_derived(full: Config) -> Iterator[str]:
 
 
 def _check_ratio(full: Config) -> Iterator[str]:
-    """The selector whose scores estimate the log-density ratio scores both domains."""
+    """Check that the selector whose scores estimate the log-density ratio scores both domains."""
     ratio = full["removal"]["ratio"]
     if not _scores_both(full, ratio):
         yield (
@@ -296,7 +297,8 @@ def _check_ratio(full: Config) -> Iterator[str]:
 
 
 def _check_actions(full: Config) -> Iterator[str]:
-    """What is masked comes from models of both domains; what is left is asked of removed texts."""
+    """Check that what is masked comes from models of both domains; what is left is asked of removed
+    texts."""
     for where, axes in comparisons(full):
         for place, name in enumerate(axes["selectors"]):
             action, at = full["selectors"][name]["action"], f"{where}.selectors[{place}]: {name!r}"
@@ -324,7 +326,7 @@ def _check_masked(full: Config, at: str, axes: Config) -> Iterator[str]:
 
 
 def _check_depths(full: Config) -> Iterator[str]:
-    """No selector reads a layer that is not pooled, nor the layers of what has none."""
+    """Check that no selector reads a layer that is not pooled, nor the layers of what has none."""
     there = full["embedding"]["depths"]
     depths: dict[str, tuple[str, list[float]]] = {}
     for name, definition in full["selectors"].items():

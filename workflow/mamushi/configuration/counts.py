@@ -24,8 +24,9 @@ class Need(NamedTuple):
 
 
 def needs(config: Mapping[str, Any], dataset: str) -> list[Need]:
-    """What the grid and the studies take of a dataset: a text of each domain for every fold of a
-    selector that cross-fits (as ``stratified_folds`` asks for), and a forget text at every budget.
+    """Return what the grid and the studies take of a dataset: a text of each domain for every fold
+    of a selector that cross-fits (as ``stratified_folds`` asks for), and a forget text at every
+    budget.
 
     Not what unlearning takes, which is not asked for by every run that could ask for it.
     """

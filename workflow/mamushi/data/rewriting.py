@@ -58,7 +58,7 @@ class Removal:
 
     @property
     def columns(self) -> list[str]:
-        """The columns that are read for it."""
+        """Return the columns that are read for it."""
         return [] if self.column is None else [self.column]
 
     def check(self, data: Path) -> None:

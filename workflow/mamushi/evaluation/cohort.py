@@ -72,7 +72,7 @@ class Cohort:
 
     @cached_property
     def ids(self) -> list[str]:
-        """The n held-out texts."""
+        """Return the n held-out texts."""
         return list(self._held_out["id"].to_pylist())
 
     @cached_property
@@ -82,12 +82,12 @@ class Cohort:
 
     @property
     def counted(self) -> NDArray[np.bool_]:
-        """Which texts have a token to predict (n,)."""
+        """Return which texts have a token to predict (n,)."""
         return self.tokens > 0
 
     @cached_property
     def texts(self) -> Labelled:
-        """What is known of them."""
+        """Return what is known of them."""
         first = self.files(paths.NLL, arm="gold")[0]
         examples = paths.under(self.root, paths.EXAMPLES, dataset=self.dataset)
         return read_labels(examples, self.ids, do=f"delete {first} and run again")
@@ -111,7 +111,7 @@ class Cohort:
 
     @cached_property
     def gold(self) -> Floats:
-        """The same of the gold models."""
+        """Return the same of the gold models."""
         return self.nll("gold")
 
 

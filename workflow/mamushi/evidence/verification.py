@@ -117,7 +117,7 @@ class Scores:
 
     @property
     def made(self) -> Settings:
-        """The settings that they were made with."""
+        """Return the settings that they were made with."""
         return self.stored.provenance.settings
 
     @property

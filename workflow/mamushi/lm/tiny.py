@@ -47,7 +47,7 @@ class Family:
 
     @property
     def special(self) -> list[str]:
-        """The special tokens; their ids count from 0 in this order."""
+        """Return the special tokens; their ids count from 0 in this order."""
         tokens = (self.pad, self.eos, self.bos)
         return list(dict.fromkeys(token for token in tokens if token is not None))
 

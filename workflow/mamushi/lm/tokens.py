@@ -145,7 +145,7 @@ class TokenSet:
 
     @property
     def counted(self) -> np.ndarray:
-        """The weight of each row's predicted tokens, all but its first: float64 (rows)."""
+        """Return the weight of each row's predicted tokens, all but its first: float64 (rows)."""
         if self.weights is None:
             return np.maximum(self.lengths - 1, 0).astype(np.float64)
         total = np.concatenate([[0.0], np.cumsum(self.weights, dtype=np.float64)])

@@ -84,8 +84,9 @@ class Code:
         ]
 
     def digest(self, start: Unit) -> str:
-        """The digest of all that a unit reaches. Units are numbered in the order in which they are
-        first referred to: so it tells apart two definitions of one name, and names no module."""
+        """Return the digest of all that a unit reaches. Units are numbered in the order in which
+        they are first referred to: so it tells apart two definitions of one name, and names no
+        module."""
         if start not in self._digests:
             numbers, total = {start: 0}, hashlib.sha256()
             waiting = [start]

@@ -172,13 +172,13 @@ class Command:
 
     @property
     def outputs(self) -> list[Path]:
-        """What is to be written, the primary output first."""
+        """Return what is to be written, the primary output first."""
         return [path for role, _, path in _paths(self.stage, self.files) if role == "output"]
 
     @property
     def complete(self) -> bool:
-        """Whether a job's origin names all inputs, so that results can be told to be current: what
-        is found in a folder, or where a setting says, is not declared."""
+        """Tell whether a job's origin names all inputs, so that results can be told to be current:
+        what is found in a folder, or where a setting says, is not declared."""
         roles = {role for _, role, _, _ in declared(self.stage)}
         return "input" in roles and "root" not in roles
 

@@ -60,7 +60,7 @@ class TrainingFiles(BaseFiles):
 
     @property
     def state(self) -> Path:
-        """The checkpoint that a killed run goes on from; deleted when all is written."""
+        """Return the checkpoint that a killed run goes on from; deleted when all is written."""
         return self.card.with_name(f"{self.card.name}.state")
 
     def record(

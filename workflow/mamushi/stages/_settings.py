@@ -80,13 +80,13 @@ def of(stage: str, config: Config, **given: Any) -> Settings:
 
 
 def answering(asked: Iterable[str] = ()) -> list[str]:
-    """The code of answers, which a stage finds by name, so that a change of it runs again just the
-    jobs that ask."""
+    """Return the code of answers, which a stage finds by name, so that a change of it runs again
+    just the jobs that ask."""
     return [f"mamushi.stages._questions.{name}" for name in asked]
 
 
 def code_of(stage: str, asked: Iterable[str] = ()) -> str:
-    """The digest of a stage's code, and of what it asks."""
+    """Return the digest of a stage's code, and of what it asks."""
     return digest(stage, *answering(asked))
 
 
@@ -114,13 +114,14 @@ class Cell(Settings):
 
     @property
     def cell(self) -> dict[str, Any]:
-        """The wildcards of the cell's folder, and the first columns of its tables."""
+        """Return the wildcards of the cell's folder, and the first columns of its tables."""
         return {"dataset": self.dataset, "model": self.model, "seed": self.seed}
 
 
 def training_of(config: Config, model: str, arm: str) -> Any:
-    """What was trained of an arm or, where it was unlearned, of its start; None for a model's own
-    weights. Trained from whatever base, an endpoint is trained as the model of its cell is."""
+    """Return what was trained of an arm or, where it was unlearned, of its start; None for a
+    model's own weights. Trained from whatever base, an endpoint is trained as the model of its cell
+    is."""
     endpoint = arms.Arm.parse(arm).origin(config, model)
     if arms.is_untrained(config, model, endpoint):
         return None
@@ -197,14 +198,14 @@ class Questions(Section):
 
 
 def asking(config: Config, model: str, seed: int, asked: Iterable[str] = ()) -> Any:
-    """The settings of the questions that are ``asked``; None without any."""
+    """Return the settings of the questions that are ``asked``; None without any."""
     every = vars(fill(Questions, config, model=model, seed=seed)) if asked else {}
     return {name: every[name] for name in asked} or None
 
 
 def selector_settings(config: Config, selector: str) -> dict[str, Any]:
-    """A selector's settings as the configuration has them, with those of networks that it names:
-    another setting of those is another ranking."""
+    """Return a selector's settings as the configuration has them, with those of networks that it
+    names: another setting of those is another ranking."""
     definition = config["selectors"][selector]
     known = plugin("selector", definition["kind"])
     found = {key: definition[key] for key in known.settings}
@@ -232,7 +233,7 @@ was made before a key was there is what is made by its default."""
 
 
 def as_json(settings: Section | Mapping[str, Any]) -> str:
-    """The settings as the one canonical text that is compared and handed over."""
+    """Return the settings as the one canonical text that is compared and handed over."""
     if isinstance(settings, Section):
         settings = asdict(settings, dict_factory=_without_defaults)
     return json.dumps(settings, sort_keys=True)
@@ -248,14 +249,14 @@ def _without_defaults(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def derives(config: Config, name: str) -> str | None:
-    """The selector whose scores this one is derived from, if any."""
+    """Return the selector whose scores this one is derived from, if any."""
     definition = config["selectors"][name]
     key = plugin("selector", definition["kind"]).literals.get("DERIVES")
     return str(definition[key]) if key else None
 
 
 def reads_layers(config: Config, name: str) -> bool:
-    """Whether a selector reads the texts at other depths than that of the embedding."""
+    """Tell whether a selector reads the texts at other depths than that of the embedding."""
     definition = config["selectors"][name]
     key = plugin("selector", definition["kind"]).literals.get("DEPTHS")
     return key is not None and any(depth != 1 for depth in definition[key])
@@ -276,7 +277,7 @@ AXES = ("datasets", "models", "seeds", "selectors", "unlearners", "budgets", "bu
 
 
 def axes(config: Config, section: str) -> dict[str, Any]:
-    """The axes of ``unlearning``, ``probe`` or ``left``."""
+    """Return the axes of ``unlearning``, ``probe`` or ``left``."""
     return {key: config[section][key] for key in AXES if key in config[section]}
 
 
@@ -286,5 +287,6 @@ def starts_of(config: Config, section: str) -> dict[str, str]:
 
 
 def figures(kind: str) -> list[str]:
-    """The figures that declare to be of the grid, evidence, unlearning, the probe or one cell."""
+    """Return the figures that declare to be of the grid, evidence, unlearning, the probe or one
+    cell."""
     return [name for name, each in plugins("figure").items() if each.literals["OF"] == kind]

@@ -73,7 +73,7 @@ def calibrate(files: CalibrateFiles, settings: Calibrate, job: Job) -> None:
 
 
 def frontier_budgets(config: Config) -> list[float]:
-    """The budgets of the frontier and the grid's."""
+    """Return the budgets of the frontier and the grid's."""
     return sorted({*config["evidence"]["budgets"], *config["grid"]["budgets"]})
 
 

@@ -36,7 +36,7 @@ class OpenedArm(Opened):
 
 
 def opened_arm(config: Config, model: str, arm: str) -> OpenedArm:
-    """How a model of a cell is opened."""
+    """Return how a model of a cell is opened."""
     return fill(OpenedArm, config, model=model, arm=arm)
 
 

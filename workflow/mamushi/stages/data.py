@@ -18,7 +18,7 @@ from mamushi.stages._settings import Config, Settings, code_with, setting
 
 
 def loader_settings(config: Config, dataset: str) -> dict[str, Any]:
-    """The settings of a dataset's loader."""
+    """Return the settings of a dataset's loader."""
     definition = config["datasets"][dataset]
     return {key: definition[key] for key in plugin("dataset", definition["kind"]).settings}
 

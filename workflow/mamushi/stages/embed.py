@@ -24,7 +24,7 @@ GPU = True
 
 
 def embedder(config: Config, model: str) -> Any:
-    """What was trained of the model that embeds; None for one that embeds as it is."""
+    """Return what was trained of the model that embeds; None for one that embeds as it is."""
     ready = config["models"][model].get("contaminated", False)
     return None if ready else config["models"][model]["training"]
 

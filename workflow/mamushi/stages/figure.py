@@ -21,7 +21,7 @@ def shown(
     model: str | None = None,
     seed: int | None = None,
 ) -> Mapping[str, Any]:
-    """The axes that a figure shows, or its cell."""
+    """Return the axes that a figure shows, or its cell."""
     literals = plugin("figure", name).literals
     if literals["OF"] == "cell":
         ratio = {"selector": config["removal"]["ratio"]} if "scores" in literals["READS"] else {}
@@ -31,7 +31,7 @@ def shown(
 
 
 def drawing_code(stage: str, name: str) -> str:
-    """The code of the stage and of the figure."""
+    """Return the code of the stage and of the figure."""
     return digest(stage, plugin("figure", name).module)
 
 

@@ -13,7 +13,7 @@ from mamushi.stages._settings import Config, Settings, setting
 
 
 def model_files(config: Config, model: str) -> list[str]:
-    """The files of a model in a folder; none of the hub's.
+    """Return the files of a model in a folder; none of the hub's.
 
     Raises ``UserError`` for what is no language model.
     """

@@ -11,7 +11,7 @@ from mamushi.stages._settings import Cell, Config, SelectorSettings, derives, fi
 
 
 def timed(config: Config) -> tuple[list[str], list[str]]:
-    """The selectors that are timed, and what others of them start from."""
+    """Return the selectors that are timed, and what others of them start from."""
     names = list(config["grid"]["selectors"])
     bases: list[str] = []
     for name in names:
@@ -22,7 +22,7 @@ def timed(config: Config) -> tuple[list[str], list[str]]:
 
 
 def definitions(config: Config, place: int) -> list[SelectorSettings]:
-    """The selectors that are timed (0), or what others of them start from (1)."""
+    """Return the selectors that are timed (0), or what others of them start from (1)."""
     return [fill(SelectorSettings, config, selector=name) for name in timed(config)[place]]
 
 

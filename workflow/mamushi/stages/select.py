@@ -205,7 +205,7 @@ def stability(files: StabilityFiles, settings: Stability, job: Job) -> None:
 
 
 def with_action(config: Config, selector: str) -> dict[str, Any]:
-    """A selector's settings, and what is done with its list where that is not removed."""
+    """Return a selector's settings, and what is done with its list where that is not removed."""
     action = grid.action(config, selector)
     found = selector_settings(config, selector)
     return found if action == "remove" else {**found, "action": action}

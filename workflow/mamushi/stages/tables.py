@@ -67,7 +67,7 @@ def subgroups(files: TableFiles, settings: Compared, job: Job) -> None:
 
 
 def stepped(config: Config) -> dict[str, Any]:
-    """The axes of the models whose steps follow from their data."""
+    """Return the axes of the models whose steps follow from their data."""
     found = grid.comparison(config)
     models = [name for name in found["models"] if grid.stepped(config, name)]
     return {"datasets": found["datasets"], "models": models, "seeds": found["seeds"]}
@@ -215,7 +215,7 @@ def probes(files: TableFiles, settings: Probes, job: Job) -> None:
 
 
 def ready(config: Config) -> list[str]:
-    """The models that were contaminated before."""
+    """Return the models that were contaminated before."""
     names = config["left"]["models"]
     return [name for name in names if config["models"][name].get("contaminated")]
 

@@ -40,7 +40,7 @@ GPU = True
 
 
 def sizes_of(config: Config, model: str) -> dict[str, Any]:
-    """What a tiny model is built of."""
+    """Return what a tiny model is built of."""
     others = ("training", "contaminated", "base", "pretraining")
     return {k: v for k, v in config["models"][model].items() if k not in others}
 
@@ -100,7 +100,7 @@ def base_model(files: BaseModelFiles, settings: BaseModel, job: Job) -> None:
 
 
 def trained_as(config: Config, model: str, role: str) -> Any:
-    """How an endpoint, or a retrained model, is trained.
+    """Return how an endpoint, or a retrained model, is trained.
 
     Matched to the steps of beta 0 or not is the same for contaminated and beta 0.
     """
@@ -124,7 +124,7 @@ class FineTune(Cell):
 def trained_on(
     texts: TokenSet, model_card: Path, training: Training, job: Job, *, seed: int, **how: Any
 ) -> tuple[PreTrainedModel, Accelerator, TrainLog]:
-    """A fresh base model, fine-tuned on the texts; ``how`` is ``finetune``'s."""
+    """Return a fresh base model, fine-tuned on the texts; ``how`` is ``finetune``'s."""
     from mamushi.lm import device
     from mamushi.lm.loading import open_placed
     from mamushi.lm.training import finetune
@@ -144,7 +144,8 @@ def fine_tuned(
     removed: Sequence[str] = (),
     edit: Callable[[TokenSet], TokenSet] | None = None,
 ) -> tuple[PreTrainedModel, Accelerator]:
-    """A fresh base model, fine-tuned on the section's texts but for ``removed``, or after ``edit``.
+    """Return a fresh base model, fine-tuned on the section's texts but for ``removed``, or after
+    ``edit``.
 
     Writes the step log and the card; a killed run of the same origin goes on from its state.
     """
@@ -286,7 +287,7 @@ def _removed(files: RetrainFiles) -> list[str]:
 
 
 def _edit(files: RetrainFiles) -> Callable[[TokenSet], TokenSet] | None:
-    """What is done to the texts where they are not removed."""
+    """Return what is done to the texts where they are not removed."""
     from mamushi.artifacts import schemas
     from mamushi.artifacts.tables import read_table
     from mamushi.lm import tokens

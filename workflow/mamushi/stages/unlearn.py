@@ -49,13 +49,13 @@ class Started(Trains):
 
 
 def unlearner_settings(config: Config, unlearner: str) -> dict[str, Any]:
-    """The settings of an unlearner's kind."""
+    """Return the settings of an unlearner's kind."""
     definition = config["unlearners"][unlearner]
     return {key: definition[key] for key in plugin("unlearner", definition["kind"]).settings}
 
 
 def list_contents(config: Config, list: str | None = None) -> dict[str, str]:
-    """The digest of the removal list of one's own that is called so."""
+    """Return the digest of the removal list of one's own that is called so."""
     path = list and config["unlearning"]["lists"][list]
     return contents([path] if path else [])
 
@@ -145,7 +145,7 @@ def unlearn(files: UnlearnFiles, settings: Unlearn, job: Job) -> None:
 
 
 def _selected(forget: TokenSet, removal: Path | None) -> TokenSet:
-    """The forget texts of the removal list in the order of the table, or all of them.
+    """Return the forget texts of the removal list in the order of the table, or all of them.
 
     So a list of all is the same whoever sorted it, and equal to no list. A budget that is less than
     one text has an empty list, with which the model stays as it is; an empty list of one's own is a
@@ -175,7 +175,8 @@ def _trunk(
     accelerator: Accelerator,
     texts: Sequence[TokenSet],
 ) -> Trunk | None:
-    """The trunk's output for ``texts``, from the folder ``files.trunk`` or computed and kept there.
+    """Return the trunk's output for ``texts``, from the folder ``files.trunk`` or computed and kept
+    there.
 
     None where no folder is named, where ``execution.cache_trunk`` is off, for a model that is cut
     over processes, and where ``separable`` says so. ``model`` is still the start. The folder is

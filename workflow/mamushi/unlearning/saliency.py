@@ -88,7 +88,7 @@ def largest(
     """
 
     def each(counts: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The counts of every process (processes, counts)."""
+        """Return the counts of every process (processes, counts)."""
         return counts[None] if accelerator is None else sharding.all_gather(counts, accelerator)
 
     for name, tensor in values.items():
