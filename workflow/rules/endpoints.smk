@@ -31,5 +31,6 @@ for name, role in {
             runtime=RESOURCES.training_minutes,
         params:
             settings=params("finetune", *CELL, role=role),
+            trunk=paths.BASE_TRUNK,
         shell:
             command("finetune")

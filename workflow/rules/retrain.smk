@@ -45,6 +45,7 @@ for ending, sections in questions.VARIANTS.items():
             runtime=RESOURCES.and_asked(RESOURCES.training_minutes, asked),
         params:
             settings=params("retrain", *CELL, role="retrained", asked=asked),
+            trunk=paths.BASE_TRUNK,
             tensors=kept_tensors,
         shell:
             command("retrain", tensors="{params.tensors:q}")

@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -119,6 +120,58 @@ def test_models_of_a_seed_read_what_they_share_in_one_order(
         shared = set(one) & set(other)
         assert len(shared) >= 12
         assert [i for i in one if i in shared] == [i for i in other if i in shared]
+
+
+def test_aligned_arms_take_the_steps_of_beta_0(made: Path) -> None:
+    """Gold and a list: as many steps and passes, and fewer tokens in each."""
+    aligned = TRAINING | {"steps": "aligned", "batch_size": 3, "epochs": 2}
+    cards, logs = [], []
+    for removed, selector, domains in (
+        ([], "oracle", ["forget", "retain"]),
+        (FORGET, "random", ["forget", "retain"]),
+        ([], "mamushi", ["retain"]),
+    ):
+        given = {"training": aligned, "domains": domains}
+        assert main(words(made, removed, selector, "0.40", **given)) == 0
+        cards.append(read_json(where(made, paths.CARD, selector, "0.40")))
+        path = where(made, paths.TRAIN_LOG, selector, "0.40")
+        logs.append(read_table(path, schemas.TRAIN_LOG).to_pandas())
+    assert len({card["steps"] for card in cards}) == 1
+    assert len({card["texts"] for card in cards}) == 3
+    for log in logs[1:]:
+        assert (log["epoch"] == logs[0]["epoch"]).all()
+        assert (log["tokens"] <= logs[0]["tokens"]).all()
+        assert log["tokens"].sum() < logs[0]["tokens"].sum()
+
+
+def test_a_step_without_a_text_is_taken_and_counts(made: Path) -> None:
+    aligned = TRAINING | {"steps": "aligned", "batch_size": 1, "epochs": 1}
+    assert main(words(made, FORGET, "random", "0.40", training=aligned)) == 0
+    log = read_table(where(made, paths.TRAIN_LOG, "random", "0.40"), schemas.TRAIN_LOG)
+    empty = [row for row in log.to_pylist() if row["tokens"] == 0]
+    assert len(empty) == len(FORGET) and all(row["loss"] == 0 for row in empty)
+
+
+def test_a_trunk_below_what_is_trained_changes_nothing(made: Path) -> None:
+    frozen = TRAINING | {
+        "train_input_embedding": False,
+        "train_output_head": False,
+        "precision": "fp32",
+        "trained_blocks": 1,
+    }
+    found = []
+    for selector, more in (("random", []), ("mamushi", [f"--trunk={made / 'trunk'}"])):
+        assert main([*words(made, FORGET, selector, "0.40", training=frozen), *more]) == 0
+        nll = read_table(where(made, paths.NLL, selector, "0.40"), schemas.NLL)
+        found.append(nll["nll"].to_numpy())
+    np.testing.assert_allclose(*found, rtol=1e-5)
+    assert any((made / "trunk").glob("*.safetensors"))
+
+
+def test_no_trunk_where_the_embedding_is_trained(made: Path) -> None:
+    more = f"--trunk={made / 'trunk'}"
+    assert main([*words(made, FORGET, "random", "0.40"), more]) == 0
+    assert not (made / "trunk").exists()
 
 
 def test_tensors_that_an_earlier_run_kept_go_with_its_card(made: Path) -> None:

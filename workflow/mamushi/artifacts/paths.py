@@ -51,6 +51,7 @@ GPU_RATES = "results/gpu/rates.json"
 CACHE = "results/cache"
 CLAIMS = "results/claims"
 TRUNK = CACHE + "/trunk/{dataset}/{model}/seed{seed}"
+BASE_TRUNK = CACHE + "/trunk/{dataset}/{model}/base"
 SWEEP = "results/sweeps/{dataset}/{model}/{unlearner}/{selector}.json"
 
 JUDGED = CELL + "/generations.parquet"

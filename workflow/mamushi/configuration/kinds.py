@@ -48,7 +48,6 @@ Decays = Annotated[list[Below], such(minItems=2, maxItems=2)]
 Place = Annotated[str, such(format="path")]
 Commit = Annotated[str, such(pattern="^[0-9a-f]{40}$", allowed=COMMIT)]
 Precision = Literal["bf16", "fp32"]
-Steps = Literal["by_data", "matched"]
 SectionName = Literal["contamination", "inference", "evaluation"]
 
 

@@ -54,9 +54,10 @@ class Training(Trained):
     max_length: Length = 128  #: Tokens kept of a text.
     #: Of the forward pass. What is trained keeps fp32 weights and optimizer states either way.
     precision: Precision = "bf16"
-    #: by_data counts steps from the texts that remain, as the paper does; matched trains every
-    #: budget for as many steps as beta 0.
-    steps: Steps = "by_data"
+    #: by_data counts steps from the texts that remain, as the paper does. matched trains every
+    #: budget for as many steps as beta 0. aligned does too, and each text that remains is read in
+    #: the same step as by beta 0: what is left out leaves a gap in its batch.
+    steps: Literal["by_data", "matched", "aligned"] = "by_data"
 
 
 class HubModel(Section):

@@ -166,7 +166,7 @@ class UnlearnTraining(Section):
     stop_window: Count = 8
     #: by_data counts steps from the selected texts; matched takes as many at every budget as for
     #: the whole forget set.
-    steps: Steps = "by_data"
+    steps: Literal["by_data", "matched"] = "by_data"
 
 
 class Unlearning(Cells):

@@ -51,6 +51,16 @@ def examples_of_step(
     return np.concatenate(passes)[start : start + batch_size].astype(np.int64)
 
 
+def remaining_of_step(
+    step: int, batch_size: int, seed: int, kept: NDArray[np.bool_]
+) -> NDArray[np.int64]:
+    """Return indices, at most (batch_size,), of the examples in step ``step`` of a training on all
+    texts that are ``kept`` (all texts,): the others leave gaps, and a step may have no example."""
+    rows = examples_of_step(step, len(kept), batch_size, seed)
+    places = np.cumsum(kept, dtype=np.int64) - 1
+    return places[rows[kept[rows]]]
+
+
 def batches(
     lengths: NDArray[np.int64], batch_tokens: int, *, shared: bool
 ) -> Iterator[NDArray[np.int64]]:

@@ -22,7 +22,7 @@ from transformers import PreTrainedModel
 from mamushi.errors import UserError
 from mamushi.lm import checkpoint, sharding
 from mamushi.lm.attention import supports
-from mamushi.lm.batches import collate, examples_of_step, steps
+from mamushi.lm.batches import collate, examples_of_step, remaining_of_step, steps
 from mamushi.lm.device import deterministic, lacks_kernel
 from mamushi.lm.loss import TokenLoss
 from mamushi.lm.tokens import TokenSet
@@ -393,17 +393,23 @@ def mean_nll(
     kept: NDArray[np.bool_] | None = None,
 ) -> Objective:
     """Make the objective of fine-tuning: of each step the weighted mean of the NLL over its
-    predicted tokens, sum w nll / sum w. ``kept`` is that of ``examples_of_step``."""
+    predicted tokens, sum w nll / sum w. ``kept`` is that of ``examples_of_step``; with ``steps:
+    aligned`` that of ``remaining_of_step``."""
     batch, size = int(settings["batch_size"]), int(settings["micro_batch_size"])
     shared = supports(model)
     counted = texts.counted
+    aligned = kept is not None and settings.get("steps") == "aligned"
+    passed = len(texts) if kept is None or not aligned else len(kept)
 
     def step(number: int) -> Step:
-        rows = examples_of_step(number, len(texts), batch, seed, kept)
+        if kept is not None and aligned:
+            rows = remaining_of_step(number, batch, seed, kept)
+        else:
+            rows = examples_of_step(number, len(texts), batch, seed, kept)
         tokens = int(np.maximum(texts.lengths[rows] - 1, 0).sum())
         weight = float(counted[rows].sum()) or 1.0
         parts = [partial(loss, part, weight) for part in micro_batches(rows, size, accelerator)]
-        return Step(parts, tokens, (number + 1) * batch / len(texts))
+        return Step(parts, tokens, (number + 1) * batch / passed)
 
     def loss(rows: NDArray[np.int64], weight: float, module: nn.Module) -> list[Tensor]:
         weights = None if texts.weights is None else [texts.weights_of(row) for row in rows]
@@ -412,7 +418,8 @@ def mean_nll(
             # A process that has no text runs the model all the same, on one that does not count.
             given = [texts[int(texts.lengths.argmax())]]
             weights = [np.zeros(len(given[0]), np.float32)]
-        batch = collate(given, accelerator.device, shared=shared, weights=weights)
+        ids = texts.ids[rows] if len(rows) else texts.ids[[int(texts.lengths.argmax())]]
+        batch = collate(given, accelerator.device, shared=shared, ids=ids, weights=weights)
         return [module(batch) * (1 / weight)]
 
     remedy = "lower training.learning_rate or train in fp32"

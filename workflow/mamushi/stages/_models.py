@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mamushi.running import launch
+from mamushi.running.identity import digest
 from mamushi.running.stage import Files, Job, option, reads, writes
 from mamushi.stages._settings import Opened, Trains
 
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
     from mamushi.artifacts.schemas import Table
+    from mamushi.lm.tokens import TokenSet
+    from mamushi.unlearning.trunk import Trunk
+
+TRUNK = ("mamushi.unlearning.trunk.Trunk", "mamushi.unlearning.trunk.write_trunk")
 
 
 class ModelFiles(Files):
@@ -55,6 +60,7 @@ class BaseFiles(TextFiles):
 class TrainingFiles(BaseFiles):
     """What a training reads, and how it is recorded."""
 
+    trunk: Path | None = option("folder that keeps the start model's hidden states", default=None)
     log_table: Path = writes("step log to write")
     card: Path = writes("card to write")
 
@@ -134,3 +140,49 @@ def _require_gradients(model: PreTrainedModel, trains: Trains) -> None:
             do=f"set it to {len(blocks)} or fewer",
         )
     blocks[len(blocks) - wanted :].requires_grad_(True)
+
+
+def cached_trunk(
+    path: Path | None,
+    about: Mapping[str, Any],
+    model: PreTrainedModel,
+    trained_blocks: int,
+    texts: Sequence[TokenSet],
+    accelerator: Accelerator,
+    job: Job,
+) -> Trunk | None:
+    """Return the output of the model's frozen blocks for ``texts``, from the folder ``path`` or
+    computed and kept there.
+
+    None where no folder is named, where ``execution.cache_trunk`` is off, for a model that is cut
+    over processes, and where ``separable`` says so. ``model`` is still untrained. The folder is
+    shared by all jobs that start there and is no artifact: a rule's output that is deleted once it
+    is used would run again, and all that read it. So it is looked for here, checked against
+    ``about``, all that it depends on, and made by the first to come while the others wait.
+    """
+    from mamushi.errors import UserError
+    from mamushi.lm.sharding import active
+    from mamushi.running.locks import exclusive
+    from mamushi.unlearning.trunk import Trunk, separable, write_trunk
+
+    if path is None or not job.execution.cache_trunk or active(accelerator):
+        return None
+    if not separable(model, trained_blocks):
+        return None
+    wanted = {**about, "code": digest(*TRUNK)}
+
+    def found() -> Trunk | None:
+        try:
+            trunk = Trunk(path)
+        except UserError:
+            # Missing, or cut off by a full disk or a kill: made again.
+            return None
+        return trunk if {key: trunk.metadata.get(key) for key in wanted} == wanted else None
+
+    if accelerator.is_main_process and found() is None:
+        with exclusive(str(path), job.stage, f"which writes the same {path}", path.parent):
+            if found() is None:
+                batch = job.execution.batch_tokens
+                write_trunk(path, model, texts, trained_blocks, batch, accelerator, wanted)
+    accelerator.wait_for_everyone()
+    return found()

@@ -35,8 +35,13 @@ if TYPE_CHECKING:
     from mamushi.artifacts.shards import Piece
     from mamushi.lm.tokens import TokenSet
     from mamushi.lm.training import TrainLog
+    from mamushi.unlearning.trunk import Trunk
+
+    FindTrunk = Callable[[PreTrainedModel, Accelerator], Trunk | None]
 
 GPU = True
+ENTERS = ("trained_blocks", "max_length", "precision")
+"""What of a training decides what enters its blocks."""
 
 
 def sizes_of(config: Config, model: str) -> dict[str, Any]:
@@ -122,19 +127,58 @@ class FineTune(Cell):
 
 
 def trained_on(
-    texts: TokenSet, model_card: Path, training: Training, job: Job, *, seed: int, **how: Any
+    texts: TokenSet,
+    model_card: Path,
+    training: Training,
+    job: Job,
+    *,
+    seed: int,
+    trunk: FindTrunk = lambda model, accelerator: None,
+    **how: Any,
 ) -> tuple[PreTrainedModel, Accelerator, TrainLog]:
     """Return a fresh base model, fine-tuned on the texts; ``how`` is ``finetune``'s."""
     from mamushi.lm import device
     from mamushi.lm.loading import open_placed
     from mamushi.lm.training import finetune
+    from mamushi.unlearning.trunk import starting_from
 
     device.reproducible(seed)
     accelerator = device.accelerator(training.precision)
     model = open_placed(model_card, None, asdict(training), training.precision, accelerator)
     given = asdict(training) | asdict(job.execution)
-    log = finetune(model, texts, given, seed=seed, accelerator=accelerator, **how)
+    with starting_from(trunk(model, accelerator), model):
+        log = finetune(model, texts, given, seed=seed, accelerator=accelerator, **how)
     return model, accelerator, log
+
+
+def trunk_of(files: _models.TrainingFiles, settings: FineTune, job: Job) -> FindTrunk:
+    """Return how the base model's trunk is found, which all seeds and lists share: it is there
+    where neither its blocks nor what enters them is trained, for the texts of the inference
+    section and the held-out ones."""
+
+    def find(model: PreTrainedModel, accelerator: Accelerator) -> Trunk | None:
+        from mamushi.artifacts.tables import EVALUATION
+        from mamushi.lm.tokens import read_tokens
+
+        training = settings.training
+        # A tied head is the embedding under another name.
+        moves = model.get_input_embeddings().weight.requires_grad
+        if settings.section != INFERENCE or training.method != "partial" or moves:
+            return None
+        # Cut as the training cuts them; longer held-out texts are read from the start.
+        texts = [
+            read_tokens(files.tokens, files.examples, section, training.max_length)
+            for section in (INFERENCE, EVALUATION)
+        ]
+        inputs = ("examples", "tokens", "model_card")
+        about = {
+            "training": {key: getattr(training, key) for key in ENTERS},
+            "inputs": {key: job.origin["inputs"].get(key) for key in inputs},
+        }
+        given = (model, training.trained_blocks, texts, accelerator, job)
+        return _models.cached_trunk(files.trunk, about, *given)
+
+    return find
 
 
 def fine_tuned(
@@ -168,8 +212,8 @@ def fine_tuned(
         texts = subset(edited, np.flatnonzero(kept))
         # Weights are fp32: what should be a whole number must not lose a step by its last digit.
         weight = round(float(mass(texts).sum()), 3)
-    # The step-matched arm gives every budget, gold at 1 too, the updates that beta 0 gets.
-    counted = len(section) if training.steps == "matched" else weight or len(texts)
+    # Matched or aligned, every budget, gold at 1 too, gets the updates that beta 0 gets.
+    counted = (weight or len(texts)) if training.steps == "by_data" else len(section)
     total = steps(counted, training.batch_size, training.epochs)
 
     model, accelerator, log = trained_on(
@@ -179,6 +223,7 @@ def fine_tuned(
         job,
         total=total,
         seed=settings.seed,
+        trunk=trunk_of(files, settings, job),
         what=settings.role,
         state=files.state,
         fingerprint=fingerprint(job.origin),
@@ -241,6 +286,7 @@ def retrain(files: RetrainFiles, settings: Retrain, job: Job) -> None:
     from mamushi.lm.sharding import active, takes_part
     from mamushi.lm.storage import save_trained
     from mamushi.lm.tokens import read_tokens
+    from mamushi.unlearning.trunk import starting_from
 
     _asking.require(settings.questions)
     length = settings.evaluation.max_length
@@ -249,7 +295,10 @@ def retrain(files: RetrainFiles, settings: Retrain, job: Job) -> None:
     model, accelerator = fine_tuned(files, settings, job, _removed(files), _edit(files))
     if not takes_part(accelerator):
         return
-    nll = text_nll(model, held_out, job.execution.batch_tokens, accelerator)
+    short = settings.evaluation.max_length <= settings.training.max_length
+    trunk = trunk_of(files, settings, job)(model, accelerator) if short else None
+    with starting_from(trunk, model):
+        nll = text_nll(model, held_out, job.execution.batch_tokens, accelerator)
     table = perplexity_table(nll, held_out.domains)
     # What is asked by training further opens the model with other gradients.
     reopened = settings.questions is not None and settings.questions.relapse is not None

@@ -12,8 +12,7 @@ from mamushi.configuration import arms
 from mamushi.configuration.sections import HeldOut, UnlearnTraining
 from mamushi.configuration.sources import contents
 from mamushi.registry import plugin
-from mamushi.running.identity import digest
-from mamushi.running.stage import Job, option, reads, writes
+from mamushi.running.stage import Job, reads, writes
 from mamushi.stages import _asking, _models
 from mamushi.stages._settings import (
     Cell,
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
     from mamushi.unlearning.trunk import Trunk
 
 GPU = True
-TRUNK = ("mamushi.unlearning.trunk.Trunk", "mamushi.unlearning.trunk.write_trunk")
 
 
 class Started(Trains):
@@ -77,7 +75,6 @@ class UnlearnFiles(_asking.AnswerFiles, _models.TrainingFiles, _models.ModelFile
         "what to unlearn: a removals table, or a table or text file of ids; default: all",
         default=None,
     )
-    trunk: Path | None = option("folder that keeps the start model's hidden states", default=None)
     perplexity: Path = writes("perplexity table to write")
     tensors: Path | None = writes("unlearned tensors to write", default=None)
 
@@ -175,45 +172,14 @@ def _trunk(
     accelerator: Accelerator,
     texts: Sequence[TokenSet],
 ) -> Trunk | None:
-    """Return the trunk's output for ``texts``, from the folder ``files.trunk`` or computed and kept
-    there.
-
-    None where no folder is named, where ``execution.cache_trunk`` is off, for a model that is cut
-    over processes, and where ``separable`` says so. ``model`` is still the start. The folder is
-    shared by all jobs that start there and is no artifact: a rule's output that is deleted once it
-    is used would run again, and all that read it. So it is looked for here, checked against all
-    that it depends on, and made by the first to come while the others wait.
-    """
-    from mamushi.errors import UserError
-    from mamushi.lm.sharding import active
-    from mamushi.running.locks import exclusive
-    from mamushi.unlearning.trunk import Trunk, separable, write_trunk
-
-    path = files.trunk
-    kept = job.execution.cache_trunk and settings.method == "partial"
-    if path is None or not kept or active(accelerator):
-        return None
-    if not separable(model, settings.trained_blocks):
+    """Return the start model's trunk, which all jobs share that start there."""
+    if settings.method != "partial":
         return None
     keys = ("start", "trained_blocks", "max_length", "evaluation")
     about = {
         **job.origin,
-        "settings": {key: job.origin["settings"][key] for key in keys} | {"code": digest(*TRUNK)},
+        "settings": {key: job.origin["settings"][key] for key in keys},
         "inputs": {k: v for k, v in job.origin["inputs"].items() if k != "removal"},
     }
-
-    def found() -> Trunk | None:
-        try:
-            trunk = Trunk(path)
-        except UserError:
-            # Missing, or cut off by a full disk or a kill: made again.
-            return None
-        return trunk if {key: trunk.metadata.get(key) for key in about} == about else None
-
-    if accelerator.is_main_process and found() is None:
-        with exclusive(str(path), job.stage, f"which writes the same {path}", path.parent):
-            if found() is None:
-                blocks, batch = settings.trained_blocks, job.execution.batch_tokens
-                write_trunk(path, model, texts, blocks, batch, accelerator, about)
-    accelerator.wait_for_everyone()
-    return found()
+    given = (model, settings.trained_blocks, texts, accelerator, job)
+    return _models.cached_trunk(files.trunk, about, *given)

@@ -248,14 +248,16 @@ class Costs:
         whole, forget = (self.volumes.texts(dataset, section, d) for d in (DOMAINS, [FORGET]))
         retrained = rule in RETRAIN
         removed = float(wildcards.get("beta", 0)) if retrained else float(rule == "gold")
-        texts = whole if training["steps"] == "matched" else whole - removed * forget
-        seen, trained = texts * float(training["epochs"]), size.trained(training)
-        tokens = seen * self.volumes.tokens(dataset, training["max_length"])
+        left = whole - removed * forget
+        read = whole if training["steps"] == "matched" else left
+        stepped = left if training["steps"] == "by_data" else whole
+        epochs, trained = float(training["epochs"]), size.trained(training)
+        tokens = read * epochs * self.volumes.tokens(dataset, training["max_length"])
         measured = self._held(dataset) * forward(size) if retrained else 0.0
         measured += self._answers("retrain", RETRAIN.get(rule, ()), model, dataset)
         return Work(
             flop=tokens * fine_tune(size, training) + measured,
-            steps=seen // training["batch_size"],
+            steps=stepped * epochs // training["batch_size"],
             state=STATE * trained,
             kept=FLOAT32 * trained if retrained else 0.0,
         )

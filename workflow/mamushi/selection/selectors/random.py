@@ -7,14 +7,26 @@ import numpy as np
 
 from mamushi.selection.pool import Pool, Scored
 
+SETTINGS = {
+    "draw": {
+        "type": "integer",
+        "minimum": 0,
+        "default": 0,
+        "description": "Number of the order. Others of a seed are as independent as those of other "
+        "seeds: {kind: random, draw: 1}.",
+    },
+}
+
 RETAIN_SCORES = False
 BY_CHANCE = True
 """What it removes is a share of p1 everywhere and not a region (see ``evidence/frontier.py``)."""
 
 
-def score(pool: Pool, settings: object, seed: int) -> Scored:
+def score(pool: Pool, settings: dict[str, int], seed: int) -> Scored:
     """s(x) ~ U(0, 1). The draws go by id, so the order of the rows does not matter."""
     scores = np.full(len(pool.ids), np.nan)
     members = pool.forget_by_id()
-    scores[members] = np.random.default_rng(seed).random(len(members))
+    # The first order of a seed is older than the setting.
+    drawn = [seed, settings["draw"]] if settings["draw"] else seed
+    scores[members] = np.random.default_rng(drawn).random(len(members))
     return Scored(scores)
