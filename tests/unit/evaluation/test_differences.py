@@ -113,8 +113,15 @@ def test_selectors_that_name_the_same_texts_do_not_differ() -> None:
     found = sad_differences(table(lambda s, name, beta: 7.0 + s))
     for row in found.to_pylist():
         assert row["difference"] == row["difference_low"] == row["difference_high"] == 0
-        assert row["p"] is row["p_holm"] is row["seeds_for_difference"] is None
+        assert row["p"] is row["p_holm"] is row["seeds_needed_low"] is None
     assert "none of these curves can be told from that of ``random`` at 5 seeds" in verdict(found)
+
+
+def test_the_seeds_needed_are_a_range_or_absent() -> None:
+    for seeds in (5, 8):
+        for row in sad_differences(table(noisy, seeds=seeds)).to_pylist():
+            low, high = row["seeds_needed_low"], row["seeds_needed_high"]
+            assert low is high is None if seeds == 5 else 2 <= low <= high <= 10 * low
 
 
 def test_the_verdict_names_what_differs_and_where() -> None:
@@ -136,7 +143,7 @@ def test_models_that_differ_in_the_seed_alone_are_hardly_ever_said_to_differ(
     """All selectors' models are gold standards of other seeds: SAD is noise, near 0, and shares
     what a seed shares. Any claim on a curve, or on an area, is false."""
     # What takes the time, and has no part in it.
-    monkeypatch.setattr(summary, "seeds_needed", lambda *_: None)
+    monkeypatch.setattr(summary, "seeds_range", lambda *_: None)
     times = 200
     wrong = {"sad": 0, "area": 0}
     for time in range(times):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_1samp, ttest_ind
 
-from mamushi.evaluation.paired import LEVEL, POWER, half_width, holm, interval, p_value
+from mamushi.evaluation.paired import LEVEL, POWER, half_width, holm, interval, p_value, seeds_range
 from mamushi.evaluation.paired import seeds_needed as needed
 
 
@@ -57,3 +57,22 @@ def test_sample_sizes_of_a_textbook_and_of_what_no_number_shows() -> None:
     # A paired t test at two-sided 5% for half a standard deviation with power 0.8 takes 34 pairs.
     assert needed(0.5, 1.0, 1) == 34
     assert needed(0.0, 1.0, 1) is needed(1.0, 0.0, 1) is needed(1e-9, 1.0, 1) is None
+
+
+@pytest.mark.parametrize(("seeds", "truth"), [(8, 0.5), (8, 1.5), (20, 0.3)])
+def test_a_range_of_seeds_holds_what_the_true_spread_needs(seeds: int, truth: float) -> None:
+    """One number from three seeds has a 90% range of 3 to 3,002."""
+    enough, rng, held = needed(truth, 1.0, 1), np.random.default_rng(seeds), 0
+    for pilot in rng.normal(truth, 1.0, (400, seeds)):
+        found = seeds_range(truth, float(pilot.std(ddof=1)), seeds, 1)
+        assert found is not None and enough is not None
+        held += found[0] <= enough <= found[1]
+        assert found[1] <= 10 * found[0]
+    assert held >= 372  # of 400, expected 380
+
+
+@pytest.mark.parametrize("seeds", [1, 2, 3, 5, 7])
+def test_few_seeds_have_no_range_of_the_seeds_needed(seeds: int) -> None:
+    assert seeds_range(1.0, 1.0, seeds, 1) is None
+    # Nor has what no number shows.
+    assert seeds_range(0.0, 1.0, 20, 1) is seeds_range(1e-9, 1.0, 20, 1) is None

@@ -184,7 +184,7 @@ def test_what_few_seeds_cannot_say_is_absent_with_a_reason(root: Path) -> None:
     assert make(root, **fewer(1)) == 0
     for kind, numbers in (
         (schemas.KLOM, ["excess", "p"]),
-        (schemas.RELAPSE, ["excess_low", "seeds_needed"]),
+        (schemas.RELAPSE, ["excess_low", "seeds_needed_low"]),
     ):
         for row in read_table(root / "tables" / f"{kind.name}.parquet", kind).to_pylist():
             assert all(row[number] is None for number in numbers) and row["why"], kind.name

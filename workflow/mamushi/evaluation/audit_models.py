@@ -19,7 +19,7 @@ from mamushi.artifacts.tables import DOMAINS, FORGET, RETAIN, read_table
 from mamushi.configuration.grid import UTILITY
 from mamushi.evaluation.cohort import RETRAINING, Cohort, Source, cohorts
 from mamushi.evaluation.curves import read_perplexity
-from mamushi.evaluation.paired import interval, known, p_value, seeds_needed
+from mamushi.evaluation.paired import interval, known, p_value, seeds_range
 from mamushi.evaluation.sad import Floats
 from mamushi.evaluation.subgroups import change, groups
 
@@ -153,8 +153,11 @@ def _excess(by_seed: Floats) -> Row:
     if len(by_seed) == 1:
         return {"excess": mean, "why": "one seed: training again may change as much"}
     low, high = interval(by_seed)
-    needed = seeds_needed(mean, float(by_seed.std(ddof=1)), 1)
-    return {"excess": mean, "excess_low": low, "excess_high": high, "seeds_needed": needed}
+    needed = seeds_range(mean, float(by_seed.std(ddof=1)), len(by_seed), 1) or (None, None)
+    return {
+        **{"excess": mean, "excess_low": low, "excess_high": high},
+        **{"seeds_needed_low": needed[0], "seeds_needed_high": needed[1]},
+    }
 
 
 def _read_treatments(files: Sequence[Path]) -> dict[tuple[str, int], tuple[Floats, Floats]]:

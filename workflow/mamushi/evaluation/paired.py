@@ -9,6 +9,7 @@ LEVEL = 0.05
 UPPER = 1 - LEVEL / 2
 POWER = 0.8
 MOST_SEEDS = 2**20
+MOST_RATIO = 10  # Of the ends of a range, above which it plans nothing.
 
 
 def t_quantile(freedom: float) -> float:
@@ -86,6 +87,32 @@ def seeds_needed(difference: float, spread: float, comparisons: int) -> int | No
         enough = _power(effect, middle, level) >= POWER
         low, high = (low, middle) if enough else (middle, high)
     return high
+
+
+def seeds_range(
+    difference: float, spread: float, seeds: int, comparisons: int
+) -> tuple[int, int] | None:
+    """Return the fewest and the most seeds that may be needed to show ``difference``.
+
+    They are those of ``seeds_needed`` at both ends of the 95% interval of the standard deviation
+    whose estimate from so many ``seeds`` is ``spread``: S - 1 times its square over the true
+    variance has a chi-square distribution of S - 1 degrees of freedom. ``difference`` is taken as
+    named: a true one that is smaller needs more. Of a spread that is pooled, ``seeds`` is one more
+    than its degrees of freedom. None where ``seeds_needed`` is, and with fewer than 8 seeds, from
+    which the most may be above ten times the fewest: the rule looks at no spread, or what is
+    given would more often be too low.
+    """
+    from scipy.stats import chi2
+
+    freedom = seeds - 1
+    ends = chi2.ppf([UPPER, 1 - UPPER], max(freedom, 1))
+    if ends[0] > MOST_RATIO * ends[1]:
+        return None
+    low, high = (
+        seeds_needed(difference, float(spread * np.sqrt(freedom / end)), comparisons)
+        for end in ends
+    )
+    return None if low is None or high is None else (low, high)
 
 
 def _power(effect: float, seeds: int, level: float) -> float:

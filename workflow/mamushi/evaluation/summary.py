@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from mamushi.artifacts import schemas
 from mamushi.artifacts.domains import DOMAINS
-from mamushi.evaluation.paired import LEVEL, holm, interval, known, p_value, seeds_needed
+from mamushi.evaluation.paired import LEVEL, holm, interval, known, p_value, seeds_range
 from mamushi.evaluation.sad import Floats, area, sad, standard_error
 
 Curve = list[dict[str, Any]]  # Rows of ``sad`` of one seed and selector, by increasing beta.
@@ -156,13 +156,15 @@ def _references(name: str, values: Values) -> Iterator[tuple[str, str]]:
 def _compare(differences: Floats, comparisons: int, gold: float | None) -> dict[str, Any]:
     mean, spread = float(differences.mean()), float(differences.std(ddof=1))
     low, high = interval(differences)
+    fewest, most = seeds_range(mean, spread, len(differences), comparisons) or (None, None)
     return {
         "difference": mean,
         "difference_low": low,
         "difference_high": high,
         "comparisons": comparisons,
         "gold_sad": gold,
-        "seeds_for_difference": seeds_needed(mean, spread, comparisons),
+        "seeds_needed_low": fewest,
+        "seeds_needed_high": most,
     }
 
 

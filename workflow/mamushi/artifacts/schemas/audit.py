@@ -70,7 +70,7 @@ excess float64?: How much more the margins of a model surprise the gold models o
 excess_low float64?: Lower end of the 95% t interval over seeds; null of one seed.
 excess_high float64?
 p float64?: Two-sided p that there is no difference; null where there is too little to say.
-seeds_needed int64?, why string?""")
+seeds_needed_low int64?, seeds_needed_high int64?, why string?""")
 
 RELAPSE = table(f"""relapse: What brings the forget domain back, over seeds, each model against the
 gold model of its seed treated the same: a row per kind of models, treatment and amount.
@@ -87,7 +87,7 @@ excess float64: regained - gold_regained: what comes back that was not just lear
 excess_low float64?: Lower end of its 95% t interval over seeds; null of one seed.
 excess_high float64?
 retain_lost float64: Nats per token by which the treatment raises the NLL of held-out retain texts.
-seeds_needed int64?, why string?""")
+seeds_needed_low int64?, seeds_needed_high int64?, why string?""")
 
 UTILITY = table(f"""utility: Perplexity of groups of held-out retain texts, side by side: a row per
 model, column and value.

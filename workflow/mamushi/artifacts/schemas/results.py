@@ -73,9 +73,7 @@ p_holm float64?: Corrected by Holm for all comparisons of the dataset and model:
 comparisons int64?: How many that are: all pairs of selectors at all budgets, or of areas.
 gold_sad float64?: The noise floor: mean SAD between the gold standards of two seeds, over all pairs
     of seeds, in perplexity.
-seeds_for_difference int64?: Seeds with which a difference of this size is shown with power 0.8 in
-    spite of the number of comparisons, by the spread that was observed, which few seeds know badly;
-    null where none is to be shown.""")
+seeds_needed_low int64?, seeds_needed_high int64?""")
 
 SUBGROUPS = table("""subgroups: Who pays for a removal: how the loss of groups of held-out texts
 changes, a row per dataset, model, selector, budget, domain and value of a column.
