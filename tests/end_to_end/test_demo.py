@@ -55,7 +55,7 @@ def test_matched_gold_is_gold_in_the_steps_of_beta0(demo: Path) -> None:
     (row,) = read_table(demo / paths.TABLE.format(table="steps"), schemas.STEPS).to_pylist()
     sad = read_table(demo / paths.TABLE.format(table="sad"), schemas.SAD).to_pandas()
     assert row["sad"] == sad.loc[sad["beta"] == 0.0, "sad"].iloc[0]
-    assert 0 < row["steps_sad"] == pytest.approx(row["steps_share"] * row["sad"])
+    assert 0 < row["steps_sad"] == pytest.approx(row["steps_ratio"] * row["sad"])
 
 
 def test_what_a_training_took_is_said_in_its_log(demo: Path) -> None:

@@ -23,6 +23,16 @@ def test_sad_is_the_sum_of_both_distances(perplexities: Any, expected: Any) -> N
     np.testing.assert_array_equal(sad(*perplexities), expected)
 
 
+def test_below_gold_a_better_retain_domain_is_charged_and_gold_cancels() -> None:
+    """SAD(a) - SAD(b) = -(change of forget + change of retain perplexity), whatever gold is."""
+    a, b = (30.0, 8.0), (30.0, 9.0)
+    for gold in ((50.0, 10.0), (90.0, 40.0)):
+        # As much forgotten, and retain texts predicted better by 1: farther by 1.
+        assert sad(*a, *gold) - sad(*b, *gold) == -((a[0] - b[0]) + (a[1] - b[1])) == 1.0
+    # Above gold in the retain domain the same change is rewarded.
+    assert sad(*a, 50.0, 7.0) - sad(*b, 50.0, 7.0) == -1.0
+
+
 @pytest.mark.parametrize(
     ("beta", "height", "expected"),
     [

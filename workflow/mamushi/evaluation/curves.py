@@ -91,8 +91,8 @@ def _run_rows(run: dict[str, Any], grid: Grid, root: str | Path) -> Iterator[dic
 
 
 def steps_table(grid: Grid, root: str | Path = "results") -> pa.Table:
-    """Return the table ``steps``: how much of SAD at budget 0 is the number of steps alone, by a
-    gold standard that was trained for as many as beta 0.
+    """Return the table ``steps``: SAD at budget 0 beside what steps alone and texts alone make, by
+    a gold standard that was trained for as many steps as beta 0.
 
     Raises ``UserError`` that names the first missing or damaged file.
     """
@@ -107,8 +107,8 @@ def steps_table(grid: Grid, root: str | Path = "results") -> pa.Table:
                 **matched.columns("matched_"),
                 "sad": whole,
                 "steps_sad": of_steps,
-                "steps_share": of_steps / whole if whole else None,
                 "matched_sad": beta0.sad(matched),
+                "steps_ratio": of_steps / whole if whole else None,
             }
         )
     return pa.Table.from_pylist(rows, schema=schemas.STEPS.schema)

@@ -2,6 +2,10 @@
 
 Paper, equation "sad", of the model retrained after removing a share beta of the forget set:
 SAD_beta = |PPL_(beta,forget) - PPL_(1,forget)| + |PPL_(beta,retain) - PPL_(1,retain)|
+
+It is a distance, no loss. Of two models that are below gold in both domains, gold cancels:
+SAD_a - SAD_b = -(change of PPL_forget + change of PPL_retain), so that the one that predicts retain
+texts better is charged for it.
 """
 
 import numpy as np

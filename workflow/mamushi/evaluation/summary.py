@@ -29,7 +29,7 @@ def sad_summary(table: pa.Table) -> pa.Table:
 
     Areas belong to a whole curve and repeat on its rows. ``area_vs_random`` is paired by seed, and
     null where random was not run. SAD is a sum of absolute values, which noise moves up near 0; the
-    signed distances of each domain have no such bias.
+    signed distances of each domain have no such bias, and tell a worse retain domain from a better.
     """
     curves = curves_of(table)
     rows = []
@@ -53,7 +53,8 @@ def sad_summary(table: pa.Table) -> pa.Table:
 
 
 def gold_sad(curves: list[Curve]) -> float | None:
-    """Return SAD between the gold standards of two seeds, mean over pairs: the noise floor. None
+    """Return SAD between the gold standards of two seeds, mean over pairs: how far one model is
+    from gold by its seed alone. It bounds no paired difference, in which common seeds cancel. None
     with one seed. ``curves`` are those of one selector, whichever."""
     gold = [(curve[0]["gold_ppl_forget"], curve[0]["gold_ppl_retain"]) for curve in curves]
     if len(gold) == 1:
@@ -103,7 +104,6 @@ def sad_differences(table: pa.Table) -> pa.Table:
     for dataset, model in dict.fromkeys(key[:2] for key in curves):
         own = {key[2]: seeds for key, seeds in curves.items() if key[:2] == (dataset, model)}
         first = next(iter(own.values()))
-        gold = gold_sad(first)
         sad: dict[float | None, Values] = {
             point["beta"]: {
                 name: np.array([seed[place]["sad"] for seed in seeds])
@@ -116,13 +116,11 @@ def sad_differences(table: pa.Table) -> pa.Table:
         }
         for quantity, family in (("sad", sad), ("area", area)):
             head = {"dataset": dataset, "model": model, "quantity": quantity}
-            rows.extend({**head, **row} for row in _compare_family(family, gold))
+            rows.extend({**head, **row} for row in _compare_family(family))
     return pa.Table.from_pylist(rows, schema=schemas.SAD_DIFFERENCES.schema)
 
 
-def _compare_family(
-    points: Mapping[float | None, Values], gold: float | None
-) -> Iterator[dict[str, Any]]:
+def _compare_family(points: Mapping[float | None, Values]) -> Iterator[dict[str, Any]]:
     tested = {
         # The test is two-sided: it is the same whichever comes first.
         (beta, frozenset({one, other})): p_value(values[one] - values[other])
@@ -138,7 +136,7 @@ def _compare_family(
                 row: dict[str, Any] = {"selector": name, "beta": beta, "reference": reference}
                 row |= {"other": other, "seeds": len(values[name])}
                 if len(values[name]) > 1:
-                    row |= _compare(values[name] - values[other], comparisons, gold)
+                    row |= _compare(values[name] - values[other], comparisons)
                     row |= {"p": known(tested[pair]), "p_holm": known(corrected[pair])}
                 yield row
 
@@ -153,7 +151,7 @@ def _references(name: str, values: Values) -> Iterator[tuple[str, str]]:
         yield BEST, min(others, key=lambda other: float(values[other].mean()))
 
 
-def _compare(differences: Floats, comparisons: int, gold: float | None) -> dict[str, Any]:
+def _compare(differences: Floats, comparisons: int) -> dict[str, Any]:
     mean, spread = float(differences.mean()), float(differences.std(ddof=1))
     low, high = interval(differences)
     fewest, most = seeds_range(mean, spread, len(differences), comparisons) or (None, None)
@@ -162,7 +160,6 @@ def _compare(differences: Floats, comparisons: int, gold: float | None) -> dict[
         "difference_low": low,
         "difference_high": high,
         "comparisons": comparisons,
-        "gold_sad": gold,
         "seeds_needed_low": fewest,
         "seeds_needed_high": most,
     }

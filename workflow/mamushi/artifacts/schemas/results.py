@@ -12,9 +12,9 @@ sad float64: |ppl_forget − gold_ppl_forget| + |ppl_retain − gold_ppl_retain|
 log_sad float64: The same of log perplexities, in nats per token: one per cent counts the same in
     both domains.""")
 
-STEPS = table("""steps: How much of SAD at β = 0 is the number of steps alone, a row per dataset,
-model and seed. Gold is trained on fewer texts than beta 0 and so in fewer steps; `matched` is a
-gold standard in as many steps as beta 0. With `evaluation.matched_gold` only.
+STEPS = table("""steps: SAD at β = 0, and the SADs that steps alone and texts alone make, a row per
+dataset, model and seed. Gold is trained on fewer texts than beta 0 and so in fewer steps; `matched`
+is a gold standard in as many steps as beta 0. With `evaluation.matched_gold` only.
 dataset string, model string, seed int64, gold_ppl_forget float64, gold_ppl_retain float64
 matched_ppl_forget float64: Perplexity of the forget domain under the gold standard of matched
     steps.
@@ -22,9 +22,10 @@ matched_ppl_retain float64
 sad float64: SAD at β = 0, as in the table `sad`, in perplexity.
 steps_sad float64: SAD between the two gold standards, which saw the same texts and differ in their
     steps alone, in perplexity.
-steps_share float64?: steps_sad / sad. It may exceed 1, where steps move perplexity more than the
-    forget texts do, or against them; null where `sad` is 0.
-matched_sad float64: SAD of beta 0 against the gold standard of matched steps, in perplexity.""")
+matched_sad float64: SAD of beta 0 against the gold standard of matched steps, which differ in their
+    texts alone, in perplexity.
+steps_ratio float64?: steps_sad / sad, a ratio of two distances and no share: distances do not add
+    up, so that it and matched_sad / sad make 1 or more together. Null where `sad` is 0.""")
 
 SAD_SUMMARY = table("""sad_summary: Means and standard errors over seeds of the table `sad`. The
 area columns belong to the whole curve and repeat on each of its rows. Errors are null with a single
@@ -44,8 +45,9 @@ forget_distance_mean float64: Mean of ppl_forget less that of the gold standard 
 forget_distance_se float64?
 retain_distance_mean float64: The same of the retain domain.
 retain_distance_se float64?
-gold_sad float64?: The noise floor: mean SAD between the gold standards of two seeds, over all pairs
-    of seeds, in perplexity; null with one seed.
+gold_sad float64?: Mean SAD between the gold standards of two seeds, over all pairs of seeds, in
+    perplexity: how far one model is from gold by its seed alone. It bounds no paired difference.
+    Null with one seed.
 area_mean float64: Mean area under the SAD curve from β = 0 to 1 by the trapezoid rule, in
     perplexity; lower is better.
 area_se float64?
@@ -55,7 +57,9 @@ area_vs_random_se float64?: Standard error of that difference, paired by seed.""
 
 SAD_DIFFERENCES = table("""sad_differences: Paired differences of SAD between selectors: a row per
 dataset, model and selector for each measured budget and for the area under the curve, against
-random selection and against the best of the others. With a single seed all numbers are null.
+random selection and against the best of the others. Below gold in both domains a difference is
+minus the sum of both perplexities' changes: predicting retain texts better is charged. With a
+single seed all numbers are null.
 dataset string, model string, selector string
 quantity string: What is compared: `sad` at a budget, or `area` under the whole curve.
 beta float64?: The budget; null for the area.
@@ -64,15 +68,13 @@ reference string: `random`, or `best`: of the other selectors, random aside, the
 other string: That selector's name.
 seeds int64: Seeds that the pairs come from.
 difference float64?: Mean over seeds of the selector's value less the other's at the same seed, in
-    perplexity; negative is better.
+    perplexity; negative is nearer to gold.
 difference_low float64?: Lower end of its 95% interval by Student's t, of this comparison alone.
 difference_high float64?
 p float64?: Two-sided, of the paired t test; null where the difference is the same in all seeds.
 p_holm float64?: Corrected by Holm for all comparisons of the dataset and model: 0.05 bounds the
     chance that any of them is called different wrongly.
 comparisons int64?: How many that are: all pairs of selectors at all budgets, or of areas.
-gold_sad float64?: The noise floor: mean SAD between the gold standards of two seeds, over all pairs
-    of seeds, in perplexity.
 seeds_needed_low int64?, seeds_needed_high int64?""")
 
 SUBGROUPS = table("""subgroups: Who pays for a removal: how the loss of groups of held-out texts
