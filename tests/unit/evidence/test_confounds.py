@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +63,45 @@ def test_an_area_is_sklearns_and_its_interval_holds_the_truth() -> None:
             assert i % 50 or found[0] == pytest.approx(roc_auc_score(positive, score))
             held += found[1] <= truth <= found[2]
         assert 460 <= held <= 490
+
+
+def test_an_area_near_1_has_an_interval_that_holds_the_truth() -> None:
+    """Of a wide forget domain, whose few texts on the wrong side a sample may not hold."""
+    rng, held = np.random.default_rng(0), 0
+    positive, shift = np.arange(200) < 100, norm.ppf(0.99) * np.sqrt(10)
+    for _ in range(300):
+        score = rng.normal(size=200) * np.where(positive, 3, 1) + shift * positive
+        found, _ = area(score, positive, one(score))
+        assert found is not None
+        held += found[1] <= 0.99 <= found[2]
+    assert held >= 0.93 * 300
+
+
+def test_of_doubled_texts_intervals_by_groups_are_those_of_half_of_them() -> None:
+    rng = np.random.default_rng(0)
+    forget = np.arange(400) < 200
+    label = rng.choice(["a", "b"], 400).astype(object)
+    score = rng.normal(size=400) + 0.5 * forget + 0.3 * (label == "a")
+    known = texts(400, label_kind=label)
+    doubled = Texts(
+        *(np.repeat(x, 2) for x in (known.words, known.copies)),
+        {"label_kind": np.repeat(label, 2)},
+        np.arange(800) // 2,
+    )
+    once = confounds(score, forget, known, cross_fitted=True)
+    twice = confounds(np.repeat(score, 2), np.repeat(forget, 2), doubled, cross_fitted=True)
+    naive = confounds(
+        np.repeat(score, 2), np.repeat(forget, 2), replace(doubled, groups=None), cross_fitted=True
+    )
+    assert len(once) == len(twice) == len(naive)
+    for row, mended, narrow in zip(once, twice, naive, strict=True):
+        assert mended["estimate"] == pytest.approx(row["estimate"], abs=0.01)
+        width, as_wide, half = (one["high"] - one["low"] for one in (row, mended, narrow))
+        assert as_wide == pytest.approx(width, rel=0.12)
+        assert half < 0.8 * width
+    few = replace(doubled, groups=np.arange(800) // 100)
+    (row, *_) = confounds(np.repeat(score, 2), np.repeat(forget, 2), few)
+    assert row["why"] == "4 groups of texts differ from the others"
 
 
 def test_intervals_of_perfect_and_of_cross_fitted_scores() -> None:

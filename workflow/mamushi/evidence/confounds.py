@@ -17,7 +17,18 @@ from numpy.typing import NDArray
 from mamushi.artifacts import schemas
 from mamushi.artifacts.tables import FORGET, RETAIN, read_table
 from mamushi.data.labels import read_labels
-from mamushi.selection.metrics import NORMAL, TWICE, average_ranks, spearman
+from mamushi.selection.metrics import (
+    NORMAL,
+    TWICE,
+    Codes,
+    auc_ends,
+    average_ranks,
+    clusters_of,
+    placements,
+    sampling_variance,
+    spearman,
+    t_error,
+)
 
 Doubles = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -36,11 +47,12 @@ STRATA = 10
 @dataclass(frozen=True)
 class Texts:
     """Properties (n,) of texts: ``copies`` that were collapsed into each; ``labels`` by column,
-    float64 with NaN, or strings with None, where a text has none."""
+    float64 with NaN, or strings with None, where a text has none; codes of their ``groups``."""
 
     words: Doubles
     copies: Doubles
     labels: Mapping[str, NDArray[Any]]
+    groups: Codes | None = None
 
 
 def read_texts(examples: str | Path, duplicates: str | Path, ids: Sequence[str]) -> Texts:
@@ -67,50 +79,68 @@ def confounds(
         rows += [
             {"domain": domain, "confound": name, **row}
             for name, values in known.items()
-            for row in _within(score[inside], values[inside])
+            for row in _within(score[inside], values[inside], _at(texts.groups, inside))
         ]
     everywhere = np.zeros(len(score), dtype=np.int64)
     for measure, strata in (("auc", everywhere), ("auc_matched", stratum(texts.words))):
-        row = _area_row(score, forget, strata, TWICE if cross_fitted else 1.0)
+        times = TWICE if cross_fitted else 1.0
+        row = _area_row(score, forget, strata, texts.groups, times)
         about = {"domain": None, "confound": "words", "value": None, "measure": measure}
         rows.append({**about, **row})
     return rows
 
 
-def _within(score: Doubles, values: NDArray[Any]) -> Iterator[Row]:
+def _at(groups: Codes | None, inside: Mask) -> Codes | None:
+    return None if groups is None else groups[inside]
+
+
+def _within(score: Doubles, values: NDArray[Any], groups: Codes | None) -> Iterator[Row]:
     """Yield the rows of one domain and confound."""
     if values.dtype != object:
         there = ~np.isnan(values)
-        row = _correlation_row(score[there], values[there].astype(np.float64))
+        known = values[there].astype(np.float64)
+        row = _correlation_row(score[there], known, _at(groups, there))
         yield {"value": None, "measure": "spearman", **row}
         return
     there = np.array([v is not None for v in values])
-    score, values = score[there], values[there]
+    score, values, groups = score[there], values[there], _at(groups, there)
     names, count = np.unique(values.astype(str), return_counts=True)
     for i in np.argsort(-count, kind="stable")[:VALUES]:
-        row = _area_row(score, values == names[i], np.zeros(len(score), dtype=np.int64))
+        row = _area_row(score, values == names[i], np.zeros(len(score), dtype=np.int64), groups)
         yield {"value": str(names[i]), "measure": "auc_of_value", **row}
 
 
-def _correlation_row(score: Doubles, values: Doubles) -> Row:
-    _, count = np.unique(values, return_counts=True)
-    differ = len(values) - int(count.max(initial=0))
-    if why := _refusal(score, differ, "texts differ from the others"):
+def _correlation_row(score: Doubles, values: Doubles, groups: Codes | None) -> Row:
+    known, count = np.unique(values, return_counts=True)
+    common = known[int(count.argmax())] if len(known) else 0.0
+    if why := _refusal(score, values != common, groups, "texts differ from the others"):
         return _row(None, len(score), why=why)
-    return _row(correlation(score, values), len(score), 0.0, why="all scores are equal")
+    found = correlation(score, values, groups)
+    return _row(found, len(score), 0.0, why="all scores are equal")
 
 
-def _area_row(score: Doubles, positive: Mask, strata: NDArray[np.int64], times: float = 1.0) -> Row:
-    smaller = min(int(positive.sum()), int((~positive).sum()))
-    if why := _refusal(score, smaller, "texts on one of the sides"):
-        return _row(None, len(score), why=why)
-    return _row(*area(score, positive, strata, times), 0.5, why="no length is common to both")
+def _area_row(
+    score: Doubles,
+    positive: Mask,
+    strata: NDArray[np.int64],
+    groups: Codes | None,
+    times: float = 1.0,
+) -> Row:
+    for side in (positive, ~positive):
+        if why := _refusal(score, side, groups, "texts on one of the sides"):
+            return _row(None, len(score), why=why)
+    found, used = area(score, positive, strata, times, groups)
+    return _row(found, used, 0.5, why="no length is common to both")
 
 
-def _refusal(score: Doubles, texts: int, what: str) -> str | None:
+def _refusal(score: Doubles, those: Mask, groups: Codes | None, what: str) -> str | None:
+    """Say why there is no estimate, where it would rest on few of the texts or of their groups."""
     if np.isnan(score).any():
         return "no score for retain texts"
-    return f"{texts} {what}" if texts < FEWEST else None
+    there = int(those.sum())
+    if there >= FEWEST and groups is not None:
+        there, what = len(np.unique(groups[those])), f"groups of {what}"
+    return f"{there} {what}" if there < FEWEST else None
 
 
 def _row(found: Found | None, texts: int, chance: float = 0.0, *, why: str) -> Row:
@@ -123,11 +153,13 @@ def _row(found: Found | None, texts: int, chance: float = 0.0, *, why: str) -> R
     return {"texts": texts, **ends, "apart": not low <= chance <= high, "why": None}
 
 
-def correlation(a: Doubles, b: Doubles) -> Found | None:
+def correlation(a: Doubles, b: Doubles, groups: Codes | None = None) -> Found | None:
     """Return Spearman's correlation of (n,) and (n,), n > 3, with its 95% interval; None of
     constants.
 
     Fisher's z with the standard error sqrt((1 + r^2 / 2) / (n - 3)) of Bonett and Wright (2000).
+    By ``groups`` (n,) it is times the root of what the variance of sums over groups of
+    a b - r (a^2 + b^2) / 2, of standardised ranks, is of that of independent texts, if more.
     """
     r = spearman(a, b)
     if r is None:
@@ -136,6 +168,13 @@ def correlation(a: Doubles, b: Doubles) -> Found | None:
     with np.errstate(divide="ignore"):
         z = np.arctanh(r)
     half = NORMAL * np.sqrt((1 + r**2 / 2) / (len(a) - 3))
+    if groups is not None:
+        one, two = (average_ranks(x) for x in (a, b))
+        one, two = ((x - x.mean()) / x.std() for x in (one, two))
+        each = one * two - r * (one**2 + two**2) / 2
+        apart = float((each**2).sum())
+        together = float((np.bincount(groups, each) ** 2).sum())
+        half *= np.sqrt(max(together / apart, 1.0)) if apart > 0 else 1.0
     return r, float(np.tanh(z - half)), float(np.tanh(z + half))
 
 
@@ -146,43 +185,49 @@ def stratum(words: Doubles) -> NDArray[np.int64]:
 
 
 def area(
-    score: Doubles, positive: Mask, strata: NDArray[np.int64], times: float = 1.0
+    score: Doubles,
+    positive: Mask,
+    strata: NDArray[np.int64],
+    times: float = 1.0,
+    groups: Codes | None = None,
 ) -> tuple[Found | None, int]:
     """Return the AUC of scores (n,) over pairs within a stratum, and the number of texts in them.
 
     The mean of the strata's AUCs, weighted by their positives: a positive against a negative of its
     own stratum. Strata with fewer than two of either are left out; None if all are. The interval is
-    DeLong's (1988) on the scale of the logit, with ``times`` its variance; where no pair is out of
-    order, that of an AUC a with a^m = 0.025, by m independent pairs.
+    that of ``auc_ends``, with ``times`` DeLong's variance, or that by ``groups`` (n,).
     """
-    parts, sizes = [], []
+    parts = []
     for number in np.unique(strata):
-        inside = strata == number
-        one, two = score[inside & positive], score[inside & ~positive]
+        one, two = (np.flatnonzero((strata == number) & side) for side in (positive, ~positive))
         if min(len(one), len(two)) >= 2:
-            parts.append((len(one), *_delong(one, two)))
-            sizes.append((len(one), len(two)))
+            both = np.concatenate([one, two])
+            parts.append((one, two, *placements(score[both], np.arange(len(both)) < len(one))))
     if not parts:
         return None, 0
-    used = sum(map(sum, sizes))
-    weight, estimates, variances = np.array(parts).T
-    weight /= weight.sum()
-    estimate, variance = float(weight @ estimates), times * float(weight**2 @ variances)
-    if not 0 < estimate < 1:
-        # As many pairs as the smaller domain has texts are independent of each other.
-        pairs = sum(min(one, two) for one, two in sizes)
-        bound = float(0.025 ** (1 / pairs))
-        return ((1.0, bound, 1.0) if estimate else (0.0, 0.0, 1 - bound)), used
-    logit = np.log(estimate / (1 - estimate))
-    half = NORMAL * np.sqrt(variance) / (estimate * (1 - estimate))
-    low, high = (float(1 / (1 + np.exp(-end))) for end in (logit - half, logit + half))
-    return (estimate, low, high), used
-
-
-def _delong(one: Doubles, two: Doubles) -> tuple[float, float]:
-    """Return the AUC of (n1,) against (n2,), and DeLong's variance of it."""
-    n1, n2 = len(one), len(two)
-    ranks = average_ranks(np.concatenate([one, two]))
-    above = (ranks[:n1] - average_ranks(one)) / n2
-    below = 1 - (ranks[n1:] - average_ranks(two)) / n1
-    return float(above.mean()), float(above.var(ddof=1) / n1 + below.var(ddof=1) / n2)
+    sizes = np.array([len(one) for one, *_ in parts])
+    weight = sizes / sizes.sum()
+    estimate = float(weight @ [float(above.mean()) for *_, above, _ in parts])
+    one, two = (np.concatenate([part[side] for part in parts]) for side in (0, 1))
+    used = np.concatenate([one, two])
+    clusters = None
+    if groups is not None:
+        clusters = clusters_of(groups[used], np.arange(len(used)) < len(one))
+    if clusters is None:
+        variance = float(weight**2 @ [sampling_variance(*part[2:]) / TWICE for part in parts])
+        texts, errors = sum(min(len(one), len(two)) for one, two, *_ in parts), NORMAL
+    else:
+        # As if of one stratum, each text with what it weighs.
+        above, below = (
+            np.concatenate(
+                [
+                    share * len(whole) / len(part[side]) * (part[side] - part[side].mean())
+                    for share, part in zip(weight, parts, strict=True)
+                ]
+            )
+            for whole, side in ((one, 2), (two, 3))
+        )
+        variance = sampling_variance(above, below, clusters) / TWICE
+        texts = min(len(np.unique(own)) for own in clusters)
+        errors = t_error(above, below, clusters)
+    return (estimate, *auc_ends(estimate, times * variance, texts, errors)), len(used)

@@ -7,6 +7,10 @@ from numpy.typing import NDArray
 
 from mamushi.selection.pool import Pool, Scored
 
+Codes = NDArray[np.int64]
+Clusters = tuple[Codes, Codes]
+"""Codes of the groups of forget and of retain texts."""
+
 NORMAL = 1.959963984540054
 """The 97.5% quantile of the standard normal distribution."""
 TWICE = 2.0
@@ -45,20 +49,105 @@ def placements(
     return above, below
 
 
-def sampling_variance(*placed: NDArray[np.float64]) -> float:
+def clusters_of(groups: Codes | None, forget: NDArray[np.bool_]) -> Clusters | None:
+    """Return the codes of the groups of forget texts (n1,) and of retain texts (n2,), for
+    ``sampling_variance``; None where each text is a group of its own."""
+    if groups is None or len(np.unique(groups)) == len(groups):
+        return None
+    return groups[forget], groups[~forget]
+
+
+def sampling_variance(
+    above: NDArray[np.float64], below: NDArray[np.float64], clusters: Clusters | None = None
+) -> float:
     """Estimate the variance of an AUC, or of a difference of two on the same texts, from
-    ``placements`` or their differences: DeLong et al. (1988), times ``TWICE``."""
-    return TWICE * sum(float(np.var(x, ddof=1)) / len(x) for x in placed if len(x) > 1)
+    ``placements`` or their differences: DeLong et al. (1988), times ``TWICE``.
+
+    Between ``clusters``, which may hold texts of both domains, it is that of the sums over them
+    (Obuchowski, 1997); infinite where a domain has one alone.
+    """
+    if clusters is None:
+        return TWICE * sum(float(np.var(x, ddof=1)) / len(x) for x in (above, below) if len(x) > 1)
+    return TWICE * float((influence(above, below, clusters) ** 2).sum())
+
+
+def influence(
+    above: NDArray[np.float64], below: NDArray[np.float64], clusters: Clusters
+) -> NDArray[np.float64]:
+    """Return what each cluster (c,) adds to the error of an AUC, its squares corrected for the
+    number of clusters of each domain."""
+    _, code = np.unique(np.concatenate(clusters), return_inverse=True)
+    total = np.zeros(int(code.max()) + 1)
+    for placed, own in ((above, code[: len(above)]), (below, code[len(above) :])):
+        number = len(np.unique(own))
+        if number < 2:
+            return np.full(len(total), np.inf)
+        size = np.sqrt(number / (number - 1)) / len(placed)
+        total += size * np.bincount(own, placed - placed.mean(), len(total))
+    return total
+
+
+def t_error(above: NDArray[np.float64], below: NDArray[np.float64], clusters: Clusters) -> float:
+    """Return the errors from an estimate to an end of its 95% interval by clusters: Student's, with
+    the degrees of freedom of Satterthwaite, so fewer where few clusters make the variance."""
+    from scipy.stats import t
+
+    square = influence(above, below, clusters) ** 2
+    if not 0 < square.sum() < np.inf:
+        return NORMAL
+    # The fourth moment of a normal variable is three times the square of the second.
+    freedom = 3 * float(square.sum() ** 2 / (square**2).sum())
+    fewest = min(len(np.unique(own)) for own in clusters)
+    return float(t.ppf(0.975, min(max(freedom, 1.0), fewest - 1)))
+
+
+def auc_ends(
+    value: float, variance: float, texts: int, errors: float = NORMAL
+) -> tuple[float, float]:
+    """Return the 95% interval of an AUC on the scale of the logit, also near 0 and 1.
+
+    ``variance`` is its own, ``errors`` those to an end, and ``texts`` those of the smaller domain,
+    or its clusters: as many pairs are independent of each other. Where few texts lie among the
+    other domain the sample may by chance hold none of the worst ones. So the end towards 0.5 is at
+    least as far as that of a beta variable with the mean and the variance of the share of pairs out
+    of order and one more text, wholly misplaced, which counts less towards 0.5 where the variance
+    shows what there is (Fay and Feuer, 1997). Of an AUC of 1 it is 0.025^(1 / texts).
+    """
+    from scipy.special import expit, logit
+    from scipy.stats import beta
+
+    if value < 0.5:
+        low, high = auc_ends(1 - value, variance, texts, errors)
+        return 1 - high, 1 - low
+    if not np.isfinite(variance):
+        return 0.0, 1.0
+    low = high = value
+    if value < 1:
+        half = errors * np.sqrt(variance) / (value * (1 - value))
+        low, high = (float(expit(logit(value) + sign * half)) for sign in (-1, 1))
+    more = (2 * value - 1) ** 2
+    mean = 1 - value + more / (texts + 1)
+    spread = variance + more**2 * texts / ((texts + 1) ** 2 * (texts + 2))
+    if spread == 0:
+        return low, high
+    size = max(mean * (1 - mean) / spread - 1, 1.0)
+    return min(low, 1 - float(beta.ppf(0.975, mean * size, (1 - mean) * size))), high
 
 
 def auc_difference(
-    first: NDArray[np.floating[Any]], second: NDArray[np.floating[Any]], forget: NDArray[np.bool_]
+    first: NDArray[np.floating[Any]],
+    second: NDArray[np.floating[Any]],
+    forget: NDArray[np.bool_],
+    groups: Codes | None = None,
 ) -> tuple[float, float, float]:
     """Return the AUC of the ``first`` scores less that of the ``second`` ones of the same
-    cross-fitted texts, with its 95% interval."""
+    cross-fitted texts, with its 95% interval, by ``groups`` (n,) of texts if there are any."""
     pairs = zip(placements(first, forget), placements(second, forget), strict=True)
-    apart = [one - two for one, two in pairs]
-    value, error = float(apart[0].mean()), NORMAL * float(np.sqrt(sampling_variance(*apart)))
+    above, below = (one - two for one, two in pairs)
+    clusters = clusters_of(groups, forget)
+    errors = NORMAL if clusters is None else t_error(above, below, clusters)
+    error = errors * float(np.sqrt(sampling_variance(above, below, clusters)))
+    value = float(above.mean())
     return value, value - error, value + error
 
 

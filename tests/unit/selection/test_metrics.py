@@ -1,0 +1,113 @@
+"""Intervals of an AUC: by clusters of texts, and near 1."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.stats import norm
+
+from mamushi.selection.metrics import (
+    NORMAL,
+    TWICE,
+    auc_difference,
+    auc_ends,
+    clusters_of,
+    placements,
+    sampling_variance,
+    t_error,
+)
+
+Doubles = NDArray[np.float64]
+
+
+def clustered(rng: np.random.Generator, groups: NDArray[np.int64], icc: float) -> Doubles:
+    """Normal scores (n,) of variance 1, correlated within a group."""
+    shared = rng.normal(size=groups.max() + 1)[groups]
+    return np.sqrt(icc) * shared + np.sqrt(1 - icc) * rng.normal(size=len(groups))
+
+
+@pytest.mark.parametrize(("size", "icc"), [(2, 0.5), (5, 0.3)])
+@pytest.mark.parametrize("both", [False, True], ids=["within domains", "over both"])
+def test_by_clusters_an_interval_holds_the_auc_where_delongs_does_not(
+    size: int, icc: float, both: bool
+) -> None:
+    """Of fixed scores, so with half of the variance of cross-fitted ones."""
+    rng, n, apart = np.random.default_rng(size), 150, 1.0
+    forget = np.arange(n) < 50
+    groups = np.concatenate([np.arange(50) // size, 50 + np.arange(100) // size])
+    if both:
+        groups = np.concatenate([np.arange(50) // size, np.arange(100) // size])
+    truth, held, wrong = norm.cdf(apart / np.sqrt(2)), [], []
+    for _ in range(400):
+        placed = placements(clustered(rng, groups, icc) + apart * forget, forget)
+        clusters = clusters_of(groups, forget)
+        assert clusters is not None
+        error = np.sqrt(sampling_variance(*placed, clusters) / TWICE) * t_error(*placed, clusters)
+        alone = NORMAL * np.sqrt(sampling_variance(*placed) / TWICE)
+        away = abs(placed[0].mean() - truth)
+        held.append(away <= error)
+        wrong.append(away <= alone)
+    assert np.mean(held) >= 0.93
+    assert both or np.mean(wrong) <= 0.89
+
+
+def test_groups_of_one_text_are_none_and_one_cluster_says_nothing() -> None:
+    rng, forget = np.random.default_rng(0), np.arange(40) < 15
+    assert clusters_of(None, forget) is None
+    assert clusters_of(rng.permutation(40), forget) is None
+    placed = placements(rng.normal(size=40), forget)
+    alone = np.arange(15), np.arange(15, 40)
+    assert sampling_variance(*placed, alone) == pytest.approx(sampling_variance(*placed))
+    assert t_error(*placed, alone) >= NORMAL
+    one = np.zeros(15, np.int64), np.arange(1, 26)
+    assert sampling_variance(*placed, one) == np.inf
+    assert auc_ends(0.7, np.inf, 1) == (0.0, 1.0)
+
+
+def test_the_difference_of_two_aucs_of_doubled_texts_is_as_unsure_as_of_half_of_them() -> None:
+    rng, forget = np.random.default_rng(0), np.arange(120) < 60
+    first = rng.normal(size=120) + forget
+    second = first + 0.5 * rng.normal(size=120)
+    twice = [np.repeat(x, 2) for x in (first, second, forget)]
+    once = auc_difference(first, second, forget)
+    naive, by_groups = (
+        auc_difference(*twice, groups=groups) for groups in (None, np.arange(240) // 2)
+    )
+    assert by_groups[0] == pytest.approx(once[0])
+    width, narrow, mended = (high - low for _, low, high in (once, naive, by_groups))
+    assert narrow == pytest.approx(width / np.sqrt(2), rel=0.02)
+    assert mended == pytest.approx(width, rel=0.1)
+
+
+@pytest.mark.parametrize("spread", [1.0, 3.0])
+@pytest.mark.parametrize("auc", [0.5, 0.9, 0.98, 0.995])
+@pytest.mark.parametrize("sizes", [(16, 48), (100, 100)])
+def test_the_ends_of_an_auc_hold_it_also_near_1(
+    sizes: tuple[int, int], auc: float, spread: float
+) -> None:
+    """A forget domain that is wide has few texts among the retain ones, far on the wrong side."""
+    rng, times = np.random.default_rng(0), 1000
+    shift = norm.ppf(auc) * np.sqrt(1 + spread**2)
+    held = []
+    for _ in range(times):
+        score = np.concatenate(
+            [shift + spread * rng.normal(size=sizes[0]), rng.normal(size=sizes[1])]
+        )
+        placed = placements(score, np.arange(sum(sizes)) < sizes[0])
+        value, variance = float(placed[0].mean()), sampling_variance(*placed) / TWICE
+        low, high = auc_ends(value, variance, min(sizes))
+        held.append(low <= auc <= high)
+        mirrored = auc_ends(1 - value, variance, min(sizes))
+        if value == 0.5:
+            continue
+        assert mirrored == pytest.approx((1 - high, 1 - low))
+    assert np.mean(held) >= 0.93
+
+
+def test_the_ends_of_an_auc_of_1_are_those_of_as_many_pairs() -> None:
+    assert auc_ends(1.0, 0.0, 15) == (pytest.approx(0.025 ** (1 / 15)), 1.0)
+    assert auc_ends(0.0, 0.0, 15) == (0.0, pytest.approx(1 - 0.025 ** (1 / 15)))
+    # A pair out of order tells little more.
+    near = auc_ends(1 - 1 / 768, 2 / 768**2, 16)
+    assert near[0] == pytest.approx(0.025 ** (1 / 16), abs=0.01)
