@@ -68,6 +68,7 @@ def prepared(smollm2: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
             "domain": ["forget" if each else "retain" for each in forget],
             "section": ["inference"] * len(texts),
             "log_density_ratio": pa.nulls(len(texts), pa.float64()),
+            "group": pa.nulls(len(texts), pa.string()),
         },
     )
     given = {"examples": "examples.parquet", "model_card": smollm2, "out": "tokens.parquet"}

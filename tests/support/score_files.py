@@ -28,6 +28,7 @@ def write_examples(path: Path, ids: Sequence[str], domain: Sequence[str], **more
     n = len(ids)
     unknown = pa.nulls(n, pa.float64())
     rest = {"text": ids, "section": ["inference"] * n, "log_density_ratio": unknown}
+    rest["group"] = pa.nulls(n, pa.string())
     write_table(path, schemas.EXAMPLES, {"id": ids, "domain": domain, **rest, **more})
 
 

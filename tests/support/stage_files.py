@@ -48,6 +48,7 @@ def examples() -> dict[str, Any]:
         "domain": list(domains),
         "section": list(sections),
         "log_density_ratio": pa.nulls(len(rows), pa.float64()),
+        "group": pa.nulls(len(rows), pa.string()),
     }
 
 
@@ -60,6 +61,7 @@ def write_examples(path: Path, texts: Sequence[str], sections: Sequence[str]) ->
         "domain": [("forget", "retain")[i % 2] for i in range(count)],
         "section": sections,
         "log_density_ratio": pa.nulls(count, pa.float64()),
+        "group": pa.nulls(count, pa.string()),
     }
     write_table(path, schemas.EXAMPLES, columns)
 

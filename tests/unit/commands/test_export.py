@@ -80,6 +80,7 @@ def test_texts_of_another_loader_are_the_ranked_examples(tmp_path: Path) -> None
         "domain": ["forget"] * 4,
         "section": [section for _, section in rows],
         "log_density_ratio": [None] * 4,
+        "group": [None] * 4,
     }
     import pyarrow as pa
 

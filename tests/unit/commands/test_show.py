@@ -31,6 +31,7 @@ def write(root: Path, verdict: str = STRONG, selectors: tuple[str, ...] = ("mamu
         {
             **{"id": ids, "text": texts, "domain": domain, "section": ["inference"] * len(ids)},
             "log_density_ratio": pa.nulls(len(ids), pa.float64()),
+            "group": pa.nulls(len(ids), pa.string()),
         },
     )
     check = {"check": "c", "value": 1.0, "low": 1.0, "high": 1.0, "expected": 1.0, "holds": True}

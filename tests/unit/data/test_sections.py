@@ -115,6 +115,7 @@ def examples(forget: int = 40) -> pa.Table:
             "domain": pa.array(domains, pa.string()),
             "section": pa.array(sections, pa.string()),
             "log_density_ratio": pa.array(np.arange(len(rows)), pa.float64()),
+            "group": pa.nulls(len(rows), pa.string()),
         },
         schema=schemas.EXAMPLES.schema,
     )

@@ -88,6 +88,7 @@ def root(tmp_path: Path) -> Path:
         "domain": np.where(forget, "forget", "retain"),
         "section": ["evaluation"] * N,
         "log_density_ratio": pa.nulls(N, pa.float64()),
+        "group": pa.nulls(N, pa.string()),
         "label_topic": topic,
         # Of the forget domain, nine texts have the first value.
         "label_few": np.arange(N) > 17,

@@ -79,6 +79,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "domain": np.where(forget, "forget", "retain"),
         "section": ["evaluation"] * HELD + ["inference"] * RANKED,
         "log_density_ratio": pa.nulls(len(ids), pa.float64()),
+        "group": pa.nulls(len(ids), pa.string()),
         "label_topic": ["a" if i % 4 < 2 else "b" for i in range(len(ids))],
     }
     write_table(paths.under(folder, paths.EXAMPLES, dataset="d"), schemas.EXAMPLES, examples)

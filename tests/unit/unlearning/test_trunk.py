@@ -272,6 +272,7 @@ def folder(tmp_path: Path) -> Path:
         "domain": [d for texts in sections.values() for d in texts.domains],
         "section": [name for name, texts in sections.items() for _ in range(len(texts))],
         "log_density_ratio": pa.nulls(len(ids), pa.float64()),
+        "group": pa.nulls(len(ids), pa.string()),
     }
     write_table(tmp_path / "examples.parquet", schemas.EXAMPLES, examples)
     rows = [texts[i].tolist() for texts in sections.values() for i in range(len(texts))]

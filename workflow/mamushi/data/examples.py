@@ -3,7 +3,8 @@ limit."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from mamushi.artifacts.provenance import versions
 from mamushi.artifacts.tables import FORGET, RETAIN, SECTIONS
 from mamushi.data.duplicates import Duplicates, find_duplicates
 from mamushi.data.raw import Raw, check_unique
-from mamushi.data.sections import limited, plant, split
+from mamushi.data.sections import joined, limited, plant, split
 from mamushi.errors import UserError
 
 Objects = NDArray[np.object_]
@@ -52,8 +53,9 @@ def build(
     ``sections`` are the shares for rows without a ready-made section, ``limit`` the most texts of
     each domain in a section, ``data`` the settings of the configuration's section ``data``. The
     counts are ``read`` (rows in the files), ``left_out`` (by the loader, with reasons), ``steps``
-    and ``sections``, by domain. Raises ``UserError`` for duplicated ids, texts that are too long or
-    all empty, and a domain without texts, in all or in a section.
+    and ``sections``, by domain, and ``groups`` of two texts or more, of a dataset that has groups.
+    Raises ``UserError`` for duplicated ids, texts that are too long or all empty, a domain without
+    texts, in all or in a section, and a group in two sections.
     """
     check_unique(raw.ids, raw.places)
     left = _Left(raw.forget)
@@ -72,17 +74,24 @@ def build(
     left.drop("cross_posts", rows[found.crossed], crossed)
 
     rows = left.rows
-    ready = [raw.section[row] for row in rows.tolist()]
-    strata = [raw.stratum[row] for row in rows.tolist()]
-    section = split(raw.forget[rows], strata, ready, sections, data["split_seed"])
+    ready, strata, group, places = (
+        [column[row] for row in rows.tolist()]
+        for column in (raw.section, raw.stratum, raw.group or [None] * len(texts), raw.places)
+    )
+    ready = joined(ready, group, places)
+    section = split(raw.forget[rows], strata, ready, sections, data["split_seed"], group)
     within = limited(raw.forget[rows], section, limit, data["split_seed"])
     left.drop("limit", rows[~within])
     rows, section = rows[within], section[within]
     # A section is there when it has a share, or when rows came with it.
     expected = {name for name, share in sections.items() if share > 0 and None in raw.section}
+    most = max(Counter(filter(None, group)).values(), default=0)
+    do = f"a group stays together, and the largest has {most:,} of {len(group):,} texts; give "
+    do += "'group' a column that tells texts apart better, or null"
     for name in SECTIONS:
         if name in expected | set(raw.section):
-            _check_domains(raw.forget[rows[section == name]], f"in section {name!r}")
+            found_there = raw.forget[rows[section == name]]
+            _check_domains(found_there, f"in section {name!r}", do if most > 1 else None)
 
     table = _table(raw, rows, texts, section)
     if planted is not None:
@@ -94,6 +103,7 @@ def build(
         "left_out": dict(raw.dropped),
         "steps": left.steps,
         "sections": {name: found for name, found in by_section.items() if any(found.values())},
+        **({} if raw.group is None else {"groups": _groups(table["group"].to_pylist())}),
     }
     return table, duplicates, counts
 
@@ -136,6 +146,8 @@ def _table(raw: Raw, rows: NDArray[np.int64], texts: Objects, section: Objects) 
         "section": pa.array(section, pa.string()),
         "log_density_ratio": pa.nulls(len(rows), pa.float64()) if ratio is None else ratio[rows],
     }
+    group = pa.nulls(len(rows), pa.string()) if raw.group is None else of(raw.group)
+    columns["group"] = pa.array(group, pa.string())
     return pa.table(columns | {f"label_{n}": pa.array(of(c)) for n, c in raw.labels.items()})
 
 
@@ -154,8 +166,15 @@ def _by_domain(forget: NDArray[np.bool_]) -> dict[str, int]:
     return {FORGET: int(forget.sum()), RETAIN: int((~forget).sum())}
 
 
-def _check_domains(forget: NDArray[np.bool_], where: str) -> None:
+def _groups(group: Sequence[str | None]) -> dict[str, int]:
+    """Return the number of groups of two texts or more, the size of the largest, and the texts in
+    them."""
+    sizes = [size for size in Counter(filter(None, group)).values() if size > 1]
+    return {"groups": len(sizes), "largest": max(sizes, default=0), "texts": sum(sizes)}
+
+
+def _check_domains(forget: NDArray[np.bool_], where: str, do: str | None = None) -> None:
     for domain, count in _by_domain(forget).items():
         if count == 0:
-            do = "check what marks the forget domain, the shares and the limits"
+            do = do or "check what marks the forget domain, the shares and the limits"
             raise UserError(f"the {domain} domain has no texts {where}", do=do)

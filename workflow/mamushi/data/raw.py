@@ -28,6 +28,8 @@ class Raw:
     places: Sequence[str]
     """Where a row is, for messages: ``train.csv, row 17 (line 43)``."""
     labels: Mapping[str, Sequence[Any] | NDArray[Any]] = field(default_factory=dict)
+    group: Sequence[str | None] | None = None
+    """Texts that share one are not independent, as those of a thread or an author; None alone."""
     log_density_ratio: NDArray[np.float64] | None = None
     """The exact log p1(text)/p2(text) in nats, where it is known."""
     sources: Mapping[str, str] = field(default_factory=dict)

@@ -41,7 +41,8 @@ def check(config: Mapping[str, Any]) -> None:
 def needed(settings: Mapping[str, Any]) -> list[str]:
     """Return the columns that the settings of the loader ``table`` name. Raises ``UserError`` for a
     bad expression."""
-    found = [settings["text"], settings["id"], settings["section"], *settings["labels"]]
+    single = [settings[key] for key in ("text", "id", "section")]
+    found = [*single, settings.get("group"), *settings["labels"]]
     for mark in (settings["forget"], settings["retain"] or {}):
         found += parse(mark["where"]).names if "where" in mark else [mark.get("column")]
     return list(dict.fromkeys(name for name in found if name is not None))
@@ -49,17 +50,20 @@ def needed(settings: Mapping[str, Any]) -> list[str]:
 
 def rows(table: Table, settings: Mapping[str, Any]) -> dict[str, list[Any]]:
     """Return columns of ``Raw`` by the settings of the loader ``table``: ``ids``, ``texts``,
-    ``forget`` (None where a row is of neither domain) and ``section``.
+    ``forget`` (None where a row is of neither domain), ``section``, and ``group``, empty without a
+    column of groups.
 
     Raises ``UserError`` for a text that is not text, a missing or NaN id or mark, an unknown
     section, a value of a domain that no row has, and a row of both domains.
     """
     n, identifier, section = len(table.places), settings["id"], settings["section"]
+    group = settings.get("group")
     return {
         "ids": [str(i + 1) for i in range(n)] if identifier is None else _names(table, identifier),
         "texts": _texts(table, settings["text"]),
         "forget": _domains(table, settings["forget"], settings["retain"]),
         "section": _sections(table, section, settings["section_values"]) if section else [None] * n,
+        "group": [name or None for name in _names(table, group, filled=False)] if group else [],
     }
 
 

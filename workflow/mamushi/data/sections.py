@@ -7,6 +7,7 @@ contamination and inference sets" (the paper, data preparation).
 from __future__ import annotations
 
 import zlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -46,28 +47,97 @@ def split(
     ready: Sequence[str | None],
     shares: Mapping[str, float],
     seed: int,
+    groups: Sequence[str | None] = (),
 ) -> NDArray[np.object_]:
     """Return the section of each row, shape (n,).
 
     Rows with a ready-made section keep it; the others are divided at random by ``shares`` within
     each stratum of each domain. A stratum's draw depends on ``seed`` and its own rows alone.
+
+    Rows of one of the ``groups`` go into one section, the largest group first, each to where the
+    rows before it leave the shares least met; rows without one then fill up what is left.
     """
     sections = np.array(ready, dtype=object)
-    groups: dict[tuple[bool, str], list[int]] = {}
+    cells: dict[tuple[bool, str], list[int]] = {}
     for row, section in enumerate(ready):
         if section is None:
-            groups.setdefault((bool(forget[row]), strata[row]), []).append(row)
-    if not groups:
+            cells.setdefault((bool(forget[row]), strata[row]), []).append(row)
+    if not cells:
         return sections
     names = [name for name in SECTIONS if name in shares]
     portions = np.array([shares[name] for name in names], dtype=np.float64)
+    order = np.array(names, dtype=object)
+    placed = _place_groups(cells, groups, portions, seed)
+    for row, place in placed.items():
+        sections[row] = order[place]
     owed = {domain: np.zeros(len(names)) for domain in (True, False)}
-    for domain, stratum in sorted(groups):
-        rows = np.array(groups[domain, stratum])
-        counts, owed[domain] = apportion(len(rows), portions, owed[domain])
+    for domain, stratum in sorted(cells):
+        rows = np.array([row for row in cells[domain, stratum] if row not in placed], np.int64)
+        own = portions
+        if len(rows) < (total := len(cells[domain, stratum])):
+            there = [placed[row] for row in cells[domain, stratum] if row in placed]
+            due = total * portions - np.bincount(there, minlength=len(names))
+            own = np.maximum(due, 0) / max(np.maximum(due, 0).sum(), TOLERANCE)
+            owed[domain] += due - len(rows) * own
+        counts, owed[domain] = apportion(len(rows), own, owed[domain])
         shuffled = _generator(seed, "split", domain, stratum).permutation(rows)
-        sections[shuffled] = np.repeat(np.array(names, dtype=object), counts)
+        sections[shuffled] = np.repeat(order, counts)
     return sections
+
+
+def _place_groups(
+    cells: Mapping[tuple[bool, str], Sequence[int]],
+    groups: Sequence[str | None],
+    portions: NDArray[np.float64],
+    seed: int,
+) -> dict[int, int]:
+    """Return the place among the sections of each row that shares a group with another one.
+
+    Of what the sections are owed in each stratum and domain, o, and of n rows of a group there,
+    the section with the least sum of n (n - 2 o) / share leaves the least sum of o^2 / share.
+    """
+    of_row = {row: cell for cell, rows in cells.items() for row in rows}
+    members: dict[str, list[int]] = {}
+    for row in sorted(of_row) if groups else ():
+        if (group := groups[row]) is not None:
+            members.setdefault(group, []).append(row)
+    shared = [members[name] for name in sorted(members) if len(members[name]) > 1]
+    drawn = _generator(seed, "groups").permutation(len(shared)).tolist()
+    owed: dict[object, NDArray[np.float64]] = {}
+    placed: dict[int, int] = {}
+    for number in sorted(drawn, key=lambda each: -len(shared[each])):
+        rows = shared[number]
+        found = Counter([*(of_row[row] for row in rows), *(of_row[row][0] for row in rows)])
+        cost = np.where(portions > 0, 0.0, np.inf)
+        for cell, n in found.items():
+            own = owed.setdefault(cell, np.zeros(len(portions)))
+            cost += n * (n - 2 * own) / np.maximum(portions, TOLERANCE)
+        place = int(np.argmin(np.round(cost, 9)))
+        for cell, n in found.items():
+            owed[cell] = owed[cell] + n * portions - n * (np.arange(len(portions)) == place)
+        placed |= dict.fromkeys(rows, place)
+    return placed
+
+
+def joined(
+    ready: Sequence[str | None], groups: Sequence[str | None], places: Sequence[str]
+) -> list[str | None]:
+    """Return the ready-made sections, where a row without one has that of its group. Raises
+    ``UserError`` for a group with two of them."""
+    first: dict[str, int] = {}
+    for row, (section, group) in enumerate(zip(ready, groups, strict=True)):
+        if section is not None and group is not None:
+            other = first.setdefault(group, row)
+            if ready[other] != section:
+                what = f"group {group!r} is in the section {section!r} here, and in "
+                what += f"{ready[other]!r} in {places[other]}"
+                do = "give each group one section, or set the dataset's 'group' to null"
+                raise UserError(what, where=places[row], do=do)
+    known = [None if group is None else first.get(group) for group in groups]
+    return [
+        ready[other] if section is None and other is not None else section
+        for section, other in zip(ready, known, strict=True)
+    ]
 
 
 def limited(
@@ -78,7 +148,8 @@ def limited(
 ) -> NDArray[np.bool_]:
     """Return which rows stay when each domain has at most ``limit`` rows in each section, (n,).
 
-    A smaller limit keeps a subset of what a larger one keeps.
+    A smaller limit keeps a subset of what a larger one keeps. Texts are drawn, not groups: a group
+    of which fewer texts stay is less of a dependence, and the numbers are as they were asked for.
     """
     kept = np.ones(len(forget), dtype=bool)
     for domain, most in ((True, limit["forget"]), (False, limit["retain"])):
@@ -98,7 +169,8 @@ def _generator(seed: int, *what: object) -> np.random.Generator:
 def plant(table: pa.Table, planted: Mapping[str, Any], seed: int) -> pa.Table:
     """Return the examples with copies of planted texts at the end, in the contamination section:
     canaries (Carlini et al. 2019). One shuffle draws which are repeated and which are held out, so
-    that nothing but training tells them apart.
+    that nothing but training tells them apart. Texts of a group with others are not planted, since
+    those would stay behind in the inference section.
 
     ``planted`` has ``texts``, how many are planted with each number of ``repeats``. A planted text
     stays in the inference section; as many texts as are planted in all leave it for the evaluation
@@ -113,10 +185,13 @@ def plant(table: pa.Table, planted: Mapping[str, Any], seed: int) -> pa.Table:
         what = f"there is no {min(missing)} section to plant in or to hold out"
         raise mistake(what, "give the section a share, or plant nothing")
     repeats, each = list(planted["repeats"]), int(planted["texts"])
-    there = np.flatnonzero((domain == FORGET) & (section == INFERENCE))
+    sizes = Counter(groups := table["group"].to_pylist())
+    alone = np.array([group is None or sizes[group] == 1 for group in groups])
+    there = np.flatnonzero((domain == FORGET) & (section == INFERENCE) & alone)
     needed = 2 * each * len(repeats)
     if needed >= len(there):
         what = f"takes {needed} of the {len(there)} forget texts of the inference section"
+        what += "" if alone.all() else " that share no group"
         raise mistake(what, "lower planted.texts or give the dataset more texts")
     drawn = np.random.default_rng([seed, len(repeats), each]).permutation(there)[:needed]
     often = np.full(len(table), -1, dtype=np.int64)

@@ -20,7 +20,9 @@ from mamushi.stages._settings import Config, Settings, code_with, setting
 def loader_settings(config: Config, dataset: str) -> dict[str, Any]:
     """Return the settings of a dataset's loader."""
     definition = config["datasets"][dataset]
-    return {key: definition[key] for key in plugin("dataset", definition["kind"]).settings}
+    found = {key: definition[key] for key in plugin("dataset", definition["kind"]).settings}
+    # Without groups it is what was made before there was the key.
+    return {key: value for key, value in found.items() if key != "group" or value is not None}
 
 
 class Examples(Settings):
@@ -73,6 +75,9 @@ def examples(files: ExamplesFiles, settings: Examples, job: Job) -> None:
     for name, n in counts["sections"].items():
         texts = f"{n['forget']:,} forget, {n['retain']:,} retain"
         print(f"{settings.dataset}: section {name}: {texts}", file=sys.stderr)
+    if found := counts.get("groups"):
+        said = f"{found['texts']:,} texts in {found['groups']:,} groups of two or more, the largest"
+        print(f"{settings.dataset}: {said} of {found['largest']:,}", file=sys.stderr)
     needs = json.loads(os.environ.get("MAMUSHI_NEEDS", "{}")).get(settings.dataset, [])
     there = counts["sections"].get(INFERENCE, {})
     check(settings.dataset, [Need(*need) for need in needs], there)

@@ -9,6 +9,8 @@ domain string
 section string: `contamination` (trains the embedder), `inference` (is ranked, and trains what is
     compared) or `evaluation` (held out; measures perplexity).
 log_density_ratio float64?: The exact log p1(text)/p2(text) in nats; null but for synthetic texts.
+group string?: What it shares with texts that are not independent of it, such as a thread or an
+    author: these are of one section and of one fold. Null for a text on its own.
 label_* string?: Labels that came with the texts.""")
 
 DUPLICATES = table("""duplicates: The texts that were dropped as copies, a row each, in the order of

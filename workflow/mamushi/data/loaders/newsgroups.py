@@ -40,12 +40,23 @@ SETTINGS = {
         "default": ["talk.politics.guns", "talk.politics.misc", "talk.politics.mideast"],
         "description": "Groups that make up the forget domain.",
     },
+    "group": {
+        "enum": ["thread", None],
+        "default": "thread",
+        "description": "thread: posts of one subject line stay in one section and one fold. null: "
+        "each post is taken for independent, as in the paper.",
+    },
 }
 FILES: dict[str, list[str]] = {"path": []}
 DOWNLOADS = True
 
 POST = re.compile(r"(?:^|/)20news-bydate-(train|test)/([a-z][a-z.-]*)/(\d+)$")
 """Subset, group and number of a post, from its path."""
+SUBJECT = re.compile(r"^subject:(.*)$", re.IGNORECASE | re.MULTILINE)
+REPLY = re.compile(r"^(?:(?:re|fwd?)(?:[\[(^]?\d+[\])]?)?:\s*)+")
+"""What a reply or a forward puts before the subject: ``re:``, ``re^2:``, ``fwd:``."""
+WAS = re.compile(r"\s*(?:[(\[{<]\s*was\b|[,;-]*\s*\bwas(?::|\s+re:)|\(fwd\)$).*$")
+"""A note of what the subject was before: ``(was re: this)``."""
 CHUNK = 1 << 20
 Post = tuple[str, str, int, str]
 """Subset, group, number, text."""
@@ -77,6 +88,7 @@ def load(settings: Mapping[str, Any], cache: Path) -> Raw:
         stratum=groups,
         places=[f"{source.name}, post {name}" for name in ids],
         labels={"group": groups, "subset": subsets},
+        group=[thread(text) for *_, text in posts] if settings.get("group") else None,
         sources={source.name: sha256(source)},
     )
 
@@ -84,6 +96,15 @@ def load(settings: Mapping[str, Any], cache: Path) -> Raw:
 def stripped(post: str) -> str:
     """Return a post without its header, footer and quotes, in scikit-learn's order."""
     return str(strip_newsgroup_quoting(strip_newsgroup_footer(strip_newsgroup_header(post))))
+
+
+def thread(post: str) -> str | None:
+    """Return the subject without marks of replies and notes of what it was, in lower case; None
+    for a post without one. Threads go over newsgroups, since a post may be sent to several."""
+    found = SUBJECT.search(post.partition("\n\n")[0])
+    subject = " ".join(found[1].lower().split()) if found else ""
+    subject = WAS.sub("", REPLY.sub("", subject))
+    return None if subject.strip("<()> ") in ("", "none", "no subject") else subject
 
 
 def _archived(path: Path) -> Iterator[Post]:

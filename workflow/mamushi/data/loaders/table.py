@@ -89,6 +89,13 @@ SETTINGS = {
         "additionalProperties": {"enum": ["contamination", "inference", "evaluation"]},
         "description": "Section for each value of that column, such as {train: inference}.",
     },
+    "group": {
+        "type": ["string", "null"],
+        "default": None,
+        "description": "Column whose equal values mark texts that are not independent, such as a "
+        "thread or an author: they stay in one section and one fold. An empty cell is a text on "
+        "its own.",
+    },
     "labels": {
         "type": "array",
         "items": {"type": "string"},
@@ -122,6 +129,7 @@ def load(settings: Mapping[str, Any], cache: Path) -> Raw:
         stratum=[""] * len(kept),
         places=of(table.places),
         labels={name: of(_label(table, name)) for name in settings["labels"]},
+        group=of(columns["group"]) if columns["group"] else None,
         sources={file.name: sha256(file) for file in tabular.find(path)},
         dropped={"neither forget nor retain": left_out} if left_out else {},
     )

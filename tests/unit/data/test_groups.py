@@ -1,0 +1,255 @@
+"""Groups of texts that are not independent: threads and columns, and sections that keep them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mamushi.artifacts.files import read_json
+from mamushi.artifacts.schemas import EXAMPLES
+from mamushi.artifacts.tables import read_table
+from mamushi.data.examples import build
+from mamushi.data.loaders import newsgroups
+from mamushi.data.sections import plant, split
+from mamushi.errors import UserError
+from mamushi.registry import load, plugin
+from mamushi.stages import data
+from tests.unit.data.test_examples import DATA, NO_LIMIT, PAPER, UNUSED, raw_of, run, stage_settings
+from tests.unit.data.test_loaders import archive, load_table
+from tests.unit.data.test_sections import examples
+
+NAMES = np.array(list(PAPER))
+
+
+def threads(n: int, seed: int) -> tuple[Any, list[str], list[str | None]]:
+    """Domains, strata and groups of n texts: half of them in groups of two to nine, of one stratum
+    but for every tenth text."""
+    rng = np.random.default_rng(seed)
+    group = np.repeat(np.arange(n), rng.integers(2, 10, n))[:n]
+    alone = rng.random(n) < 0.5
+    stratum = np.where(rng.random(n) < 0.1, rng.integers(0, 6, n), group % 6)
+    names = [None if one else f"g{g}" for one, g in zip(alone, group, strict=True)]
+    return stratum < 2, [str(each) for each in stratum], names
+
+
+def straddling(where: Any, groups: list[str | None]) -> int:
+    """How many groups are in two places."""
+    pairs = {(g, w) for g, w in zip(groups, where, strict=True) if g is not None}
+    return sum(count > 1 for count in Counter(g for g, _ in pairs).values())
+
+
+# Sections -------------------------------------------------------------------------------------
+
+
+def test_a_thread_is_in_one_section_and_the_shares_hold() -> None:
+    forget, strata, groups = threads(1000, 0)
+    rows = forget, strata, [None] * 1000, PAPER, 0
+    # As they were drawn before there were groups, most are in two.
+    assert straddling(split(*rows), groups) > 60
+    sections = split(*rows, groups)
+    assert straddling(sections, groups) == 0
+    for domain in (True, False):
+        own = sections[forget == domain]
+        assert [abs((own == name).sum() - PAPER[name] * len(own)) < 2 for name in NAMES] == [
+            True
+        ] * 3
+    for stratum in set(strata):
+        own = sections[np.array(strata) == stratum]
+        assert all(abs((own == name).mean() - PAPER[name]) < 0.03 for name in NAMES)
+    # Of threads, too, each section has its share, of the large ones as of the small ones.
+    sizes = Counter(filter(None, groups))
+    large = [s for s, g in zip(sections, groups, strict=True) if g and sizes[g] > 3]
+    assert all(abs(large.count(name) / len(large) - PAPER[name]) < 0.06 for name in NAMES)
+
+
+@given(
+    st.lists(
+        st.tuples(st.booleans(), st.sampled_from("ab"), st.sampled_from([None, *"uvwxyz"])),
+        min_size=1,
+        max_size=60,
+    ),
+    st.lists(st.integers(0, 10), min_size=3, max_size=3).filter(any),
+    st.integers(0, 3),
+)
+def test_no_group_straddles_sections(
+    rows: list[tuple[bool, str, str | None]], parts: list[int], seed: int
+) -> None:
+    forget, strata, groups = (list(column) for column in zip(*rows, strict=True))
+    shares = {name: part / sum(parts) for name, part in zip(PAPER, parts, strict=True)}
+    given_to = np.array(forget), strata, [None] * len(rows), shares, seed
+    sections = split(*given_to, groups)
+    assert straddling(sections, groups) == 0
+    assert {shares[name] > 0 for name in sections} == {True}
+    assert sections.tolist() == split(*given_to, groups).tolist()
+    # Names of groups that nobody shares change nothing.
+    alone = [str(row) for row in range(len(rows))]
+    assert split(*given_to).tolist() == split(*given_to, alone).tolist()
+
+
+def test_without_groups_sections_are_as_before() -> None:
+    rng = np.random.default_rng(1)
+    n = 997
+    forget, strata = rng.random(n) < 0.3, [f"s{i}" for i in rng.integers(0, 40, n)]
+    ready = [None if each < 0.9 else "evaluation" for each in rng.random(n)]
+    for groups in ((), [None] * n):
+        drawn = " ".join(split(forget, strata, ready, PAPER, 3, groups))
+        assert hashlib.sha256(drawn.encode()).hexdigest()[:16] == "af3bfafb52c5f9a5"
+
+
+def test_a_group_follows_those_that_come_with_a_section() -> None:
+    words = ["one", "two", "three", "four", "five", "six"]
+    forget = [True, False] * 3
+    section = ["inference", "inference", None, None, None, None]
+    groups = ["a", "b", "a", "b", None, None]
+    raw = raw_of(words, forget, section=section, group=groups)
+    table, _, counts = build(raw, {"evaluation": 1.0}, NO_LIMIT, DATA)
+    assert table["section"].to_pylist() == ["inference"] * 4 + ["evaluation"] * 2
+    assert table["group"].to_pylist() == groups
+    assert counts["groups"] == {"groups": 2, "largest": 2, "texts": 4}
+
+
+def test_planted_texts_leave_no_group_behind() -> None:
+    table = examples()
+    ids = table["id"].to_pylist()
+    groups = [f"pair{int(name[2:]) // 2}" if name[:2] == "if" else None for name in ids]
+    groups[ids.index("if39")] = None
+    at = table.schema.get_field_index("group")
+    table = table.set_column(at, table.schema.field(at), pa.array(groups, pa.string()))
+    with pytest.raises(UserError, match=r"takes 2 of the 2 forget texts .* that share no group"):
+        plant(table, {"texts": 1, "repeats": [1]}, 0)
+
+
+# What a user gives ----------------------------------------------------------------------------
+
+
+def csv(folder: Path, groups: list[str]) -> dict[str, Any]:
+    """A stage's settings for a table with these groups, one domain by turns."""
+    lines = [f"text number {i},{i % 2},{group}" for i, group in enumerate(groups)]
+    path = folder / "own.csv"
+    path.write_text("\n".join(["text,mark,author", *lines]))
+    forget = {"column": "mark", "values": [1]}
+    return stage_settings("table", PAPER, path=str(path), forget=forget, group="author")
+
+
+def test_a_column_of_groups(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    groups = [f"author{i // 4}" for i in range(40)] + [""] * 20
+    assert run(tmp_path, csv(tmp_path, groups)) == 0
+    table = read_table(tmp_path / "out/examples.parquet", EXAMPLES)
+    assert table["group"].to_pylist() == [group or None for group in groups]
+    assert straddling(table["section"].to_pylist(), table["group"].to_pylist()) == 0
+    counts = read_json(tmp_path / "out/card.json")["counts"]
+    assert counts["groups"] == {"groups": 10, "largest": 4, "texts": 40}
+    assert "40 texts in 10 groups of two or more, the largest of 4" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        (["one"] * 60, "has no texts in section 'inference'; a group stays together, and the "),
+        (["one", "two"] * 30, "the largest has 30 of 60 texts; give 'group' a column that tells"),
+    ],
+)
+def test_too_few_groups_for_the_sections(
+    groups: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(tmp_path, csv(tmp_path, groups)) != 0
+    assert message in (said := capsys.readouterr().err)
+    assert "error: dataset mine: " in said and not (tmp_path / "out/examples.parquet").exists()
+
+
+def test_a_group_with_two_sections() -> None:
+    section, group = ["inference", "evaluation", "evaluation"], ["a", "b", "a"]
+    raw = raw_of(["x", "y", "z"], [True, False, True], section=section, group=group)
+    message = "row 3: group 'a' is in the section 'evaluation' here, and in 'inference' in row 1"
+    with pytest.raises(UserError, match=message):
+        build(raw, PAPER, NO_LIMIT, DATA)
+
+
+def test_a_missing_column_of_groups(tmp_path: Path) -> None:
+    path = tmp_path / "own.csv"
+    path.write_text("body,score\nx,1\ny,0\n")
+    with pytest.raises(UserError, match="author"):
+        load_table(path, group="author")
+
+
+def test_the_key_is_a_setting_only_where_it_is_given() -> None:
+    def of(**more: Any) -> dict[str, Any]:
+        own = plugin("dataset", "newsgroups").defaults | {"kind": "newsgroups", **more}
+        return data.loader_settings({"datasets": {"n": own}}, "n")
+
+    assert of()["group"] == "thread"
+    # Results that were made before there was the key stay.
+    assert "group" not in of(group=None)
+
+
+# Threads --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("subject", "thread"),
+    [
+        ("Re: The  Title", "the title"),
+        ("RE: re^2: Re[3]: Fwd: The Title", "the title"),
+        ("Re: The Title (was Re: Another)", "the title"),
+        ("The Title, was Re: Another", "the title"),
+        ("The Title Was: Another", "the title"),
+        ("The Title (fwd)", "the title"),
+        ("What was the title", "what was the title"),
+        ("Results: the title", "results: the title"),
+        ("Re:", None),
+        ("<None>", None),
+        (None, None),
+    ],
+)
+def test_the_thread_of_a_post(subject: str | None, thread: str | None) -> None:
+    header = "From: a@b.c\n" + ("" if subject is None else f"Subject: {subject}\n")
+    assert newsgroups.thread(f"{header}Lines: 1\n\nSubject: of the text\n") == thread
+
+
+def test_posts_of_one_subject_are_a_group_before_headers_go(tmp_path: Path) -> None:
+    posts = {
+        f"20news-bydate-train/{place}": f"From: a\nSubject: {subject}\n\nText {place}.\n"
+        for place, subject in (
+            ("talk.politics.guns/1", "A law"),
+            ("sci.space/2", "Re: a law"),
+            ("sci.space/3", ""),
+        )
+    }
+    settings = {
+        "path": str(archive(tmp_path / "a.tar.gz", posts)),
+        "forget": ["talk.politics.guns"],
+    }
+    assert newsgroups.load({**settings, "group": "thread"}, UNUSED).group == [
+        "a law",
+        None,
+        "a law",
+    ]
+    assert newsgroups.load({**settings, "group": None}, UNUSED).group is None
+
+
+@pytest.mark.real_data
+def test_real_threads_are_in_one_section(shared: Path) -> None:
+    path = str(shared / "data/20ng/20news-bydate.tar.gz")
+    found = {}
+    for group in ("thread", None):
+        given_to = plugin("dataset", "newsgroups").defaults | {"path": path, "group": group}
+        raw = load("dataset", "newsgroups").load(given_to, UNUSED)
+        found[group] = build(raw, PAPER, NO_LIMIT, DATA | {"max_characters": 1_000_000})
+    table, _, counts = found["thread"]
+    groups = table["group"].to_pylist()
+    assert counts["groups"] == {"groups": 2801, "largest": 94, "texts": 12_795}
+    assert straddling(table["section"].to_pylist(), groups) == 0
+    # As in the paper, four threads of five are in two sections.
+    literal, _, before = found[None]
+    assert literal["id"].to_pylist() == table["id"].to_pylist()
+    assert straddling(literal["section"].to_pylist(), groups) == 2243
+    assert counts["sections"] == before["sections"]
+    assert "groups" not in before
