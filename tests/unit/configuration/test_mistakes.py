@@ -30,7 +30,7 @@ training.batch_size = 1.5
 training.learning_rate = "inf"
     training.learning_rate: inf is not allowed;
 training.precision = "fp16"
-    training.precision: 'fp16' is not allowed; allowed is one of: bf16, fp32
+    training.precision: 'fp16' is not allowed; did you mean 'bf16'? allowed is one of: bf16, fp32
 training.betas = [0.9, 0.99, 0.999]
     training.betas: [0.9, 0.99, 0.999] is not allowed; allowed are exactly 2 entries
 data = [1]
@@ -53,7 +53,12 @@ removal.ratio = "random"
 selectors.mamushi = {"action": "replace"}
     selectors.mamushi.action: 'replace' is not allowed; allowed is one of: remove, mask
 datasets.jigsaw.kind = "jig"
-    datasets.jigsaw.kind: 'jig' is not allowed; allowed is one of: jigsaw, newsgroups,
+    datasets.jigsaw.kind: 'jig' is not allowed; did you mean 'jigsaw'? allowed is one of: jigsaw,
+datasets.jigsaw.forget = ["toxic", "sever_toxic"]
+    datasets.jigsaw.forget[1]: 'sever_toxic' is not allowed; did you mean 'severe_toxic'? allowed is
+    one of: toxic, severe_toxic, obscene, threat, insult, identity_hate
+datasets.jigsaw.forget = severe_toxic
+    datasets.jigsaw.forget: 'severe_toxic' is not allowed; allowed is a list (each entry one of:
 datasets.mine = {"path": "x.csv"}
     datasets.mine.kind: missing; it has no default; allowed is one of: jigsaw,
 selectors.mine = {"kind": "best"}
@@ -117,7 +122,7 @@ models.tiny.max_positions = 100
 models.tiny.contaminated = true
     models.tiny.contaminated: true is not allowed;
 extends = papers
-    extends: 'papers' is not allowed; allowed is one of: paper, null
+    extends: 'papers' is not allowed; did you mean 'paper'? allowed is one of: paper, null
 unlearning.unlearners = [neggrad_plus, salum]
     unlearning.unlearners[1]: unknown unlearner 'salum'; did you mean 'salun'?
 unlearning.lists = {mine: /no/such/list.txt}

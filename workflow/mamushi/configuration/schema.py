@@ -205,7 +205,8 @@ def violations(value: Any, rule: Rule, at: str = "") -> Iterator[str]:
     forbidden = f"{at}: {show(value)} is not allowed"
     choices = rule.get("oneOf", ())
     if not _fits(value, rule):
-        yield f"{forbidden}; allowed is {allowed(rule)}"
+        hint = closest(value, rule.get("enum", ())) if isinstance(value, str) else ""
+        yield f"{forbidden}; {hint}allowed is {allowed(rule)}"
     elif isinstance(value, list):
         if not rule.get("minItems", 0) <= len(value) <= rule.get("maxItems", math.inf):
             yield f"{forbidden}; {_count(rule)}"
@@ -313,9 +314,13 @@ def _bounds(rule: Rule) -> str:
 def instead(word: str, known: Iterable[str]) -> str:
     """Return what an unknown word may have meant, and all known ones."""
     names = sorted(known)
-    close = difflib.get_close_matches(word, names, n=1)
-    hint = f"did you mean {close[0]!r}? " if close else ""
-    return f"{hint}known are: {', '.join(names)}"
+    return f"{closest(word, names)}known are: {', '.join(names)}"
+
+
+def closest(word: str, known: Iterable[Any]) -> str:
+    """Return a question for the known word that is most like this one; empty without any."""
+    close = difflib.get_close_matches(word, [one for one in known if isinstance(one, str)], n=1)
+    return f"did you mean {close[0]!r}? " if close else ""
 
 
 def _plain_word(value: Any) -> str:

@@ -21,8 +21,9 @@ def loader_settings(config: Config, dataset: str) -> dict[str, Any]:
     """Return the settings of a dataset's loader."""
     definition = config["datasets"][dataset]
     found = {key: definition[key] for key in plugin("dataset", definition["kind"]).settings}
-    # Without groups it is what was made before there was the key.
-    return {key: value for key, value in found.items() if key != "group" or value is not None}
+    # Null in these is what was made before there were the keys.
+    later = ("group", "forget")
+    return {key: value for key, value in found.items() if key not in later or value is not None}
 
 
 class Examples(Settings):

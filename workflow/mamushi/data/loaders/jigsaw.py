@@ -1,7 +1,8 @@
 """Jigsaw Toxic Comment Classification: Wikipedia talk-page comments with six toxicity labels.
 
 Source: the competition's original ``train.csv``, ``test.csv`` and ``test_labels.csv``, each plain
-or zipped. Forget: a comment with any of the six labels. Retain: all others. Test comments are the
+or zipped. Forget: a comment with any of the labels in ``forget``, by default of all six. Retain: a
+comment without any label; what is labelled in another way is left out. Test comments are the
 evaluation section; those that were never scored (labelled -1) are dropped.
 """
 
@@ -26,6 +27,17 @@ SETTINGS = {
         "default": None,
         "description": "Folder with train.csv, test.csv and test_labels.csv, plain or as .csv.zip.",
     },
+    "forget": {
+        "type": ["array", "null"],
+        "items": {
+            "enum": ["toxic", "severe_toxic", "obscene", "threat", "insult", "identity_hate"]
+        },
+        "minItems": 1,
+        "uniqueItems": True,
+        "default": None,
+        "description": "Labels any of which puts a comment into the forget domain; one with other "
+        "labels alone is left out, and counted in the card. Null: all six labels.",
+    },
 }
 FILES = {"path": ["train.csv", "test.csv", "test_labels.csv"]}
 EVALUATION_SECTION = True
@@ -49,17 +61,27 @@ def load(settings: Mapping[str, Any], cache: Path) -> Raw:
     scored = np.flatnonzero((test_labels != UNSCORED).all(axis=1))
     ids, texts = test.columns["id"], test.columns["comment_text"]
     labels = np.concatenate([train_labels, test_labels[scored]])
-    forget = (labels == 1).any(axis=1)
+    graded = settings.get("forget") or LABELS
+    forget = (labels[:, [LABELS.index(name) for name in graded]] == 1).any(axis=1)
+    kept = np.flatnonzero(forget | (labels != 1).all(axis=1))
+    dropped = {"test comments without scores (-1)": len(test_labels) - len(scored)}
+    if set(graded) < set(LABELS):
+        dropped[f"labelled, but not {' or '.join(graded)}"] = len(labels) - len(kept)
+
+    def of(train_rows: list[Any], test_rows: list[Any]) -> list[Any]:
+        column = train_rows + [test_rows[row] for row in scored]
+        return [column[row] for row in kept]
+
     return Raw(
-        ids=train.columns["id"] + [ids[row] for row in scored],
-        texts=train.columns["comment_text"] + [texts[row] for row in scored],
-        forget=forget,
-        section=[None] * len(train_labels) + [EVALUATION] * len(scored),
-        stratum=["toxic" if one else "safe" for one in forget],
-        places=train.places + [test.places[row] for row in scored],
-        labels={name: labels[:, column] for column, name in enumerate(LABELS)},
+        ids=of(train.columns["id"], ids),
+        texts=of(train.columns["comment_text"], texts),
+        forget=forget[kept],
+        section=of([None] * len(train_labels), [EVALUATION] * len(test_labels)),
+        stratum=["toxic" if one else "safe" for one in forget[kept]],
+        places=of(train.places, test.places),
+        labels={name: labels[kept, column] for column, name in enumerate(LABELS)},
         sources={path.name: sha256(path) for path in paths},
-        dropped={"test comments without scores (-1)": len(test_labels) - len(scored)},
+        dropped=dropped,
     )
 
 

@@ -24,6 +24,7 @@ from sklearn.datasets._twenty_newsgroups import (
 )
 
 from mamushi.artifacts.files import sha256
+from mamushi.configuration.schema import instead
 from mamushi.data.raw import Raw
 from mamushi.errors import UserError
 
@@ -77,8 +78,7 @@ def load(settings: Mapping[str, Any], cache: Path) -> Raw:
     subsets, groups, _, _ = zip(*posts, strict=True)
     for group in settings["forget"]:
         if group not in groups:
-            do = f"known are {', '.join(sorted(set(groups)))}"
-            raise UserError(f"unknown group {group!r}", do=do)
+            raise UserError(f"unknown group {group!r}", do=instead(group, set(groups)))
     ids = [f"{subset}/{group}/{number}" for subset, group, number, _ in posts]
     return Raw(
         ids=ids,
