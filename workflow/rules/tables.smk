@@ -45,10 +45,12 @@ use rule tables as study_tables with:
 COLLECTED = {
     # How much of SAD at budget 0 is the number of steps alone.
     "steps": ("steps", "Tables", ["steps"], lambda: grid.matched(config, GRID)),
-    # Who pays: the change of the perplexity's parts, by what is known of the texts.
+    # Who pays, and who is removed, by what is known of the texts.
     "subgroups": (
         *("subgroups", "Tables", ["subgroups"]),
-        lambda: examples_of(GRID["datasets"]) + grid.measurements(GRID, paths.NLL),
+        lambda: examples_of(GRID["datasets"])
+        + grid.measurements(GRID, paths.NLL)
+        + grid.lists(config, GRID),
     ),
     # Where the dataset knows the exact log-density ratio: what each ranking lacks of the best one.
     "truth": (

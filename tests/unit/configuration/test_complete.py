@@ -294,6 +294,9 @@ def test_what_is_planted_is_a_setting_of_its_dataset_alone() -> None:
     assert planted.planted == {"texts": 3, "repeats": [1, 4, 16]}
     # Data that was made before the key was there is not made again for it.
     assert "planted" not in settings.as_json(plain)
+    # A key of null at a loader that had none before.
+    assert paper()["datasets"]["jigsaw"]["forget"] is None
+    assert "forget" not in made("examples", complete(paper()), dataset="jigsaw").loader
     assert "planted" in settings.as_json(planted)
 
 

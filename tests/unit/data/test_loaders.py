@@ -18,6 +18,7 @@ from sklearn.datasets import load_files
 from mamushi.artifacts.files import sha256
 from mamushi.configuration.complete import ConfigError, complete
 from mamushi.data import rows
+from mamushi.data.examples import build
 from mamushi.data.loaders import jigsaw, newsgroups, table
 from mamushi.data.raw import Raw
 from mamushi.errors import UserError
@@ -73,12 +74,13 @@ def test_jigsaw(tmp_path: Path) -> None:
     assert raw.sources["train.csv"] == sha256(tmp_path / "train.csv")
 
 
+CLEANING = {"split_seed": 0, "near_duplicates": None, "shingle_words": 3, "max_characters": 99}
 GRADED = f"""{HEADER}
 mild,one,1,0,0,0,0,0
 worst,two,1,1,1,0,0,0
 rude,three,0,0,1,0,0,0
-threat,four,1,0,0,1,0,0
-fine,five,0,0,0,0,0,0
+threat,seven,1,0,0,1,0,0
+fine,eight,0,0,0,0,0,0
 """
 
 
@@ -107,6 +109,13 @@ def test_jigsaw_graded(tmp_path: Path, forget: list[str], ranked: list[str], lef
         assert getattr(raw, name) == [getattr(whole, name)[row] for row in at]
     for name in jigsaw.LABELS:
         assert (np.asarray(raw.labels[name]) == np.asarray(whole.labels[name])[at]).all()
+
+
+def test_the_card_counts_what_jigsaws_grade_leaves_out(tmp_path: Path) -> None:
+    raw = load_jigsaw(jigsaw_folder(tmp_path, train=GRADED), forget=["toxic"])
+    counts = build(raw, {"inference": 1.0}, {"forget": None, "retain": None}, CLEANING)[2]
+    assert (counts["read"], counts["left_out"]) == (5 + 3, dict(raw.dropped))
+    assert counts["steps"][0]["kept"] == {"forget": 4, "retain": 2}
 
 
 def test_jigsaw_by_all_labels_is_what_it_was(tmp_path: Path) -> None:

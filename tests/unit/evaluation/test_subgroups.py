@@ -13,7 +13,7 @@ from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.tables import read_table, write_table
 from mamushi.cli import main
 from mamushi.data.labels import Labelled
-from mamushi.evaluation.subgroups import change, groups
+from mamushi.evaluation.subgroups import change, groups, recovered
 
 GRID = {
     "datasets": ["d"], "models": ["m"], "seeds": [0, 1], "budgets": [0.5], "selectors": ["vmf"],
@@ -63,6 +63,42 @@ def test_an_interval_holds_the_change_over_texts_and_seeds(seeds: int) -> None:
     assert 550 <= held <= 590
 
 
+@pytest.mark.parametrize(
+    ("texts", "seeds", "heavy"), [(12, 3, False), (80, 1, True), (80, 5, True)]
+)
+def test_an_interval_holds_the_recovered_share(texts: int, seeds: int, heavy: bool) -> None:
+    rng, held, known = np.random.default_rng(1), 0, 0
+    for _ in range(600):
+        tokens = rng.integers(5, 60, texts).astype(float)
+        size = (seeds, texts)
+
+        def noise(*shape: int, scale: float) -> np.ndarray:
+            return scale * (rng.standard_t(3, shape) if heavy else rng.normal(size=shape))
+
+        before = rng.normal(3, 0.3, size) * tokens
+        # A text gains more where gold gains more, and a seed moves all of its texts.
+        gap = 0.3 + noise(texts, scale=0.2)
+        gained = 0.4 * gap + noise(texts, scale=0.1)
+        shift = noise(seeds, 1, scale=0.03) if seeds > 1 else 0.0
+        gold = before + (gap + shift + noise(*size, scale=0.05)) * tokens
+        after = before + (gained + shift / 2 + noise(*size, scale=0.05)) * tokens
+        share, low, high = recovered(after, before, gold, tokens)
+        if share is not None and low is not None and high is not None:
+            assert low <= share <= high
+            known, held = known + 1, held + (low <= 0.4 <= high)
+    assert known > 400 and held / known >= 0.93
+
+
+def test_no_share_is_recovered_of_a_gap_that_is_not_there() -> None:
+    rng = np.random.default_rng(0)
+    before, tokens = rng.normal(3, 1, (2, 40)), np.ones(40)
+    assert recovered(before, before, before + rng.normal(0, 1, (2, 40)), tokens) == (None,) * 3
+    gold = before + 1 + rng.normal(0, 0.1, (2, 40))
+    assert recovered(gold, before, gold, tokens) == (pytest.approx(1.0),) * 3
+    few = slice(0, 9)
+    assert recovered(gold[:, few], before[:, few], gold[:, few], tokens[few]) == (None,) * 3
+
+
 def test_a_change_by_hand() -> None:
     tokens = np.array([1.0, 3.0])
     after, before = np.array([[2.0, 7.0], [4.0, 9.0]]), np.array([[1.0, 4.0], [1.0, 4.0]])
@@ -82,16 +118,19 @@ def root(tmp_path: Path) -> Path:
     ids = [f"t{i:03d}" for i in range(N)]
     topic = np.array(["a" if i % 4 < 2 else "b" for i in range(N)])
     forget = np.arange(N) % 2 == 0
+    # Of the texts that are ranked, thirty are of the topic `a` and ten of `b`; those of the retain
+    # domain, and of another section, are in no list.
+    more = 60
     examples = {
-        "id": ids,
-        "text": [" ".join(["w"] * (i % 9 + 2)) for i in range(N)],
-        "domain": np.where(forget, "forget", "retain"),
-        "section": ["evaluation"] * N,
-        "log_density_ratio": pa.nulls(N, pa.float64()),
-        "group": pa.nulls(N, pa.string()),
-        "label_topic": topic,
+        "id": ids + [f"r{i:02d}" for i in range(more)],
+        "text": [" ".join(["w"] * (i % 9 + 2)) for i in range(N + more)],
+        "domain": [*np.where(forget, "forget", "retain"), *["forget"] * 50, *["retain"] * 10],
+        "section": ["evaluation"] * N + ["inference"] * 40 + ["contamination"] * 20,
+        "log_density_ratio": pa.nulls(N + more, pa.float64()),
+        "group": pa.nulls(N + more, pa.string()),
+        "label_topic": [*topic, *["a"] * 30, *["b"] * 30],
         # Of the forget domain, nine texts have the first value.
-        "label_few": np.arange(N) > 17,
+        "label_few": np.arange(N + more) > 17,
     }
     write_table(paths.under(folder, paths.EXAMPLES, dataset="d"), schemas.EXAMPLES, examples)
     tokens = rng.integers(1, 20, N)
@@ -105,12 +144,17 @@ def root(tmp_path: Path) -> Path:
             write_nll(at, ids, tokens, nll)
         at = paths.under(folder, paths.NLL, **run, arm="retrained/vmf/beta0.50")
         write_nll(at, ids, tokens, after)
+        # One seed lists 18 of `a` and 2 of `b`, the other 15 and 5.
+        names = [f"r{i:02d}" for i in [*range(18 - 3 * seed), *range(30, 32 + 3 * seed)]]
+        listed = {"id": names, "score": np.zeros(20), "rank": np.arange(20) + 1}
+        at = paths.under(folder, paths.REMOVAL, **run, selector="vmf", beta="0.50")
+        write_table(at, schemas.REMOVALS, {**listed, "copies": [[] for _ in names]})
     return folder
 
 
-def make(root: Path) -> int:
+def make(root: Path, **settings: Any) -> int:
     words = ["--root", str(root), "--out-folder", str(root / "tables")]
-    return main(["subgroups", *words, "--settings", json.dumps({"grid": GRID})])
+    return main(["subgroups", *words, "--settings", json.dumps({"grid": GRID, **settings})])
 
 
 def test_the_group_that_pays_is_the_one_that_pays(root: Path) -> None:
@@ -132,6 +176,41 @@ def test_the_group_that_pays_is_the_one_that_pays(root: Path) -> None:
     assert row("retain", "all", "all")["to_beta0"] == pytest.approx(0.25, abs=0.08)
     few = row("forget", "label_few", "0")
     assert (few["texts"], few["to_gold_low"]) == (9, None)
+
+
+def test_a_list_is_told_by_the_parts_of_the_forget_domain(root: Path) -> None:
+    assert make(root) == 0
+    rows = read_table(root / "tables/subgroups.parquet", schemas.SUBGROUPS).to_pylist()
+    names = ("ranked", "listed", "of_list")
+    told = {
+        (r["subgroup"], r["value"]): tuple(r[name] for name in names)
+        for r in rows
+        if r["domain"] == "forget"
+    }
+    assert told["all", "all"] == (40, 0.5, 1.0)
+    a, b = told["label_topic", "a"], told["label_topic", "b"]
+    assert a == (30, pytest.approx(0.55), pytest.approx(33 / 40))
+    assert b == (10, pytest.approx(0.35), pytest.approx(7 / 40))
+    # By the lengths of the held-out texts: up to 4 words are short.
+    short = sum(i % 9 + 2 <= 4 for i in range(N, N + 40))
+    assert told["words", "short"][0] == short
+    # None of those that are ranked has this value.
+    assert told["label_few", "0"] == (0, None, None)
+    retain = [r for r in rows if r["domain"] == "retain"]
+    assert {r[name] for r in retain for name in (*names, "recovered")} == {None}
+    # Gold is a nat a token above beta 0 everywhere in the forget domain, the removal nowhere.
+    (whole,) = [r for r in rows if (r["domain"], r["subgroup"]) == ("forget", "all")]
+    assert whole["recovered_low"] < 0 < whole["recovered_high"] < 0.1
+
+
+def test_a_selector_that_masks_has_no_list_of_texts(root: Path) -> None:
+    for path in root.glob("runs/d/m/*/removals/vmf/*"):
+        path.unlink()
+    assert make(root) == 2
+    assert make(root, masks=["vmf"]) == 0
+    rows = read_table(root / "tables/subgroups.parquet", schemas.SUBGROUPS).to_pylist()
+    assert {(r["listed"], r["of_list"]) for r in rows} == {(None, None)}
+    assert {r["ranked"] for r in rows if r["value"] == "all"} == {40, None}
 
 
 def test_a_file_of_other_texts_is_named(root: Path, capsys: pytest.CaptureFixture[str]) -> None:

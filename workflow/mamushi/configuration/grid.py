@@ -109,6 +109,12 @@ def edits(config: Config, axes: Mapping[str, Any]) -> list[str]:
     return removals({**axes, "selectors": own}, paths.SPANS)
 
 
+def lists(config: Config, axes: Mapping[str, Any]) -> list[str]:
+    """Return the removal lists of selectors which remove."""
+    own = [each for each in axes["selectors"] if action(config, each) == "remove"]
+    return removals({**axes, "selectors": own})
+
+
 def scores(axes: Mapping[str, Any]) -> list[str]:
     """Return the ranking of every cell and selector."""
     return [

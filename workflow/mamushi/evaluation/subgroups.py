@@ -1,10 +1,11 @@
-"""Who pays: how the loss of held-out texts changes, by what is known of them.
+"""Who pays, and who is removed: lists, and the loss of held-out texts, by what is known of texts.
 
 The change of a group is that of its mean NLL per predicted token, from beta 0 (nothing removed) and
-to the gold standard (all removed); above 0 the group is predicted worse than there.
+to the gold standard (all removed); above 0 the group is predicted worse than there. A forget domain
+of several parts has a row for each of them, if a column tells them apart.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -12,13 +13,15 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
+from scipy.optimize import brentq
 
-from mamushi.artifacts import schemas
-from mamushi.artifacts.tables import FORGET, RETAIN
+from mamushi.artifacts import paths, schemas
+from mamushi.artifacts.tables import FORGET, INFERENCE, RETAIN, read_table
 from mamushi.configuration import arms
-from mamushi.data.labels import Labelled
-from mamushi.evaluation.cohort import Cohort, cohorts
+from mamushi.data.labels import Labelled, read_labels
+from mamushi.evaluation.cohort import RETRAINING, Cohort, Source, cohorts
 from mamushi.evaluation.paired import half_width
 from mamushi.evaluation.sad import Floats
 
@@ -42,14 +45,8 @@ def groups(texts: Labelled, counted: NDArray[np.bool_]) -> list[Group]:
 
     Thirds are of both domains together, so that a third has texts of one length in both.
     """
-    columns: dict[str, NDArray[Any]] = {
-        "all": np.full(len(texts.words), "all", dtype=object),
-        "words": _thirds(texts.words, THIRDS[0]),
-    }
-    for name, values in texts.labels.items():
-        columns[name] = values if values.dtype == object else _name(values)
     found = []
-    for name, values in columns.items():
+    for name, values in _columns(texts, texts).items():
         for domain, inside in ((FORGET, texts.forget), (RETAIN, ~texts.forget)):
             has_value = np.array([value is not None for value in values])
             there = np.flatnonzero(inside & counted & has_value)
@@ -61,16 +58,27 @@ def groups(texts: Labelled, counted: NDArray[np.bool_]) -> list[Group]:
     return found
 
 
-def _name(values: Floats) -> NDArray[np.object_]:
+def _columns(texts: Labelled, like: Labelled) -> dict[str, NDArray[np.object_]]:
+    """Return by column the names (n,) of what the texts have; thirds are those of ``like``."""
+    found = {
+        "all": np.full(len(texts.words), "all", dtype=object),
+        "words": _thirds(texts.words, THIRDS[0], like.words),
+    }
+    for name, values in texts.labels.items():
+        found[name] = values if values.dtype == object else _name(values, like.labels[name])
+    return found
+
+
+def _name(values: Floats, like: Floats) -> NDArray[np.object_]:
     """Return numbers (n,) as the names of their values or thirds; None for NaN."""
-    known = np.unique(values[~np.isnan(values)])
+    known = np.unique(like[~np.isnan(like)])
     if len(known) > VALUES:
-        return _thirds(values, THIRDS[1])
+        return _thirds(values, THIRDS[1], like)
     return np.array([None if np.isnan(v) else f"{v:g}" for v in values], dtype=object)
 
 
-def _thirds(values: Floats, names: Sequence[str]) -> NDArray[np.object_]:
-    edges = np.nanquantile(values, [1 / 3, 2 / 3])
+def _thirds(values: Floats, names: Sequence[str], like: Floats) -> NDArray[np.object_]:
+    edges = np.nanquantile(like, [1 / 3, 2 / 3])
     place = np.searchsorted(edges, values, side="left")
     shown = [None if np.isnan(v) else names[p] for v, p in zip(values, place, strict=True)]
     return np.array(shown, dtype=object)
@@ -95,23 +103,90 @@ def change(
     return mean, mean - half, mean + half
 
 
-def subgroups_table(grid: Mapping[str, Any], root: str | Path = "results") -> pa.Table:
+def recovered(
+    after: Floats, before: Floats, gold: Floats, tokens: Floats
+) -> tuple[float | None, float | None, float | None]:
+    """Return the share of the gap in NLL per token, from ``before`` to ``gold``, that is recovered
+    ``after``, with its 95% interval: the shares r that do not differ from it (Fieller, 1954),
+
+        0 in the interval of the change from before + r (gold - before).
+
+    Arrays as in ``change``. None where the gap is not above 0 by its own interval.
+    """
+    whole, low, _ = change(gold, before, tokens)
+    if low is None or low <= 0:
+        return None, None, None
+    share = change(after, before, tokens)[0] / whole
+
+    def beyond(r: float) -> float:
+        mean, _, high = change(after, before + r * (gold - before), tokens)
+        assert high is not None
+        return abs(mean) - (high - mean)
+
+    if beyond(share) >= 0:  # Every text has recovered the same share.
+        return share, share, share
+    ends = []
+    for step in (-1.0, 1.0):
+        while beyond(share + step) <= 0:
+            step *= 2
+        ends.append(float(brentq(beyond, share, share + step)))
+    return share, *ends
+
+
+class Ranked:
+    """The n1 forget texts that the selectors of a cohort rank, and what is known of them."""
+
+    def __init__(self, cohort: Cohort) -> None:
+        examples = paths.under(cohort.root, paths.EXAMPLES, dataset=cohort.dataset)
+        table = read_table(examples, schemas.EXAMPLES, ["id", "domain", "section"])
+        here = pc.and_(pc.equal(table["domain"], FORGET), pc.equal(table["section"], INFERENCE))
+        self.ids = table["id"].filter(here).combine_chunks()
+        texts = read_labels(examples, self.ids.to_pylist(), do="run again")
+        self.columns = _columns(texts, cohort.texts)
+
+    def on(self, lists: Sequence[Sequence[str]]) -> NDArray[np.bool_]:
+        """Return which texts the list of each seed has, (S, n1)."""
+        given = (pa.array(ids, pa.string()) for ids in lists)
+        return np.array([pc.is_in(self.ids, value_set=ids).to_numpy(False) for ids in given])
+
+    def listed(self, part: Group, on: NDArray[np.bool_] | None) -> dict[str, Any]:
+        """Return, of the texts of a group, how many there are, the share that is listed and their
+        share in the list: means over seeds, whose lists ``on`` (S, n1) has. None of retain."""
+        if part.domain == RETAIN:
+            return {}
+        own = self.columns[part.subgroup] == part.value
+        found: dict[str, Any] = {"ranked": int(own.sum())}
+        if on is not None and own.any():
+            both, size = (on & own).sum(axis=1), on.sum(axis=1)
+            found["listed"] = float(both.mean() / own.sum())
+            found["of_list"] = float((both / size).mean()) if size.all() else None
+        return found
+
+
+def subgroups_table(
+    grid: Mapping[str, Any], root: str | Path = "results", masks: Collection[str] = ()
+) -> pa.Table:
     """Return the table ``subgroups`` of a grid, from what every model measured of every text.
+    Selectors in ``masks`` have no lists of texts.
 
     Raises ``UserError`` that names the first file that is missing, damaged or of other texts.
     """
-    rows = [row for cohort in cohorts(grid, root) for row in _rows(cohort, grid)]
+    rows = [row for cohort in cohorts(grid, root) for row in _rows(cohort, grid, masks)]
     return pa.Table.from_pylist(rows, schema=schemas.SUBGROUPS.schema)
 
 
-def _rows(cohort: Cohort, grid: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _rows(
+    cohort: Cohort, grid: Mapping[str, Any], masks: Collection[str]
+) -> Iterator[dict[str, Any]]:
     beta0, tokens = cohort.nll("beta0"), cohort.tokens
-    parts = groups(cohort.texts, cohort.counted)
+    parts, ranked = groups(cohort.texts, cohort.counted), Ranked(cohort)
     for selector, budget in product(grid["selectors"], sorted(grid["budgets"])):
         nll = cohort.nll(arms.retrained(selector, budget))
+        source = Source(RETRAINING, selector, budget)
+        on = None if selector in masks else ranked.on(cohort.lists(source))
         for part in parts:
             here = part.rows
-            row = {
+            row = ranked.listed(part, on) | {
                 **cohort.at,
                 **{"selector": selector, "beta": float(budget), "domain": part.domain},
                 **{"subgroup": part.subgroup, "value": part.value},
@@ -119,5 +194,12 @@ def _rows(cohort: Cohort, grid: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
             }
             for name, before in (("to_beta0", beta0), ("to_gold", cohort.gold)):
                 ends = change(nll[:, here], before[:, here], tokens[here])
-                row |= dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
+                row |= _named(name, ends)
+            if part.domain == FORGET:
+                of_part = (nll[:, here], beta0[:, here], cohort.gold[:, here], tokens[here])
+                row |= _named("recovered", recovered(*of_part))
             yield row
+
+
+def _named(name: str, ends: Sequence[float | None]) -> dict[str, float | None]:
+    return dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))

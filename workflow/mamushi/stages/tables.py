@@ -56,13 +56,22 @@ def tables(files: TableFiles, settings: Compared, job: Job) -> None:
         part.write_text(verdict(differences), encoding="utf-8")
 
 
-def subgroups(files: TableFiles, settings: Compared, job: Job) -> None:
-    """Collect who pays for a removal: how the loss of held-out texts changes, by their labels."""
+class Subgroups(Compared):
+    """``masks`` are the selectors that list no texts."""
+
+    masks: list[str] = setting(
+        lambda config: [s for s in config["grid"]["selectors"] if grid.action(config, s) == "mask"],
+        default_factory=list,
+    )
+
+
+def subgroups(files: TableFiles, settings: Subgroups, job: Job) -> None:
+    """Collect who pays for a removal, and who is removed: loss and lists by the texts' labels."""
     from mamushi.artifacts import schemas
     from mamushi.artifacts.tables import publish
     from mamushi.evaluation.subgroups import subgroups_table
 
-    table = subgroups_table(settings.grid, files.root)
+    table = subgroups_table(settings.grid, files.root, settings.masks)
     publish(files.out_folder, [(schemas.SUBGROUPS, table)], job.origin)
 
 

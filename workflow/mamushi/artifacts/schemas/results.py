@@ -77,8 +77,8 @@ p_holm float64?: Corrected by Holm for all comparisons of the dataset and model:
 comparisons int64?: How many that are: all pairs of selectors at all budgets, or of areas.
 seeds_needed_low int64?, seeds_needed_high int64?""")
 
-SUBGROUPS = table("""subgroups: Who pays for a removal: how the loss of groups of held-out texts
-changes, a row per dataset, model, selector, budget, domain and value of a column.
+SUBGROUPS = table("""subgroups: Who pays for a removal, and who is removed: a row per dataset,
+model, selector, budget, domain and value of a column, such as the parts of a forget domain.
 dataset string, model string, selector string, beta float64, domain string, subgroup string
 value string: Its value: the 20 most frequent ones, and thirds of numbers that have more.
 texts int64: Held-out texts of the group with a token to predict.
@@ -90,7 +90,16 @@ to_beta0_low float64?: Lower end of the 95% interval, over texts and seeds; null
 to_beta0_high float64?
 to_gold float64: Mean NLL per token less that of the gold standard, which removed all, in nats.
 to_gold_low float64?: Lower end of the 95% interval, as above.
-to_gold_high float64?""")
+to_gold_high float64?
+recovered float64?: Of forget texts, the share of the group's own gap in held-out NLL from beta 0 to
+    gold that the removal recovers; null where the interval of that gap is not above 0.
+recovered_low float64?: Lower end of the 95% interval, by Fieller's theorem, over texts and seeds.
+recovered_high float64?
+ranked int64?: Forget texts of the group in the inference section; null of the retain domain.
+listed float64?: Share of these that the removal list has, a mean over seeds: above beta they go
+    before the other forget texts. Null of a selector with `action: mask`.
+of_list float64?: Share of the removal list that these make, a mean over seeds; null of an empty
+    list.""")
 
 UNLEARNING = table("""unlearning: Every measured point of the budget-perplexity curves. Rows at β =
 0 and β = 1 are models that all selectors share; they repeat for each.
