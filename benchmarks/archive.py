@@ -1,0 +1,319 @@
+"""The archive of a run: all from which its evidence is computed, without a text or a weight.
+
+    python benchmarks/archive.py pack results --out benchmarks/archive
+    python benchmarks/archive.py read benchmarks/archive
+
+Of each dataset and model there are three files: ``{dataset}-{model}.json``, the card, with what
+each model was trained on and as, versions, and the digests of the other two;
+``{dataset}-{model}-held-out.parquet``, a row per held-out text with its NLL in each arm; and
+``{dataset}-{model}-ranked.parquet``, a row per ranked text with its score by each selector, and
+whether each list has it. A run that has more arms of a dataset and model replaces an earlier one.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from mamushi.artifacts import paths, schemas, seal
+from mamushi.artifacts.files import atomic, read_json, sha256, write_json
+from mamushi.artifacts.provenance import fingerprint
+from mamushi.artifacts.tables import FORGET, read_table
+from mamushi.configuration.arms import Arm
+from mamushi.errors import UserError
+from mamushi.evaluation.curves import read_perplexity
+
+Doubles = NDArray[np.float64]
+FILES = ("held-out", "ranked")
+KEPT = ("steps", "texts", "removed", "stopped_at")
+"""What is kept of a model's card beside its settings and its identity."""
+
+
+@dataclass(frozen=True)
+class Texts:
+    """Texts by id: which are ``forget`` (n,), and the ``groups`` (n,) that are not independent,
+    as integer codes; a text without a group is one of its own."""
+
+    ids: list[str]
+    forget: NDArray[np.bool_]
+    groups: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Run:
+    """What the archive has of one dataset and model.
+
+    ``tokens`` (held-out texts,); ``nll``, by seed and arm, the NLL of each held-out text summed
+    over its tokens, in nats; ``scores``, by seed and selector, and ``lists``, by seed, selector
+    and budget, of the ranked texts. ``cards`` are by seed and arm; each has the mean ``nll`` per
+    token of forget and of retain texts, also of arms whose texts were not kept one by one.
+    """
+
+    dataset: str
+    model: str
+    held_out: Texts
+    tokens: Doubles
+    nll: dict[tuple[int, str], Doubles]
+    ranked: Texts
+    scores: dict[tuple[int, str], Doubles]
+    lists: dict[tuple[int, str, str], NDArray[np.bool_]]
+    cards: dict[tuple[int, str], dict[str, Any]]
+    versions: dict[str, str]
+
+
+def pack(results: Path, out: Path) -> list[Path]:
+    """Put into ``out`` all that a folder of results has measured; return the cards.
+
+    Raises ``UserError`` where two models of a cell were measured on other texts, or the archive
+    has more of a dataset and model than the run.
+    """
+    found = sorted({path.parent for path in results.glob("runs/*/*/seed*")})
+    return [card for each in found if (card := _pack(results, each, out)) is not None]
+
+
+def _pack(results: Path, folder: Path, out: Path) -> Path | None:
+    dataset, model = folder.parts[-2:]
+    cards, nll = _arms(folder)
+    if not nll:
+        return None
+    name = f"{dataset}-{model}"
+    card = out / f"{name}.json"
+    if card.is_file() and len(read_json(card)["arms"]) > len(cards):
+        do = "pack the larger run, or move this file away"
+        raise UserError("has more models than the run that is packed", where=card, do=do)
+    examples = results / "data" / dataset / "examples.parquet"
+    tables = (
+        _table(nll, examples, ("tokens",)),
+        _table(_ranked(folder), examples, ()),
+    )
+    files = {}
+    for of, table in zip(FILES, tables, strict=True):
+        path = out / f"{name}-{of}.parquet"
+        with atomic(path) as part:
+            _write(part, table)
+        files[path.name] = sha256(path)
+    made = {"dataset": dataset, "model": model, "files": files, **_deduplicated(cards)}
+    write_json(card, {**made, "digest": fingerprint(made)})
+    return card
+
+
+def _write(path: Path, table: pa.Table) -> None:
+    floats = [f.name for f in table.schema if pa.types.is_floating(f.type)]
+    pq.write_table(
+        table,
+        path,
+        compression="zstd",
+        compression_level=19,
+        use_dictionary=[f.name for f in table.schema if f.name not in floats],
+        use_byte_stream_split=floats,
+        write_statistics=False,
+    )
+
+
+Columns = dict[str, Any]
+
+
+def _arms(folder: Path) -> tuple[dict[str, Any], dict[str, Columns]]:
+    """Return the cards and the NLL tables of a dataset and model, by ``seed0/gold``."""
+    cards, tables = {}, {}
+    for path in sorted(folder.glob("seed*/arms/**/perplexity.parquet")):
+        at = paths.wildcards(paths.PERPLEXITY, path)
+        assert at is not None
+        name = f"seed{at['seed']}/{at['arm']}"
+        mean = read_perplexity(path)
+        cards[name] = {"nll": [mean.nll_forget, mean.nll_retain], **_card(path.parent)}
+        if (texts := path.with_name("nll.parquet")).is_file():
+            table = read_table(texts, schemas.NLL)
+            tables[name] = {
+                "id": table["id"].to_pylist(),
+                "tokens": table["tokens"].to_numpy(),
+                "value": table["nll"].to_numpy().astype(np.float32),
+                "where": texts,
+            }
+    return cards, tables
+
+
+def _card(folder: Path) -> dict[str, Any]:
+    if not (path := folder / "card.json").is_file():
+        return {}  # The base model is no model of the run's own.
+    card = read_json(path)
+    settings = {key: value for key, value in card["settings"].items() if key != "seed"}
+    identity = {name: card[name] for name in ("settings", "inputs", "versions")}
+    kept = {name: card[name] for name in KEPT if card.get(name) is not None}
+    kept |= {"identity": fingerprint(identity), "settings": settings}
+    return {**kept, "versions": card["versions"]}
+
+
+def _deduplicated(cards: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the cards with each distinct settings once. Raises ``UserError`` for models that
+    were made with other versions."""
+    settings: dict[str, Any] = {}
+    versions: list[dict[str, str]] = []
+    arms = {}
+    for name, card in cards.items():
+        own = dict(card)
+        if "settings" in own:
+            known = fingerprint(own["settings"])[:12]
+            settings[known] = own["settings"]
+            own["settings"] = known
+            versions.append(own.pop("versions"))
+        arms[name] = own
+    if any(each != versions[0] for each in versions):
+        do = "run them again with the same versions"
+        raise UserError("its models were made with other versions", where=next(iter(arms)), do=do)
+    return {"arms": arms, "settings": settings, "versions": versions[0] if versions else {}}
+
+
+def _ranked(folder: Path) -> dict[str, Columns]:
+    """Return scores, by ``seed0/mamushi``, and lists, by ``seed0/mamushi/beta0.50``."""
+    found: dict[str, Columns] = {}
+    for path in sorted(folder.glob("seed*/scores/*.parquet")):
+        table = read_table(path, schemas.SCORES)
+        score = table["score"].to_numpy(zero_copy_only=False).astype(np.float64)
+        name = f"{path.parts[-3]}/{path.stem}"
+        found[name] = {"id": table["id"].to_pylist(), "value": score, "where": path}
+    for path in sorted(folder.glob("seed*/removals/*/*.parquet")):
+        seed, _, selector, listed = path.with_suffix("").parts[-4:]
+        if (scored := found.get(f"{seed}/{selector}")) is None:
+            continue
+        ids = set(read_table(path, schemas.REMOVALS, ["id"])["id"].to_pylist())
+        value = np.array([each in ids for each in scored["id"]])
+        name = f"{seed}/{selector}/{listed}"
+        found[name] = {"id": scored["id"], "value": value, "where": path}
+    return found
+
+
+def _table(columns: Mapping[str, Columns], examples: Path, shared: Iterable[str]) -> pa.Table:
+    """Return columns that have one order of ids side by side, with what the texts are."""
+    if not columns:
+        return pa.table({"id": [], "domain": [], "group": []})
+    first = next(iter(columns.values()))
+    for column in columns.values():
+        if column["id"] != first["id"] or any(
+            not np.array_equal(column[name], first[name]) for name in shared
+        ):
+            do = "run again what is older"
+            raise UserError("is of other texts than its neighbours", where=column["where"], do=do)
+    # Without its schema: a run of before there were groups has no such column.
+    table = pq.ParquetFile(pa.BufferReader(pa.py_buffer(seal.opened(examples))))
+    wanted = [name for name in ("id", "domain", "group") if name in table.schema_arrow.names]
+    rows = {row["id"]: row for row in table.read(wanted).to_pylist()}
+    texts = [rows[each] for each in first["id"]]
+    return pa.table(
+        {
+            "id": first["id"],
+            "domain": [row["domain"] for row in texts],
+            "group": pa.array([row.get("group") for row in texts], pa.string()),
+            **{name: first[name] for name in shared},
+            **{name: column["value"] for name, column in columns.items()},
+        }
+    )
+
+
+def read(archive: Path) -> dict[tuple[str, str], Run]:
+    """Return what an archive has, by dataset and model.
+
+    Raises ``UserError`` for a file that is missing, or not the one that its card tells of.
+    """
+    cards = sorted(archive.glob("*.json"))
+    if not cards:
+        do = "pack a run into it: python benchmarks/archive.py pack results"
+        raise UserError("there is no archive", where=archive, do=do)
+    runs = map(_read, cards)
+    return {(run.dataset, run.model): run for run in runs}
+
+
+def _read(path: Path) -> Run:
+    card = read_json(path)
+    told = card.pop("digest", None)
+    if told != fingerprint(card):
+        raise UserError("is damaged: its digest is another", where=path, do="pack it again")
+    for name, digest in card["files"].items():
+        if sha256(path.with_name(name)) != digest:
+            where = path.with_name(name)
+            raise UserError("is not the file of its card", where=where, do="pack it again")
+    held_out, ranked = (pq.read_table(path.with_name(name)) for name in card["files"])
+    settings = card["settings"]
+    cards = {
+        _key(name): own | ({"settings": settings[own["settings"]]} if "settings" in own else {})
+        for name, own in card["arms"].items()
+    }
+    scored = {name: column for name, column in _columns(ranked) if "/beta" not in name}
+    listed = {name: column for name, column in _columns(ranked) if "/beta" in name}
+    return Run(
+        card["dataset"],
+        card["model"],
+        _texts(held_out),
+        held_out["tokens"].to_numpy().astype(np.float64),
+        {_key(name): column.astype(np.float64) for name, column in _columns(held_out)},
+        _texts(ranked),
+        {_key(name): column for name, column in scored.items()},
+        {
+            (*_key(name.rpartition("/beta")[0]), name.rpartition("/beta")[2]): column
+            for name, column in listed.items()
+        },
+        cards,
+        card["versions"],
+    )
+
+
+def _key(name: str) -> tuple[int, str]:
+    seed, _, rest = name.partition("/")
+    return int(seed.removeprefix("seed")), rest
+
+
+def _columns(table: pa.Table) -> Iterator[tuple[str, NDArray[Any]]]:
+    for name in table.column_names:
+        if name.startswith("seed"):
+            yield name, table[name].to_numpy(zero_copy_only=False)
+
+
+def _texts(table: pa.Table) -> Texts:
+    codes: dict[str | int, int] = {}
+    groups = [
+        codes.setdefault(place if group is None else group, len(codes))
+        for place, group in enumerate(table["group"].to_pylist())
+    ]
+    forget = np.array([domain == FORGET for domain in table["domain"].to_pylist()], dtype=bool)
+    return Texts(table["id"].to_pylist(), forget, np.array(groups, dtype=np.int64))
+
+
+def summary(run: Run) -> Iterator[str]:
+    """Yield what an archive has of a dataset and model, in words."""
+    yield f"{run.dataset}/{run.model}: {len(run.held_out.ids)} held-out texts"
+    counted: dict[int, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    for seed, arm in run.cards:
+        made = Arm.parse(arm)
+        counted[seed][made.endpoint or made.unlearner or "retrained"] += 1
+    for seed, kinds in sorted(counted.items()):
+        yield f"  seed {seed}: " + ", ".join(f"{kind} {n}" for kind, n in sorted(kinds.items()))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    packs = verbs.add_parser("pack", help="put what a run has measured into an archive")
+    packs.add_argument("results", type=Path)
+    packs.add_argument("--out", type=Path, default=Path(__file__).parent / "archive")
+    reads = verbs.add_parser("read", help="check an archive, and say what it has")
+    reads.add_argument("archive", type=Path)
+    args = parser.parse_args()
+    if args.verb == "pack":
+        for card in pack(args.results, args.out):
+            print(card)
+    else:
+        for run in read(args.archive).values():
+            print(*summary(run), sep="\n")
+
+
+if __name__ == "__main__":
+    main()
