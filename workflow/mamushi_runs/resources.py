@@ -17,6 +17,8 @@ from mamushi.configuration.questions import QUESTIONS
 from mamushi_runs.forecast import sizes, work
 from mamushi_runs.internals import inspected
 
+THREADS = 8
+"""Of a job that ranks the texts of a model that is not tiny."""
 Asked = Callable[[Any, int], int]
 """A resource by wildcards and attempt: megabytes or minutes."""
 
@@ -166,10 +168,11 @@ class JobResources:
 
     def _rows(self, job: Any) -> float:
         """Return the megabytes of texts that are ranked: ids, scores, and the two copies of its
-        examples that an estimator of each fold has beside the others'. Networks make none, and read
-        a matrix that is mapped."""
+        examples that an estimator of each fold has beside the others', of which there are no more
+        at a time than threads. Networks make none, and read a matrix that is mapped."""
         n, selector = counted(job.dataset), self.config["selectors"][job.selector]
-        most = min(n, selector.get("fit_sample") or n) * selector.get("folds", 0)
+        fits = (selector.get("folds") or 0) * selector.get("seeds_averaged", 1)
+        most = min(n, selector.get("fit_sample") or n) * min(fits, THREADS)
         copied = 0 if selector["kind"] == "mamushi" else 8 * most
         return (n * 1000 + copied * self.sizes[job.model].hidden_size) / 1e6
 
@@ -177,6 +180,6 @@ class JobResources:
         """Return the minutes to rank all texts, as the plan reckons them: twice that, on the job's
         threads."""
         n, selector = counted(job.dataset), work.selector(self.config, job.selector)
-        threads = 1 if job.model in self.tiny else 8
+        threads = 1 if job.model in self.tiny else THREADS
         width = self.sizes[job.model].hidden_size
         return work.score_seconds(selector, n, n / 2, width) / threads / 30

@@ -95,6 +95,8 @@ class Dataset(Section, further=True):
     kind: str  #: The loader, a file in workflow/mamushi/data/loaders.
     sections: Sections = Sections(contamination=0.4, inference=0.4, evaluation=0.2)
     limit: Limit = Limit()
+    #: Drop what `data` says: exact and near duplicates, and texts of both domains. False keeps all.
+    drop_duplicates: bool = True
     planted: Planted | None = None
 
 

@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
@@ -51,6 +52,12 @@ class Duplicates:
     exact: NDArray[np.bool_]
     near: NDArray[np.bool_]
     crossed: NDArray[np.bool_]
+
+    @classmethod
+    def none(cls, n: int) -> Self:
+        """Return what says that all of ``n`` texts stay."""
+        no = np.zeros(n, dtype=np.bool_)
+        return cls(np.arange(n), ~no, no, no, no)
 
 
 class Clusters:

@@ -47,11 +47,14 @@ def build(
     limit: Mapping[str, int | None],
     data: Mapping[str, Any],
     planted: Mapping[str, Any] | None = None,
+    *,
+    drop_duplicates: bool = True,
 ) -> tuple[pa.Table, pa.Table, dict[str, Any]]:
     """Return the examples and the duplicates, in the order of the files, and counts of each step.
 
     ``sections`` are the shares for rows without a ready-made section, ``limit`` the most texts of
-    each domain in a section, ``data`` the settings of the configuration's section ``data``. The
+    each domain in a section, ``data`` the settings of the configuration's section ``data``, of
+    which those of duplicates count where these are dropped. The
     counts are ``read`` (rows in the files), ``left_out`` (by the loader, with reasons), ``steps``
     and ``sections``, by domain, and ``groups`` of two texts or more, of a dataset that has groups.
     Raises ``UserError`` for duplicated ids, texts that are too long or all empty, a domain without
@@ -63,8 +66,11 @@ def build(
     texts = _clean(raw, data["max_characters"])
     left.drop("empty", np.flatnonzero(texts == ""), "after empty texts were dropped")
     rows = left.rows
-    near, words = data["near_duplicates"], data["shingle_words"]
-    found = find_duplicates(texts[rows].tolist(), raw.forget[rows], threshold=near, words=words)
+    if drop_duplicates:
+        near, words = data["near_duplicates"], data["shingle_words"]
+        found = find_duplicates(texts[rows].tolist(), raw.forget[rows], threshold=near, words=words)
+    else:
+        found = Duplicates.none(len(rows))
     # Made before sections and limits, which leave rows out of the experiment, not out of the
     # training data from which copies are to be removed.
     duplicates = _copies(np.array(raw.ids, dtype=object)[rows], found)

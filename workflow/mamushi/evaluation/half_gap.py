@@ -28,6 +28,7 @@ from mamushi.evaluation.crossing import (
 from mamushi.evaluation.curves import Grid, Perplexity, read_arm
 from mamushi.evaluation.paired import known, t_quantile
 from mamushi.evaluation.sad import Floats
+from mamushi.evidence.tables import HALF_GAPS
 
 BASELINE = "random"
 BAND_STEPS = 1000  # Budgets at which the band around a mean curve is worked out.
@@ -168,6 +169,7 @@ def _pair_rows(rows: list[Row], target: float, retain_cap: float) -> Iterator[Ro
     found = {pair: crossing(curve, target) for pair, curve in curves.items()}
     for unlearner, selector in pairs:
         row = {"unlearner": unlearner, "selector": selector, **level}
+        row["paper_budget"] = HALF_GAPS.get((unlearner, selector))
         at = found.get((unlearner, selector))
         if at is None:
             yield {**row, "censored": True, "recrossings": 0}

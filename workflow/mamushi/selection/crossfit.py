@@ -73,10 +73,12 @@ def cross_fit(
     estimate: Callable[[Task], Fit],
     name: str,
     fit_sample: int | None = None,
+    repeats: int = 1,
 ) -> Scored:
-    """Cross-fit with an estimator of one fold: ``cross_fit_together``, folds in parallel."""
+    """Cross-fit with an estimator of one fold: ``cross_fit_together``, folds in parallel. Of
+    several repeats ``details`` has what the estimator says of the first."""
     together = partial(side_by_side, estimate)
-    scored = cross_fit_together(pool, k, seed, together, name, fit_sample=fit_sample)
+    scored = cross_fit_together(pool, k, seed, together, name, repeats, fit_sample=fit_sample)
     for fit in scored.details["per_fold"]:
         fit |= fit.pop("fits")[0]
     return scored

@@ -47,7 +47,7 @@ def refits(
         ]
     found = [(WHOLE, i, score(pool, settings, refit_seed(seed, i))) for i in range(whole)]
     smaller = min(int(pool.forget.sum()), int((~pool.forget).sum()))
-    if "folds" in settings and smaller >= IN_A_FOLD * settings["folds"]:
+    if settings.get("folds") and smaller >= IN_A_FOLD * settings["folds"]:
         found += [
             (part, i, score(replace(pool, half=half), settings, refit_seed(seed, i)))
             for i in range(halves)

@@ -225,6 +225,7 @@ class SelectorSettings(Section):
 
 OMITTED_DEFAULTS: Mapping[str, Any] = {
     "method": "partial",
+    "drop_duplicates": True,
     **dict.fromkeys([each.name for each in fields(Questions)]),
     **dict.fromkeys(["planted", "unlearned", "questions"]),
 }

@@ -35,6 +35,7 @@ class Examples(Settings):
     sections: dict[str, float] = setting("datasets.{dataset}.sections")
     limit: dict[str, int | None] = setting("datasets.{dataset}.limit")
     data: dict[str, Any] = setting("data")
+    drop_duplicates: bool = setting("datasets.{dataset}.drop_duplicates", default=True)
     planted: dict[str, Any] | None = setting("datasets.{dataset}.planted", default=None)
     inputs: dict[str, str] = setting(
         lambda config, dataset: sources.contents(sources.files(config["datasets"][dataset])),
@@ -69,7 +70,12 @@ def examples(files: ExamplesFiles, settings: Examples, job: Job) -> None:
     try:
         raw = load("dataset", settings.kind).load(settings.loader, files.cache)
         table, copies, counts = build(
-            raw, settings.sections, settings.limit, settings.data, settings.planted
+            raw,
+            settings.sections,
+            settings.limit,
+            settings.data,
+            settings.planted,
+            drop_duplicates=settings.drop_duplicates,
         )
     except UserError as error:
         raise UserError(str(error), where=f"dataset {settings.dataset}") from None

@@ -40,6 +40,9 @@ FITS = {
 }
 """Seconds of a selector with five folds, by text and by value of the embeddings: measured on texts
 of 30 words."""
+NEWTON = 60
+"""Operations of a logistic regression by text and pair of columns: ten steps, as measured, each
+with three times the operations of its Hessian."""
 EPOCHS = 10
 """Of the selectors' networks in each fold, which stop early: measured on synthetic embeddings."""
 
@@ -130,7 +133,7 @@ def score_seconds(settings: Mapping[str, Any], texts: float, forget: float, widt
     """Return seconds of one core to rank ``texts`` embeddings (``forget`` of them of that domain)
     by a selector of these settings and its ``kind``: fits to measurements of 6,000 to 80,000 texts.
     """
-    kind, values, folds = settings["kind"], texts * width, settings.get("folds", 5)
+    kind, values, folds = settings["kind"], texts * width, settings.get("folds") or 5
     seconds = 0.6 + 1.5e-8 * values
     # An estimator is fitted on these, again and again, and scores all texts once.
     fitted = min(texts * (1 - 1 / folds), settings.get("fit_sample") or texts)
@@ -146,14 +149,17 @@ def score_seconds(settings: Mapping[str, Any], texts: float, forget: float, widt
         epochs = networks * min(EPOCHS, mlp["epochs"])
         trained = fitted * (1 - mlp["validation"]) * epochs
         seconds += 3 + products * (trained + texts / folds * networks / 3) / CPU["mlp"]
+    fits = folds * settings.get("seeds_averaged", 1)
     if kind == "lr_maha":
-        seconds += 3 * values * width / CPU["double"]
+        seconds += 3 * values * width * (settings.get("folds") or 1) / CPU["double"]
+    elif settings.get("solver") == "newton-cholesky":
+        seconds += NEWTON * fits * fitted * width**2 / CPU["double"]
     elif kind == "kcenter":
         seconds += forget**2 * (2 * width / CPU["mlp"] + 3e-8)
     else:
         by_text, by_value = FITS.get(kind, (0.0, 0.0))
         whole = fitted / (1 - 1 / folds)
-        times = settings.get("repeats", 1) * folds / 5
+        times = settings.get("repeats", 1) * fits / 5
         seconds += times * whole * (by_text + by_value * width)
     return float(seconds)
 
@@ -360,11 +366,11 @@ class Costs:
             times = self.config["evidence"]["runtime"]["repeats"]
         else:
             definition = self.config["selectors"][name]
-            parts = definition.get("folds", 1) * definition.get("seeds_averaged", 1)
+            parts = (definition.get("folds") or 1) * definition.get("seeds_averaged", 1)
         if rule == "refits":
             counts = self.config["evidence"]["refits"]
             # A pair of halves is as much work as a whole.
-            times = counts["whole"] + ("folds" in definition) * counts["halves"]
+            times = counts["whole"] + bool(definition.get("folds")) * counts["halves"]
         width, definitions = self.size(model).hidden_size, (selector(self.config, n) for n in names)
         ranked = (score_seconds(settings, texts, forget, width) for settings in definitions)
         return Work(seconds=times * sum(ranked), parts=parts)

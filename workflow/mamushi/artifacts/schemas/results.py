@@ -129,6 +129,8 @@ budget_low float64?: Lower end of its 95% interval: the first budget at which St
     forget set.
 budget_high float64?: Upper end: from there on the test tells that the target is exceeded. Null
     likewise.
+paper_budget float64?: What the paper prints for this unlearner and selector, of Qwen2.5-7B on 20
+    Newsgroups; null where it has none.
 censored bool: Whether not even the whole forget set reaches the target.
 recrossings int64: How often the mean curve falls below the target again; above 0 the first crossing
     may be an accident.

@@ -34,6 +34,13 @@ SETTINGS: dict[str, Any] = {
         "default": 50,
         "description": "Most passes of sgd over the training examples of a fold.",
     },
+    "seeds_averaged": {
+        "type": "integer",
+        "minimum": 1,
+        "default": 1,
+        "description": "Cross-fittings that are averaged, each with folds of its own, as those of "
+        "mamushi: two selectors are compared like with like where both average as many.",
+    },
 }
 
 
@@ -47,4 +54,5 @@ def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
         estimate = partial(estimate_exactly, alpha=settings["alpha"])
     else:
         estimate = partial(estimate_sgd, settings=settings)
-    return cross_fit(pool, settings["folds"], seed, estimate, "mamushi_lr", settings["fit_sample"])
+    folds, repeats, sample = (settings[key] for key in ("folds", "seeds_averaged", "fit_sample"))
+    return cross_fit(pool, folds, seed, estimate, "mamushi_lr", sample, repeats)
