@@ -90,6 +90,8 @@ def test_the_papers_table_of_savings() -> None:
     table = half_gap(points(straight, seeds=1, selectors=chosen, unlearners=tuple(paper)))
     for row in table.to_pylist():
         assert row["budget"] == pytest.approx(paper[row["unlearner"]][row["selector"]])
+        # What the paper prints stands beside it.
+        assert row["paper_budget"] == paper[row["unlearner"]][row["selector"]]
         # One seed has no interval.
         ends = ("budget_low", "budget_high", "saving_vs_random_low", "saving_vs_random_high")
         assert {row[name] for name in ends} == {None}

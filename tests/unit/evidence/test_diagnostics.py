@@ -175,9 +175,12 @@ def test_the_papers_numbers_stand_beside_ours() -> None:
     other = row | {"selector": "vmf", "auc": 0.1}
     # In any order, and of two runs.
     second = [{**one, "seed": 2} for one in rows]
-    found = paper_rows([other, row], [*second, *rows[::-1]], "mamushi")
+    timed = [{**run, "selector": name, "wall_seconds": 2.0} for name in ("mamushi", "linear")]
+    found = paper_rows([other, row], [*second, *rows[::-1]], timed, "mamushi")
     assert pa.Table.from_pylist(found, schema=schemas.PAPER.schema).to_pylist() == found
-    assert len(found) == len(SCORES) + 2 * len(GEOMETRY)
+    assert len(found) == len(SCORES) + 2 * len(GEOMETRY) + 1
+    seconds = {"quantity": "selection by mamushi, seconds", "setting": "Jigsaw, Gemma-2-2B"}
+    assert found[-1] == {**run, **seconds, "paper": 47.1857, "ours": 2.0}
     ours = {(one["quantity"], one["seed"]): one["ours"] for one in found}
     paper = {one["quantity"]: (one["paper"], one["setting"]) for one in found}
     assert paper["Fisher discriminability D_F"] == (2.53, "Jigsaw, Gemma-2-2B")
@@ -191,4 +194,4 @@ def test_the_papers_numbers_stand_beside_ours() -> None:
         for quantity, _, key in GEOMETRY:
             assert ours[quantity, seed] == wanted[key]
     assert ours["spectral energy at k = 50, forget", 1] is None
-    assert paper_rows([], [], "mamushi") == []
+    assert paper_rows([], [], [], "mamushi") == []

@@ -11,8 +11,9 @@ from sklearn.metrics.pairwise import cosine_distances, paired_distances
 from mamushi.errors import UserError
 from mamushi.registry import load, plugin, plugins
 from mamushi.selection import pool as pool_module
+from mamushi.selection.metrics import auc
 from mamushi.selection.pool import Pool, Scored, rank
-from mamushi.selection.selectors import kcenter
+from mamushi.selection.selectors import kcenter, lr_maha
 from tests.support.memory import RECORD, peak_mib
 from tests.support.worded import with_words
 
@@ -69,6 +70,46 @@ def test_lr_maha(pool):
     assert scored.details["shrinkage"] == pytest.approx(fitted.shrinkage_, rel=1e-10)
     assert 0 < fitted.shrinkage_ < 1
     np.testing.assert_allclose(scored.scores, distance(mu2) - distance(mu1), atol=1e-9)
+
+
+def test_lr_maha_as_the_paper_writes_it(pool):
+    x, mu1, mu2 = parts(pool)
+    centred = np.where(pool.forget[:, None], x - mu1, x - mu2)
+    precision = np.linalg.inv(centred.T @ centred / len(x))
+    expected = np.subtract(
+        *(np.sqrt(np.einsum("ni,ij,nj->n", x - mu, precision, x - mu)) for mu in (mu2, mu1))
+    )
+    scored = run("lr_maha", pool, covariance="sample")
+    assert scored.details["shrinkage"] == 0
+    np.testing.assert_allclose(scored.scores, expected, atol=1e-9)
+    few = pool.part(np.arange(300) < 21)
+    with pytest.raises(UserError, match="of 21 texts in 20 dimensions has no inverse"):
+        run("lr_maha", few, covariance="sample")
+
+
+def test_lr_maha_tells_shuffled_labels_apart_unless_it_is_cross_fitted():
+    """600 texts in 576 dimensions: with the texts that it scores in its covariance it tells apart
+    what does not differ; out of fold it does not."""
+    rng = np.random.default_rng(0)
+    ids = np.array([f"t{i:03d}" for i in range(600)], dtype=object)
+    x = rng.standard_normal((600, 576)).astype(np.float16)
+    noise = Pool(ids, np.arange(600) < 200, x)
+    found = {
+        (kind, folds): auc(run("lr_maha", noise, covariance=kind, folds=folds).scores, noise.forget)
+        for kind, folds in (("sample", None), ("ledoit-wolf", None), ("ledoit-wolf", 5))
+    }
+    assert found["sample", None] > 0.99
+    assert found["ledoit-wolf", None] > 0.9
+    assert 0.4 < found["ledoit-wolf", 5] < 0.6
+
+
+def test_lr_maha_scores_a_text_by_the_others(pool):
+    scored = run("lr_maha", pool, folds=3)
+    inside = scored.fold != 1
+    contrast = lr_maha.fit(pool.part(inside), shrunk=True)
+    held = pool.embeddings[~inside].astype(np.float64)
+    np.testing.assert_allclose(scored.scores[~inside], contrast.scores(held), rtol=1e-12)
+    assert 0 < scored.details["per_fold"][1]["shrinkage"] < 1
 
 
 def test_vmf(pool):

@@ -96,6 +96,9 @@ def test_a_ranking_takes_what_its_size_says(
     settings = {"kind": kind, **paper["selectors"].get(kind, {}), "seeds_averaged": 1}
     counted = work.score_seconds(settings, texts, 0.1 * texts, width)
     assert seconds / 2 < counted < 2 * seconds
+    if kind == "mamushi_lr":
+        settings["seeds_averaged"] = 40
+        assert 30 * counted < work.score_seconds(settings, texts, 0.1 * texts, width)
 
 
 @pytest.mark.parametrize(

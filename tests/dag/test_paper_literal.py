@@ -1,0 +1,41 @@
+"""The profile of the paper to the letter, in a dry run: it parses, and lists the paper's jobs."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.support.workflow import ROOT, run
+
+PROFILE = ("--profile", ROOT / "profiles/paper-literal", "-n", "-q", "rules")
+ONE_SEED = ("--config", "grid={seeds: [0]}")
+
+
+def counted(folder: Path, *words: str) -> dict[str, int]:
+    said = run(*words, *PROFILE, directory=folder).stdout
+    return {rule: int(n) for rule, n in re.findall(r"^(\w+) +(\d+)$", said, re.MULTILINE)}
+
+
+def test_the_grid_has_lr_maha_and_studies_have_one_network(tmp_path: Path) -> None:
+    grid = counted(tmp_path, "all", *ONE_SEED)
+    assert grid["retrain"] == 2 * 3 * 9 * 9
+    assert grid["contaminate"] == grid["gold"] == grid["beta0"] == grid["embed"] == 2 * 3
+    assert grid["score"] == 2 * 3 * 9
+    studies = counted(tmp_path, "studies", *ONE_SEED)
+    # Reverse, and the estimators without the matched one.
+    assert studies["retrain"] == 3 * 9 + 2 * 9
+
+
+def test_what_is_unlearned_starts_from_the_contaminated_model(tmp_path: Path) -> None:
+    found = counted(tmp_path, "unlearning", *ONE_SEED)
+    # Qwen on 20 Newsgroups, and Llama Instruct on Jigsaw for what models say.
+    assert found["contaminate"] == found["gold"] == 2
+    assert "beta0" not in found
+    assert found["unlearn"] == 2 * 3 * 9
+
+
+@pytest.mark.slow
+def test_the_whole_grid(tmp_path: Path) -> None:
+    assert counted(tmp_path, "all")["retrain"] == 2 * 3 * 5 * 9 * 9
