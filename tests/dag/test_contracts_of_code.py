@@ -150,7 +150,7 @@ def test_moving_a_definition_changes_nothing(definition: str) -> None:
 
 WORDS = "selector/auto selector/lexical"
 LINEAR = f"{WORDS} selector/linear"
-CROSS_FITTED = f"selector/mamushi selector/mamushi_lr {LINEAR}"
+CROSS_FITTED = f"selector/lr_maha selector/mamushi selector/mamushi_lr {LINEAR}"
 LOADERS = "dataset/jigsaw dataset/newsgroups dataset/synthetic dataset/table"
 FIGURES = (
     "figure/diagnostics figure/discrimination figure/frontier figure/half_gap figure/left "
@@ -291,7 +291,7 @@ RUNS_AGAIN = {
         "retrain_and_probe 2, study_tables 2, subgroups 1, tables 1, unlearn 18, "
         "unlearn_and_probe 2, unlearn_list 10, unlearn_whole 10"
     ),
-    "selection.selectors.kcenter.score": (
+    "selection.selectors.lr_maha.score": (
         "figure_study 1, manifests 1, refits 1, remove 1, retrain 1, score 1, stability 1, "
         "study_tables 1"
     ),

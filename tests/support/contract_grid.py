@@ -38,7 +38,7 @@ CONFIG: dict[str, Any] = {
             "seeds": [0],
             "budgets": [0.4],
             "selectors": [
-                *("kcenter", "mamushi_lr", "linear", "lexical", "aside", "auto", "again"),
+                *("lr_maha", "mamushi_lr", "linear", "lexical", "aside", "auto", "again"),
             ],
         },
     },

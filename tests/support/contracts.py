@@ -118,7 +118,7 @@ ROWS: dict[str, dict[str, list[Any]]] = {
     "manifests 1, refits 1, remove 1, retrain 1, score 1, stability 1, study_tables 1": {
         "studies.selectors.selectors": [
             [
-                *("kcenter", "mamushi_lr", "linear", "lexical", "aside", "auto", "again"),
+                *("lr_maha", "mamushi_lr", "linear", "lexical", "aside", "auto", "again"),
                 "vmf",
             ]
         ],
@@ -127,6 +127,8 @@ ROWS: dict[str, dict[str, list[Any]]] = {
         "selectors.again.kind": ["mamushi_lr"],
         **settings("selectors", "mamushi_lr", "linear", "lexical", "auto"),
         "selectors.mamushi_lr.solver": ["newton-cholesky"],
+        "selectors.lr_maha.covariance": ["sample"],
+        "selectors.lr_maha.folds": [3],
         "selectors.linear.depths": [[0.75]],
         "selectors.auto.depths": [[0.5]],
         "selectors.auto.networks": ["again"],
@@ -157,6 +159,7 @@ ROWS: dict[str, dict[str, list[Any]]] = {
         "datasets.made.lengths": ["log_uniform"],
         "datasets.made.noise": [{"forget_in_retain": 0.05, "retain_in_forget": 0.05}],
         "datasets.made.seed": [1],
+        "datasets.mine.drop_duplicates": [False],
         "datasets.mine.planted": [{"texts": 2, "repeats": [1, 3]}],
         "datasets.mine.sections": [
             {"contamination": 0.5, "inference": 0.3, "evaluation": 0.2},
