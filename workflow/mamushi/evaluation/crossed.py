@@ -5,8 +5,8 @@ share a group are one draw. A mean NLL per token is a ratio of sums over texts, 
 linearised residuals. With A, B and C the variances of a mean by its table's rows (seeds), columns
 (groups of texts) and what is left of both, the variance of the mean is A + B - C (Searle, Casella
 and McCulloch 1992, section 4.3), never below A or B. Quantiles are Cochran and Cox's (1950): t of
-seeds and t of texts, each by its share of the variance. In worlds of known truth they held it where
-Satterthwaite's degrees of freedom (0.88 with two seeds) and the pigeonhole bootstrap (0.73) did not.
+seeds and t of texts, each by its share of the variance. In worlds of known truth they hold where
+Satterthwaite's degrees of freedom (0.88 with two seeds) and the pigeonhole bootstrap (0.73) do not.
 """
 
 from dataclasses import dataclass
