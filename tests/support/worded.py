@@ -76,7 +76,9 @@ def check_flip(name: str, pool: Pool, monkeypatch: pytest.MonkeyPatch, **setting
     monkeypatch.setattr(
         crossfit,
         "stratified_folds",
-        lambda forget, k, seed: fold if len(forget) == len(fold) else drawn(forget, k, seed),
+        lambda forget, k, seed, groups: (
+            fold if len(forget) == len(fold) else drawn(forget, k, seed, groups)
+        ),
     )
     turned = Pool(
         pool.ids,

@@ -40,14 +40,14 @@ def place(root: Path, pattern: str, **more: Any) -> Path:
     return paths.under(root, pattern, **RUN, **more)
 
 
-def embed(root: Path, seed: int = 0, apart: float = 1.0) -> None:
+def embed(root: Path, seed: int = 0, apart: float = 1.0, **more: Any) -> None:
     """Examples with one embedding each, and the copies that were collapsed into them."""
     rng = np.random.default_rng(seed)
     forget = np.arange(N) % 3 == 0
     x = (rng.normal(size=(N, WIDTH)) + apart * forget[:, None]).astype(np.float16)
     about = {"id": [f"t{i:03d}" for i in range(N)], "domain": domains(forget)}
     examples = place(root, paths.EXAMPLES)
-    write_examples(examples, *about.values())
+    write_examples(examples, *about.values(), **more)
     write_table(
         place(root, paths.DUPLICATES),
         schemas.DUPLICATES,
@@ -224,6 +224,19 @@ def test_what_is_withheld_is_verified_as_such(
     content["expected"]["withheld"] = None
     write_json(manifest(root), content)
     assert "expected.withheld is None, but 'the domains" in refused(root, capsys)
+
+
+def test_folds_by_group_are_drawn_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    root = tmp_path / "results"
+    groups = [f"g{row // 6}-{row % 3 == 0}" for row in range(N)]
+    embed(root, group=groups)
+    score(root, "mamushi_lr")
+    calibrate(root)
+    remove(root, "mamushi_lr")
+    folds = read_table(place(root, paths.SCORES, selector="mamushi_lr"), schemas.SCORES)["fold"]
+    assert len({*zip(groups, folds.to_pylist(), strict=True)}) == len({*groups})
+    assert main(["verify", str(manifest(root))]) == 0
+    assert "the list is what its manifest says" in capsys.readouterr().out
 
 
 Rows = list[dict[str, Any]]

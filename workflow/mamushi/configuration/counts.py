@@ -12,6 +12,9 @@ from mamushi.artifacts.domains import DOMAINS
 from mamushi.configuration.checks import WITHOUT_MANIFESTS, chain, comparisons
 from mamushi.configuration.complete import ConfigError
 
+FOLDS = ".folds"
+"""How the key of a need of folds ends."""
+
 
 class Need(NamedTuple):
     """Texts of each domain that a setting takes in the inference section."""
@@ -38,7 +41,7 @@ def needs(config: Mapping[str, Any], dataset: str) -> list[Need]:
         for name in [link for one in asked for link in chain(config, one)]:
             folds = config["selectors"][name].get("folds")
             if folds is not None:
-                key, least = f"selectors.{name}.folds", 4 if folds == 2 else folds
+                key, least = f"selectors.{name}{FOLDS}", 4 if folds == 2 else folds
                 found[key] = Need(key, folds, least, least, "lower it")
         # A budget as it is written: 1/0.07 is no whole number, and 1/0.1 is 10.
         key, beta = f"{where}.budgets", min(axes["budgets"])
@@ -46,16 +49,23 @@ def needs(config: Mapping[str, Any], dataset: str) -> list[Need]:
     return list(found.values())
 
 
-def check(dataset: str, asked: Iterable[Need], found: Mapping[str, int]) -> None:
+def check(
+    dataset: str,
+    asked: Iterable[Need],
+    found: Mapping[str, int],
+    groups: Mapping[str, int] | None = None,
+) -> None:
     """Raise ``ConfigError`` with a line for each need that the texts ``found`` in the inference
-    section, by domain, do not meet."""
-    lines = [
-        f"{need.key}: {need.value:g} takes at least {least} {domain} texts, and the inference "
-        f"section of the dataset {dataset!r} has {found.get(domain, 0)}; {need.do}, or give it "
-        "more texts"
-        for need in asked
-        for domain, least in zip(DOMAINS, (need.forget, need.retain), strict=True)
-        if found.get(domain, 0) < least
-    ]
+    section, by domain, do not meet; where there are ``groups``, folds need as many of these."""
+    lines = []
+    for need in asked:
+        by_group = groups is not None and need.key.endswith(FOLDS)
+        there, what = (groups or {}, "groups of ") if by_group else (found, "")
+        for domain, least in zip(DOMAINS, (need.forget, need.retain), strict=True):
+            if there.get(domain, 0) < least:
+                takes = f"{need.key}: {need.value:g} takes at least {least} {what}{domain} texts"
+                has = f"the inference section of the dataset {dataset!r} has {there.get(domain, 0)}"
+                finer = ", a finer column 'group' or null" if by_group else ""
+                lines.append(f"{takes}, and {has}; {need.do}, or give it more texts{finer}")
     if lines:
         raise ConfigError(lines)

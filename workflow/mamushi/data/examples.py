@@ -4,7 +4,7 @@ limit."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from mamushi.artifacts.provenance import versions
-from mamushi.artifacts.tables import FORGET, RETAIN, SECTIONS
+from mamushi.artifacts.tables import FORGET, INFERENCE, RETAIN, SECTIONS
 from mamushi.data.duplicates import Duplicates, find_duplicates
 from mamushi.data.raw import Raw, check_unique
 from mamushi.data.sections import joined, limited, plant, split
@@ -109,7 +109,7 @@ def build(
         "left_out": dict(raw.dropped),
         "steps": left.steps,
         "sections": {name: found for name, found in by_section.items() if any(found.values())},
-        **({} if raw.group is None else {"groups": _groups(table["group"].to_pylist())}),
+        **({} if raw.group is None else {"groups": _groups(table)}),
     }
     return table, duplicates, counts
 
@@ -172,11 +172,22 @@ def _by_domain(forget: NDArray[np.bool_]) -> dict[str, int]:
     return {FORGET: int(forget.sum()), RETAIN: int((~forget).sum())}
 
 
-def _groups(group: Sequence[str | None]) -> dict[str, int]:
+def _groups(table: pa.Table) -> dict[str, Any]:
     """Return the number of groups of two texts or more, the size of the largest, and the texts in
-    them."""
+    them; and of the inference section, by domain, the groups of any size, such as a text alone."""
+    group, domain, section = (table[n].to_pylist() for n in ("group", "domain", "section"))
     sizes = [size for size in Counter(filter(None, group)).values() if size > 1]
-    return {"groups": len(sizes), "largest": max(sizes, default=0), "texts": sum(sizes)}
+    named = [row if name is None else name for row, name in enumerate(group)]
+    ranked = {
+        (of, name)
+        for of, name, where in zip(domain, named, section, strict=True)
+        if where == INFERENCE
+    }
+    found = Counter(name for name, _ in ranked)
+    return {
+        **{"groups": len(sizes), "largest": max(sizes, default=0), "texts": sum(sizes)},
+        "inference": {name: found[name] for name in (FORGET, RETAIN)},
+    }
 
 
 def _check_domains(forget: NDArray[np.bool_], where: str, do: str | None = None) -> None:

@@ -20,11 +20,13 @@ from mamushi.errors import UserError
 @dataclass(frozen=True)
 class Labelled:
     """Of n texts: ``forget`` and ``words`` (n,), and ``labels`` by column ``label_*``, (n,):
-    float64 with NaN, or strings with None, where a text has none."""
+    float64 with NaN, or strings with None, where a text has none. ``groups`` are as of
+    ``group_codes``."""
 
     forget: NDArray[np.bool_]
     words: NDArray[np.float64]
     labels: Mapping[str, NDArray[Any]]
+    groups: NDArray[np.int64] | None = None
 
 
 def read_labels(examples: str | Path, ids: Sequence[str], *, do: str) -> Labelled:
@@ -43,7 +45,18 @@ def read_labels(examples: str | Path, ids: Sequence[str], *, do: str) -> Labelle
         forget=np.asarray(pc.equal(table["domain"], FORGET).to_numpy(), dtype=np.bool_),
         words=_values(pc.list_value_length(pc.utf8_split_whitespace(table["text"]))),
         labels={name: _values(table[name]) for name in labels},
+        groups=group_codes(table["group"]),
     )
+
+
+def group_codes(column: pa.ChunkedArray | pa.Array) -> NDArray[np.int64] | None:
+    """Return the codes (n,), from 0, of the groups of texts, a text without one being a group of
+    its own; None where no two texts share one."""
+    found = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    codes = found.dictionary_encode().indices.fill_null(-1).to_numpy().astype(np.int64)
+    alone = codes < 0
+    codes[alone] = codes.max(initial=-1) + 1 + np.arange(alone.sum())
+    return codes if len(np.unique(codes)) < len(codes) else None
 
 
 def _values(column: pa.ChunkedArray) -> NDArray[Any]:

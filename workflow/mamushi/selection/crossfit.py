@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mamushi.running.progress import Progress
 from mamushi.running.threads import side_by_side
-from mamushi.selection.folds import held_out, stratified_folds
+from mamushi.selection.folds import by_group, held_out, shared, stratified_folds
 from mamushi.selection.metrics import auc
 from mamushi.selection.pool import Pool, Scored
 from mamushi.selection.statistics import standard_scale, sums
@@ -40,7 +40,7 @@ FIT_SAMPLE: dict[str, Any] = {
 @dataclass(frozen=True)
 class Task:
     """One fold: fit on the rows ``train``, score the rows ``held``; ``mean`` and ``scale`` (d,) are
-    those of ``train``."""
+    those of ``train``. ``groups`` (n,) are codes of examples that are not independent, if any."""
 
     embeddings: NDArray[np.float16]
     forget: NDArray[np.bool_]
@@ -49,6 +49,12 @@ class Task:
     mean: Doubles
     scale: Doubles
     seed: int
+    groups: NDArray[np.int64] | None = None
+
+    @property
+    def train_groups(self) -> NDArray[np.int64] | None:
+        """Codes of the groups of the rows ``train``."""
+        return None if self.groups is None else self.groups[self.train]
 
     def features(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
         """Return standardised embeddings (len(rows), d) in float32."""
@@ -108,9 +114,9 @@ def cross_fit_together(
     fold of that number in each repeat.
     """
     seeds = [seed, *(derive_seed(seed, REPEAT, i) for i in range(1, repeats))]
-    folds = [stratified_folds(pool.forget, k, each) for each in seeds]
+    folds = [stratified_folds(pool.forget, k, each, pool.groups) for each in seeds]
     # One split for all repeats: an average over splits of their own would learn from all examples.
-    half = None if pool.half is None else _halves(pool.forget, folds[0], seed) == pool.half
+    half = None if pool.half is None else _halves(pool, folds[0], seed) == pool.half
     tasks = [
         task
         for fold, each in zip(folds, seeds, strict=True)
@@ -190,14 +196,20 @@ def _tasks(
             mean,
             standard_scale(n, mean, variance),
             derive_seed(seed, i, *draw),
+            pool.groups,
         )
 
 
-def _halves(forget: NDArray[np.bool_], fold: NDArray[np.int16], seed: int) -> NDArray[np.int64]:
+def _halves(pool: Pool, fold: NDArray[np.int16], seed: int) -> NDArray[np.int64]:
     """Draw the half (n,) of every example, 0 or 1, evenly within each domain in each fold."""
     rng = np.random.default_rng(derive_seed(seed, HALF))
+    forget, groups = pool.forget, pool.groups
     half = np.empty(len(forget), dtype=np.int64)
     for i in range(int(fold.max()) + 1):
+        if shared(groups):
+            held = np.flatnonzero(fold == i)
+            half[held] = by_group(forget[held], groups[held], np.full(2, 0.5), rng)
+            continue
         for domain in (forget, ~forget):
             members = rng.permutation(np.flatnonzero(domain & (fold == i)))
             # Odd ones go to either half in turn, or one half would be the smaller in all folds.

@@ -230,7 +230,9 @@ class Split:
         self.rng = np.random.default_rng(task.seed)
         self.rows, self.forget = task.train, forget.astype(np.float32)
         self.weights = balanced_weights(forget).astype(np.float32)
-        self.fitted, self.held = held_out(forget, settings["validation"], self.rng)
+        self.fitted, self.held = held_out(
+            forget, settings["validation"], self.rng, task.train_groups
+        )
         self.size = min(settings["batch_size"], len(self.fitted))
 
     def epoch(self) -> list[Places]:

@@ -15,12 +15,13 @@ from numpy.typing import NDArray
 from mamushi.artifacts import schemas
 from mamushi.artifacts.shards import ranked
 from mamushi.artifacts.tables import DOMAINS, FORGET, RETAIN, read_table
+from mamushi.data.labels import group_codes
 from mamushi.errors import UserError
 
 Doubles = NDArray[np.float64]
 Strings = NDArray[np.object_]
 
-COLUMNS = ("ids", "forget", "embeddings", "truth", "texts")
+COLUMNS = ("ids", "forget", "embeddings", "truth", "texts", "groups")
 MAPPED = 2**30  # Bytes from which a matrix lies in a file that is mapped into memory.
 BLOCK_BYTES = 2 * 2**20
 """Of a block of embeddings in float64, which so stays in a processor's cache."""
@@ -50,6 +51,7 @@ class Pool:
     is the exact log p1(x)/p2(x) in nats, for synthetic data alone. ``base`` are the scores from
     which a selector derives. ``half``, 0 or 1, has a cross-fitted selector fit on that half of each
     fold's training examples. ``layers`` (n, d) are by the share of the model's blocks.
+    ``groups`` (n,) are codes of examples that are not independent, None where none are shared.
     """
 
     ids: Strings
@@ -60,6 +62,7 @@ class Pool:
     half: int | None = None
     layers: Mapping[float, NDArray[np.float16]] = field(default_factory=dict)
     texts: Strings | None = None
+    groups: NDArray[np.int64] | None = None
 
     def at(self, depth: float) -> NDArray[np.float16]:
         """Return embeddings (n, d) after this share of the model's blocks; 1: those of all
@@ -121,7 +124,8 @@ def read_pool(
     """
     table = read_table(embeddings, schemas.EMBEDDINGS, ["id", "domain"])
     ids, domain = (np.array(table[name].to_pylist(), dtype=object) for name in ("id", "domain"))
-    listed = ranked(Path(examples), "log_density_ratio", *(["text"] if texts else []))
+    listed = ranked(Path(examples), "log_density_ratio", "group", *(["text"] if texts else []))
+    groups = group_codes(listed.pop("group"))
     columns = {name: column.to_pylist() for name, column in listed.items()}
     place = {key: row for row, key in enumerate(columns["id"])}
     there = dict(zip(ids, domain, strict=True))
@@ -146,6 +150,7 @@ def read_pool(
         base=None if base is None else _base(base, ids, embeddings),
         layers={} if layers is None else _layers(layers, ids, embeddings),
         texts=np.array(columns["text"], dtype=object)[rows] if texts else None,
+        groups=None if groups is None else groups[rows],
     )
     for name, count in zip(DOMAINS, (pool.forget.sum(), (~pool.forget).sum()), strict=True):
         if not count:

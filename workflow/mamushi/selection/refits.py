@@ -20,7 +20,7 @@ WHOLE = "whole"
 HALVES = ("half_a", "half_b")
 
 AGAIN = 2**32 - 3  # Sets the seeds of refits apart from those of folds and networks.
-IN_A_FOLD = 4  # Examples of a domain from which halves of the others have some to fit on.
+IN_A_FOLD = 4  # Examples, or groups, of a domain from which halves of the others can be fitted.
 Refit = tuple[str, int, Scored]  # Its part, its number from 0, and its scores.
 
 
@@ -36,8 +36,8 @@ def refits(
     """Make ``whole`` refits of a selector and, where it cross-fits, ``halves`` pairs of halves.
 
     A pair has the folds of the whole refit of its number; there is none where a domain has fewer
-    than ``IN_A_FOLD`` examples for each fold. A selector that derives from another one is derived
-    from each of ``bases``, the refits of that one. Raises what the selector raises.
+    than ``IN_A_FOLD`` examples, or groups, for each fold. A selector that derives from another one
+    is derived from each of ``bases``, the refits of that one. Raises what the selector raises.
     """
     score = load("selector", kind).score
     if bases:
@@ -46,7 +46,8 @@ def refits(
             for part, number, base in bases
         ]
     found = [(WHOLE, i, score(pool, settings, refit_seed(seed, i))) for i in range(whole)]
-    smaller = min(int(pool.forget.sum()), int((~pool.forget).sum()))
+    codes = np.arange(len(pool.ids)) if pool.groups is None else pool.groups
+    smaller = min(len(np.unique(codes[domain])) for domain in (pool.forget, ~pool.forget))
     if settings.get("folds") and smaller >= IN_A_FOLD * settings["folds"]:
         found += [
             (part, i, score(replace(pool, half=half), settings, refit_seed(seed, i)))

@@ -82,12 +82,12 @@ def examples(files: ExamplesFiles, settings: Examples, job: Job) -> None:
     for name, n in counts["sections"].items():
         texts = f"{n['forget']:,} forget, {n['retain']:,} retain"
         print(f"{settings.dataset}: section {name}: {texts}", file=sys.stderr)
-    if found := counts.get("groups"):
+    if found := counts.get("groups", {}):
         said = f"{found['texts']:,} texts in {found['groups']:,} groups of two or more, the largest"
         print(f"{settings.dataset}: {said} of {found['largest']:,}", file=sys.stderr)
     needs = json.loads(os.environ.get("MAMUSHI_NEEDS", "{}")).get(settings.dataset, [])
     there = counts["sections"].get(INFERENCE, {})
-    check(settings.dataset, [Need(*need) for need in needs], there)
+    check(settings.dataset, [Need(*need) for need in needs], there, found.get("inference"))
     write_table(files.examples, schemas.EXAMPLES, table)
     # So that a removal list can tell that it joins what belongs together.
     of = {"examples": sha256(files.examples)}

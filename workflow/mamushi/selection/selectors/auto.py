@@ -117,7 +117,7 @@ def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
     }
     tasks, logits = zip(*(of_first[key] for key in sorted(of_first)), strict=True)
     first = plain_mean(tasks, logits, repeats)
-    value, low, high = auc_difference(found.scores, first, pool.forget)
+    value, low, high = auc_difference(found.scores, first, pool.forget, pool.groups)
     found.details["gain"] = {"auc": value, "low": low, "high": high}
     name, times = Counter(fit["chosen"] for fit in fits).most_common(1)[0]
     found.details["chosen"] = f"{name} ({times} of {len(fits)} folds)"
@@ -175,7 +175,7 @@ def estimate_choice(task: Task, members: Sequence[Member], folds: int) -> tuple[
     ``losses`` in nats, and the ``weights`` of its members per standard deviation of each.
     """
     forget = task.forget[task.train]
-    inner = stratified_folds(forget, folds, derive_seed(task.seed, INNER))
+    inner = stratified_folds(forget, folds, derive_seed(task.seed, INNER), task.train_groups)
     # Standardised by all training examples of the fold, which takes no label: once for all of them.
     tasks = [
         replace(
@@ -193,7 +193,7 @@ def estimate_choice(task: Task, members: Sequence[Member], folds: int) -> tuple[
     among = {member.name: [m] for m, member in enumerate(members)}
     among["stack"] = list(range(len(members)))
     losses = {name: _losses(scores[:, one], forget, inner, folds) for name, one in among.items()}
-    chosen = _first_as_good(losses)
+    chosen = _first_as_good(losses, task.train_groups)
     last = replace(task, seed=derive_seed(task.seed, FINAL))
     held = np.full((len(task.held), len(members)), np.nan)
     for m in sorted({0, *among[chosen]}):
@@ -208,12 +208,18 @@ def estimate_choice(task: Task, members: Sequence[Member], folds: int) -> tuple[
     return (logits, details), beside
 
 
-def _first_as_good(losses: Mapping[str, Doubles]) -> str:
-    """Return the first whose mean loss is within a standard error of the least."""
+def _first_as_good(losses: Mapping[str, Doubles], groups: NDArray[np.int64] | None = None) -> str:
+    """Return the first whose mean loss is within a standard error of the least, over ``groups`` of
+    texts if there are any."""
     best = min(losses.values(), key=lambda loss: float(loss.mean()))
+    of_group = np.unique(groups, return_inverse=True)[1] if groups is not None else None
     for name, loss in losses.items():
         more = loss - best
-        if more.mean() <= more.std(ddof=1) / np.sqrt(len(more)):
+        error = more.std(ddof=1) / np.sqrt(len(more))
+        if of_group is not None:
+            total = np.bincount(of_group, more - more.mean())
+            error = np.sqrt(len(total)) * total.std(ddof=1) / len(more)
+        if more.mean() <= error:
             return name
     raise AssertionError("the best is within an error of itself")
 

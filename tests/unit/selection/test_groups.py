@@ -1,0 +1,253 @@
+"""Folds, halves and the held-out part for early stopping: a group is whole in each of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from mamushi.data.labels import group_codes
+from mamushi.errors import UserError
+from mamushi.registry import plugin
+from mamushi.selection import crossfit
+from mamushi.selection.crossfit import Task, cross_fit
+from mamushi.selection.folds import held_out, shared, stratified_folds
+from mamushi.selection.mlp import Split
+from mamushi.selection.pool import Pool, Scored, read_pool
+from mamushi.selection.refits import refits
+from mamushi.selection.selectors.auto import Member, estimate_choice
+from tests.support.score_files import write_embeddings, write_examples
+from tests.support.worded import run, worded
+
+Codes = NDArray[np.int64]
+
+
+def together(n: int, largest: int, seed: int = 0) -> Codes:
+    """Codes of groups of one to ``largest``, in any order."""
+    rng = np.random.default_rng(seed)
+    codes = np.repeat(np.arange(n), rng.integers(1, largest + 1, n))[:n]
+    return np.asarray(rng.permutation(codes), dtype=np.int64)
+
+
+def straddling(part: Any, groups: Codes) -> int:
+    """How many groups are in two parts."""
+    pairs = np.unique(np.stack([groups, part]), axis=1)
+    return int((np.unique(pairs[0], return_counts=True)[1] > 1).sum())
+
+
+def of_groups(groups: Codes, share: float = 0.3) -> NDArray[np.bool_]:
+    """Domains (n,), one of a group."""
+    return np.asarray(np.random.default_rng(1).random(int(groups.max()) + 1) < share)[groups]
+
+
+# Folds and the held-out part ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("k", [2, 5, 10])
+def test_a_group_is_in_one_fold(k: int) -> None:
+    groups = together(600, 9)
+    forget = of_groups(groups)
+    assert straddling(stratified_folds(forget, k, 0), groups) > 80
+    fold = stratified_folds(forget, k, 0, groups)
+    assert straddling(fold, groups) == 0
+    for domain in (forget, ~forget):
+        sizes = np.bincount(fold[domain], minlength=k)
+        assert sizes.max() - sizes.min() <= 1
+    assert np.array_equal(fold, stratified_folds(forget, k, 0, groups))
+    assert not np.array_equal(fold, stratified_folds(forget, k, 1, groups))
+
+
+ROWS = st.lists(st.tuples(st.booleans(), st.integers(0, 40)), min_size=8, max_size=120).filter(
+    lambda rows: len({forget for forget, _ in rows}) == 2
+)
+
+
+@given(ROWS, st.integers(2, 6), st.integers(0, 3))
+def test_no_group_straddles_folds(rows: list[tuple[bool, int]], k: int, seed: int) -> None:
+    """Groups may hold texts of both domains."""
+    forget, groups = np.array([f for f, _ in rows]), np.array([g for _, g in rows], np.int64)
+    few = min(len(np.unique(groups[domain])) for domain in (forget, ~forget))
+    try:
+        fold = stratified_folds(forget, k, seed, groups)
+    except UserError:
+        largest = np.unique(groups, return_counts=True)[1].max()
+        assert few < 2 * k * largest
+        return
+    assert few >= k
+    assert straddling(fold, groups) == 0
+    for domain in (forget, ~forget):
+        assert np.bincount(fold[domain], minlength=k).min() > 0
+        for i in range(k):
+            assert len(np.unique(groups[domain & (fold != i)])) >= 2
+
+
+@given(ROWS, st.floats(0.01, 0.99), st.integers(0, 3))
+def test_no_group_straddles_what_stops_training(
+    rows: list[tuple[bool, int]], share: float, seed: int
+) -> None:
+    forget, groups = np.array([f for f, _ in rows]), np.array([g for _, g in rows], np.int64)
+    few = min(len(np.unique(groups[domain])) for domain in (forget, ~forget))
+    try:
+        rest, held = held_out(forget, share, np.random.default_rng(seed), groups)
+    except UserError:
+        assert few < 3
+        return
+    assert sorted([*rest, *held]) == list(range(len(rows)))
+    if shared(groups) and few >= 2:
+        assert not set(groups[rest]) & set(groups[held])
+        for domain in (forget, ~forget):
+            assert domain[rest].any() and domain[held].any()
+
+
+def test_what_stops_training_has_its_share_of_both_domains() -> None:
+    groups = together(600, 9)
+    forget = of_groups(groups)
+    _, held = held_out(forget, 0.1, np.random.default_rng(0), groups)
+    assert straddling(np.isin(np.arange(600), held), groups) == 0
+    for domain in (forget, ~forget):
+        assert abs(domain[held].sum() - 0.1 * domain.sum()) <= 1
+
+
+def test_without_groups_all_draws_are_as_before() -> None:
+    """The digests are of draws by the code that knew no groups."""
+
+    def digest(*arrays: NDArray[Any]) -> str:
+        return hashlib.sha256(b"".join(each.tobytes() for each in arrays)).hexdigest()[:16]
+
+    rng = np.random.default_rng(1)
+    forget = rng.random(997) < 0.3
+    for groups in (None, rng.permutation(997)):
+        fold = stratified_folds(forget, 5, 7, groups)
+        parts = held_out(forget, 0.1, np.random.default_rng(5), groups)
+        assert digest(fold, *parts) == "b5c0663428f8909e"
+        pool = Pool(np.empty(997, object), forget, np.zeros((997, 1), np.float16), groups=groups)
+        assert digest(crossfit._halves(pool, fold, 7)) == "78835f6c63986aa7"
+
+
+@pytest.mark.parametrize(
+    ("sizes", "message"),
+    [
+        ([30, 30], "30 retain examples are of 1 groups, the largest of 30; too few"),
+        ([10] * 6, "5 folds: 30 forget examples are of 3 groups, the largest of 10; too few"),
+    ],
+)
+def test_too_few_groups_for_the_folds(sizes: Sequence[int], message: str) -> None:
+    groups = np.repeat(np.arange(len(sizes)), sizes)
+    message = message if len(sizes) > 2 else message.replace("retain", "forget")
+    with pytest.raises(UserError, match=f"{message}; lower .*'group' to a finer column or null"):
+        stratified_folds(groups < len(sizes) / 2, 5, 0, groups)
+
+
+# All that cross-fits --------------------------------------------------------------------------
+
+
+def grouped(n: int = 300) -> Pool:
+    """Examples by turns of groups of one to five, of one domain each."""
+    groups = together(n, 5)
+    return dataclasses.replace(worded(n), groups=groups, forget=of_groups(groups, 0.4))
+
+
+@pytest.mark.parametrize("half", [None, 0, 1])
+@pytest.mark.parametrize("sample", [None, 100])
+def test_who_is_scored_has_none_of_its_group_in_training(
+    half: int | None, sample: int | None
+) -> None:
+    pool, tasks = grouped(), []
+
+    def spy(task: Task) -> crossfit.Fit:
+        tasks.append(task)
+        return np.zeros(len(task.held)), {}
+
+    cross_fit(dataclasses.replace(pool, half=half), 4, 5, spy, "spy", sample)
+    assert pool.groups is not None and len(tasks) == 4
+    for task in tasks:
+        assert not set(pool.groups[task.train]) & set(pool.groups[task.held])
+        split = Split(task, plugin("selector", "mamushi").defaults)
+        fitted, stops = (pool.groups[split.rows[part]] for part in (split.fitted, split.held))
+        assert not set(fitted) & set(stops)
+
+
+def test_halves_share_no_group_and_are_even() -> None:
+    pool = grouped()
+    assert pool.groups is not None
+    fold = stratified_folds(pool.forget, 4, 0, pool.groups)
+    half = crossfit._halves(pool, fold, 0)
+    assert straddling(half, pool.groups) == 0
+    for domain in (pool.forget, ~pool.forget):
+        assert abs(half[domain].mean() - 0.5) < 0.05
+    # Of seven groups there are none, however many texts they are.
+    few = dataclasses.replace(pool, groups=np.arange(300) % 7 + 7 * pool.forget)
+    given_to = {**plugin("selector", "mamushi_lr").defaults, "folds": 2, "epochs": 2}
+    assert len(refits(few, "mamushi_lr", given_to, 0, whole=1, halves=1)) == 1
+    assert len(refits(pool, "mamushi_lr", given_to, 0, whole=1, halves=1)) == 3
+
+
+def test_the_folds_within_a_fold_keep_groups() -> None:
+    pool, seen = grouped(), []
+
+    def estimate(tasks: Sequence[Task], final: bool) -> list[NDArray[np.float64]]:
+        seen.extend(tasks)
+        return [np.linspace(0, 1, len(task.held)) for task in tasks]
+
+    assert pool.groups is not None
+    fold = stratified_folds(pool.forget, 3, 0, pool.groups)
+    rows = [np.flatnonzero(fold != 0), np.flatnonzero(fold == 0)]
+    width = pool.embeddings.shape[1]
+    task = Task(
+        *(pool.embeddings, pool.forget, *rows, np.zeros(width), np.ones(width)),
+        seed=5,
+        groups=pool.groups,
+    )
+    estimate_choice(task, [Member("a", estimate), Member("b", estimate)], 3)
+    for each in seen:
+        assert not set(pool.groups[each.train]) & set(pool.groups[each.held])
+
+
+def test_an_auc_from_pairs_alone_is_gone() -> None:
+    """Embeddings that know nothing of the domains, but nearly all of the pair: a text whose twin
+    was trained on is told by it, which is no difference between the domains."""
+    rng = np.random.default_rng(0)
+    pairs = np.repeat(np.arange(150), 2)
+    x = rng.normal(size=(150, 200))[pairs] + 0.1 * rng.normal(size=(300, 200))
+    forget = (np.arange(150) % 3 == 0)[pairs]
+    ids = np.array([f"t{i:03d}" for i in range(300)], dtype=object)
+    pool = Pool(ids, forget, x.astype(np.float16))
+
+    def area(pool: Pool) -> float:
+        found: Scored = run("mamushi_lr", pool, solver="newton-cholesky", alpha=0.1)
+        return float(found.details["auc"])
+
+    assert area(pool) > 0.8
+    assert abs(area(dataclasses.replace(pool, groups=pairs)) - 0.5) < 0.15
+
+
+# Codes ----------------------------------------------------------------------------------------
+
+
+def test_codes_of_groups() -> None:
+    codes = group_codes(pa.chunked_array([["a", None], ["b", "a", None]]))
+    assert codes is not None and codes.tolist() == [0, 2, 1, 0, 3]
+    # Where none is shared there are none, and every draw is that of single texts.
+    assert group_codes(pa.array(["a", None, "b"])) is None
+    assert group_codes(pa.nulls(3, pa.string())) is None
+
+
+def test_a_pool_has_the_codes_in_the_order_of_its_embeddings(tmp_path: Any) -> None:
+    ids, domain = ["a", "b", "c", "d"], ["forget", "retain", "forget", "retain"]
+    write_examples(tmp_path / "e", ids, domain, group=["x", None, "x", "y"])
+    turned = [3, 2, 1, 0]
+    write_embeddings(
+        *(tmp_path / "v", [ids[i] for i in turned], [domain[i] for i in turned]),
+        np.ones((4, 2), np.float16),
+    )
+    groups = read_pool(tmp_path / "v", tmp_path / "e").groups
+    assert groups is not None and groups[1] == groups[3]
+    assert len(set(groups.tolist())) == 3
