@@ -3,10 +3,10 @@
     python benchmarks/bank.py results synthetic tiny-llama --seed 0 --subsets 50
 
 Each random subset of the forget texts that are ranked, of 1% to 50% of them, is removed, and the
-rest trained on twice, with two seeds. Measured is the mean NLL of the held-out texts of each
-domain, less its mean over the bank. The table beside the result file has them, and a killed run
-goes on from it. `--share` draws that share of the texts of each domain first, to rank and to hold
-out, where a training on all of them is too dear.
+rest trained on twice, with two seeds; subsets of a seed share order and steps. Measured is the mean
+NLL of the held-out texts of each domain, less its mean over the bank. The table beside the result
+file has them, and a killed run goes on from it. `--share` draws that share of the texts of each
+domain first, to rank and to hold out, where a training on all of them is too dear.
 
 A ranking predicts a subset's effect by the sum of its scores above the least of them. Its *linear
 datamodelling score* is the rank correlation, over the subsets, of that with the effect (Park et
@@ -63,7 +63,7 @@ def measured(cell: Cell, held: TokenSet, number: int, seed: int) -> dict[str, fl
     """A row of the bank."""
     out = removed(cell, number)
     accelerator = cell.accelerator(seed)
-    model = tuned(cell, subset(cell.ranked, np.flatnonzero(~out)), seed, accelerator)
+    model = tuned(cell, cell.ranked, seed, accelerator, kept=~out)
     nll = text_nll(model, held, EXECUTION["batch_tokens"], accelerator)
     row = {"subset": number, "seed": seed, "removed": int(out.sum())}
     for domain in DOMAINS:

@@ -16,10 +16,11 @@ from mamushi.artifacts import schemas
 from mamushi.artifacts.files import read_json
 from mamushi.artifacts.tables import FORGET, RETAIN, read_table
 from mamushi.lm import device
+from mamushi.lm.batches import steps
 from mamushi.lm.loading import open_model, open_trained
 from mamushi.lm.parameters import freeze
 from mamushi.lm.perplexity import text_nll
-from mamushi.lm.tokens import TokenSet, read_tokens
+from mamushi.lm.tokens import TokenSet, read_tokens, subset
 from mamushi.lm.training import finetune
 
 Doubles = NDArray[np.float64]
@@ -76,10 +77,25 @@ class Cell:
         return np.array([score[each] for each in self.ranked.ids], dtype=np.float64)
 
 
-def tuned(cell: Cell, texts: TokenSet, seed: int, accelerator: Accelerator) -> PreTrainedModel:
-    """The base model, fine-tuned on the texts as the models of the cell are."""
+def tuned(
+    cell: Cell,
+    texts: TokenSet,
+    seed: int,
+    accelerator: Accelerator,
+    kept: NDArray[np.bool_] | None = None,
+) -> PreTrainedModel:
+    """The base model, fine-tuned on the texts as the models of the cell are.
+
+    With ``kept`` (all texts,), those texts of all, in aligned steps: models of a seed differ in
+    their texts alone, neither in order nor in steps.
+    """
+    how = cell.training | EXECUTION
+    total = None
+    if kept is not None:
+        texts, how["steps"] = subset(texts, np.flatnonzero(kept)), "aligned"
+        total = steps(len(kept), int(how["batch_size"]), float(how["epochs"]))
     model = open_model(cell.base)
     freeze(model, cell.training)
     device.place(model, cell.training["precision"], accelerator.device)
-    finetune(model, texts, cell.training | EXECUTION, seed=seed, accelerator=accelerator)
+    finetune(model, texts, how, total=total, seed=seed, accelerator=accelerator, kept=kept)
     return model
