@@ -82,7 +82,7 @@ def test_retraining_forgets_and_unlearning_stands_between(
 ) -> None:
     rows = where(found["membership"], attack=attack, measure="auc", members="removed", planted=None)
     retrained, unlearned = (one(rows, method=name) for name in ("retraining", "neggrad_plus"))
-    assert retrained["verdict"] == "as gold"
+    assert retrained["verdict"] == "not told from gold"
     assert retrained["difference_low"] <= 0 <= retrained["difference_high"]
     assert unlearned["verdict"] == "more than gold"
     for row in (retrained, unlearned):
@@ -107,7 +107,7 @@ def test_an_attack_that_accuses_gold_models_is_marked(root: Path, tmp_path: Path
     of_loss = one(rows, attack="loss", planted=None)
     assert of_loss["at_fault"]
     assert of_loss["value"] > 0.8
-    assert of_loss["verdict"] == "as gold"
+    assert of_loss["verdict"] == "not told from gold"
     # What is told against other models does not ask how easy a text is.
     assert not one(rows, attack="likelihood_ratio", planted=None)["at_fault"]
     assert not one(rows, attack="reference", planted=None)["at_fault"]

@@ -283,7 +283,8 @@ def _compare_with_gold(
     if measure in CHANCE:
         row["at_fault"] = not found.gold.low <= CHANCE[measure] <= found.gold.high
     low, high = found.difference.low, found.difference.high
-    row["verdict"] = "more than gold" if low > 0 else "less than gold" if high < 0 else "as gold"
+    told = "more than" if low > 0 else "less than" if high < 0 else "not told from"
+    row["verdict"] = f"{told} gold"
     return row
 
 

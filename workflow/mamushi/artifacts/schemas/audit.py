@@ -26,7 +26,8 @@ difference float64?: Value less gold, paired by texts and seeds.
 difference_low float64?, difference_high float64?
 at_fault bool?: Whether gold's interval leaves out chance: the attack then takes for memory what the
     texts are like by themselves, and the value alone says nothing. Null without chance.
-verdict string?: `as gold`, `more than gold` or `less than gold`, by the interval of the difference.
+verdict string?: By the interval of the difference `more than gold` or `less than gold`, else `not
+    told from gold`, which is no proof that they are alike.
 why string?""")
 
 KIND_OF_MODELS = group("""dataset string, model string

@@ -7,8 +7,8 @@ gold standard itself) are models that all selectors of a cell share; they repeat
 its curve is complete.
 dataset string, model string, seed int64, selector string, beta float64, removed int64, ppl_forget
     float64, ppl_retain float64, gold_ppl_forget float64, gold_ppl_retain float64
-sad float64: |ppl_forget − gold_ppl_forget| + |ppl_retain − gold_ppl_retain|, in perplexity; 0 is a
-    model that cannot be told from the gold standard.
+sad float64: |ppl_forget − gold_ppl_forget| + |ppl_retain − gold_ppl_retain|, in perplexity; 0 where
+    both perplexities are the gold standard's. The paper's measure.
 log_sad float64: The same of log perplexities, in nats per token: one per cent counts the same in
     both domains.""")
 
