@@ -31,7 +31,7 @@ from scipy.stats import norm
 from mamushi.evidence.advice import predicted
 from mamushi.evidence.bootstrap import Truth, bands, exact
 from mamushi.evidence.calibration import Scores, halves_of
-from mamushi.evidence.frontier import ranking
+from mamushi.evidence.frontier import Ranking, ranking
 from mamushi.evidence.verdict import checks, share_bound, verdict
 from mamushi.registry import load, plugin
 from mamushi.running.progress import Progress
@@ -178,6 +178,31 @@ def examined(task: tuple[int, int, str, bool]) -> dict[str, Any]:
         scores, whole, fresh = scored(made, kind, rng)
     estimate = scores.estimate()
     found = verdict(scores, whole, checks(scores, estimate, RESAMPLES, number))
+    curve, ranks = expected(scores, found.reason, number)
+    told: dict[str, Any] = {
+        "kind": kind,
+        "null": is_null,
+        "n": len(scores.forget),
+        "auc": found.auc,
+        "low": found.auc_low,
+        "high": found.auc_high,
+        "reason": found.reason,
+    }
+    if not is_null:
+        truth = true_budgets(made, scores, ranks)
+        for target, value in TARGETS:
+            advised = predicted([curve], target, value)
+            told[target] = {**advised, "exact": truth[target]}
+    if fresh is not None:
+        told["bound_holds"] = bound_holds(made, scores, fresh)
+    return told
+
+
+def expected(
+    scores: Scores, reason: str | None, number: int
+) -> tuple[list[dict[str, Any]], Ranking]:
+    """What the frontier of the scores' own ranking tells the advisor, and that ranking; ``reason``
+    is why it is to tell nothing."""
     one, n1 = scores.forget, int(scores.forget.sum())
     rank = np.empty(n1)
     rank[np.argsort(-scores.score[one], kind="stable")] = np.arange(1, n1 + 1)
@@ -187,7 +212,7 @@ def examined(task: tuple[int, int, str, bool]) -> dict[str, Any]:
     curve = [
         {
             "beta": k / n1,
-            "withheld": found.reason,
+            "withheld": reason,
             **{
                 f"{name}{end}": float(getattr(band[name], part)[i])
                 for name in ("gain", "preservation")
@@ -196,23 +221,7 @@ def examined(task: tuple[int, int, str, bool]) -> dict[str, Any]:
         }
         for i, k in enumerate(counts)
     ]
-    told: dict[str, Any] = {
-        "kind": kind,
-        "null": is_null,
-        "n": len(one),
-        "auc": found.auc,
-        "low": found.auc_low,
-        "high": found.auc_high,
-        "reason": found.reason,
-    }
-    if not is_null:
-        truth = true_budgets(made, scores, ranks)
-        for target, value in TARGETS:
-            advised = predicted([thinned(curve)], target, value)
-            told[target] = {**advised, "exact": truth[target]}
-    if fresh is not None:
-        told["bound_holds"] = bound_holds(made, scores, fresh)
-    return told
+    return thinned(curve), ranks
 
 
 def thinned(curve: list[dict[str, Any]]) -> list[dict[str, Any]]:

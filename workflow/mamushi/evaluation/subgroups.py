@@ -15,13 +15,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 
 from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.tables import FORGET, INFERENCE, RETAIN, read_table
 from mamushi.configuration import arms
 from mamushi.data.labels import Labelled, read_labels
 from mamushi.evaluation.cohort import RETRAINING, Cohort, Source, cohorts
+from mamushi.evaluation.crossed import contrast
 from mamushi.evaluation.paired import half_width
 from mamushi.evaluation.sad import Floats
 
@@ -104,33 +104,17 @@ def change(
 
 
 def recovered(
-    after: Floats, before: Floats, gold: Floats, tokens: Floats
-) -> tuple[float | None, float | None, float | None]:
-    """Return the share of the gap in NLL per token, from ``before`` to ``gold``, that is recovered
-    ``after``, with its 95% interval: the shares r that do not differ from it (Fieller, 1954),
-
-        0 in the interval of the change from before + r (gold - before).
-
-    Arrays as in ``change``. None where the gap is not above 0 by its own interval.
-    """
-    whole, low, _ = change(gold, before, tokens)
-    if low is None or low <= 0:
-        return None, None, None
-    share = change(after, before, tokens)[0] / whole
-
-    def beyond(r: float) -> float:
-        mean, _, high = change(after, before + r * (gold - before), tokens)
-        assert high is not None
-        return abs(mean) - (high - mean)
-
-    if beyond(share) >= 0:  # Every text has recovered the same share.
-        return share, share, share
-    ends = []
-    for step in (-1.0, 1.0):
-        while beyond(share + step) <= 0:
-            step *= 2
-        ends.append(float(brentq(beyond, share, share + step)))
-    return share, *ends
+    cohort: Cohort, after: Floats, beta0: Floats, rows: NDArray[np.int64]
+) -> Sequence[float | None]:
+    """Return the share of the gap in NLL per token of the texts ``rows``, from ``beta0`` to gold,
+    that is recovered ``after`` ((S, n) each), with its 95% interval; None where that cannot be
+    known."""
+    groups = cohort.texts.groups
+    before, gold = beta0[:, rows], cohort.gold[:, rows]
+    own = None if groups is None else groups[rows]
+    found = contrast(after[:, rows], before, cohort.tokens[rows], own, beta0=before, gold=gold)
+    share = (found.estimate, found.low, found.high)
+    return share if np.isfinite(share).all() else (None, None, None)
 
 
 class Ranked:
@@ -196,8 +180,7 @@ def _rows(
                 ends = change(nll[:, here], before[:, here], tokens[here])
                 row |= _named(name, ends)
             if part.domain == FORGET:
-                of_part = (nll[:, here], beta0[:, here], cohort.gold[:, here], tokens[here])
-                row |= _named("recovered", recovered(*of_part))
+                row |= _named("recovered", recovered(cohort, nll, beta0, here))
             yield row
 
 

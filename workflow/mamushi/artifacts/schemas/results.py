@@ -92,8 +92,10 @@ to_gold float64: Mean NLL per token less that of the gold standard, which remove
 to_gold_low float64?: Lower end of the 95% interval, as above.
 to_gold_high float64?
 recovered float64?: Of forget texts, the share of the group's own gap in held-out NLL from beta 0 to
-    gold that the removal recovers; null where the interval of that gap is not above 0.
-recovered_low float64?: Lower end of the 95% interval, by Fieller's theorem, over texts and seeds.
+    gold that the removal recovers; null where that gap is not clearly above 0, and of fewer than 20
+    independent texts.
+recovered_low float64?: Lower end of the 95% interval, by Fieller's theorem, over seeds and groups
+    of texts.
 recovered_high float64?
 ranked int64?: Forget texts of the group in the inference section; null of the retain domain.
 listed float64?: Share of these that the removal list has, a mean over seeds: above beta they go
