@@ -98,6 +98,10 @@ worlds: $(READY) ## are the advised budgets right? random worlds with known trut
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/worlds.py
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/theory.py
 
+.PHONY: evidence-page
+evidence-page: $(READY) ## every number of docs/evidence.md on real texts again, from its archive
+	$(BIN)/python benchmarks/evidence.py benchmarks/archive
+
 .PHONY: docs
 docs: $(READY) ## the documentation, with every table's columns: results/docs/index.html
 	$(BIN)/mkdocs build --strict --quiet

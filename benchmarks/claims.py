@@ -1,138 +1,202 @@
-"""What a finished run says of the paper's claims: confirmed, contradicted, or not to be told.
+"""What a run says of the claims that were written down before it: confirmed, contradicted, or not.
 
-A claim is a comparison of two selectors at the same seeds. It is confirmed or contradicted where
-the t test of the paired differences says so at 5%, corrected for the number of claims that were
-tried on that dataset and model (Holm); all else is not distinguishable at so many seeds, which is
-all that can be said for a claim that two are alike. And whether the budgets that were advised held
-what retraining measured. Reads the tables of a run that has trained what is compared, ``half_gap``
-and ``advice`` where they are there:
+    python benchmarks/claims.py results                  # of a run that is there
+    python benchmarks/claims.py benchmarks/archive       # of an archive
 
-    python benchmarks/claims.py results/tables
+A claim says that some differences are above 0: each is a test, and the claim's p is the largest of
+them, since all must hold. All claims of a dataset are corrected together (Holm), whichever measure
+they use; those of unlearned models count where the run has them all. One function gives the word.
 """
 
 from __future__ import annotations
 
 import argparse
+import tempfile
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 import numpy as np
-import pyarrow as pa
+from archive import Run, pack, read
+from families import Claim, Family, read_families
+from measures import Absent, Measured, difference
 
-from mamushi.artifacts import schemas
-from mamushi.artifacts.tables import read_table
-from mamushi.evaluation.paired import LEVEL, holm, interval, p_value
-from mamushi.evaluation.sad import Floats
-from mamushi.evaluation.summary import areas, curves_of
+from mamushi.evaluation.crossed import Effect
+from mamushi.evaluation.paired import LEVEL, holm, seeds_range
 from report import Report
 
-BELOW, ABOVE, LIKE = "below", "above", "like"
-SIGN = {BELOW: -1.0, ABOVE: 1.0}
-CLAIMS = {
-    "sad_area": (
-        ("mamushi", BELOW, "lr_cos"),
-        ("lr_cos", BELOW, "random"),
-        ("mamushi", BELOW, "random"),
-        ("lr_maha", LIKE, "lr_cos"),
-        ("anti_mamushi", ABOVE, "random"),
-        ("mamushi", BELOW, "mamushi_lr"),
-    ),
-    "auc": (("mamushi", ABOVE, "lr_cos"), ("mamushi", ABOVE, "mamushi_lr")),
-}
-"""By what is compared: one selector, where the paper finds it, and another."""
-
-Cell = tuple[str, str]
-Values = Mapping[str, Floats]
+CONFIRMED, CONTRADICTED, CANNOT = "confirmed", "contradicted", "cannot be told"
 
 
-def measured(tables: Path) -> dict[str, dict[Cell, dict[str, Floats]]]:
-    """By quantity, dataset and model, and selector: the values (seeds,), in the order of seeds."""
-    sad = read_table(tables / "sad.parquet", schemas.SAD)
-    found: dict[str, dict[Cell, dict[str, Floats]]] = {"sad_area": {}, "auc": {}}
-    for (dataset, model, selector), curves in curves_of(sad.sort_by("seed")).items():
-        found["sad_area"].setdefault((dataset, model), {})[selector] = areas(curves)
-    selection = read_table(tables / "selection.parquet", schemas.SELECTION).sort_by("seed")
-    rows = [row for row in selection.to_pylist() if row["auc"] is not None]
-    for row in rows:
-        of = found["auc"].setdefault((row["dataset"], row["model"]), {})
-        of[row["selector"]] = np.append(of.get(row["selector"], []), row["auc"])
+def verdict(p: float, interval: tuple[float, float], *, towards: bool) -> str:
+    """Return the word for a claim, of its corrected p, the interval of the difference that decides
+    it, and whether that lies towards the claim. Without a p, or where the interval is open, it
+    cannot be told."""
+    if not (np.isfinite(interval).all() and p <= LEVEL):
+        return CANNOT
+    return CONFIRMED if towards else CONTRADICTED
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A claim and what was measured: by rival the difference, and by statement that and its sign.
+
+    ``seeds`` are those of the run. ``why`` says what is lacking, where nothing was measured.
+    """
+
+    claim: Claim
+    effects: dict[str, Effect]
+    statements: list[tuple[Effect, float]]
+    seeds: list[int]
+    why: str | None = None
+
+    @property
+    def closest(self) -> tuple[str, Effect]:
+        """The rival that is the hardest for the claim, and the difference to it."""
+        hard = {"above": lambda d: -d, "alike": abs}.get(self.claim.expect, lambda d: d)
+
+        def hardness(each: tuple[str, Effect]) -> float:
+            # One that is not known may be any.
+            return float(hard(each[1].estimate)) if np.isfinite(each[1].p) else np.inf
+
+        return max(self.effects.items(), key=hardness)
+
+    @property
+    def sides(self) -> tuple[float, float]:
+        """One-sided p of the claim, which holds where all statements do, and of its contrary, which
+        does where one fails (Bonferroni)."""
+        each = [
+            found.p / 2 if sign * found.estimate > 0 else 1 - found.p / 2
+            for found, sign in self.statements
+        ]
+        if not each or not np.isfinite(each).all():
+            return np.nan, np.nan
+        return max(each), min(1.0, len(each) * (1 - max(each)))
+
+    @property
+    def p(self) -> float:
+        """Two-sided p, corrected for nothing."""
+        return float(np.minimum(1.0, 2 * np.minimum(*self.sides)))
+
+    @property
+    def towards(self) -> bool:
+        """Whether the difference that decides it lies towards the claim."""
+        return self.sides[0] <= self.sides[1]
+
+    def needed(self, comparisons: int) -> tuple[int, int] | None:
+        """Return the range of seeds that would tell, if the effect is what it seems."""
+        if not self.statements or not np.isfinite(self.p):
+            return None
+        hardest, _ = max(self.statements, key=lambda each: each[1] * -each[0].estimate)
+        apart = hardest.beyond_texts(comparisons)
+        if not (np.isfinite(apart) and hardest.over_seeds > 0):
+            return None
+        spread = float(np.sqrt(hardest.over_seeds))
+        return seeds_range(apart, spread, round(hardest.seed_freedom) + 1, comparisons)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A claim with its place in the family: the p that is corrected, and the word."""
+
+    tried: Tried
+    p: float
+    word: str
+    needed: tuple[int, int] | None
+
+
+def try_claim(claim: Claim, measured: Measured) -> Tried:
+    """Measure a claim on what a run has trained."""
+    rivals = claim.than or claim.than_budgets or claim.than_by
+    seeds = measured.seeds
+    if not seeds:
+        return Tried(claim, {}, [], seeds, "no seed has all of its models")
+    try:
+        effects = {str(rival): difference(claim, measured, rival) for rival in rivals}
+        statements = [
+            (difference(claim, measured, rival, shift), sign)
+            for rival in rivals
+            for sign, shift in claim.statements
+        ]
+    except Absent as missing:
+        return Tried(claim, {}, [], seeds, f"not trained: {missing}")
+    reasons = [found.reason for found in effects.values() if found.reason]
+    return Tried(claim, effects, statements, seeds, reasons[0] if reasons else None)
+
+
+def judge(family: Family, run: Run) -> dict[str, Judged]:
+    """Return each claim of a family as the run has it, by name."""
+    measured = Measured(run, family)
+    tried = {name: try_claim(claim, measured) for name, claim in family.claims.items()}
+    more = {name: try_claim(claim, measured) for name, claim in family.unlearning.items()}
+    if all(each.effects for each in more.values()):
+        tried |= more
+    # A claim that has no p is counted: what is corrected for was written down before the run.
+    corrected = holm([1.0 if np.isnan(each.p) else each.p for each in tried.values()])
+    judged = {}
+    for (name, each), p in zip(tried.items(), corrected, strict=True):
+        interval = np.nan, np.nan
+        if each.effects:
+            interval = each.closest[1].low, each.closest[1].high
+        p = float("nan") if np.isnan(each.p) else float(p)
+        word = verdict(p, interval, towards=each.towards)
+        judged[name] = Judged(each, p, word, each.needed(len(tried)))
+    return judged | {
+        name: Judged(each, np.nan, CANNOT, None) for name, each in more.items() if name not in tried
+    }
+
+
+def efficiency(family: Family, run: Run) -> dict[str, tuple[Tried, Tried]]:
+    """Return each claim of what is recovered, by SAD and by that: which takes fewer seeds?"""
+    measured = Measured(run, family)
+    found = {}
+    for name, claim in family.claims.items():
+        if claim.measure == "recovered" and claim.expect in ("above", "below"):
+            other = {"above": "below", "below": "above"}[claim.expect]
+            by_sad = msgspec.structs.replace(claim, measure="sad", expect=other)
+            found[name] = try_claim(by_sad, measured), try_claim(claim, measured)
     return found
 
 
-def tried(by_quantity: Mapping[str, Mapping[Cell, Values]], cell: Cell) -> Iterator[list[str]]:
-    """Per claim that a run can try: its words, the difference, its interval, p and the verdict."""
-    known = [
-        (quantity, one, sign, other, values[one] - values[other])
-        for quantity, claims in CLAIMS.items()
-        if (values := by_quantity[quantity].get(cell, {}))
-        for one, sign, other in claims
-        if one in values and other in values
-    ]
-    for (quantity, one, sign, other, differences), p in zip(
-        known, holm([p_value(each[-1]) for each in known]), strict=True
-    ):
-        mean, (low, high) = float(differences.mean()), interval(differences)
-        said = "not distinguishable"
-        if p <= LEVEL:
-            said = "confirmed" if mean * SIGN.get(sign, 0.0) > 0 else "contradicted"
-        yield [
-            f"{quantity}:{one}_{sign}_{other}",
-            f"{mean:.4g} [{low:.4g}, {high:.4g}] p_holm {p:.3g} seeds {len(differences)}: {said}",
-        ]
+def lines(archive: Mapping[tuple[str, str], Run]) -> Iterator[tuple[str, str]]:
+    """Yield name and value of every claim of every family that the runs of an archive try."""
+    for family in read_families().values():
+        for model in (family.model, *family.studies):
+            if (run := archive.get((family.dataset, model))) is None:
+                continue
+            for name, judged in judge(family, run).items():
+                said = f" p_holm {judged.p:.3g}: {judged.word}" if model == family.model else ""
+                yield f"{family.dataset}/{model}/{name}", f"{told(judged.tried)}{said}"
 
 
-def halved(table: pa.Table) -> Iterator[list[str]]:
-    """What a selector saves of random's half-gap budget, with its interval over seeds."""
-    for row in table.to_pylist():
-        low, high = row["saving_vs_random_low"], row["saving_vs_random_high"]
-        if row["selector"] == "random" or row["saving_vs_random"] is None:
-            continue
-        said = "not distinguishable"
-        if low is not None and (low > 0 or high < 0):
-            said = "confirmed" if low > 0 else "contradicted"
-        cell = f"{row['dataset']}/{row['model']}/half_gap"
-        yield [
-            f"{cell}:{row['unlearner']}_{row['selector']}_{BELOW}_random",
-            f"saves {row['saving_vs_random']:.4g} [{low}, {high}] seeds {row['seeds']}: {said}",
-        ]
+def told(tried: Tried) -> str:
+    """Return a claim's difference to its closest rival in words."""
+    if not tried.effects:
+        return str(tried.why)
+    rival, found = tried.closest
+    return (
+        f"{tried.claim.measure} {tried.claim.one} less {rival} {found.estimate:.4g} "
+        f"[{found.low:.4g}, {found.high:.4g}] p {tried.p:.3g} seeds {len(tried.seeds)}"
+    )
 
 
-def advised(table: pa.Table) -> Iterator[list[str]]:
-    """Measured budgets beside the span for retraining, and the interval of a learner without
-    limits."""
-    for row in table.to_pylist():
-        if row["measured"] is None or row["retraining_low"] is None:
-            continue
-        said = []
-        for name, end in (("retraining", "retraining"), ("limit", "budget")):
-            low, high = row[f"{end}_low"], row[f"{end}_high"]
-            held = "holds" if low <= row["measured"] <= high else "misses"
-            said.append(f"{name} [{low:.2f}, {high:.2f}] {held}")
-        cell = f"{row['dataset']}/{row['model']}/advice"
-        yield [
-            f"{cell}:{row['selector']}_{row['target']}_{row['value']:g}",
-            f"measured {row['measured']:.3f} {' '.join(said)}",
-        ]
+def opened(folder: Path) -> dict[tuple[str, str], Run]:
+    """Return the runs of an archive, or of a folder of results, which is packed for it."""
+    if not (folder / "runs").is_dir():
+        return read(folder)
+    with tempfile.TemporaryDirectory() as made:
+        pack(folder, Path(made))
+        return read(Path(made))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("tables", type=Path, nargs="+", help="the folders of tables of runs")
+    parser.add_argument("folder", type=Path, help="a folder of results, or an archive")
     args = parser.parse_args()
     report = Report("claims")
-    for folder in args.tables:
-        by_quantity = measured(folder)
-        for cell in by_quantity["sad_area"]:
-            for quantity, of in by_quantity.items():
-                for selector, values in of.get(cell, {}).items():
-                    shown = " ".join(f"{value:.4g}" for value in values)
-                    report.value(f"{cell[0]}/{cell[1]}/{quantity}:{selector}", shown)
-            for name, said in tried(by_quantity, cell):
-                report.value(f"{cell[0]}/{cell[1]}/{name}", said)
-        for schema, told in ((schemas.HALF_GAP, halved), (schemas.ADVICE, advised)):
-            if (path := folder / f"{schema.name}.parquet").is_file():
-                for name, said in told(read_table(path, schema)):
-                    report.value(name, said)
+    for name, said in lines(opened(args.folder)):
+        report.value(name, said)
     report.write()
 
 

@@ -1,0 +1,271 @@
+"""The evidence page: every number and every word of its blocks, computed from the archive.
+
+    python benchmarks/evidence.py benchmarks/archive        # or: make evidence-page
+
+A block of ``docs/evidence.md`` stands between ``<!-- made by benchmarks/evidence.py: NAME -->`` and
+``<!-- end of NAME -->``, and is replaced. All numbers also stand, with four digits, in
+``benchmarks/results/evidence.txt``. ``tests/unit/test_evidence_page.py`` makes both again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+from archive import Run, read
+from claims import CANNOT, Judged, Tried, efficiency, judge, lines
+from families import Family, read_families
+from measures import BETA0, GOLD, HALF, RETRAINING, Absent, Measured, over_seeds
+
+from mamushi.configuration.arms import Arm
+from mamushi.errors import UserError
+from mamushi.evaluation.crossed import Effect
+from mamushi.evaluation.half_gap import crossing
+
+ROOT = Path(__file__).parents[1]
+PAGE, NUMBERS = ROOT / "docs" / "evidence.md", Path(__file__).parent / "results" / "evidence.txt"
+BLOCK = "<!-- made by benchmarks/evidence.py: {} -->"
+END = "<!-- end of {} -->"
+SOURCE = "<!-- numbers: none, they are made from the archive and held against it by a test -->"
+NOTHING = "The archive has no run of it yet."
+
+Archive = Mapping[tuple[str, str], Run]
+SHARE, NATS, POINTS = "{:+.0%}", "{:+.4f}", "{:+.2f}"
+SHOWN = {
+    "recovered": SHARE,
+    "retain": NATS,
+    "sad": POINTS,
+    "auc": "{:+.3f}",
+    "half_gap": SHARE,
+    "saving": SHARE,
+}
+MEANS = {
+    "recovered": "recovered",
+    "retain": "retain NLL",
+    "sad": "SAD",
+    "auc": "AUC",
+    "half_gap": "half-gap budget",
+    "saving": "saving",
+}
+
+
+def shown(found: Effect, form: str) -> str:
+    """Return an estimate with its interval."""
+    if not np.isfinite(found.estimate):
+        return str(found.reason)
+    said = form.format(found.estimate)
+    if np.isfinite((found.low, found.high)).all():
+        return f"{said} [{form.format(found.low)}, {form.format(found.high)}]"
+    return said
+
+
+def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """Return a table of Markdown, below the comment that says where its numbers are from."""
+    head = list(head)
+    every = [head, ["---"] * len(head), *rows]
+    return "\n".join([SOURCE, "", *("| " + " | ".join(row) + " |" for row in every)])
+
+
+def runs(families: Mapping[str, Family], archive: Archive) -> str:
+    """What the archive has."""
+    rows = []
+    for (dataset, model), run in archive.items():
+        if dataset not in families:
+            continue
+        measured = Measured(run, families[dataset])
+        texts, groups = run.held_out.forget, len(np.unique(run.held_out.groups))
+        made = sum(Arm.parse(arm).endpoint is None for _, arm in run.cards)
+        steps = {
+            run.cards[seed, arm].get("steps") for seed in measured.seeds for arm in (BETA0, GOLD)
+        }
+        rows.append(
+            [
+                f"{dataset}, `{model}`",
+                f"{texts.sum()} + {(~texts).sum()}",
+                f"{groups}",
+                " to ".join(str(s) for s in sorted(steps)) or "-",
+                f"{len(measured.seeds)} of {len(families[dataset].seeds)}",
+                f"{made}",
+            ]
+        )
+    head = ["run", "held-out texts", "independent", "steps", "complete seeds", "models"]
+    return table(head, rows) if rows else NOTHING
+
+
+def verdicts(family: Family, run: Run) -> str:
+    """The claims of a dataset, with their words."""
+    judged = judge(family, run)
+    rows = [
+        [
+            each.tried.claim.says.removesuffix("."),
+            MEANS[each.tried.claim.measure],
+            _told(each.tried),
+            "-" if np.isnan(each.p) else f"{each.p:.2g}",
+            f"**{each.word}**" if each.word != CANNOT else _cannot(each),
+        ]
+        for each in judged.values()
+    ]
+    return table(["claim", "measure", "difference", "p (Holm)", "verdict"], rows)
+
+
+def _told(tried: Tried) -> str:
+    if not tried.effects:
+        return str(tried.why)
+    rival, found = tried.closest
+    form, margin = SHOWN[tried.claim.measure], tried.claim.margin
+    notes = [f"`{rival}`"] * (len(tried.effects) > 1)
+    notes += [f"margin {form.format(margin).lstrip('+')}"] * (margin > 0)
+    return shown(found, form) + (f" ({', '.join(notes)})" if notes else "")
+
+
+def _cannot(each: Judged) -> str:
+    if each.needed is None:
+        return CANNOT
+    low, high = each.needed
+    return f"{CANNOT}; {low} to {high} seeds would"
+
+
+def selectors(family: Family, run: Run) -> str:
+    """What each selector does, mean over the family's budgets."""
+    measured = Measured(run, family)
+    beta0, gold = measured.nll(BETA0, ()), measured.nll(GOLD, ())
+    rows = []
+    for name in family.selectors():
+        try:
+            nll = measured.nll(name, family.budgets)
+            found = [
+                shown(measured.contrast(nll, beta0, forget=True, share=True), SHARE),
+                shown(measured.contrast(nll, gold, forget=False, share=False), NATS),
+                shown(over_seeds(measured.sad(name, family.budgets)), "{:.2f}"),
+                _auc(measured, name),
+            ]
+        except Absent:
+            continue
+        rows.append([f"`{name}`", *found])
+    head = ["selector", "recovered", "retain NLL less gold's", "SAD", "AUC"]
+    return table(head, rows)
+
+
+def _auc(measured: Measured, name: str) -> str:
+    try:
+        values = [float(above.mean()) for above, _ in measured.placements(name)]
+    except Absent:
+        return "-"
+    return f"{min(values):.3f} to {max(values):.3f}"
+
+
+def half_gaps(family: Family, run: Run) -> str:
+    """Half-gap budgets, by retraining and by each unlearner that the run has."""
+    measured, rows = Measured(run, family), []
+    ways = dict.fromkeys(Arm.parse(arm).unlearner for _, arm in sorted(run.cards))
+    for by in (RETRAINING, *(way for way in ways if way)):
+        for name in family.selectors():
+            try:
+                found = crossing(measured.curves(name, by), HALF)
+            except Absent:
+                continue
+            ends = ["open" if end is None else f"{end:.2f}" for end in (found.low, found.high)]
+            budget = "not reached" if found.budget is None else f"{found.budget:.2f}"
+            rows.append([by, f"`{name}`", f"{budget} [{', '.join(ends)}]"])
+    return table(["by", "selector", "budget for half of the gap"], rows)
+
+
+def seeds(family: Family, run: Run) -> str:
+    """Seeds that a claim needs by SAD and by what is recovered, if its effect is what it seems."""
+    comparisons = len(family.claims)
+    rows = [
+        [
+            recovered.claim.says.removesuffix("."),
+            *(
+                cell
+                for each in (before, recovered)
+                for cell in (_told(each), _range(each, comparisons))
+            ),
+        ]
+        for before, recovered in efficiency(family, run).values()
+    ]
+    return table(["claim", "SAD", "seeds", "recovered", "seeds"], rows)
+
+
+def _range(tried: Tried, comparisons: int) -> str:
+    found = tried.needed(comparisons)
+    return "not known" if found is None else f"{found[0]} to {found[1]}"
+
+
+def studies(family: Family, archive: Archive) -> str:
+    """The same differences in further models, without a word."""
+    rows = []
+    for model in family.studies:
+        if (run := archive.get((family.dataset, model))) is None:
+            continue
+        for each in judge(family, run).values():
+            if each.tried.effects:
+                says, measure = each.tried.claim.says.removesuffix("."), each.tried.claim.measure
+                rows.append([f"`{model}`", says, MEANS[measure], _told(each.tried)])
+    return table(["model", "claim", "measure", "difference"], rows) if rows else NOTHING
+
+
+OF_DATASET: dict[str, Callable[[Family, Run], str]] = {
+    "claims": verdicts,
+    "selectors": selectors,
+    "half-gap budgets": half_gaps,
+    "seeds needed": seeds,
+}
+
+
+def made(archive: Archive) -> dict[str, str]:
+    """Return every block of the page, by name."""
+    families = read_families()
+    found = {"runs": runs(families, archive)}
+    for dataset, family in families.items():
+        run = archive.get((dataset, family.model))
+        ready = run is not None and Measured(run, family).seeds
+        for name, block in OF_DATASET.items():
+            found[f"{dataset} {name}"] = block(family, run) if run and ready else NOTHING
+        found[f"{dataset} studies"] = studies(family, archive)
+    return found
+
+
+def replaced(page: str, blocks: Mapping[str, str]) -> str:
+    """Return a page with its blocks made again. Raises ``UserError`` for one that is not made."""
+    for name in re.findall(re.escape(BLOCK).replace(r"\{\}", "(.*?)"), page):
+        if name not in blocks:
+            raise UserError(f"no block is called {name!r}", where=PAGE, do="correct its name")
+        begin, end = BLOCK.format(name), END.format(name)
+        inside = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.S)
+        if not inside.search(page):
+            raise UserError(f"block {name!r} has no end", where=PAGE, do=f"add {end}")
+        page = inside.sub(lambda _: f"{begin}\n\n{blocks[name]}\n\n{end}", page)  # noqa: B023
+    return page
+
+
+def opened_archive(folder: Path) -> Archive:
+    """Return the runs of the archive, none where it is not there yet."""
+    return read(folder) if any(folder.glob("*.json")) else {}
+
+
+def numbers(archive: Archive) -> Iterator[str]:
+    """Yield the lines of the file of results: versions, and each claim with four digits."""
+    yield "# command python benchmarks/evidence.py benchmarks/archive"
+    for (dataset, model), run in archive.items():
+        versions = " ".join(f"{name} {version}" for name, version in run.versions.items())
+        yield f"# {dataset}/{model} made with {versions}"
+    for name, said in lines(archive):
+        yield f"{name} {said}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("archive", type=Path)
+    archive = opened_archive(parser.parse_args().archive)
+    page = replaced(PAGE.read_text(encoding="utf-8"), made(archive))
+    PAGE.write_text(page, encoding="utf-8")
+    NUMBERS.write_text("\n".join(numbers(archive)) + "\n", encoding="utf-8")
+    print(PAGE, NUMBERS, sep="\n")
+
+
+if __name__ == "__main__":
+    main()
