@@ -24,3 +24,14 @@ def minimal() -> Config:
         "datasets": {"made": {"kind": "synthetic"}},
         "models": {"tiny": {"family": "llama", "pretraining": {"datasets": ["made"]}}},
     }
+
+
+def laid_over(*names: str) -> Config:
+    """Files laid over each other in the way of Snakemake, beneath them the paper's if they ask."""
+    from snakemake.utils import update_config
+
+    files = [yaml.safe_load((ROOT / name).read_text(encoding="utf-8")) for name in names]
+    config = paper() if any(file.get("extends") == "paper" for file in files) else {}
+    for file in files:
+        update_config(config, file)
+    return config

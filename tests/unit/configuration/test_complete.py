@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from jsonschema import Draft202012Validator
 
 from mamushi import registry
@@ -18,21 +17,10 @@ from mamushi.configuration.complete import complete, declared
 from mamushi.configuration.models import Lora
 from mamushi.configuration.sources import files
 from mamushi.stages import _settings as settings
-from tests.support.configurations import ROOT, Config, minimal, paper
+from tests.support.configurations import ROOT, Config, laid_over, minimal, paper
 
 JIGSAW = ("train.csv", "test.csv", "test_labels.csv")
 SECTIONS = ["data", "tokens", "training", "embedding", "evaluation", "execution"]
-
-
-def laid_over(*names: str) -> Config:
-    """Files laid over each other in the way of Snakemake, beneath them the paper's if they ask."""
-    from snakemake.utils import update_config
-
-    files = [yaml.safe_load((ROOT / name).read_text(encoding="utf-8")) for name in names]
-    config = paper() if any(file.get("extends") == "paper" for file in files) else {}
-    for file in files:
-        update_config(config, file)
-    return config
 
 
 def test_the_schema_for_editors_is_valid_and_takes_what_the_program_takes() -> None:

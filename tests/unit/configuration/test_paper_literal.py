@@ -5,16 +5,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mamushi.configuration.complete import complete
-from tests.support.configurations import ROOT, Config
-from tests.unit.configuration.test_complete import laid_over
+from tests.support.configurations import Config, laid_over
 
 PROFILE = "profiles/paper-literal/science.yaml"
-PAPER = ROOT.parent / "shared/paper.tex"
 
 BASELINES = r"\textsc{Mamushi} and all baseline selection methods operate on the same embeddings"
 OPTIMIZER = r"AdamW ($\beta_1=0$, $\beta_2=0.999$, weight decay $0.01$), batch size $8$, $5$ epochs"
@@ -60,6 +59,7 @@ STATED: list[tuple[str, Any, str]] = [
     ("datasets/jigsaw/sections/inference", 0.5, SPLIT),
     # The file train.csv has 159,571 rows: all are used.
     ("datasets/jigsaw/drop_duplicates", False, r"dataset ($159$K examples)"),
+    ("datasets/jigsaw/forget", None, "of the six toxicity indicators"),
     ("datasets/jigsaw/limit/forget", None, r"dataset ($159$K examples)"),
     ("datasets/jigsaw/limit/retain", None, r"dataset ($159$K examples)"),
     ("datasets/newsgroups/limit/forget", None, r"of roughly $18$K newsgroup posts"),
@@ -192,11 +192,17 @@ def test_the_profile_has_what_the_paper_says(
     assert resolved[key] == value
 
 
-@pytest.mark.skipif(not PAPER.exists(), reason="the paper's source is not beside this folder")
+@pytest.fixture(scope="module")
+def paper(shared: Path) -> str:
+    if not (shared / "paper.tex").is_file():
+        pytest.skip("the source of the paper is not there")
+    said = (shared / "paper.tex").read_text(encoding="utf-8").replace("’", "'")
+    return " ".join(said.split())
+
+
 @pytest.mark.parametrize("words", dict.fromkeys(words for *_, words in STATED))
-def test_the_paper_says_it(words: str) -> None:
-    said = PAPER.read_text(encoding="utf-8").replace("’", "'")
-    assert " ".join(words.split()) in " ".join(said.split())
+def test_the_paper_says_it(words: str, paper: str) -> None:
+    assert " ".join(words.split()) in paper
 
 
 def test_nothing_else_is_decided(resolved: Config) -> None:
