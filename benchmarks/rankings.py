@@ -37,6 +37,8 @@ RANKINGS: dict[str, tuple[str, dict[str, Any]]] = {
     "lexical": ("lexical", {}),
     "lr_cos": ("lr_cos", {}),
     "lr_maha": ("lr_maha", {}),
+    "lr_maha_sample": ("lr_maha", {"covariance": "sample"}),
+    "lr_maha_folds": ("lr_maha", {"folds": 5}),
     "auto": ("auto", {}),
 }
 
