@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from mamushi.errors import UserError
 from mamushi.registry import load, plugin
 from mamushi.selection import mlp
-from mamushi.selection.crossfit import cross_fit, cross_fit_together
+from mamushi.selection.crossfit import averaged, cross_fit, cross_fit_together
 from mamushi.selection.folds import stratified_folds
 from mamushi.selection.pool import Pool
 from tests.support.workflow import ROOT
@@ -254,15 +254,32 @@ def test_averaged_networks_each_have_folds_of_their_own(pool, monkeypatch):
     mean, offsets, scales = np.zeros(3000), [], []
     for task, own in seen:
         assert not set(task.held) & set(task.train)
-        forget, retain = own[pool.forget[task.held]], own[~pool.forget[task.held]]
-        offsets.append((forget.mean() + retain.mean()) / 2)
-        scales.append(np.sqrt((forget.var() + retain.var()) / 2))
+        offsets.append(own.mean())
+        scales.append(own.std())
         mean[task.held] += (own - offsets[-1]) / scales[-1] / 2
     # In nats as those of one network are.
     wanted = np.mean(offsets) + np.mean(scales) * mean
     np.testing.assert_allclose(found.scores, wanted, rtol=1e-9)
     # What is told of folds is of the first ones, which are those of one network.
     assert np.array_equal(found.fold, stratified_folds(pool.forget, 3, 0))
+
+
+@pytest.mark.parametrize("repeats", [1, 3])
+def test_an_average_of_networks_looks_at_no_label_of_what_they_score(pool, repeats):
+    """The paper: scores are of labels never observed."""
+    seen = []
+
+    def estimate(tasks):
+        seen[:] = tasks
+        return ((np.random.default_rng(task.seed).normal(size=len(task.held)), {}) for task in tasks)
+
+    fitted = cross_fit_together(pool, 3, 0, estimate, "", repeats).scores
+    logits = [own for own, _ in estimate(seen)]
+    for held in (task.held for task in seen[:3]):
+        forget = pool.forget.copy()
+        forget[held] = ~forget[held]
+        other = [dataclasses.replace(task, forget=forget) for task in seen]
+        assert np.array_equal(averaged(other, logits, repeats), fitted)
 
 
 def test_networks_that_differ_in_offset_and_scale_alone_rank_as_one(pool):

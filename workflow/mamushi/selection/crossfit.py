@@ -152,17 +152,15 @@ def plain_mean(tasks: Sequence[Task], by_task: Sequence[Doubles], repeats: int) 
 def averaged(tasks: Sequence[Task], by_task: Sequence[Doubles], repeats: int) -> Doubles:
     """Average logits ``by_task`` of held-out examples over repeats, to those of all examples (n,).
 
-    Those of several repeats are first brought to the networks' mean offset (the middle of the class
-    means) and scale (the standard deviation within the classes): how far a network's logits spread
-    depends on when its training stopped more than on the texts.
+    Those of several repeats are first brought to the networks' mean offset and scale: the mean and
+    the standard deviation of what a network scores, whose labels no score may know. How far its
+    logits spread depends on when its training stopped more than on the texts.
     """
     if repeats == 1:
         return plain_mean(tasks, by_task, 1)
     logits = np.zeros(len(tasks[0].forget))
-    forget = [task.forget[task.held] for task in tasks]
-    pairs = list(zip(by_task, forget, strict=True))
-    offsets = np.array([middle(own, of) for own, of in pairs])
-    scales = np.array([np.sqrt((own[of].var() + own[~of].var()) / 2) for own, of in pairs])
+    offsets = np.array([own.mean() for own in by_task])
+    scales = np.array([own.std() for own in by_task])
     for task, own, offset, scale in zip(tasks, by_task, offsets, scales, strict=True):
         # Constant logits, as of constant embeddings, have no scale.
         logits[task.held] += (own - offset) / (scale or 1.0)
