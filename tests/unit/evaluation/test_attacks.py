@@ -134,3 +134,30 @@ def test_of_models_that_know_nothing_intervals_hold_chance(measure: Measure) -> 
         apart += not found.difference.low <= 0 <= found.difference.high
     assert held >= 0.88 * 120
     assert apart <= 0.1 * 120
+
+
+@pytest.mark.parametrize("seeds", [1, 3])
+@pytest.mark.parametrize(("truth", "m", "n"), [(0.8, 16, 48), (0.99, 16, 48), (0.99, 100, 100)])
+def test_intervals_near_1_hold_the_auc(truth: float, m: int, n: int, seeds: int) -> None:
+    """Of a difference as well. Seeds share what is hard about a text."""
+    rng = np.random.default_rng(m)
+    apart, times, held, differs = np.sqrt(2) * norm.ppf(truth), 150, 0, 0
+    for _ in range(times):
+        hard = rng.normal(0, np.sqrt(0.7), m + n)
+        both = hard + rng.normal(0, np.sqrt(0.3), (seeds, 2, m + n))
+        both[:, 0, :m] += apart
+        found = compare([scored(*each, m) for each in both], auc)
+        held += found.model.low <= truth <= found.model.high
+        differs += found.difference.low <= truth - 0.5 <= found.difference.high
+    assert min(held, differs) >= 0.91 * times  # 0.95 but for what 150 draws may tell
+
+
+def test_an_auc_of_1_is_no_surer_for_a_seed_more() -> None:
+    """Once 1.00 [1.00, 1.00] stood beside 1.00 [0.79, 1.00]."""
+    member = np.arange(64) < 16
+    parted = member + np.random.default_rng(0).uniform(0, 0.9, 64)
+    one_pair = np.where(np.arange(64) == 0, np.sort(parted[16:])[-1] - 1e-3, parted)
+    for model in (parted, one_pair):
+        found = [compare([scored(model, model, 16)] * seeds, auc).model for seeds in (1, 3)]
+        for each in found:
+            assert 0.7 < each.low < 0.9 and each.value > 0.99

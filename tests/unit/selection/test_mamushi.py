@@ -271,7 +271,9 @@ def test_an_average_of_networks_looks_at_no_label_of_what_they_score(pool, repea
 
     def estimate(tasks):
         seen[:] = tasks
-        return ((np.random.default_rng(task.seed).normal(size=len(task.held)), {}) for task in tasks)
+        return (
+            (np.random.default_rng(task.seed).normal(size=len(task.held)), {}) for task in tasks
+        )
 
     fitted = cross_fit_together(pool, 3, 0, estimate, "", repeats).scores
     logits = [own for own, _ in estimate(seen)]

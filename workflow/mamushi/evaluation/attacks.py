@@ -10,8 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mamushi.evaluation.paired import UPPER, half_width
+from mamushi.evaluation.paired import UPPER, half_width, variance_and_errors
 from mamushi.evaluation.sad import Floats
+from mamushi.selection.metrics import auc_ends
 
 Bools = NDArray[np.bool_]
 
@@ -142,7 +143,8 @@ def compare(seeds: Sequence[Scored], measure: Measure) -> Compared:
 
     The variance has two parts: over texts, by a bootstrap that draws the same texts in all seeds
     and for both models, and of the mean over seeds. Of one seed it holds no error of training. A
-    share of none or all has the exact binomial limit (Clopper and Pearson 1934).
+    share of none or all has the exact binomial limit (Clopper and Pearson 1934), an AUC the
+    interval of ``auc_ends``, and the difference of two that of Zou and Donner (2008).
     """
     rng = np.random.default_rng(0)
     members = np.logical_or.reduce([one.member for one in seeds])
@@ -163,9 +165,38 @@ def compare(seeds: Sequence[Scored], measure: Measure) -> Compared:
     )
     n = int(min(count for one in seeds for count in (one.member.sum(), one.other.sum()) if count))
     model, gold = both[:, 0], both[:, 1]
+    if measure is auc:
+        return _compare_aucs(model, gold, n)
     return Compared(
         _estimate(model, n, 0.0), _estimate(gold, n, 0.0), _estimate(model - gold, n, -1.0)
     )
+
+
+def _compare_aucs(model: Floats, gold: Floats, n: int) -> Compared:
+    """Compare AUCs (S, 1 + B). An error of the difference is made of those of both, each towards
+    where the difference moves, and of their correlation over resamples and seeds."""
+    one, two = (_estimate_auc(found, n) for found in (model, gold))
+    covariance = np.cov(*(found[:, 1:].mean(axis=0) for found in (model, gold)))
+    if len(model) > 1:
+        covariance += np.cov(model[:, 0], gold[:, 0]) / len(model)
+    size = np.sqrt(covariance[0, 0] * covariance[1, 1])
+    alike = covariance[0, 1] / size if size > 0 else 0.0
+    value = one.value - two.value
+    lower, upper = (
+        np.sqrt(max(a**2 + b**2 - 2 * alike * a * b, 0.0))
+        for a, b in (
+            (one.value - one.low, two.high - two.value),
+            (one.high - one.value, two.value - two.low),
+        )
+    )
+    return Compared(one, two, Estimate(value, max(value - lower, -1.0), min(value + upper, 1.0)))
+
+
+def _estimate_auc(found: Floats, n: int) -> Estimate:
+    by_seed, resampled = found[:, 0], found[:, 1:].mean(axis=0)
+    value = float(by_seed.mean())
+    spread = variance_and_errors(by_seed, float(resampled.var(ddof=1)), n - 1)
+    return Estimate(value, *auc_ends(value, spread[0], n, spread[1]))
 
 
 def _estimate(found: Floats, n: int, least: float) -> Estimate:

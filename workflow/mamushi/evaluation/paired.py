@@ -29,19 +29,25 @@ def interval(values: npt.ArrayLike) -> tuple[float, float]:
 
 
 def half_width(by_seed: Floats, of_texts: float, freedom: float) -> float:
-    """Return half of the width of the 95% interval of a mean over texts and seeds.
+    """Return half of the width of the 95% interval of a mean over texts and seeds; 0 without any
+    variance. Arguments as of ``variance_and_errors``."""
+    variance, errors = variance_and_errors(by_seed, of_texts, freedom)
+    return errors * float(np.sqrt(variance)) if variance else 0.0
 
-    Its variance is that ``of_texts``, with so many degrees of ``freedom``, and that of the mean of
-    several seeds (S,), combined by Welch and Satterthwaite. 0 without any variance.
+
+def variance_and_errors(by_seed: Floats, of_texts: float, freedom: float) -> tuple[float, float]:
+    """Return the variance of a mean over texts and seeds, and its errors to an end of the 95%
+    interval.
+
+    The variance is that ``of_texts``, with so many degrees of ``freedom``, and that of the mean of
+    several seeds (S,), combined by Welch and Satterthwaite.
     """
     parts = [(of_texts, freedom)]
     if len(by_seed) > 1:
         parts.append((float(by_seed.var(ddof=1)) / len(by_seed), len(by_seed) - 1))
     variance = sum(v for v, _ in parts)
-    if variance == 0:
-        return 0.0
     combined = sum(v**2 / f for v, f in parts)
-    return t_quantile(variance**2 / combined if combined else np.inf) * float(np.sqrt(variance))
+    return variance, t_quantile(variance**2 / combined if combined else np.inf)
 
 
 def p_value(differences: npt.ArrayLike) -> float:
