@@ -21,6 +21,7 @@ from mamushi.evidence.frontier import (
     gain,
     phi,
 )
+from mamushi.selection.metrics import Codes, clusters_of
 
 LEVELS = (0.025, 0.975)
 """The ends of a 95% band."""
@@ -48,7 +49,8 @@ def bands(
     and ``decline`` (the predicted log SAD relative to its start), of the ratio that ``scores``
     estimate. All rankings are of these texts.
 
-    A resample draws n1 forget and n2 retain examples with replacement, the same for all rankings;
+    A resample draws n1 forget and n2 retain examples with replacement, or their groups
+    (``resample``), the same for all rankings;
     the ratio is calibrated anew with it, and one of the pairs of halves says what the scores have
     lost. Every resample is looked at without that loss, which halves can overstate, and with it and
     ``calibration.SLACK`` more, and a band spans the percentiles of both. ``gain`` and ``decline``
@@ -69,7 +71,7 @@ def bands(
             yield name, at.reranked(ranks)
 
     for which in range(resamples):
-        weights = resample(one, rng)
+        weights = resample(one, rng, scores.groups)
         found = scores.resampled(weights, which)
         lost = {side: found.lost + slack * found.jeffreys for side, slack in SLACK.items()}
         for side, spread in {"near": 0.0, **lost}.items():
@@ -81,12 +83,31 @@ def bands(
     }
 
 
-def resample(forget: NDArray[np.bool_], rng: np.random.Generator) -> NDArray[np.float64]:
-    """Draw as many examples of each domain with replacement: how often each is drawn, (n,)."""
+def resample(
+    forget: NDArray[np.bool_], rng: np.random.Generator, groups: Codes | None = None
+) -> NDArray[np.float64]:
+    """Draw as many examples of each domain with replacement: how often each is drawn, (n,).
+
+    Of ``groups`` (n,) whole ones are drawn, as many as there are in the forget domain alone, in the
+    retain domain alone, and in both: one that spans both is drawn as one. Then a domain's examples
+    weigh as many as it has.
+    """
     weights = np.empty(len(forget))
+    if clusters_of(groups, forget) is None or groups is None:
+        for domain in (forget, ~forget):
+            n = int(domain.sum())
+            weights[domain] = np.bincount(rng.integers(n, size=n), minlength=n)
+        return weights
+    _, code = np.unique(groups, return_inverse=True)
+    times = np.zeros(int(code.max()) + 1)
+    inside = [np.isin(np.arange(len(times)), code[domain]) for domain in (forget, ~forget)]
+    for one, two in ((True, False), (False, True), (True, True)):
+        drawn = np.flatnonzero((inside[0] == one) & (inside[1] == two))
+        if n := len(drawn):
+            times[drawn] = np.bincount(rng.integers(n, size=n), minlength=n)
+    weights = times[code]
     for domain in (forget, ~forget):
-        n = int(domain.sum())
-        weights[domain] = np.bincount(rng.integers(n, size=n), minlength=n)
+        weights[domain] *= domain.sum() / weights[domain].sum()
     return weights
 
 

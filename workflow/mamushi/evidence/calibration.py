@@ -34,6 +34,7 @@ from mamushi.artifacts import schemas
 from mamushi.artifacts.tables import FORGET, read_table
 from mamushi.errors import UserError
 from mamushi.selection.folds import stratified_folds
+from mamushi.selection.metrics import Codes
 from mamushi.selection.refits import HALVES, WHOLE, Refit, of_table
 
 Doubles = NDArray[np.float64]
@@ -75,12 +76,14 @@ class Estimate:
 @dataclass(frozen=True)
 class Scores:
     """Scores that a ratio is estimated from: the out-of-fold ``score`` (n,) of texts of which
-    ``forget`` (n,) are of p1, their ``fold`` (n,), and those of refits on ``halves``, if any."""
+    ``forget`` (n,) are of p1, their ``fold`` (n,), and those of refits on ``halves``, if any.
+    ``groups`` (n,), if any, by which intervals are made."""
 
     score: Doubles
     forget: Mask
     fold: NDArray[np.int64]
     halves: Sequence[Halves] = field(default_factory=tuple)
+    groups: Codes | None = None
 
     @property
     def pi1(self) -> float:

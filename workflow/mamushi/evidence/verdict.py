@@ -11,7 +11,16 @@ import numpy as np
 from mamushi.evidence.bootstrap import LEVELS, resample
 from mamushi.evidence.calibration import Doubles, Estimate, Mask, Scores, logistic
 from mamushi.evidence.frontier import Array, phi, psi
-from mamushi.selection.metrics import NORMAL, auc, placements, sampling_variance
+from mamushi.selection.metrics import (
+    NORMAL,
+    Codes,
+    auc,
+    auc_ends,
+    clusters_of,
+    placements,
+    sampling_variance,
+    t_error,
+)
 
 APART = 0.55
 """The end of its AUC's interval above which a score tells the domains apart well enough for a
@@ -52,7 +61,7 @@ def verdict(
 ) -> Verdict:
     """Judge ``scores``, of which ``refits`` (n,) are others with other seeds, and
     ``checked`` the rows of ``checks``."""
-    value, low, high = auc_interval(scores.score, scores.forget, refits)
+    value, low, high = auc_interval(scores.score, scores.forget, refits, scores.groups)
     kept = scores.kept()
     seen = f"AUC {value:.2f} [{low:.2f}, {high:.2f}]"
     reason = None
@@ -74,18 +83,23 @@ def verdict(
 
 
 def auc_interval(
-    score: Doubles, forget: Mask, refits: Sequence[Doubles] = ()
+    score: Doubles, forget: Mask, refits: Sequence[Doubles] = (), groups: Codes | None = None
 ) -> tuple[float, float, float]:
     """Return the AUC of cross-fitted scores, with a 95% interval for a ranking by all texts.
 
-    The error of DeLong et al. (1988) at ``TWICE`` its variance is for the sample of texts, and the
-    spread over ``refits`` for the estimator.
+    The error of DeLong et al. (1988) at ``TWICE`` its variance, or that by ``groups`` (n,), is for
+    the sample of texts, and the spread over ``refits`` for the estimator.
     """
     above, below = placements(score, forget)
-    variance = sampling_variance(above, below)
+    clusters = clusters_of(groups, forget)
+    variance = sampling_variance(above, below, clusters)
     if len(refits) > 1:
         variance += float(np.var([auc(other, forget) for other in refits], ddof=1))
-    value, error = float(above.mean()), NORMAL * float(np.sqrt(variance))
+    value = float(above.mean())
+    if clusters is not None:
+        texts = min(len(np.unique(own)) for own in clusters)
+        return value, *auc_ends(value, variance, texts, t_error(above, below, clusters))
+    error = NORMAL * float(np.sqrt(variance))
     return value, max(value - error, 0.0), min(value + error, 1.0)
 
 
@@ -111,7 +125,7 @@ def checks(scores: Scores, estimate: Estimate, resamples: int, seed: int) -> lis
 
     rng = np.random.default_rng(seed)
     point = measured(np.ones(len(ratio)))
-    drawn = [measured(resample(forget, rng)) for _ in range(resamples)]
+    drawn = [measured(resample(forget, rng, scores.groups)) for _ in range(resamples)]
     low, high = np.quantile(drawn, LEVELS, axis=0)
     return [
         {
@@ -130,14 +144,21 @@ CHECKS = {"slope": 1.0, "intercept": 0.0, "psi_over_phi": 1.0}
 """Name of each check, with the value that a density ratio has."""
 
 
-def share_bound(score2: Array, threshold: float, budget: float) -> tuple[float, float]:
+def share_bound(
+    score2: Array, threshold: float, budget: float, groups2: Codes | None = None
+) -> tuple[float, float]:
     """Return the share of a list that the retain domain would produce too, and its upper bound.
 
     R is the part of the retain domain that scores ``threshold`` and above, and R / ``budget`` the
     share. By the band of Dvoretzky, Kiefer and Wolfowitz (Massart, 1990) around ``score2`` (n2,),
     R <= R_n + sqrt(log(1 / 0.025) / (2 n2)) in 97.5% of samples *at all thresholds at once*. Scores
-    of cross-fitting are not quite independent, for which 2.5% are left.
+    of cross-fitting are not quite independent, for which 2.5% are left. Of ``groups2`` (n2,) of
+    sizes m, n2 is n2^2 / sum(m^2), as if the texts of a group were one (Kish, 1965).
     """
+    n2 = float(len(score2))
+    if groups2 is not None:
+        _, sizes = np.unique(groups2, return_counts=True)
+        n2 = n2**2 / float((sizes**2).sum())
     above = float(np.mean(score2 >= threshold))
-    band = float(np.sqrt(np.log(1 / 0.025) / (2 * len(score2))))
+    band = float(np.sqrt(np.log(1 / 0.025) / (2 * n2)))
     return min(above / budget, 1.0), min((above + band) / budget, 1.0)
