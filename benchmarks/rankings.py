@@ -80,7 +80,9 @@ def main() -> None:
         if ours is None:
             ours = mean
         for end, value in zip(
-            ("", "_low", "_high"), auc_difference(mean, ours, pool.forget), strict=True
+            ("", "_low", "_high"),
+            auc_difference(mean, ours, pool.forget, pool.groups),
+            strict=True,
         ):
             report.value(f"{name}_less_{OURS}{end}", value)
         if pool.truth is not None:

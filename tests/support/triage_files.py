@@ -33,6 +33,7 @@ def write_calibrated(path: Path, forget: list[str], retain: list[str], words: st
         "id": [*forget, *retain],
         "domain": ["forget"] * len(forget) + ["retain"] * len(retain),
         **{name: [0.5] * n for name in ("score", "log_ratio")},
+        **dict.fromkeys(("group", "close_group"), pa.nulls(n, pa.int64())),
     }
     told = {"auc": 0.93, "auc_low": 0.9, "auc_high": 0.95, "kept": 0.8, "words": words}
     write_table(path, schemas.CALIBRATED, columns, metadata={"verdict": {**told, "reason": None}})

@@ -4,6 +4,8 @@
 
 rule calibrate:
     input:
+        examples=made(paths.EXAMPLES),
+        embeddings=paths.EMBEDDINGS,
         scores=paths.SCORES.replace("{selector}", RATIO),
         refits=paths.REFITS.replace("{selector}", RATIO),
     output:
@@ -42,6 +44,7 @@ rule frontier:
 rule diagnostics:
     input:
         scores=expand(paths.SCORES, selector=SCORED, allow_missing=True),
+        calibrated=paths.CALIBRATED,
     output:
         out=paths.DIAGNOSTICS,
     log:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from mamushi.artifacts import schemas
@@ -241,8 +242,11 @@ def run(tmp_path: Path) -> Path:
     write_table(
         tmp_path / "calibrated.parquet",
         schemas.CALIBRATED,
-        {"id": ids, "domain": about[1], "score": noisy, "log_ratio": noisy},
-        metadata={"lost": 0.0, "verdict": {"reason": "because", "words": "no"}},
+        {
+            **{"id": ids, "domain": about[1], "score": noisy, "log_ratio": noisy},
+            **dict.fromkeys(("group", "close_group"), pa.nulls(N1 + N2, pa.int64())),
+        },
+        metadata={"lost": 0.0, "verdict": {"reason": "because", "words": "no", "texts": {}}},
     )
     return tmp_path
 
@@ -286,7 +290,7 @@ def test_the_stage(run: Path) -> None:
     assert half["noisy"]["exact_preservation"] < half["reverse"]["exact_preservation"]
     stored = read_metadata(run / "frontier.parquet")
     assert set(stored["relative"]) == set(names)
-    assert stored["verdict"] == {"reason": "because", "words": "no"}
+    assert stored["verdict"]["reason"] == "because"
     assert stored["relative"]["noisy"]["gain"][0] == 0
     assert stored["relative"]["noisy"]["decline"][0] == 1
     before = (run / "frontier.parquet").read_bytes()

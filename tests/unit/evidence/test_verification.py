@@ -98,6 +98,8 @@ def calibrate(root: Path, name: str = "mamushi_lr") -> None:
     run(
         *("calibrate", "--scores", place(root, paths.SCORES, selector=name)),
         *("--refits", place(root, paths.REFITS, selector=name)),
+        *("--examples", place(root, paths.EXAMPLES)),
+        *("--embeddings", place(root, paths.EMBEDDINGS)),
         *("--out", place(root, paths.CALIBRATED), "--checks", place(root, paths.CALIBRATION)),
         *("--settings", json.dumps({**RUN, "selector": name, "resamples": 20})),
     )

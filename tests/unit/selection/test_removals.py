@@ -100,7 +100,8 @@ def scores_table(n1=40, n2=60, seed=0, retain_scores=True, column=None):
 
 def ratio_of(table, lost=0.0, withheld=None):
     """The scores of a table as the calibrated ratio."""
-    ratio = pa.table({"id": table["id"], "log_ratio": table["score"]})
+    columns = {"id": table["id"], "log_ratio": table["score"]}
+    ratio = pa.table({**columns, "group": pa.nulls(len(table), pa.int64())})
     return Calibrated(ratio, lost, "in words", withheld)
 
 
@@ -278,6 +279,7 @@ def calibrate(folder, selector, **settings):
          folder / "embeddings.parquet", "--out", again,
          "--settings", json.dumps({**scored, "whole": 2, "halves": 2})],
         ["calibrate", "--scores", folder / f"{selector}.parquet", "--refits", again,
+         "--examples", folder / "examples.parquet", "--embeddings", folder / "embeddings.parquet",
          "--out", folder / f"{selector}_calibrated.parquet",
          "--checks", folder / "calibration.parquet",
          "--settings", json.dumps({**told, "resamples": 40})],

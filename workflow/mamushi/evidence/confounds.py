@@ -62,7 +62,7 @@ def read_texts(examples: str | Path, duplicates: str | Path, ids: Sequence[str])
     kept = read_table(duplicates, schemas.DUPLICATES, ["kept_id"])["kept_id"].drop_null()
     copies = Counter(kept.to_pylist())
     counts = np.array([copies[name] for name in ids], dtype=np.float64)
-    return Texts(found.words, counts, found.labels)
+    return Texts(found.words, counts, found.labels, found.groups)
 
 
 def confounds(

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from mamushi.artifacts import schemas
 from mamushi.artifacts.tables import FORGET, read_table
+from mamushi.evidence.manifest import Calibrated
+from mamushi.evidence.verdict import auc_interval
 from mamushi.selection.crossfit import middle
 from mamushi.selection.metrics import auc, average_ranks
 
@@ -53,9 +55,9 @@ def read_scores(path: str | Path) -> Scores:
     return Scores(score, forget, fold)
 
 
-def diagnose(scores: Scores) -> dict[str, float | int | None]:
+def diagnose(scores: Scores, texts: Calibrated | None = None) -> dict[str, float | int | None]:
     """Return a row of the table ``diagnostics`` but for the run and the selector; None where a
-    number is not defined."""
+    number is not defined. ``texts`` say by what groups intervals are made."""
     forget, retain = scores.score[scores.forget], scores.score[~scores.forget]
     low, q25, median, q75, high = np.quantile(forget, [0, 0.25, 0.5, 0.75, 1])
     mean, sd = _moments(forget)
@@ -72,17 +74,28 @@ def diagnose(scores: Scores) -> dict[str, float | int | None]:
         "forget_cov": sd / abs(mean) if mean else None,
         "ties": len(forget) - len(np.unique(forget)),
     }
+    groups = close = None
+    if texts is not None:
+        groups, close = texts.codes("group"), texts.codes("close_group")
+        known = {"groups": "groups", "close_texts": "close", "close": "found"}
+        row |= {column: texts.texts.get(name) for column, name in known.items()}
     # After the cell and the selector.
     found = dict.fromkeys(schemas.DIAGNOSTICS.schema.names[4:]) | row
     if not scores.both:
         return found
     mean, sd = _moments(retain)
     areas = fold_areas(scores)
+    _, low, high = auc_interval(scores.score, scores.forget, groups=groups)
+    if close is not None:
+        _, *needed = auc_interval(scores.score, scores.forget, groups=close)
+        found |= dict(zip(("auc_low_by_close", "auc_high_by_close"), needed, strict=True))
     return found | {
         "retain_mean": mean,
         "retain_sd": sd,
         "fisher": fisher(forget, retain),
         "auc": auc(scores.score, scores.forget),
+        "auc_low": low,
+        "auc_high": high,
         "auc_fold_mean": float(np.mean(areas)) if areas else None,
         "auc_fold_sd": float(np.std(areas)) if areas else None,
         "auc_fold_min": min(areas, default=None),

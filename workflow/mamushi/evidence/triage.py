@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from mamushi.artifacts.tables import FORGET, RETAIN
 from mamushi.evidence.confounds import FEWEST
 from mamushi.evidence.verdict import auc_interval
+from mamushi.selection.metrics import Codes
 from mamushi.selection.pool import Scored
 
 Doubles = NDArray[np.float64]
@@ -27,13 +28,14 @@ PLACES = 200
 """Most texts of a domain in the table."""
 
 
-def refusal(score: Doubles, forget: Mask) -> str | None:
-    """Say why scores (n,) can name no text that is on the wrong side; None where they can."""
+def refusal(score: Doubles, forget: Mask, groups: Codes | None = None) -> str | None:
+    """Say why scores (n,) can name no text that is on the wrong side; None where they can. The
+    AUC has an interval by ``groups`` (n,)."""
     if np.isnan(score).any():
         return "the selector has no score for retain texts"
     if min(forget.sum(), (~forget).sum()) < FEWEST:
         return f"fewer than {FEWEST} texts in a domain"
-    estimate, low, high = auc_interval(score, forget)
+    estimate, low, high = auc_interval(score, forget, groups=groups)
     if low <= 0.5:
         return f"the domains cannot be told apart: AUC {estimate:.2f} [{low:.2f}, {high:.2f}]"
     return None

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from mamushi.evidence.bootstrap import LEVELS, resample
 from mamushi.evidence.calibration import Doubles, Estimate, Mask, Scores, logistic
+from mamushi.evidence.dependence import close_texts
 from mamushi.evidence.frontier import Array, phi, psi
 from mamushi.selection.metrics import (
     NORMAL,
@@ -34,6 +35,39 @@ STRONG, WEAK = 0.8, 0.65
 
 
 @dataclass(frozen=True)
+class Texts:
+    """What is known of the dependence of texts: the number of their ``groups``, of one text or
+    more, or of texts that are ``close`` without groups, by chance or ``found``; ``auc_low`` and
+    ``auc_high`` are the interval that the AUC would need if these were groups."""
+
+    groups: int | None = None
+    looked_at: int = 0
+    close: int = 0
+    found: bool = False
+    auc_low: float | None = None
+    auc_high: float | None = None
+
+    def words(self) -> str:
+        """Return it as a clause."""
+        if self.groups is not None:
+            return f"intervals are by {self.groups} groups of texts"
+        if not self.looked_at:
+            return "texts are taken as independent"
+        if not self.found:
+            return "texts are taken as independent: neighbours are no closer than chance makes them"
+        words = (
+            f"texts are taken as independent, but {self.close} of {self.looked_at} are too close "
+            "to a neighbour for that: give the dataset a 'group'"
+        )
+        if self.auc_low is None:
+            return words
+        return (
+            f"{words} (if those were groups, the AUC's interval would be "
+            f"[{self.auc_low:.2f}, {self.auc_high:.2f}])"
+        )
+
+
+@dataclass(frozen=True)
 class Verdict:
     """A judgement on the scores of a run; ``reason`` says why no budget can be named."""
 
@@ -42,6 +76,7 @@ class Verdict:
     auc_high: float
     kept: float
     reason: str | None
+    texts: Texts | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return it for an artifact's metadata, with what follows in one line of ``words``."""
@@ -53,14 +88,34 @@ class Verdict:
             words = f"strong separation, trust the ranking: {seen}"
         elif self.auc_low >= WEAK:
             words = f"moderate separation, check the list before deleting: {seen}"
+        if self.texts:
+            words += f"; {self.texts.words()}"
         return {**asdict(self), "words": words}
 
 
+def dependence(
+    scores: Scores, refits: Sequence[Doubles], embeddings: Array
+) -> tuple[Texts, Codes | None]:
+    """Say by what groups texts depend on each other, or look for it in ``embeddings`` (n, d): then
+    also the codes (n,) of the groups of close texts, if there are more than by chance."""
+    if scores.groups is not None and clusters_of(scores.groups, scores.forget):
+        return Texts(groups=len(np.unique(scores.groups))), None
+    seen = close_texts(embeddings, scores.forget)
+    found = Texts(None, seen.looked_at, seen.texts, seen.found)
+    if not seen.found or seen.groups is None:
+        return found, None
+    _, low, high = auc_interval(scores.score, scores.forget, refits, seen.groups)
+    return replace(found, auc_low=low, auc_high=high), seen.groups
+
+
 def verdict(
-    scores: Scores, refits: Sequence[Doubles], checked: Iterable[dict[str, Any]]
+    scores: Scores,
+    refits: Sequence[Doubles],
+    checked: Iterable[dict[str, Any]],
+    texts: Texts | None = None,
 ) -> Verdict:
-    """Judge ``scores``, of which ``refits`` (n,) are others with other seeds, and
-    ``checked`` the rows of ``checks``."""
+    """Judge ``scores``, of which ``refits`` (n,) are others with other seeds, ``checked`` the rows
+    of ``checks``, and ``texts`` what ``dependence`` says."""
     value, low, high = auc_interval(scores.score, scores.forget, refits, scores.groups)
     kept = scores.kept()
     seen = f"AUC {value:.2f} [{low:.2f}, {high:.2f}]"
@@ -79,7 +134,7 @@ def verdict(
             "the scores fail the ratio check: E_p1[psi] / E_p2[phi] is "
             f"{row['value']:.2f} [{row['low']:.2f}, {row['high']:.2f}] instead of 1"
         )
-    return Verdict(value, low, high, kept, reason)
+    return Verdict(value, low, high, kept, reason, texts)
 
 
 def auc_interval(

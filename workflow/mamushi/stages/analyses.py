@@ -22,6 +22,8 @@ class Calibrate(Cell):
 
 
 class CalibrateFiles(Files):
+    examples: Path = reads("the examples table, with groups of texts")
+    embeddings: Path = reads("their embeddings, in which neighbours are looked for without groups")
     scores: Path = reads("scores of the selector that estimates the ratio")
     refits: Path = reads("their refits")
     out: Path = writes("the calibrated ratios to write")
@@ -36,24 +38,37 @@ def calibrate(files: CalibrateFiles, settings: Calibrate, job: Job) -> None:
     a reader stands in the metadata as the verdict. Raises ``UserError`` for scores that lack one,
     or refits of other texts.
     """
+    from dataclasses import replace
+
     import pyarrow as pa
 
     from mamushi.artifacts import schemas
     from mamushi.artifacts.tables import read_metadata, read_table, write_table
     from mamushi.evidence.calibration import read_ratio
-    from mamushi.evidence.verdict import checks, verdict
+    from mamushi.evidence.verdict import checks, dependence, verdict
+    from mamushi.selection.pool import read_pool
 
     scores, whole = read_ratio(files.scores, files.refits)
+    table = read_table(files.scores, schemas.SCORES)
+    pool = read_pool(files.embeddings, files.examples)
+    if table["id"].to_pylist() != pool.ids.tolist():
+        what = f"its examples are not those of {files.embeddings}"
+        raise UserError(what, where=files.scores, do="delete both and embed again")
+    scores = replace(scores, groups=pool.groups)
     estimate = scores.estimate()
     checked = checks(scores, estimate, settings.resamples, settings.seed)
-    found = verdict(scores, whole, checked)
-    table = read_table(files.scores, schemas.SCORES)
+    texts, close = dependence(scores, whole, pool.embeddings)
+    found = verdict(scores, whole, checked, texts)
     write_table(
         files.out,
         schemas.CALIBRATED,
         {
             **{name: table[name] for name in ("id", "domain", "score")},
             "log_ratio": pa.array(estimate.log_ratio),
+            **{
+                name: pa.nulls(len(table), pa.int64()) if codes is None else pa.array(codes)
+                for name, codes in (("group", pool.groups), ("close_group", close))
+            },
         },
         metadata={
             "provenance": job.origin,
@@ -103,6 +118,8 @@ def frontier(files: FrontierFiles, settings: Frontier, job: Job) -> None:
     have lost, and for a dataset that knows its densities the exact values beside them. Raises
     ``UserError`` for scores of other examples, or a ratio that lacks a score.
     """
+    from dataclasses import replace
+
     import numpy as np
 
     from mamushi.artifacts import schemas
@@ -110,6 +127,7 @@ def frontier(files: FrontierFiles, settings: Frontier, job: Job) -> None:
     from mamushi.evidence.bootstrap import bands, exact, rows
     from mamushi.evidence.calibration import read_ratio
     from mamushi.evidence.frontier import ranking_of
+    from mamushi.evidence.manifest import read_calibrated
     from mamushi.evidence.truth import truth_of
     from mamushi.selection.removals import budget_of
 
@@ -124,6 +142,7 @@ def frontier(files: FrontierFiles, settings: Frontier, job: Job) -> None:
     budgets = sorted({0.0, 1.0, *map(float, settings.budgets)})
     counts = np.array([budget_of(beta, ratio) for beta in budgets])
     estimated, _ = read_ratio(files.ratio, files.refits)
+    estimated = replace(estimated, groups=read_calibrated(files.calibrated).codes("group"))
     found = bands(estimated, rankings, counts, settings.resamples, settings.seed)
     truth = truth_of(read_table(files.examples, schemas.EXAMPLES), ratio)
     table = []
@@ -165,7 +184,14 @@ class ScoresFiles(Files):
     out: Path = writes("the table to write")
 
 
-def diagnostics(files: ScoresFiles, settings: Cell, job: Job) -> None:
+class DiagnosticsFiles(ScoresFiles):
+    calibrated: Path | None = reads(
+        "the calibrated ratio, with the groups of texts; without it they are taken as independent",
+        default=None,
+    )
+
+
+def diagnostics(files: DiagnosticsFiles, settings: Cell, job: Job) -> None:
     """Describe the scores of a run: spread, separation of the domains, calibration, folds.
 
     A row for each selector. What a score has not, because its selector has none for retain examples
@@ -174,9 +200,11 @@ def diagnostics(files: ScoresFiles, settings: Cell, job: Job) -> None:
     from mamushi.artifacts import schemas
     from mamushi.artifacts.tables import write_table
     from mamushi.evidence.diagnostics import diagnose, read_scores
+    from mamushi.evidence.manifest import read_calibrated
 
+    ratio = None if files.calibrated is None else read_calibrated(files.calibrated)
     rows = [
-        {**settings.cell, "selector": name, **diagnose(read_scores(path))}
+        {**settings.cell, "selector": name, **diagnose(read_scores(path), ratio)}
         for name, path in zip(files.selectors, files.scores, strict=True)
     ]
     write_table(
@@ -285,6 +313,7 @@ def triage(files: TriageFiles, settings: Triage, job: Job) -> None:
 
     from mamushi.artifacts import schemas
     from mamushi.artifacts.tables import read_table, write_csv, write_table
+    from mamushi.data.labels import read_labels
     from mamushi.evidence.diagnostics import read_scores
     from mamushi.evidence.ranking import excerpt, texts_of
     from mamushi.evidence.triage import refusal, triage
@@ -294,7 +323,8 @@ def triage(files: TriageFiles, settings: Triage, job: Job) -> None:
     ids = read_table(files.scores, schemas.SCORES, ["id"])["id"].to_numpy().astype(np.object_)
     rows: list[dict[str, Any]] = []
     counts: dict[str, int] = {}
-    if (why := refusal(scores.score, scores.forget)) is None:
+    known = read_labels(files.examples, ids.tolist(), do="delete the scores and score again")
+    if (why := refusal(scores.score, scores.forget, known.groups)) is None:
         found = of_table(read_table(files.refits, schemas.REFITS))
         again = [scored for part, _, scored in found if part == WHOLE]
         rows, counts = triage(ids, scores.score, scores.forget, scores.fold, again)

@@ -37,6 +37,17 @@ fisher float64?: Fisher discriminability: difference of the domains' means over 
     variance.
 auc float64?: Share of pairs of a forget and a retain text in which the forget text scores higher,
     ties counting half.
+auc_low float64?: Lower end of its 95% interval for a ranking by all texts: by groups of texts, or
+    of independent texts where there are no groups.
+auc_high float64?
+groups int64?: Groups of texts that are not independent, a text without one being its own; null
+    where no two texts share one.
+close_texts int64?: Where there are no groups, the texts that lie closer to a neighbour in the
+    embeddings than independent texts do; by chance there are a few.
+close bool?: Whether these are more than by chance, at a level of 5%.
+auc_low_by_close float64?: Lower end of the interval that the AUC would need if texts that are close
+    were groups; null where they are not more than by chance.
+auc_high_by_close float64?
 auc_fold_mean float64?
 auc_fold_sd float64?: Their standard deviation.
 auc_fold_min float64?, auc_fold_max float64?
@@ -59,7 +70,8 @@ measure string: `spearman` (rank correlation of score and number), `auc_of_value
 texts int64: Texts that it is measured on.
 estimate float64?: The correlation, 0 by chance, or the AUC, 0.5 by chance; null with a reason in
     `why`.
-low float64?: Lower end of the 95% interval: Fisher's z of a correlation, DeLong's of an AUC.
+low float64?: Lower end of the 95% interval: Fisher's z of a correlation, DeLong's of an AUC, on the
+    scale of the logit; by groups of texts, if there are any.
 high float64?
 apart bool?: Whether the interval leaves out chance.
 why string?: Why there is no estimate; null where there is one.""")
@@ -105,7 +117,11 @@ the scores have lost of the ratio, and the verdict on it.
 id string, domain string
 score float64: The score that it was made from.
 log_ratio float64: The calibrated estimate of log p1(text)/p2(text), in nats, by a fit to other
-    texts.""")
+    texts.
+group int64?: The number of its group among those of these texts, by which intervals are made; null
+    where no two of them share one.
+close_group int64?: The same of texts that lie too close together for independent ones; null where
+    there are groups, or no more of these than by chance.""")
 
 CALIBRATION = table("""calibration: Whether the calibrated scores are a log-density ratio: checks
 that need no truth, a row each, with 95% intervals over resamples of the texts.
