@@ -203,7 +203,7 @@ REACHED_BY = {
     "evidence.diagnostics.calibration_error": "diagnostics figure/diagnostics",
     "evidence.frontier.phi": "calibrate frontier manifests truth",
     "evidence.geometry.reaches": "geometry evidence figure/discrimination",
-    "evidence.manifest.read_calibrated": "manifests",
+    "evidence.manifest.read_calibrated": "diagnostics frontier manifests",
     "figures.style.per_cent": "figure/discrimination figure/variance",
     "figures.style.HOUSE": "figure",
     "figures.style.facets": (
