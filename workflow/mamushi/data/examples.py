@@ -54,11 +54,11 @@ def build(
 
     ``sections`` are the shares for rows without a ready-made section, ``limit`` the most texts of
     each domain in a section, ``data`` the settings of the configuration's section ``data``, of
-    which those of duplicates count where these are dropped. The
-    counts are ``read`` (rows in the files), ``left_out`` (by the loader, with reasons), ``steps``
-    and ``sections``, by domain, and ``groups`` of two texts or more, of a dataset that has groups.
-    Raises ``UserError`` for duplicated ids, texts that are too long or all empty, a domain without
-    texts, in all or in a section, and a group in two sections.
+    which those of duplicates count where these are dropped. The counts are ``read`` (rows in the
+    files), ``left_out`` (by the loader, with reasons), ``steps`` and ``sections``, by domain, and
+    ``groups``, of a dataset that has groups. Raises ``UserError`` for duplicated ids, texts that
+    are too long or all empty, a domain without texts, in all or in a section, and a group in two
+    sections.
     """
     check_unique(raw.ids, raw.places)
     left = _Left(raw.forget)
@@ -79,26 +79,7 @@ def build(
     crossed = "after duplicates and cross-posts were dropped"
     left.drop("cross_posts", rows[found.crossed], crossed)
 
-    rows = left.rows
-    ready, strata, group, places = (
-        [column[row] for row in rows.tolist()]
-        for column in (raw.section, raw.stratum, raw.group or [None] * len(texts), raw.places)
-    )
-    ready = joined(ready, group, places)
-    section = split(raw.forget[rows], strata, ready, sections, data["split_seed"], group)
-    within = limited(raw.forget[rows], section, limit, data["split_seed"])
-    left.drop("limit", rows[~within])
-    rows, section = rows[within], section[within]
-    # A section is there when it has a share, or when rows came with it.
-    expected = {name for name, share in sections.items() if share > 0 and None in raw.section}
-    most = max(Counter(filter(None, group)).values(), default=0)
-    do = f"a group stays together, and the largest has {most:,} of {len(group):,} texts; give "
-    do += "'group' a column that tells texts apart better, or null"
-    for name in SECTIONS:
-        if name in expected | set(raw.section):
-            found_there = raw.forget[rows[section == name]]
-            _check_domains(found_there, f"in section {name!r}", do if most > 1 else None)
-
+    rows, section = _in_sections(raw, left, sections, limit, data["split_seed"])
     table = _table(raw, rows, texts, section)
     if planted is not None:
         table = plant(table, planted, data["split_seed"])
@@ -112,6 +93,36 @@ def build(
         **({} if raw.group is None else {"groups": _groups(table)}),
     }
     return table, duplicates, counts
+
+
+def _in_sections(
+    raw: Raw,
+    left: _Left,
+    sections: Mapping[str, float],
+    limit: Mapping[str, int | None],
+    seed: int,
+) -> tuple[NDArray[np.int64], Objects]:
+    """Return the rows that are left within the limits, and their sections."""
+    rows = left.rows
+    ready, strata, group, places = (
+        [column[row] for row in rows.tolist()]
+        for column in (raw.section, raw.stratum, raw.group or [None] * len(raw.ids), raw.places)
+    )
+    ready = joined(ready, group, places)
+    section = split(raw.forget[rows], strata, ready, sections, seed, group)
+    within = limited(raw.forget[rows], section, limit, seed)
+    left.drop("limit", rows[~within])
+    rows, section = rows[within], section[within]
+    # A section is there when it has a share, or when rows came with it.
+    expected = {name for name, share in sections.items() if share > 0 and None in raw.section}
+    most = max(Counter(filter(None, group)).values(), default=0)
+    do = f"a group stays together, and the largest has {most:,} of {len(group):,} texts; give "
+    do += "'group' a column that tells texts apart better, or null"
+    for name in SECTIONS:
+        if name in expected | set(raw.section):
+            there = raw.forget[rows[section == name]]
+            _check_domains(there, f"in section {name!r}", do if most > 1 else None)
+    return rows, section
 
 
 def _copies(ids: Objects, found: Duplicates) -> pa.Table:
