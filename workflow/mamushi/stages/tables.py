@@ -343,8 +343,10 @@ def evidence(files: TableFiles, settings: Evidence, job: Job) -> None:
         read["sad"] = paths.under(files.root, paths.TABLE, table="sad")
         sad = read_table(read["sad"], schemas.SAD).to_pylist()
     advised = advice(curves, sad, [(one["target"], one["value"]) for one in settings.targets])
-    quoted = (runs[name].to_pylist() for name in ("diagnostics", "geometry", "runtime"))
-    paper = paper_rows(*quoted, settings.selector)
+    tell, measured, timed = (
+        runs[name].to_pylist() for name in ("diagnostics", "geometry", "runtime")
+    )
+    paper = paper_rows(tell, measured, timed, settings.selector)
     found = [(kind, runs[kind.name]) for kind, _, _ in sources]
     found += [(schemas.ADVICE, advised), (schemas.PAPER, paper)]
     publish(files.out_folder, found, provenance(job.origin["settings"], **read))

@@ -100,7 +100,7 @@ def fit(pool: Pool, shrunk: bool) -> Contrast:
     mu1, mu2 = centroids(pool)
     covariance, shrinkage = pooled_covariance(pool, mu1, mu2, shrunk)
     try:
-        root = np.linalg.cholesky(covariance)
+        root = np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)
     except np.linalg.LinAlgError:
         raise UserError(
             "the embeddings do not vary within the domains, so they have no covariance to invert",
