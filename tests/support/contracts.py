@@ -74,37 +74,39 @@ TABLE = {"kind": "table", "path": "raw/mine2.csv", "forget": {"column": "topic",
 
 ROWS: dict[str, dict[str, list[Any]]] = {
     # outcome -> key -> values, each a change of its own
-    "beta0 3, calibrate 3, confounds 4, contaminate 1, diagnostics 4, embed 3, evaluate 6, "
-    "evidence_tables 1, figure_diagnostics 2, figure_discrimination 2, figure_subspaces 2, "
-    "figure_variance 2, frontier 4, geometry 4, gold 3, manifests 11, qualitative 1, ranking 2, "
-    "refits 10, remove 23, retrain 23, runtime 2, score 10, stability 11, subgroups 1, tables 1, "
-    "tokens 2, triage 2": {"grid.datasets": [["made", "mine", "jigsaw"]]},
-    "evidence_tables 1, qualitative 1, subgroups 1, tables 1": {
+    "beta0 3, calibrate 3, confounds 4, contaminate 1, diagnostics 4, effects 1, embed 3, "
+    "evaluate 6, evidence_tables 1, figure_diagnostics 2, figure_discrimination 2, "
+    "figure_subspaces 2, figure_variance 2, frontier 4, geometry 4, gold 3, manifests 11, "
+    "qualitative 1, ranking 2, refits 10, remove 23, retrain 23, runtime 2, score 10, "
+    "stability 11, subgroups 1, tables 1, tokens 2, triage 2": {
+        "grid.datasets": [["made", "mine", "jigsaw"]]
+    },
+    "effects 1, evidence_tables 1, qualitative 1, subgroups 1, tables 1": {
         "grid.datasets": [["mine"]],
         "grid.models": [["tiny"]],
     },
-    "beta0 4, calibrate 4, confounds 4, contaminate 4, diagnostics 4, embed 4, evaluate 8, "
-    "evidence_tables 1, figure_diagnostics 2, figure_discrimination 2, figure_subspaces 2, "
-    "figure_variance 2, frontier 4, geometry 4, gold 4, manifests 12, qualitative 1, ranking 2, "
-    "refits 12, remove 24, retrain 24, runtime 2, score 12, stability 12, subgroups 1, tables 1, "
-    "triage 2": {"grid.models": [["tiny", "ours", "clean"]]},
-    "beta0 4, calibrate 4, confounds 4, contaminate 2, diagnostics 4, embed 4, evaluate 8, "
-    "evidence_tables 1, frontier 4, geometry 4, gold 4, manifests 12, refits 12, remove 24, "
-    "retrain 24, score 12, stability 12, subgroups 1, tables 1": {"grid.seeds": [[0, 1, 2]]},
-    "evidence_tables 1, figure_diagnostics 4, figure_discrimination 4, figure_subspaces 4, "
-    "figure_variance 4, qualitative 1, ranking 4, runtime 4, subgroups 1, tables 1, triage 4": {
-        "grid.seeds": [[1]]
+    "beta0 4, calibrate 4, confounds 4, contaminate 4, diagnostics 4, effects 1, embed 4, "
+    "evaluate 8, evidence_tables 1, figure_diagnostics 2, figure_discrimination 2, "
+    "figure_subspaces 2, figure_variance 2, frontier 4, geometry 4, gold 4, manifests 12, "
+    "qualitative 1, ranking 2, refits 12, remove 24, retrain 24, runtime 2, score 12, "
+    "stability 12, subgroups 1, tables 1, triage 2": {"grid.models": [["tiny", "ours", "clean"]]},
+    "beta0 4, calibrate 4, confounds 4, contaminate 2, diagnostics 4, effects 1, embed 4, "
+    "evaluate 8, evidence_tables 1, frontier 4, geometry 4, gold 4, manifests 12, refits 12, "
+    "remove 24, retrain 24, score 12, stability 12, subgroups 1, tables 1": {
+        "grid.seeds": [[0, 1, 2]]
     },
-    "figure_frontier 1, manifests 33, ranking 4, remove 24, retrain 24, stability 33, "
+    "effects 1, evidence_tables 1, figure_diagnostics 4, figure_discrimination 4, "
+    "figure_subspaces 4, figure_variance 4, qualitative 1, ranking 4, runtime 4, subgroups 1, "
+    "tables 1, triage 4": {"grid.seeds": [[1]]},
+    "effects 1, figure_frontier 1, manifests 33, ranking 4, remove 24, retrain 24, stability 33, "
     "subgroups 1": {"grid.budgets": [[0.2, 0.4, 0.95]]},
-    "figure_frontier 1, ranking 4, stability 33, subgroups 1": {"grid.budgets": [[0.4]]},
-    "confounds 8, diagnostics 8, frontier 8, manifests 8, ranking 4, refits 8, remove 16, "
-    "retrain 16, runtime 4, score 8, stability 8, subgroups 1, tables 1": {
+    "effects 1, figure_frontier 1, ranking 4, stability 33, subgroups 1": {"grid.budgets": [[0.4]]},
+    "confounds 8, diagnostics 8, effects 1, frontier 8, manifests 8, ranking 4, refits 8, "
+    "remove 16, retrain 16, runtime 4, score 8, stability 8, subgroups 1, tables 1": {
         "grid.selectors": [["random", "mamushi", "anti_mamushi", "vmf"]]
     },
-    "confounds 8, diagnostics 8, frontier 8, ranking 4, runtime 4, subgroups 1, tables 1": {
-        "grid.selectors": [["random"]]
-    },
+    "confounds 8, diagnostics 8, effects 1, frontier 8, ranking 4, runtime 4, subgroups 1, "
+    "tables 1": {"grid.selectors": [["random"]]},
     "manifests 1, retrain 1, spans 1, token_ratio 1": {"selectors.again.action": ["mask"]},
     "embed_layers 1, manifests 7, refits 7, remove 7, retrain 7, score 7, stability 7, "
     "study_tables 1": {
@@ -240,6 +242,7 @@ ROWS: dict[str, dict[str, list[Any]]] = {
     "embed_layers 1": {"embedding.depths": [[0.25, 0.5, 0.75, 0.9]]},
     "evaluate 21, relearn 2, retrain 55, retrain_and_probe 2, unlearn 18, "
     "unlearn_and_probe 2, unlearn_list 10, unlearn_whole 10": {"evaluation.max_length": [64]},
+    "effects 1": {"evaluation.retain_margin": [0.05]},
     "evaluate 8, gold_matched 8, steps 1": {"evaluation.matched_gold": [True]},
     "evaluate 1, figure_half_gap 1, refine 10, unlearn 20, unlearn_list 10, unlearn_whole 10": {
         "unlearning.datasets": [["made", "mine"]]

@@ -45,6 +45,13 @@ use rule tables as study_tables with:
 COLLECTED = {
     # How much of SAD at budget 0 is the number of steps alone.
     "steps": ("steps", "Tables", ["steps"], lambda: grid.matched(config, GRID)),
+    # What removals change, with errors over seeds and texts.
+    "effects": (
+        *("effects", "Tables", ["effects"]),
+        lambda: examples_of(GRID["datasets"])
+        + grid.measurements(GRID, paths.NLL)
+        + grid.measurements(GRID, paths.CARD),
+    ),
     # Who pays, and who is removed, by what is known of the texts.
     "subgroups": (
         *("subgroups", "Tables", ["subgroups"]),

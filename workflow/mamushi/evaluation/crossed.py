@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mamushi.evaluation.paired import LEVEL, POWER
+from mamushi.evaluation.paired import LEVEL, POWER, seeds_range
 from mamushi.evaluation.sad import Floats
 
 FEWEST = 20
@@ -54,6 +54,15 @@ class Effect:
         errors = norm.ppf(1 - LEVEL / 2 / comparisons) + norm.ppf(POWER)
         left = self.estimate**2 - errors**2 * self.of_texts
         return float(np.sqrt(left)) if left > 0 else np.nan
+
+    def seeds(self, comparisons: int = 1) -> tuple[int, int] | None:
+        """Return the fewest and the most seeds that may be needed to show it, of these texts, with
+        power 0.8 in the first step of Holm's; None where that is not known, or nothing will do."""
+        apart = self.beyond_texts(comparisons)
+        if not np.isfinite(apart) or self.seed_freedom < 1:
+            return None
+        spread = float(np.sqrt(self.over_seeds))
+        return seeds_range(apart, spread, round(self.seed_freedom) + 1, comparisons)
 
 
 @dataclass(frozen=True)
@@ -159,44 +168,49 @@ def parts_of(
 ) -> tuple[Parts, Floats]:
     """Return the parts of the error of k means per token, and these means (k,).
 
-    ``values`` (k, S, n) sums of n texts under S seeds; ``tokens`` (n,); ``groups`` (n,). Groups
-    count by their tokens (Kish 1965), so that one that has most of them is not many.
+    ``values`` (k, S, n) sums of n texts under S seeds; ``tokens`` (n,), or (k, n) where texts do
+    not count in every mean; ``groups`` (n,). Groups count by their tokens (Kish 1965), so that one
+    that has most of them is not many.
     """
-    code = np.arange(len(tokens)) if groups is None else np.unique(groups, return_inverse=True)[1]
-    several, seeds, count = len(values), values.shape[1], int(code.max()) + 1
-    weight, total = np.bincount(code, tokens), float(tokens.sum())
-    table = np.zeros((several, seeds, count))
+    several, seeds, n = values.shape
+    code = np.arange(n) if groups is None else np.unique(groups, return_inverse=True)[1]
+    count = int(code.max()) + 1
+    table, weight = np.zeros((several, seeds, count)), np.zeros((several, count))
     np.add.at(table, (slice(None), slice(None), code), values)
-    by_seed = table.sum(axis=-1) / total
+    np.add.at(weight, (slice(None), code), np.broadcast_to(tokens, (several, n)))
+    table /= weight.sum(axis=1)[:, None, None]
+    weight /= weight.sum(axis=1, keepdims=True)
+    by_seed = table.sum(axis=-1)
     means = by_seed.mean(axis=-1)
     texts = table.mean(axis=1) - means[:, None] * weight
-    of_texts = texts @ texts.T * count / max(count - 1, 1) / total**2
+    of_texts = texts @ texts.T * count / max(count - 1, 1)
     none = np.zeros((several, several))
-    kish = total**2 / float(weight @ weight) - 1
+    kish = float((1 / (weight**2).sum(axis=1)).min()) - 1
     if seeds == 1:
         return Parts(none, of_texts, none, 0.0, kish), means
-    rest = table - by_seed[..., None] * weight - texts[:, None, :]
-    scale = count / max((seeds - 1) * (count - 1), 1) / (seeds * total**2)
+    rest = table - by_seed[..., None] * weight[:, None] - texts[:, None]
+    scale = count / max((seeds - 1) * (count - 1), 1) / seeds
     left = np.einsum("isg,jsg->ij", rest, rest) * scale
     over_seeds = np.atleast_2d(np.cov(by_seed)) / seeds
     return Parts(over_seeds, of_texts, left, seeds - 1.0, kish), means
 
 
-def pooled_variance(by_seed: Floats, own: float, factor: float) -> tuple[float, float] | None:
+def pooled_variance(by_seed: Floats, apart: Floats, factor: float) -> tuple[float, float] | None:
     """Return a variance over seeds that is pooled over arms, and its degrees of freedom.
 
     ``by_seed`` (K, S): the mean NLL of K arms in S seeds, whose own levels and those of the seeds
-    are taken out; ``own`` is the variance of the difference that is asked for, of ``factor`` times
-    an arm's. It is the larger of both, since what is pooled is too small for an arm that spreads
-    more. None below four seeds, where no test tells whether arms spread alike (in worlds where one
-    spreads thrice as much, coverage fell to 0.74), and where the test of Brown and Forsythe (1974)
-    or that of ``own`` against the others doubts it at ``DOUBT``.
+    are taken out; ``apart`` (S,) is the difference that is asked for, whose variance is ``factor``
+    times an arm's. It is the larger of that and its own, since what is pooled is too small for an
+    arm that spreads more. None below four seeds, where no test tells whether arms spread alike (in
+    worlds where one spreads thrice as much, coverage fell to 0.74), and where the test of Brown and
+    Forsythe (1974) or that of its own variance against the others' doubts it at ``DOUBT``.
     """
     from scipy.stats import f, levene
 
     arms, seeds = by_seed.shape
     if seeds < FEWEST_SEEDS or arms < FEWEST_ARMS:
         return None
+    own = float(apart.var(ddof=1))
     left, freedom = _residuals(by_seed), float((arms - 1) * (seeds - 1))
     whole = factor * float((left**2).sum()) / freedom
     if whole <= 0 or min(levene(*left).pvalue, f.sf(own / whole, seeds - 1, freedom)) < DOUBT:
@@ -239,40 +253,29 @@ def adjusted(
     analysis of covariance with seeds as blocks. Training noise that moves both domains leaves it.
     It is no control variate in the strict sense, whose mean is known: it estimates the difference
     of forget NLL where that of retain is 0, and is off by the coefficient times that difference
-    otherwise. Arguments as of ``contrast``, of all texts; ``slope`` as from ``coefficient``. No
-    group may have texts of both domains.
+    otherwise. Arguments as of ``contrast``, of all texts; ``slope`` as from ``coefficient``.
     """
-    parts, means, seeds = [], [], []
-    for inside in (forget, ~forget):
-        apart, own = (nll_a - nll_b)[:, inside], tokens[inside]
-        found, mean = parts_of(apart[None], own, None if groups is None else groups[inside])
-        parts.append(found)
-        means.append(float(mean[0]))
-        seeds.append(apart.sum(axis=1) / own.sum())
+    inside = np.array([forget, ~forget])
+    values = (nll_a - nll_b) * inside[:, None]
+    parts, means = parts_of(values, tokens * inside, groups)
     mix = np.array([1.0, -slope[0]])
     estimate = float(mix @ means)
-    text_freedom = min(part.text_freedom for part in parts)
-    if text_freedom < FEWEST - 1:
+    if parts.text_freedom < FEWEST - 1:
         return Effect(estimate, reason=NO_TEXTS)
-    over_seeds = np.cov(seeds) / len(nll_a)
-    over_seeds[0, 0] += slope[1] * means[1] ** 2
-    of_texts, rest = (
-        np.diag([getattr(part, name)[0, 0] for part in parts]) for name in ("texts", "rest")
-    )
-    both = Parts(over_seeds, of_texts, rest, parts[0].seed_freedom, text_freedom)
-    whole, share = both.error(mix)
+    parts.seeds[0, 0] += slope[1] * means[1] ** 2
+    whole, share = parts.error(mix)
     error = float(np.sqrt(mix @ whole @ mix))
     if error == 0:
         return Effect(estimate, reason=NO_ERROR)
-    half = both.quantile(share) * error
+    half = parts.quantile(share) * error
     return Effect(
         estimate,
         estimate - half,
         estimate + half,
-        both.p(share, estimate / error),
-        float(mix @ over_seeds @ mix) * len(nll_a),
-        both.seed_freedom,
-        max(float(mix @ (of_texts - rest) @ mix), 0.0),
+        parts.p(share, estimate / error),
+        float(mix @ parts.seeds @ mix) * len(nll_a),
+        parts.seed_freedom,
+        max(float(mix @ (parts.texts - parts.rest) @ mix), 0.0),
     )
 
 

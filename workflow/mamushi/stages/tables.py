@@ -65,6 +65,24 @@ class Subgroups(Compared):
     )
 
 
+class Effects(Compared):
+    """``by_chance`` says which selectors are lists of chance, ``margin`` (nats per token) what loss
+    of the retain domain is small."""
+
+    by_chance: dict[str, bool] = setting(by_chance)
+    margin: float = setting("evaluation.retain_margin")
+
+
+def effects(files: TableFiles, settings: Effects, job: Job) -> None:
+    """Collect what removals change on held-out texts, with errors over seeds and texts."""
+    from mamushi.artifacts import schemas
+    from mamushi.artifacts.tables import publish
+    from mamushi.evaluation.effects import effects_table
+
+    table = effects_table(settings.grid, settings.by_chance, settings.margin, files.root)
+    publish(files.out_folder, [(schemas.EFFECTS, table)], job.origin)
+
+
 def subgroups(files: TableFiles, settings: Subgroups, job: Job) -> None:
     """Collect who pays for a removal, and who is removed: loss and lists by the texts' labels."""
     from mamushi.artifacts import schemas

@@ -77,6 +77,56 @@ p_holm float64?: Corrected by Holm for all comparisons of the dataset and model:
 comparisons int64?: How many that are: all pairs of selectors at all budgets, or of areas.
 seeds_needed_low int64?, seeds_needed_high int64?""")
 
+EFFECTS = table("""effects: The primary measurement: what retraining without a list changes on
+held-out texts, a row per dataset, model, selector and budget, with errors over seeds and texts.
+Lists of chance are one selector, `random`. Below 20 independent texts, and with a gap that is not
+clearly above 0, numbers are null.
+dataset string, model string, selector string, beta float64
+lists int64: Removal lists of a seed, over which the mean goes.
+seeds int64: With one seed, errors are over texts alone.
+steps string: How steps were counted: `aligned`, `matched` or `by_data`.
+equal_steps bool: Whether gold, beta 0 and all models of the budget took equally many steps. Where
+    they did not, every change against gold, against beta 0 and of the recovered share is one of
+    texts and steps together; at one budget, lists of equally many texts still compare.
+recovered float64?: Share of the gap in forget NLL that is recovered: the mean over seeds of its
+    change from beta 0, over that of gold. 0 is beta 0, 1 is gold; beyond 1 is worse than gold.
+recovered_low float64?: Lower end of the 95% interval, by Fieller's theorem.
+recovered_high float64?
+recovered_vs_random float64?: Share recovered less that of `random`, paired by seed and text.
+recovered_vs_random_low float64?: Lower end of its 95% interval, of this comparison alone.
+recovered_vs_random_high float64?
+p float64?: Two-sided p of no difference to `random`.
+p_holm float64?: Corrected by Holm for all comparisons of the dataset and model.
+comparisons int64?: How many these are.
+pooled bool?: Whether the spread over seeds is that of all models of the budget, which tests of
+    equal spread allow from four seeds on; else it is that of the difference alone.
+seeds_low int64?: Fewest seeds that may be needed to show such a difference with power 0.8, with
+    these texts. Null where seeds alone will not do, or too few are known to say.
+seeds_high int64?: Most seeds that may be needed.
+retain_change float64?: Mean retain NLL per token less that of gold, in nats; above 0 is worse.
+retain_change_low float64?: Lower end of the 95% interval.
+retain_change_high float64?
+retain_margin float64: `evaluation.retain_margin`, in nats per token.
+non_inferior string: Whether the retain domain is worse than gold by less than the margin: `yes`
+    where all of the interval is below it, `no` where all is above, else `cannot be told`.
+retain_to_beta0 float64?: The same less that of beta 0, in nats per token.
+retain_to_beta0_low float64?: Lower end of the 95% interval.
+retain_to_beta0_high float64?
+retain_vs_random float64?: The same less that of `random`, in nats per token.
+retain_vs_random_low float64?: Lower end of the 95% interval.
+retain_vs_random_high float64?
+beyond_retain float64?: Mean forget NLL per token less that of `random`, less `slope` times
+    `retain_vs_random`, in nats: the change of forget NLL beyond what goes with retain NLL. It is
+    the difference in forget NLL only where that in retain NLL is 0.
+beyond_retain_low float64?: Lower end of the 95% interval.
+beyond_retain_high float64?
+beyond_retain_p_holm float64?: Two-sided p, corrected by Holm among all of these.
+beyond_retain_seeds_low int64?: Fewest seeds that may be needed, as above.
+beyond_retain_seeds_high int64?: Most seeds that may be needed.
+slope float64?: How much forget NLL goes with retain NLL over seeds and models of the budget, once
+    the means of selectors and seeds are taken out; null with too few models.
+withheld string?: Why the recovered share or the change against gold has no interval.""")
+
 SUBGROUPS = table("""subgroups: Who pays for a removal, and who is removed: a row per dataset,
 model, selector, budget, domain and value of a column, such as the parts of a forget domain.
 dataset string, model string, selector string, beta float64, domain string, subgroup string

@@ -1,0 +1,166 @@
+"""The primary measurement, from files of a run whose truth is known."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mamushi.artifacts import paths, schemas
+from mamushi.artifacts.files import write_json
+from mamushi.artifacts.tables import read_table, write_table
+from mamushi.cli import main
+from mamushi.evaluation.crossed import Effect, adjusted, coefficient, contrast, pooled_variance
+from mamushi.evaluation.effects import NO, UNKNOWN, YES, non_inferior
+
+N, MARGIN = 240, 0.02
+SHARE = {"random": 0.5, "random_2": 0.3, "ours": 0.8, "back": 0.1}
+COST = {"ours": 0.1}
+GRID: dict[str, Any] = {
+    "datasets": ["d"], "models": ["m"], "budgets": [0.5], "selectors": list(SHARE),
+}  # fmt: skip
+
+
+def write_run(folder: Path, seeds: range, *, gap: float = 0.4, gold_steps: int = 60) -> None:
+    """Write models that recover ``SHARE`` of a gap, at a ``COST`` of the retain domain in nats."""
+    rng = np.random.default_rng(0)
+    ids, forget = [f"t{i:03d}" for i in range(N)], np.arange(N) % 2 == 0
+    examples = {
+        "id": ids,
+        "text": ["w w"] * N,
+        "domain": np.where(forget, "forget", "retain"),
+        "section": ["evaluation"] * N,
+        "log_density_ratio": [None] * N,
+        # Threads of three texts of a domain; the last half has none.
+        "group": [f"g{i // 6}{i % 2}" if i < N // 2 else None for i in range(N)],
+    }
+    write_table(paths.under(folder, paths.EXAMPLES, dataset="d"), schemas.EXAMPLES, examples)
+    # One of them has nothing to predict.
+    tokens = rng.integers(3, 20, N)
+    tokens[5] = 0
+    base = rng.normal(3, 0.3, N)
+    opens = forget * (gap + 0.1 * rng.normal(size=N))
+    for seed in seeds:
+        changes = {"beta0": 0.0 * opens, "gold": opens}
+        for name, share in SHARE.items():
+            change = share * opens + ~forget * COST.get(name, 0.0)
+            changes[f"retrained/{name}/beta0.50"] = change + 0.01 * rng.normal()
+        for arm, change in changes.items():
+            at = {"dataset": "d", "model": "m", "seed": seed, "arm": arm}
+            nll = (base + 0.05 * seed + change + 0.02 * rng.normal(size=N)) * tokens
+            columns = {"id": ids, "tokens": tokens, "nll": nll}
+            write_table(paths.under(folder, paths.NLL, **at), schemas.NLL, columns)
+            settings = {"training": {"steps": "by_data" if gold_steps < 60 else "aligned"}}
+            steps = gold_steps if arm == "gold" else 60
+            write_json(
+                paths.under(folder, paths.CARD, **at), {"steps": steps, "settings": settings}
+            )
+
+
+def table(folder: Path, seeds: range) -> dict[str, dict[str, Any]]:
+    """Run the stage, and return the table's rows by selector."""
+    by_chance = {name: name.startswith("random") for name in SHARE}
+    settings = {"grid": {**GRID, "seeds": list(seeds)}, "by_chance": by_chance, "margin": MARGIN}
+    words = ["--root", str(folder), "--out-folder", str(folder / "tables")]
+    assert main(["effects", *words, "--settings", json.dumps(settings)]) == 0
+    rows = read_table(folder / "tables/effects.parquet", schemas.EFFECTS).to_pylist()
+    return {row["selector"]: row for row in rows}
+
+
+@pytest.mark.parametrize("seeds", [3, 5])
+def test_the_table_says_what_the_run_was_made_of(tmp_path: Path, seeds: int) -> None:
+    write_run(tmp_path, range(seeds))
+    rows = table(tmp_path, range(seeds))
+    assert list(rows) == ["random", "ours", "back"]
+    ours, chance, back = rows["ours"], rows["random"], rows["back"]
+    # Both lists of chance are one selector, and what it is compared with.
+    assert (chance["lists"], ours["lists"], chance["recovered_vs_random"]) == (2, 1, None)
+    for row, share in ((ours, 0.8), (chance, 0.4), (back, 0.1)):
+        assert row["recovered_low"] < share < row["recovered_high"]
+        assert row["recovered"] == pytest.approx(share, abs=0.06)
+        assert (row["steps"], row["equal_steps"], row["withheld"]) == ("aligned", True, None)
+    assert ours["recovered_vs_random_low"] > 0 > back["recovered_vs_random_high"]
+    assert ours["p"] <= ours["p_holm"] < 0.05
+    assert ours["comparisons"] == 2
+    assert (ours["non_inferior"], ours["retain_change"]) == (NO, pytest.approx(0.1, abs=0.03))
+    assert ours["retain_to_beta0"] == pytest.approx(0.1, abs=0.03)
+    assert chance["non_inferior"] in (YES, UNKNOWN) and chance["retain_margin"] == MARGIN
+    if seeds == 3:
+        assert (ours["slope"], ours["beyond_retain"], ours["pooled"]) == (None, None, False)
+        return
+    # Of retain texts a difference, which moves what is left of forget by the slope.
+    moved = 0.4 * 0.4 - ours["slope"] * ours["retain_vs_random"]
+    assert ours["beyond_retain"] == pytest.approx(moved, abs=0.02)
+    if ours["pooled"]:
+        assert 2 <= ours["seeds_low"] <= ours["seeds_high"]
+
+
+def test_one_seed_has_errors_over_texts_and_no_seeds_to_plan(tmp_path: Path) -> None:
+    write_run(tmp_path, range(1), gold_steps=40)
+    rows = table(tmp_path, range(1))
+    ours = rows["ours"]
+    assert ours["recovered_low"] < 0.8 < ours["recovered_high"]
+    assert (ours["pooled"], ours["seeds_low"], ours["beyond_retain"]) == (False, None, None)
+    assert (ours["steps"], ours["equal_steps"]) == ("by_data", False)
+
+
+def test_without_a_gap_shares_are_withheld_and_retain_is_not(tmp_path: Path) -> None:
+    write_run(tmp_path, range(3), gap=0.0)
+    ours = table(tmp_path, range(3))["ours"]
+    shares = [name for name in ours if name.startswith("recovered")]
+    assert {ours[name] for name in shares} == {None} and "gap" in ours["withheld"]
+    assert ours["retain_change"] == pytest.approx(0.1, abs=0.03)
+
+
+def test_non_inferiority_has_three_values() -> None:
+    for low, high, said in ((-1, 0.01, YES), (0.03, 1, NO), (0, 0.03, UNKNOWN)):
+        assert non_inferior(Effect(0.0, low, high), MARGIN) == said
+    assert non_inferior(Effect(0.0), MARGIN) == UNKNOWN
+
+
+def noisy(rng: np.random.Generator, spread: np.ndarray, *, seeds: int) -> tuple[Any, ...]:
+    """Return models (K, S, n) whose seeds move forget and retain NLL together, and their texts."""
+    forget = np.arange(120) < 60
+    tokens = rng.integers(5, 40, 120).astype(float)
+    both = rng.normal(size=(len(spread), seeds)) * spread[:, None]
+    apart = 0.8 * both + 0.6 * rng.normal(size=both.shape) * spread[:, None]
+    rates = np.where(forget, both[..., None], apart[..., None])
+    rates = rates + 0.05 * rng.normal(size=(len(spread), 1, 120))
+    return (rates + 0.05 * rng.normal(size=rates.shape)) * tokens, tokens, forget
+
+
+def test_what_goes_with_retain_narrows_the_interval_and_holds() -> None:
+    rng, held, narrower, moved = np.random.default_rng(5), 0, 0, []
+    for _ in range(200):
+        nll, tokens, forget = noisy(rng, np.full(8, 0.03), seeds=5)
+        by_arm = [nll[..., own].sum(-1) / tokens[own].sum() for own in (forget, ~forget)]
+        slope = coefficient(*by_arm)
+        assert slope is not None
+        found = adjusted(nll[0], nll[1], tokens, forget, slope=slope)
+        plain = contrast(nll[0][:, forget], nll[1][:, forget], tokens[forget])
+        held += found.low <= 0 <= found.high
+        narrower += found.high - found.low < plain.high - plain.low
+        worse = nll[0] + 0.1 * tokens * ~forget
+        moved.append(adjusted(worse, nll[1], tokens, forget, slope=slope).estimate - found.estimate)
+    assert held >= 186 - 6
+    assert narrower >= 120
+    # It is off by the coefficient times the difference in retain NLL.
+    assert np.mean(moved) == pytest.approx(-0.08, abs=0.02)
+    assert coefficient(np.ones((3, 3)), np.ones((3, 3))) is None
+
+
+def test_a_pooled_spread_is_refused_where_it_may_be_too_small() -> None:
+    rng = np.random.default_rng(6)
+    for spread, least in ((np.ones(8), 0.5), (np.r_[3.0, np.ones(7)], 0.0)):
+        held = pooled = 0
+        for _ in range(1000):
+            by_seed = rng.normal(size=(8, 5)) * spread[:, None]
+            apart = by_seed[0] - by_seed[1]
+            variance, freedom = pooled_variance(by_seed, apart, 2.0) or (apart.var(ddof=1), 4)
+            pooled += freedom > 4
+            half = {4: 2.776, 28: 2.048}[int(freedom)] * np.sqrt(variance / 5)
+            held += abs(apart.mean()) <= half
+        assert held >= 930 - 8
+        assert pooled >= least * 1000
+    assert pooled_variance(by_seed[:, :3], apart[:3], 2.0) is None

@@ -1,0 +1,202 @@
+"""The table ``effects``: what a removal changes in the NLL of held-out texts, with its errors.
+
+Signed changes in place of SAD: of forget texts the share of the gap from beta 0 to gold that is
+recovered, of retain texts the change against gold and against beta 0, in nats per token. Errors are
+over seeds and texts (``crossed``). Lists of chance are models of one selector, ``random``: the mean
+over a seed's lists is that seed's value, so that lists spread as they do between seeds.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from mamushi.artifacts import paths, schemas
+from mamushi.artifacts.files import read_json
+from mamushi.configuration import arms
+from mamushi.evaluation.cohort import Cohort, cohorts
+from mamushi.evaluation.crossed import Effect, adjusted, coefficient, contrast, pooled_variance
+from mamushi.evaluation.paired import holm, known
+from mamushi.evaluation.sad import Floats
+from mamushi.evaluation.summary import BASELINE
+
+YES, NO, UNKNOWN = "yes", "no", "cannot be told"
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What the models of one budget make of n held-out texts, sums of the NLL in nats.
+
+    ``lists`` has by selector those of its lists (L, S, n), of which only ``random`` has several;
+    ``beta0`` and ``gold`` (S, n); ``tokens``, ``forget`` and ``groups`` (n,).
+    """
+
+    lists: Mapping[str, Floats]
+    beta0: Floats
+    gold: Floats
+    tokens: Floats
+    forget: NDArray[np.bool_]
+    groups: NDArray[np.int64] | None = None
+
+    def nll(self, selector: str) -> Floats:
+        """Return the mean over the lists of a selector (S, n)."""
+        return np.asarray(self.lists[selector].mean(axis=0))
+
+    def contrast(
+        self,
+        a: Floats,
+        b: Floats,
+        *,
+        forget: bool,
+        share: bool = False,
+        pooled: tuple[float, float] | None = None,
+    ) -> Effect:
+        """Return how much models a predict one domain worse than b, in nats per token or as a share
+        of the gap; see ``crossed.contrast``."""
+        own = self.forget == forget
+        groups = None if self.groups is None else self.groups[own]
+        ends = {"beta0": self.beta0[:, own], "gold": self.gold[:, own]} if share else {}
+        return contrast(a[:, own], b[:, own], self.tokens[own], groups, pooled=pooled, **ends)
+
+    def by_arm(self, *, forget: bool) -> Floats:
+        """Return the mean NLL per token of a domain by list and seed (K, S)."""
+        own = self.forget == forget
+        every = np.concatenate(list(self.lists.values()))
+        return np.asarray(every[..., own].sum(axis=-1) / self.tokens[own].sum())
+
+    @cached_property
+    def slope(self) -> tuple[float, float] | None:
+        """Return the coefficient of retain NLL and its variance, over all lists of the budget."""
+        return coefficient(self.by_arm(forget=True), self.by_arm(forget=False))
+
+    def apart(self, one: str, other: str) -> tuple[Effect, bool]:
+        """Return how much more of the gap one selector recovers than another, and whether its error
+        is pooled over all lists of the budget."""
+        own = self.forget
+        a, b = self.nll(one), self.nll(other)
+        by_seed = (a - b)[:, own].sum(axis=1) / self.tokens[own].sum()
+        factor = 1 / len(self.lists[one]) + 1 / len(self.lists[other])
+        pooled = pooled_variance(self.by_arm(forget=True), by_seed, factor)
+        found = self.contrast(a, b, forget=True, share=True, pooled=pooled)
+        return found, pooled is not None
+
+    def beyond_retain(self, one: str, other: str) -> Effect | None:
+        """Return how much worse forget texts are predicted beyond what goes with retain texts."""
+        if self.slope is None:
+            return None
+        a, b = self.nll(one), self.nll(other)
+        return adjusted(a, b, self.tokens, self.forget, self.groups, slope=self.slope)
+
+
+def non_inferior(change: Effect, margin: float) -> str:
+    """Say whether a change of NLL, nats per token, is below a margin above 0."""
+    if change.high < margin:
+        return YES
+    return NO if change.low > margin else UNKNOWN
+
+
+def rows_of(budget: Budget, margin: float) -> Iterator[tuple[Row, Effect | None, Effect | None]]:
+    """Yield the row of each selector of a budget, and how much more than ``random`` it recovers: of
+    the gap, and beyond what goes with retain texts."""
+    seeds = len(budget.gold)
+    for selector, lists in budget.lists.items():
+        nll = budget.nll(selector)
+        recovered = budget.contrast(nll, budget.beta0, forget=True, share=True)
+        retain = budget.contrast(nll, budget.gold, forget=False)
+        row: Row = {"selector": selector, "lists": len(lists), "seeds": seeds}
+        row |= ends_of("recovered", recovered)
+        row |= ends_of("retain_change", retain)
+        row |= {"retain_margin": margin, "non_inferior": non_inferior(retain, margin)}
+        row |= ends_of("retain_to_beta0", budget.contrast(nll, budget.beta0, forget=False))
+        row["withheld"] = recovered.reason or retain.reason
+        more = beyond = None
+        if selector != BASELINE and BASELINE in budget.lists:
+            more, row["pooled"] = budget.apart(selector, BASELINE)
+            beyond = budget.beyond_retain(selector, BASELINE)
+            by_retain = budget.contrast(nll, budget.nll(BASELINE), forget=False)
+            row |= ends_of("recovered_vs_random", more) | {"p": known(more.p)}
+            row |= ends_of("retain_vs_random", by_retain)
+            if beyond is not None and budget.slope is not None:
+                row |= ends_of("beyond_retain", beyond) | {"slope": budget.slope[0]}
+        yield row, more, beyond
+
+
+def ends_of(name: str, found: Effect) -> Row:
+    """Return an effect and its interval under the names of columns."""
+    return {
+        name: known(found.estimate),
+        f"{name}_low": known(found.low),
+        f"{name}_high": known(found.high),
+    }
+
+
+def effects_table(
+    grid: Mapping[str, Any], by_chance: Mapping[str, bool], margin: float, root: str | Path
+) -> pa.Table:
+    """Return the table ``effects`` of a grid; ``margin`` of retain NLL in nats per token.
+
+    Raises ``UserError`` that names the first file that is missing, damaged or of other texts.
+    """
+    rows = [
+        row for cohort in cohorts(grid, root) for row in _family(cohort, grid, by_chance, margin)
+    ]
+    return pa.Table.from_pylist(rows, schema=schemas.EFFECTS.schema)
+
+
+def _family(
+    cohort: Cohort, grid: Mapping[str, Any], by_chance: Mapping[str, bool], margin: float
+) -> list[Row]:
+    """Return the rows of a dataset and model, whose comparisons are one family."""
+    of = {name: BASELINE if by_chance[name] else name for name in grid["selectors"]}
+    counted = cohort.counted
+    texts = cohort.texts
+    groups = None if texts.groups is None else texts.groups[counted]
+    beta0, gold = (cohort.nll(end)[:, counted] for end in ("beta0", "gold"))
+    found: list[tuple[Row, Effect | None, Effect | None]] = []
+    for beta in sorted(grid["budgets"]):
+        lists: dict[str, list[Floats]] = {}
+        for name, pooled in of.items():
+            nll = cohort.nll(arms.retrained(name, beta))[:, counted]
+            lists.setdefault(pooled, []).append(nll)
+        budget = Budget(
+            {name: np.array(several) for name, several in lists.items()},
+            *(beta0, gold, cohort.tokens[counted], texts.forget[counted], groups),
+        )
+        steps = _steps(cohort, [arms.retrained(name, beta) for name in of])
+        head = {**cohort.at, "beta": float(beta), **steps}
+        found += [(head | row, *more) for row, *more in rows_of(budget, margin)]
+    _compare([(row, more) for row, more, _ in found], "", p="p")
+    _compare([(row, beyond) for row, _, beyond in found], "beyond_retain_")
+    return [row for row, _, _ in found]
+
+
+def _compare(family: Sequence[tuple[Row, Effect | None]], whose: str, p: str | None = None) -> None:
+    """Add to the rows what depends on how many comparisons there are."""
+    known_p = [np.nan if effect is None else effect.p for _, effect in family]
+    comparisons = int(np.count_nonzero(~np.isnan(known_p)))
+    for (row, effect), corrected in zip(family, holm(known_p), strict=True):
+        if effect is None:
+            continue
+        needed = effect.seeds(comparisons) if comparisons else None
+        row[f"{whose}seeds_low"], row[f"{whose}seeds_high"] = needed or (None, None)
+        row[f"{whose}p_holm"] = known(corrected)
+        if p:
+            row["comparisons"] = comparisons
+
+
+def _steps(cohort: Cohort, retrained: Sequence[str]) -> Row:
+    """Return how steps were counted, and whether all models of a seed took as many as gold."""
+
+    def cards(arm: str) -> list[Row]:
+        return [read_json(path) for path in cohort.files(paths.CARD, arm=arm)]
+
+    gold = cards("gold")
+    others = [[card["steps"] for card in cards(arm)] for arm in ("beta0", *retrained)]
+    equal = all(steps == [card["steps"] for card in gold] for steps in others)
+    return {"steps": gold[0]["settings"]["training"]["steps"], "equal_steps": equal}
