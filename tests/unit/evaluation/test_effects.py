@@ -93,7 +93,7 @@ def test_the_table_says_what_the_run_was_made_of(tmp_path: Path, seeds: int) -> 
     moved = 0.4 * 0.4 - ours["slope"] * ours["retain_vs_random"]
     assert ours["beyond_retain"] == pytest.approx(moved, abs=0.02)
     if ours["pooled"]:
-        assert 2 <= ours["seeds_low"] <= ours["seeds_high"]
+        assert 2 <= ours["seeds_needed_low"] <= ours["seeds_needed_high"]
 
 
 def test_one_seed_has_errors_over_texts_and_no_seeds_to_plan(tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_one_seed_has_errors_over_texts_and_no_seeds_to_plan(tmp_path: Path) -> 
     rows = table(tmp_path, range(1))
     ours = rows["ours"]
     assert ours["recovered_low"] < 0.8 < ours["recovered_high"]
-    assert (ours["pooled"], ours["seeds_low"], ours["beyond_retain"]) == (False, None, None)
+    assert (ours["pooled"], ours["seeds_needed_low"], ours["beyond_retain"]) == (False, None, None)
     assert (ours["steps"], ours["equal_steps"]) == ("by_data", False)
 
 

@@ -184,7 +184,7 @@ def _compare(family: Sequence[tuple[Row, Effect | None]], whose: str, p: str | N
         if effect is None:
             continue
         needed = effect.seeds(comparisons) if comparisons else None
-        row[f"{whose}seeds_low"], row[f"{whose}seeds_high"] = needed or (None, None)
+        row[f"{whose}seeds_needed_low"], row[f"{whose}seeds_needed_high"] = needed or (None, None)
         row[f"{whose}p_holm"] = known(corrected)
         if p:
             row["comparisons"] = comparisons

@@ -100,9 +100,9 @@ p_holm float64?: Corrected by Holm for all comparisons of the dataset and model.
 comparisons int64?: How many these are.
 pooled bool?: Whether the spread over seeds is that of all models of the budget, which tests of
     equal spread allow from four seeds on; else it is that of the difference alone.
-seeds_low int64?: Fewest seeds that may be needed to show such a difference with power 0.8, with
-    these texts. Null where seeds alone will not do, or too few are known to say.
-seeds_high int64?: Most seeds that may be needed.
+seeds_needed_low int64?: Fewest seeds that may be needed to show such a difference with power 0.8,
+    with these texts. Null where seeds alone will not do, or too few are known to say.
+seeds_needed_high int64?: Most seeds that may be needed.
 retain_change float64?: Mean retain NLL per token less that of gold, in nats; above 0 is worse.
 retain_change_low float64?: Lower end of the 95% interval.
 retain_change_high float64?
@@ -121,8 +121,8 @@ beyond_retain float64?: Mean forget NLL per token less that of `random`, less `s
 beyond_retain_low float64?: Lower end of the 95% interval.
 beyond_retain_high float64?
 beyond_retain_p_holm float64?: Two-sided p, corrected by Holm among all of these.
-beyond_retain_seeds_low int64?: Fewest seeds that may be needed, as above.
-beyond_retain_seeds_high int64?: Most seeds that may be needed.
+beyond_retain_seeds_needed_low int64?: Fewest seeds that may be needed, as above.
+beyond_retain_seeds_needed_high int64?: Most seeds that may be needed.
 slope float64?: How much forget NLL goes with retain NLL over seeds and models of the budget, once
     the means of selectors and seeds are taken out; null with too few models.
 withheld string?: Why the recovered share or the change against gold has no interval.""")
