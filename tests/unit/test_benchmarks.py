@@ -171,3 +171,45 @@ def test_theory(tmp_path: Path) -> None:
         assert held == worlds != "60"
         least, middle = (float(found[f"{b}_{of}_over_regret_median"]) for b in ("sharper", "best"))
         assert 1 < least < middle <= float(found[f"drawn_{of}_over_regret_median"])
+
+
+@pytest.fixture
+def graded(tmp_path: Path) -> tuple[str, ...]:
+    """A table of texts with two grades of the forget domain, of which the rarer is the plainer."""
+    rng = np.random.default_rng(0)
+    lines = ["text,grade"]
+    for i in range(400):
+        grade = 0 if i < 200 else 1 if i < 360 else 2
+        words = [f"w{j}" for j in rng.integers(0, 30, 8)]
+        words += [f"bad{j}" for j in rng.integers(0, 4, 6 if grade == 2 else grade)]
+        lines.append(f"{' '.join(words)},{grade}")
+    path = tmp_path / "graded.csv"
+    path.write_text("\n".join(lines), encoding="utf-8")
+    settings = '{"forget": {"where": "grade > 0"}, "labels": ["grade"]}'
+    return "table", str(path), "--settings", settings, "--width", "8"
+
+
+def test_parts(tmp_path: Path, graded: tuple[str, ...]) -> None:
+    found = ran(
+        tmp_path, "parts", *graded, "--grade", "grade", "--thin", "0.5",
+        "--estimators", "linear", file="parts-table",
+    )  # fmt: skip
+    assert (found["forget_texts"], found["retain_texts"]) == ("200", "200")
+    assert (found["linear_1_texts"], found["linear_2_texts"]) == ("160", "40")
+    assert float(found["linear_spearman_grade"].split()[0]) > 0.4
+    assert float(found["linear_2_auc_in_domain"].split()[0]) > 0.8
+    assert float(found["linear_2_of_list_0.1"]) > 0.5 > float(found["linear_1_listed_0.1"])
+    assert found["linear_2_thin_0.5_draws"] == "2"
+
+
+def test_sample_size(tmp_path: Path, graded: tuple[str, ...]) -> None:
+    found = ran(
+        tmp_path, "sample_size", *graded, "--sizes", "40", "80", "120", "180", "--common", "40",
+        "--repeats", "1", file="sample_size-table",
+    )  # fmt: skip
+    assert 0.5 < float(found["mamushi_lr_40_auc"]) <= 1
+    assert 0 <= float(found["one_network_80_agreement"]) <= 1
+    # Of 200 texts in a domain, 40 are common: there is one draw of 120, and none of 180.
+    assert "one_network_120_agreement" not in found and found["one_network_120_repeats"] == "1"
+    assert found["mamushi_lr_180_repeats"] == "0"
+    assert float(found["mamushi_lr_120_auc_width"]) < float(found["mamushi_lr_40_auc_width"])
