@@ -193,7 +193,9 @@ REACHED_BY = {
     "unlearning.relearning.choose": "questions/relearn questions/relapse",
     "unlearning.unlearners.salun.SALIENCY": "unlearner/salun",
     "evaluation.curves.read_perplexity": "tables steps half_gap probes refine left_models",
-    "evaluation.cohort.RETRAINING": "half_gap judge left left_models probes figure/half_gap",
+    "evaluation.cohort.RETRAINING": (
+        "half_gap judge left left_models probes subgroups figure/half_gap"
+    ),
     "evaluation.sad.area": "tables truth",
     "evaluation.sad.standard_error": (
         "tables left_models figure/half_gap figure/relearning figure/truth"
