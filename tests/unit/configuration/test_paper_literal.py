@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from mamushi.configuration.complete import complete
-from tests.support.configurations import Config, laid_over
+from tests.support.configurations import ROOT, Config, laid_over
 
 PROFILE = "profiles/paper-literal/science.yaml"
 
@@ -229,3 +230,12 @@ def test_what_is_not_stated_is_not_done(resolved: Config) -> None:
     assert resolved["training/schedule"] == "constant"
     assert resolved["training/gradient_clip"] is None
     assert resolved["training/warmup_steps"] == 0
+
+
+def test_each_deviation_stands_in_the_decisions() -> None:
+    page = (ROOT / "docs/decisions.md").read_text(encoding="utf-8").partition("is silent")[0]
+    keys = [re.escape(key).replace(r"\*", r"\w+") for key in re.findall(r"`([\w.*]+)`", page)]
+    changed = yaml.safe_load((ROOT / PROFILE).read_text(encoding="utf-8"))
+    del changed["extends"], changed["models"]
+    dotted = [key.replace("/", ".") for key, _ in leaves(changed)]
+    assert [key for key in dotted if not any(re.match(rf"{k}(\.|$)", key) for k in keys)] == []
