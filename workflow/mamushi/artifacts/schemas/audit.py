@@ -68,7 +68,8 @@ domain string, texts int64
 seeds int64: Seeds, each with a model of either kind.
 excess float64?: How much more the margins of a model surprise the gold models of the other seeds
     than those of the gold model of its own seed do, in nats a text; 0 of models that are like gold.
-excess_low float64?: Lower end of the 95% t interval over seeds; null of one seed.
+excess_low float64?: Lower end of the 95% interval by a jackknife of whole seeds, model and gold
+    together; null of fewer than 3 seeds.
 excess_high float64?
 p float64?: Two-sided p that there is no difference; null where there is too little to say.
 seeds_needed_low int64?, seeds_needed_high int64?, why string?""")
