@@ -175,9 +175,8 @@ def parts_of(
     several, seeds, n = values.shape
     code = np.arange(n) if groups is None else np.unique(groups, return_inverse=True)[1]
     count = int(code.max()) + 1
-    table, weight = np.zeros((several, seeds, count)), np.zeros((several, count))
-    np.add.at(table, (slice(None), slice(None), code), values)
-    np.add.at(weight, (slice(None), code), np.broadcast_to(tokens, (several, n)))
+    table = np.array([[np.bincount(code, row) for row in rows] for rows in values])
+    weight = np.array([np.bincount(code, row) for row in np.broadcast_to(tokens, (several, n))])
     table /= weight.sum(axis=1)[:, None, None]
     weight /= weight.sum(axis=1, keepdims=True)
     by_seed = table.sum(axis=-1)

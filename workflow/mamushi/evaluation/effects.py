@@ -170,7 +170,8 @@ def _family(
         )
         steps = _steps(cohort, [arms.retrained(name, beta) for name in of])
         head = {**cohort.at, "beta": float(beta), **steps}
-        found += [(head | row, *more) for row, *more in rows_of(budget, margin)]
+        for row, more, beyond in rows_of(budget, margin):
+            found.append((head | row, more, beyond))
     _compare([(row, more) for row, more, _ in found], "", p="p")
     _compare([(row, beyond) for row, _, beyond in found], "beyond_retain_")
     return [row for row, _, _ in found]
