@@ -40,7 +40,10 @@ def tables_and_figures():
     steps = ["steps"] if grid.matched(config, GRID) else []
     figures = [name for of in ("grid", *truth) for name in settings.figures(of)]
     return [
-        *expand(paths.TABLE, table=[*settings.TABLES, "effects", "subgroups", *steps, *truth]),
+        *expand(
+            paths.TABLE,
+            table=[*settings.TABLES, "effects", "subgroups", *steps, *truth],
+        ),
         *expand(paths.FIGURE, figure=figures),
     ]
 
