@@ -164,17 +164,15 @@ def test_studies_are_targets_of_their_own(tmp_path: Path) -> None:
     assert studies["figure_study"] == studies["study_tables"] == 1
 
 
-def test_the_real_run_is_of_one_model_by_both_protocols(tmp_path: Path) -> None:
+def test_the_real_run_is_of_one_model_in_aligned_steps(tmp_path: Path) -> None:
     science = yaml.safe_load((ROOT / "profiles/real/science.yaml").read_text(encoding="utf-8"))
     gguf = tmp_path / science["models"]["smollm2"]["source"]
     gguf.parent.mkdir(parents=True)
     gguf.write_bytes(b"GGUF\3" + bytes(19))
     said = run("all", "studies", "-n", "-q", "rules", directory=tmp_path, config=science).stdout
     counted = jobs(said)
-    assert (counted["examples"], counted["convert"]) == (1, 2)
-    assert counted["retrain"] == 7 * 3 + 2
-    # Each protocol's gold, and what tells how far apart they are.
-    assert (counted["gold"], counted["gold_matched"], counted["steps"]) == (2, 1, 1)
+    assert (counted["examples"], counted["convert"]) == (1, 1)
+    assert (counted["retrain"], counted["gold"], counted["beta0"]) == (7 * 3, 1, 1)
 
 
 def test_parsing_imports_nothing_heavy(tmp_path: Path) -> None:
