@@ -2,12 +2,17 @@
 
     python benchmarks/coverage.py [--worlds 300]
 
-A world has a forget and a retain domain of known densities in four dimensions, normal or with heavy
-tails (Student's t with 3 degrees of freedom); texts of a group share a part of their features, the
-intraclass correlation. Scores are those of a logistic regression, cross-fitted with groups in one
-fold. Held against the truth are the AUC's interval (the truth is that of the ranking by all texts),
-the bound on the share of a list that the retain domain would produce as well, at all budgets at
-once, and the band of removal at budget 0.5. `alone` are the same intervals without the groups.
+A world has a forget and a retain domain of known densities in eight dimensions, normal or with
+heavy tails (Student's t with 3 degrees of freedom); texts of a group share a part of their
+features, the intraclass correlation. Scores are those of a logistic regression, cross-fitted with
+groups in one fold. Held against the truth are the AUC's interval (the truth is that of the ranking
+by all texts), the bound on the share of a list that the retain domain would produce as well, at all
+budgets at once, and the band of removal at budget 0.5. `alone`: the same where folds and intervals
+know of no groups, as in version 0.7.
+
+And in how many of such embeddings the verdict says that more texts than by chance are too close to
+a neighbour (`close_*`), by how they stretch: normal in all of 128 directions, falling off as the
+root or in proportion, with heavy tails, in 12 topics, or bent from 8 dimensions.
 """
 
 from __future__ import annotations
@@ -19,6 +24,7 @@ from numpy.typing import NDArray
 
 from mamushi.evidence.bootstrap import bands
 from mamushi.evidence.calibration import Halves, Scores, logistic
+from mamushi.evidence.dependence import close_texts
 from mamushi.evidence.frontier import ranking
 from mamushi.evidence.verdict import auc_interval, share_bound
 from mamushi.running.threads import one_for_arithmetic
@@ -28,7 +34,7 @@ from report import Report, arguments
 Doubles = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-WIDTH, FOLDS, TAILS = 4, 5, 3
+WIDTH, FOLDS, TAILS = 8, 5, 3
 FRESH = 10_000
 """Texts of each domain for what the truth is an average of."""
 RESAMPLES = 40
@@ -80,6 +86,8 @@ WORLDS = {
     "independent_1_to_20": World(50, 1000),
     "independent_heavy_tails": World(130, 270, heavy=True),
     "independent_auc_0.98": World(130, 270, apart=2.9),
+    "independent_150_auc_0.98": World(50, 100, apart=2.9),
+    "independent_heavy_tails_auc_0.95": World(130, 270, apart=4.0, heavy=True),
     "pairs_0.5": World(130, 270, 2, 0.5),
     "pairs_0.5_150": World(50, 100, 2, 0.5),
     "pairs_0.5_1_to_20": World(50, 1000, 2, 0.5),
@@ -119,11 +127,19 @@ def cross_fitted(
     return score, weights
 
 
-def told(world: World, rng: np.random.Generator, banded: bool) -> dict[str, float]:
-    """Which intervals of one world hold, 1 for one that does, and the width of the AUC's."""
-    x, groups = world.drawn(rng)
-    forget = np.arange(len(x)) < world.n1
-    seeds = rng.integers(2**31, size=WHOLE + HALVES)
+@dataclass(frozen=True)
+class Fitted:
+    """Scores with halves, those of the whole refits, and the weights of each fold."""
+
+    scores: Scores
+    refits: list[Doubles]
+    weights: list[Doubles]
+
+
+def fitted(
+    x: Doubles, forget: Mask, groups: NDArray[np.int64] | None, seeds: NDArray[np.int64]
+) -> Fitted:
+    """What the workflow would have, with ``groups`` or without."""
     folds = [stratified_folds(forget, FOLDS, int(s), groups).astype(np.int64) for s in seeds]
     score, weights = cross_fitted(x, forget, folds[0])
     refits = [cross_fitted(x, forget, fold)[0] for fold in folds[1 : 1 + WHOLE]]
@@ -132,20 +148,29 @@ def told(world: World, rng: np.random.Generator, banded: bool) -> dict[str, floa
         half = stratified_folds(forget, 2, int(seed), groups) == 0
         a, b = (cross_fitted(x, forget, fold, own)[0] for own in (half, ~half))
         halves.append(Halves(a, b, fold))
+    return Fitted(Scores(score, forget, folds[0], halves, groups), refits, weights)
+
+
+def told(world: World, rng: np.random.Generator, banded: bool) -> dict[str, float]:
+    """Which intervals of one world hold, 1 for one that does, and how wide they are."""
+    x, groups = world.drawn(rng)
+    forget = np.arange(len(x)) < world.n1
+    seeds = rng.integers(2**31, size=WHOLE + HALVES)
     fresh = world.fresh(rng)
     truth = true_auc(fresh, learned(x, forget))
-    above = np.sort(np.concatenate([by_weights(fresh[1], each) for each in weights]))
     found: dict[str, float] = {}
     for label, own in (("", groups), ("_alone", None)):
         if label and world.size == 1:
             continue
-        _, low, high = auc_interval(score, forget, refits, own)
+        made = fitted(x, forget, own, seeds)
+        score = made.scores.score
+        _, low, high = auc_interval(score, forget, made.refits, own)
         found |= {f"auc{label}": low <= truth <= high, f"auc_width{label}": high - low}
+        above = np.sort(np.concatenate([by_weights(fresh[1], each) for each in made.weights]))
         found[f"retain_share{label}"] = bound_holds(score, forget, own, above)
         if banded:
-            scores = Scores(score, forget, folds[0], halves, own)
-            removed = true_removal(world, fresh, weights)
-            low, high = band(scores)
+            removed = true_removal(world, fresh, made.weights)
+            low, high = band(made.scores)
             found |= {
                 f"removal{label}": low <= removed <= high,
                 f"removal_width{label}": high - low,
@@ -196,10 +221,39 @@ def band(scores: Scores) -> tuple[float, float]:
     return float(found.low[1]), float(found.high[1])
 
 
+def embedded(kind: str, rng: np.random.Generator, n: int, size: int, icc: float) -> Doubles:
+    """Embeddings (n, 128) of texts of which as many as ``size`` share a group."""
+    groups, d = np.arange(n) // size, 128
+    x = np.sqrt(icc) * rng.standard_normal((n, d))[groups]
+    x += np.sqrt(1 - icc) * rng.standard_normal((n, d))
+    along = np.arange(1, d + 1)
+    if kind in FALLING:
+        x *= along ** -FALLING[kind]
+    elif kind == "heavy_tails":
+        x /= np.sqrt(rng.chisquare(TAILS, (n, 1)) / TAILS)
+    elif kind == "topics":
+        x += 1.5 * rng.standard_normal((12, d))[rng.integers(12, size=n)[groups]]
+    elif kind == "bent":
+        x = np.tanh(x[:, :8] @ rng.standard_normal((8, d)) / 2)
+    return x
+
+
+FALLING = {"normal": 0.0, "falling_as_root": 0.5, "falling": 1.0}
+KINDS = (*FALLING, "heavy_tails", "topics", "bent")
+
+
+def close(kind: str, size: int, icc: float, number: int) -> bool:
+    """Whether texts of such embeddings are said to be too close."""
+    rng = np.random.default_rng([KINDS.index(kind), size, number])
+    x = np.concatenate([embedded(kind, rng, n, size, icc) for n in (150, 300)])
+    return close_texts(x, np.arange(450) < 150).found
+
+
 def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--worlds", type=int, default=300, help="of each kind")
     parser.add_argument("--banded", type=int, default=200, help="of which removal has a band")
+    parser.add_argument("--close", type=int, default=100, help="of embeddings of each kind")
     parser.add_argument("--only", nargs="+", choices=WORLDS, help="kinds; all of them otherwise")
     args = parser.parse_args()
     one_for_arithmetic()
@@ -215,6 +269,10 @@ def main() -> None:
         for what in each[0]:
             known = [one[what] for one in each if what in one]
             report.value(f"{name}_{what}", float(np.mean(known)))
+    for kind in () if args.only else KINDS:
+        for size, icc in ((1, 0.0), (2, 0.5), (2, 0.9), (5, 0.3), (5, 0.5)):
+            seen = [close(kind, size, icc, number) for number in range(args.close)]
+            report.value(f"close_{kind}_{size}_texts_{icc:g}", float(np.mean(seen)))
     print(report.write(args.results))
 
 
