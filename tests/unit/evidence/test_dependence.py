@@ -9,15 +9,20 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy.stats import t
 
 from mamushi.artifacts import schemas
 from mamushi.artifacts.tables import read_metadata, read_table
 from mamushi.cli import main
-from mamushi.evidence.bootstrap import resample
+from mamushi.evidence.bootstrap import bands, few_groups, resample
+from mamushi.evidence.calibration import Scores
 from mamushi.evidence.dependence import close_texts, spacings
+from mamushi.evidence.frontier import ranking
 from mamushi.evidence.verdict import auc_interval, share_bound
+from mamushi.selection.metrics import NORMAL
 from tests.support.score_files import (
     domains,
+    ranks_of,
     write_embeddings,
     write_examples,
     write_refits,
@@ -98,6 +103,28 @@ def test_resamples_draw_groups_whole_within_domains_and_over_both() -> None:
     assert np.abs(np.mean(means, axis=0) - 1).max() < 0.25
     alone, again = (resample(forget, np.random.default_rng(1), g) for g in (None, np.arange(60)))
     assert np.array_equal(alone, again)
+
+
+def test_bands_of_texts_five_times_by_groups_are_those_of_each_once() -> None:
+    rng, forget = np.random.default_rng(0), np.arange(300) < 120
+    score = rng.normal(size=300) + 1.5 * forget
+
+    def band(times: int, groups: NDArray[np.int64] | None) -> tuple[float, float]:
+        """The width of removal's band at half of the forget set, and of its nearer side."""
+        one, s = np.repeat(forget, times), np.repeat(score, times)
+        ranks = ranking(s[one], ranks_of(s[one]), s[~one], by_chance=False)
+        n1 = int(one.sum())
+        scores = Scores(s, one, np.zeros(len(s), np.int64), groups=groups)
+        found = bands(scores, {"own": ranks}, np.array([0, n1 // 2, n1]), 150, 0)["own"]["removal"]
+        return float(found.high[1] - found.low[1]), float(found.value[1] - found.low[1])
+
+    once, naive, mended = band(1, None), band(5, None), band(5, np.arange(1500) // 5)
+    assert mended == pytest.approx(once, rel=0.15)
+    assert naive[1] < 0.85 * once[1]
+    assert few_groups(forget, None) == 1.0
+    assert few_groups(forget, np.arange(300) // 12) == pytest.approx(
+        np.sqrt(10 / 9) * t.ppf(0.975, 9) / NORMAL
+    )
 
 
 def test_the_bound_on_the_retain_share_of_texts_that_are_all_fives() -> None:

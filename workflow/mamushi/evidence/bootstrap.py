@@ -21,7 +21,7 @@ from mamushi.evidence.frontier import (
     gain,
     phi,
 )
-from mamushi.selection.metrics import Codes, clusters_of
+from mamushi.selection.metrics import NORMAL, Codes, clusters_of
 
 LEVELS = (0.025, 0.975)
 """The ends of a 95% band."""
@@ -77,8 +77,9 @@ def bands(
         for side, spread in {"near": 0.0, **lost}.items():
             for name, at in frontiers(found, spread):
                 drawn[name][side].append(at.at(counts, weights[one], weights[two]))
+    wider = few_groups(one, scores.groups)
     return {
-        name: _summaries(at.at(counts), drawn[name])
+        name: _summaries(at.at(counts), drawn[name], wider)
         for name, at in frontiers(estimate, estimate.lost)
     }
 
@@ -111,7 +112,19 @@ def resample(
     return weights
 
 
-def _summaries(point: Pair, drawn: Mapping[str, list[Pair]]) -> dict[str, Band]:
+def few_groups(forget: NDArray[np.bool_], groups: Codes | None) -> float:
+    """Return by how much an interval over resamples of m groups is too narrow: sqrt(m / (m - 1))
+    times Student's over the normal quantile, m those of the domain that has fewer; 1 without."""
+    from scipy.stats import t
+
+    clusters = clusters_of(groups, forget)
+    if clusters is None:
+        return 1.0
+    fewest = max(min(len(np.unique(own)) for own in clusters), 2)
+    return float(np.sqrt(fewest / (fewest - 1)) * t.ppf(LEVELS[1], fewest - 1)) / NORMAL
+
+
+def _summaries(point: Pair, drawn: Mapping[str, list[Pair]], wider: float) -> dict[str, Band]:
     sides = {
         side: _quantities(*(np.array(column) for column in zip(*pairs, strict=True)))
         for side, pairs in drawn.items()
@@ -122,7 +135,10 @@ def _summaries(point: Pair, drawn: Mapping[str, list[Pair]]) -> dict[str, Band]:
         unreached = UNREACHED.get(name, np.nan)
         ends = np.array([_ends(sides[side][name], unreached) for side in ("near", far)])
         low = np.minimum(value, ends[:, 0].min(axis=0))
-        found[name] = Band(value, low, np.maximum(value, ends[:, 1].max(axis=0)))
+        high = np.maximum(value, ends[:, 1].max(axis=0))
+        if wider > 1:
+            low, high = value - wider * (value - low), value + wider * (high - value)
+        found[name] = Band(value, low, high)
     return found
 
 

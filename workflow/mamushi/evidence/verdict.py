@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mamushi.evidence.bootstrap import LEVELS, resample
+from mamushi.evidence.bootstrap import LEVELS, few_groups, resample
 from mamushi.evidence.calibration import Doubles, Estimate, Mask, Scores, logistic
 from mamushi.evidence.dependence import close_texts
 from mamushi.evidence.frontier import Array, phi, psi
@@ -182,6 +182,8 @@ def checks(scores: Scores, estimate: Estimate, resamples: int, seed: int) -> lis
     point = measured(np.ones(len(ratio)))
     drawn = [measured(resample(forget, rng, scores.groups)) for _ in range(resamples)]
     low, high = np.quantile(drawn, LEVELS, axis=0)
+    if (wider := few_groups(forget, scores.groups)) > 1:
+        low, high = (point + wider * (end - point) for end in (low, high))
     return [
         {
             "check": name,
