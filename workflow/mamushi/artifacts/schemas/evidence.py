@@ -47,7 +47,7 @@ close_texts int64?: Where there are no groups, the texts that lie closer to a ne
 close bool?: Whether these are more than by chance, at a level of 5%.
 auc_low_by_close float64?: Lower end of the interval that the AUC would need if texts that are close
     were groups; null where they are not more than by chance.
-auc_high_by_close float64?
+auc_high_by_close float64?: Upper end of that interval.
 auc_fold_mean float64?
 auc_fold_sd float64?: Their standard deviation.
 auc_fold_min float64?, auc_fold_max float64?
