@@ -45,17 +45,20 @@ RANKINGS: dict[str, tuple[str, dict[str, Any]]] = {
 
 def main() -> None:
     parser = arguments(__doc__)
-    parser.add_argument("run", type=Path, help="the folder of a cell with embeddings and layers")
+    parser.add_argument(
+        "run", type=Path, help="a cell with embeddings, and layers for all rankings"
+    )
     parser.add_argument("--examples", type=Path, required=True, help="its dataset's examples")
     parser.add_argument("--seeds", type=int, default=5, help="of folds and networks")
     parser.add_argument("--rankings", nargs="+", choices=RANKINGS, help="beside mamushi; or all")
     parser.add_argument("--batch-size", type=int, help="of the networks; their default otherwise")
     args = parser.parse_args()
     one_for_arithmetic()
+    layers = args.run / "layers.parquet"
     pool = read_pool(
         args.run / "embeddings.parquet",
         args.examples,
-        layers=args.run / "layers.parquet",
+        layers=layers if layers.exists() else None,
         texts=True,
     )
     report = Report("rankings", threads=1)
