@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,13 +17,12 @@ from mamushi.artifacts.schemas import EXAMPLES
 from mamushi.artifacts.tables import read_table
 from mamushi.data.examples import build
 from mamushi.data.loaders import newsgroups
-from mamushi.data.sections import plant, split
+from mamushi.data.sections import split
 from mamushi.errors import UserError
 from mamushi.registry import load, plugin
 from mamushi.stages import data
 from tests.unit.data.test_examples import DATA, NO_LIMIT, PAPER, UNUSED, raw_of, run, stage_settings
-from tests.unit.data.test_loaders import archive, load_table
-from tests.unit.data.test_sections import examples
+from tests.unit.data.test_loaders import archive
 
 NAMES = np.array(list(PAPER))
 
@@ -119,17 +117,6 @@ def test_a_group_follows_those_that_come_with_a_section() -> None:
     }
 
 
-def test_planted_texts_leave_no_group_behind() -> None:
-    table = examples()
-    ids = table["id"].to_pylist()
-    groups = [f"pair{int(name[2:]) // 2}" if name[:2] == "if" else None for name in ids]
-    groups[ids.index("if39")] = None
-    at = table.schema.get_field_index("group")
-    table = table.set_column(at, table.schema.field(at), pa.array(groups, pa.string()))
-    with pytest.raises(UserError, match=r"takes 2 of the 2 forget texts .* that share no group"):
-        plant(table, {"texts": 1, "repeats": [1]}, 0)
-
-
 # What a user gives ----------------------------------------------------------------------------
 
 
@@ -189,13 +176,6 @@ def test_a_group_with_two_sections() -> None:
     message = "row 3: group 'a' is in the section 'evaluation' here, and in 'inference' in row 1"
     with pytest.raises(UserError, match=message):
         build(raw, PAPER, NO_LIMIT, DATA)
-
-
-def test_a_missing_column_of_groups(tmp_path: Path) -> None:
-    path = tmp_path / "own.csv"
-    path.write_text("body,score\nx,1\ny,0\n")
-    with pytest.raises(UserError, match="author"):
-        load_table(path, group="author")
 
 
 def test_the_key_is_a_setting_only_where_it_is_given() -> None:

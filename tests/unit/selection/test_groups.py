@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,13 +17,12 @@ from numpy.typing import NDArray
 from mamushi.data.labels import group_codes
 from mamushi.errors import UserError
 from mamushi.registry import plugin
-from mamushi.selection import crossfit
+from mamushi.selection import crossfit, mlp
 from mamushi.selection.crossfit import Task, cross_fit
 from mamushi.selection.folds import held_out, shared, stratified_folds
 from mamushi.selection.mlp import Split
 from mamushi.selection.pool import Pool, Scored, read_pool
 from mamushi.selection.refits import refits
-from mamushi.selection.selectors.auto import Member, estimate_choice
 from tests.support.score_files import write_embeddings, write_examples
 from tests.support.worded import run, worded
 
@@ -52,7 +51,7 @@ def of_groups(groups: Codes, share: float = 0.3) -> NDArray[np.bool_]:
 
 
 @pytest.mark.parametrize("k", [2, 5, 10])
-def test_a_group_is_in_one_fold(k: int) -> None:
+def test_a_group_is_in_one_fold_and_on_one_side_of_early_stopping(k: int) -> None:
     groups = together(600, 9)
     forget = of_groups(groups)
     assert straddling(stratified_folds(forget, k, 0), groups) > 80
@@ -60,9 +59,13 @@ def test_a_group_is_in_one_fold(k: int) -> None:
     assert straddling(fold, groups) == 0
     for domain in (forget, ~forget):
         sizes = np.bincount(fold[domain], minlength=k)
-        assert sizes.max() - sizes.min() <= 1
+        assert sizes.max() - sizes.min() <= 2
     assert np.array_equal(fold, stratified_folds(forget, k, 0, groups))
     assert not np.array_equal(fold, stratified_folds(forget, k, 1, groups))
+    _, held = held_out(forget, 1 / k, np.random.default_rng(0), groups)
+    assert straddling(np.isin(np.arange(600), held), groups) == 0
+    for domain in (forget, ~forget):
+        assert abs(domain[held].sum() - domain.sum() / k) <= 1
 
 
 ROWS = st.lists(st.tuples(st.booleans(), st.integers(0, 40)), min_size=8, max_size=120).filter(
@@ -70,50 +73,29 @@ ROWS = st.lists(st.tuples(st.booleans(), st.integers(0, 40)), min_size=8, max_si
 )
 
 
-@given(ROWS, st.integers(2, 6), st.integers(0, 3))
-def test_no_group_straddles_folds(rows: list[tuple[bool, int]], k: int, seed: int) -> None:
+@given(ROWS, st.integers(2, 6), st.floats(0.01, 0.99), st.integers(0, 3))
+def test_no_group_straddles(rows: list[tuple[bool, int]], k: int, share: float, seed: int) -> None:
     """Groups may hold texts of both domains."""
     forget, groups = np.array([f for f, _ in rows]), np.array([g for _, g in rows], np.int64)
     few = min(len(np.unique(groups[domain])) for domain in (forget, ~forget))
     try:
         fold = stratified_folds(forget, k, seed, groups)
     except UserError:
-        largest = np.unique(groups, return_counts=True)[1].max()
-        assert few < 2 * k * largest
-        return
-    assert few >= k
-    assert straddling(fold, groups) == 0
-    for domain in (forget, ~forget):
-        assert np.bincount(fold[domain], minlength=k).min() > 0
-        for i in range(k):
-            assert len(np.unique(groups[domain & (fold != i)])) >= 2
-
-
-@given(ROWS, st.floats(0.01, 0.99), st.integers(0, 3))
-def test_no_group_straddles_what_stops_training(
-    rows: list[tuple[bool, int]], share: float, seed: int
-) -> None:
-    forget, groups = np.array([f for f, _ in rows]), np.array([g for _, g in rows], np.int64)
-    few = min(len(np.unique(groups[domain])) for domain in (forget, ~forget))
+        assert few < 2 * k * np.unique(groups, return_counts=True)[1].max()
+    else:
+        assert straddling(fold, groups) == 0
+        for domain in (forget, ~forget):
+            assert np.bincount(fold[domain], minlength=k).min() > 0
+            assert all(len(np.unique(groups[domain & (fold != i)])) >= 2 for i in range(k))
     try:
         rest, held = held_out(forget, share, np.random.default_rng(seed), groups)
     except UserError:
         assert few < 3
         return
     assert sorted([*rest, *held]) == list(range(len(rows)))
-    if shared(groups) and few >= 2:
+    if shared(groups):
         assert not set(groups[rest]) & set(groups[held])
-        for domain in (forget, ~forget):
-            assert domain[rest].any() and domain[held].any()
-
-
-def test_what_stops_training_has_its_share_of_both_domains() -> None:
-    groups = together(600, 9)
-    forget = of_groups(groups)
-    _, held = held_out(forget, 0.1, np.random.default_rng(0), groups)
-    assert straddling(np.isin(np.arange(600), held), groups) == 0
-    for domain in (forget, ~forget):
-        assert abs(domain[held].sum() - 0.1 * domain.sum()) <= 1
+        assert all(own[part].any() for own in (forget, ~forget) for part in (rest, held))
 
 
 def test_without_groups_all_draws_are_as_before() -> None:
@@ -190,23 +172,16 @@ def test_halves_share_no_group_and_are_even() -> None:
     assert len(refits(pool, "mamushi_lr", given_to, 0, whole=1, halves=1)) == 3
 
 
-def test_the_folds_within_a_fold_keep_groups() -> None:
+def test_the_folds_within_a_fold_keep_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     pool, seen = grouped(), []
 
-    def estimate(tasks: Sequence[Task], final: bool) -> list[NDArray[np.float64]]:
+    def spy(tasks: Sequence[Task], settings: object) -> Iterator[crossfit.Fit]:
         seen.extend(tasks)
-        return [np.linspace(0, 1, len(task.held)) for task in tasks]
+        return ((np.linspace(0, 1, len(task.held)), {}) for task in tasks)
 
-    assert pool.groups is not None
-    fold = stratified_folds(pool.forget, 3, 0, pool.groups)
-    rows = [np.flatnonzero(fold != 0), np.flatnonzero(fold == 0)]
-    width = pool.embeddings.shape[1]
-    task = Task(
-        *(pool.embeddings, pool.forget, *rows, np.zeros(width), np.ones(width)),
-        seed=5,
-        groups=pool.groups,
-    )
-    estimate_choice(task, [Member("a", estimate), Member("b", estimate)], 3)
+    monkeypatch.setattr(mlp, "estimate_mlp", spy)
+    run("auto", pool, depths=[], lexical=False, folds=3, repeats=1)
+    assert pool.groups is not None and len(seen) > 9
     for each in seen:
         assert not set(pool.groups[each.train]) & set(pool.groups[each.held])
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from mamushi.artifacts.domains import CONTAMINATION, EVALUATION, FORGET, INFERENCE, SECTIONS
+from mamushi.data.groups import place_groups
 from mamushi.errors import UserError
 
 TOLERANCE = 1e-9
@@ -64,59 +65,28 @@ def split(
             cells.setdefault((bool(forget[row]), strata[row]), []).append(row)
     if not cells:
         return sections
-    names = [name for name in SECTIONS if name in shares]
+    names = np.array([name for name in SECTIONS if shares.get(name)], dtype=object)
     portions = np.array([shares[name] for name in names], dtype=np.float64)
-    order = np.array(names, dtype=object)
-    placed = _place_groups(cells, groups, portions, seed)
-    for row, place in placed.items():
-        sections[row] = order[place]
+    placed = np.full(len(ready), -1)
+    if grouped := [row for row, name in enumerate(groups) if not (name is None or ready[row])]:
+        index = {kind: number for number, kind in enumerate([True, False, *cells])}
+        own = [(bool(forget[row]), strata[row]) for row in grouped]
+        kinds = np.array([(index[cell[0]], index[cell]) for cell in own])
+        _, codes = np.unique([str(groups[row]) for row in grouped], return_inverse=True)
+        placed[grouped] = place_groups(kinds, codes, portions, _generator(seed, "groups"))
+        sections[placed >= 0] = names[placed[placed >= 0]]
     owed = {domain: np.zeros(len(names)) for domain in (True, False)}
     for domain, stratum in sorted(cells):
-        rows = np.array([row for row in cells[domain, stratum] if row not in placed], np.int64)
-        own = portions
-        if len(rows) < (total := len(cells[domain, stratum])):
-            there = [placed[row] for row in cells[domain, stratum] if row in placed]
-            due = total * portions - np.bincount(there, minlength=len(names))
-            own = np.maximum(due, 0) / max(np.maximum(due, 0).sum(), TOLERANCE)
-            owed[domain] += due - len(rows) * own
-        counts, owed[domain] = apportion(len(rows), own, owed[domain])
-        shuffled = _generator(seed, "split", domain, stratum).permutation(rows)
-        sections[shuffled] = np.repeat(order, counts)
+        rows = np.array(cells[domain, stratum])
+        there, left = placed[rows][placed[rows] >= 0], portions
+        if len(there):
+            due = len(rows) * portions - np.bincount(there, minlength=len(names))
+            left = np.maximum(due, 0) / max(np.maximum(due, 0).sum(), TOLERANCE)
+            owed[domain] += due - (len(rows) - len(there)) * left
+        counts, owed[domain] = apportion(len(rows) - len(there), left, owed[domain])
+        shuffled = _generator(seed, "split", domain, stratum).permutation(rows[placed[rows] < 0])
+        sections[shuffled] = np.repeat(names, counts)
     return sections
-
-
-def _place_groups(
-    cells: Mapping[tuple[bool, str], Sequence[int]],
-    groups: Sequence[str | None],
-    portions: NDArray[np.float64],
-    seed: int,
-) -> dict[int, int]:
-    """Return the place among the sections of each row that shares a group with another one.
-
-    Of what the sections are owed in each stratum and domain, o, and of n rows of a group there,
-    the section with the least sum of n (n - 2 o) / share leaves the least sum of o^2 / share.
-    """
-    of_row = {row: cell for cell, rows in cells.items() for row in rows}
-    members: dict[str, list[int]] = {}
-    for row in sorted(of_row) if groups else ():
-        if (group := groups[row]) is not None:
-            members.setdefault(group, []).append(row)
-    shared = [members[name] for name in sorted(members) if len(members[name]) > 1]
-    drawn = _generator(seed, "groups").permutation(len(shared)).tolist()
-    owed: dict[object, NDArray[np.float64]] = {}
-    placed: dict[int, int] = {}
-    for number in sorted(drawn, key=lambda each: -len(shared[each])):
-        rows = shared[number]
-        found = Counter([*(of_row[row] for row in rows), *(of_row[row][0] for row in rows)])
-        cost = np.where(portions > 0, 0.0, np.inf)
-        for cell, n in found.items():
-            own = owed.setdefault(cell, np.zeros(len(portions)))
-            cost += n * (n - 2 * own) / np.maximum(portions, TOLERANCE)
-        place = int(np.argmin(np.round(cost, 9)))
-        for cell, n in found.items():
-            owed[cell] = owed[cell] + n * portions - n * (np.arange(len(portions)) == place)
-        placed |= dict.fromkeys(rows, place)
-    return placed
 
 
 def joined(

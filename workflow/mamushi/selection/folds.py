@@ -9,25 +9,28 @@ from typing import TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
+from mamushi.data.groups import Codes, place_groups
 from mamushi.errors import UserError
 
-Codes = NDArray[np.int64]
+BLUR = 0.5
+"""Share by which groups count as smaller where they are ordered, so that each seed has folds of its
+own."""
 
 
 def stratified_folds(
     forget: NDArray[np.bool_], k: int, seed: int, groups: Codes | None = None
 ) -> NDArray[np.int16]:
-    """Draw the fold (n,) of every example; within a domain, sizes differ by at most 1, with
-    ``groups`` (n,) by as little as these allow.
+    """Draw the fold (n,) of every example; within a domain, sizes differ by at most 1, or
+    by little more with ``groups`` (n,).
 
     Raises ``UserError`` unless both domains have an example, or group, for every fold, and two
     remain outside it: one to fit on, one for early stopping.
     """
     rng = np.random.default_rng(seed)
     if shared(groups):
-        part = by_group(forget, groups, np.full(k, 1 / k), rng).astype(np.int16)
-        _check_folds(forget, k, groups, part)
-        return part
+        part = by_group(forget, groups, np.full(k, 1 / k), rng)
+        _check(f"{k} folds", part, k, 2, forget, groups)
+        return part.astype(np.int16)
     fold = np.empty(len(forget), dtype=np.int16)
     for name, domain in (("forget", forget), ("retain", ~forget)):
         members = np.flatnonzero(domain)
@@ -53,8 +56,12 @@ def held_out(
     of its ``groups`` (n,), in each. Raises ``UserError`` where the groups are too few for that."""
     if shared(groups):
         part = by_group(forget, groups, np.array([1 - share, share]), rng)
-        for name, domain in (("forget", forget), ("retain", ~forget)):
-            _both_sides(part, domain, groups, name)
+        for domain in (forget, ~forget):
+            names, counts = np.unique(groups[domain], return_counts=True)
+            for side in (0, 1):
+                if not (part[domain] == side).any():
+                    part[np.isin(groups, names[counts.argsort()[:1]])] = side
+        _check("early stopping", part, 2, 1, forget, groups)
         return np.flatnonzero(part == 0), np.flatnonzero(part == 1)
     rest, held = [], []
     for domain in (forget, ~forget):
@@ -76,77 +83,34 @@ def by_group(
     portions: NDArray[np.float64],
     rng: np.random.Generator,
 ) -> Codes:
-    """Draw the part (n,) of every example, a group's the same, so that each part has its portion
-    (p,) of both domains as nearly as groups allow: the largest first, each to where most is due.
-    """
-    _, unit = np.unique(groups, return_inverse=True)
-    sizes = np.stack(
-        [np.bincount(unit[own], minlength=unit.max() + 1) for own in (forget, ~forget)]
-    )
-    part = np.empty(sizes.shape[1], dtype=np.int64)
-    filled = np.zeros((2, len(portions)))
-    both = rng.permutation(np.flatnonzero(sizes.min(axis=0)))
-    weight = 1 / np.maximum(sizes.sum(axis=1), 1.0) ** 2
-    for one in both[np.argsort(-sizes[:, both].sum(axis=0), kind="stable")]:
-        n = sizes[:, one]
-        # Of the parts' sum of filled^2 / portion, which is least where all have their portions.
-        more = (n * weight) @ (n[:, None] + 2 * filled) / portions
+    """Draw the part (n,) of every example, one of a group, by the portions (p,) of each domain:
+    ``place_groups``, and examples of no group where these leave some due."""
+    part = place_groups(forget[:, None].astype(np.int64), groups, portions, rng, BLUR)
+    for domain in (forget, ~forget):
+        alone = np.flatnonzero(domain & (part < 0))
+        filled = np.bincount(part[domain & (part >= 0)], minlength=len(portions))
+        due = np.maximum(domain.sum() * portions - filled, 0)
+        due *= len(alone) / max(due.sum(), 1e-9)
+        counts = np.floor(due + 1e-6).astype(np.int64)
         order = rng.permutation(len(portions))
-        part[one] = order[np.argmin(np.round(more / more.max(), 9)[order])]
-        filled[:, part[one]] += n
-    for own, other, there in zip(sizes, sizes[::-1], filled, strict=True):
-        pure = np.flatnonzero((own > 0) & (other == 0))
-        for size in np.unique(own[pure])[::-1]:
-            alike = rng.permutation(pure[own[pure] == size])
-            counts = _level(there, portions, int(size), len(alike), rng)
-            part[alike] = np.repeat(np.arange(len(portions)), counts)
-            there += size * counts
-    return part[unit]
+        last = order[np.argsort(-np.round(due - counts, 6)[order], kind="stable")]
+        counts[last[: len(alone) - counts.sum()]] += 1
+        part[rng.permutation(alone)] = np.repeat(np.arange(len(portions)), counts)
+    return part
 
 
-def _level(
-    filled: NDArray[np.float64],
-    portions: NDArray[np.float64],
-    size: int,
-    count: int,
-    rng: np.random.Generator,
-) -> Codes:
-    """Return how many of ``count`` groups of one ``size`` go to each part (p,), by largest
-    remainder of what brings the least full ones to one level of ``filled`` / ``portions``."""
-    level = filled / portions
-    under = np.argsort(level)
-    while (to := (size * count + filled[under].sum()) / portions[under].sum()) < level[under[-1]]:
-        under = under[:-1]
-    quota = np.maximum(portions * to - filled, 0) / size
-    counts = np.floor(quota + 1e-6).astype(np.int64)
-    order = rng.permutation(len(portions))
-    last = order[np.argsort(-np.round(quota - counts, 6)[order], kind="stable")]
-    counts[last[: count - counts.sum()]] += 1
-    return counts
-
-
-def _check_folds(forget: NDArray[np.bool_], k: int, groups: Codes, fold: NDArray[np.int16]) -> None:
+def _check(
+    what: str, part: Codes, k: int, outside: int, forget: NDArray[np.bool_], groups: Codes
+) -> None:
+    """Raise ``UserError`` unless every part has groups of both domains, and so many ``outside``."""
     for name, domain in (("forget", forget), ("retain", ~forget)):
-        of_fold = np.array([len(np.unique(groups[domain & (fold == i)])) for i in range(k)])
-        if of_fold.min() == 0 or of_fold.sum() - of_fold.max() < 2:
-            raise _too_few(f"{k} folds", name, groups[domain])
-
-
-def _both_sides(part: Codes, domain: NDArray[np.bool_], groups: Codes, name: str) -> None:
-    """Move the smallest group of a domain to that of two parts which has none."""
-    for side in (0, 1):
-        if not (domain & (part == side)).any():
-            names, counts = np.unique(groups[domain], return_counts=True)
-            if len(names) < 2:
-                raise _too_few("early stopping", name, groups[domain])
-            part[groups == names[counts.argmin()]] = side
-
-
-def _too_few(what: str, name: str, groups: Codes) -> UserError:
-    _, counts = np.unique(groups, return_counts=True)
-    found = f"{len(groups)} {name} examples are of {len(counts)} groups, the largest of "
-    do = "lower the selector's setting 'folds', or set the dataset's 'group' to a finer column "
-    return UserError(f"{what}: {found}{counts.max(initial=0)}; too few", do=f"{do}or null")
+        count = np.array([len(np.unique(groups[domain & (part == i)])) for i in range(k)])
+        if count.min() == 0 or count.sum() - count.max() < outside:
+            sizes = np.unique(groups[domain], return_counts=True)[1]
+            found = f"{sizes.sum()} {name} examples are of {len(sizes)} groups, the largest of "
+            do = "lower the selector's setting 'folds', or set the dataset's 'group' to a finer "
+            what = f"{what}: {found}{sizes.max(initial=0)}; too few"
+            raise UserError(what, do=f"{do}column or null")
 
 
 def balanced_weights(forget: NDArray[np.bool_]) -> NDArray[np.float64]:

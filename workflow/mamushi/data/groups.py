@@ -1,0 +1,43 @@
+"""Groups of texts that are not independent, such as threads or authors, of which each goes whole to
+one part: to a section, a fold, a half, or what training stops by."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Codes = NDArray[np.int64]
+
+
+def place_groups(
+    kinds: NDArray[np.integer[Any]],
+    groups: Codes,
+    portions: NDArray[np.float64],
+    rng: np.random.Generator,
+    blur: float = 0.0,
+) -> Codes:
+    """Return the part (n,) of each row that shares its group (n,) with another one, else -1, so
+    that each part has its portion (p,) of every kind of row as nearly as it may be.
+
+    A row has one or more ``kinds`` (n, m), numbers from 0. The largest groups go first, in an order
+    in which sizes count as less by up to the share ``blur``. Of what the parts are owed of a kind,
+    o, and of n rows of it in a group, the part with the least sum of n (n - 2 o) / portion leaves
+    the least sum of o^2 / portion.
+    """
+    _, unit, size = np.unique(groups, return_inverse=True, return_counts=True)
+    several = rng.permutation(np.flatnonzero(size > 1))
+    weight = size[several] * (1 - blur * rng.random(len(several)))
+    width = int(kinds.max(initial=0)) + 1
+    pairs, counts = np.unique(unit[:, None] * width + kinds, return_counts=True)
+    starts = np.searchsorted(pairs, np.arange(len(size) + 1) * width)
+    owed = np.zeros((width, len(portions)))
+    part = np.full(len(size), -1)
+    for one in several[np.argsort(-weight, kind="stable")].tolist():
+        at = slice(starts[one], starts[one + 1])
+        kind, n = pairs[at] % width, counts[at][:, None]
+        cost = (n * (n - 2 * owed[kind])).sum(axis=0) / portions
+        part[one] = np.argmin(np.round(cost, 9))
+        owed[kind] += n * (portions - (np.arange(len(portions)) == part[one]))
+    return np.asarray(part[unit], dtype=np.int64)
