@@ -13,7 +13,6 @@ whether each list has it. A run that has more arms of a dataset and model replac
 from __future__ import annotations
 
 import argparse
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,12 +27,13 @@ from mamushi.artifacts import paths, schemas, seal
 from mamushi.artifacts.files import atomic, read_json, sha256, write_json
 from mamushi.artifacts.provenance import fingerprint
 from mamushi.artifacts.tables import FORGET, read_table
-from mamushi.configuration.arms import Arm
 from mamushi.errors import UserError
 from mamushi.evaluation.curves import read_perplexity
 
 Doubles = NDArray[np.float64]
 FILES = ("held-out", "ranked")
+TOLD = ("settings", "versions")
+"""What many models share, and a card has once."""
 KEPT = ("steps", "texts", "removed", "stopped_at")
 """What is kept of a model's card beside its settings and its identity."""
 
@@ -67,7 +67,7 @@ class Run:
     scores: dict[tuple[int, str], Doubles]
     lists: dict[tuple[int, str, str], NDArray[np.bool_]]
     cards: dict[tuple[int, str], dict[str, Any]]
-    versions: dict[str, str]
+    versions: list[dict[str, str]]
 
 
 def pack(results: Path, out: Path) -> list[Path]:
@@ -91,10 +91,7 @@ def _pack(results: Path, folder: Path, out: Path) -> Path | None:
         do = "pack the larger run, or move this file away"
         raise UserError("has more models than the run that is packed", where=card, do=do)
     examples = results / "data" / dataset / "examples.parquet"
-    tables = (
-        _table(nll, examples, ("tokens",)),
-        _table(_ranked(folder), examples, ()),
-    )
+    tables = _table(nll, examples, ("tokens",)), _table(_ranked(folder), examples, ())
     files = {}
     for of, table in zip(FILES, tables, strict=True):
         path = out / f"{name}-{of}.parquet"
@@ -154,23 +151,16 @@ def _card(folder: Path) -> dict[str, Any]:
 
 
 def _deduplicated(cards: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the cards with each distinct settings once. Raises ``UserError`` for models that
-    were made with other versions."""
-    settings: dict[str, Any] = {}
-    versions: list[dict[str, str]] = []
+    """Return the cards, with each distinct settings and versions once."""
+    told: dict[str, dict[str, Any]] = {kind: {} for kind in TOLD}
     arms = {}
     for name, card in cards.items():
-        own = dict(card)
-        if "settings" in own:
-            known = fingerprint(own["settings"])[:12]
-            settings[known] = own["settings"]
-            own["settings"] = known
-            versions.append(own.pop("versions"))
-        arms[name] = own
-    if any(each != versions[0] for each in versions):
-        do = "run them again with the same versions"
-        raise UserError("its models were made with other versions", where=next(iter(arms)), do=do)
-    return {"arms": arms, "settings": settings, "versions": versions[0] if versions else {}}
+        arms[name] = own = dict(card)
+        for kind, distinct in told.items():
+            if kind in own:
+                known = fingerprint(own[kind])[:12]
+                distinct[known], own[kind] = own[kind], known
+    return {"arms": arms, **told}
 
 
 def _ranked(folder: Path) -> dict[str, Columns]:
@@ -242,13 +232,11 @@ def _read(path: Path) -> Run:
             where = path.with_name(name)
             raise UserError("is not the file of its card", where=where, do="pack it again")
     held_out, ranked = (pq.read_table(path.with_name(name)) for name in card["files"])
-    settings = card["settings"]
     cards = {
-        _key(name): own | ({"settings": settings[own["settings"]]} if "settings" in own else {})
+        _key(name): {key: card[key][value] if key in TOLD else value for key, value in own.items()}
         for name, own in card["arms"].items()
     }
-    scored = {name: column for name, column in _columns(ranked) if "/beta" not in name}
-    listed = {name: column for name, column in _columns(ranked) if "/beta" in name}
+    found = [(_key(name), column) for name, column in _columns(ranked)]
     return Run(
         card["dataset"],
         card["model"],
@@ -256,13 +244,10 @@ def _read(path: Path) -> Run:
         held_out["tokens"].to_numpy().astype(np.float64),
         {_key(name): column.astype(np.float64) for name, column in _columns(held_out)},
         _texts(ranked),
-        {_key(name): column for name, column in scored.items()},
-        {
-            (*_key(name.rpartition("/beta")[0]), name.rpartition("/beta")[2]): column
-            for name, column in listed.items()
-        },
+        {key: column for key, column in found if "/beta" not in key[1]},
+        {(seed, *name.split("/beta")): column for (seed, name), column in found if "/beta" in name},
         cards,
-        card["versions"],
+        list(card["versions"].values()),
     )
 
 
@@ -287,17 +272,6 @@ def _texts(table: pa.Table) -> Texts:
     return Texts(table["id"].to_pylist(), forget, np.array(groups, dtype=np.int64))
 
 
-def summary(run: Run) -> Iterator[str]:
-    """Yield what an archive has of a dataset and model, in words."""
-    yield f"{run.dataset}/{run.model}: {len(run.held_out.ids)} held-out texts"
-    counted: dict[int, dict[str, int]] = defaultdict(lambda: defaultdict(int))
-    for seed, arm in run.cards:
-        made = Arm.parse(arm)
-        counted[seed][made.endpoint or made.unlearner or "retrained"] += 1
-    for seed, kinds in sorted(counted.items()):
-        yield f"  seed {seed}: " + ", ".join(f"{kind} {n}" for kind, n in sorted(kinds.items()))
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     verbs = parser.add_subparsers(dest="verb", required=True)
@@ -312,7 +286,8 @@ def main() -> None:
             print(card)
     else:
         for run in read(args.archive).values():
-            print(*summary(run), sep="\n")
+            seeds = sorted({seed for seed, _ in run.cards})
+            print(f"{run.dataset}/{run.model}: {len(run.cards)} models, seeds {seeds}")
 
 
 if __name__ == "__main__":

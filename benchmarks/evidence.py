@@ -137,8 +137,8 @@ def selectors(family: Family, run: Run) -> str:
         try:
             nll = measured.nll(name, family.budgets)
             found = [
-                shown(measured.contrast(nll, beta0, forget=True, share=True), SHARE),
-                shown(measured.contrast(nll, gold, forget=False, share=False), NATS),
+                shown(measured.contrast(nll, beta0, "recovered"), SHARE),
+                shown(measured.contrast(nll, gold, "retain"), NATS),
                 shown(over_seeds(measured.sad(name, family.budgets)), "{:.2f}"),
                 _auc(measured, name),
             ]
@@ -251,8 +251,9 @@ def numbers(archive: Archive) -> Iterator[str]:
     """Yield the lines of the file of results: versions, and each claim with four digits."""
     yield "# command python benchmarks/evidence.py benchmarks/archive"
     for (dataset, model), run in archive.items():
-        versions = " ".join(f"{name} {version}" for name, version in run.versions.items())
-        yield f"# {dataset}/{model} made with {versions}"
+        for versions in run.versions:
+            said = " ".join(f"{name} {version}" for name, version in versions.items())
+            yield f"# {dataset}/{model} made with {said}"
     for name, said in lines(archive):
         yield f"{name} {said}"
 

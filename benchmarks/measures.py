@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
 
 from mamushi.configuration import arms
-from mamushi.evaluation.crossed import NO_GAP, Effect, contrast
+from mamushi.evaluation.crossed import NO_ERROR, NO_GAP, Effect, contrast, pooled_variance
 from mamushi.evaluation.crossing import first_crossing, recovery
 from mamushi.evaluation.half_gap import Curves, crossing
-from mamushi.evaluation.paired import LEVEL, interval, p_value
+from mamushi.evaluation.paired import LEVEL, t_quantile
 from mamushi.evaluation.sad import sad
 from mamushi.selection.metrics import clusters_of, placements, sampling_variance
 
@@ -29,6 +29,15 @@ ONE_SEED = "one seed"
 
 class Absent(Exception):
     """The run has not trained what is asked for; says which."""
+
+
+@dataclass(frozen=True)
+class Pool:
+    """How a difference is made of lists: ``weights`` of a list's budgets, and the variance of the
+    difference as a ``factor`` of one list's."""
+
+    weights: dict[float, float]
+    factor: float
 
 
 @dataclass(frozen=True)
@@ -59,6 +68,10 @@ class Measured:
     def lists(self, selector: str) -> Sequence[str]:
         return self.family.chance if selector == RANDOM else [selector]
 
+    def share(self, *selectors: str | None) -> float:
+        """The variance of a difference of selectors, as a factor of that of one list."""
+        return sum(1 / len(self.lists(name)) for name in selectors if name)
+
     def nll(self, selector: str, budgets: Iterable[float]) -> Doubles:
         """NLL of the held-out texts (S, n), mean over budgets and, for ``random``, its lists."""
         names = [selector]
@@ -71,15 +84,31 @@ class Measured:
             raise Absent(missing.args[0][1]) from None
         return np.array(found).mean(axis=1).reshape(len(self.seeds), -1)
 
-    def contrast(self, a: Doubles, b: Doubles, *, forget: bool, share: bool) -> Effect:
-        """How much the mean NLL is higher under ``a`` than ``b`` (S, n); a ``share`` of the gap."""
-        texts = self.run.held_out
-        own = texts.forget == forget
-        ends = {}
-        if share:
-            ends = {name: self.nll(name, ())[:, own] for name in (BETA0, GOLD)}
-        tokens, groups = self.run.tokens[own], texts.groups[own]
-        return contrast(a[:, own], b[:, own], tokens, groups, **ends)
+    def contrast(self, a: Doubles, b: Doubles, measure: str, pool: Pool | None = None) -> Effect:
+        """How much the mean NLL is higher under ``a`` than ``b`` (S, n): of forget texts a share of
+        the gap, of retain texts in nats."""
+        texts, recovered = self.run.held_out, measure == "recovered"
+        own = texts.forget == recovered
+        a, b, tokens, groups = a[:, own], b[:, own], self.run.tokens[own], texts.groups[own]
+        ends = {name: self.nll(name, ())[:, own] for name in (BETA0, GOLD)} if recovered else {}
+        by_seed = (a - b).sum(axis=1) / tokens.sum()
+        pooled = None if pool is None else self.pooled(measure, by_seed, pool)
+        return contrast(a, b, tokens, groups, **ends, pooled=pooled)
+
+    def pooled(self, measure: str, values: Doubles, pool: Pool) -> tuple[float, float] | None:
+        """The variance over seeds of a difference (S,), pooled over all lists of all selectors."""
+        lists = [each for name in self.family.selectors() for each in self.lists(name)]
+        levels = []
+        for each in lists:
+            names = {arms.retrained(each, beta): weight for beta, weight in pool.weights.items()}
+            if all(self._has(seed, name) for seed in self.seeds for name in names):
+                levels.append(sum(w * self._level(measure, name) for name, w in names.items()))
+        return pooled_variance(np.array(levels), values, pool.factor)
+
+    def _level(self, measure: str, name: str) -> Doubles:
+        if measure == "sad":
+            return sad(*self.perplexity(name).T, *self.perplexity(GOLD).T)
+        return np.log(self.perplexity(name)[:, 0 if measure == "recovered" else 1])
 
     def perplexity(self, name: str) -> Doubles:
         """Perplexity of forget and of retain texts (S, 2)."""
@@ -135,43 +164,47 @@ class Measured:
         return set.intersection(*by_seed) if by_seed else set()
 
 
-def over_seeds(values: Doubles) -> Effect:
-    """The mean of values (S,), with its t interval over seeds."""
+def over_seeds(values: Doubles, pooled: tuple[float, float] | None = None) -> Effect:
+    """The mean of values (S,), with its t interval over seeds; with a ``pooled`` variance and its
+    degrees of freedom in the place of its own."""
+    mean = float(values.mean())
     if len(values) < 2:
-        return Effect(float(values.mean()), reason=ONE_SEED)
-    low, high = interval(values)
-    variance, freedom = float(values.var(ddof=1)), len(values) - 1.0
-    return Effect(float(values.mean()), low, high, p_value(values), variance, freedom, of_texts=0.0)
+        return Effect(mean, reason=ONE_SEED)
+    variance, freedom = pooled or (float(values.var(ddof=1)), len(values) - 1.0)
+    if variance == 0:
+        return Effect(mean, reason=NO_ERROR)
+    error = float(np.sqrt(variance / len(values)))
+    half, p = t_quantile(freedom) * error, 2 * float(stdtr(freedom, -abs(mean) / error))
+    return Effect(mean, mean - half, mean + half, p, variance, freedom, of_texts=0.0)
 
 
 def difference(claim: Claim, of: Measured, rival: str | float, shift: float = 0.0) -> Effect:
     """Return a claim's first side less that of a rival, plus ``shift``, in its measure's unit.
 
-    Errors are over seeds and texts; of SAD and of budgets over seeds alone. Raises ``Absent``.
+    Errors are over seeds and texts; of SAD and of budgets over seeds alone. Those over seeds are
+    pooled over selectors where a test allows it. Raises ``Absent``.
     """
     if claim.measure in ("half_gap", "saving"):
         return _of_budgets(claim, of, rival, shift)
-    first, second = (claim.one, _budgets(claim, of)), (str(rival), _budgets(claim, of))
-    if claim.than_budgets:
-        second = claim.one, [float(rival)]
     if claim.measure == "auc":
         return _of_auc(of, claim.one, str(rival), shift)
-    if claim.measure == "sad":
-        sides = [of.sad(*side) for side in (first, second)]
-        if claim.less:
-            gains = [of.sad(claim.less, side[1]) for side in (first, second)]
-            sides = [side - gain for side, gain in zip(sides, gains, strict=True)]
-        return over_seeds(sides[0] - sides[1] + shift)
-    a, b = of.nll(*first), of.nll(*second)
+    budgets = of.family.budgets if claim.budget is None else [claim.budget]
+    first, second = (claim.one, budgets), (str(rival), budgets)
+    pool = Pool(dict.fromkeys(budgets, 1 / len(budgets)), of.share(claim.one, str(rival)))
+    if claim.than_budgets:
+        second = claim.one, [float(rival)]
+        pool = Pool({budgets[0]: 1.0, float(rival): -1.0}, of.share(claim.one, claim.less))
+    value: Callable[[str, list[float]], Doubles] = of.sad if claim.measure == "sad" else of.nll
+    a, b = value(*first), value(*second)
     if claim.less:
-        a, b = a - of.nll(claim.less, first[1]), b - of.nll(claim.less, second[1])
-    share = claim.measure == "recovered"
-    unit = of.nll(GOLD, ()) - of.nll(BETA0, ()) if share else of.run.tokens
-    return of.contrast(a + shift * unit, b, forget=share, share=share)
-
-
-def _budgets(claim: Claim, of: Measured) -> list[float]:
-    return of.family.budgets if claim.budget is None else [claim.budget]
+        a, b = a - value(claim.less, first[1]), b - value(claim.less, second[1])
+    if claim.measure == "sad":
+        return over_seeds(a - b + shift, of.pooled("sad", a - b, pool))
+    unit = of.run.tokens
+    if claim.measure == "recovered":
+        unit = of.nll(GOLD, ()) - of.nll(BETA0, ())
+    to_gold = GOLD in (claim.one, rival)
+    return of.contrast(a + shift * unit, b, claim.measure, None if to_gold else pool)
 
 
 def _of_auc(of: Measured, one: str, other: str, shift: float) -> Effect:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,13 +30,14 @@ SPEED = {"mamushi": 0.5, "random": 1.0, "lr_cos": 0.6, "coreset": 1.2, "anti_mam
 """A selector recovers budget ** speed of the gap."""
 
 
-@pytest.fixture
-def bench(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+@pytest.fixture(scope="module")
+def bench() -> Iterator[Any]:
     """The modules of the benchmarks, by name."""
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    yield SimpleNamespace(**{name: __import__(name) for name in MODULES})
-    for name in MODULES:
-        sys.modules.pop(name, None)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(ROOT / "benchmarks"))
+        yield SimpleNamespace(**{name: __import__(name) for name in MODULES})
+        for name in MODULES:
+            sys.modules.pop(name, None)
 
 
 def write_run(
@@ -100,13 +102,26 @@ def write_scores(
         write_table(path, schemas.REMOVALS, {**columns, "copies": [[]] * len(listed)})
 
 
-@pytest.fixture
-def packed(bench: Any, tmp_path: Path) -> Path:
-    bench.archive.pack(write_run(tmp_path / "results"), tmp_path / "archive")
-    return tmp_path / "archive"
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a run of four seeds."""
+    return write_run(tmp_path_factory.mktemp("run"))
 
 
 @pytest.fixture
+def packed(made: Path, tmp_path: Path) -> Path:
+    """A copy of its archive."""
+    return Path(shutil.copytree(made, tmp_path / "archive"))
+
+
+@pytest.fixture(scope="module")
+def made(bench: Any, results: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    archive = tmp_path_factory.mktemp("archive")
+    bench.archive.pack(results, archive)
+    return archive
+
+
+@pytest.fixture(scope="module")
 def family(bench: Any) -> Any:
     """The demo's, whose oracle the run has not."""
     return bench.families.read_families()["synthetic"]
@@ -143,13 +158,14 @@ def test_a_damaged_archive_is_refused(bench: Any, packed: Path, name: str) -> No
 
 
 def test_a_larger_run_replaces_a_smaller_one_and_not_the_other_way(
-    bench: Any, packed: Path, tmp_path: Path
+    bench: Any, results: Path, tmp_path: Path
 ) -> None:
-    bench.archive.pack(write_run(tmp_path / "more", range(5)), packed)
-    seeds = {seed for seed, _ in bench.archive.read(packed)["synthetic", "tiny-llama"].nll}
-    assert seeds == set(range(5))
+    bench.archive.pack(write_run(tmp_path / "less", range(2)), tmp_path / "archive")
+    bench.archive.pack(results, tmp_path / "archive")
+    run = bench.archive.read(tmp_path / "archive")["synthetic", "tiny-llama"]
+    assert {seed for seed, _ in run.nll} == set(range(4))
     with pytest.raises(UserError, match="has more models"):
-        bench.archive.pack(tmp_path / "results", packed)
+        bench.archive.pack(tmp_path / "less", tmp_path / "archive")
 
 
 def test_models_that_were_measured_on_other_texts_are_refused(bench: Any, tmp_path: Path) -> None:
@@ -257,6 +273,21 @@ def test_alike_is_shown_by_a_margin_and_not_by_a_large_p(
     assert effect.p < 0.05 and found.towards and found.p < 0.05
     narrow = msgspec.structs.replace(claim, margin=0.01)
     assert not bench.claims.try_claim(narrow, measured).towards
+
+
+def test_errors_are_pooled_over_selectors_and_so_say_how_many_seeds_would(
+    bench: Any, packed: Path, family: Any
+) -> None:
+    run = bench.archive.read(packed)["synthetic", "tiny-llama"]
+    measured = bench.measures.Measured(run, family)
+    by_sad, _ = bench.claims.efficiency(family, run)["intermediate"]
+    assert by_sad.claim.expect == "below"
+    # Five lists in four seeds, in place of four seeds; alone, these say nothing of the future.
+    assert by_sad.effects["0.25"].seed_freedom == 4 * 3
+    low, high = by_sad.needed(10)
+    assert 4 < low < high
+    alone = bench.claims.try_claim(family.claims["retain"], measured)
+    assert alone.effects["gold"].seed_freedom == 3 and alone.needed(10) is None
 
 
 def test_one_seed_tells_nothing_of_budgets_and_none_tells_nothing(
