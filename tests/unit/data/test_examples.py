@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mamushi import cli
 from mamushi.artifacts import schemas
 from mamushi.artifacts.files import read_json, sha256
 from mamushi.artifacts.tables import read_metadata, read_table
@@ -19,53 +18,7 @@ from mamushi.data.examples import build
 from mamushi.data.raw import Raw
 from mamushi.errors import UserError
 from mamushi.registry import load, plugin
-
-DATA = {
-    "split_seed": 0,
-    "near_duplicates": 0.9,
-    "shingle_words": 3,
-    "max_characters": 1000,
-}
-PAPER = {"contamination": 0.4, "inference": 0.4, "evaluation": 0.2}
-NO_LIMIT = {"forget": None, "retain": None}
-UNUSED = Path("unused")
-
-
-def raw_of(texts: list[str], forget: list[bool], **changes: Any) -> Raw:
-    n = len(texts)
-    columns: dict[str, Any] = {
-        "ids": [f"id{i}" for i in range(n)],
-        "texts": texts,
-        "forget": np.array(forget),
-        "section": [None] * n,
-        "stratum": [""] * n,
-        "places": [f"row {i + 1}" for i in range(n)],
-    }
-    return Raw(**columns | changes)
-
-
-def stage_settings(kind: str, sections: dict[str, float], **loader: Any) -> dict[str, Any]:
-    return {
-        "dataset": "mine",
-        "kind": kind,
-        "loader": plugin("dataset", kind).defaults | loader,
-        "sections": sections,
-        "limit": NO_LIMIT,
-        "data": DATA | {"max_characters": 1_000_000},
-    }
-
-
-def run(folder: Path, settings: dict[str, Any]) -> int:
-    return cli.main(
-        [
-            "examples",
-            *("--settings", json.dumps(settings)),
-            *("--examples", str(folder / "out/examples.parquet")),
-            *("--duplicates", str(folder / "out/duplicates.parquet")),
-            *("--card", str(folder / "out/card.json")),
-            *("--cache", str(folder / "cache")),
-        ]
-    )
+from tests.support.examples import DATA, NO_LIMIT, PAPER, UNUSED, raw_of, run, stage_settings
 
 
 def test_every_step_is_counted() -> None:

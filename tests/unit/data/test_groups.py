@@ -21,8 +21,8 @@ from mamushi.data.sections import split
 from mamushi.errors import UserError
 from mamushi.registry import load, plugin
 from mamushi.stages import data
-from tests.unit.data.test_examples import DATA, NO_LIMIT, PAPER, UNUSED, raw_of, run, stage_settings
-from tests.unit.data.test_loaders import archive
+from tests.support.examples import DATA, NO_LIMIT, PAPER, UNUSED, raw_of, run, stage_settings
+from tests.support.newsgroups_archive import archive
 
 NAMES = np.array(list(PAPER))
 

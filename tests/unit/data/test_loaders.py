@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import io
 import json
 import shutil
 import tarfile
@@ -23,6 +22,7 @@ from mamushi.data.loaders import jigsaw, newsgroups, table
 from mamushi.data.raw import Raw
 from mamushi.errors import UserError
 from mamushi.registry import plugin, plugins
+from tests.support.newsgroups_archive import POSTS, archive
 
 UNUSED = Path("unused")
 
@@ -163,25 +163,6 @@ def test_jigsaw_without_a_file_or_a_path(tmp_path: Path) -> None:
 
 
 # 20 Newsgroups --------------------------------------------------------------------------------
-
-POST = "From: a@b.c\nSubject: x\n\nIn article <1> d writes:\n> quoted\nThe text.\n\n--\nsignature\n"
-POSTS = {
-    "20news-bydate-test/sci.space/7": POST,
-    "20news-bydate-train/talk.politics.guns/12": POST.replace("text", "caf\xe9"),
-    "20news-bydate-train/sci.space/9": POST,
-    "20news-bydate-train/sci.space/10": POST,
-}
-
-
-def archive(path: Path, posts: dict[str, str] = POSTS, extra: tuple[tarfile.TarInfo, ...] = ()):
-    with tarfile.open(path, "w:gz") as tar:
-        for name, text in posts.items():
-            info = tarfile.TarInfo(name)
-            info.size = len(text.encode("latin-1"))
-            tar.addfile(info, io.BytesIO(text.encode("latin-1")))
-        for info in extra:
-            tar.addfile(info)
-    return path
 
 
 def load_newsgroups(path: Path | None, cache: Path = UNUSED, forget: str = "talk.politics.guns"):

@@ -172,7 +172,7 @@ def trunk_of(files: _models.TrainingFiles, settings: FineTune, job: Job) -> Find
         ]
         inputs = ("examples", "tokens", "model_card")
         about = {
-            "training": {key: getattr(training, key) for key in ENTERS},
+            "training": {key: asdict(training)[key] for key in ENTERS},
             "inputs": {key: job.origin["inputs"].get(key) for key in inputs},
         }
         given = (model, training.trained_blocks, texts, accelerator, job)
