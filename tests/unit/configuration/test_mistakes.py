@@ -64,7 +64,7 @@ datasets.mine = {"path": "x.csv"}
 selectors.mine = {"kind": "best"}
     selectors.mine.kind: 'best' is not allowed; allowed is one of: anti_mamushi,
 selectors.random = {"alpha": 1}
-    selectors.random.alpha: unknown key; known are: action, kind
+    selectors.random.alpha: unknown key; known are: action, draw, kind
 selectors.mamushi = {"folds": 1}
     selectors.mamushi.folds: 1 is not allowed; allowed is a whole number at least 2
 selectors.auto = {"depths": [0.3, 1]}

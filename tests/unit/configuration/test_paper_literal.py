@@ -164,7 +164,14 @@ UNSTATED = [
     *("selectors/mamushi/precision", "selectors/mamushi_lr_matched/*", "selectors/random/draw"),
     *("studies/reverse/datasets", "studies/*/seeds", "studies/*/budgets", "unlearning/lists"),
     *("unlearning/training/epsilon", "unlearners/*/kind", "probe/seeds", "probe/relearning/*"),
-    *("left/*", "evidence/*", "removal/ratio", "utility/tasks", "execution/*"),
+    *(
+        "left/*",
+        "evidence/*",
+        "removal/ratio",
+        "evaluation/retain_margin",
+        "utility/tasks",
+        "execution/*",
+    ),
     *("keep_checkpoints",),
 ]
 """Of these it says nothing, or they are beside what it does."""

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from mamushi.lm.training import TrainLog
     from mamushi.unlearning.trunk import Trunk
 
-    FindTrunk = Callable[[PreTrainedModel, Accelerator], Trunk | None]
+FindTrunk = Callable[["PreTrainedModel", "Accelerator"], "Trunk | None"]
 
 GPU = True
 ENTERS = ("trained_blocks", "max_length", "precision")
