@@ -354,6 +354,7 @@ def write(pool: Pool, folder: Path) -> tuple[Path, Path]:
             "text": ids,
             "domain": domain,
             "section": ["inference"] * len(ids),
+            "group": [None] * len(ids),
             "log_density_ratio": pool.truth,
         },
     )

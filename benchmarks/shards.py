@@ -61,6 +61,7 @@ def write_examples(path: Path, n: int) -> None:
         "text": pa.array(["a text"]).take(pa.array(np.zeros(n, np.int64))),
         "domain": np.where(forget, "forget", "retain"),
         "section": pa.array(["inference"]).take(pa.array(np.zeros(n, np.int64))),
+        "group": pa.nulls(n, pa.string()),
         "log_density_ratio": pa.nulls(n, pa.float64()),
     }
     write_table(path, schemas.EXAMPLES, columns)

@@ -6,7 +6,6 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -241,7 +240,7 @@ def test_a_remade_dataset_is_compared_before_anything_runs_on_it(
     monkeypatch.chdir(finished)
     own, card = Path("raw/mine.csv"), Path(paths.DATA_CARD.format(dataset="mine"))
     text, said, date = own.read_text(encoding="utf-8"), card.read_bytes(), card.stat().st_mtime
-    made = asdict(settings.of("examples", complete(CONFIG), dataset="mine"))
+    made = json.loads(settings.as_json(settings.of("examples", complete(CONFIG), dataset="mine")))
 
     everything = snakemake.would_run(finished, targets=TARGETS, change=ANOTHER_TEXT)
 

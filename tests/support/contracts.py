@@ -140,8 +140,9 @@ ROWS: dict[str, dict[str, list[Any]]] = {
         "selectors.mamushi.hidden": [[8]],
         "selectors.mamushi.precision": ["fp32"],
     },
+    "refits 10, runtime 4, score 10": {"selectors.random.draw": [1]},
     "refits 15, runtime 4, score 15": {"selectors.anti_mamushi.of": ["again"]},
-    "calibrate 10, confounds 8, diagnostics 8, figure_diagnostics 4, qualitative 1, "
+    "calibrate 10, confounds 8, figure_diagnostics 4, qualitative 1, "
     "refits 9, score 9, triage 4": {"removal.ratio": ["mamushi_lr"]},
     "examples 4": {
         "data.split_seed": [1],
@@ -172,6 +173,7 @@ ROWS: dict[str, dict[str, list[Any]]] = {
         "datasets.mine.path": ["raw/mine2.csv"],
         "datasets.mine.text": ["text"],
         "datasets.mine.id": ["number"],
+        "datasets.mine.group": ["number"],
         "datasets.mine.forget": [{"values": ["cats"]}],
         "datasets.mine.retain": [{"column": "topic", "values": ["cats"]}],
         "datasets.mine.section": ["part"],
@@ -181,6 +183,7 @@ ROWS: dict[str, dict[str, list[Any]]] = {
         "datasets.jigsaw.forget": [["severe_toxic"]],
         "datasets.newsgroups.path": ["raw/other.tar.gz"],
         "datasets.newsgroups.forget": [["sci.space"]],
+        "datasets.newsgroups.group": [None],
     },
     "model_card 1": {
         "models.ours.source": ["raw/ours2"],

@@ -64,7 +64,7 @@ COLLECTED = {
         *("truth", "Tables", ["truth"]),
         lambda: [
             paths.TABLE.replace("{table}", "sad"),
-            *expand(paths.EXAMPLES, dataset=GRID["datasets"]),
+            *examples_of(GRID["datasets"]),
             *grid.scores(GRID),
         ],
     ),
