@@ -142,8 +142,9 @@ ROWS: dict[str, dict[str, list[Any]]] = {
     },
     "refits 10, runtime 4, score 10": {"selectors.random.draw": [1]},
     "refits 15, runtime 4, score 15": {"selectors.anti_mamushi.of": ["again"]},
-    "calibrate 10, confounds 8, figure_diagnostics 4, qualitative 1, "
-    "refits 9, score 9, triage 4": {"removal.ratio": ["mamushi_lr"]},
+    "calibrate 10, confounds 8, figure_diagnostics 4, qualitative 1, refits 9, score 9, triage 4": {
+        "removal.ratio": ["mamushi_lr"]
+    },
     "examples 4": {
         "data.split_seed": [1],
         "data.near_duplicates": [0.8],

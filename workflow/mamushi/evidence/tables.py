@@ -89,20 +89,6 @@ RUNTIMES: Mapping[str, float] = {
 }
 """Table "Runtime of different data selection methods": seconds to select the top 60%."""
 
-HALF_GAPS: Mapping[tuple[str, str], float] = {
-    ("retraining", "random"): 0.62,
-    ("retraining", "coreset"): 0.64,
-    ("retraining", "mamushi"): 0.24,
-    ("neggrad_plus", "random"): 0.61,
-    ("neggrad_plus", "coreset"): 0.26,
-    ("neggrad_plus", "mamushi"): 0.21,
-    ("salun", "random"): 0.40,
-    ("salun", "coreset"): 0.35,
-    ("salun", "mamushi"): 0.36,
-}
-"""Table "Synergy with Sample-Level Unlearning": budgets by unlearner and selector, as shares, of
-Qwen2.5-7B on 20 Newsgroups."""
-
 
 def paper_rows(
     diagnostics: Iterable[Row], geometry: Iterable[Row], runtime: Iterable[Row], selector: str
