@@ -174,7 +174,7 @@ REACHED_BY = {
     "selection.folds.balanced_weights": "selector/mamushi selector/auto",
     "selection.folds.stratified_folds": f"calibrate frontier {CROSS_FITTED}",
     "selection.metrics.auc": (
-        f"score calibrate diagnostics triage figure/diagnostics {CROSS_FITTED}"
+        f"score calibrate stability diagnostics triage figure/diagnostics {CROSS_FITTED}"
     ),
     "selection.metrics.average_ranks": (
         f"score calibrate stability diagnostics confounds triage figure/diagnostics {CROSS_FITTED}"
@@ -257,7 +257,7 @@ def test_modules_are_loaded_by_a_computed_name_where_that_is_known() -> None:
 @pytest.mark.parametrize("kind", ["dataset", "selector", "unlearner"])
 def test_each_flag_of_a_plugin_counts_or_is_the_configurations(kind: str) -> None:
     configured = {"SETTINGS", "FILES", "EVALUATION_SECTION", "KNOWS_TRUTH", "DOWNLOADS", "SPLIT"}
-    configured |= {"RETAIN_SCORES", "DEPTHS", "NETWORKS", "SHARDS"}
+    configured |= {"RETAIN_SCORES", "COMPARISON", "DEPTHS", "NETWORKS", "SHARDS"}
     for name, found in plugins(kind).items():
         for flag in found.literals.keys() - configured - {*ENTRIES[kind]}:
             changed = changed_by({found.module: edited(found.module, flag)}, bodies=True)

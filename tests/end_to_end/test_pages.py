@@ -41,9 +41,10 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         (root / CELL / "removals" / "s" / f"beta0.{beta}.parquet").touch()
     (root / "tables" / f"{LONG[:200]}.csv").touch()
     ids = [f"{LONG}{i}" for i in range(60)]
-    rankings = {"one": Ranking(ids, np.linspace(1, 0, 60)), "two": Ranking(ids, np.ones(60))}
+    first = Ranking(ids, np.linspace(1, 0, 60), verdict=LONG)
+    rankings = {"one": first, "two": Ranking(ids, np.ones(60))}
     named = {
-        **{"verdict": f"By one: {LONG}.", "provenance": {LONG: LONG}},
+        "provenance": {LONG: LONG},
         "triage": {"why": None, "rows": [
             {"domain": "forget", "id": LONG, "stable": 1.0, "why": LONG, "text": LONG},
         ]},

@@ -19,7 +19,7 @@ from tests.support.browser import CHROMIUM, Browser
 from tests.support.cells import CELLS
 from tests.support.score_files import ranks_of, write_examples, write_refits, write_scores
 from tests.support.triage_files import WORDS as VERDICT
-from tests.support.triage_files import write_calibrated, write_triage
+from tests.support.triage_files import write_stability, write_triage
 
 N, RETAIN = 8000, 10
 BUDGETS = [0.05, 0.1, 0.29, 0.7]
@@ -70,14 +70,18 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         write_scores(folder / f"{name}.parquet", *about, score)
         write_refits(folder / f"{name}.again.parquet", *about, [("whole", 0, again)])
     write_triage(folder / "triage.parquet", {ids[7]: "<b>one</b>", ids[9]: "two"})
-    write_calibrated(folder / "calibrated.parquet", ids[:N], ids[N:])
+    write_stability(folder / "stable.parquet")
     out = folder / "ranking.html"
-    settings = {"dataset": "<b>d</b>", "model": "m", "seed": 0, "budgets": BUDGETS}
-    read = [f"--{name}={folder / name}.parquet" for name in ("examples", "triage", "calibrated")]
+    settings = {
+        **{"dataset": "<b>d</b>", "model": "m", "seed": 0, "budgets": BUDGETS},
+        "compared": {"random": "drawn by chance"},
+    }
+    read = [f"--{name}={folder / name}.parquet" for name in ("examples", "triage")]
     scored = [str(folder / f"{name}.parquet") for name in SELECTORS]
     again_ = [str(folder / f"{name}.again.parquet") for name in SELECTORS]
     written = [f"--out={out}", f"--table={out.with_suffix('.parquet')}"]
     each = ["--scores", *scored, "--refits", *again_, "--selectors", *SELECTORS]
+    each += ["--stability", *[str(folder / "stable.parquet")] * len(SELECTORS)]
     assert main(["ranking", *read, *written, *each, "--settings", json.dumps(settings)]) == 0
     by_id = dict(zip(ids, texts, strict=True))
     return {"page": out, "ranks": ranks, "again": other, "ids": ids[:N], "texts": by_id}
@@ -171,7 +175,11 @@ def test_nothing_leaves_the_page(opened: Browser, world: dict[str, Any]) -> None
 
 
 def test_the_verdict_stands_on_it_and_nothing_on_the_console(opened: Browser) -> None:
-    assert opened.run("document.getElementById('verdict').innerText") == f"By mamushi: {VERDICT}."
+    verdict = "document.getElementById('verdict').innerText"
+    assert opened.run(verdict) == f"mamushi: {VERDICT}."
+    opened.run(enter("first", "1", "change"))
+    assert opened.run(verdict) == "random: a comparison, not to be acted on: drawn by chance."
+    opened.run(enter("first", "0", "change"))
     opened.run(COMPARE)
     assert opened.problems() == []
 
@@ -253,7 +261,7 @@ def test_a_part_of_the_texts_says_that_it_is_one(
         "one": ranking.Ranking(ids, np.linspace(1, 0, 5000)),
         "two": ranking.Ranking(ids[::-1], np.linspace(1, 0, 5000)),
     }
-    about = {"provenance": {}, "triage": {"why": None, "rows": []}, "verdict": ""}
+    about = {"provenance": {}, "triage": {"why": None, "rows": []}}
     data = ranking.page_data(rankings, lambda some: [f"text {i}" for i in some], [0.29], about)
     path = tmp_path / "part.html"
     path.write_text(ranking.page("part", data), encoding="utf-8")

@@ -55,7 +55,7 @@ def removal_list(
         "copies": sum(map(len, copies.values())),
         "cross_posts": len(cross_posts),
         "ids_sha256": digest(ids),
-        "verdict": "strong separation, trust the ranking: AUC 0.96 [0.94, 0.98]",
+        "verdict": "act on it: strong separation, AUC 0.96 [0.94, 0.98]",
         "stability": {"expected_overlap": 0.9},
         "expected": {"unit": "nats", "withheld": None, "at_this_budget": expected},
         "provenance": {"versions": {"mamushi": "0.4.0"}, "inputs": {"examples": "0" * 64}},

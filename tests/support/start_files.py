@@ -4,11 +4,10 @@ import json
 from base64 import b64decode
 from pathlib import Path
 
-from tests.support.triage_files import write_calibrated
+from tests.support.triage_files import judged
 
 CELL = "runs/d/m/seed0"
 MADE = [
-    f"{CELL}/calibrated.parquet",
     f"{CELL}/ranking.html",
     f"{CELL}/triage.csv",
     f"{CELL}/removals/s/beta0.10.parquet",
@@ -38,6 +37,5 @@ def write_results(root: Path) -> None:
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(PIXEL if path.suffix == ".png" else b"made up\n")
-    (root / CELL / "removals/s/beta0.10.json").write_text(json.dumps({"removed": 1200}))
-    (root / CELL / "calibrated.parquet").unlink()
-    write_calibrated(root / CELL / "calibrated.parquet", ["a", "b", "c"], ["y", "z"])
+    manifest = {"removed": 1200, "n_forget": 12000, "n_retain": 2, **judged()}
+    (root / CELL / "removals/s/beta0.10.json").write_text(json.dumps(manifest))

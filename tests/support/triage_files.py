@@ -1,6 +1,7 @@
 """Tables of what the scores say, for tests of the pages that show them."""
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -23,17 +24,21 @@ def write_triage(path: Path, texts: dict[str, str], why: str | None = None) -> N
     write_table(path, schemas.TRIAGE, table, metadata={"details": {"why": why}})
 
 
-WORDS = "strong separation, trust the ranking: AUC 0.93 [0.90, 0.95]"
+SEPARATION = {
+    **{"auc": 0.93, "auc_low": 0.9, "auc_high": 0.95, "matched": 0.92, "matched_low": 0.89},
+    "follows": [],
+}
+WORDS = "strong separation, AUC 0.93 [0.90, 0.95]"
+"""What follows from it of a ranking."""
 
 
-def write_calibrated(path: Path, forget: list[str], retain: list[str], words: str = WORDS) -> None:
-    """A table of calibrated scores with the verdict ``words`` on an AUC of 0.93."""
-    n = len(forget) + len(retain)
-    columns = {
-        "id": [*forget, *retain],
-        "domain": ["forget"] * len(forget) + ["retain"] * len(retain),
-        **{name: [0.5] * n for name in ("score", "log_ratio")},
-        **dict.fromkeys(("group", "close_group"), pa.nulls(n, pa.int64())),
-    }
-    told = {"auc": 0.93, "auc_low": 0.9, "auc_high": 0.95, "kept": 0.8, "words": words}
-    write_table(path, schemas.CALIBRATED, columns, metadata={"verdict": {**told, "reason": None}})
+def write_stability(path: Path) -> None:
+    """A table of how certain lists are, of no text, by scores with ``SEPARATION``."""
+    about = {"rankings": 1, "budgets": {}, "separation": SEPARATION}
+    write_table(path, schemas.STABILITY, schemas.STABILITY.schema.empty_table(), metadata=about)
+
+
+def judged(act: str = "take") -> dict[str, Any]:
+    """What a manifest says of a list whose ranking is worth ``WORDS``."""
+    found = {"act": act, "ranking": WORDS, "list": "1 of 9 texts are toss-ups"}
+    return {"verdict": f"act on it: {WORDS}", "judgement": found, "expected": {"by": "s"}}

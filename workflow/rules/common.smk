@@ -53,9 +53,10 @@ STAGES = [
 NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
 GRID = grid.comparison(config)
 CELL = ("dataset", "model", "seed")
-# The selectors whose scores are looked at: first the one that estimates the ratio, with which the
-# page of the ranking opens, then the grid's.
+# The selectors whose scores are looked at: first the one that estimates the ratio, then the grid's.
+# The page of the ranking has the grid's alone, and opens with the one to act on.
 RATIO = config["removal"]["ratio"]
+RANKED = settings.leading_first(config)
 SCORED = list(dict.fromkeys([RATIO, *GRID["selectors"]]))
 TINY = [model for model in config["models"] if grid.is_tiny(config, model)]
 READY = [model for model in config["models"] if model not in TINY]

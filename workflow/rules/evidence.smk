@@ -122,10 +122,10 @@ rule runtime:
 rule ranking:
     input:
         examples=made(paths.EXAMPLES),
-        scores=expand(paths.SCORES, selector=SCORED, allow_missing=True),
-        refits=expand(paths.REFITS, selector=SCORED, allow_missing=True),
+        scores=expand(paths.SCORES, selector=RANKED, allow_missing=True),
+        refits=expand(paths.REFITS, selector=RANKED, allow_missing=True),
+        stability=expand(paths.STABILITY, selector=RANKED, allow_missing=True),
         triage=paths.TRIAGE,
-        calibrated=paths.CALIBRATED,
     output:
         out=report(
             paths.RANKING,
@@ -137,7 +137,7 @@ rule ranking:
         "results/logs/ranking/{dataset}/{model}/seed{seed}.log",
     localrule: True
     params:
-        selectors=SCORED,
+        selectors=RANKED,
         settings=params("ranking", *CELL),
     shell:
         command("ranking")

@@ -99,6 +99,8 @@ rule spans:
 
 rule stability:
     input:
+        examples=made(paths.EXAMPLES),
+        duplicates=made(paths.DUPLICATES),
         scores=paths.SCORES,
         refits=paths.REFITS,
     output:

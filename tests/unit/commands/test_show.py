@@ -13,12 +13,21 @@ from mamushi.artifacts.tables import write_table
 from mamushi.cli import main
 
 CELL = {"dataset": "texts", "model": "ours", "seed": 0}
-STRONG = "strong separation, trust the ranking: AUC 0.93 [0.90, 0.95]"
-WEAK = "weak separation, do not delete by this alone: AUC 0.60 [0.56, 0.64]"
+STRONG = "strong separation, AUC 0.93 [0.90, 0.95]"
+WEAK = "weak separation, AUC 0.60 [0.56, 0.64]"
+CHANCE = "a comparison, not to be acted on: its order is drawn by chance"
+BOUND = "the retain domain would put 2% of it there too, at most 68%; 1 of 2 texts are toss-ups"
 FORGET, RETAIN = 20, 30
 
 
-def write(root: Path, verdict: str = STRONG, selectors: tuple[str, ...] = ("mamushi",)) -> None:
+def judgement(selector: str, ranking: str) -> dict[str, str]:
+    act = {STRONG: "check", WEAK: "refuse"}[ranking]
+    if selector == "random":
+        act, ranking = "comparison", CHANCE
+    return {"act": act, "ranking": ranking, "list": BOUND}
+
+
+def write(root: Path, ranking: str = STRONG, selectors: tuple[str, ...] = ("mamushi",)) -> None:
     """A ranking of twenty texts with lists of 2 and 10, as a run leaves it."""
     forget = [f"f{i}" for i in range(FORGET)]
     ids = [*forget, *(f"r{i}" for i in range(RETAIN))]
@@ -33,15 +42,6 @@ def write(root: Path, verdict: str = STRONG, selectors: tuple[str, ...] = ("mamu
             "log_density_ratio": pa.nulls(len(ids), pa.float64()),
             "group": pa.nulls(len(ids), pa.string()),
         },
-    )
-    check = {"check": "c", "value": 1.0, "low": 1.0, "high": 1.0, "expected": 1.0, "holds": True}
-    names = schemas.CALIBRATION.schema.names
-    row = {**CELL, "selector": "mamushi", **check}
-    assert set(names) == set(row)
-    write_table(
-        paths.under(root, paths.CALIBRATION, **CELL),
-        schemas.CALIBRATION,
-        {name: [row[name]] for name in names},
     )
     for selector in selectors:
         scores = [5.0 - i / 2 for i in range(FORGET)] + [-6.0] * RETAIN
@@ -60,7 +60,10 @@ def write(root: Path, verdict: str = STRONG, selectors: tuple[str, ...] = ("mamu
             counts = {"n_forget": FORGET, "n_retain": RETAIN, "copies": copies}
             write_json(
                 paths.under(root, paths.MANIFEST, **CELL, selector=selector, beta=beta),
-                {**told, **counts, "verdict": verdict},
+                {
+                    **{**told, **counts, "expected": {"by": "mamushi"}},
+                    "judgement": judgement(selector, ranking),
+                },
             )
 
 
@@ -68,7 +71,7 @@ def test_lists_verdict_examples_and_what_is_next(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     root = tmp_path / "results"
-    write(root, selectors=("lr_cos", "mamushi"))
+    write(root, selectors=("lr_cos", "mamushi", "random"))
     figure = paths.under(root, paths.CELL_FIGURE_PNG, **CELL, figure="diagnostics")
     for file in (figure, page := paths.under(root, paths.RANKING, **CELL)):
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -76,14 +79,22 @@ def test_lists_verdict_examples_and_what_is_next(
     assert main(["show", str(tmp_path)]) == 0
     lines = capsys.readouterr().out.splitlines()
     lists = f"{root}/runs/texts/ours/seed0/removals"
-    assert lines[:5] == [
+    assert lines[:7] == [
         "texts, ours, seed 0",
-        f"  verdict   {STRONG}",
         "  ranked    20 forget texts, against 30 to keep",
+        f"  mamushi: {STRONG}",
         f"  list      2 texts: {lists}/mamushi/beta0.10.parquet",
+        f"            check the list before deleting: {BOUND}",
         f"  list      10 texts and 3 copies of them: {lists}/mamushi/beta0.50.parquet",
+        f"            check the list before deleting: {BOUND}",
     ]
     assert f"  list      2 texts: {lists}/lr_cos/beta0.10.parquet" in lines
+    # What nobody is to act on says so, and gets no advice.
+    compared = lines.index(f"  random: {CHANCE}")
+    assert lines[compared + 1 : compared + 3] == [
+        f"  list      2 texts: {lists}/random/beta0.10.parquet",
+        f"  list      10 texts and 3 copies of them: {lists}/random/beta0.50.parquet",
+    ]
     first = lines.index("  mamushi, first to go (rank, score, text)")
     assert lines[first + 1].startswith("          1    5.00  Well, d***! \ufffd[31mred\ufffd long")
     assert lines[first + 1].endswith("…")
@@ -118,3 +129,14 @@ def test_where_nothing_was_ranked(tmp_path: Path, capsys: pytest.CaptureFixture[
     said = capsys.readouterr().err
     assert said.startswith(f"mamushi show: error: {tmp_path}: no removal list in it; make them")
     assert said.count("\n") == 1
+
+
+def test_a_list_of_another_version_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(tmp_path)
+    older = paths.under(tmp_path, paths.MANIFEST, **CELL, selector="mamushi", beta="0.10")
+    write_json(older, {**CELL, "selector": "mamushi", "verdict": STRONG})
+    assert main(["show", str(tmp_path)]) == 2
+    said = capsys.readouterr().err
+    assert f"{older}: was written by another version" in said and said.count("\n") == 1

@@ -246,7 +246,10 @@ def run(tmp_path: Path) -> Path:
             **{"id": ids, "domain": about[1], "score": noisy, "log_ratio": noisy},
             **dict.fromkeys(("group", "close_group"), pa.nulls(N1 + N2, pa.int64())),
         },
-        metadata={"lost": 0.0, "verdict": {"reason": "because", "words": "no", "texts": {}}},
+        metadata={
+            **{"lost": 0.0, "verdict": {"reason": "because", "words": "no", "texts": {}}},
+            "provenance": {"settings": {"selector": "noisy"}},
+        },
     )
     return tmp_path
 

@@ -31,10 +31,9 @@ from mamushi.evidence.ranking import (
     positions_here,
     read_ranking,
     texts_of,
-    verdict_of,
 )
 from tests.support import score_files
-from tests.support.triage_files import WORDS, write_calibrated, write_triage
+from tests.support.triage_files import WORDS, write_stability, write_triage
 
 EVIL = "</script><script>alert(1)</script><!-- <img src=x onerror=alert(2)> damn"
 
@@ -98,9 +97,13 @@ def test_the_data_of_the_page() -> None:
         "texts": ["d***", "y", "z"],
         "hidden": {"0": [[1, "amn"]]},
         "selectors": [
-            {"name": "one", "ranks": [1, 2, 3], "scores": [1.0, 0.5, 0.0], "again": []},
+            {
+                **{"name": "one", "verdict": "", "ranks": [1, 2, 3]},
+                **{"scores": [1.0, 0.5, 0.0], "again": []},
+            },
             {
                 "name": "two",
+                "verdict": "",
                 "ranks": [3, 2, 1],
                 "scores": [0.333333, 1.16667, 2.0],
                 "again": [[1, 2, 3], [3, 1, 2]],
@@ -194,13 +197,14 @@ def test_the_policy_allows_the_page_s_own_script_and_style_alone() -> None:
 
 
 def rank_page(folder: Path) -> int:
-    settings = {"dataset": "d", "model": "m", "seed": 3, "budgets": [0.5], "code": "c"}
+    compared = {"one": None, "two": "the ranking by one upside down"}
+    settings = {"dataset": "d", "model": "m", "seed": 3, "budgets": [0.5], "compared": compared}
     return main([
         "ranking", "--examples", str(folder / "e.parquet"), "--scores",
         str(folder / "one.parquet"), str(folder / "two.parquet"), "--selectors", "one", "two",
         "--refits", str(folder / "one.again.parquet"), str(folder / "two.again.parquet"),
         "--triage", str(folder / "triage.parquet"),
-        "--calibrated", str(folder / "calibrated.parquet"),
+        "--stability", str(folder / "stable.parquet"), str(folder / "stable.parquet"),
         "--out", str(folder / "out.html"),
         "--settings", json.dumps(settings),
     ])  # fmt: skip
@@ -210,7 +214,7 @@ def rank_page(folder: Path) -> int:
 def folder(tmp_path: Path) -> Path:
     write_texts(tmp_path / "e.parquet", {"a": "damn", "b": "y", "c": "z"})
     write_triage(tmp_path / "triage.parquet", {"c": "z</script>"})
-    write_calibrated(tmp_path / "calibrated.parquet", ["a", "b", "c"], ["r0", "r1"])
+    write_stability(tmp_path / "stable.parquet")
     write_scores(tmp_path / "one.parquet", ["a", "b", "c"], [3.0, 2.0, 1.0], [1, 2, 3])
     write_scores(tmp_path / "two.parquet", ["a", "b", "c"], [3.0, 2.0, 9.0], [2, 3, 1])
     write_refits(tmp_path / "one.again.parquet", ["a", "b", "c"], [1.0, 2.0, 3.0])
@@ -230,20 +234,15 @@ def test_the_stage_writes_the_same_page_twice(folder: Path) -> None:
     assert (folder / "out.html").read_bytes() == once
     data = embedded(once.decode())
     assert data["selectors"][1] == {
+        "verdict": "a comparison, not to be acted on: the ranking by one upside down",
         **{"name": "two", "ranks": [2, 3, 1], "scores": [3.0, 2.0, 9.0]},
         "again": [[1, 3, 2], [2, 3, 1]],
     }
     read = {"examples", "scores/one", "scores/two", "refits/one", "refits/two", "triage"}
-    assert set(data["provenance"]["inputs"]) == read | {"calibrated"}
-    assert data["verdict"] == f"By one: {WORDS}."
+    assert set(data["provenance"]["inputs"]) == read | {"stability/one", "stability/two"}
+    assert data["selectors"][0]["verdict"] == WORDS
     assert [row["text"] for row in data["triage"]["rows"]] == ["z</script>"]
     assert "<title>Ranking of d by m, seed 3</title>" in once.decode()
-
-
-def test_the_area_stands_beside_a_verdict_that_does_not_name_it(tmp_path: Path) -> None:
-    write_calibrated(tmp_path / "c.parquet", ["a"], ["b"], words="do not delete by this: it is off")
-    said = "do not delete by this: it is off (AUC 0.93 [0.90, 0.95])"
-    assert verdict_of(tmp_path / "c.parquet") == said
 
 
 def test_the_table_of_both_ends(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from html import unescape
@@ -13,7 +14,7 @@ import pytest
 from mamushi.cli import main
 from mamushi_runs import hooks
 from tests.support.start_files import CELL, MADE, write_results
-from tests.support.triage_files import WORDS, write_calibrated
+from tests.support.triage_files import WORDS, judged
 
 
 def written(root: Path) -> str:
@@ -29,7 +30,7 @@ def links(page: str) -> list[str]:
 def test_it_links_all_that_is_there_and_nothing_else(tmp_path: Path) -> None:
     write_results(tmp_path)
     found = links(written(tmp_path))
-    assert {*found} == {*MADE} - {"runs/d/m/seed0/calibrated.parquet"}
+    assert {*found} == {*MADE}
     assert all((tmp_path / each).is_file() for each in found)
 
 
@@ -42,29 +43,40 @@ def test_it_is_of_no_place_and_asks_for_nothing(tmp_path: Path) -> None:
     assert "default-src 'none'" in page
 
 
-def test_a_cell_has_its_verdict_and_counts(tmp_path: Path) -> None:
+def test_each_list_has_its_own_verdict_and_comparisons_look_like_it(tmp_path: Path) -> None:
     write_results(tmp_path)
+    by_chance = judged("comparison")
+    by_chance["judgement"]["ranking"] = "a comparison, not to be acted on: drawn by chance"
+    drawn = tmp_path / CELL / "removals" / "chance" / "beta0.10.json"
+    drawn.parent.mkdir()
+    drawn.with_suffix(".parquet").touch()
+    drawn.write_text(json.dumps({"removed": 3, "n_forget": 9, "n_retain": 9, **by_chance}))
     page = written(tmp_path)
     assert "<h2>d, m, seed 0</h2>" in page
-    assert WORDS in page
-    assert "3 forget texts are ranked, against 2 retain texts." in page
-    assert ">1,200 texts</a>" in page
+    assert f"<li><b>s</b>: {WORDS}</li>" in page
+    assert "12,000 forget texts are ranked, against 2 retain texts." in page
+    own, other = re.findall(r"<tr.*?</tr>", page, re.DOTALL)[1:]
+    assert ">1,200 texts</a>" in own and own.count("act on it") == 1 and "comparison" not in own
+    assert '<tr class="comparison"' in other and "act on it" not in other
+    assert '<li class="comparison"><b>chance</b>: a comparison, not to be acted on: drawn' in page
     assert page == written(tmp_path)
 
 
 def test_seeds_go_by_their_number(tmp_path: Path) -> None:
     for seed in (10, 2):
-        write_calibrated(tmp_path / f"runs/d/m/seed{seed}/calibrated.parquet", ["a"], ["b"])
+        page = tmp_path / f"runs/d/m/seed{seed}/ranking.html"
+        page.parent.mkdir(parents=True)
+        page.touch()
     assert re.findall(r"seed (\d+)</h2>", written(tmp_path)) == ["2", "10"]
 
 
-@pytest.mark.parametrize("name", ["calibrated.parquet", "removals/s/beta0.10.json"])
-def test_a_damaged_file_costs_no_page(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize("content", ["{]", "[]", '{"removed": 3}'])
+def test_a_damaged_or_older_manifest_costs_no_page(tmp_path: Path, content: str) -> None:
     write_results(tmp_path)
-    (tmp_path / CELL / name).write_text("{]", encoding="utf-8")
+    (tmp_path / CELL / "removals/s/beta0.10.json").write_text(content, encoding="utf-8")
     page = written(tmp_path)
     assert f"{CELL}/ranking.html" in links(page)
-    assert ("No verdict: " in page) == (name == "calibrated.parquet")
+    assert ">list</a>" in page and WORDS not in page
 
 
 def test_names_add_no_markup(tmp_path: Path) -> None:

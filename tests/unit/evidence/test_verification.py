@@ -114,16 +114,18 @@ def remove(root: Path, name: str) -> None:
         run("remove", *both, "--out", place(root, paths.REMOVAL, **cell),
             "--settings", settings.as_json(given))  # fmt: skip
     code = digest(entry("manifests"))
+    compared = {"compared": {"upside_down": "upside down", "random": "chance"}.get(name)}
     stable = place(root, paths.STABILITY, selector=name)
     refits = place(root, paths.REFITS, selector=name)
-    run("stability", *made, "--refits", refits, "--out", stable,
+    run("stability", *both, "--examples", place(root, paths.EXAMPLES),
+        "--refits", refits, "--out", stable,
         "--settings", json.dumps({"budgets": BUDGETS}))  # fmt: skip
     run(
         *("manifests", *both, "--stability", stable),
         *("--calibrated", place(root, paths.CALIBRATED)),
         *("--out", *(place(root, paths.MANIFEST, **cell) for cell in cells)),
         "--settings",
-        json.dumps({**RUN, **asked(name), "budgets": BUDGETS, "code": code}),
+        json.dumps({**RUN, **asked(name), **compared, "budgets": BUDGETS, "code": code}),
     )
 
 
@@ -180,6 +182,27 @@ def test_what_the_stages_made_is_accepted(
     assert main(["verify", str(manifest(root, name))]) == 0
     printed = capsys.readouterr()
     assert printed.out == f"{manifest(root, name)}: the list is what its manifest says\n"
+
+
+def test_each_list_says_its_own_verdict_or_that_it_has_none(root: Path) -> None:
+    """And not that of the scores by which the ratio is estimated."""
+    found = {name: read_json(manifest(root, name)) for name in SELECTORS}
+    aucs = {name: each["separation"]["auc"] for name, each in found.items()}
+    for name in ("mamushi_lr", "linear", "upside_down"):
+        stored = read_metadata(place(root, paths.SCORES, selector=name))
+        assert aucs[name] == pytest.approx(stored["details"]["auc"], abs=1e-12)
+    for name in ("mamushi_lr", "linear"):
+        assert f" separation, AUC {aucs[name]:.2f} [" in found[name]["verdict"]
+    assert len({aucs[name] for name in ("mamushi_lr", "linear", "upside_down")}) == 3
+    assert aucs["random"] is aucs["kcenter"] is None
+    acts = {name: each["judgement"]["act"] for name, each in found.items()}
+    assert (acts["random"], acts["upside_down"]) == ("comparison", "comparison")
+    assert acts["kcenter"] == "unknown" and acts["mamushi_lr"] not in ("comparison", "unknown")
+    assert found["upside_down"]["verdict"] == "a comparison, not to be acted on: upside down"
+    assert {each["expected"]["by"] for each in found.values()} == {"mamushi_lr"}
+    own = found["mamushi_lr"]
+    assert f"at most {own['also_retain']['upper_bound']:.0%}" in own["verdict"]
+    assert f"{own['stability']['toss_up']} of {own['removed']} texts are toss-ups" in own["verdict"]
 
 
 def test_a_manifest_elsewhere_is_of_no_run(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -403,6 +426,8 @@ def test_scores_of_another_machine_are_compared_statistically(
         (("ids_sha256",), "ab", "ids_sha256 is 'ab'"),
         (("threshold",), None, "threshold is None"),
         (("verdict",), "trust it", "verdict is 'trust it', but "),
+        (("judgement", "act"), "refuse", "judgement.act is 'refuse', but "),
+        (("separation", "auc"), 0.99, "separation.auc is 0.99, but 0."),
         (("also_retain", "upper_bound"), 0.0, "also_retain.upper_bound is 0.0, but "),
         (("provenance", "inputs", "trained"), "ff", "provenance.inputs.trained is 'ff', but 'a0'"),
         (("provenance", "inputs", "tokens"), "ff", "provenance.inputs.tokens is 'ff', but None by"),

@@ -5,6 +5,7 @@ import json
 import math
 import subprocess
 import sys
+from dataclasses import replace
 from decimal import Decimal
 
 import numpy as np
@@ -21,7 +22,9 @@ from mamushi.artifacts.tables import (
 from mamushi.cli import main
 from mamushi.errors import UserError
 from mamushi.evidence import frontier
-from mamushi.evidence.manifest import Calibrated, manifest
+from mamushi.evidence.confounds import read_texts
+from mamushi.evidence.judgement import separation
+from mamushi.evidence.manifest import Calibrated, Ranked, manifest
 from mamushi.evidence.stability import rankings, stability
 from mamushi.registry import plugins
 from mamushi.selection.metrics import spearman
@@ -102,7 +105,14 @@ def ratio_of(table, lost=0.0, withheld=None):
     """The scores of a table as the calibrated ratio."""
     columns = {"id": table["id"], "log_ratio": table["score"]}
     ratio = pa.table({**columns, "group": pa.nulls(len(table), pa.int64())})
-    return Calibrated(ratio, lost, "in words", withheld)
+    return Calibrated(ratio, lost, "own", withheld, withheld)
+
+
+def top(**more):
+    """What is known of a ranking: its own AUC, and that it was made three times."""
+    auc = {"auc": 0.95, "auc_low": 0.9, "auc_high": 0.97, "matched": None, "matched_low": None}
+    listed = {"rankings": 3, "expected_overlap": 0.9, "surely": 11, "toss_up": 1}
+    return Ranked("own", {**auc, "follows": []}, listed, **more)
 
 
 def dropped(*rows):
@@ -150,15 +160,15 @@ def test_copies_go_with_the_example_that_they_were_collapsed_into():
     assert found["id"].to_pylist() == [first, second, third]
     assert found["copies"].to_pylist() == [["a", "z"], [], ["b"]]
     for k, copies in ((0, 0), (1, 2), (2, 2), (3, 3), (40, 4)):
-        told = manifest(table, ratio_of(table), duplicates, k, False, {})
+        told = manifest(table, ratio_of(table), duplicates, k, top(), {})
         assert (told["removed"], told["copies"], told["cross_posts"]) == (k, copies, 2)
-        bare = manifest(table, ratio_of(table), dropped(), k, False, {})
+        bare = manifest(table, ratio_of(table), dropped(), k, top(), {})
         assert told["ids_sha256"] == bare["ids_sha256"]
         assert (bare["copies"], bare["cross_posts"]) == (0, 0)
 
 
 def expected(scores, ratio, k, by_chance):
-    told = manifest(scores, ratio_of(ratio), dropped(), k, by_chance, {})
+    told = manifest(scores, ratio_of(ratio), dropped(), k, top(by_chance=by_chance), {})
     assert told["expected"]["withheld"] is None
     return told["expected"]["at_this_budget"]
 
@@ -191,14 +201,19 @@ def test_expected_values_of_each_form():
 def test_what_is_expected_of_a_lossy_or_withheld_ratio_and_of_an_empty_list():
     table = scores_table()
     l1 = table["score"].to_numpy()[:40]
-    lossy = manifest(table, ratio_of(table, lost=0.8), dropped(), 12, False, {})
+    lossy = manifest(table, ratio_of(table, lost=0.8), dropped(), 12, top(), {})
     assert lossy["expected"]["all_removed"]["removal"] == pytest.approx(l1.mean() + 0.4)
     why = "the domains cannot be told apart: AUC 0.50 [0.40, 0.60]"
-    found = manifest(table, ratio_of(table, withheld=why), dropped(), 12, False, {})
+    found = manifest(table, ratio_of(table, withheld=why), dropped(), 12, top(), {})
     nothing = dict.fromkeys(("at_this_budget", "nothing_removed", "all_removed"))
-    assert found["expected"] == {"unit": "nats", "withheld": why, **nothing}
-    assert (found["verdict"], found["removed"]) == ("in words", 12)
-    empty = manifest(table, ratio_of(table), dropped(), 0, False, {"beta": 0.01})
+    assert found["expected"] == {"unit": "nats", "by": "own", "withheld": why, **nothing}
+    assert found["judgement"]["act"] == "refuse" and why in found["verdict"]
+    # The checks are of the scores that the ratio was made from, and no other ranking's.
+    other = replace(top(), selector="other")
+    found = manifest(table, ratio_of(table, withheld=why), dropped(), 12, other, {})
+    assert found["judgement"]["act"] != "refuse" and why not in found["verdict"]
+    assert (found["removed"], found["expected"]["withheld"]) == (12, why)
+    empty = manifest(table, ratio_of(table), dropped(), 0, top(), {"beta": 0.01})
     assert (empty["removed"], empty["threshold"]) == (0, None)
     assert empty["ids_sha256"] == hashlib.sha256(b"").hexdigest()
     assert empty["expected"]["at_this_budget"] == empty["expected"]["nothing_removed"]
@@ -212,7 +227,7 @@ def test_the_share_of_a_list_that_the_retain_domain_has_too():
     band = math.sqrt(math.log(40) / (2 * 6000))
 
     def told(scores, k):
-        return manifest(scores, ratio_of(table), dropped(), k, False, {})["also_retain"]
+        return manifest(scores, ratio_of(table), dropped(), k, top(), {})["also_retain"]
 
     found = told(table, k)
     assert 0.01 < above < above + band < 0.25
@@ -297,7 +312,12 @@ def remove(folder, selector, beta, ratio="mamushi", kind=None, **settings):
     both = ["--scores", made, "--duplicates", folder / "duplicates.parquet"]
     budget = json.dumps({"beta": beta})
     stable = folder / "stability.parquet"
-    columns, about = stability(*rankings(read_table(made, schemas.SCORES), []), [beta])
+    scores = read_table(made, schemas.SCORES)
+    columns, about = stability(*rankings(scores, []), [beta])
+    texts = read_texts(
+        folder / "examples.parquet", folder / "duplicates.parquet", scores["id"].to_pylist()
+    )
+    about["separation"] = separation(scores, [], texts)
     write_table(stable, schemas.STABILITY, columns, metadata=about)
     return run(
         ["remove", *both, "--out", folder / "beta.parquet", "--settings", budget],
@@ -341,7 +361,8 @@ def test_score_and_remove_from_end_to_end(world):
     lines = "".join(f"{i}\n" for i in removed["id"].to_pylist())
     assert told["ids_sha256"] == hashlib.sha256(lines.encode()).hexdigest()
     assert told["provenance"]["embedding"] == {"layer": -1}
-    assert told["verdict"] == about["verdict"]["words"]
+    assert told["separation"]["auc"] == pytest.approx(stored["details"]["auc"])
+    assert f"AUC {stored['details']['auc']:.2f} [" in told["verdict"]
     assert 0 <= told["also_retain"]["estimate"] < told["also_retain"]["upper_bound"] <= 1
     first = (world / "beta.json").read_bytes(), (world / "beta.parquet").read_bytes()
     assert remove(world, "mamushi", 0.3) == 0

@@ -160,7 +160,7 @@ def _section(listed: RemovalList) -> str:
         "Left in": f"{about['cross_posts']:,} texts that stood in both domains",
         "Dataset": about["dataset"],
         "Ranked by": f"{about['selector']} on embeddings of {about['model']}, seed {about['seed']}",
-        "Separation": about["verdict"],
+        "Verdict": about["verdict"],
         "Expected": effect,
         "List (SHA-256 of its ids)": f"`{about['ids_sha256']}`",
         "Made with": f"Mamushi {about['provenance']['versions']['mamushi']}",

@@ -1,8 +1,8 @@
 """Show what was ranked: the lists with their counts, the verdict, the first texts and the last.
 
-For each dataset, model and seed of a folder: the AUC of the ranking with its interval and what
-follows from it, the removal lists, the texts that go first and those at a list's end with profanity
-masked, the figure and the page.
+For each dataset, model and seed of a folder: what each ranking is worth, by its own AUC; its
+removal lists, each with what it is worth and why; the texts that go first and those at a list's end
+with profanity masked, the figure and the page.
 """
 
 from __future__ import annotations
@@ -51,6 +51,9 @@ def show(root: Path) -> int:
     cells: dict[tuple[str, str, int], dict[str, list[dict[str, Any]]]] = {}
     for path in found:
         about = {**read_json(path), "path": path.with_suffix(".parquet")}
+        if "judgement" not in about:
+            what = "was written by another version, which did not judge this list"
+            raise UserError(what, where=path, do="give the command that made it again")
         cell = (about["dataset"], about["model"], about["seed"])
         cells.setdefault(cell, {}).setdefault(about["selector"], []).append(about)
     print("\n\n".join("\n".join(_cell(root, *cell, cells[cell])) for cell in sorted(cells)))
@@ -64,25 +67,23 @@ def _cell(
     seed: int,
     lists: Mapping[str, Sequence[Mapping[str, Any]]],
 ) -> list[str]:
-    from mamushi.artifacts import paths, schemas
-    from mamushi.artifacts.tables import read_table
+    from mamushi.artifacts import paths
+    from mamushi.evidence.judgement import COMPARISON, REFUSE, leading
     from mamushi.evidence.ranking import read_ranking
 
     cell: dict[str, str | int] = {"dataset": dataset, "model": model, "seed": seed}
-    # The verdict is on the ranking that estimates the ratio.
-    judged = read_table(paths.under(root, paths.CALIBRATION, **cell), schemas.CALIBRATION)
-    (ratio,) = set(judged["selector"].to_pylist())
-    best = ratio if ratio in lists else next(iter(lists))
+    best, *others = leading(lists)
     first = lists[best][0]
     lines = [
         f"{dataset}, {model}, seed {seed}",
-        f"  verdict   {first['verdict']}",
         f"  ranked    {first['n_forget']:,} forget texts, against {first['n_retain']:,} to keep",
     ]
-    for selector in dict.fromkeys((best, *lists)):
+    for selector in (best, *others):
+        lines.append(f"  {selector}: {lists[selector][0]['judgement']['ranking']}")
         for each in lists[selector]:
             copies = f" and {each['copies']:,} copies of them" if each["copies"] else ""
             lines.append(f"  list      {each['removed']:,} texts{copies}: {each['path']}")
+            lines += _worth(each["judgement"])
     ranking = read_ranking(paths.under(root, paths.SCORES, **cell, selector=best))
     examples = paths.under(root, paths.EXAMPLES, dataset=dataset)
     lines += _texts(best, ranking, max(each["removed"] for each in lists[best]), examples)
@@ -93,9 +94,18 @@ def _cell(
     if paths.under(root, paths.FRONTIER, **cell).is_file():
         given = "" if root == paths.RESULTS else f" --root {root}"
         lines.append(f"  how many  mamushi advise --removal 0.5{given}")
-    if "do not delete" not in first["verdict"]:
+    if first["judgement"]["act"] not in (COMPARISON, REFUSE):
         lines.append(f"  remove    mamushi apply {first['path']} --data DATA --out FILE")
     return lines
+
+
+def _worth(judged: Mapping[str, Any]) -> list[str]:
+    """Return the line that says what one list is worth; none of a comparison."""
+    from mamushi.evidence.judgement import ADVICE, COMPARISON
+
+    if judged["act"] == COMPARISON:
+        return []
+    return [f"            {ADVICE[judged['act']]}: {judged['list']}"]
 
 
 def _texts(selector: str, ranking: Any, removed: int, examples: Path) -> list[str]:

@@ -16,21 +16,23 @@ from mamushi.artifacts import schemas
 from mamushi.artifacts.tables import FORGET, read_metadata, read_table
 from mamushi.errors import UserError
 from mamushi.evidence.frontier import Frontier, ranking_of
-from mamushi.evidence.verdict import share_bound
+from mamushi.evidence.judgement import judge
+from mamushi.evidence.verdict import Texts, share_bound
 from mamushi.selection.metrics import Codes
 from mamushi.selection.removals import digest, removals
 
 
 @dataclass(frozen=True)
 class Calibrated:
-    """A table ``calibrated``: the ratio of every example, what it has lost, the verdict
-    in words, why no number may rest on the ratio, if so, and what is known of the dependence of the
-    ``texts``."""
+    """A table ``calibrated``: the ratio of every example, what it has lost, the ``selector`` whose
+    scores it was made from, the ``reason`` why these carry no verdict, if so, why no number may
+    rest on the ratio (``withheld``), and what is known of the dependence of the ``texts``."""
 
     table: pa.Table
     lost: float
-    verdict: str
-    withheld: str | None
+    selector: str
+    reason: str | None = None
+    withheld: str | None = None
     texts: Mapping[str, Any] = field(default_factory=dict)
 
     def codes(self, name: str) -> Codes | None:
@@ -43,10 +45,9 @@ def read_calibrated(path: str | Path) -> Calibrated:
     """Read a table ``calibrated``. Raises ``UserError`` when the file is missing or damaged."""
     stored = read_metadata(path)
     table = read_table(path, schemas.CALIBRATED)
-    verdict = stored["verdict"]
-    return Calibrated(
-        table, stored["lost"], verdict["words"], verdict["reason"], verdict["texts"] or {}
-    )
+    verdict, by = stored["verdict"], stored["provenance"]["settings"]["selector"]
+    reason, texts = verdict["reason"], verdict["texts"] or {}
+    return Calibrated(table, stored["lost"], by, reason, reason, texts)
 
 
 def _forget(scores: pa.Table) -> NDArray[np.bool_]:
@@ -72,12 +73,25 @@ def _also_retain(scores: pa.Table, k: int, groups: Codes | None) -> dict[str, fl
     return {"estimate": share, "upper_bound": bound}
 
 
+@dataclass(frozen=True)
+class Ranked:
+    """What is known of the ranking that a list is the top of: the name of its ``selector``, how
+    well it ``separates`` the domains, of how many rankings the list's texts are ``listed`` at the
+    budget, why it is there for comparison alone, if so, and whether it was drawn by chance."""
+
+    selector: str
+    separates: Mapping[str, Any]
+    listed: Mapping[str, Any]
+    compared: str | None = None
+    by_chance: bool = False
+
+
 def manifest(
     scores: pa.Table,
     ratio: Calibrated,
     duplicates: pa.Table,
     k: int,
-    by_chance: bool,
+    ranked: Ranked,
     named: dict[str, Any],
 ) -> dict[str, Any]:
     """Return what a trainer or a verifier needs to know of the removal of the first ``k`` examples.
@@ -93,9 +107,11 @@ def manifest(
     forget = _forget(scores)
     n1, log_ratio = int(forget.sum()), ratio.table["log_ratio"].to_numpy()
     domains = log_ratio[forget], log_ratio[~forget]
-    ranks = ranking_of(scores, by_chance)
+    ranks = ranking_of(scores, ranked.by_chance)
     curve = Frontier(ranks, *domains, float(forget.mean()), ratio.lost)
     at = {"at_this_budget": k, "nothing_removed": 0, "all_removed": n1}
+    also_retain = _also_retain(scores, k, ratio.codes("group"))
+    judged = _judged(ratio, k, ranked, also_retain)
     return {
         **named,
         "n_forget": n1,
@@ -106,15 +122,38 @@ def manifest(
         "threshold": float(listed["score"][-1].as_py()) if k else None,
         "ids_sha256": digest(listed["id"].to_pylist()),
         "ids_sha256_of": "the ids by rank, without copies, in UTF-8, each followed by a newline",
-        "verdict": ratio.verdict,
+        "verdict": judged.pop("words"),
+        "judgement": judged,
+        "separation": ranked.separates,
         "also_retain": {
-            **_also_retain(scores, k, ratio.codes("group")),
+            **also_retain,
             "of": "the share of the list that as many retain texts would have put there, by their "
             "scores; the bound holds with 95%, at all budgets at once",
         },
         "expected": {
             "unit": "nats",
+            "by": ratio.selector,
             "withheld": ratio.withheld,
             **{name: None if ratio.withheld else _expected(curve, n) for name, n in at.items()},
         },
     }
+
+
+def _judged(
+    ratio: Calibrated, k: int, ranked: Ranked, also_retain: Mapping[str, float | None]
+) -> dict[str, Any]:
+    """Return what follows for a list of ``k`` texts. The checks of the ratio are of the scores that
+    it was made from, and no other ranking's."""
+    own = ratio.selector == ranked.selector
+    about = dict(ratio.texts)
+    if not own:
+        about |= dict.fromkeys(("auc_low", "auc_high"))
+    return judge(
+        ranked.separates,
+        k,
+        ranked.listed,
+        also_retain,
+        compared=ranked.compared,
+        reason=ratio.reason if own else None,
+        texts=Texts(**about).words() if about else "",
+    )

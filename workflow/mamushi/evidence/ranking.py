@@ -31,7 +31,7 @@ from mamushi.selection.refits import of_table
 from mamushi.selection.removals import count
 
 PAGE = Path(__file__).parent / "page"
-PAGE_SHA256 = "ed1a95831524c688353f360e6fb528a92ce0878b30c40e076f4a984879400438"
+PAGE_SHA256 = "c482c30180b6d6aa73f6c33346c30cc08b0eb81d4e2b837a20aec257e9947525"
 """Of ``page.html``, ``.css`` and ``.js``: by it the digest of the code changes with them."""
 
 ENDS = 10
@@ -45,14 +45,16 @@ MOST = 20_000
 @dataclass(frozen=True)
 class Ranking:
     """A selector's ranking of n1 forget examples, first to go first: ``ids`` and ``scores`` (n1,).
-    ``again`` (R, n1) are their ranks in the rankings made again."""
+    ``again`` (R, n1) are their ranks in the rankings made again, ``verdict`` what it is worth, in
+    words."""
 
     ids: list[str]
     scores: NDArray[np.float64]
     again: NDArray[np.int64] | None = None
+    verdict: str = ""
 
 
-def read_ranking(path: str | Path, refits: str | Path | None = None) -> Ranking:
+def read_ranking(path: str | Path, refits: str | Path | None = None, verdict: str = "") -> Ranking:
     """Read the ranking in a table ``scores``, with those in its table ``refits``. Raises
     ``UserError`` for a missing or damaged file."""
     table = read_table(path, schemas.SCORES, ["id", "score", "rank"])
@@ -60,11 +62,11 @@ def read_ranking(path: str | Path, refits: str | Path | None = None) -> Ranking:
     scores = np.asarray(table["score"].to_numpy(), dtype=np.float64)
     ids = table["id"].to_pylist()
     if refits is None:
-        return Ranking(ids, scores)
+        return Ranking(ids, scores, verdict=verdict)
     made_again = of_table(read_table(refits, schemas.REFITS))
     of, ranks = rankings(read_table(path, schemas.SCORES), made_again)
     place = {name: position for position, name in enumerate(of)}
-    return Ranking(ids, scores, ranks[1:, [place[name] for name in ids]])
+    return Ranking(ids, scores, ranks[1:, [place[name] for name in ids]], verdict)
 
 
 def texts_of(examples: str | Path, ids: Sequence[str]) -> list[str]:
@@ -134,6 +136,7 @@ def page_data(
         selectors.append(
             {
                 "name": name,
+                "verdict": ranking.verdict,
                 "ranks": [position + 1 for position in positions],
                 "scores": [float(f"{ranking.scores[p]:.{DIGITS}g}") for p in positions],
                 "again": [] if ranking.again is None else ranking.again[:, positions].tolist(),
@@ -213,14 +216,6 @@ def hidden(shown: str, text: str) -> list[list[Any]]:
             found.append([len(shown[:place].encode("utf-16-le", "surrogatepass")) // 2, letter])
         end = place + 1
     return found
-
-
-def verdict_of(calibrated: str | Path) -> str:
-    """Read the verdict on the scores that a table ``calibrated`` was made from, with their AUC and
-    its interval. Raises ``UserError`` when the file is missing or damaged."""
-    stored = read_metadata(calibrated)["verdict"]
-    seen = f"AUC {stored['auc']:.2f} [{stored['auc_low']:.2f}, {stored['auc_high']:.2f}]"
-    return str(stored["words"] if seen in stored["words"] else f"{stored['words']} ({seen})")
 
 
 def labels_to_look_at(path: str | Path) -> dict[str, Any]:

@@ -43,7 +43,8 @@ def stability(
     The summary has the number of ``rankings`` R; with more than one, mean and least Spearman
     correlation of the first with the others; and per budget of the first list ``expected_overlap``
     and ``least_overlap``, mean and least share of it that another ranking lists (None for a list of
-    no text, and with R = 1), and how many of its texts are ``surely`` in it and a ``toss_up``.
+    no text), and how many of its texts are ``surely`` in it and a ``toss_up``; all are None with
+    R = 1, since one ranking says nothing of another.
     """
     total, n1 = ranks.shape
     first = np.argsort(ranks[0])
@@ -66,7 +67,7 @@ def stability(
         summary["budgets"][written(beta)] = {
             "expected_overlap": None if overlaps is None else float(overlaps.mean()),
             "least_overlap": None if overlaps is None else float(overlaps.min()),
-            "surely": surely,
-            "toss_up": k - surely,
+            "surely": surely if total > 1 else None,
+            "toss_up": k - surely if total > 1 else None,
         }
     return columns, summary

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from mamushi.artifacts import paths, schemas
+from mamushi.artifacts import paths
 from mamushi.artifacts.files import atomic, read_json
-from mamushi.artifacts.tables import FORGET, read_table
 from mamushi.errors import UserError
-from mamushi.evidence.ranking import render, verdict_of
+from mamushi.evidence.judgement import ADVICE, COMPARISON, leading
+from mamushi.evidence.ranking import render
 
 Figure = tuple[Path, Path, str]
 """What is shown of a figure, what is opened, and its name; like all paths relative to the page."""
@@ -52,19 +52,27 @@ def _cell(root: Path, cell: dict[str, str]) -> dict[str, Any] | None:
         paths.DATA_CARD: "What became of the raw texts",
     }
     lists: dict[str, dict[str, Any]] = {}
+    manifests: dict[str, list[Any]] = {}
     for path in _inside(root, _pattern(paths.REMOVAL, selector="*", beta="*", **cell)):
         if names := paths.wildcards(paths.REMOVAL, root / path):
-            manifest = _beside(root, path, ".json")
-            shown = (path, _size(root, manifest), manifest)
+            found = _manifest(root / path.with_suffix(".json"))
+            size, advice = ("list", "")
+            if found:
+                manifests.setdefault(names["selector"], []).append(found)
+                size, advice = f"{found['removed']:,} texts", _advice(found)
+            shown = (path, size, _beside(root, path, ".json"), advice)
             lists.setdefault(names["selector"], {})[names["beta"]] = shown
+    order = leading(manifests)
+    first = manifests[order[0]][0] if order else None
     about = {
-        **_verdict(paths.under(root, paths.CALIBRATED, **cell)),
+        "counts": first and (first["n_forget"], first["n_retain"]),
         "pages": [
             (place, name)
             for pattern, name in pages.items()
             if (root / (place := Path(_pattern(pattern, **cell)))).exists()
         ],
-        "lists": lists,
+        "lists": {name: lists[name] for name in dict.fromkeys([*order, *lists])},
+        "worth": {name: manifests[name][0]["judgement"] for name in order},
         "budgets": sorted({beta for by_budget in lists.values() for beta in by_budget}),
         "figures": _figures(root, _pattern(paths.CELL_FIGURE_PNG, figure="*", **cell)),
     }
@@ -72,22 +80,20 @@ def _cell(root: Path, cell: dict[str, str]) -> dict[str, Any] | None:
     return {"title": title, **about} if any(about.values()) else None
 
 
-def _verdict(path: Path) -> dict[str, Any]:
-    if not path.exists():
-        return {"verdict": None, "counts": None}
+def _manifest(path: Path) -> dict[str, Any] | None:
+    """Read a manifest; None where it is missing, damaged, or of a version that did not judge."""
     try:
-        domains = read_table(path, schemas.CALIBRATED, ["domain"])["domain"].to_pylist()
-        forget = domains.count(FORGET)
-        return {"verdict": verdict_of(path), "counts": (forget, len(domains) - forget)}
-    except UserError as error:
-        return {"verdict": f"No verdict: {error}", "counts": None}
+        found = read_json(path)
+        needed = ("removed", "n_forget", "n_retain", "expected", "judgement")
+        return found if all(key in found for key in needed) else None
+    except (UserError, TypeError, ValueError):
+        return None
 
 
-def _size(root: Path, manifest: Path | None) -> str:
-    try:
-        return f"{read_json(root / manifest)['removed']:,} texts" if manifest else "list"
-    except (UserError, LookupError, TypeError, ValueError):
-        return "list"
+def _advice(found: dict[str, Any]) -> str:
+    """Return what to do with a list, in words; none for a comparison, whose whole row says so."""
+    act = found["judgement"]["act"]
+    return "" if act == COMPARISON else ADVICE[act]
 
 
 def _figures(root: Path, *patterns: str) -> list[Figure]:

@@ -34,6 +34,13 @@ STRONG, WEAK = 0.8, 0.65
 """Ends of the AUC's interval from which a separation is strong, and below which it is weak."""
 
 
+def strength(auc_low: float) -> str:
+    """Return in a word how far apart the domains are, by the lower end of an AUC's interval."""
+    if auc_low >= STRONG:
+        return "strong"
+    return "moderate" if auc_low >= WEAK else "weak"
+
+
 @dataclass(frozen=True)
 class Texts:
     """What is known of the dependence of texts: the number of their ``groups``, of one text or
@@ -81,13 +88,9 @@ class Verdict:
     def as_json(self) -> dict[str, Any]:
         """Return it for an artifact's metadata, with what follows in one line of ``words``."""
         seen = f"AUC {self.auc:.2f} [{self.auc_low:.2f}, {self.auc_high:.2f}]"
-        words = f"weak separation, do not delete by this alone: {seen}"
+        words = f"{strength(self.auc_low)} separation: {seen}"
         if self.reason:
-            words = f"no verdict on a budget, do not delete by this: {self.reason}"
-        elif self.auc_low >= STRONG:
-            words = f"strong separation, trust the ranking: {seen}"
-        elif self.auc_low >= WEAK:
-            words = f"moderate separation, check the list before deleting: {seen}"
+            words = f"no budget can be named: {self.reason}"
         if self.texts:
             words += f"; {self.texts.words()}"
         return {**asdict(self), "words": words}

@@ -30,7 +30,9 @@ from mamushi.artifacts.provenance import versions
 from mamushi.artifacts.tables import FORGET, RETAIN, read_metadata, read_table
 from mamushi.errors import UserError
 from mamushi.evidence.calibration import read_ratio
-from mamushi.evidence.manifest import manifest, read_calibrated
+from mamushi.evidence.confounds import read_texts
+from mamushi.evidence.judgement import separation
+from mamushi.evidence.manifest import Ranked, manifest, read_calibrated
 from mamushi.evidence.stability import rankings, stability
 from mamushi.registry import load, plugin
 from mamushi.running.identity import digest as code_digest
@@ -183,12 +185,18 @@ def verify(path: Path) -> Run:
     _check("number of examples", len(found), len(wanted), removed)
     for name in ("id", "rank", "score", "copies"):
         _check_column(name, found, wanted[name].to_pylist(), removed)
-    _check_stability(named, ranked.table, run)
+    separates = _check_stability(named, ranked.table, run)
     _check_file(run.at(paths.CALIBRATED), inputs.get("calibrated"), "calibrated ratios")
     _check_ratio(run, derived, ranked.made.seed)
     ratio = read_calibrated(run.at(paths.CALIBRATED))
-    by_chance = bool(ranked.literals.get("BY_CHANCE", False))
-    for key, value in manifest(ranked.table, ratio, duplicates, k, by_chance, {}).items():
+    top = Ranked(
+        named.selector,
+        separates,
+        named.stability,
+        named.provenance.settings.get("compared"),
+        bool(ranked.literals.get("BY_CHANCE", False)),
+    )
+    for key, value in manifest(ranked.table, ratio, duplicates, k, top, {}).items():
         _check(key, content.get(key), value, path)
     return run
 
@@ -411,16 +419,20 @@ def _base(scores: Scores, run: Run) -> Path | None:
     return base
 
 
-def _check_stability(named: Manifest, scores: pa.Table, run: Run) -> None:
+def _check_stability(named: Manifest, scores: pa.Table, run: Run) -> dict[str, Any]:
     """Compare the table of stability, and what the manifest says of it, with what follows from the
-    scores and the refits that it was made from."""
+    scores and the refits that it was made from. Return how well these separate the domains."""
     path, refits = run.at(paths.STABILITY), run.at(paths.REFITS)
     _check_file(path, named.provenance.inputs.get("stability"), "stability")
     _check_file(refits, read_metadata(path)["provenance"]["inputs"]["refits"], "refits")
-    again = rankings(scores, of_table(read_table(refits, schemas.REFITS)))
-    _, about = stability(*again, [named.beta])
+    again = list(of_table(read_table(refits, schemas.REFITS)))
+    _, about = stability(*rankings(scores, again), [named.beta])
     wanted = {"rankings": about["rankings"], **about["budgets"][paths.beta(named.beta)]}
     _check("stability", named.stability, wanted, run.manifest)
+    ids = scores["id"].to_pylist()
+    return separation(
+        scores, again, read_texts(run.at(paths.EXAMPLES), run.at(paths.DUPLICATES), ids)
+    )
 
 
 def _check_ratio(run: Run, derived: set[Path], seed: int) -> None:

@@ -272,6 +272,23 @@ def by_chance(config: Config) -> dict[str, bool]:
     }
 
 
+def comparison(config: Config, selector: str) -> str | None:
+    """Return why lists of a selector are there for comparison alone; None of any other."""
+    definition = config["selectors"][selector]
+    words = plugin("selector", definition["kind"]).literals.get("COMPARISON")
+    return None if words is None else str(words).format(**definition)
+
+
+def leading_first(config: Config) -> list[str]:
+    """Return the grid's selectors, first the one whose lists are to be acted on: that of the ratio,
+    else the first that is not there for comparison alone."""
+    names = list(config["grid"]["selectors"])
+    real = [name for name in names if comparison(config, name) is None]
+    asked = config["removal"]["ratio"]
+    leading = asked if asked in names else next(iter(real or names))
+    return [leading, *(name for name in names if name != leading)]
+
+
 # Result tables and figures --------------------------------------------------------------------
 
 AXES = ("datasets", "models", "seeds", "selectors", "unlearners", "budgets", "budget")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from mamushi.configuration import grid
 from mamushi.errors import UserError
 from mamushi.running.stage import Files, Job, option, reads, writes
-from mamushi.stages._settings import Cell, Config, by_chance, setting
+from mamushi.stages._settings import Cell, Config, by_chance, comparison, setting
 
 if TYPE_CHECKING:
     import numpy as np
@@ -346,9 +346,12 @@ def triage(files: TriageFiles, settings: Triage, job: Job) -> None:
 
 
 class Ranking(Cell):
-    """Budgets of all lists."""
+    """Budgets of all lists, and of each selector why it is there for comparison alone, if so."""
 
     budgets: list[float] = setting(grid.budgets)
+    compared: dict[str, str | None] = setting(
+        lambda config: {name: comparison(config, name) for name in config["grid"]["selectors"]}
+    )
 
 
 class RankingFiles(Files):
@@ -356,7 +359,7 @@ class RankingFiles(Files):
     scores: list[Path] = reads("scores tables", named_by="selectors")
     refits: list[Path] = reads("their refits", named_by="selectors")
     triage: Path = reads("the triage table")
-    calibrated: Path = reads("the calibrated log-density ratio, with the verdict")
+    stability: list[Path] = reads("how certain their lists are", named_by="selectors")
     selectors: list[str] = option("their selectors, in the same order")
     out: Path = writes("the HTML file to write")
 
@@ -364,27 +367,23 @@ class RankingFiles(Files):
 def ranking(files: RankingFiles, settings: Ranking, job: Job) -> None:
     """Make the page to browse a run's ranking of the forget set: one HTML file that opens offline.
 
+    It opens with the first selector, and says of each what its own ranking is worth.
     Raises ``UserError`` for scores that rank other examples.
     """
     from functools import partial
 
     from mamushi.artifacts.files import atomic
-    from mamushi.evidence.ranking import (
-        labels_to_look_at,
-        page,
-        page_data,
-        read_ranking,
-        texts_of,
-        verdict_of,
-    )
+    from mamushi.artifacts.tables import read_metadata
+    from mamushi.evidence.judgement import ranking_words
+    from mamushi.evidence.ranking import labels_to_look_at, page, page_data, read_ranking, texts_of
 
-    made = zip(files.selectors, files.scores, files.refits, strict=True)
-    rankings = {name: read_ranking(path, again) for name, path, again in made}
-    named = {
-        "provenance": job.origin,
-        "triage": labels_to_look_at(files.triage),
-        "verdict": f"By {files.selectors[0]}: {verdict_of(files.calibrated)}.",
-    }
+    rankings = {}
+    made = zip(files.selectors, files.scores, files.refits, files.stability, strict=True)
+    for name, path, again, stable in made:
+        own = read_metadata(stable)["separation"]
+        words = ranking_words(own, settings.compared.get(name))
+        rankings[name] = read_ranking(path, again, words)
+    named = {"provenance": job.origin, "triage": labels_to_look_at(files.triage)}
     data = page_data(rankings, partial(texts_of, files.examples), settings.budgets, named)
     title = f"Ranking of {settings.dataset} by {settings.model}, seed {settings.seed}"
     with atomic(files.out) as part:

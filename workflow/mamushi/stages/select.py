@@ -17,6 +17,7 @@ from mamushi.stages._settings import (
     SelectorSettings,
     Settings,
     code_with,
+    comparison,
     selector_settings,
     setting,
 )
@@ -182,26 +183,33 @@ class Stability(Settings):
 
 
 class StabilityFiles(Files):
+    examples: Path = reads("the examples table")
+    duplicates: Path = reads("the dataset's duplicates table")
     scores: Path = reads("the scores table")
     refits: Path = reads("their refits")
     out: Path = writes("the stability table to write")
 
 
 def stability(files: StabilityFiles, settings: Stability, job: Job) -> None:
-    """Say how often each forget text is in a selector's list, by its scores and their refits.
+    """Say how often each forget text is in a selector's list, by its scores and their refits, and
+    in the metadata how well these scores tell the domains apart and what else they follow.
 
     It is apart from the lists: a change of how often they are refitted changes no list, and
     retrains nothing. Raises ``UserError`` for refits of other examples.
     """
     from mamushi.artifacts import schemas
     from mamushi.artifacts.tables import read_table, write_table
+    from mamushi.evidence.confounds import read_texts
+    from mamushi.evidence.judgement import separation
     from mamushi.evidence.stability import rankings, stability
     from mamushi.selection.refits import of_table
 
     scores = read_table(files.scores, schemas.SCORES)
-    again = of_table(read_table(files.refits, schemas.REFITS))
+    again = list(of_table(read_table(files.refits, schemas.REFITS)))
     columns, told = stability(*rankings(scores, again), settings.budgets)
-    write_table(files.out, schemas.STABILITY, columns, metadata={"provenance": job.origin, **told})
+    texts = read_texts(files.examples, files.duplicates, scores["id"].to_pylist())
+    told |= {"provenance": job.origin, "separation": separation(scores, again, texts)}
+    write_table(files.out, schemas.STABILITY, columns, metadata=told)
 
 
 def with_action(config: Config, selector: str) -> dict[str, Any]:
@@ -212,9 +220,10 @@ def with_action(config: Config, selector: str) -> dict[str, Any]:
 
 
 class Manifests(SelectorSettings, Cell):
-    """A selector and the budgets."""
+    """A selector, why it is there for comparison alone, if so, and the budgets."""
 
     settings: dict[str, Any] = setting(with_action)
+    compared: str | None = setting(comparison, default=None)
     budgets: list[float] = setting(grid.budgets)
 
 
@@ -232,14 +241,15 @@ def manifests(files: ManifestsFiles, settings: Manifests, job: Job) -> None:
     A manifest says what the list was made from (digests of data, model, embeddings and scores,
     which the scores carry along; settings; versions), the digest of the list itself, and the
     removal and preservation to expect of it, predicted from the scores of a selector that estimates
-    the log-density ratio, and how much of it a second run would list. It is apart from the list,
-    because these estimates change no list: another one must not retrain anything.
+    the log-density ratio, how much of it a second run would list, and what follows for this list.
+    It is apart from the list, because these estimates change no list: another one must not retrain
+    anything.
     """
     from mamushi.artifacts import schemas
     from mamushi.artifacts.files import write_json
     from mamushi.artifacts.paths import beta as written
     from mamushi.artifacts.tables import read_metadata, read_table
-    from mamushi.evidence.manifest import manifest, read_calibrated
+    from mamushi.evidence.manifest import Ranked, manifest, read_calibrated
     from mamushi.selection.removals import budget_of
 
     scores = read_table(files.scores, schemas.SCORES)
@@ -270,5 +280,6 @@ def manifests(files: ManifestsFiles, settings: Manifests, job: Job) -> None:
         again = {"rankings": stable["rankings"], **stable["budgets"][written(beta)]}
         about = {**settings.cell, **selector, "beta": beta, "provenance": origin}
         about |= {"conditions": ranked["conditions"], "stability": again}
-        k = budget_of(beta, scores)
-        write_json(path, manifest(scores, ratio, duplicates, k, by_chance, about))
+        known = stable["separation"], again, settings.compared, by_chance
+        k, top = budget_of(beta, scores), Ranked(settings.selector, *known)
+        write_json(path, manifest(scores, ratio, duplicates, k, top, about))

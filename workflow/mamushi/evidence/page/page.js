@@ -426,6 +426,7 @@
       Object.assign(state, { key: "rank", ascending: true });
     }
     offer(at("second"), names, comparing() ? " " + state.second : "-1");
+    at("verdict").textContent = name(state.first) + ": " + data.selectors[state.first].verdict + ".";
     offerFilters();
   }
 
@@ -609,7 +610,6 @@
     at("presets").append(button);
   }
   at("provenance").textContent = JSON.stringify(data.provenance, null, 2);
-  at("verdict").textContent = data.verdict;
   at("partial").textContent = !partial ? "" : number(here) + " of " + number(n) + " texts are on " +
     "this page: both ends of every ranking, the texts around every configured budget, and others " +
     "drawn evenly over the ranks by " + name(0) + ". Search, filters and counts of texts are of " +

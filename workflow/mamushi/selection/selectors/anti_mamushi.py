@@ -9,6 +9,7 @@ from mamushi.selection.pool import Pool, Scored
 
 DERIVES = "of"
 """The setting that names the selector whose scores it needs."""
+COMPARISON = "the ranking by {of} upside down"
 SETTINGS: dict[str, Any] = {
     "of": {
         "type": "string",

@@ -18,6 +18,7 @@ SETTINGS = {
 }
 
 RETAIN_SCORES = False
+COMPARISON = "its order is drawn by chance"
 BY_CHANCE = True
 """What it removes is a share of p1 everywhere and not a region (see ``evidence/frontier.py``)."""
 

@@ -1,0 +1,170 @@
+"""Judge a removal list by what is known of that list: how well its own ranking tells the domains
+apart and what else the scores follow, how much of the list the retain domain would have put there
+too, and how much of it is chance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from mamushi.artifacts.tables import FORGET
+from mamushi.evidence.confounds import Texts, confounds
+from mamushi.evidence.verdict import STRONG, WEAK, auc_interval, strength
+from mamushi.selection.refits import WHOLE, Refit
+
+TAKE, CHECK, REFUSE, COMPARISON, UNKNOWN = "take", "check", "refuse", "comparison", "unknown"
+ADVICE = {
+    TAKE: "act on it",
+    CHECK: "check the list before deleting",
+    REFUSE: "do not delete by this",
+    COMPARISON: "a comparison, not to be acted on",
+    UNKNOWN: "no verdict",
+}
+"""What to do with a list, in words."""
+
+FOLLOWED = 0.3
+"""The end of an interval, on a scale from -1 to 1, beyond which a score follows something else."""
+NAMED = 3
+"""Most of what a score follows that is named, the closest first."""
+MOST_RETAIN = 0.5
+"""The bound on the share of retain-like texts above which a list is to be checked."""
+MOST_TOSSED = 0.25
+"""The share of toss-ups above which a list is to be checked."""
+
+
+def leading(lists: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[str]:
+    """Return the selectors of some ``lists`` (manifests by selector), first the one whose lists are
+    to be acted on: that which estimates what is expected, else the first that is no comparison;
+    comparisons come last."""
+
+    def place(name: str) -> tuple[bool, bool, str]:
+        first = lists[name][0]
+        return first["judgement"]["act"] == COMPARISON, first["expected"]["by"] != name, name
+
+    return sorted(lists, key=place)
+
+
+def separation(scores: pa.Table, again: Sequence[Refit], texts: Texts) -> dict[str, Any]:
+    """Return how well ``scores`` tell the domains apart, by themselves: ``auc`` with its interval,
+    by the groups of ``texts`` and over the refits ``again``; the same of texts of one length; and
+    what the scores ``follow`` within the forget domain. Null where retain texts have no score."""
+    score = np.asarray(scores["score"].to_numpy(), dtype=np.float64)
+    forget = np.asarray(scores["rank"].is_valid())
+    nothing = dict.fromkeys(("auc", "auc_low", "auc_high", "matched", "matched_low"))
+    found: dict[str, Any] = {**nothing, "follows": []}
+    rows = confounds(score, forget, texts, cross_fitted=scores["fold"].null_count == 0)
+    if not np.isnan(score).any():
+        whole = [scored.scores for part, _, scored in again if part == WHOLE]
+        ends = auc_interval(score, forget, whole, texts.groups)
+        found |= dict(zip(("auc", "auc_low", "auc_high"), ends, strict=True))
+        (row,) = [row for row in rows if row["measure"] == "auc_matched"]
+        found |= {"matched": row["estimate"], "matched_low": row["low"]}
+    near = [(_beyond(row), row) for row in rows if row["domain"] == FORGET and row["apart"]]
+    near = sorted((pair for pair in near if pair[0] >= FOLLOWED), key=lambda pair: -pair[0])
+    keys = ("confound", "value", "measure", "estimate")
+    found["follows"] = [{key: row[key] for key in keys} for _, row in near[:NAMED]]
+    return found
+
+
+def _beyond(row: Mapping[str, Any]) -> float:
+    """Return how far the near end of an interval is from chance, on a scale from 0 to 1."""
+    ends = [row["low"], row["high"]]
+    if row["measure"] != "spearman":
+        ends = [2 * end - 1 for end in ends]
+    return float(min(map(abs, ends)))
+
+
+def judge(
+    own: Mapping[str, Any],
+    removed: int,
+    at_budget: Mapping[str, Any],
+    also_retain: Mapping[str, float | None],
+    *,
+    compared: str | None = None,
+    reason: str | None = None,
+    texts: str = "",
+) -> dict[str, Any]:
+    """Return what to do with a list of ``removed`` texts, as a key of ``ADVICE`` and in words.
+
+    ``own`` is its ``separation``, ``at_budget`` has the number of rankings and the toss-ups,
+    ``also_retain`` the share and its bound. ``compared`` says why it is a comparison, ``reason``
+    why its scores carry no verdict, ``texts`` what is known of the dependence of the texts.
+    """
+    ranking = ranking_words(own, compared, texts)
+    listed = list_words(removed, at_budget, also_retain)
+    act = CHECK if _doubted(own, removed, at_budget, also_retain) else TAKE
+    if own["auc"] is None:
+        act = UNKNOWN
+    elif reason is not None or own["auc_low"] < WEAK:
+        act = REFUSE
+    listed = f"{reason}; {listed}" if reason else listed
+    words = f"{ADVICE[act]}: {ranking}; {listed}"
+    if compared is not None:
+        act, words = COMPARISON, ranking
+    return {"act": act, "ranking": ranking, "list": listed, "words": words}
+
+
+def _doubted(
+    own: Mapping[str, Any],
+    removed: int,
+    at_budget: Mapping[str, Any],
+    also_retain: Mapping[str, float | None],
+) -> bool:
+    """Tell whether something speaks for a look at a list before it is acted on."""
+    bound, tossed = also_retain["upper_bound"], at_budget["toss_up"]
+    low = [end for end in (own["auc_low"], own["matched_low"]) if end is not None]
+    not_the_texts = {"words", "copies"} & {each["confound"] for each in own["follows"]}
+    return (
+        bool(not_the_texts)
+        or min(low, default=0.0) < STRONG
+        or bound is None
+        or bound > MOST_RETAIN
+        or tossed is None
+        or tossed > MOST_TOSSED * removed
+    )
+
+
+def ranking_words(own: Mapping[str, Any], compared: str | None = None, texts: str = "") -> str:
+    """Return what is known of a ranking, whatever the budget."""
+    if compared is not None:
+        return f"{ADVICE[COMPARISON]}: {compared}"
+    if own["auc"] is None:
+        return "the ranking has no score for retain texts, so it has no AUC"
+    words = f"{strength(own['auc_low'])} separation, AUC {_interval(own)}"
+    if own["matched_low"] is not None and strength(own["matched_low"]) != strength(own["auc_low"]):
+        words += f", {own['matched']:.2f} among texts of the same length"
+    follows = [_follows(each) for each in own["follows"]]
+    words += f"; the scores follow {', '.join(follows)}" if follows else ""
+    return f"{words}; {texts}" if texts else words
+
+
+def list_words(
+    removed: int, at_budget: Mapping[str, Any], also_retain: Mapping[str, float | None]
+) -> str:
+    """Return what is known of one list beside its ranking."""
+    if not removed:
+        return "the list is empty"
+    share, bound = also_retain["estimate"], also_retain["upper_bound"]
+    words = "how much of it the retain domain would have put there too is not known"
+    if share is not None and bound is not None:
+        words = f"the retain domain would put {share:.0%} of it there too, at most {bound:.0%}"
+    if at_budget["toss_up"] is None:
+        return f"{words}; it was not refitted, so its toss-ups are not known"
+    tossed, rankings = at_budget["toss_up"], at_budget["rankings"]
+    words += f"; {tossed:,} of {removed:,} texts are toss-ups"
+    return f"{words}: not all {rankings} rankings list them"
+
+
+def _interval(own: Mapping[str, Any]) -> str:
+    return f"{own['auc']:.2f} [{own['auc_low']:.2f}, {own['auc_high']:.2f}]"
+
+
+def _follows(found: Mapping[str, Any]) -> str:
+    known = {"words": "the number of words", "copies": "the number of copies"}
+    name = known.get(found["confound"], str(found["confound"]).removeprefix("label_"))
+    if found["value"] is None:
+        return f"{name} (rank correlation {found['estimate']:.2f})"
+    return f"{name} {found['value']!r} (AUC {found['estimate']:.2f})"
