@@ -59,6 +59,32 @@ def test_lists_and_evidence_need_no_language_model(snakemake: Snakemake, finishe
     assert snakemake.would_run(finished, targets=["removals", "evidence"]) == {}
 
 
+def test_with_one_selector_nothing_of_another_is_scored_or_refitted(
+    snakemake: Snakemake, tmp_path: Path
+) -> None:
+    """What is expected of its lists is estimated by itself. Without refits none are made, and run
+    times come from the scores' logs, unless repeats are asked for."""
+    alone = {**CONFIG, "grid": {**CONFIG["grid"], "selectors": ["random", "mamushi_lr"]}}
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump(alone), encoding="utf-8")
+    write(tmp_path)
+    both = ["removals", "evidence"]
+
+    def scored(**change: Any) -> set[tuple[str, str]]:
+        runs = snakemake.look(tmp_path, targets=both, change={"evidence": change})["runs"]
+        return {(rule, w["selector"]) for rule, w in runs if rule in ("score", "refits")}
+
+    own = {("score", "random"), ("score", "mamushi_lr")}
+    assert scored() == own | {("refits", "random"), ("refits", "mamushi_lr")}
+    assert scored(refits={"whole": 0}) == own
+
+    def read_by_runtime(**change: Any) -> set[str]:
+        graph = snakemake.files(tmp_path, targets=both, change={"evidence": change})
+        return {Path(file).name for file in graph["runtime"]["input"]}
+
+    assert read_by_runtime() == {"random.parquet", "mamushi_lr.parquet"}
+    assert "embeddings.parquet" in read_by_runtime(runtime={"repeats": 2})
+
+
 def test_other_vectors_run_their_model_again_and_no_other(
     snakemake: Snakemake, finished: Path
 ) -> None:

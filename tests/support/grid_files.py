@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from mamushi.artifacts import paths, schemas
-from mamushi.artifacts.files import write_json
 from mamushi.artifacts.tables import write_table
 from mamushi.configuration import arms
 from mamushi.configuration.grid import cells
@@ -55,14 +54,9 @@ def write_results(root: Path, grid: Mapping[str, Any], level: Levels = levels) -
         for selector in grid["selectors"]:
             write_scores(paths.under(root, paths.SCORES, **run, selector=selector), selector)
             for budget in grid["budgets"]:
-                cell = {**run, "selector": selector, "beta": paths.beta(budget)}
                 arm = {**run, "arm": arms.retrained(selector, budget)}
                 write_perplexity(
                     paths.under(root, paths.PERPLEXITY, **arm), *level(run, selector, budget)
-                )
-                write_json(
-                    paths.under(root, paths.MANIFEST, **cell),
-                    {"removed": math.floor(budget * N_FORGET), "n_forget": N_FORGET},
                 )
 
 
@@ -75,11 +69,11 @@ def write_scores(path: Path, selector: str) -> None:
         path,
         schemas.SCORES,
         {
-            "id": ["a", "b"],
-            "domain": ["forget", "retain"],
-            "score": [1.0, 0.0],
-            "rank": [1, None],
-            "fold": [0, 1],
+            "id": [f"t{i}" for i in range(N_FORGET + 1)],
+            "domain": ["forget"] * N_FORGET + ["retain"],
+            "score": [-float(i) for i in range(N_FORGET + 1)],
+            "rank": [*range(1, N_FORGET + 1), None],
+            "fold": [i % 2 for i in range(N_FORGET + 1)],
         },
         metadata={"details": {"ties": 0, **(fitted if selector == "mamushi" else {})}},
     )

@@ -7,7 +7,7 @@ rule calibrate:
         examples=made(paths.EXAMPLES),
         embeddings=paths.EMBEDDINGS,
         scores=paths.SCORES.replace("{selector}", RATIO),
-        refits=paths.REFITS.replace("{selector}", RATIO),
+        refits=refits_of(RATIO),
     output:
         out=paths.CALIBRATED,
         checks=paths.CALIBRATION,
@@ -25,7 +25,7 @@ rule frontier:
         examples=made(paths.EXAMPLES),
         scores=expand(paths.SCORES, selector=GRID["selectors"], allow_missing=True),
         ratio=paths.SCORES.replace("{selector}", RATIO),
-        refits=paths.REFITS.replace("{selector}", RATIO),
+        refits=refits_of(RATIO),
         calibrated=paths.CALIBRATED,
     output:
         out=paths.FRONTIER,
@@ -91,29 +91,40 @@ rule geometry:
         command("geometry")
 
 
-# Every selector on the same embeddings, one after another.
+# Every selector on the same embeddings, one after another, as the paper's table has it; without
+# repeats, what the jobs of the scores say that they took.
+REPEATED = bool(config["evidence"]["runtime"]["repeats"])
+TIMED = list(itertools.chain(*timed(config)))
+
+
 rule runtime:
     input:
-        examples=made(paths.EXAMPLES),
-        embeddings=paths.EMBEDDINGS,
+        examples=made(paths.EXAMPLES) if REPEATED else [],
+        embeddings=paths.EMBEDDINGS if REPEATED else [],
         layers=(
             paths.LAYERS
-            if any(
-                settings.reads_layers(config, name)
-                for names in timed(config)
-                for name in names
-            )
+            if REPEATED and any(settings.reads_layers(config, name) for name in TIMED)
             else []
+        ),
+        scores=(
+            []
+            if REPEATED
+            else expand(paths.SCORES, selector=TIMED, allow_missing=True)
         ),
     output:
         out=paths.RUNTIME,
     log:
         "results/logs/runtime/{dataset}/{model}/seed{seed}.log",
-    threads: lambda wildcards: config["evidence"]["runtime"]["threads"]
+    threads: lambda wildcards: config["evidence"]["runtime"]["threads"] if REPEATED else 1
     resources:
         mem_mb=RESOURCES.of_model(4000, 16000),
         runtime=RESOURCES.of_model(30, 240),
     params:
+        scored=[] if REPEATED else TIMED,
+        logs=lambda wildcards: [
+            SCORE_LOG.format(**wildcards, selector=name)
+            for name in ([] if REPEATED else TIMED)
+        ],
         settings=params("runtime", *CELL),
     shell:
         command("runtime")
@@ -123,7 +134,7 @@ rule ranking:
     input:
         examples=made(paths.EXAMPLES),
         scores=expand(paths.SCORES, selector=RANKED, allow_missing=True),
-        refits=expand(paths.REFITS, selector=RANKED, allow_missing=True),
+        refits=refits_of(RANKED),
         stability=expand(paths.STABILITY, selector=RANKED, allow_missing=True),
         triage=paths.TRIAGE,
     output:
@@ -138,6 +149,7 @@ rule ranking:
     localrule: True
     params:
         selectors=RANKED,
+        refitted=RANKED if REFITTED else [],
         settings=params("ranking", *CELL),
     shell:
         command("ranking")
@@ -147,7 +159,7 @@ rule triage:
     input:
         examples=made(paths.EXAMPLES),
         scores=paths.SCORES.replace("{selector}", RATIO),
-        refits=paths.REFITS.replace("{selector}", RATIO),
+        refits=refits_of(RATIO),
     output:
         out=paths.TRIAGE,
         csv=report(

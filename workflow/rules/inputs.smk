@@ -105,6 +105,16 @@ def layers_read(wildcards):
     return paths.LAYERS.format(**wildcards) if wanted else []
 
 
+SCORE_LOG = "results/logs/score/{dataset}/{model}/seed{seed}/{selector}.log"
+REFITTED = config["evidence"]["refits"]["whole"] > 0
+
+
+def refits_of(selectors):
+    """The refits of one selector or several; none where nothing is to be refitted."""
+    found = expand(paths.REFITS, selector=selectors, allow_missing=True)
+    return found if REFITTED else []
+
+
 def base_of(pattern):
     """What a derived selector starts from."""
 

@@ -12,7 +12,7 @@ rule score:
     output:
         out=paths.SCORES,
     log:
-        "results/logs/score/{dataset}/{model}/seed{seed}/{selector}.log",
+        SCORE_LOG,
     threads: RESOURCES.cores(8)
     resources:
         mem_mb=RESOURCES.rank_memory,
@@ -102,7 +102,7 @@ rule stability:
         examples=made(paths.EXAMPLES),
         duplicates=made(paths.DUPLICATES),
         scores=paths.SCORES,
-        refits=paths.REFITS,
+        refits=refits_of("{selector}"),
     output:
         out=paths.STABILITY,
     log:

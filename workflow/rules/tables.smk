@@ -8,7 +8,6 @@ rule tables:
     input:
         measurements=lambda wildcards: measured(GRID, grid.measurements(GRID)),
         scores=lambda wildcards: grid.scores(GRID),
-        removals=lambda wildcards: grid.manifests(config, GRID),
     output:
         **table_reports(settings.TABLES, "Tables"),
         verdict=paths.SAD_VERDICT,
@@ -28,9 +27,6 @@ use rule tables as study_tables with:
             axes := grid.comparison(config, wildcards.study), grid.measurements(axes)
         ),
         scores=lambda wildcards: grid.scores(grid.comparison(config, wildcards.study)),
-        removals=lambda wildcards: grid.manifests(
-            config, grid.comparison(config, wildcards.study)
-        ),
     output:
         sad=paths.STUDY_TABLE_CSV.replace("{table}", "sad"),
         verdict=paths.STUDY_SAD_VERDICT,

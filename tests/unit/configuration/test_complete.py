@@ -49,6 +49,26 @@ def made(stage: str, config: dict[str, Any], **given: Any) -> Any:
     return settings.of(stage, complete(config), **{**cell, **given})
 
 
+@pytest.mark.parametrize(
+    ("selectors", "given", "ratio"),
+    [
+        (["random", "mamushi_lr", "linear"], None, "mamushi_lr"),
+        (["random", "mine"], None, "mine"),
+        (["mamushi_lr", "mamushi"], None, "mamushi"),
+        # None of these cross-fits.
+        (["random", "l2_norm"], None, "mamushi"),
+        (["random", "mamushi_lr"], "mamushi", "mamushi"),
+    ],
+)
+def test_the_ratio_is_estimated_by_a_selector_that_is_asked_for(
+    selectors: list[str], given: str | None, ratio: str
+) -> None:
+    config = minimal() | {"selectors": {"mine": {"kind": "mamushi_lr"}}}
+    config["grid"] = {**config["grid"], "selectors": selectors}
+    config["removal"] = {"ratio": given}
+    assert complete(config)["removal"]["ratio"] == ratio
+
+
 def test_a_method_left_at_its_default_is_no_part_of_what_results_are_compared_by() -> None:
     config = minimal() | {"unlearners": {"salun": {}}}
     written = settings.as_json(made("retrain", config, role="retrained"))

@@ -137,7 +137,6 @@ def test_selection_reads_what_the_scores_say(root: Path) -> None:
     [
         (paths.PERPLEXITY, {"arm": "gold"}),
         (paths.PERPLEXITY, {"arm": "retrained/my_own/beta0.50"}),
-        (paths.MANIFEST, {"selector": "random", "beta": "0.10"}),
         (paths.SCORES, {"selector": "random"}),
     ],
 )

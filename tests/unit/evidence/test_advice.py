@@ -193,7 +193,7 @@ def write(root: Path, rows: list[dict[str, Any]]) -> None:
                 curves[key].append(row[key])
         table = pa.Table.from_pylist(ours, schema=schemas.FRONTIER.schema)
         path = paths.under(root, paths.FRONTIER, dataset="small", model="tiny", seed=seed)
-        metadata = {"relative": relative, "verdict": {"reason": ours[0]["withheld"]}}
+        metadata = {"relative": relative, "verdict": {"withheld": ours[0]["withheld"]}}
         write_table(path, schemas.FRONTIER, table, metadata=metadata)
 
 

@@ -247,7 +247,8 @@ def run(tmp_path: Path) -> Path:
             **dict.fromkeys(("group", "close_group"), pa.nulls(N1 + N2, pa.int64())),
         },
         metadata={
-            **{"lost": 0.0, "verdict": {"reason": "because", "words": "no", "texts": {}}},
+            "lost": 0.0,
+            "verdict": {"reason": "because", "withheld": "because", "words": "no", "texts": {}},
             "provenance": {"settings": {"selector": "noisy"}},
         },
     )

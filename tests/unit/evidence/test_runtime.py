@@ -18,7 +18,7 @@ from mamushi.evidence.runtime import Selector, measure
 from mamushi.registry import plugin
 from mamushi.running.threads import WORKERS
 from mamushi.selection.pool import Pool
-from tests.support.score_files import domains, write_embeddings, write_examples
+from tests.support.score_files import domains, write_embeddings, write_examples, write_scores
 
 N, WIDTH = 120, 8
 
@@ -91,3 +91,40 @@ def test_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert stored["conditions"]["device"] == "cpu"
     wall, _ = stored["seconds"]["random"]
     assert np.median(wall) == rows["random"]["wall_seconds"]
+
+
+def test_without_repeats_run_times_are_those_of_the_logs(tmp_path: Path) -> None:
+    """Nothing is run; what a selector derives from counts with it."""
+    given = pool()
+    about = given.ids.tolist(), domains(given.forget)
+    names = ["random", "mamushi", "anti_mamushi", "anti_base"]
+    took = {"random": "0.50 s, 0.25 s", "mamushi": "6.41 s, 5.98 s", "anti_base": "1.00 s, 1.00 s"}
+    for name in names:
+        write_scores(tmp_path / f"{name}.parquet", *about, np.arange(N))
+        end = f"took {took[name]} of CPU" if name in took else "made from the same already"
+        (tmp_path / f"{name}.log").write_text(f"5/5 folds, 100%\nmamushi score: {end}\n")
+    given_ = [{"selector": name, "kind": name, "settings": SELECTORS[name].settings} for name in
+              ("random", "mamushi")]  # fmt: skip
+    turned = {"selector": "turned", "kind": "anti_mamushi", "settings": {"of": "mamushi"}}
+    settings = {
+        **{"dataset": "d", "model": "m", "seed": 1, "repeats": 0, "threads": 2, "bases": []},
+        "selectors": [*given_, turned],
+    }
+    for kept, wanted in ((False, [7.41, 6.98]), (True, [None, None])):
+        log = "anti_mamushi" if kept else "anti_base"
+        files = [str(tmp_path / f"{name}") for name in ("random", "mamushi", log)]
+        out = tmp_path / f"{log}.runtime.parquet"
+        options = ["--scored", "random", "mamushi", "turned"]
+        options += ["--scores", *(f"{file}.parquet" for file in files)]
+        options += ["--logs", *(f"{file}.log" for file in files)]
+        assert (
+            main(["runtime", *options, f"--out={out}", f"--settings={json.dumps(settings)}"]) == 0
+        )
+        rows = {row["selector"]: row for row in read_table(out, schemas.RUNTIME).to_pylist()}
+        assert rows["random"] == {
+            **{"dataset": "d", "model": "m", "seed": 1, "selector": "random"},
+            **{"n_forget": 40, "n_retain": 80, "width": None, "threads": None, "repeats": 0},
+            **{"wall_seconds": 0.5, "cpu_seconds": 0.25},
+        }
+        found = [rows["turned"][name] for name in ("wall_seconds", "cpu_seconds")]
+        assert found == pytest.approx(wanted)

@@ -93,11 +93,11 @@ def score(root: Path, name: str, seed: int = 3) -> None:
         )
 
 
-def calibrate(root: Path, name: str = "mamushi_lr") -> None:
+def calibrate(root: Path, name: str = "mamushi_lr", *, refitted: bool = True) -> None:
     """The log ratios by the scores of one selector."""
+    again = ["--refits", place(root, paths.REFITS, selector=name)] if refitted else []
     run(
-        *("calibrate", "--scores", place(root, paths.SCORES, selector=name)),
-        *("--refits", place(root, paths.REFITS, selector=name)),
+        *("calibrate", "--scores", place(root, paths.SCORES, selector=name), *again),
         *("--examples", place(root, paths.EXAMPLES)),
         *("--embeddings", place(root, paths.EMBEDDINGS)),
         *("--out", place(root, paths.CALIBRATED), "--checks", place(root, paths.CALIBRATION)),
@@ -105,7 +105,7 @@ def calibrate(root: Path, name: str = "mamushi_lr") -> None:
     )
 
 
-def remove(root: Path, name: str) -> None:
+def remove(root: Path, name: str, *, refitted: bool = True) -> None:
     made = ("--scores", place(root, paths.SCORES, selector=name))
     both = (*made, "--duplicates", place(root, paths.DUPLICATES))
     cells = [{"selector": name, "beta": paths.beta(beta)} for beta in BUDGETS]
@@ -116,9 +116,8 @@ def remove(root: Path, name: str) -> None:
     code = digest(entry("manifests"))
     compared = {"compared": {"upside_down": "upside down", "random": "chance"}.get(name)}
     stable = place(root, paths.STABILITY, selector=name)
-    refits = place(root, paths.REFITS, selector=name)
-    run("stability", *both, "--examples", place(root, paths.EXAMPLES),
-        "--refits", refits, "--out", stable,
+    again = ["--refits", place(root, paths.REFITS, selector=name)] if refitted else []
+    run("stability", *both, "--examples", place(root, paths.EXAMPLES), *again, "--out", stable,
         "--settings", json.dumps({"budgets": BUDGETS}))  # fmt: skip
     run(
         *("manifests", *both, "--stability", stable),
@@ -203,6 +202,26 @@ def test_each_list_says_its_own_verdict_or_that_it_has_none(root: Path) -> None:
     own = found["mamushi_lr"]
     assert f"at most {own['also_retain']['upper_bound']:.0%}" in own["verdict"]
     assert f"{own['stability']['toss_up']} of {own['removed']} texts are toss-ups" in own["verdict"]
+
+
+def test_without_refits_a_list_says_what_is_missing(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place(root, paths.REFITS, selector="mamushi_lr").unlink()
+    calibrate(root, refitted=False)
+    remove(root, "mamushi_lr", refitted=False)
+    found = read_json(manifest(root))
+    assert found["stability"] == {
+        **{"rankings": 1, "expected_overlap": None, "least_overlap": None},
+        **{"surely": None, "toss_up": None},
+    }
+    assert found["judgement"]["act"] == "check"
+    assert "it was not refitted, so its toss-ups are not known" in found["verdict"]
+    assert found["separation"]["auc"] is not None
+    assert found["expected"]["at_this_budget"] is None
+    assert found["expected"]["withheld"].startswith("nothing was refitted (evidence.refits.whole")
+    capsys.readouterr()
+    assert main(["verify", str(manifest(root))]) == 0
 
 
 def test_a_manifest_elsewhere_is_of_no_run(root: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -55,7 +55,7 @@ def write(root: Path, name: str, run: dict[str, Any], rows: list[dict[str, Any]]
                 selector: relative([0, 0.5**power, 1], [1, 1 - 0.5**power, 0])
                 for selector, power in SELECTORS.items()
             },
-            "verdict": {"reason": None},
+            "verdict": {"withheld": None},
         }
     table = pa.Table.from_pylist(rows, schema=kind(name).schema)
     write_table(paths.under(root, FILES[name], **run), kind(name), table, metadata=metadata)

@@ -38,6 +38,9 @@ def complete(config: Mapping[str, Any]) -> dict[str, Any]:
     variable that is not set makes its whole path null. Raises ``ConfigError``.
     """
     given: dict[str, Any] = coerced(config, {})
+    removal = given.get("removal", {})
+    if isinstance(removal, dict) and removal.get("ratio") is None:
+        given["removal"] = {**removal, "ratio": own_ratio(given)}
     rule = composed(given)
     given = coerced(given, rule)
     _raise(violations(given, rule))
@@ -57,6 +60,21 @@ def complete(config: Mapping[str, Any]) -> dict[str, Any]:
     _raise(check_names(full))
     _raise(checks(full))
     return full
+
+
+def own_ratio(given: Mapping[str, Any]) -> str:
+    """Return the selector that estimates the ratio where the configuration names none: mamushi, or
+    where the grid does without it the first of the grid's own that cross-fits, so that nothing is
+    scored that nobody asked for."""
+    default = declared()["properties"]["grid"]["properties"]["selectors"]["default"]
+    names = _section(given, "grid").get("selectors", default)
+    names = [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
+    known, definitions = plugins("selector"), _definitions(given, "selectors")
+    for name in names if "mamushi" not in names else ():
+        kind = str(definitions.get(name, {}).get("kind", name))
+        if kind in known and "folds" in known[kind].settings:
+            return name
+    return "mamushi"
 
 
 def _fill_unlearning(full: dict[str, Any]) -> None:
@@ -138,9 +156,8 @@ def _selectors(config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Return the given definitions of selectors, and an empty one for each known selector that is
     asked for elsewhere or that another derives from."""
     found = _definitions(config, "selectors")
-    ratio = declared()["properties"]["removal"]["properties"]["ratio"]["default"]
     waiting: list[Any] = [*_asked(config, "selectors")]
-    waiting.append(_section(config, "removal").get("ratio", ratio))
+    waiting.append(_section(config, "removal").get("ratio"))
     seen: set[str] = set()
     for name in waiting:
         if isinstance(name, str) and name not in seen:

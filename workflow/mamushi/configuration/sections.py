@@ -148,8 +148,9 @@ class Selector(Section, further=True):
 class Removal(Section):
     """The removal manifests."""
 
-    #: Selector whose scores estimate log p1/p2 for the expected removal and preservation.
-    ratio: Name = "mamushi"
+    #: Selector whose scores estimate log p1/p2 for the expected removal and preservation. Null for
+    #: mamushi, or where the grid does without it for the first of the grid's that cross-fits.
+    ratio: Name | None = None
 
 
 # Unlearning and its probes --------------------------------------------------------------------
@@ -295,8 +296,9 @@ class Refits(Section):
     """How often each selector scores again, with other folds and networks."""
 
     #: On all training examples: the frequency of each text in the list, and how much of a list a
-    #: second run would list.
-    whole: Count = 5
+    #: second run would list. 0 for no refits at all: toss-ups are not known then, and nothing is
+    #: expected of a list.
+    whole: Natural = 5
     #: Pairs of refits on either half of them, where a selector cross-fits: how far its scores are
     #: off.
     halves: Natural = 2
@@ -314,7 +316,9 @@ class Target(Section):
 class Runtime(Section):
     """The table of selectors' run times."""
 
-    repeats: Count = 5  #: Times each is run.
+    #: Times that each is run for this table, as the paper's has it; 0 for what the one job of its
+    #: scores took.
+    repeats: Natural = 0
     threads: Count = 1  #: Networks or folds that a selector computes at a time.
 
 

@@ -9,12 +9,12 @@ from typing import Any, Self
 import pyarrow as pa
 
 from mamushi.artifacts import paths, schemas
-from mamushi.artifacts.files import read_json
 from mamushi.artifacts.tables import FORGET, RETAIN, read_table
 from mamushi.configuration import arms
 from mamushi.configuration.grid import STEPPED, cells
 from mamushi.errors import UserError
 from mamushi.evaluation.sad import sad
+from mamushi.selection.removals import budget_of
 
 Grid = Mapping[str, Any]
 """Lists ``datasets, models, seeds, budgets, selectors``, as in the configuration."""
@@ -71,19 +71,17 @@ def sad_table(grid: Grid, root: str | Path = "results") -> pa.Table:
 def _run_rows(run: dict[str, Any], grid: Grid, root: str | Path) -> Iterator[dict[str, Any]]:
     gold, beta0 = (read_arm(root, run, endpoint) for endpoint in ("gold", "beta0"))
     for selector in grid["selectors"]:
-        points, n_forget = [(0.0, 0, beta0)], 0
+        # The lists follow from it. Their manifests wait for refits, which no measurement needs.
+        path = paths.under(root, paths.SCORES, **run, selector=selector)
+        scores = read_table(path, schemas.SCORES, ["rank"])
+        models = {0.0: beta0}
         for budget in sorted(grid["budgets"]):
-            listed = {"selector": selector, "beta": paths.beta(budget)}
-            path = paths.under(root, paths.MANIFEST, **run, **listed)
-            manifest = read_json(path)
-            n_forget = manifest["n_forget"]
-            model = read_arm(root, run, arms.retrained(selector, budget))
-            points.append((budget, manifest["removed"], model))
-        for beta, removed, at in [*points, (1.0, n_forget, gold)]:
+            models[budget] = read_arm(root, run, arms.retrained(selector, budget))
+        for beta, at in {**models, 1.0: gold}.items():
             nll = (at.nll_forget, at.nll_retain, gold.nll_forget, gold.nll_retain)
             yield {
                 **run,
-                **{"selector": selector, "beta": beta, "removed": removed},
+                **{"selector": selector, "beta": beta, "removed": budget_of(beta, scores)},
                 **at.columns(),
                 **gold.columns("gold_"),
                 **{"sad": at.sad(gold), "log_sad": float(sad(*nll))},

@@ -59,7 +59,7 @@ def read_frontier(path: str | Path) -> list[dict[str, Any]]:
     for name in {row["selector"] for row in rows}:
         for i, row in enumerate(row for row in rows if row["selector"] == name):
             row |= {key: values[i] for key, values in stored["relative"][name].items()}
-            row["withheld"] = stored["verdict"]["reason"]
+            row["withheld"] = stored["verdict"]["withheld"]
     return rows
 
 

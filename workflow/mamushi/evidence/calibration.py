@@ -207,22 +207,24 @@ def halves_of(refits: Iterable[Refit]) -> list[Halves]:
     return found
 
 
-def read_ratio(scores: str | Path, refits: str | Path) -> tuple[Scores, list[Doubles]]:
-    """Read the scores with their halves, and the scores (n,) of the whole refits.
+def read_ratio(scores: str | Path, refits: str | Path | None) -> tuple[Scores, list[Doubles]]:
+    """Read the scores with their halves, and the scores (n,) of the whole refits, if there are any.
 
     Raises ``UserError`` when a text has no score, or the refits are of other texts.
     """
     table = read_table(scores, schemas.SCORES)
-    again = read_table(refits, schemas.REFITS)
     if table["score"].null_count:
         what = "the selector that estimates the log-density ratio has no score for some examples"
         do = "set removal.ratio to one that scores both domains, such as mamushi"
         raise UserError(what, where=scores, do=do)
     n = len(table)
-    if len(again) % n or again["id"].to_pylist()[:n] != table["id"].to_pylist():
-        what = f"are refits of other examples than {scores}"
-        raise UserError(what, where=refits, do="delete both and score again")
-    found = list(of_table(again))
+    found = []
+    if refits is not None:
+        again = read_table(refits, schemas.REFITS)
+        if len(again) % n or again["id"].to_pylist()[:n] != table["id"].to_pylist():
+            what = f"are refits of other examples than {scores}"
+            raise UserError(what, where=refits, do="delete both and score again")
+        found = list(of_table(again))
     fold = table["fold"].fill_null(0).to_numpy().astype(np.int64)
     forget = np.array(table["domain"].to_pylist()) == FORGET
     score = np.asarray(table["score"].to_numpy(), dtype=np.float64)

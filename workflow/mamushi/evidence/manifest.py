@@ -46,8 +46,8 @@ def read_calibrated(path: str | Path) -> Calibrated:
     stored = read_metadata(path)
     table = read_table(path, schemas.CALIBRATED)
     verdict, by = stored["verdict"], stored["provenance"]["settings"]["selector"]
-    reason, texts = verdict["reason"], verdict["texts"] or {}
-    return Calibrated(table, stored["lost"], by, reason, reason, texts)
+    known = verdict["reason"], verdict["withheld"], verdict["texts"] or {}
+    return Calibrated(table, stored["lost"], by, *known)
 
 
 def _forget(scores: pa.Table) -> NDArray[np.bool_]:

@@ -1,13 +1,15 @@
-"""Time selections: wall and CPU time from embeddings in memory to a ranking.
+"""Time selections: wall and CPU time from embeddings in memory to a ranking, or by logs.
 
 A selector that derives from another is timed with that other: without it there is no selection.
 """
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +24,19 @@ class Selector(NamedTuple):
 
     kind: str
     settings: Mapping[str, Any]
+
+
+TOOK = re.compile(r"took ([\d.]+) s, ([\d.]+) s of CPU$", re.M)
+
+
+def logged(log: str | Path) -> tuple[float, float] | None:
+    """Return the wall and CPU seconds that a job's log ends with; None where it does not say,
+    because its results were there already."""
+    try:
+        found = TOOK.findall(Path(log).read_text(encoding="utf-8", errors="replace"))
+    except OSError:
+        return None
+    return (float(found[-1][0]), float(found[-1][1])) if found else None
 
 
 def measure(

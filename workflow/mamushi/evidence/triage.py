@@ -94,7 +94,7 @@ def triage(
                     "fold": None if fold is None else int(fold[i]),
                     "other_beyond": float(other_beyond[i]),
                     "own_beyond": float(own_beyond[i]),
-                    "stable": float(stable[i]),
+                    "stable": float(stable[i]) if refits else None,
                     "why": f"{other_beyond[i]:.1%} of the {other} texts look more like {domain}",
                 }
             )

@@ -41,6 +41,11 @@ def strength(auc_low: float) -> str:
     return "moderate" if auc_low >= WEAK else "weak"
 
 
+NOT_REFITTED = (
+    "nothing was refitted (evidence.refits.whole is 0), so what the scores have lost is not known"
+)
+
+
 @dataclass(frozen=True)
 class Texts:
     """What is known of the dependence of texts: the number of their ``groups``, of one text or
@@ -76,7 +81,8 @@ class Texts:
 
 @dataclass(frozen=True)
 class Verdict:
-    """A judgement on the scores of a run; ``reason`` says why no budget can be named."""
+    """A judgement on the scores of a run; ``reason`` says why no budget can be named, and
+    ``refitted`` whether it is known what the scores have lost."""
 
     auc: float
     auc_low: float
@@ -84,16 +90,19 @@ class Verdict:
     kept: float
     reason: str | None
     texts: Texts | None = None
+    refitted: bool = True
 
     def as_json(self) -> dict[str, Any]:
-        """Return it for an artifact's metadata, with what follows in one line of ``words``."""
+        """Return it for an artifact's metadata, with what follows in one line of ``words``, and why
+        no number is to rest on the ratio, if so (``withheld``)."""
         seen = f"AUC {self.auc:.2f} [{self.auc_low:.2f}, {self.auc_high:.2f}]"
         words = f"{strength(self.auc_low)} separation: {seen}"
         if self.reason:
             words = f"no budget can be named: {self.reason}"
         if self.texts:
             words += f"; {self.texts.words()}"
-        return {**asdict(self), "words": words}
+        withheld = self.reason or (None if self.refitted else NOT_REFITTED)
+        return {**asdict(self), "words": words, "withheld": withheld}
 
 
 def dependence(
@@ -116,9 +125,12 @@ def verdict(
     refits: Sequence[Doubles],
     checked: Iterable[dict[str, Any]],
     texts: Texts | None = None,
+    *,
+    refitted: bool = True,
 ) -> Verdict:
     """Judge ``scores``, of which ``refits`` (n,) are others with other seeds, ``checked`` the rows
-    of ``checks``, and ``texts`` what ``dependence`` says."""
+    of ``checks``, and ``texts`` what ``dependence`` says. Not ``refitted`` at all, also not on
+    halves of the texts, nothing says what the scores have lost."""
     value, low, high = auc_interval(scores.score, scores.forget, refits, scores.groups)
     kept = scores.kept()
     seen = f"AUC {value:.2f} [{low:.2f}, {high:.2f}]"
@@ -137,7 +149,7 @@ def verdict(
             "the scores fail the ratio check: E_p1[psi] / E_p2[phi] is "
             f"{row['value']:.2f} [{row['low']:.2f}, {row['high']:.2f}] instead of 1"
         )
-    return Verdict(value, low, high, kept, reason, texts)
+    return Verdict(value, low, high, kept, reason, texts, refitted)
 
 
 def auc_interval(

@@ -40,7 +40,7 @@ from mamushi.running.machine import conditions
 from mamushi.running.stage import entry
 from mamushi.selection.metrics import spearman
 from mamushi.selection.pool import Scored, rank, read_pool
-from mamushi.selection.refits import WHOLE, of_table
+from mamushi.selection.refits import WHOLE, read_refits
 from mamushi.selection.removals import budget_of, removals
 
 Doubles = NDArray[np.float64]
@@ -422,10 +422,9 @@ def _base(scores: Scores, run: Run) -> Path | None:
 def _check_stability(named: Manifest, scores: pa.Table, run: Run) -> dict[str, Any]:
     """Compare the table of stability, and what the manifest says of it, with what follows from the
     scores and the refits that it was made from. Return how well these separate the domains."""
-    path, refits = run.at(paths.STABILITY), run.at(paths.REFITS)
+    path = run.at(paths.STABILITY)
     _check_file(path, named.provenance.inputs.get("stability"), "stability")
-    _check_file(refits, read_metadata(path)["provenance"]["inputs"]["refits"], "refits")
-    again = list(of_table(read_table(refits, schemas.REFITS)))
+    again = read_refits(_refits(run, read_metadata(path), run.cell["selector"]))
     _, about = stability(*rankings(scores, again), [named.beta])
     wanted = {"rankings": about["rankings"], **about["budgets"][paths.beta(named.beta)]}
     _check("stability", named.stability, wanted, run.manifest)
@@ -433,6 +432,16 @@ def _check_stability(named: Manifest, scores: pa.Table, run: Run) -> dict[str, A
     return separation(
         scores, again, read_texts(run.at(paths.EXAMPLES), run.at(paths.DUPLICATES), ids)
     )
+
+
+def _refits(run: Run, made: Mapping[str, Any], selector: str) -> Path | None:
+    """Return the refits of a selector that something was made from by its metadata, once they are
+    found to be these; None where nothing was refitted."""
+    inputs, path = made["provenance"]["inputs"], run.at(paths.REFITS, selector=selector)
+    if "refits" not in inputs:
+        return None
+    _check_file(path, inputs["refits"], "refits")
+    return path
 
 
 def _check_ratio(run: Run, derived: set[Path], seed: int) -> None:
@@ -450,8 +459,7 @@ def _check_ratio(run: Run, derived: set[Path], seed: int) -> None:
         raise Difference(f"{what} (sha256 {wanted[:12]}...)", folder)
     if scores not in derived:
         _derive_at(scores, run, seed)
-    refits = run.at(paths.REFITS, selector=scores.stem)
-    _check_file(refits, inputs["refits"], "refits")
+    refits = _refits(run, read_metadata(path), scores.stem)
     again = read_ratio(scores, refits)[0].estimate().log_ratio
     table = read_calibrated(path).table
     rows = zip(table["id"].to_pylist(), table["log_ratio"].to_pylist(), again.tolist(), strict=True)

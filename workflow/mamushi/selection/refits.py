@@ -7,11 +7,14 @@ the other: of a text that both hold out they are independent estimates.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from mamushi.artifacts import schemas
+from mamushi.artifacts.tables import read_table
 from mamushi.registry import load
 from mamushi.selection.crossfit import derive_seed
 from mamushi.selection.pool import Pool, Scored, columns_of, scored_of
@@ -69,6 +72,12 @@ def as_table(pool: Pool, found: Sequence[Refit], schema: pa.Schema) -> pa.Table:
         own = {"refit": pa.array(np.full(n, number, np.int16)), "part": pa.array([part] * n)}
         parts.append(pa.table(columns_of(pool, scored) | own, schema=schema))
     return pa.concat_tables(parts) if parts else schema.empty_table()
+
+
+def read_refits(path: str | Path | None) -> list[Refit]:
+    """Read a table ``refits``; none where there is no table, because nothing was refitted. Raises
+    ``UserError`` for a missing or damaged file."""
+    return [] if path is None else list(of_table(read_table(path, schemas.REFITS)))
 
 
 def of_table(table: pa.Table) -> Iterator[Refit]:

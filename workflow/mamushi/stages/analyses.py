@@ -25,7 +25,7 @@ class CalibrateFiles(Files):
     examples: Path = reads("the examples table, with groups of texts")
     embeddings: Path = reads("their embeddings, in which neighbours are looked for without groups")
     scores: Path = reads("scores of the selector that estimates the ratio")
-    refits: Path = reads("their refits")
+    refits: Path | None = reads("their refits, if there are any", default=None)
     out: Path = writes("the calibrated ratios to write")
     checks: Path = writes("the calibration table to write")
 
@@ -58,7 +58,7 @@ def calibrate(files: CalibrateFiles, settings: Calibrate, job: Job) -> None:
     estimate = scores.estimate()
     checked = checks(scores, estimate, settings.resamples, settings.seed)
     texts, close = dependence(scores, whole, pool.embeddings)
-    found = verdict(scores, whole, checked, texts)
+    found = verdict(scores, whole, checked, texts, refitted=files.refits is not None)
     write_table(
         files.out,
         schemas.CALIBRATED,
@@ -105,7 +105,7 @@ class FrontierFiles(Files):
     scores: list[Path] = reads("scores to rank by", named_by="selectors")
     selectors: list[str] = option("the selector of each, in the same order")
     ratio: Path = reads("scores that estimate the log-density ratio")
-    refits: Path = reads("their refits")
+    refits: Path | None = reads("their refits, if there are any", default=None)
     calibrated: Path = reads("the calibrated ratio, with the verdict on it")
     out: Path = writes("the frontier table to write")
 
@@ -296,7 +296,7 @@ class Triage(Cell):
 class TriageFiles(Files):
     examples: Path = reads("the examples table")
     scores: Path = reads("the scores table")
-    refits: Path = reads("their refits")
+    refits: Path | None = reads("their refits, if there are any", default=None)
     out: Path = writes("the triage table to write")
     csv: Path = writes("the same for people")
 
@@ -317,7 +317,7 @@ def triage(files: TriageFiles, settings: Triage, job: Job) -> None:
     from mamushi.evidence.diagnostics import read_scores
     from mamushi.evidence.ranking import excerpt, texts_of
     from mamushi.evidence.triage import refusal, triage
-    from mamushi.selection.refits import WHOLE, of_table
+    from mamushi.selection.refits import WHOLE, read_refits
 
     scores = read_scores(files.scores)
     ids = read_table(files.scores, schemas.SCORES, ["id"])["id"].to_numpy().astype(np.object_)
@@ -325,8 +325,7 @@ def triage(files: TriageFiles, settings: Triage, job: Job) -> None:
     counts: dict[str, int] = {}
     known = read_labels(files.examples, ids.tolist(), do="delete the scores and score again")
     if (why := refusal(scores.score, scores.forget, known.groups)) is None:
-        found = of_table(read_table(files.refits, schemas.REFITS))
-        again = [scored for part, _, scored in found if part == WHOLE]
+        again = [scored for part, _, scored in read_refits(files.refits) if part == WHOLE]
         rows, counts = triage(ids, scores.score, scores.forget, scores.fold, again)
         texts = texts_of(files.examples, [row["id"] for row in rows])
         about = {**settings.cell, "selector": settings.selector}
@@ -357,10 +356,11 @@ class Ranking(Cell):
 class RankingFiles(Files):
     examples: Path = reads("the examples table")
     scores: list[Path] = reads("scores tables", named_by="selectors")
-    refits: list[Path] = reads("their refits", named_by="selectors")
+    refits: list[Path] = reads("their refits, if there are any", named_by="refitted", default=())
     triage: Path = reads("the triage table")
     stability: list[Path] = reads("how certain their lists are", named_by="selectors")
     selectors: list[str] = option("their selectors, in the same order")
+    refitted: list[str] = option("the selectors of the refits", default=())
     out: Path = writes("the HTML file to write")
 
 
@@ -378,11 +378,11 @@ def ranking(files: RankingFiles, settings: Ranking, job: Job) -> None:
     from mamushi.evidence.ranking import labels_to_look_at, page, page_data, read_ranking, texts_of
 
     rankings = {}
-    made = zip(files.selectors, files.scores, files.refits, files.stability, strict=True)
-    for name, path, again, stable in made:
+    again = dict(zip(files.refitted, files.refits, strict=True))
+    for name, path, stable in zip(files.selectors, files.scores, files.stability, strict=True):
         own = read_metadata(stable)["separation"]
         words = ranking_words(own, settings.compared.get(name))
-        rankings[name] = read_ranking(path, again, words)
+        rankings[name] = read_ranking(path, again.get(name), words)
     named = {"provenance": job.origin, "triage": labels_to_look_at(files.triage)}
     data = page_data(rankings, partial(texts_of, files.examples), settings.budgets, named)
     title = f"Ranking of {settings.dataset} by {settings.model}, seed {settings.seed}"

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+from mamushi.errors import UserError
 from mamushi.registry import plugin
 from mamushi.running.identity import digest
-from mamushi.running.stage import Files, Job, reads, writes
+from mamushi.running.stage import Files, Job, option, reads, writes
 from mamushi.stages._settings import Cell, Config, SelectorSettings, derives, fill, setting
 
 
@@ -42,17 +44,36 @@ class Runtime(Cell):
 
 
 class RuntimeFiles(Files):
-    examples: Path = reads("the examples table")
-    embeddings: Path = reads("their embeddings")
+    examples: Path | None = reads("the examples table, to run the selectors on", default=None)
+    embeddings: Path | None = reads("their embeddings", default=None)
     layers: Path | None = reads("the texts at other depths of the model", default=None)
+    scores: list[Path] = reads(
+        "without repeats, the scores of the selectors", named_by="scored", default=()
+    )
+    scored: list[str] = option("these selectors, in the same order", default=())
+    logs: list[str] = option("the logs of their jobs, in the same order", default=())
     out: Path = writes("the runtime table to write")
 
 
 def runtime(files: RuntimeFiles, settings: Runtime, job: Job) -> None:
-    """Time every selector on one run's embeddings, on the CPU.
+    """Time every selector on one run's embeddings, on the CPU; without repeats, read what the jobs
+    of the scores took.
 
     Raises ``UserError`` for unusable embeddings, and as the selectors.
     """
+    from mamushi.artifacts import schemas
+    from mamushi.artifacts.tables import write_table
+
+    rows, about = (_measured if settings.repeats else _logged)(files, settings)
+    rows = [{**settings.cell, "repeats": settings.repeats, **row} for row in rows]
+    write_table(files.out, schemas.RUNTIME, rows, metadata={"provenance": job.origin, **about})
+
+
+Rows = list[dict[str, Any]]
+
+
+def _measured(files: RuntimeFiles, settings: Runtime) -> tuple[Rows, dict[str, Any]]:
+    """Return the rows of the table from runs of all selectors, and what to say of them."""
     import os
 
     # Read when torch looks for a GPU for the first time: all selectors run where the paper's do.
@@ -60,13 +81,14 @@ def runtime(files: RuntimeFiles, settings: Runtime, job: Job) -> None:
 
     import numpy as np
 
-    from mamushi.artifacts import schemas
-    from mamushi.artifacts.tables import write_table
     from mamushi.evidence.runtime import Selector, measure
     from mamushi.running.machine import conditions
     from mamushi.running.threads import use_workers
     from mamushi.selection.pool import read_pool
 
+    if files.embeddings is None or files.examples is None:
+        do = "give --examples and --embeddings, or set repeats to 0"
+        raise UserError("nothing to run the selectors on", do=do)
     pool = read_pool(files.embeddings, files.examples, layers=files.layers, texts=True)
     use_workers(settings.threads)
     known = {
@@ -80,21 +102,38 @@ def runtime(files: RuntimeFiles, settings: Runtime, job: Job) -> None:
         "n_retain": int((~pool.forget).sum()),
         "width": pool.width,
         "threads": settings.threads,
-        "repeats": settings.repeats,
     }
     rows = []
     for name, seconds in found.items():
         wall, cpu = np.median(seconds, axis=0).tolist()
-        medians = {"wall_seconds": wall, "cpu_seconds": cpu}
-        rows.append({**settings.cell, "selector": name, **sizes, **medians})
+        rows.append({"selector": name, **sizes, "wall_seconds": wall, "cpu_seconds": cpu})
         print(f"{name}: {wall:.4f} s, CPU {cpu:.4f} s")
-    write_table(
-        files.out,
-        schemas.RUNTIME,
-        rows,
-        metadata={
-            "provenance": job.origin,
-            "conditions": conditions(),
-            "seconds": {name: seconds.T.tolist() for name, seconds in found.items()},
-        },
-    )
+    seconds = {name: each.T.tolist() for name, each in found.items()}
+    return rows, {"conditions": conditions(), "seconds": seconds}
+
+
+def _logged(files: RuntimeFiles, settings: Runtime) -> tuple[Rows, dict[str, Any]]:
+    """Return the rows of the table from the logs of the jobs that scored, and nothing to say."""
+    from mamushi.artifacts import schemas
+    from mamushi.artifacts.tables import read_table
+    from mamushi.evidence.runtime import logged
+
+    took = {name: logged(log) for name, log in zip(files.scored, files.logs, strict=True)}
+    scores = dict(zip(files.scored, files.scores, strict=True))
+    base = {
+        one.selector: one.settings.get(plugin("selector", one.kind).literals.get("DERIVES", ""))
+        for one in settings.selectors + settings.bases
+    }
+    rows = []
+    for one in settings.selectors:
+        ranks = read_table(scores[one.selector], schemas.SCORES, ["rank"])["rank"]
+        retain, parts, name = ranks.null_count, [], one.selector
+        while name is not None:
+            parts.append(took[name])
+            name = base[name]
+        known = [seconds for seconds in parts if seconds is not None]
+        sums = map(sum, zip(*known, strict=True)) if len(known) == len(parts) else (None, None)
+        row = {"selector": one.selector, "n_forget": len(ranks) - retain, "n_retain": retain}
+        row |= {"width": None, "threads": None}
+        rows.append({**row, **dict(zip(("wall_seconds", "cpu_seconds"), sums, strict=True))})
+    return rows, {}

@@ -96,14 +96,14 @@ def refits(files: RankedFiles, settings: Refits, job: Job) -> None:
     estimator's own part in the intervals of what is expected.
     """
     from mamushi.artifacts import schemas
-    from mamushi.artifacts.tables import read_table, write_table
+    from mamushi.artifacts.tables import write_table
     from mamushi.registry import plugin
     from mamushi.selection.pool import read_pool
-    from mamushi.selection.refits import as_table, of_table, refits
+    from mamushi.selection.refits import as_table, read_refits, refits
 
     texts = plugin("selector", settings.kind).literals.get("READS_TEXTS", False)
     pool = read_pool(files.embeddings, files.examples, layers=files.layers, texts=texts)
-    bases = [] if files.base is None else list(of_table(read_table(files.base, schemas.REFITS)))
+    bases = read_refits(files.base)
     how = (settings.kind, settings.settings, settings.seed, settings.whole, settings.halves)
     table = as_table(pool, refits(pool, *how, bases), schemas.REFITS.schema)
     write_table(files.out, schemas.REFITS, table, metadata={"provenance": job.origin})
@@ -186,7 +186,7 @@ class StabilityFiles(Files):
     examples: Path = reads("the examples table")
     duplicates: Path = reads("the dataset's duplicates table")
     scores: Path = reads("the scores table")
-    refits: Path = reads("their refits")
+    refits: Path | None = reads("their refits, if there are any", default=None)
     out: Path = writes("the stability table to write")
 
 
@@ -202,10 +202,10 @@ def stability(files: StabilityFiles, settings: Stability, job: Job) -> None:
     from mamushi.evidence.confounds import read_texts
     from mamushi.evidence.judgement import separation
     from mamushi.evidence.stability import rankings, stability
-    from mamushi.selection.refits import of_table
+    from mamushi.selection.refits import read_refits
 
     scores = read_table(files.scores, schemas.SCORES)
-    again = list(of_table(read_table(files.refits, schemas.REFITS)))
+    again = read_refits(files.refits)
     columns, told = stability(*rankings(scores, again), settings.budgets)
     texts = read_texts(files.examples, files.duplicates, scores["id"].to_pylist())
     told |= {"provenance": job.origin, "separation": separation(scores, again, texts)}

@@ -594,7 +594,7 @@
     const line = make("tr");
     const text = make("td", found.text, "text");
     text.dir = "auto";
-    line.append(make("td", found.domain), make("td", found.id), make("td", percent(found.stable, 1)),
+    line.append(make("td", found.domain), make("td", found.id), make("td", found.stable === null ? "not refitted" : percent(found.stable, 1)),
       make("td", found.why), text);
     return line;
   }));
