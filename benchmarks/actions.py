@@ -54,10 +54,10 @@ from mamushi.lm.tokens import TokenSet, subset
 from mamushi.lm.training import finetune
 from mamushi.running.progress import Progress
 from mamushi.running.threads import one_for_arithmetic
-from mamushi.selection.actions import highest_spans
 from mamushi.selection.linear import logistic
 from mamushi.selection.pool import read_pool
 from mamushi.selection.removals import count
+from mamushi.selection.tokens import highest_spans
 from report import Report
 
 Doubles = NDArray[np.float64]

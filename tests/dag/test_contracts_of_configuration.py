@@ -95,11 +95,9 @@ def test_no_contract_is_about_an_unknown_key() -> None:
 
 def test_the_small_grid_has_every_rule(snakemake: Snakemake, finished: Path) -> None:
     seen = snakemake.look(finished, targets=TARGETS)
-    # What a GGUF file runs: test_gguf_source.py. A matched gold has a contract of its own, and so
-    # have other actions than removal.
+    # What a GGUF file runs: test_gguf_source.py. A matched gold has a contract of its own.
     # And what of models that are no language models: tests/dag/test_vectors.py.
     others = {"convert", "gold_matched", "steps", "import_embeddings"}
-    others |= {"token_ratio", "spans"}
     # And of the target `left`: test_left.py.
     others |= {"left_models", "left_tables", "figure_left"}
     others |= {"relapse", "tasks", "membership", "extraction"}

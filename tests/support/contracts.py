@@ -4,7 +4,7 @@ A contract is a row: key, another value, and the jobs by rule that run again bec
 runs for their sake follows from the graph, and is not counted. Several keys share an outcome, and
 stand under it. The counts follow from the grid: 2 datasets x 2 models x 2 seeds = 8 runs, 3
 selectors, 2 budgets, so 24 removal lists and 48 retrainings; the study `loaders` adds two runs with
-one selector and one budget, the study `selectors` seven selectors and one budget on a run of the
+one selector and one budget, the study `selectors` ten selectors, three of them of tokens, and one budget on a run of the
 grid. Unlearning has 5 unlearners and one selector on 2 runs.
 """
 
@@ -107,21 +107,20 @@ ROWS: dict[str, dict[str, list[Any]]] = {
     },
     "confounds 8, diagnostics 8, effects 1, frontier 8, ranking 4, runtime 4, subgroups 1, "
     "tables 1": {"grid.selectors": [["random"]]},
-    "manifests 1, retrain 1, spans 1, token_ratio 1": {"selectors.again.action": ["mask"]},
-    "embed_layers 1, manifests 7, refits 7, remove 7, retrain 7, score 7, stability 7, "
-    "study_tables 1": {
+    "embed_layers 1, manifests 7, refits 7, remove 7, retrain 10, score 7, spans 3, stability 7, "
+    "study_tables 1, token_ratio 1, token_scores 3": {
         "studies.selectors.datasets": [["mine", "made"]],
         "studies.selectors.models": [["tiny", "ours"]],
         "studies.selectors.seeds": [[0, 1]],
     },
-    "manifests 33, ranking 4, remove 7, retrain 7, stability 33": {
+    "manifests 33, ranking 4, remove 7, retrain 10, spans 3, stability 33": {
         "studies.selectors.budgets": [[0.4, 0.6]]
     },
     "manifests 1, refits 1, remove 1, retrain 1, score 1, stability 1, study_tables 1": {
         "studies.selectors.selectors": [
             [
                 *("lr_maha", "mamushi_lr", "linear", "lexical", "aside", "auto", "again"),
-                "vmf",
+                *("token_unigram", "token_models", "token_random", "vmf"),
             ]
         ],
     },
@@ -135,6 +134,7 @@ ROWS: dict[str, dict[str, list[Any]]] = {
         "selectors.auto.depths": [[0.5]],
         "selectors.auto.networks": ["again"],
     },
+    "token_scores 1": settings("selectors", "token_unigram"),
     "refits 11, runtime 4, score 11": {
         **settings("selectors", "mamushi"),
         "selectors.mamushi.hidden": [[8]],

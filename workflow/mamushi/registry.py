@@ -31,7 +31,10 @@ FOLDERS = {
 """Kind of plug-in -> its folder in the package."""
 ENTRIES = {
     "dataset": ("load",),
-    "selector": ("score", "BY_CHANCE", "DERIVES", "NEEDS_TRUTH", "READS_TEXTS"),
+    "selector": (
+        *("score", "BY_CHANCE", "DERIVES", "NEEDS_TRUTH", "READS_TEXTS"),
+        *("score_tokens", "READS_RATIO"),
+    ),
     "unlearner": ("loss", "STOPS", "REFERENCE", "RANDOM_LABELS", "SALIENCY"),
     "figure": ("draw",),
 }

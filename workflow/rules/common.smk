@@ -57,7 +57,7 @@ CELL = ("dataset", "model", "seed")
 # The page of the ranking has the grid's alone, and opens with the one to act on.
 RATIO = config["removal"]["ratio"]
 RANKED = settings.leading_first(config)
-SCORED = list(dict.fromkeys([RATIO, *GRID["selectors"]]))
+SCORED = list(dict.fromkeys([RATIO, *grid.of_texts(config, GRID)["selectors"]]))
 TINY = [model for model in config["models"] if grid.is_tiny(config, model)]
 READY = [model for model in config["models"] if model not in TINY]
 GGUF = [model for model in READY if is_gguf(config["models"][model])]

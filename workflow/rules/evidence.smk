@@ -23,7 +23,7 @@ rule calibrate:
 rule frontier:
     input:
         examples=made(paths.EXAMPLES),
-        scores=expand(paths.SCORES, selector=GRID["selectors"], allow_missing=True),
+        scores=expand(paths.SCORES, selector=RANKED, allow_missing=True),
         ratio=paths.SCORES.replace("{selector}", RATIO),
         refits=refits_of(RATIO),
         calibrated=paths.CALIBRATED,
@@ -35,7 +35,7 @@ rule frontier:
         mem_mb=RESOURCES.of_model(4000, 16000),
         runtime=RESOURCES.of_model(30, 60),
     params:
-        selectors=GRID["selectors"],
+        selectors=RANKED,
         settings=params("frontier", *CELL),
     shell:
         command("frontier")

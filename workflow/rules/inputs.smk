@@ -4,9 +4,9 @@ import shutil
 
 # The product: the removal lists of the grid with their manifests.
 LISTS = [
-    *grid.removals(GRID),
+    *grid.removals(grid.of_texts(config, GRID)),
     *grid.manifests(config, GRID),
-    *grid.edits(config, GRID),
+    *grid.spans(config, GRID),
 ]
 
 
@@ -125,16 +125,26 @@ def base_of(pattern):
     return path
 
 
-def spans_of_mask():
-    """What a selector that masks hands to retraining; nothing from others.
+def taken_out(pattern, tokens):
+    """The removal list or, of selectors of ``tokens``, the spans that retraining leaves out.
 
-    Mostly there is none, and nothing serves as it is: see ``of_arm``.
+    Mostly there is none of those, and the pattern serves as it is: see ``of_arm``.
     """
-    if all(grid.action(config, selector) != "mask" for selector in config["selectors"]):
-        return []
+    if not any(grid.of_tokens(config, selector) for selector in config["selectors"]):
+        return [] if tokens else pattern
     return branch(
-        lambda wildcards: grid.action(config, wildcards.selector) == "mask",
-        then=paths.SPANS,
+        lambda wildcards: grid.of_tokens(config, wildcards.selector) == tokens,
+        then=pattern,
+    )
+
+
+def ratio_read(wildcards):
+    """The ratio of two models, for a selector of tokens that reads it."""
+    kind = plugin("selector", config["selectors"][wildcards.selector]["kind"])
+    return (
+        paths.TOKEN_RATIO.format(**wildcards)
+        if kind.literals.get("READS_RATIO")
+        else []
     )
 
 

@@ -19,8 +19,8 @@ for ending, sections in questions.VARIANTS.items():
             examples=made(paths.EXAMPLES),
             tokens=of_arm(paths.TOKENS, arms.RETRAINED),
             model_card=of_arm(paths.MODEL_CARD, arms.RETRAINED),
-            removal=paths.REMOVAL,
-            spans=spans_of_mask(),
+            removal=taken_out(paths.REMOVAL, tokens=False),
+            spans=taken_out(paths.SPANS, tokens=True),
         output:
             **answers_of(arms.RETRAINED, asked),
             perplexity=paths.PERPLEXITY.replace("{arm}", arms.RETRAINED),

@@ -61,8 +61,8 @@ rule remove:
         command("remove")
 
 
-# The same budget by tokens: two models, of the contamination section's forget texts and of its retain texts,
-# are trained and read in one job, which keeps neither.
+# Tokens in the place of texts. Two models, of the contamination section's forget texts and of its
+# retain texts, are trained and read in one job, which keeps neither.
 rule token_ratio:
     input:
         examples=made(paths.EXAMPLES),
@@ -83,9 +83,26 @@ rule token_ratio:
         command("token-ratio")
 
 
+# A selector of tokens scores every token of the forget set once, like one of texts.
+rule token_scores:
+    input:
+        examples=made(paths.EXAMPLES),
+        tokens=of_arm(paths.TOKENS, "gold"),
+        ratio=ratio_read,
+    output:
+        out=paths.TOKEN_SCORES,
+    log:
+        "results/logs/token_scores/{dataset}/{model}/seed{seed}/{selector}.log",
+    localrule: True
+    params:
+        settings=params("token_scores", "model", "selector", "seed"),
+    shell:
+        command("token-scores")
+
+
 rule spans:
     input:
-        ratio=paths.TOKEN_RATIO,
+        scores=paths.TOKEN_SCORES,
     output:
         out=paths.SPANS,
     log:

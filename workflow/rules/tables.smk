@@ -7,7 +7,7 @@
 rule tables:
     input:
         measurements=lambda wildcards: measured(GRID, grid.measurements(GRID)),
-        scores=lambda wildcards: grid.scores(GRID),
+        scores=lambda wildcards: grid.scores(config, GRID),
     output:
         **table_reports(settings.TABLES, "Tables"),
         verdict=paths.SAD_VERDICT,
@@ -26,7 +26,9 @@ use rule tables as study_tables with:
         measurements=lambda wildcards: measured(
             axes := grid.comparison(config, wildcards.study), grid.measurements(axes)
         ),
-        scores=lambda wildcards: grid.scores(grid.comparison(config, wildcards.study)),
+        scores=lambda wildcards: grid.scores(
+            config, grid.comparison(config, wildcards.study)
+        ),
     output:
         sad=paths.STUDY_TABLE_CSV.replace("{table}", "sad"),
         verdict=paths.STUDY_SAD_VERDICT,
@@ -53,7 +55,7 @@ COLLECTED = {
         *("subgroups", "Tables", ["subgroups"]),
         lambda: examples_of(GRID["datasets"])
         + grid.measurements(GRID, paths.NLL)
-        + grid.lists(config, GRID),
+        + grid.removals(grid.of_texts(config, GRID)),
     ),
     # Where the dataset knows the exact log-density ratio: what each ranking lacks of the best one.
     "truth": (
@@ -61,7 +63,7 @@ COLLECTED = {
         lambda: [
             paths.TABLE.replace("{table}", "sad"),
             *examples_of(GRID["datasets"]),
-            *grid.scores(GRID),
+            *grid.scores(config, GRID),
         ],
     ),
     # The budgets that recover half of the gap.

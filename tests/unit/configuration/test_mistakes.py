@@ -50,8 +50,6 @@ removal.ratio = "best"
 removal.ratio = "random"
     removal.ratio: 'random' is not allowed, since it gives retain texts no score and so estimates no
     density ratio; choose a selector that does, such as mamushi
-selectors.mamushi = {"action": "replace"}
-    selectors.mamushi.action: 'replace' is not allowed; allowed is one of: remove, mask
 datasets.jigsaw.kind = "jig"
     datasets.jigsaw.kind: 'jig' is not allowed; did you mean 'jigsaw'? allowed is one of: jigsaw,
 datasets.jigsaw.forget = ["toxic", "sever_toxic"]
@@ -64,7 +62,7 @@ datasets.mine = {"path": "x.csv"}
 selectors.mine = {"kind": "best"}
     selectors.mine.kind: 'best' is not allowed; allowed is one of: anti_mamushi,
 selectors.random = {"alpha": 1}
-    selectors.random.alpha: unknown key; known are: action, draw, kind
+    selectors.random.alpha: unknown key; known are: draw, kind
 selectors.mamushi = {"folds": 1}
     selectors.mamushi.folds: 1 is not allowed; allowed is a whole number at least 2
 selectors.auto = {"depths": [0.3, 1]}
@@ -206,19 +204,34 @@ def test_a_folder_without_all_its_files(tmp_path: Path) -> None:
     )
 
 
-def test_masking_wants_texts_and_a_base_to_train_its_models_on() -> None:
+def test_a_ratio_of_models_wants_texts_and_a_base_to_train_them_on() -> None:
     config = paper() | {"studies": None}
-    config["selectors"]["random"] = {"action": "mask"}
+    config["grid"]["selectors"] = ["token_models", "random"]
     complete(config)
     config["datasets"]["jigsaw"]["sections"] = {"inference": 1}
     config["models"]["ours"] = {"source": str(ROOT), "contaminated": True}
     config["grid"] |= {"datasets": ["jigsaw"], "models": ["ours", "gemma-2-2b"]}
-    masks = "grid.selectors[0]: 'random' masks by models"
+    ranks = "grid.selectors[0]: 'token_models' ranks by models"
     wanted = [
-        f"{masks} of the contamination section, which datasets.jigsaw.sections does not have",
-        f"{masks} that are trained from the base, which models.ours.base does not name",
+        f"{ranks} of the contamination section, which datasets.jigsaw.sections does not have",
+        f"{ranks} that are trained from the base, which models.ours.base does not name",
     ]
     assert [line for line in mistakes(config) if line.startswith("grid.selectors")] == wanted
+
+
+def test_tokens_are_ranked_for_retraining_alone() -> None:
+    config = paper()
+    config["grid"]["selectors"] = ["random", "token_random"]
+    del config["unlearning"]["selectors"]
+    assert complete(config)["unlearning"]["selectors"] == ["random"]
+    for section in ("unlearning", "probe", "left"):
+        config[section] = {**config.get(section, {}), "selectors": ["token_random"]}
+    config["removal"] = {"ratio": "token_unigram"}
+    found = mistakes(config)
+    for section in ("unlearning", "probe", "left"):
+        [line] = [each for each in found if each.startswith(f"{section}.selectors")]
+        assert line.endswith("is not allowed, since it ranks tokens and lists no text")
+    assert any(line.startswith("removal.ratio: 'token_unigram' is not allowed") for line in found)
 
 
 @pytest.mark.parametrize("sections", [None, {"contamination": 0.4, "inference": 0.6}])

@@ -367,9 +367,6 @@ def test_score_and_remove_from_end_to_end(world):
     first = (world / "beta.json").read_bytes(), (world / "beta.parquet").read_bytes()
     assert remove(world, "mamushi", 0.3) == 0
     assert first == ((world / "beta.json").read_bytes(), (world / "beta.parquet").read_bytes())
-    # Of a list that is weighed or masked instead, nothing is known.
-    assert remove(world, "mamushi", 0.3, action="mask") == 0
-    assert read_json(world / "beta.json")["expected"]["at_this_budget"] is None
 
 
 def test_derived_and_partial_selectors_through_the_stages(world, capsys):

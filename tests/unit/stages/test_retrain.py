@@ -198,7 +198,9 @@ def test_a_perplexity_is_made_of_its_texts(made: Path) -> None:
         assert part["nll"].sum() / part["tokens"].sum() == pytest.approx(row["nll"])
 
 
-def test_what_is_left_no_token_is_removed(made: Path, trainings: list[int]) -> None:
+def test_what_is_left_no_token_is_removed(
+    made: Path, trainings: list[int], capsys: pytest.CaptureFixture[str]
+) -> None:
     """Spans of whole texts train what the list trains, in as many steps."""
     removed = FORGET[:2]
     assert main(words(made, removed, "random", "0.20")) == 0
@@ -207,8 +209,10 @@ def test_what_is_left_no_token_is_removed(made: Path, trainings: list[int]) -> N
     length = dict(zip(tokens["id"].to_pylist(), map(len, tokens["tokens"]), strict=True))
     whole = {"id": removed, "start": [1, 1], "stop": [length[name] for name in removed]}
     write_table(spans, schemas.SPANS, whole)
-    # Its list is there, and not what it removes.
-    assert main([*words(made, FORGET, "b", "0.40"), f"--spans={spans}"]) == 0
+    both = [*words(made, FORGET, "b", "0.40"), f"--spans={spans}"]
+    assert main(both) == 2
+    assert "gives both a list and spans" in capsys.readouterr().err
+    assert main([word for word in both if not word.startswith("--removal=")]) == 0
     for pattern, kind in ((paths.NLL, schemas.NLL), (paths.PERPLEXITY, schemas.PERPLEXITY)):
         found = read_table(where(made, pattern, "b", "0.40"), kind)
         assert found.equals(read_table(where(made, pattern, "random", "0.20"), kind))

@@ -45,6 +45,7 @@ STABILITY = CELL + "/stability/{selector}.parquet"
 REMOVAL = CELL + "/removals/{selector}/beta{beta}.parquet"
 MANIFEST = CELL + "/removals/{selector}/beta{beta}.json"
 TOKEN_RATIO = CELL + "/token_ratio.parquet"
+TOKEN_SCORES = CELL + "/token_scores/{selector}.parquet"
 SPANS = CELL + "/spans/{selector}/beta{beta}.parquet"
 
 GPU_RATES = "results/gpu/rates.json"

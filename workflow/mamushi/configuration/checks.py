@@ -91,6 +91,18 @@ def _kinds(full: Config, name: str) -> list[Plugin]:
     return [plugin("selector", full["selectors"][link]["kind"]) for link in chain(full, name)]
 
 
+def of_tokens(config: Config, selector: str) -> bool:
+    """Return whether a selector ranks tokens, which are masked, and not texts."""
+    kind = config["selectors"].get(selector, {}).get("kind")
+    return kind is not None and plugin("selector", kind).literals.get("UNIT") == "tokens"
+
+
+def of_texts(config: Config, axes: Config) -> dict[str, Any]:
+    """Return the axes with the selectors alone that rank texts."""
+    own = [each for each in axes["selectors"] if not of_tokens(config, each)]
+    return {**axes, "selectors": own}
+
+
 def _scores_both(full: Config, name: str) -> bool:
     return all(kind.literals.get("RETAIN_SCORES", True) for kind in _kinds(full, name))
 
@@ -289,38 +301,38 @@ def _check_derived(full: Config) -> Iterator[str]:
 def _check_ratio(full: Config) -> Iterator[str]:
     """Check that the selector whose scores estimate the log-density ratio scores both domains."""
     ratio = full["removal"]["ratio"]
-    if not _scores_both(full, ratio):
+    if of_tokens(full, ratio) or not _scores_both(full, ratio):
         yield (
             f"removal.ratio: {ratio!r} is not allowed, since it gives retain texts no score and so "
             "estimates no density ratio; choose a selector that does, such as mamushi"
         )
 
 
-def _check_actions(full: Config) -> Iterator[str]:
-    """Check that what is masked comes from models of both domains; what is left is asked of removed
-    texts."""
+def _check_tokens(full: Config) -> Iterator[str]:
+    """Check that tokens are ranked for retraining alone, and by models that can be trained."""
     for where, axes in comparisons(full):
         for place, name in enumerate(axes["selectors"]):
-            action, at = full["selectors"][name]["action"], f"{where}.selectors[{place}]: {name!r}"
-            if where == "left" and action != "remove":
-                reason = f"its action is {action} and no text is removed whole"
-                yield f"{at} is not allowed, since {reason}"
-            if action == "mask":
-                yield from _check_masked(full, at, axes)
+            at = f"{where}.selectors[{place}]: {name!r}"
+            if not of_tokens(full, name):
+                continue
+            if where in WITHOUT_MANIFESTS:
+                yield f"{at} is not allowed, since it ranks tokens and lists no text"
+            if plugin("selector", full["selectors"][name]["kind"]).literals.get("READS_RATIO"):
+                yield from _check_ratio_of_models(full, at, axes)
 
 
-def _check_masked(full: Config, at: str, axes: Config) -> Iterator[str]:
+def _check_ratio_of_models(full: Config, at: str, axes: Config) -> Iterator[str]:
     for dataset in axes["datasets"]:
         if _contamination(full["datasets"][dataset]) == 0:
             yield (
-                f"{at} masks by models of the contamination section, which "
+                f"{at} ranks by models of the contamination section, which "
                 f"datasets.{dataset}.sections does not have"
             )
     for model in axes["models"]:
         definition = full["models"][model]
         if definition.get("contaminated") and definition.get("base") is None:
             yield (
-                f"{at} masks by models that are trained from the base, which models.{model}.base "
+                f"{at} ranks by models that are trained from the base, which models.{model}.base "
                 "does not name"
             )
 
@@ -377,7 +389,7 @@ def checks(full: Config) -> Iterator[str]:
     """Yield a line for each mistake of a configuration in which all names are defined."""
     for check in (
         *(_check_sections, _check_ranked, _check_models, _check_lengths, _check_derived),
-        *(_check_depths, _check_ratio, _check_actions, _check_files),
+        *(_check_depths, _check_ratio, _check_tokens, _check_files),
         *(_check_planted, _check_targets),
     ):
         yield from check(full)

@@ -13,7 +13,13 @@ from functools import cache
 from typing import Any
 
 from mamushi.configuration import models
-from mamushi.configuration.checks import WITHOUT_MANIFESTS, check_names, checks, other_selectors
+from mamushi.configuration.checks import (
+    WITHOUT_MANIFESTS,
+    check_names,
+    checks,
+    of_texts,
+    other_selectors,
+)
 from mamushi.configuration.schema import Rule, coerced, filled, rule_of, violations
 from mamushi.configuration.sections import Configuration
 from mamushi.errors import UserError
@@ -85,7 +91,7 @@ def _fill_unlearning(full: dict[str, Any]) -> None:
         unlearning.setdefault(axis, full["grid"][axis])
         full["left"].setdefault(axis, full["grid"][axis])
         probe.setdefault(axis, unlearning[axis][:1] if axis == "seeds" else unlearning[axis])
-    unlearning.setdefault("selectors", full["grid"]["selectors"])
+    unlearning.setdefault("selectors", of_texts(full, full["grid"])["selectors"])
     if unlearning["max_length"] is None:
         unlearning["max_length"] = full["tokens"]["max_length"]
     for unlearner in full["unlearners"].values():

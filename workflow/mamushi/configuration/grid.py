@@ -8,6 +8,7 @@ from typing import Any
 
 from mamushi.artifacts import paths
 from mamushi.configuration import arms
+from mamushi.configuration.checks import of_texts, of_tokens
 from mamushi.configuration.complete import ConfigError
 from mamushi.errors import UserError
 from mamushi.registry import plugin
@@ -93,34 +94,27 @@ def budgets(config: Config) -> list[float]:
 
 
 def manifests(config: Config, axes: Mapping[str, Any]) -> list[str]:
-    """Return the manifests of every cell and selector, at all ``budgets`` of the configuration:
-    one job writes them all."""
-    return removals({**axes, "budgets": budgets(config)}, paths.MANIFEST)
+    """Return the manifests of every cell and selector of texts, at all ``budgets`` of the
+    configuration: one job writes them all."""
+    return removals({**of_texts(config, axes), "budgets": budgets(config)}, paths.MANIFEST)
 
 
-def action(config: Config, selector: str) -> str:
-    """Return what retraining does with the selector's budgets: remove or mask."""
-    return str(config["selectors"][selector]["action"])
-
-
-def edits(config: Config, axes: Mapping[str, Any]) -> list[str]:
-    """Return the spans that selectors which mask hand to retraining."""
-    own = [each for each in axes["selectors"] if action(config, each) == "mask"]
+def spans(config: Config, axes: Mapping[str, Any]) -> list[str]:
+    """Return the spans that selectors of tokens hand to retraining."""
+    own = [each for each in axes["selectors"] if of_tokens(config, each)]
     return removals({**axes, "selectors": own}, paths.SPANS)
 
 
-def lists(config: Config, axes: Mapping[str, Any]) -> list[str]:
-    """Return the removal lists of selectors which remove."""
-    own = [each for each in axes["selectors"] if action(config, each) == "remove"]
-    return removals({**axes, "selectors": own})
-
-
-def scores(axes: Mapping[str, Any]) -> list[str]:
-    """Return the ranking of every cell and selector."""
-    return [
-        paths.SCORES.format(**cell, selector=selector)
-        for cell in cells(axes)
+def scores(config: Config, axes: Mapping[str, Any]) -> list[str]:
+    """Return the ranking of every cell and selector, of texts or of tokens."""
+    patterns = {
+        selector: paths.TOKEN_SCORES if of_tokens(config, selector) else paths.SCORES
         for selector in axes["selectors"]
+    }
+    return [
+        pattern.format(**cell, selector=selector)
+        for cell in cells(axes)
+        for selector, pattern in patterns.items()
     ]
 
 

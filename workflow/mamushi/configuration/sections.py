@@ -138,11 +138,8 @@ class Selector(Section, further=True):
     """A selector. Further keys are the settings of its kind."""
 
     #: The selector, a file in workflow/mamushi/selection/selectors; by default its name.
+    #: Those of tokens leave that share of the forget texts' tokens out of the loss, and no text.
     kind: str | UnsetType = UNSET
-    #: What retraining does with a budget. remove: leaves the texts at the top of the ranking out.
-    #: mask: leaves that share of the forget texts' tokens out of the loss, those of the highest
-    #: ratio of two language models, whatever the ranking.
-    action: Literal["remove", "mask"] = "remove"
 
 
 class Removal(Section):

@@ -1,12 +1,13 @@
 """Held-out perplexities of a grid's models, and the tables ``sad`` and ``steps`` made of them."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.tables import FORGET, RETAIN, read_table
@@ -14,7 +15,7 @@ from mamushi.configuration import arms
 from mamushi.configuration.grid import STEPPED, cells
 from mamushi.errors import UserError
 from mamushi.evaluation.sad import sad
-from mamushi.selection.removals import budget_of
+from mamushi.selection.removals import count
 
 Grid = Mapping[str, Any]
 """Lists ``datasets, models, seeds, budgets, selectors``, as in the configuration."""
@@ -58,22 +59,31 @@ def read_arm(root: str | Path, cell: Mapping[str, Any], arm: str) -> Perplexity:
     return read_perplexity(paths.under(root, paths.PERPLEXITY, **cell, arm=arm))
 
 
-def sad_table(grid: Grid, root: str | Path = "results") -> pa.Table:
-    """Return the table ``sad`` of a grid: curves with both ends, beta 0 (nothing removed) and beta
-    1 (the gold standard, where SAD is 0).
+def sad_table(
+    grid: Grid, root: str | Path = "results", of_tokens: Collection[str] = ()
+) -> pa.Table:
+    """Return the table ``sad`` of a grid, some of whose selectors are ``of_tokens``: curves with
+    both ends, beta 0 (nothing removed) and beta 1 (the gold standard, where SAD is 0).
 
     Raises ``UserError`` that names the first missing or damaged file.
     """
-    rows = [row for run in cells(grid) for row in _run_rows(run, grid, root)]
+    rows = [row for run in cells(grid) for row in _run_rows(run, grid, root, of_tokens)]
     return pa.Table.from_pylist(rows, schema=schemas.SAD.schema)
 
 
-def _run_rows(run: dict[str, Any], grid: Grid, root: str | Path) -> Iterator[dict[str, Any]]:
+def _run_rows(
+    run: dict[str, Any], grid: Grid, root: str | Path, of_tokens: Collection[str]
+) -> Iterator[dict[str, Any]]:
     gold, beta0 = (read_arm(root, run, endpoint) for endpoint in ("gold", "beta0"))
     for selector in grid["selectors"]:
         # The lists follow from it. Their manifests wait for refits, which no measurement needs.
-        path = paths.under(root, paths.SCORES, **run, selector=selector)
-        scores = read_table(path, schemas.SCORES, ["rank"])
+        if selector in of_tokens:
+            path = paths.under(root, paths.TOKEN_SCORES, **run, selector=selector)
+            units = len(pc.list_flatten(read_table(path, schemas.TOKEN_SCORES)["score"]))
+        else:
+            path = paths.under(root, paths.SCORES, **run, selector=selector)
+            scores = read_table(path, schemas.SCORES, ["rank"])
+            units = len(scores) - scores["rank"].null_count
         models = {0.0: beta0}
         for budget in sorted(grid["budgets"]):
             models[budget] = read_arm(root, run, arms.retrained(selector, budget))
@@ -81,7 +91,7 @@ def _run_rows(run: dict[str, Any], grid: Grid, root: str | Path) -> Iterator[dic
             nll = (at.nll_forget, at.nll_retain, gold.nll_forget, gold.nll_retain)
             yield {
                 **run,
-                **{"selector": selector, "beta": beta, "removed": budget_of(beta, scores)},
+                **{"selector": selector, "beta": beta, "removed": count(beta, units)},
                 **at.columns(),
                 **gold.columns("gold_"),
                 **{"sad": at.sad(gold), "log_sad": float(sad(*nll))},

@@ -148,26 +148,26 @@ class Ranked:
 
 
 def subgroups_table(
-    grid: Mapping[str, Any], root: str | Path = "results", masks: Collection[str] = ()
+    grid: Mapping[str, Any], ranked: Collection[str], root: str | Path = "results"
 ) -> pa.Table:
     """Return the table ``subgroups`` of a grid, from what every model measured of every text.
-    Selectors in ``masks`` have no lists of texts.
+    Selectors that are not in ``ranked`` have no lists of texts.
 
     Raises ``UserError`` that names the first file that is missing, damaged or of other texts.
     """
-    rows = [row for cohort in cohorts(grid, root) for row in _rows(cohort, grid, masks)]
+    rows = [row for cohort in cohorts(grid, root) for row in _rows(cohort, grid, ranked)]
     return pa.Table.from_pylist(rows, schema=schemas.SUBGROUPS.schema)
 
 
 def _rows(
-    cohort: Cohort, grid: Mapping[str, Any], masks: Collection[str]
+    cohort: Cohort, grid: Mapping[str, Any], listing: Collection[str]
 ) -> Iterator[dict[str, Any]]:
     beta0, tokens = cohort.nll("beta0"), cohort.tokens
     parts, ranked = groups(cohort.texts, cohort.counted), Ranked(cohort)
     for selector, budget in product(grid["selectors"], sorted(grid["budgets"])):
         nll = cohort.nll(arms.retrained(selector, budget))
         source = Source(RETRAINING, selector, budget)
-        on = None if selector in masks else ranked.on(cohort.lists(source))
+        on = ranked.on(cohort.lists(source)) if selector in listing else None
         for part in parts:
             here = part.rows
             row = ranked.listed(part, on) | {

@@ -17,6 +17,7 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from mamushi.configuration import arms, sections
+from mamushi.configuration.checks import of_texts
 from mamushi.configuration.kinds import Section
 from mamushi.configuration.models import Lora, Method, Trained
 from mamushi.configuration.sections import HeldOut, Prompts, Relearning
@@ -264,7 +265,7 @@ def reads_layers(config: Config, name: str) -> bool:
 
 
 def by_chance(config: Config) -> dict[str, bool]:
-    """Of each selector of the grid whether it ranks by chance."""
+    """Of each selector of the grid whether it ranks texts by chance."""
     kinds = {name: config["selectors"][name]["kind"] for name in config["grid"]["selectors"]}
     return {
         name: bool(plugin("selector", kind).literals.get("BY_CHANCE"))
@@ -280,11 +281,11 @@ def comparison(config: Config, selector: str) -> str | None:
 
 
 def leading_first(config: Config) -> list[str]:
-    """Return the grid's selectors, first the one whose lists are to be acted on: that of the ratio,
-    else the first that is not there for comparison alone."""
-    names = list(config["grid"]["selectors"])
-    real = [name for name in names if comparison(config, name) is None]
+    """Return the grid's selectors of texts, first the one whose lists are to be acted on: that of
+    the ratio, else the first that is not there for comparison alone."""
     asked = config["removal"]["ratio"]
+    names = of_texts(config, config["grid"])["selectors"] or [asked]
+    real = [name for name in names if comparison(config, name) is None]
     leading = asked if asked in names else next(iter(real or names))
     return [leading, *(name for name in names if name != leading)]
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from mamushi.configuration import grid
+from mamushi.configuration.checks import of_texts
 from mamushi.registry import plugin
 from mamushi.running.identity import digest
 from mamushi.running.stage import Files, Job, option, writes
@@ -26,8 +27,10 @@ def shown(
     if literals["OF"] == "cell":
         ratio = {"selector": config["removal"]["ratio"]} if "scores" in literals["READS"] else {}
         return {"dataset": dataset, "model": model, "seed": seed, **ratio}
-    own = literals["OF"] in ("unlearning", "probe", "left")
-    return axes(config, literals["OF"]) if own else grid.comparison(config, study)
+    if literals["OF"] in ("unlearning", "probe", "left"):
+        return axes(config, literals["OF"])
+    found = grid.comparison(config, study)
+    return of_texts(config, found) if literals["OF"] in ("evidence", "truth") else found
 
 
 def drawing_code(stage: str, name: str) -> str:

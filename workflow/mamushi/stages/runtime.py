@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from mamushi.configuration.checks import of_texts
 from mamushi.errors import UserError
 from mamushi.registry import plugin
 from mamushi.running.identity import digest
@@ -14,7 +15,7 @@ from mamushi.stages._settings import Cell, Config, SelectorSettings, derives, fi
 
 def timed(config: Config) -> tuple[list[str], list[str]]:
     """Return the selectors that are timed, and what others of them start from."""
-    names = list(config["grid"]["selectors"])
+    names = of_texts(config, config["grid"])["selectors"]
     bases: list[str] = []
     for name in names:
         while (found := derives(config, name)) is not None and found not in names + bases:

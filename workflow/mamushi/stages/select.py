@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
+from mamushi.artifacts.domains import CONTAMINATION, INFERENCE
 from mamushi.configuration import grid
 from mamushi.errors import UserError
 from mamushi.registry import plugin
 from mamushi.running.stage import Files, Job, reads, writes
+from mamushi.stages._models import TextFiles
 from mamushi.stages._settings import (
     Cell,
-    Config,
     SelectorSettings,
     Settings,
     code_with,
     comparison,
-    selector_settings,
     setting,
 )
 
@@ -151,22 +149,63 @@ def remove(files: ListFiles, settings: Remove, job: Job) -> None:
     write_table(files.out, schemas.REMOVALS, table, metadata={"provenance": job.origin})
 
 
+class TokenScores(Score):
+    """The same of a selector of tokens, with the length at which trainings cut texts."""
+
+    model: str
+    max_length: int = setting("models.{model}.training.max_length")
+
+
+class TokenScoresFiles(TextFiles):
+    ratio: Path | None = reads("the ratio of two models, where it is scored by", default=None)
+    out: Path = writes("the token scores to write")
+
+
+def token_scores(files: TokenScoresFiles, settings: TokenScores, job: Job) -> None:
+    """Score every token of the forget set by one selector of tokens."""
+    import pyarrow as pa
+
+    from mamushi.artifacts import schemas
+    from mamushi.artifacts.shards import ranked
+    from mamushi.artifacts.tables import read_table, write_table
+    from mamushi.data.labels import group_codes
+    from mamushi.lm.tokens import read_tokens
+    from mamushi.registry import load
+    from mamushi.selection.tokens import TokenPool
+
+    sections = (INFERENCE, CONTAMINATION)
+    read = (read_tokens(files.tokens, files.examples, s, settings.max_length) for s in sections)
+    ratio = None
+    if files.ratio is not None:
+        rows = read_table(files.ratio, schemas.TOKEN_RATIO)
+        ratios = (each.values.to_numpy() for each in rows["ratio"])
+        ratio = dict(zip(rows["id"].to_pylist(), ratios, strict=True))
+    pool = TokenPool(*read, group_codes(ranked(files.examples, "group")["group"]), ratio)
+    selector = load("selector", settings.kind)
+    scores = selector.score_tokens(pool, settings.settings, settings.seed)
+    columns = {
+        "id": pool.texts.ids[pool.forget],
+        "score": pa.array(scores, pa.list_(pa.float32())),
+    }
+    write_table(files.out, schemas.TOKEN_SCORES, columns, metadata=job.origin)
+
+
 class SpansFiles(Files):
-    ratio: Path = reads("the token ratios")
+    scores: Path = reads("the token scores")
     out: Path = writes("the spans to write")
 
 
 def spans(files: SpansFiles, settings: Remove, job: Job) -> None:
-    """List the spans to leave out of the loss at one budget: the highest token ratios."""
+    """List the spans to leave out of the loss at one budget: the tokens of the highest scores."""
     from mamushi.artifacts import schemas
     from mamushi.artifacts.tables import read_table, write_table
-    from mamushi.selection.actions import highest_spans
     from mamushi.selection.removals import count
+    from mamushi.selection.tokens import highest_spans
 
-    table = read_table(files.ratio, schemas.TOKEN_RATIO)
+    table = read_table(files.scores, schemas.TOKEN_SCORES)
     ids = table["id"].to_pylist()
-    ratios = [each.values.to_numpy() for each in table["ratio"]]
-    found = highest_spans(ratios, count(settings.beta, sum(map(len, ratios))))
+    scores = [each.values.to_numpy() for each in table["score"]]
+    found = highest_spans(scores, count(settings.beta, sum(map(len, scores))))
     names = schemas.SPANS.schema.names
     rows = [
         dict(zip(names, (ids[place], *span), strict=True))
@@ -212,17 +251,9 @@ def stability(files: StabilityFiles, settings: Stability, job: Job) -> None:
     write_table(files.out, schemas.STABILITY, columns, metadata=told)
 
 
-def with_action(config: Config, selector: str) -> dict[str, Any]:
-    """Return a selector's settings, and what is done with its list where that is not removed."""
-    action = grid.action(config, selector)
-    found = selector_settings(config, selector)
-    return found if action == "remove" else {**found, "action": action}
-
-
 class Manifests(SelectorSettings, Cell):
     """A selector, why it is there for comparison alone, if so, and the budgets."""
 
-    settings: dict[str, Any] = setting(with_action)
     compared: str | None = setting(comparison, default=None)
     budgets: list[float] = setting(grid.budgets)
 
@@ -253,10 +284,7 @@ def manifests(files: ManifestsFiles, settings: Manifests, job: Job) -> None:
     from mamushi.selection.removals import budget_of
 
     scores = read_table(files.scores, schemas.SCORES)
-    ratio, how = read_calibrated(files.calibrated), settings.settings
-    if action := how.get("action"):
-        # What is expected is of whole texts, the top of the ranking.
-        ratio = replace(ratio, withheld=f"retraining does not remove this list (action: {action})")
+    ratio = read_calibrated(files.calibrated)
     duplicates = read_table(files.duplicates, schemas.DUPLICATES)
     stable = read_metadata(files.stability)
     ranked, estimated = read_metadata(files.scores), read_metadata(files.calibrated)
@@ -275,7 +303,7 @@ def manifests(files: ManifestsFiles, settings: Manifests, job: Job) -> None:
         "embedding": embedded["settings"]["embedding"],
     }
     by_chance = bool(plugin("selector", settings.kind).literals.get("BY_CHANCE", False))
-    selector = {"selector": settings.selector, "kind": settings.kind, "settings": how}
+    selector = {"selector": settings.selector, "kind": settings.kind, "settings": settings.settings}
     for path, beta in zip(files.out, settings.budgets, strict=True):
         again = {"rankings": stable["rankings"], **stable["budgets"][written(beta)]}
         about = {**settings.cell, **selector, "beta": beta, "provenance": origin}

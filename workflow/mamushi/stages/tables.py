@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from mamushi.artifacts import paths
 from mamushi.configuration import arms, grid
+from mamushi.configuration.checks import of_texts
 from mamushi.running.stage import Files, Job, root, writes
 from mamushi.stages._settings import Config, Settings, axes, by_chance, setting, starts_of
 
@@ -26,9 +27,17 @@ class TableFiles(Files):
 
 
 class Compared(Settings):
-    """Axes of the grid, or of a study."""
+    """Axes of the grid, or of a study; ``ranked`` are its selectors that rank texts."""
 
     grid: dict[str, Any] = setting(lambda config, study=None: grid.comparison(config, study))
+    ranked: list[str] = setting(
+        lambda config, grid: of_texts(config, grid)["selectors"], default_factory=list
+    )
+
+    @property
+    def of_texts(self) -> dict[str, Any]:
+        """Return the axes with these selectors alone."""
+        return {**self.grid, "selectors": self.ranked}
 
 
 def tables(files: TableFiles, settings: Compared, job: Job) -> None:
@@ -43,26 +52,18 @@ def tables(files: TableFiles, settings: Compared, job: Job) -> None:
     from mamushi.evaluation.quality import selection_table
     from mamushi.evaluation.summary import sad_differences, sad_summary, verdict
 
-    sad = sad_table(settings.grid, files.root)
+    of_tokens = set(settings.grid["selectors"]) - set(settings.ranked)
+    sad = sad_table(settings.grid, files.root, of_tokens)
     differences = sad_differences(sad)
     found = [
         (schemas.SAD, sad),
         (schemas.SAD_SUMMARY, sad_summary(sad)),
         (schemas.SAD_DIFFERENCES, differences),
-        (schemas.SELECTION, selection_table(settings.grid, files.root)),
+        (schemas.SELECTION, selection_table(settings.of_texts, files.root)),
     ]
     publish(files.out_folder, found, job.origin)
     with atomic(files.out_folder / "sad_differences.rst") as part:
         part.write_text(verdict(differences), encoding="utf-8")
-
-
-class Subgroups(Compared):
-    """``masks`` are the selectors that list no texts."""
-
-    masks: list[str] = setting(
-        lambda config: [s for s in config["grid"]["selectors"] if grid.action(config, s) == "mask"],
-        default_factory=list,
-    )
 
 
 class Effects(Compared):
@@ -83,13 +84,13 @@ def effects(files: TableFiles, settings: Effects, job: Job) -> None:
     publish(files.out_folder, [(schemas.EFFECTS, table)], job.origin)
 
 
-def subgroups(files: TableFiles, settings: Subgroups, job: Job) -> None:
+def subgroups(files: TableFiles, settings: Compared, job: Job) -> None:
     """Collect who pays for a removal, and who is removed: loss and lists by the texts' labels."""
     from mamushi.artifacts import schemas
     from mamushi.artifacts.tables import publish
     from mamushi.evaluation.subgroups import subgroups_table
 
-    table = subgroups_table(settings.grid, files.root, settings.masks)
+    table = subgroups_table(settings.grid, settings.ranked, files.root)
     publish(files.out_folder, [(schemas.SUBGROUPS, table)], job.origin)
 
 
@@ -129,7 +130,7 @@ def truth(files: TableFiles, settings: Truth, job: Job) -> None:
     from mamushi.evidence.truth import truth_table
 
     sad = read_table(paths.under(files.root, paths.TABLE, table="sad"), schemas.SAD)
-    table = truth_table(settings.grid, settings.by_chance, sad, files.root)
+    table = truth_table(settings.of_texts, settings.by_chance, sad, files.root)
     publish(files.out_folder, [(schemas.TRUTH, table)], job.origin)
 
 

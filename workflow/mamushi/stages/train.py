@@ -266,7 +266,7 @@ class Retrain(FineTune):
 
 
 class RetrainFiles(_asking.AnswerFiles, _models.TrainingFiles):
-    removal: Path = reads("removals table")
+    removal: Path | None = reads("removals table", default=None)
     spans: Path | None = reads("spans to leave out of the loss, in its place", default=None)
     perplexity: Path = writes("perplexity table to write")
     nll: Path = writes("table of every text's NLL to write")
@@ -292,6 +292,8 @@ def retrain(files: RetrainFiles, settings: Retrain, job: Job) -> None:
     length = settings.evaluation.max_length
     held_out = read_tokens(files.tokens, files.examples, EVALUATION, length)
     require_domains(held_out)
+    if (files.removal is None) == (files.spans is None):
+        raise UserError("gives both a list and spans, or neither", where="--spans", do="give one")
     model, accelerator = fine_tuned(files, settings, job, _removed(files), _edit(files))
     if not takes_part(accelerator):
         return
@@ -329,7 +331,7 @@ def _removed(files: RetrainFiles) -> list[str]:
     from mamushi.artifacts import schemas
     from mamushi.artifacts.tables import read_table
 
-    if files.spans:
+    if files.removal is None:
         return []
     ids: list[str] = read_table(files.removal, schemas.REMOVALS, ["id"])["id"].to_pylist()
     return ids

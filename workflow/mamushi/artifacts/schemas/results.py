@@ -5,8 +5,9 @@ from mamushi.artifacts.columns import table
 SAD = table("""sad: Every measurement of the grid. Rows at β = 0 (nothing removed) and β = 1 (the
 gold standard itself) are models that all selectors of a cell share; they repeat for each, so that
 its curve is complete.
-dataset string, model string, seed int64, selector string, beta float64, removed int64, ppl_forget
-    float64, ppl_retain float64, gold_ppl_forget float64, gold_ppl_retain float64
+dataset string, model string, seed int64, selector string, beta float64
+removed int64: Texts that are removed or, by a selector of tokens, tokens that may be masked.
+ppl_forget float64, ppl_retain float64, gold_ppl_forget float64, gold_ppl_retain float64
 sad float64: |ppl_forget − gold_ppl_forget| + |ppl_retain − gold_ppl_retain|, in perplexity; 0 where
     both perplexities are the gold standard's. The paper's measure.
 log_sad float64: The same of log perplexities, in nats per token: one per cent counts the same in
@@ -149,7 +150,7 @@ recovered_low float64?: Lower end of the 95% interval, by Fieller's theorem, ove
 recovered_high float64?
 ranked int64?: Forget texts of the group in the inference section; null of the retain domain.
 listed float64?: Share of these that the removal list has, a mean over seeds: above beta they go
-    before the other forget texts. Null of a selector with `action: mask`.
+    before the other forget texts. Null of a selector of tokens.
 of_list float64?: Share of the removal list that these make, a mean over seeds; null of an empty
     list.""")
 

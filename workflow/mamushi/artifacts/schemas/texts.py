@@ -81,8 +81,13 @@ id string
 ratio float32[]: log p under the model of forget texts minus log p under that of retain texts, in
     nats, of each token but the first.""")
 
-SPANS = table("""spans: What a selector with `action: mask` leaves out of the loss at one budget, a
-row per span: a trainer gives these tokens the label -100.
+TOKEN_SCORES = table("""token_scores: A selector's score of every token that a forget text of the
+inference section predicts.
+id string
+score float32[]: Of each token but the first.""")
+
+SPANS = table("""spans: What a selector of tokens leaves out of the loss at one budget, a row per
+span: a trainer gives these tokens the label -100.
 id string
 start int32: First token of the span, counted from 0 in the text's tokens as the token cache has
     them.
