@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -157,6 +158,22 @@ def _auc(measured: Measured, name: str) -> str:
     return f"{min(values):.3f} to {max(values):.3f}"
 
 
+def by_budget(family: Family, run: Run) -> str:
+    """What each selector recovers at each of the family's budgets, and retain NLL less gold's."""
+    measured = Measured(run, family)
+    beta0, gold = measured.nll(BETA0, ()), measured.nll(GOLD, ())
+    rows = []
+    for name, budget in product(family.selectors(), family.budgets):
+        try:
+            nll = measured.nll(name, [budget])
+        except Absent:
+            continue
+        recovered = shown(measured.contrast(nll, beta0, "recovered"), SHARE)
+        retain = shown(measured.contrast(nll, gold, "retain"), NATS)
+        rows.append([f"`{name}`", f"{budget:.2f}", recovered, retain])
+    return table(["selector", "budget", "recovered", "retain NLL less gold's"], rows)
+
+
 def half_gaps(family: Family, run: Run) -> str:
     """Half-gap budgets, by retraining and by each unlearner that the run has."""
     measured, rows = Measured(run, family), []
@@ -208,8 +225,9 @@ def studies(family: Family, archive: Archive) -> str:
     return table(["model", "claim", "measure", "difference"], rows) if rows else NOTHING
 
 
-OF_DATASET: dict[str, Callable[[Family, Run], str]] = {
+OF_FAMILY: dict[str, Callable[[Family, Run], str]] = {
     "claims": verdicts,
+    "budgets": by_budget,
     "selectors": selectors,
     "half-gap budgets": half_gaps,
     "seeds needed": seeds,
@@ -220,12 +238,12 @@ def made(archive: Archive) -> dict[str, str]:
     """Return every block of the page, by name."""
     families = read_families()
     found = {"runs": runs(families, archive)}
-    for dataset, family in families.items():
-        run = archive.get((dataset, family.model))
+    for of, family in families.items():
+        run = archive.get((family.dataset, family.model))
         ready = run is not None and Measured(run, family).seeds
-        for name, block in OF_DATASET.items():
-            found[f"{dataset} {name}"] = block(family, run) if run and ready else NOTHING
-        found[f"{dataset} studies"] = studies(family, archive)
+        for name, block in OF_FAMILY.items():
+            found[f"{of} {name}"] = block(family, run) if run and ready else NOTHING
+        found[f"{of} studies"] = studies(family, archive)
     return found
 
 

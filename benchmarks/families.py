@@ -66,12 +66,12 @@ class Family(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read_families(folder: Path = FOLDER) -> dict[str, Family]:
-    """Return the families by dataset. Raises ``UserError`` for a file that is not as it should."""
+    """Return the families by the names of their files. Raises ``UserError`` for a file that is not as it should."""
     found = {}
     for path in sorted(folder.glob("*.yaml")):
         try:
             family = msgspec.convert(yaml.safe_load(path.read_text(encoding="utf-8")), Family)
         except (msgspec.ValidationError, yaml.YAMLError) as error:
             raise UserError(str(error), where=path, do="see README.md beside it") from None
-        found[family.dataset] = family
+        found[path.stem] = family
     return found

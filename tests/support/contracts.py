@@ -4,8 +4,8 @@ A contract is a row: key, another value, and the jobs by rule that run again bec
 runs for their sake follows from the graph, and is not counted. Several keys share an outcome, and
 stand under it. The counts follow from the grid: 2 datasets x 2 models x 2 seeds = 8 runs, 3
 selectors, 2 budgets, so 24 removal lists and 48 retrainings; the study `loaders` adds two runs with
-one selector and one budget, the study `selectors` ten selectors, three of them of tokens, and one budget on a run of the
-grid. Unlearning has 5 unlearners and one selector on 2 runs.
+one selector and one budget, the study `selectors` ten selectors, three of them of tokens, and one
+budget on a run of the grid. Unlearning has 5 unlearners and one selector on 2 runs.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Selectors of tokens, whose spans are left out of a training's loss in the place of whole texts."""
+"""Selectors of tokens, whose spans are left out of the loss in the place of whole texts."""
 
 import json
 from pathlib import Path
