@@ -105,11 +105,12 @@ rule spans:
         scores=paths.TOKEN_SCORES,
     output:
         out=paths.SPANS,
+        manifest=paths.SPANS_MANIFEST,
     log:
         "results/logs/spans/{dataset}/{model}/seed{seed}/{selector}/beta{beta}.log",
     localrule: True
     params:
-        settings=params("spans", "beta"),
+        settings=params("spans", *CELL, "selector", "beta"),
     shell:
         command("spans")
 

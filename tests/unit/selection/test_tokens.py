@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from mamushi.artifacts import schemas
+from mamushi.artifacts.files import read_json, sha256
 from mamushi.artifacts.tables import read_table, write_table
 from mamushi.cli import main
 from mamushi.lm.tokens import TokenSet
@@ -95,10 +96,20 @@ def test_the_spans_of_a_budget(beta: float, tokens: int, tmp_path: Path) -> None
     scores, out = tmp_path / "scores.parquet", tmp_path / "spans.parquet"
     columns = {"id": ["a", "b"], "score": pa.array([[1.0, 3.0, 2.0], [0.0] * 6])}
     columns["score"] = columns["score"].cast(pa.list_(pa.float32()))
-    write_table(scores, schemas.TOKEN_SCORES, columns)
-    settings = json.dumps({"beta": beta, "code": "digest"})
-    assert main(["spans", f"--scores={scores}", f"--out={out}", f"--settings={settings}"]) == 0
+    write_table(scores, schemas.TOKEN_SCORES, columns, metadata={"cut": 64})
+    given = {
+        **{"dataset": "mine", "model": "tiny", "seed": 0, "selector": "words"},
+        **{"kind": "token_random", "settings": {}, "beta": beta, "code": "digest"},
+    }
+    manifest = tmp_path / "spans.json"
+    files = [f"--scores={scores}", f"--out={out}", f"--manifest={manifest}"]
+    assert main(["spans", *files, f"--settings={json.dumps(given)}"]) == 0
     found = read_table(out, schemas.SPANS).to_pylist()
+    about = read_json(manifest)
+    assert (about["n_texts"], about["tokens"], about["above_zero"]) == (2, 9, 3)
+    assert (about["masked"], about["texts"]) == (tokens, int(tokens > 0))
+    assert about["whole_texts"] == int(tokens == 3)
+    assert about["spans_sha256"] == sha256(out) and about["max_length"] == 64
     assert sum(row["stop"] - row["start"] for row in found) == tokens
     if tokens == 2:
         assert found == [{"id": "a", "start": 2, "stop": 4}]

@@ -47,6 +47,7 @@ MANIFEST = CELL + "/removals/{selector}/beta{beta}.json"
 TOKEN_RATIO = CELL + "/token_ratio.parquet"
 TOKEN_SCORES = CELL + "/token_scores/{selector}.parquet"
 SPANS = CELL + "/spans/{selector}/beta{beta}.parquet"
+SPANS_MANIFEST = CELL + "/spans/{selector}/beta{beta}.json"
 
 GPU_RATES = "results/gpu/rates.json"
 CACHE = "results/cache"

@@ -1,8 +1,8 @@
 """Write a removal list, its texts, or a trained model as other tools read them.
 
 A list: mamushi export LIST --to FORMAT --out FILE. The texts come from the table that was ranked,
-or from --data. A model, as a folder that other programs open by itself: mamushi export --model-card
-CARD --trained TENSORS --out FOLDER.
+or from --data. Spans of tokens: mamushi export SPANS --to labels --out FILE. A model, as a folder
+that other programs open by itself: mamushi export --model-card CARD --trained TENSORS --out FOLDER.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ FORMATS = {
     "ids": "plain text: an id a line, by rank, each with its copies after it",
     "jsonl": "folder with forget.jsonl and retain.jsonl, as load_dataset and so open-unlearning "
     "read them",
+    "labels": "of spans: JSON Lines with input_ids and labels, -100 where a token is masked, for "
+    "trainers that read tokenized texts, such as TRL and axolotl",
     "model-card": "Markdown section for a model card: which training data was removed, and how it "
     "was chosen",
 }
@@ -56,7 +58,7 @@ def run(args: argparse.Namespace) -> None:
     """Raises ``UserError`` for options that do not go together, for a bad list, for a table that is
     not the list's, and for a model card without a manifest."""
     from mamushi.artifacts.files import atomic
-    from mamushi.commands import _removal_list
+    from mamushi.commands import _removal_list, _token_labels
     from mamushi.data.rewriting import whole_folder
     from mamushi.errors import UserError
 
@@ -70,6 +72,10 @@ def run(args: argparse.Namespace) -> None:
         return
     if args.to is None:
         raise UserError("nothing says as what", do=f"give --to: {', '.join(FORMATS)}")
+    if args.to == "labels":
+        _token_labels.write(args.list, args.out)
+        print(args.out)
+        return
     listed = _removal_list.read(args.list)
     if args.to == "jsonl":
         if args.out.exists():

@@ -54,3 +54,17 @@ def highest_spans(scores: Sequence[NDArray[np.float32]], k: int) -> Spans:
         if len(edges):
             found[place] = [(int(a) + 1, int(b) + 1) for a, b in edges.reshape(-1, 2)]
     return found
+
+
+def counts_of(scores: Sequence[NDArray[np.float32]], spans: Spans) -> dict[str, int]:
+    """Return how many tokens could be masked, ``tokens``, how many have a score ``above_zero`` and
+    are ``masked``, and of how many ``texts`` some are, or all (``whole_texts``)."""
+    masked = {place: sum(stop - start for start, stop in own) for place, own in spans.items()}
+    return {
+        "n_texts": len(scores),
+        "tokens": sum(map(len, scores)),
+        "above_zero": sum(int((each > 0).sum()) for each in scores),
+        "masked": sum(masked.values()),
+        "texts": len(masked),
+        "whole_texts": sum(len(scores[place]) == count for place, count in masked.items()),
+    }

@@ -187,20 +187,32 @@ def token_scores(files: TokenScoresFiles, settings: TokenScores, job: Job) -> No
         "id": pool.texts.ids[pool.forget],
         "score": pa.array(scores, pa.list_(pa.float32())),
     }
-    write_table(files.out, schemas.TOKEN_SCORES, columns, metadata=job.origin)
+    about = {"provenance": job.origin, "cut": settings.max_length}
+    write_table(files.out, schemas.TOKEN_SCORES, columns, metadata=about)
+
+
+class Spans(SelectorSettings, Cell):
+    """A selector of tokens and the budget."""
+
+    beta: float = setting(_share)
 
 
 class SpansFiles(Files):
     scores: Path = reads("the token scores")
     out: Path = writes("the spans to write")
+    manifest: Path = writes("their manifest (JSON)")
 
 
-def spans(files: SpansFiles, settings: Remove, job: Job) -> None:
-    """List the spans to leave out of the loss at one budget: the tokens of the highest scores."""
+def spans(files: SpansFiles, settings: Spans, job: Job) -> None:
+    """List the spans to leave out of the loss at one budget: the tokens of the highest scores.
+
+    The manifest beside them says how many tokens that are, of how many texts, and by what.
+    """
     from mamushi.artifacts import schemas
-    from mamushi.artifacts.tables import read_table, write_table
+    from mamushi.artifacts.files import sha256, write_json
+    from mamushi.artifacts.tables import read_metadata, read_table, write_table
     from mamushi.selection.removals import count
-    from mamushi.selection.tokens import highest_spans
+    from mamushi.selection.tokens import counts_of, highest_spans
 
     table = read_table(files.scores, schemas.TOKEN_SCORES)
     ids = table["id"].to_pylist()
@@ -213,6 +225,10 @@ def spans(files: SpansFiles, settings: Remove, job: Job) -> None:
         for span in own
     ]
     write_table(files.out, schemas.SPANS, rows, metadata=job.origin)
+    how = {"selector": settings.selector, "kind": settings.kind, "settings": settings.settings}
+    about = {**settings.cell, **how, "beta": settings.beta, **counts_of(scores, found)}
+    about |= {"spans_sha256": sha256(files.out), "max_length": read_metadata(files.scores)["cut"]}
+    write_json(files.manifest, {**about, "provenance": job.origin})
 
 
 class Stability(Settings):
