@@ -7,7 +7,8 @@ Of each dataset and model there are three files: ``{dataset}-{model}.json``, the
 each model was trained on and as, versions, and the digests of the other two;
 ``{dataset}-{model}-held-out.parquet``, a row per held-out text with its NLL in each arm; and
 ``{dataset}-{model}-ranked.parquet``, a row per ranked text with its score by each selector, and
-whether each list has it. A run that has more arms of a dataset and model replaces an earlier one.
+whether each list has it. Runs of a dataset and model are packed one beside another, so that seeds
+and arms can come from several nights; of an arm that two have, the later one stays.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from mamushi.errors import UserError
 from mamushi.evaluation.curves import read_perplexity
 
 Doubles = NDArray[np.float64]
+Columns = dict[str, Any]
 FILES = ("held-out", "ranked")
 TOLD = ("settings", "versions")
 """What many models share, and a card has once."""
@@ -71,10 +73,10 @@ class Run:
 
 
 def pack(results: Path, out: Path) -> list[Path]:
-    """Put into ``out`` all that a folder of results has measured; return the cards.
+    """Put into ``out`` all that a folder of results has measured, beside what earlier runs have of
+    the same dataset and model; return the cards.
 
-    Raises ``UserError`` where two models of a cell were measured on other texts, or the archive
-    has more of a dataset and model than the run.
+    Raises ``UserError`` where two models were measured on other texts, or were trained otherwise.
     """
     found = sorted({path.parent for path in results.glob("runs/*/*/seed*")})
     return [card for each in found if (card := _pack(results, each, out)) is not None]
@@ -86,12 +88,14 @@ def _pack(results: Path, folder: Path, out: Path) -> Path | None:
     if not nll:
         return None
     name = f"{dataset}-{model}"
-    card = out / f"{name}.json"
-    if card.is_file() and len(read_json(card)["arms"]) > len(cards):
-        do = "pack the larger run, or move this file away"
-        raise UserError("has more models than the run that is packed", where=card, do=do)
+    card, ranked = out / f"{name}.json", _ranked(folder)
+    if card.is_file():
+        earlier = _opened(card)
+        cards = {**earlier[0], **cards}
+        nll, ranked = {**earlier[1], **nll}, {**earlier[2], **ranked}
+        _require_alike(cards, card)
     examples = results / "data" / dataset / "examples.parquet"
-    tables = _table(nll, examples, ("tokens",)), _table(_ranked(folder), examples, ())
+    tables = _table(nll, examples, ("tokens",)), _table(ranked, examples, ())
     files = {}
     for of, table in zip(FILES, tables, strict=True):
         path = out / f"{name}-{of}.parquet"
@@ -101,6 +105,31 @@ def _pack(results: Path, folder: Path, out: Path) -> Path | None:
     made = {"dataset": dataset, "model": model, "files": files, **_deduplicated(cards)}
     write_json(card, {**made, "digest": fingerprint(made)})
     return card
+
+
+def _opened(card: Path) -> tuple[dict[str, Any], dict[str, Columns], dict[str, Columns]]:
+    """Return cards, NLL and rankings of an earlier run, as ``_arms`` and ``_ranked`` do."""
+    cards, tables = _checked(card)
+    held_out, ranked = (
+        {
+            name: {"id": table["id"].to_pylist(), "value": column, "where": card}
+            for name, column in _columns(table)
+        }
+        for table in tables
+    )
+    for column in held_out.values():
+        column["tokens"] = tables[0]["tokens"].to_numpy()
+    return cards["arms"], held_out, ranked
+
+
+def _require_alike(cards: Mapping[str, Any], where: Path) -> None:
+    """Raise ``UserError`` unless an arm was trained alike in all seeds."""
+    known: dict[str, Any] = {}
+    for name, own in cards.items():
+        training = own.get("settings", {}).get("training")
+        if known.setdefault(name.partition("/")[2], training) != training:
+            do = "pack into another folder"
+            raise UserError(f"has {name} trained otherwise in another seed", where=where, do=do)
 
 
 def _write(path: Path, table: pa.Table) -> None:
@@ -114,9 +143,6 @@ def _write(path: Path, table: pa.Table) -> None:
         use_byte_stream_split=floats,
         write_statistics=False,
     )
-
-
-Columns = dict[str, Any]
 
 
 def _arms(folder: Path) -> tuple[dict[str, Any], dict[str, Columns]]:
@@ -222,7 +248,8 @@ def read(archive: Path) -> dict[tuple[str, str], Run]:
     return {(run.dataset, run.model): run for run in runs}
 
 
-def _read(path: Path) -> Run:
+def _checked(path: Path) -> tuple[dict[str, Any], list[pa.Table]]:
+    """Return a card, whose arms have all that is told of them, and its tables."""
     card = read_json(path)
     told = card.pop("digest", None)
     if told != fingerprint(card):
@@ -231,11 +258,16 @@ def _read(path: Path) -> Run:
         if sha256(path.with_name(name)) != digest:
             where = path.with_name(name)
             raise UserError("is not the file of its card", where=where, do="pack it again")
-    held_out, ranked = (pq.read_table(path.with_name(name)) for name in card["files"])
-    cards = {
-        _key(name): {key: card[key][value] if key in TOLD else value for key, value in own.items()}
+    card["arms"] = {
+        name: {key: card[key][value] if key in TOLD else value for key, value in own.items()}
         for name, own in card["arms"].items()
     }
+    return card, [pq.read_table(path.with_name(name)) for name in card["files"]]
+
+
+def _read(path: Path) -> Run:
+    card, (held_out, ranked) = _checked(path)
+    cards = {_key(name): own for name, own in card["arms"].items()}
     found = [(_key(name), column) for name, column in _columns(ranked)]
     return Run(
         card["dataset"],

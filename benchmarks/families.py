@@ -66,7 +66,8 @@ class Family(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read_families(folder: Path = FOLDER) -> dict[str, Family]:
-    """Return the families by the names of their files. Raises ``UserError`` for a file that is not as it should."""
+    """Return the families by the names of their files. Raises ``UserError`` for a file that is not
+    as it should."""
     found = {}
     for path in sorted(folder.glob("*.yaml")):
         try:

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from mamushi.artifacts import paths, schemas
-from mamushi.artifacts.files import write_json
+from mamushi.artifacts.files import read_json, write_json
 from mamushi.artifacts.tables import write_table
 from mamushi.configuration import arms
 from mamushi.errors import UserError
@@ -157,15 +157,34 @@ def test_a_damaged_archive_is_refused(bench: Any, packed: Path, name: str) -> No
         bench.archive.read(packed)
 
 
-def test_a_larger_run_replaces_a_smaller_one_and_not_the_other_way(
-    bench: Any, results: Path, tmp_path: Path
+def test_seeds_of_several_runs_are_packed_beside_each_other(
+    bench: Any, results: Path, made: Path, tmp_path: Path
 ) -> None:
-    bench.archive.pack(write_run(tmp_path / "less", range(2)), tmp_path / "archive")
-    bench.archive.pack(results, tmp_path / "archive")
-    run = bench.archive.read(tmp_path / "archive")["synthetic", "tiny-llama"]
-    assert {seed for seed, _ in run.nll} == set(range(4))
-    with pytest.raises(UserError, match="has more models"):
-        bench.archive.pack(tmp_path / "less", tmp_path / "archive")
+    archive = tmp_path / "archive"
+    for number in (0, 2):
+        part = write_run(tmp_path / str(number), range(number, number + 2))
+        bench.archive.pack(part, archive)
+    whole, both = (bench.archive.read(each)["synthetic", "tiny-llama"] for each in (made, archive))
+    assert {seed for seed, _ in both.nll} == set(range(4))
+    assert both.cards == whole.cards
+    for name in ("nll", "scores", "lists"):
+        one, other = getattr(whole, name), getattr(both, name)
+        assert one.keys() == other.keys()
+        assert all(np.array_equal(one[key], other[key], equal_nan=True) for key in one)
+
+
+def test_arms_that_were_trained_otherwise_are_not_packed_together(
+    bench: Any, packed: Path, tmp_path: Path
+) -> None:
+    root = write_run(tmp_path / "results", range(4, 5))
+    card = paths.under(
+        root, paths.CARD, dataset="synthetic", model="tiny-llama", seed=4, arm="gold"
+    )
+    told = read_json(card)
+    told["settings"]["training"] = {"epochs": 9}
+    write_json(card, told)
+    with pytest.raises(UserError, match="trained otherwise"):
+        bench.archive.pack(root, packed)
 
 
 def test_models_that_were_measured_on_other_texts_are_refused(bench: Any, tmp_path: Path) -> None:
