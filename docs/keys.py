@@ -19,9 +19,9 @@ from mamushi.registry import plugins
 
 HEAD = """# Keys
 
-Every key of the configuration. One without a default has to be given, unless its meaning says
-otherwise; an unknown one is a mistake. An editor that reads JSON Schema checks a file while you
-write it, by [config.schema.json](config.schema.json).
+What can I configure? Every key, with its default. A key without a default must be given, unless its
+meaning says otherwise. An unknown key is a mistake. An editor that reads JSON Schema checks a file
+while you write it, by [config.schema.json](config.schema.json).
 """
 PLUGINS = {"datasets": "dataset", "selectors": "selector", "unlearners": "unlearner"}
 """Sections whose entries have the settings of their kind as further keys."""
@@ -56,8 +56,8 @@ def page() -> str:
     for name, section in declared()["properties"].items():
         parts += [f"## {name}", "", escaped(meaning(section)), "", *table(section, name)]
         for kind, plugin in plugins(PLUGINS[name]).items() if name in PLUGINS else ():
+            parts += [f"### {name}: {kind}", "", escaped(plugin.summary), ""]
             if plugin.settings:
-                parts += [f"### {name}: {kind}", "", escaped(plugin.summary), ""]
                 parts += table({"properties": plugin.settings}, f"{name}.{kind.upper()}")
     return "\n".join(parts)
 
