@@ -17,14 +17,13 @@ PAGE = "tables.md"
 NAMES = {"double": "float64", "halffloat": "float16", "bool": "boolean"}
 HEAD = """# Tables
 
-Stages hand tables to each other as Parquet files with checksums. A table is checked when it is
-written and when it is read: a column that is missing, of another type, or null where it may not be,
-is an error. The tables in `results/tables` are also there as CSV with six significant digits; the
-Parquet file has every digit. A Parquet file's metadata, under the key `mamushi`, hold as JSON what
-the table was made from.
+What is in a table? Every column, with its type and meaning. A `?` behind a type says that the
+column may be null. [Layout](layout.md#artifacts) says where each file is.
 
-A `?` behind a type says that the column may be null. Where each file lies:
-[Layout](layout.md#artifacts).
+Tables are Parquet files with checksums. A column that is missing, of another type, or null where it
+may not be, is an error on writing and on reading. The tables in `results/tables` are also there as
+CSV with six significant digits. The metadata of a Parquet file, under the key `mamushi`, say as
+JSON from what the table was computed.
 """
 
 
