@@ -1,0 +1,24 @@
+"""Fine-tuning on retain texts alone: what is no longer trained on fades."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from mamushi.unlearning.objective import Nll
+
+SETTINGS: dict[str, Any] = {
+    "learning_rate": {
+        "type": "number",
+        "exclusiveMinimum": 0,
+        "default": 1.0e-5,
+        "description": "AdamW's learning rate.",
+    },
+}
+
+
+def loss(forget: Nll, retain: Nll, settings: Mapping[str, Any]) -> torch.Tensor:
+    """L_retain, the mean NLL per predicted token in nats."""
+    return retain.mean()

@@ -1,0 +1,36 @@
+"""A folder with two text files, a text a line: forget.txt and retain.txt."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mamushi.data.raw import Raw
+from mamushi.errors import UserError
+
+SETTINGS = {
+    "path": {"type": ["string", "null"], "default": None, "description": "The folder."},
+}
+FILES = {"path": ["forget.txt", "retain.txt"]}
+
+
+def load(settings: Mapping[str, Any], cache: Path) -> Raw:
+    """Read both files. Raises ``UserError`` without a folder."""
+    if settings["path"] is None:
+        raise UserError("no path to the folder", do="set 'path'")
+    texts = {
+        name: (Path(settings["path"]) / name).read_text(encoding="utf-8").splitlines()
+        for name in FILES["path"]
+    }
+    places = [f"{name}, line {i + 1}" for name, lines in texts.items() for i in range(len(lines))]
+    return Raw(
+        ids=places,
+        texts=[text for lines in texts.values() for text in lines],
+        forget=np.array([place.startswith("forget") for place in places], dtype=bool),
+        section=[None] * len(places),
+        stratum=[""] * len(places),
+        places=places,
+    )
