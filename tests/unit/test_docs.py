@@ -31,7 +31,10 @@ from mamushi.unlearning.objective import Nll
 from tests.support.grid_files import GRID, write_results
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", ROOT / "profiles/slurm/README.md", *sorted(ROOT.glob("docs/*.md"))]
+DOCS = sorted(ROOT.glob("docs/*.md"))
+OF_THE_ROOT = [ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "SECURITY")]
+OUTSIDE = [*OF_THE_ROOT, ROOT / "profiles/slurm/README.md"]
+PAGES = [*OUTSIDE, *DOCS]
 TEXTS = {page: page.read_text(encoding="utf-8") for page in PAGES}
 KINDS = {"datasets": "dataset", "selectors": "selector", "unlearners": "unlearner"}
 
@@ -217,12 +220,64 @@ def test_the_configurations_of_ones_own_case_are_complete(tmp_path: Path) -> Non
         assert full["models"]["ours"]["contaminated"]
 
 
+# Words --------------------------------------------------------------------------------------------
+
+PRIVATE = (
+    *("stand", "stands", "stood", "told", "made again", "made anew", "where to read on"),
+    *("read on", "to be had", "no word of", "be stood by", "the house"),
+)
+"""Phrases that only we would use so, in prose."""
+WORDS, WIDTH = 18_000, 120
+
+
+def prose(text: str) -> str:
+    """A page without code, comments, pictures and what a program has written into it."""
+    text = re.sub(r"<!-- made by .*?<!-- end of .*?-->", "", text, flags=re.S)
+    text = re.sub(r"^```.*?^```$|<!--.*?-->", "", text, flags=re.M | re.S)
+    return re.sub(r"^!\[.*$", "", text, flags=re.M)
+
+
+def private(text: str) -> list[str]:
+    """The phrases of ``PRIVATE`` in a text, also across a line's end."""
+    flat = " ".join(re.sub(r"`[^`]*`|\]\([^)]*\)", " ", text).split()).lower()
+    return [phrase for phrase in PRIVATE if re.search(rf"\b{phrase}\b", flat)]
+
+
+def test_the_pages_are_short() -> None:
+    assert sum(len(TEXTS[page].split()) for page in DOCS) <= WORDS
+
+
+@every_page
+def test_prose_is_in_lines_that_fit_and_in_words_that_anyone_knows(page: Path) -> None:
+    said = prose(TEXTS[page])
+    lines = [line for line in said.splitlines() if not line.startswith("|")]
+    assert not [line for line in lines if len(line) > WIDTH]
+    assert not private(said)
+    assert private("A list\nis made\nagain, as `told`.") == ["made again"]
+
+
+def test_every_term_that_is_linked_has_its_line_in_the_glossary() -> None:
+    """And every term is linked: one that no page uses needs no line."""
+    text = TEXTS[ROOT / "docs/glossary.md"]
+    terms = {slugify(term, "-") for term in re.findall(r"^## (.*)$", text, re.M)}
+    linked = {
+        term for each in TEXTS.values() for term in re.findall(r"glossary\.md#([\w-]+)", each)
+    }
+    assert {"sad", "nats", "budget", "gold-standard", "lease", "trunk", "klom"} <= terms
+    assert linked <= terms
+    own = set(re.findall(r"\]\(#([\w-]+)\)", text))
+    used = " ".join(prose(each) for each in TEXTS.values() if each != text).lower()
+    bare = {term for term in terms - linked - own if term.replace("-", " ") not in used}
+    assert not bare
+    assert text.split("## ")[1:] == sorted(text.split("## ")[1:], key=str.lower)
+
+
 # Files and links ----------------------------------------------------------------------------------
 
 
 @every_page
 def test_files_in_the_prose_exist(page: Path) -> None:
-    new = {path for path, _ in templates()} | {"workflow/report/areas.rst"}
+    new = {"workflow/report/areas.rst"}  # of a template
     folders = "workflow|tests|benchmarks|profiles|docs|envs"
     for code in inline(TEXTS[page]):
         if re.fullmatch(rf"({folders})(/[a-zA-Z0-9_.+-]+)+", code) and code not in new:
@@ -234,10 +289,9 @@ def links(text: str) -> list[str]:
     return [link for link in found if not link.startswith("http")]
 
 
-@pytest.mark.parametrize("page", PAGES[:2], ids=["README.md", "profiles/slurm/README.md"])
+@pytest.mark.parametrize("page", OUTSIDE, ids=[str(page.relative_to(ROOT)) for page in OUTSIDE])
 def test_links_lead_somewhere(page: Path) -> None:
     """Those between the pages of ``docs`` are checked when these are built."""
-    assert links(TEXTS[page])
     for link in links(TEXTS[page]):
         name, _, anchor = link.partition("#")
         target = (page.parent / name).resolve()
@@ -255,10 +309,10 @@ def test_pages_build_without_a_warning_and_open_offline(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    made = {path.stem for path in tmp_path.glob("*.html")} - {"404"}
-    assert made == {path.stem for path in ROOT.glob("docs/*.md")} | {"keys", "tables"}
+    made = {path.stem for path in tmp_path.rglob("*.html")} - {"404"}
+    assert made == {path.stem for path in DOCS} | {"keys", "tables"}
     loaded = re.compile(r"""(?:<script|<link|<img)[^>]*(?:src|href)=["'](?:https?:)?//""")
-    for path in tmp_path.glob("*.html"):
+    for path in tmp_path.rglob("*.html"):
         assert not loaded.search(path.read_text(encoding="utf-8")), path.name
 
 
@@ -295,87 +349,52 @@ def test_the_page_of_tables_has_every_column_with_its_meaning() -> None:
 # Layout -------------------------------------------------------------------------------------------
 
 
-def first_cells(page: str, heading: str) -> list[str]:
-    """What stands in backticks in the first column of the table below a heading."""
-    text = TEXTS[ROOT / page].split(f"\n## {heading}\n")[1].split("\n## ")[0]
-    return re.findall(r"^\| `([^`]+)` \|", text, re.MULTILINE)
-
-
 def test_artifacts_lie_where_the_page_says() -> None:
     known = {value for value in vars(paths).values() if isinstance(value, str)}
-    said = first_cells("docs/layout.md", "Artifacts")
-    assert len(said) > 20
-    (cell,) = re.findall(r"^`CELL` stands for `(.*?)`", TEXTS[ROOT / "docs/layout.md"], re.M)
-    places = {place.replace("CELL", cell) for place in said}
-    assert not places - known
+    text = TEXTS[ROOT / "docs/layout.md"]
+    (cell,) = re.findall(r"^`CELL` is short for `(.*?)`", text, re.M)
+    results, arm = blocks(text, "text")[1:]
+    places = [line.split()[0].replace("CELL", cell) for line in results.splitlines()]
+    assert len(places) > 20 and not {*places} - known
+    assert not {f"{paths.ARM}/{line.split()[0]}" for line in arm.splitlines()} - known
 
 
 # Templates ----------------------------------------------------------------------------------------
 
 
-def templates() -> list[tuple[str, str]]:
-    """The files that the page shows how to add: path and content."""
-    text = TEXTS[ROOT / "docs/adding.md"]
-    return re.findall(r"^`(workflow/[^`]+\.py)`[^\n]*:\n\n```python\n(.*?)^```$", text, re.M | re.S)
+TEMPLATES = {path.stem: path for path in ROOT.glob("docs/templates/*.py")}
 
 
-@pytest.fixture
-def added(tmp_path: Path) -> dict[str, Path]:
-    """The templates in folders like the package's, by room and name."""
-    files = {}
-    for name, content in templates():
-        path = tmp_path / Path(name).relative_to("workflow/mamushi")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(content, encoding="utf-8")
-        files[path.stem] = path
-    assert files.keys() == {"far", "retain_only", "two_files", "areas", "overlap"}
-    return files
-
-
-def test_linters_are_content_with_templates(added: dict[str, Path]) -> None:
-    for command in (["check"], ["format", "--check"]):
-        done = subprocess.run(
-            [sys.executable, "-m", "ruff", *command, "--config=pyproject.toml", *added.values()],
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-
-
-def test_the_template_of_a_selector_ranks(added: dict[str, Path]) -> None:
+def test_the_template_of_a_selector_ranks() -> None:
     x = np.array([[0, 0], [3, 4], [0, 1], [0, 2], [0, 0]], dtype=np.float16)
     ids = np.array(list("abcde"), dtype=object)
     pool = Pool(ids, np.array([True, True, True, True, False]), x)
-    scored = imported(added["far"]).score(pool, {"order": 2.0}, 0)
+    scored = imported(TEMPLATES["far"]).score(pool, {"order": 2.0}, 0)
     assert scored.scores.tolist() == [0, 5, 1, 2, 0]
     assert ids[rank(pool, scored)].tolist() == list("bdca")
 
 
-def test_the_template_of_an_unlearner_has_a_gradient(added: dict[str, Path]) -> None:
+def test_the_template_of_an_unlearner_has_a_gradient() -> None:
     sums = torch.tensor([2.0, 4.0], dtype=torch.float64, requires_grad=True)
     nll = Nll(sums, torch.tensor([1.0, 2.0]), None, step_tokens=3, step_texts=2)
-    loss = imported(added["retain_only"]).loss(nll, nll, {})
+    loss = imported(TEMPLATES["retain_only"]).loss(nll, nll, {})
     loss.backward()
     assert loss.item() == 2.0 and sums.grad is not None and sums.grad.tolist() == [1 / 3, 1 / 3]
 
 
-def test_the_template_of_a_loader_reads(added: dict[str, Path], tmp_path: Path) -> None:
+def test_the_template_of_a_loader_reads(tmp_path: Path) -> None:
     (tmp_path / "forget.txt").write_text("one\ntwo\n", encoding="utf-8")
     (tmp_path / "retain.txt").write_text("three\n", encoding="utf-8")
-    raw = imported(added["two_files"]).load({"path": str(tmp_path)}, tmp_path)
+    raw = imported(TEMPLATES["two_files"]).load({"path": str(tmp_path)}, tmp_path)
     assert raw.texts == ["one", "two", "three"] and raw.forget.tolist() == [True, True, False]
 
 
-def test_the_template_of_a_figure_draws(
-    added: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_template_of_a_figure_draws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     grid = GRID | {"datasets": ["alpha"], "models": ["small"]}
     write_results(tmp_path, grid)
     rows = sad_summary(sad_table(grid, tmp_path)).to_pylist()
     curves = {name: [r for r in rows if r["selector"] == name] for name in grid["selectors"]}
-    module = imported(added["areas"])
+    module = imported(TEMPLATES["areas"])
     monkeypatch.setattr(module, "read_curves", lambda tables, grid: {("alpha", "small"): curves})
     with plt.rc_context(HOUSE):
         figure = module.draw(tmp_path, grid)
