@@ -106,6 +106,15 @@ evidence-page: $(READY) ## every number of docs/evidence.md on real texts again,
 docs: $(READY) ## the documentation, with every table's columns: results/docs/index.html
 	$(BIN)/mkdocs build --strict --quiet
 
+VERSION = $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' workflow/mamushi/__init__.py)
+
+.PHONY: release
+release: $(READY) ## tag what is committed and build its wheel in dist; CONTRIBUTING.md has the steps before
+	@git diff --quiet HEAD || { echo "commit your changes first" >&2; exit 1; }
+	@grep -q '^## \[$(VERSION)\]' CHANGELOG.md || { echo "CHANGELOG.md has no $(VERSION)" >&2; exit 1; }
+	$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
+	git tag --annotate v$(VERSION) --message "Mamushi $(VERSION)"
+
 recover: $(READY) ## after a crash: show what is left and settle it; CHOICE=--wait or --cancel
 	$(BIN)/python -m mamushi recover $(CHOICE) -- $(OPTIONS)
 

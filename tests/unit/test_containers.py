@@ -41,7 +41,8 @@ def test_all_that_is_tracked_is_copied_or_has_no_part_in_running_it() -> None:
         pytest.skip("no clone of the repository")
     left = {path.split("/")[0] for path in tracked} - {*sources}
     of_development = {"tests", "docs", "benchmarks", "results", "Makefile", "mkdocs.yml"}
-    assert {name for name in left if name[0] != "."} - of_development <= {"CHANGELOG.md"}
+    to_read = {"CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "SECURITY.md"}
+    assert {name for name in left if name[0] != "."} - of_development <= to_read
 
 
 def test_what_is_installed_is_the_lock_files_part_for_running(tmp_path: Path) -> None:

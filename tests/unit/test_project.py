@@ -19,6 +19,7 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.version import Version
 
+import mamushi
 from tests.support.rules import gpu_rules, rules
 from tests.support.workflow import ROOT
 
@@ -220,3 +221,49 @@ def test_make_says_what_is_missing(tmp_path: Path) -> None:
         assert done.returncode != 0
         assert wanted in done.stderr
         assert not (tmp_path / "venv").exists()
+
+
+def test_a_release_is_of_what_is_committed_and_in_the_changelog(tmp_path: Path) -> None:
+    """Neither a wheel nor a tag is made of anything else. A program that writes down what it is
+    asked to do takes the place of Python."""
+    package = tmp_path / "workflow/mamushi"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text('__version__ = "9.9.9"\n')
+    changes = tmp_path / "CHANGELOG.md"
+    changes.write_text("## [Unreleased]\n")
+    for name in ("Makefile", "pyproject.toml", "requirements.lock"):
+        (tmp_path / name).write_text((ROOT / name).read_text(encoding="utf-8"))
+    (tmp_path / "bin").mkdir()
+    python = tmp_path / "bin/python"
+    python.write_text('#!/bin/sh\necho "$*" >> asked\n')
+    python.chmod(0o755)
+
+    def call(*words: str) -> str:
+        done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+        return done.stdout + done.stderr
+
+    def commit() -> None:
+        call("git", "add", "--all")
+        call("git", "commit", "--message", "A")
+
+    call("git", "init")
+    for key in ("name", "email"):
+        call("git", "config", f"user.{key}", "a@b.c")
+    release = ("make", "release", "BIN=bin", "READY=")
+    commit()
+    assert "CHANGELOG.md has no 9.9.9" in call(*release)
+    changes.write_text("## [9.9.9] - 2030-01-01\n")
+    assert "commit your changes first" in call(*release)
+    assert not (tmp_path / "asked").exists() and not call("git", "tag")
+    commit()
+    call(*release)
+    assert "wheel" in (tmp_path / "asked").read_text() and call("git", "tag") == "v9.9.9\n"
+
+
+def test_the_citation_is_of_this_version() -> None:
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert f"## [{cited['version']}] - {cited['date-released']}\n" in changes
+    assert cited["version"] == mamushi.__version__
+    assert cited["license"] == project()["license"]
+    assert cited["abstract"] == project()["description"]
