@@ -1,16 +1,19 @@
 """The page ``tables.md``: every table with its columns, their types, units and meaning.
 
-It is made from the declarations that the program writes by. MkDocs runs this file as a hook
-(``hooks`` in mkdocs.yml).
+It is made from the declarations that the program writes by, after a list of all files from their
+patterns. MkDocs runs this file as a hook (``hooks`` in mkdocs.yml).
 """
 
 from __future__ import annotations
+
+import inspect
+import re
 
 import pyarrow as pa
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
-from mamushi.artifacts import schemas
+from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.columns import Table, meaning
 
 PAGE = "tables.md"
@@ -18,12 +21,20 @@ NAMES = {"double": "float64", "halffloat": "float16", "bool": "boolean"}
 HEAD = """# Tables
 
 What is in a table? Every column, with its type and meaning. A `?` behind a type says that the
-column may be null. [Layout](layout.md#artifacts) says where each file is.
+column may be null.
 
 Tables are Parquet files with checksums. A column that is missing, of another type, or null where it
 may not be, is an error on writing and on reading. The tables in `results/tables` are also there as
 CSV with six significant digits. The metadata of a Parquet file, under the key `mamushi`, say as
 JSON from what the table was computed.
+
+## Where is each file?
+
+`CELL` is short for `{cell}`, and `ARM`, the folder of one [model](glossary.md#arm), for
+`CELL/{arm}`. Budgets have two decimals: `beta0.10`.
+
+| file | content |
+|---|---|
 """
 
 
@@ -39,10 +50,21 @@ def tables() -> list[Table]:
     return sorted(found, key=lambda each: each.name)
 
 
+def files() -> dict[str, str]:
+    """Return what each file holds, by its pattern, as the comments in ``paths`` say it."""
+    said = re.findall(r"^([A-Z_]+) = .*  # (.+)$", inspect.getsource(paths), re.M)
+    return {getattr(paths, name): content for name, content in said}
+
+
 def page() -> str:
     """Return the whole page in Markdown, a section for each table. Raises ``KeyError`` for a column
     without a meaning."""
-    parts = [HEAD]
+    arm = paths.ARM.removeprefix(f"{paths.CELL}/")
+    parts = [HEAD.format(cell=paths.CELL, arm=arm).rstrip()]
+    for path, content in files().items():
+        short = path.replace(paths.ARM + "/", "ARM/").replace(paths.CELL, "CELL")
+        parts += [f"| `{short}` | {content} |"]
+    parts += [""]
     for table in tables():
         parts += [f"## {table.name}", "", escaped(table.about), "", "| column | type | meaning |"]
         parts += ["|---|---|---|"]

@@ -335,28 +335,30 @@ def imported(path: Path) -> ModuleType:
 def test_the_page_of_tables_has_every_column_with_its_meaning() -> None:
     tables = hook()
     found, text = tables.tables(), tables.page()
-    assert text.count("\n## ") == len(found) > 50
-    assert text.count("\n| `") == sum(len(each.columns) for each in found)
+    assert text.count("\n## ") == len(found) + 1 > 50
+    columns = sum(len(each.columns) for each in found)
+    assert text.count("\n| `") == columns + len(tables.files())
     for row in ("| `score` | float64? |", "| `copies` | list of string |", "| `id` | string |"):
         assert row in text
     # Bars end cells, so those of absolute values are written in another way.
-    assert all(line.count("|") in (0, 4) for line in text.splitlines())
+    assert all(line.count("|") in (0, 3, 4) for line in text.splitlines())
     used = {column.name for each in found for column in each.columns if not column.meaning}
     shared = {line.partition(":")[0] for line in SHARED.split("\n") if line[:1].strip()}
     assert shared == {name if name in shared else name.rpartition("_")[2] for name in used}
 
 
-# Layout -------------------------------------------------------------------------------------------
+# Files --------------------------------------------------------------------------------------------
 
 
-def test_artifacts_lie_where_the_page_says() -> None:
-    known = {value for value in vars(paths).values() if isinstance(value, str)}
-    text = TEXTS[ROOT / "docs/layout.md"]
-    (cell,) = re.findall(r"^`CELL` is short for `(.*?)`", text, re.M)
-    results, arm = blocks(text, "text")[1:]
-    places = [line.split()[0].replace("CELL", cell) for line in results.splitlines()]
-    assert len(places) > 20 and not {*places} - known
-    assert not {f"{paths.ARM}/{line.split()[0]}" for line in arm.splitlines()} - known
+def test_every_file_is_listed_with_its_content() -> None:
+    files = hook().files()
+    patterns = {v for k, v in vars(paths).items() if k.isupper() and isinstance(v, str)}
+    # A CSV or PNG file is named beside the table or figure; studies have files of the same names.
+    unnamed = {path for path in patterns - files.keys() if "." in path.rpartition("/")[2]}
+    others = (".csv", ".png", ".rst", paths.STUDY_TABLE, paths.STUDY_FIGURE, paths.CELL_FIGURE)
+    assert not [path for path in unnamed if not path.endswith(others)]
+    rows = re.findall(r"^\| `(?:results|CELL|ARM)/.*` \| .+ \|$", hook().page(), re.M)
+    assert len(rows) == len(files) > 35
 
 
 # Templates ----------------------------------------------------------------------------------------

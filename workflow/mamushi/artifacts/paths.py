@@ -2,7 +2,7 @@
 
 ``SCORES`` is an output pattern in a rule, and ``SCORES.format(dataset=..., model=..., seed=...,
 selector=...)`` is the file in a stage. Write budgets with ``beta``: ``0.1`` becomes ``0.10``. The
-page Layout of the documentation says what each holds.
+comment behind a pattern says what it holds, also on the page Tables of the documentation.
 """
 
 import re
@@ -12,71 +12,70 @@ from pathlib import Path
 RESULTS = Path("results")
 
 DATA = "results/data/{dataset}"
-EXAMPLES = DATA + "/examples.parquet"
-DUPLICATES = DATA + "/duplicates.parquet"
-DATA_CARD = DATA + "/card.json"
-TOKENS = DATA + "/tokens/{model}.parquet"
+EXAMPLES = DATA + "/examples.parquet"  # cleaned texts with domain and section
+DUPLICATES = DATA + "/duplicates.parquet"  # copies and cross-posts
+DATA_CARD = DATA + "/card.json"  # digests and counts
+TOKENS = DATA + "/tokens/{model}.parquet"  # token ids
 
 BASE = "results/base/{model}"
-MODEL_CARD = BASE + "/card.json"
+MODEL_CARD = BASE + "/card.json"  # where a model is, and how to check it
 
 CELL = "results/runs/{dataset}/{model}/seed{seed}"
 
-ARM = CELL + "/arms/{arm}"
-CARD = ARM + "/card.json"
-TRAINED = ARM + "/trained.safetensors"
-TRAIN_LOG = ARM + "/train_log.parquet"
-PERPLEXITY = ARM + "/perplexity.parquet"
-NLL = ARM + "/nll.parquet"
-GENERATIONS = ARM + "/generations.parquet"
-RELEARNING = ARM + "/relearning.parquet"
-RELAPSE = ARM + "/relapse.parquet"
-RELAPSE_NLL = ARM + "/relapse_nll.parquet"
-MEMBERSHIP = ARM + "/membership.parquet"
-EXTRACTION = ARM + "/extraction.parquet"
-TASKS = ARM + "/tasks.parquet"
+ARM = CELL + "/arms/{arm}"  # one model
+CARD = ARM + "/card.json"  # settings, digests and steps of its training
+TRAINED = ARM + "/trained.safetensors"  # its tensors: endpoints, own lists, keep_checkpoints
+TRAIN_LOG = ARM + "/train_log.parquet"  # its steps, of unlearning too
+PERPLEXITY = ARM + "/perplexity.parquet"  # held-out perplexity
+NLL = ARM + "/nll.parquet"  # its parts, text by text
+GENERATIONS = ARM + "/generations.parquet"  # how it continues the prompts
+RELEARNING = ARM + "/relearning.parquet"  # how fast it learns the domain
+RELAPSE = ARM + "/relapse.parquet"  # what brings the domain back
+RELAPSE_NLL = ARM + "/relapse_nll.parquet"  # NLL of held-out and ranked forget texts
+MEMBERSHIP = ARM + "/membership.parquet"  # what it makes of single forget texts
+EXTRACTION = ARM + "/extraction.parquet"  # how well it completes them
+TASKS = ARM + "/tasks.parquet"  # scores on tasks
 
-EMBEDDINGS = CELL + "/embeddings.parquet"
-LAYERS = CELL + "/layers.parquet"
-SHARD = CELL + "/shards/{table}/{scatteritem}.parquet"
-SCORES = CELL + "/scores/{selector}.parquet"
-REFITS = CELL + "/refits/{selector}.parquet"
-STABILITY = CELL + "/stability/{selector}.parquet"
-REMOVAL = CELL + "/removals/{selector}/beta{beta}.parquet"
-MANIFEST = CELL + "/removals/{selector}/beta{beta}.json"
-TOKEN_RATIO = CELL + "/token_ratio.parquet"
-TOKEN_SCORES = CELL + "/token_scores/{selector}.parquet"
-SPANS = CELL + "/spans/{selector}/beta{beta}.parquet"
-SPANS_MANIFEST = CELL + "/spans/{selector}/beta{beta}.json"
+EMBEDDINGS = CELL + "/embeddings.parquet"  # the inference section as vectors
+LAYERS = CELL + "/layers.parquet"  # the same at other depths
+SHARD = CELL + "/shards/{table}/{scatteritem}.parquet"  # a part of either, such as 2-of-8
+SCORES = CELL + "/scores/{selector}.parquet"  # one ranking, with scores of retain texts
+REFITS = CELL + "/refits/{selector}.parquet"  # the same scores with other seeds
+STABILITY = CELL + "/stability/{selector}.parquet"  # how often each text is in the list
+REMOVAL = CELL + "/removals/{selector}/beta{beta}.parquet"  # the product: ids to remove
+MANIFEST = CELL + "/removals/{selector}/beta{beta}.json"  # what to expect of them
+TOKEN_RATIO = CELL + "/token_ratio.parquet"  # log ratio of every token
+TOKEN_SCORES = CELL + "/token_scores/{selector}.parquet"  # a ranking of tokens
+SPANS = CELL + "/spans/{selector}/beta{beta}.parquet"  # tokens left out of the loss
 
-GPU_RATES = "results/gpu/rates.json"
-CACHE = "results/cache"
+GPU_RATES = "results/gpu/rates.json"  # rates that `make gpu-check` measured
+CACHE = "results/cache"  # deleted after the run
 CLAIMS = "results/claims"
 TRUNK = CACHE + "/trunk/{dataset}/{model}/seed{seed}"
 BASE_TRUNK = CACHE + "/trunk/{dataset}/{model}/base"
-SWEEP = "results/sweeps/{dataset}/{model}/{unlearner}/{selector}.json"
+SWEEP = "results/sweeps/{dataset}/{model}/{unlearner}/{selector}.json"  # finer budgets of a pair
 
-JUDGED = CELL + "/generations.parquet"
+JUDGED = CELL + "/generations.parquet"  # what the models of a probed cell say
 
-CALIBRATED = CELL + "/calibrated.parquet"
-CALIBRATION = CELL + "/calibration.parquet"
-FRONTIER = CELL + "/frontier.parquet"
-DIAGNOSTICS = CELL + "/diagnostics.parquet"
-CONFOUNDS = CELL + "/confounds.parquet"
-TRIAGE = CELL + "/triage.parquet"
+CALIBRATED = CELL + "/calibrated.parquet"  # calibrated scores
+CALIBRATION = CELL + "/calibration.parquet"  # checks of them
+FRONTIER = CELL + "/frontier.parquet"  # expected removal and preservation
+DIAGNOSTICS = CELL + "/diagnostics.parquet"  # what the scores look like
+CONFOUNDS = CELL + "/confounds.parquet"  # what they follow beside the domain
+TRIAGE = CELL + "/triage.parquet"  # texts like the other domain, also as CSV
 TRIAGE_CSV = CELL + "/triage.csv"
-GEOMETRY = CELL + "/geometry.parquet"
-RUNTIME = CELL + "/runtime.parquet"
-RANKING = CELL + "/ranking.html"
+GEOMETRY = CELL + "/geometry.parquet"  # how the embeddings stretch
+RUNTIME = CELL + "/runtime.parquet"  # cost of each selector
+RANKING = CELL + "/ranking.html"  # a page to browse the ranking
 
-START = "results/index.html"
+START = "results/index.html"  # the start page
 
 TABLES = "results/tables"
-TABLE = TABLES + "/{table}.parquet"
+TABLE = TABLES + "/{table}.parquet"  # a result table, also as CSV
 TABLE_CSV = TABLES + "/{table}.csv"
 SAD_VERDICT = TABLES + "/sad_differences.rst"
 FIGURES = "results/figures"
-FIGURE = FIGURES + "/{figure}.pdf"
+FIGURE = FIGURES + "/{figure}.pdf"  # a figure, also as PNG
 FIGURE_PNG = FIGURES + "/{figure}.png"
 
 CELL_FIGURE = FIGURES + "/{figure}/{dataset}/{model}/seed{seed}.pdf"
