@@ -22,3 +22,9 @@ def draw(tables: str | Path, grid: Grid) -> Figure:
     areas = [curve[0]["area_mean"] for curve in curves.values()]
     axes.bar(range(len(areas)), areas, tick_label=list(curves))
     return figure
+
+
+# What a figure declares:
+#   CATEGORY, LABEL    its place in the report, and its name there
+#   OF                 whose rows it shows: grid, evidence, unlearning, probe, left, or one cell
+#   READS              the result tables that it waits for; of a cell, scores or geometry

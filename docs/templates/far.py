@@ -23,3 +23,14 @@ def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
     x = pool.embeddings.astype(np.float64)
     away = x - x[~pool.forget].mean(axis=0)
     return Scored(np.linalg.norm(away, ord=settings["order"], axis=1))
+
+
+# What a selector may declare besides SETTINGS:
+#   NEEDS_TRUTH = True       only for datasets that know the exact log-density ratio
+#   DERIVES = "of"           the setting that names the selector whose result is in `pool.base`
+#   RETAIN_SCORES = False    retain texts have no score, so that it can be no `removal.ratio`
+#   BY_CHANCE = True         it removes a share everywhere, and so has no region
+#   READS_TEXTS = True       it reads `pool.texts`
+#   DEPTHS = "depths"        the setting with the layers that it reads, `pool.at(depth)`
+#   NETWORKS = "networks"    the setting that names a selector of kind `mamushi`, in whose place it
+#                            is given that one's settings

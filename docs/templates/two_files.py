@@ -34,3 +34,12 @@ def load(settings: Mapping[str, Any], cache: Path) -> Raw:
         stratum=[""] * len(places),
         places=places,
     )
+
+
+# What a loader may declare besides SETTINGS:
+#   FILES                        the setting that is a path, and the files in that folder (`[]`: it
+#                                is a file itself), which enter by digest
+#   EVALUATION_SECTION = True    rows come with that section
+#   KNOWS_TRUTH = True           it gives `log_density_ratio`
+#   DOWNLOADS = True             it needs no path
+#   SPLIT = False                all rows come with a section
