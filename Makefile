@@ -99,7 +99,7 @@ worlds: $(READY) ## are the advised budgets right? random worlds with known trut
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/theory.py
 
 .PHONY: evidence-page
-evidence-page: $(READY) ## every number of docs/evidence.md on real texts again, from its archive
+evidence-page: $(READY) ## every number of docs/science/evidence.md on real texts again, from its archive
 	$(BIN)/python benchmarks/evidence.py benchmarks/archive
 
 .PHONY: docs

@@ -2,8 +2,8 @@
 
     python benchmarks/evidence.py benchmarks/archive        # or: make evidence-page
 
-A block of ``docs/evidence.md`` stands between ``<!-- made by benchmarks/evidence.py: NAME -->`` and
-``<!-- end of NAME -->``, and is replaced. All numbers also stand, with four digits, in
+A block of ``docs/science/evidence.md`` stands between ``<!-- made by benchmarks/evidence.py: NAME
+-->`` and ``<!-- end of NAME -->``, and is replaced. All numbers also stand, with four digits, in
 ``benchmarks/results/evidence.txt``. ``tests/unit/test_evidence_page.py`` makes both again.
 """
 
@@ -27,7 +27,7 @@ from mamushi.evaluation.crossed import Effect
 from mamushi.evaluation.half_gap import crossing
 
 ROOT = Path(__file__).parents[1]
-PAGE, NUMBERS = ROOT / "docs" / "evidence.md", Path(__file__).parent / "results" / "evidence.txt"
+PAGE, NUMBERS = ROOT / "docs/science/evidence.md", ROOT / "benchmarks/results/evidence.txt"
 BLOCK = "<!-- made by benchmarks/evidence.py: {} -->"
 END = "<!-- end of {} -->"
 SOURCE = "<!-- numbers: none, they are made from the archive and held against it by a test -->"

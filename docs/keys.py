@@ -32,8 +32,9 @@ OWN_WORDS = ("allowed", "missing", "declared")
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the page and the schema to the files in the folder."""
     schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **plain(declared())}
-    files.append(File.generated(config, "config.schema.json", content=json.dumps(schema, indent=1)))
-    files.append(File.generated(config, "keys.md", content=page()))
+    text = json.dumps(schema, indent=1)
+    files.append(File.generated(config, "guide/config.schema.json", content=text))
+    files.append(File.generated(config, "guide/keys.md", content=page()))
     return files
 
 

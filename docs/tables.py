@@ -16,7 +16,7 @@ from mkdocs.structure.files import File, Files
 from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.columns import Table, meaning
 
-PAGE = "tables.md"
+PAGE = "science/tables.md"
 NAMES = {"double": "float64", "halffloat": "float16", "bool": "boolean"}
 HEAD = """# Tables
 
@@ -30,7 +30,7 @@ JSON from what the table was computed.
 
 ## Where is each file?
 
-`CELL` is short for `{cell}`, and `ARM`, the folder of one [model](glossary.md#arm), for
+`CELL` is short for `{cell}`, and `ARM`, the folder of one [model](../glossary.md#arm), for
 `CELL/{arm}`. Budgets have two decimals: `beta0.10`.
 
 | file | content |

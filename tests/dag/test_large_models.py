@@ -28,7 +28,7 @@ LARGE: dict[str, Any] = {
 
 @pytest.fixture
 def words(tmp_path: Path) -> list[str]:
-    """Options of a run of it on SLURM, as docs/large-models.md has them."""
+    """Options of a run of it on SLURM, as docs/guide/large-models.md has them."""
     (tmp_path / "mine.yaml").write_text(yaml.safe_dump(LARGE))
     given = ["all", "--profile", ROOT / "profiles/slurm", "--configfile", tmp_path / "mine.yaml"]
     return list(map(str, given))

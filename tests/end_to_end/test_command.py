@@ -1,5 +1,5 @@
 """From a table and a model's folder to a cleaned table with the console command alone, and what it
-says: the transcript in docs/command.md is what this test sees."""
+says: the transcript in docs/guide/command.md is what this test sees."""
 
 import re
 import shlex
@@ -14,7 +14,7 @@ import pytest
 from tests.support.lab import write_lab
 from tests.support.workflow import ROOT, SNAKEMAKE, run, warmed
 
-PAGE = ROOT / "docs" / "command.md"
+PAGE = ROOT / "docs/guide/command.md"
 QUICK = (
     "--cores 1 --config 'selectors={mamushi: {batch_size: 32, hidden: [16], seeds_averaged: 2}}' "
     "'evidence={refits: {whole: 2, halves: 1}}'"

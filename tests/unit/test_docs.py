@@ -31,7 +31,7 @@ from mamushi.unlearning.objective import Nll
 from tests.support.grid_files import GRID, write_results
 
 ROOT = Path(__file__).parents[2]
-DOCS = sorted(ROOT.glob("docs/*.md"))
+DOCS = sorted(ROOT.glob("docs/**/*.md"))
 OF_THE_ROOT = [ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "SECURITY")]
 OUTSIDE = [*OF_THE_ROOT, ROOT / "profiles/slurm/README.md"]
 PAGES = [*OUTSIDE, *DOCS]
@@ -211,9 +211,9 @@ def test_the_configurations_of_ones_own_case_are_complete(tmp_path: Path) -> Non
             block = block.replace(old, new)
         return yaml.safe_load(block)
 
-    own, *measured = blocks(TEXTS[ROOT / "docs/own-case.md"], "yaml")
+    own, *measured = blocks(TEXTS[ROOT / "docs/guide/own-case.md"], "yaml")
     assert complete(read(own))["grid"]["selectors"] == ["mamushi"]
-    unlearning = blocks(TEXTS[ROOT / "docs/unlearning.md"], "yaml")
+    unlearning = blocks(TEXTS[ROOT / "docs/science/unlearning.md"], "yaml")
     assert measured and len(unlearning) == 2
     for block in (*measured, *unlearning):
         full = complete(merged(read(own), read(block)))

@@ -9,7 +9,7 @@ import pytest
 from tests.support.measured import problems
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md"))]
+PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md"))]
 PAGE = """
 <!-- numbers
 file: one.txt

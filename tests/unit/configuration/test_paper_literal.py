@@ -240,8 +240,9 @@ def test_what_is_not_stated_is_not_done(resolved: Config) -> None:
 
 
 def test_each_deviation_stands_in_the_decisions() -> None:
-    page = (ROOT / "docs/decisions.md").read_text(encoding="utf-8").partition("is silent")[0]
-    keys = [re.escape(key).replace(r"\*", r"\w+") for key in re.findall(r"`([\w.*]+)`", page)]
+    page = (ROOT / "docs/science/decisions.md").read_text(encoding="utf-8")
+    deviations = page.partition("is silent")[0]
+    keys = [re.escape(k).replace(r"\*", r"\w+") for k in re.findall(r"`([\w.*]+)`", deviations)]
     changed = yaml.safe_load((ROOT / PROFILE).read_text(encoding="utf-8"))
     del changed["extends"], changed["models"]
     dotted = [key.replace("/", ".") for key, _ in leaves(changed)]

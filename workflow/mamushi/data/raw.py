@@ -15,7 +15,7 @@ from mamushi.errors import UserError
 @dataclass(frozen=True)
 class Raw:
     """Parallel columns with one entry a row, in the order of the files. What else a loader, a file
-    in ``data/loaders``, declares is in docs/adding.md."""
+    in ``data/loaders``, declares is in docs/templates/two_files.py."""
 
     ids: Sequence[str]
     texts: Sequence[str]
