@@ -30,6 +30,8 @@ def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
 #   DERIVES = "of"           the setting that names the selector whose result is in `pool.base`
 #   RETAIN_SCORES = False    retain texts have no score, so that it can be no `removal.ratio`
 #   BY_CHANCE = True         it removes a share everywhere, and so has no region
+#   COMPARISON = "..."       why its lists are there for comparison alone; the words may name a
+#                            setting: {of}
 #   READS_TEXTS = True       it reads `pool.texts`
 #   DEPTHS = "depths"        the setting with the layers that it reads, `pool.at(depth)`
 #   NETWORKS = "networks"    the setting that names a selector of kind `mamushi`, in whose place it
