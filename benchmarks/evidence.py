@@ -1,10 +1,11 @@
-"""The evidence page: every number and every word of its blocks, computed from the archive.
+"""The pages of evidence: every number and every word of their blocks, computed from the archive.
 
     python benchmarks/evidence.py benchmarks/archive        # or: make evidence-page
 
-A block of ``docs/science/evidence.md`` stands between ``<!-- made by benchmarks/evidence.py: NAME
--->`` and ``<!-- end of NAME -->``, and is replaced. All numbers also stand, with four digits, in
-``benchmarks/results/evidence.txt``. ``tests/unit/test_evidence_page.py`` makes both again.
+A block of ``docs/science/evidence.md`` or ``tokens.md`` begins with ``<!-- made by
+benchmarks/evidence.py: NAME -->``, ends with ``<!-- end of NAME -->``, and is replaced. All numbers
+are also, with four digits, in ``benchmarks/results/evidence.txt``.
+``tests/unit/test_evidence_page.py`` compares both.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ from mamushi.evaluation.crossed import Effect
 from mamushi.evaluation.half_gap import crossing
 
 ROOT = Path(__file__).parents[1]
-PAGE, NUMBERS = ROOT / "docs/science/evidence.md", ROOT / "benchmarks/results/evidence.txt"
+PAGES = [ROOT / "docs/science" / name for name in ("evidence.md", "tokens.md")]
+NUMBERS = ROOT / "benchmarks/results/evidence.txt"
 BLOCK = "<!-- made by benchmarks/evidence.py: {} -->"
 END = "<!-- end of {} -->"
 SOURCE = "<!-- numbers: none, they are made from the archive and held against it by a test -->"
@@ -251,11 +253,11 @@ def replaced(page: str, blocks: Mapping[str, str]) -> str:
     """Return a page with its blocks made again. Raises ``UserError`` for one that is not made."""
     for name in re.findall(re.escape(BLOCK).replace(r"\{\}", "(.*?)"), page):
         if name not in blocks:
-            raise UserError(f"no block is called {name!r}", where=PAGE, do="correct its name")
+            raise UserError(f"no block is called {name!r}", do="correct its name")
         begin, end = BLOCK.format(name), END.format(name)
         inside = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.S)
         if not inside.search(page):
-            raise UserError(f"block {name!r} has no end", where=PAGE, do=f"add {end}")
+            raise UserError(f"block {name!r} has no end", do=f"add {end}")
         page = inside.sub(lambda _: f"{begin}\n\n{blocks[name]}\n\n{end}", page)  # noqa: B023
     return page
 
@@ -280,10 +282,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("archive", type=Path)
     archive = opened_archive(parser.parse_args().archive)
-    page = replaced(PAGE.read_text(encoding="utf-8"), made(archive))
-    PAGE.write_text(page, encoding="utf-8")
+    blocks = made(archive)
+    for path in PAGES:
+        page = replaced(path.read_text(encoding="utf-8"), blocks)
+        path.write_text(page, encoding="utf-8")
     NUMBERS.write_text("\n".join(numbers(archive)) + "\n", encoding="utf-8")
-    print(PAGE, NUMBERS, sep="\n")
+    print(*PAGES, NUMBERS, sep="\n")
 
 
 if __name__ == "__main__":

@@ -339,9 +339,12 @@ def kept(bench: Any) -> Any:
     return bench.evidence.opened_archive(ARCHIVE)
 
 
-def test_the_page_and_the_numbers_are_those_of_the_archive(bench: Any) -> None:
-    found, page = kept(bench), bench.evidence.PAGE.read_text(encoding="utf-8")
-    assert bench.evidence.replaced(page, bench.evidence.made(found)) == page
+def test_the_pages_and_the_numbers_are_those_of_the_archive(bench: Any) -> None:
+    found = kept(bench)
+    blocks = bench.evidence.made(found)
+    for path in bench.evidence.PAGES:
+        page = path.read_text(encoding="utf-8")
+        assert bench.evidence.replaced(page, blocks) == page, path
     assert "\n".join(bench.evidence.numbers(found)) + "\n" == bench.evidence.NUMBERS.read_text()
 
 
