@@ -1,5 +1,6 @@
 """A stage's command answers at once: what is heavy is imported only where it is used."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 from mamushi.cli import commands
 from mamushi.running.identity import PACKAGE
 from mamushi.running.stage import stages
+from tests.support.grid_files import GRID, write_results
 from tests.support.imports import MODULES as OURS
 from tests.support.imports import imported
 
@@ -37,6 +39,30 @@ def test_help_imports_nothing_heavy() -> None:
     assert not set(HEAVY) & set(loaded.split())
     alone = _printed("-c", program, "").rpartition("\nloaded ")[2]
     assert len(alone.split()) < MODULES
+
+
+def test_a_stage_of_tables_imports_neither_pandas_nor_the_whole_of_scipy(tmp_path: Path) -> None:
+    """Which took more than all else that it does, a dozen times in a ranking of vectors."""
+    write_results(tmp_path, {**GRID, "datasets": ["alpha"], "models": ["small"]})
+    program = (
+        "import sys\n"
+        "from mamushi.cli import main\n"
+        "assert main(sys.argv[1:]) == 0\n"
+        "import pyarrow as pa\n"
+        "pa.table({'a': [[1.5]]})\n"
+        "print('loaded', *sys.modules)\n"
+        "import pandas\n"
+        "assert list(pa.table({'a': [1]}).to_pandas().a) == [1]\n"
+    )
+    one = {**GRID, "datasets": ["alpha"], "models": ["small"]}
+    words = ["tables", "--root", str(tmp_path), "--out-folder", str(tmp_path / "tables")]
+    printed = _printed("-c", program, *words, "--settings", json.dumps({"grid": one}))
+    loaded = set(printed.rpartition("loaded ")[2].split())
+    assert "pyarrow" in loaded and not {"pandas", "torch"} & loaded
+    needed = "from mamushi.selection import metrics\nfrom mamushi.evidence import dependence\n"
+    used = "metrics.auc_ends(0.9, 0.01, 50)\nimport sys\nprint('loaded', *sys.modules)"
+    loaded = set(_printed("-c", needed + used).split())
+    assert "scipy.special" in loaded and "scipy.stats" not in loaded
 
 
 WITHOUT_A_MODEL = ("analyses", "data", "figure", "tables")

@@ -204,6 +204,7 @@ def _run(
         count = launch.process_count(gpu, command.files)
         # Only now: who waits for another process holds no GPU.
         with _device(name, gpu, count, command), launch.processes(count, words):
+            machine.without_pandas()
             module.run(*what)
     machine.report(name, began)
     return 0

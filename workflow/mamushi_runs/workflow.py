@@ -29,12 +29,20 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="where to run: the name of one of the workflow's profiles (slurm for a cluster), or "
         "the folder of your own (default: gpu, this machine with or without one)",
     )
+    parser.add_argument("--cores", type=_count, metavar="N", help="cores to use (default: all)")
     parser.add_argument(
         "--snakemake-args",
         default="",
         metavar="ARGS",
         help="more options of Snakemake, after an equals sign: ='--cores 4 --dry-run'",
     )
+
+
+def _count(text: str) -> int:
+    """Return a number of cores."""
+    if text.isdecimal() and int(text) > 0:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is no number of cores; give 1 or more")
 
 
 def profile(name: str) -> Path:
@@ -85,6 +93,7 @@ def run(wanted: Sequence[str], configfiles: Sequence[Path], args: argparse.Names
     line = [
         *(sys.executable, "-m", "snakemake", "--snakefile", str(tree() / "Snakefile")),
         *("--profile", str(profile(args.profile)), "--logger", "mamushi"),
+        *(("--cores", str(args.cores)) if args.cores else ()),
         *("--configfile", *map(str, configfiles), *more, "--", *wanted),
     ]
     search = os.pathsep.join(filter(None, [str(PACKAGES), os.environ.get("PYTHONPATH")]))

@@ -122,6 +122,7 @@ def test_it_says_what_it_sees_and_writes_what_the_workflow_reads(
             "budgets": [0.1, 0.2, 0.3],
             "selectors": ["mamushi"],
         },
+        "evidence": {"refits": {"whole": 2, "halves": 1}},
         "datasets": {
             "my-tweets": {
                 "kind": "table",
@@ -148,6 +149,39 @@ def test_it_says_what_it_sees_and_writes_what_the_workflow_reads(
     assert out.read_text(encoding="utf-8") == text
     started(*words, "--retain", "`class` == 1", "--force")
     assert out.read_text(encoding="utf-8") != text
+
+
+def test_vectors_budgets_and_selectors_of_ones_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, vectors, out = (tmp_path / name for name in ("data.csv", "vec.parquet", "mine.yaml"))
+    data.write_bytes(csv_of())
+    rows = [{"doc": row["id"], "vec": [0.5, float(i)]} for i, row in enumerate(ROWS)]
+    pq.write_table(pa.Table.from_pylist(rows), vectors)
+    words = [data, "--text", "text", "--id", "id", "--forget", FORGET, "--out", out]
+    chosen = ["--embeddings", vectors, "--budgets", "0.05", "0.5", "--selectors", "mamushi_lr"]
+    started(*words, *chosen)
+    assert f"{vectors}: vectors made elsewhere; no model is run" in capsys.readouterr().out
+    given = yaml.safe_load(out.read_text(encoding="utf-8"))
+    assert given["models"] == {
+        "vec": {"embeddings": {"path": str(vectors), "id": "doc", "vector": "vec"}}
+    }
+    assert given["grid"]["budgets"] == [0.05, 0.5]
+    assert given["grid"]["selectors"] == ["mamushi_lr"]
+    assert complete(given)["removal"]["ratio"] == "mamushi_lr"
+    for more, said in (
+        (["--model", "ours"], "both --model and --embeddings; give one of them"),
+        (["--selectors", "mamushi_lt"], "unknown selector 'mamushi_lt'; did you mean 'mamushi_lr'"),
+        (["--budgets", "0.01"], "0.01 takes at least 100 forget texts"),
+        (["--budgets", "2"], "grid.budgets[0]: 2.0 is not allowed"),
+        (["--embeddings", data], "damaged or not a Parquet file"),
+    ):
+        with pytest.raises(UserError) as caught:
+            started(*words, *chosen, *more, "--force")
+        assert said in str(caught.value)
+    pq.write_table(pa.table({"a": [[1.0]], "b": [[2.0]], "id": ["x"]}), vectors)
+    with pytest.raises(UserError, match="no column 'vector', and 2 that could be it; name it"):
+        started(*words, *chosen, "--force")
 
 
 def saved(path: Path) -> None:

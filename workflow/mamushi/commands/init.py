@@ -25,6 +25,8 @@ NEEDED = {
     "model": ("--model", "the model's folder, .gguf file or id on the hub"),
 }
 """By name, how it is given and what it is."""
+CHOSEN = (*NEEDED, "embeddings", "retain", "id", "budgets", "selectors")
+"""What the configuration is written from, by name."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,9 +44,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         ("forget", "EXPR", forget + "'toxic >= 0.5' or '`my class` == 0'"),
         ("retain", "EXPR", retain),
         ("model", "MODEL", model),
+        ("embeddings", "FILE", "in place of a model: a Parquet file with ids and their vectors"),
         ("id", "COL", "column with an id (default: row numbers)"),
     ):
         parser.add_argument(f"--{option}", metavar=metavar, help=about)
+    shares = "shares of the forget texts to list (default: 0.1 0.2 0.3)"
+    parser.add_argument("--budgets", nargs="+", type=float, metavar="SHARE", help=shares)
+    names = "how to rank: mamushi_lr is quick (default: mamushi)"
+    parser.add_argument("--selectors", nargs="+", metavar="NAME", help=names)
     held = "share of the texts to hold out, to measure on what a removal buys (default: 0)"
     parser.add_argument("--evaluation", type=_share, default=0.0, metavar="SHARE", help=held)
     out, default = "configuration to write (default: mine.yaml)", Path("mine.yaml")
@@ -75,14 +82,16 @@ def run(args: argparse.Namespace) -> None:
         raise UserError("is a folder", where=args.out, do="name a file in --out")
     known = ""
     for name, (option, means) in NEEDED.items():
-        if getattr(args, name) is None:
+        if getattr(args, name) is None and not (name == "model" and args.embeddings):
             raise UserError(f"{option} is missing", do=f"give {means}{known}")
         if name == "data":
             path = Path(args.data).expanduser().absolute()
             columns = readers.columns(path)
             known = f"; the columns are {', '.join(map(repr, columns))}"
+    if args.model and args.embeddings:
+        raise UserError("both --model and --embeddings", do="give one of them")
     case = _case(args, path, columns)
-    case |= _describe(yaml.safe_load(TEXT.format_map(case)), columns)
+    case |= _describe(yaml.safe_load(TEXT.format_map(case)), columns, args.budgets)
     text = TEXT.format_map(case)
     there = args.out.read_bytes().decode("utf-8", "replace") if args.out.exists() else None
     if there == text:
@@ -108,7 +117,12 @@ grid:
   models: [{model}]
   seeds: [0] # of folds and networks
   budgets: {budgets} # shares of the {ranked} forget texts that are ranked
-  selectors: [mamushi] # auto beside it tries other layers and the words as well
+  selectors: {selectors} # auto beside it tries other layers and the words as well
+
+# How certain the lists are: each selector scores again so often. More takes longer and tells more;
+# whole: 0 does without.
+evidence:
+  refits: {{whole: 2, halves: 1}}
 
 datasets:
   {dataset}:
@@ -122,11 +136,40 @@ datasets:
 
 models:
   {model}:
-    source: {source}
-    contaminated: true # it has seen the texts: it is the embedder as it is
-    # base: clean # to retrain: the model (by name, here) that it was trained from
+    {embedder}
 """
 """The configuration, of a case's values as YAML on one line each."""
+
+
+SEEN = """source: {source}
+    contaminated: true # it has seen the texts: it is the embedder as it is
+    # base: clean # to retrain: the model (by name, here) that it was trained from"""
+"""A model that embeds, as YAML."""
+
+
+def _find_vectors(given: str) -> str:
+    """Return where vectors lie, as YAML. Raises ``UserError`` for a file that has no columns of
+    ids and of lists, or several."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    path = Path(given).expanduser().absolute()
+    try:
+        schema = pq.read_schema(path)
+    except (pa.ArrowException, OSError) as error:
+        what = f"damaged or not a Parquet file ({str(error).splitlines()[0]})"
+        raise UserError(what, where=given, do="give a Parquet file of ids and vectors") from None
+    kinds = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
+    lists = [field.name for field in schema if any(kind(field.type) for kind in kinds)]
+    others = [name for name in schema.names if name not in lists]
+    found = {}
+    for key, default, there in (("id", "id", others), ("vector", "vector", lists)):
+        if default not in there and len(there) != 1:
+            what = f"no column {default!r}, and {len(there)} that could be it"
+            do = f"name it {default!r}; the columns are {', '.join(map(repr, schema.names))}"
+            raise UserError(what, where=given, do=do)
+        found[key] = default if default in there else there[0]
+    return f"embeddings: {_yaml({'path': str(path), **found})}"
 
 
 def _find_model(given: str) -> str:
@@ -168,15 +211,18 @@ def _case(args: argparse.Namespace, path: Path, columns: list[str]) -> dict[str,
     return {
         "out": args.out.name,
         "dataset": _yaml(_name(path.name, "texts")),
-        "model": _yaml(_name(Path(args.model).name, "model")),
-        "budgets": [*BUDGETS],
+        "model": _yaml(_name(Path(args.embeddings or args.model).name, "model")),
+        "budgets": args.budgets or [*BUDGETS],
+        "selectors": _yaml(args.selectors or ["mamushi"]),
         "path": _yaml(str(path)),
         "text": _yaml(args.text),
         "id": _yaml(args.id) if args.id else "null # row numbers, from 1",
         "forget": _yaml({"where": args.forget}),
         "retain": _yaml(None if args.retain is None else {"where": args.retain}),
         "sections": f"{_yaml(shares)} # {sections}",
-        "source": _find_model(args.model),
+        "embedder": _find_vectors(args.embeddings)
+        if args.embeddings
+        else SEEN.format(source=_find_model(args.model)),
         # Counted later.
         **dict.fromkeys(("rows", "ranked", "n_forget", "others"), ""),
     }
@@ -202,8 +248,11 @@ def _yaml(value: Any) -> str:
     return line.removesuffix("\n").removesuffix("\n...")
 
 
-def _describe(config: dict[str, Any], columns: list[str]) -> dict[str, Any]:
-    """Print what the table and the model are; return counts and the budgets that suit them."""
+def _describe(
+    config: dict[str, Any], columns: list[str], chosen: list[float] | None
+) -> dict[str, Any]:
+    """Print what the table and the model are; return counts and the budgets that suit them, if none
+    were ``chosen``."""
     from mamushi.artifacts.domains import INFERENCE
     from mamushi.artifacts.tables import FORGET, RETAIN
     from mamushi.configuration import counts
@@ -221,7 +270,7 @@ def _describe(config: dict[str, Any], columns: list[str]) -> dict[str, Any]:
         _, _, found = build(raw, settings["sections"], settings["limit"], exact)
         there = found["sections"][INFERENCE]
         fitting = [beta for beta in BUDGETS if round(beta * there[FORGET], 9) >= 1]
-        config["grid"]["budgets"] = fitting or [*BUDGETS]
+        config["grid"]["budgets"] = chosen or fitting or [*BUDGETS]
         counts.check(dataset, counts.needs(complete(config), dataset), there)
     except ConfigError as error:
         raise UserError(error.lines[0]) from None
@@ -253,6 +302,8 @@ def _describe(config: dict[str, Any], columns: list[str]) -> dict[str, Any]:
 def _describe_model(model: Mapping[str, Any]) -> str:
     """Return what a model is. Raises ``UserError`` for one whose configuration, tokenizer or
     weights cannot be read."""
+    if "embeddings" in model:
+        return f"{model['embeddings']['path']}: vectors made elsewhere; no model is run"
     source = model["source"]
     if source.lower().endswith(".gguf"):
         return f"{source}: a GGUF file, whose model and tokenizer are converted by the run"

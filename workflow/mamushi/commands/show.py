@@ -37,8 +37,9 @@ def run(args: argparse.Namespace) -> int:
     return show(inside if inside.is_dir() else args.folder)
 
 
-def show(root: Path) -> int:
-    """Print what was ranked in a results folder. Return 0, for other commands."""
+def show(root: Path, *, texts: bool = True) -> int:
+    """Print what was ranked in a results folder, with the first ``texts``. Return 0, for other
+    commands."""
     from mamushi.artifacts import paths
     from mamushi.artifacts.files import read_json
     from mamushi.errors import UserError
@@ -56,7 +57,7 @@ def show(root: Path) -> int:
             raise UserError(what, where=path, do="give the command that made it again")
         cell = (about["dataset"], about["model"], about["seed"])
         cells.setdefault(cell, {}).setdefault(about["selector"], []).append(about)
-    print("\n\n".join("\n".join(_cell(root, *cell, cells[cell])) for cell in sorted(cells)))
+    print("\n\n".join("\n".join(_cell(root, *cell, cells[cell], texts)) for cell in sorted(cells)))
     return 0
 
 
@@ -66,6 +67,7 @@ def _cell(
     model: str,
     seed: int,
     lists: Mapping[str, Sequence[Mapping[str, Any]]],
+    texts: bool,
 ) -> list[str]:
     from mamushi.artifacts import paths
     from mamushi.evidence.judgement import COMPARISON, REFUSE, leading
@@ -84,9 +86,10 @@ def _cell(
             copies = f" and {each['copies']:,} copies of them" if each["copies"] else ""
             lines.append(f"  list      {each['removed']:,} texts{copies}: {each['path']}")
             lines += _worth(each["judgement"])
-    ranking = read_ranking(paths.under(root, paths.SCORES, **cell, selector=best))
-    examples = paths.under(root, paths.EXAMPLES, dataset=dataset)
-    lines += _texts(best, ranking, max(each["removed"] for each in lists[best]), examples)
+    if texts:
+        ranking = read_ranking(paths.under(root, paths.SCORES, **cell, selector=best))
+        examples = paths.under(root, paths.EXAMPLES, dataset=dataset)
+        lines += _texts(best, ranking, max(each["removed"] for each in lists[best]), examples)
     figure = paths.CELL_FIGURE_PNG.replace("{figure}", FIGURE)
     for name, pattern in (("figure", figure), ("page", paths.RANKING)):
         if (path := paths.under(root, pattern, **cell)).is_file():

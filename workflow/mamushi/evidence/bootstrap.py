@@ -115,13 +115,13 @@ def resample(
 def few_groups(forget: NDArray[np.bool_], groups: Codes | None) -> float:
     """Return by how much an interval over resamples of m groups is too narrow: sqrt(m / (m - 1))
     times Student's over the normal quantile, m those of the domain that has fewer; 1 without."""
-    from scipy.stats import t
+    from scipy.special import stdtrit
 
     clusters = clusters_of(groups, forget)
     if clusters is None:
         return 1.0
     fewest = max(min(len(np.unique(own)) for own in clusters), 2)
-    return float(np.sqrt(fewest / (fewest - 1)) * t.ppf(LEVELS[1], fewest - 1)) / NORMAL
+    return float(np.sqrt(fewest / (fewest - 1)) * stdtrit(fewest - 1, LEVELS[1])) / NORMAL
 
 
 def _summaries(point: Pair, drawn: Mapping[str, list[Pair]], wider: float) -> dict[str, Band]:

@@ -15,9 +15,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
-from scipy.stats import norm
 
 from mamushi.selection.metrics import Codes
 
@@ -55,6 +52,10 @@ class Close:
 
 def close_texts(embeddings: NDArray[Any], forget: Mask, seed: int = 0) -> Close:
     """Look for texts that are too close to others of their domain, by embeddings (n, d)."""
+    # Here, since most who import this module look for nothing.
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
     rng, chances, edges, looked_at = np.random.default_rng(seed), [], [], 0
     for domain in (forget, ~forget):
         rows = np.flatnonzero(domain)
@@ -110,10 +111,12 @@ def p_value(spacing: Doubles, nearest: Codes, first: slice, then: slice) -> floa
     """Return the one-sided p that the ``first`` spacings are no larger than those ``then``, on the
     mean over texts (m,). Those with one ``nearest`` neighbour (m,) depend on each other, and two
     that are each other's count once."""
+    from scipy.special import ndtr
+
     excess = spacing[:, first].mean(axis=1) - spacing[:, then].mean(axis=1)
     shared = np.bincount(nearest, excess - excess.mean())
     error = float(np.sqrt(2 * (shared**2).sum())) / len(excess)
-    return float(norm.sf(excess.mean() / error)) if error > 0 else 1.0
+    return float(ndtr(-excess.mean() / error)) if error > 0 else 1.0
 
 
 def _last_close(spacing: Doubles) -> Codes:

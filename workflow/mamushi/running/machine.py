@@ -71,6 +71,25 @@ def require_cuda(held: str, card: str | os.PathLike[str] | None) -> None:
     )
 
 
+def without_pandas() -> None:
+    """Let pyarrow find no pandas when it first looks for it: to see whether a list is a Series it
+    would import it, which takes as long as all else that a small stage does. Who imports pandas
+    still finds it."""
+    import pyarrow as pa
+
+    class Absent:
+        @staticmethod
+        def find_spec(name: str, *_: object) -> None:
+            if name == "pandas":
+                raise ModuleNotFoundError(name)
+
+    sys.meta_path.insert(0, Absent)  # type: ignore[arg-type]
+    try:
+        pa.array([()])
+    finally:
+        sys.meta_path.remove(Absent)  # type: ignore[arg-type]
+
+
 def processor_seconds() -> float:
     """Return those of this process and its ended children."""
     return sum(os.times()[:4])

@@ -1,17 +1,30 @@
 """Rank a table of texts and list what to remove: `init`, the workflow and `show` in one command.
 
 It writes the configuration and works in the folder in which it is started: an ordinary folder of
-the workflow, in which Snakemake can be used as well. What was stopped goes on with the same
-command; without DATA, with the configuration that is there.
+the workflow, in which Snakemake can be used as well. Where networks are to be trained, lists and
+page come first, and then how certain they are. What was stopped goes on with the same command;
+without DATA, with the configuration that is there.
 """
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
+from mamushi.errors import UserError
+from mamushi.registry import plugins, tree
 from mamushi_runs import workflow
 
 GROUP = "start"
+QUICK = tree() / "profiles" / "default" / "quick.yaml"
+"""What is laid over a configuration to do without refits."""
+LATER = "How certain they are comes next; what is there stays when you stop it."
+MISSING = (
+    "Left out by --quick: how certain the lists are, what to expect of them, how many to remove. "
+    "mamushi rank goes on with that."
+)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -19,22 +32,61 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     from mamushi.commands import init
 
     init.arguments(parser)
+    quick = "lists and their page alone, without how certain they are"
+    parser.add_argument("--quick", action="store_true", help=quick)
     workflow.arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Return the exit status: of the workflow where that failed. Raises ``UserError`` as `init`
-    does."""
+    does, and for options of a configuration that is there already."""
     from mamushi.artifacts import paths
     from mamushi.commands import init, show
 
     if args.data is not None or not args.out.is_file():
         init.run(args)
-    cells = workflow.cells(workflow.grid(args.out))
-    # The lists, and what is told of them: the rest of the evidence takes longer.
+    elif given := [name for name in init.CHOSEN if getattr(args, name) is not None]:
+        do = "change it there, or give DATA as well, and --force to write over it"
+        what = f"is there already, and --{given[0]} says how to write it"
+        raise UserError(what, where=args.out, do=do)
+    grid = workflow.grid(args.out)
+    cells = workflow.cells(grid)
+    lists = ["removals", *(paths.RANKING.format(**cell) for cell in cells)]
+    dry = "--dry-run" in args.snakemake_args.split()
+    seen = all(Path(path).exists() for path in lists[1:])
+    first = args.quick or (not seen and not dry and _trains_networks(args.out))
+    if first:
+        status = workflow.run(lists, [args.out, QUICK], args)
+        if status or dry or args.quick:
+            return status or (0 if dry else _shown(MISSING))
+        _shown(LATER)
+    # What is told of the lists: the rest of the evidence takes longer.
     figure = paths.CELL_FIGURE.replace("{figure}", show.FIGURE)
-    evidence = (paths.FRONTIER, paths.RANKING, paths.TRIAGE_CSV, figure)
-    wanted = ["removals", *(pattern.format(**cell) for cell in cells for pattern in evidence)]
+    told = (paths.FRONTIER, paths.TRIAGE_CSV, figure)
+    wanted = [*lists, *(pattern.format(**cell) for cell in cells for pattern in told)]
     status = workflow.run(wanted, [args.out], args)
-    told = status or "--dry-run" in args.snakemake_args.split()
-    return status if told else show.show(paths.RESULTS)
+    return status if status or dry else show.show(paths.RESULTS, texts=not first)
+
+
+def _shown(more: str) -> int:
+    """Show the lists, and say what is not there yet. Return 0."""
+    from mamushi.artifacts import paths
+    from mamushi.commands import show
+
+    show.show(paths.RESULTS)
+    print(f"\n{more}\n", flush=True)
+    return 0
+
+
+def _trains_networks(configfile: Path) -> bool:
+    """Tell whether a selector of the grid trains networks: then refits take as long as several
+    rankings, and else no time worth a second run."""
+    import yaml
+
+    with open(configfile, encoding="utf-8") as file:
+        found: Mapping[str, Any] = yaml.safe_load(file)
+    defined = found.get("selectors") or {}
+    names = found["grid"].get("selectors") or ["mamushi"]
+    kinds = [(defined.get(name) or {}).get("kind", name) for name in names]
+    known = [plugins("selector")[kind] for kind in kinds if kind in plugins("selector")]
+    return any("hidden" in each.settings or "NETWORKS" in each.literals for each in known)

@@ -17,9 +17,12 @@ import yaml
 from mamushi.cli import main
 from mamushi.commands import init, show
 from mamushi_runs import workflow
+from mamushi_runs.commands import rank
 from tests.support.workflow import ROOT
 
-GRID = {"datasets": ["texts"], "models": ["ours"], "seeds": [0, 1], "budgets": [0.1]}
+GRID: dict[str, Any] = {
+    **{"datasets": ["texts"], "models": ["ours"], "seeds": [0, 1], "budgets": [0.1]},
+}
 RANK = ["rank", "data.csv", "--text", "body", "--forget", "bad", "--model", "folder"]
 
 
@@ -43,7 +46,8 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[tuple[list[str], list[str]]
 
 
 def configured(args: Any) -> None:
-    args.out.write_text(yaml.safe_dump({"grid": GRID}), encoding="utf-8")
+    quick = {"grid": {**GRID, "selectors": ["lr_cos"]}}
+    args.out.write_text(yaml.safe_dump(quick), encoding="utf-8")
 
 
 def test_rank_configures_runs_and_shows(
@@ -51,10 +55,10 @@ def test_rank_configures_runs_and_shows(
 ) -> None:
     shown: list[Path] = []
     monkeypatch.setattr(init, "run", configured)
-    monkeypatch.setattr(show, "show", lambda root: shown.append(root) or 0)
+    monkeypatch.setattr(show, "show", lambda root, texts: shown.append((root, texts)) or 0)
     assert main(RANK) == 0
     ((wanted, files),) = started
-    assert files == ["mine.yaml"] and shown == [Path("results")]
+    assert files == ["mine.yaml"] and shown == [(Path("results"), True)]
     assert wanted[0] == "removals" and len(wanted) == 1 + 4 * 2
     assert "results/runs/texts/ours/seed1/ranking.html" in wanted
     # Without the table: with what is there.
@@ -64,6 +68,43 @@ def test_rank_configures_runs_and_shows(
     assert main(["rank", "--snakemake-args=--fail"]) == 1
     assert main(["rank", "--snakemake-args", "--dry-run --cores 1"]) == 0
     assert len(shown) == 2
+
+
+def test_rank_gives_lists_and_page_first_and_then_how_certain_they_are(
+    folder: Path,
+    started: list[Any],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Where networks are to be trained, and until the page is there."""
+    pages = [f"results/runs/texts/ours/seed{seed}/ranking.html" for seed in (0, 1)]
+    monkeypatch.setattr(show, "show", lambda root, texts=True: print("shown", texts) or 0)
+    Path("mine.yaml").write_text(yaml.safe_dump({"grid": GRID}), encoding="utf-8")
+    quick = yaml.safe_load(rank.QUICK.read_text(encoding="utf-8"))
+    assert quick == {"evidence": {"refits": {"whole": 0}}}
+    assert main(["rank", "--quick"]) == 0
+    first = (["removals", *pages], ["mine.yaml", str(rank.QUICK)])
+    assert started == [first]
+    assert f"shown True\n\n{rank.MISSING}\n" in capsys.readouterr().out
+    assert main(["rank"]) == 0
+    assert started[1] == first
+    wanted, files = started[2]
+    assert files == ["mine.yaml"] and {*pages} < {*wanted} and len(started) == 3
+    said = capsys.readouterr().out
+    assert said.index("shown True") < said.index(rank.LATER) < said.index("shown False")
+    # With the page there, and for selectors that train none, one run has all.
+    for page in pages:
+        Path(page).parent.mkdir(parents=True)
+        Path(page).touch()
+    assert main(["rank"]) == 0 and len(started) == 4
+    Path(pages[0]).unlink()
+    alone = {"grid": {**GRID, "selectors": ["mine", "random"]}}
+    alone["selectors"] = {"mine": {"kind": "mamushi_lr"}}
+    Path("mine.yaml").write_text(yaml.safe_dump(alone), encoding="utf-8")
+    assert main(["rank", "--cores", "2"]) == 0 and len(started) == 5
+    # A dry run tells of the whole.
+    assert main(["rank", "--snakemake-args=--dry-run"]) == 0 and len(started) == 6
+    assert started[-1] == started[-2]
 
 
 def test_unlearn_adds_the_list_to_the_configuration(
@@ -96,6 +137,10 @@ def test_unlearn_adds_the_list_to_the_configuration(
         (["unlearn", "mine.yaml"], "mine.yaml: its grid names no datasets, models and seeds"),
         (["unlearn", "mine.yaml", "--unlearner", "npoo"], "unknown unlearner 'npoo'; known are"),
         (["unlearn", "mine.yaml", "--configfile", "mien.yaml"], "did you mean 'mine.yaml'?"),
+        (
+            ["rank", "--selectors", "auto"],
+            "mine.yaml: is there already, and --selectors says how to write it; change it there",
+        ),
         (["rank", "--profile", "slrum"], "--profile: no profile 'slrum'; name a folder, or one of"),
         (["rank", "--snakemake-args", "--config 'a"], "--snakemake-args: No closing quotation"),
         (["plan", "--", "--configfile", "mien.yaml"], "did you mean 'mine.yaml'?"),
