@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import logging
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 from snakemake_interface_logger_plugins.registry import LoggerPluginRegistry
 
+from mamushi.running.progress import Progress
 from mamushi_runs import progress
+from tests.support.processes import until
 
 
 def handler() -> Any:
@@ -68,3 +72,69 @@ def test_of_snakemake_s_words_warnings_and_errors_remain(
     event(made, "job_error", logging.ERROR, "Error in rule", rule_name="embed")
     event(made, "group_error", logging.ERROR, "Error in group")
     assert capsys.readouterr().err.splitlines() == ["a warning", "no target 'x'", "embed failed"]
+
+
+LOG = """mamushi: 1/5 folds, 4%, 0:00:10 gone, 0:04:00 left, AUC 0.9
+refits 2/9, mamushi: 3/5 folds, 18%, 0:01:00 gone, 0:04:33 left, AUC 0.912
+a warning of a library
+"""
+
+
+def test_the_line_follows_what_a_job_counts_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "refits.log"
+    made = handler()
+    monkeypatch.setattr(progress, "EVERY", 3600.0)
+    event(made, "job_info", jobid=1, rule_name="remove", log=[str(tmp_path / "none.log")])
+    event(made, "job_info", jobid=2, rule_name="refits", log=[str(log)])
+    capsys.readouterr()
+    # Where each line stays, there are few.
+    log.write_text(LOG, encoding="utf-8")
+    made.look()
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(progress, "SELDOM", 0.0)
+    made.look()
+    followed = "refits  0 of 3  refits 2/9, mamushi: 3/5 folds, 18%, 0:04:33 left\n"
+    assert capsys.readouterr().err == followed
+    made.look()
+    assert capsys.readouterr().err == ""
+    event(made, "job_finished", job_id=2)
+    log.write_text(LOG.replace("18%", "20%"), encoding="utf-8")
+    made.look()
+    assert capsys.readouterr().err == ""
+    made.close()
+
+
+def test_a_terminal_s_line_follows_at_once_and_is_no_wider(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    monkeypatch.setattr(progress, "EVERY", 0.01)
+    monkeypatch.setenv("COLUMNS", "40")
+    log = tmp_path / "refits.log"
+    log.write_text("x" * progress.END + "\n" + LOG, encoding="utf-8")
+    made = handler()
+    event(made, "job_info", jobid=2, rule_name="refits", log=[str(log)])
+    until(lambda: "3/5" in made.shown)
+    made.close()
+    assert capsys.readouterr().err.endswith("\r\x1b[Krefits  0 of 3  refits 2/9, mamushi: 3/\r")
+
+
+def test_a_count_within_another_one_is_of_the_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    with Progress(4, "refits", "refit", every=3600.0) as whole:
+        whole.began -= 90.0
+        whole.advance()
+        assert capsys.readouterr().err == ""
+        with Progress(5, "mamushi", "fold", every=0.0) as inner:
+            inner.advance()
+            inner.advance(note="AUC 0.9")
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0].startswith("refits 2/4, mamushi: 1/5 folds, 30%, 0:01:30 gone, 0:03:3")
+    assert re.fullmatch(
+        r"refits 2/4, mamushi: 2/5 folds, 35%, 0:01:30 gone, 0:02:4\d left, AUC 0.9", lines[1]
+    )
+    # One that nobody is within says what it did.
+    with Progress(2, "gold", "step", every=0.0, start=1) as alone:
+        alone.advance()
+    assert capsys.readouterr().err == "gold: 2/2 steps, 100%, 0:00:00 gone, 0:00:00 left\n"

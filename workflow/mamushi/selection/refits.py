@@ -16,6 +16,7 @@ import pyarrow as pa
 from mamushi.artifacts import schemas
 from mamushi.artifacts.tables import read_table
 from mamushi.registry import load
+from mamushi.running.progress import Progress
 from mamushi.selection.crossfit import derive_seed
 from mamushi.selection.pool import Pool, Scored, columns_of, scored_of
 
@@ -43,21 +44,30 @@ def refits(
     is derived from each of ``bases``, the refits of that one. Raises what the selector raises.
     """
     score = load("selector", kind).score
-    if bases:
-        return [
-            (part, number, score(replace(pool, base=base), settings, refit_seed(seed, number)))
-            for part, number, base in bases
-        ]
-    found = [(WHOLE, i, score(pool, settings, refit_seed(seed, i))) for i in range(whole)]
+    work = [(part, number, replace(pool, base=base)) for part, number, base in bases]
+    if not work:
+        work = [(WHOLE, i, pool) for i in range(whole)]
+        work += _halves(pool, settings, halves)
+    found = []
+    with Progress(len(work), "refits", "refit") as progress:
+        for part, number, given in work:
+            found.append((part, number, score(given, settings, refit_seed(seed, number))))
+            progress.advance()
+    return found
+
+
+def _halves(pool: Pool, settings: Mapping[str, Any], halves: int) -> list[tuple[str, int, Pool]]:
+    """Return the pools of ``halves`` pairs of halves; none where a selector does not cross-fit, or
+    has too few examples for it."""
     codes = np.arange(len(pool.ids)) if pool.groups is None else pool.groups
     smaller = min(len(np.unique(codes[domain])) for domain in (pool.forget, ~pool.forget))
-    if settings.get("folds") and smaller >= IN_A_FOLD * settings["folds"]:
-        found += [
-            (part, i, score(replace(pool, half=half), settings, refit_seed(seed, i)))
-            for i in range(halves)
-            for half, part in enumerate(HALVES)
-        ]
-    return found
+    if not settings.get("folds") or smaller < IN_A_FOLD * settings["folds"]:
+        return []
+    return [
+        (part, i, replace(pool, half=half))
+        for i in range(halves)
+        for half, part in enumerate(HALVES)
+    ]
 
 
 def refit_seed(seed: int, number: int) -> int:

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from mamushi.configuration import grid
 from mamushi.configuration.grid import Config
 from mamushi.errors import UserError
+from mamushi.running import leases
 from mamushi.running.machine import processor_seconds
 from mamushi_runs.forecast import rates, work
 from mamushi_runs.forecast.rates import CPU, Rate
@@ -293,11 +294,20 @@ _running: list[tuple[dict[str, Any], float]] = []
 def begin(workflow: Any, config: Config) -> str:
     """Keep the forecast of a run that is about to start; return the line to print."""
     _running.clear()
-    found = forecast(read(workflow), config, own=processor_seconds())
+    found = forecast(as_run_here(read(workflow), config), config, own=processor_seconds())
     _running.append((found, time.monotonic()))
     wall, gpu, cpu = (clock(found[f"{name}_seconds"]) for name in ("wall", "gpu", "cpu"))
+    parts = [f"about {wall}", *([f"{gpu} GPU"] if found["gpu_seconds"] else []), f"{cpu} CPU"]
     disk = size(found["disk"]["end"])
-    return f"Forecast for {found['jobs']} jobs: about {wall}, {gpu} GPU, {cpu} CPU, {disk} disk."
+    return f"Forecast for {found['jobs']} jobs: {', '.join(parts)}, {disk} disk."
+
+
+def as_run_here(graph: Graph, config: Config) -> Graph:
+    """Return the jobs as this machine runs them: where it has no GPU, or none is to be used, those
+    that ask for one take a processor. On a cluster they are as they are."""
+    if graph.cluster or (config["execution"]["device"] != "cpu" and leases.visible()):
+        return graph
+    return graph._replace(jobs=[job._replace(gpus=0) for job in graph.jobs])
 
 
 def end(workflow: Any) -> str | None:

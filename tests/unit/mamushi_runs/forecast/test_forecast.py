@@ -131,6 +131,29 @@ def test_what_another_workflow_adds_is_assumed_and_prefixed_rules_are_ours(
         assert found["rules"][rule]["sources"] == {"assumed: a minute": 1}
 
 
+def test_without_a_gpu_there_are_no_seconds_of_one(
+    paper: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = Graph([job("embed")], {CORES: 2}, cluster=False)
+    monkeypatch.setattr(forecast, "read", lambda workflow: graph)
+    seen = ["0"]
+    monkeypatch.setattr("mamushi.running.leases.visible", lambda: seen)
+    assert " GPU, " in forecast.begin(None, paper)
+    seen.clear()
+    said = forecast.begin(None, paper)
+    assert "GPU" not in said and " CPU, " in said
+    (alone,) = forecast.as_run_here(graph, paper).jobs
+    assert forecast.Forecaster(work.Costs(paper, Volumes(paper)), rates.rate()).of(
+        alone
+    ).source == ("FLOP on a CPU core")
+    # Nor where none is to be used; a cluster has its own.
+    seen.append("0")
+    without = {**paper, "execution": {**paper["execution"], "device": "cpu"}}
+    assert "GPU" not in forecast.begin(None, without)
+    assert forecast.as_run_here(graph._replace(cluster=True), without).jobs == graph.jobs
+    forecast._running.clear()
+
+
 def test_the_wall_time_names_what_binds_it(paper: dict[str, Any], tmp_path: Path) -> None:
     jobs = [job("beta0", seed=str(seed)) for seed in range(8)]
     one = made(jobs[:1], paper, tmp_path, cluster=True)["wall_seconds"]
