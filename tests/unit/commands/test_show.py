@@ -124,6 +124,26 @@ def test_a_list_that_should_not_be_acted_on(
     assert f"  how many  mamushi advise --removal 0.5 --root {tmp_path}\n" in said
 
 
+def test_masked_tokens_and_the_command_that_hands_them_over(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = []
+    for beta, masked in (("0.10", 700), ("0.25", 1800)):
+        path = paths.under(tmp_path, paths.SPANS_MANIFEST, **CELL, selector="words", beta=beta)
+        counts = {"tokens": 7444, "masked": masked, "n_texts": 400, "texts": masked // 10}
+        write_json(path, {**CELL, "selector": "words", **counts})
+        made.append(path.with_suffix(".parquet"))
+    assert main(["show", str(tmp_path)]) == 0
+    said = capsys.readouterr().out.splitlines()
+    who = "  texts, ours, seed 0, words"
+    assert said == [
+        "tokens to leave out of the loss, in the place of texts",
+        f"{who}: 700 of 7,444 tokens, in 70 of 400 texts: {made[0]}",
+        f"{who}: 1,800 of 7,444 tokens, in 180 of 400 texts: {made[1]}",
+        f"  hand over  mamushi export {made[0]} --to labels --out masked.jsonl",
+    ]
+
+
 def test_where_nothing_was_ranked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", str(tmp_path)]) == 2
     said = capsys.readouterr().err

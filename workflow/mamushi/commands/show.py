@@ -2,7 +2,7 @@
 
 For each dataset, model and seed of a folder: what each ranking is worth, by its own AUC; its
 removal lists, each with what it is worth and why; the texts that go first and those at a list's end
-with profanity masked, the figure and the page.
+with profanity masked, the figure and the page. Then the tokens that selectors of tokens mask.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ def show(root: Path, *, texts: bool = True) -> int:
 
     pattern = dict.fromkeys(("dataset", "model", "seed", "selector", "beta"), "*")
     found = sorted(root.glob(str(paths.under("", paths.MANIFEST, **pattern))))
-    if not found:
+    spans = sorted(root.glob(str(paths.under("", paths.SPANS_MANIFEST, **pattern))))
+    if not found and not spans:
         do = "make them with mamushi rank, or the workflow's target removals"
         raise UserError("no removal list in it", where=root, do=do)
     cells: dict[tuple[str, str, int], dict[str, list[dict[str, Any]]]] = {}
@@ -57,8 +58,26 @@ def show(root: Path, *, texts: bool = True) -> int:
             raise UserError(what, where=path, do="give the command that made it again")
         cell = (about["dataset"], about["model"], about["seed"])
         cells.setdefault(cell, {}).setdefault(about["selector"], []).append(about)
-    print("\n\n".join("\n".join(_cell(root, *cell, cells[cell], texts)) for cell in sorted(cells)))
+    shown = ["\n".join(_cell(root, *cell, cells[cell], texts)) for cell in sorted(cells)]
+    if spans:
+        shown.append("\n".join(_masked(spans)))
+    print("\n\n".join(shown))
     return 0
+
+
+def _masked(manifests: Sequence[Path]) -> list[str]:
+    """Return what the spans of a folder mask, and the command that hands the first of them over."""
+    from mamushi.artifacts.files import read_json
+
+    lines = ["tokens to leave out of the loss, in the place of texts"]
+    for path in manifests:
+        about = read_json(path)
+        who = f"{about['dataset']}, {about['model']}, seed {about['seed']}, {about['selector']}"
+        share = f"{about['masked']:,} of {about['tokens']:,} tokens"
+        texts = f"in {about['texts']:,} of {about['n_texts']:,} texts"
+        lines.append(f"  {who}: {share}, {texts}: {path.with_suffix('.parquet')}")
+    first = manifests[0].with_suffix(".parquet")
+    return [*lines, f"  hand over  mamushi export {first} --to labels --out masked.jsonl"]
 
 
 def _cell(
