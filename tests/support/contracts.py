@@ -98,9 +98,9 @@ ROWS: dict[str, dict[str, list[Any]]] = {
     "effects 1, evidence_tables 1, figure_diagnostics 4, figure_discrimination 4, "
     "figure_subspaces 4, figure_variance 4, qualitative 1, ranking 4, runtime 4, subgroups 1, "
     "tables 1, triage 4": {"grid.seeds": [[1]]},
-    "effects 1, figure_frontier 1, manifests 33, ranking 4, remove 24, retrain 24, stability 33, "
-    "subgroups 1": {"grid.budgets": [[0.2, 0.4, 0.95]]},
-    "effects 1, figure_frontier 1, ranking 4, stability 33, subgroups 1": {"grid.budgets": [[0.4]]},
+    "effects 1, figure_frontier 1, manifests 33, remove 24, retrain 24, stability 33, subgroups 1, "
+    "tables 1": {"grid.budgets": [[0.2, 0.4, 0.95]]},
+    "effects 1, figure_frontier 1, stability 33, subgroups 1, tables 1": {"grid.budgets": [[0.4]]},
     "confounds 8, diagnostics 8, effects 1, frontier 8, manifests 8, ranking 4, refits 8, "
     "remove 16, retrain 16, runtime 4, score 8, stability 8, subgroups 1, tables 1": {
         "grid.selectors": [["random", "mamushi", "anti_mamushi", "vmf"]]
@@ -113,7 +113,7 @@ ROWS: dict[str, dict[str, list[Any]]] = {
         "studies.selectors.models": [["tiny", "ours"]],
         "studies.selectors.seeds": [[0, 1]],
     },
-    "manifests 33, ranking 4, remove 7, retrain 10, spans 3, stability 33": {
+    "manifests 33, remove 7, retrain 10, spans 3, stability 33, study_tables 1": {
         "studies.selectors.budgets": [[0.4, 0.6]]
     },
     "manifests 1, refits 1, remove 1, retrain 1, score 1, stability 1, study_tables 1": {
@@ -135,13 +135,13 @@ ROWS: dict[str, dict[str, list[Any]]] = {
         "selectors.auto.networks": ["again"],
     },
     "token_scores 1": settings("selectors", "token_unigram"),
-    "refits 11, runtime 4, score 11": {
+    "refits 11, score 11": {
         **settings("selectors", "mamushi"),
         "selectors.mamushi.hidden": [[8]],
         "selectors.mamushi.precision": ["fp32"],
     },
-    "refits 10, runtime 4, score 10": {"selectors.random.draw": [1]},
-    "refits 15, runtime 4, score 15": {"selectors.anti_mamushi.of": ["again"]},
+    "refits 10, score 10": {"selectors.random.draw": [1]},
+    "refits 15, score 15": {"selectors.anti_mamushi.of": ["again"]},
     "calibrate 10, confounds 8, figure_diagnostics 4, qualitative 1, refits 9, score 9, triage 4": {
         "removal.ratio": ["mamushi_lr"]
     },

@@ -7,10 +7,15 @@ rule removals:
         LISTS,
 
 
-# The studies of the configuration, each a comparison of its own.
+# The studies of the configuration, each a comparison of its own, with the manifests of its lists, for which
+# its tables do not wait.
 rule studies:
     input:
         expand(paths.STUDY_FIGURE, study=config["studies"]),
+        [
+            grid.manifests(config, grid.comparison(config, study))
+            for study in config["studies"]
+        ],
 
 
 # What scores and embeddings tell before any retraining: diagnostics, geometry, frontier, advice.
