@@ -83,11 +83,11 @@ def without_pandas() -> None:
             if name == "pandas":
                 raise ModuleNotFoundError(name)
 
-    sys.meta_path.insert(0, Absent)  # type: ignore[arg-type]
+    sys.meta_path.insert(0, Absent)
     try:
         pa.array([()])
     finally:
-        sys.meta_path.remove(Absent)  # type: ignore[arg-type]
+        sys.meta_path.remove(Absent)
 
 
 def processor_seconds() -> float:

@@ -109,8 +109,8 @@ def _measured(files: RuntimeFiles, settings: Runtime) -> tuple[Rows, dict[str, A
         wall, cpu = np.median(seconds, axis=0).tolist()
         rows.append({"selector": name, **sizes, "wall_seconds": wall, "cpu_seconds": cpu})
         print(f"{name}: {wall:.4f} s, CPU {cpu:.4f} s")
-    seconds = {name: each.T.tolist() for name, each in found.items()}
-    return rows, {"conditions": conditions(), "seconds": seconds}
+    all_seconds = {name: each.T.tolist() for name, each in found.items()}
+    return rows, {"conditions": conditions(), "seconds": all_seconds}
 
 
 def _logged(files: RuntimeFiles, settings: Runtime) -> tuple[Rows, dict[str, Any]]:
@@ -125,10 +125,11 @@ def _logged(files: RuntimeFiles, settings: Runtime) -> tuple[Rows, dict[str, Any
         one.selector: one.settings.get(plugin("selector", one.kind).literals.get("DERIVES", ""))
         for one in settings.selectors + settings.bases
     }
-    rows = []
+    rows: Rows = []
     for one in settings.selectors:
         ranks = read_table(scores[one.selector], schemas.SCORES, ["rank"])["rank"]
-        retain, parts, name = ranks.null_count, [], one.selector
+        retain, parts = ranks.null_count, []
+        name: str | None = one.selector
         while name is not None:
             parts.append(took[name])
             name = base[name]
