@@ -56,7 +56,8 @@ def test_a_stage_of_tables_imports_neither_pandas_nor_the_whole_of_scipy(tmp_pat
     )
     one = {**GRID, "datasets": ["alpha"], "models": ["small"]}
     words = ["tables", "--root", str(tmp_path), "--out-folder", str(tmp_path / "tables")]
-    printed = _printed("-c", program, *words, "--settings", json.dumps({"grid": one}))
+    given = {"grid": one, "ranked": GRID["selectors"]}
+    printed = _printed("-c", program, *words, "--settings", json.dumps(given))
     loaded = set(printed.rpartition("loaded ")[2].split())
     assert "pyarrow" in loaded and not {"pandas", "torch"} & loaded
     needed = "from mamushi.selection import metrics\nfrom mamushi.evidence import dependence\n"

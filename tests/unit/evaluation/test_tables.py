@@ -161,7 +161,7 @@ def test_a_diverged_model_is_named(root: Path) -> None:
 
 
 def make_tables(root: Path) -> int:
-    settings = json.dumps({"grid": ONE, "code": "0" * 8})
+    settings = json.dumps({"grid": ONE, "ranked": ONE["selectors"], "code": "0" * 8})
     folder = str(root / "tables")
     return main(["tables", "--root", str(root), "--out-folder", folder, "--settings", settings])
 
