@@ -36,8 +36,10 @@ def write(spans: Path, out: Path) -> None:
     found: dict[str, list[tuple[int, int]]] = {}
     for row in read_table(spans, schemas.SPANS).to_pylist():
         found.setdefault(row["id"], []).append((row["start"], row["stop"]))
-    files = (paths.under(pattern=pattern, **where) for pattern in (paths.TOKENS, paths.EXAMPLES))
-    texts = masked(read_tokens(*files, INFERENCE, about["max_length"]), found)
+    tokens, examples = (
+        paths.under(pattern=pattern, **where) for pattern in (paths.TOKENS, paths.EXAMPLES)
+    )
+    texts = masked(read_tokens(tokens, examples, INFERENCE, about["max_length"]), found)
     with atomic(out) as part, part.open("w", encoding="utf-8") as file:
         for row in range(len(texts)):
             ids, counted = texts[row].tolist(), texts.weights_of(row).tolist()

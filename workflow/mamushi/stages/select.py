@@ -174,13 +174,16 @@ def token_scores(files: TokenScoresFiles, settings: TokenScores, job: Job) -> No
     from mamushi.selection.tokens import TokenPool
 
     sections = (INFERENCE, CONTAMINATION)
-    read = (read_tokens(files.tokens, files.examples, s, settings.max_length) for s in sections)
+    texts, others = (
+        read_tokens(files.tokens, files.examples, section, settings.max_length)
+        for section in sections
+    )
     ratio = None
     if files.ratio is not None:
         rows = read_table(files.ratio, schemas.TOKEN_RATIO)
         ratios = (each.values.to_numpy() for each in rows["ratio"])
         ratio = dict(zip(rows["id"].to_pylist(), ratios, strict=True))
-    pool = TokenPool(*read, group_codes(ranked(files.examples, "group")["group"]), ratio)
+    pool = TokenPool(texts, others, group_codes(ranked(files.examples, "group")["group"]), ratio)
     selector = load("selector", settings.kind)
     scores = selector.score_tokens(pool, settings.settings, settings.seed)
     columns = {
