@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+TESTED := $(VENV)/.ready-for-tests
 SNAKEMAKE := $(BIN)/snakemake
 SNAKEFILES := Snakefile workflow/rules
 # Makes a SLURM with made-up GPUs on a machine that has none; comes with the shared data.
@@ -15,7 +16,7 @@ SLURM_UP := $(or $(MAMUSHI_SHARED),../shared)/slurm/slurm-up
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 17
 
-setup: $(READY) ## make the virtual environment .venv from the lock file
+setup: $(READY) ## make the virtual environment .venv from the lock file, without what tests need
 
 $(READY): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
@@ -26,8 +27,13 @@ $(READY): requirements.lock pyproject.toml
 	    "sudo apt install python3-venv" >&2; exit 1; }
 	@echo "Setting up $(VENV) from requirements.lock; this takes a few minutes, once."
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --requirement requirements.lock
+	sed '/^# For development/,$$d' requirements.lock | \
+	  $(BIN)/python -m pip install --quiet --requirement /dev/stdin
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	touch $@
+
+$(TESTED): $(READY)
+	$(BIN)/python -m pip install --quiet --requirement requirements.lock
 	touch $@
 
 demo: $(READY) ## synthetic texts and a tiny model, a few minutes: results/report.html
@@ -103,7 +109,7 @@ evidence-page: $(READY) ## every number of docs/science/evidence.md on real text
 	$(BIN)/python benchmarks/evidence.py benchmarks/archive
 
 .PHONY: docs
-docs: $(READY) ## the documentation, with every table's columns: results/docs/index.html
+docs: $(TESTED) ## the documentation, with every table's columns: results/docs/index.html
 	$(BIN)/mkdocs build --strict --quiet
 
 VERSION = $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' workflow/mamushi/__init__.py)
@@ -124,14 +130,14 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 # Three at a time on two cores, because some wait.
 SIDE_BY_SIDE := -n 3 --dist loadgroup --no-loadscope-reorder
 
-test: $(READY) ## lint, types, all unit tests, what runs again, the demo: some ten minutes
+test: $(TESTED) ## lint, types, all unit tests, what runs again, the demo: some ten minutes
 	$(PYTEST) $(SIDE_BY_SIDE) -m "not slow and not slurm"
 
-test-slow: $(READY) ## the tests that `test` leaves out: faults, random kills, long grids
+test-slow: $(TESTED) ## the tests that `test` leaves out: faults, random kills, long grids
 	$(PYTEST) $(SIDE_BY_SIDE) -m "slow and not slurm"
 
 # One test at a time: some stop a daemon or a node.
-test-slurm: $(READY) ## the tests that need a SLURM; brings one up where slurm-up is at hand
+test-slurm: $(TESTED) ## the tests that need a SLURM; brings one up where slurm-up is at hand
 	@scontrol ping 2>/dev/null | grep -q UP || ! test -x $(SLURM_UP) || test "$$(id -u)" != 0 || \
 	  FAKE_SLURM_CONF=AccountingStorageEnforce=limits $(SLURM_UP) || \
 	  echo "slurm-up failed: no SLURM to test on" >&2
@@ -140,14 +146,14 @@ test-slurm: $(READY) ## the tests that need a SLURM; brings one up where slurm-u
 test-all: ## all of these, within an hour; the last line counts them
 	.ci/run
 
-lint: $(READY) ## formatting, lint and types of Python and Snakemake
+lint: $(TESTED) ## formatting, lint and types of Python and Snakemake
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/snakefmt --check $(SNAKEFILES)
 	$(SNAKEMAKE) --lint
 
-format: $(READY) ## format Python and Snakemake files
+format: $(TESTED) ## format Python and Snakemake files
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 	$(BIN)/snakefmt $(SNAKEFILES)

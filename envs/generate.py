@@ -24,7 +24,8 @@ PYTHON = "3.11"
 
 LOCK_HEADER = """\
 # Every package of Mamushi, direct or not, at the version that was tested: Linux, Python 3.11 and
-# later. Made by `python envs/generate.py --lock`; change pyproject.toml instead, and make it again.
+# later. The first part is for running it, on a cluster as well, the second for its tests. Made by
+# `python envs/generate.py --lock`; change pyproject.toml instead, and make it again.
 # Of torch only the version is pinned. pip adds the CUDA libraries that its build for your machine
 # asks for; where pip is set up to find CPU builds (2.13.0+cpu), they satisfy the same pin.
 """
@@ -74,8 +75,8 @@ def needed(requirements: list[str]) -> dict[str, str]:
 def lock() -> str:
     """The lock file for the packages that are installed in this environment."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    run = needed(project["dependencies"])
-    everything = needed([*project["dependencies"], *project["optional-dependencies"]["dev"]])
+    extras, run = project["optional-dependencies"], project["dependencies"]
+    everything, run = needed([*run, *extras["dev"]]), needed([*run, *extras["slurm"]])
     parts = [run, {name: everything[name] for name in everything.keys() - run.keys()}]
     pins = ["".join(f"{name}=={part[name]}\n" for name in sorted(part)) for part in parts]
     return LOCK_HEADER + "\n" + pins[0] + "\n" + DEVELOPMENT + "\n" + pins[1]

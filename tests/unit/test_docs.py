@@ -56,7 +56,7 @@ def inline(text: str) -> list[str]:
 def commands(text: str) -> Iterator[list[str]]:
     """The words of every command in a block, and of those in the prose that name a program."""
     lines = [line for block in blocks(text, "sh") for line in joined(block)]
-    programs = r"(make|snakemake|python -m|mamushi) "
+    programs = r"(make|snakemake|pip|python -m|mamushi) "
     lines += [code for code in inline(text) if re.match(programs, code)]
     for line in lines:
         words = shlex.split(line, comments=True)
@@ -134,6 +134,8 @@ def test_commands_are_those_that_exist(page: Path, capsys: pytest.CaptureFixture
                 pass
             case ["mamushi", *rest]:
                 check_python(["mamushi", *rest], capsys)
+            case ["pip", "install", package]:
+                assert package.partition("[")[0] in ("mamushi-unlearn", ".")
             case ["export", given]:
                 name = given.partition("=")[0]
                 assert f"${{{name}}}" in (ROOT / "config.yaml").read_text(encoding="utf-8")

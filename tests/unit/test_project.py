@@ -20,6 +20,7 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 
 import mamushi
+from mamushi.errors import extra
 from tests.support.rules import gpu_rules, rules
 from tests.support.workflow import ROOT
 
@@ -81,12 +82,14 @@ def test_environment_files_come_from_the_lock_file() -> None:
     assert pins.items() <= locked().items()
     # What the workflow imports is there, what only its developers use is not.
     assert {"torch", "transformers", "snakemake", "pygments", "jsonschema"} <= pins.keys()
+    assert "snakemake-executor-plugin-slurm" in pins
     assert not {"pytest", "mypy", "ruff", "snakefmt"} & pins.keys()
 
 
 def test_the_lock_file_has_what_the_project_asks_for() -> None:
     pins = locked()
-    asked = [*project()["dependencies"], *project()["optional-dependencies"]["dev"]]
+    extras = project()["optional-dependencies"]
+    asked = [*project()["dependencies"], *extras["slurm"], *extras["dev"]]
     for requirement in map(Requirement, asked):
         name = generator().canonical(requirement.name)
         assert Version(pins[name]) in requirement.specifier, requirement
@@ -102,7 +105,44 @@ def test_the_lock_file_is_complete() -> None:
 
 def test_what_is_tested_is_what_is_locked() -> None:
     installed = {name: version(name).split("+")[0] for name in locked()}
-    assert installed == locked(), "the environment is not the lock file's: run make setup"
+    assert installed == locked(), "the environment is not the lock file's: run make test"
+
+
+def test_what_is_installed_by_name_is_this_program() -> None:
+    """`mamushi` on the package index is another one; extras are those that there are."""
+    assert project()["name"] == "mamushi-unlearn"
+    places = ("workflow", "docs", "envs", "profiles", "benchmarks")
+    files = [path for place in places for path in (ROOT / place).rglob("*") if path.is_file()]
+    files = [path for path in files if path.suffix in (".py", ".md", ".smk", ".yaml", ".rst")]
+    names, extras = [extra("slurm")], "|".join(project()["optional-dependencies"])
+    for path in [*files, ROOT / "README.md", ROOT / "Makefile", ROOT / "pyproject.toml"]:
+        text = path.read_text(encoding="utf-8")
+        names += re.findall(r"pip install [^\n`]*mamushi[^\s`]*", text)
+        assert not re.search(rf"mamushi\[({extras})\]", text), path
+    assert len(names) > 4
+    asked = {each for name in names for each in re.findall(r"\[(\w+)\]", name)}
+    assert asked <= project()["optional-dependencies"].keys()
+    assert not [name for name in names if "mamushi-unlearn" not in name]
+
+
+def test_a_first_ranking_needs_no_extra() -> None:
+    """Nor does the demo install what only tests use; what they use, `make test` does."""
+    asked = {Requirement(line).name for line in project()["dependencies"]}
+    assert not asked & {"seaborn", "snakemake-executor-plugin-slurm", "lm_eval", "peft", "pytest"}
+
+    def installed(target: str) -> list[str]:
+        said = subprocess.run(
+            ["make", "--dry-run", target, "VENV=none"],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert said.returncode == 0, said.stderr
+        return re.findall(r"--requirement (\S+)", said.stdout)
+
+    assert installed("demo") == installed("setup") == ["/dev/stdin"]
+    assert installed("test") == ["/dev/stdin", "requirements.lock"]
 
 
 def settings(profile: str) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from tests.support.imports import MODULES as OURS
 from tests.support.imports import imported
 
 HEAVY = (
-    *("accelerate", "matplotlib", "numpy", "pandas", "pyarrow", "scipy", "seaborn", "sklearn"),
+    *("accelerate", "matplotlib", "numpy", "pandas", "pyarrow", "scipy", "sklearn"),
     *("tokenizers", "torch", "transformers"),
 )
 # What Python itself loads to read a command line is a hundred modules.

@@ -20,6 +20,12 @@ class UserError(Exception):
         super().__init__(" ".join(line.split()))
 
 
+def extra(name: str) -> str:
+    """Return the command that installs what an extra of the package needs. Its distribution has a
+    name of its own: that of the import belongs to another program on the package index."""
+    return f"pip install 'mamushi-unlearn[{name}]'"
+
+
 def suggestion(wrong: str, known: Iterable[str]) -> str:
     """Return a suggestion to be put behind a message; empty where nothing known is alike."""
     near = difflib.get_close_matches(wrong, list(known), n=1)

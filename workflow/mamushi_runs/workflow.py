@@ -11,10 +11,11 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from mamushi.errors import UserError
+from mamushi.errors import UserError, extra
 from mamushi.registry import tree
 from mamushi_runs import targets
 
@@ -46,15 +47,30 @@ def _count(text: str) -> int:
 
 
 def profile(name: str) -> Path:
-    """Return the folder of a profile: of one's own, else one of the workflow's; raises
-    ``UserError``."""
+    """Return the folder of a profile: of one's own, else one of the workflow's. Raises
+    ``UserError`` without one, and where it needs a package that is not installed."""
     ours = tree() / "profiles"
     for folder in (Path(name), ours / name, tree() / name):
         if folder.is_dir():
+            # Snakemake would say that its options are unknown.
+            on_slurm = settings(folder).get("executor") == "slurm"
+            if on_slurm and find_spec("snakemake_executor_plugin_slurm") is None:
+                what = "Snakemake's plug-in for SLURM is not installed"
+                raise UserError(what, where=folder, do=extra("slurm"))
             return folder
     known = sorted(path.name for path in ours.iterdir() if path.name != "default")
     do = f"name a folder, or one of {', '.join(known)}"
     raise UserError(f"no profile {name!r}", where="--profile", do=do)
+
+
+def settings(profile: Path) -> dict[str, Any]:
+    """Return what a profile sets."""
+    import yaml
+
+    found: dict[str, Any] = {}
+    for path in sorted((*profile.glob("config*.yaml"), *profile.glob("profile*.yaml"))):
+        found |= yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+    return found
 
 
 def grid(configfile: Path) -> dict[str, list[Any]]:

@@ -16,7 +16,7 @@ import sys
 from mamushi.running import warm
 
 LIBRARIES = (
-    *("jsonschema", "matplotlib.figure", "pandas", "pyarrow.csv", "seaborn", "snakemake.cli"),
+    *("jsonschema", "matplotlib.figure", "pandas", "pyarrow.csv", "snakemake.cli"),
     *("sklearn.linear_model", "sklearn.neural_network", "transformers.generation"),
     "transformers.models.llama.modeling_llama",
 )

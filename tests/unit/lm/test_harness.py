@@ -52,7 +52,7 @@ def test_without_the_harness_there_is_one_clear_line(monkeypatch: pytest.MonkeyP
         harness.require(["arc_easy"])
     said = str(caught.value)
     assert said.startswith("utility.tasks: lm-evaluation-harness cannot be imported")
-    assert "mamushi[harness]" in said and "\n" not in said
+    assert "pip install 'mamushi-unlearn[harness]'" in said and "\n" not in said
 
 
 def test_an_unknown_task_is_named() -> None:

@@ -138,5 +138,5 @@ def test_target_modules_name_the_modules_that_have_adapters(
         assert wanted[-1] in str(error.value).replace("LlamaRMSNorm", "input_layernorm")
         assert "\n" not in str(error.value)
     monkeypatch.setitem(sys.modules, "peft", None)
-    with pytest.raises(UserError, match=r"need the Python package peft.*pip install"):
+    with pytest.raises(UserError, match=r"package peft.*pip install 'mamushi-unlearn\[lora\]'"):
         with_adapters("llama")

@@ -59,7 +59,8 @@ def packages() -> Finding:
         except PackageNotFoundError:
             missing.append(name)
     if missing:
-        return FAIL, f"not installed: {', '.join(missing)}; run make setup, or install mamushi"
+        do = "pip install mamushi-unlearn, or make setup in a clone"
+        return FAIL, f"not installed: {', '.join(missing)}; {do}"
     return OK, ", ".join(found)
 
 

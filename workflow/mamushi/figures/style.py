@@ -13,7 +13,6 @@ import matplotlib as mpl
 mpl.use("Agg")
 
 import matplotlib.pyplot as plt
-import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
@@ -81,8 +80,17 @@ WIDTH, HEIGHT = 2.4, 1.9
 """Inches of a panel."""
 SIZE = 8.0
 """Points of the font."""
+INK = ".15"
+"""Of axes and words: dark grey."""
 HOUSE: Any = {
-    **sns.axes_style("ticks"),
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "text.color": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "lines.solid_capstyle": "round",
+    "patch.edgecolor": "w",
+    "patch.force_edgecolor": True,
     "font.family": "DejaVu Sans",
     "font.size": SIZE,
     "axes.titlesize": SIZE + 1,

@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from mamushi.errors import UserError
+from mamushi.errors import UserError, extra
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -28,7 +28,7 @@ def require(tasks: Sequence[str]) -> Any:
         raise UserError(
             f"lm-evaluation-harness cannot be imported ({error})",
             where=WHERE,
-            do="install the extra: pip install 'mamushi[harness]', or leave the list empty",
+            do=f"install the extra: {extra('harness')}, or leave the list empty",
         ) from None
     named = [task for task in tasks if not os.path.isfile(task)]
     # Its own tasks are ten thousand files, which it reads all.

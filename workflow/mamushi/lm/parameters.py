@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from torch import nn
 from transformers import PreTrainedModel
 
-from mamushi.errors import UserError
+from mamushi.errors import UserError, extra
 
 PREFIX = "lora_"
 """How peft begins the name of each part of an adapter."""
@@ -113,7 +113,7 @@ def add_adapters(model: PreTrainedModel, settings: Mapping[str, Any]) -> None:
         raise UserError(
             "low-rank adapters need the Python package peft, and there is none here",
             where="training.method",
-            do="pip install 'mamushi[lora]'",
+            do=extra("lora"),
         ) from None
     wanted = settings["target_modules"]
     config = peft.LoraConfig(
