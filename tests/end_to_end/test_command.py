@@ -3,8 +3,8 @@ says: the transcript in docs/guide/command.md is what this test sees."""
 
 import re
 import shlex
+import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pyarrow.csv
@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.support.lab import write_lab
-from tests.support.workflow import ROOT, SNAKEMAKE, run, warmed
+from tests.support.pages import commands
+from tests.support.workflow import ROOT, SNAKEMAKE, mamushi, run, warmed
 
 PAGE = ROOT / "docs/guide/command.md"
 QUICK = (
@@ -49,23 +50,21 @@ def plain(line: str) -> str:
 
 
 def test_the_transcript_of_the_docs(lab: Path) -> None:
-    """`rank` runs twice, and the second time what the first has left out."""
+    """`rank` runs twice, the second time what the first has left out, and what it prints as the next
+    step works."""
     said: dict[str, list[str]] = {}
     for command, shown in transcript():
         program, *words = shlex.split(command)
         assert program == "mamushi"
         quick = ["--snakemake-args", QUICK] if words[0] == "rank" else []
-        done = subprocess.run(
-            [sys.executable, "-m", "mamushi", *words, *quick],
-            cwd=lab,
-            env=warmed(PYTHONPATH=str(ROOT / "workflow")),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
+        done = mamushi(lab, *words, *quick)
         said[words[0]] = done.stderr.splitlines()
         assert [*map(plain, done.stdout.splitlines())] == [*map(plain, shown)], done.stdout
+        next_steps = {*re.findall(r"^  (?:how many|remove) +mamushi (.*)", done.stdout, re.M)}
+        assert len(next_steps) == (2 if words[0] == "rank" else 0)
+        for step in next_steps:
+            mamushi(lab, *shlex.split(step))
+    assert (lab / "comments.clean.csv").is_file()
     # A line of progress, and nothing of Snakemake's wall.
     steps = [line for line in said["rank"] if re.match(r"\w+  \d+ of \d+", line)]
     assert len(steps) > 10 and len(said["rank"]) < len(steps) + 12
@@ -83,6 +82,28 @@ def test_the_transcript_of_the_docs(lab: Path) -> None:
 
     # An ordinary folder of the workflow.
     assert "Nothing to be done" in again(lab)
+
+
+READS = {"advise", "apply", "ledger", "report", "verify"}
+"""Commands that take what was ranked."""
+
+
+@pytest.mark.slow
+def test_what_the_pages_do_with_results_works_without_a_clone(lab: Path) -> None:
+    """In the order of the pages, in the folder of the transcript."""
+    (_, *words), *_ = [shlex.split(command) for command, _ in transcript()]
+    mamushi(lab, *words, "--snakemake-args", QUICK)
+    (lab / "second-request.txt").write_text("c1\n", encoding="utf-8")
+    shutil.copytree(lab / "ours", lab / "models" / "retrained-2")
+    asked = [words for words in commands() if words[0] in READS]
+    assert {words[0] for words in asked} == READS
+    for words in asked:
+        # The pages have one table under several names.
+        names = [re.sub(r"^/data/training\.|^training\.", "comments.", word) for word in words]
+        names = [name.replace("/runs/training/", "/runs/comments/") for name in names]
+        quick = ["--snakemake-args", QUICK] if words[0] == "report" else []
+        mamushi(lab, *names, *quick)
+    assert (lab / "results" / "report.html").is_file()
 
 
 def again(lab: Path) -> str:

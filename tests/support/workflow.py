@@ -75,6 +75,21 @@ def run(
     return done
 
 
+def mamushi(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run a command as whoever installed a wheel does. Raises ``AssertionError`` with what it
+    says unless it succeeds."""
+    done = subprocess.run(
+        [sys.executable, "-m", "mamushi", *words],
+        cwd=folder,
+        env=warmed(PYTHONPATH=str(ROOT / "workflow")),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, f"{words}\n{done.stdout}{done.stderr}"
+    return done
+
+
 def plan(
     *words: str | Path, directory: Path, check: bool = True
 ) -> subprocess.CompletedProcess[str]:

@@ -29,12 +29,11 @@ from mamushi.figures.style import HOUSE
 from mamushi.selection.pool import Pool, rank
 from mamushi.unlearning.objective import Nll
 from tests.support.grid_files import GRID, write_results
+from tests.support.pages import PAGES
 
 ROOT = Path(__file__).parents[2]
 DOCS = sorted(ROOT.glob("docs/**/*.md"))
-OF_THE_ROOT = [ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "SECURITY")]
-OUTSIDE = [*OF_THE_ROOT, ROOT / "profiles/slurm/README.md"]
-PAGES = [*OUTSIDE, *DOCS]
+OUTSIDE = [page for page in PAGES if page not in DOCS]
 TEXTS = {page: page.read_text(encoding="utf-8") for page in PAGES}
 KINDS = {"datasets": "dataset", "selectors": "selector", "unlearners": "unlearner"}
 
@@ -91,15 +90,18 @@ def check_profile(name: str) -> None:
     assert list((ROOT / name).glob("profile*.yaml")), f"no profile {name}"
 
 
+def check_targets(names: set[str]) -> None:
+    texts = [path.read_text(encoding="utf-8") for path in ROOT.glob("workflow/rules/*.smk")]
+    texts.append((ROOT / "Snakefile").read_text(encoding="utf-8"))
+    found = [re.findall(r"^(?:rule|checkpoint) (\w+):|\bas (\w+) with:", t, re.M) for t in texts]
+    assert names <= {name for pairs in found for pair in pairs for name in pair if name}
+
+
 def check_snakemake(words: list[str]) -> None:
     from snakemake.cli import get_argument_parser
 
     args = get_argument_parser().parse_args(words)
-    texts = [path.read_text(encoding="utf-8") for path in ROOT.glob("workflow/rules/*.smk")]
-    texts.append((ROOT / "Snakefile").read_text(encoding="utf-8"))
-    found = [re.findall(r"^(?:rule|checkpoint) (\w+):|\bas (\w+) with:", t, re.M) for t in texts]
-    rules = {name for names in found for pair in names for name in pair if name}
-    assert {*args.targets, *args.forcerun} <= rules
+    check_targets({*args.targets, *args.forcerun})
     for profile in args.profile or ():
         check_profile(profile)
 
@@ -116,6 +118,9 @@ def check_python(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     for option in (word.partition("=")[0] for word in options):
         if option.startswith("--"):
             assert re.search(rf"{option}\b(?!-)", said), f"{command} has no {option}"
+    if command in ("run", "report", "plan"):
+        first = next((at for at, word in enumerate(options) if word[0] == "-"), len(options))
+        check_targets({*options[:first]} - {"TARGET"})
 
 
 @every_page
@@ -140,7 +145,15 @@ def test_commands_are_those_that_exist(page: Path, capsys: pytest.CaptureFixture
                 name = given.partition("=")[0]
                 assert f"${{{name}}}" in (ROOT / "config.yaml").read_text(encoding="utf-8")
             case _:
-                assert words == [".", ".venv/bin/activate"], f"unknown command {words}"
+                pytest.fail(f"unknown command {words}")
+
+
+@every_page
+def test_commands_are_for_whoever_installed_a_wheel_or_say_that_they_are_not(page: Path) -> None:
+    for block in blocks(TEXTS[page], "sh") if page.name != "CONTRIBUTING.md" else ():
+        if not block.startswith("# in a clone"):
+            programs = {words[0] for words in commands(f"```sh\n{block}```")}
+            assert programs <= {"mamushi", "pip"}, block
 
 
 # Configuration ------------------------------------------------------------------------------------

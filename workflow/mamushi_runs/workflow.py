@@ -20,13 +20,19 @@ from mamushi.registry import tree
 from mamushi_runs import targets
 
 PACKAGES = Path(__file__).parents[1]
+MINE = Path("mine.yaml")
+"""The configuration that `init` writes unless told otherwise."""
+PROFILE = "gpu"
+"""Where a command runs unless told otherwise: on this machine."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Add how to run, for every command that starts the workflow."""
+    dry = "show what would run, and run nothing"
+    parser.add_argument("-n", "--dry-run", action="store_true", help=dry)
     parser.add_argument(
         "--profile",
-        default="gpu",
+        default=PROFILE,
         help="where to run: the name of one of the workflow's profiles (slurm for a cluster), or "
         "the folder of your own (default: gpu, this machine with or without one)",
     )
@@ -35,7 +41,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--snakemake-args",
         default="",
         metavar="ARGS",
-        help="more options of Snakemake, after an equals sign: ='--cores 4 --dry-run'",
+        help="more options of Snakemake, after an equals sign: ='--resources gpu=2'",
     )
 
 
@@ -44,6 +50,59 @@ def _count(text: str) -> int:
     if text.isdecimal() and int(text) > 0:
         return int(text)
     raise argparse.ArgumentTypeError(f"{text!r} is no number of cores; give 1 or more")
+
+
+def configfile(parser: argparse.ArgumentParser) -> None:
+    """Add which configuration a command takes."""
+    about = "configurations, the later laid over the earlier (default: mine.yaml, if it is here)"
+    parser.add_argument("--configfile", nargs="+", type=Path, metavar="FILE", help=about)
+
+
+def configured(given: Sequence[Path] | None, profile: Path | None, folder: Path) -> list[Path]:
+    """Return the configurations to run with in a folder: the given ones, else its `mine.yaml`; none
+    where that is not there, or the profile names its own."""
+    if given:
+        return list(given)
+    named = profile is not None and "configfile" in settings(profile)
+    return [] if named or not (folder / MINE).is_file() else [folder / MINE]
+
+
+def required(args: argparse.Namespace) -> list[Path]:
+    """Return the configurations for a run in the working folder. Raises ``UserError`` where it has
+    none: the paper's grid is not to start by an oversight."""
+    folder = profile(args.profile)
+    found = configured(args.configfile, folder, Path())
+    if not found and "configfile" not in settings(folder) and not Path("config.yaml").is_file():
+        do = "write one with mamushi init, or name one in --configfile"
+        raise UserError("no configuration mine.yaml in this folder", where=Path.cwd(), do=do)
+    return found
+
+
+def completed(
+    words: Sequence[str], named: str | None, configfiles: Sequence[Path] | None
+) -> list[str]:
+    """Return options and targets of Snakemake with what `mamushi run` would add to them in this
+    folder: the workflow, a profile by its name and the configuration. What the words say
+    themselves, and a workflow of the folder's own, is left to them."""
+    spoken = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    spoken.add_argument("-s", "--snakefile")
+    spoken.add_argument("--profile")
+    spoken.add_argument("--configfile", "--configfiles", nargs="+", type=Path)
+    said = spoken.parse_known_args(words)[0]
+    ours = tree() / "Snakefile"
+    if said.snakefile or (Path("Snakefile").is_file() and not Path("Snakefile").samefile(ours)):
+        return [*words]
+    folder = profile(named or said.profile) if named or said.profile else None
+    found = configured(configfiles or said.configfile, folder, Path())
+    if found == [MINE] and folder is None:
+        folder = profile(PROFILE)
+    added = []
+    if found and not said.configfile:
+        added += ["--configfile", *map(str, found)]
+    if folder is not None and not said.profile:
+        added += ["--profile", str(folder)]
+    # First, and an option with one value last: --configfile would take the targets for its own.
+    return [*added, "--snakefile", str(ours), *words]
 
 
 def profile(name: str) -> Path:
@@ -97,10 +156,20 @@ def cells(grid: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def run(wanted: Sequence[str], configfiles: Sequence[Path], args: argparse.Namespace) -> int:
-    """Make these targets in the working folder; returns Snakemake's exit status. Ctrl-C and SIGTERM
-    reach Snakemake, which ends its jobs, and this waits for that. Raises ``UserError`` for a
-    profile or a configuration that is not there."""
+def is_dry(args: argparse.Namespace) -> bool:
+    """Return whether nothing is to run."""
+    return args.dry_run or "--dry-run" in args.snakemake_args.split()
+
+
+def run(
+    wanted: Sequence[str],
+    configfiles: Sequence[Path],
+    args: argparse.Namespace,
+    report: Path | None = None,
+) -> int:
+    """Make these targets in the working folder, or a ``report`` on them; returns Snakemake's exit
+    status. Ctrl-C and SIGTERM reach Snakemake, which ends its jobs, and this waits for that. Raises
+    ``UserError`` for a profile or a configuration that is not there."""
     targets.check_files("--configfile", configfiles)
     try:
         more = shlex.split(args.snakemake_args)
@@ -108,9 +177,12 @@ def run(wanted: Sequence[str], configfiles: Sequence[Path], args: argparse.Names
         raise UserError(f"{error}", where="--snakemake-args", do="check its quotes") from None
     line = [
         *(sys.executable, "-m", "snakemake", "--snakefile", str(tree() / "Snakefile")),
-        *("--profile", str(profile(args.profile)), "--logger", "mamushi"),
+        *("--profile", str(profile(args.profile))),
+        *(("--dry-run", "--quiet", "rules") if is_dry(args) else ("--logger", "mamushi")),
         *(("--cores", str(args.cores)) if args.cores else ()),
-        *("--configfile", *map(str, configfiles), *more, "--", *wanted),
+        *(("--report", str(report)) if report else ()),
+        *(("--configfile", *map(str, configfiles)) if configfiles else ()),
+        *(*more, "--", *wanted),
     ]
     search = os.pathsep.join(filter(None, [str(PACKAGES), os.environ.get("PYTHONPATH")]))
     process = subprocess.Popen(line, env={**os.environ, "PYTHONPATH": search})

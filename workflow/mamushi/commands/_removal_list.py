@@ -103,7 +103,7 @@ def read(path: Path) -> RemovalList:
     table = read_table(path, schemas.REMOVALS)
     about = read_json(manifest) if manifest.is_file() else None
     if about is not None and about["ids_sha256"] != digest(ids):
-        do = "run the workflow again, or delete the manifest"
+        do = "make it again with mamushi run removals, or delete the manifest"
         raise UserError("is not the list of the manifest beside it", where=path, do=do)
     card, duplicates, examples = (
         paths.under(pattern=pattern, **where)

@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> None:
     if not files:
         shown = {key: value or "*" for key, value in named.items()}
         what = f"no {paths.under('', paths.FRONTIER, **shown)} in it"
-        do = "make the frontiers first, with the workflow's target 'evidence'"
+        do = "make the frontiers first: mamushi run evidence"
         raise UserError(what, where=args.root, do=do)
     rows = [row for path in files for row in read_frontier(path)]
     known = sorted({row["selector"] for row in rows})

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from mamushi.registry import tree
 from mamushi.running import locks
 
 GROUP = "check"
@@ -93,7 +94,8 @@ def slurm() -> Finding:
     if answer("squeue", "--noheader", "--me") is None:
         return FAIL, "sbatch is here and squeue does not answer: no run could start on the cluster"
     partitions = (answer("sinfo", "--noheader", "--format=%P %G") or "").split("\n")
-    return OK, f"answers; partitions and GPUs: {', '.join(filter(None, partitions)) or 'none'}"
+    found = ", ".join(filter(None, partitions)) or "none"
+    return OK, f"answers; partitions and GPUs: {found}; profile: {tree() / 'profiles' / 'slurm'}"
 
 
 def disk(folder: Path) -> Finding:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import re
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -68,6 +69,18 @@ def _share(text: str) -> float:
 
 
 def run(args: argparse.Namespace) -> None:
+    """Write the configuration, and say what runs it. Raises ``UserError`` as ``write``."""
+    write(args)
+    print(f"next: {_next(args.out, 'removals')}")
+
+
+def _next(out: Path, target: str) -> str:
+    """Return the command that makes a target of a configuration."""
+    named = "" if out == Path("mine.yaml") else f" --configfile {shlex.quote(str(out))}"
+    return f"mamushi run {target}{named}"
+
+
+def write(args: argparse.Namespace) -> None:
     """Write ``args.out``, whole or not at all; one with the same content is kept.
 
     Raises ``UserError`` for a table or model that the workflow would refuse, for what is missing,
@@ -102,14 +115,14 @@ def run(args: argparse.Namespace) -> None:
         raise UserError("another configuration is there", where=args.out, do=do)
     with atomic(args.out) as part:
         part.write_text(text, encoding="utf-8")
-    print(f"{args.out}: written; next: snakemake removals --configfile {args.out} --cores all")
+    print(f"{args.out}: written")
 
 
 TEXT = """\
 # Written by `mamushi init`. It stands alone: what is left out has its default.
 # All keys: the page Keys of `make docs`
-#   snakemake removals --configfile {out} --cores all   # the lists
-#   snakemake evidence --configfile {out} --cores all   # how many to remove
+#   {removals}   # the lists
+#   {evidence}   # how many to remove
 
 # Every combination of these lists is computed.
 grid:
@@ -209,7 +222,7 @@ def _case(args: argparse.Namespace, path: Path, columns: list[str]) -> dict[str,
         else "everything is ranked; {inference: 0.8, evaluation: 0.2} to measure as well"
     )
     return {
-        "out": args.out.name,
+        **{name: _next(Path(args.out.name), name) for name in ("removals", "evidence")},
         "dataset": _yaml(_name(path.name, "texts")),
         "model": _yaml(_name(Path(args.embeddings or args.model).name, "model")),
         "budgets": args.budgets or [*BUDGETS],

@@ -8,6 +8,7 @@ with profanity masked, the figure and the page. Then the tokens that selectors o
 from __future__ import annotations
 
 import argparse
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -48,7 +49,7 @@ def show(root: Path, *, texts: bool = True) -> int:
     found = sorted(root.glob(str(paths.under("", paths.MANIFEST, **pattern))))
     spans = sorted(root.glob(str(paths.under("", paths.SPANS_MANIFEST, **pattern))))
     if not found and not spans:
-        do = "make them with mamushi rank, or the workflow's target removals"
+        do = "make them with mamushi rank, or with mamushi run removals"
         raise UserError("no removal list in it", where=root, do=do)
     cells: dict[tuple[str, str, int], dict[str, list[dict[str, Any]]]] = {}
     for path in found:
@@ -117,7 +118,7 @@ def _cell(
         given = "" if root == paths.RESULTS else f" --root {root}"
         lines.append(f"  how many  mamushi advise --removal 0.5{given}")
     if first["judgement"]["act"] not in (COMPARISON, REFUSE):
-        lines.append(f"  remove    mamushi apply {first['path']} --data DATA --out FILE")
+        lines.append(f"  remove    mamushi apply {first['path']} {_table(root, dataset)}")
     return lines
 
 
@@ -128,6 +129,20 @@ def _worth(judged: Mapping[str, Any]) -> list[str]:
     if judged["act"] == COMPARISON:
         return []
     return [f"            {ADVICE[judged['act']]}: {judged['list']}"]
+
+
+def _table(root: Path, dataset: str) -> str:
+    """Return where `apply` finds the table that was ranked, and a name for what is left of it."""
+    from mamushi.artifacts import paths
+    from mamushi.artifacts.files import read_json
+
+    card = paths.under(root, paths.DATA_CARD, dataset=dataset)
+    made_with: Mapping[str, Any] = read_json(card)["settings"] if card.is_file() else {"kind": None}
+    data = Path(made_with["loader"]["path"]) if made_with["kind"] == "table" else Path("DATA")
+    if not data.exists():
+        return "--data DATA --out FILE"
+    out = Path(f"{data.name.partition('.')[0]}.clean{''.join(data.suffixes)}")
+    return f"--data {shlex.quote(str(data))} --out {shlex.quote(str(out))}"
 
 
 def _texts(selector: str, ranking: Any, removed: int, examples: Path) -> list[str]:

@@ -1,7 +1,7 @@
 """What a run would take, before it: jobs, GPU and processor hours, wall time, memory, disk.
 
-It makes a dry run of Snakemake with the arguments after `--`, so that targets, profiles and all
-else mean what they mean there, and computes nothing.
+It plans what `mamushi run` would do with the same TARGETS, profile and configuration, and computes
+nothing. What follows `--` goes to Snakemake, of which this makes a dry run.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from typing import Any
 
 from mamushi.artifacts.files import write_json
 from mamushi.errors import UserError
-from mamushi.registry import tree
-from mamushi_runs import hooks, targets
+from mamushi_runs import hooks, targets, workflow
 from mamushi_runs.forecast import rates
 from mamushi_runs.forecast.forecast import CORES, QUEUE, Cluster, clock, forecast, read, size
 
@@ -33,10 +32,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--gpu", help=f"the GPU to count with: {names} (default: the profile's, else h100)"
     )
     parser.add_argument("--gpus", type=int, help="GPUs at a time (default: the profile's)")
+    about = "where it is to run: see mamushi run (default: gpu, if mine.yaml is here)"
+    parser.add_argument("--profile", help=about)
+    workflow.configfile(parser)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the plan there as well")
-    parser.add_argument(
-        "snakemake", nargs="*", help="after --: Snakemake's targets and options, as in the run"
-    )
+    about = "what would be made; after --: also options of Snakemake"
+    parser.add_argument("snakemake", nargs="*", metavar="TARGET", help=about)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -44,13 +45,9 @@ def run(args: argparse.Namespace) -> int:
     rate = rates.rate(args.gpu) if args.gpu else None
     if args.gpus is not None and args.gpus < 1:
         raise UserError(f"{args.gpus} is no number of GPUs", where="--gpus", do="give 1 or more")
-    words = args.snakemake
-    given = any(word.partition("=")[0] in ("-s", "--snakefile") for word in words)
-    if not given and not Path("Snakefile").is_file():
-        # A folder that has no workflow of its own.
-        words = [*words, "--snakefile", str(tree() / "Snakefile")]
-    with dry_run(words) as (workflow, config, cluster):
-        found = forecast(read(workflow, cluster, args.gpus), config, rate)
+    words = workflow.completed(args.snakemake, args.profile, args.configfile)
+    with dry_run(words) as (planned, config, cluster):
+        found = forecast(read(planned, cluster, args.gpus), config, rate)
     if args.json:
         write_json(args.json, found)
     print(text(found))
@@ -77,10 +74,10 @@ def dry_run(words: Sequence[str]) -> Iterator[tuple[Any, Mapping[str, Any], Clus
         raise UserError("the dry run failed", do="see what Snakemake said above")
     if not hooks.parsed:
         raise UserError("this workflow does not include Mamushi's", where="--snakefile")
-    workflow, config, folder = hooks.parsed[-1]
+    parsed, config, folder = hooks.parsed[-1]
     os.chdir(folder)
     try:
-        yield workflow, config, cluster
+        yield parsed, config, cluster
     finally:
         os.chdir(before)
 

@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
     from mamushi.commands import init, show
 
     if args.data is not None or not args.out.is_file():
-        init.run(args)
+        init.write(args)
     elif given := [name for name in init.CHOSEN if getattr(args, name) is not None]:
         do = "change it there, or give DATA as well, and --force to write over it"
         what = f"is there already, and --{given[0]} says how to write it"
@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
     grid = workflow.grid(args.out)
     cells = workflow.cells(grid)
     lists = ["removals", *(paths.RANKING.format(**cell) for cell in cells)]
-    dry = "--dry-run" in args.snakemake_args.split()
+    dry = workflow.is_dry(args)
     seen = all(Path(path).exists() for path in lists[1:])
     first = args.quick or (not seen and not dry and _trains_networks(args.out))
     if first:

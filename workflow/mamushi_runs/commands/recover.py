@@ -1,8 +1,8 @@
 """After a crash: show what is left of a run, settle it, and remove Snakemake's stale lock.
 
 With jobs left in SLURM, --wait or --cancel says what becomes of them. Then give the command of the
-run again. Options of Snakemake that the run was started with (--profile, --configfile) go behind
-`--`.
+run again. It takes the configuration `mine.yaml` of the run's folder, if that is there; other
+options of Snakemake that the run was started with (--configfile, --config) go behind `--`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pathlib import Path
 
 from mamushi.errors import UserError
 from mamushi.registry import tree
+from mamushi_runs import workflow
 from mamushi_runs.guard import session, squeue
 
 GROUP = "check"
@@ -67,7 +68,8 @@ def run(args: argparse.Namespace) -> int:
             return 1
         if jobs:
             settle(folder, jobs, cancelled=args.choice == "cancel")
-        unlock(folder, args.snakemake)
+        mine = workflow.configured(None, None, folder)
+        unlock(folder, args.snakemake or [word for path in mine for word in ("--configfile", path)])
     _say("Snakemake's lock is removed. Give the command of the run again.")
     return 0
 
@@ -97,7 +99,7 @@ def settle(folder: Path, jobs: Sequence[squeue.Job], *, cancelled: bool) -> None
         time.sleep(squeue.POLL)
 
 
-def unlock(folder: Path, options: list[str]) -> None:
+def unlock(folder: Path, options: Sequence[str | Path]) -> None:
     """Remove Snakemake's lock, by Snakemake itself. Raises ``UserError`` when it refuses."""
     line = [sys.executable, "-m", "snakemake", "--unlock", "--snakefile", str(SNAKEFILE)]
     if subprocess.run([*line, "--directory", str(folder), *options], check=False).returncode:

@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
         text = yaml.safe_dump({"unlearning": section}, sort_keys=False)
         part.write_text(text, encoding="utf-8", newline="\n")
     status = workflow.run(["unlearned"], [args.configfile, added], args)
-    if status == 0:
+    if status == 0 and not workflow.is_dry(args):
         for cell in workflow.cells(grid):
             made = paths.TRAINED.format(**cell, arm=f"{args.unlearner}/lists/{name}")
             card = paths.MODEL_CARD.format(model=cell["model"])

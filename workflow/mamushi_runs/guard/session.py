@@ -1,7 +1,7 @@
 """One main process per folder, what an earlier one left behind, and nothing left at the end.
 
 A main process that was killed leaves its SLURM jobs, and a restart would submit them once more. So
-a run does not start before `make recover` has settled them. ``BEGUN``, which is there from the
+a run does not start before `mamushi recover` has settled them. ``BEGUN``, which is there from the
 begin of a run to its success, says since when results may lack Snakemake's record: see
 ``unrecorded``.
 """
@@ -117,7 +117,7 @@ def _cancel_forgotten(folder: Path) -> None:
             SAY(f"Cancelling {describe(jobs)}.")
             squeue.cancel([job.id for job in jobs])
     except squeue.Unanswered as error:
-        SAY(f"SLURM does not answer ({error}): jobs may be left; `make recover` will tell.")
+        SAY(f"SLURM does not answer ({error}): jobs may be left; `mamushi recover` will tell.")
 
 
 def refuse_left_jobs(folder: Path, *, required: bool) -> None:
@@ -136,8 +136,8 @@ def refuse_left_jobs(folder: Path, *, required: bool) -> None:
             f"an earlier run left {describe(jobs)}. A run that starts now would submit the same "
             "again",
             where=folder.resolve(),
-            do="`make recover CHOICE=--wait` waits until they have ended and `make recover "
-            "CHOICE=--cancel` cancels them; then start again",
+            do="`mamushi recover --wait` waits until they have ended and `mamushi recover "
+            "--cancel` cancels them; then start again",
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import shutil
 import signal
@@ -17,7 +18,7 @@ import yaml
 from mamushi.cli import main
 from mamushi.commands import init, show
 from mamushi_runs import workflow
-from mamushi_runs.commands import rank
+from mamushi_runs.commands import rank, recover
 from tests.support.workflow import ROOT
 
 GRID: dict[str, Any] = {
@@ -30,6 +31,79 @@ RANK = ["rank", "data.csv", "--text", "body", "--forget", "bad", "--model", "fol
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+@pytest.fixture
+def lines(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """Snakemake's command lines, after its own and the workflow's name; it makes nothing."""
+    found: list[list[str]] = []
+
+    class Process:
+        def __init__(self, line: list[str], env: dict[str, str]) -> None:
+            assert line[1:4] == ["-m", "snakemake", "--snakefile"]
+            found.append(line[5:])
+
+        def wait(self) -> int:
+            return 0
+
+    monkeypatch.setattr(workflow.subprocess, "Popen", Process)
+    return found
+
+
+def test_run_and_report_take_the_configuration_that_is_there(
+    folder: Path, lines: list[list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    profile = ["--profile", str(ROOT / "profiles" / "gpu")]
+    assert main(["run", "removals"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"mamushi run: error: {folder}: no configuration mine.yaml")
+    assert "mamushi init" in said and said.count("\n") == 1 and lines == []
+    configured(argparse.Namespace(out=Path("mine.yaml")))
+    (folder / "other.yaml").touch()
+    assert main(["run", "removals"]) == 0
+    assert main(["run", "evidence", "left", "--dry-run", "--configfile", "other.yaml"]) == 0
+    assert main(["report", "evidence", "--out", "there.html"]) == 0
+    assert lines == [
+        [*profile, "--logger", "mamushi", "--configfile", "mine.yaml", "--", "removals"],
+        [
+            *(*profile, "--dry-run", "--quiet", "rules"),
+            *("--configfile", "other.yaml", "--", "evidence", "left"),
+        ],
+        [
+            *(*profile, "--logger", "mamushi", "--report", "there.html"),
+            *("--configfile", "mine.yaml", "--", "evidence"),
+        ],
+    ]
+    # A profile with a configuration of its own needs no other.
+    (folder / "mine.yaml").unlink()
+    assert main(["run", "--profile", "demo"]) == 0
+    assert "--configfile" not in lines[-1]
+    assert main(["run", "--configfile", "otehr.yaml"]) == 2
+    assert "did you mean 'other.yaml'?" in capsys.readouterr().err
+
+
+def test_plan_and_recover_take_the_configuration_that_is_there(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours, gpu = ["--snakefile", str(ROOT / "Snakefile")], str(ROOT / "profiles" / "gpu")
+    assert workflow.completed(["left"], None, None) == [*ours, "left"]
+    configured(argparse.Namespace(out=folder / "mine.yaml"))
+    mine = ["--configfile", "mine.yaml"]
+    assert workflow.completed(["left"], None, None) == [*mine, "--profile", gpu, *ours, "left"]
+    slurm = str(ROOT / "profiles" / "slurm")
+    assert workflow.completed([], "slurm", None) == [*mine, "--profile", slurm, *ours]
+    # What the words of Snakemake say themselves is left to them.
+    demo = ["all", "--profile", str(ROOT / "profiles" / "demo")]
+    assert workflow.completed(demo, None, None) == [*ours, *demo]
+    other = ["--configfile", "other.yaml", "--profile", gpu]
+    assert workflow.completed(other, None, None) == [*ours, *other]
+    assert workflow.completed(["-s", "own.smk"], None, None) == ["-s", "own.smk"]
+
+    unlocked: list[list[str]] = []
+    monkeypatch.setattr(recover, "unlock", lambda where, options: unlocked.append([*options]))
+    (folder / ".snakemake").mkdir()
+    assert main(["recover"]) == 0 and main(["recover", "--", "--configfile", "other.yaml"]) == 0
+    assert unlocked == [["--configfile", folder / "mine.yaml"], ["--configfile", "other.yaml"]]
 
 
 @pytest.fixture
@@ -54,7 +128,7 @@ def test_rank_configures_runs_and_shows(
     folder: Path, started: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shown: list[Path] = []
-    monkeypatch.setattr(init, "run", configured)
+    monkeypatch.setattr(init, "write", configured)
     monkeypatch.setattr(show, "show", lambda root, texts: shown.append((root, texts)) or 0)
     assert main(RANK) == 0
     ((wanted, files),) = started
@@ -62,11 +136,12 @@ def test_rank_configures_runs_and_shows(
     assert wanted[0] == "removals" and len(wanted) == 1 + 4 * 2
     assert "results/runs/texts/ours/seed1/ranking.html" in wanted
     # Without the table: with what is there.
-    monkeypatch.setattr(init, "run", lambda args: pytest.fail("asked again"))
+    monkeypatch.setattr(init, "write", lambda args: pytest.fail("asked again"))
     assert main(["rank"]) == 0 and len(shown) == 2
     # Nothing is shown of a run that failed, or of a dry one.
     assert main(["rank", "--snakemake-args=--fail"]) == 1
     assert main(["rank", "--snakemake-args", "--dry-run --cores 1"]) == 0
+    assert main(["rank", "--dry-run"]) == 0
     assert len(shown) == 2
 
 
@@ -145,7 +220,7 @@ def test_unlearn_adds_the_list_to_the_configuration(
         (["rank", "--snakemake-args", "--config 'a"], "--snakemake-args: No closing quotation"),
         (["plan", "--", "--configfile", "mien.yaml"], "did you mean 'mine.yaml'?"),
         (
-            ["plan", "--", "removal", "--cores", "1"],
+            ["plan", "--configfile", str(ROOT / "config.yaml"), "--", "removal", "--cores", "1"],
             "no target 'removal'; did you mean 'removals'?",
         ),
     ],

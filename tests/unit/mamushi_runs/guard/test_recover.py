@@ -145,7 +145,7 @@ def test_left_jobs_stop_a_run(slurm: Commands, folder: Path) -> None:
     assert refuse(folder, slurm=True) == []
     slurm.jobs(job(1, folder))
     for on_slurm in (True, False):
-        with pytest.raises(UserError, match=r"left 1 SLURM job: .*CHOICE=--wait.*CHOICE=--cancel"):
+        with pytest.raises(UserError, match=r"left 1 SLURM job: .*r --wait.*r --cancel"):
             refuse(folder, slurm=on_slurm)
     assert not slurm.asked("scancel")
 

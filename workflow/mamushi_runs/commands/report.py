@@ -1,0 +1,38 @@
+"""Write a report on what was made, one page that opens offline: tables, figures and how they came.
+
+It is Snakemake's report on the configuration of the folder in which it is started. Of what a target
+asks for, all must have been made: see `mamushi run`.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from mamushi_runs import workflow
+
+GROUP = "decide"
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    about = "what to report on (default: all)"
+    parser.add_argument("targets", nargs="*", metavar="TARGET", help=about)
+    out = "page to write (default: %(default)s)"
+    default = Path("results/report.html")
+    parser.add_argument("--out", type=Path, default=default, metavar="FILE", help=out)
+    workflow.configfile(parser)
+    workflow.arguments(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Return the exit status of Snakemake. Raises ``UserError`` as ``workflow.required``."""
+    from mamushi.artifacts import paths
+    from mamushi.evidence.start import write
+
+    status = workflow.run(args.targets, workflow.required(args), args, report=args.out)
+    if status == 0 and not workflow.is_dry(args):
+        # It links the report.
+        write(paths.RESULTS)
+        print(args.out)
+    return status

@@ -1,0 +1,27 @@
+"""Make what the configuration asks for: a target of the workflow, such as `removals`.
+
+It takes the configuration `mine.yaml` of the folder in which it is started, and runs nothing again
+that is current. Targets: all (the default: lists and, where it can retrain, what they buy),
+removals, evidence, studies, unlearning, unlearned, left, data, or a file of results.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from mamushi_runs import workflow
+
+GROUP = "start"
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    about = "what to make (default: all)"
+    parser.add_argument("targets", nargs="*", metavar="TARGET", help=about)
+    workflow.configfile(parser)
+    workflow.arguments(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Return the exit status of the workflow. Raises ``UserError`` as ``workflow.required``."""
+    return workflow.run(args.targets, workflow.required(args), args)
