@@ -23,7 +23,7 @@ from types import ModuleType
 from typing import NoReturn
 
 import mamushi
-from mamushi.artifacts.files import DISK_FULL
+from mamushi.artifacts.files import DISK_FULL, REFUSED
 from mamushi.errors import UserError, suggestion
 from mamushi.running import launch, leases, locks, machine, stage, warm
 from mamushi.running.interruption import Stopped
@@ -54,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if isinstance(module, stage.Loaded):
             return _run(name, module, args, words, began)
-        return module.run(args) or 0
+        return _answer(module, args)
     except (Stopped, KeyboardInterrupt) as end:
         # On a line of its own, where a terminal shows ^C.
         said = str(end) or "interrupted"
@@ -74,6 +74,23 @@ def main(argv: Sequence[str] | None = None) -> int:
         if number in (errno.EACCES, errno.EPERM, errno.EROFS):
             return _fail(name, error)
         raise
+
+
+def _answer(module: ModuleType, args: argparse.Namespace) -> int:
+    """Run a command for people and return its exit code. Raises ``UserError`` also for a path where
+    the system refuses what was asked for."""
+    try:
+        status: int = module.run(args) or 0
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:
+        # Whoever reads what is printed has seen enough, as `head` has.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
+    except OSError as error:
+        if error.errno not in REFUSED or error.filename is None:
+            raise
+        raise UserError(str(error.strerror).lower(), where=error.filename) from None
 
 
 def _fail(name: str, mistake: object, kind: str = "error") -> int:

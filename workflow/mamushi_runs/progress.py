@@ -79,7 +79,7 @@ class LogHandler(LogHandlerBase):  # type: ignore[misc]
             # Of a command that failed: all of its words, and that it failed.
             text = record.getMessage().strip()
             if about.get("exception") != "RuleException" and KNOWN not in text:
-                self._say(text)
+                self._say(_told(text))
 
     def close(self) -> None:
         self.ended.set()
@@ -122,3 +122,11 @@ class LogHandler(LogHandlerBase):  # type: ignore[misc]
         with self.writing:
             print(f"{CLEAR * sys.stderr.isatty()}{text}", file=sys.stderr, flush=True)
             self.shown = ""
+
+
+def _told(text: str) -> str:
+    """Return what an error says, without the places in the Snakefile at which it was found."""
+    first, *lines = text.split("\n")
+    if not first.startswith("WorkflowError in ") or not lines:
+        return text
+    return "\n".join(line for line in lines if not line.startswith("  File "))

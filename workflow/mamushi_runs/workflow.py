@@ -18,6 +18,7 @@ from typing import Any
 from mamushi.errors import UserError, extra
 from mamushi.registry import tree
 from mamushi_runs import targets
+from mamushi_runs.guard import session
 
 PACKAGES = Path(__file__).parents[1]
 MINE = Path("mine.yaml")
@@ -97,6 +98,7 @@ def completed(
     if found == [MINE] and folder is None:
         folder = profile(PROFILE)
     added = []
+    check(found, words)
     if found and not said.configfile:
         added += ["--configfile", *map(str, found)]
     if folder is not None and not said.profile:
@@ -132,16 +134,60 @@ def settings(profile: Path) -> dict[str, Any]:
     return found
 
 
+def read(configfile: Path) -> dict[str, Any]:
+    """Read a configuration. Raises ``UserError`` that says where it is not one."""
+    import yaml
+
+    do = "write it as mamushi init does"
+    try:
+        found = yaml.safe_load(configfile.read_text(encoding="utf-8"))
+    except UnicodeDecodeError:
+        raise UserError("is not text", where=configfile, do=do) from None
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        at = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        what = f"not valid YAML ({error.problem})"
+        raise UserError(what, where=f"{configfile}{at}", do="mend that line") from None
+    except yaml.YAMLError as error:
+        raise UserError(f"not valid YAML ({error})", where=configfile, do=do) from None
+    if not isinstance(found, dict):
+        what = "is empty" if found is None else "has no keys at its top"
+        raise UserError(what, where=configfile, do=do)
+    return found
+
+
+def check(configfiles: Sequence[Path], words: Sequence[str]) -> None:
+    """Raise ``UserError`` for mistakes in a configuration, which Snakemake would tell amid lines of
+    its own. What only it puts together, with options among its ``words`` or with a folder's own
+    file, is left to it."""
+    from snakemake.utils import update_config
+
+    from mamushi.configuration import layers
+    from mamushi.configuration.complete import complete
+
+    targets.check_files("--configfile", configfiles)
+    found = [read(path) for path in configfiles]
+    paper = tree() / "config.yaml"
+    own = Path("config.yaml").is_file() and not Path("config.yaml").samefile(paper)
+    if not found or own or {"--config", "-C"} & {word.partition("=")[0] for word in words}:
+        return
+    files = [*configfiles]
+    if any(each.get("extends") == "paper" for each in found):
+        found, files = [read(paper), *found], [paper, *files]
+    layers.check(files)
+    merged: dict[str, Any] = {}
+    for each in found:
+        update_config(merged, each)
+    complete(merged)
+
+
 def grid(configfile: Path) -> dict[str, list[Any]]:
     """Return what a configuration of one's own compares. Raises ``UserError`` where it does not
     say."""
-    import yaml
-
+    found = read(configfile).get("grid") or {}
     try:
-        with open(configfile, encoding="utf-8") as file:
-            found = (yaml.safe_load(file) or {}).get("grid") or {}
-            return {key: [*found[key]] for key in ("datasets", "models", "seeds")}
-    except (yaml.YAMLError, AttributeError, KeyError, TypeError) as error:
+        return {key: [*found[key]] for key in ("datasets", "models", "seeds")}
+    except (KeyError, TypeError) as error:
         raise UserError(
             "its grid names no datasets, models and seeds", where=configfile, do="see mamushi init"
         ) from error
@@ -170,14 +216,21 @@ def run(
     """Make these targets in the working folder, or a ``report`` on them; returns Snakemake's exit
     status. Ctrl-C and SIGTERM reach Snakemake, which ends its jobs, and this waits for that. Raises
     ``UserError`` for a profile or a configuration that is not there."""
-    targets.check_files("--configfile", configfiles)
     try:
         more = shlex.split(args.snakemake_args)
     except ValueError as error:
         raise UserError(f"{error}", where="--snakemake-args", do="check its quotes") from None
+    folder = profile(args.profile)
+    check(configfiles, more)
+    cores = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    cores.add_argument("-c", "--cores")
+    if cores.parse_known_args(more)[0].cores == "0":
+        raise UserError("0 cores run no job", where="--cores", do="give 1 or more, or all")
+    if not is_dry(args):
+        session.forget_killed_run(Path.cwd())
     line = [
         *(sys.executable, "-m", "snakemake", "--snakefile", str(tree() / "Snakefile")),
-        *("--profile", str(profile(args.profile))),
+        *("--profile", str(folder)),
         *(("--dry-run", "--quiet", "rules") if is_dry(args) else ("--logger", "mamushi")),
         *(("--cores", str(args.cores)) if args.cores else ()),
         *(("--report", str(report)) if report else ()),

@@ -59,6 +59,14 @@ def test_a_terminal_has_one_line_that_changes(
     assert capsys.readouterr().err.endswith("3 of 3\n")
 
 
+def test_a_mistake_is_told_without_its_places_in_the_snakefile(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    text = 'WorkflowError in file "/a/common.smk", line 34:\nno target\n  File "/a/Snakefile", in x'
+    event(handler(), "error", logging.ERROR, text)
+    assert capsys.readouterr().err == "no target\n"
+
+
 def test_of_snakemake_s_words_warnings_and_errors_remain(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

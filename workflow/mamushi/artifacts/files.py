@@ -16,6 +16,11 @@ from typing import Any
 from mamushi.errors import UserError
 
 DISK_FULL = {errno.ENOSPC, errno.EDQUOT}
+REFUSED = {
+    *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.EISDIR),
+    *(errno.EEXIST, errno.ENAMETOOLONG, errno.EINVAL, errno.ELOOP),
+}
+"""Errors of a path that the same command would meet again."""
 
 
 @contextlib.contextmanager
@@ -23,12 +28,13 @@ def atomic(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Give a path beside ``path`` to write to; rename it to ``path`` when the block succeeds.
 
     After a failure, or a kill at any moment, ``path`` is what it was before. Raises ``UserError``
-    when the disk is full.
+    when the disk is full, and ``OSError`` before the block where nothing can be written.
     """
     target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    _sweep(target)
     part = part_of(target)
+    with writable(target):
+        _sweep(target)
+        part.touch()
     try:
         yield part
         # Opened for writing, because some file systems refuse to flush a read-only descriptor.
@@ -45,6 +51,21 @@ def atomic(path: str | os.PathLike[str]) -> Iterator[Path]:
         raise
     finally:
         part.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def writable(target: Path) -> Iterator[None]:
+    """Make the folder of a file that is to be written, and open its part within the block. What is
+    refused is told of that file."""
+    try:
+        if target.is_dir():
+            raise IsADirectoryError(errno.EISDIR, "it is a folder")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        yield
+    except OSError as error:
+        # Of the file that was asked for, not of a part of it or a folder above.
+        error.filename, error.strerror = str(target), f"cannot be written ({error.strerror})"
+        raise
 
 
 def part_of(target: Path) -> Path:

@@ -30,13 +30,12 @@ def run(args: argparse.Namespace) -> None:
 
     from mamushi.artifacts.files import sha256, write_json
     from mamushi.artifacts.provenance import versions
-    from mamushi.errors import UserError
+    from mamushi.data.rewriting import refuse_existing
     from mamushi.lm.loading import open_model, open_tokenizer
     from mamushi.lm.parameters import merge_adapters
     from mamushi.lm.storage import overlay, writing_safetensors
 
-    if args.out.exists():
-        raise UserError("exists already", where=args.out, do="remove it or name another folder")
+    refuse_existing(args.out)
     dtype = torch.float32 if args.dtype == "fp32" else torch.bfloat16
     _check_order(args.model_card, args.trained)
     model = open_model(args.model_card)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -96,15 +97,18 @@ def read(path: Path) -> RemovalList:
         made_from = {"settings": settings, "inputs": named_by.get("rows_of", {})}
         return RemovalList(path, sorted(state.ids), card=made_from)
     ids = read_ids(path)
-    manifest = path.with_suffix(".json")
     where = paths.wildcards(paths.REMOVAL, path.absolute())
-    if where is None:
+    about = _manifest(path.with_suffix(".json"), beside_a_copy=where is None)
+    if about is not None and about["ids_sha256"] != digest(ids):
+        do = "make it again with mamushi run removals, or give it without its manifest"
+        raise UserError("is not the list of the manifest beside it", where=path, do=do)
+    if about is None and where is None:
         return RemovalList(path, ids)
     table = read_table(path, schemas.REMOVALS)
-    about = read_json(manifest) if manifest.is_file() else None
-    if about is not None and about["ids_sha256"] != digest(ids):
-        do = "make it again with mamushi run removals, or delete the manifest"
-        raise UserError("is not the list of the manifest beside it", where=path, do=do)
+    copies = dict(zip(table["id"].to_pylist(), table["copies"].to_pylist(), strict=True))
+    if where is None:
+        # A copy, away from its run.
+        return RemovalList(path, ids, copies, manifest=about)
     card, duplicates, examples = (
         paths.under(pattern=pattern, **where)
         for pattern in (paths.DATA_CARD, paths.DUPLICATES, paths.EXAMPLES)
@@ -113,9 +117,21 @@ def read(path: Path) -> RemovalList:
     return RemovalList(
         path,
         ids,
-        copies=dict(zip(table["id"].to_pylist(), table["copies"].to_pylist(), strict=True)),
+        copies=copies,
         cross_posts=[row["id"] for row in gone if row["reason"] == "cross_post"],
         manifest=about,
         card=read_json(card) if card.is_file() else None,
         examples=examples if examples.is_file() else None,
     )
+
+
+def _manifest(path: Path, *, beside_a_copy: bool) -> Mapping[str, Any] | None:
+    """Return the manifest of a list, None without one. Beside a copy that is away from its run, a
+    file of that name may be another one's."""
+    if not path.is_file():
+        return None
+    with contextlib.suppress(*[UserError] * beside_a_copy):
+        found: Mapping[str, Any] = read_json(path)
+        if not beside_a_copy or (isinstance(found, dict) and "ids_sha256" in found):
+            return found
+    return None

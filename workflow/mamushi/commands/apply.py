@@ -36,13 +36,16 @@ def run(args: argparse.Namespace) -> None:
     """
     from mamushi.artifacts.files import write_json
     from mamushi.commands import _removal_list
-    from mamushi.data.rewriting import Removal, rewrite
+    from mamushi.data.rewriting import Removal, refuse_existing, rewrite
 
+    receipt = args.out.with_name(f"{args.out.name}.receipt.json")
+    for path in (args.out, receipt):
+        refuse_existing(path)
     listed = _removal_list.read(args.list)
     removal = Removal(listed.all, listed.column(args.id, args.data))
     rewrite(args.data, args.out, removal)
     done = _receipt(args, listed, removal)
-    write_json(args.out.with_name(f"{args.out.name}.receipt.json"), done)
+    write_json(receipt, done)
     copies, missing = done["ids"]["copies_found"], done["ids"]["not_found"]
     print(f"{removal.removed:,} of {removal.read:,} rows removed, {copies:,} of them as copies")
     if missing:

@@ -59,11 +59,12 @@ def run(args: argparse.Namespace) -> None:
     not the list's, and for a model card without a manifest."""
     from mamushi.artifacts.files import atomic
     from mamushi.commands import _removal_list, _token_labels
-    from mamushi.data.rewriting import whole_folder
+    from mamushi.data.rewriting import refuse_existing, whole_folder
     from mamushi.errors import UserError
 
     if args.out is None:
         raise UserError("nothing says what to write", do="give --out")
+    refuse_existing(args.out)
     if args.list is None:
         if args.model_card is None or not args.trained:
             do = "give a LIST and --to, or --model-card and --trained"
@@ -78,8 +79,6 @@ def run(args: argparse.Namespace) -> None:
         return
     listed = _removal_list.read(args.list)
     if args.to == "jsonl":
-        if args.out.exists():
-            raise UserError("exists already", where=args.out, do="remove it or name another one")
         with whole_folder(args.out) as folder:
             _write_splits(folder, _rows(listed, args))
     else:

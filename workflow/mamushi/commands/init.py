@@ -208,9 +208,10 @@ def _case(args: argparse.Namespace, path: Path, columns: list[str]) -> dict[str,
     from mamushi.data.expression import parse
     from mamushi.data.readers import check_columns
 
-    if "$" in str(path):
-        do = "a configuration takes that for an environment variable; give it a path without"
-        raise UserError("a '$' in the path", where=path, do=do)
+    for sign, means in (("$", "an environment variable"), ("{", "a wildcard"), ("}", "a wildcard")):
+        if sign in str(path):
+            do = f"the workflow takes that for {means}; give it a path without"
+            raise UserError(f"a {sign!r} in the path", where=path, do=do)
     marks = [parse(mark).names for mark in (args.forget, args.retain) if mark is not None]
     needed = [args.text, *([args.id] if args.id else ()), *(n for names in marks for n in names)]
     check_columns(path, columns, needed)
@@ -278,6 +279,9 @@ def _describe(
         full = complete(config)
         settings = full["datasets"][dataset]
         raw = load("dataset", "table").load(settings, Path())
+        if all(map(_is_number, raw.texts)):
+            what, do = f"column {settings['text']!r} holds numbers", "name the texts' in --text"
+            raise UserError(what, where=settings["path"], do=do)
         # Near duplicates, which take minutes in a large table, are left to the run.
         exact = {**full["data"], "near_duplicates": None}
         _, _, found = build(raw, settings["sections"], settings["limit"], exact)
@@ -312,6 +316,13 @@ def _describe(
     }
 
 
+def _is_number(text: str) -> bool:
+    with contextlib.suppress(ValueError):
+        float(text)
+        return True
+    return not text.strip()
+
+
 def _describe_model(model: Mapping[str, Any]) -> str:
     """Return what a model is. Raises ``UserError`` for one whose configuration, tokenizer or
     weights cannot be read."""
@@ -319,7 +330,10 @@ def _describe_model(model: Mapping[str, Any]) -> str:
         return f"{model['embeddings']['path']}: vectors made elsewhere; no model is run"
     source = model["source"]
     if source.lower().endswith(".gguf"):
-        return f"{source}: a GGUF file, whose model and tokenizer are converted by the run"
+        from mamushi.lm.dequantize import describe
+
+        about = describe(Path(source))
+        return f"{source}: {about['architecture']} in {about['quantization']}, a GGUF file"
     from mamushi.lm import folders
 
     folder, commit = folders.fetch(source, None, "--model", weights=False)

@@ -90,6 +90,7 @@ def _cell(
     texts: bool,
 ) -> list[str]:
     from mamushi.artifacts import paths
+    from mamushi.errors import UserError
     from mamushi.evidence.judgement import COMPARISON, REFUSE, leading
     from mamushi.evidence.ranking import read_ranking
 
@@ -107,7 +108,10 @@ def _cell(
             lines.append(f"  list      {each['removed']:,} texts{copies}: {each['path']}")
             lines += _worth(each["judgement"])
     if texts:
-        ranking = read_ranking(paths.under(root, paths.SCORES, **cell, selector=best))
+        scores = paths.under(root, paths.SCORES, **cell, selector=best)
+        if not scores.is_file():
+            raise UserError("no such file", where=scores, do=f"make it again: mamushi run {scores}")
+        ranking = read_ranking(scores)
         examples = paths.under(root, paths.EXAMPLES, dataset=dataset)
         lines += _texts(best, ranking, max(each["removed"] for each in lists[best]), examples)
     figure = paths.CELL_FIGURE_PNG.replace("{figure}", FIGURE)

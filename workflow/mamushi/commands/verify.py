@@ -20,7 +20,7 @@ GROUP = "check"
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
-    parser.add_argument("manifest", type=Path, help="the .json beside a removal list")
+    parser.add_argument("list", type=Path, help="a removal list, or the manifest beside it")
 
 
 STATISTICALLY = 3
@@ -31,15 +31,16 @@ def run(args: argparse.Namespace) -> int:
     """Return the exit code. Raises ``UserError`` that names the first difference."""
     from mamushi.evidence.verification import verify
 
-    found = verify(args.manifest)
+    manifest = args.list.with_suffix(".json")
+    found = verify(manifest)
     for note in found.notes:
         print(f"note: {note}")
     if not found.statistics:
-        print(f"{args.manifest}: the list is what its manifest says")
+        print(f"{manifest}: the list is what its manifest says")
         return 0
     exact = "examples, embeddings, settings, seed, code, ranks, ids, copies, budget, manifest"
     print(f"exactly the same: {exact}")
     for line in found.statistics:
         print(f"statistically the same: {line}")
-    print(f"{args.manifest}: the list is statistically what its manifest says")
+    print(f"{manifest}: the list is statistically what its manifest says")
     return STATISTICALLY

@@ -19,6 +19,8 @@ Config = Mapping[str, Any]
 
 WITHOUT_MANIFESTS = ("unlearning", "probe", "left")
 """Sections that have lists of their own, beside the grid and the studies."""
+BRACE = re.compile("[{}]")
+NO_BRACE = "Snakemake takes what stands in braces for a wildcard; give it a path without"
 RESERVED = ("retraining", "retrained", "base", "contaminated", "beta0", "gold")
 """What tables call models that no unlearner made."""
 
@@ -190,7 +192,9 @@ def _check_files(full: Config) -> Iterator[str]:
     """Check that every dataset that is used has its files, where a path is given."""
     for name in datasets_used(full):
         for raw in raw_paths(full["datasets"][name]):
-            if raw.missing:
+            if BRACE.search(raw.value):
+                yield _refused(f"datasets.{name}.{raw.key}", raw.value, NO_BRACE)
+            elif raw.missing:
                 yield _refused(f"datasets.{name}.{raw.key}", raw.value, raw.missing)
     for name, path in full["unlearning"]["lists"].items():
         # A list that the workflow writes itself may not be there yet.
@@ -240,7 +244,9 @@ def _check_source(at: str, model: Config) -> Iterator[str]:
     """Check that a source is a GGUF file or a folder that is there, or a hub's id with a pinned
     revision."""
     source = model["source"]
-    if problem := source_mistake(source):
+    if BRACE.search(source):
+        yield _refused(f"{at}.source", source, NO_BRACE)
+    elif problem := source_mistake(source):
         yield _refused(f"{at}.source", source, problem)
     elif is_gguf(model) or Path(source).is_dir():
         return

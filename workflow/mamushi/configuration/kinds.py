@@ -28,6 +28,7 @@ PART = such(part=True)
 WRITE = such(missing="write it, or `extends: paper` for what config.yaml says")
 
 Natural = Annotated[int, such(minimum=0)]
+Seed = Annotated[int, such(minimum=0, maximum=2**32 - 1)]
 Count = Annotated[int, such(minimum=1)]
 Length = Annotated[int, such(minimum=2)]
 Positive = Annotated[float, such(exclusiveMinimum=0)]
@@ -38,7 +39,7 @@ Below = Annotated[float, such(minimum=0, exclusiveMaximum=1)]
 Fraction = Annotated[float, such(exclusiveMinimum=0, exclusiveMaximum=1)]
 Budget = Annotated[Fraction, such(multipleOf=0.01)]
 Budgets = Annotated[list[Budget], SOME]
-Seeds = Annotated[list[Natural], SOME]
+Seeds = Annotated[list[Seed], SOME]
 Name = Annotated[str, such(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$(?!\n)", allowed=NAMED)]
 Names = Annotated[list[Name], SOME]
 AnyNames = Annotated[list[Name], DISTINCT]

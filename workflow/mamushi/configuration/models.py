@@ -96,7 +96,7 @@ class Pretraining(Section):
     #: Peak learning rate; after the warm-up it falls to 0 along a cosine.
     learning_rate: Positive = 0.002
     max_length: Length = 128  #: Tokens in a row, into which texts are packed.
-    seed: Natural = 0  #: Seed of the weights and of the order of the texts.
+    seed: Seed = 0  #: Seed of the weights and of the order of the texts.
 
 
 class TinyModel(Section):

@@ -57,7 +57,7 @@ class Study(Cells):
 class Data(Section):
     """Cleaning and splitting of every dataset."""
 
-    split_seed: Natural = 0  #: Seed of the split into sections, the same for all runs.
+    split_seed: Seed = 0  #: Seed of the split into sections, the same for all runs.
     #: Jaccard similarity from which two texts count as duplicates; null for exact only.
     near_duplicates: SomeShare | None = 0.9
     shingle_words: Count = 3  #: Words in a shingle.

@@ -117,6 +117,8 @@ def check_header(path: str | Path, needed: Sequence[str]) -> None:
 
 def check_columns(path: str | Path, found: list[str], needed: Sequence[str]) -> None:
     """Raise ``UserError`` that names the first needed column that is not there, or twice."""
+    if needed and not found:
+        raise UserError("is empty", where=path, do="give a file with a header and rows")
     for name in needed:
         if found.count(name) > 1:
             what = f"column {name!r} is there {found.count(name)} times"
@@ -302,6 +304,8 @@ def opened_columns(path: Path) -> Iterator[tuple[Any, Callable[[list[str] | None
         with file as source:
             yield source.schema_arrow if is_parquet else source.schema, tables
     except (pa.ArrowException, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise  # The file system's, perhaps of what is written meanwhile.
         what = f"damaged or not {'a Parquet file' if is_parquet else 'an Arrow stream'} ({error})"
         raise UserError(what, where=path, do="make it again") from None
 

@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mamushi.artifacts import tabular
-from mamushi.artifacts.files import atomic, read_json, sha256
+from mamushi.artifacts.files import atomic, read_json, sha256, writable
 from mamushi.data import readers
 from mamushi.errors import UserError
 
@@ -44,6 +44,8 @@ class Removal:
     unnamed: int = 0
     """Rows without an id, which stay."""
     found: set[str] = field(default_factory=set)
+    twice: str | None = None
+    """The first of the ids that several rows have."""
 
     def takes(self, value: Any) -> bool:
         """Return whether the next row goes, whose cell in ``column`` is ``value``, and count it."""
@@ -53,6 +55,8 @@ class Removal:
         if name is None or name not in self.ids:
             return False
         self.removed += 1
+        if name in self.found:
+            self.twice = self.twice or name
         self.found.add(name)
         return True
 
@@ -62,12 +66,23 @@ class Removal:
         return [] if self.column is None else [self.column]
 
     def check(self, data: Path) -> None:
-        """Raise ``UserError`` where nothing was found: it is a list of another table."""
+        """Raise ``UserError`` where nothing was found, or an id in several rows: it is a list of
+        another table."""
         if not self.found:
             where = "number of a row" if self.column is None else f"column {self.column!r}"
             what = f"none of its {len(self.ids)} ids is there ({where})"
             do = "name the column with --id, or give the table that was ranked"
             raise UserError(what, where=data, do=do)
+        if self.twice is not None:
+            what = f"several rows have the id {self.twice!r} of the list"
+            do = "give every row an id of its own, or name their column with --id"
+            raise UserError(what, where=data, do=do)
+
+
+def refuse_existing(out: Path) -> None:
+    """Raise ``UserError`` where something stands already: it may be the user's own."""
+    if os.path.lexists(out):
+        raise UserError("exists already", where=out, do="name another one in --out")
 
 
 def tables(data: Path) -> list[Path]:
@@ -84,11 +99,10 @@ def rewrite(data: Path, out: Path, removal: Removal) -> None:
     """Write ``data``, a file or a folder, to ``out`` without what ``removal`` takes; it counts.
 
     Whole or not at all. Raises ``UserError`` for a file that is missing or damaged, a missing
-    column, a target that is the source, a folder that exists, and when nothing is to be removed.
+    column, a target that exists, and when nothing is to be removed.
     """
     files = tables(data)
-    if out.exists() and (out.is_dir() or data.is_dir() or out.samefile(data)):
-        raise UserError("exists already", where=out, do="remove it or name another one")
+    refuse_existing(out)
     form, kept = ([tabular.format_of(p), _packing(p)] for p in (data, out))
     if data.is_file() and form != kept:
         what = f"the endings of {data.name} and {out.name} differ"
@@ -109,9 +123,9 @@ def rewrite(data: Path, out: Path, removal: Removal) -> None:
 @contextlib.contextmanager
 def whole_folder(path: Path) -> Iterator[Path]:
     """Open a folder beside ``path`` that becomes it when the block succeeds."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    part.mkdir()
+    with writable(path):
+        part.mkdir()
     try:
         yield part
         part.rename(path)

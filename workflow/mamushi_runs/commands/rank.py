@@ -11,10 +11,9 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from mamushi.errors import UserError
-from mamushi.registry import plugins, tree
+from mamushi.registry import Plugin, plugins, tree
 from mamushi_runs import workflow
 
 GROUP = "start"
@@ -49,12 +48,11 @@ def run(args: argparse.Namespace) -> int:
         do = "change it there, or give DATA as well, and --force to write over it"
         what = f"is there already, and --{given[0]} says how to write it"
         raise UserError(what, where=args.out, do=do)
-    grid = workflow.grid(args.out)
-    cells = workflow.cells(grid)
+    cells, selectors = workflow.cells(workflow.grid(args.out)), _selectors(args.out)
     lists = ["removals", *(paths.RANKING.format(**cell) for cell in cells)]
     dry = workflow.is_dry(args)
     seen = all(Path(path).exists() for path in lists[1:])
-    first = args.quick or (not seen and not dry and _trains_networks(args.out))
+    first = args.quick or (not seen and not dry and _trains_networks(selectors))
     if first:
         status = workflow.run(lists, [args.out, QUICK], args)
         if status or dry or args.quick:
@@ -64,6 +62,9 @@ def run(args: argparse.Namespace) -> int:
     figure = paths.CELL_FIGURE.replace("{figure}", show.FIGURE)
     told = (paths.FRONTIER, paths.TRIAGE_CSV, figure)
     wanted = [*lists, *(pattern.format(**cell) for cell in cells for pattern in told)]
+    # Also where the lists are there: `show` reads them.
+    ranked = [name for name, each in selectors.items() if each.literals.get("UNIT") != "tokens"]
+    wanted += [paths.SCORES.format(**cell, selector=name) for cell in cells for name in ranked]
     status = workflow.run(wanted, [args.out], args)
     return status if status or dry else show.show(paths.RESULTS, texts=not first)
 
@@ -78,15 +79,18 @@ def _shown(more: str) -> int:
     return 0
 
 
-def _trains_networks(configfile: Path) -> bool:
-    """Tell whether a selector of the grid trains networks: then refits take as long as several
-    rankings, and else no time worth a second run."""
-    import yaml
-
-    with open(configfile, encoding="utf-8") as file:
-        found: Mapping[str, Any] = yaml.safe_load(file)
-    defined = found.get("selectors") or {}
+def _selectors(configfile: Path) -> dict[str, Plugin]:
+    """Return the plug-in of each selector of the grid."""
+    found = workflow.read(configfile)
+    defined, known = found.get("selectors") or {}, plugins("selector")
     names = found["grid"].get("selectors") or ["mamushi"]
-    kinds = [(defined.get(name) or {}).get("kind", name) for name in names]
-    known = [plugins("selector")[kind] for kind in kinds if kind in plugins("selector")]
-    return any("hidden" in each.settings or "NETWORKS" in each.literals for each in known)
+    kinds = {name: (defined.get(name) or {}).get("kind", name) for name in names}
+    return {name: known[kind] for name, kind in kinds.items() if kind in known}
+
+
+def _trains_networks(selectors: Mapping[str, Plugin]) -> bool:
+    """Tell whether a selector trains networks: then refits take as long as several rankings, and
+    else no time worth a second run."""
+    return any(
+        "hidden" in each.settings or "NETWORKS" in each.literals for each in selectors.values()
+    )

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+from mamushi.artifacts.files import writable
 from mamushi.errors import UserError
 from mamushi.running import locks
 from mamushi_runs.guard import squeue, unrecorded
@@ -62,10 +63,26 @@ def hold(folder: Path) -> locks.Lock | None:
     return lock
 
 
+def forget_killed_run(folder: Path) -> None:
+    """Remove the lock of Snakemake that a killed run left in the folder, so that the same command
+    goes on. What it left in SLURM is looked for when the next one begins. Raises ``UserError``
+    where a run lives in it, and ``OSError`` where nothing can be written."""
+    with writable(folder / LOCK):
+        left = [*(folder / ".snakemake").glob("locks/*.lock")]
+    # Without ours it was another workflow's run.
+    if left and (folder / BEGUN).exists() and (lock := hold(folder)) is not None:
+        with lock:
+            for path in left:
+                path.unlink(missing_ok=True)
+        SAY(f"{folder}: an earlier run was killed; going on from what it finished")
+
+
 def begin(workflow: Any) -> None:
     """Begin a run in its main process, before the first job. Raises ``UserError`` where it must not
     start."""
     folder, slurm = Path.cwd(), _on_slurm(workflow)
+    if workflow.resource_settings.cores == 0 and not slurm:
+        raise UserError("0 cores run no job", where="--cores", do="give 1 or more, or all")
     with contextlib.ExitStack() as held:
         if (lock := hold(folder)) is not None:
             held.enter_context(lock)

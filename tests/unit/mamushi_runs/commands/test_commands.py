@@ -22,8 +22,11 @@ from mamushi_runs.commands import rank, recover
 from tests.support.workflow import ROOT
 
 GRID: dict[str, Any] = {
-    **{"datasets": ["texts"], "models": ["ours"], "seeds": [0, 1], "budgets": [0.1]},
+    **{"datasets": ["newsgroups"], "models": ["gemma-2-2b"], "seeds": [0, 1]},
+    **{"budgets": [0.1], "selectors": ["mamushi"]},
 }
+MINE = yaml.safe_dump({"extends": "paper", "grid": GRID})
+"""A configuration in which there is no mistake."""
 RANK = ["rank", "data.csv", "--text", "body", "--forget", "bad", "--model", "folder"]
 
 
@@ -59,7 +62,7 @@ def test_run_and_report_take_the_configuration_that_is_there(
     assert said.startswith(f"mamushi run: error: {folder}: no configuration mine.yaml")
     assert "mamushi init" in said and said.count("\n") == 1 and lines == []
     configured(argparse.Namespace(out=Path("mine.yaml")))
-    (folder / "other.yaml").touch()
+    (folder / "other.yaml").write_text(MINE, encoding="utf-8")
     assert main(["run", "removals"]) == 0
     assert main(["run", "evidence", "left", "--dry-run", "--configfile", "other.yaml"]) == 0
     assert main(["report", "evidence", "--out", "there.html"]) == 0
@@ -95,6 +98,7 @@ def test_plan_and_recover_take_the_configuration_that_is_there(
     # What the words of Snakemake say themselves is left to them.
     demo = ["all", "--profile", str(ROOT / "profiles" / "demo")]
     assert workflow.completed(demo, None, None) == [*ours, *demo]
+    shutil.copy(folder / "mine.yaml", folder / "other.yaml")
     other = ["--configfile", "other.yaml", "--profile", gpu]
     assert workflow.completed(other, None, None) == [*ours, *other]
     assert workflow.completed(["-s", "own.smk"], None, None) == ["-s", "own.smk"]
@@ -120,7 +124,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[tuple[list[str], list[str]]
 
 
 def configured(args: Any) -> None:
-    quick = {"grid": {**GRID, "selectors": ["lr_cos"]}}
+    quick = {"extends": "paper", "grid": {**GRID, "selectors": ["lr_cos"]}}
     args.out.write_text(yaml.safe_dump(quick), encoding="utf-8")
 
 
@@ -133,8 +137,10 @@ def test_rank_configures_runs_and_shows(
     assert main(RANK) == 0
     ((wanted, files),) = started
     assert files == ["mine.yaml"] and shown == [(Path("results"), True)]
-    assert wanted[0] == "removals" and len(wanted) == 1 + 4 * 2
-    assert "results/runs/texts/ours/seed1/ranking.html" in wanted
+    assert wanted[0] == "removals" and len(wanted) == 1 + 5 * 2
+    # Where the lists are there and the scores are not, as well: `show` reads them.
+    assert "results/runs/newsgroups/gemma-2-2b/seed1/scores/lr_cos.parquet" in wanted
+    assert "results/runs/newsgroups/gemma-2-2b/seed1/ranking.html" in wanted
     # Without the table: with what is there.
     monkeypatch.setattr(init, "write", lambda args: pytest.fail("asked again"))
     assert main(["rank"]) == 0 and len(shown) == 2
@@ -152,7 +158,7 @@ def test_rank_gives_lists_and_page_first_and_then_how_certain_they_are(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Where networks are to be trained, and until the page is there."""
-    pages = [f"results/runs/texts/ours/seed{seed}/ranking.html" for seed in (0, 1)]
+    pages = [f"results/runs/newsgroups/gemma-2-2b/seed{seed}/ranking.html" for seed in (0, 1)]
     monkeypatch.setattr(show, "show", lambda root, texts=True: print("shown", texts) or 0)
     Path("mine.yaml").write_text(yaml.safe_dump({"grid": GRID}), encoding="utf-8")
     quick = yaml.safe_load(rank.QUICK.read_text(encoding="utf-8"))
@@ -185,7 +191,7 @@ def test_rank_gives_lists_and_page_first_and_then_how_certain_they_are(
 def test_unlearn_adds_the_list_to_the_configuration(
     folder: Path, started: list[Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    Path("mine.yaml").write_text(yaml.safe_dump({"grid": GRID}), encoding="utf-8")
+    Path("mine.yaml").write_text(MINE, encoding="utf-8")
     Path("agreed on.txt").write_text("a\nb\n", encoding="utf-8")
     assert main(["unlearn", "agreed on.txt"]) == 0
     ((wanted, files),) = started
@@ -198,7 +204,8 @@ def test_unlearn_adds_the_list_to_the_configuration(
             "lists": {"agreed-on": "agreed on.txt"},
         }
     }
-    made = "results/runs/texts/ours/seed0/arms/neggrad_plus/lists/agreed-on/trained.safetensors"
+    arm = "seed0/arms/neggrad_plus/lists/agreed-on/trained.safetensors"
+    made = f"results/runs/newsgroups/gemma-2-2b/{arm}"
     said = capsys.readouterr().out
     assert f"unlearned: {made}" in said
     # Which finds the model by the list: see test_ledger.
@@ -247,7 +254,7 @@ def test_a_signal_ends_snakemake_first(
         "for each in (signal.SIGTERM, signal.SIGINT):\n    signal.signal(each, end)\n"
         "pathlib.Path('begun').touch()\ntime.sleep(60)\n"
     )
-    Path("mine.yaml").write_text(yaml.safe_dump({"grid": GRID}), encoding="utf-8")
+    Path("mine.yaml").write_text(MINE, encoding="utf-8")
     search = os.pathsep.join([str(folder), str(ROOT / "workflow")])
     process = subprocess.Popen(
         [sys.executable, "-m", "mamushi", "rank"],
