@@ -7,6 +7,8 @@ import shlex
 import shutil
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import yaml
 
@@ -30,9 +32,14 @@ PAGES = {"/data/training.parquet": "training.csv", "/models/ours": "ours"}
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """With the tables and the model that the pages name, and a configuration to retrain with."""
     folder = tmp_path_factory.mktemp("user")
-    lines = ["comment_id,body,toxicity,language"]
-    for key, text, source in write_lab(folder):
-        lines.append(f"{key},{text},{float(source == 'theirs')},en")
+    lines, rows = ["id,comment_id,body,toxicity,language"], write_lab(folder)
+    for key, text, source in rows:
+        lines.append(f"{key},{key},{text},{float(source == 'theirs')},en")
+    vectors = {
+        "id": [key for key, *_ in rows],
+        "embedding": [[float(len(t))] * 4 for _, t, _ in rows],
+    }
+    pq.write_table(pa.table(vectors), folder / "vectors.parquet")
     for name in ("training.csv", "comments.csv"):
         (folder / name).write_text("\n".join(lines), encoding="utf-8")
     (folder / "agreed.txt").write_text("c1\n", encoding="utf-8")

@@ -84,7 +84,7 @@ def test_the_transcript_of_the_docs(lab: Path) -> None:
     assert "Nothing to be done" in again(lab)
 
 
-READS = {"advise", "apply", "ledger", "report", "verify"}
+READS = {"advise", "apply", "ledger", "list", "report", "verify"}
 """Commands that take what was ranked."""
 
 
@@ -104,7 +104,7 @@ def test_what_the_pages_do_with_results_works_without_a_clone(lab: Path) -> None
         # Of the transcript, which nothing writes over.
         for made in lab.glob("*clean*") if words[0] == "apply" else ():
             made.unlink()
-        quick = ["--snakemake-args", QUICK] if words[0] == "report" else []
+        quick = ["--snakemake-args", QUICK] if words[0] in ("list", "report") else []
         mamushi(lab, *names, *quick)
     assert (lab / "results" / "report.html").is_file()
 

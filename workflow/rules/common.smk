@@ -78,7 +78,7 @@ wildcard_constraints:
     unlearner=only(config["unlearners"]),
     list=NAME,
     seed=r"\d+",
-    beta=r"0\.\d\d",
+    beta=r"0\.\d\d(?:\d{0,3}[1-9])?",
     arm=arms.kept(config),
 
 

@@ -9,15 +9,26 @@ from mamushi.artifacts import paths
 
 
 @pytest.mark.parametrize(
-    ("budget", "text"), [(0.1, "0.10"), (0.35, "0.35"), ("0.5", "0.50"), (0.1 + 0.2, "0.30")]
+    ("budget", "text"),
+    [
+        (0.1, "0.10"),
+        (0.35, "0.35"),
+        ("0.5", "0.50"),
+        (0.1 + 0.2, "0.30"),
+        (0.125, "0.125"),
+        ("0.004200", "0.0042"),
+        (1 - 1e-6, "0.999999"),
+    ],
 )
-def test_budgets_have_two_decimals(budget: float | str, text: str) -> None:
+def test_budgets_have_two_decimals_and_more_where_they_are_needed(
+    budget: float | str, text: str
+) -> None:
     assert paths.beta(budget) == text
 
 
 def test_a_budget_that_would_share_a_file_with_another_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"0\.125"):
-        paths.beta(0.125)
+    with pytest.raises(ValueError, match=r"0\.1234567"):
+        paths.beta(0.1234567)
 
 
 def test_every_pattern_names_known_wildcards_under_results() -> None:

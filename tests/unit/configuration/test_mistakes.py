@@ -14,9 +14,9 @@ from tests.support.configurations import ROOT, Config, minimal, paper
 MISTAKES = """
 grid.budgets = [0.1, 0.5, 1.2]
     grid.budgets[2]: 1.2 is not allowed; allowed is a number strictly between 0 and 1 in steps
-    of 0.01
-grid.budgets = [0.125]
-    grid.budgets[0]: 0.125 is not allowed;
+    of 0.000001
+grid.budgets = [0.1234567]
+    grid.budgets[0]: 0.1234567 is not allowed;
 grid.budgets = [0.5, "0.50"]
     grid.budgets: 0.5 stands there more than once;
 grid.seeds = []

@@ -221,33 +221,63 @@ def printed(root: Path, capsys: pytest.CaptureFixture[str], *words: str) -> list
 
 def test_the_command(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = printed(root, capsys, "--removal", "0.5")
-    assert lines[0] == "small, tiny: 50% of the full removal (2 seeds, 40 forget examples)"
+    assert lines[0] == "small, tiny: 50% of the full removal (2 seeds, 40 forget texts)"
+    # 71% of 40 texts are 28.3: a share whose list has 29.
     assert [re.split(r"  +", line) for line in lines[1:]] == [
-        ["selector", "retraining needs", "in the limit", "95% interval", "examples"],
-        ["fast", "-", "0.25", "0.25 to 0.25", "10"],
-        ["slow", "-", "0.71", "0.67 to 0.75", "29"],
+        ["selector", "remove", "share", "95% interval", "list"],
+        ["fast", "10 texts", "25%", "25% to 25%", "mamushi list --budget 0.25 --selector fast"],
+        ["slow", "29 texts", "73%", "67% to 75%", "mamushi list --budget 0.73 --selector slow"],
     ]
+    # A list that is there is named.
+    cell = {"dataset": "small", "model": "tiny", "seed": 1, "selector": "fast", "beta": "0.30"}
+    there = paths.under(root, paths.REMOVAL, **cell)
+    there.parent.mkdir(parents=True)
+    there.touch()
     lines = printed(root, capsys, "--sad", "0.5", "--selector", "fast")
     assert "50% of the distance to the gold standard" in lines[0] and len(lines) == 3
+    assert lines[2].endswith(str(there))
     lines = printed(root, capsys, "--preservation", "0.1", "--model", "tiny")
-    assert "preservation of at most 0.1 nats" in lines[0]
-    lines = printed(root, capsys, "--removal", "1")
-    assert [line.split() for line in lines[2:4]] == [["slow", "none"], ["fast", "none"]]
-    assert lines[4:] == ["no budget for slow, fast: no budget below 1 gets there"]
+    assert "harm to the retain domain of at most 0.1 nats per text" in lines[0]
+    assert printed(root, capsys, "--removal", "1")[1:] == [
+        "no budget for slow, fast: no budget below 1 gets there"
+    ]
     # After retraining.
     table = pa.Table.from_pylist(sad("fast", 1.0), schema=schemas.SAD.schema)
     write_table(root / "tables" / "sad.parquet", schemas.SAD, table)
     lines = printed(root, capsys, "--removal", "0.5")
-    assert [line.split()[-1] for line in lines[1:4]] == ["measured", "0.50", "-"]
+    assert [re.split(r"  +", line)[4] for line in lines[1:4]] == ["measured", "50%", "not known"]
 
 
-def test_the_command_begins_with_what_retraining_needs(
+def test_a_harm_that_nothing_exceeds_takes_no_removal(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert printed(root, capsys, "--preservation", "0.7") == [
+        "small, tiny: harm to the retain domain of at most 0.7 nats per text "
+        "(2 seeds, 40 forget texts)",
+        "nothing has to go for slow, fast: with all texts kept the harm is 0.4 nats",
+    ]
+
+
+def test_the_command_says_what_retraining_may_need(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write(tmp_path, [*frontier("fast", 0.5), *frontier("random", 1.0)])
     lines = printed(tmp_path, capsys, "--removal", "0.5")
-    assert re.split(r"  +", lines[2])[:3] == ["fast", "0.25 to 0.50", "0.25"]
-    assert lines[-1].startswith("in the limit: of a learner")
+    found = [re.split(r"  +", line)[4] for line in lines[1:3]]
+    assert found == ["retraining may need", "25% to 50%"]
+    assert lines[-1].startswith("The share is that of a learner")
+
+
+def test_a_frontier_of_another_version_is_named(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = paths.under(root, paths.FRONTIER, dataset="small", model="tiny", seed=1)
+    metadata = {"relative": {}, "verdict": {"reason": None}}
+    write_table(path, schemas.FRONTIER, schemas.FRONTIER.schema.empty_table(), metadata=metadata)
+    assert main(["advise", "--root", str(root), "--removal", "0.5"]) == 2
+    said = capsys.readouterr().err
+    assert f"{path}: was written by another version; mamushi run evidence" in said
+    assert said.count("\n") == 1
 
 
 def test_mistakes_at_the_command(root: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -506,7 +506,7 @@ def test_scores_that_do_not_say_how_they_were_made_or_are_gone(
         ({"settings": None}, "Expected `object`, got `null` - at `$.settings`"),
         ({"beta": "half"}, "Expected `float`, got `str` - at `$.beta`"),
         ({"beta": float("inf")}, "Expected `float` <= 1.0 - at `$.beta`"),
-        ({"beta": 0.505}, "beta is 0.505; a budget has at most two decimals"),
+        ({"beta": 0.5000005}, "beta is 0.5000005; a budget has at most six decimals"),
         ({"seed": True}, "Expected `int`, got `bool` - at `$.seed`"),
         ({"provenance": {"inputs": {}}}, "missing required field `settings` - at `$.provenance`"),
     ],

@@ -90,15 +90,16 @@ STUDY_FIGURE_PNG = FIGURES + "/study/{study}.png"
 
 
 def beta(budget: float | str) -> str:
-    """Return a budget as it stands in file names: two decimals, ``0.10``.
+    """Return a budget as it stands in file names: two decimals, and up to four more where they are
+    needed; ``0.10``, ``0.125``.
 
-    Raises ``ValueError`` for a budget that two decimals cannot hold, since two budgets would then
+    Raises ``ValueError`` for a budget that six decimals cannot hold, since two budgets would then
     share a file.
     """
-    text = f"{float(budget):.2f}"
+    text = f"{float(budget):.6f}"
     if abs(float(text) - float(budget)) > 1e-9:
-        raise ValueError(f"budget {budget} has more than two decimals")
-    return text
+        raise ValueError(f"budget {budget} has more than six decimals")
+    return text[:4] + text[4:].rstrip("0")
 
 
 def wildcards(pattern: str, path: str | PathLike[str]) -> dict[str, str] | None:

@@ -8,7 +8,8 @@ share of the distance to the gold standard (SAD) to close.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -58,63 +59,87 @@ def run(args: argparse.Namespace) -> None:
     rows = [row for row in rows if not args.selector or row["selector"] in args.selector]
     measured = args.root / "tables" / "sad.parquet"
     sad = read_table(measured, schemas.SAD).to_pylist() if measured.is_file() else None
-    print(report(advice(rows, sad, [(target, getattr(args, target))]), rows))
+    print(report(advice(rows, sad, [(target, getattr(args, target))]), rows, args.root))
 
 
 LIMIT = (
-    "in the limit: of a learner that becomes the mixture it is trained on. A model that is tuned "
-    "on few texts needs another budget of the span; two or three retrainings there tell which."
+    "The share is that of a learner that becomes the mixture it is trained on. A model that is "
+    "tuned on few texts may need another one, of the span; two or three retrainings there tell."
 )
 
 
-def report(advised: Sequence[dict[str, Any]], frontier: Sequence[dict[str, Any]]) -> str:
-    """Return the table that is printed, a block per dataset and model, best selector first."""
+def report(
+    advised: Sequence[Mapping[str, Any]], frontier: Sequence[Mapping[str, Any]], root: Path
+) -> str:
+    """Return what is printed, a block per dataset and model, best selector first."""
     blocks = []
     for pair in dict.fromkeys((row["dataset"], row["model"]) for row in advised):
         ours = [row for row in advised if (row["dataset"], row["model"]) == pair]
         ours.sort(key=lambda row: (row["budget"] is None, row["budget"] or 0.0))
         theirs = [row for row in frontier if (row["dataset"], row["model"]) == pair]
         seeds, whole = {row["seed"] for row in theirs}, max(row["removed"] for row in theirs)
-        head = ["selector", "retraining needs", "in the limit", "95% interval", "examples"]
-        lines = [[*head, "measured"], *(_cells(row, whole) for row in ours)]
-        if all(row["measured"] is None for row in ours):
-            lines = [line[:-1] for line in lines]
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         first = (
             f"{pair[0]}, {pair[1]}: {_asked(ours[0])} "
-            f"({len(seeds)} seed{'s' * (len(seeds) > 1)}, {whole} forget examples)"
+            f"({len(seeds)} seed{'s' * (len(seeds) > 1)}, {whole:,} forget texts)"
         )
-        body = ["  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)) for line in lines]
-        why: dict[str, list[str]] = {}
-        for row in ours:
-            if row["reason"]:
-                why.setdefault(row["reason"], []).append(row["selector"])
-        notes = [f"no budget for {', '.join(names)}: {reason}" for reason, names in why.items()]
-        if any(row["retraining_low"] is not None for row in ours):
-            notes.append(LIMIT)
-        blocks.append("\n".join([first, *(line.rstrip() for line in body), *notes]))
+        needed = [row for row in ours if row["budget"]]
+        blocks.append("\n".join([first, *_table(needed, whole, root), *_notes(ours, theirs)]))
     return "\n\n".join(blocks)
 
 
-def _asked(row: dict[str, Any]) -> str:
+def _asked(row: Mapping[str, Any]) -> str:
     if row["target"] == "preservation":
-        return f"preservation of at most {row['value']:g} nats"
+        return f"harm to the retain domain of at most {row['value']:g} nats per text"
     what = "the full removal" if row["target"] == "removal" else "the distance to the gold standard"
     return f"{100 * row['value']:g}% of {what}"
 
 
-def _cells(row: dict[str, Any], whole: int) -> list[str]:
-    measured = _share(row["measured"])
-    if row["budget"] is None:
-        return [row["selector"], "none", "", "", "", measured]
-    # Rounded up: with fewer the target would be missed.
-    examples = -int(-row["budget"] * whole // 1)
-    spans = [
-        "-" if row[f"{of}_low"] is None else f"{row[f'{of}_low']:.2f} to {row[f'{of}_high']:.2f}"
-        for of in ("retraining", "budget")
+def _table(rows: Sequence[Mapping[str, Any]], whole: int, root: Path) -> list[str]:
+    """Return a line for each selector that has a budget, and one above them that says what is
+    what. A column in which nothing is known is left out."""
+    head = ["selector", "remove", "share", "95% interval", "retraining may need", "measured"]
+    cells = [_cells(row, whole, root) for row in rows]
+    lines = [[*head, "list"], *cells] if rows else []
+    told = [column for column in zip(*lines, strict=True) if {*column[1:]} != {UNKNOWN}]
+    widths = [max(map(len, column)) for column in told]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in zip(*told, strict=True)
     ]
-    return [row["selector"], spans[0], _share(row["budget"]), spans[1], str(examples), measured]
 
 
-def _share(budget: float | None) -> str:
-    return "-" if budget is None else f"{budget:.2f}"
+UNKNOWN = "not known"
+
+
+def _cells(row: Mapping[str, Any], whole: int, root: Path) -> list[str]:
+    from mamushi.artifacts import paths
+    from mamushi.selection.removals import share_of
+
+    # Rounded up: with fewer the target would be missed.
+    texts = min(math.ceil(row["budget"] * whole - 1e-9), whole - 1)
+    beta = share_of(texts, whole)
+    spans = [
+        f"{row[f'{of}_low']:.0%} to {row[f'{of}_high']:.0%}" if row[f"{of}_low"] is not None else ""
+        for of in ("budget", "retraining")
+    ]
+    shown = [row["selector"], f"{texts:,} texts", f"{100 * float(beta):g}%", *spans]
+    shown.append("" if row["measured"] is None else f"{row['measured']:.0%}")
+    cell = {"seed": "*", **{name: row[name] for name in ("dataset", "model", "selector")}}
+    there = sorted(root.glob(str(paths.under("", paths.REMOVAL, **cell, beta=beta))))
+    command = f"mamushi list --budget {beta} --selector {row['selector']}"
+    return [*(each or UNKNOWN for each in shown), " ".join(map(str, there)) or command]
+
+
+def _notes(rows: Sequence[Mapping[str, Any]], frontier: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return what is said of selectors without a budget, or that need none, and of the span."""
+    why: dict[str, list[str]] = {}
+    for row in rows:
+        if row["reason"]:
+            why.setdefault(f"no budget for {{}}: {row['reason']}", []).append(row["selector"])
+        elif row["budget"] == 0:
+            harm = max(each["preservation"] for each in frontier if each["beta"] == 0)
+            said = f"nothing has to go for {{}}: with all texts kept the harm is {harm:.3g} nats"
+            why.setdefault(said, []).append(row["selector"])
+    notes = [said.format(", ".join(names)) for said, names in why.items()]
+    spanned = any(row["budget"] and row["retraining_low"] is not None for row in rows)
+    return [*notes, LIMIT] if spanned else notes

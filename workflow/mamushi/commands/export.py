@@ -161,7 +161,7 @@ def _section(listed: RemovalList) -> str:
         )
     lines = {
         "Removed": f"{about['removed']:,} of {about['n_forget']:,} texts of the forget domain "
-        f"({about['beta']:.0%}), and {about['copies']:,} copies of them",
+        f"({100 * about['beta']:g}%), and {about['copies']:,} copies of them",
         "Left in": f"{about['cross_posts']:,} texts that stood in both domains",
         "Dataset": about["dataset"],
         "Ranked by": f"{about['selector']} on embeddings of {about['model']}, seed {about['seed']}",

@@ -250,7 +250,7 @@ def _fits(value: Any, rule: Rule) -> bool:
         return re.search(rule.get("pattern", ""), value) is not None
     if kind not in ("integer", "number"):
         return True
-    # The plain remainder says that 0.29 is no multiple of 0.01.
+    # The plain remainder says that 0.29 is no multiple of 0.000001.
     steps = value / rule.get("multipleOf", abs(value) or 1)
     return bool(
         rule.get("minimum", -math.inf) <= value <= rule.get("maximum", math.inf)
@@ -297,7 +297,7 @@ def allowed(rule: Rule) -> str:
 
 
 def _bounds(rule: Rule) -> str:
-    step = f" in steps of {rule['multipleOf']}" if "multipleOf" in rule else ""
+    step = f" in steps of {rule['multipleOf']:f}" if "multipleOf" in rule else ""
     if "exclusiveMinimum" in rule and "exclusiveMaximum" in rule:
         ends = f"{rule['exclusiveMinimum']} and {rule['exclusiveMaximum']}"
         return f" strictly between {ends}{step}"

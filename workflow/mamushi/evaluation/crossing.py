@@ -71,6 +71,7 @@ def refine(
     if fine is None or crossing is None or crossing <= x[0]:
         return []
     reached = int(np.argmax(np.asarray(height) >= target))
-    low, high, step = (round(100 * float(each)) for each in (x[reached - 1], x[reached], fine))
+    # In the steps that a budget may have.
+    low, high, step = (round(10**6 * float(each)) for each in (x[reached - 1], x[reached], fine))
     inside = range((low // step + 1) * step, high, step)
-    return [float(Fraction(k, 100)) for k in inside]
+    return [float(Fraction(k, 10**6)) for k in inside]

@@ -52,10 +52,12 @@ def read_frontier(path: str | Path) -> list[dict[str, Any]]:
     """Read the rows of one run's ``frontier``, each with its curves relative to their ends with
     bands, ``gain`` and ``decline``, and ``withheld``, the reason why it can carry no budget.
 
-    Raises ``UserError`` when the file is missing or damaged.
+    Raises ``UserError`` when the file is missing, damaged or of another version.
     """
     rows = read_table(path, schemas.FRONTIER).to_pylist()
     stored = read_metadata(path)
+    if "withheld" not in stored["verdict"]:
+        raise UserError("was written by another version", where=path, do="mamushi run evidence")
     for name in {row["selector"] for row in rows}:
         for i, row in enumerate(row for row in rows if row["selector"] == name):
             row |= {key: values[i] for key, values in stored["relative"][name].items()}

@@ -208,8 +208,8 @@ def _read(content: Any, path: Path) -> Manifest:
         raise UserError(
             f"is no removal manifest: {error}", where=path, do="give the .json beside a list"
         ) from None
-    if named.beta != round(named.beta, 2):
-        do = "a budget has at most two decimals"
+    if named.beta != round(named.beta, 6):
+        do = "a budget has at most six decimals"
         raise UserError(f"beta is {named.beta}", where=path, do=do)
     return named
 

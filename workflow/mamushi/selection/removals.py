@@ -1,6 +1,7 @@
 """The product: which examples to remove at a budget."""
 
 import hashlib
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -25,6 +26,19 @@ def count(beta: float | str, n1: int) -> int:
 def budget_of(beta: float, scores: pa.Table) -> int:
     """Return K at the budget ``beta`` for the forget examples that ``scores`` ranks."""
     return count(beta, len(scores) - scores["rank"].null_count)
+
+
+def share_of(k: int, n1: int) -> str:
+    """Return the shortest budget, as file names have it, whose list has K texts of n1. Raises
+    ``UserError`` where none has."""
+    if not 0 < k < n1:
+        do = f"give a number from 1 to {n1 - 1:,}, of the texts that are ranked"
+        raise UserError(f"{k:,} of {n1:,} forget texts is no list", do=do)
+    for decimals in range(2, 7):
+        beta = f"{math.ceil(Fraction(k * 10**decimals, n1)) / 10**decimals:.{decimals}f}"
+        if count(beta, n1) == k:
+            return beta
+    raise UserError(f"no budget of six decimals lists {k:,} of {n1:,} texts", do="give a share")
 
 
 def removals(scores: pa.Table, duplicates: pa.Table, k: int) -> pa.Table:

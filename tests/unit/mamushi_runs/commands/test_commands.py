@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import shutil
 import signal
@@ -83,6 +84,36 @@ def test_run_and_report_take_the_configuration_that_is_there(
     assert "--configfile" not in lines[-1]
     assert main(["run", "--configfile", "otehr.yaml"]) == 2
     assert "did you mean 'other.yaml'?" in capsys.readouterr().err
+
+
+def test_a_list_at_a_budget_of_one_s_own(
+    folder: Path, lines: list[list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    configured(argparse.Namespace(out=Path("mine.yaml")))
+    card = Path("results/data/newsgroups/card.json")
+    card.parent.mkdir(parents=True)
+    card.write_text(json.dumps({"counts": {"sections": {"inference": {"forget": 1700}}}}))
+    lists = "results/runs/newsgroups/gemma-2-2b/seed{}/removals/{}/beta{}.parquet"
+    for words, selector, beta in (
+        (["--budget", ".16"], "lr_cos", "0.16"),
+        (["--budget", "0.1250"], "lr_cos", "0.125"),
+        # 7 of 1,700 are 0.41%, and 0.4% are 6.
+        (["--texts", "7", "--selector", "random"], "random", "0.0042"),
+    ):
+        assert main(["list", *words]) == 0
+        wanted = [lists.format(seed, selector, beta) for seed in (0, 1)]
+        assert lines[-1][-3:] == ["--", *wanted]
+        assert capsys.readouterr().out.splitlines() == wanted
+    for words, said in (
+        (["--budget", "1.5"], "--budget: '1.5' is no budget; give a share above 0"),
+        (["--budget", "a"], "--budget: 'a' is no budget"),
+        (["--budget", "0.12345678"], "'0.12345678' is no budget"),
+        (["--texts", "0"], "0 of 1,700 forget texts is no list"),
+        (["--texts", "1700"], "1,700 of 1,700 forget texts is no list; give a number from 1 to"),
+    ):
+        assert main(["list", *words]) == 2
+        assert said in capsys.readouterr().err
+    assert len(lines) == 3
 
 
 def test_plan_and_recover_take_the_configuration_that_is_there(

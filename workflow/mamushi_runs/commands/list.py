@@ -1,0 +1,69 @@
+"""Make the list at a budget of one's own: of each selector's ranking so many texts, with copies.
+
+The budget is a share of the ranked forget texts (--budget 0.125) or a number of them (--texts 500).
+What was ranked is not ranked again. Only budgets of the configuration have a manifest beside the
+list.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+from collections.abc import Mapping
+from typing import Any
+
+from mamushi_runs import workflow
+
+GROUP = "decide"
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    budget = parser.add_mutually_exclusive_group(required=True)
+    share = "share of the forget texts, above 0 and below 1, in steps of 0.000001"
+    budget.add_argument("--budget", metavar="SHARE", help=share)
+    budget.add_argument("--texts", type=int, metavar="NUMBER", help="number of forget texts")
+    selector = "by whose rankings (default: those of the configuration)"
+    parser.add_argument("--selector", nargs="+", metavar="NAME", help=selector)
+    workflow.configfile(parser)
+    workflow.arguments(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Return the exit status of the workflow. Raises ``UserError`` for a budget that is none, and
+    as ``workflow.required``."""
+    from mamushi.artifacts import paths
+
+    configfiles = workflow.required(args)
+    config: dict[str, Any] = {}
+    for path in configfiles:
+        config |= workflow.read(path).get("grid", {})
+    selectors = args.selector or config.get("selectors") or ["mamushi"]
+    wanted = [
+        paths.REMOVAL.format(**cell, selector=selector, beta=_beta(args, cell))
+        for cell, selector in itertools.product(workflow.cells(config), selectors)
+    ]
+    status = workflow.run(wanted, configfiles, args)
+    if status == 0 and not workflow.is_dry(args):
+        print("\n".join(wanted))
+    return status
+
+
+def _beta(args: argparse.Namespace, cell: Mapping[str, Any]) -> str:
+    """Return the budget as it stands in file names."""
+    from mamushi.artifacts import paths
+    from mamushi.artifacts.domains import FORGET, INFERENCE
+    from mamushi.artifacts.files import read_json
+    from mamushi.errors import UserError
+    from mamushi.selection.removals import share_of
+
+    if args.texts is not None:
+        card = read_json(paths.DATA_CARD.format(dataset=cell["dataset"]))
+        return share_of(args.texts, card["counts"]["sections"][INFERENCE][FORGET])
+    try:
+        if 0 < float(args.budget) < 1:
+            return paths.beta(args.budget)
+    except ValueError:
+        pass
+    do = "give a share above 0 and below 1, such as 0.125"
+    raise UserError(f"{args.budget!r} is no budget", where="--budget", do=do)
