@@ -212,22 +212,30 @@ ROWS: dict[str, dict[str, list[Any]]] = {
         "models.tiny.pretraining.seed": [1],
     },
     "tokens 8": {"tokens.max_length": [300]},
-    "beta0 10, contaminate 6, gold 10, retrain 23, retrain_and_probe 1": {
-        f"training.{key}": [value] for key, value in OTHER_TRAINING.items()
+    # Three of the retrainings mask tokens, one of them by two models.
+    "beta0 10, contaminate 6, gold 10, retrain 25, retrain_and_probe 1, token_ratio 1": {
+        f"training.{key}": [value] for key, value in OTHER_TRAINING.items() if key != "max_length"
     },
-    "beta0 10, contaminate 6, gold 10, retrain 23, retrain_and_probe 1, unlearn 9, "
+    "beta0 10, contaminate 6, gold 10, retrain 23, retrain_and_probe 1, token_ratio 1, "
+    "token_scores 2": {"training.max_length": [64]},
+    "beta0 10, contaminate 6, gold 10, retrain 25, retrain_and_probe 1, token_ratio 1, unlearn 9, "
     "unlearn_and_probe 1, unlearn_list 5, unlearn_whole 5": {"training.method": ["lora", "full"]},
-    "beta0 10, contaminate 6, evaluate 1, generate 3, gold 10, retrain 23, "
-    "retrain_and_probe 1, unlearn 9, unlearn_and_probe 1, unlearn_list 5, unlearn_whole 5": {
-        "training.precision": ["fp32"]
-    },
-    "gold 10, retrain 55, retrain_and_probe 2": {"training.steps": ["matched"]},
-    "beta0 6, contaminate 6, gold 6": {
+    "beta0 10, contaminate 6, evaluate 1, generate 3, gold 10, retrain 25, "
+    "retrain_and_probe 1, token_ratio 1, unlearn 9, unlearn_and_probe 1, unlearn_list 5, "
+    "unlearn_whole 5": {"training.precision": ["fp32"]},
+    "gold 10, retrain 58, retrain_and_probe 2": {"training.steps": ["matched"]},
+    "beta0 6, contaminate 6, gold 6, retrain 2, token_ratio 1": {
         f"models.tiny.training.{key}": [value]
         for key, value in {**OTHER_TRAINING, "method": "lora"}.items()
+        if key != "max_length"
     },
-    "beta0 6, contaminate 6, generate 1, gold 6": {"models.tiny.training.precision": ["fp32"]},
-    "gold 6, retrain 32, retrain_and_probe 1": {"models.tiny.training.steps": ["matched"]},
+    "beta0 6, contaminate 6, gold 6, token_ratio 1, token_scores 2": {
+        "models.tiny.training.max_length": [64]
+    },
+    "beta0 6, contaminate 6, generate 1, gold 6, retrain 2, token_ratio 1": {
+        "models.tiny.training.precision": ["fp32"]
+    },
+    "gold 6, retrain 35, retrain_and_probe 1": {"models.tiny.training.steps": ["matched"]},
     "beta0 4, gold 4, retrain 23, retrain_and_probe 1": {
         "models.ours.training.learning_rate": [1e-4],
         "models.ours.training.trained_blocks": [2],
@@ -245,7 +253,7 @@ ROWS: dict[str, dict[str, list[Any]]] = {
     },
     "embed 10": {"embedding.layer": [2]},
     "embed_layers 1": {"embedding.depths": [[0.25, 0.5, 0.75, 0.9]]},
-    "evaluate 21, relearn 2, retrain 55, retrain_and_probe 2, unlearn 18, "
+    "evaluate 21, relearn 2, retrain 58, retrain_and_probe 2, unlearn 18, "
     "unlearn_and_probe 2, unlearn_list 10, unlearn_whole 10": {"evaluation.max_length": [64]},
     "effects 1": {"evaluation.retain_margin": [0.05]},
     "evaluate 8, gold_matched 8, steps 1": {"evaluation.matched_gold": [True]},
