@@ -11,6 +11,7 @@ are also, with four digits, in ``benchmarks/results/evidence.txt``.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import product
@@ -101,6 +102,7 @@ def runs(families: Mapping[str, Family], archive: Archive) -> str:
 def verdicts(family: Family, run: Run) -> str:
     """The claims of a dataset, with their words."""
     judged = judge(family, run)
+    tried = [each for each in judged.values() if each.tried.effects]
     rows = [
         [
             each.tried.claim.says.removesuffix("."),
@@ -109,9 +111,14 @@ def verdicts(family: Family, run: Run) -> str:
             "-" if np.isnan(each.p) else f"{each.p:.2g}",
             f"**{each.word}**" if each.word != CANNOT else _cannot(each),
         ]
-        for each in judged.values()
+        for each in tried
     ]
-    return table(["claim", "measure", "difference", "p (Holm)", "verdict"], rows)
+    found = table(["claim", "measure", "difference", "p (Holm)", "verdict"], rows)
+    untried = [each.tried for each in judged.values() if each not in tried]
+    if not untried:
+        return found
+    why = "; ".join(f"{each.claim.says.removesuffix('.')} ({each.why})" for each in untried)
+    return f"{found}\n\nNot tried: {why}."
 
 
 def _told(tried: Tried) -> str:
@@ -144,12 +151,21 @@ def selectors(family: Family, run: Run) -> str:
                 shown(measured.contrast(nll, gold, "retain"), NATS),
                 shown(over_seeds(measured.sad(name, family.budgets)), "{:.2f}"),
                 _auc(measured, name),
+                _half_gap(measured, name, RETRAINING),
             ]
         except Absent:
             continue
         rows.append([f"`{name}`", *found])
-    head = ["selector", "recovered", "retain NLL less gold's", "SAD", "AUC"]
+    head = ["selector", "recovered", "retain NLL less gold's", "SAD", "AUC", "half of the gap at"]
     return table(head, rows)
+
+
+def _half_gap(measured: Measured, name: str, by: str) -> str:
+    """The budget that recovers half of the gap. Raises ``Absent``."""
+    found = crossing(measured.curves(name, by), HALF)
+    ends = ["open" if end is None else f"{end:.2f}" for end in (found.low, found.high)]
+    budget = "not reached" if found.budget is None else f"{found.budget:.2f}"
+    return f"{budget} [{', '.join(ends)}]"
 
 
 def _auc(measured: Measured, name: str) -> str:
@@ -176,42 +192,25 @@ def by_budget(family: Family, run: Run) -> str:
     return table(["selector", "budget", "recovered", "retain NLL less gold's"], rows)
 
 
-def half_gaps(family: Family, run: Run) -> str:
-    """Half-gap budgets, by retraining and by each unlearner that the run has."""
+def unlearning(family: Family, run: Run) -> str:
+    """Half-gap budgets by each unlearner that the run has."""
     measured, rows = Measured(run, family), []
     ways = dict.fromkeys(Arm.parse(arm).unlearner for _, arm in sorted(run.cards))
-    for by in (RETRAINING, *(way for way in ways if way)):
-        for name in family.selectors():
-            try:
-                found = crossing(measured.curves(name, by), HALF)
-            except Absent:
-                continue
-            ends = ["open" if end is None else f"{end:.2f}" for end in (found.low, found.high)]
-            budget = "not reached" if found.budget is None else f"{found.budget:.2f}"
-            rows.append([by, f"`{name}`", f"{budget} [{', '.join(ends)}]"])
-    return table(["by", "selector", "budget for half of the gap"], rows)
+    for by, name in product(filter(None, ways), family.selectors()):
+        with contextlib.suppress(Absent):
+            rows.append([by, f"`{name}`", _half_gap(measured, name, by)])
+    return table(["by", "selector", "half of the gap at"], rows) if rows else NOTHING
 
 
-def seeds(family: Family, run: Run) -> str:
-    """Seeds that a claim needs by SAD and by what is recovered, if its effect is what it seems."""
+def seeds_needed(family: Family, run: Run) -> Iterator[str]:
+    """Yield the seeds that a claim needs by SAD and by what is recovered, with power 0.8 and the
+    correction for the family, if its effect is what it seems."""
     comparisons = len(family.claims)
-    rows = [
-        [
-            recovered.claim.says.removesuffix("."),
-            *(
-                cell
-                for each in (before, recovered)
-                for cell in (_told(each), _range(each, comparisons))
-            ),
-        ]
-        for before, recovered in efficiency(family, run).values()
-    ]
-    return table(["claim", "SAD", "seeds", "recovered", "seeds"], rows)
-
-
-def _range(tried: Tried, comparisons: int) -> str:
-    found = tried.needed(comparisons)
-    return "not known" if found is None else f"{found[0]} to {found[1]}"
+    for name, both in efficiency(family, run).items():
+        ranges = (each.needed(comparisons) for each in both)
+        needed = ("not known" if each is None else f"{each[0]} to {each[1]}" for each in ranges)
+        sad, recovered = needed
+        yield f"{family.dataset}/{family.model}/{name}/seeds_needed sad {sad} recovered {recovered}"
 
 
 def studies(family: Family, archive: Archive) -> str:
@@ -231,8 +230,7 @@ OF_FAMILY: dict[str, Callable[[Family, Run], str]] = {
     "claims": verdicts,
     "budgets": by_budget,
     "selectors": selectors,
-    "half-gap budgets": half_gaps,
-    "seeds needed": seeds,
+    "unlearning": unlearning,
 }
 
 
@@ -276,6 +274,9 @@ def numbers(archive: Archive) -> Iterator[str]:
             yield f"# {dataset}/{model} made with {said}"
     for name, said in lines(archive):
         yield f"{name} {said}"
+    for family in read_families().values():
+        if (run := archive.get((family.dataset, family.model))) is not None:
+            yield from seeds_needed(family, run)
 
 
 def main() -> None:
