@@ -2,7 +2,7 @@
 
     python benchmarks/evidence.py benchmarks/archive        # or: make evidence-page
 
-A block of ``docs/science/evidence.md`` or ``tokens.md`` begins with ``<!-- made by
+A block of README, ``docs/science/evidence.md`` or ``tokens.md`` begins with ``<!-- made by
 benchmarks/evidence.py: NAME -->``, ends with ``<!-- end of NAME -->``, and is replaced. All numbers
 are also, with four digits, in ``benchmarks/results/evidence.txt``.
 ``tests/unit/test_evidence_page.py`` compares both.
@@ -29,7 +29,9 @@ from mamushi.evaluation.crossed import Effect
 from mamushi.evaluation.half_gap import crossing
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "docs/science" / name for name in ("evidence.md", "tokens.md")]
+PAGES = [
+    ROOT / name for name in ("README.md", "docs/science/evidence.md", "docs/science/tokens.md")
+]
 NUMBERS = ROOT / "benchmarks/results/evidence.txt"
 BLOCK = "<!-- made by benchmarks/evidence.py: {} -->"
 END = "<!-- end of {} -->"
@@ -97,6 +99,34 @@ def runs(families: Mapping[str, Family], archive: Archive) -> str:
         )
     head = ["run", "held-out texts", "independent", "steps", "complete seeds", "models"]
     return table(head, rows) if rows else NOTHING
+
+
+QUARTER = 0.25
+SHORT = {
+    "random": "by chance",
+    "mamushi": "by `mamushi`",
+    "auto": "by `auto`",
+    "token_unigram": "of the tokens, by `token_unigram`",
+}
+"""Whose quarter the shortest table has."""
+
+
+def quarter(families: Mapping[str, Family], archive: Archive) -> str:
+    """What a quarter of the forget texts, or of their tokens, recovers, on each dataset."""
+    rows = []
+    for family in families.values():
+        run = archive.get((family.dataset, family.model))
+        if run is None or "token_unigram" not in family.selectors():
+            continue
+        measured = Measured(run, family)
+        with contextlib.suppress(Absent):
+            beta0 = measured.nll(BETA0, ())
+            found = (
+                measured.contrast(measured.nll(name, [QUARTER]), beta0, "recovered")
+                for name in SHORT
+            )
+            rows.append([family.dataset, *(shown(each, SHARE) for each in found)])
+    return table(["a quarter", *SHORT.values()], rows) if rows else NOTHING
 
 
 def verdicts(family: Family, run: Run) -> str:
@@ -237,7 +267,7 @@ OF_FAMILY: dict[str, Callable[[Family, Run], str]] = {
 def made(archive: Archive) -> dict[str, str]:
     """Return every block of the page, by name."""
     families = read_families()
-    found = {"runs": runs(families, archive)}
+    found = {"runs": runs(families, archive), "quarter": quarter(families, archive)}
     for of, family in families.items():
         run = archive.get((family.dataset, family.model))
         ready = run is not None and Measured(run, family).seeds
