@@ -40,6 +40,9 @@ SELECTORS: dict[str, tuple[str, str, Any]] = {
     "lexical": ("Words (LR)", "#228833", (3, 1, 0)),
     "anti_mamushi": ("Anti-Mamushi", "#882255", ">"),
     "oracle": ("Oracle", "#000000", "*"),
+    "token_unigram": ("Tokens (counts)", "#AA3377", (4, 1, 45)),
+    "token_models": ("Tokens (models)", "#EE8866", (8, 1, 0)),
+    "token_random": ("Tokens (random)", "#BBBBBB", (3, 0, 90)),
 }
 """Name, colour and marker of each selector, the same in every figure."""
 MARKS = {name: (colour, marker) for name, (_, colour, marker) in SELECTORS.items()}
