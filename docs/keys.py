@@ -25,8 +25,9 @@ while you write it, by [config.schema.json](config.schema.json).
 """
 PLUGINS = {"datasets": "dataset", "selectors": "selector", "unlearners": "unlearner"}
 """Sections whose entries have the settings of their kind as further keys."""
-OWN_WORDS = ("allowed", "missing", "declared")
-"""What a rule says beyond the standard."""
+OWN_WORDS = ("allowed", "missing", "declared", "multipleOf")
+"""What a rule says beyond the standard, or what editors take to the last bit of a number: 0.1 is
+then no multiple of 0.000001."""
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:

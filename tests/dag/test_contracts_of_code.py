@@ -172,7 +172,9 @@ REACHED_BY = {
     "lm.tokens.encode": "tokens base_model questions/generate questions/relapse",
     "selection.crossfit.middle": f"diagnostics {CROSS_FITTED}",
     "selection.folds.balanced_weights": "selector/mamushi selector/auto",
-    "selection.folds.stratified_folds": f"calibrate frontier {CROSS_FITTED}",
+    "selection.folds.stratified_folds": (
+        f"calibrate frontier selector/token_unigram {CROSS_FITTED}"
+    ),
     "selection.metrics.auc": (
         f"score calibrate stability diagnostics triage figure/diagnostics {CROSS_FITTED}"
     ),
@@ -257,7 +259,7 @@ def test_modules_are_loaded_by_a_computed_name_where_that_is_known() -> None:
 @pytest.mark.parametrize("kind", ["dataset", "selector", "unlearner"])
 def test_each_flag_of_a_plugin_counts_or_is_the_configurations(kind: str) -> None:
     configured = {"SETTINGS", "FILES", "EVALUATION_SECTION", "KNOWS_TRUTH", "DOWNLOADS", "SPLIT"}
-    configured |= {"RETAIN_SCORES", "COMPARISON", "DEPTHS", "NETWORKS", "SHARDS"}
+    configured |= {"RETAIN_SCORES", "COMPARISON", "DEPTHS", "NETWORKS", "SHARDS", "UNIT"}
     for name, found in plugins(kind).items():
         for flag in found.literals.keys() - configured - {*ENTRIES[kind]}:
             changed = changed_by({found.module: edited(found.module, flag)}, bodies=True)
@@ -290,7 +292,7 @@ RUNS_AGAIN = {
     "lm.perplexity.perplexity_table": (
         "effects 1, evaluate 21, figure_half_gap 1, figure_perplexity 1, figure_relearning 1, "
         "figure_sad 1, figure_study 2, half_gap 1, judge 2, probes 1, refine 10, relearn 2, "
-        "retrain 55, retrain_and_probe 2, study_tables 2, subgroups 1, tables 1, unlearn 18, "
+        "retrain 58, retrain_and_probe 2, study_tables 2, subgroups 1, tables 1, unlearn 18, "
         "unlearn_and_probe 2, unlearn_list 10, unlearn_whole 10"
     ),
     "selection.selectors.lr_maha.score": (

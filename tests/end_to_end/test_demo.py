@@ -181,13 +181,9 @@ def test_a_study_is_drawn_from_what_has_run(demo: Path) -> None:
 
 CHANGES: list[tuple[str, dict[str, Any], dict[str, int]]] = [
     ("all", {"execution": {"checkpoint_seconds": 5, "batch_tokens": 999}}, {}),
-    # Every manifest quotes mamushi's estimate, which is calibrated with its refits.
-    (
-        "all",
-        {"removal": {"ratio": "oracle"}},
-        {"calibrate": 1, "manifests": 4, "tables": 1, "truth": 1}
-        | {"figure_sad": 1, "figure_perplexity": 1, "figure_truth": 1},
-    ),
+    # Every manifest quotes mamushi's estimate, which is calibrated with its refits. Nothing that
+    # is measured does.
+    ("all", {"removal": {"ratio": "oracle"}}, {"calibrate": 1, "manifests": 4}),
     ("unlearning", {"unlearning": {"retain_cap": 2.0}}, {"half_gap": 1, "figure_half_gap": 1}),
 ]
 

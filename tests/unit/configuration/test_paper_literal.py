@@ -160,7 +160,7 @@ UNSTATED = [
     *("training/weight_decay", "training/schedule", "training/warmup_steps"),
     *("training/gradient_clip", "training/precision", "training/lora/*", "embedding/pooling"),
     *("embedding/skip_bos", "embedding/layer", "embedding/depths", "embedding/precision"),
-    *("selectors/*/kind", "selectors/*/action", "selectors/mamushi/validation"),
+    *("selectors/*/kind", "selectors/mamushi/validation"),
     *("selectors/mamushi/precision", "selectors/mamushi_lr_matched/*", "selectors/random/draw"),
     *("studies/reverse/datasets", "studies/*/seeds", "studies/*/budgets", "unlearning/lists"),
     *("unlearning/training/epsilon", "unlearners/*/kind", "probe/seeds", "probe/relearning/*"),

@@ -119,7 +119,8 @@ def root(tmp_path: Path) -> Path:
 
 def make(root: Path, **settings: Any) -> int:
     words = ["--root", str(root), "--out-folder", str(root / "tables")]
-    return main(["subgroups", *words, "--settings", json.dumps({"grid": GRID, **settings})])
+    given = {"grid": GRID, "ranked": GRID["selectors"], **settings}
+    return main(["subgroups", *words, "--settings", json.dumps(given)])
 
 
 def test_the_group_that_pays_is_the_one_that_pays(root: Path) -> None:
@@ -175,7 +176,7 @@ def test_a_selector_that_masks_has_no_list_of_texts(root: Path) -> None:
     for path in root.glob("runs/d/m/*/removals/vmf/*"):
         path.unlink()
     assert make(root) == 2
-    assert make(root, masks=["vmf"]) == 0
+    assert make(root, ranked=[]) == 0
     rows = read_table(root / "tables/subgroups.parquet", schemas.SUBGROUPS).to_pylist()
     assert {(r["listed"], r["of_list"]) for r in rows} == {(None, None)}
     assert {r["ranked"] for r in rows if r["value"] == "all"} == {40, None}

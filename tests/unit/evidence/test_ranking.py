@@ -203,6 +203,7 @@ def rank_page(folder: Path) -> int:
         "ranking", "--examples", str(folder / "e.parquet"), "--scores",
         str(folder / "one.parquet"), str(folder / "two.parquet"), "--selectors", "one", "two",
         "--refits", str(folder / "one.again.parquet"), str(folder / "two.again.parquet"),
+        "--refitted", "one", "two",
         "--triage", str(folder / "triage.parquet"),
         "--stability", str(folder / "stable.parquet"), str(folder / "stable.parquet"),
         "--out", str(folder / "out.html"),
