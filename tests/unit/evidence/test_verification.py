@@ -22,6 +22,7 @@ from mamushi.registry import plugin
 from mamushi.running.identity import digest
 from mamushi.running.stage import entry
 from mamushi.stages import _settings as settings
+from tests.support.row_changes import Rows, drop_copies, exchange_ranks, rewrite, scored, update
 from tests.support.score_files import domains, write_embeddings, write_examples
 
 RUN = {"dataset": "small", "model": "tiny", "seed": 3}
@@ -163,17 +164,6 @@ def refused(root: Path, capsys: pytest.CaptureFixture[str], name: str = "mamushi
     return line
 
 
-def rewrite(
-    path: Path, kind: schemas.Table, change: Callable[[list[dict[str, Any]]], None]
-) -> None:
-    """Change a table's rows and nothing else."""
-    table = read_table(path, kind)
-    rows = table.to_pylist()
-    change(rows)
-    changed = pa.Table.from_pylist(rows, schema=table.schema)
-    write_table(path, kind, changed, metadata=read_metadata(path))
-
-
 @pytest.mark.parametrize("name", SELECTORS)
 def test_what_the_stages_made_is_accepted(
     root: Path, capsys: pytest.CaptureFixture[str], name: str
@@ -281,28 +271,6 @@ def test_folds_by_group_are_drawn_again(tmp_path: Path, capsys: pytest.CaptureFi
     assert len({*zip(groups, folds.to_pylist(), strict=True)}) == len({*groups})
     assert main(["verify", str(manifest(root))]) == 0
     assert "the list is what its manifest says" in capsys.readouterr().out
-
-
-Rows = list[dict[str, Any]]
-
-
-def scored(by: float) -> Callable[[Rows], None]:
-    def change(rows: Rows) -> None:
-        rows[10]["score"] += by
-
-    return change
-
-
-def exchange_ranks(rows: Rows) -> None:
-    rows[0]["rank"], rows[3]["rank"] = rows[3]["rank"], rows[0]["rank"]
-
-
-def drop_copies(rows: Rows) -> None:
-    next(row for row in rows if row["id"] == "t003")["copies"] = []
-
-
-def update(**values: Any) -> Callable[[Rows], None]:
-    return lambda rows: rows[0].update(values)
 
 
 LIST, SCORED = (paths.REMOVAL, schemas.REMOVALS), (paths.SCORES, schemas.SCORES)
