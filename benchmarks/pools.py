@@ -16,7 +16,7 @@ BLOCK = 8192
 
 def by_embeddings() -> list[str]:
     """The selectors that need nothing but the embeddings, which is all that there is here."""
-    more = {"DERIVES", "READS_TEXTS", "DEPTHS"}
+    more = {"DERIVES", "READS_TEXTS", "DEPTHS", "UNIT"}
     return [name for name, found in plugins("selector").items() if not more & found.literals.keys()]
 
 

@@ -61,6 +61,8 @@ datasets.mine = {"path": "x.csv"}
     datasets.mine.kind: missing; it has no default; allowed is one of: jigsaw,
 selectors.mine = {"kind": "best"}
     selectors.mine.kind: 'best' is not allowed; allowed is one of: anti_mamushi,
+selectors.anti_mamushi = {"of": "token_random"}
+    selectors.anti_mamushi.of: 'token_random' ranks tokens; name a selector of texts
 selectors.random = {"alpha": 1}
     selectors.random.alpha: unknown key; known are: draw, kind
 selectors.mamushi = {"folds": 1}

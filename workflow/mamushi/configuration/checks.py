@@ -143,6 +143,8 @@ def check_names(full: Config) -> Iterator[str]:
             kind = full["selectors"].get(other, {"kind": "mamushi"})["kind"]
             if literal == "NETWORKS" and kind != "mamushi":
                 yield f"{at}: {other!r} is of kind {kind}; networks are those of kind mamushi"
+            if literal == "DERIVES" and of_tokens(full, other):
+                yield f"{at}: {other!r} ranks tokens; name a selector of texts"
     for name, model in full["models"].items():
         if model.get("base") is not None:
             yield from undefined(f"models.{name}.base", "models", model["base"])
