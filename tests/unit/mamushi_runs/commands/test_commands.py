@@ -136,6 +136,8 @@ def test_plan_and_recover_take_the_configuration_that_is_there(
 
     unlocked: list[list[str]] = []
     monkeypatch.setattr(recover, "unlock", lambda where, options: unlocked.append([*options]))
+    # Whether this machine has a SLURM or not.
+    monkeypatch.setattr(recover.squeue, "jobs_of", lambda where: [])
     (folder / ".snakemake").mkdir()
     assert main(["recover"]) == 0 and main(["recover", "--", "--configfile", "other.yaml"]) == 0
     assert unlocked == [["--configfile", folder / "mine.yaml"], ["--configfile", "other.yaml"]]
