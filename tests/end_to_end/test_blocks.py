@@ -3,6 +3,7 @@
 What computes is asked for a dry run. What reads results is in ``test_command``, which makes some.
 """
 
+import os
 import shlex
 import shutil
 from pathlib import Path
@@ -53,7 +54,17 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture
+def idle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A SLURM without a job, where this machine has one that the tests may not ask, or none."""
+    for name in ("sbatch", "squeue", "sinfo"):
+        (tmp_path / name).write_text("#!/bin/sh\n", encoding="utf-8")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+
+
 @pytest.mark.slow
+@pytest.mark.usefixtures("idle")
 @pytest.mark.parametrize(
     "words", [words for words in commands() if words[0] in STARTS], ids=shlex.join
 )
