@@ -32,7 +32,7 @@ FOLDERS = {
 ENTRIES = {
     "dataset": ("load",),
     "selector": (
-        *("score", "BY_CHANCE", "DERIVES", "NEEDS_TRUTH", "READS_TEXTS"),
+        *("score", "BY_CHANCE", "DERIVES", "NEEDS_TRUTH", "READS_TEXTS", "READS_TOKENS"),
         *("score_tokens", "READS_RATIO"),
     ),
     "unlearner": ("loss", "STOPS", "REFERENCE", "RANDOM_LABELS", "SALIENCY"),

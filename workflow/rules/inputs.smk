@@ -105,6 +105,15 @@ def layers_read(wildcards):
     return paths.LAYERS.format(**wildcards) if wanted else []
 
 
+def tokens_read(wildcards):
+    """The tokens of the texts, for a selector that reads them."""
+    kind = plugin("selector", config["selectors"][wildcards.selector]["kind"])
+    if not kind.literals.get("READS_TOKENS"):
+        return []
+    found = of_arm(paths.TOKENS, "gold")
+    return found(wildcards) if callable(found) else found.format(**wildcards)
+
+
 SCORE_LOG = "results/logs/score/{dataset}/{model}/seed{seed}/{selector}.log"
 REFITTED = config["evidence"]["refits"]["whole"] > 0
 

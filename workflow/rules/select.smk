@@ -9,6 +9,7 @@ rule score:
         examples=made(paths.EXAMPLES),
         embeddings=paths.EMBEDDINGS,
         layers=layers_read,
+        tokens=tokens_read,
     output:
         out=paths.SCORES,
     log:
@@ -18,7 +19,7 @@ rule score:
         mem_mb=RESOURCES.rank_memory,
         runtime=RESOURCES.rank_minutes,
     params:
-        settings=params("score", "selector", "seed"),
+        settings=params("score", "model", "selector", "seed"),
     shell:
         command("score")
 
@@ -31,6 +32,7 @@ rule refits:
         examples=made(paths.EXAMPLES),
         embeddings=paths.EMBEDDINGS,
         layers=layers_read,
+        tokens=tokens_read,
     output:
         out=paths.REFITS,
     log:
@@ -40,7 +42,7 @@ rule refits:
         mem_mb=RESOURCES.rank_memory,
         runtime=RESOURCES.refit_minutes,
     params:
-        settings=params("refits", "selector", "seed"),
+        settings=params("refits", "model", "selector", "seed"),
     shell:
         command("refits")
 

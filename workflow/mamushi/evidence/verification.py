@@ -89,6 +89,7 @@ class Settings(msgspec.Struct):
     settings: dict[str, Any]
     seed: int
     code: Any = None
+    max_length: int | None = None
 
 
 class Origin(msgspec.Struct):
@@ -293,6 +294,18 @@ def _check_sources(scores: Scores, run: Run) -> None:
         raise Difference(f"says otherwise than {embeddings} how these were made", scores.path)
 
 
+def _tokens(scores: Scores, run: Run) -> Path | None:
+    """Return the token cache that scores were made from, which may be that of another model with
+    the same weights; None for a selector that reads no tokens."""
+    wanted = scores.inputs.get("tokens")
+    if wanted is None:
+        return None
+    for path in sorted(run.at(paths.TOKENS).parent.glob("*.parquet")):
+        if sha256(path) == wanted:
+            return path
+    raise Difference("made from other tokens than are here", scores.path)
+
+
 def _check_code(path: Path, found: object, stage: str, kind: str | None = None) -> None:
     """Compare the digest of the code of a stage, and of a selector, with that of the code here."""
     modules = [] if kind is None else [plugin("selector", kind).module]
@@ -342,6 +355,8 @@ def _derive(scores: Scores, run: Run) -> set[Path]:
         base,
         layers=run.at(paths.LAYERS) if "layers" in scores.inputs else None,
         texts=scores.literals.get("READS_TEXTS", False),
+        tokens=_tokens(scores, run),
+        max_length=made.max_length,
     )
     # What a setting left to the machine that scored is no choice of this one.
     settings = {**made.settings, **((stored.details or {}).get("resolved") or {})}

@@ -13,10 +13,12 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from mamushi.artifacts import schemas
+from mamushi.artifacts.domains import CONTAMINATION, INFERENCE
 from mamushi.artifacts.shards import ranked
 from mamushi.artifacts.tables import DOMAINS, FORGET, RETAIN, read_table
 from mamushi.data.labels import group_codes
 from mamushi.errors import UserError
+from mamushi.lm.tokens import TokenSet, read_tokens, subset
 
 Doubles = NDArray[np.float64]
 Strings = NDArray[np.object_]
@@ -52,6 +54,8 @@ class Pool:
     which a selector derives. ``half``, 0 or 1, has a cross-fitted selector fit on that half of each
     fold's training examples. ``layers`` (n, d) are by the share of the model's blocks.
     ``groups`` (n,) are codes of examples that are not independent, None where none are shared.
+    ``tokens`` are those of the texts, and ``others`` those of the contamination section, as
+    trainings cut them.
     """
 
     ids: Strings
@@ -63,6 +67,8 @@ class Pool:
     layers: Mapping[float, NDArray[np.float16]] = field(default_factory=dict)
     texts: Strings | None = None
     groups: NDArray[np.int64] | None = None
+    tokens: TokenSet | None = None
+    others: TokenSet | None = None
 
     def at(self, depth: float) -> NDArray[np.float16]:
         """Return embeddings (n, d) after this share of the model's blocks; 1: those of all
@@ -83,7 +89,8 @@ class Pool:
         found: dict[str, Any] = {name: getattr(self, name) for name in COLUMNS}
         found = {name: None if x is None else x[kept] for name, x in found.items()}
         layers = {depth: x[kept] for depth, x in self.layers.items()}
-        return replace(self, **found, base=None, layers=layers)
+        tokens = None if self.tokens is None else subset(self.tokens, np.flatnonzero(kept))
+        return replace(self, **found, base=None, layers=layers, tokens=tokens)
 
     @property
     def width(self) -> int:
@@ -116,8 +123,11 @@ def read_pool(
     *,
     layers: str | Path | None = None,
     texts: bool = False,
+    tokens: str | Path | None = None,
+    max_length: int | None = None,
 ) -> Pool:
-    """Read the tables ``embeddings`` and ``examples``, and what else is asked for.
+    """Read the tables ``embeddings`` and ``examples``, and what else is asked for; ``tokens`` cut
+    at ``max_length``.
 
     Raises ``UserError`` when they do not hold the same examples, when an embedding is not finite
     (its id is named) or when a domain is empty.
@@ -142,6 +152,11 @@ def read_pool(
         )
     # In the order of the embeddings, which another program may have made.
     rows = [place[key] for key in ids]
+    own = others = None
+    if tokens is not None and max_length is not None:
+        sections = (INFERENCE, CONTAMINATION)
+        own, others = (read_tokens(tokens, examples, each, max_length) for each in sections)
+        own = subset(own, np.array(rows))
     pool = Pool(
         ids=ids,
         forget=np.asarray(domain == FORGET, dtype=np.bool_),
@@ -151,6 +166,8 @@ def read_pool(
         layers={} if layers is None else _layers(layers, ids, embeddings),
         texts=np.array(columns["text"], dtype=object)[rows] if texts else None,
         groups=None if groups is None else groups[rows],
+        tokens=own,
+        others=others,
     )
     for name, count in zip(DOMAINS, (pool.forget.sum(), (~pool.forget).sum()), strict=True):
         if not count:

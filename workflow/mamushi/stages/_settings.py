@@ -228,7 +228,7 @@ OMITTED_DEFAULTS: Mapping[str, Any] = {
     "method": "partial",
     "drop_duplicates": True,
     **dict.fromkeys([each.name for each in fields(Questions)]),
-    **dict.fromkeys(["planted", "unlearned", "questions"]),
+    **dict.fromkeys(["planted", "unlearned", "questions", "max_length"]),
 }
 """Defaults that are left out of the canonical text of settings, by which results are compared: what
 was made before a key was there is what is made by its default."""

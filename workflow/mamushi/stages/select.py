@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from mamushi.artifacts.domains import CONTAMINATION, INFERENCE
 from mamushi.configuration import grid
@@ -20,11 +22,21 @@ from mamushi.stages._settings import (
     setting,
 )
 
+if TYPE_CHECKING:
+    from mamushi.selection.pool import Pool
+
+
+def cut_read(config: Mapping[str, Any], kind: str, model: str) -> int | None:
+    """Return the length at which trainings cut texts, for a selector that reads their tokens."""
+    reads_them = plugin("selector", kind).literals.get("READS_TOKENS")
+    return config["models"][model]["training"]["max_length"] if reads_them else None
+
 
 class Score(SelectorSettings, Settings):
     """A selector and the seed."""
 
     seed: int
+    max_length: int | None = setting(cut_read, default=None)
     code: str = setting(code_with("selector"), default="")
 
 
@@ -32,6 +44,7 @@ class RankedFiles(Files):
     examples: Path = reads("the examples table")
     embeddings: Path = reads("their embeddings")
     layers: Path | None = reads("the texts at other depths of the model", default=None)
+    tokens: Path | None = reads("token cache of the model", default=None)
     base: Path | None = reads("the same of the selector that this derives from", default=None)
     out: Path = writes("the table to write")
 
@@ -51,7 +64,7 @@ def score(files: RankedFiles, settings: Score, job: Job) -> None:
     from mamushi.registry import load, plugin
     from mamushi.running.machine import conditions
     from mamushi.selection.metrics import quality
-    from mamushi.selection.pool import columns_of, rank, read_pool
+    from mamushi.selection.pool import columns_of, rank
 
     found = plugin("selector", settings.kind)
     derives = found.literals.get("DERIVES")
@@ -62,8 +75,7 @@ def score(files: RankedFiles, settings: Score, job: Job) -> None:
             where="--base",
             do="leave it out" if derives is None else f"give the scores of its setting {derives!r}",
         )
-    texts = found.literals.get("READS_TEXTS", False)
-    pool = read_pool(files.embeddings, files.examples, files.base, layers=files.layers, texts=texts)
+    pool = _pool(files, settings, files.base)
     scored = load("selector", settings.kind).score(pool, settings.settings, settings.seed)
     order = rank(pool, scored)
     ranks = np.zeros(len(pool.ids), dtype=np.int64)
@@ -77,6 +89,20 @@ def score(files: RankedFiles, settings: Score, job: Job) -> None:
     }
     columns = columns_of(pool, scored) | {"rank": pa.array(ranks, mask=~pool.forget)}
     write_table(files.out, schemas.SCORES, columns, metadata=about)
+
+
+def _pool(files: RankedFiles, settings: Score, base: Path | None = None) -> Pool:
+    from mamushi.selection.pool import read_pool
+
+    return read_pool(
+        files.embeddings,
+        files.examples,
+        base,
+        layers=files.layers,
+        texts=plugin("selector", settings.kind).literals.get("READS_TEXTS", False),
+        tokens=files.tokens,
+        max_length=settings.max_length,
+    )
 
 
 class Refits(Score):
@@ -95,12 +121,9 @@ def refits(files: RankedFiles, settings: Refits, job: Job) -> None:
     """
     from mamushi.artifacts import schemas
     from mamushi.artifacts.tables import write_table
-    from mamushi.registry import plugin
-    from mamushi.selection.pool import read_pool
     from mamushi.selection.refits import as_table, read_refits, refits
 
-    texts = plugin("selector", settings.kind).literals.get("READS_TEXTS", False)
-    pool = read_pool(files.embeddings, files.examples, layers=files.layers, texts=texts)
+    pool = _pool(files, settings)
     bases = read_refits(files.base)
     how = (settings.kind, settings.settings, settings.seed, settings.whole, settings.halves)
     table = as_table(pool, refits(pool, *how, bases), schemas.REFITS.schema)

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mamushi.artifacts.domains import FORGET
-from mamushi.lm.tokens import TokenSet
 from mamushi.selection.crossfit import FOLDS
 from mamushi.selection.folds import stratified_folds
 from mamushi.selection.tokens import Scores, TokenPool
+from mamushi.selection.unigram import counts, vocabulary
 
 SETTINGS: dict[str, Any] = {
     "folds": FOLDS,
@@ -41,7 +41,7 @@ def score_tokens(pool: TokenPool, settings: dict[str, Any], seed: int) -> Scores
     """
     texts, prior = pool.texts, settings["prior"]
     fold = stratified_folds(texts.domains == FORGET, settings["folds"], seed, pool.groups)
-    size = 1 + max((int(each.tokens.max(initial=0)) for each in (texts, pool.others)), default=0)
+    size = vocabulary(texts, pool.others)
     both = counts(pool.others, np.ones(len(pool.others), dtype=bool), size)
     both += counts(texts, np.ones(len(texts), dtype=bool), size)
     found: dict[int, NDArray[np.float32]] = {}
@@ -50,14 +50,6 @@ def score_tokens(pool: TokenPool, settings: dict[str, Any], seed: int) -> Scores
         for place in pool.forget[fold[pool.forget] == number]:
             found[place] = ratio[texts[place][1:]].astype(np.float32)
     return [found[place] for place in pool.forget]
-
-
-def counts(texts: TokenSet, chosen: NDArray[np.bool_], size: int) -> NDArray[np.float64]:
-    """Return how often each token stands in the chosen forget and retain texts, (2, size)."""
-    inside = np.repeat(chosen, texts.lengths)
-    forget = np.repeat(texts.domains == FORGET, texts.lengths)
-    own = (inside & forget, inside & ~forget)
-    return np.array([np.bincount(texts.tokens[each], minlength=size) for each in own], np.float64)
 
 
 def log_ratio(counted: NDArray[np.float64], prior: float) -> NDArray[np.float64]:
