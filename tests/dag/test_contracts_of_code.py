@@ -173,7 +173,7 @@ REACHED_BY = {
     "selection.crossfit.middle": f"diagnostics {CROSS_FITTED}",
     "selection.folds.balanced_weights": "selector/mamushi selector/auto",
     "selection.folds.stratified_folds": (
-        f"calibrate frontier selector/token_unigram {CROSS_FITTED}"
+        f"calibrate frontier predict selector/token_unigram {CROSS_FITTED}"
     ),
     "selection.metrics.auc": (
         f"score calibrate stability diagnostics triage figure/diagnostics {CROSS_FITTED}"

@@ -41,6 +41,24 @@ rule frontier:
         command("frontier")
 
 
+# What retraining is predicted to do, for texts that a language model reads.
+rule predict:
+    input:
+        examples=made(paths.EXAMPLES),
+        tokens=of_arm(paths.TOKENS, "gold"),
+        scores=RANKINGS,
+    output:
+        out=paths.PREDICTED,
+    log:
+        "results/logs/predict/{dataset}/{model}/seed{seed}.log",
+    localrule: True
+    params:
+        selectors=GRID["selectors"],
+        settings=params("predict", *CELL),
+    shell:
+        command("predict")
+
+
 rule diagnostics:
     input:
         scores=expand(paths.SCORES, selector=SCORED, allow_missing=True),

@@ -52,6 +52,9 @@ def examples_of(datasets):
     return [made_of(paths.EXAMPLES, dataset) for dataset in dict.fromkeys(datasets)]
 
 
+RANKINGS = [grid.ranking(config, selector) for selector in GRID["selectors"]]
+
+
 def tables_of_runs():
     """What the evidence of all runs is joined from."""
     patterns = (
@@ -60,6 +63,7 @@ def tables_of_runs():
     )
     sad = [paths.TABLE.replace("{table}", "sad")] * config["evidence"]["measured"]
     runs = [each.format(**run) for run in grid.cells(GRID) for each in patterns]
+    runs += [paths.PREDICTED.format(**run) for run in grid.predicted(config)]
     return [*runs, *(paths.RUNTIME.format(**run) for run in grid.shown(config)), *sad]
 
 

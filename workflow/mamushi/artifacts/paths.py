@@ -61,6 +61,7 @@ JUDGED = CELL + "/generations.parquet"  # what the models of a probed cell say
 CALIBRATED = CELL + "/calibrated.parquet"  # calibrated scores
 CALIBRATION = CELL + "/calibration.parquet"  # checks of them
 FRONTIER = CELL + "/frontier.parquet"  # expected removal and preservation
+PREDICTED = CELL + "/predicted.parquet"  # what retraining is predicted to do
 DIAGNOSTICS = CELL + "/diagnostics.parquet"  # what the scores look like
 CONFOUNDS = CELL + "/confounds.parquet"  # what they follow beside the domain
 TRIAGE = CELL + "/triage.parquet"  # texts like the other domain, also as CSV

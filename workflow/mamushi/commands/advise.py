@@ -1,8 +1,9 @@
 """Recommend how much to remove, before any retraining: the budget of each selector for one target.
 
-Reads the frontiers of all seeds that a results folder has, and prints a table. Give one target:
+Reads what is foreseen in a results folder, of all its seeds, and prints a table. Give one target:
 the share of the full removal's effect to reach, the harm that the retain domain may keep, or the
-share of the distance to the gold standard (SAD) to close.
+share of the distance to the gold standard (SAD) to close. Where models have been retrained already,
+the prediction goes through what they have recovered.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ def run(args: argparse.Namespace) -> None:
     from mamushi.artifacts.tables import read_table
     from mamushi.errors import UserError
     from mamushi.evidence.advice import TARGETS, advice, read_frontier
+    from mamushi.evidence.predicted import pilots
 
     target = next(name for name in TARGETS if getattr(args, name) is not None)
     named = {"dataset": args.dataset, "model": args.model, "seed": None}
@@ -52,39 +54,99 @@ def run(args: argparse.Namespace) -> None:
         do = "make the frontiers first: mamushi run evidence"
         raise UserError(what, where=args.root, do=do)
     rows = [row for path in files for row in read_frontier(path)]
-    known = sorted({row["selector"] for row in rows})
+    foreseen = [
+        row
+        for path in files
+        if (other := path.with_name(Path(paths.PREDICTED).name)).is_file()
+        for row in read_table(other, schemas.PREDICTED).to_pylist()
+    ]
+    known = sorted({row["selector"] for row in [*rows, *foreseen]})
     if unknown := sorted(set(args.selector or ()) - set(known)):
         what, do = f"no selector {unknown[0]!r} in the frontiers", f"there are {', '.join(known)}"
         raise UserError(what, where="--selector", do=do)
-    rows = [row for row in rows if not args.selector or row["selector"] in args.selector]
+    rows, foreseen = (
+        [row for row in every if not args.selector or row["selector"] in args.selector]
+        for every in (rows, foreseen)
+    )
     measured = args.root / "tables" / "sad.parquet"
     sad = read_table(measured, schemas.SAD).to_pylist() if measured.is_file() else None
-    print(report(advice(rows, sad, [(target, getattr(args, target))]), rows, args.root))
+    pairs = {(row["dataset"], row["model"]) for row in foreseen}
+    tried = {
+        (*pair, selector): points
+        for pair in pairs
+        for selector, points in pilots(
+            args.root, [row for row in foreseen if (row["dataset"], row["model"]) == pair]
+        ).items()
+    }
+    advised = advice(rows, sad, [(target, getattr(args, target))], foreseen, tried)
+    print(report(advised, [*rows, *foreseen], args.root, tried))
 
 
 LIMIT = (
     "The share is that of a learner that becomes the mixture it is trained on. A model that is "
     "tuned on few texts may need another one, of the span; two or three retrainings there tell."
 )
+PREDICTED = "Predicted by what goes of the words; retrained models needed a budget in the interval."
+PILOT = "For a narrower interval retrain at one budget, such as that of {}:\n  mamushi run {}"
+
+Tried = Mapping[tuple[str, str, str], Sequence[tuple[float, float]]]
+"""By dataset, model and selector, what retraining has recovered at which budgets."""
 
 
 def report(
-    advised: Sequence[Mapping[str, Any]], frontier: Sequence[Mapping[str, Any]], root: Path
+    advised: Sequence[Mapping[str, Any]],
+    frontier: Sequence[Mapping[str, Any]],
+    root: Path,
+    tried: Tried,
 ) -> str:
     """Return what is printed, a block per dataset and model, best selector first."""
     blocks = []
     for pair in dict.fromkeys((row["dataset"], row["model"]) for row in advised):
         ours = [row for row in advised if (row["dataset"], row["model"]) == pair]
-        ours.sort(key=lambda row: (row["budget"] is None, row["budget"] or 0.0))
+        ours.sort(key=lambda row: (_budget(row) is None, _budget(row) or 0.0))
         theirs = [row for row in frontier if (row["dataset"], row["model"]) == pair]
-        seeds, whole = {row["seed"] for row in theirs}, max(row["removed"] for row in theirs)
+        wholes: dict[str, int] = {}
+        for row in theirs:
+            wholes[row["selector"]] = max(row["removed"], wholes.get(row["selector"], 0))
+        seeds = {row["seed"] for row in theirs}
         first = (
             f"{pair[0]}, {pair[1]}: {_asked(ours[0])} "
-            f"({len(seeds)} seed{'s' * (len(seeds) > 1)}, {whole:,} forget texts)"
+            f"({len(seeds)} seed{'s' * (len(seeds) > 1)}, {_forget_texts(ours, wholes):,} forget "
+            "texts)"
         )
-        needed = [row for row in ours if row["budget"]]
-        blocks.append("\n".join([first, *_table(needed, whole, root), *_notes(ours, theirs)]))
+        needed = [row for row in ours if _budget(row)]
+        lines = [first, *_table(needed, wholes, root, min(seeds)), *_notes(ours, theirs)]
+        best = next((row for row in needed if row["retraining"] is not None), None)
+        if best is not None and (*pair, best["selector"]) not in tried:
+            lines.append(_pilot(best, min(seeds)))
+        blocks.append("\n".join(lines))
     return "\n\n".join(blocks)
+
+
+def _budget(row: Mapping[str, Any]) -> float | None:
+    """Return the budget to read first: what retraining needs or, unknown, the theory's."""
+    found: float | None = row["budget"] if row["retraining"] is None else row["retraining"]
+    return found
+
+
+def _of_tokens(row: Mapping[str, Any]) -> bool:
+    from mamushi.evidence.advice import OF_TOKENS
+
+    return bool(row["reason"] == OF_TOKENS)
+
+
+def _forget_texts(rows: Sequence[Mapping[str, Any]], wholes: Mapping[str, int]) -> int:
+    return next((wholes[row["selector"]] for row in rows if not _of_tokens(row)), 0)
+
+
+def _pilot(row: Mapping[str, Any], seed: int) -> str:
+    """Return the command that retrains at the predicted budget, beside both ends."""
+    from mamushi.artifacts import paths
+
+    cell = {"seed": seed, **{name: row[name] for name in ("dataset", "model")}}
+    arm = f"retrained/{row['selector']}/beta{paths.beta(round(row['retraining'], 2))}"
+    files = [paths.PERPLEXITY.format(**cell, arm=each) for each in ("beta0", "gold", arm)]
+    return PILOT.format(row["selector"], " ".join(files))
 
 
 def _asked(row: Mapping[str, Any]) -> str:
@@ -94,11 +156,13 @@ def _asked(row: Mapping[str, Any]) -> str:
     return f"{100 * row['value']:g}% of {what}"
 
 
-def _table(rows: Sequence[Mapping[str, Any]], whole: int, root: Path) -> list[str]:
+def _table(
+    rows: Sequence[Mapping[str, Any]], wholes: Mapping[str, int], root: Path, seed: int
+) -> list[str]:
     """Return a line for each selector that has a budget, and one above them that says what is
     what. A column in which nothing is known is left out."""
     head = ["selector", "remove", "share", "95% interval", "retraining may need", "measured"]
-    cells = [_cells(row, whole, root) for row in rows]
+    cells = [_cells(row, wholes[row["selector"]], root, seed) for row in rows]
     lines = [[*head, "list"], *cells] if rows else []
     told = [column for column in zip(*lines, strict=True) if {*column[1:]} != {UNKNOWN}]
     widths = [max(map(len, column)) for column in told]
@@ -111,22 +175,28 @@ def _table(rows: Sequence[Mapping[str, Any]], whole: int, root: Path) -> list[st
 UNKNOWN = "not known"
 
 
-def _cells(row: Mapping[str, Any], whole: int, root: Path) -> list[str]:
+def _cells(row: Mapping[str, Any], whole: int, root: Path, seed: int) -> list[str]:
     from mamushi.artifacts import paths
     from mamushi.selection.removals import share_of
 
+    budget, tokens = _budget(row) or 0.0, _of_tokens(row)
     # Rounded up: with fewer the target would be missed.
-    texts = min(math.ceil(row["budget"] * whole - 1e-9), whole - 1)
-    beta = share_of(texts, whole)
+    units = min(math.ceil(budget * whole - 1e-9), whole - 1)
+    beta = paths.beta(round(budget, 2)) if tokens else share_of(units, whole)
+    known = row["retraining"] is not None
     spans = [
         f"{row[f'{of}_low']:.0%} to {row[f'{of}_high']:.0%}" if row[f"{of}_low"] is not None else ""
-        for of in ("budget", "retraining")
+        for of in (("retraining",) if known else ("budget", "retraining"))
     ]
-    shown = [row["selector"], f"{texts:,} texts", f"{100 * float(beta):g}%", *spans]
+    amount = f"{units:,} {'tokens' if tokens else 'texts'}"
+    shown = [row["selector"], amount, f"{100 * float(beta):g}%", *spans, *([""] * known)]
     shown.append("" if row["measured"] is None else f"{row['measured']:.0%}")
     cell = {"seed": "*", **{name: row[name] for name in ("dataset", "model", "selector")}}
-    there = sorted(root.glob(str(paths.under("", paths.REMOVAL, **cell, beta=beta))))
+    pattern = paths.SPANS if tokens else paths.REMOVAL
+    there = sorted(root.glob(str(paths.under("", pattern, **cell, beta=beta))))
     command = f"mamushi list --budget {beta} --selector {row['selector']}"
+    if tokens:
+        command = f"mamushi run {pattern.format(**{**cell, 'seed': seed}, beta=beta)}"
     return [*(each or UNKNOWN for each in shown), " ".join(map(str, there)) or command]
 
 
@@ -134,12 +204,14 @@ def _notes(rows: Sequence[Mapping[str, Any]], frontier: Sequence[Mapping[str, An
     """Return what is said of selectors without a budget, or that need none, and of the span."""
     why: dict[str, list[str]] = {}
     for row in rows:
-        if row["reason"]:
+        if row["reason"] and row["retraining"] is None:
             why.setdefault(f"no budget for {{}}: {row['reason']}", []).append(row["selector"])
         elif row["budget"] == 0:
-            harm = max(each["preservation"] for each in frontier if each["beta"] == 0)
+            harm = max(each.get("preservation", 0) for each in frontier if each["beta"] == 0)
             said = f"nothing has to go for {{}}: with all texts kept the harm is {harm:.3g} nats"
             why.setdefault(said, []).append(row["selector"])
     notes = [said.format(", ".join(names)) for said, names in why.items()]
-    spanned = any(row["budget"] and row["retraining_low"] is not None for row in rows)
-    return [*notes, LIMIT] if spanned else notes
+    known = [row["retraining"] is not None for row in rows if row["retraining_low"] is not None]
+    if any(known):
+        notes.append(PREDICTED)
+    return notes if all(known) else [*notes, LIMIT]

@@ -107,15 +107,19 @@ def spans(config: Config, axes: Mapping[str, Any]) -> list[str]:
 
 def scores(config: Config, axes: Mapping[str, Any]) -> list[str]:
     """Return the ranking of every cell and selector, of texts or of tokens."""
-    patterns = {
-        selector: paths.TOKEN_SCORES if of_tokens(config, selector) else paths.SCORES
-        for selector in axes["selectors"]
-    }
-    return [
-        pattern.format(**cell, selector=selector)
-        for cell in cells(axes)
-        for selector, pattern in patterns.items()
-    ]
+    patterns = [ranking(config, selector) for selector in axes["selectors"]]
+    return [pattern.format(**cell) for cell in cells(axes) for pattern in patterns]
+
+
+def ranking(config: Config, selector: str) -> str:
+    """Return the pattern of a selector's ranking, of texts or of tokens, in a cell's folder."""
+    pattern = paths.TOKEN_SCORES if of_tokens(config, selector) else paths.SCORES
+    return pattern.replace("{selector}", selector)
+
+
+def predicted(config: Config) -> list[dict[str, Any]]:
+    """Return the cells of the grid whose retraining can be predicted: those with a tokenizer."""
+    return [run for run in cells(config["grid"]) if not no_language_model(config, run["model"])]
 
 
 def retrained(axes: Mapping[str, Any], pattern: str = paths.PERPLEXITY) -> list[str]:

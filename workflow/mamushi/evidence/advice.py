@@ -8,9 +8,10 @@ smallest budget at which the predicted log SAD (``frontier.distance``) has falle
 part of its start.
 
 The frontier is that of a learner whose model is the mixture that it is trained on. A language model
-learns from one forget text about others. So what retraining needs lies between three budgets: the
-selector's, that of removal by chance (a learner to whom all forget texts are alike) and, for a
-share, the share itself (one so weak that effects add).
+learns from one forget text about others. What retraining needs for a share of the removal is
+foreseen by the table ``predicted``. Without one it lies between three budgets: the selector's, that
+of removal by chance (a learner to whom all forget texts are alike) and the share itself (one so
+weak that effects add).
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from mamushi.artifacts.tables import read_metadata, read_table
 from mamushi.errors import UserError
 from mamushi.evaluation.crossing import first_crossing
 from mamushi.evaluation.sad import Floats
+from mamushi.evidence.predicted import HALF_WIDTH, HALF_WIDTH_MEASURED, budget, through
 
 Row = Mapping[str, Any]
 Curve = list[Row]
@@ -42,6 +44,8 @@ TARGETS: Mapping[str, tuple[str, float]] = {
 """Target -> the column that decides it, and 1 where that has to rise to it, -1 where to fall."""
 
 BASELINE = "random"
+OF_TOKENS = "it ranks tokens"
+"""The reason why a selector has no budget of texts."""
 WIDEST = 0.6
 """The width of a budget's interval from which it is no advice."""
 ROUNDING = 1e-9
@@ -76,7 +80,11 @@ def check_target(target: str, value: float) -> None:
 
 
 def advice(
-    frontier: Sequence[Row], sad: Sequence[Row] | None, targets: Iterable[tuple[str, float]]
+    frontier: Sequence[Row],
+    sad: Sequence[Row] | None,
+    targets: Iterable[tuple[str, float]],
+    foreseen: Sequence[Row] = (),
+    pilots: Mapping[Key, Sequence[tuple[float, float]]] | None = None,
 ) -> list[dict[str, Any]]:
     """Return the rows of the table ``advice``, one per dataset, model, selector and target.
 
@@ -85,8 +93,13 @@ def advice(
     greatest budget at which an end of a seed's 95% band gets there, rounded outwards to hundredths.
     All three are null where nothing can be stood by, and ``reason`` says why.
 
+    ``retraining`` is the budget at which the mean curve over seeds of the rows ``foreseen`` of the
+    table ``predicted`` gets there, once it goes through the ``pilots``, retrained already, as
+    (budget, share recovered). A selector of tokens has no other.
+
     ``retraining_low`` and ``retraining_high`` span the budgets that retraining may need (see
-    above): of the selector's interval, of random's and the share; null where one is not known.
+    above): about that one or, without it, of the selector's interval, of random's and the share;
+    null where one is not known.
     ``measured`` is the budget at which the mean curve over seeds of the rows of the table ``sad``
     gets there; null for preservation, which is in nats per text, where perplexities are per token.
 
@@ -95,27 +108,53 @@ def advice(
     targets = list(targets)
     for target, value in targets:
         check_target(target, value)
-    retrained, frontiers = curves(sad or []), curves(frontier)
+    retrained, frontiers, expected = curves(sad or []), curves(frontier), curves(foreseen)
     rows: list[dict[str, Any]] = []
-    for (dataset, model, selector), seeds in frontiers.items():
-        known = retrained.get((dataset, model, selector))
-        chance_seeds = frontiers.get((dataset, model, BASELINE))
+    for key in dict.fromkeys([*frontiers, *expected]):
+        seeds, known = frontiers.get(key), retrained.get(key)
+        chance = frontiers.get((*key[:2], BASELINE))
         for target, value in targets:
-            found = predicted(seeds, target, value)
-            chance = predicted(chance_seeds, target, value) if chance_seeds else None
-            low = high = None
-            if target != "preservation" and chance and not found["reason"] and not chance["reason"]:
-                ends = [one[f"budget_{end}"] for one in (found, chance) for end in ("low", "high")]
-                low, high = min(value, *ends), max(value, *ends)
+            if seeds:
+                found = predicted(seeds, target, value)
+            else:
+                found = dict.fromkeys(("budget", "budget_low", "budget_high"), None)
+                found["reason"] = OF_TOKENS
+            need: dict[str, Any] = dict.fromkeys(("", "_low", "_high"))
+            if target == "removal" and key in expected:
+                need = _needed(expected[key], value, (pilots or {}).get(key, ()))
+            elif target != "preservation" and seeds and chance:
+                need |= _span(found, predicted(chance, target, value), value)
             actual = None if known is None else measured(known, target, value)
             rows.append(
                 {
-                    **{"dataset": dataset, "model": model, "selector": selector},
+                    **dict(zip(("dataset", "model", "selector"), key, strict=True)),
                     **{"target": target, "value": value, **found},
-                    **{"retraining_low": low, "retraining_high": high, "measured": actual},
+                    **{f"retraining{end}": budget for end, budget in need.items()},
+                    "measured": actual,
                 }
             )
     return rows
+
+
+def _needed(
+    seeds: Sequence[Curve], value: float, pilots: Sequence[tuple[float, float]]
+) -> dict[str, float | None]:
+    """Return the budget that retraining needs for a share, and the ends of its interval."""
+    beta = _column(seeds[0], "beta")
+    curve = through(np.mean([_column(each, "recovered") for each in seeds], axis=0), beta, pilots)
+    found = budget(curve, beta, value)
+    if found is None:
+        return dict.fromkeys(("", "_low", "_high"))
+    width = HALF_WIDTH_MEASURED if pilots else HALF_WIDTH
+    return {"": found, "_low": max(found - width, 0.0), "_high": min(found + width, 1.0)}
+
+
+def _span(found: Row, chance: Row, value: float) -> dict[str, float]:
+    """Return the ends of what retraining may need, where nothing foresees it."""
+    if found["reason"] or chance["reason"]:
+        return {}
+    ends = [one[f"budget_{end}"] for one in (found, chance) for end in ("low", "high")]
+    return {"_low": min(value, *ends), "_high": max(value, *ends)}
 
 
 def curves(rows: Iterable[Row]) -> dict[Key, list[Curve]]:

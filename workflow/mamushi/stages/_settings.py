@@ -38,7 +38,7 @@ LEFT_MODEL_TABLES = ("klom", "relapse", "utility")
 """Beside ``utility_tasks`` where tasks are configured."""
 EVIDENCE_TABLES = (
     *("frontier", "calibration", "advice", "diagnostics"),
-    *("confounds", "geometry", "runtime", "paper"),
+    *("confounds", "geometry", "predicted", "runtime", "paper"),
 )
 
 # How settings are made ------------------------------------------------------------------------
@@ -271,6 +271,13 @@ def by_chance(config: Config) -> dict[str, bool]:
         name: bool(plugin("selector", kind).literals.get("BY_CHANCE"))
         for name, kind in kinds.items()
     }
+
+
+def reads_words(config: Config) -> list[str]:
+    """Return the grid's selectors that read the tokens of the texts, or rank these."""
+    names = config["grid"]["selectors"]
+    kinds = {name: plugin("selector", config["selectors"][name]["kind"]) for name in names}
+    return [name for name in names if {"READS_TOKENS", "UNIT"} & kinds[name].literals.keys()]
 
 
 def comparison(config: Config, selector: str) -> str | None:

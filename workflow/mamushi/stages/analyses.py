@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mamushi.configuration import grid
+from mamushi.configuration.checks import of_tokens
 from mamushi.errors import UserError
 from mamushi.running.stage import Files, Job, option, reads, writes
-from mamushi.stages._settings import Cell, Config, by_chance, comparison, setting
+from mamushi.stages._models import TextFiles
+from mamushi.stages._settings import Cell, Config, by_chance, comparison, reads_words, setting
 
 if TYPE_CHECKING:
     import numpy as np
@@ -90,6 +92,56 @@ def calibrate(files: CalibrateFiles, settings: Calibrate, job: Job) -> None:
 def frontier_budgets(config: Config) -> list[float]:
     """Return the budgets of the frontier and the grid's."""
     return sorted({*config["evidence"]["budgets"], *config["grid"]["budgets"]})
+
+
+class Predict(Cell):
+    """``max_length`` is where trainings cut texts, ``read`` are the selectors that read the words
+    by which one predicts without held-out texts, and ``of_tokens`` those that rank tokens."""
+
+    budgets: list[float] = setting(frontier_budgets)
+    max_length: int = setting("models.{model}.training.max_length")
+    read: list[str] = setting(reads_words)
+    of_tokens: list[str] = setting(
+        lambda config: [name for name in config["grid"]["selectors"] if of_tokens(config, name)]
+    )
+
+
+class PredictFiles(TextFiles):
+    scores: list[Path] = reads("scores to rank by, of texts or of tokens", named_by="selectors")
+    selectors: list[str] = option("the selector of each, in the same order")
+    out: Path = writes("the predictions to write")
+
+
+def predict(files: PredictFiles, settings: Predict, job: Job) -> None:
+    """Predict what retraining without each list would do, by a unigram model of what remains."""
+    from mamushi.artifacts import schemas
+    from mamushi.artifacts.domains import EVALUATION, INFERENCE
+    from mamushi.artifacts.shards import ranked
+    from mamushi.artifacts.tables import read_table, write_table
+    from mamushi.data.labels import group_codes
+    from mamushi.evidence.predicted import NoPrediction, Proxy, predictions
+    from mamushi.lm.tokens import read_tokens
+
+    own, held = (
+        read_tokens(files.tokens, files.examples, section, settings.max_length)
+        for section in (INFERENCE, EVALUATION)
+    )
+    out = len(set(held.domains)) == 2
+    budgets = sorted({0.0, 1.0, *map(float, settings.budgets)})
+    rows: list[dict[str, Any]] = []
+    about: dict[str, Any] = {"provenance": job.origin, "held_out": out, "reason": None}
+    try:
+        groups = group_codes(ranked(files.examples, "group")["group"])
+        proxy = Proxy(own, held if out else None, groups)
+    except NoPrediction as none:
+        about["reason"] = str(none)
+    else:
+        for name, path in zip(files.selectors, files.scores, strict=True):
+            if out or name not in settings.read:
+                kind = schemas.TOKEN_SCORES if name in settings.of_tokens else schemas.SCORES
+                found = predictions(proxy, read_table(path, kind), budgets)
+                rows += [{**settings.cell, "selector": name, **row} for row in found]
+    write_table(files.out, schemas.PREDICTED, rows, metadata=about)
 
 
 class Frontier(Cell):

@@ -322,6 +322,7 @@ class Evidence(Settings):
     a table of what retraining measured."""
 
     cells: list[dict[str, Any]] = setting(lambda config: list(grid.cells(config["grid"])))
+    predicted_cells: list[dict[str, Any]] = setting(grid.predicted)
     runtime_cells: list[dict[str, Any]] = setting(grid.shown)
     selector: str = setting("removal.ratio")
     sad: bool = setting("evidence.measured")
@@ -342,6 +343,7 @@ def evidence(files: TableFiles, settings: Evidence, job: Job) -> None:
         (schemas.DIAGNOSTICS, paths.DIAGNOSTICS, settings.cells),
         (schemas.CONFOUNDS, paths.CONFOUNDS, settings.cells),
         (schemas.GEOMETRY, paths.GEOMETRY, settings.cells),
+        (schemas.PREDICTED, paths.PREDICTED, settings.predicted_cells),
         (schemas.RUNTIME, paths.RUNTIME, settings.runtime_cells),
     )
     runs = {kind.name: joined(kind, pattern, cells, files.root) for kind, pattern, cells in sources}
@@ -361,7 +363,8 @@ def evidence(files: TableFiles, settings: Evidence, job: Job) -> None:
     if settings.sad:
         read["sad"] = paths.under(files.root, paths.TABLE, table="sad")
         sad = read_table(read["sad"], schemas.SAD).to_pylist()
-    advised = advice(curves, sad, [(one["target"], one["value"]) for one in settings.targets])
+    targets = [(one["target"], one["value"]) for one in settings.targets]
+    advised = advice(curves, sad, targets, runs["predicted"].to_pylist())
     tell, measured, timed = (
         runs[name].to_pylist() for name in ("diagnostics", "geometry", "runtime")
     )

@@ -149,6 +149,14 @@ exact_removal float64?: Removal at the exact log-density ratio, in nats; null bu
 exact_preservation float64?: Preservation at the exact log-density ratio, in nats; null but for
     synthetic texts.""")
 
+PREDICTED = table("""predicted: What retraining is predicted to do at a budget, by a unigram model
+of the texts that remain, before any retraining. Of selectors of texts and of tokens; none of those
+that have read the words by which it is predicted, where no texts are held out.
+dataset string, model string, seed int64, selector string, beta float64
+removed int64: Texts, or tokens of a selector of tokens.
+recovered float64: Share of the gap in forget NLL from the model of all texts to that of none.
+retain float64: What retain NLL rises by, in the same unit.""")
+
 ADVICE = table("""advice: Recommended budgets, a row per dataset, model, selector and target.
 Budgets are means over seeds; null, with a reason, where none can be stood by.
 dataset string, model string, selector string
@@ -160,9 +168,11 @@ budget_low float64?: Lower end of the interval that the seeds and their 95% band
     to hundredths.
 budget_high float64?: Upper end of that interval, rounded up to hundredths.
 reason string?: Why there is no budget; null where there is one.
-retraining_low float64?: Lower end of what retraining may need: over the selector's interval, that
-    of removal by chance, and the share itself; null for preservation, and where either has no
-    budget.
+retraining float64?: The share of the texts, or of their tokens, that retraining needs by the table
+    `predicted`, for removal; null where there is none, and for other targets.
+retraining_low float64?: Lower end of what retraining may need: of that prediction or, without one,
+    over the selector's interval, that of removal by chance, and the share itself; null for
+    preservation, and where either has no budget.
 retraining_high float64?
 measured float64?: Budget at which the retrained models get there; null before retraining, and for
     preservation.""")

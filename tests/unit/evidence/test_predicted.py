@@ -1,0 +1,113 @@
+"""Predicted retraining: a unigram model of what remains, read by texts it was not made from."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from mamushi.artifacts.domains import FORGET, RETAIN
+from mamushi.evidence.predicted import NoPrediction, Proxy, budget, predictions, through
+from mamushi.lm.tokens import TokenSet, offsets_of
+from mamushi.selection.folds import stratified_folds
+from mamushi.selection.tokens import highest_spans
+from mamushi.selection.unigram import PRIOR
+
+N1, N2, V = 12, 14, 15
+
+
+def texts(n1: int, n2: int, seed: int, apart: bool = True) -> TokenSet:
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(2, 12, n1 + n2)
+    low = [np.minimum(rng.integers(0, V, n), rng.integers(0, V, n)) for n in lengths]
+    any_ = [rng.integers(0, V, n) for n in lengths]
+    rows = [low[i] if apart and i < n1 else any_[i] for i in range(n1 + n2)]
+    return TokenSet(
+        ids=np.array([f"x{i:02}" for i in range(n1 + n2)], dtype=object),
+        domains=np.array([FORGET] * n1 + [RETAIN] * n2, dtype=object),
+        tokens=np.concatenate(rows).astype(np.int32),
+        offsets=offsets_of(lengths),
+    )
+
+
+def likelihood(trained: list[np.ndarray], read: list[np.ndarray]) -> float:
+    """The summed NLL of tokens by a model of tokens, by the definition."""
+    seen = np.concatenate(trained).tolist()
+    total = len(seen) + PRIOR * V
+    return float(sum(-np.log((seen.count(w) + PRIOR) / total) for text in read for w in text))
+
+
+def effect(own: TokenSet, held: TokenSet | None, gone: set[int]) -> np.ndarray:
+    """What removing some texts does to the mean NLL of both domains, less nothing removed."""
+    if held is not None:
+        parts = [(set(range(len(own))), held, range(len(held)))]
+    else:
+        fold = stratified_folds(own.domains == FORGET, 5, 0)
+        parts = [
+            (set(np.flatnonzero(fold != part).tolist()), own, np.flatnonzero(fold == part))
+            for part in range(5)
+        ]
+    found = []
+    for domain in (FORGET, RETAIN):
+        changed, tokens = 0.0, 0
+        for inside, by, rows in parts:
+            read = [by[i] for i in rows if by.domains[i] == domain]
+            models = [[own[i] for i in sorted(inside - out)] for out in (gone, set())]
+            changed += likelihood(models[0], read) - likelihood(models[1], read)
+            tokens += sum(map(len, read))
+        found.append(changed / tokens)
+    return np.array(found)
+
+
+@pytest.mark.parametrize("held", [texts(5, 6, 1), None], ids=["held out", "by folds"])
+def test_the_curve_is_that_of_models_fitted_to_what_remains(held):
+    own = texts(N1, N2, 0)
+    order = np.random.default_rng(3).permutation(N1)
+    ranking = pa.table(
+        {
+            "id": own.ids,
+            "rank": pa.array([*(1 + np.argsort(order)).tolist(), *[None] * N2], pa.int64()),
+        }
+    )
+    budgets = [0.0, 0.3, 0.5, 1.0]
+    found = list(predictions(Proxy(own, held), ranking, budgets))
+    gap = effect(own, held, set(range(N1)))[0]
+    assert [row["removed"] for row in found] == [0, 3, 6, 12]
+    for row in found:
+        wanted = effect(own, held, set(order[: row["removed"]].tolist())) / gap
+        assert [row["recovered"], row["retain"]] == pytest.approx(wanted, abs=1e-12)
+    assert found[0]["recovered"] == pytest.approx(0) and found[-1]["recovered"] == pytest.approx(1)
+
+
+def test_masked_tokens_are_those_of_the_spans():
+    own, held = texts(N1, N2, 0), texts(5, 6, 1)
+    rng = np.random.default_rng(4)
+    scores = [rng.normal(size=n - 1).astype(np.float32) for n in own.lengths[:N1]]
+    ranking = pa.table({"id": own.ids[:N1], "score": pa.array(scores, pa.list_(pa.float32()))})
+    total = sum(map(len, scores))
+    proxy = Proxy(own, held)
+    for row in predictions(proxy, ranking, [0.1, 0.4, 0.9]):
+        spans = highest_spans(scores, int(row["beta"] * total))
+        gone = [
+            own.offsets[text] + np.arange(a, b) for text, parts in spans.items() for a, b in parts
+        ]
+        wanted = proxy.curve([np.concatenate(gone)])[0]
+        assert [row["recovered"], row["retain"]] == pytest.approx(wanted, abs=1e-12)
+        assert row["removed"] == int(row["beta"] * total)
+
+
+def test_nothing_is_predicted_of_too_few_texts_or_without_a_gap():
+    with pytest.raises(NoPrediction, match="5 folds need at least 5 forget examples"):
+        Proxy(texts(3, 8, 0), None)
+    same = texts(N1, N2, 0)
+    apart = TokenSet(same.ids, same.domains, same.tokens % 2 + 20, same.offsets)
+    with pytest.raises(NoPrediction, match="predicted as well without"):
+        Proxy(apart, texts(5, 6, 1))
+
+
+def test_the_curve_goes_through_what_was_measured():
+    budgets = np.linspace(0, 1, 11)
+    curve = budgets**0.8
+    found = through(curve, budgets, [(0.3, 0.5), (0.6, 0.7)])
+    assert np.interp([0.0, 0.3, 0.6, 1.0], budgets, found) == pytest.approx([0, 0.5, 0.7, 1])
+    assert budget(found, budgets, 0.5) == pytest.approx(0.3)
+    assert through(curve, budgets, []) is curve
+    assert budget(curve * 0.4, budgets, 0.5) is None
