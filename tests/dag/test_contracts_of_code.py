@@ -176,10 +176,12 @@ REACHED_BY = {
         f"calibrate frontier predict selector/token_unigram {CROSS_FITTED}"
     ),
     "selection.metrics.auc": (
-        f"score calibrate stability diagnostics triage figure/diagnostics {CROSS_FITTED}"
+        "score calibrate stability token_manifests diagnostics triage figure/diagnostics "
+        f"{CROSS_FITTED}"
     ),
     "selection.metrics.average_ranks": (
-        f"score calibrate stability diagnostics confounds triage figure/diagnostics {CROSS_FITTED}"
+        "score calibrate stability token_manifests diagnostics confounds triage "
+        f"figure/diagnostics {CROSS_FITTED}"
     ),
     "selection.mlp.Split": "selector/mamushi selector/auto",
     "selection.linear.logistic": f"{LINEAR} selector/mamushi_lr",

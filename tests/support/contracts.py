@@ -99,8 +99,10 @@ ROWS: dict[str, dict[str, list[Any]]] = {
     "figure_subspaces 4, figure_variance 4, qualitative 1, ranking 4, runtime 4, subgroups 1, "
     "tables 1, triage 4": {"grid.seeds": [[1]]},
     "effects 1, figure_frontier 1, manifests 33, remove 24, retrain 24, stability 33, subgroups 1, "
-    "tables 1": {"grid.budgets": [[0.2, 0.4, 0.95]]},
-    "effects 1, figure_frontier 1, stability 33, subgroups 1, tables 1": {"grid.budgets": [[0.4]]},
+    "tables 1, token_manifests 3": {"grid.budgets": [[0.2, 0.4, 0.95]]},
+    "effects 1, figure_frontier 1, stability 33, subgroups 1, tables 1, token_manifests 3": {
+        "grid.budgets": [[0.4]]
+    },
     "confounds 8, diagnostics 8, effects 1, frontier 8, manifests 8, ranking 4, refits 8, "
     "remove 16, retrain 16, runtime 4, score 8, stability 8, subgroups 1, tables 1": {
         "grid.selectors": [["random", "mamushi", "anti_mamushi", "vmf"]]
@@ -108,14 +110,13 @@ ROWS: dict[str, dict[str, list[Any]]] = {
     "confounds 8, diagnostics 8, effects 1, frontier 8, ranking 4, runtime 4, subgroups 1, "
     "tables 1": {"grid.selectors": [["random"]]},
     "embed_layers 1, manifests 7, refits 7, remove 7, retrain 10, score 7, spans 3, stability 7, "
-    "study_tables 1, token_ratio 1, token_scores 3": {
+    "study_tables 1, token_manifests 3, token_ratio 1, token_scores 3": {
         "studies.selectors.datasets": [["mine", "made"]],
         "studies.selectors.models": [["tiny", "ours"]],
         "studies.selectors.seeds": [[0, 1]],
     },
-    "manifests 33, remove 7, retrain 10, spans 3, stability 33, study_tables 1": {
-        "studies.selectors.budgets": [[0.4, 0.6]]
-    },
+    "manifests 33, remove 7, retrain 10, spans 3, stability 33, study_tables 1, "
+    "token_manifests 3": {"studies.selectors.budgets": [[0.4, 0.6]]},
     "manifests 1, refits 1, remove 1, retrain 1, score 1, stability 1, study_tables 1": {
         "studies.selectors.selectors": [
             [
@@ -321,10 +322,8 @@ ROWS: dict[str, dict[str, list[Any]]] = {
     },
     "frontier 8": {"evidence.budgets": [[0.5]]},
     "calibrate 10": {"evidence.resamples": [10]},
-    "refits 27": {
-        "evidence.refits.whole": [2],
-        "evidence.refits.halves": [0],
-    },
+    "refits 27": {"evidence.refits.halves": [0]},
+    "refits 27, token_manifests 3": {"evidence.refits.whole": [2]},
     "geometry 8": {"evidence.components": [10]},
     "evidence_tables 1": {
         "evidence.targets": [[{"target": "sad", "value": 0.6}]],

@@ -107,14 +107,37 @@ rule spans:
         scores=paths.TOKEN_SCORES,
     output:
         out=paths.SPANS,
-        manifest=paths.SPANS_MANIFEST,
     log:
         "results/logs/spans/{dataset}/{model}/seed{seed}/{selector}/beta{beta}.log",
     localrule: True
     params:
-        settings=params("spans", *CELL, "selector", "beta"),
+        settings=params("spans", "beta"),
     shell:
         command("spans")
+
+
+# As the manifests of lists, and what the page shows of a ranking of tokens.
+rule token_manifests:
+    input:
+        examples=made(paths.EXAMPLES),
+        tokens=of_arm(paths.TOKENS, "gold"),
+        duplicates=made(paths.DUPLICATES),
+        model_card=of_arm(paths.MODEL_CARD, "gold"),
+        scores=paths.TOKEN_SCORES,
+    output:
+        out=expand(
+            paths.SPANS_MANIFEST,
+            beta=[paths.beta(budget) for budget in grid.budgets(config)],
+            allow_missing=True,
+        ),
+        shown=paths.TOKENS_SHOWN,
+    log:
+        "results/logs/token_manifests/{dataset}/{model}/seed{seed}/{selector}.log",
+    localrule: True
+    params:
+        settings=params("token_manifests", *CELL, "selector"),
+    shell:
+        command("token-manifests")
 
 
 rule stability:

@@ -130,17 +130,20 @@ def test_masked_tokens_and_the_command_that_hands_them_over(
     made = []
     for beta, masked in (("0.10", 700), ("0.25", 1800)):
         path = paths.under(tmp_path, paths.SPANS_MANIFEST, **CELL, selector="words", beta=beta)
-        counts = {"tokens": 7444, "masked": masked, "n_texts": 400, "texts": masked // 10}
-        write_json(path, {**CELL, "selector": "words", **counts})
+        counts = {"tokens": 7444, "masked": masked, "n_forget": 400, "texts": masked // 10}
+        judged = judgement("words", STRONG)
+        write_json(path, {**CELL, "selector": "words", **counts, "judgement": judged})
         made.append(path.with_suffix(".parquet"))
     assert main(["show", str(tmp_path)]) == 0
-    said = capsys.readouterr().out.splitlines()
-    who = "  texts, ours, seed 0, words"
-    assert said == [
+    worth = f"            check the list before deleting: {BOUND}"
+    assert capsys.readouterr().out.splitlines() == [
         "tokens to leave out of the loss, in the place of texts",
-        f"{who}: 700 of 7,444 tokens, in 70 of 400 texts: {made[0]}",
-        f"{who}: 1,800 of 7,444 tokens, in 180 of 400 texts: {made[1]}",
-        f"  hand over  mamushi export {made[0]} --to labels --out masked.jsonl",
+        f"  texts, ours, seed 0, words: {STRONG}",
+        f"  spans     700 of 7,444 tokens, in 70 of 400 texts: {made[0]}",
+        worth,
+        f"  spans     1,800 of 7,444 tokens, in 180 of 400 texts: {made[1]}",
+        worth,
+        f"  hand over mamushi export {made[0]} --to labels --out masked.jsonl",
     ]
 
 

@@ -8,7 +8,6 @@ import pyarrow as pa
 import pytest
 
 from mamushi.artifacts import schemas
-from mamushi.artifacts.files import read_json, sha256
 from mamushi.artifacts.tables import read_table, write_table
 from mamushi.cli import main
 from mamushi.lm.tokens import TokenSet
@@ -48,7 +47,7 @@ def test_a_unigram_ratio_is_that_of_the_formula_out_of_fold() -> None:
     pool = TokenPool(texts([[9, 1, 3]] * 4, [[9, 2, 3]] * 8), texts([[9, 1, 1, 7]], [[9, 2]]))
     settings = {"folds": 2, "prior": 4.0}
     scores = token_unigram.score_tokens(pool, settings, 0)
-    assert [each.shape for each in scores] == [(2,)] * 4
+    assert [each.shape for each in scores] == [(2,)] * 12
     # Whatever the folds are: half of the texts of each domain, and the contamination section.
     forget, retain = {9: 3, 1: 4, 3: 2, 7: 1}, {9: 5, 2: 5, 3: 4}
     n1, n2 = sum(forget.values()), sum(retain.values())
@@ -57,7 +56,9 @@ def test_a_unigram_ratio_is_that_of_the_formula_out_of_fold() -> None:
         share = 4.0 * both / (n1 + n2)
         one = (forget.get(token, 0) + share) / (n1 + 4)
         two = (retain.get(token, 0) + share) / (n2 + 4)
-        assert [each[place] for each in scores] == pytest.approx([np.log(one / two)] * 4)
+        assert [each[place] for each in scores[:4]] == pytest.approx([np.log(one / two)] * 4)
+    # Retain texts are scored as well.
+    assert all(each[0] < 0 for each in scores[4:])
 
 
 def test_no_text_is_scored_by_its_own_words_nor_by_those_of_its_group() -> None:
@@ -75,10 +76,10 @@ def test_no_text_is_scored_by_its_own_words_nor_by_those_of_its_group() -> None:
 def test_chance_goes_by_text_and_seed() -> None:
     pool = TokenPool(texts([[9, 1, 2], [9], [9, 3]], [[9, 2]]), NOTHING)
     scores = token_random.score_tokens(pool, {}, 0)
-    assert [len(each) for each in scores] == [2, 0, 1]
+    assert [each if each is None else len(each) for each in scores] == [2, 0, 1, None]
     again, other = (token_random.score_tokens(pool, {}, seed) for seed in (0, 1))
-    assert np.array_equal(np.concatenate(scores), np.concatenate(again))
-    assert not np.array_equal(np.concatenate(scores), np.concatenate(other))
+    assert np.array_equal(np.concatenate(scores[:3]), np.concatenate(again[:3]))
+    assert not np.array_equal(np.concatenate(scores[:3]), np.concatenate(other[:3]))
 
 
 def test_the_ratio_of_two_models_is_taken_by_id() -> None:
@@ -87,29 +88,21 @@ def test_the_ratio_of_two_models_is_taken_by_id() -> None:
         NOTHING,
         ratio={"id1": np.float32([2.0]), "id0": np.float32([1.0])},
     )
-    assert np.concatenate(token_models.score_tokens(pool, {}, 0)).tolist() == [1.0, 2.0]
+    assert token_models.score_tokens(pool, {}, 0) == [[1.0], [2.0], None]
     assert plugin("selector", "token_models").literals["READS_RATIO"]
 
 
 @pytest.mark.parametrize(("beta", "tokens"), [(0.1, 0), (0.3, 2), (0.9, 3)])
 def test_the_spans_of_a_budget(beta: float, tokens: int, tmp_path: Path) -> None:
     scores, out = tmp_path / "scores.parquet", tmp_path / "spans.parquet"
-    columns = {"id": ["a", "b"], "score": pa.array([[1.0, 3.0, 2.0], [0.0] * 6])}
-    columns["score"] = columns["score"].cast(pa.list_(pa.float32()))
+    columns = {"id": ["a", "r", "b"], "domain": ["forget", "retain", "forget"]}
+    columns["score"] = pa.array([[1.0, 3.0, 2.0], [9.0], [0.0] * 6]).cast(pa.list_(pa.float32()))
     write_table(scores, schemas.TOKEN_SCORES, columns, metadata={"cut": 64})
-    given = {
-        **{"dataset": "mine", "model": "tiny", "seed": 0, "selector": "words"},
-        **{"kind": "token_random", "settings": {}, "beta": beta, "code": "digest"},
-    }
-    manifest = tmp_path / "spans.json"
-    files = [f"--scores={scores}", f"--out={out}", f"--manifest={manifest}"]
-    assert main(["spans", *files, f"--settings={json.dumps(given)}"]) == 0
+    files = [f"--scores={scores}", f"--out={out}"]
+    assert main(["spans", *files, f"--settings={json.dumps({'beta': beta, 'code': 'c'})}"]) == 0
     found = read_table(out, schemas.SPANS).to_pylist()
-    about = read_json(manifest)
-    assert (about["n_texts"], about["tokens"], about["above_zero"]) == (2, 9, 3)
-    assert (about["masked"], about["texts"]) == (tokens, int(tokens > 0))
-    assert about["whole_texts"] == int(tokens == 3)
-    assert about["spans_sha256"] == sha256(out) and about["max_length"] == 64
+    # Tokens of retain texts are neither masked nor counted.
+    assert {row["id"] for row in found} <= {"a"}
     assert sum(row["stop"] - row["start"] for row in found) == tokens
     if tokens == 2:
         assert found == [{"id": "a", "start": 2, "stop": 4}]

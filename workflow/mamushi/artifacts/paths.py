@@ -47,7 +47,8 @@ MANIFEST = CELL + "/removals/{selector}/beta{beta}.json"  # verdict, origin and 
 TOKEN_RATIO = CELL + "/token_ratio.parquet"  # log ratio of every token
 TOKEN_SCORES = CELL + "/token_scores/{selector}.parquet"  # a ranking of tokens
 SPANS = CELL + "/spans/{selector}/beta{beta}.parquet"  # tokens left out of the loss
-SPANS_MANIFEST = CELL + "/spans/{selector}/beta{beta}.json"  # how many tokens these are
+SPANS_MANIFEST = CELL + "/spans/{selector}/beta{beta}.json"  # verdict, origin and counts
+TOKENS_SHOWN = CELL + "/spans/{selector}/shown.json"  # what the ranking's page shows of them
 
 GPU_RATES = "results/gpu/rates.json"  # rates that `make gpu-check` measured
 CACHE = "results/cache"  # deleted after the run

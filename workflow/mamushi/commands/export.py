@@ -23,8 +23,10 @@ FORMATS = {
     "ids": "plain text: an id a line, by rank, each with its copies after it",
     "jsonl": "folder with forget.jsonl and retain.jsonl, as load_dataset and so open-unlearning "
     "read them",
-    "labels": "of spans: JSON Lines with input_ids and labels, -100 where a token is masked, for "
-    "trainers that read tokenized texts, such as TRL and axolotl",
+    "labels": "of spans: JSON Lines with input_ids, attention_mask and labels, -100 where a token "
+    "is masked, as TRL and axolotl read tokenized texts",
+    "cut": "of spans: JSON Lines with what is left of the texts, for trainers without labels: the "
+    "model does not see what is masked, and nothing of that was measured",
     "model-card": "Markdown section for a model card: which training data was removed, and how it "
     "was chosen",
 }
@@ -73,8 +75,8 @@ def run(args: argparse.Namespace) -> None:
         return
     if args.to is None:
         raise UserError("nothing says as what", do=f"give --to: {', '.join(FORMATS)}")
-    if args.to == "labels":
-        _token_labels.write(args.list, args.out)
+    if args.to in ("labels", "cut"):
+        _token_labels.write(args.list, args.out, cut=args.to == "cut")
         print(args.out)
         return
     listed = _removal_list.read(args.list)

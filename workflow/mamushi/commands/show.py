@@ -2,7 +2,8 @@
 
 For each dataset, model and seed of a folder: what each ranking is worth, by its own AUC; its
 removal lists, each with what it is worth and why; the texts that go first and those at a list's end
-with profanity masked, the figure and the page. Then the tokens that selectors of tokens mask.
+with profanity masked, the figure and the page. Then the tokens that selectors of tokens mask, with
+what is known of each mask.
 """
 
 from __future__ import annotations
@@ -42,7 +43,6 @@ def show(root: Path, *, texts: bool = True) -> int:
     """Print what was ranked in a results folder, with the first ``texts``. Return 0, for other
     commands."""
     from mamushi.artifacts import paths
-    from mamushi.artifacts.files import read_json
     from mamushi.errors import UserError
 
     pattern = dict.fromkeys(("dataset", "model", "seed", "selector", "beta"), "*")
@@ -53,10 +53,7 @@ def show(root: Path, *, texts: bool = True) -> int:
         raise UserError("no removal list in it", where=root, do=do)
     cells: dict[tuple[str, str, int], dict[str, list[dict[str, Any]]]] = {}
     for path in found:
-        about = {**read_json(path), "path": path.with_suffix(".parquet")}
-        if "judgement" not in about:
-            what = "was written by another version, which did not judge this list"
-            raise UserError(what, where=path, do="give the command that made it again")
+        about = _judged(path)
         cell = (about["dataset"], about["model"], about["seed"])
         cells.setdefault(cell, {}).setdefault(about["selector"], []).append(about)
     shown = ["\n".join(_cell(root, *cell, cells[cell], texts)) for cell in sorted(cells)]
@@ -67,18 +64,36 @@ def show(root: Path, *, texts: bool = True) -> int:
 
 
 def _masked(manifests: Sequence[Path]) -> list[str]:
-    """Return what the spans of a folder mask, and the command that hands the first of them over."""
-    from mamushi.artifacts.files import read_json
-
-    lines = ["tokens to leave out of the loss, in the place of texts"]
+    """Return what the spans of a folder mask and are worth, and the command that hands the first of
+    them over."""
+    rankings: dict[str, list[Mapping[str, Any]]] = {}
     for path in manifests:
-        about = read_json(path)
+        about = _judged(path)
         who = f"{about['dataset']}, {about['model']}, seed {about['seed']}, {about['selector']}"
-        share = f"{about['masked']:,} of {about['tokens']:,} tokens"
-        texts = f"in {about['texts']:,} of {about['n_texts']:,} texts"
-        lines.append(f"  {who}: {share}, {texts}: {path.with_suffix('.parquet')}")
+        rankings.setdefault(who, []).append(about)
+    lines = ["tokens to leave out of the loss, in the place of texts"]
+    for who, found in rankings.items():
+        lines.append(f"  {who}: {found[0]['judgement']['ranking']}")
+        for each in found:
+            share = f"{each['masked']:,} of {each['tokens']:,} tokens"
+            texts = f"in {each['texts']:,} of {each['n_forget']:,} texts"
+            lines.append(f"  spans     {share}, {texts}: {each['path']}")
+            lines += _worth(each["judgement"])
     first = manifests[0].with_suffix(".parquet")
-    return [*lines, f"  hand over  mamushi export {first} --to labels --out masked.jsonl"]
+    return [*lines, f"  hand over mamushi export {first} --to labels --out masked.jsonl"]
+
+
+def _judged(path: Path) -> dict[str, Any]:
+    """Read a manifest, with the ``path`` of its list. Raises ``UserError`` for one without a
+    judgement."""
+    from mamushi.artifacts.files import read_json
+    from mamushi.errors import UserError
+
+    about = read_json(path)
+    if "judgement" not in about:
+        what = "was written by another version, which did not judge this list"
+        raise UserError(what, where=path, do="give the command that made it again")
+    return {**about, "path": path.with_suffix(".parquet")}
 
 
 def _cell(

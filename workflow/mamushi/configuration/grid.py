@@ -94,15 +94,21 @@ def budgets(config: Config) -> list[float]:
 
 
 def manifests(config: Config, axes: Mapping[str, Any]) -> list[str]:
-    """Return the manifests of every cell and selector of texts, at all ``budgets`` of the
-    configuration: one job writes them all."""
-    return removals({**of_texts(config, axes), "budgets": budgets(config)}, paths.MANIFEST)
+    """Return the manifests of every cell and selector, at all ``budgets`` of the configuration: one
+    job writes them all."""
+    every = {**axes, "budgets": budgets(config)}
+    lists = removals(of_texts(config, every), paths.MANIFEST)
+    return [*lists, *spans(config, every, paths.SPANS_MANIFEST)]
 
 
-def spans(config: Config, axes: Mapping[str, Any]) -> list[str]:
-    """Return the spans that selectors of tokens hand to retraining."""
-    own = [each for each in axes["selectors"] if of_tokens(config, each)]
-    return removals({**axes, "selectors": own}, paths.SPANS)
+def token_rankings(config: Config, axes: Mapping[str, Any]) -> list[str]:
+    """Return the selectors that rank tokens."""
+    return [each for each in axes["selectors"] if of_tokens(config, each)]
+
+
+def spans(config: Config, axes: Mapping[str, Any], pattern: str = paths.SPANS) -> list[str]:
+    """Return the spans that selectors of tokens hand to retraining, or what ``pattern`` has."""
+    return removals({**axes, "selectors": token_rankings(config, axes)}, pattern)
 
 
 def scores(config: Config, axes: Mapping[str, Any]) -> list[str]:

@@ -86,15 +86,17 @@ def judge(
     compared: str | None = None,
     reason: str | None = None,
     texts: str = "",
+    unit: str = "texts",
 ) -> dict[str, Any]:
     """Return what to do with a list of ``removed`` texts, as a key of ``ADVICE`` and in words.
 
     ``own`` is its ``separation``, ``at_budget`` has the number of rankings and the toss-ups,
     ``also_retain`` the share and its bound. ``compared`` says why it is a comparison, ``reason``
-    why its scores carry no verdict, ``texts`` what is known of the dependence of the texts.
+    why its scores carry no verdict, ``texts`` what is known of the dependence of the texts, and
+    ``unit`` what is listed.
     """
     ranking = ranking_words(own, compared, texts)
-    listed = list_words(removed, at_budget, also_retain)
+    listed = list_words(removed, at_budget, also_retain, unit)
     act = CHECK if _doubted(own, removed, at_budget, also_retain) else TAKE
     if own["auc"] is None:
         act = UNKNOWN
@@ -142,7 +144,10 @@ def ranking_words(own: Mapping[str, Any], compared: str | None = None, texts: st
 
 
 def list_words(
-    removed: int, at_budget: Mapping[str, Any], also_retain: Mapping[str, float | None]
+    removed: int,
+    at_budget: Mapping[str, Any],
+    also_retain: Mapping[str, float | None],
+    unit: str = "texts",
 ) -> str:
     """Return what is known of one list beside its ranking."""
     if not removed:
@@ -154,7 +159,7 @@ def list_words(
     if at_budget["toss_up"] is None:
         return f"{words}; it was not refitted, so its toss-ups are not known"
     tossed, rankings = at_budget["toss_up"], at_budget["rankings"]
-    words += f"; {tossed:,} of {removed:,} texts are toss-ups"
+    words += f"; {tossed:,} of {removed:,} {unit} are toss-ups"
     return f"{words}: not all {rankings} rankings list them"
 
 

@@ -53,13 +53,18 @@ def _cell(root: Path, cell: dict[str, str]) -> dict[str, Any] | None:
     }
     lists: dict[str, dict[str, Any]] = {}
     manifests: dict[str, list[Any]] = {}
-    for path in _inside(root, _pattern(paths.REMOVAL, selector="*", beta="*", **cell)):
-        if names := paths.wildcards(paths.REMOVAL, root / path):
+    own = {"selector": "*", "beta": "*", **cell}
+    patterns = (paths.REMOVAL, paths.SPANS)
+    for pattern, path in (
+        (p, each) for p in patterns for each in _inside(root, _pattern(p, **own))
+    ):
+        if names := paths.wildcards(pattern, root / path):
             found = _manifest(root / path.with_suffix(".json"))
             size, advice = ("list", "")
             if found:
                 manifests.setdefault(names["selector"], []).append(found)
-                size, advice = f"{found['removed']:,} texts", _advice(found)
+                masked = f"{found['masked']:,} tokens" if "masked" in found else None
+                size, advice = masked or f"{found['removed']:,} texts", _advice(found)
             shown = (path, size, _beside(root, path, ".json"), advice)
             lists.setdefault(names["selector"], {})[names["beta"]] = shown
     order = leading(manifests)
@@ -84,7 +89,7 @@ def _manifest(path: Path) -> dict[str, Any] | None:
     """Read a manifest; None where it is missing, damaged, or of a version that did not judge."""
     try:
         found = read_json(path)
-        needed = ("removed", "n_forget", "n_retain", "expected", "judgement")
+        needed = ("n_forget", "n_retain", "expected", "judgement")
         return found if all(key in found for key in needed) else None
     except (UserError, TypeError, ValueError):
         return None

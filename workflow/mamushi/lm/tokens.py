@@ -105,6 +105,17 @@ def write_tokens(
     )
 
 
+def text_of(
+    tokenizer: PreTrainedTokenizerBase, ids: Sequence[int], edges: Sequence[int]
+) -> tuple[str, list[int]]:
+    """Return the text of some tokens and, for each of ``edges``, where in it the text of so many
+    first tokens ends. A character of several tokens belongs to its last."""
+    how = {"skip_special_tokens": True, "clean_up_tokenization_spaces": False}
+    text = str(tokenizer.decode(ids, **how))
+    before = (str(tokenizer.decode(ids[:edge], **how)).rstrip("\ufffd") for edge in edges)
+    return text, [min(len(each), len(text)) for each in before]
+
+
 def offsets_of(lengths: np.ndarray) -> np.ndarray:
     """Return where each row starts, and where the last one ends: int64 (rows + 1)."""
     return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])

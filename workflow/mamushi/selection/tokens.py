@@ -1,5 +1,6 @@
 """Tokens that are left out of a training's loss in the place of whole texts."""
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -10,8 +11,9 @@ from mamushi.artifacts.domains import FORGET
 from mamushi.data.groups import Codes
 from mamushi.lm.tokens import TokenSet
 
-Scores = list[NDArray[np.float32]]
-"""Of each forget text, the scores of its tokens but the first, which is not predicted."""
+Scores = list[NDArray[np.float32] | None]
+"""Of each text the scores of its tokens but the first, which is not predicted. None of a retain
+text that a selector does not score."""
 Spans = dict[int, list[tuple[int, int]]]
 """By the place of a text: the first token of each span, and the one behind its last."""
 
@@ -40,14 +42,11 @@ def highest_spans(scores: Sequence[NDArray[np.float32]], k: int) -> Spans:
     """Return the ``k`` tokens of highest score, as spans.
 
     Fewer where fewer have a score above 0: the others are as likely in the retain domain, and to
-    leave them out as well would teach that they do not follow. ``scores`` are as ``Scores``, so
-    that a text's spans begin at 1. Ties by place.
+    leave them out as well would teach that they do not follow. ``scores`` are those of the forget
+    texts, as in ``Scores``, so that a text's spans begin at 1. Ties by place.
     """
-    flat = np.concatenate([np.empty(0, np.float32), *scores])
-    among_highest = np.zeros(len(flat), dtype=bool)
-    among_highest[np.argsort(-flat, kind="stable")[:k]] = True
-    among_highest &= flat > 0
-    parts = np.split(among_highest, np.cumsum([len(each) for each in scores])[:-1])
+    masks = highest(np.concatenate([np.empty(0, np.float32), *scores]), k)
+    parts = np.split(masks, np.cumsum([len(each) for each in scores])[:-1])
     found: Spans = {}
     for place, own in enumerate(parts):
         edges = np.flatnonzero(np.diff(np.concatenate([[0], own.astype(np.int8), [0]])))
@@ -56,12 +55,34 @@ def highest_spans(scores: Sequence[NDArray[np.float32]], k: int) -> Spans:
     return found
 
 
+def highest(flat: NDArray[np.float32], k: int) -> NDArray[np.bool_]:
+    """Tell which of the scores (tokens,) are among the ``k`` highest, and above 0."""
+    found = np.zeros(len(flat), dtype=bool)
+    found[np.argsort(-flat, kind="stable")[:k]] = True
+    return found & (flat > 0)
+
+
+def rows_of(ids: Sequence[str], spans: Spans) -> list[dict[str, str | int]]:
+    """Return the rows of the table ``spans`` of the forget texts ``ids``."""
+    return [
+        {"id": ids[place], "start": start, "stop": stop}
+        for place, own in spans.items()
+        for start, stop in own
+    ]
+
+
+def digest(rows: Sequence[Mapping[str, str | int]]) -> str:
+    """Return the SHA-256 of the rows of a table ``spans``: id, start and stop of each with spaces
+    between them, followed by a newline."""
+    lines = (f"{row['id']} {row['start']} {row['stop']}\n" for row in rows)
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
 def counts_of(scores: Sequence[NDArray[np.float32]], spans: Spans) -> dict[str, int]:
     """Return how many tokens could be masked, ``tokens``, how many have a score ``above_zero`` and
     are ``masked``, and of how many ``texts`` some are, or all (``whole_texts``)."""
     masked = {place: sum(stop - start for start, stop in own) for place, own in spans.items()}
     return {
-        "n_texts": len(scores),
         "tokens": sum(map(len, scores)),
         "above_zero": sum(int((each > 0).sum()) for each in scores),
         "masked": sum(masked.values()),

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mamushi.artifacts.domains import CONTAMINATION, INFERENCE
+from mamushi.artifacts.domains import CONTAMINATION, FORGET, INFERENCE
 from mamushi.configuration import grid
 from mamushi.errors import UserError
 from mamushi.registry import plugin
@@ -24,6 +25,7 @@ from mamushi.stages._settings import (
 
 if TYPE_CHECKING:
     from mamushi.selection.pool import Pool
+    from mamushi.selection.tokens import TokenPool
 
 
 def cut_read(config: Mapping[str, Any], kind: str, model: str) -> int | None:
@@ -189,36 +191,40 @@ def token_scores(files: TokenScoresFiles, settings: TokenScores, job: Job) -> No
     import pyarrow as pa
 
     from mamushi.artifacts import schemas
-    from mamushi.artifacts.shards import ranked
     from mamushi.artifacts.tables import read_table, write_table
-    from mamushi.data.labels import group_codes
-    from mamushi.lm.tokens import read_tokens
     from mamushi.registry import load
-    from mamushi.selection.tokens import TokenPool
 
-    sections = (INFERENCE, CONTAMINATION)
-    texts, others = (
-        read_tokens(files.tokens, files.examples, section, settings.max_length)
-        for section in sections
-    )
-    ratio = None
+    pool = _token_pool(files, settings.max_length)
     if files.ratio is not None:
         rows = read_table(files.ratio, schemas.TOKEN_RATIO)
         ratios = (each.values.to_numpy() for each in rows["ratio"])
-        ratio = dict(zip(rows["id"].to_pylist(), ratios, strict=True))
-    pool = TokenPool(texts, others, group_codes(ranked(files.examples, "group")["group"]), ratio)
+        pool = replace(pool, ratio=dict(zip(rows["id"].to_pylist(), ratios, strict=True)))
     selector = load("selector", settings.kind)
     scores = selector.score_tokens(pool, settings.settings, settings.seed)
     columns = {
-        "id": pool.texts.ids[pool.forget],
+        "id": pool.texts.ids,
+        "domain": pool.texts.domains,
         "score": pa.array(scores, pa.list_(pa.float32())),
     }
     about = {"provenance": job.origin, "cut": settings.max_length}
     write_table(files.out, schemas.TOKEN_SCORES, columns, metadata=about)
 
 
-class Spans(SelectorSettings, Cell):
-    """A selector of tokens and the budget."""
+def _token_pool(files: TextFiles, max_length: int) -> TokenPool:
+    from mamushi.artifacts.shards import ranked
+    from mamushi.data.labels import group_codes
+    from mamushi.lm.tokens import read_tokens
+    from mamushi.selection.tokens import TokenPool
+
+    texts, others = (
+        read_tokens(files.tokens, files.examples, section, max_length)
+        for section in (INFERENCE, CONTAMINATION)
+    )
+    return TokenPool(texts, others, group_codes(ranked(files.examples, "group")["group"]))
+
+
+class Spans(Settings):
+    """These depend on what they read and the budget alone."""
 
     beta: float = setting(_share)
 
@@ -226,35 +232,80 @@ class Spans(SelectorSettings, Cell):
 class SpansFiles(Files):
     scores: Path = reads("the token scores")
     out: Path = writes("the spans to write")
-    manifest: Path = writes("their manifest (JSON)")
 
 
 def spans(files: SpansFiles, settings: Spans, job: Job) -> None:
-    """List the spans to leave out of the loss at one budget: the tokens of the highest scores.
+    """List the spans to leave out of the loss at one budget: the tokens of the highest scores."""
+    import pyarrow.compute as pc
 
-    The manifest beside them says how many tokens that are, of how many texts, and by what.
-    """
     from mamushi.artifacts import schemas
-    from mamushi.artifacts.files import sha256, write_json
-    from mamushi.artifacts.tables import read_metadata, read_table, write_table
+    from mamushi.artifacts.tables import read_table, write_table
     from mamushi.selection.removals import count
-    from mamushi.selection.tokens import counts_of, highest_spans
+    from mamushi.selection.tokens import highest_spans, rows_of
 
     table = read_table(files.scores, schemas.TOKEN_SCORES)
-    ids = table["id"].to_pylist()
+    table = table.filter(pc.equal(table["domain"], FORGET))
     scores = [each.values.to_numpy() for each in table["score"]]
     found = highest_spans(scores, count(settings.beta, sum(map(len, scores))))
-    names = schemas.SPANS.schema.names
-    rows = [
-        dict(zip(names, (ids[place], *span), strict=True))
-        for place, own in found.items()
-        for span in own
-    ]
+    rows = rows_of(table["id"].to_pylist(), found)
     write_table(files.out, schemas.SPANS, rows, metadata=job.origin)
-    how = {"selector": settings.selector, "kind": settings.kind, "settings": settings.settings}
-    about = {**settings.cell, **how, "beta": settings.beta, **counts_of(scores, found)}
-    about |= {"spans_sha256": sha256(files.out), "max_length": read_metadata(files.scores)["cut"]}
-    write_json(files.manifest, {**about, "provenance": job.origin})
+
+
+class TokenManifests(SelectorSettings, Cell):
+    """A selector of tokens, why it is there for comparison alone, if so, the budgets, how often it
+    scores again, and the length at which trainings cut texts."""
+
+    compared: str | None = setting(comparison, default=None)
+    budgets: list[float] = setting(grid.budgets)
+    whole: int = setting("evidence.refits.whole")
+    max_length: int = setting("models.{model}.training.max_length")
+    code: str = setting(code_with("selector"), default="")
+
+
+class TokenManifestsFiles(TextFiles):
+    duplicates: Path = reads("the dataset's duplicates table")
+    model_card: Path = reads("card of the base model, which has the tokenizer")
+    scores: Path = reads("the token scores")
+    out: list[Path] = writes("manifests (JSON), one a budget")
+    shown: Path = writes("what the page shows of the ranking (JSON)")
+
+
+def token_manifests(files: TokenManifestsFiles, settings: TokenManifests, job: Job) -> None:
+    """Write the manifest of the mask at every budget of a selector of tokens, and what the page
+    shows of it.
+
+    A manifest says how well the ranking tells the domains apart, what the mask would take of the
+    retain texts, how much of it refits with other seeds mask as well, and what follows. Apart from
+    the spans, since none of that changes them.
+    """
+    from mamushi.artifacts import schemas
+    from mamushi.artifacts.files import write_json
+    from mamushi.artifacts.tables import read_table
+    from mamushi.evidence.confounds import read_texts
+    from mamushi.evidence.judgement import ranking_words
+    from mamushi.evidence.tokens import TokenRanking
+    from mamushi.lm.loading import open_tokenizer
+    from mamushi.registry import load
+    from mamushi.selection.refits import refit_seed
+
+    pool, how = _token_pool(files, settings.max_length), settings.settings
+    column = read_table(files.scores, schemas.TOKEN_SCORES)["score"]
+    scores = [each.values.to_numpy() if each.is_valid else None for each in column]
+    cross_fitted = "folds" in how
+    score = load("selector", settings.kind).score_tokens
+    seeds = [refit_seed(settings.seed, i) for i in range(settings.whole if cross_fitted else 0)]
+    again = [score(pool, how, seed) for seed in seeds]
+    about = read_texts(files.examples, files.duplicates, pool.texts.ids.tolist())
+    found = TokenRanking(pool.texts, scores, again, about, cross_fitted, settings.compared)
+    separates = found.separates()
+    selector = {"selector": settings.selector, "kind": settings.kind, "settings": how}
+    named = {**settings.cell, **selector, "max_length": settings.max_length}
+    for path, beta in zip(files.out, settings.budgets, strict=True):
+        own = {"beta": beta, **found.manifest(beta, separates), "provenance": job.origin}
+        write_json(path, {**named, **own})
+    words = ranking_words(separates, settings.compared)
+    shown = found.shown(open_tokenizer(files.model_card), settings.budgets, words)
+    write_json(files.shown, {"selector": settings.selector, **shown})
 
 
 class Stability(Settings):

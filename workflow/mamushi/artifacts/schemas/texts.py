@@ -81,10 +81,10 @@ id string
 ratio float32[]: log p under the model of forget texts minus log p under that of retain texts, in
     nats, of each token but the first.""")
 
-TOKEN_SCORES = table("""token_scores: A selector's score of every token that a forget text of the
-inference section predicts.
-id string
-score float32[]: Of each token but the first.""")
+TOKEN_SCORES = table("""token_scores: A selector's score of every token that a text of the inference
+section predicts.
+id string, domain string
+score float32[]?: Of each token but the first; null of a retain text that is not scored.""")
 
 SPANS = table("""spans: What a selector of tokens leaves out of the loss at one budget, a row per
 span: a trainer gives these tokens the label -100.

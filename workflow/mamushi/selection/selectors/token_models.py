@@ -19,4 +19,4 @@ READS_RATIO = True
 def score_tokens(pool: TokenPool, settings: dict[str, Any], seed: int) -> Scores:
     """The ratios as they are, in nats."""
     assert pool.ratio is not None
-    return [pool.ratio[pool.texts.ids[place]] for place in pool.forget]
+    return [pool.ratio.get(name) for name in pool.texts.ids]

@@ -12,6 +12,7 @@ from mamushi.selection.tokens import Scores, TokenPool
 SETTINGS: dict[str, Any] = {}
 
 UNIT = "tokens"
+COMPARISON = "its tokens are drawn by chance"
 
 
 def score_tokens(pool: TokenPool, settings: dict[str, Any], seed: int) -> Scores:
@@ -19,4 +20,4 @@ def score_tokens(pool: TokenPool, settings: dict[str, Any], seed: int) -> Scores
     rng, drawn = np.random.default_rng(seed), {}
     for place in sorted(pool.forget, key=lambda place: str(pool.texts.ids[place])):
         drawn[place] = rng.random(max(len(pool.texts[place]) - 1, 0), dtype=np.float32)
-    return [drawn[place] for place in pool.forget]
+    return [drawn.get(place) for place in range(len(pool.texts))]

@@ -44,12 +44,12 @@ def score_tokens(pool: TokenPool, settings: dict[str, Any], seed: int) -> Scores
     size = vocabulary(texts, pool.others)
     both = counts(pool.others, np.ones(len(pool.others), dtype=bool), size)
     both += counts(texts, np.ones(len(texts), dtype=bool), size)
-    found: dict[int, NDArray[np.float32]] = {}
+    found: Scores = [None] * len(texts)
     for number in range(settings["folds"]):
-        ratio = log_ratio(both - counts(texts, fold == number, size), prior)
-        for place in pool.forget[fold[pool.forget] == number]:
-            found[place] = ratio[texts[place][1:]].astype(np.float32)
-    return [found[place] for place in pool.forget]
+        ratio = log_ratio(both - counts(texts, fold == number, size), prior).astype(np.float32)
+        for place in np.flatnonzero(fold == number).tolist():
+            found[place] = ratio[texts[place][1:]]
+    return found
 
 
 def log_ratio(counted: NDArray[np.float64], prior: float) -> NDArray[np.float64]:
