@@ -79,9 +79,15 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     read = [f"--{name}={folder / name}.parquet" for name in ("examples", "triage")]
     scored = [str(folder / f"{name}.parquet") for name in SELECTORS]
     again_ = [str(folder / f"{name}.again.parquet") for name in SELECTORS]
-    written = [f"--out={out}", f"--table={out.with_suffix('.parquet')}"]
+    written = [f"--out={out}"]
     each = ["--scores", *scored, "--refits", *again_, "--selectors", *SELECTORS]
+    shown = folder / "shown.json"
+    tokens = [{"token": EVIL, "score": 1.234, "forget": 1200, "retain": 0}]
+    parts = [["<i>it</i> ", None], ["masked", "0.10"]]
+    about = {"selector": "words", "verdict": "strong", "tokens": tokens}
+    shown.write_text(json.dumps({**about, "texts": [{"id": "f7", "parts": parts}]}))
     each += ["--stability", *[str(folder / "stable.parquet")] * len(SELECTORS)]
+    each += ["--refitted", *SELECTORS, "--tokens", str(shown)]
     assert main(["ranking", *read, *written, *each, "--settings", json.dumps(settings)]) == 0
     by_id = dict(zip(ids, texts, strict=True))
     return {"page": out, "ranks": ranks, "again": other, "ids": ids[:N], "texts": by_id}
@@ -453,3 +459,15 @@ def test_the_other_view_lists_labels_to_look_at(opened: Browser) -> None:
     opened.run("document.getElementById('view-ranking').click()")
     assert opened.run(shown.format("labels")) == "none"
     assert opened.run(shown.format("scroller")) != "none"
+
+
+def test_the_tokens_have_a_view_with_what_is_masked_in_texts(opened: Browser) -> None:
+    opened.run("document.getElementById('view-tokens').click()")
+    view = "document.getElementById('tokens')"
+    assert opened.run(f"getComputedStyle({view}).display") == "block"
+    cells = f"[...{view}.querySelectorAll('td')].map((c) => c.textContent)"
+    assert opened.run(cells) == [json.dumps(EVIL), "1.23", "1,200", "0"]
+    assert opened.run(f"{view}.querySelector('.parts').textContent") == "f7: <i>it</i> masked"
+    assert opened.run(f"{view}.querySelector('mark').title") == "masked from a budget of 0.10 on"
+    assert opened.run("document.title") == "Ranking of <b>d</b> by m, seed 0"
+    opened.run("document.getElementById('view-ranking').click()")

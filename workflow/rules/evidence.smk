@@ -154,6 +154,11 @@ rule ranking:
         scores=expand(paths.SCORES, selector=RANKED, allow_missing=True),
         refits=refits_of(RANKED),
         stability=expand(paths.STABILITY, selector=RANKED, allow_missing=True),
+        tokens=expand(
+            paths.TOKENS_SHOWN,
+            selector=grid.token_rankings(config, GRID),
+            allow_missing=True,
+        ),
         triage=paths.TRIAGE,
     output:
         out=report(

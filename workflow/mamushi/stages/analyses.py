@@ -411,6 +411,7 @@ class RankingFiles(Files):
     refits: list[Path] = reads("their refits, if there are any", named_by="refitted", default=())
     triage: Path = reads("the triage table")
     stability: list[Path] = reads("how certain their lists are", named_by="selectors")
+    tokens: list[Path] = reads("what is shown of rankings of tokens (JSON)", default=())
     selectors: list[str] = option("their selectors, in the same order")
     refitted: list[str] = option("the selectors of the refits", default=())
     out: Path = writes("the HTML file to write")
@@ -424,7 +425,7 @@ def ranking(files: RankingFiles, settings: Ranking, job: Job) -> None:
     """
     from functools import partial
 
-    from mamushi.artifacts.files import atomic
+    from mamushi.artifacts.files import atomic, read_json
     from mamushi.artifacts.tables import read_metadata
     from mamushi.evidence.judgement import ranking_words
     from mamushi.evidence.ranking import labels_to_look_at, page, page_data, read_ranking, texts_of
@@ -435,7 +436,8 @@ def ranking(files: RankingFiles, settings: Ranking, job: Job) -> None:
         own = read_metadata(stable)["separation"]
         words = ranking_words(own, settings.compared.get(name))
         rankings[name] = read_ranking(path, again.get(name), words)
-    named = {"provenance": job.origin, "triage": labels_to_look_at(files.triage)}
+    named: dict[str, Any] = {"provenance": job.origin, "triage": labels_to_look_at(files.triage)}
+    named["tokens"] = [read_json(path) for path in files.tokens]
     data = page_data(rankings, partial(texts_of, files.examples), settings.budgets, named)
     title = f"Ranking of {settings.dataset} by {settings.model}, seed {settings.seed}"
     with atomic(files.out) as part:
