@@ -227,7 +227,7 @@ def test_the_configurations_of_ones_own_case_are_complete(tmp_path: Path) -> Non
         return yaml.safe_load(block)
 
     own, *measured = blocks(TEXTS[ROOT / "docs/guide/own-case.md"], "yaml")
-    assert complete(read(own))["grid"]["selectors"] == ["mamushi"]
+    assert complete(read(own))["grid"]["selectors"] == ["mamushi", "token_unigram"]
     unlearning = blocks(TEXTS[ROOT / "docs/science/unlearning.md"], "yaml")
     assert measured and len(unlearning) == 2
     for block in (*measured, *unlearning):

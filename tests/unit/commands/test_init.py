@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from mamushi.commands import init
-from mamushi.configuration.complete import complete
+from mamushi.configuration.complete import complete, own_ratio
 from mamushi.data import rows as looked_at
 from mamushi.errors import UserError
 from mamushi.lm import tiny
@@ -120,7 +120,7 @@ def test_it_says_what_it_sees_and_writes_what_the_workflow_reads(
             "models": ["ours"],
             "seeds": [0],
             "budgets": [0.1, 0.2, 0.3],
-            "selectors": ["mamushi"],
+            "selectors": ["mamushi", "token_unigram"],
         },
         "evidence": {"refits": {"whole": 2, "halves": 1}},
         "datasets": {
@@ -168,10 +168,16 @@ def test_vectors_budgets_and_selectors_of_ones_own(
     }
     assert given["grid"]["budgets"] == [0.05, 0.5]
     assert given["grid"]["selectors"] == ["mamushi_lr"]
+    assert own_ratio({"grid": {"selectors": ["token_unigram", "mamushi_lr"]}}) == "mamushi_lr"
     assert complete(given)["removal"]["ratio"] == "mamushi_lr"
+    # Without a tokenizer there are no tokens to rank, unless somebody asks for them.
+    started(*words, *chosen[:-2], "--force")
+    assert "no tokens are ranked, since it has no tokenizer" in capsys.readouterr().out
+    assert yaml.safe_load(out.read_text(encoding="utf-8"))["grid"]["selectors"] == ["mamushi"]
     for more, said in (
         (["--model", "ours"], "both --model and --embeddings; give one of them"),
         (["--selectors", "mamushi_lt"], "unknown selector 'mamushi_lt'; did you mean 'mamushi_lr'"),
+        (["--selectors", "token_unigram"], "embeddings made elsewhere and no tokenizer"),
         (["--budgets", "0.01"], "0.01 takes at least 100 forget texts"),
         (["--budgets", "2"], "grid.budgets[0]: 2.0 is not allowed"),
         (["--embeddings", data], "damaged or not a Parquet file"),

@@ -236,6 +236,15 @@ def test_tokens_are_ranked_for_retraining_alone() -> None:
     assert any(line.startswith("removal.ratio: 'token_unigram' is not allowed") for line in found)
 
 
+def test_tokens_are_ranked_where_there_is_a_tokenizer() -> None:
+    config = paper()
+    vectors = {"path": str(ROOT / "v.parquet"), "id": "id", "vector": "vector"}
+    config["models"]["vectors"] = {"embeddings": vectors}
+    config["grid"] |= {"selectors": ["random", "token_random"], "models": ["gemma-2-2b", "vectors"]}
+    line = "grid.selectors[1]: 'token_random' ranks tokens, and models.vectors has embeddings made "
+    assert line + "elsewhere and no tokenizer; leave one of them out" in mistakes(config)
+
+
 @pytest.mark.parametrize("sections", [None, {"contamination": 0.4, "inference": 0.6}])
 def test_a_contaminated_model_wants_all_texts_ranked(sections: Config | None) -> None:
     config = minimal()

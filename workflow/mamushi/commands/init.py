@@ -19,6 +19,8 @@ from mamushi.errors import UserError
 GROUP = "start"
 BUDGETS = (0.1, 0.2, 0.3)
 """Shares of the forget texts; those that so few texts make nothing of are left out."""
+TOKENS = "token_unigram"
+"""How tokens are ranked beside the texts: without a training."""
 NEEDED = {
     "data": ("DATA", "the table of texts (a file or folder)"),
     "text": ("--text", "the column with the text"),
@@ -51,7 +53,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(f"--{option}", metavar=metavar, help=about)
     shares = "shares of the forget texts to list (default: 0.1 0.2 0.3)"
     parser.add_argument("--budgets", nargs="+", type=float, metavar="SHARE", help=shares)
-    names = "how to rank: mamushi_lr is quick (default: mamushi)"
+    names = f"how to rank: mamushi_lr is quick (default: mamushi and, of tokens, {TOKENS})"
     parser.add_argument("--selectors", nargs="+", metavar="NAME", help=names)
     held = "share of the texts to hold out, to measure on what a removal buys (default: 0)"
     parser.add_argument("--evaluation", type=_share, default=0.0, metavar="SHARE", help=held)
@@ -130,7 +132,7 @@ grid:
   models: [{model}]
   seeds: [0] # of folds and networks
   budgets: {budgets} # shares of the {ranked} forget texts that are ranked
-  selectors: {selectors} # auto beside it tries other layers and the words as well
+  selectors: {selectors} # {more}
 
 # How certain the lists are: each selector scores again so often. More takes longer and tells more;
 # whole: 0 does without.
@@ -227,7 +229,9 @@ def _case(args: argparse.Namespace, path: Path, columns: list[str]) -> dict[str,
         "dataset": _yaml(_name(path.name, "texts")),
         "model": _yaml(_name(Path(args.embeddings or args.model).name, "model")),
         "budgets": args.budgets or [*BUDGETS],
-        "selectors": _yaml(args.selectors or ["mamushi"]),
+        "selectors": _yaml(args.selectors or ["mamushi", *([] if args.embeddings else [TOKENS])]),
+        "more": "auto beside mamushi tries other layers and the words as well"
+        + ("" if args.embeddings else f"; {TOKENS} ranks tokens, in the place of texts"),
         "path": _yaml(str(path)),
         "text": _yaml(args.text),
         "id": _yaml(args.id) if args.id else "null # row numbers, from 1",
@@ -327,7 +331,8 @@ def _describe_model(model: Mapping[str, Any]) -> str:
     """Return what a model is. Raises ``UserError`` for one whose configuration, tokenizer or
     weights cannot be read."""
     if "embeddings" in model:
-        return f"{model['embeddings']['path']}: vectors made elsewhere; no model is run"
+        where, none = model["embeddings"]["path"], "no tokens are ranked, since it has no tokenizer"
+        return f"{where}: vectors made elsewhere; no model is run, and {none}"
     source = model["source"]
     if source.lower().endswith(".gguf"):
         from mamushi.lm.dequantize import describe

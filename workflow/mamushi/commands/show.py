@@ -39,9 +39,9 @@ def run(args: argparse.Namespace) -> int:
     return show(inside if inside.is_dir() else args.folder)
 
 
-def show(root: Path, *, texts: bool = True) -> int:
-    """Print what was ranked in a results folder, with the first ``texts``. Return 0, for other
-    commands."""
+def show(root: Path, *, texts: bool = True, tokens: bool = True) -> int:
+    """Print what was ranked in a results folder, with the first ``texts``, and masks of ``tokens``.
+    Return 0, for other commands."""
     from mamushi.artifacts import paths
     from mamushi.errors import UserError
 
@@ -57,7 +57,7 @@ def show(root: Path, *, texts: bool = True) -> int:
         cell = (about["dataset"], about["model"], about["seed"])
         cells.setdefault(cell, {}).setdefault(about["selector"], []).append(about)
     shown = ["\n".join(_cell(root, *cell, cells[cell], texts)) for cell in sorted(cells)]
-    if spans:
+    if spans and (tokens or not found):
         shown.append("\n".join(_masked(spans)))
     print("\n\n".join(shown))
     return 0

@@ -325,6 +325,12 @@ def _check_tokens(full: Config) -> Iterator[str]:
                 continue
             if where in WITHOUT_MANIFESTS:
                 yield f"{at} is not allowed, since it ranks tokens and lists no text"
+            for model in axes["models"]:
+                if "embeddings" in full["models"][model]:
+                    yield (
+                        f"{at} ranks tokens, and models.{model} has embeddings made elsewhere and "
+                        "no tokenizer; leave one of them out"
+                    )
             if plugin("selector", full["selectors"][name]["kind"]).literals.get("READS_RATIO"):
                 yield from _check_ratio_of_models(full, at, axes)
 

@@ -70,15 +70,15 @@ def complete(config: Mapping[str, Any]) -> dict[str, Any]:
 
 def own_ratio(given: Mapping[str, Any]) -> str:
     """Return the selector that estimates the ratio where the configuration names none: mamushi, or
-    where the grid does without it the first of the grid's own that cross-fits, so that nothing is
-    scored that nobody asked for."""
+    where the grid does without it the first of the grid's own that cross-fits texts, so that
+    nothing is scored that nobody asked for."""
     default = declared()["properties"]["grid"]["properties"]["selectors"]["default"]
     names = _section(given, "grid").get("selectors", default)
     names = [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
     known, definitions = plugins("selector"), _definitions(given, "selectors")
     for name in names if "mamushi" not in names else ():
-        kind = str(definitions.get(name, {}).get("kind", name))
-        if kind in known and "folds" in known[kind].settings:
+        found = known.get(str(definitions.get(name, {}).get("kind", name)))
+        if found and "folds" in found.settings and found.literals.get("UNIT") != "tokens":
             return name
     return "mamushi"
 

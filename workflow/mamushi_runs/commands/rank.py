@@ -57,7 +57,8 @@ def run(args: argparse.Namespace) -> int:
         status = workflow.run(lists, [args.out, QUICK], args)
         if status or dry or args.quick:
             return status or (0 if dry else _shown(MISSING))
-        _shown(LATER)
+        # Masks follow once, with what is known of them then.
+        _shown(LATER, tokens=False)
     # What is told of the lists: the rest of the evidence takes longer.
     figure = paths.CELL_FIGURE.replace("{figure}", show.FIGURE)
     told = (paths.FRONTIER, paths.TRIAGE_CSV, figure)
@@ -69,12 +70,12 @@ def run(args: argparse.Namespace) -> int:
     return status if status or dry else show.show(paths.RESULTS, texts=not first)
 
 
-def _shown(more: str) -> int:
+def _shown(more: str, *, tokens: bool = True) -> int:
     """Show the lists, and say what is not there yet. Return 0."""
     from mamushi.artifacts import paths
     from mamushi.commands import show
 
-    show.show(paths.RESULTS)
+    show.show(paths.RESULTS, tokens=tokens)
     print(f"\n{more}\n", flush=True)
     return 0
 

@@ -192,20 +192,25 @@ def test_rank_gives_lists_and_page_first_and_then_how_certain_they_are(
 ) -> None:
     """Where networks are to be trained, and until the page is there."""
     pages = [f"results/runs/newsgroups/gemma-2-2b/seed{seed}/ranking.html" for seed in (0, 1)]
-    monkeypatch.setattr(show, "show", lambda root, texts=True: print("shown", texts) or 0)
+
+    def shown(root: Path, texts: bool = True, tokens: bool = True) -> int:
+        print("shown" + " texts" * texts + " tokens" * tokens)
+        return 0
+
+    monkeypatch.setattr(show, "show", shown)
     Path("mine.yaml").write_text(yaml.safe_dump({"grid": GRID}), encoding="utf-8")
     quick = yaml.safe_load(rank.QUICK.read_text(encoding="utf-8"))
     assert quick == {"evidence": {"refits": {"whole": 0}}}
     assert main(["rank", "--quick"]) == 0
     first = (["removals", *pages], ["mine.yaml", str(rank.QUICK)])
     assert started == [first]
-    assert f"shown True\n\n{rank.MISSING}\n" in capsys.readouterr().out
+    assert f"shown texts tokens\n\n{rank.MISSING}\n" in capsys.readouterr().out
     assert main(["rank"]) == 0
     assert started[1] == first
     wanted, files = started[2]
     assert files == ["mine.yaml"] and {*pages} < {*wanted} and len(started) == 3
     said = capsys.readouterr().out
-    assert said.index("shown True") < said.index(rank.LATER) < said.index("shown False")
+    assert said.index("shown texts\n") < said.index(rank.LATER) < said.index("shown tokens")
     # With the page there, and for selectors that train none, one run has all.
     for page in pages:
         Path(page).parent.mkdir(parents=True)
