@@ -12,8 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mamushi.artifacts import paths, schemas
+from mamushi.artifacts.files import write_json
+from mamushi.artifacts.tables import write_table
 from mamushi.errors import UserError
 from tests.support.audit_files import AXES, write_all
+from tests.support.grid_files import write_perplexity
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.slow
@@ -213,3 +217,37 @@ def test_sample_size(tmp_path: Path, graded: tuple[str, ...]) -> None:
     assert "one_network_120_agreement" not in found and found["one_network_120_repeats"] == "1"
     assert found["mamushi_lr_180_repeats"] == "0"
     assert float(found["mamushi_lr_120_auc_width"]) < float(found["mamushi_lr_40_auc_width"])
+
+
+def test_stops(tmp_path: Path) -> None:
+    """Forget texts are half a word of their own: it alone tells, and is half of the tokens."""
+    root, cell = tmp_path / "results", {"dataset": "d", "model": "m", "seed": 1}
+    forget, retain = [9, *[1, 2] * 4], [9, *[3, 2] * 4]
+    n = 40
+    names = [f"t{i}" for i in range(n)]
+    columns = {
+        "id": names,
+        "text": names,
+        "domain": [("forget", "retain")[i % 2] for i in range(n)],
+        "section": [("inference", "contamination")[i // 2 % 2] for i in range(n)],
+    }
+    missing = [name for name in schemas.EXAMPLES.schema.names if name not in columns]
+    examples = columns | {name: [None] * n for name in missing}
+    write_table(paths.under(root, paths.EXAMPLES, **cell), schemas.EXAMPLES, examples)
+    tokens = {"id": names, "tokens": [np.int32((forget, retain)[i % 2]) for i in range(n)]}
+    cache = paths.under(root, paths.TOKENS, **cell)
+    write_table(cache, schemas.TOKENS, tokens, metadata={"max_length": 16})
+    measured = {"beta0": 3.0, "gold": 4.0}
+    for beta, masked, nll in (("0.25", 20, 3.6), ("0.50", 40, 4.2)):
+        measured[f"retrained/token_unigram/beta{beta}"] = nll
+        of = {"selector": "token_unigram", "beta": beta}
+        about = {"masked": masked, "tokens": 80, "max_length": 16}
+        about |= {"settings": {"folds": 2, "prior": 1.0}}
+        write_json(paths.under(root, paths.SPANS_MANIFEST, **cell, **of), about)
+    for arm, nll in measured.items():
+        write_perplexity(paths.under(root, paths.PERPLEXITY, **cell, arm=arm), np.exp(nll), 1.0)
+    found = ran(tmp_path, "stops", str(root), "--model=m", "--datasets=d", "--seeds=1")
+    assert float(found["d_measured"].split()[0]) == pytest.approx(0.25 + 0.25 * 2 / 3, abs=1e-3)
+    assert float(found["d_above_zero"]) == float(found["d_surely_above_zero"]) == 0.5
+    assert 0.4 < float(found["d_excess"]) < 0.5
+    assert 0.4 < float(found["d_unigrams"]) <= 0.5
