@@ -103,10 +103,10 @@ def runs(families: Mapping[str, Family], archive: Archive) -> str:
 
 QUARTER = 0.25
 SHORT = {
+    "token_unigram": "of the tokens, by `token_unigram`",
     "random": "by chance",
     "mamushi": "by `mamushi`",
     "auto": "by `auto`",
-    "token_unigram": "of the tokens, by `token_unigram`",
 }
 """Whose quarter the shortest table has."""
 
