@@ -129,9 +129,6 @@ def judge(family: Family, run: Run) -> dict[str, Judged]:
     """Return each claim of a family as the run has it, by name."""
     measured = Measured(run, family)
     tried = {name: try_claim(claim, measured) for name, claim in family.claims.items()}
-    more = {name: try_claim(claim, measured) for name, claim in family.unlearning.items()}
-    if all(each.effects for each in more.values()):
-        tried |= more
     # A claim that has no p is counted: what is corrected for was written down before the run.
     corrected = holm([1.0 if np.isnan(each.p) else each.p for each in tried.values()])
     judged = {}
@@ -142,9 +139,7 @@ def judge(family: Family, run: Run) -> dict[str, Judged]:
         p = float("nan") if np.isnan(each.p) else float(p)
         word = verdict(p, interval, towards=each.towards)
         judged[name] = Judged(each, p, word, each.needed(len(tried)))
-    return judged | {
-        name: Judged(each, np.nan, CANNOT, None) for name, each in more.items() if name not in tried
-    }
+    return judged
 
 
 def efficiency(family: Family, run: Run) -> dict[str, tuple[Tried, Tried]]:

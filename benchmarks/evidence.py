@@ -2,7 +2,7 @@
 
     python benchmarks/evidence.py benchmarks/archive        # or: make evidence-page
 
-A block of README, ``docs/science/evidence.md`` or ``tokens.md`` begins with ``<!-- made by
+A block of README or of one of three pages in ``docs/science`` begins with ``<!-- made by
 benchmarks/evidence.py: NAME -->``, ends with ``<!-- end of NAME -->``, and is replaced. All numbers
 are also, with four digits, in ``benchmarks/results/evidence.txt``.
 ``tests/unit/test_evidence_page.py`` compares both.
@@ -30,7 +30,11 @@ from mamushi.evaluation.half_gap import crossing
 
 ROOT = Path(__file__).parents[1]
 PAGES = [
-    ROOT / name for name in ("README.md", "docs/science/evidence.md", "docs/science/tokens.md")
+    ROOT / name
+    for name in (
+        "README.md",
+        *(f"docs/science/{of}.md" for of in ("evidence", "predicted", "tokens")),
+    )
 ]
 NUMBERS = ROOT / "benchmarks/results/evidence.txt"
 BLOCK = "<!-- made by benchmarks/evidence.py: {} -->"

@@ -52,7 +52,6 @@ class Family(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     budgets: list[float]
     chance: list[str]
     claims: dict[str, Claim]
-    unlearning: dict[str, Claim]
 
     def selectors(self) -> list[str]:
         """Return the selectors of the claims, each once, without ``gold``."""

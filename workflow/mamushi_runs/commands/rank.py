@@ -63,6 +63,12 @@ def run(args: argparse.Namespace) -> int:
     figure = paths.CELL_FIGURE.replace("{figure}", show.FIGURE)
     told = (paths.FRONTIER, paths.TRIAGE_CSV, figure)
     wanted = [*lists, *(pattern.format(**cell) for cell in cells for pattern in told)]
+    models = workflow.read(args.out).get("models") or {}
+    wanted += [
+        paths.PREDICTED.format(**cell)
+        for cell in cells
+        if "embeddings" not in models.get(cell["model"], {})
+    ]
     # Also where the lists are there: `show` reads them.
     ranked = [name for name, each in selectors.items() if each.literals.get("UNIT") != "tokens"]
     wanted += [paths.SCORES.format(**cell, selector=name) for cell in cells for name in ranked]
