@@ -110,7 +110,7 @@ def report(
             wholes[row["selector"]] = max(row["removed"], wholes.get(row["selector"], 0))
         seeds = {row["seed"] for row in theirs}
         first = (
-            f"{pair[0]}, {pair[1]}: {_asked(ours[0])} "
+            f"{pair[0]}, {pair[1]}: {asked(ours[0])} "
             f"({len(seeds)} seed{'s' * (len(seeds) > 1)}, {_forget_texts(ours, wholes):,} forget "
             "texts)"
         )
@@ -149,7 +149,8 @@ def _pilot(row: Mapping[str, Any], seed: int) -> str:
     return PILOT.format(row["selector"], " ".join(files))
 
 
-def _asked(row: Mapping[str, Any]) -> str:
+def asked(row: Mapping[str, Any]) -> str:
+    """Return the target of a row in words."""
     if row["target"] == "preservation":
         return f"harm to the retain domain of at most {row['value']:g} nats per text"
     what = "the full removal" if row["target"] == "removal" else "the distance to the gold standard"
@@ -175,13 +176,18 @@ def _table(
 UNKNOWN = "not known"
 
 
+def units_at(budget: float, whole: int) -> int:
+    """Return how many of all texts that is, or tokens, rounded up: with fewer the target would be
+    missed."""
+    return min(math.ceil(budget * whole - 1e-9), whole - 1)
+
+
 def _cells(row: Mapping[str, Any], whole: int, root: Path, seed: int) -> list[str]:
     from mamushi.artifacts import paths
     from mamushi.selection.removals import share_of
 
     budget, tokens = _budget(row) or 0.0, _of_tokens(row)
-    # Rounded up: with fewer the target would be missed.
-    units = min(math.ceil(budget * whole - 1e-9), whole - 1)
+    units = units_at(budget, whole)
     beta = paths.beta(round(budget, 2)) if tokens else share_of(units, whole)
     known = row["retraining"] is not None
     spans = [

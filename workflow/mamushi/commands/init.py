@@ -10,7 +10,7 @@ import argparse
 import contextlib
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,8 @@ BUDGETS = (0.1, 0.2, 0.3)
 """Shares of the forget texts; those that so few texts make nothing of are left out."""
 TOKENS = "token_unigram"
 """How tokens are ranked beside the texts: without a training."""
+REFITS = {"whole": 2, "halves": 1}
+"""How often each selector scores again."""
 NEEDED = {
     "data": ("DATA", "the table of texts (a file or folder)"),
     "text": ("--text", "the column with the text"),
@@ -137,7 +139,7 @@ grid:
 # How certain the lists are: each selector scores again so often. More takes longer and tells more;
 # whole: 0 does without.
 evidence:
-  refits: {{whole: 2, halves: 1}}
+  refits: {refits}
 
 datasets:
   {dataset}:
@@ -187,7 +189,7 @@ def _find_vectors(given: str) -> str:
     return f"embeddings: {_yaml({'path': str(path), **found})}"
 
 
-def _find_model(given: str) -> str:
+def find_model(given: str) -> str:
     """Return a model's source as YAML and, of one on the hub, its commit."""
     from mamushi.configuration.sources import source_mistake
 
@@ -229,6 +231,7 @@ def _case(args: argparse.Namespace, path: Path, columns: list[str]) -> dict[str,
         "dataset": _yaml(_name(path.name, "texts")),
         "model": _yaml(_name(Path(args.embeddings or args.model).name, "model")),
         "budgets": args.budgets or [*BUDGETS],
+        "refits": _yaml(REFITS),
         "selectors": _yaml(args.selectors or ["mamushi", *([] if args.embeddings else [TOKENS])]),
         "more": "auto beside mamushi tries other layers and the words as well"
         + ("" if args.embeddings else f"; {TOKENS} ranks tokens, in the place of texts"),
@@ -240,7 +243,7 @@ def _case(args: argparse.Namespace, path: Path, columns: list[str]) -> dict[str,
         "sections": f"{_yaml(shares)} # {sections}",
         "embedder": _find_vectors(args.embeddings)
         if args.embeddings
-        else SEEN.format(source=_find_model(args.model)),
+        else SEEN.format(source=find_model(args.model)),
         # Counted later.
         **dict.fromkeys(("rows", "ranked", "n_forget", "others"), ""),
     }
@@ -273,7 +276,6 @@ def _describe(
     were ``chosen``."""
     from mamushi.artifacts.domains import INFERENCE
     from mamushi.artifacts.tables import FORGET, RETAIN
-    from mamushi.configuration import counts
     from mamushi.configuration.complete import ConfigError, complete
     from mamushi.data.examples import build
     from mamushi.registry import load
@@ -283,16 +285,12 @@ def _describe(
         full = complete(config)
         settings = full["datasets"][dataset]
         raw = load("dataset", "table").load(settings, Path())
-        if all(map(_is_number, raw.texts)):
-            what, do = f"column {settings['text']!r} holds numbers", "name the texts' in --text"
-            raise UserError(what, where=settings["path"], do=do)
+        refuse_numbers(raw.texts, settings)
         # Near duplicates, which take minutes in a large table, are left to the run.
         exact = {**full["data"], "near_duplicates": None}
         _, _, found = build(raw, settings["sections"], settings["limit"], exact)
         there = found["sections"][INFERENCE]
-        fitting = [beta for beta in BUDGETS if round(beta * there[FORGET], 9) >= 1]
-        config["grid"]["budgets"] = chosen or fitting or [*BUDGETS]
-        counts.check(dataset, counts.needs(complete(config), dataset), there)
+        settle_budgets(config, dataset, chosen, found)
     except ConfigError as error:
         raise UserError(error.lines[0]) from None
     forget = int(raw.forget.sum())
@@ -318,6 +316,35 @@ def _describe(
         "n_forget": f"{forget:,}",
         "others": others,
     }
+
+
+def settle_budgets(
+    config: dict[str, Any],
+    dataset: str,
+    chosen: Sequence[float] | None,
+    found: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Give a configuration the budgets that suit the texts ``found`` by ``build``, if none were
+    ``chosen``, and return it completed. Raises ``ConfigError`` for too few texts."""
+    from mamushi.artifacts.domains import FORGET, INFERENCE
+    from mamushi.configuration import counts
+    from mamushi.configuration.complete import complete
+
+    there = found["sections"][INFERENCE]
+    fitting = [beta for beta in BUDGETS if round(beta * there[FORGET], 9) >= 1]
+    config["grid"]["budgets"] = [*(chosen or fitting or BUDGETS)]
+    full = complete(config)
+    groups = found.get("groups", {}).get("inference")
+    counts.check(dataset, counts.needs(full, dataset), there, groups)
+    return full
+
+
+def refuse_numbers(texts: Sequence[str], settings: Mapping[str, Any]) -> None:
+    """Raise ``UserError`` where a column of a table, by the settings of its loader, has numbers in
+    the place of texts."""
+    if all(map(_is_number, texts)):
+        what, do = f"column {settings['text']!r} holds numbers", "name the texts' column as text"
+        raise UserError(what, where=settings["path"], do=do)
 
 
 def _is_number(text: str) -> bool:

@@ -17,10 +17,6 @@ from typing import Any
 GROUP = "decide"
 FIGURE = "diagnostics"
 """The figure of a cell that shows how far the scores of the two domains are apart."""
-FIRST = 5
-"""Texts that go first, as they are shown."""
-AROUND = 2
-"""Texts on either side of the end of a list."""
 WIDTH = 88
 """Characters of a text."""
 
@@ -166,11 +162,10 @@ def _table(root: Path, dataset: str) -> str:
 
 def _texts(selector: str, ranking: Any, removed: int, examples: Path) -> list[str]:
     """Return the first of a ranking, and those around the end of its largest list."""
-    from mamushi.evidence.ranking import excerpt, texts_of
+    from mamushi.evidence.ranking import excerpt, glimpse, texts_of
 
     count = len(ranking.ids)
-    top = [*range(min(FIRST, count))]
-    end = [p for p in range(removed - AROUND, removed + AROUND) if len(top) <= p < count]
+    top, end = glimpse(removed, count)
     texts = texts_of(examples, [ranking.ids[p] for p in top + end])
     lines = [f"  {selector}, first to go (rank, score, text)"]
     for place, (position, text) in enumerate(zip(top + end, texts, strict=True)):

@@ -39,7 +39,11 @@ def read_labels(examples: str | Path, ids: Sequence[str], *, do: str) -> Labelle
     if places.null_count:
         missing = ids[places.is_null().index(True).as_py()]
         raise UserError(f"has no example {missing!r}", where=examples, do=do)
-    table = table.take(places)
+    return labels_of(table.take(places))
+
+
+def labels_of(table: pa.Table) -> Labelled:
+    """Return what a table ``examples`` knows of its texts."""
     labels = [name for name in table.column_names if name not in schemas.EXAMPLES.schema.names]
     return Labelled(
         forget=np.asarray(pc.equal(table["domain"], FORGET).to_numpy(), dtype=np.bool_),

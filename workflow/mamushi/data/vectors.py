@@ -67,7 +67,7 @@ def parquet(path: Path, identifier: str, vector: str) -> Iterator[Part]:
 
 
 def aligned(
-    parts: Iterator[Part], ids: Sequence[str], known: Collection[str], others: int, where: Path
+    parts: Iterator[Part], ids: Sequence[str], known: Collection[str], others: int, where: object
 ) -> NDArray[np.float16]:
     """Return the vectors (ids, width) of ``ids``, in their order.
 

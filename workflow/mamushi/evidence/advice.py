@@ -62,10 +62,17 @@ def read_frontier(path: str | Path) -> list[dict[str, Any]]:
     stored = read_metadata(path)
     if "withheld" not in stored["verdict"]:
         raise UserError("was written by another version", where=path, do="mamushi run evidence")
+    return with_relative(rows, stored["relative"], stored["verdict"]["withheld"])
+
+
+def with_relative(
+    rows: list[dict[str, Any]], relative: Mapping[str, Any], withheld: str | None
+) -> list[dict[str, Any]]:
+    """Return rows of ``frontier`` with what ``read_frontier`` says."""
     for name in {row["selector"] for row in rows}:
         for i, row in enumerate(row for row in rows if row["selector"] == name):
-            row |= {key: values[i] for key, values in stored["relative"][name].items()}
-            row["withheld"] = stored["verdict"]["withheld"]
+            row |= {key: values[i] for key, values in relative[name].items()}
+            row["withheld"] = withheld
     return rows
 
 

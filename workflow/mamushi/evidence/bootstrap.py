@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,9 +22,12 @@ from mamushi.evidence.frontier import (
     phi,
 )
 from mamushi.selection.metrics import NORMAL, Codes, clusters_of
+from mamushi.selection.removals import count
 
 LEVELS = (0.025, 0.975)
 """The ends of a 95% band."""
+ENDS = (("", "value"), ("_low", "low"), ("_high", "high"))
+"""How the names of a value and of its ends go on, and what they are of a ``Band``."""
 
 Counts = NDArray[np.int64]
 Pair = tuple[Array, Array]
@@ -251,6 +254,42 @@ def shares(ranks: Ranking, truth: Truth, counts: Counts) -> tuple[Array, Array]:
     return np.interp(b, mass, one) / one[-1], np.interp(b, mass, two) / two[-1]
 
 
+def frontier(
+    scores: Scores,
+    rankings: Mapping[str, Ranking],
+    budgets: Iterable[float],
+    resamples: int,
+    seed: int,
+    truth: Truth | None = None,
+) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Return the rows of the table ``frontier`` but for the cell, 0 and 1 among the budgets.
+
+    Beside them, by ranking, the curves relative to their ends, by which the advisor goes: it has
+    targets relative to those, whose bands do not follow from those of the curve.
+    """
+    betas = sorted({0.0, 1.0, *map(float, budgets)})
+    counts = np.array([count(beta, int(scores.forget.sum())) for beta in betas])
+    found = bands(scores, rankings, counts, resamples, seed)
+    table = []
+    for name, ranks in rankings.items():
+        exactly = None if truth is None else exact(ranks, truth, counts)
+        along = zip(betas, counts, rows(found[name], exactly, len(counts)), strict=True)
+        table += [{"selector": name, "beta": b, "removed": int(k), **row} for b, k, row in along]
+    relative = {
+        name: {
+            f"{what}{end}": _listed(getattr(one[what], part))
+            for what in ("gain", "decline")
+            for end, part in ENDS
+        }
+        for name, one in found.items()
+    }
+    return table, relative
+
+
+def _listed(values: Array) -> list[float | None]:
+    return [None if value != value else float(value) for value in values]
+
+
 def rows(
     found: Mapping[str, Band], exactly: tuple[Array, Array] | None, budgets: int
 ) -> list[dict[str, Any]]:
@@ -260,7 +299,7 @@ def rows(
             **{
                 f"{name}{end}": float(getattr(found[name], part)[i])
                 for name in ("removal", "preservation")
-                for end, part in (("", "value"), ("_low", "low"), ("_high", "high"))
+                for end, part in ENDS
             },
             "exact_removal": None if exactly is None else float(exactly[0][i]),
             "exact_preservation": None if exactly is None else float(exactly[1][i]),

@@ -28,6 +28,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from mamushi.artifacts import schemas
@@ -213,10 +214,6 @@ def read_ratio(scores: str | Path, refits: str | Path | None) -> tuple[Scores, l
     Raises ``UserError`` when a text has no score, or the refits are of other texts.
     """
     table = read_table(scores, schemas.SCORES)
-    if table["score"].null_count:
-        what = "the selector that estimates the log-density ratio has no score for some examples"
-        do = "set removal.ratio to one that scores both domains, such as mamushi"
-        raise UserError(what, where=scores, do=do)
     n = len(table)
     found = []
     if refits is not None:
@@ -225,6 +222,17 @@ def read_ratio(scores: str | Path, refits: str | Path | None) -> tuple[Scores, l
             what = f"are refits of other examples than {scores}"
             raise UserError(what, where=refits, do="delete both and score again")
         found = list(of_table(again))
+    return ratio_of(table, found, scores)
+
+
+def ratio_of(
+    table: pa.Table, found: Sequence[Refit], where: object
+) -> tuple[Scores, list[Doubles]]:
+    """Return the same from a table ``scores``, which is at ``where``, and the refits ``found``."""
+    if table["score"].null_count:
+        what = "the selector that estimates the log-density ratio has no score for some examples"
+        do = "set removal.ratio to one that scores both domains, such as mamushi"
+        raise UserError(what, where=where, do=do)
     fold = table["fold"].fill_null(0).to_numpy().astype(np.int64)
     forget = np.array(table["domain"].to_pylist()) == FORGET
     score = np.asarray(table["score"].to_numpy(), dtype=np.float64)

@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from mamushi.artifacts import schemas
 from mamushi.artifacts.tables import FORGET, RETAIN, read_table
-from mamushi.data.labels import read_labels
+from mamushi.data.labels import Labelled, read_labels
 from mamushi.selection.metrics import (
     NORMAL,
     TWICE,
@@ -59,8 +60,13 @@ def read_texts(examples: str | Path, duplicates: str | Path, ids: Sequence[str])
     """Read what ``examples`` and ``duplicates`` say of the texts ``ids``, in their order. Raises
     ``UserError`` for an id that is not there."""
     found = read_labels(examples, ids, do="delete the scores and score again")
-    kept = read_table(duplicates, schemas.DUPLICATES, ["kept_id"])["kept_id"].drop_null()
-    copies = Counter(kept.to_pylist())
+    return texts_of(found, read_table(duplicates, schemas.DUPLICATES, ["kept_id"]), ids)
+
+
+def texts_of(found: Labelled, duplicates: pa.Table, ids: Sequence[str]) -> Texts:
+    """Return what is ``found`` of the texts ``ids``, with the number of their copies among the
+    ``duplicates``."""
+    copies = Counter(duplicates["kept_id"].drop_null().to_pylist())
     counts = np.array([copies[name] for name in ids], dtype=np.float64)
     return Texts(found.words, counts, found.labels, found.groups)
 

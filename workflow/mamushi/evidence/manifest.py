@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +13,15 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mamushi.artifacts import schemas
+from mamushi.artifacts.paths import beta as written
 from mamushi.artifacts.tables import FORGET, read_metadata, read_table
 from mamushi.errors import UserError
+from mamushi.evidence.calibration import Doubles, Scores
 from mamushi.evidence.frontier import Frontier, ranking_of
 from mamushi.evidence.judgement import judge
-from mamushi.evidence.verdict import Texts, share_bound
+from mamushi.evidence.verdict import Texts, checks, dependence, share_bound, verdict
 from mamushi.selection.metrics import Codes
+from mamushi.selection.pool import Pool
 from mamushi.selection.removals import digest, removals
 
 
@@ -45,9 +48,43 @@ def read_calibrated(path: str | Path) -> Calibrated:
     """Read a table ``calibrated``. Raises ``UserError`` when the file is missing or damaged."""
     stored = read_metadata(path)
     table = read_table(path, schemas.CALIBRATED)
-    verdict, by = stored["verdict"], stored["provenance"]["settings"]["selector"]
+    by = stored["provenance"]["settings"]["selector"]
+    return _calibrated(table, stored["lost"], by, stored["verdict"])
+
+
+def _calibrated(table: pa.Table, lost: float, by: str, verdict: Mapping[str, Any]) -> Calibrated:
     known = verdict["reason"], verdict["withheld"], verdict["texts"] or {}
-    return Calibrated(table, stored["lost"], by, *known)
+    return Calibrated(table, lost, by, *known)
+
+
+def calibrate(
+    table: pa.Table,
+    ratio: tuple[Scores, Sequence[Doubles]],
+    pool: Pool,
+    by: str,
+    resamples: int,
+    seed: int,
+    *,
+    refitted: bool,
+) -> tuple[Calibrated, dict[str, Any], list[dict[str, Any]]]:
+    """Estimate the log-density ratio of every text of ``pool`` from the scores ``table`` of the
+    selector ``by``, of which ``ratio`` is what ``ratio_of`` says. Return it with the verdict, and
+    the rows of ``checks``."""
+    scores, whole = replace(ratio[0], groups=pool.groups), ratio[1]
+    estimate = scores.estimate()
+    checked = checks(scores, estimate, resamples, seed)
+    texts, close = dependence(scores, whole, pool.embeddings)
+    found = verdict(scores, whole, checked, texts, refitted=refitted).as_json()
+    columns = {
+        **{name: table[name] for name in ("id", "domain", "score")},
+        "log_ratio": pa.array(estimate.log_ratio),
+        **{
+            name: pa.nulls(len(table), pa.int64()) if codes is None else pa.array(codes)
+            for name, codes in (("group", pool.groups), ("close_group", close))
+        },
+    }
+    calibrated = pa.table(columns, schema=schemas.CALIBRATED.schema)
+    return _calibrated(calibrated, estimate.lost, by, found), found, checked
 
 
 def _forget(scores: pa.Table) -> NDArray[np.bool_]:
@@ -84,6 +121,12 @@ class Ranked:
     listed: Mapping[str, Any]
     compared: str | None = None
     by_chance: bool = False
+
+    @classmethod
+    def at(cls, beta: float, selector: str, stable: Mapping[str, Any], *known: Any) -> Ranked:
+        """Return it at a budget, from what the metadata of the table ``stability`` say."""
+        listed = {"rankings": stable["rankings"], **stable["budgets"][written(beta)]}
+        return cls(selector, stable["separation"], listed, *known)
 
 
 def manifest(

@@ -36,6 +36,8 @@ PAGE_SHA256 = "92d6de81a77c1fc104f3c779bc117ed2f0a76a03779b8cdf4419d82120dc124e"
 
 ENDS = 10
 EXCERPT = 300
+FIRST, AROUND = 5, 2
+"""Texts that go first, and on either side of the end of a list, where few are shown."""
 DIGITS = 6
 """Significant digits of a score on the page."""
 MOST = 20_000
@@ -92,6 +94,14 @@ def excerpt(text: str, length: int = EXCERPT) -> str:
     """
     folded = " ".join(mask(text).split())
     return folded if len(folded) <= length else folded[: length - 1].rstrip() + "…"
+
+
+def glimpse(removed: int, total: int) -> tuple[list[int], list[int]]:
+    """Return positions of the texts that go first, and of those around the end of a list of
+    ``removed`` of them that are not among the first."""
+    top = [*range(min(FIRST, total))]
+    around = range(removed - AROUND, removed + AROUND)
+    return top, [place for place in around if len(top) <= place < total]
 
 
 def ends(ranking: Ranking, places: int = ENDS) -> list[dict[str, Any]]:

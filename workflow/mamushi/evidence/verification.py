@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.files import read_json, sha256
 from mamushi.artifacts.provenance import versions
-from mamushi.artifacts.tables import FORGET, RETAIN, read_metadata, read_table
+from mamushi.artifacts.tables import read_metadata, read_table
 from mamushi.errors import UserError
 from mamushi.evidence.calibration import read_ratio
 from mamushi.evidence.confounds import read_texts
@@ -39,7 +39,7 @@ from mamushi.running.identity import digest as code_digest
 from mamushi.running.machine import conditions
 from mamushi.running.stage import entry
 from mamushi.selection.metrics import spearman
-from mamushi.selection.pool import Scored, rank, read_pool
+from mamushi.selection.pool import Scored, read_pool, table_of
 from mamushi.selection.refits import WHOLE, read_refits
 from mamushi.selection.removals import budget_of, removals
 
@@ -374,13 +374,9 @@ def _derive(scores: Scores, run: Run) -> set[Path]:
             raise Difference(what, scores.path)
         run.statistics.append(_compare(scores, scored, run, what))
         order = None
-    order = rank(pool, Scored(np.where(pool.forget, found, np.nan), order=order))
-    ranks = np.full(len(found), None, dtype=object)
-    ranks[order] = range(1, len(order) + 1)
-    fold = [None] * len(found) if scored.fold is None else scored.fold.tolist()
-    domain = np.where(pool.forget, FORGET, RETAIN).tolist()
-    for name, wanted in (("domain", domain), ("fold", fold), ("rank", ranks.tolist())):
-        _check_column(name, table, wanted, scores.path)
+    wanted = table_of(pool, Scored(np.where(pool.forget, found, np.nan), scored.fold, order))
+    for name in ("domain", "fold", "rank"):
+        _check_column(name, table, wanted[name].to_pylist(), scores.path)
     return checked
 
 

@@ -23,9 +23,9 @@ from pathlib import Path
 
 from mamushi.errors import UserError
 from mamushi.running import locks
+from mamushi.running.machine import VISIBLE
 
 SWITCH = "MAMUSHI_GPU_LEASES"
-VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 
 @contextlib.contextmanager

@@ -14,6 +14,7 @@ from mamushi.errors import UserError
 
 TINY = 5e7
 """Parameters up to which a model is as well off on a processor: those of tests and demos."""
+VISIBLE = "CUDA_VISIBLE_DEVICES"
 SCHEDULED = ("SLURM_JOB_GPUS", "SLURM_STEP_GPUS", "SLURM_GPUS_ON_NODE")
 """Where SLURM tells a job of its GPUs."""
 
@@ -43,9 +44,17 @@ def processor() -> str:
     return platform.processor() or platform.machine() or "unknown"
 
 
+def sees_gpu() -> bool:
+    """Tell whether this process has a GPU. torch, which remembers for good what it has seen, is not
+    asked where none is to be seen."""
+    import torch
+
+    return os.environ.get(VISIBLE) != "" and torch.cuda.is_available()
+
+
 def scheduled() -> str | None:
     """Return the GPUs that SLURM, or who started this process, says it holds; None for none."""
-    given = [os.environ.get("CUDA_VISIBLE_DEVICES", "")]
+    given = [os.environ.get(VISIBLE, "")]
     if "SLURM_JOB_ID" in os.environ:
         given += [os.environ.get(name, "") for name in SCHEDULED]
     return next((each for each in given if each.strip() not in ("", "-1", "NoDevFiles")), None)

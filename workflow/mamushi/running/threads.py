@@ -8,11 +8,13 @@ independent parts (the networks of a selector) computes them side by side, to th
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import TypeVar
 
-from mamushi.running.machine import cores
+from mamushi.running.machine import VISIBLE, cores
 
 Part = TypeVar("Part")
 Result = TypeVar("Result")
@@ -47,5 +49,37 @@ def side_by_side(compute: Callable[[Part], Result], parts: Sequence[Part]) -> It
         # In this thread, which an interruption ends at once.
         yield from map(compute, parts)
         return
-    with ThreadPoolExecutor(workers) as pool:
+    with ThreadPoolExecutor(workers, initializer=_one_for_torch) as pool:
         yield from pool.map(compute, parts)
+
+
+def _one_for_torch() -> None:
+    """Give torch one thread in a new thread, which does not take that over from the one before."""
+    if torch := sys.modules.get("torch"):
+        torch.set_num_threads(1)
+
+
+@contextmanager
+def as_in_a_command() -> Iterator[None]:
+    """Compute within the block as the command of a stage does, to the same bits, in a process that
+    has numpy and torch with threads of their own: with one for arithmetic, a worker for each core,
+    and no GPU."""
+    from threadpoolctl import threadpool_limits
+
+    names = (*LIMITS, WORKERS, VISIBLE)
+    given = {name: os.environ[name] for name in names if name in os.environ}
+    torch = sys.modules.get("torch")
+    threads = torch.get_num_threads() if torch else cores()
+    # For what is imported within the block.
+    os.environ.update({**dict.fromkeys(LIMITS, "1"), VISIBLE: ""})
+    use_workers(cores())
+    _one_for_torch()
+    try:
+        with threadpool_limits(limits=1):
+            yield
+    finally:
+        for name in names:
+            os.environ.pop(name, None)
+        os.environ.update(given)
+        if torch := sys.modules.get("torch"):
+            torch.set_num_threads(threads)

@@ -30,6 +30,7 @@ from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from mamushi.errors import UserError
+from mamushi.running.machine import sees_gpu
 from mamushi.running.threads import side_by_side
 from mamushi.selection.crossfit import Fit, Task
 from mamushi.selection.folds import balanced_weights, held_out
@@ -46,7 +47,7 @@ def estimate_mlp(tasks: Sequence[Task], settings: Mapping[str, Any]) -> Iterator
     The tasks are folds of one pool, or several seeds of them; ``settings`` are those of the
     selector ``mamushi``. What is trained together changes nothing but rounding.
     """
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    device = torch.device("cuda" if sees_gpu() else "cpu")
     # On a GPU, sums of bfloat16 products are float32 throughout, as they are on a CPU.
     torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
     features = Features(tasks, device, use_bf16(settings["precision"], device))

@@ -9,6 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
@@ -175,6 +176,22 @@ def read_pool(
             do = "a selection needs both domains in the inference section"
             raise UserError(problem, where=embeddings, do=do)
     return pool
+
+
+def pool_of(examples: pa.Table, embeddings: NDArray[np.float16]) -> Pool:
+    """Return the pool of ``examples`` that are all ranked, with embeddings in their order."""
+    ids, texts = (np.array(examples[name].to_pylist(), dtype=object) for name in ("id", "text"))
+    forget = np.asarray(pc.equal(examples["domain"], FORGET))
+    return Pool(ids, forget, embeddings, texts=texts, groups=group_codes(examples["group"]))
+
+
+def table_of(pool: Pool, scored: Scored) -> pa.Table:
+    """Return the table ``scores``. Raises ``ValueError`` as ``rank``."""
+    order = rank(pool, scored)
+    ranks = np.zeros(len(pool.ids), dtype=np.int64)
+    ranks[order] = np.arange(1, len(order) + 1)
+    columns = columns_of(pool, scored) | {"rank": pa.array(ranks, mask=~pool.forget)}
+    return pa.table(columns, schema=schemas.SCORES.schema)
 
 
 def columns_of(pool: Pool, scored: Scored) -> dict[str, pa.Array]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mamushi.configuration import grid
 from mamushi.configuration.checks import of_tokens
@@ -11,9 +11,6 @@ from mamushi.errors import UserError
 from mamushi.running.stage import Files, Job, option, reads, writes
 from mamushi.stages._models import TextFiles
 from mamushi.stages._settings import Cell, Config, by_chance, comparison, reads_words, setting
-
-if TYPE_CHECKING:
-    import numpy as np
 
 
 class Calibrate(Cell):
@@ -40,53 +37,27 @@ def calibrate(files: CalibrateFiles, settings: Calibrate, job: Job) -> None:
     a reader stands in the metadata as the verdict. Raises ``UserError`` for scores that lack one,
     or refits of other texts.
     """
-    from dataclasses import replace
-
-    import pyarrow as pa
-
     from mamushi.artifacts import schemas
     from mamushi.artifacts.tables import read_metadata, read_table, write_table
     from mamushi.evidence.calibration import read_ratio
-    from mamushi.evidence.verdict import checks, dependence, verdict
+    from mamushi.evidence.manifest import calibrate
     from mamushi.selection.pool import read_pool
 
-    scores, whole = read_ratio(files.scores, files.refits)
+    ratio = read_ratio(files.scores, files.refits)
     table = read_table(files.scores, schemas.SCORES)
     pool = read_pool(files.embeddings, files.examples)
     if table["id"].to_pylist() != pool.ids.tolist():
         what = f"its examples are not those of {files.embeddings}"
         raise UserError(what, where=files.scores, do="delete both and embed again")
-    scores = replace(scores, groups=pool.groups)
-    estimate = scores.estimate()
-    checked = checks(scores, estimate, settings.resamples, settings.seed)
-    texts, close = dependence(scores, whole, pool.embeddings)
-    found = verdict(scores, whole, checked, texts, refitted=files.refits is not None)
-    write_table(
-        files.out,
-        schemas.CALIBRATED,
-        {
-            **{name: table[name] for name in ("id", "domain", "score")},
-            "log_ratio": pa.array(estimate.log_ratio),
-            **{
-                name: pa.nulls(len(table), pa.int64()) if codes is None else pa.array(codes)
-                for name, codes in (("group", pool.groups), ("close_group", close))
-            },
-        },
-        metadata={
-            "provenance": job.origin,
-            "sources": read_metadata(files.scores)["provenance"]["inputs"],
-            "lost": estimate.lost,
-            "verdict": found.as_json(),
-        },
-    )
+    how = (settings.selector, settings.resamples, settings.seed)
+    found, said, checked = calibrate(table, ratio, pool, *how, refitted=files.refits is not None)
+    about = {"provenance": job.origin, "verdict": said}
+    sources = read_metadata(files.scores)["provenance"]["inputs"]
+    stored = {**about, "sources": sources, "lost": found.lost}
+    write_table(files.out, schemas.CALIBRATED, found.table, metadata=stored)
     rows = [{**settings.cell, "selector": settings.selector, **row} for row in checked]
-    write_table(
-        files.checks,
-        schemas.CALIBRATION,
-        rows,
-        metadata={"provenance": job.origin, "verdict": found.as_json()},
-    )
-    print(f"{files.out}: {found.as_json()['words']}")
+    write_table(files.checks, schemas.CALIBRATION, rows, metadata=about)
+    print(f"{files.out}: {said['words']}")
 
 
 def frontier_budgets(config: Config) -> list[float]:
@@ -172,16 +143,13 @@ def frontier(files: FrontierFiles, settings: Frontier, job: Job) -> None:
     """
     from dataclasses import replace
 
-    import numpy as np
-
     from mamushi.artifacts import schemas
     from mamushi.artifacts.tables import read_metadata, read_table, write_table
-    from mamushi.evidence.bootstrap import bands, exact, rows
+    from mamushi.evidence.bootstrap import frontier
     from mamushi.evidence.calibration import read_ratio
     from mamushi.evidence.frontier import ranking_of
     from mamushi.evidence.manifest import read_calibrated
     from mamushi.evidence.truth import truth_of
-    from mamushi.selection.removals import budget_of
 
     ratio = read_table(files.ratio, schemas.SCORES)
     rankings = {}
@@ -191,43 +159,15 @@ def frontier(files: FrontierFiles, settings: Frontier, job: Job) -> None:
             what = f"ranks other examples than {files.ratio}"
             raise UserError(what, where=path, do="delete both and score again")
         rankings[name] = ranking_of(scores, bool(settings.by_chance.get(name, False)))
-    budgets = sorted({0.0, 1.0, *map(float, settings.budgets)})
-    counts = np.array([budget_of(beta, ratio) for beta in budgets])
     estimated, _ = read_ratio(files.ratio, files.refits)
     estimated = replace(estimated, groups=read_calibrated(files.calibrated).codes("group"))
-    found = bands(estimated, rankings, counts, settings.resamples, settings.seed)
     truth = truth_of(read_table(files.examples, schemas.EXAMPLES), ratio)
-    table = []
-    for name, ranks in rankings.items():
-        exactly = None if truth is None else exact(ranks, truth, counts)
-        along = rows(found[name], exactly, len(counts))
-        table += [
-            {**settings.cell, "selector": name, "beta": beta, "removed": int(k), **row}
-            for beta, k, row in zip(budgets, counts, along, strict=True)
-        ]
-    write_table(
-        files.out,
-        schemas.FRONTIER,
-        table,
-        metadata={
-            "provenance": job.origin,
-            "verdict": read_metadata(files.calibrated)["verdict"],
-            # What the advisor reads: it has targets relative to the ends of a curve, whose bands
-            # do not follow from those of the curve.
-            "relative": {
-                name: {
-                    f"{what}{end}": _listed(getattr(one[what], part))
-                    for what in ("gain", "decline")
-                    for end, part in (("", "value"), ("_low", "low"), ("_high", "high"))
-                }
-                for name, one in found.items()
-            },
-        },
-    )
-
-
-def _listed(values: np.ndarray[Any, Any]) -> list[float | None]:
-    return [None if value != value else float(value) for value in values]
+    how = (settings.budgets, settings.resamples, settings.seed, truth)
+    rows, relative = frontier(estimated, rankings, *how)
+    stored = read_metadata(files.calibrated)["verdict"]
+    about = {"provenance": job.origin, "verdict": stored, "relative": relative}
+    table = [{**settings.cell, **row} for row in rows]
+    write_table(files.out, schemas.FRONTIER, table, metadata=about)
 
 
 class ScoresFiles(Files):

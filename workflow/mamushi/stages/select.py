@@ -58,15 +58,12 @@ def score(files: RankedFiles, settings: Score, job: Job) -> None:
     what it was made from, how well the score separates the domains (AUC) and, for synthetic data,
     how well it follows the truth (Spearman).
     """
-    import numpy as np
-    import pyarrow as pa
-
     from mamushi.artifacts import schemas
     from mamushi.artifacts.tables import read_metadata, write_table
     from mamushi.registry import load, plugin
     from mamushi.running.machine import conditions
     from mamushi.selection.metrics import quality
-    from mamushi.selection.pool import columns_of, rank
+    from mamushi.selection.pool import table_of
 
     found = plugin("selector", settings.kind)
     derives = found.literals.get("DERIVES")
@@ -79,9 +76,7 @@ def score(files: RankedFiles, settings: Score, job: Job) -> None:
         )
     pool = _pool(files, settings, files.base)
     scored = load("selector", settings.kind).score(pool, settings.settings, settings.seed)
-    order = rank(pool, scored)
-    ranks = np.zeros(len(pool.ids), dtype=np.int64)
-    ranks[order] = np.arange(1, len(order) + 1)
+    table = table_of(pool, scored)
     about = {
         "provenance": job.origin,
         # Carried along, so that a removal list names its model without opening the embeddings.
@@ -89,8 +84,7 @@ def score(files: RankedFiles, settings: Score, job: Job) -> None:
         "details": quality(pool, scored),
         "conditions": conditions(),
     }
-    columns = columns_of(pool, scored) | {"rank": pa.array(ranks, mask=~pool.forget)}
-    write_table(files.out, schemas.SCORES, columns, metadata=about)
+    write_table(files.out, schemas.SCORES, table, metadata=about)
 
 
 def _pool(files: RankedFiles, settings: Score, base: Path | None = None) -> Pool:
@@ -371,7 +365,6 @@ def manifests(files: ManifestsFiles, settings: Manifests, job: Job) -> None:
     """
     from mamushi.artifacts import schemas
     from mamushi.artifacts.files import write_json
-    from mamushi.artifacts.paths import beta as written
     from mamushi.artifacts.tables import read_metadata, read_table
     from mamushi.evidence.manifest import Ranked, manifest, read_calibrated
     from mamushi.selection.removals import budget_of
@@ -398,9 +391,8 @@ def manifests(files: ManifestsFiles, settings: Manifests, job: Job) -> None:
     by_chance = bool(plugin("selector", settings.kind).literals.get("BY_CHANCE", False))
     selector = {"selector": settings.selector, "kind": settings.kind, "settings": settings.settings}
     for path, beta in zip(files.out, settings.budgets, strict=True):
-        again = {"rankings": stable["rankings"], **stable["budgets"][written(beta)]}
+        top = Ranked.at(beta, settings.selector, stable, settings.compared, by_chance)
         about = {**settings.cell, **selector, "beta": beta, "provenance": origin}
-        about |= {"conditions": ranked["conditions"], "stability": again}
-        known = stable["separation"], again, settings.compared, by_chance
-        k, top = budget_of(beta, scores), Ranked(settings.selector, *known)
+        about |= {"conditions": ranked["conditions"], "stability": top.listed}
+        k = budget_of(beta, scores)
         write_json(path, manifest(scores, ratio, duplicates, k, top, about))

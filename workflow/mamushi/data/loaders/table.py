@@ -114,6 +114,14 @@ def load(settings: Mapping[str, Any], cache: Path) -> Raw:
         raise UserError("no path to the table", do="set 'path' to a CSV, JSONL or Parquet file")
     path = Path(settings["path"])
     table = readers.read(path, needed(settings))
+    return raw_of(table, settings, {file.name: sha256(file) for file in tabular.find(path)})
+
+
+def raw_of(
+    table: readers.Table, settings: Mapping[str, Any], sources: Mapping[str, str] | None = None
+) -> Raw:
+    """Return the rows of a table that was made from the files ``sources``. Raises ``UserError`` as
+    ``rows.rows``."""
     columns = rows(table, settings)
     kept = [row for row, forget in enumerate(columns["forget"]) if forget is not None]
     left_out = len(table.places) - len(kept)
@@ -130,7 +138,7 @@ def load(settings: Mapping[str, Any], cache: Path) -> Raw:
         places=of(table.places),
         labels={name: of(_label(table, name)) for name in settings["labels"]},
         group=of(columns["group"]) if columns["group"] else None,
-        sources={file.name: sha256(file) for file in tabular.find(path)},
+        sources=sources or {},
         dropped={"neither forget nor retain": left_out} if left_out else {},
     )
 
