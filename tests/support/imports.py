@@ -21,9 +21,9 @@ def imported(*names: str) -> set[str]:
     waiting = set(names)
     while waiting:
         found |= waiting
-        waiting = {
-            each for name in waiting for each in directly(name)
-        } & MODULES.keys() - found - around
+        # What the package itself imports is for whoever asks it for that.
+        named = (directly(name) for name in waiting - {PACKAGE.name})
+        waiting = {each for names in named for each in names} & MODULES.keys() - found - around
     return found
 
 

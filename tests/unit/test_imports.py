@@ -12,7 +12,7 @@ from tests.support.imports import MODULES, directly
 LEVELS = (
     *({"errors", "registry"}, {"artifacts"}, {"configuration", "running"}, {"data"}, {"lm"}),
     *({"selection"}, {"unlearning"}, {"evaluation"}, {"evidence"}, {"figures"}, {"stages"}),
-    *({"commands", "cli"}, {"__main__"}),
+    *({"api", "commands", "cli"}, {"__main__"}),
 )
 PACKAGE = "mamushi"
 """What is in its ``__init__`` any room may read."""

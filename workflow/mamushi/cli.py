@@ -235,7 +235,7 @@ def _device(name: str, gpu: bool, count: int, command: stage.Command) -> Iterato
     with leases.leased(name, wanted, count) as lease:
         if gpu and not wanted:
             # A scheduler may show one all the same.
-            os.environ[leases.VISIBLE] = ""
+            os.environ[machine.VISIBLE] = ""
         if wanted and (held := lease or machine.scheduled()):
             machine.require_cuda(held, getattr(command.files, "model_card", None))
         yield

@@ -19,6 +19,10 @@ class UserError(Exception):
         line = line if do is None else f"{line}; {do}"
         super().__init__(" ".join(line.split()))
 
+    def _render_traceback_(self) -> list[str]:
+        """Return what a notebook shows in the place of a traceback."""
+        return [f"mamushi: {self}"]
+
 
 def extra(name: str) -> str:
     """Return the command that installs what an extra of the package needs. Its distribution has a

@@ -54,6 +54,21 @@ def reproducible(seed: int) -> None:
     torch.backends.cudnn.benchmark = False
 
 
+@contextmanager
+def unchanged() -> Iterator[None]:
+    """Leave to the rest of the process what ``reproducible`` sets within the block."""
+    before = random.getstate(), np.random.get_state(), torch.get_rng_state()
+    strict = torch.are_deterministic_algorithms_enabled()
+    warned = torch.is_deterministic_algorithms_warn_only_enabled()
+    try:
+        yield
+    finally:
+        random.setstate(before[0])
+        np.random.set_state(before[1])
+        torch.set_rng_state(before[2])
+        torch.use_deterministic_algorithms(strict, warn_only=warned)
+
+
 def lacks_kernel(error: RuntimeError) -> bool:
     """Return whether ``error`` is that there is no deterministic kernel for an operation, which is
     named, and from then on need not have one."""

@@ -60,18 +60,18 @@ def _one_for_torch() -> None:
 
 
 @contextmanager
-def as_in_a_command() -> Iterator[None]:
+def as_in_a_command(gpu: bool = False) -> Iterator[None]:
     """Compute within the block as the command of a stage does, to the same bits, in a process that
     has numpy and torch with threads of their own: with one for arithmetic, a worker for each core,
-    and no GPU."""
-    from threadpoolctl import threadpool_limits
+    and a GPU only if ``gpu``."""
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     names = (*LIMITS, WORKERS, VISIBLE)
     given = {name: os.environ[name] for name in names if name in os.environ}
     torch = sys.modules.get("torch")
     threads = torch.get_num_threads() if torch else cores()
     # For what is imported within the block.
-    os.environ.update({**dict.fromkeys(LIMITS, "1"), VISIBLE: ""})
+    os.environ.update(dict.fromkeys(LIMITS, "1") | ({} if gpu else {VISIBLE: ""}))
     use_workers(cores())
     _one_for_torch()
     try:

@@ -1,0 +1,43 @@
+"""The page ``notebook.md``: the notebook beside it, with what its cells showed when they were run.
+
+MkDocs runs this file as a hook (``hooks`` in mkdocs.yml).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+
+NOTEBOOK = "guide/notebook.ipynb"
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the page to those in the folder."""
+    text = (Path(config.docs_dir) / NOTEBOOK).read_text(encoding="utf-8")
+    files.append(File.generated(config, "guide/notebook.md", content=page(json.loads(text))))
+    return files
+
+
+def page(notebook: Mapping[str, Any]) -> str:
+    """Return the cells of a notebook in Markdown, each with its outputs."""
+    return "\n\n".join(part for cell in notebook["cells"] for part in _parts(cell))
+
+
+def _parts(cell: Mapping[str, Any]) -> Iterator[str]:
+    source = "".join(cell["source"])
+    if cell["cell_type"] == "markdown":
+        yield source
+        return
+    yield f"```python\n{source}\n```"
+    for output in cell["outputs"]:
+        data = output.get("data", {})
+        if "text/html" in data:
+            yield "".join(data["text/html"])
+        else:
+            said = "".join(data.get("text/plain", output.get("text", []))).rstrip()
+            yield f"```text\n{said}\n```"
