@@ -10,17 +10,19 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
 from mamushi.artifacts import schemas
 from mamushi.artifacts.tables import DOMAINS, read_groups, read_metadata, read_table, write_table
 from mamushi.errors import UserError
 from mamushi.running.progress import Progress
+
+if TYPE_CHECKING:
+    from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
 Span = tuple[int, int]
 """First token, and the one behind the last."""

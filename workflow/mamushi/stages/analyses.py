@@ -9,7 +9,6 @@ from mamushi.configuration import grid
 from mamushi.configuration.checks import of_tokens
 from mamushi.errors import UserError
 from mamushi.running.stage import Files, Job, option, reads, writes
-from mamushi.stages._models import TextFiles
 from mamushi.stages._settings import Cell, Config, by_chance, comparison, reads_words, setting
 
 
@@ -77,7 +76,9 @@ class Predict(Cell):
     )
 
 
-class PredictFiles(TextFiles):
+class PredictFiles(Files):
+    examples: Path = reads("examples table")
+    tokens: Path = reads("token cache of the model")
     scores: list[Path] = reads("scores to rank by, of texts or of tokens", named_by="selectors")
     selectors: list[str] = option("the selector of each, in the same order")
     out: Path = writes("the predictions to write")
