@@ -4,8 +4,8 @@ A contract is a row: key, another value, and the jobs by rule that run again bec
 runs for their sake follows from the graph, and is not counted. Several keys share an outcome, and
 stand under it. The counts follow from the grid: 2 datasets x 2 models x 2 seeds = 8 runs, 3
 selectors, 2 budgets, so 24 removal lists and 48 retrainings; the study `loaders` adds two runs with
-one selector and one budget, the study `selectors` ten selectors, three of them of tokens, and one
-budget on a run of the grid. Unlearning has 5 unlearners and one selector on 2 runs.
+one selector and one budget, the study `selectors` eleven selectors, three of them of tokens, and
+one budget on a run of the grid. Unlearning has 5 unlearners and one selector on 2 runs.
 """
 
 from collections.abc import Iterator
@@ -77,7 +77,7 @@ ROWS: dict[str, dict[str, list[Any]]] = {
     "beta0 3, calibrate 3, confounds 4, contaminate 1, diagnostics 4, effects 1, embed 3, "
     "evaluate 6, evidence_tables 1, figure_diagnostics 2, figure_discrimination 2, "
     "figure_subspaces 2, figure_variance 2, frontier 4, geometry 4, gold 3, manifests 11, "
-    "qualitative 1, ranking 2, refits 10, remove 23, retrain 23, runtime 2, score 10, "
+    "predict 4, qualitative 1, ranking 2, refits 10, remove 23, retrain 23, runtime 2, score 10, "
     "stability 11, subgroups 1, tables 1, tokens 2, triage 2": {
         "grid.datasets": [["made", "mine", "jigsaw"]]
     },
@@ -88,46 +88,46 @@ ROWS: dict[str, dict[str, list[Any]]] = {
     "beta0 4, calibrate 4, confounds 4, contaminate 4, diagnostics 4, effects 1, embed 4, "
     "evaluate 8, evidence_tables 1, figure_diagnostics 2, figure_discrimination 2, "
     "figure_subspaces 2, figure_variance 2, frontier 4, geometry 4, gold 4, manifests 12, "
-    "qualitative 1, ranking 2, refits 12, remove 24, retrain 24, runtime 2, score 12, "
+    "predict 4, qualitative 1, ranking 2, refits 12, remove 24, retrain 24, runtime 2, score 12, "
     "stability 12, subgroups 1, tables 1, triage 2": {"grid.models": [["tiny", "ours", "clean"]]},
     "beta0 4, calibrate 4, confounds 4, contaminate 2, diagnostics 4, effects 1, embed 4, "
-    "evaluate 8, evidence_tables 1, frontier 4, geometry 4, gold 4, manifests 12, refits 12, "
-    "remove 24, retrain 24, score 12, stability 12, subgroups 1, tables 1": {
+    "evaluate 8, evidence_tables 1, frontier 4, geometry 4, gold 4, manifests 12, predict 4, "
+    "refits 12, remove 24, retrain 24, score 12, stability 12, subgroups 1, tables 1": {
         "grid.seeds": [[0, 1, 2]]
     },
     "effects 1, evidence_tables 1, figure_diagnostics 4, figure_discrimination 4, "
     "figure_subspaces 4, figure_variance 4, qualitative 1, ranking 4, runtime 4, subgroups 1, "
     "tables 1, triage 4": {"grid.seeds": [[1]]},
-    "effects 1, figure_frontier 1, manifests 33, remove 24, retrain 24, stability 33, subgroups 1, "
+    "effects 1, figure_frontier 1, manifests 34, remove 24, retrain 24, stability 34, subgroups 1, "
     "tables 1, token_manifests 3": {"grid.budgets": [[0.2, 0.4, 0.95]]},
-    "effects 1, figure_frontier 1, stability 33, subgroups 1, tables 1, token_manifests 3": {
+    "effects 1, figure_frontier 1, stability 34, subgroups 1, tables 1, token_manifests 3": {
         "grid.budgets": [[0.4]]
     },
-    "confounds 8, diagnostics 8, effects 1, frontier 8, manifests 8, ranking 4, refits 8, "
-    "remove 16, retrain 16, runtime 4, score 8, stability 8, subgroups 1, tables 1": {
+    "confounds 8, diagnostics 8, effects 1, frontier 8, manifests 8, predict 8, ranking 4, "
+    "refits 8, remove 16, retrain 16, runtime 4, score 8, stability 8, subgroups 1, tables 1": {
         "grid.selectors": [["random", "mamushi", "anti_mamushi", "vmf"]]
     },
-    "confounds 8, diagnostics 8, effects 1, frontier 8, ranking 4, runtime 4, subgroups 1, "
-    "tables 1": {"grid.selectors": [["random"]]},
-    "embed_layers 1, manifests 7, refits 7, remove 7, retrain 10, score 7, spans 3, stability 7, "
+    "confounds 8, diagnostics 8, effects 1, frontier 8, predict 8, ranking 4, runtime 4, "
+    "subgroups 1, tables 1": {"grid.selectors": [["random"]]},
+    "embed_layers 1, manifests 8, refits 8, remove 8, retrain 11, score 8, spans 3, stability 8, "
     "study_tables 1, token_manifests 3, token_ratio 1, token_scores 3": {
         "studies.selectors.datasets": [["mine", "made"]],
         "studies.selectors.models": [["tiny", "ours"]],
         "studies.selectors.seeds": [[0, 1]],
     },
-    "manifests 33, remove 7, retrain 10, spans 3, stability 33, study_tables 1, "
+    "manifests 34, remove 8, retrain 11, spans 3, stability 34, study_tables 1, "
     "token_manifests 3": {"studies.selectors.budgets": [[0.4, 0.6]]},
     "manifests 1, refits 1, remove 1, retrain 1, score 1, stability 1, study_tables 1": {
         "studies.selectors.selectors": [
             [
                 *("lr_maha", "mamushi_lr", "linear", "lexical", "aside", "auto", "again"),
-                *("token_unigram", "token_models", "token_random", "vmf"),
+                *("token_unigram", "token_models", "token_random", "greedy_unigram", "vmf"),
             ]
         ],
     },
     "refits 1, score 1": {
         "selectors.again.kind": ["mamushi_lr"],
-        **settings("selectors", "mamushi_lr", "linear", "lexical", "auto"),
+        **settings("selectors", "mamushi_lr", "linear", "lexical", "auto", "greedy_unigram"),
         "selectors.mamushi_lr.solver": ["newton-cholesky"],
         "selectors.lr_maha.covariance": ["sample"],
         "selectors.lr_maha.folds": [3],
@@ -193,7 +193,9 @@ ROWS: dict[str, dict[str, list[Any]]] = {
         "models.clean.revision": ["0" * 40],
     },
     "contaminate 4, model_card 1": {"models.ours.contaminated": [False]},
-    "beta0 4, generate 1, gold 4, retrain 23, retrain_and_probe 1": {"models.ours.base": ["tiny"]},
+    "beta0 4, generate 1, gold 4, predict 4, retrain 23, retrain_and_probe 1": {
+        "models.ours.base": ["tiny"]
+    },
     "base_model 1": {
         "models.tiny.family": ["qwen2"],
         "models.tiny.hidden_size": [32],
@@ -217,14 +219,14 @@ ROWS: dict[str, dict[str, list[Any]]] = {
     "beta0 10, contaminate 6, gold 10, retrain 25, retrain_and_probe 1, token_ratio 1": {
         f"training.{key}": [value] for key, value in OTHER_TRAINING.items() if key != "max_length"
     },
-    "beta0 10, contaminate 6, gold 10, retrain 23, retrain_and_probe 1, token_ratio 1, "
+    "beta0 10, contaminate 6, gold 10, predict 4, retrain 23, retrain_and_probe 1, token_ratio 1, "
     "token_scores 2": {"training.max_length": [64]},
     "beta0 10, contaminate 6, gold 10, retrain 25, retrain_and_probe 1, token_ratio 1, unlearn 9, "
     "unlearn_and_probe 1, unlearn_list 5, unlearn_whole 5": {"training.method": ["lora", "full"]},
     "beta0 10, contaminate 6, evaluate 1, generate 3, gold 10, retrain 25, "
     "retrain_and_probe 1, token_ratio 1, unlearn 9, unlearn_and_probe 1, unlearn_list 5, "
     "unlearn_whole 5": {"training.precision": ["fp32"]},
-    "gold 10, retrain 58, retrain_and_probe 2": {"training.steps": ["matched"]},
+    "gold 10, retrain 59, retrain_and_probe 2": {"training.steps": ["matched"]},
     "beta0 6, contaminate 6, gold 6, retrain 2, token_ratio 1": {
         f"models.tiny.training.{key}": [value]
         for key, value in {**OTHER_TRAINING, "method": "lora"}.items()
@@ -236,7 +238,7 @@ ROWS: dict[str, dict[str, list[Any]]] = {
     "beta0 6, contaminate 6, generate 1, gold 6, retrain 2, token_ratio 1": {
         "models.tiny.training.precision": ["fp32"]
     },
-    "gold 6, retrain 35, retrain_and_probe 1": {"models.tiny.training.steps": ["matched"]},
+    "gold 6, retrain 36, retrain_and_probe 1": {"models.tiny.training.steps": ["matched"]},
     "beta0 4, gold 4, retrain 23, retrain_and_probe 1": {
         "models.ours.training.learning_rate": [1e-4],
         "models.ours.training.trained_blocks": [2],
@@ -254,7 +256,7 @@ ROWS: dict[str, dict[str, list[Any]]] = {
     },
     "embed 10": {"embedding.layer": [2]},
     "embed_layers 1": {"embedding.depths": [[0.25, 0.5, 0.75, 0.9]]},
-    "evaluate 21, relearn 2, retrain 58, retrain_and_probe 2, unlearn 18, "
+    "evaluate 21, relearn 2, retrain 59, retrain_and_probe 2, unlearn 18, "
     "unlearn_and_probe 2, unlearn_list 10, unlearn_whole 10": {"evaluation.max_length": [64]},
     "effects 1": {"evaluation.retain_margin": [0.05]},
     "evaluate 8, gold_matched 8, steps 1": {"evaluation.matched_gold": [True]},
@@ -320,10 +322,10 @@ ROWS: dict[str, dict[str, list[Any]]] = {
         "probe.relearning.batch_size": [4],
         "probe.relearning.learning_rate": [1e-4],
     },
-    "frontier 8": {"evidence.budgets": [[0.5]]},
+    "frontier 8, predict 8": {"evidence.budgets": [[0.5]]},
     "calibrate 10": {"evidence.resamples": [10]},
-    "refits 27": {"evidence.refits.halves": [0]},
-    "refits 27, token_manifests 3": {"evidence.refits.whole": [2]},
+    "refits 28": {"evidence.refits.halves": [0]},
+    "refits 28, token_manifests 3": {"evidence.refits.whole": [2]},
     "geometry 8": {"evidence.components": [10]},
     "evidence_tables 1": {
         "evidence.targets": [[{"target": "sad", "value": 0.6}]],
