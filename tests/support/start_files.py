@@ -37,5 +37,5 @@ def write_results(root: Path) -> None:
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(PIXEL if path.suffix == ".png" else b"made up\n")
-    manifest = {"removed": 1200, "n_forget": 12000, "n_retain": 2, **judged()}
+    manifest = {"beta": 0.1, "removed": 1200, "n_forget": 12000, "n_retain": 2, **judged()}
     (root / CELL / "removals/s/beta0.10.json").write_text(json.dumps(manifest))

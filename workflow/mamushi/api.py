@@ -275,7 +275,7 @@ class Ranking:
         budget, low, high = (
             row[f"{'retraining' if known else 'budget'}{end}"] for end in ("", "_low", "_high")
         )
-        texts = None if budget is None else advise.units_at(budget, len(whole))
+        texts = None if budget is None else advice.units_at(budget, len(whole))
         by, reason = ("retraining", None) if known else ("frontier", row["reason"])
         return Advice(row["target"], row["value"], by, texts, budget, low, high, reason)
 

@@ -4,74 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
-from mamushi.artifacts import paths, schemas
+from mamushi.artifacts import paths
 from mamushi.artifacts.files import write_json
-from mamushi.artifacts.tables import write_table
 from mamushi.cli import main
-
-CELL = {"dataset": "texts", "model": "ours", "seed": 0}
-STRONG = "strong separation, AUC 0.93 [0.90, 0.95]"
-WEAK = "weak separation, AUC 0.60 [0.56, 0.64]"
-CHANCE = "a comparison, not to be acted on: its order is drawn by chance"
-BOUND = "the retain domain would put 2% of it there too, at most 68%; 1 of 2 texts are toss-ups"
-FORGET, RETAIN = 20, 30
-
-
-def judgement(selector: str, ranking: str) -> dict[str, str]:
-    act = {STRONG: "check", WEAK: "refuse"}[ranking]
-    if selector == "random":
-        act, ranking = "comparison", CHANCE
-    return {"act": act, "ranking": ranking, "list": BOUND}
-
-
-def write(root: Path, ranking: str = STRONG, selectors: tuple[str, ...] = ("mamushi",)) -> None:
-    """A ranking of twenty texts with lists of 2 and 10, as a run leaves it."""
-    forget = [f"f{i}" for i in range(FORGET)]
-    ids = [*forget, *(f"r{i}" for i in range(RETAIN))]
-    domain = ["forget"] * FORGET + ["retain"] * RETAIN
-    texts = [f"text  of {name}" for name in ids]
-    texts[0] = "Well, damn! \x1b[31mred\x07 " + "long " * 40
-    write_table(
-        paths.under(root, paths.EXAMPLES, **CELL),
-        schemas.EXAMPLES,
-        {
-            **{"id": ids, "text": texts, "domain": domain, "section": ["inference"] * len(ids)},
-            "log_density_ratio": pa.nulls(len(ids), pa.float64()),
-            "group": pa.nulls(len(ids), pa.string()),
-        },
-    )
-    for selector in selectors:
-        scores = [5.0 - i / 2 for i in range(FORGET)] + [-6.0] * RETAIN
-        ranks = [*range(1, FORGET + 1), *[None] * RETAIN]
-        write_table(
-            paths.under(root, paths.SCORES, **CELL, selector=selector),
-            schemas.SCORES,
-            {
-                **{"id": ids, "domain": domain, "score": scores},
-                "rank": pa.array(ranks, pa.int64()),
-                "fold": pa.array([0] * len(ids), pa.int16()),
-            },
-        )
-        for beta, removed, copies in (("0.10", 2, 0), ("0.50", 10, 3)):
-            told = {**CELL, "selector": selector, "beta": float(beta), "removed": removed}
-            counts = {"n_forget": FORGET, "n_retain": RETAIN, "copies": copies}
-            write_json(
-                paths.under(root, paths.MANIFEST, **CELL, selector=selector, beta=beta),
-                {
-                    **{**told, **counts, "expected": {"by": "mamushi"}},
-                    "judgement": judgement(selector, ranking),
-                },
-            )
+from tests.support.ranked_files import BOUND, CELL, CHANCE, STRONG, WEAK, judgement, write_ranked
 
 
 def test_lists_verdict_examples_and_what_is_next(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     root = tmp_path / "results"
-    write(root, selectors=("lr_cos", "mamushi", "random"))
+    write_ranked(root, selectors=("lr_cos", "mamushi", "random"))
     figure = paths.under(root, paths.CELL_FIGURE_PNG, **CELL, figure="diagnostics")
     for file in (figure, page := paths.under(root, paths.RANKING, **CELL)):
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -89,12 +34,10 @@ def test_lists_verdict_examples_and_what_is_next(
         f"            check the list before deleting: {BOUND}",
     ]
     assert f"  list      2 texts: {lists}/lr_cos/beta0.10.parquet" in lines
-    # What nobody is to act on says so, and gets no advice.
+    # What nobody is to act on says so, gets no advice, and looks like no list to take.
     compared = lines.index(f"  random: {CHANCE}")
-    assert lines[compared + 1 : compared + 3] == [
-        f"  list      2 texts: {lists}/random/beta0.10.parquet",
-        f"  list      10 texts and 3 copies of them: {lists}/random/beta0.50.parquet",
-    ]
+    assert lines[compared + 1] == f"            its lists: {lists}/random"
+    assert not any("list " in line and "/random/" in line for line in lines)
     first = lines.index("  mamushi, first to go (rank, score, text)")
     assert lines[first + 1].startswith("          1    5.00  Well, d***! \ufffd[31mred\ufffd long")
     assert lines[first + 1].endswith("…")
@@ -115,7 +58,7 @@ def test_lists_verdict_examples_and_what_is_next(
 def test_a_list_that_should_not_be_acted_on(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    write(tmp_path, WEAK)
+    write_ranked(tmp_path, WEAK)
     paths.under(tmp_path, paths.FRONTIER, **CELL).touch()
     assert main(["show", str(tmp_path)]) == 0
     said = capsys.readouterr().out
@@ -157,7 +100,7 @@ def test_where_nothing_was_ranked(tmp_path: Path, capsys: pytest.CaptureFixture[
 def test_a_list_of_another_version_is_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    write(tmp_path)
+    write_ranked(tmp_path)
     older = paths.under(tmp_path, paths.MANIFEST, **CELL, selector="mamushi", beta="0.10")
     write_json(older, {**CELL, "selector": "mamushi", "verdict": STRONG})
     assert main(["show", str(tmp_path)]) == 2

@@ -17,34 +17,7 @@ from mamushi.artifacts.tables import write_table
 from mamushi.cli import main
 from mamushi.errors import UserError
 from mamushi.evidence.advice import advice, read_frontier
-
-BETAS = [i / 20 for i in range(21)]
-FULL, START, HARM = 2.5, 0.5, 0.4
-"""Removal at budget 1 and 0, and preservation at 0, in nats."""
-
-
-def frontier(
-    selector: str, power: float, seed: int = 0, width: float = 0.0, overshoot: float = 0.0
-) -> list[dict[str, Any]]:
-    """Gain b^power (+ ``overshoot`` sin(pi b)), preservation 0.4 (1 - b); bands of ``width``."""
-    rows = []
-    for b in BETAS:
-        gained = b**power + overshoot * math.sin(math.pi * b)
-        removal = START + (FULL - START) * gained
-        harm = HARM * (1 - b)
-        decline = (abs(FULL - removal) + harm) / (FULL - START + HARM)
-        inside = width * (b not in (0.0, 1.0))
-        row = {
-            **{"dataset": "small", "model": "tiny", "seed": seed, "selector": selector, "beta": b},
-            "removed": int(40 * b),
-            **{"exact_removal": None, "exact_preservation": None, "withheld": None},
-        }
-        for name, value in (
-            ("removal", removal), ("preservation", harm), ("gain", gained), ("decline", decline),
-        ):  # fmt: skip
-            row |= {name: value, f"{name}_low": value - inside, f"{name}_high": value + inside}
-        rows.append(row)
-    return rows
+from tests.support.ranked_files import frontier, write_frontiers
 
 
 def sad(selector: str, power: float, seed: int = 0) -> list[dict[str, Any]]:
@@ -183,26 +156,10 @@ def test_targets_that_make_no_sense(target: str, value: float) -> None:
         advice(frontier("s", 1.0), None, [(target, value)])
 
 
-def write(root: Path, rows: list[dict[str, Any]]) -> None:
-    """The frontier file of each seed, as the stage leaves it."""
-    extra = [f"{name}{end}" for name in ("gain", "decline") for end in ("", "_low", "_high")]
-    for seed in {row["seed"] for row in rows}:
-        ours = [row for row in rows if row["seed"] == seed]
-        relative: dict[str, dict[str, list[float]]] = {}
-        for row in ours:
-            curves = relative.setdefault(row["selector"], {key: [] for key in extra})
-            for key in extra:
-                curves[key].append(row[key])
-        table = pa.Table.from_pylist(ours, schema=schemas.FRONTIER.schema)
-        path = paths.under(root, paths.FRONTIER, dataset="small", model="tiny", seed=seed)
-        metadata = {"relative": relative, "verdict": {"withheld": ours[0]["withheld"]}}
-        write_table(path, schemas.FRONTIER, table, metadata=metadata)
-
-
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     selectors = (("slow", 2.0, 0.05), ("fast", 0.5, 0.0))
-    write(
+    write_frontiers(
         tmp_path,
         [row for name, p, w in selectors for seed in (0, 1) for row in frontier(name, p, seed, w)],
     )
@@ -263,7 +220,7 @@ def test_a_harm_that_nothing_exceeds_takes_no_removal(
 def test_the_command_says_what_retraining_may_need(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    write(tmp_path, [*frontier("fast", 0.5), *frontier("random", 1.0)])
+    write_frontiers(tmp_path, [*frontier("fast", 0.5), *frontier("random", 1.0)])
     lines = printed(tmp_path, capsys, "--removal", "0.5")
     found = [re.split(r"  +", line)[4] for line in lines[1:3]]
     assert found == ["retraining may need", "25% to 50%"]
@@ -314,7 +271,7 @@ def given(root: Path, arm: str, forget: float) -> None:
 def test_advise_gives_what_retraining_needs_and_a_retraining_narrows_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    write(tmp_path, frontier("mamushi", 0.5) + frontier("random", 1.0))
+    write_frontiers(tmp_path, frontier("mamushi", 0.5) + frontier("random", 1.0))
     shapes = {"mamushi": (0.8, 40), "token_unigram": (0.4, 1000)}
     rows = [
         {**CELL, "selector": name, "beta": b, "removed": int(b * n)}

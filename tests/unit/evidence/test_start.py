@@ -50,13 +50,15 @@ def test_each_list_has_its_own_verdict_and_comparisons_look_like_it(tmp_path: Pa
     drawn = tmp_path / CELL / "removals" / "chance" / "beta0.10.json"
     drawn.parent.mkdir()
     drawn.with_suffix(".parquet").touch()
-    drawn.write_text(json.dumps({"removed": 3, "n_forget": 9, "n_retain": 9, **by_chance}))
+    counts = {"beta": 0.1, "removed": 3, "n_forget": 9, "n_retain": 9}
+    drawn.write_text(json.dumps({**counts, **by_chance}))
     page = written(tmp_path)
-    assert "<h2>d, m, seed 0</h2>" in page
+    assert "<h3>d, m, seed 0</h3>" in page
     assert f"<li><b>s</b>: {WORDS}</li>" in page
     assert "12,000 forget texts are ranked, against 2 retain texts." in page
-    own, other = re.findall(r"<tr.*?</tr>", page, re.DOTALL)[1:]
+    own, head, other = re.findall(r"<tr.*?</tr>", page, re.DOTALL)[1:]
     assert ">1,200 texts</a>" in own and own.count("act on it") == 1 and "comparison" not in own
+    assert '<tr class="comparison"' in head and "For comparison alone, not to be acted on" in head
     assert '<tr class="comparison"' in other and "act on it" not in other
     assert '<li class="comparison"><b>chance</b>: a comparison, not to be acted on: drawn' in page
     assert page == written(tmp_path)
@@ -67,7 +69,7 @@ def test_seeds_go_by_their_number(tmp_path: Path) -> None:
         page = tmp_path / f"runs/d/m/seed{seed}/ranking.html"
         page.parent.mkdir(parents=True)
         page.touch()
-    assert re.findall(r"seed (\d+)</h2>", written(tmp_path)) == ["2", "10"]
+    assert re.findall(r"seed (\d+)</h3>", written(tmp_path)) == ["2", "10"]
 
 
 def test_masks_stand_beside_the_lists(tmp_path: Path) -> None:

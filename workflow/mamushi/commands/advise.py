@@ -9,7 +9,6 @@ the prediction goes through what they have recovered.
 from __future__ import annotations
 
 import argparse
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -36,50 +35,22 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Raises ``UserError`` when there is no frontier, or none of what was asked for."""
-    import glob
-
-    from mamushi.artifacts import paths, schemas
-    from mamushi.artifacts.tables import read_table
     from mamushi.errors import UserError
-    from mamushi.evidence.advice import TARGETS, advice, read_frontier
-    from mamushi.evidence.predicted import pilots
+    from mamushi.evidence.advice import TARGETS, advice, read_results
 
     target = next(name for name in TARGETS if getattr(args, name) is not None)
-    named = {"dataset": args.dataset, "model": args.model, "seed": None}
-    pattern = {key: glob.escape(value) if value else "*" for key, value in named.items()}
-    files = sorted(args.root.glob(str(paths.under("", paths.FRONTIER, **pattern))))
-    if not files:
-        shown = {key: value or "*" for key, value in named.items()}
-        what = f"no {paths.under('', paths.FRONTIER, **shown)} in it"
-        do = "make the frontiers first: mamushi run evidence"
-        raise UserError(what, where=args.root, do=do)
-    rows = [row for path in files for row in read_frontier(path)]
-    foreseen = [
-        row
-        for path in files
-        if (other := path.with_name(Path(paths.PREDICTED).name)).is_file()
-        for row in read_table(other, schemas.PREDICTED).to_pylist()
-    ]
-    known = sorted({row["selector"] for row in [*rows, *foreseen]})
+    found = read_results(args.root, args.dataset, args.model)
+    known = sorted({row["selector"] for row in [*found.frontier, *found.foreseen]})
     if unknown := sorted(set(args.selector or ()) - set(known)):
         what, do = f"no selector {unknown[0]!r} in the frontiers", f"there are {', '.join(known)}"
         raise UserError(what, where="--selector", do=do)
     rows, foreseen = (
         [row for row in every if not args.selector or row["selector"] in args.selector]
-        for every in (rows, foreseen)
+        for every in (found.frontier, found.foreseen)
     )
-    measured = args.root / "tables" / "sad.parquet"
-    sad = read_table(measured, schemas.SAD).to_pylist() if measured.is_file() else None
-    pairs = {(row["dataset"], row["model"]) for row in foreseen}
-    tried = {
-        (*pair, selector): points
-        for pair in pairs
-        for selector, points in pilots(
-            args.root, [row for row in foreseen if (row["dataset"], row["model"]) == pair]
-        ).items()
-    }
-    advised = advice(rows, sad, [(target, getattr(args, target))], foreseen, tried)
-    print(report(advised, [*rows, *foreseen], args.root, tried))
+    targets = [(target, getattr(args, target))]
+    advised = advice(rows, found.sad, targets, foreseen, found.pilots)
+    print(report(advised, [*rows, *foreseen], args.root, found.pilots))
 
 
 LIMIT = (
@@ -100,10 +71,12 @@ def report(
     tried: Tried,
 ) -> str:
     """Return what is printed, a block per dataset and model, best selector first."""
+    from mamushi.evidence.advice import first_budget
+
     blocks = []
     for pair in dict.fromkeys((row["dataset"], row["model"]) for row in advised):
         ours = [row for row in advised if (row["dataset"], row["model"]) == pair]
-        ours.sort(key=lambda row: (_budget(row) is None, _budget(row) or 0.0))
+        ours.sort(key=lambda row: (first_budget(row) is None, first_budget(row) or 0.0))
         theirs = [row for row in frontier if (row["dataset"], row["model"]) == pair]
         wholes: dict[str, int] = {}
         for row in theirs:
@@ -114,19 +87,13 @@ def report(
             f"({len(seeds)} seed{'s' * (len(seeds) > 1)}, {_forget_texts(ours, wholes):,} forget "
             "texts)"
         )
-        needed = [row for row in ours if _budget(row)]
+        needed = [row for row in ours if first_budget(row)]
         lines = [first, *_table(needed, wholes, root, min(seeds)), *_notes(ours, theirs)]
         best = next((row for row in needed if row["retraining"] is not None), None)
         if best is not None and (*pair, best["selector"]) not in tried:
             lines.append(_pilot(best, min(seeds)))
         blocks.append("\n".join(lines))
     return "\n\n".join(blocks)
-
-
-def _budget(row: Mapping[str, Any]) -> float | None:
-    """Return the budget to read first: what retraining needs or, unknown, the theory's."""
-    found: float | None = row["budget"] if row["retraining"] is None else row["retraining"]
-    return found
 
 
 def _of_tokens(row: Mapping[str, Any]) -> bool:
@@ -176,17 +143,12 @@ def _table(
 UNKNOWN = "not known"
 
 
-def units_at(budget: float, whole: int) -> int:
-    """Return how many of all texts that is, or tokens, rounded up: with fewer the target would be
-    missed."""
-    return min(math.ceil(budget * whole - 1e-9), whole - 1)
-
-
 def _cells(row: Mapping[str, Any], whole: int, root: Path, seed: int) -> list[str]:
     from mamushi.artifacts import paths
+    from mamushi.evidence.advice import first_budget, units_at
     from mamushi.selection.removals import share_of
 
-    budget, tokens = _budget(row) or 0.0, _of_tokens(row)
+    budget, tokens = first_budget(row) or 0.0, _of_tokens(row)
     units = units_at(budget, whole)
     beta = paths.beta(round(budget, 2)) if tokens else share_of(units, whole)
     known = row["retraining"] is not None

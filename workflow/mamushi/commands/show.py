@@ -9,8 +9,7 @@ what is known of each mask.
 from __future__ import annotations
 
 import argparse
-import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -69,14 +68,46 @@ def _masked(manifests: Sequence[Path]) -> list[str]:
         rankings.setdefault(who, []).append(about)
     lines = ["tokens to leave out of the loss, in the place of texts"]
     for who, found in rankings.items():
-        lines.append(f"  {who}: {found[0]['judgement']['ranking']}")
-        for each in found:
-            share = f"{each['masked']:,} of {each['tokens']:,} tokens"
-            texts = f"in {each['texts']:,} of {each['n_forget']:,} texts"
-            lines.append(f"  spans     {share}, {texts}: {each['path']}")
-            lines += _worth(each["judgement"])
-    first = manifests[0].with_suffix(".parquet")
-    return [*lines, f"  hand over mamushi export {first} --to labels --out masked.jsonl"]
+        lines += _ranking(who, found, _spans)
+    real = [each for found in rankings.values() for each in found if _to_act_on(each)]
+    hand = [
+        f"  hand over mamushi export {each['path']} --to labels --out masked.jsonl" for each in real
+    ]
+    return [*lines, *hand[:1]]
+
+
+def _spans(about: Mapping[str, Any]) -> str:
+    share = f"{about['masked']:,} of {about['tokens']:,} tokens"
+    return f"spans     {share}, in {about['texts']:,} of {about['n_forget']:,} texts"
+
+
+def _list(about: Mapping[str, Any]) -> str:
+    copies = f" and {about['copies']:,} copies of them" if about["copies"] else ""
+    return f"list      {about['removed']:,} texts{copies}"
+
+
+def _to_act_on(about: Mapping[str, Any]) -> bool:
+    from mamushi.evidence.judgement import COMPARISON, REFUSE
+
+    return about["judgement"]["act"] not in (COMPARISON, REFUSE)
+
+
+def _ranking(
+    who: str, lists: Sequence[Mapping[str, Any]], line: Callable[[Mapping[str, Any]], str]
+) -> list[str]:
+    """Return what a ranking is worth, and two lines for each of its lists; of a comparison, of
+    which nobody is to take one, where they are."""
+    from mamushi.evidence.judgement import ADVICE, COMPARISON
+
+    judged = lists[0]["judgement"]
+    lines = [f"  {who}: {judged['ranking']}"]
+    if judged["act"] == COMPARISON:
+        return [*lines, f"            its lists: {lists[0]['path'].parent}"]
+    for each in lists:
+        judged = each["judgement"]
+        lines.append(f"  {line(each)}: {each['path']}")
+        lines.append(f"            {ADVICE[judged['act']]}: {judged['list']}")
+    return lines
 
 
 def _judged(path: Path) -> dict[str, Any]:
@@ -102,7 +133,9 @@ def _cell(
 ) -> list[str]:
     from mamushi.artifacts import paths
     from mamushi.errors import UserError
-    from mamushi.evidence.judgement import COMPARISON, REFUSE, leading
+    from mamushi.evidence.advice import first_budget
+    from mamushi.evidence.answer import advised, table, take
+    from mamushi.evidence.judgement import leading
     from mamushi.evidence.ranking import read_ranking
 
     cell: dict[str, str | int] = {"dataset": dataset, "model": model, "seed": seed}
@@ -113,11 +146,7 @@ def _cell(
         f"  ranked    {first['n_forget']:,} forget texts, against {first['n_retain']:,} to keep",
     ]
     for selector in (best, *others):
-        lines.append(f"  {selector}: {lists[selector][0]['judgement']['ranking']}")
-        for each in lists[selector]:
-            copies = f" and {each['copies']:,} copies of them" if each["copies"] else ""
-            lines.append(f"  list      {each['removed']:,} texts{copies}: {each['path']}")
-            lines += _worth(each["judgement"])
+        lines += _ranking(selector, lists[selector], _list)
     if texts:
         scores = paths.under(root, paths.SCORES, **cell, selector=best)
         if not scores.is_file():
@@ -132,32 +161,11 @@ def _cell(
     if paths.under(root, paths.FRONTIER, **cell).is_file():
         given = "" if root == paths.RESULTS else f" --root {root}"
         lines.append(f"  how many  mamushi advise --removal 0.5{given}")
-    if first["judgement"]["act"] not in (COMPARISON, REFUSE):
-        lines.append(f"  remove    mamushi apply {first['path']} {_table(root, dataset)}")
+    half = advised(root, cell).get(best)
+    taken = take(lists[best], first_budget(half) if half else None)
+    if _to_act_on(taken):
+        lines.append(f"  remove    mamushi apply {taken['path']} {table(root, cell)}")
     return lines
-
-
-def _worth(judged: Mapping[str, Any]) -> list[str]:
-    """Return the line that says what one list is worth; none of a comparison."""
-    from mamushi.evidence.judgement import ADVICE, COMPARISON
-
-    if judged["act"] == COMPARISON:
-        return []
-    return [f"            {ADVICE[judged['act']]}: {judged['list']}"]
-
-
-def _table(root: Path, dataset: str) -> str:
-    """Return where `apply` finds the table that was ranked, and a name for what is left of it."""
-    from mamushi.artifacts import paths
-    from mamushi.artifacts.files import read_json
-
-    card = paths.under(root, paths.DATA_CARD, dataset=dataset)
-    made_with: Mapping[str, Any] = read_json(card)["settings"] if card.is_file() else {"kind": None}
-    data = Path(made_with["loader"]["path"]) if made_with["kind"] == "table" else Path("DATA")
-    if not data.exists():
-        return "--data DATA --out FILE"
-    out = Path(f"{data.name.partition('.')[0]}.clean{''.join(data.suffixes)}")
-    return f"--data {shlex.quote(str(data))} --out {shlex.quote(str(out))}"
 
 
 def _texts(selector: str, ranking: Any, removed: int, examples: Path) -> list[str]:

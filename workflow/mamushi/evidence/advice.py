@@ -16,19 +16,20 @@ weak that effects add).
 
 from __future__ import annotations
 
+import glob
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from mamushi.artifacts import schemas
+from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.tables import read_metadata, read_table
 from mamushi.errors import UserError
 from mamushi.evaluation.crossing import first_crossing
 from mamushi.evaluation.sad import Floats
-from mamushi.evidence.predicted import HALF_WIDTH, HALF_WIDTH_MEASURED, budget, through
+from mamushi.evidence.predicted import HALF_WIDTH, HALF_WIDTH_MEASURED, budget, pilots, through
 
 Row = Mapping[str, Any]
 Curve = list[Row]
@@ -74,6 +75,62 @@ def with_relative(
             row |= {key: values[i] for key, values in relative[name].items()}
             row["withheld"] = withheld
     return rows
+
+
+class Results(NamedTuple):
+    """What a results folder has for ``advice``: the rows of the frontiers of all seeds, of the
+    tables ``predicted`` beside them and of the table ``sad``, None where nothing was retrained, and
+    what retraining has recovered at which budgets."""
+
+    frontier: list[dict[str, Any]]
+    foreseen: list[dict[str, Any]]
+    sad: list[dict[str, Any]] | None
+    pilots: dict[Key, list[tuple[float, float]]]
+
+
+def read_results(root: Path, dataset: str | None = None, model: str | None = None) -> Results:
+    """Read what ``advice`` needs of a results folder, of one dataset and model if named. Raises
+    ``UserError`` where there is no frontier, and for a damaged file."""
+    named = {"dataset": dataset, "model": model, "seed": None}
+    pattern = {key: glob.escape(value) if value else "*" for key, value in named.items()}
+    files = sorted(root.glob(str(paths.under("", paths.FRONTIER, **pattern))))
+    if not files:
+        shown = {key: value or "*" for key, value in named.items()}
+        what = f"no {paths.under('', paths.FRONTIER, **shown)} in it"
+        do = "make the frontiers first: mamushi run evidence"
+        raise UserError(what, where=root, do=do)
+    measured = paths.under(root, paths.TABLE, table="sad")
+    foreseen = [
+        row
+        for path in files
+        if (other := path.with_name(Path(paths.PREDICTED).name)).is_file()
+        for row in read_table(other, schemas.PREDICTED).to_pylist()
+    ]
+    pairs: dict[tuple[str, str], list[Row]] = {}
+    for row in foreseen:
+        pairs.setdefault((row["dataset"], row["model"]), []).append(row)
+    return Results(
+        [row for path in files for row in read_frontier(path)],
+        foreseen,
+        read_table(measured, schemas.SAD).to_pylist() if measured.is_file() else None,
+        {
+            (*pair, selector): points
+            for pair, rows in pairs.items()
+            for selector, points in pilots(root, rows).items()
+        },
+    )
+
+
+def first_budget(row: Row) -> float | None:
+    """Return the budget to read first: what retraining needs or, unknown, the theory's."""
+    found: float | None = row["budget"] if row["retraining"] is None else row["retraining"]
+    return found
+
+
+def units_at(budget: float, whole: int) -> int:
+    """Return how many texts or tokens a budget is. Rounded up: with fewer the target would be
+    missed."""
+    return min(math.ceil(budget * whole - 1e-9), whole - 1)
 
 
 def check_target(target: str, value: float) -> None:

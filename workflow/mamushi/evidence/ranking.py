@@ -96,12 +96,17 @@ def excerpt(text: str, length: int = EXCERPT) -> str:
     return folded if len(folded) <= length else folded[: length - 1].rstrip() + "…"
 
 
-def glimpse(removed: int, total: int) -> tuple[list[int], list[int]]:
-    """Return positions of the texts that go first, and of those around the end of a list of
-    ``removed`` of them that are not among the first."""
-    top = [*range(min(FIRST, total))]
-    around = range(removed - AROUND, removed + AROUND)
-    return top, [place for place in around if len(top) <= place < total]
+def glimpse(
+    removed: int, total: int, first: int = FIRST, around: int = AROUND
+) -> tuple[list[int], list[int]]:
+    """Return positions of the texts that go ``first``, and of those ``around`` the end of a list of
+    ``removed`` of them that are not among the first.
+
+    >>> glimpse(10, 20, 3, 2)
+    ([0, 1, 2], [8, 9, 10, 11])
+    """
+    top = [*range(min(first, total))]
+    return top, [p for p in range(removed - around, removed + around) if len(top) <= p < total]
 
 
 def ends(ranking: Ranking, places: int = ENDS) -> list[dict[str, Any]]:

@@ -1,7 +1,9 @@
-"""The start page of a results folder, which links what is there by paths relative to it."""
+"""The start page of a results folder: for each dataset and model which texts should go, how many,
+what that buys and what to do next; then all that is there, by paths relative to the page."""
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -9,11 +11,15 @@ from typing import Any
 from mamushi.artifacts import paths
 from mamushi.artifacts.files import atomic, read_json
 from mamushi.errors import UserError
+from mamushi.evidence.answer import answer
 from mamushi.evidence.judgement import ADVICE, COMPARISON, leading
 from mamushi.evidence.ranking import render
+from mamushi.registry import plugins
 
-Figure = tuple[Path, Path, str]
-"""What is shown of a figure, what is opened, and its name; like all paths relative to the page."""
+FEW = 3
+"""Datasets, models and seeds up to which all that is there of each lies open."""
+DOTS = 200 / 96
+"""Dots of a figure for each pixel of the page, by which its words are as large as the page's."""
 
 
 def write(root: Path) -> Path | None:
@@ -25,6 +31,12 @@ def write(root: Path) -> Path | None:
     ]
     found.sort(key=lambda cell: (cell["dataset"], cell["model"], int(cell["seed"])))
     cells = [about for cell in found if (about := _cell(root, cell))]
+    answers: dict[tuple[str, str], dict[str, Any]] = {}
+    for each in cells:
+        of_texts = (pair for pair in each["manifests"].items() if "removed" in pair[1][0])
+        cell, judged = each["cell"], dict(of_texts)
+        if judged and (pair := (cell["dataset"], cell["model"])) not in answers:
+            answers[pair] = answer(root, cell, judged)
     out = paths.under(root, paths.START)
     rows: dict[str, list[Any]] = {
         # Snakemake writes a report where it is told to: all examples of it, here.
@@ -38,7 +50,8 @@ def write(root: Path) -> Path | None:
     if not cells and not any(rows.values()):
         return None
     with atomic(out) as part:
-        page = render("start", cells=cells, rows=rows)
+        about = {"cells": cells, "answers": list(answers.values()), "few": len(cells) <= FEW}
+        page = render("start", **about, rows=rows, advice=ADVICE)
         part.write_text(page, encoding="utf-8", newline="\n")
     return out
 
@@ -62,6 +75,7 @@ def _cell(root: Path, cell: dict[str, str]) -> dict[str, Any] | None:
             found = _manifest(root / path.with_suffix(".json"))
             size, advice = ("list", "")
             if found:
+                found |= {"path": path, "beta": float(names["beta"])}
                 manifests.setdefault(names["selector"], []).append(found)
                 masked = f"{found['masked']:,} tokens" if "masked" in found else None
                 size, advice = masked or f"{found['removed']:,} texts", _advice(found)
@@ -70,6 +84,7 @@ def _cell(root: Path, cell: dict[str, str]) -> dict[str, Any] | None:
     order = leading(manifests)
     first = manifests[order[0]][0] if order else None
     about = {
+        "manifests": manifests,
         "counts": first and (first["n_forget"], first["n_retain"]),
         "pages": [
             (place, name)
@@ -82,7 +97,7 @@ def _cell(root: Path, cell: dict[str, str]) -> dict[str, Any] | None:
         "figures": _figures(root, _pattern(paths.CELL_FIGURE_PNG, figure="*", **cell)),
     }
     title = f"{cell['dataset']}, {cell['model']}, seed {cell['seed']}"
-    return {"title": title, **about} if any(about.values()) else None
+    return {"title": title, "cell": cell, **about} if any(about.values()) else None
 
 
 def _manifest(path: Path) -> dict[str, Any] | None:
@@ -101,14 +116,28 @@ def _advice(found: dict[str, Any]) -> str:
     return "" if act == COMPARISON else ADVICE[act]
 
 
-def _figures(root: Path, *patterns: str) -> list[Figure]:
-    def name(path: Path) -> str:
+def _figures(root: Path, *patterns: str) -> list[dict[str, Any]]:
+    """Return of each figure what is shown and what is opened, its name, what it shows in words, and
+    the width and height at which its words are readable."""
+    found = []
+    for path in sorted(path for pattern in patterns for path in _inside(root, pattern)):
         # Of a cell the folder in the figures says what it shows, of all cells the file does.
-        parts = path.relative_to("figures").with_suffix("").as_posix()
-        return parts.split("/")[0] if parts.count("/") > 1 else parts.removeprefix("study/")
+        parts = path.relative_to("figures").with_suffix("").parts
+        name, study = parts[0] if len(parts) > 2 else parts[-1], parts[0] == "study"
+        known = plugins("figure").get("sad" if study else name)
+        caption = known.summary if known else ""
+        large, size = _beside(root, path, ".pdf") or path, _size(root / path)
+        found.append({"path": path, "large": large, "name": name, "words": caption, "size": size})
+    return found
 
-    found = sorted(path for pattern in patterns for path in _inside(root, pattern))
-    return [(path, _beside(root, path, ".pdf") or path, name(path)) for path in found]
+
+def _size(png: Path) -> list[int] | None:
+    """Return width and height of a picture in pixels of the page; None of what is no PNG."""
+    with png.open("rb") as file:
+        head = file.read(24)
+    if len(head) < 24 or head[12:16] != b"IHDR":
+        return None
+    return [max(1, round(dots / DOTS)) for dots in struct.unpack(">II", head[16:])]
 
 
 def _inside(root: Path, pattern: str, but: str | None = None) -> Iterable[Path]:
