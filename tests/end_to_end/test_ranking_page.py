@@ -185,7 +185,13 @@ def test_the_verdict_stands_on_it_and_nothing_on_the_console(opened: Browser) ->
     assert opened.run(verdict) == f"mamushi: {VERDICT}."
     opened.run(enter("first", "1", "change"))
     assert opened.run(verdict) == "random: a comparison, not to be acted on: drawn by chance."
+    # A comparison looks like one: its texts are not marked as those to be removed.
+    marked = "getComputedStyle(document.querySelector('#rows tr.removed td')).backgroundColor"
+    chance = opened.run(marked)
+    named = "[...document.getElementById('first').options].map((each) => each.textContent)"
+    assert opened.run(named) == ["mamushi", "random (comparison)", "ties"]
     opened.run(enter("first", "0", "change"))
+    assert opened.run(marked) != chance
     opened.run(COMPARE)
     assert opened.problems() == []
 

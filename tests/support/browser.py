@@ -22,7 +22,7 @@ FLAGS = [
     "--window-size=1280,900",
     "--remote-debugging-pipe",
 ]
-WIDTHS = (1280, 1920)
+WIDTHS = (500, 1280, 1920)
 """Of the windows in which every page is looked at, in pixels."""
 WAIT = 120
 """Seconds until a browser that says nothing is given up; no verdict hangs on them."""

@@ -98,12 +98,13 @@ def test_the_data_of_the_page() -> None:
         "hidden": {"0": [[1, "amn"]]},
         "selectors": [
             {
-                **{"name": "one", "verdict": "", "ranks": [1, 2, 3]},
+                **{"name": "one", "verdict": "", "compared": False, "ranks": [1, 2, 3]},
                 **{"scores": [1.0, 0.5, 0.0], "again": []},
             },
             {
                 "name": "two",
                 "verdict": "",
+                "compared": False,
                 "ranks": [3, 2, 1],
                 "scores": [0.333333, 1.16667, 2.0],
                 "again": [[1, 2, 3], [3, 1, 2]],
@@ -236,9 +237,11 @@ def test_the_stage_writes_the_same_page_twice(folder: Path) -> None:
     data = embedded(once.decode())
     assert data["selectors"][1] == {
         "verdict": "a comparison, not to be acted on: the ranking by one upside down",
+        "compared": True,
         **{"name": "two", "ranks": [2, 3, 1], "scores": [3.0, 2.0, 9.0]},
         "again": [[1, 3, 2], [2, 3, 1]],
     }
+    assert not data["selectors"][0]["compared"]
     read = {"examples", "scores/one", "scores/two", "refits/one", "refits/two", "triage"}
     assert set(data["provenance"]["inputs"]) == read | {"stability/one", "stability/two"}
     assert data["selectors"][0]["verdict"] == WORDS

@@ -31,7 +31,7 @@ from mamushi.selection.refits import of_table
 from mamushi.selection.removals import count
 
 PAGE = Path(__file__).parent / "page"
-PAGE_SHA256 = "92d6de81a77c1fc104f3c779bc117ed2f0a76a03779b8cdf4419d82120dc124e"
+PAGE_SHA256 = "7810297d190361fd32e7eea2d87f0f55c189b6ca2688d575eb1f1c3a5096b7db"
 """Of ``page.html``, ``.css`` and ``.js``: by it the digest of the code changes with them."""
 
 ENDS = 10
@@ -48,27 +48,28 @@ MOST = 20_000
 class Ranking:
     """A selector's ranking of n1 forget examples, first to go first: ``ids`` and ``scores`` (n1,).
     ``again`` (R, n1) are their ranks in the rankings made again, ``verdict`` what it is worth, in
-    words."""
+    words, and ``compared`` whether it is there for comparison alone."""
 
     ids: list[str]
     scores: NDArray[np.float64]
     again: NDArray[np.int64] | None = None
     verdict: str = ""
+    compared: bool = False
 
 
-def read_ranking(path: str | Path, refits: str | Path | None = None, verdict: str = "") -> Ranking:
-    """Read the ranking in a table ``scores``, with those in its table ``refits``. Raises
-    ``UserError`` for a missing or damaged file."""
+def read_ranking(path: str | Path, refits: str | Path | None = None, **known: Any) -> Ranking:
+    """Read the ranking in a table ``scores``, with those in its table ``refits`` and what else is
+    ``known`` of it. Raises ``UserError`` for a missing or damaged file."""
     table = read_table(path, schemas.SCORES, ["id", "score", "rank"])
     table = table.filter(table["rank"].is_valid()).sort_by("rank")
     scores = np.asarray(table["score"].to_numpy(), dtype=np.float64)
     ids = table["id"].to_pylist()
     if refits is None:
-        return Ranking(ids, scores, verdict=verdict)
+        return Ranking(ids, scores, **known)
     made_again = of_table(read_table(refits, schemas.REFITS))
     of, ranks = rankings(read_table(path, schemas.SCORES), made_again)
     place = {name: position for position, name in enumerate(of)}
-    return Ranking(ids, scores, ranks[1:, [place[name] for name in ids]], verdict)
+    return Ranking(ids, scores, ranks[1:, [place[name] for name in ids]], **known)
 
 
 def texts_of(examples: str | Path, ids: Sequence[str]) -> list[str]:
@@ -152,6 +153,7 @@ def page_data(
             {
                 "name": name,
                 "verdict": ranking.verdict,
+                "compared": ranking.compared,
                 "ranks": [position + 1 for position in positions],
                 "scores": [float(f"{ranking.scores[p]:.{DIGITS}g}") for p in positions],
                 "again": [] if ranking.again is None else ranking.again[:, positions].tolist(),

@@ -375,8 +375,9 @@ def ranking(files: RankingFiles, settings: Ranking, job: Job) -> None:
     again = dict(zip(files.refitted, files.refits, strict=True))
     for name, path, stable in zip(files.selectors, files.scores, files.stability, strict=True):
         own = read_metadata(stable)["separation"]
-        words = ranking_words(own, settings.compared.get(name))
-        rankings[name] = read_ranking(path, again.get(name), words)
+        why = settings.compared.get(name)
+        known = {"verdict": ranking_words(own, why), "compared": why is not None}
+        rankings[name] = read_ranking(path, again.get(name), **known)
     named: dict[str, Any] = {"provenance": job.origin, "triage": labels_to_look_at(files.triage)}
     named["tokens"] = [read_json(path) for path in files.tokens]
     data = page_data(rankings, partial(texts_of, files.examples), settings.budgets, named)

@@ -63,6 +63,7 @@
   const removedBy = (which, i) => ranks(which)[i] <= state.removed;
   const comparing = () => state.second >= 0;
   const name = (which) => data.selectors[which].name;
+  const offered = (which) => name(which) + (data.selectors[which].compared ? " (comparison)" : "");
   // In how many of a selector's rankings, its own and those made again, the budget removes a text.
   const rankings = (which) => 1 + data.selectors[which].again.length;
   const times = (which, i) => data.selectors[which].again.reduce(
@@ -87,16 +88,16 @@
     const label = comparing() ? "Rank: " + name(state.first) : "Rank";
     const found = [
       head("rank", label, "number", comparing() ? "7.5rem" : "6rem"),
-      head("score", "Score", "number", "6rem", "Score by " + name(state.first)),
+      head("score", "Score", "number score", "6rem", "Score by " + name(state.first)),
     ];
     if (comparing()) {
       found.push(head("rank2", "Rank: " + name(state.second), "number", "7.5rem"));
-      found.push(head("difference", "Difference", "number", "7.5rem",
+      found.push(head("difference", "Difference", "number difference", "7.5rem",
         "Rank by " + name(state.second) + " less rank by " + name(state.first) +
         ": positive where " + name(state.first) + " removes it earlier"));
     }
     found.push(head(null, "At this budget", "verdict", comparing() ? "8rem" : "10rem"));
-    found.push(head("often", "Rankings", "number", "6.5rem", "In how many of " +
+    found.push(head("often", "Rankings", "number often", "6.5rem", "In how many of " +
       rankings(state.first) + " rankings by " + name(state.first) +
       ", this one and others with other seeds, the budget removes it"));
     found.push(head("id", "Id", "id", Math.min(18, 2 + 0.55 * longest) + "rem"));
@@ -174,6 +175,7 @@
     at("columns").replaceChildren(...shown.map((column) => {
       const element = make("col");
       element.style.width = column.width;
+      element.className = column.kind;
       return element;
     }));
     const held = document.activeElement && document.activeElement.dataset.key;
@@ -305,17 +307,17 @@
     element.classList.toggle("line", lineAbove(place));
     element.classList.toggle("active", place === state.active);
     element.append(cell("number", number(first.ranks[i])),
-      cell("number", shownScore(first, i)));
+      cell("number score", shownScore(first, i)));
     if (gap(place)) {
       element.cells[0].append(make("div", number(gap(place)) + " before not here", "gap"));
     }
     if (comparing()) {
       const other = ranks(state.second)[i];
       element.append(cell("number", number(other)),
-        cell("number", number(other - first.ranks[i])));
+        cell("number difference", number(other - first.ranks[i])));
     }
     element.append(cell("verdict", verdict(i)),
-      cell("number", times(state.first, i) + " of " + rankings(state.first)),
+      cell("number often", times(state.first, i) + " of " + rankings(state.first)),
       cell("id", data.ids[i], true), cell("text", preview(i), true));
     return element;
   }
@@ -323,7 +325,6 @@
   function space(height) {
     const element = make("tr", undefined, "space");
     const inside = make("td");
-    inside.colSpan = columns().length;
     inside.style.height = height + "px";
     element.setAttribute("aria-hidden", "true");
     element.append(inside);
@@ -338,7 +339,7 @@
     if (!order.length) {
       const none = make("tr", undefined, "none");
       const inside = make("td", partial ? "No text of this page matches." : "No text matches.");
-      inside.colSpan = columns().length;
+      inside.colSpan = 3; // as many columns as there are on the narrowest screen
       none.append(inside);
       found.push(none);
     }
@@ -418,14 +419,15 @@
 
   function offerSecond() {
     const names = { "-1": "none" };
-    data.selectors.forEach((selector, which) => {
-      if (which !== state.first) names[" " + which] = selector.name;
+    data.selectors.forEach((_, which) => {
+      if (which !== state.first) names[" " + which] = offered(which);
     });
     if (state.second === state.first) state.second = -1;
     if (!comparing() && (state.key === "rank2" || state.key === "difference")) {
       Object.assign(state, { key: "rank", ascending: true });
     }
     offer(at("second"), names, comparing() ? " " + state.second : "-1");
+    document.body.classList.toggle("compared", data.selectors[state.first].compared);
     at("verdict").textContent = name(state.first) + ": " + data.selectors[state.first].verdict + ".";
     offerFilters();
   }
@@ -644,7 +646,7 @@
     "this page: both ends of every ranking, the texts around every configured budget, and others " +
     "drawn evenly over the ranks by " + name(0) + ". Search, filters and counts of texts are of " +
     "these. The other " + number(n - here) + " are ranked in the tables of scores beside this page.";
-  const chosen = Object.fromEntries(data.selectors.map((one, which) => [which, one.name]));
+  const chosen = Object.fromEntries(data.selectors.map((_, which) => [which, offered(which)]));
   offer(at("first"), chosen, "0");
   offerSecond();
   at("budget").value = state.budget;
