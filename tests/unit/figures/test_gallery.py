@@ -17,6 +17,8 @@ from mamushi.evaluation.curves import sad_table
 from mamushi.evaluation.summary import sad_summary
 from mamushi.figures.style import LABELS, MARKS, SEEDS, SPARE, marks
 from mamushi.registry import plugins
+from mamushi.stages.figure import shown
+from tests.support.captions import CONFIG
 from tests.support.figures import bands, draw, legend_texts, named
 from tests.support.grid_files import GRID, write_results
 
@@ -91,6 +93,22 @@ def test_every_plug_in_has_a_look_of_its_own_and_spare_ones_come_in_order() -> N
     assert {"retraining", *plugins("unlearner")} <= set(LABELS)
     found = marks(["mine", "random", "yours"])
     assert [found[name]["color"] for name in ("mine", "yours")] == [SPARE[0][0], SPARE[1][0]]
+
+
+def test_rankings_by_chance_or_reversed_look_like_comparisons(tables: Path) -> None:
+    """In the legend as in the lines; a reversed ranking of one's own, too."""
+    config = CONFIG | {
+        "selectors": {**CONFIG["selectors"], "turned": {"kind": "anti_mamushi", "of": "vmf"}}
+    }
+    selectors = ["random", "mamushi", "turned"]
+    found = shown(config | {"grid": {**CONFIG["grid"], "selectors": selectors}}, "sad")
+    assert found["compared"] == ["random", "turned"]
+    figure = draw("sad", tables, ONE_PANEL | {"compared": ["random"]})
+    assert legend_texts(figure)[:3] == ["Random (comparison)", "Mamushi", "my_own"]
+    lines = named(figure.axes[0])
+    back, ours = lines["Random (comparison)"], lines["my_own"]
+    assert back.get_linestyle() == "--" and ours.get_linestyle() == "-"
+    assert back.get_linewidth() < ours.get_linewidth()
 
 
 def test_a_curve_that_the_table_lacks_is_named(tables: Path) -> None:

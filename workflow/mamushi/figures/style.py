@@ -76,6 +76,7 @@ NEUTRAL = "#555555"
 LONG = (0, (6, 2))
 DASHED = (0, (5, 2))
 DOTTED = (0, (1, 1.5))
+COMPARED = (0, (3, 1.5))
 HALO = [withStroke(linewidth=2.2, foreground="white")]
 """Around numbers and names, so that they can be read over lines."""
 CROWDED = 60
@@ -130,8 +131,9 @@ def label(name: str) -> str:
     return LABELS.get(name, name)
 
 
-def marks(selectors: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Return Matplotlib's keywords for the line of each selector; ``mamushi`` stands out."""
+def marks(selectors: Sequence[str], compared: Sequence[str] = ()) -> dict[str, dict[str, Any]]:
+    """Return Matplotlib's keywords for the line of each selector; ``mamushi`` stands out, and those
+    of ``compared`` stand back: thin, dashed and named as comparisons."""
     own = [name for name in selectors if name not in MARKS]
     found = {}
     for name in selectors:
@@ -145,6 +147,9 @@ def marks(selectors: Sequence[str]) -> dict[str, dict[str, Any]]:
             "zorder": 4 if first else 3,
             "label": label(name),
         }
+        if name in compared:
+            back = {"linewidth": 0.8, "linestyle": COMPARED, "zorder": 2.5}
+            found[name] |= {**back, "label": f"{label(name)} (comparison)"}
     return found
 
 

@@ -11,7 +11,7 @@ from mamushi.configuration.checks import of_texts
 from mamushi.registry import plugin
 from mamushi.running.identity import digest
 from mamushi.running.stage import Files, Job, option, writes
-from mamushi.stages._settings import Config, Settings, axes, setting
+from mamushi.stages._settings import Config, Settings, axes, comparison, setting
 
 
 def shown(
@@ -22,15 +22,19 @@ def shown(
     model: str | None = None,
     seed: int | None = None,
 ) -> Mapping[str, Any]:
-    """Return the axes that a figure shows, or its cell."""
+    """Return the axes that a figure shows, with those of its selectors that are there for
+    comparison alone, or its cell."""
     literals = plugin("figure", name).literals
     if literals["OF"] == "cell":
         ratio = {"selector": config["removal"]["ratio"]} if "scores" in literals["READS"] else {}
         return {"dataset": dataset, "model": model, "seed": seed, **ratio}
     if literals["OF"] in ("unlearning", "probe", "left"):
-        return axes(config, literals["OF"])
-    found = grid.comparison(config, study)
-    return of_texts(config, found) if literals["OF"] in ("evidence", "truth") else found
+        found = axes(config, literals["OF"])
+    else:
+        found = grid.comparison(config, study)
+        found = of_texts(config, found) if literals["OF"] in ("evidence", "truth") else found
+    names = found.get("selectors", ())
+    return {**found, "compared": [name for name in names if comparison(config, name)]}
 
 
 def drawing_code(stage: str, name: str) -> str:

@@ -64,7 +64,7 @@ def draw(tables: str | Path, grid: Grid) -> Figure:
     ``UserError`` when the table lacks a selector of the grid.
     """
     curves = read_rows(tables, schemas.FRONTIER, grid, ("dataset", "model", "selector"))
-    lines = marks(grid["selectors"])
+    lines = marks(grid["selectors"], grid.get("compared", ()))
     banded = [name for name in grid["selectors"] if name in BANDED] or grid["selectors"]
     pairs = product(grid["datasets"], QUANTITIES)
     rows = {(dataset, what): f"{label(dataset)}: {QUANTITIES[what]}" for dataset, what in pairs}

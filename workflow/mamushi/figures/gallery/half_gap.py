@@ -59,7 +59,7 @@ def draw(tables: str | Path, grid: Grid) -> Figure:
     wanted = {**grid, "unlearners": [RETRAINING, *grid["unlearners"]]}
     points = read_rows(tables, schemas.UNLEARNING, wanted, columns)
     crossings = read_rows(tables, schemas.HALF_GAP, wanted, columns)
-    lines = marks(grid["selectors"])
+    lines = marks(grid["selectors"], grid.get("compared", ()))
     rows = {name: f"{label(name)}\nforget perplexity" for name in wanted["unlearners"]}
     figure, panels = facets(rows, cells(grid))
     for panel, unlearner, pair in panels:

@@ -33,7 +33,7 @@ LEVELS = {"gold standard": (-1, LONG), "nothing removed": (0, DOTTED)}
 def draw(tables: str | Path, grid: Grid) -> Figure:
     """Draw a pair of panels per dataset and model: forget domain above retain domain."""
     curves = read_curves(tables, grid)
-    lines = marks(grid["selectors"])
+    lines = marks(grid["selectors"], grid.get("compared", ()))
     pairs = product(grid["datasets"], DOMAINS)
     rows = {
         (dataset, domain): f"{label(dataset)}\n{domain} perplexity" for dataset, domain in pairs

@@ -52,7 +52,7 @@ def _lines(grid: Grid) -> dict[tuple[str, str | None], dict[str, Any]]:
     several = len(grid["unlearners"]) > 1
     for number, unlearner in enumerate(grid["unlearners"]):
         dashes = DASHES[number % len(DASHES)]
-        for selector, mark in marks(grid["selectors"]).items():
+        for selector, mark in marks(grid["selectors"], grid.get("compared", ())).items():
             name = f"{label(unlearner)}, {mark['label']}" if several else mark["label"]
             found[unlearner, selector] = {**mark, "label": name, "linestyle": dashes}
     return found

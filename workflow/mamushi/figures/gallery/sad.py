@@ -20,7 +20,7 @@ def draw(tables: str | Path, grid: Grid) -> Figure:
 
     A dashed level at the SAD between the gold standards of two seeds, where there are several.
     """
-    lines = marks(grid["selectors"])
+    lines = marks(grid["selectors"], grid.get("compared", ()))
     curves = read_curves(tables, grid)
     rows = {dataset: f"{label(dataset)}\nSAD (perplexity)" for dataset in grid["datasets"]}
     figure, panels = facets(rows, models(grid))

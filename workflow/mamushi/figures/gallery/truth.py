@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from mamushi.artifacts import schemas
 from mamushi.evaluation.paired import interval
 from mamushi.figures.curves import read_rows
-from mamushi.figures.style import DASHED, NEUTRAL, OURS, WIDTH, Grid, cells, label, marks
+from mamushi.figures.style import DASHED, NEUTRAL, OURS, WIDTH, Grid, cells, marks
 
 CATEGORY = "Figures"
 LABEL = "Beside the truth"
@@ -38,6 +38,7 @@ def draw(tables: str | Path, grid: Grid) -> Figure:
     differences holds 0, or there is one seed. Raises ``UserError`` when the table lacks a cell.
     """
     selectors = list(grid["selectors"])
+    looks = marks(selectors, grid.get("compared", ()))
     rows = cells(grid)
     found = read_rows(tables, schemas.TRUTH, grid, ("dataset", "model", "selector"))
     size = (0.62 * WIDTH * len(MEASURES) + 1.2, len(rows) * (0.19 * len(selectors) + 0.25) + 0.9)
@@ -49,9 +50,9 @@ def draw(tables: str | Path, grid: Grid) -> Figure:
             values = {
                 each: [row[measure] for row in found[dataset, model, each]] for each in selectors
             }
-            _plot(panel, values, marks(selectors))
+            _plot(panel, values, looks)
         line[0].set_ylabel(name)
-        line[0].set_yticks(range(len(selectors)), [label(each) for each in selectors])
+        line[0].set_yticks(range(len(selectors)), [looks[each]["label"] for each in selectors])
         line[0].set_ylim(len(selectors) - 0.5, -0.5)
     return figure
 
