@@ -2,6 +2,7 @@
 window's edge, every control within reach of the keyboard."""
 
 import json
+from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,17 +13,22 @@ from mamushi.evidence.ranking import Ranking, page, page_data
 from mamushi.evidence.start import write
 from tests.support.browser import CHROMIUM, WIDTHS, Browser
 from tests.support.captions import CONFIG, rendered
-from tests.support.start_files import CELL, write_results
+from tests.support.ranked_files import frontier, write_effects, write_frontiers, write_ranked
+from tests.support.start_files import CELL, PIXEL, write_results
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium or google-chrome")
 
 PAGES = ["start", "ranking", "front"]
-FRONT = (
-    '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Front</title></head>'
-    '<body style="margin: 0; font: 14px sans-serif">'
-    '<div style="width: 32rem; margin-left: calc(100vw - 32rem - 20px)">{}</div></body></html>'
-)
-"""The report's front page in the width that Snakemake gives it, here at the window's edge."""
+FRONT = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Front</title><style>
+body {{ margin: 0; font: 14px sans-serif; }} img {{ max-width: 100%; }}
+.flex {{ display: flex; }} .screen {{ height: 100vh; }} .centre {{ align-items: center; }}
+nav {{ width: 20%; min-width: 15rem; }} .prose {{ max-width: 32rem; }}
+</style></head><body><script>var results = {{"results/sad.png": {{data_uri: "{}"}}}};</script>
+<div id="app"><div class="flex screen"><nav>Menu</nav>
+<div class="flex screen centre" style="overflow: auto; flex-grow: 1"><div class="flex">
+<div><div class="prose">{}</div></div><div id="rulegraph" style="height: 3000px">Graph</div>
+</div></div></div></div></body></html>"""
+"""The report's front page among what Snakemake puts around it."""
 LONG = "a" * 300
 
 
@@ -37,6 +43,10 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     root = tmp_path_factory.mktemp("results")
     write_results(root)
+    write_ranked(root, selectors=("mamushi", "random"))
+    rows = [*frontier("mamushi", 0.5, width=0.1), *frontier("random", 1.0)]
+    write_frontiers(root, [{**row, "dataset": "texts", "model": "ours"} for row in rows])
+    write_effects(root)
     for beta in range(30, 90):
         (root / CELL / "removals" / "s" / f"beta0.{beta}.parquet").touch()
     (root / "tables" / f"{LONG[:200]}.csv").touch()
@@ -51,7 +61,8 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     }  # fmt: skip
     data = page_data(rankings, lambda ids: [f"damn {LONG}"] * len(ids), [0.1, 0.5], named)
     (root / CELL / "ranking.html").write_text(page(LONG, data), encoding="utf-8")
-    front = FRONT.format(rendered("workflow.rst", CONFIG))
+    pixel = f"data:image/png;base64,{b64encode(PIXEL).decode()}"
+    front = FRONT.format(pixel, rendered("workflow.rst", CONFIG))
     (root / "front.html").write_text(front, encoding="utf-8")
     start = write(root)
     assert start is not None
@@ -104,6 +115,16 @@ def test_the_figures_of_the_start_page_are_there(browser: Browser, pages: dict[s
         ".then(() => [...document.images].map((i) => i.naturalWidth))"
     )
     assert browser.run(code) == [1, 1, 1]
+
+
+def test_the_report_opens_with_its_first_figure(browser: Browser, pages: dict[str, Path]) -> None:
+    """And not with the graph of rules, which lies beside the text where nothing is done."""
+    browser.open(pages["front"])
+    browser.run("document.images[0].decode()")
+    assert browser.run("document.images[0].naturalWidth") == 1
+    top = "document.querySelector('{}').getBoundingClientRect().top"
+    heights = [browser.run(top.format(each)) for each in ("h1", "img", "#rulegraph")]
+    assert 0 <= heights[0] < heights[1] < 300 < heights[2]
 
 
 def test_enter_follows_a_link_of_the_start_page(browser: Browser, pages: dict[str, Path]) -> None:

@@ -62,8 +62,8 @@ def _rendered(name: str, config: dict[str, Any], sad: str) -> str:
                 study="reverse", dataset="jigsaw", model="gemma-2-2b", seed=0
             ),
         ),
-        files=[SimpleNamespace(target=target) for target in targets],
+        files=[SimpleNamespace(target=target, path=f"results/{target}") for target in targets],
         categories={},
     )
-    strict = {"halt_level": 2, "report_level": 2, "raw_enabled": False}
+    strict = {"halt_level": 2, "report_level": 2, "raw_enabled": True}
     return str(publish_parts(text, writer="html", settings_overrides=strict)["html_body"])

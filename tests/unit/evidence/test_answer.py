@@ -16,8 +16,16 @@ from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.files import write_json
 from mamushi.artifacts.tables import read_table, write_table
 from mamushi.evidence.answer import take
-from tests.support.ranked_files import BOUND, CELL, STRONG, WEAK, frontier, write_frontiers
-from tests.support.ranked_files import write_ranked as write
+from tests.support.ranked_files import (
+    BOUND,
+    CELL,
+    STRONG,
+    WEAK,
+    frontier,
+    write_effects,
+    write_frontiers,
+    write_ranked,
+)
 
 PAIR = {"dataset": "texts", "model": "ours"}
 QUESTIONS = ["Which texts?", "How many?", "What does it buy?", "What next?"]
@@ -61,29 +69,12 @@ def opened(root: Path) -> Page:
     return page
 
 
-def effects(root: Path) -> None:
-    """Half of the texts of `mamushi` recover 60% of the gap, of `random` 40%."""
-    rows = [
-        {
-            **dict.fromkeys(schemas.EFFECTS.schema.names),
-            **{**PAIR, "selector": name, "beta": beta, "lists": 1, "seeds": 1},
-            **{"steps": "by_data", "equal_steps": False, "retain_margin": 0.02},
-            **{"non_inferior": "yes", "recovered": share * beta},
-            **{"recovered_low": share * beta - 0.1, "recovered_high": share * beta + 0.1},
-        }
-        for name, share in (("mamushi", 1.2), ("random", 0.8))
-        for beta in (0.1, 0.5)
-    ]
-    table = pa.Table.from_pylist(rows, schema=schemas.EFFECTS.schema)
-    write_table(paths.under(root, paths.TABLE, table="effects"), schemas.EFFECTS, table)
-
-
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The results of a ranking of a user's table, by which half of the effect takes 5 of 20."""
     monkeypatch.chdir(tmp_path)
     folder = Path("results")
-    write(folder, selectors=("lr_cos", "mamushi", "random"))
+    write_ranked(folder, selectors=("lr_cos", "mamushi", "random"))
     (tmp_path / "my texts.csv").touch()
     loader = {"kind": "table", "loader": {"path": "my texts.csv"}}
     write_json(paths.under(folder, paths.DATA_CARD, **PAIR), {"settings": loader})
@@ -93,7 +84,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_answers_come_first_and_in_order(root: Path) -> None:
-    effects(root)
+    write_effects(root)
     page = opened(root)
     assert page.of("h3")[:4] == QUESTIONS
     assert [*page.of("h1"), *page.of("h2")] == [
@@ -166,7 +157,7 @@ def test_no_list_is_offered_that_should_not_be_acted_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, act: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    write(Path("results"), WEAK, ("mamushi",) if act == "refuse" else ("random",))
+    write_ranked(Path("results"), WEAK, ("mamushi",) if act == "refuse" else ("random",))
     page = opened(Path("results"))
     (verdict,) = page.of("div", act)
     assert verdict.startswith("No list to act on.")
@@ -175,7 +166,7 @@ def test_no_list_is_offered_that_should_not_be_acted_on(
 
 def test_seeds_and_many_lists_keep_the_page_small(tmp_path: Path) -> None:
     """Thirty cells of the paper's grid have 2,160 lists: one answer for a dataset and model."""
-    write(tmp_path)
+    write_ranked(tmp_path)
     (one,) = tmp_path.glob("runs/*/*/*/removals/mamushi/beta0.10.json")
     about = json.loads(one.read_text(encoding="utf-8"))
     for seed in range(1, 31):

@@ -68,8 +68,20 @@ def test_captions_follow_the_settings() -> None:
     front = rendered("workflow.rst", CONFIG)
     # 3 selectors, 2 budgets, 2 datasets, 3 models, 3 seeds
     revision = CONFIG["models"]["gemma-2-2b"]["revision"][:8]
+    assert front.index("<img") < front.index("<p>")
+    assert "results['results/sad.png']" in front
     for words in ("108 retrained models", "llama architecture", revision, "contaminated", "3.5"):
         assert words in front
     assert "one standard error" in rendered("sad.rst", CONFIG)
     assert "no error to show" in rendered("sad.rst", CONFIG | CHANGES["one seed"])
     assert "turned round" in rendered("study.rst", CONFIG)
+    # Why gold can be worse on retain texts.
+    fewer = "trained in fewer steps"
+    assert fewer in rendered("perplexity.rst", CONFIG)
+    aligned = {name: {**model, "training": {**model["training"], "steps": "aligned"}}
+               for name, model in CONFIG["models"].items() if "training" in model}  # fmt: skip
+    models = CONFIG | {"models": {**CONFIG["models"], **aligned}}
+    assert fewer not in rendered("perplexity.rst", models)
+    # What marks mean, with one seed as with several.
+    assert "one seed tells no difference" in rendered("truth.rst", CONFIG | CHANGES["one seed"])
+    assert "differences at the same seeds holds 0" in rendered("truth.rst", CONFIG)

@@ -53,14 +53,14 @@ lines that differ: the ends of all removal have what no score can bound from abo
 BAND = (
     "95% interval over texts,\ncalibration and what the scores have lost; cut at the panel's edge"
 )
-EXACT: Mapping[str, Any] = {"color": "#555555", "linestyle": (0, (4, 2)), "linewidth": 0.9}
+EXACT: Mapping[str, Any] = {"color": "#555555", "linestyle": (0, (5, 1, 1, 1)), "linewidth": 0.9}
 """The legend's sample of an exact curve; each is drawn in its selector's colour."""
 
 
 def draw(tables: str | Path, grid: Grid) -> Figure:
     """Draw means over seeds; the mean 95% band of ours and of random, or of all without either.
 
-    Dashed where the exact frontier is known; dotted the level of all removed, budget 1. Raises
+    Dash-dotted where the exact frontier is known; dotted the level of all removed, budget 1. Raises
     ``UserError`` when the table lacks a selector of the grid.
     """
     curves = read_rows(tables, schemas.FRONTIER, grid, ("dataset", "model", "selector"))

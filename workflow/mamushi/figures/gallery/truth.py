@@ -41,7 +41,7 @@ def draw(tables: str | Path, grid: Grid) -> Figure:
     looks = marks(selectors, grid.get("compared", ()))
     rows = cells(grid)
     found = read_rows(tables, schemas.TRUTH, grid, ("dataset", "model", "selector"))
-    size = (0.62 * WIDTH * len(MEASURES) + 1.2, len(rows) * (0.19 * len(selectors) + 0.25) + 0.9)
+    size = (0.62 * WIDTH * len(MEASURES) + 1.7, len(rows) * (0.19 * len(selectors) + 0.25) + 0.9)
     figure, axes = plt.subplots(len(rows), len(MEASURES), figsize=size, squeeze=False, sharey=True)
     for panel, title in zip(axes[0], MEASURES.values(), strict=True):
         panel.set_title(title)
