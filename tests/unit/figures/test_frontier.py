@@ -95,7 +95,10 @@ def test_panels_means_and_exact_curves_where_they_are_known(tables: Path) -> Non
         shift = (0.125, 0.25)[i % 2]
         assert exact.keys() == (found.keys() if i < 2 else set())
         assert all(exact[c] == pytest.approx(found[c] + shift) for c in exact)
-    assert {*legend_texts(figure)} == {"Random", "Mamushi", "LR-COS", "at the exact ratio"}
+    names = {"Random", "Mamushi", "LR-COS", "all removed, β = 1", "at the exact ratio"}
+    assert {*legend_texts(figure)} == names
+    # Over lines there are no words: those of what is below 0 lie at the bottom.
+    assert all(text.xy == (0, 0) for axis in axes.flat for text in axis.texts)
     figure, axes = drawn(tables, GRID | {"datasets": ["real"]})
     assert "at the exact ratio" not in legend_texts(figure)
     assert axes.shape == (2, 2)

@@ -242,22 +242,13 @@ def write_above(axes: Axes, text: str) -> None:
     axes.set_title(axes.get_title(), pad=6 + 1.3 * (SIZE - 1) * (1 + text.count("\n")))
 
 
-def reference(
-    axes: Axes,
-    height: float,
-    text: str = "",
-    *,
-    left: bool = False,
-    below: bool = False,
-    dashes: Any = DASHED,
-) -> None:
-    """Draw a dashed horizontal line with its name above or ``below`` its right or ``left`` end."""
-    axes.axhline(height, color=NEUTRAL, linewidth=0.9, linestyle=dashes, zorder=2)
+def reference(axes: Axes, height: float, text: str = "", *, below: bool = False) -> None:
+    """Draw a dashed horizontal line with its name above or ``below`` its right end."""
+    axes.axhline(height, color=NEUTRAL, linewidth=0.9, linestyle=DASHED, zorder=2)
     look = {"color": NEUTRAL, "fontsize": SIZE - 1, "zorder": 6, "path_effects": HALO}
-    look |= {"ha": "left" if left else "right", "va": "top" if below else "bottom"}
-    shift = (3 if left else -2, -2.5 if below else 2)
-    at = (0 if left else 1, height)
-    note(axes, text, at, shift, xycoords=("axes fraction", "data"), **look)
+    look |= {"ha": "right", "va": "top" if below else "bottom"}
+    shift = (-2, -2.5 if below else 2)
+    note(axes, text, (1, height), shift, xycoords=("axes fraction", "data"), **look)
 
 
 def per_cent(share: float) -> str:

@@ -19,8 +19,10 @@ from mamushi.artifacts import schemas
 from mamushi.figures.curves import Row, read_rows
 from mamushi.figures.style import (
     DOTTED,
+    HALO,
     NEUTRAL,
     OURS,
+    SIZE,
     Grid,
     band,
     facets,
@@ -28,7 +30,7 @@ from mamushi.figures.style import (
     legend_below,
     marks,
     models,
-    reference,
+    note,
 )
 
 CATEGORY = "Evidence"
@@ -112,11 +114,15 @@ def _end(axes: Axes, rows: list[Row], what: str) -> None:
     """Mark the level at which all lines end, and below 0 what a divergence cannot be."""
     below = what == "preservation"
     level = 0.0 if below else float(np.mean([row[what] for row in rows if row["beta"] == 1.0]))
-    reference(axes, level, "all removed, β = 1", left=True, dashes=DOTTED)
+    # Named in the legend, and what is below 0 at the bottom: lines cross both levels.
+    line = axes.axhline(level, color=NEUTRAL, linewidth=0.9, zorder=2)
+    line.set(linestyle=DOTTED, label="all removed, β = 1")
     low, high = axes.get_ylim()
     if below and low < 0:
         low = min(low, -BELOW_ROOM * (high - low))
         axes.set_ylim(low, high)
         axes.axhspan(low, 0, color=NEUTRAL, alpha=0.1, linewidth=0, zorder=0)
-        words = "below 0: error of the estimate"
-        reference(axes, 0.0, words, left=True, below=True, dashes=DOTTED)
+        look = {"color": NEUTRAL, "fontsize": SIZE - 1, "zorder": 6, "path_effects": HALO}
+        note(
+            axes, "below 0: error of the estimate", (0, 0), (3, 3), xycoords="axes fraction", **look
+        )
