@@ -117,6 +117,21 @@ def test_the_figures_of_the_start_page_are_there(browser: Browser, pages: dict[s
     assert browser.run(code) == [1, 1, 1]
 
 
+def test_the_texts_of_a_ranking_are_seen_on_a_narrow_screen(
+    browser: Browser, pages: dict[str, Path]
+) -> None:
+    """They lay beyond the edge of the table's own box, which scrolls."""
+    browser.open(pages["ranking"])
+    browser.send(
+        "Emulation.setDeviceMetricsOverride",
+        width=WIDTHS[0], height=900, deviceScaleFactor=1, mobile=False,
+    )  # fmt: skip
+    text = "document.querySelector('#rows td.text').getBoundingClientRect()"
+    assert browser.run(f"{text}.width") > WIDTHS[0] / 3
+    assert browser.run(f"{text}.right") <= WIDTHS[0]
+    browser.send("Emulation.clearDeviceMetricsOverride")
+
+
 def test_the_report_opens_with_its_first_figure(browser: Browser, pages: dict[str, Path]) -> None:
     """And not with the graph of rules, which lies beside the text where nothing is done."""
     browser.open(pages["front"])

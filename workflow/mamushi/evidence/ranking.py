@@ -31,7 +31,7 @@ from mamushi.selection.refits import of_table
 from mamushi.selection.removals import count
 
 PAGE = Path(__file__).parent / "page"
-PAGE_SHA256 = "7810297d190361fd32e7eea2d87f0f55c189b6ca2688d575eb1f1c3a5096b7db"
+PAGE_SHA256 = "f11dfeccf383f1c4ab2754d5d71cf6883266a4ca289c9de58af9a72b0e43a337"
 """Of ``page.html``, ``.css`` and ``.js``: by it the digest of the code changes with them."""
 
 ENDS = 10
