@@ -68,6 +68,13 @@ def configured(given: Sequence[Path] | None, profile: Path | None, folder: Path)
     return [] if named or not (folder / MINE).is_file() else [folder / MINE]
 
 
+def beside_mine(configfiles: Sequence[str | Path]) -> list[str]:
+    """Return the configurations that a command of this folder has to name to be given them: none
+    where they are its `mine.yaml`, which is taken by itself."""
+    found = [os.path.relpath(path) for path in configfiles]
+    return [] if found == [str(MINE)] else found
+
+
 def required(args: argparse.Namespace) -> list[Path]:
     """Return the configurations for a run in the working folder. Raises ``UserError`` where it has
     none: the paper's grid is not to start by an oversight."""

@@ -16,6 +16,7 @@ from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.files import write_json
 from mamushi.artifacts.tables import read_table, write_table
 from mamushi.evidence.answer import take
+from mamushi_runs import hooks
 from tests.support.ranked_files import (
     BOUND,
     CELL,
@@ -139,6 +140,12 @@ def test_the_commands_are_filled_in_and_known(root: Path) -> None:
         name, module, words = cli._find_command(shlex.split(line)[1:])
         cli._parser(name, module).parse_args(words)
     assert cli.main(shlex.split(commands[-1])[1:]) == 0
+    # Where the run had another configuration than the folder's mine.yaml, they name it.
+    for given, words in (("mine.yaml", ""), ("my own.yaml", " --configfile 'my own.yaml'")):
+        hooks.start_page([Path.cwd() / given])
+        page = Page((root / "index.html").read_text(encoding="utf-8"))
+        assert page.of("pre")[0] == f"mamushi plan{words} mamushi run{words}"
+        assert f"mamushi list --budget 0.25 --selector mamushi{words}" in page.of("code")
 
 
 def test_what_was_not_estimated_or_measured_says_how_it_is(root: Path) -> None:

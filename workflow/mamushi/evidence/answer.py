@@ -30,13 +30,19 @@ Cell = Mapping[str, str | int]
 
 TARGET = ("removal", 0.5)
 """Half of what the removal of all forget texts does."""
+ASK = (
+    "Ask how many texts another target needs, here nine tenths of the effect:",
+    "mamushi advise --removal 0.9",
+)
 FIRST, AROUND = 10, 5
 """Texts that go first, and texts on either side of the end of the list, as they are shown."""
 
 
-def answer(root: Path, cell: Cell, lists: Mapping[str, Sequence[Manifest]]) -> dict[str, Any]:
+def answer(
+    root: Path, cell: Cell, lists: Mapping[str, Sequence[Manifest]], named: str = ""
+) -> dict[str, Any]:
     """Return what the start page says of the ``lists`` of a cell, by selector and budget; in parts
-    None, or empty, where that is not known."""
+    None, or empty, where that is not known. ``named`` is what commands say of the configuration."""
     selector = leading(lists)[0]
     how_many = advised(root, cell).get(selector)
     budget = first_budget(how_many) if how_many else None
@@ -57,7 +63,7 @@ def answer(root: Path, cell: Cell, lists: Mapping[str, Sequence[Manifest]]) -> d
         "shares": [each["removed"] / n1 for each in lists[selector]],
         "bought": bought,
         "bought_at": take(bought[selector], taken["removed"] / n1) if bought else None,
-        "next": steps(root, cell, taken, asked, estimated=how_many is not None),
+        "next": steps(root, cell, taken, asked, named) + ([ASK] if how_many is not None else []),
     }
 
 
@@ -87,10 +93,10 @@ def reasons(judged: Mapping[str, Any]) -> list[str]:
 
 
 def steps(
-    root: Path, cell: Cell, taken: Manifest, asked: tuple[int, str] | None, *, estimated: bool
+    root: Path, cell: Cell, taken: Manifest, asked: tuple[int, str] | None, named: str
 ) -> list[tuple[str, str | None]]:
     """Return what to do next, in words, and the command for the folder that holds ``root``, where
-    one does it. ``asked`` is the number of texts that was ``estimated``, and their budget."""
+    one does it. ``asked`` is the number of texts that was estimated, and their budget."""
     act = taken["judgement"]["act"]
     found: list[tuple[str, str | None]] = []
     if act == COMPARISON:
@@ -104,15 +110,10 @@ def steps(
         apply = f"mamushi apply {path} {table(root, cell)}"
         found.append(("Write your table without these texts and their copies:", apply))
         if asked and asked[0] != taken["removed"]:
-            make = f"mamushi list --budget {asked[1]} --selector {taken['selector']}"
+            make = f"mamushi list --budget {asked[1]} --selector {taken['selector']}{named}"
             found.append(
                 (f"Or first make the list that the estimate asks for, {asked[0]:,} texts:", make)
             )
-    if not estimated:
-        found.append(("Estimate how many texts have to go:", "mamushi run evidence"))
-    else:
-        more = "Ask how many texts another target needs, here nine tenths of the effect:"
-        found.append((more, "mamushi advise --removal 0.9"))
     return found
 
 

@@ -3,8 +3,9 @@ what that buys and what to do next; then all that is there, by paths relative to
 
 from __future__ import annotations
 
+import shlex
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,10 @@ DOTS = 200 / 96
 """Dots of a figure for each pixel of the page, by which its words are as large as the page's."""
 
 
-def write(root: Path) -> Path | None:
-    """Write the start page of the results folder ``root``; None where it has nothing to link."""
+def write(root: Path, configfiles: Sequence[str] = ()) -> Path | None:
+    """Write the start page of the results folder ``root``; None where it has nothing to link. Its
+    commands name the ``configfiles``."""
+    named = " " + shlex.join(["--configfile", *configfiles]) if configfiles else ""
     found = [
         cell
         for folder in root.glob("runs/*/*/seed*")
@@ -36,7 +39,7 @@ def write(root: Path) -> Path | None:
         of_texts = (pair for pair in each["manifests"].items() if "removed" in pair[1][0])
         cell, judged = each["cell"], dict(of_texts)
         if judged and (pair := (cell["dataset"], cell["model"])) not in answers:
-            answers[pair] = answer(root, cell, judged)
+            answers[pair] = answer(root, cell, judged, named)
     out = paths.under(root, paths.START)
     rows: dict[str, list[Any]] = {
         # Snakemake writes a report where it is told to: all examples of it, here.
@@ -50,7 +53,12 @@ def write(root: Path) -> Path | None:
     if not cells and not any(rows.values()):
         return None
     with atomic(out) as part:
-        about = {"cells": cells, "answers": list(answers.values()), "few": len(cells) <= FEW}
+        about = {
+            "cells": cells,
+            "answers": list(answers.values()),
+            "few": len(cells) <= FEW,
+            "named": named,
+        }
         page = render("start", **about, rows=rows, advice=ADVICE)
         part.write_text(page, encoding="utf-8", newline="\n")
     return out

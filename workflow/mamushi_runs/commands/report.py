@@ -30,9 +30,10 @@ def run(args: argparse.Namespace) -> int:
     from mamushi.artifacts import paths
     from mamushi.evidence.start import write
 
-    status = workflow.run(args.targets, workflow.required(args), args, report=args.out)
+    configfiles = workflow.required(args)
+    status = workflow.run(args.targets, configfiles, args, report=args.out)
     if status == 0 and not workflow.is_dry(args):
         # It links the report.
-        write(paths.RESULTS)
+        write(paths.RESULTS, workflow.beside_mine(configfiles))
         print(args.out)
     return status
