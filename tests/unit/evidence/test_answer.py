@@ -27,6 +27,7 @@ from tests.support.ranked_files import (
     write_frontiers,
     write_ranked,
 )
+from tests.support.triage_files import judged
 
 PAIR = {"dataset": "texts", "model": "ours"}
 QUESTIONS = ["Which texts?", "How many?", "What does it buy?", "What next?"]
@@ -97,8 +98,8 @@ def test_answers_come_first_and_in_order(root: Path) -> None:
     (verdict,) = page.of("div", "verdict")
     assert "10 of 20 forget texts" in verdict and "check the list before deleting" in verdict
     assert all(reason in verdict for reason in (STRONG, *BOUND.split("; ")))
-    number, bought = (words for words in page.of("p") if "texts (" in words or "Retrained" in words)
-    assert "About 5 texts (25%)" in number and "interval is 16% to 37%" in number
+    number, bought = (words for words in page.of("p") if "About" in words or "Retrained" in words)
+    assert "About 5 of 20 (25%) give half" in number and "interval is 16% to 37%" in number
     assert "may need 16% to 50%" in number
     assert bought.startswith("Retrained without 50% of the forget texts, a model has recovered 60%")
     assert "(95% interval 50% to 70%)" in bought and "different numbers of steps" in bought
@@ -146,6 +147,45 @@ def test_the_commands_are_filled_in_and_known(root: Path) -> None:
         page = Page((root / "index.html").read_text(encoding="utf-8"))
         assert page.of("pre")[0] == f"mamushi plan{words} mamushi run{words}"
         assert f"mamushi list --budget 0.25 --selector mamushi{words}" in page.of("code")
+
+
+def test_what_retraining_needs_is_read_first_and_masks_are_another_way(root: Path) -> None:
+    rows = [
+        {**CELL, "selector": "mamushi", "beta": b / 100, "removed": b // 5, "retain": 0.0}
+        | {"recovered": (b / 100) ** 0.8}
+        for b in range(101)
+    ]
+    write_table(paths.under(root, paths.PREDICTED, **CELL), schemas.PREDICTED, rows)
+    for name, act in (("token_random", "comparison"), ("token_unigram", "take")):
+        at = {**CELL, "selector": name, "beta": "0.10"}
+        path = paths.under(root, paths.SPANS_MANIFEST, **at)
+        counts = {"masked": 70, "tokens": 700, "n_forget": 20, "n_retain": 30}
+        write_json(path, {**counts, **judged(act), "expected": {"by": None}})
+        path.with_suffix(".parquet").touch()
+    page = opened(root)
+    (said,) = (words for words in page.of("p") if "About" in words)
+    assert "About 9 of 20 (42%) give a retrained model half" in said and "30% to 54%" in said
+    drawn = {attrs.get("class") for tag, attrs, _ in page.all if tag == "rect"}
+    assert drawn == {"sure"}
+    # The answer stays one of texts.
+    assert "10 of 20 forget texts, by mamushi" in page.of("div", "verdict")[0]
+    (export,) = (words for words in page.of("code") if "export" in words)
+    assert "spans/token_unigram/beta0.10.parquet --to labels" in export
+    (step,) = (words for words in page.of("li") if "export" in words)
+    assert "leave 70 of 700 tokens of the forget texts out of the loss" in step
+
+
+def test_a_mask_is_the_answer_where_nothing_ranks_texts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = paths.under("results", paths.SPANS_MANIFEST, **CELL, selector="words", beta="0.10")
+    counts = {"masked": 70, "tokens": 700, "n_forget": 20, "n_retain": 30}
+    write_json(path, {**counts, **judged("take"), "expected": {"by": None}})
+    path.with_suffix(".parquet").touch()
+    page = opened(Path("results"))
+    assert "70 of 700 tokens of the forget texts, by words" in page.of("div", "verdict")[0]
+    assert any(words.startswith("mamushi export results/runs") for words in page.of("code"))
 
 
 def test_what_was_not_estimated_or_measured_says_how_it_is(root: Path) -> None:

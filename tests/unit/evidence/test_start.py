@@ -77,7 +77,7 @@ def test_masks_stand_beside_the_lists(tmp_path: Path) -> None:
     masked = tmp_path / CELL / "spans" / "words" / "beta0.10.json"
     masked.parent.mkdir(parents=True)
     masked.with_suffix(".parquet").touch()
-    about = {"masked": 1200, "n_forget": 9, "n_retain": 9, **judged("take")}
+    about = {"masked": 1200, "tokens": 9000, "n_forget": 9, "n_retain": 9, **judged("take")}
     masked.write_text(json.dumps({**about, "expected": {"by": None}}))
     page = written(tmp_path)
     assert f'<a href="{CELL}/spans/words/beta0.10.parquet">1,200 tokens</a>' in page

@@ -21,12 +21,14 @@ from mamushi.evidence.advice import (
     read_results,
     units_at,
 )
-from mamushi.evidence.judgement import COMPARISON, REFUSE, UNKNOWN, leading
+from mamushi.evidence.judgement import ADVICE, COMPARISON, REFUSE, UNKNOWN, leading
 from mamushi.evidence.ranking import excerpt, glimpse, read_ranking, texts_of
 from mamushi.selection.removals import share_of
 
 Manifest = Mapping[str, Any]
 Cell = Mapping[str, str | int]
+Step = tuple[str, str | None]
+"""What to do, and the command that does it in the folder that holds the results, if one does."""
 
 TARGET = ("removal", 0.5)
 """Half of what the removal of all forget texts does."""
@@ -42,13 +44,17 @@ def answer(
     root: Path, cell: Cell, lists: Mapping[str, Sequence[Manifest]], named: str = ""
 ) -> dict[str, Any]:
     """Return what the start page says of the ``lists`` of a cell, by selector and budget; in parts
-    None, or empty, where that is not known. ``named`` is what commands say of the configuration."""
-    selector = leading(lists)[0]
+    None, or empty, where that is not known. ``named`` is what commands say of the configuration.
+
+    It is of texts where there are any, with the first mask of tokens to act on beside it."""
+    of_texts = {name: each for name, each in lists.items() if "removed" in each[0]}
+    masks = [lists[name][0] for name in leading(lists) if name not in of_texts]
+    masks = [each for each in masks if each["judgement"]["act"] not in (COMPARISON, REFUSE)]
+    selector = leading(of_texts or lists)[0]
     how_many = advised(root, cell).get(selector)
     budget = first_budget(how_many) if how_many else None
     taken = take(lists[selector], budget)
-    n1 = taken["n_forget"]
-    asked = (units_at(budget, n1), share_of(units_at(budget, n1), n1)) if budget else None
+    count, whole, unit = size(taken)
     bought = _bought(root, cell, selector)
     page = paths.under("", paths.RANKING, **cell)
     return {
@@ -56,15 +62,42 @@ def answer(
         "selector": selector,
         "take": taken,
         "reasons": reasons(taken["judgement"]),
-        "texts": _texts(root, {**cell, "selector": selector}, taken["removed"]),
+        "size": f"{count:,} of {whole:,} {unit}",
+        "whole": whole,
+        "texts": _texts(root, {**cell, "selector": selector}, count) if of_texts else {},
         "page": page if (root / page).is_file() else None,
         "how_many": how_many,
-        "asked": asked,
-        "shares": [each["removed"] / n1 for each in lists[selector]],
+        **_spans(how_many),
+        "budget": budget,
+        "asked": units_at(budget, whole) if budget else None,
+        "shares": [each["beta"] for each in lists[selector]],
         "bought": bought,
-        "bought_at": take(bought[selector], taken["removed"] / n1) if bought else None,
-        "next": steps(root, cell, taken, asked, named) + ([ASK] if how_many is not None else []),
+        "bought_at": take(bought[selector], taken["beta"]) if bought else None,
+        "next": [
+            *steps(root, cell, taken, budget, named),
+            *(_masking(root, cell, each) for each in masks[:1] if of_texts),
+            *([ASK] if how_many else []),
+        ],
     }
+
+
+def size(about: Manifest) -> tuple[int, int, str]:
+    """Return how many a list has, of how many, and of what."""
+    if "removed" in about:
+        return about["removed"], about["n_forget"], "forget texts"
+    return about["masked"], about["tokens"], "tokens of the forget texts"
+
+
+def _spans(how_many: Row | None) -> dict[str, Any]:
+    """Return the ends of the interval of the budget that is read first (``sure``) and, where the
+    theory's is, those of what retraining may need (``may``)."""
+    if how_many is None:
+        return {"sure": None, "may": None}
+    needed = how_many["retraining_low"], how_many["retraining_high"]
+    if how_many["retraining"] is not None:
+        return {"sure": needed, "may": None}
+    known = how_many["budget_low"], how_many["budget_high"]
+    return {"sure": known, "may": needed if None not in needed else None}
 
 
 def advised(root: Path, cell: Cell) -> dict[str, Row]:
@@ -92,13 +125,10 @@ def reasons(judged: Mapping[str, Any]) -> list[str]:
     return [reason for words in told for reason in words.split("; ")]
 
 
-def steps(
-    root: Path, cell: Cell, taken: Manifest, asked: tuple[int, str] | None, named: str
-) -> list[tuple[str, str | None]]:
-    """Return what to do next, in words, and the command for the folder that holds ``root``, where
-    one does it. ``asked`` is the number of texts that was estimated, and their budget."""
+def steps(root: Path, cell: Cell, taken: Manifest, budget: float | None, named: str) -> list[Step]:
+    """Return what to do next, and what to do for the list of a ``budget`` that was estimated."""
     act = taken["judgement"]["act"]
-    found: list[tuple[str, str | None]] = []
+    found: list[Step] = []
     if act == COMPARISON:
         found.append(("Rank with a selector that looks at the texts, such as mamushi.", None))
     elif act == REFUSE:
@@ -106,15 +136,32 @@ def steps(
     else:
         if act == UNKNOWN:
             found.append(("Read the list first: nothing is known of its worth.", None))
-        path = shlex.quote(str(Path(root.resolve().name, taken["path"])))
-        apply = f"mamushi apply {path} {table(root, cell)}"
+        if "removed" not in taken:
+            return [*found, _masking(root, cell, taken)]
+        apply = f"mamushi apply {_quoted(root, taken)} {table(root, cell)}"
         found.append(("Write your table without these texts and their copies:", apply))
-        if asked and asked[0] != taken["removed"]:
-            make = f"mamushi list --budget {asked[1]} --selector {taken['selector']}{named}"
+        asked = units_at(budget, taken["n_forget"]) if budget else taken["removed"]
+        if asked != taken["removed"]:
+            beta = share_of(asked, taken["n_forget"])
+            make = f"mamushi list --budget {beta} --selector {taken['selector']}{named}"
             found.append(
-                (f"Or first make the list that the estimate asks for, {asked[0]:,} texts:", make)
+                (f"Or first make the list that the estimate asks for, {asked:,} texts:", make)
             )
     return found
+
+
+def _masking(root: Path, cell: Cell, mask: Manifest) -> Step:
+    """Return how to hand a mask of tokens over."""
+    count, whole, unit = size(mask)
+    words = f"Where the model is trained again, leave {count:,} of {whole:,} {unit} out of the loss"
+    judged = f"by {mask['path'].parent.name} ({ADVICE[mask['judgement']['act']]}):"
+    export = f"mamushi export {_quoted(root, mask)} --to labels --out masked.jsonl"
+    return f"{words}, {judged}", export
+
+
+def _quoted(root: Path, about: Manifest) -> str:
+    """Return a list's path as a command in the folder that holds ``root`` names it."""
+    return shlex.quote(str(Path(root.resolve().name, about["path"])))
 
 
 def table(root: Path, cell: Cell) -> str:

@@ -36,8 +36,7 @@ def write(root: Path, configfiles: Sequence[str] = ()) -> Path | None:
     cells = [about for cell in found if (about := _cell(root, cell))]
     answers: dict[tuple[str, str], dict[str, Any]] = {}
     for each in cells:
-        of_texts = (pair for pair in each["manifests"].items() if "removed" in pair[1][0])
-        cell, judged = each["cell"], dict(of_texts)
+        cell, judged = each["cell"], each["manifests"]
         if judged and (pair := (cell["dataset"], cell["model"])) not in answers:
             answers[pair] = answer(root, cell, judged, named)
     out = paths.under(root, paths.START)
