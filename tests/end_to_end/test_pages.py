@@ -55,6 +55,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     rankings = {"one": first, "two": Ranking(ids, np.ones(60))}
     named = {
         "provenance": {LONG: LONG},
+        "tokens": [],
         "triage": {"why": None, "rows": [
             {"domain": "forget", "id": LONG, "stable": 1.0, "why": LONG, "text": LONG},
         ]},

@@ -273,7 +273,7 @@ def test_a_part_of_the_texts_says_that_it_is_one(
         "one": ranking.Ranking(ids, np.linspace(1, 0, 5000)),
         "two": ranking.Ranking(ids[::-1], np.linspace(1, 0, 5000)),
     }
-    about = {"provenance": {}, "triage": {"why": None, "rows": []}}
+    about = {"provenance": {}, "tokens": [], "triage": {"why": None, "rows": []}}
     data = ranking.page_data(rankings, lambda some: [f"text {i}" for i in some], [0.29], about)
     path = tmp_path / "part.html"
     path.write_text(ranking.page("part", data), encoding="utf-8")

@@ -31,7 +31,7 @@ from mamushi.selection.refits import of_table
 from mamushi.selection.removals import count
 
 PAGE = Path(__file__).parent / "page"
-PAGE_SHA256 = "f11dfeccf383f1c4ab2754d5d71cf6883266a4ca289c9de58af9a72b0e43a337"
+PAGE_SHA256 = "a70c0eef8b538d07669907420c247b56b886350a644b7472bb05b5991dedd610"
 """Of ``page.html``, ``.css`` and ``.js``: by it the digest of the code changes with them."""
 
 ENDS = 10

@@ -611,7 +611,7 @@
     for (const text of found.texts) {
       const line = make("p", "", "parts");
       line.dir = "auto";
-      line.append(make("b", text.id + ": "), ...text.parts.map(([part, budget]) => {
+      line.append(make("strong", text.id + ": "), ...text.parts.map(([part, budget]) => {
         if (budget === null) return part;
         const masked = make("mark", part);
         masked.title = "masked from a budget of " + budget + " on";
