@@ -247,12 +247,11 @@ def test_the_wrong_side_is_contradicted(bench: Any, tmp_path: Path, family: Any)
     assert judged["mamushi_random"].tried.closest[1].high < 0
 
 
-def test_a_budget_that_is_not_reached_tells_nothing(
-    bench: Any, tmp_path: Path, family: Any
-) -> None:
+def test_a_budget_that_is_not_reached_tells_nothing(bench: Any, tmp_path: Path) -> None:
     """ "Confirmed: saves 50%" once rested on budgets whose intervals were open above."""
     root = write_run(tmp_path / "results", whole=False)
     run = bench.claims.opened(root)["synthetic", "tiny-llama"]
+    family = bench.families.read_families()["synthetic-unlearning"]
     judged = bench.claims.judge(family, run)["half_gap_neggrad_plus"]
     assert judged.word == "cannot be told"
     reason = bench.measures.OPEN
