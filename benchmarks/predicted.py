@@ -1,6 +1,6 @@
 """What foresees a retraining: predictors of what a removal recovers, judged on archived models.
 
-    python benchmarks/predicted.py results
+    python benchmarks/predicted.py results [MORE ...]
     python benchmarks/predicted.py results --predictions FILE
 
 Each list of the archive (``benchmarks/archive``) was retrained, with as many steps as the model of
@@ -14,7 +14,7 @@ the correlation of a perfect predictor: lists that are the same in all seeds tel
 half of the gap is from the measured one, the mean over seeds; ``pilot_error``, of the prediction
 through one retraining at 0.5, from the mean over the other seeds; ``pilots_error``, through two
 about the half; ``line_error``, of straight lines through the one; ``covered``, the share of these
-that the constants of ``evidence.predicted`` cover.
+that the interval of the advice covers.
 
 ``unigram`` reads the held-out texts, ``unigram_folds`` the ranked ones by folds.
 
@@ -37,13 +37,7 @@ from numpy.typing import NDArray
 from mamushi.artifacts import paths
 from mamushi.artifacts.domains import EVALUATION, FORGET, INFERENCE
 from mamushi.evaluation.crossing import first_crossing
-from mamushi.evidence.predicted import (
-    HALF_WIDTH,
-    HALF_WIDTH_MEASURED,
-    Proxy,
-    budget,
-    through,
-)
+from mamushi.evidence.predicted import HALF_WIDTH, Proxy, budget
 from mamushi.lm.tokens import TokenSet, read_tokens
 from mamushi.registry import plugins
 from mamushi.running.threads import one_for_arithmetic
@@ -83,6 +77,9 @@ def lists(run: Run, texts: TokenSet) -> list[List]:
 
 
 ENDS = ("beta0", "gold")
+TEXTS = (paths.TOKENS, paths.EXAMPLES)
+CLIPPED = (0.02, 0.98)
+"""Shares beyond which a curve's power would rest on the noise of one retraining."""
 
 
 def between(ours: list[List], values: Doubles) -> Doubles:
@@ -157,12 +154,21 @@ def half_gaps(report: Report, name: str, found: list[List], predicted: Doubles) 
             off = np.nan if guess is None or truth is None else abs(guess - truth)
             errors.setdefault(what, []).append(off)
     for what, found_errors in errors.items():
-        width = HALF_WIDTH if what == "half_gap" else HALF_WIDTH_MEASURED
         off = np.array(found_errors)
         report.value(f"{name}_{what}_n", len(off))
         report.value(f"{name}_{what}_error", float(np.nanquantile(off, 0.95)))
         report.value(f"{name}_{what}_largest", float(np.nanmax(off)))
-        report.value(f"{name}_{what}_covered", float(np.mean(off <= width)))
+        report.value(f"{name}_{what}_covered", float(np.mean(off <= HALF_WIDTH)))
+
+
+def through(curve: Doubles, budgets: list[float], measured: list[tuple[float, float]]) -> Doubles:
+    """Return the curve (budgets,) of what is recovered, raised to the powers by which it goes
+    through what retraining at some budgets has recovered, ``measured`` as (budget, share): from 0
+    to 1 as before, with a power that is linear between these budgets."""
+    at, shares = np.array(sorted(measured)).T
+    here = np.interp(at, budgets, curve)
+    powers = np.log(np.clip(shares, *CLIPPED)) / np.log(np.clip(here, *CLIPPED))
+    return np.asarray(np.clip(curve, 0, None) ** np.interp(budgets, at, powers))
 
 
 def predictors(own: TokenSet, held: TokenSet) -> Mapping[str, Callable[[List], Any]]:
@@ -192,7 +198,7 @@ def others(path: Path, dataset: str, found: list[List]) -> Doubles:
 
 def main() -> None:
     parser = arguments(__doc__)
-    parser.add_argument("folder", type=Path, help="a folder of results with the texts")
+    parser.add_argument("folders", nargs="+", type=Path, help="folders of results with the texts")
     parser.add_argument("--archive", type=Path, default=ARCHIVE, help="the models")
     parser.add_argument("--predictions", type=Path, help="somebody else's, a CSV file")
     args = parser.parse_args()
@@ -200,11 +206,12 @@ def main() -> None:
     report = Report("predicted", threads=1)
     tokens_kinds = {k for k, each in plugins("selector").items() if each.literals.get("UNIT")}
     for (dataset, model), run in read(args.archive).items():
-        files = [
-            paths.under(args.folder, pattern, dataset=dataset, model=model)
-            for pattern in (paths.TOKENS, paths.EXAMPLES)
-        ]
-        if not files[0].is_file():
+        both = (
+            [paths.under(folder, pattern, dataset=dataset, model=model) for pattern in TEXTS]
+            for folder in args.folders
+        )
+        files = next((found for found in both if found[0].is_file()), None)
+        if files is None:
             continue
         training = run.cards[min(run.cards)]["settings"]["training"]
         own, held = (

@@ -2,8 +2,7 @@
 
 Reads what is foreseen in a results folder, of all its seeds, and prints a table. Give one target:
 the share of the full removal's effect to reach, the harm that the retain domain may keep, or the
-share of the distance to the gold standard (SAD) to close. Where models have been retrained already,
-the prediction goes through what they have recovered.
+share of the distance to the gold standard (SAD) to close.
 """
 
 from __future__ import annotations
@@ -49,8 +48,8 @@ def run(args: argparse.Namespace) -> None:
         for every in (found.frontier, found.foreseen)
     )
     targets = [(target, getattr(args, target))]
-    advised = advice(rows, found.sad, targets, foreseen, found.pilots)
-    print(report(advised, [*rows, *foreseen], args.root, found.pilots))
+    advised = advice(rows, found.sad, targets, foreseen)
+    print(report(advised, [*rows, *foreseen], args.root))
 
 
 LIMIT = (
@@ -58,17 +57,12 @@ LIMIT = (
     "tuned on few texts may need another one, of the span; two or three retrainings there tell."
 )
 PREDICTED = "Predicted by what goes of the words; retrained models needed a budget in the interval."
-PILOT = "For a narrower interval retrain at one budget, such as that of {}:\n  mamushi run {}"
-
-Tried = Mapping[tuple[str, str, str], Sequence[tuple[float, float]]]
-"""By dataset, model and selector, what retraining has recovered at which budgets."""
 
 
 def report(
     advised: Sequence[Mapping[str, Any]],
     frontier: Sequence[Mapping[str, Any]],
     root: Path,
-    tried: Tried,
 ) -> str:
     """Return what is printed, a block per dataset and model, best selector first."""
     from mamushi.evidence.advice import first_budget
@@ -89,9 +83,6 @@ def report(
         )
         needed = [row for row in ours if first_budget(row)]
         lines = [first, *_table(needed, wholes, root, min(seeds)), *_notes(ours, theirs)]
-        best = next((row for row in needed if row["retraining"] is not None), None)
-        if best is not None and (*pair, best["selector"]) not in tried:
-            lines.append(_pilot(best, min(seeds)))
         blocks.append("\n".join(lines))
     return "\n\n".join(blocks)
 
@@ -104,16 +95,6 @@ def _of_tokens(row: Mapping[str, Any]) -> bool:
 
 def _forget_texts(rows: Sequence[Mapping[str, Any]], wholes: Mapping[str, int]) -> int:
     return next((wholes[row["selector"]] for row in rows if not _of_tokens(row)), 0)
-
-
-def _pilot(row: Mapping[str, Any], seed: int) -> str:
-    """Return the command that retrains at the predicted budget, beside both ends."""
-    from mamushi.artifacts import paths
-
-    cell = {"seed": seed, **{name: row[name] for name in ("dataset", "model")}}
-    arm = f"retrained/{row['selector']}/beta{paths.beta(round(row['retraining'], 2))}"
-    files = [paths.PERPLEXITY.format(**cell, arm=each) for each in ("beta0", "gold", arm)]
-    return PILOT.format(row["selector"], " ".join(files))
 
 
 def asked(row: Mapping[str, Any]) -> str:

@@ -29,7 +29,7 @@ from mamushi.artifacts.tables import read_metadata, read_table
 from mamushi.errors import UserError
 from mamushi.evaluation.crossing import first_crossing
 from mamushi.evaluation.sad import Floats
-from mamushi.evidence.predicted import HALF_WIDTH, HALF_WIDTH_MEASURED, budget, pilots, through
+from mamushi.evidence.predicted import HALF_WIDTH, budget
 
 Row = Mapping[str, Any]
 Curve = list[Row]
@@ -79,13 +79,11 @@ def with_relative(
 
 class Results(NamedTuple):
     """What a results folder has for ``advice``: the rows of the frontiers of all seeds, of the
-    tables ``predicted`` beside them and of the table ``sad``, None where nothing was retrained, and
-    what retraining has recovered at which budgets."""
+    tables ``predicted`` beside them and of the table ``sad``, None where nothing was retrained."""
 
     frontier: list[dict[str, Any]]
     foreseen: list[dict[str, Any]]
     sad: list[dict[str, Any]] | None
-    pilots: dict[Key, list[tuple[float, float]]]
 
 
 def read_results(root: Path, dataset: str | None = None, model: str | None = None) -> Results:
@@ -106,18 +104,10 @@ def read_results(root: Path, dataset: str | None = None, model: str | None = Non
         if (other := path.with_name(Path(paths.PREDICTED).name)).is_file()
         for row in read_table(other, schemas.PREDICTED).to_pylist()
     ]
-    pairs: dict[tuple[str, str], list[Row]] = {}
-    for row in foreseen:
-        pairs.setdefault((row["dataset"], row["model"]), []).append(row)
     return Results(
         [row for path in files for row in read_frontier(path)],
         foreseen,
         read_table(measured, schemas.SAD).to_pylist() if measured.is_file() else None,
-        {
-            (*pair, selector): points
-            for pair, rows in pairs.items()
-            for selector, points in pilots(root, rows).items()
-        },
     )
 
 
@@ -148,7 +138,6 @@ def advice(
     sad: Sequence[Row] | None,
     targets: Iterable[tuple[str, float]],
     foreseen: Sequence[Row] = (),
-    pilots: Mapping[Key, Sequence[tuple[float, float]]] | None = None,
 ) -> list[dict[str, Any]]:
     """Return the rows of the table ``advice``, one per dataset, model, selector and target.
 
@@ -158,8 +147,7 @@ def advice(
     All three are null where nothing can be stood by, and ``reason`` says why.
 
     ``retraining`` is the budget at which the mean curve over seeds of the rows ``foreseen`` of the
-    table ``predicted`` gets there, once it goes through the ``pilots``, retrained already, as
-    (budget, share recovered). A selector of tokens has no other.
+    table ``predicted`` gets there. A selector of tokens has no other.
 
     ``retraining_low`` and ``retraining_high`` span the budgets that retraining may need (see
     above): about that one or, without it, of the selector's interval, of random's and the share;
@@ -185,7 +173,7 @@ def advice(
                 found["reason"] = OF_TOKENS
             need: dict[str, Any] = dict.fromkeys(("", "_low", "_high"))
             if target == "removal" and key in expected:
-                need = _needed(expected[key], value, (pilots or {}).get(key, ()))
+                need = _needed(expected[key], value)
             elif target != "preservation" and seeds and chance:
                 need |= _span(found, predicted(chance, target, value), value)
             actual = None if known is None else measured(known, target, value)
@@ -200,17 +188,14 @@ def advice(
     return rows
 
 
-def _needed(
-    seeds: Sequence[Curve], value: float, pilots: Sequence[tuple[float, float]]
-) -> dict[str, float | None]:
+def _needed(seeds: Sequence[Curve], value: float) -> dict[str, float | None]:
     """Return the budget that retraining needs for a share, and the ends of its interval."""
-    beta = _column(seeds[0], "beta")
-    curve = through(np.mean([_column(each, "recovered") for each in seeds], axis=0), beta, pilots)
-    found = budget(curve, beta, value)
+    curve = np.mean([_column(each, "recovered") for each in seeds], axis=0)
+    found = budget(curve, _column(seeds[0], "beta"), value)
     if found is None:
         return dict.fromkeys(("", "_low", "_high"))
-    width = HALF_WIDTH_MEASURED if pilots else HALF_WIDTH
-    return {"": found, "_low": max(found - width, 0.0), "_high": min(found + width, 1.0)}
+    low, high = max(found - HALF_WIDTH, 0.0), min(found + HALF_WIDTH, 1.0)
+    return {"": found, "_low": low, "_high": high}
 
 
 def _span(found: Row, chance: Row, value: float) -> dict[str, float]:

@@ -8,9 +8,8 @@ is held out, the texts of each of five folds by the others.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,12 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mamushi.artifacts import paths
 from mamushi.artifacts.domains import FORGET
-from mamushi.configuration.arms import RETRAINED
 from mamushi.errors import UserError
 from mamushi.evaluation.crossing import first_crossing
-from mamushi.evaluation.curves import read_perplexity
 from mamushi.lm.tokens import TokenSet
 from mamushi.selection.folds import stratified_folds
 from mamushi.selection.removals import count
@@ -33,12 +29,6 @@ FOLDS = 5
 HALF_WIDTH = 0.12
 """95% of the budgets that retraining needed for half of the gap were at most so far from the
 predicted one (benchmarks/predicted.py)."""
-HALF_WIDTH_MEASURED = 0.08
-"""The same, of a curve through one retraining."""
-ENDS = (0.02, 0.98)
-"""Shares beyond which a curve's power would rest on the noise of one retraining."""
-
-CELL = ("dataset", "model", "seed")
 
 Positions = NDArray[np.int64]
 """Places of tokens among all of a set of texts."""
@@ -127,52 +117,11 @@ def predictions(
         ends = [count(beta, len(every)) for beta in budgets]
         cuts = np.minimum(ends, len(order))
     steps = (order[a:b] for a, b in pairwise([0, *cuts.tolist()]))
-    for beta, removed, (recovered, retain) in zip(budgets, ends, proxy.curve(steps), strict=True):
-        yield {
-            **{"beta": beta, "removed": removed},
-            **{"recovered": float(recovered), "retain": float(retain)},
-        }
-
-
-def through(
-    curve: Doubles, budgets: Sequence[float] | Doubles, measured: Sequence[tuple[float, float]]
-) -> Doubles:
-    """Return the curve (budgets,) of what is recovered, raised to the powers by which it goes
-    through what retraining at some budgets has recovered, ``measured`` as (budget, share).
-
-    From 0 to 1 as before; the power is linear between these budgets.
-    """
-    if not measured:
-        return curve
-    at, shares = np.array(sorted(measured)).T
-    here = np.interp(at, budgets, curve)
-    powers = np.log(np.clip(shares, *ENDS)) / np.log(np.clip(here, *ENDS))
-    return np.asarray(np.clip(curve, 0, None) ** np.interp(budgets, at, powers))
+    for beta, removed, (recovered, _) in zip(budgets, ends, proxy.curve(steps), strict=True):
+        yield {"beta": beta, "removed": removed, "recovered": float(recovered)}
 
 
 def budget(curve: Doubles, budgets: Sequence[float] | Doubles, share: float) -> float | None:
     """Return the smallest budget that recovers the share; None where none below 1 does."""
     found = first_crossing(budgets, curve, share)
     return None if found is None or found >= 1 else found
-
-
-def pilots(root: Path, rows: Iterable[Mapping[str, Any]]) -> dict[str, list[tuple[float, float]]]:
-    """Return what retraining has measured already in a folder of results, by selector, as pairs of
-    budget and share of the gap recovered, means over the seeds of ``rows`` of the table
-    ``predicted``, which are of one dataset and model."""
-    found: dict[str, dict[float, list[float]]] = {}
-    cells = {tuple(row[name] for name in CELL): row for row in rows}
-    for cell in (dict(zip(CELL, key, strict=True)) for key in cells):
-        ends = [paths.under(root, paths.PERPLEXITY, **cell, arm=arm) for arm in ("beta0", "gold")]
-        if not all(path.is_file() for path in ends):
-            continue
-        start, gold = (read_perplexity(path).nll_forget for path in ends)
-        arm = RETRAINED.format(selector="*", beta="*")
-        for path in sorted(root.glob(str(paths.under("", paths.PERPLEXITY, **cell, arm=arm)))):
-            selector, beta = path.parts[-3], path.parts[-2].removeprefix("beta")
-            share = (read_perplexity(path).nll_forget - start) / (gold - start)
-            found.setdefault(selector, {}).setdefault(float(beta), []).append(float(share))
-    return {
-        selector: sorted((beta, float(np.mean(shares))) for beta, shares in own.items())
-        for selector, own in found.items()
-    }
