@@ -140,10 +140,20 @@ def _find_command(words: list[str]) -> tuple[str, ModuleType | stage.Loaded, lis
     _list_commands(words)
 
 
+class _Parser(argparse.ArgumentParser):
+    """Tells a mistake in one line, without the usage above it."""
+
+    def error(self, message: str) -> NoReturn:
+        if unknown := re.search(r"unrecognized arguments: (--[\w-]+)", message):
+            message += suggestion(unknown[1], self._option_string_actions)
+        message += "" if message.endswith("?") else f"; see {self.prog} --help"
+        self.exit(2, f"{self.prog}: error: {message}\n")
+
+
 def _parser(name: str, module: ModuleType | stage.Loaded) -> argparse.ArgumentParser:
     known = isinstance(module, stage.Loaded)
     about = (module.about if known else module.__doc__ or "").strip()
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog=f"mamushi {name}",
         description=about,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -177,7 +187,7 @@ def _list_stages(words: list[str]) -> NoReturn:
 
 def _end(prog: str, kind: str, lines: list[str], words: list[str], known: list[str]) -> NoReturn:
     """End with the lines where the words ask for help, else with what is wrong in them."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog=prog,
         usage=f"{prog} {kind.upper()} ...",
         description="\n".join(lines),
@@ -187,7 +197,7 @@ def _end(prog: str, kind: str, lines: list[str], words: list[str], known: list[s
     parser.add_argument("--version", action="version", version=f"mamushi {mamushi.__version__}")
     name = getattr(parser.parse_args(words[:1]), kind)
     if name is None:
-        parser.error(f"no {kind.upper()}; see {prog} --help")
+        parser.error(f"no {kind.upper()}")
     parser.error(f"no {kind} {name!r}{suggestion(name, known)}")
 
 

@@ -53,7 +53,7 @@ def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
     [
         (["advis"], "mamushi: error: no command 'advis'; did you mean 'advise'?"),
         (["retrian"], "mamushi: error: no command 'retrian'; did you mean 'retrain'?"),
-        (["quux"], "mamushi: error: no command 'quux'"),
+        (["quux"], "mamushi: error: no command 'quux'; see mamushi --help"),
         ([], "mamushi: error: no COMMAND; see mamushi --help"),
         (["stage", "embd"], "mamushi stage: error: no stage 'embd'; did you mean 'embed'?"),
         (["__init__"], "mamushi: error: no command '__init__'; did you mean 'init'?"),

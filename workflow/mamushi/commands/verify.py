@@ -20,7 +20,9 @@ GROUP = "check"
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
-    parser.add_argument("list", type=Path, help="a removal list, or the manifest beside it")
+    parser.add_argument(
+        "list", type=Path, metavar="LIST", help="a removal list, or the manifest beside it"
+    )
 
 
 STATISTICALLY = 3
