@@ -35,6 +35,14 @@ def format_of(path: Path) -> str | None:
     return FORMATS.get(ending)
 
 
+def no_file(path: Path) -> str:
+    """Return what is at a path at which no file is. What can be read but once is none: files are
+    read again, for their digests."""
+    if not path.exists():
+        return "no such file"
+    return "is a folder" if path.is_dir() else "is no file but a pipe or a device"
+
+
 def find(path: str | Path) -> list[Path]:
     """Return the files of a table in the order of its rows, by a path or a pattern with ``*``.
 
@@ -52,7 +60,7 @@ def find(path: str | Path) -> list[Path]:
         if all(map(Path.is_file, found)) and len({format_of(each) for each in found}) == 1:
             return found
     if not path.is_dir():
-        raise UserError("no such file", where=path, do="check the path")
+        raise UserError(no_file(path), where=path, do="check the path")
     if (path / SPLITS).is_file():
         raise UserError("has several splits", where=path, do="name the folder of one of them")
     if (path / STATE).is_file():

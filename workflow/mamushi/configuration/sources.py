@@ -46,7 +46,7 @@ def _look(value: str, names: list[str], sharded: object) -> tuple[list[Path], st
         except UserError as error:
             return [], f"{error.what}; {error.do}"
     if not names:
-        return ([path], None) if path.is_file() else ([], "no such file")
+        return ([path], None) if path.is_file() else ([], tabular.no_file(path))
     means = f"it names a folder with {', '.join(names)} (each plain or as .zip)"
     if not path.is_dir():
         return [], f"no such folder; {means}"
@@ -97,11 +97,13 @@ def _no_folder(path: Path) -> str | None:
 
 def _no_gguf(path: Path) -> str | None:
     """Return what tells a file from a GGUF file, by its first 8 bytes."""
+    if not path.is_file():
+        return tabular.no_file(path)
     try:
         with path.open("rb") as file:
             head = file.read(8)
     except OSError as error:
-        return "no such file" if isinstance(error, FileNotFoundError) else str(error.strerror)
+        return str(error.strerror)
     if len(head) < 8 or head[:4] != b"GGUF":
         return "it does not start as a GGUF file does; download it again"
     version = int.from_bytes(head[4:], "little")

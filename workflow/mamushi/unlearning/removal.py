@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mamushi.artifacts import paths, schemas
+from mamushi.artifacts import paths, schemas, tabular
 from mamushi.artifacts.tables import read_table
 from mamushi.data import readers
 from mamushi.errors import UserError
@@ -28,6 +28,8 @@ def read_ids(path: str | Path) -> list[str]:
     of tables names them: 7 is "7".
     """
     path = Path(path)
+    if not path.is_file():
+        raise UserError(tabular.no_file(path), where=path, do="give a file with ids")
     if paths.wildcards(paths.REMOVAL, path):
         # Of this program, and so never read damaged.
         found = read_table(path, schemas.REMOVALS, ["id"])["id"].to_pylist()
@@ -77,8 +79,6 @@ def _text(value: Any, place: str) -> str:
 def _lines(path: Path) -> list[str]:
     try:
         text = path.read_text(encoding="utf-8-sig")
-    except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
-        raise UserError("no such file", where=path, do="check the path") from None
     except UnicodeDecodeError:
         raise UserError("not valid UTF-8", where=path, do="save the file as UTF-8") from None
     return [line.strip() for line in text.split("\n") if line.strip()]
