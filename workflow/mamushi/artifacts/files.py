@@ -68,6 +68,14 @@ def writable(target: Path) -> Iterator[None]:
         raise
 
 
+def check_writable(target: Path) -> None:
+    """Raise ``OSError`` where a file cannot be written, before work is done for it."""
+    with writable(target):
+        part = part_of(target)
+        part.touch()
+        part.unlink()
+
+
 def part_of(target: Path) -> Path:
     """Return where this process writes what will be ``target``; its next writer removes what a
     killed process left there."""

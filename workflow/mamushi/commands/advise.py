@@ -35,9 +35,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Raises ``UserError`` when there is no frontier, or none of what was asked for."""
     from mamushi.errors import UserError
-    from mamushi.evidence.advice import TARGETS, advice, read_results
+    from mamushi.evidence.advice import TARGETS, advice, check_target, read_results
 
     target = next(name for name in TARGETS if getattr(args, name) is not None)
+    check_target(target, getattr(args, target))
     found = read_results(args.root, args.dataset, args.model)
     known = sorted({row["selector"] for row in [*found.frontier, *found.foreseen]})
     if unknown := sorted(set(args.selector or ()) - set(known)):

@@ -38,9 +38,9 @@ def run(args: argparse.Namespace) -> None:
     from mamushi.commands import _removal_list
     from mamushi.data.rewriting import Removal, refuse_existing, rewrite
 
+    refuse_existing(args.out)
     receipt = args.out.with_name(f"{args.out.name}.receipt.json")
-    for path in (args.out, receipt):
-        refuse_existing(path)
+    refuse_existing(receipt)
     listed = _removal_list.read(args.list)
     removal = Removal(listed.all, listed.column(args.id, args.data))
     rewrite(args.data, args.out, removal)

@@ -99,7 +99,7 @@ def write(args: argparse.Namespace) -> None:
         raise UserError("is a folder", where=args.out, do="name a file in --out")
     known = ""
     for name, (option, means) in NEEDED.items():
-        if getattr(args, name) is None and not (name == "model" and args.embeddings):
+        if not getattr(args, name) and not (name == "model" and args.embeddings):
             raise UserError(f"{option} is missing", do=f"give {means}{known}")
         if name == "data":
             path = Path(args.data).expanduser().absolute()
@@ -170,7 +170,11 @@ def _find_vectors(given: str) -> str:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    from mamushi.artifacts import tabular
+
     path = Path(given).expanduser().absolute()
+    if not path.is_file():
+        raise UserError(tabular.no_file(path), where=given, do="check the path")
     try:
         schema = pq.read_schema(path)
     except (pa.ArrowException, OSError) as error:
@@ -183,6 +187,8 @@ def _find_vectors(given: str) -> str:
     for key, default, there in (("id", "id", others), ("vector", "vector", lists)):
         if default not in there and len(there) != 1:
             what = f"no column {default!r}, and {len(there)} that could be it"
+            if default in schema.names:
+                what = f"column {default!r} holds {schema.field(default).type}"
             do = f"name it {default!r}; the columns are {', '.join(map(repr, schema.names))}"
             raise UserError(what, where=given, do=do)
         found[key] = default if default in there else there[0]
@@ -288,11 +294,13 @@ def _describe(
         refuse_numbers(raw.texts, settings)
         # Near duplicates, which take minutes in a large table, are left to the run.
         exact = {**full["data"], "near_duplicates": None}
-        _, _, found = build(raw, settings["sections"], settings["limit"], exact)
+        table, copies, found = build(raw, settings["sections"], settings["limit"], exact)
         there = found["sections"][INFERENCE]
         settle_budgets(config, dataset, chosen, found)
     except ConfigError as error:
         raise UserError(error.lines[0]) from None
+    if "embeddings" in model:
+        _check_vectors(model["embeddings"], table, copies, found["read"])
     forget = int(raw.forget.sum())
     retain, neither = len(raw.ids) - forget, sum(raw.dropped.values())
     dropped = {step["step"]: sum(step["dropped"].values()) for step in found["steps"]}
@@ -345,6 +353,17 @@ def refuse_numbers(texts: Sequence[str], settings: Mapping[str, Any]) -> None:
     if all(map(_is_number, texts)):
         what, do = f"column {settings['text']!r} holds numbers", "name the texts' column as text"
         raise UserError(what, where=settings["path"], do=do)
+
+
+def _check_vectors(about: Mapping[str, str], texts: Any, copies: Any, read: int) -> None:
+    """Raise ``UserError`` as ``data.vectors`` for vectors that are not those of the texts."""
+    from mamushi.artifacts.domains import INFERENCE
+    from mamushi.data.vectors import aligned, parquet
+
+    path, rows = Path(about["path"]), texts.to_pylist()
+    ranked = [row["id"] for row in rows if row["section"] == INFERENCE]
+    known = {*(row["id"] for row in rows), *copies["id"].to_pylist()}
+    aligned(parquet(path, about["id"], about["vector"]), ranked, known, read - len(known), path)
 
 
 def _is_number(text: str) -> bool:

@@ -117,7 +117,7 @@ def _judged(path: Path) -> dict[str, Any]:
     from mamushi.errors import UserError
 
     about = read_json(path)
-    if "judgement" not in about:
+    if not isinstance(about, dict) or "judgement" not in about:
         what = "was written by another version, which did not judge this list"
         raise UserError(what, where=path, do="give the command that made it again")
     return {**about, "path": path.with_suffix(".parquet")}
