@@ -16,7 +16,8 @@ class UserError(Exception):
         self.where = where
         self.do = do
         line = what if where is None else f"{where}: {what}"
-        line = line if do is None else f"{line}; {do}"
+        if do is not None:
+            line += f" {do}" if line.endswith("?") else f"; {do}"
         super().__init__(" ".join(line.split()))
 
     def _render_traceback_(self) -> list[str]:

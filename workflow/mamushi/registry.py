@@ -19,7 +19,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from mamushi.errors import UserError
+from mamushi.errors import UserError, suggestion
 
 ROOT = Path(__file__).parent
 FOLDERS = {
@@ -124,7 +124,8 @@ def plugin(kind: str, name: str) -> Plugin:
     """Return the plug-in of that name. Raises ``UserError`` that lists the known ones."""
     known = plugins(kind)
     if name not in known:
-        raise UserError(f"unknown {kind} {name!r}", do=f"known are: {', '.join(known)}")
+        what = f"unknown {kind} {name!r}{suggestion(name, known)}"
+        raise UserError(what, do=f"known are: {', '.join(known)}")
     return known[name]
 
 

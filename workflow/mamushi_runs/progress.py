@@ -11,6 +11,7 @@ import logging
 import re
 import shutil
 import sys
+import textwrap
 import threading
 import time
 from collections.abc import Sequence
@@ -126,6 +127,10 @@ class LogHandler(LogHandlerBase):  # type: ignore[misc]
 
 def _told(text: str) -> str:
     """Return what an error says, without the places in the Snakefile at which it was found."""
+    asked = r"InputFunctionException [^\n]*\nError:\n  WorkflowError:\n((?:    [^\n]*\n)+)"
+    if found := re.match(asked, text):
+        # Of a mistake that comes up when a target is asked for.
+        return textwrap.dedent(found[1]).strip()
     first, *lines = text.split("\n")
     if not first.startswith("WorkflowError in ") or not lines:
         return text

@@ -44,5 +44,5 @@ def check_files(option: str, files: Iterable[str | Path]) -> None:
     for file in map(Path, files):
         if not file.is_file():
             beside = file.parent.iterdir() if file.parent.is_dir() else ()
-            names = [str(file.parent / each.name) for each in beside]
+            names = [str(file.parent / each.name) for each in beside if each.is_file()]
             raise UserError(f"no file {str(file)!r}{suggestion(str(file), names)}", where=option)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import json
 import os
 import shlex
 import signal
@@ -15,6 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from mamushi.artifacts.files import check_writable
 from mamushi.errors import UserError, extra
 from mamushi.registry import tree
 from mamushi_runs import targets
@@ -92,11 +94,11 @@ def completed(
     """Return options and targets of Snakemake with what `mamushi run` would add to them in this
     folder: the workflow, a profile by its name and the configuration. What the words say
     themselves, and a workflow of the folder's own, is left to them."""
-    spoken = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    spoken = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     spoken.add_argument("-s", "--snakefile")
     spoken.add_argument("--profile")
     spoken.add_argument("--configfile", "--configfiles", nargs="+", type=Path)
-    said = spoken.parse_known_args(words)[0]
+    said = _spoken(spoken, words)
     ours = tree() / "Snakefile"
     if said.snakefile or (Path("Snakefile").is_file() and not Path("Snakefile").samefile(ours)):
         return [*words]
@@ -112,6 +114,14 @@ def completed(
         added += ["--profile", str(folder)]
     # First, and an option with one value last: --configfile would take the targets for its own.
     return [*added, "--snakefile", str(ours), *words]
+
+
+def _spoken(options: argparse.ArgumentParser, words: Sequence[str]) -> argparse.Namespace:
+    """Return what Snakemake's words say of these options, whose others are left to it."""
+    try:
+        return options.parse_known_args(words)[0]
+    except argparse.ArgumentError as error:
+        raise UserError(str(error), where="options of Snakemake", do="give it a value") from None
 
 
 def profile(name: str) -> Path:
@@ -148,6 +158,8 @@ def read(configfile: Path) -> dict[str, Any]:
     do = "write it as mamushi init does"
     try:
         found = yaml.safe_load(configfile.read_text(encoding="utf-8"))
+        # An anchor can put a mapping into itself.
+        json.dumps(found, default=str, skipkeys=True)
     except UnicodeDecodeError:
         raise UserError("is not text", where=configfile, do=do) from None
     except yaml.MarkedYAMLError as error:
@@ -155,7 +167,7 @@ def read(configfile: Path) -> dict[str, Any]:
         at = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
         what = f"not valid YAML ({error.problem})"
         raise UserError(what, where=f"{configfile}{at}", do="mend that line") from None
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise UserError(f"not valid YAML ({error})", where=configfile, do=do) from None
     if not isinstance(found, dict):
         what = "is empty" if found is None else "has no keys at its top"
@@ -163,41 +175,47 @@ def read(configfile: Path) -> dict[str, Any]:
     return found
 
 
-def check(configfiles: Sequence[Path], words: Sequence[str]) -> None:
-    """Raise ``UserError`` for mistakes in a configuration, which Snakemake would tell amid lines of
-    its own. What only it puts together, with options among its ``words`` or with a folder's own
-    file, is left to it."""
+def check(
+    configfiles: Sequence[Path], words: Sequence[str], more: Mapping[str, Any] | None = None
+) -> dict[str, Any] | None:
+    """Return the complete configuration, with ``more`` laid over it. Raises ``UserError`` for
+    mistakes in it, which Snakemake would tell amid lines of its own. What only that puts together,
+    with options among its ``words`` or with a folder's own file, is left to it: None."""
     from snakemake.utils import update_config
 
     from mamushi.configuration import layers
     from mamushi.configuration.complete import complete
+    from mamushi.data import rows
 
     targets.check_files("--configfile", configfiles)
     found = [read(path) for path in configfiles]
     paper = tree() / "config.yaml"
     own = Path("config.yaml").is_file() and not Path("config.yaml").samefile(paper)
     if not found or own or {"--config", "-C"} & {word.partition("=")[0] for word in words}:
-        return
+        return None
     files = [*configfiles]
     if any(each.get("extends") == "paper" for each in found):
         found, files = [read(paper), *found], [paper, *files]
     layers.check(files)
     merged: dict[str, Any] = {}
-    for each in found:
+    for each in (*found, more or {}):
         update_config(merged, each)
-    complete(merged)
+    rows.check(full := complete(merged))
+    return full
 
 
-def grid(configfile: Path) -> dict[str, list[Any]]:
-    """Return what a configuration of one's own compares. Raises ``UserError`` where it does not
-    say."""
-    found = read(configfile).get("grid") or {}
+def grid(*configfiles: Path) -> dict[str, list[Any]]:
+    """Return what a configuration of one's own compares, of which the later files are laid over the
+    earlier. Raises ``UserError`` where it does not say."""
+    found: dict[str, Any] = {}
+    for given in (read(path).get("grid") for path in configfiles):
+        found |= given if isinstance(given, dict) else {}
     try:
-        return {key: [*found[key]] for key in ("datasets", "models", "seeds")}
+        return found | {key: [*found[key]] for key in ("datasets", "models", "seeds")}
     except (KeyError, TypeError) as error:
-        raise UserError(
-            "its grid names no datasets, models and seeds", where=configfile, do="see mamushi init"
-        ) from error
+        where = configfiles[-1] if configfiles else "--configfile"
+        what, do = "its grid names no datasets, models and seeds", "see mamushi init"
+        raise UserError(what, where=where, do=do) from error
 
 
 def cells(grid: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
@@ -229,10 +247,12 @@ def run(
         raise UserError(f"{error}", where="--snakemake-args", do="check its quotes") from None
     folder = profile(args.profile)
     check(configfiles, more)
-    cores = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    cores = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     cores.add_argument("-c", "--cores")
-    if cores.parse_known_args(more)[0].cores == "0":
+    if _spoken(cores, more).cores == "0":
         raise UserError("0 cores run no job", where="--cores", do="give 1 or more, or all")
+    if report:
+        check_writable(report)
     if not is_dry(args):
         session.forget_killed_run(Path.cwd())
     line = [

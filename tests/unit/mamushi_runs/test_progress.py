@@ -67,6 +67,14 @@ def test_a_mistake_is_told_without_its_places_in_the_snakefile(
     assert capsys.readouterr().err == "no target\n"
 
 
+def test_a_mistake_that_a_target_finds_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    said = "datasets.d.sections: has no evaluation section; give one"
+    text = "InputFunctionException in rule all in file '/a', line 6:\nError:\n  WorkflowError:\n"
+    text += f"    {said}\nWildcards:\n\nTraceback:\n  File '/a', line 65, in <lambda>"
+    event(handler(), "error", logging.ERROR, text)
+    assert capsys.readouterr().err == f"{said}\n"
+
+
 def test_of_snakemake_s_words_warnings_and_errors_remain(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -130,7 +130,11 @@ def check_names(full: Config) -> Iterator[str]:
     named |= {section: full[section] for section in WITHOUT_MANIFESTS}
     for where, axes in named.items():
         for what in known:
+            # What others take over from the grid is told of there.
+            told = full["grid"].get(what, ()) if where != "grid" else ()
             for place, name in enumerate(axes.get(what, ())):
+                if name in told:
+                    continue
                 yield from undefined(f"{where}.{what}[{place}]", what, name)
     yield from undefined("removal.ratio", "selectors", full["removal"]["ratio"])
     for name in full["unlearners"]:
@@ -173,13 +177,19 @@ def _contamination(dataset: Config) -> float | None:
 
 
 def _check_ranked(full: Config) -> Iterator[str]:
-    """Check that no share of a dataset is kept for a training that none of its models needs."""
+    """Check that a dataset has texts to rank, and keeps no share of them for a training that no
+    model needs."""
     users: dict[str, set[str]] = {}
     for _, axes in comparisons(full):
         for name in axes["datasets"]:
             users.setdefault(name, set()).update(axes["models"])
     for name, names in users.items():
         share = _contamination(full["datasets"][name])
+        if share is not None and "inference" not in full["datasets"][name]["sections"]:
+            yield (
+                f"datasets.{name}.sections: no inference section, whose texts are ranked; write "
+                "{inference: 1.0}, or {inference: 0.8, evaluation: 0.2} to measure as well"
+            )
         ready = all(full["models"][model].get("contaminated") for model in names)
         if share and ready and name not in _read(full):
             yield (
@@ -299,6 +309,9 @@ def _check_derived(full: Config) -> Iterator[str]:
             asked["removal.ratio"] = full["removal"]["ratio"]
         for at, name in asked.items():
             for dataset in axes["datasets"] if name in needy else ():
+                told = where != "grid" and name in full["grid"]["selectors"]
+                if told and dataset in full["grid"]["datasets"]:
+                    continue
                 if full["datasets"][dataset]["kind"] not in knowing:
                     yield (
                         f"{at}: {name!r} is not allowed with the dataset {dataset!r}; it needs the "

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import itertools
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from mamushi_runs import workflow
@@ -33,15 +34,20 @@ def run(args: argparse.Namespace) -> int:
     """Return the exit status of the workflow. Raises ``UserError`` for a budget that is none, and
     as ``workflow.required``."""
     from mamushi.artifacts import paths
+    from mamushi.errors import UserError, suggestion
+    from mamushi.registry import plugins
 
     configfiles = workflow.required(args)
-    config: dict[str, Any] = {}
-    for path in configfiles:
-        config |= workflow.read(path).get("grid", {})
-    selectors = args.selector or config.get("selectors") or ["mamushi"]
+    grid = workflow.grid(*configfiles)
+    selectors = args.selector or grid.get("selectors") or ["mamushi"]
+    own = (workflow.read(path).get("selectors") or () for path in configfiles)
+    known = {*plugins("selector")}.union(*own)
+    if unknown := [name for name in selectors if name not in known]:
+        what = f"unknown selector {unknown[0]!r}{suggestion(unknown[0], known)}"
+        raise UserError(what, where="--selector", do=f"known are: {', '.join(sorted(known))}")
     wanted = [
         paths.REMOVAL.format(**cell, selector=selector, beta=_beta(args, cell))
-        for cell, selector in itertools.product(workflow.cells(config), selectors)
+        for cell, selector in itertools.product(workflow.cells(grid), selectors)
     ]
     status = workflow.run(wanted, configfiles, args)
     if status == 0 and not workflow.is_dry(args):
@@ -58,7 +64,11 @@ def _beta(args: argparse.Namespace, cell: Mapping[str, Any]) -> str:
     from mamushi.selection.removals import share_of
 
     if args.texts is not None:
-        card = read_json(paths.DATA_CARD.format(dataset=cell["dataset"]))
+        path = Path(paths.DATA_CARD.format(dataset=cell["dataset"]))
+        if not path.is_file():
+            do = "rank first, with mamushi rank: it counts the texts"
+            raise UserError("nothing is ranked here", where=path, do=do)
+        card = read_json(path)
         return share_of(args.texts, card["counts"]["sections"][INFERENCE][FORGET])
     try:
         if 0 < float(args.budget) < 1:

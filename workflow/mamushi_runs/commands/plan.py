@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mamushi.artifacts.files import write_json
+from mamushi.artifacts.files import check_writable, write_json
 from mamushi.errors import UserError
 from mamushi_runs import hooks, targets, workflow
 from mamushi_runs.forecast import rates
@@ -45,6 +45,8 @@ def run(args: argparse.Namespace) -> int:
     rate = rates.rate(args.gpu) if args.gpu else None
     if args.gpus is not None and args.gpus < 1:
         raise UserError(f"{args.gpus} is no number of GPUs", where="--gpus", do="give 1 or more")
+    if args.json:
+        check_writable(args.json)
     words = workflow.completed(args.snakemake, args.profile, args.configfile)
     with dry_run(words) as (planned, config, cluster):
         found = forecast(read(planned, cluster, args.gpus), config, rate)

@@ -21,6 +21,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "list",
         type=Path,
+        metavar="LIST",
         help="the list to unlearn: a removal list, a table with a column id, or ids, one a line",
     )
     parser.add_argument(
@@ -45,10 +46,12 @@ def run(args: argparse.Namespace) -> int:
 
     from mamushi.artifacts import paths
     from mamushi.artifacts.files import atomic
+    from mamushi.configuration.grid import require_lists
     from mamushi.registry import plugin
+    from mamushi.unlearning.removal import read_ids
     from mamushi_runs import targets
 
-    targets.check_files("LIST", [args.list])
+    read_ids(args.list)
     targets.check_files("--configfile", [args.configfile])
     plugin("unlearner", args.unlearner)
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", args.list.stem).lstrip("._-") or "list"
@@ -58,6 +61,11 @@ def run(args: argparse.Namespace) -> int:
         "unlearners": [args.unlearner],
         "lists": {name: str(args.list)},
     }
+    # Before anything is written.
+    if full := workflow.check(
+        [args.configfile], args.snakemake_args.split(), {"unlearning": section}
+    ):
+        require_lists(full)
     added = args.configfile.with_suffix(".unlearning.yaml")
     with atomic(added) as part:
         text = yaml.safe_dump({"unlearning": section}, sort_keys=False)

@@ -36,7 +36,15 @@ SETTINGS = {
     },
     "forget": {
         "type": "object",
-        "oneOf": [{"required": ["column", "values"]}, {"required": ["where"]}],
+        # One or the other, of which none would be left unread.
+        "oneOf": [
+            {
+                "required": ["column", "values"],
+                "properties": {"column": {}, "values": {}},
+                "additionalProperties": False,
+            },
+            {"required": ["where"], "properties": {"where": {}}, "additionalProperties": False},
+        ],
         "properties": {
             "column": {"type": "string", "description": "Column that marks the forget domain."},
             "values": {
@@ -58,8 +66,18 @@ SETTINGS = {
         "default": None,
         "oneOf": [
             {"type": "null"},
-            {"type": "object", "required": ["column", "values"]},
-            {"type": "object", "required": ["where"]},
+            {
+                "type": "object",
+                "required": ["column", "values"],
+                "properties": {"column": {}, "values": {}},
+                "additionalProperties": False,
+            },
+            {
+                "type": "object",
+                "required": ["where"],
+                "properties": {"where": {}},
+                "additionalProperties": False,
+            },
         ],
         "properties": {
             "column": {"type": "string", "description": "Column that marks the retain domain."},
