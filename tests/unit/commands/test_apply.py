@@ -300,35 +300,6 @@ def test_row_numbers_are_those_of_the_file_that_was_ranked(tmp_path: Path) -> No
         command("apply", made, "--data", other, "--out", tmp_path / "none.csv")
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "out", "message"),
-    [
-        ("d.csv", b"key,text\nc1,x\n", "x.csv", "none of its 3 ids is there (number of a row)"),
-        ("d.csv", b"id,text\n1,x\n", "x.csv", "none of its 3 ids is there (column 'id')"),
-        ("d.csv", b"id,text\n3,x,y\n", "x.csv", "3 fields where the header has 2"),
-        # Without a time of writing: the bytes are part of the test's name, which must not change.
-        ("d.csv.gz", gzip.compress(b"id\n3\n" * 99, mtime=0)[:-9], "x.csv.gz", "truncated or"),
-        ("d.parquet", b"PAR1", "x.parquet", "damaged"),
-        ("d.csv", b"id\n3\n", "x.parquet", "the endings of d.csv and x.parquet differ"),
-        ("d.csv", b"id\n3\n", "d.csv", "exists already"),
-        ("d.xlsx", b"", "x.xlsx", "cannot tell the format"),
-        ("d.csv", b"name\n3\n", "x.csv", "no column 'key'; it has 'name'"),
-        ("d.jsonl", b'{"name": 3}\n', "x.jsonl", "is there (column 'key')"),
-    ],
-)
-def test_bad_data_is_one_line_and_nothing_is_written(
-    tmp_path: Path, name: str, content: bytes, out: str, message: str
-) -> None:
-    data = tmp_path / name
-    data.write_bytes(content)
-    words = ["--id", "key"] if "'key'" in message else []
-    with pytest.raises(UserError) as raised:
-        command("apply", plain_list(tmp_path), "--data", data, "--out", tmp_path / out, *words)
-    assert message in str(raised.value) and "\n" not in str(raised.value)
-    assert data.read_bytes() == content
-    assert {path.name for path in tmp_path.iterdir()} == {name, "ids.txt"}
-
-
 @pytest.mark.parametrize("kind", [".jsonl", ".parquet"])
 def test_memory_does_not_grow_with_the_file(tmp_path: Path, kind: str) -> None:
     """A file of 25 MB of incompressible text, a chunk at a time."""

@@ -1,132 +1,266 @@
-"""Bad input of commands for people: one line says what is wrong, and nothing is overwritten."""
+"""Bad input of commands for people: one line says what is wrong, and nothing is overwritten.
+
+The cases are data, in ``bad_input.yaml``.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import gzip
+import json
 import os
+import re
+import shlex
 import shutil
 import subprocess
 import sys
+import zipfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, NamedTuple
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import yaml
 
-from mamushi.cli import main
+from mamushi.cli import commands, main
 from tests.support.removal_files import removal_list
 from tests.support.workflow import ROOT
 
 ROWS = ["id,text,number,kind", *(f"c{i},words of {i},{i}.5,{i % 2}" for i in range(1, 41))]
-INIT = ["--text", "text", "--forget", "kind == 1", "--model", "model"]
-LISTED = ["apply", "list.txt", "--data"]
 MINE = """\
 grid: {datasets: [d], models: [m], seeds: [0], budgets: [0.1], selectors: [mamushi]}
 datasets: {d: {kind: table, path: d.csv, forget: {where: kind == 1}, sections: {inference: 1.0}}}
 models: {m: {source: model, contaminated: true}}
 """
+RANKED = "results/runs/comments/ours/seed0/removals/mamushi/beta0.50"
+INIT = ["--text", "text", "--forget", "kind == 1"]
+SHORT = {
+    "INIT": [*INIT, "--model", "model"],
+    "VECTORS": [*INIT, "--id", "id", "--embeddings"],
+    "RANKED": [f"{RANKED}.parquet"],
+    "XXX.csv": ["x" * 300 + ".csv"],
+}
+"""Words that stand for others in the commands of the table."""
+
+
+class Case(NamedTuple):
+    """A command, and a part of what it says."""
+
+    id: str
+    words: list[str]
+    says: str
+
+
+class Cases(yaml.SafeLoader):
+    """Reads the table, in which long contents are named and not written out."""
+
+
+MAKERS: dict[str, Any] = {
+    "!long": lambda length: "text,kind\n" + "x" * int(length) + ",1\nb,0\n",
+    "!deep": lambda depth: '{"text": ' + "[" * int(depth) + "\n",
+    "!huge": lambda digits: "grid: " + "9" * int(digits) + "\n",
+    "!bottomless": lambda depth: "grid: " + "[" * int(depth) + "\n",
+    "!mine": lambda more: MINE + more,
+}
+for tag, make in MAKERS.items():
+    Cases.add_constructor(tag, lambda loader, node, make=make: make(node.value))
+TABLE = yaml.load((Path(__file__).with_name("bad_input.yaml")).read_text("utf-8"), Cases)
+
+
+def changed(change: str) -> str:
+    """The good configuration with another value of a key."""
+    key, _, value = change.partition(" = ")
+    config = yaml.safe_load(MINE)
+    *sections, last = (each.strip("'") for each in key.split("."))
+    at = config
+    for name in sections:
+        at = at.setdefault(name, {})
+    at[yaml.safe_load(last) if last.isdigit() else last] = yaml.safe_load(value)
+    return yaml.safe_dump(config)
+
+
+CHANGED = {f"changed{i}.yaml": each for i, each in enumerate(TABLE["configurations"])}
+
+
+def cases() -> Iterator[Case]:
+    """Every line of the table."""
+    for name, (_, says) in TABLE["tables"].items():
+        yield Case(name, ["init", name, *SHORT["INIT"]], says)
+    for name, (_, says) in TABLE["yaml"].items():
+        yield Case(name, ["run", "--configfile", name], says)
+    for name, change in CHANGED.items():
+        yield Case(change, ["run", "--configfile", name], TABLE["configurations"][change])
+    for line, says in TABLE["commands"].items():
+        words = [word for each in shlex.split(line) for word in SHORT.get(each, [each])]
+        yield Case(line or "nothing", words, says.replace("RANKED", RANKED))
+
+
+CASES = [*cases()]
+
+
+def vectors(path: str, changed: dict[int, dict[str, Any]], first: int = 1, last: int = 40) -> None:
+    """Vectors of the table's rows, some of them changed."""
+    rows = [{"id": f"c{i}", "vector": [0.5, float(i)]} for i in range(first, last + 1)]
+    for row, cells in changed.items():
+        rows[row] |= cells
+    pq.write_table(pa.Table.from_pylist(rows), path)
+
+
+def fill(folder: Path) -> None:
+    """Make the files of the table, and those that it only names, in the working folder."""
+    text = "\n".join([*ROWS, ""])
+    files: dict[str, str | bytes] = {
+        **{name: content for name, (content, _) in TABLE["tables"].items()},
+        **{name: content for name, (content, _) in TABLE["yaml"].items()},
+        **{name: changed(change) for name, change in CHANGED.items()},
+        **{"d.csv": text, "a$b.csv": text, "list.txt": "c1\nc2\n", "mine.yaml": MINE},
+        **{"own.txt": "my own", "received.csv.receipt.json": "{}", "none.txt": "\n"},
+        **{"twice.csv": text + ROWS[1] + "\n", "twice.txt": "c1\nc1\n", "foreign.txt": "y\nz\n"},
+        "noid.csv": text.replace("c2,", ",", 1),
+        **{"names.csv": "name\nc1\n", "other.csv": "id,text\nx,y\n", "binary.txt": b"\xff\xfe"},
+        **{"textual.json": "words", "listed.json": "[]", "foreign.json": "{}"},
+        "gridless.yaml": "training: {epochs: 1}\n",
+        "cut.gguf": b"GGUF\3\0\0\0\5\0\0\0\0\0\0\0\x20\0\0\0\0\0\0\0cut",
+        **{"old.gguf": b"GGUF\1\0\0\0", "none.gguf": b"", "cut.csv.zip": b"PK\3\4" + bytes(99)},
+        "cut.csv.gz": gzip.compress(text.encode(), mtime=0)[:-9],
+        **{"full/file": "my own", "a{b}/d.csv": text, "several/a.csv": "", "several/a.jsonl": ""},
+        **{"model/config.json": "{}", "textual/config.json": "{", "listed/config.json": "[]"},
+        **{"pickled/config.json": "{}", "pickled/pytorch_model.bin": b"\x80\4N."},
+        "bert/config.json": json.dumps({"model_type": "bert", "architectures": ["BertModel"]}),
+        **{"cutledger/000001.json": '{"entry": 1', "frontier/runs/d/m/seed0/frontier.parquet": ""},
+    }
+    words = {"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "a"}
+    tokenizer = {"version": "1.0", "added_tokens": [], "model": words}
+    llama = json.dumps({"model_type": "llama", "architectures": ["LlamaForCausalLM"]})
+    for name in ("untokenized", "unweighted", "truncated", "unsharded"):
+        files[f"{name}/config.json"] = llama
+        if name != "untokenized":
+            files[f"{name}/tokenizer.json"] = json.dumps(tokenizer)
+            files[f"{name}/tokenizer_config.json"] = (
+                '{"tokenizer_class": "PreTrainedTokenizerFast"}'
+            )
+    files["truncated/model.safetensors"] = b"\x40\0\0\0\0\0\0\0{"
+    shard = {"weight_map": {"a": "model-1.safetensors", "b": "model-2.safetensors"}}
+    files["unsharded/model.safetensors.index.json"] = json.dumps(shard)
+    files["unsharded/model-1.safetensors"] = b"\x02\0\0\0\0\0\0\0{}"
+    for name, content in (("cutresults", "{"), ("listedresults", "[]")):
+        files[f"{name}/runs/d/m/seed0/removals/mamushi/beta0.10.json"] = content
+    for name, content in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    os.symlink("gone", "broken.csv")
+    os.symlink("loop.csv", "loop.csv")
+    for name in ("fifo.csv", "fifo.gguf", "fifo.yaml"):
+        os.mkfifo(name)
+    with zipfile.ZipFile("both.csv.zip", "w") as archive:
+        for name in ("a.csv", "b.csv"):
+            archive.writestr(name, text)
+    sink = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(sink, "zstd") as stream:
+        stream.write(text.encode())
+    Path("cut.csv.zst").write_bytes(bytes(sink.getvalue())[:-9])
+    vectors("vectors.parquet", {})
+    for name, cells in {
+        "ragged": {"vector": [0.5]},
+        "nan": {"vector": [0.5, float("nan")]},
+        "large": {"vector": [0.5, 1e6]},
+        "null": {"vector": None},
+    }.items():
+        vectors(f"{name}.parquet", {2: cells})
+    vectors("fewer.parquet", {}, last=10)
+    vectors("foreign.parquet", {}, 101, 140)
+    vectors("more.parquet", {40: {"id": "x"}}, last=41)
+    vectors("repeated.parquet", {40: {"id": "c1"}}, last=41)
+    vectors("unnamed.parquet", {1: {"id": None}})
+    columns: dict[str, dict[str, Any]] = {
+        "flat": {"id": ["c1"], "vector": [0.5]},
+        "several": {"id": ["c1"], "a": [[0.5]], "b": [[0.5]]},
+        "textual": {"id": ["c1"], "vector": [["a"]]},
+        "rowless": {
+            "id": pa.array([], pa.string()),
+            "vector": pa.array([], pa.list_(pa.float32())),
+        },
+    }
+    for name, cells in columns.items():
+        pq.write_table(pa.table(cells), f"{name}.parquet")
+    Path("cut.parquet").write_bytes(Path("vectors.parquet").read_bytes()[:-30])
+    ranked = removal_list(Path("results"), {"c1": ["c3"], "c5": []}, data=folder / "d.csv")
+    shutil.copy(ranked.with_suffix(".json"), "moved.json")
+    shutil.copy(ranked.with_suffix(".json"), "manifest.json")
+    pq.write_table(pq.read_table(ranked).slice(0, 1), "moved.parquet")
+
+
+def content(folder: Path) -> dict[str, tuple[int, int, int]]:
+    """All that lies in a folder, by name: which file it is, its size and when it was written."""
+    found = {}
+    for path in folder.rglob("*"):
+        about = path.lstat()
+        found[str(path)] = (about.st_ino, about.st_size, about.st_mtime_ns)
+    return found
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder with all that the table names. Whoever changes something in it fails."""
+    folder = tmp_path_factory.mktemp("bad")
+    with contextlib.chdir(folder):
+        fill(folder)
+        yield folder
+
+
+def no_start(line: list[Any], **options: Any) -> None:
+    """In the place of a process: what is wrong is told before Snakemake or pip is started."""
+    pytest.fail(f"started {line}")
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.id for case in CASES])
+def test_one_line_and_nothing_is_overwritten(
+    case: Case, filled: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(filled)
+    monkeypatch.setattr("subprocess.Popen", no_start)
+    # Whether this machine has a SLURM or not.
+    monkeypatch.setattr("mamushi_runs.guard.squeue.jobs_of", lambda folder: [])
+    before = content(filled)
+    try:
+        status: object = main(case.words)
+    except SystemExit as end:
+        status = end.code
+    line = capsys.readouterr().err
+    assert status == 2
+    assert re.match(r"mamushi( [a-z][\w-]*)*: error: ", line) and case.says in line, line
+    assert line.count("\n") == 1, line
+    # What was there is as it was, and of what was to be written there is nothing.
+    assert content(filled) == before
+
+
+def test_the_table_is_as_long_as_is_promised() -> None:
+    """All commands for people are in it, and no case is there twice."""
+    assert len(CASES) >= 400
+    assert {case.words[0] for case in CASES if case.words} >= {*commands()}
+    assert len({tuple(case.words) for case in CASES}) == len(CASES)
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A table, a list of two of its rows, a configuration, and what is wrong in one way each."""
+    """A table and a removal list of it."""
     monkeypatch.chdir(tmp_path)
-    text = "\n".join([*ROWS, ""])
-    files: dict[str, str | bytes] = {
-        **{"d.csv": text, "list.txt": "c1\nc2\n", "mine.yaml": MINE, "own.txt": "my own"},
-        **{"none.csv": "", "none.jsonl": "", "twice.csv": text + ROWS[1] + "\n"},
-        "bad.yaml": "grid:\n  datasets: [a\nmodels: {",
-        **{"empty.yaml": "", "list.yaml": "- a\n", "binary.yaml": bytes(range(128, 256))},
-        "name.yaml": MINE.replace("[mamushi]", "[mamushy]"),
-        "seed.yaml": MINE.replace("seeds: [0]", f"seeds: [{10**20}]"),
-        "braces.yaml": MINE.replace("d.csv", "'a{b}/d.csv'"),
-        "cut.gguf": b"GGUF\3\0\0\0\5\0\0\0\0\0\0\0\x20\0\0\0\0\0\0\0cut",
-        "damaged.parquet": b"PAR1 and no more",
-    }
-    for name, content in files.items():
-        data = content if isinstance(content, bytes) else content.encode()
-        (tmp_path / name).write_bytes(data)
-    for name in ("a{b}", "model", "full"):
-        (tmp_path / name).mkdir()
-    shutil.copy("d.csv", "a{b}")
-    (tmp_path / "model/config.json").write_text("{}")
-    (tmp_path / "full/file").write_text("my own")
+    Path("d.csv").write_text("\n".join([*ROWS, ""]), encoding="utf-8")
     ranked = removal_list(Path("results"), {"c1": ["c3"], "c5": []}, data=tmp_path / "d.csv")
     shutil.copy(ranked.with_suffix(".json"), "moved.json")
-    pq.write_table(pq.read_table(ranked).slice(0, 1), "moved.parquet")
     return tmp_path
-
-
-def content(folder: Path) -> dict[str, bytes | None]:
-    """All that lies in a folder."""
-    return {str(p): p.read_bytes() if p.is_file() else None for p in sorted(folder.rglob("*"))}
-
-
-RANKED = "results/runs/comments/ours/seed0/removals/mamushi/beta0.50"
-CASES: list[tuple[list[str], str]] = [
-    # Tables.
-    (["init", "none.csv", *INIT], "none.csv: is empty; give a file with a header and rows"),
-    (["init", "none.jsonl", *INIT], "none.jsonl: is empty"),
-    (["init", "damaged.parquet", *INIT], "damaged.parquet: damaged or not a Parquet file"),
-    (["init", "d.csv", "--text", "number", *INIT[2:]], "d.csv: column 'number' holds numbers"),
-    (["init", "a{b}/d.csv", *INIT], "a '{' in the path; the workflow takes that for a wildcard"),
-    (["init", "d.csv", *INIT[:-1], "cut.gguf"], "cut.gguf: not a whole GGUF file"),
-    ([*LISTED, "damaged.parquet", "--out", "o.parquet"], "damaged or not a Parquet file"),
-    ([*LISTED, "twice.csv", "--out", "o.csv"], "twice.csv: several rows have the id 'c1'"),
-    ([*LISTED, "none.csv", "--out", "o.csv"], "none of its 2 ids is there"),
-    # Lists.
-    (["apply", "moved.parquet", "--data", "d.csv", "--out", "o.csv"], "not the list of the manif"),
-    (["export", "moved.parquet", "--to", "ids", "--out", "o.txt"], "not the list of the manifest"),
-    (["verify", "none.parquet"], "none.json: no such file"),
-    # What is there already is the user's own.
-    ([*LISTED, "d.csv", "--out", "own.txt"], "own.txt: exists already; name another one in --out"),
-    ([*LISTED, "d.csv", "--out", "d.csv"], "d.csv: exists already; name another one in --out"),
-    ([*LISTED, "d.csv", "--out", "full"], "full: exists already; name another one in --out"),
-    (["export", "list.txt", "--to", "ids", "--out", "own.txt"], "own.txt: exists already; name"),
-    (["export", "list.txt", "--to", "jsonl", "--out", "full"], "full: exists already; name"),
-    (["init", "d.csv", *INIT, "--out", "full"], "full: is a folder; name a file in --out"),
-    # Places that cannot be written, also for whoever may write everywhere.
-    ([*LISTED, "d.csv", "--out", "/proc/o.csv"], "/proc/o.csv: cannot be written"),
-    ([*LISTED, "d.csv", "--out", "/proc/a/o.csv"], "/proc/a/o.csv: cannot be written"),
-    ([*LISTED, "d.csv", "--out", "own.txt/o.csv"], "own.txt/o.csv: "),
-    ([*LISTED, "d.csv", "--out", "x" * 300 + ".csv"], "x.csv: "),
-    (["export", "list.txt", "--to", "ids", "--out", "/proc/o.txt"], "/proc/o.txt: cannot be wri"),
-    (["ledger", "add", "list.txt", "--ledger", "/proc/ledger"], "/proc/ledger"),
-    (["plan", "--json", "/proc/plan.json", "--gpus", "0"], "--gpus: 0 is no number of GPUs"),
-    # Configurations.
-    (["run", "--configfile", "bad.yaml"], "bad.yaml, line 3, column 7: not valid YAML"),
-    (["rank", "--out", "bad.yaml"], "bad.yaml, line 3, column 7: not valid YAML"),
-    (["unlearn", "list.txt", "--configfile", "bad.yaml"], "bad.yaml, line 3, column 7: not valid"),
-    (["plan", "--configfile", "bad.yaml"], "bad.yaml, line 3, column 7: not valid YAML"),
-    (["run", "--configfile", "empty.yaml"], "empty.yaml: is empty; write it as mamushi init does"),
-    (["run", "--configfile", "list.yaml"], "list.yaml: has no keys at its top"),
-    (["run", "--configfile", "binary.yaml"], "binary.yaml: is not text"),
-    (["rank", "--out", "binary.yaml"], "binary.yaml: is not text"),
-    (["run", "--configfile", "seed.yaml"], f"grid.seeds[0]: {10**20} is not allowed"),
-    (["run", "--configfile", "braces.yaml"], "datasets.d.path: 'a{b}/d.csv' is not allowed"),
-    (["run", "--snakemake-args=--cores 0"], "--cores: 0 cores run no job; give 1 or more"),
-    (["rank", "--snakemake-args=-c0"], "--cores: 0 cores run no job; give 1 or more"),
-]
-
-
-@pytest.mark.parametrize(("words", "said"), CASES, ids=[" ".join(words)[:60] for words, _ in CASES])
-def test_one_line_and_nothing_is_overwritten(
-    words: list[str], said: str, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    before = content(folder)
-    assert main(words) == 2
-    line = capsys.readouterr().err
-    assert line.startswith(f"mamushi {words[0]}: error: ") and said in line
-    assert line.count("\n") == 1, line
-    # What was there is as it was, and of what was to be written there is nothing.
-    assert content(folder) == before
 
 
 def test_all_mistakes_of_a_configuration_are_told_a_line_each(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["run", "--configfile", "name.yaml"]) == 2
-    first, *others = capsys.readouterr().err.splitlines()
-    assert first.startswith("mamushi run: error: grid.selectors[0]: unknown selector 'mamushy'")
-    assert len(others) == 1 and others[0].startswith("unlearning.selectors[0]: ")
+    Path("mine.yaml").write_text(changed("grid.seeds = [-1, 0.5]"), encoding="utf-8")
+    assert main(["run"]) == 2
+    first, second = capsys.readouterr().err.splitlines()
+    assert first.startswith("mamushi run: error: grid.seeds[0]: -1 is not allowed")
+    assert second.startswith("grid.seeds[1]: 0.5 is not allowed")
 
 
 def test_a_copy_of_a_list_away_from_its_run_takes_its_copies_along(folder: Path) -> None:
