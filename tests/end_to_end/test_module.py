@@ -133,7 +133,7 @@ def test_a_deployed_workflow_runs(tmp_path: Path) -> None:
     """As snakedeploy deploys it: a Snakefile that imports it, with a configuration."""
     pytest.importorskip("snakedeploy")
     repository, place = tmp_path / "mamushi", tmp_path / "deployed"
-    for name in ("envs", "profiles", "workflow"):
+    for name in ("config", "envs", "profiles", "workflow"):
         shutil.copytree(ROOT / name, repository / name, ignore=shutil.ignore_patterns("__pyc*"))
     for name in ("Snakefile", "config.yaml", "LICENSE"):
         shutil.copy(ROOT / name, repository)
@@ -144,8 +144,10 @@ def test_a_deployed_workflow_runs(tmp_path: Path) -> None:
     # Of a repository that is no URL it writes a path from the repository's own folder.
     snakefile = place / "workflow/Snakefile"
     text = snakefile.read_text(encoding="utf-8")
-    assert text.count('"Snakefile"') == 1
-    snakefile.write_text(text.replace('"Snakefile"', f'"{repository}/Snakefile"'))
+    assert text.count('"workflow/Snakefile"') == 1
+    snakefile.write_text(text.replace('"workflow/', f'"{repository}/workflow/'))
+    # Its configuration is the paper's, to be changed.
+    assert (place / "config/config.yaml").read_text() == (ROOT / "config.yaml").read_text()
     (place / "config/config.yaml").write_text(yaml.safe_dump(small(texts=(60, 80))))
     # Default target and configuration are the deployed ones: a seed, 2 selectors, 2 budgets.
     assert "retrain                  4" in snakemake(place, "--dry-run", "--quiet", "rules")

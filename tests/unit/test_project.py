@@ -26,7 +26,7 @@ from tests.support.workflow import ROOT
 
 BIN = Path(sys.executable).parent
 PROFILES = {path.parent.name: path for path in ROOT.glob("profiles/*/profile*.yaml")}
-SNAKEFILES = ["Snakefile", "workflow/rules"]
+SNAKEFILES = ["Snakefile", "workflow/Snakefile", "workflow/rules"]
 
 
 @pytest.mark.parametrize(
@@ -51,6 +51,17 @@ def test_linters_are_content(command: list[str]) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_catalogue_of_workflows_takes_it_for_standardized() -> None:
+    """By what its generator looks at: where the workflow and its configuration are."""
+    for name in ("workflow/Snakefile", "config/README.md", "config/config.yaml", "LICENSE"):
+        assert (ROOT / name).is_file(), name
+    assert {path.suffix for path in (ROOT / "workflow/rules").iterdir()} == {".smk"}
+    readme = (ROOT / "README.md").read_text(encoding="utf-8").lower()
+    assert "snakemake" in readme and "workflow" in readme
+    settings = yaml.safe_load((ROOT / ".snakemake-workflow-catalog.yml").read_text("utf-8"))
+    assert settings["usage"].keys() == {"mandatory-flags", "software-stack-deployment", "report"}
 
 
 def generator() -> ModuleType:

@@ -10,13 +10,13 @@ from typing import Any
 from mamushi.errors import UserError, suggestion
 
 
-def check(workflow: Any, snakefile: str) -> None:
+def check(workflow: Any, snakefiles: Iterable[str]) -> None:
     """Raise ``UserError`` for a target that is no rule, and no file that is there or that a rule
-    makes; not where ``snakefile`` is imported by another workflow, which has the targets. They are
+    makes; not where another workflow, which has the targets, imports the ``snakefiles``. They are
     read off the command line, since Snakemake tells them only after it has looked for them."""
     started = Path(sys.argv[0])
     by_name = started.name == "snakemake" or started.parent.name == "snakemake"
-    own = Path(workflow.main_snakefile) == Path(snakefile)
+    own = Path(workflow.main_snakefile) in map(Path, snakefiles)
     if workflow.is_main_process and own and by_name:
         from snakemake import cli
 

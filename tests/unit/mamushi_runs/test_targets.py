@@ -48,11 +48,12 @@ WORKFLOW: Any = SimpleNamespace(
 def test_a_mistyped_target(target: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["/bin/snakemake", target, "--cores", "1"])
     with pytest.raises(UserError) as told:
-        targets.check(WORKFLOW, "/wf/Snakefile")
+        targets.check(WORKFLOW, ["/wf/Snakefile", "/wf/workflow/Snakefile"])
     assert str(told.value) == said
     # Another workflow's own, and a job's.
-    targets.check(WORKFLOW, "/other/Snakefile")
-    targets.check(SimpleNamespace(**{**vars(WORKFLOW), "is_main_process": False}), "/wf/Snakefile")
+    targets.check(WORKFLOW, ["/other/Snakefile"])
+    job = SimpleNamespace(**{**vars(WORKFLOW), "is_main_process": False})
+    targets.check(job, ["/wf/Snakefile"])
 
 
 def test_a_profile_by_a_path_from_another_folder(
@@ -62,7 +63,7 @@ def test_a_profile_by_a_path_from_another_folder(
     line = ["/bin/snakemake", "--profile", "profiles/of/mine", "--directory", str(tmp_path)]
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", [*line, "-n", "--", "removals"])
-    targets.check(WORKFLOW, "/wf/Snakefile")
+    targets.check(WORKFLOW, ["/wf/Snakefile", "/wf/workflow/Snakefile"])
     monkeypatch.setattr(sys, "argv", [*line, "-n", "--", "removal"])
     with pytest.raises(UserError, match="did you mean 'removals'"):
-        targets.check(WORKFLOW, "/wf/Snakefile")
+        targets.check(WORKFLOW, ["/wf/Snakefile", "/wf/workflow/Snakefile"])
