@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from mamushi.cli import commands
@@ -65,6 +67,23 @@ def test_a_stage_of_tables_imports_neither_pandas_nor_the_whole_of_scipy(tmp_pat
     used = "metrics.auc_ends(0.9, 0.01, 50)\nimport sys\nprint('loaded', *sys.modules)"
     loaded = set(_printed("-c", needed + used).split())
     assert "scipy.special" in loaded and "scipy.stats" not in loaded
+
+
+def test_a_configuration_is_written_without_pandas(tmp_path: Path) -> None:
+    """To see whether a list is a Series pyarrow would import it."""
+    table, vectors, out = (str(tmp_path / name) for name in ("t.csv", "v.parquet", "mine.yaml"))
+    Path(table).write_text("\n".join(["id,text,kind", *(f"c{i},a {i},{i % 2}" for i in range(40))]))
+    numbers = {"id": [f"c{i}" for i in range(40)], "vector": [[0.5, i] for i in range(40)]}
+    pq.write_table(pa.table(numbers), vectors)
+    program = (
+        "import sys\n"
+        "from mamushi.cli import main\n"
+        "assert main(sys.argv[1:]) == 0\n"
+        "print('loaded', *sys.modules)\n"
+    )
+    words = ["init", table, "--text", "text", "--id", "id", "--forget", "kind == 1"]
+    printed = _printed("-c", program, *words, "--embeddings", vectors, "--out", out)
+    assert not {"pandas", "torch"} & set(printed.rpartition("loaded ")[2].split())
 
 
 WITHOUT_A_MODEL = ("analyses", "data", "figure", "tables")

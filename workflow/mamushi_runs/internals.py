@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import inspect
+import sys
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -39,6 +40,22 @@ def compare_what_is_recorded() -> None:
 
     persistence: Any = PersistenceBase
     persistence.has_metadata = lambda self, job: any(map(self.metadata, job.output))
+
+
+def serialize_without_pandas() -> None:
+    """Let Snakemake import no pandas to see whether a parameter is a table of it: where nobody has
+    imported it, none is."""
+    from snakemake.persistence import PersistenceBase
+
+    persistence: Any = PersistenceBase
+    of_pandas = persistence._serialize_param_pandas
+
+    def serialized(self: Any, value: Any) -> str | object:
+        if "pandas" in sys.modules:
+            return of_pandas(self, value)
+        return self._serialize_param_builtin(value)
+
+    persistence._serialize_param_pandas = serialized
 
 
 def packed(

@@ -24,6 +24,7 @@ from mamushi_runs.resources import JobResources
 
 internals.keep_garbage()
 internals.compare_what_is_recorded()
+internals.serialize_without_pandas()
 
 
 def explained(function, *args):

@@ -94,6 +94,9 @@ def write(args: argparse.Namespace) -> None:
 
     from mamushi.artifacts.files import atomic
     from mamushi.data import readers
+    from mamushi.running import machine
+
+    machine.without_pandas()
 
     if args.out.is_dir():
         raise UserError("is a folder", where=args.out, do="name a file in --out")
