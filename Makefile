@@ -152,6 +152,7 @@ lint: $(TESTED) ## formatting, lint and types of Python and Snakemake
 	$(BIN)/mypy
 	$(BIN)/snakefmt --check $(SNAKEFILES)
 	$(SNAKEMAKE) --lint
+	$(BIN)/hadolint envs/Dockerfile
 
 format: $(TESTED) ## format Python and Snakemake files
 	$(BIN)/ruff check --fix

@@ -37,6 +37,7 @@ SNAKEFILES = ["Snakefile", "workflow/Snakefile", "workflow/rules"]
         ["mypy"],
         ["snakefmt", "--check", *SNAKEFILES],
         ["snakemake", "--lint"],
+        ["hadolint", "envs/Dockerfile"],
     ],
     ids=" ".join,
 )
