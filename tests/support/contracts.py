@@ -4,7 +4,7 @@ A contract is a row: key, another value, and the jobs by rule that run again bec
 runs for their sake follows from the graph, and is not counted. Several keys share an outcome, and
 stand under it. The counts follow from the grid: 2 datasets x 2 models x 2 seeds = 8 runs, 3
 selectors, 2 budgets, so 24 removal lists and 48 retrainings; the study `loaders` adds two runs with
-one selector and one budget, the study `selectors` eleven selectors, three of them of tokens, and
+one selector and one budget, the study `selectors` ten selectors, two of them of tokens, and
 one budget on a run of the grid. Unlearning has 5 unlearners and one selector on 2 runs.
 """
 
@@ -99,8 +99,8 @@ ROWS: dict[str, dict[str, list[Any]]] = {
     "figure_subspaces 4, figure_variance 4, qualitative 1, ranking 4, runtime 4, subgroups 1, "
     "tables 1, triage 4": {"grid.seeds": [[1]]},
     "effects 1, figure_frontier 1, manifests 34, remove 24, retrain 24, stability 34, subgroups 1, "
-    "tables 1, token_manifests 3": {"grid.budgets": [[0.2, 0.4, 0.95]]},
-    "effects 1, figure_frontier 1, stability 34, subgroups 1, tables 1, token_manifests 3": {
+    "tables 1, token_manifests 2": {"grid.budgets": [[0.2, 0.4, 0.95]]},
+    "effects 1, figure_frontier 1, stability 34, subgroups 1, tables 1, token_manifests 2": {
         "grid.budgets": [[0.4]]
     },
     "confounds 8, diagnostics 8, effects 1, frontier 8, manifests 8, predict 8, ranking 4, "
@@ -109,19 +109,19 @@ ROWS: dict[str, dict[str, list[Any]]] = {
     },
     "confounds 8, diagnostics 8, effects 1, frontier 8, predict 8, ranking 4, runtime 4, "
     "subgroups 1, tables 1": {"grid.selectors": [["random"]]},
-    "embed_layers 1, manifests 8, refits 8, remove 8, retrain 11, score 8, spans 3, stability 8, "
-    "study_tables 1, token_manifests 3, token_ratio 1, token_scores 3": {
+    "embed_layers 1, manifests 8, refits 8, remove 8, retrain 10, score 8, spans 2, stability 8, "
+    "study_tables 1, token_manifests 2, token_scores 2": {
         "studies.selectors.datasets": [["mine", "made"]],
         "studies.selectors.models": [["tiny", "ours"]],
         "studies.selectors.seeds": [[0, 1]],
     },
-    "manifests 34, remove 8, retrain 11, spans 3, stability 34, study_tables 1, "
-    "token_manifests 3": {"studies.selectors.budgets": [[0.4, 0.6]]},
+    "manifests 34, remove 8, retrain 10, spans 2, stability 34, study_tables 1, "
+    "token_manifests 2": {"studies.selectors.budgets": [[0.4, 0.6]]},
     "manifests 1, refits 1, remove 1, retrain 1, score 1, stability 1, study_tables 1": {
         "studies.selectors.selectors": [
             [
                 *("lr_maha", "mamushi_lr", "linear", "lexical", "aside", "auto", "again"),
-                *("token_unigram", "token_models", "token_random", "greedy_unigram", "vmf"),
+                *("token_unigram", "token_random", "greedy_unigram", "vmf"),
             ]
         ],
     },
@@ -215,30 +215,28 @@ ROWS: dict[str, dict[str, list[Any]]] = {
         "models.tiny.pretraining.seed": [1],
     },
     "tokens 8": {"tokens.max_length": [300]},
-    # Three of the retrainings mask tokens, one of them by two models.
-    "beta0 10, contaminate 6, gold 10, retrain 25, retrain_and_probe 1, token_ratio 1": {
+    # Two of the retrainings mask tokens.
+    "beta0 10, contaminate 6, gold 10, retrain 25, retrain_and_probe 1": {
         f"training.{key}": [value] for key, value in OTHER_TRAINING.items() if key != "max_length"
     },
-    "beta0 10, contaminate 6, gold 10, predict 4, retrain 23, retrain_and_probe 1, token_ratio 1, "
+    "beta0 10, contaminate 6, gold 10, predict 4, retrain 23, retrain_and_probe 1, "
     "token_scores 2": {"training.max_length": [64]},
-    "beta0 10, contaminate 6, gold 10, retrain 25, retrain_and_probe 1, token_ratio 1, unlearn 9, "
+    "beta0 10, contaminate 6, gold 10, retrain 25, retrain_and_probe 1, unlearn 9, "
     "unlearn_and_probe 1, unlearn_list 5, unlearn_whole 5": {"training.method": ["lora", "full"]},
     "beta0 10, contaminate 6, evaluate 1, generate 3, gold 10, retrain 25, "
-    "retrain_and_probe 1, token_ratio 1, unlearn 9, unlearn_and_probe 1, unlearn_list 5, "
+    "retrain_and_probe 1, unlearn 9, unlearn_and_probe 1, unlearn_list 5, "
     "unlearn_whole 5": {"training.precision": ["fp32"]},
-    "gold 10, retrain 59, retrain_and_probe 2": {"training.steps": ["matched"]},
-    "beta0 6, contaminate 6, gold 6, retrain 2, token_ratio 1": {
+    "gold 10, retrain 58, retrain_and_probe 2": {"training.steps": ["matched"]},
+    "beta0 6, contaminate 6, gold 6, retrain 2": {
         f"models.tiny.training.{key}": [value]
         for key, value in {**OTHER_TRAINING, "method": "lora"}.items()
         if key != "max_length"
     },
-    "beta0 6, contaminate 6, gold 6, token_ratio 1, token_scores 2": {
-        "models.tiny.training.max_length": [64]
-    },
-    "beta0 6, contaminate 6, generate 1, gold 6, retrain 2, token_ratio 1": {
+    "beta0 6, contaminate 6, gold 6, token_scores 2": {"models.tiny.training.max_length": [64]},
+    "beta0 6, contaminate 6, generate 1, gold 6, retrain 2": {
         "models.tiny.training.precision": ["fp32"]
     },
-    "gold 6, retrain 36, retrain_and_probe 1": {"models.tiny.training.steps": ["matched"]},
+    "gold 6, retrain 35, retrain_and_probe 1": {"models.tiny.training.steps": ["matched"]},
     "beta0 4, gold 4, retrain 23, retrain_and_probe 1": {
         "models.ours.training.learning_rate": [1e-4],
         "models.ours.training.trained_blocks": [2],
@@ -256,7 +254,7 @@ ROWS: dict[str, dict[str, list[Any]]] = {
     },
     "embed 10": {"embedding.layer": [2]},
     "embed_layers 1": {"embedding.depths": [[0.25, 0.5, 0.75, 0.9]]},
-    "evaluate 21, relearn 2, retrain 59, retrain_and_probe 2, unlearn 18, "
+    "evaluate 21, relearn 2, retrain 58, retrain_and_probe 2, unlearn 18, "
     "unlearn_and_probe 2, unlearn_list 10, unlearn_whole 10": {"evaluation.max_length": [64]},
     "effects 1": {"evaluation.retain_margin": [0.05]},
     "evaluate 8, gold_matched 8, steps 1": {"evaluation.matched_gold": [True]},
@@ -325,7 +323,7 @@ ROWS: dict[str, dict[str, list[Any]]] = {
     "frontier 8, predict 8": {"evidence.budgets": [[0.5]]},
     "calibrate 10": {"evidence.resamples": [10]},
     "refits 28": {"evidence.refits.halves": [0]},
-    "refits 28, token_manifests 3": {"evidence.refits.whole": [2]},
+    "refits 28, token_manifests 2": {"evidence.refits.whole": [2]},
     "geometry 8": {"evidence.components": [10]},
     "evidence_tables 1": {
         "evidence.targets": [[{"target": "sad", "value": 0.6}]],

@@ -33,7 +33,7 @@ ENTRIES = {
     "dataset": ("load",),
     "selector": (
         *("score", "BY_CHANCE", "DERIVES", "NEEDS_TRUTH", "READS_TEXTS", "READS_TOKENS"),
-        *("score_tokens", "READS_RATIO"),
+        "score_tokens",
     ),
     "unlearner": ("loss", "STOPS", "REFERENCE", "RANDOM_LABELS", "SALIENCY"),
     "figure": ("draw",),

@@ -151,16 +151,6 @@ def taken_out(pattern, tokens):
     )
 
 
-def ratio_read(wildcards):
-    """The ratio of two models, for a selector of tokens that reads it."""
-    kind = plugin("selector", config["selectors"][wildcards.selector]["kind"])
-    return (
-        paths.TOKEN_RATIO.format(**wildcards)
-        if kind.literals.get("READS_RATIO")
-        else []
-    )
-
-
 # What the figures of a cell show.
 OF_CELL = {
     "scores": paths.SCORES.replace("{selector}", RATIO),

@@ -63,34 +63,11 @@ rule remove:
         command("remove")
 
 
-# Tokens in the place of texts. Two models, of the contamination section's forget texts and of its
-# retain texts, are trained and read in one job, which keeps neither.
-rule token_ratio:
-    input:
-        examples=made(paths.EXAMPLES),
-        tokens=of_arm(paths.TOKENS, "gold"),
-        model_card=of_arm(paths.MODEL_CARD, "gold"),
-    output:
-        out=paths.TOKEN_RATIO,
-    log:
-        "results/logs/token_ratio/{dataset}/{model}/seed{seed}.log",
-    threads: RESOURCES.cores(8)
-    resources:
-        gpu=RESOURCES.gpus,
-        mem_mb=RESOURCES.model_memory,
-        runtime=RESOURCES.training_minutes,
-    params:
-        settings=params("token_ratio", *CELL),
-    shell:
-        command("token-ratio")
-
-
-# A selector of tokens scores every token of the forget set once, like one of texts.
+# Tokens in the place of texts: a selector of tokens scores every token of the forget set once, like one of texts.
 rule token_scores:
     input:
         examples=made(paths.EXAMPLES),
         tokens=of_arm(paths.TOKENS, "gold"),
-        ratio=ratio_read,
     output:
         out=paths.TOKEN_SCORES,
     log:

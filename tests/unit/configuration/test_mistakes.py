@@ -206,21 +206,6 @@ def test_a_folder_without_all_its_files(tmp_path: Path) -> None:
     )
 
 
-def test_a_ratio_of_models_wants_texts_and_a_base_to_train_them_on() -> None:
-    config = paper() | {"studies": None}
-    config["grid"]["selectors"] = ["token_models", "random"]
-    complete(config)
-    config["datasets"]["jigsaw"]["sections"] = {"inference": 1}
-    config["models"]["ours"] = {"source": str(ROOT), "contaminated": True}
-    config["grid"] |= {"datasets": ["jigsaw"], "models": ["ours", "gemma-2-2b"]}
-    ranks = "grid.selectors[0]: 'token_models' ranks by models"
-    wanted = [
-        f"{ranks} of the contamination section, which datasets.jigsaw.sections does not have",
-        f"{ranks} that are trained from the base, which models.ours.base does not name",
-    ]
-    assert [line for line in mistakes(config) if line.startswith("grid.selectors")] == wanted
-
-
 def test_tokens_are_ranked_for_retraining_alone() -> None:
     config = paper()
     config["grid"]["selectors"] = ["random", "token_random"]

@@ -11,8 +11,7 @@ from mamushi.artifacts import schemas
 from mamushi.artifacts.tables import read_table, write_table
 from mamushi.cli import main
 from mamushi.lm.tokens import TokenSet
-from mamushi.registry import plugin
-from mamushi.selection.selectors import token_models, token_random, token_unigram
+from mamushi.selection.selectors import token_random, token_unigram
 from mamushi.selection.tokens import TokenPool, highest_spans
 
 
@@ -80,16 +79,6 @@ def test_chance_goes_by_text_and_seed() -> None:
     again, other = (token_random.score_tokens(pool, {}, seed) for seed in (0, 1))
     assert np.array_equal(np.concatenate(scores[:3]), np.concatenate(again[:3]))
     assert not np.array_equal(np.concatenate(scores[:3]), np.concatenate(other[:3]))
-
-
-def test_the_ratio_of_two_models_is_taken_by_id() -> None:
-    pool = TokenPool(
-        texts([[9, 1], [9, 2]], [[9, 2]]),
-        NOTHING,
-        ratio={"id1": np.float32([2.0]), "id0": np.float32([1.0])},
-    )
-    assert token_models.score_tokens(pool, {}, 0) == [[1.0], [2.0], None]
-    assert plugin("selector", "token_models").literals["READS_RATIO"]
 
 
 @pytest.mark.parametrize(("beta", "tokens"), [(0.1, 0), (0.3, 2), (0.9, 3)])

@@ -44,7 +44,6 @@ REFITS = CELL + "/refits/{selector}.parquet"  # the same scores with other seeds
 STABILITY = CELL + "/stability/{selector}.parquet"  # how often a text is listed
 REMOVAL = CELL + "/removals/{selector}/beta{beta}.parquet"  # the product: ids to remove
 MANIFEST = CELL + "/removals/{selector}/beta{beta}.json"  # verdict, origin and expectations
-TOKEN_RATIO = CELL + "/token_ratio.parquet"  # log ratio of every token
 TOKEN_SCORES = CELL + "/token_scores/{selector}.parquet"  # a ranking of tokens
 SPANS = CELL + "/spans/{selector}/beta{beta}.parquet"  # tokens left out of the loss
 SPANS_MANIFEST = CELL + "/spans/{selector}/beta{beta}.json"  # verdict, origin and counts

@@ -330,7 +330,7 @@ def _check_ratio(full: Config) -> Iterator[str]:
 
 
 def _check_tokens(full: Config) -> Iterator[str]:
-    """Check that tokens are ranked for retraining alone, and by models that can be trained."""
+    """Check that tokens are ranked for retraining alone, and where there is a tokenizer."""
     for where, axes in comparisons(full):
         for place, name in enumerate(axes["selectors"]):
             at = f"{where}.selectors[{place}]: {name!r}"
@@ -344,24 +344,6 @@ def _check_tokens(full: Config) -> Iterator[str]:
                         f"{at} ranks tokens, and models.{model} has embeddings made elsewhere and "
                         "no tokenizer; leave one of them out"
                     )
-            if plugin("selector", full["selectors"][name]["kind"]).literals.get("READS_RATIO"):
-                yield from _check_ratio_of_models(full, at, axes)
-
-
-def _check_ratio_of_models(full: Config, at: str, axes: Config) -> Iterator[str]:
-    for dataset in axes["datasets"]:
-        if _contamination(full["datasets"][dataset]) == 0:
-            yield (
-                f"{at} ranks by models of the contamination section, which "
-                f"datasets.{dataset}.sections does not have"
-            )
-    for model in axes["models"]:
-        definition = full["models"][model]
-        if definition.get("contaminated") and definition.get("base") is None:
-            yield (
-                f"{at} ranks by models that are trained from the base, which models.{model}.base "
-                "does not name"
-            )
 
 
 def _check_depths(full: Config) -> Iterator[str]:

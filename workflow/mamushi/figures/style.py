@@ -42,7 +42,6 @@ SELECTORS: dict[str, tuple[str, str, Any]] = {
     "oracle": ("Oracle", "#000000", "*"),
     "greedy_unigram": ("Greedy set", "#994455", (7, 1, 0)),
     "token_unigram": ("Tokens (counts)", "#AA3377", (4, 1, 45)),
-    "token_models": ("Tokens (models)", "#EE8866", (8, 1, 0)),
     "token_random": ("Tokens (random)", "#BBBBBB", (3, 0, 90)),
 }
 """Name, colour and marker of each selector, the same in every figure."""

@@ -24,13 +24,12 @@ class TokenPool:
 
     ``texts`` are those of both domains from which one removes, and ``groups`` (texts,) which of
     them are not independent. ``others`` are those of the contamination section, none of which is
-    scored. ``ratio`` has by id the log ratio of two models, where the selector reads it.
+    scored.
     """
 
     texts: TokenSet
     others: TokenSet
     groups: Codes | None = None
-    ratio: Mapping[str, NDArray[np.float32]] | None = None
 
     @property
     def forget(self) -> NDArray[np.int64]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -176,7 +175,6 @@ class TokenScores(Score):
 
 
 class TokenScoresFiles(TextFiles):
-    ratio: Path | None = reads("the ratio of two models, where it is scored by", default=None)
     out: Path = writes("the token scores to write")
 
 
@@ -185,14 +183,10 @@ def token_scores(files: TokenScoresFiles, settings: TokenScores, job: Job) -> No
     import pyarrow as pa
 
     from mamushi.artifacts import schemas
-    from mamushi.artifacts.tables import read_table, write_table
+    from mamushi.artifacts.tables import write_table
     from mamushi.registry import load
 
     pool = _token_pool(files, settings.max_length)
-    if files.ratio is not None:
-        rows = read_table(files.ratio, schemas.TOKEN_RATIO)
-        ratios = (each.values.to_numpy() for each in rows["ratio"])
-        pool = replace(pool, ratio=dict(zip(rows["id"].to_pylist(), ratios, strict=True)))
     selector = load("selector", settings.kind)
     scores = selector.score_tokens(pool, settings.settings, settings.seed)
     columns = {

@@ -351,59 +351,6 @@ def _edit(files: RetrainFiles) -> Callable[[TokenSet], TokenSet] | None:
     return lambda texts: tokens.masked(texts, spans)
 
 
-class TokenRatio(Cell):
-    """How both models are trained."""
-
-    training: Training = setting(lambda config, model: trained_as(config, model, "token_ratio"))
-
-
-class TokenRatioFiles(_models.BaseFiles):
-    out: Path = writes("the token ratios to write")
-
-
-def token_ratio(files: TokenRatioFiles, settings: TokenRatio, job: Job) -> None:
-    """Tell the log ratio of every token that the forget texts predict, from two language models.
-
-    log p(token | what is before it) under a model tuned on the contamination section's forget
-    texts, minus the same under one tuned on its retain texts. Neither has seen what they read: it
-    is of the inference section. Both are trained and read here, and kept by no one. Raises
-    ``UserError`` where the contamination section lacks a domain.
-    """
-    import pyarrow as pa
-
-    from mamushi.artifacts import schemas
-    from mamushi.artifacts.provenance import fingerprint
-    from mamushi.artifacts.tables import write_table
-    from mamushi.lm.perplexity import token_nll
-    from mamushi.lm.tokens import read_tokens
-
-    length = settings.training.max_length
-    ranked = read_tokens(files.tokens, files.examples, INFERENCE, length, domains=[FORGET])
-    nll, states = {}, []
-    for domain in (FORGET, RETAIN):
-        texts = read_tokens(files.tokens, files.examples, CONTAMINATION, length, domains=[domain])
-        states.append(files.out.with_name(f"{files.out.name}.{domain}.state"))
-        model, accelerator, _ = trained_on(
-            texts,
-            files.model_card,
-            settings.training,
-            job,
-            seed=settings.seed,
-            what=f"{domain} model",
-            state=states[-1],
-            fingerprint=fingerprint({**job.origin, "domain": domain}),
-        )
-        nll[domain] = token_nll(model, ranked, job.execution.batch_tokens, accelerator)
-        del model
-    if accelerator.is_main_process:
-        ratio = [two - one for one, two in zip(nll[FORGET], nll[RETAIN], strict=True)]
-        lists = pa.array(ratio, pa.list_(pa.float32()))
-        columns = {"id": ranked.ids, "ratio": lists}
-        write_table(files.out, schemas.TOKEN_RATIO, columns, metadata=job.origin)
-        for state in states:
-            state.unlink(missing_ok=True)
-
-
 class Evaluate(Opened, Settings):
     """How the model is opened and measured."""
 

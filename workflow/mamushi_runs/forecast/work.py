@@ -51,7 +51,7 @@ RETRAIN, UNLEARN = (
     for maker in ("retrain", "unlearn")
 )
 """Rules that make models, and the sections by which they ask them."""
-TRAINING = ("contaminate", "gold", "gold_matched", "beta0", *RETRAIN, "token_ratio")
+TRAINING = ("contaminate", "gold", "gold_matched", "beta0", *RETRAIN)
 UNLEARNING = ("unlearn_whole", "unlearn_list", *UNLEARN)
 EMBEDDING = ("embed", "embed_layers")
 SHARD = "scatteritem"
@@ -250,7 +250,7 @@ class Costs:
         if rule != "contaminate":
             model = arms.base(self.config, model) or model
         size = self.size(model)
-        section = CONTAMINATION if rule in ("contaminate", "token_ratio") else INFERENCE
+        section = CONTAMINATION if rule == "contaminate" else INFERENCE
         whole, forget = (self.volumes.texts(dataset, section, d) for d in (DOMAINS, [FORGET]))
         retrained = rule in RETRAIN
         removed = float(wildcards.get("beta", 0)) if retrained else float(rule == "gold")

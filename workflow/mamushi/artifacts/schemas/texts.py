@@ -75,12 +75,6 @@ score float64: The selector's score of it.
 rank int64
 copies string[]: Ids of the texts that were collapsed into it and go with it, sorted.""")
 
-TOKEN_RATIO = table("""token_ratio: The log ratio of every token that a forget text of the inference
-section predicts, by two models tuned on the contamination section.
-id string
-ratio float32[]: log p under the model of forget texts minus log p under that of retain texts, in
-    nats, of each token but the first.""")
-
 TOKEN_SCORES = table("""token_scores: A selector's score of every token that a text of the inference
 section predicts.
 id string, domain string
