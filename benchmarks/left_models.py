@@ -67,7 +67,9 @@ def apart(report: Report, cohort: Cohort, name: str, nll: np.ndarray) -> None:
 def rounding(report: Report, cohort: Cohort, bits: int) -> None:
     """What weights of so many bits add to the NLL per token under gold and beta 0, and how much
     less they add under beta 0, over seeds."""
-    from mamushi.lm import device, loading, rounding
+    import rounding
+
+    from mamushi.lm import device, loading
     from mamushi.lm.perplexity import text_nll
     from mamushi.lm.tokens import read_tokens
 

@@ -48,7 +48,6 @@ def write_answers(at: Callable[..., Path], seed: int, rng: np.random.Generator) 
         noise = 0.01 * rng.normal()
         rows = [
             *[("relearn forget", 0, before, 3.0), ("relearn forget", 8, after + noise, 3.0)],
-            ("round", 4, before + 0.2, 3.3),
         ]
         names = schemas.RELAPSES.schema.names
         columns = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
@@ -200,11 +199,6 @@ def test_what_comes_back_is_told_against_gold(finished: Path) -> None:
     assert row["gold_regained"] == pytest.approx(0.1, abs=0.02)
     assert 0.9 < row["excess_low"] < row["excess"] < row["excess_high"]
     assert row["excess"] == pytest.approx(row["regained"] - row["gold_regained"])
-    rounded = find(source="npo", treatment="round")
-    assert rounded["amount"] == 4
-    assert rounded["regained"] == pytest.approx(-0.2)
-    assert rounded["retain_lost"] == pytest.approx(0.3)
-    assert (rounded["excess_low"], rounded["excess_high"]) == pytest.approx((0, 0), abs=1e-9)
 
 
 def test_utility_stands_side_by_side(finished: Path) -> None:

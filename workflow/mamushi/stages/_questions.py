@@ -107,8 +107,8 @@ def tasks(subject: _asking.Subject, asked: Tasks) -> _asking.Answers:
 
 
 def relapse(subject: _asking.Subject, asked: Relearn) -> _asking.Answers:
-    """Fine-tune a model on a few texts, of the forget domain, of the retain domain and of neither,
-    and round its weights: does what was deleted come back? And read every text before that.
+    """Fine-tune a model on a few texts, of the forget domain, of the retain domain and of neither:
+    does what was deleted come back? And read every text before that.
 
     The gold standard is treated in the same way, since it learns the domain too. The model is the
     same afterwards. Raises ``UserError`` without a forget text to learn, or if training diverges.

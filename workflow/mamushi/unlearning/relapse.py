@@ -1,8 +1,8 @@
-"""What brings a deleted domain back: a little fine-tuning, on whatever texts, or rounded weights.
+"""What brings a deleted domain back: a little fine-tuning, on whatever texts.
 
 What was only suppressed by small steps of a few weights comes back by other small steps, also of
-texts that have nothing to do with it (Hu et al. 2025, Unlearning or Obfuscating?), or when weights
-are rounded (see ``lm.rounding``). A model that never saw the domain has nothing to come back.
+texts that have nothing to do with it (Hu et al. 2025, Unlearning or Obfuscating?). A model that
+never saw the domain has nothing to come back.
 """
 
 from __future__ import annotations
@@ -17,16 +17,10 @@ from accelerate import Accelerator
 from transformers import PreTrainedModel
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
-from mamushi.artifacts.tables import FORGET, RETAIN
-from mamushi.lm.perplexity import perplexity_table, text_nll
-from mamushi.lm.rounding import rounding
 from mamushi.lm.sharding import local
 from mamushi.lm.tokens import TokenSet, encode, offsets_of, subset
 from mamushi.unlearning.relearning import choose, relearn
 from mamushi.unlearning.unrelated import TEXTS
-
-BITS = (8, 4)
-"""Of rounded weights."""
 
 
 def unrelated(tokenizer: PreTrainedTokenizerBase, max_length: int) -> TokenSet:
@@ -52,8 +46,8 @@ def relapse(
     treatment.
 
     Relearning on ``settings["examples"]`` of each of ``texts``, by its name, as ``relearn`` does,
-    each from the model as it came; and the model with rounded weights. ``model`` is afterwards as
-    it was before. Raises ``UserError`` as ``relearn`` does.
+    each from the model as it came. ``model`` is afterwards as it was before. Raises ``UserError``
+    as ``relearn`` does.
     """
     rows: list[tuple[str, int, float, float]] = []
     start = [(p, local(p.detach()).clone()) for p in model.parameters() if p.requires_grad]
@@ -75,11 +69,5 @@ def relapse(
         with torch.no_grad():
             for parameter, value in start:
                 local(parameter.detach()).copy_(value)
-    for bits in BITS:
-        with rounding(model, bits):
-            nll = text_nll(model, held_out, batch_tokens, accelerator)
-        table = perplexity_table(nll, held_out.domains)
-        means = dict(zip(table["domain"], table["nll"], strict=True))
-        rows.append(("round", bits, means[FORGET], means[RETAIN]))
     names = ("treatment", "amount", "nll_forget", "nll_retain")
     return dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))

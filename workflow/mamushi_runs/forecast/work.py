@@ -325,8 +325,8 @@ class Costs:
             # Relearning measures after each number of steps.
             measured = 1 + len(self.config["probe"]["relearning"]["steps"])
             if question == "relapse":
-                # Relearning on three kinds of texts, and rounding to two numbers of bits.
-                measured = 3 * measured + 2 + 1
+                # Relearning on three kinds of texts; and every text is read before.
+                measured = 3 * measured + 1
             return measured * self._held(dataset) * each
         if question == "membership":
             sections = (INFERENCE, EVALUATION)

@@ -77,8 +77,8 @@ seeds_needed_low int64?, seeds_needed_high int64?, why string?""")
 RELAPSE = table(f"""relapse: What brings the forget domain back, over seeds, each model against the
 gold model of its seed treated the same: a row per kind of models, treatment and amount.
 {KIND_OF_MODELS}
-treatment string: `relearn forget`, `relearn retain`, `relearn unrelated`, or `round`.
-amount int64: Optimizer steps, or bits of a weight.
+treatment string: `relearn forget`, `relearn retain` or `relearn unrelated`.
+amount int64: Optimizer steps.
 seeds int64: Seeds, each with a model of either kind.
 raised float64: Nats per token by which deletion has raised the NLL of held-out forget texts above
     that of the model from which unlearning starts; below 0 it has lowered it.

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from mamushi.lm import rounding as module
 from mamushi.lm import tiny
 from mamushi.lm.parameters import decoder_blocks
-from mamushi.lm.rounding import rounded, rounding
 from tests.support.models import SIZES
+
+
+@pytest.fixture
+def rounding(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "benchmarks"))
+    import rounding
+
+    return rounding
 
 
 def by_hand(row: list[float], bits: int, group: int) -> list[float]:
@@ -31,33 +39,34 @@ def by_hand(row: list[float], bits: int, group: int) -> list[float]:
 
 @pytest.mark.parametrize("bits", [8, 4])
 @pytest.mark.parametrize("width", [64, 40, 150])
-def test_weights_are_rounded_group_by_group(bits: int, width: int) -> None:
+def test_weights_are_rounded_group_by_group(rounding: Any, bits: int, width: int) -> None:
     weight = torch.from_numpy(np.random.default_rng(0).normal(0, 0.02, (5, width)).astype("f4"))
     weight[1] = 0.0
     weight[2, 0] = 1.0
-    found = rounded(weight, bits)
-    expected = [by_hand(row, bits, module.GROUP) for row in weight.tolist()]
+    found = rounding.rounded(weight, bits)
+    expected = [by_hand(row, bits, rounding.GROUP) for row in weight.tolist()]
     np.testing.assert_allclose(found.numpy(), expected, rtol=1e-6, atol=1e-9)
-    assert len(found[0, : module.GROUP].unique()) <= 2**bits - 1
-    assert torch.equal(rounded(found, bits), found) or bits == 8
+    assert len(found[0, : rounding.GROUP].unique()) <= 2**bits - 1
+    assert torch.equal(rounding.rounded(found, bits), found) or bits == 8
     assert torch.equal(
-        rounded(weight.bfloat16(), bits), rounded(weight.bfloat16().float(), bits).bfloat16()
+        rounding.rounded(weight.bfloat16(), bits),
+        rounding.rounded(weight.bfloat16().float(), bits).bfloat16(),
     )
-    scale = weight[0, : module.GROUP].abs().max() / (2 ** (bits - 1) - 1)
-    assert (found - weight)[0, : module.GROUP].abs().max() <= 0.501 * scale
+    scale = weight[0, : rounding.GROUP].abs().max() / (2 ** (bits - 1) - 1)
+    assert (found - weight)[0, : rounding.GROUP].abs().max() <= 0.501 * scale
 
 
-def test_a_model_computes_with_rounded_weights_and_is_itself_afterwards() -> None:
+def test_a_model_computes_with_rounded_weights_and_is_itself_afterwards(rounding: Any) -> None:
     model, _ = tiny.build({"family": "llama", **SIZES}, ["the cat sat on a mat"], 0)
     model.eval()
     ids = torch.arange(6)[None]
     before = {name: p.detach().clone() for name, p in model.named_parameters()}
     with torch.inference_mode():
         plain = model(ids).logits
-        with rounding(model, 4) as matrices:
+        with rounding.rounding(model, 4) as matrices:
             found = model(ids).logits
         assert torch.equal(model(ids).logits, plain)
-        with pytest.raises(KeyError), rounding(model, 4):
+        with pytest.raises(KeyError), rounding.rounding(model, 4):
             raise KeyError
         assert torch.equal(model(ids).logits, plain)
     assert all(torch.equal(p, before[name]) for name, p in model.named_parameters())
@@ -67,7 +76,7 @@ def test_a_model_computes_with_rounded_weights_and_is_itself_afterwards() -> Non
     assert matrices == len(matrices_of) > 0
     for name, parameter in model.named_parameters():
         if name in matrices_of:
-            parameter.data = rounded(parameter.data, 4)
+            parameter.data = rounding.rounded(parameter.data, 4)
     with torch.inference_mode():
         assert torch.equal(model(ids).logits, found)
     assert not torch.equal(found, plain)
