@@ -120,9 +120,11 @@ def quarter(families: Mapping[str, Family], archive: Archive) -> str:
     rows = []
     for family in families.values():
         run = archive.get((family.dataset, family.model))
-        if run is None or "token_unigram" not in family.selectors():
+        if run is None or not {"token_unigram", "mamushi"} <= {*family.selectors()}:
             continue
         measured = Measured(run, family)
+        if not measured.seeds:
+            continue
         with contextlib.suppress(Absent):
             beta0 = measured.nll(BETA0, ())
             found = (
