@@ -318,7 +318,11 @@ REFUSED: dict[str, tuple[Any, dict[str, Any], str]] = {
     "lists": (pa.table(FRAME.assign(v=[[1.0]] + [[]] * 89)), {"embeddings": "v"}, "column 'v'"),
     "infinite": (FRAME, {"embeddings": VECTORS + np.inf}, "the vector of 't0' has NaN"),
     "too large": (FRAME, {"embeddings": VECTORS * 1e6}, "number above 65504"),
-    "selector": (FRAME, {"selector": "mamushy"}, "unknown selector 'mamushy'; known are"),
+    "selector": (
+        FRAME,
+        {"selector": "mamushy"},
+        "unknown selector 'mamushy'; did you mean 'mamushi'? known are",
+    ),
     "tokens": (FRAME, {"selector": "token_random"}, "selector: token_random ranks tokens"),
     "reads tokens": (FRAME, {"selector": "greedy_unigram"}, "give a model, not embeddings"),
     "setting": (FRAME, {"selector": {"kind": "mamushi_lr", "fold": 3}}, "mamushi_lr.fold"),

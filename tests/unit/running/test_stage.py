@@ -58,7 +58,7 @@ def test_what_is_not_optional_is_asked_for(
     words = [f"--{name}={value}" for name, value in given.items() if name != left_out]
     with pytest.raises(SystemExit):
         main(["retrain", *words])
-    assert f"are required: --{left_out}\n" in capsys.readouterr().err
+    assert f"are required: --{left_out};" in capsys.readouterr().err
 
 
 def test_an_option_without_a_value_is_a_file_that_a_rule_has_not(tmp_path: Path) -> None:

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 from mamushi.artifacts import schemas
+from mamushi.artifacts.domains import FORGET, RETAIN
+from mamushi.lm.tokens import TokenSet
 from mamushi.registry import plugin, plugins
 from mamushi.selection import crossfit
 from mamushi.selection.crossfit import Task, cross_fit, cross_fit_together
@@ -92,6 +94,14 @@ def test_every_selector_can_be_refitted(pool: Pool, kind: str) -> None:
     if "of" in plugin("selector", kind).settings:
         bases = refits(pool, "mamushi_lr", settings("mamushi_lr", **QUICK), 0, 2, 1)
     given = settings(kind, **QUICK, **STACKED, iterations=3, centres=5)
+    if plugin("selector", kind).literals.get("READS_TOKENS"):
+        tokens = TokenSet(
+            ids=pool.ids,
+            domains=np.where(pool.forget, FORGET, RETAIN).astype(object),
+            tokens=np.random.default_rng(1).integers(0, 9, 5 * len(pool.ids)).astype(np.int32),
+            offsets=5 * np.arange(1 + len(pool.ids)),
+        )
+        pool = dataclasses.replace(pool, tokens=tokens, others=tokens)
     found = refits(pool, kind, given, 0, 2, 1, bases)
     again = list(of_table(as_table(pool, found, schemas.REFITS.schema)))
     crossfitted = "folds" in given or bool(bases)

@@ -19,13 +19,14 @@ FILES = {
     "diagnostics": paths.DIAGNOSTICS,
     "confounds": paths.CONFOUNDS,
     "geometry": paths.GEOMETRY,
+    "predicted": paths.PREDICTED,
     "runtime": paths.RUNTIME,
 }
 RUNS = [{"dataset": "small", "model": "tiny", "seed": seed} for seed in (0, 1)]
 SELECTORS = {"mamushi": 0.5, "random": 1.0, "reverse": 2.0}
 TABLES = (
-    *("frontier", "calibration", "diagnostics", "confounds", "geometry", "runtime", "advice"),
-    "paper",
+    *("frontier", "calibration", "diagnostics", "confounds", "geometry", "predicted", "runtime"),
+    *("advice", "paper"),
 )
 BETAS = (0.0, 0.5, 1.0)
 
@@ -79,6 +80,11 @@ def root(tmp_path: Path) -> Path:
         scored = [filled("diagnostics", run, selector=name) for name in SELECTORS]
         write(tmp_path, "diagnostics", run, scored)
         write(tmp_path, "confounds", run, [filled("confounds", run, selector=n) for n in SELECTORS])
+        foreseen = [
+            filled("predicted", run, selector=selector, beta=b, recovered=b**power)
+            for selector, power in SELECTORS.items() for b in BETAS
+        ]  # fmt: skip
+        write(tmp_path, "predicted", run, foreseen)
         write(tmp_path, "geometry", run, [filled("geometry", run, k=k) for k in range(1, 61)])
     write(tmp_path, "runtime", RUNS[0], [filled("runtime", RUNS[0], selector="mamushi")])
     measured = [
@@ -94,6 +100,7 @@ def root(tmp_path: Path) -> Path:
 def make(root: Path, **more: Any) -> int:
     given = {
         "cells": RUNS,
+        "predicted_cells": RUNS,
         "runtime_cells": RUNS[:1],
         "selector": "mamushi",
         "sad": True,
@@ -127,6 +134,7 @@ def test_all_tables(root: Path) -> None:
     assert (first["selector"], first["target"]) == ("random", "removal")
     assert first["budget"] == pytest.approx(0.5)
     assert first["measured"] == pytest.approx(0.5)
+    assert first["retraining"] == pytest.approx(0.5)
     stored = read_metadata(root / "tables" / "advice.parquet")
     inputs = stored["inputs"]
     runs = {f"{name}/small/tiny/seed{seed}" for name in FILES for seed in (0, 1)}

@@ -334,16 +334,24 @@ def _check_tokens(full: Config) -> Iterator[str]:
     for where, axes in comparisons(full):
         for place, name in enumerate(axes["selectors"]):
             at = f"{where}.selectors[{place}]: {name!r}"
-            if not of_tokens(full, name):
+            does = (
+                "ranks" if of_tokens(full, name) else "reads" if _reads_tokens(full, name) else None
+            )
+            if does is None:
                 continue
-            if where in WITHOUT_MANIFESTS:
+            if where in WITHOUT_MANIFESTS and does == "ranks":
                 yield f"{at} is not allowed, since it ranks tokens and lists no text"
             for model in axes["models"]:
                 if "embeddings" in full["models"][model]:
                     yield (
-                        f"{at} ranks tokens, and models.{model} has embeddings made elsewhere and "
+                        f"{at} {does} tokens, and models.{model} has embeddings made elsewhere and "
                         "no tokenizer; leave one of them out"
                     )
+
+
+def _reads_tokens(full: Config, selector: str) -> bool:
+    kind = full["selectors"][selector]["kind"]
+    return bool(plugin("selector", kind).literals.get("READS_TOKENS"))
 
 
 def _check_depths(full: Config) -> Iterator[str]:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
+from mamushi.errors import UserError
 from mamushi.lm.tokens import TokenSet
 from mamushi.selection.pool import Pool, Scored
 from mamushi.selection.unigram import PRIOR, Doubles, counts, vocabulary
@@ -66,8 +67,13 @@ class Candidates:
 
 
 def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
-    """Score by g, in nats per token, of the round in which a text goes; retain texts have none."""
-    assert pool.tokens is not None and pool.others is not None  # READS_TOKENS
+    """Score by g, in nats per token, of the round in which a text goes; retain texts have none.
+
+    Raises ``UserError`` where the texts come without tokens, as with embeddings made elsewhere.
+    """
+    if pool.tokens is None or pool.others is None:
+        do = "rank with a model, or choose another selector"
+        raise UserError("greedy_unigram reads the tokens of a model, and there are none", do=do)
     size = vocabulary(pool.tokens, pool.others)
     trained = counts(pool.tokens, np.ones(len(pool.tokens), dtype=bool), size)
     read = trained + counts(pool.others, np.ones(len(pool.others), dtype=bool), size)
