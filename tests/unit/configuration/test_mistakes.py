@@ -221,12 +221,13 @@ def test_tokens_are_ranked_for_retraining_alone() -> None:
     assert any(line.startswith("removal.ratio: 'token_unigram' is not allowed") for line in found)
 
 
-def test_tokens_are_ranked_where_there_is_a_tokenizer() -> None:
+@pytest.mark.parametrize(("name", "does"), [("token_random", "ranks"), ("greedy_unigram", "reads")])
+def test_tokens_are_ranked_and_read_where_there_is_a_tokenizer(name: str, does: str) -> None:
     config = paper()
     vectors = {"path": str(ROOT / "v.parquet"), "id": "id", "vector": "vector"}
     config["models"]["vectors"] = {"embeddings": vectors}
-    config["grid"] |= {"selectors": ["random", "token_random"], "models": ["gemma-2-2b", "vectors"]}
-    line = "grid.selectors[1]: 'token_random' ranks tokens, and models.vectors has embeddings made "
+    config["grid"] |= {"selectors": ["random", name], "models": ["gemma-2-2b", "vectors"]}
+    line = f"grid.selectors[1]: '{name}' {does} tokens, and models.vectors has embeddings made "
     assert line + "elsewhere and no tokenizer; leave one of them out" in mistakes(config)
 
 

@@ -330,22 +330,19 @@ def _check_ratio(full: Config) -> Iterator[str]:
 
 
 def _check_tokens(full: Config) -> Iterator[str]:
-    """Check that tokens are ranked for retraining alone, and where there is a tokenizer."""
+    """Check that tokens are ranked for retraining alone, and read where there is a tokenizer."""
     for where, axes in comparisons(full):
         for place, name in enumerate(axes["selectors"]):
-            at = f"{where}.selectors[{place}]: {name!r}"
-            does = (
-                "ranks" if of_tokens(full, name) else "reads" if _reads_tokens(full, name) else None
-            )
-            if does is None:
+            at, ranks = f"{where}.selectors[{place}]: {name!r}", of_tokens(full, name)
+            if not (ranks or _reads_tokens(full, name)):
                 continue
-            if where in WITHOUT_MANIFESTS and does == "ranks":
+            if ranks and where in WITHOUT_MANIFESTS:
                 yield f"{at} is not allowed, since it ranks tokens and lists no text"
             for model in axes["models"]:
                 if "embeddings" in full["models"][model]:
                     yield (
-                        f"{at} {does} tokens, and models.{model} has embeddings made elsewhere and "
-                        "no tokenizer; leave one of them out"
+                        f"{at} {'ranks' if ranks else 'reads'} tokens, and models.{model} has "
+                        "embeddings made elsewhere and no tokenizer; leave one of them out"
                     )
 
 
