@@ -40,11 +40,21 @@ def run(args: argparse.Namespace) -> int:
     configfiles = workflow.required(args)
     grid = workflow.grid(*configfiles)
     selectors = args.selector or grid.get("selectors") or ["mamushi"]
-    own = (workflow.read(path).get("selectors") or () for path in configfiles)
-    known = {*plugins("selector")}.union(*own)
+    found = plugins("selector")
+    own: dict[str, Any] = {}
+    for path in configfiles:
+        own |= workflow.read(path).get("selectors") or {}
+    known = {*found, *own}
     if unknown := [name for name in selectors if name not in known]:
         what = f"unknown selector {unknown[0]!r}{suggestion(unknown[0], known)}"
         raise UserError(what, where="--selector", do=f"known are: {', '.join(sorted(known))}")
+    kinds = {name: (own.get(name) or {}).get("kind", name) for name in selectors}
+    ranking = {name for name, each in found.items() if "UNIT" in each.literals}
+    tokens = [name for name in selectors if kinds[name] in ranking]
+    if tokens and args.selector:
+        what, do = f"{tokens[0]} ranks tokens and lists no text", "name a selector of texts"
+        raise UserError(what, where="--selector", do=do)
+    selectors = [name for name in selectors if name not in tokens]
     wanted = [
         paths.REMOVAL.format(**cell, selector=selector, beta=_beta(args, cell))
         for cell, selector in itertools.product(workflow.cells(grid), selectors)

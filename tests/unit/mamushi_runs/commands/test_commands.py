@@ -116,6 +116,17 @@ def test_a_list_at_a_budget_of_one_s_own(
     assert len(lines) == 3
 
 
+def test_a_list_is_of_texts(
+    folder: Path, lines: list[list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    grid = "{datasets: [a], models: [m], seeds: [0], selectors: [lr_cos, token_unigram]}"
+    Path("mine.yaml").write_text(f"grid: {grid}\n")
+    assert main(["list", "--budget", "0.2"]) == 0
+    assert capsys.readouterr().out == "results/runs/a/m/seed0/removals/lr_cos/beta0.20.parquet\n"
+    assert main(["list", "--budget", "0.2", "--selector", "token_unigram"]) == 2
+    assert "token_unigram ranks tokens and lists no text" in capsys.readouterr().err
+
+
 def test_plan_and_recover_take_the_configuration_that_is_there(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
