@@ -1,9 +1,9 @@
 """What a removal would do to retrained models, foreseen without a training.
 
 A unigram model of the texts that remain stands for the language model (``selection.unigram``): what
-a removal adds to its NLL of forget and of retain texts, as shares of the *gap*, which is what it
-adds to the NLL of forget texts when all of them go. It reads the held-out texts or, where nothing
-is held out, the texts of each of five folds by the others.
+a removal adds to its NLL of forget and retain texts, as shares of the *gap*, which is what it adds
+to that of forget texts when all of them go. It reads held-out texts or, where nothing is held out,
+the texts of each of five folds by the others.
 """
 
 from __future__ import annotations
@@ -65,7 +65,6 @@ class Proxy:
         self.full = [each.sum(axis=0) for each in own]
         self.start, gold = self._nll(self.full), self._nll([each[1] for each in own])
         self.gap = float((gold - self.start)[0])
-        """Nats per token."""
         if self.gap <= 0:
             raise NoPrediction("forget texts are predicted as well without the forget texts")
 
