@@ -11,10 +11,10 @@ the budget B between lists, seeds taken out; ``retain_B``, the same of retain NL
 the correlation of a perfect predictor: lists that are the same in all seeds tell the noise.
 
 ``half_gap_error`` is the 95% quantile over selectors and seeds of how far the predicted budget of
-half of the gap is from the measured one, the mean over seeds; ``pilot_error``, of the prediction
-through one retraining at 0.5, from the mean over the other seeds; ``pilots_error``, through two
-about the half; ``line_error``, of straight lines through the one; ``covered``, the share of these
-that the interval of the advice covers.
+half of the gap is from the measured one, the mean over seeds; ``at_S_error``, of the share S of it;
+``pilot_error``, of the prediction for the half through one retraining at 0.5, from the mean over
+the other seeds; ``pilots_error``, through two about the half; ``line_error``, of straight lines
+through the one; ``covered``, the share of these that the interval of the advice covers.
 
 ``unigram`` reads the held-out texts, ``unigram_folds`` the ranked ones by folds.
 
@@ -46,6 +46,8 @@ from report import Report, arguments
 Doubles = NDArray[np.float64]
 ARCHIVE = Path(__file__).parent / "archive"
 PILOT = 0.5
+SHARES = (0.25, 0.75, 0.9)
+"""Shares of the gap for which budgets are asked, beside the half."""
 
 
 class List(NamedTuple):
@@ -144,9 +146,14 @@ def half_gaps(report: Report, name: str, found: list[List], predicted: Doubles) 
         apart = [real[key] for key in real if key[0] == selector and key[1] != seed]
         near = sorted(grid[1:-1], key=lambda beta: abs(here[grid.index(beta)] - 0.5))[:2]
         one, two = ([(beta, here[grid.index(beta)]) for beta in at] for at in ([PILOT], near))
-        wanted, others = (first_crossing(grid, np.mean(each, 0), 0.5) for each in (same, apart))
+        whole = np.mean(same, 0)
+        others = first_crossing(grid, np.mean(apart, 0), 0.5)
         for what, guess, truth in (
-            ("half_gap", budget(own, grid, 0.5), wanted),
+            ("half_gap", budget(own, grid, 0.5), first_crossing(grid, whole, 0.5)),
+            *(
+                (f"at_{share}", budget(own, grid, share), first_crossing(grid, whole, share))
+                for share in SHARES
+            ),
             ("pilot", budget(through(own, grid, one), grid, 0.5), others),
             ("pilots", budget(through(own, grid, two), grid, 0.5), others),
             ("line", first_crossing([0, PILOT, 1], [0, one[0][1], 1], 0.5), others),

@@ -49,6 +49,7 @@ def test_a_perfect_predictor_has_no_error(bench: Any) -> None:
     assert values["p_within_0.5"] == pytest.approx(1)
     assert values["p_retain_0.75"] == pytest.approx(1)
     assert values["p_half_gap_error"] == values["p_pilot_error"] == pytest.approx(0)
+    assert values["p_at_0.9_error"] == pytest.approx(0)
     # Straight from 0 to 0.71 at 0.5, the fast curve is at its half at 0.35 and not at 0.25.
     assert values["p_line_largest"] == pytest.approx(0.35 - 0.25, abs=5e-3)
     assert values["p_half_gap_covered"] == 1
@@ -62,6 +63,8 @@ def test_one_that_only_knows_the_budget_tells_no_lists_apart(bench: Any) -> None
     assert not [name for name in report.values if "within" in name]
     assert report.values["b_half_gap_largest"] == pytest.approx(0.25)
     assert report.values["b_half_gap_covered"] == 0.5
+    # A quarter takes 0.125 where each budget below 0.25 recovers twice its share.
+    assert report.values["b_at_0.25_largest"] == pytest.approx(0.125)
 
 
 def test_the_ceiling_is_what_noise_leaves(bench: Any) -> None:

@@ -40,7 +40,7 @@ SHORT = {
     "INIT": [*INIT, "--model", "model"],
     "VECTORS": [*INIT, "--id", "id", "--embeddings"],
     "RANKED": [f"{RANKED}.parquet"],
-    "XXX.csv": ["x" * 300 + ".csv"],
+    "LONG.csv": ["x" * 300 + ".csv"],
 }
 """Words that stand for others in the commands of the table."""
 

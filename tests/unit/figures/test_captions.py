@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 
+from mamushi.artifacts import schemas
 from mamushi.registry import plugins
 from mamushi.stages._settings import (
     EVIDENCE_TABLES,
@@ -85,3 +87,20 @@ def test_captions_follow_the_settings() -> None:
     # What marks mean, with one seed as with several.
     assert "one seed tells no difference" in rendered("truth.rst", CONFIG | CHANGES["one seed"])
     assert "differences at the same seeds holds 0" in rendered("truth.rst", CONFIG)
+
+
+VALUES = {
+    "calibration": {"slope", "intercept", "psi_over_phi"},
+    "sad_summary": {"area"},
+    "subgroups": {"words"},
+}
+"""What lists of captions name beside columns: checks, quantities, settings."""
+
+
+@pytest.mark.parametrize("name", [n for n in CAPTIONS if hasattr(schemas, n[:-4].upper())])
+def test_a_caption_lists_columns_that_its_table_has(name: str) -> None:
+    table = name.removesuffix(".rst")
+    items = re.findall(r"^\* ([^:\n]*)", (REPORT / name).read_text(encoding="utf-8"), re.M)
+    listed = {each for item in items for each in re.findall(r"``([a-z_0-9]+)``", item)}
+    columns = {*getattr(schemas, table.upper()).schema.names} | VALUES.get(table, set())
+    assert listed <= columns

@@ -36,10 +36,8 @@ def write(spans: Path, out: Path, *, cut: bool = False) -> None:
     if where is None:
         do = "give results/runs/.../spans/SELECTOR/betaB.parquet"
         raise UserError("is no spans of a run", where=spans, do=do)
-    about, rows = (
-        read_json(spans.with_suffix(".json")),
-        read_table(spans, schemas.SPANS).to_pylist(),
-    )
+    about = read_json(spans.with_suffix(".json"))
+    rows = read_table(spans, schemas.SPANS).to_pylist()
     if about["spans_sha256"] != digest(rows):
         do = "run the workflow again"
         raise UserError("is not the file of the manifest beside it", where=spans, do=do)

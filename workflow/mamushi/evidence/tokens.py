@@ -27,7 +27,7 @@ from mamushi.selection.refits import WHOLE
 from mamushi.selection.removals import count
 from mamushi.selection.tokens import Scores, counts_of, digest, highest, highest_spans, rows_of
 
-NOT_FORESEEN = "what masking does is not foreseen before a retraining"
+FORESEEN = "the table predicted says what masking does, where texts are held out"
 TOLD = 50
 """Tokens that are shown with their scores, and"""
 FEW = 6
@@ -107,7 +107,7 @@ class TokenRanking:
                 "of": "the share of the retain texts' own tokens that score as high as the mask",
             },
             "stability": stable,
-            "expected": {"by": None, "withheld": NOT_FORESEEN},
+            "expected": {"by": None, "withheld": FORESEEN},
         }
 
     def _cost(self, threshold: float | None) -> dict[str, float | None]:

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from mamushi.configuration import grid
-from mamushi.configuration.checks import of_tokens
 from mamushi.errors import UserError
 from mamushi.running.stage import Files, Job, option, reads, writes
 from mamushi.stages._settings import Cell, Config, by_chance, comparison, reads_words, setting
@@ -71,9 +70,7 @@ class Predict(Cell):
     budgets: list[float] = setting(frontier_budgets)
     max_length: int = setting("models.{model}.training.max_length")
     read: list[str] = setting(reads_words)
-    of_tokens: list[str] = setting(
-        lambda config: [name for name in config["grid"]["selectors"] if of_tokens(config, name)]
-    )
+    of_tokens: list[str] = setting(lambda config: grid.token_rankings(config, config["grid"]))
 
 
 class PredictFiles(Files):
