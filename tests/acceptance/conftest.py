@@ -1,15 +1,12 @@
-"""What others have made: a real model, SmolLM2-135M-Instruct, and lm-evaluation-harness. Tests are
-skipped with a word where one cannot be had.
+"""What others have made: a real model, SmolLM2-135M-Instruct. Tests are skipped with a word where
+it cannot be had.
 
 The model is kept between runs in the folder of MAMUSHI_SMOLLM2, where that is set.
 """
 
 import os
-import subprocess
-import sys
 from argparse import Namespace
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -44,33 +41,6 @@ def smollm2(smollm2_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
     words = ["--gguf", str(smollm2_file), "--out", str(out), "--settings", CONVERT]
     assert main(["convert", *words]) == 0
     return out / "card.json"
-
-
-HARNESS = "lm_eval==0.4.13"
-DIGEST = "5daaa1973bf874005f64f28d3834b875f6886f0d6475878e6a6c821994a5286a"
-
-
-@pytest.fixture(scope="session")
-def harness(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
-    """Of lm-evaluation-harness its ``HFLM`` and ``Instance``, read from the wheel.
-
-    What these import is here already. All else that it depends on is for its tasks and metrics, and
-    is not installed.
-    """
-    folder = tmp_path_factory.mktemp("harness")
-    (folder / "wanted.txt").write_text(f"{HARNESS} --hash=sha256:{DIGEST}\n", encoding="utf-8")
-    pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--require-hashes"]
-    pip += ["--only-binary=:all:", "--dest", str(folder), "-r", str(folder / "wanted.txt")]
-    done = subprocess.run(pip, capture_output=True, text=True, check=False)
-    if done.returncode:
-        assert "DO NOT MATCH" not in done.stderr, done.stderr
-        pytest.skip(f"pip does not find {HARNESS}")
-    (wheel,) = folder.glob("*.whl")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(wheel)
-        from lm_eval.api.instance import Instance
-        from lm_eval.models.huggingface import HFLM
-    return SimpleNamespace(HFLM=HFLM, Instance=Instance)
 
 
 @pytest.fixture(scope="session")

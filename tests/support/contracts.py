@@ -313,7 +313,6 @@ ROWS: dict[str, dict[str, list[Any]]] = {
         "probe.prompts": [["So it"]],
         "probe.new_tokens": [20],
     },
-    "retrain_and_probe 2, unlearn_and_probe 2": {"utility.tasks": [["arc_easy"]]},
     "relearn 2, retrain_and_probe 2, unlearn_and_probe 2": {
         "probe.relearning.examples": [8],
         "probe.relearning.steps": [[1, 2]],

@@ -30,13 +30,12 @@ def token_set(
     texts: Sequence[str],
     forget: Sequence[bool] | None = None,
     *,
-    prefix: Sequence[int] = (),
     longest: int | None = None,
 ) -> TokenSet:
-    """The texts as a model's tokenizer cuts them, after the tokens of a ``prefix``; where it is not
-    said which are ``forget``, every other one is."""
+    """The texts as a model's tokenizer cuts them; where it is not said which are ``forget``, every
+    other one is."""
     ids = [
-        np.array([*prefix, *each][:longest], np.int32)
+        np.array(each[:longest], np.int32)
         for each in encode(loading.open_tokenizer(card), list(texts))
     ]
     chosen = np.arange(len(ids)) % 2 == 0 if forget is None else np.asarray(forget)

@@ -140,7 +140,7 @@ def test_what_is_installed_by_name_is_this_program() -> None:
 def test_a_first_ranking_needs_no_extra() -> None:
     """Nor does the demo install what only tests use; what they use, `make test` does."""
     asked = {Requirement(line).name for line in project()["dependencies"]}
-    assert not asked & {"seaborn", "snakemake-executor-plugin-slurm", "lm_eval", "peft", "pytest"}
+    assert not asked & {"seaborn", "snakemake-executor-plugin-slurm", "peft", "pytest"}
 
     def installed(target: str) -> list[str]:
         said = subprocess.run(

@@ -98,11 +98,6 @@ def retrained_curves():
     return measured(axes, found)
 
 
-def left_model_tables():
-    tasks = ["utility_tasks"] if config["utility"]["tasks"] else []
-    return [*settings.LEFT_MODEL_TABLES, *tasks]
-
-
 def layers_read(wildcards):
     """The texts at other depths of the model, for a selector that reads them."""
     wanted = explained(settings.reads_layers, config, wildcards.selector)
@@ -159,8 +154,7 @@ OF_CELL = {
 
 
 def require_inputs(jobs):
-    """Every dataset and model that a job is about to read has a path, and the harness knows the
-    tasks."""
+    """Every dataset and model that a job is about to read has a path."""
     reading = ("model_card", "import_embeddings")
     explained(
         grid.require_paths,
@@ -169,10 +163,6 @@ def require_inputs(jobs):
         sorted({j.wildcards.dataset for j in jobs if j.rule.name.endswith("examples")}),
         sorted({j.wildcards.model for j in jobs if j.rule.name.endswith(reading)}),
     )
-    if any(getattr(job.output, "tasks", None) for job in jobs):
-        from mamushi.lm import harness
-
-        explained(harness.require, config["utility"]["tasks"])
 
 
 def begin():

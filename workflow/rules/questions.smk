@@ -1,5 +1,5 @@
 # Models that are kept are asked at any time: what they say, how fast they learn the domain, what they
-# make of single texts, what they can still do. A new question is a line in `configuration.questions`,
+# make of single texts. A new question is a line in `configuration.questions`,
 # its function in `stages._questions`, and the schemas of its tables.
 
 
@@ -23,8 +23,7 @@ for name, question in questions.QUESTIONS.items():
             f"results/logs/{name}/{{dataset}}/{{model}}/seed{{seed}}/{{arm}}.log",
         threads: RESOURCES.cores(8)
         resources:
-            # The harness asks models that one GPU holds.
-            gpu=1 if name == "tasks" else RESOURCES.gpus,
+            gpu=RESOURCES.gpus,
             mem_mb=RESOURCES.model_memory,
             runtime=RESOURCES.of_model(*question.minutes),
         params:

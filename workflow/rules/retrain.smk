@@ -10,7 +10,7 @@ RETRAINED_AT = [*grid.budgets(config), *sorted(config["unlearning"]["budgets"])]
 
 # A model that is asked more, by `probe` or `left`, answers in the job that makes it.
 for ending, sections in questions.VARIANTS.items():
-    asked = questions.asked(config, "retrain", sections)
+    asked = questions.asked("retrain", sections)
 
     rule:
         name:

@@ -87,7 +87,7 @@ COLLECTED = {
     ),
     # What is left in a model after a deletion, told against gold.
     "left_models": (
-        *("left-models", "What is left", left_model_tables()),
+        *("left-models", "What is left", settings.LEFT_MODEL_TABLES),
         lambda: examples_of([*GRID["datasets"], *config["probe"]["datasets"]])
         + grid.left_models(config),
     ),

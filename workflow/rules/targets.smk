@@ -55,7 +55,7 @@ rule left:
         expand(paths.TABLE, table=settings.LEFT_TABLES),
         expand(paths.FIGURE, figure=settings.figures("left")),
         lambda wildcards: measured(
-            grid.probed(config), expand(paths.TABLE, table=left_model_tables())
+            grid.probed(config), expand(paths.TABLE, table=settings.LEFT_MODEL_TABLES)
         ),
 
 

@@ -6,7 +6,7 @@
 # What enters the first trained block depends on none of unlearner, selector and budget. The first
 # job of a run keeps it in a folder that is no output: see `stages/unlearn.py`.
 for ending, sections in questions.VARIANTS.items():
-    asked = questions.asked(config, "unlearn", sections)
+    asked = questions.asked("unlearn", sections)
 
     rule:
         name:

@@ -169,7 +169,6 @@ UNSTATED = [
         "evidence/*",
         "removal/ratio",
         "evaluation/retain_margin",
-        "utility/tasks",
         "execution/*",
     ),
     *("keep_checkpoints",),

@@ -26,7 +26,6 @@ SETTINGS: dict[str, Any] = {
     "grid": GRID,
     "deleted": {**GRID, "unlearners": ["npo"]},
     "starts": {"m": "beta0"},
-    "tasks": [],
 }
 HELD, RANKED = 120, 80
 LIST = {"selector": "vmf", "beta": "0.50"}
@@ -39,7 +38,7 @@ NLLS: dict[str, float] = {"retraining": -0.1, "npo": 1.0, "gold": 0.0}
 """What each kind of models adds to the NLL of a forget text, in nats."""
 
 
-def write_answers(at: Callable[..., Path], seed: int, rng: np.random.Generator) -> None:
+def write_answers(at: Callable[..., Path], rng: np.random.Generator) -> None:
     """Write what the models of a seed were asked, in the places that ``at`` names."""
     write_perplexity(at(paths.PERPLEXITY, arm="beta0"), np.exp(3.0), 20.0)
     for kind, (before, after) in {
@@ -52,17 +51,6 @@ def write_answers(at: Callable[..., Path], seed: int, rng: np.random.Generator) 
         names = schemas.RELAPSES.schema.names
         columns = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
         write_table(at(paths.RELAPSE, arm=ARMS[kind]), schemas.RELAPSES, columns)
-        scores = {
-            "task": ["t"], "metric": ["acc"], "value": [before / 10], "error": [0.1],
-        }  # fmt: skip
-        if kind != "gold":
-            write_table(at(paths.TASKS, arm=ARMS[kind]), schemas.TASK_SCORES, scores)
-    for endpoint in ("base", "contaminated", "gold"):
-        scores = {
-            "task": ["t"], "metric": ["acc"], "value": [seed / 10], "error": [None],
-        }  # fmt: skip
-        at_endpoint = at(paths.TASKS, arm=endpoint)
-        write_table(at_endpoint, schemas.TASK_SCORES, scores)
 
 
 @pytest.fixture(scope="module")
@@ -117,13 +105,13 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
             every = np.concatenate([order, np.arange(HELD, len(ids))])
             if kind in ARMS:
                 write(at(paths.RELAPSE_NLL, arm=ARMS[kind]), nll, every)
-        write_answers(at, run["seed"], rng)
+        write_answers(at, rng)
     return folder
 
 
 @pytest.fixture(scope="module")
 def finished(measured: Path) -> Path:
-    assert make(measured, tasks=["t"]) == 0
+    assert make(measured) == 0
     return measured
 
 
@@ -216,15 +204,3 @@ def test_utility_stands_side_by_side(finished: Path) -> None:
         means.append(table["nll"].sum() / table["tokens"].sum())
     row = find(source="base", subgroup="all")
     assert row["ppl"] == pytest.approx(np.exp(np.mean(means)))
-
-
-def test_tasks_have_a_table_where_there_are_any(root: Path, finished: Path) -> None:
-    assert make(root) == 0
-    assert not (root / "tables/utility_tasks.parquet").exists()
-    find = finder(finished, schemas.UTILITY_TASKS)
-    gold = find(source="gold", task="t")
-    assert (gold["value"], gold["error"]) == (pytest.approx(0.15), None)
-    half = 3.1824463 * np.std([0, 0.1, 0.2, 0.3], ddof=1) / 2
-    assert (gold["value_low"], gold["value_high"]) == pytest.approx((0.15 - half, 0.15 + half))
-    npo = find(source="npo", metric="acc")
-    assert (npo["value"], npo["error"], npo["seeds"]) == (pytest.approx(0.5), pytest.approx(0.1), 4)

@@ -41,8 +41,6 @@ seeds: Seeds that the row is a mean over.
 subgroup: `all`, `words` (length, in thirds of both domains together), or a column `label_*`.
 prompt: The prompt as configured.
 prefix: Share of the text's tokens that the model is given.
-task: Task or group of tasks.
-metric: Metric, with the harness's filter where it has one.
 step: Optimizer step, from 1.
 tokens_per_second: Those tokens over the seconds since the step before.
 learning_rate: Learning rate of the step.

@@ -34,7 +34,6 @@ RELAPSE = ARM + "/relapse.parquet"  # what brings the domain back
 RELAPSE_NLL = ARM + "/relapse_nll.parquet"  # NLL of held-out and ranked forget texts
 MEMBERSHIP = ARM + "/membership.parquet"  # what it makes of single forget texts
 EXTRACTION = ARM + "/extraction.parquet"  # how well it completes them
-TASKS = ARM + "/tasks.parquet"  # scores on tasks
 
 EMBEDDINGS = CELL + "/embeddings.parquet"  # the inference section as vectors
 LAYERS = CELL + "/layers.parquet"  # the same at other depths

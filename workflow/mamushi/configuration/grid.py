@@ -254,7 +254,6 @@ def left_models(config: Config) -> list[str]:
             paths.PERPLEXITY: [arms.start(config, cell["model"])],
             paths.RELAPSE: ["gold", *models],
             paths.RELAPSE_NLL: deleted(axes, retraining=False),
-            paths.TASKS: [*UTILITY, *models] if config["utility"]["tasks"] else [],
         }
         found += [
             pattern.format(**cell, arm=arm)

@@ -38,7 +38,6 @@ QUESTIONS: Mapping[str, Question] = {
     "relapse": Question(
         "probe", {"relapse": paths.RELAPSE, "relapse_nll": paths.RELAPSE_NLL}, (60, 40, 10)
     ),
-    "tasks": Question("probe", {"tasks": paths.TASKS}, (60, 60, 30), texts=False),
     "membership": Question("left", {"membership": paths.MEMBERSHIP}, (30, 20, 5)),
     "extraction": Question("left", {"extraction": paths.EXTRACTION}, (30, 60, 20)),
 }
@@ -51,14 +50,12 @@ VARIANTS: Mapping[str, tuple[str, ...]] = {
 """Ending of a rule that makes models -> the sections by which it asks them."""
 
 
-def asked(config: Mapping[str, Any], maker: str, sections: tuple[str, ...]) -> list[str]:
+def asked(maker: str, sections: tuple[str, ...]) -> list[str]:
     """Return the questions that ``retrain`` or ``unlearn`` asks by these sections."""
     return [
         name
         for name, question in QUESTIONS.items()
-        if question.of in sections
-        and (maker == "unlearn" or question.retrained)
-        and (name != "tasks" or config["utility"]["tasks"])
+        if question.of in sections and (maker == "unlearn" or question.retrained)
     ]
 
 

@@ -278,14 +278,6 @@ class Left(Cells, Asked):
     extraction: Extraction = Extraction()
 
 
-class Utility(Section):
-    """What the models can still do beside the data; part of the target `left`."""
-
-    #: Tasks of lm-evaluation-harness by name, or YAML files of tasks of your own; their data must
-    #: be on this machine, or the harness downloads it. Needs the extra `harness`.
-    tasks: Annotated[list[str], DISTINCT] = listed()
-
-
 # Evidence, evaluation, execution --------------------------------------------------------------
 
 
@@ -426,7 +418,6 @@ class Configuration(Section):
     left: Left = Left()
     evidence: Evidence = Evidence()
     removal: Removal = Removal()
-    utility: Utility = Utility()
     evaluation: Evaluation = Evaluation()
     execution: Execution = Execution()
     #: Keep the trained tensors of retrained and unlearned models after their evaluation.

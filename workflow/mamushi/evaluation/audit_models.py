@@ -19,7 +19,7 @@ from mamushi.artifacts.tables import DOMAINS, FORGET, RETAIN, read_table
 from mamushi.configuration.grid import UTILITY
 from mamushi.evaluation.cohort import RETRAINING, Cohort, Source, cohorts
 from mamushi.evaluation.curves import read_perplexity
-from mamushi.evaluation.paired import interval, known, seeds_range, t_quantile
+from mamushi.evaluation.paired import seeds_range, t_quantile
 from mamushi.evaluation.sad import Floats, standard_error
 from mamushi.evaluation.subgroups import change, groups
 
@@ -55,8 +55,8 @@ class Audit:
         for cohort in cohorts(axes, self.root):
             yield cohort, sources
 
-    def tables(self, *, tasks: bool) -> list[tuple[Table, pa.Table]]:
-        """Return all tables, with that of ``tasks`` where models were asked for them.
+    def tables(self) -> list[tuple[Table, pa.Table]]:
+        """Return all tables.
 
         Raises ``UserError`` that names the first file that is missing, damaged or of other texts.
         """
@@ -64,7 +64,6 @@ class Audit:
             schemas.KLOM: klom,
             schemas.RELAPSE: relapse,
             schemas.UTILITY: utility,
-            **({schemas.UTILITY_TASKS: utility_tasks} if tasks else {}),
         }
         return [
             (kind, pa.Table.from_pylist(list(rows(self)), schema=kind.schema))
@@ -213,27 +212,4 @@ def utility(audit: Audit) -> Iterator[Row]:
                     **{"subgroup": part.subgroup, "value": part.value},
                     **{"texts": len(part.rows), "seeds": len(cohort.seeds)},
                     **dict(zip(("ppl", "ppl_low", "ppl_high"), ppl, strict=True)),
-                }
-
-
-def utility_tasks(audit: Audit) -> Iterator[Row]:
-    """Yield the rows of the table ``utility_tasks``: scores of tasks, mean over seeds."""
-    for cohort, sources in audit.asked():
-        for source in (*map(Source, UTILITY), *sources):
-            found: dict[tuple[str, str], list[tuple[float, float | None]]] = {}
-            for path in cohort.files(paths.TASKS, arm=source.arm):
-                for row in read_table(path, schemas.TASK_SCORES).to_pylist():
-                    key = (row["task"], row["metric"])
-                    found.setdefault(key, []).append((row["value"], row["error"]))
-            for (task, metric), scores in found.items():
-                values = np.array([value for value, _ in scores])
-                errors = [error for _, error in scores if error is not None]
-                low, high = interval(values)
-                error = float(np.mean(errors)) if errors else None
-                yield {
-                    **cohort.at,
-                    **asdict(source),
-                    **{"task": task, "metric": metric, "seeds": len(scores)},
-                    **{"value": float(values.mean()), "error": error},
-                    **{"value_low": known(low), "value_high": known(high)},
                 }

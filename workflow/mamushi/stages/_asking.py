@@ -8,7 +8,6 @@ model before they let it go.
 from __future__ import annotations
 
 import importlib
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -37,7 +36,6 @@ class AnswerFiles(Files):
     generations: Path | None = writes("continuations to write", default=None)
     membership: Path | None = writes("texts' likelihoods to write", default=None)
     extraction: Path | None = writes("texts' completions to write", default=None)
-    tasks: Path | None = writes("metrics of tasks to write", default=None)
     relapse: Path | None = writes("what comes back to write", default=None)
     relapse_nll: Path | None = writes("texts' NLL to write", default=None)
     relearning: Path | None = writes("relearning curve to write", default=None)
@@ -53,7 +51,6 @@ class Subject:
     examples: Path | None
     tokens: Path | None
     batch_tokens: int
-    precision: str
     open_to_train: Callable[[Trains, int], PreTrainedModel] | None = None
     """Opens it once more, with gradients for what is trained now; without it they are there."""
     trunk: Trunk | None = None
@@ -87,12 +84,11 @@ def subject(
     model: PreTrainedModel,
     accelerator: Accelerator,
     job: Job,
-    precision: str,
     trunk: Trunk | None = None,
 ) -> Subject:
     """Return an open model with the files of the stage that opened or made it."""
     batch = job.execution.batch_tokens
-    given = (files.model_card, files.examples, files.tokens, batch, precision)
+    given = (files.model_card, files.examples, files.tokens, batch)
     return Subject(model, accelerator, *given, trunk=trunk)
 
 
@@ -107,20 +103,6 @@ def answers(one: Subject, questions: Questions | None) -> Answers:
         module = importlib.import_module("mamushi.stages._questions")
         found |= getattr(module, each.name)(one, asked)
     return found
-
-
-def require(questions: Questions | None) -> None:
-    """Raise ``UserError``, before anything is computed, for what cannot be asked."""
-    from mamushi.errors import UserError
-    from mamushi.lm import harness
-    from mamushi.running.launch import SHARDS
-
-    if questions and questions.tasks:
-        if SHARDS in os.environ:
-            raise UserError(
-                "the harness asks models that one GPU holds", where="utility.tasks", do="empty it"
-            )
-        harness.require(questions.tasks.tasks)
 
 
 def write(files: Any, found: Answers, accelerator: Accelerator, job: Job) -> None:

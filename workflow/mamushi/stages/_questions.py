@@ -7,7 +7,7 @@ from typing import Any
 
 from mamushi.configuration.sections import Prompts
 from mamushi.stages import _asking
-from mamushi.stages._settings import Extraction, Membership, Relearn, Tasks
+from mamushi.stages._settings import Extraction, Membership, Relearn
 
 
 def generate(subject: _asking.Subject, asked: Prompts) -> _asking.Answers:
@@ -91,19 +91,6 @@ def extraction(subject: _asking.Subject, asked: Extraction) -> _asking.Answers:
                 for name, value in row.items():
                     columns[name].append(value)
     return {"extraction": (schemas.EXTRACTION, columns)}
-
-
-def tasks(subject: _asking.Subject, asked: Tasks) -> _asking.Answers:
-    """Ask a model the tasks of lm-evaluation-harness that the configuration names.
-
-    Raises ``UserError`` where the harness is not installed or does not know a task.
-    """
-    from mamushi.artifacts import schemas
-    from mamushi.lm import harness
-
-    manager = harness.require(asked.tasks)
-    given = (subject.tokenizer, asked.tasks, subject.precision, manager)
-    return {"tasks": (schemas.TASK_SCORES, harness.scores(subject.model, *given))}
 
 
 def relapse(subject: _asking.Subject, asked: Relearn) -> _asking.Answers:

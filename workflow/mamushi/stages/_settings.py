@@ -21,7 +21,6 @@ from mamushi.configuration.checks import of_texts
 from mamushi.configuration.kinds import Section
 from mamushi.configuration.models import Lora, Method, Trained
 from mamushi.configuration.sections import HeldOut, Prompts, Relearning
-from mamushi.configuration.sources import contents
 from mamushi.registry import plugin, plugins
 from mamushi.running.identity import digest
 from mamushi.running.stage import Loaded, entry
@@ -35,7 +34,6 @@ UNLEARNING_TABLES = ("unlearning", "half_gap")
 PROBE_TABLES = ("generations", "relearning")
 LEFT_TABLES = ("membership", "memorization", "left")
 LEFT_MODEL_TABLES = ("klom", "relapse", "utility")
-"""Beside ``utility_tasks`` where tasks are configured."""
 EVIDENCE_TABLES = (
     *("frontier", "calibration", "advice", "diagnostics"),
     *("confounds", "geometry", "predicted", "runtime", "paper"),
@@ -167,13 +165,6 @@ class Extraction(sections.Extraction):
     max_length: int
 
 
-class Tasks(Section):
-    """Tasks of lm-evaluation-harness; ``inputs`` are the files of tasks of one's own."""
-
-    tasks: list[str]
-    inputs: dict[str, str] = field(default_factory=dict)
-
-
 class Questions(Section):
     """What a model is asked, by name; questions that train come last, and the one after which the
     model is another at the very end."""
@@ -185,10 +176,6 @@ class Questions(Section):
     )
     extraction: Extraction | None = setting(
         lambda config: {**config["left"]["extraction"], **config["evaluation"]}, default=None
-    )
-    tasks: Tasks | None = setting(
-        lambda config: {**config["utility"], "inputs": contents(config["utility"]["tasks"])},
-        default=None,
     )
     relapse: Relearn | None = setting(
         lambda config, model, seed: fill(Relearn, config, model=model, seed=seed), default=None

@@ -54,17 +54,16 @@ class AskFiles(_asking.AnswerFiles, _models.ModelFiles):
 
 
 def ask(files: AskFiles, settings: Ask, job: Job) -> None:
-    """Ask a model that is kept: what it says, knows of single texts, can still do, learns anew."""
+    """Ask a model that is kept: what it says, knows of single texts, learns anew."""
     from mamushi.lm.storage import load_trained
 
     questions, how = settings.questions, settings.model
-    _asking.require(questions)
     further = questions.relapse or questions.relearn
     seed = further.seed if further else 0
     model, accelerator = _models.opened(files, how, how.unlearned or further, seed)
     if files.unlearned:
         load_trained(files.unlearned, model)
-    subject = _asking.subject(files, model, accelerator, job, how.precision)
+    subject = _asking.subject(files, model, accelerator, job)
     _asking.write(files, _asking.answers(subject, questions), accelerator, job)
 
 

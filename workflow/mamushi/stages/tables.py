@@ -271,7 +271,6 @@ class LeftModels(Compared):
 
     deleted: dict[str, Any] = setting(grid.probed)
     starts: dict[str, str] = setting(lambda config: starts_of(config, "probe"))
-    tasks: list[str] = setting("utility.tasks")
 
 
 def left_models(files: TableFiles, settings: LeftModels, job: Job) -> None:
@@ -280,7 +279,7 @@ def left_models(files: TableFiles, settings: LeftModels, job: Job) -> None:
     from mamushi.evaluation.audit_models import Audit
 
     audit = Audit(settings.grid, settings.deleted, settings.starts, files.root)
-    publish(files.out_folder, audit.tables(tasks=bool(settings.tasks)), job.origin)
+    publish(files.out_folder, audit.tables(), job.origin)
 
 
 class Qualitative(Settings):

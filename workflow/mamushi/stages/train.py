@@ -288,7 +288,6 @@ def retrain(files: RetrainFiles, settings: Retrain, job: Job) -> None:
     from mamushi.lm.tokens import read_tokens
     from mamushi.unlearning.trunk import starting_from
 
-    _asking.require(settings.questions)
     length = settings.evaluation.max_length
     held_out = read_tokens(files.tokens, files.examples, EVALUATION, length)
     require_domains(held_out)
@@ -316,7 +315,7 @@ def retrain(files: RetrainFiles, settings: Retrain, job: Job) -> None:
         how = Opened(training=settings.training, precision=settings.training.precision)
         return _models.opened(kept, how, trains, seed)[0]
 
-    subject = _asking.subject(files, model, accelerator, job, settings.training.precision)
+    subject = _asking.subject(files, model, accelerator, job)
     subject.open_to_train = open_to_train
     del model
     _asking.write(files, _asking.answers(subject, settings.questions), accelerator, job)

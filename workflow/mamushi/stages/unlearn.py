@@ -93,7 +93,6 @@ def unlearn(files: UnlearnFiles, settings: Unlearn, job: Job) -> None:
     from mamushi.unlearning.loop import Outcome, steps_of, unlearn
     from mamushi.unlearning.trunk import starting_from
 
-    _asking.require(settings.questions)
     held_out = read_tokens(files.tokens, files.examples, EVALUATION, settings.evaluation.max_length)
     require_domains(held_out)
     ranked = (files.tokens, files.examples, INFERENCE, settings.max_length)
@@ -124,7 +123,7 @@ def unlearn(files: UnlearnFiles, settings: Unlearn, job: Job) -> None:
     if files.tensors:
         save_trained(files.tensors, model, job.origin)
     trained = count(model).trained
-    subject = _asking.subject(files, model, accelerator, job, settings.start.precision, trunk)
+    subject = _asking.subject(files, model, accelerator, job, trunk)
     _asking.write(files, _asking.answers(subject, settings.questions), accelerator, job)
     if not accelerator.is_main_process:
         return

@@ -18,7 +18,6 @@ from mamushi.artifacts import paths
 from mamushi.configuration import grid
 from mamushi.configuration.grid import Config
 from mamushi.configuration.sources import is_gguf
-from mamushi.errors import UserError
 from mamushi_runs.forecast.rates import TABLE
 
 FROZEN, TRAINED = 2, 16
@@ -237,16 +236,5 @@ def gpus(config: Config, model: str) -> int:
 
 
 def several(config: Config) -> dict[str, int]:
-    """Return GPUs of a job by model, of the models whose jobs have more than one. Raises
-    ``UserError`` where lm-evaluation-harness, which knows no model that is cut, would be given
-    one."""
-    found = {model: count for model in config["models"] if (count := gpus(config, model)) > 1}
-    asked = grid.probed(config)["models"] if config["utility"]["tasks"] else ()
-    for model in (name for name in asked if name in found):
-        raise UserError(
-            f"{model} is cut over {found[model]} GPUs, and lm-evaluation-harness asks models that "
-            "one GPU holds",
-            where="utility.tasks",
-            do="leave it empty, or set execution.gpus_per_job to 1",
-        )
-    return found
+    """Return GPUs of a job by model, of the models whose jobs have more than one."""
+    return {model: count for model in config["models"] if (count := gpus(config, model)) > 1}

@@ -58,7 +58,7 @@ SHARD = "scatteritem"
 """The wildcard of a job that does a part of another's work."""
 MODEL_RULES = (
     *(*TRAINING, *UNLEARNING, *EMBEDDING),
-    *("evaluate", "generate", "relearn", "judge", "relapse", "tasks", "membership", "extraction"),
+    *("evaluate", "generate", "relearn", "judge", "relapse", "membership", "extraction"),
 )
 SIZED = ("score", "refits", "runtime")
 """Whose seconds follow from measured rates and the size of what is read."""
@@ -288,7 +288,7 @@ class Costs:
             # No block is frozen before all others, so that there is nothing to keep.
             again, step, trained = before, fine_tune(size, how), size.trained(how)
         # As many retain texts beside the forget texts; and once over these for what an unlearner
-        # asks of the start (a saliency mask, reference likelihoods).
+        # asks of the start (a saliency mask).
         seen = selected * (2 * epochs + 1) * self.volumes.tokens(dataset, cut)
         measured = self._held(dataset) * (forward(size) - before + again)
         measured += self._answers("unlearn", UNLEARN.get(rule, ()), model, dataset)
@@ -315,7 +315,7 @@ class Costs:
 
     def _answers(self, maker: str, sections: tuple[str, ...], model: str, dataset: str) -> float:
         """Return operations to answer what a job asks of the model that it makes."""
-        names = asked(self.config, maker, sections)
+        names = asked(maker, sections)
         return sum(self._answer(name, model, dataset) for name in names)
 
     def _answer(self, question: str, model: str, dataset: str) -> float:

@@ -12,7 +12,6 @@ from torch.testing._internal.distributed.fake_pg import FakeStore
 from transformers import AutoModelForCausalLM, LlamaConfig, PreTrainedModel
 
 from mamushi.configuration.complete import complete
-from mamushi.errors import UserError
 from mamushi.lm import sharding
 from mamushi.lm.parameters import freeze
 from mamushi_runs.forecast import sizes
@@ -90,12 +89,8 @@ def test_as_few_gpus_as_hold_a_model(name: str, changes: dict[str, Any], expecte
     assert sizes.gpus(given, name) == expected
 
 
-def test_the_harness_is_given_no_model_that_is_cut() -> None:
-    name, tasks = "llama-3.1-70b", {"tasks": ["arc_easy"]}
-    given = config(name, utility=tasks)
-    assert sizes.several(given) == {name: 8}
-    given["probe"]["models"] = [name]
-    with pytest.raises(UserError, match=r"^utility\.tasks: llama-3\.1-70b is cut over 8 GPUs"):
-        sizes.several(given)
+def test_models_of_several_gpus_are_named() -> None:
+    given = config("llama-3.1-70b")
+    assert sizes.several(given) == {"llama-3.1-70b": 8}
     given["execution"]["gpus_per_job"] = 1
     assert sizes.several(given) == {}

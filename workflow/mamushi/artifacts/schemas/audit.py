@@ -100,13 +100,3 @@ texts int64, seeds int64
 ppl float64: Perplexity; exp of the mean NLL per token over seeds.
 ppl_low float64?: Lower end of the 95% interval, over texts and seeds; null of fewer than 10 texts.
 ppl_high float64?""")
-
-UTILITY_TASKS = table(f"""utility_tasks: What the same models score on tasks of
-lm-evaluation-harness: a row per model, task and metric.
-{KIND_OF_MODELS}
-task string, metric string, seeds int64
-value float64: Its mean over seeds.
-value_low float64?: Lower end of the 95% t interval over seeds, of the same examples; null of one
-    seed.
-value_high float64?
-error float64?: The harness's standard error over the task's examples, mean over seeds.""")

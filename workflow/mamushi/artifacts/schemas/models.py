@@ -56,12 +56,6 @@ amount int64: Optimizer steps so far; 0 is the model as it is.
 nll_forget float64: Mean NLL per token of the held-out forget texts, in nats.
 nll_retain float64""")
 
-TASK_SCORES = table("""task_scores: What one model scores on tasks of lm-evaluation-harness, a row
-per metric.
-task string, metric string
-value float64: Its value, by the harness.
-error float64?: The harness's standard error over the task's examples; null where it gives none.""")
-
 LIKELIHOODS = table("""likelihoods: What one model makes of single forget texts, from which
 membership inference starts, a row per text of the inference and the evaluation section. A file per
 model.
