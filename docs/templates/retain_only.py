@@ -26,6 +26,5 @@ def loss(forget: Nll, retain: Nll, settings: Mapping[str, Any]) -> torch.Tensor:
 
 # What an unlearner may declare besides SETTINGS:
 #   STOPS = "stop_forget_loss"   the setting above which the mean forget loss ends it
-#   REFERENCE = True             it needs the forget texts' NLL under the start model
 #   RANDOM_LABELS = True         forget texts have random labels
 #   SALIENCY = "sparsity"        the setting with the share of weights that it trains

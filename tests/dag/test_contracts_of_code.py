@@ -293,9 +293,9 @@ RUNS_AGAIN = {
     # Definitions, and all jobs that a change of them runs again.
     "lm.perplexity.perplexity_table": (
         "effects 1, evaluate 21, figure_half_gap 1, figure_perplexity 1, figure_relearning 1, "
-        "figure_sad 1, figure_study 2, half_gap 1, judge 2, probes 1, refine 10, relearn 2, "
-        "retrain 58, retrain_and_probe 2, study_tables 2, subgroups 1, tables 1, unlearn 18, "
-        "unlearn_and_probe 2, unlearn_list 10, unlearn_whole 10"
+        "figure_sad 1, figure_study 2, half_gap 1, judge 2, probes 1, refine 6, relearn 2, "
+        "retrain 58, retrain_and_probe 2, study_tables 2, subgroups 1, tables 1, unlearn 10, "
+        "unlearn_and_probe 2, unlearn_list 6, unlearn_whole 6"
     ),
     "selection.selectors.lr_maha.score": (
         "figure_study 1, manifests 1, refits 1, remove 1, retrain 1, score 1, stability 1, "

@@ -296,11 +296,11 @@ def test_a_list_of_ones_own_ends_in_a_model(demo: Path) -> None:
     (demo / "mine.txt").write_text("".join(f"{i}\n" for i in ids))
     config = science()
     config["unlearning"] |= {
-        "unlearners": ["npo"],
+        "unlearners": ["salun"],
         "lists": {"mine": str(demo / "mine.txt")},
     }
     run("unlearned", directory=demo, config=config)
-    where = {**CELL, "arm": "npo/lists/mine"}
+    where = {**CELL, "arm": "salun/lists/mine"}
     card = read_json(demo / paths.CARD.format(**where))
     assert card["removed"] == 9
     log = read_table(demo / paths.TRAIN_LOG.format(**where), schemas.UNLEARN_LOG)

@@ -53,7 +53,7 @@ CONFIG: dict[str, Any] = {
         "models": ["tiny", "ours"],
         "seeds": [0],
         "selectors": ["mamushi"],
-        "unlearners": ["neggrad_plus", "salun", "even", "npo", "simnpo"],
+        "unlearners": ["neggrad_plus", "salun", "even"],
         "budgets": [0.2, 0.4],
         "fine": 0.1,
         "lists": {"agreed": "raw/agreed.txt"},

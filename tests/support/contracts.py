@@ -5,7 +5,7 @@ runs for their sake follows from the graph, and is not counted. Several keys sha
 stand under it. The counts follow from the grid: 2 datasets x 2 models x 2 seeds = 8 runs, 3
 selectors, 2 budgets, so 24 removal lists and 48 retrainings; the study `loaders` adds two runs with
 one selector and one budget, the study `selectors` ten selectors, two of them of tokens, and
-one budget on a run of the grid. Unlearning has 5 unlearners and one selector on 2 runs.
+one budget on a run of the grid. Unlearning has 3 unlearners and one selector on 2 runs.
 """
 
 from collections.abc import Iterator
@@ -221,11 +221,11 @@ ROWS: dict[str, dict[str, list[Any]]] = {
     },
     "beta0 10, contaminate 6, gold 10, predict 4, retrain 23, retrain_and_probe 1, "
     "token_scores 2": {"training.max_length": [64]},
-    "beta0 10, contaminate 6, gold 10, retrain 25, retrain_and_probe 1, unlearn 9, "
-    "unlearn_and_probe 1, unlearn_list 5, unlearn_whole 5": {"training.method": ["lora", "full"]},
+    "beta0 10, contaminate 6, gold 10, retrain 25, retrain_and_probe 1, unlearn 5, "
+    "unlearn_and_probe 1, unlearn_list 3, unlearn_whole 3": {"training.method": ["lora", "full"]},
     "beta0 10, contaminate 6, evaluate 1, generate 3, gold 10, retrain 25, "
-    "retrain_and_probe 1, unlearn 9, unlearn_and_probe 1, unlearn_list 5, "
-    "unlearn_whole 5": {"training.precision": ["fp32"]},
+    "retrain_and_probe 1, unlearn 5, unlearn_and_probe 1, unlearn_list 3, "
+    "unlearn_whole 3": {"training.precision": ["fp32"]},
     "gold 10, retrain 58, retrain_and_probe 2": {"training.steps": ["matched"]},
     "beta0 6, contaminate 6, gold 6, retrain 2": {
         f"models.tiny.training.{key}": [value]
@@ -241,8 +241,8 @@ ROWS: dict[str, dict[str, list[Any]]] = {
         "models.ours.training.learning_rate": [1e-4],
         "models.ours.training.trained_blocks": [2],
     },
-    "beta0 4, evaluate 1, generate 2, gold 4, retrain 23, retrain_and_probe 1, unlearn 9, "
-    "unlearn_and_probe 1, unlearn_list 5, unlearn_whole 5": {
+    "beta0 4, evaluate 1, generate 2, gold 4, retrain 23, retrain_and_probe 1, unlearn 5, "
+    "unlearn_and_probe 1, unlearn_list 3, unlearn_whole 3": {
         "models.ours.training.precision": ["fp32"]
     },
     "gold 4, retrain 23, retrain_and_probe 1": {"models.ours.training.steps": ["matched"]},
@@ -254,22 +254,22 @@ ROWS: dict[str, dict[str, list[Any]]] = {
     },
     "embed 10": {"embedding.layer": [2]},
     "embed_layers 1": {"embedding.depths": [[0.25, 0.5, 0.75, 0.9]]},
-    "evaluate 21, relearn 2, retrain 58, retrain_and_probe 2, unlearn 18, "
-    "unlearn_and_probe 2, unlearn_list 10, unlearn_whole 10": {"evaluation.max_length": [64]},
+    "evaluate 21, relearn 2, retrain 58, retrain_and_probe 2, unlearn 10, "
+    "unlearn_and_probe 2, unlearn_list 6, unlearn_whole 6": {"evaluation.max_length": [64]},
     "effects 1": {"evaluation.retain_margin": [0.05]},
     "evaluate 8, gold_matched 8, steps 1": {"evaluation.matched_gold": [True]},
-    "evaluate 1, figure_half_gap 1, refine 10, unlearn 20, unlearn_list 10, unlearn_whole 10": {
+    "evaluate 1, figure_half_gap 1, refine 6, unlearn 12, unlearn_list 6, unlearn_whole 6": {
         "unlearning.datasets": [["made", "mine"]]
     },
-    "evaluate 1, refine 10, unlearn 20, unlearn_list 10, unlearn_whole 10": {
+    "evaluate 1, refine 6, unlearn 12, unlearn_list 6, unlearn_whole 6": {
         "unlearning.seeds": [[0, 1]]
     },
-    "figure_half_gap 1, refine 10, unlearn 20": {"unlearning.selectors": [["mamushi", "random"]]},
-    "refine 10, remove 2, unlearn 10": {"unlearning.budgets": [[0.2, 0.4, 0.6]]},
-    "evaluate 1, unlearn 9, unlearn_and_probe 1, unlearn_list 5, unlearn_whole 5": {
+    "figure_half_gap 1, refine 6, unlearn 12": {"unlearning.selectors": [["mamushi", "random"]]},
+    "refine 6, remove 2, unlearn 6": {"unlearning.budgets": [[0.2, 0.4, 0.6]]},
+    "evaluate 1, unlearn 5, unlearn_and_probe 1, unlearn_list 3, unlearn_whole 3": {
         "unlearning.start": ["contaminated"]
     },
-    "refine 10": {
+    "refine 6": {
         "unlearning.fine": [0.05, None],
         "unlearning.target": [0.6],
     },
@@ -278,24 +278,24 @@ ROWS: dict[str, dict[str, list[Any]]] = {
         "unlearning.unlearners": [["neggrad_plus"]],
     },
     "half_gap 1": {"unlearning.retain_cap": [4.0]},
-    "relearn 2, retrain_and_probe 2, unlearn 18, unlearn_and_probe 2, unlearn_list 10, "
-    "unlearn_whole 10": {
+    "relearn 2, retrain_and_probe 2, unlearn 10, unlearn_and_probe 2, unlearn_list 6, "
+    "unlearn_whole 6": {
         "unlearning.trained_blocks": [2],
         "unlearning.max_length": [64],
     },
-    "unlearn 18, unlearn_and_probe 2, unlearn_list 10, unlearn_whole 10": {
+    "unlearn 10, unlearn_and_probe 2, unlearn_list 6, unlearn_whole 6": {
         f"unlearning.training.{key}": [value] for key, value in OTHER_UNLEARNING.items()
     },
     "unlearn 4, unlearn_list 2, unlearn_whole 2": {
         **{f"unlearners.salun.training.{key}": [value] for key, value in OTHER_UNLEARNING.items()},
-        **settings("unlearners", "salun", "npo", "simnpo"),
-        "unlearners.salun.kind": ["npo"],
+        **settings("unlearners", "salun"),
+        "unlearners.salun.kind": ["neggrad_plus"],
     },
     "unlearn 2, unlearn_and_probe 2, unlearn_list 2, unlearn_whole 2": {
         **settings("unlearners", "neggrad_plus"),
         "unlearners.neggrad_plus.training.epochs": [2],
     },
-    "unlearn_list 10": {
+    "unlearn_list 6": {
         "unlearning.lists": [{"second": "raw/agreed.txt"}, {"agreed": "raw/mine.csv"}]
     },
     "evaluate 1, generate 6, judge 2, probes 1, relearn 2, retrain 2, retrain_and_probe 2, "

@@ -398,7 +398,7 @@ def test_the_template_of_a_selector_ranks() -> None:
 
 def test_the_template_of_an_unlearner_has_a_gradient() -> None:
     sums = torch.tensor([2.0, 4.0], dtype=torch.float64, requires_grad=True)
-    nll = Nll(sums, torch.tensor([1.0, 2.0]), None, step_tokens=3, step_texts=2)
+    nll = Nll(sums, torch.tensor([1.0, 2.0]), step_tokens=3, step_texts=2)
     loss = imported(TEMPLATES["retain_only"]).loss(nll, nll, {})
     loss.backward()
     assert loss.item() == 2.0 and sums.grad is not None and sums.grad.tolist() == [1 / 3, 1 / 3]

@@ -35,7 +35,7 @@ ENTRIES = {
         *("score", "BY_CHANCE", "DERIVES", "NEEDS_TRUTH", "READS_TEXTS", "READS_TOKENS"),
         "score_tokens",
     ),
-    "unlearner": ("loss", "STOPS", "REFERENCE", "RANDOM_LABELS", "SALIENCY"),
+    "unlearner": ("loss", "STOPS", "RANDOM_LABELS", "SALIENCY"),
     "figure": ("draw",),
 }
 """Kind of plug-in -> what a stage asks of it, by name: all that its digest covers. The settings

@@ -15,13 +15,13 @@ from mamushi.errors import UserError
 NAMES = {
     **{name: Arm(endpoint=name) for name in arms.ENDPOINTS},
     "retrained/mamushi/beta0.10": Arm(selector="mamushi", beta="0.10"),
-    "npo/mamushi/beta0.10": Arm(unlearner="npo", selector="mamushi", beta="0.10"),
-    "npo/whole": Arm(unlearner="npo"),
-    "npo/lists/mine": Arm(unlearner="npo", list="mine"),
+    "salun/mamushi/beta0.10": Arm(unlearner="salun", selector="mamushi", beta="0.10"),
+    "salun/whole": Arm(unlearner="salun"),
+    "salun/lists/mine": Arm(unlearner="salun", list="mine"),
 }
 CONFIG: dict[str, Any] = {
     "models": {"plain": {}, "ours": {"contaminated": True, "base": "clean"}},
-    "unlearners": {"npo": {}, "a.b": {}},
+    "unlearners": {"salun": {}, "a.b": {}},
     "unlearning": {"start": "beta0", "lists": {"mine": "ids.txt"}},
 }
 
@@ -31,7 +31,7 @@ def test_a_name_says_how_a_model_was_made(name: str) -> None:
     assert Arm.parse(name) == NAMES[name] and str(NAMES[name]) == name
 
 
-@pytest.mark.parametrize("name", ["mine", "npo", "npo/mamushi/0.10", "npo/lists/a/b", ""])
+@pytest.mark.parametrize("name", ["mine", "salun", "salun/mamushi/0.10", "salun/lists/a/b", ""])
 def test_what_is_no_name_of_a_model(name: str) -> None:
     with pytest.raises(ValueError, match="no model of a cell"):
         Arm.parse(name)
@@ -42,10 +42,10 @@ def test_what_is_no_name_of_a_model(name: str) -> None:
     [
         ("gold", "plain", "gold", "plain"),
         ("retrained/a/beta0.10", "plain", "beta0", "plain"),
-        ("npo/whole", "plain", "beta0", "plain"),
+        ("salun/whole", "plain", "beta0", "plain"),
         # What is contaminated as it is starts there, and is retrained from its base.
         ("contaminated", "ours", "contaminated", "ours"),
-        ("npo/a/beta0.10", "ours", "contaminated", "ours"),
+        ("salun/a/beta0.10", "ours", "contaminated", "ours"),
         ("retrained/a/beta0.10", "ours", "beta0", "clean"),
         ("gold", "ours", "gold", "clean"),
     ],
@@ -58,7 +58,7 @@ def test_what_a_model_is_opened_from(name: str, model: str, origin: str, base: s
 def test_the_wildcard_matches_models_that_are_kept() -> None:
     kept = re.compile(arms.kept(CONFIG))
     found = {name for name in [*NAMES, "axb/lists/mine", "gold2"] if kept.fullmatch(name)}
-    assert found == {*arms.ENDPOINTS, "npo/lists/mine"}
+    assert found == {*arms.ENDPOINTS, "salun/lists/mine"}
 
 
 def test_older_results_are_refused_in_one_line(tmp_path: Path) -> None:
@@ -72,7 +72,7 @@ def test_older_results_are_refused_in_one_line(tmp_path: Path) -> None:
 
 
 def test_models_of_two_sections_are_asked_by_both() -> None:
-    axes = {"datasets": ["d"], "models": ["plain"], "seeds": [0, 1], "unlearners": ["npo"]}
+    axes = {"datasets": ["d"], "models": ["plain"], "seeds": [0, 1], "unlearners": ["salun"]}
     config = {
         **CONFIG,
         "probe": {**axes, "selectors": ["a", "b"], "budget": 0.2},

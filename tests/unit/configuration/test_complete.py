@@ -286,11 +286,11 @@ def test_what_is_left_is_asked_of_the_grids_cells() -> None:
     left = complete(config)["left"]
     assert [left[axis] for axis in ("datasets", "models", "seeds")] == [["made"], ["tiny"], [3, 4]]
     assert (left["selectors"], left["unlearners"]) == ([], [])
-    config["left"] = {"selectors": ["vmf"], "unlearners": ["npo"]}
+    config["left"] = {"selectors": ["vmf"], "unlearners": ["salun"]}
     full = complete(config)
     # Those that nothing else asks for have their settings too.
     assert full["selectors"]["vmf"]["kind"] == "vmf"
-    assert full["unlearners"]["npo"]["training"] == full["unlearning"]["training"]
+    assert full["unlearners"]["salun"]["training"] == full["unlearning"]["training"]
 
 
 def test_what_is_planted_is_a_setting_of_its_dataset_alone() -> None:

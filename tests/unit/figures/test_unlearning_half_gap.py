@@ -109,7 +109,7 @@ def test_without_a_gap_nothing_is_marked_and_one_seed_has_no_bands(tmp_path: Pat
     ("changed", "missing"),
     [
         ({"selectors": ["random", "vmf"]}, "alpha, small, retraining, vmf"),
-        ({"unlearners": ["npo"]}, "alpha, small, npo, random"),
+        ({"unlearners": ["other"]}, "alpha, small, other, random"),
         ({"seeds": [0, 1, 2, 7]}, "alpha, small, retraining, random"),
     ],
 )

@@ -24,17 +24,17 @@ GRID: dict[str, Any] = {
 }  # fmt: skip
 SETTINGS: dict[str, Any] = {
     "grid": GRID,
-    "deleted": {**GRID, "unlearners": ["npo"]},
+    "deleted": {**GRID, "unlearners": ["salun"]},
     "starts": {"m": "beta0"},
 }
 HELD, RANKED = 120, 80
 LIST = {"selector": "vmf", "beta": "0.50"}
 ARMS = {
     "retraining": arms.retrained("vmf", 0.5),
-    "npo": arms.unlearned("npo", "vmf", 0.5),
+    "salun": arms.unlearned("salun", "vmf", 0.5),
     "gold": "gold",
 }
-NLLS: dict[str, float] = {"retraining": -0.1, "npo": 1.0, "gold": 0.0}
+NLLS: dict[str, float] = {"retraining": -0.1, "salun": 1.0, "gold": 0.0}
 """What each kind of models adds to the NLL of a forget text, in nats."""
 
 
@@ -42,7 +42,7 @@ def write_answers(at: Callable[..., Path], rng: np.random.Generator) -> None:
     """Write what the models of a seed were asked, in the places that ``at`` names."""
     write_perplexity(at(paths.PERPLEXITY, arm="beta0"), np.exp(3.0), 20.0)
     for kind, (before, after) in {
-        "gold": (4.0, 3.9), "retraining": (3.9, 3.8), "npo": (5.0, 3.9),
+        "gold": (4.0, 3.9), "retraining": (3.9, 3.8), "salun": (5.0, 3.9),
     }.items():  # fmt: skip
         noise = 0.01 * rng.normal()
         rows = [
@@ -95,7 +95,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
         both, held = rng.normal(0, 0.5, len(ids)), np.arange(HELD)
         for kind, more in {**NLLS, "base": 2.0, "contaminated": -0.5}.items():
             nll = level + both + rng.normal(0, 0.5, len(ids)) + more * forget
-            if kind == "npo":
+            if kind == "salun":
                 nll[removed] += 3.0
             nll[tokens == 0] = 0.0
             if kind in ("gold", "base", "contaminated"):
@@ -142,21 +142,21 @@ def finder(root: Path, kind: schemas.Table) -> Find:
 
 def fewer(seeds: int) -> dict[str, Any]:
     grid = {**GRID, "seeds": SEEDS[:seeds]}
-    return {"grid": grid, "deleted": {**grid, "unlearners": ["npo"]}}
+    return {"grid": grid, "deleted": {**grid, "unlearners": ["salun"]}}
 
 
 def test_unlearned_models_are_far_from_gold_and_retrained_ones_near(finished: Path) -> None:
     find = finder(finished, schemas.KLOM)
-    far, near = (find(source=name, domain="forget") for name in ("npo", "retraining"))
+    far, near = (find(source=name, domain="forget") for name in ("salun", "retraining"))
     assert (far["selector"], far["beta"], far["texts"], far["seeds"]) == ("vmf", 0.5, 60, 4)
     assert far["excess_low"] > 0 and near["excess"] < far["excess"] / 2
-    aside = find(source="npo", domain="retain")
+    aside = find(source="salun", domain="retain")
     assert aside["excess_low"] < 0 < aside["excess_high"]
     assert aside["texts"] == 59  # one has no token to predict
 
     # The same from the files.
     held = {}
-    for name in ("npo", "gold"):
+    for name in ("salun", "gold"):
         files = [
             paths.under(finished, paths.RELAPSE_NLL, **run, arm=ARMS[name]) for run in cells(GRID)
         ]
@@ -164,7 +164,7 @@ def test_unlearned_models_are_far_from_gold_and_retrained_ones_near(finished: Pa
         wanted = [f"h{i:03d}" for i in range(0, HELD, 2)]
         held[name] = np.array([t.loc[wanted, "nll"] for t in tables])
         tokens = tables[0].loc[wanted, "tokens"].to_numpy(float)
-    expected = distance(*(margins(held[name], tokens) for name in ("npo", "gold")))
+    expected = distance(*(margins(held[name], tokens) for name in ("salun", "gold")))
     assert far["excess"] == expected["excess"]
 
 
@@ -180,7 +180,7 @@ def test_what_few_seeds_cannot_say_is_absent_with_a_reason(root: Path) -> None:
 
 def test_what_comes_back_is_told_against_gold(finished: Path) -> None:
     find = finder(finished, schemas.RELAPSE)
-    row = find(source="npo", treatment="relearn forget")
+    row = find(source="salun", treatment="relearn forget")
     assert (row["amount"], row["seeds"], row["why"]) == (8, 4, None)
     assert row["raised"] == pytest.approx(2.0)
     assert row["regained"] == pytest.approx(1.1, abs=0.02)
@@ -191,7 +191,7 @@ def test_what_comes_back_is_told_against_gold(finished: Path) -> None:
 
 def test_utility_stands_side_by_side(finished: Path) -> None:
     find = finder(finished, schemas.UTILITY)
-    sources = ["base", "contaminated", "gold", "retraining", "npo"]
+    sources = ["base", "contaminated", "gold", "retraining", "salun"]
     for source in sources:
         row = find(source=source, subgroup="label_topic", value="b")
         assert (row["texts"], row["seeds"]) == (29, 4)

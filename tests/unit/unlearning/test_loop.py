@@ -90,7 +90,7 @@ def test_micro_batches_make_the_same_steps(kind: str, micro: int) -> None:
 
 def test_the_log_is_the_artifact(tmp_path: Path) -> None:
     forget = texts_of("forget", 11, 1)
-    _, outcome = run("npo", forget=forget)
+    _, outcome = run("neggrad_plus", forget=forget)
     write_table(tmp_path / "log.parquet", schemas.UNLEARN_LOG, outcome.log)
     assert outcome.log["step"] == [1, 2, 3, 4, 5, 6]
     np.testing.assert_allclose(outcome.log["epoch"], np.arange(1, 7) * 4 / 11)
@@ -166,9 +166,7 @@ def test_nothing_to_forget_or_to_retain_is_an_error(
 # --- resumption -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("kind", "precision"), [("salun", "fp32"), ("npo", "bf16"), ("neggrad_plus", "bf16")]
-)
+@pytest.mark.parametrize(("kind", "precision"), [("salun", "fp32"), ("neggrad_plus", "bf16")])
 def test_a_resumed_run_is_bit_equal(
     kind: str, precision: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -186,10 +184,10 @@ def test_a_resumed_run_is_bit_equal(
 
 def test_the_state_of_another_run_is_passed_over(tmp_path: Path) -> None:
     state = tmp_path / "state"
-    run("npo", state=state, fingerprint="one", total=3)
+    run("neggrad_plus", state=state, fingerprint="one", total=3)
     assert state.exists()
-    alone, _ = run("npo", total=4)
-    other, outcome = run("npo", state=state, fingerprint="two", total=4)
+    alone, _ = run("neggrad_plus", total=4)
+    other, outcome = run("neggrad_plus", state=state, fingerprint="two", total=4)
     assert outcome.log["step"] == [1, 2, 3, 4]
     assert_same(alone, other)
 
@@ -293,8 +291,8 @@ def test_a_gradient_that_is_not_finite_is_told_before_it_moves_anything() -> Non
 
     dict(found.named_parameters())["model.layers.2.mlp.up_proj.weight"].register_hook(poison)
     with pytest.raises(UserError, match="the gradient norm is nan at step 3"):
-        run("simnpo", found)
-    good, _ = run("simnpo", total=2)
+        run("neggrad_plus", found)
+    good, _ = run("neggrad_plus", total=2)
     assert_same(good, found)
 
 
@@ -342,7 +340,7 @@ def test_frozen_blocks_run_without_dropout_and_trained_ones_with_it() -> None:
     found.model.layers[2].register_forward_pre_hook(
         lambda *_: modes.append((found.model.layers[0].training, found.model.layers[2].training))
     )
-    run("simnpo", found, total=2)
+    run("neggrad_plus", found, total=2)
     assert modes == [(False, True)] * 2
 
 

@@ -1,6 +1,7 @@
 """Each unlearner against a computation by hand: loss, mask, and steps of the optimizer."""
 
 from itertools import cycle
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,9 +9,11 @@ import torch
 from numpy.typing import NDArray
 from transformers import PreTrainedModel
 
+from mamushi import registry
 from mamushi.lm.batches import examples_of_step
 from mamushi.lm.tokens import TokenSet
 from mamushi.registry import load, plugin
+from mamushi.unlearning import unlearners
 from mamushi.unlearning.objective import Nll
 from tests.support.models import FAMILIES, VOCABULARY
 from tests.support.unlearning import KINDS, run, start, texts_of, weights
@@ -59,7 +62,6 @@ def mean_nll(
 def loss_by_hand(
     kind: str,
     language_model: PreTrainedModel,
-    first: PreTrainedModel,
     forget: list[tuple[NDArray[np.int32], NDArray[np.int32]]],
     retain: list[tuple[NDArray[np.int32], NDArray[np.int32]]],
 ) -> torch.Tensor:
@@ -67,19 +69,7 @@ def loss_by_hand(
     kept = mean_nll(language_model, retain)
     if kind == "neggrad_plus":
         return 0.85 * kept - 0.15 * mean_nll(language_model, forget)
-    if kind == "salun":
-        return 0.1 * mean_nll(language_model, forget) + 0.9 * kept
-    terms = []
-    for tokens, labels in forget:
-        log_p = -text_nll(language_model, tokens, labels)
-        if kind == "npo":
-            log_ref = -text_nll(first, tokens, labels).detach()
-            # 2/beta * log(1 + (p / p_ref)^beta), the paper's other form of the loss.
-            terms.append(2 / 0.1 * torch.log(1 + torch.exp(0.1 * (log_p - log_ref))))
-        else:
-            margin = -2.5 / (len(tokens) - 1) * log_p - 0.0
-            terms.append(-2 / 2.5 * torch.log(1 / (1 + torch.exp(-margin))))
-    return sum(terms) / len(terms) + kept
+    return 0.1 * mean_nll(language_model, forget) + 0.9 * kept
 
 
 def rows_of(texts: TokenSet, step: int, seed: int) -> list[NDArray[np.int32]]:
@@ -104,7 +94,7 @@ def unlearned_by_hand(
     kind: str, family: str, forget: TokenSet, retain: TokenSet
 ) -> tuple[PreTrainedModel, list[float], list[float]]:
     """The model after the steps, their losses and the norms of their gradients."""
-    found, first = start(family, layers=2), start(family, layers=2)
+    found = start(family, layers=2)
     trained = {name: p for name, p in found.named_parameters() if p.requires_grad}
     masks = mask_by_hand(found, forget) if kind == "salun" else {}
     moments = {name: torch.zeros_like(p) for name, p in trained.items()}
@@ -118,7 +108,7 @@ def unlearned_by_hand(
         kept = [(tokens, tokens) for tokens in rows_of(retain, step, retain_seed)]
         lost, kept = ([p for p in pairs if len(p[0]) > 1] for pairs in (lost, kept))
         found.zero_grad()
-        loss = loss_by_hand(kind, found, first, lost, kept)
+        loss = loss_by_hand(kind, found, lost, kept)
         loss.backward()
         losses.append(float(loss.detach()))
         gradients = {n: p.grad * masks.get(n, torch.tensor(1.0)) for n, p in trained.items()}
@@ -169,24 +159,44 @@ def test_steps_equal_those_by_hand(kind: str, family: str) -> None:
     [
         ("neggrad_plus", {"beta_ng": 0.4}, 0.4 * 3.0 - 0.6 * 2.0),
         ("salun", {"forget_weight": 0.3, "retain_weight": 0.5}, 0.3 * 2.0 + 0.5 * 3.0),
-        (
-            "npo",
-            {"beta": 0.5, "retain_weight": 2.0},
-            2 * 3.0 + 4 * np.mean([np.log1p(np.exp(-0.5 * d)) for d in (2.0 - 3.0, 6.0 - 1.0)]),
-        ),
-        (
-            "simnpo",
-            {"beta": 0.5, "gamma": 0.2, "retain_weight": 2.0},
-            2 * 3.0 + 4 * np.mean([np.log1p(np.exp(-0.5 * m + 0.2)) for m in (2.0, 2.0)]),
-        ),
     ],
 )
 def test_every_weight_has_its_place(kind: str, changes: dict[str, float], expected: float) -> None:
-    forget = Nll(torch.tensor([2.0, 6.0]), torch.tensor([1.0, 3.0]), torch.tensor([3.0, 1.0]), 4, 2)
-    retain = Nll(torch.tensor([6.0]), torch.tensor([2.0]), None, 2, 1)
+    forget = Nll(torch.tensor([2.0, 6.0]), torch.tensor([1.0, 3.0]), 4, 2)
+    retain = Nll(torch.tensor([6.0]), torch.tensor([2.0]), 2, 1)
     settings = plugin("unlearner", kind).defaults | changes
     found = load("unlearner", kind).loss(forget, retain, settings)
     assert float(found) == pytest.approx(expected, rel=1e-6)
+
+
+PER_TEXT = '''"""A loss of each text's NLL per token, as that of SimNPO (Fan et al. 2024)."""
+
+import torch
+
+SETTINGS = {"learning_rate": {"default": 1e-3}, "beta": {"default": 0.5}}
+
+
+def loss(forget, retain, settings):
+    margins = settings["beta"] * forget.sums / forget.tokens
+    return forget.text_mean(-2 / settings["beta"] * torch.log(torch.sigmoid(margins)))
+'''
+
+
+def test_a_file_in_the_folder_is_an_unlearner(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And a mean over texts adds up over the parts of a step."""
+    folder = tmp_path / registry.FOLDERS["unlearner"]
+    folder.mkdir(parents=True)
+    (folder / "per_text.py").write_text(PER_TEXT, encoding="utf-8")
+    monkeypatch.setattr(registry, "ROOT", tmp_path)
+    monkeypatch.setattr(registry, "plugins", registry.plugins.__wrapped__)
+    monkeypatch.setattr(unlearners, "__path__", [str(folder)])
+    assert [*registry.plugins("unlearner")] == ["per_text"]
+    forget = texts_of("forget", 4, 1)
+    whole, parts = (run("per_text", forget=forget, micro=size)[1].log for size in (16, 3))
+    np.testing.assert_allclose(parts["loss"], whole["loss"], rtol=1e-3)
+    assert whole["loss"][0] > 0.1 and whole["forget_loss"][-1] > whole["forget_loss"][0] + 0.1
 
 
 # --- masks ------------------------------------------------------------------------------------

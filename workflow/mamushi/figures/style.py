@@ -52,8 +52,6 @@ LABELS = {name: text for name, (text, _, _) in SELECTORS.items()} | {
     "retraining": "Retraining",
     "neggrad_plus": "NegGrad+",
     "salun": "SalUn",
-    "npo": "NPO",
-    "simnpo": "SimNPO",
     "jigsaw": "Jigsaw",
     "newsgroups": "20 Newsgroups",
     "synthetic": "Synthetic",

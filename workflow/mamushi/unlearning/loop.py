@@ -20,7 +20,6 @@ from mamushi.errors import UserError
 from mamushi.lm.attention import supports, to_device
 from mamushi.lm.batches import collate, examples_of_step, steps
 from mamushi.lm.parameters import decoder_blocks
-from mamushi.lm.perplexity import text_nll
 from mamushi.lm.sharding import all_gather, local
 from mamushi.lm.tokens import TokenSet
 from mamushi.lm.training import Descent, Objective, Step, micro_batches, train
@@ -48,13 +47,12 @@ class Outcome:
 
 
 class _Text(NamedTuple):
-    """A text of a step; ``reference`` is its NLL under the start model, where that is asked for."""
+    """A text of a step."""
 
     id: str
     forget: bool
     tokens: NDArray[np.int32]
     labels: NDArray[np.int32]
-    reference: float | None = None
 
 
 def steps_of(selected: int, whole: int, training: Mapping[str, Any]) -> int:
@@ -156,11 +154,7 @@ class _Run:
         stops = getattr(self.method, "STOPS", None)
         self.limit: float | None = None if stops is None else self.settings[stops]
         self.stopped_at: int | None = None
-        # Both belong to the start model, so they come before anything is restored or trained.
-        self.reference: NDArray[np.float64] | None = None
-        if getattr(self.method, "REFERENCE", False):
-            tokens = int(self.execution["batch_tokens"])
-            self.reference = text_nll(self.model, self.forget, tokens, self.accelerator).nll
+        # Of the start model, so that it comes before anything is restored or trained.
         self.masked: int | None = None
         self.held: list[tuple[nn.Parameter, Tensor, Tensor]] = []
         if (key := getattr(self.method, "SALIENCY", None)) is not None:
@@ -246,8 +240,7 @@ class _Run:
                 # micro-batches nor processes nor a restart change them.
                 where = [self.seed, number, place]
                 labels = random_labels(tokens, self.labels, self.special, where)
-            reference = None if self.reference is None else float(self.reference[row])
-            texts.append(_Text(str(forget.ids[row]), True, tokens, labels, reference))
+            texts.append(_Text(str(forget.ids[row]), True, tokens, labels))
         rows = examples_of_step(number, len(retain), self.retain_batch, self.retain_seed)
         texts += [_Text(str(retain.ids[row]), False, retain[row], retain[row]) for row in rows]
         return [text for text in texts if len(text.tokens) > 1]
@@ -264,9 +257,7 @@ class _Run:
         batch = collate(tokens, device, shared=self.shared, ids=ids, labels=labels)
         sums = module(batch)[: len(part)]
         counts = to_device((batch.lengths[: len(part)] - 1).astype(np.float32), device)
-        known = [text.reference for text in part if text.reference is not None]
-        reference = None if self.reference is None else torch.tensor(known, device=device)
         first = sum(text.forget for text in part)
-        forget = Nll(sums[:first], counts[:first], reference, *whole[0])
-        retain = Nll(sums[first:], counts[first:], None, *whole[1])
+        forget = Nll(sums[:first], counts[:first], *whole[0])
+        retain = Nll(sums[first:], counts[first:], *whole[1])
         return [self.method.loss(forget, retain, self.settings), forget.mean(), retain.mean()]

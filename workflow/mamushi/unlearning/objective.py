@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -14,20 +13,6 @@ from transformers import PreTrainedModel
 
 from mamushi.lm.batches import Batch
 from mamushi.lm.loss import batch_nll
-
-LEARNING_RATE: dict[str, Any] = {
-    "type": "number",
-    "exclusiveMinimum": 0,
-    "default": 1.0e-5,
-    "description": "AdamW's learning rate.",
-}
-RETAIN_WEIGHT: dict[str, Any] = {
-    "type": "number",
-    "minimum": 0,
-    "default": 1.0,
-    "description": "Weight of the retain loss.",
-}
-"""Settings that unlearners share."""
 
 
 @dataclass(frozen=True)
@@ -43,9 +28,6 @@ class Nll:
     unlearner asks for random labels, those of the forget texts are the NLLs of these labels."""
     tokens: torch.Tensor
     """Predicted tokens of each text, fp32 (texts,)."""
-    reference: torch.Tensor | None
-    """``sums`` under the start model, fp32 (texts,): of forget texts where the unlearner asks for
-    them, else None."""
     step_tokens: int
     """Predicted tokens of this domain in the whole step: all parts, all processes."""
     step_texts: int

@@ -13,10 +13,15 @@ from typing import Any
 
 import torch
 
-from mamushi.unlearning.objective import LEARNING_RATE, Nll
+from mamushi.unlearning.objective import Nll
 
 SETTINGS: dict[str, Any] = {
-    "learning_rate": LEARNING_RATE,
+    "learning_rate": {
+        "type": "number",
+        "exclusiveMinimum": 0,
+        "default": 1.0e-5,
+        "description": "AdamW's learning rate.",
+    },
     "beta_ng": {
         "type": "number",
         "minimum": 0,
