@@ -59,7 +59,7 @@ REAL += --configfile profiles/real/science.yaml profiles/real/jigsaw.yaml
 endif
 
 real-ranking: $(READY) ## a real model and real posts, ranked, with the evidence; see profiles/real
-	$(BIN)/python -m mamushi fetch-smollm2 --out results/models
+	$(BIN)/python benchmarks/fetch_smollm2.py results/models
 	$(REAL) -- removals evidence
 
 real: real-ranking ## then retrained, about an hour: results/real.html; JIGSAW=folder adds Jigsaw

@@ -11,7 +11,7 @@ from mamushi import __version__, cli
 from mamushi.running import stage
 
 PEOPLE = {
-    "start": {"fetch-smollm2"},
+    "start": {"init", "rank", "run"},
     "decide": {"advise", "index"},
     "act": set(),
     "check": {"plan", "verify"},
