@@ -18,7 +18,7 @@ from tests.support.pages import commands
 from tests.support.workflow import mamushi
 
 COMPUTES = {"rank", "run", "unlearn"}
-STARTS = COMPUTES | {"init", "plan", "recover", "doctor"}
+STARTS = COMPUTES | {"init", "plan", "recover"}
 """Commands that need no results."""
 MINE = {
     "unlearning": {"unlearners": ["neggrad_plus"], "lists": {"agreed": "agreed.txt"}},
