@@ -176,18 +176,17 @@ REACHED_BY = {
         f"calibrate frontier predict selector/token_unigram {CROSS_FITTED}"
     ),
     "selection.metrics.auc": (
-        "score calibrate stability token_manifests diagnostics triage figure/diagnostics "
-        f"{CROSS_FITTED}"
+        f"score calibrate stability token_manifests diagnostics figure/diagnostics {CROSS_FITTED}"
     ),
     "selection.metrics.average_ranks": (
-        "score calibrate stability token_manifests diagnostics confounds triage "
+        "score calibrate stability token_manifests diagnostics confounds "
         f"figure/diagnostics {CROSS_FITTED}"
     ),
     "selection.mlp.Split": "selector/mamushi selector/auto",
     "selection.linear.logistic": f"{LINEAR} selector/mamushi_lr",
     "selection.linear.ngrams": WORDS,
     "selection.selectors.auto.estimate_choice": "selector/auto",
-    "selection.refits.of_table": ("refits calibrate frontier stability ranking triage qualitative"),
+    "selection.refits.of_table": ("refits calibrate frontier stability ranking qualitative"),
     "selection.removals.digest": "manifests",
     "selection.removals.removals": "remove manifests",
     "selection.selectors.random.BY_CHANCE": "selector/random",

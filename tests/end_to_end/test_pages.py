@@ -56,10 +56,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     named = {
         "provenance": {LONG: LONG},
         "tokens": [],
-        "triage": {"why": None, "rows": [
-            {"domain": "forget", "id": LONG, "stable": 1.0, "why": LONG, "text": LONG},
-        ]},
-    }  # fmt: skip
+    }
     data = page_data(rankings, lambda ids: [f"damn {LONG}"] * len(ids), [0.1, 0.5], named)
     (root / CELL / "ranking.html").write_text(page(LONG, data), encoding="utf-8")
     pixel = f"data:image/png;base64,{b64encode(PIXEL).decode()}"

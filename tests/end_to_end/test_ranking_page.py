@@ -17,9 +17,9 @@ from mamushi.evidence import ranking
 from mamushi.selection.removals import count
 from tests.support.browser import CHROMIUM, Browser
 from tests.support.cells import CELLS
+from tests.support.judged_files import WORDS as VERDICT
+from tests.support.judged_files import write_stability
 from tests.support.score_files import ranks_of, write_examples, write_refits, write_scores
-from tests.support.triage_files import WORDS as VERDICT
-from tests.support.triage_files import write_stability, write_triage
 
 N, RETAIN = 8000, 10
 BUDGETS = [0.05, 0.1, 0.29, 0.7]
@@ -69,14 +69,13 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
             found[name] = dict(zip(ids[:N], ranks_of(values[:N]).tolist(), strict=True))
         write_scores(folder / f"{name}.parquet", *about, score)
         write_refits(folder / f"{name}.again.parquet", *about, [("whole", 0, again)])
-    write_triage(folder / "triage.parquet", {ids[7]: "<b>one</b>", ids[9]: "two"})
     write_stability(folder / "stable.parquet")
     out = folder / "ranking.html"
     settings = {
         **{"dataset": "<b>d</b>", "model": "m", "seed": 0, "budgets": BUDGETS},
         "compared": {"random": "drawn by chance"},
     }
-    read = [f"--{name}={folder / name}.parquet" for name in ("examples", "triage")]
+    read = [f"--examples={folder}/examples.parquet"]
     scored = [str(folder / f"{name}.parquet") for name in SELECTORS]
     again_ = [str(folder / f"{name}.again.parquet") for name in SELECTORS]
     written = [f"--out={out}"]
@@ -273,7 +272,7 @@ def test_a_part_of_the_texts_says_that_it_is_one(
         "one": ranking.Ranking(ids, np.linspace(1, 0, 5000)),
         "two": ranking.Ranking(ids[::-1], np.linspace(1, 0, 5000)),
     }
-    about = {"provenance": {}, "tokens": [], "triage": {"why": None, "rows": []}}
+    about = {"provenance": {}, "tokens": []}
     data = ranking.page_data(rankings, lambda some: [f"text {i}" for i in some], [0.29], about)
     path = tmp_path / "part.html"
     path.write_text(ranking.page("part", data), encoding="utf-8")
@@ -453,27 +452,17 @@ def test_printing_says_what_is_left_out(opened: Browser) -> None:
         assert 20 < len(re.findall(rb"/Type /Page\b", pdf)) < 120
 
 
-def test_the_other_view_lists_labels_to_look_at(opened: Browser) -> None:
-    shown = "getComputedStyle(document.getElementById('{}')).display"
-    assert opened.run(shown.format("labels")) == "none"
-    opened.run("document.getElementById('view-labels').click()")
-    assert opened.run(shown.format("labels")) == "block"
-    assert opened.run(shown.format("scroller")) == "none"
-    rows = "document.querySelectorAll('#labels-rows tr')"
-    assert opened.run(f"{rows}.length") == 2
-    assert opened.run(f"{rows}[0].lastChild.textContent") == "<b>one</b>"
-    opened.run("document.getElementById('view-ranking').click()")
-    assert opened.run(shown.format("labels")) == "none"
-    assert opened.run(shown.format("scroller")) != "none"
-
-
 def test_the_tokens_have_a_view_with_what_is_masked_in_texts(opened: Browser) -> None:
+    shown = "getComputedStyle(document.getElementById('{}')).display"
     opened.run("document.getElementById('view-tokens').click()")
     view = "document.getElementById('tokens')"
-    assert opened.run(f"getComputedStyle({view}).display") == "block"
+    assert opened.run(shown.format("tokens")) == "block"
+    assert opened.run(shown.format("scroller")) == "none"
     cells = f"[...{view}.querySelectorAll('td')].map((c) => c.textContent)"
     assert opened.run(cells) == [json.dumps(EVIL), "1.23", "1,200", "0"]
     assert opened.run(f"{view}.querySelector('.parts').textContent") == "f7: <i>it</i> masked"
     assert opened.run(f"{view}.querySelector('mark').title") == "masked from a budget of 0.10 on"
     assert opened.run("document.title") == "Ranking of <b>d</b> by m, seed 0"
     opened.run("document.getElementById('view-ranking').click()")
+    assert opened.run(shown.format("tokens")) == "none"
+    assert opened.run(shown.format("scroller")) != "none"

@@ -78,7 +78,7 @@ ROWS: dict[str, dict[str, list[Any]]] = {
     "evaluate 6, evidence_tables 1, figure_diagnostics 2, figure_discrimination 2, "
     "figure_subspaces 2, figure_variance 2, frontier 4, geometry 4, gold 3, manifests 11, "
     "predict 4, qualitative 1, ranking 2, refits 10, remove 23, retrain 23, runtime 2, score 10, "
-    "stability 11, subgroups 1, tables 1, tokens 2, triage 2": {
+    "stability 11, subgroups 1, tables 1, tokens 2": {
         "grid.datasets": [["made", "mine", "jigsaw"]]
     },
     "effects 1, evidence_tables 1, qualitative 1, subgroups 1, tables 1": {
@@ -89,7 +89,7 @@ ROWS: dict[str, dict[str, list[Any]]] = {
     "evaluate 8, evidence_tables 1, figure_diagnostics 2, figure_discrimination 2, "
     "figure_subspaces 2, figure_variance 2, frontier 4, geometry 4, gold 4, manifests 12, "
     "predict 4, qualitative 1, ranking 2, refits 12, remove 24, retrain 24, runtime 2, score 12, "
-    "stability 12, subgroups 1, tables 1, triage 2": {"grid.models": [["tiny", "ours", "clean"]]},
+    "stability 12, subgroups 1, tables 1": {"grid.models": [["tiny", "ours", "clean"]]},
     "beta0 4, calibrate 4, confounds 4, contaminate 2, diagnostics 4, effects 1, embed 4, "
     "evaluate 8, evidence_tables 1, frontier 4, geometry 4, gold 4, manifests 12, predict 4, "
     "refits 12, remove 24, retrain 24, score 12, stability 12, subgroups 1, tables 1": {
@@ -97,7 +97,7 @@ ROWS: dict[str, dict[str, list[Any]]] = {
     },
     "effects 1, evidence_tables 1, figure_diagnostics 4, figure_discrimination 4, "
     "figure_subspaces 4, figure_variance 4, qualitative 1, ranking 4, runtime 4, subgroups 1, "
-    "tables 1, triage 4": {"grid.seeds": [[1]]},
+    "tables 1": {"grid.seeds": [[1]]},
     "effects 1, figure_frontier 1, manifests 34, remove 24, retrain 24, stability 34, subgroups 1, "
     "tables 1, token_manifests 2": {"grid.budgets": [[0.2, 0.4, 0.95]]},
     "effects 1, figure_frontier 1, stability 34, subgroups 1, tables 1, token_manifests 2": {
@@ -143,7 +143,7 @@ ROWS: dict[str, dict[str, list[Any]]] = {
     },
     "refits 10, score 10": {"selectors.random.draw": [1]},
     "refits 15, score 15": {"selectors.anti_mamushi.of": ["again"]},
-    "calibrate 10, confounds 8, figure_diagnostics 4, qualitative 1, refits 9, score 9, triage 4": {
+    "calibrate 10, confounds 8, figure_diagnostics 4, qualitative 1, refits 9, score 9": {
         "removal.ratio": ["mamushi_lr"]
     },
     "examples 4": {

@@ -4,12 +4,11 @@ import json
 from base64 import b64decode
 from pathlib import Path
 
-from tests.support.triage_files import judged
+from tests.support.judged_files import judged
 
 CELL = "runs/d/m/seed0"
 MADE = [
     f"{CELL}/ranking.html",
-    f"{CELL}/triage.csv",
     f"{CELL}/removals/s/beta0.10.parquet",
     f"{CELL}/removals/s/beta0.10.json",
     f"{CELL}/removals/s/beta0.20.parquet",

@@ -159,7 +159,6 @@ rule ranking:
             selector=grid.token_rankings(config, GRID),
             allow_missing=True,
         ),
-        triage=paths.TRIAGE,
     output:
         out=report(
             paths.RANKING,
@@ -176,25 +175,3 @@ rule ranking:
         settings=params("ranking", *CELL),
     shell:
         command("ranking")
-
-
-rule triage:
-    input:
-        examples=made(paths.EXAMPLES),
-        scores=paths.SCORES.replace("{selector}", RATIO),
-        refits=refits_of(RATIO),
-    output:
-        out=paths.TRIAGE,
-        csv=report(
-            paths.TRIAGE_CSV,
-            caption="../report/triage.rst",
-            category="Rankings",
-            labels={"dataset": "{dataset}", "model": "{model}", "seed": "{seed}"},
-        ),
-    log:
-        "results/logs/triage/{dataset}/{model}/seed{seed}.log",
-    localrule: True
-    params:
-        settings=params("triage", *CELL),
-    shell:
-        command("triage")

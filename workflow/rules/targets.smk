@@ -28,11 +28,7 @@ rule evidence:
             for run in grid.shown(config)
             for figure in settings.figures("cell")
         ],
-        [
-            page.format(**run)
-            for run in grid.shown(config)
-            for page in (paths.RANKING, paths.TRIAGE_CSV)
-        ],
+        [paths.RANKING.format(**run) for run in grid.shown(config)],
 
 
 # What each unlearner needs to recover half of the gap, what its models say, how fast they relearn.

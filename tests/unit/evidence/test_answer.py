@@ -17,6 +17,7 @@ from mamushi.artifacts.files import write_json
 from mamushi.artifacts.tables import read_table, write_table
 from mamushi.evidence.answer import take
 from mamushi_runs import hooks
+from tests.support.judged_files import judged
 from tests.support.ranked_files import (
     BOUND,
     CELL,
@@ -27,7 +28,6 @@ from tests.support.ranked_files import (
     write_frontiers,
     write_ranked,
 )
-from tests.support.triage_files import judged
 
 PAIR = {"dataset": "texts", "model": "ours"}
 QUESTIONS = ["Which texts?", "How many?", "What does it buy?", "What next?"]

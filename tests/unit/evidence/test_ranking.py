@@ -33,7 +33,7 @@ from mamushi.evidence.ranking import (
     texts_of,
 )
 from tests.support import score_files
-from tests.support.triage_files import WORDS, write_stability, write_triage
+from tests.support.judged_files import WORDS, write_stability
 
 EVIL = "</script><script>alert(1)</script><!-- <img src=x onerror=alert(2)> damn"
 
@@ -205,7 +205,6 @@ def rank_page(folder: Path) -> int:
         str(folder / "one.parquet"), str(folder / "two.parquet"), "--selectors", "one", "two",
         "--refits", str(folder / "one.again.parquet"), str(folder / "two.again.parquet"),
         "--refitted", "one", "two",
-        "--triage", str(folder / "triage.parquet"),
         "--stability", str(folder / "stable.parquet"), str(folder / "stable.parquet"),
         "--out", str(folder / "out.html"),
         "--settings", json.dumps(settings),
@@ -215,7 +214,6 @@ def rank_page(folder: Path) -> int:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     write_texts(tmp_path / "e.parquet", {"a": "damn", "b": "y", "c": "z"})
-    write_triage(tmp_path / "triage.parquet", {"c": "z</script>"})
     write_stability(tmp_path / "stable.parquet")
     write_scores(tmp_path / "one.parquet", ["a", "b", "c"], [3.0, 2.0, 1.0], [1, 2, 3])
     write_scores(tmp_path / "two.parquet", ["a", "b", "c"], [3.0, 2.0, 9.0], [2, 3, 1])
@@ -242,10 +240,9 @@ def test_the_stage_writes_the_same_page_twice(folder: Path) -> None:
         "again": [[1, 3, 2], [2, 3, 1]],
     }
     assert not data["selectors"][0]["compared"]
-    read = {"examples", "scores/one", "scores/two", "refits/one", "refits/two", "triage"}
+    read = {"examples", "scores/one", "scores/two", "refits/one", "refits/two"}
     assert set(data["provenance"]["inputs"]) == read | {"stability/one", "stability/two"}
     assert data["selectors"][0]["verdict"] == WORDS
-    assert [row["text"] for row in data["triage"]["rows"]] == ["z</script>"]
     assert "<title>Ranking of d by m, seed 3</title>" in once.decode()
 
 

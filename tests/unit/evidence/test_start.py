@@ -13,8 +13,8 @@ import pytest
 
 from mamushi.cli import main
 from mamushi_runs import hooks
+from tests.support.judged_files import WORDS, judged
 from tests.support.start_files import CELL, MADE, write_results
-from tests.support.triage_files import WORDS, judged
 
 
 def written(root: Path) -> str:

@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mamushi.artifacts import schemas
-from mamushi.artifacts.tables import read_groups, read_metadata, read_table
+from mamushi.artifacts.tables import read_groups, read_table
 from mamushi.errors import UserError
 from mamushi.evaluation.masking import mask
 from mamushi.evidence.stability import rankings
@@ -31,7 +31,7 @@ from mamushi.selection.refits import of_table
 from mamushi.selection.removals import count
 
 PAGE = Path(__file__).parent / "page"
-PAGE_SHA256 = "a70c0eef8b538d07669907420c247b56b886350a644b7472bb05b5991dedd610"
+PAGE_SHA256 = "525ed163412612f8a4170039217bddd710fe4a021402fcd26d545e6687700182"
 """Of ``page.html``, ``.css`` and ``.js``: by it the digest of the code changes with them."""
 
 ENDS = 10
@@ -233,16 +233,6 @@ def hidden(shown: str, text: str) -> list[list[Any]]:
             found.append([len(shown[:place].encode("utf-16-le", "surrogatepass")) // 2, letter])
         end = place + 1
     return found
-
-
-def labels_to_look_at(path: str | Path) -> dict[str, Any]:
-    """Read what the page shows of a table ``triage``: its rows, and why there are none.
-
-    Raises ``UserError`` when the file is missing or damaged.
-    """
-    names = ["domain", "id", "score", "stable", "why", "text"]
-    rows = read_table(path, schemas.TRIAGE, names).to_pylist()
-    return {"why": read_metadata(path)["details"]["why"], "rows": rows}
 
 
 def plain(beta: float | str) -> str:

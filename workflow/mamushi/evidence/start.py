@@ -68,7 +68,6 @@ def _cell(root: Path, cell: dict[str, str]) -> dict[str, Any] | None:
     del cell["root"]
     pages = {
         paths.RANKING: "Ranking to browse",
-        paths.TRIAGE_CSV: "Labels to look at (CSV)",
         paths.DATA_CARD: "What became of the raw texts",
     }
     lists: dict[str, dict[str, Any]] = {}

@@ -277,63 +277,6 @@ def geometry(files: GeometryFiles, settings: Geometry, job: Job) -> None:
     )
 
 
-class Triage(Cell):
-    """``selector`` is the one that estimates the ratio."""
-
-    selector: str = setting("removal.ratio")
-
-
-class TriageFiles(Files):
-    examples: Path = reads("the examples table")
-    scores: Path = reads("the scores table")
-    refits: Path | None = reads("their refits, if there are any", default=None)
-    out: Path = writes("the triage table to write")
-    csv: Path = writes("the same for people")
-
-
-def triage(files: TriageFiles, settings: Triage, job: Job) -> None:
-    """List texts that look like the other domain: mislabelled, or where the two domains overlap.
-
-    By the out-of-fold scores of the selector that estimates the log-density ratio, and its refits.
-    Texts are shown by their beginning, with profanity masked. Where the scores can tell nothing the
-    table is empty, and the metadata say why. Raises ``UserError`` for scores of other examples.
-    """
-    import numpy as np
-    import pyarrow as pa
-
-    from mamushi.artifacts import schemas
-    from mamushi.artifacts.tables import read_table, write_csv, write_table
-    from mamushi.data.labels import read_labels
-    from mamushi.evidence.diagnostics import read_scores
-    from mamushi.evidence.ranking import excerpt, texts_of
-    from mamushi.evidence.triage import refusal, triage
-    from mamushi.selection.refits import WHOLE, read_refits
-
-    scores = read_scores(files.scores)
-    ids = read_table(files.scores, schemas.SCORES, ["id"])["id"].to_numpy().astype(np.object_)
-    rows: list[dict[str, Any]] = []
-    counts: dict[str, int] = {}
-    known = read_labels(files.examples, ids.tolist(), do="delete the scores and score again")
-    if (why := refusal(scores.score, scores.forget, known.groups)) is None:
-        again = [scored for part, _, scored in read_refits(files.refits) if part == WHOLE]
-        rows, counts = triage(ids, scores.score, scores.forget, scores.fold, again)
-        texts = texts_of(files.examples, [row["id"] for row in rows])
-        about = {**settings.cell, "selector": settings.selector}
-        rows = [
-            {**about, **row, "text": excerpt(text)} for row, text in zip(rows, texts, strict=True)
-        ]
-        print(
-            f"{counts['forget']} of {int(scores.forget.sum())} forget texts look like retain, and "
-            f"{counts['retain']} of {int((~scores.forget).sum())} retain texts like forget"
-        )
-    else:
-        print(f"no text is named: {why}")
-    table = pa.Table.from_pylist(rows, schema=schemas.TRIAGE.schema)
-    about = {"provenance": job.origin, "details": {"why": why, "looks_like_the_other": counts}}
-    write_table(files.out, schemas.TRIAGE, table, metadata=about)
-    write_csv(files.csv, table)
-
-
 class Ranking(Cell):
     """Budgets of all lists, and of each selector why it is there for comparison alone, if so."""
 
@@ -347,7 +290,6 @@ class RankingFiles(Files):
     examples: Path = reads("the examples table")
     scores: list[Path] = reads("scores tables", named_by="selectors")
     refits: list[Path] = reads("their refits, if there are any", named_by="refitted", default=())
-    triage: Path = reads("the triage table")
     stability: list[Path] = reads("how certain their lists are", named_by="selectors")
     tokens: list[Path] = reads("what is shown of rankings of tokens (JSON)", default=())
     selectors: list[str] = option("their selectors, in the same order")
@@ -366,7 +308,7 @@ def ranking(files: RankingFiles, settings: Ranking, job: Job) -> None:
     from mamushi.artifacts.files import atomic, read_json
     from mamushi.artifacts.tables import read_metadata
     from mamushi.evidence.judgement import ranking_words
-    from mamushi.evidence.ranking import labels_to_look_at, page, page_data, read_ranking, texts_of
+    from mamushi.evidence.ranking import page, page_data, read_ranking, texts_of
 
     rankings = {}
     again = dict(zip(files.refitted, files.refits, strict=True))
@@ -375,8 +317,8 @@ def ranking(files: RankingFiles, settings: Ranking, job: Job) -> None:
         why = settings.compared.get(name)
         known = {"verdict": ranking_words(own, why), "compared": why is not None}
         rankings[name] = read_ranking(path, again.get(name), **known)
-    named: dict[str, Any] = {"provenance": job.origin, "triage": labels_to_look_at(files.triage)}
-    named["tokens"] = [read_json(path) for path in files.tokens]
+    tokens = [read_json(path) for path in files.tokens]
+    named: dict[str, Any] = {"provenance": job.origin, "tokens": tokens}
     data = page_data(rankings, partial(texts_of, files.examples), settings.budgets, named)
     title = f"Ranking of {settings.dataset} by {settings.model}, seed {settings.seed}"
     with atomic(files.out) as part:

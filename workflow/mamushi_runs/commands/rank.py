@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
         _shown(LATER, tokens=False)
     # What is told of the lists: the rest of the evidence takes longer.
     figure = paths.CELL_FIGURE.replace("{figure}", show.FIGURE)
-    told = (paths.FRONTIER, paths.TRIAGE_CSV, figure)
+    told = (paths.FRONTIER, figure)
     wanted = [*lists, *(pattern.format(**cell) for cell in cells for pattern in told)]
     models = workflow.read(args.out).get("models") or {}
     wanted += [

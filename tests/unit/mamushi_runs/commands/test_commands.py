@@ -182,7 +182,7 @@ def test_rank_configures_runs_and_shows(
     assert main(RANK) == 0
     ((wanted, files),) = started
     assert files == ["mine.yaml"] and shown == [(Path("results"), True)]
-    assert wanted[0] == "removals" and len(wanted) == 1 + 6 * 2
+    assert wanted[0] == "removals" and len(wanted) == 1 + 5 * 2
     # Where the lists are there and the scores are not, as well: `show` reads them.
     assert "results/runs/newsgroups/gemma-2-2b/seed1/scores/lr_cos.parquet" in wanted
     assert "results/runs/newsgroups/gemma-2-2b/seed1/ranking.html" in wanted

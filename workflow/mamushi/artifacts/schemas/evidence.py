@@ -76,23 +76,6 @@ high float64?
 apart bool?: Whether the interval leaves out chance.
 why string?: Why there is no estimate; null where there is one.""")
 
-TRIAGE = table("""triage: The texts of a cell that look like the other domain by the out-of-fold
-score of `removal.ratio`, at most 200 of a domain, worst first; none where the scores cannot tell
-the domains apart. The metadata say why, and count them all.
-dataset string, model string, seed int64, selector string, domain string
-place int64: Place among the texts of its domain, from 1.
-id string
-score float64: What the selector gave, an estimate of log p1/p2 in nats.
-fold int64?
-other_beyond float64: Share of the other domain's texts of the fold that look more like this text's
-    domain than itself; above 0.5 in all rows.
-own_beyond float64: Share of its own domain's texts of the fold that look at least as much like the
-    other, with itself.
-stable float64?: Share of the rankings, this one and its whole refits, that say so; null where
-    nothing was refitted.
-why string: The reason in words.
-text string""")
-
 GEOMETRY = table("""geometry: How the embeddings of the two domains stretch, a row per cell and
 number k of leading components. Each domain less its own mean, then every vector at length 1.
 dataset string, model string, seed int64

@@ -583,15 +583,14 @@
   });
   function view(which) {
     document.body.dataset.view = which;
-    for (const name of ["ranking", "labels", "tokens"]) {
+    for (const name of ["ranking", "tokens"]) {
       at("view-" + name).setAttribute("aria-selected", String(name === which));
     }
     if (which === "ranking") measure();
   }
   at("view-ranking").addEventListener("click", () => view("ranking"));
-  at("view-labels").addEventListener("click", () => view("labels"));
   at("view-tokens").addEventListener("click", () => view("tokens"));
-  at("view-tokens").hidden = !data.tokens.length;
+  at("views").hidden = !data.tokens.length;
   for (const found of data.tokens) {
     const table = make("table");
     const head = make("tr");
@@ -620,16 +619,6 @@
       at("tokens").append(line);
     }
   }
-  at("labels-none").textContent = data.triage.rows.length ? "" :
-    "None: " + (data.triage.why || "no text looks like the other domain") + ".";
-  at("labels-rows").replaceChildren(...data.triage.rows.map((found) => {
-    const line = make("tr");
-    const text = make("td", found.text, "text");
-    text.dir = "auto";
-    line.append(make("td", found.domain), make("td", found.id), make("td", found.stable === null ? "not refitted" : percent(found.stable, 1)),
-      make("td", found.why), text);
-    return line;
-  }));
   new ResizeObserver(() => measure()).observe(at("scroller"));
 
   for (const budget of data.budgets) {
