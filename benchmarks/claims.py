@@ -157,12 +157,11 @@ def efficiency(family: Family, run: Run) -> dict[str, tuple[Tried, Tried]]:
 def lines(archive: Mapping[tuple[str, str], Run]) -> Iterator[tuple[str, str]]:
     """Yield name and value of every claim of every family that the runs of an archive try."""
     for family in read_families().values():
-        for model in (family.model, *family.studies):
-            if (run := archive.get((family.dataset, model))) is None:
-                continue
-            for name, judged in judge(family, run).items():
-                said = f" p_holm {judged.p:.3g}: {judged.word}" if model == family.model else ""
-                yield f"{family.dataset}/{model}/{name}", f"{told(judged.tried)}{said}"
+        if (run := archive.get((family.dataset, family.model))) is None:
+            continue
+        for name, judged in judge(family, run).items():
+            said = f"{told(judged.tried)} p_holm {judged.p:.3g}: {judged.word}"
+            yield f"{family.dataset}/{family.model}/{name}", said
 
 
 def told(tried: Tried) -> str:

@@ -249,19 +249,6 @@ def seeds_needed(family: Family, run: Run) -> Iterator[str]:
         yield f"{family.dataset}/{family.model}/{name}/seeds_needed sad {sad} recovered {recovered}"
 
 
-def studies(family: Family, archive: Archive) -> str:
-    """The same differences in further models, without a word."""
-    rows = []
-    for model in family.studies:
-        if (run := archive.get((family.dataset, model))) is None:
-            continue
-        for each in judge(family, run).values():
-            if each.tried.effects:
-                says, measure = each.tried.claim.says.removesuffix("."), each.tried.claim.measure
-                rows.append([f"`{model}`", says, MEANS[measure], _told(each.tried)])
-    return table(["model", "claim", "measure", "difference"], rows) if rows else NOTHING
-
-
 OF_FAMILY: dict[str, Callable[[Family, Run], str]] = {
     "claims": verdicts,
     "budgets": by_budget,
@@ -279,7 +266,6 @@ def made(archive: Archive) -> dict[str, str]:
         ready = run is not None and Measured(run, family).seeds
         for name, block in OF_FAMILY.items():
             found[f"{of} {name}"] = block(family, run) if run and ready else NOTHING
-        found[f"{of} studies"] = studies(family, archive)
     return found
 
 

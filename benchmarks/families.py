@@ -47,7 +47,6 @@ class Family(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     dataset: str
     model: str
-    studies: list[str]
     seeds: list[int]
     budgets: list[float]
     chance: list[str]
