@@ -166,10 +166,8 @@ REACHED_BY = {
     "data.readers.read": "dataset/jigsaw dataset/table unlearn",
     "lm.embed.pool": "embed embed_layers",
     "lm.generate.log_likelihoods": "judge",
-    "lm.perplexity.perplexity_table": (
-        "evaluate retrain unlearn questions/relearn questions/relapse"
-    ),
-    "lm.tokens.encode": "tokens base_model questions/generate questions/relapse",
+    "lm.perplexity.perplexity_table": ("evaluate retrain unlearn questions/relearn"),
+    "lm.tokens.encode": "tokens base_model questions/generate",
     "selection.crossfit.middle": f"diagnostics {CROSS_FITTED}",
     "selection.folds.balanced_weights": "selector/mamushi selector/auto",
     "selection.folds.stratified_folds": (
@@ -193,7 +191,7 @@ REACHED_BY = {
     "selection.statistics.centroids": (
         "selector/coreset selector/cos_mu2 selector/lr_cos selector/lr_maha"
     ),
-    "unlearning.relearning.choose": "questions/relearn questions/relapse",
+    "unlearning.relearning.choose": "questions/relearn",
     "unlearning.unlearners.salun.SALIENCY": "unlearner/salun",
     "evaluation.curves.read_perplexity": "tables steps half_gap probes refine left_models",
     "evaluation.cohort.RETRAINING": (

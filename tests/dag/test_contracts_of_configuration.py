@@ -100,7 +100,7 @@ def test_the_small_grid_has_every_rule(snakemake: Snakemake, finished: Path) -> 
     others = {"convert", "gold_matched", "steps", "import_embeddings"}
     # And of the target `left`: test_left.py.
     others |= {"left_models", "left_tables", "figure_left"}
-    others |= {"relapse", "membership", "extraction"}
+    others |= {"membership", "extraction"}
     others |= {name for name in seen["rules"] if name.endswith("_and_left")}
     # Of datasets whose ratio is known, which the demo has: tests/end_to_end/test_demo.py.
     others |= {"truth", "figure_truth"}

@@ -79,7 +79,7 @@ def test_planted_texts_are_found_in_the_model_they_were_planted_in(folder: Path)
 def test_models_that_were_looked_at_are_let_go_and_not_missed(folder: Path) -> None:
     for model in ("retrained", UNLEARNER):
         at = {**RUN, "arm": f"{model}/random/beta0.75"}
-        for answer in (paths.RELAPSE, paths.MEMBERSHIP, paths.EXTRACTION):
+        for answer in (paths.RELEARNING, paths.MEMBERSHIP, paths.EXTRACTION):
             assert (folder / answer.format(**at)).is_file()
         assert not (folder / paths.TRAINED.format(**at)).exists()
     assert (folder / paths.FIGURE_PNG.format(figure="left")).is_file()

@@ -10,7 +10,6 @@ from transformers import PreTrainedModel
 from mamushi.lm import device, sharding
 from mamushi.lm.generate import completions
 from mamushi.lm.perplexity import text_statistics
-from mamushi.unlearning.relapse import relapse
 from mamushi.unlearning.relearning import relearn
 from tests.support.models import ADAPTERS, model, token_set
 from tests.support.training import train
@@ -37,23 +36,15 @@ def relearned(language_model: PreTrainedModel) -> list[float]:
     return [*curve["ppl_forget"], *curve["ppl_retain"]]
 
 
-def left(language_model: PreTrainedModel) -> tuple[list[float], list[float], list[int]]:
-    """NLL of what comes back; then likelihoods, and lengths of completions, of the model as it
-    was."""
-    settings = {"examples": 4, "learning_rate": 1e-3, "batch_size": 2, "steps": [2]}
+def left(language_model: PreTrainedModel) -> tuple[list[float], list[int]]:
+    """Likelihoods of texts, and lengths of completions."""
     accelerator, texts = device.accelerator("fp32"), token_set(8)
-    found = relapse(
-        *(language_model, {"any": token_set(6)}, texts, settings),
-        seed=0,
-        accelerator=accelerator,
-        batch_tokens=20,
-    )
     told = text_statistics(language_model, texts, 20, accelerator, 0.2)
     few = [row[:1] for row in (texts[0], texts[1])]
     tokenizer = SimpleNamespace(eos_token_id=None, pad_token_id=0)
     said = completions(language_model, tokenizer, few, [3, 4], 1, accelerator)
     lengths = [len(tokens) for each in said for tokens in each]
-    return [*found["nll_forget"], *found["nll_retain"]], [*np.nan_to_num(told["min_k"])], lengths
+    return [*np.nan_to_num(told["min_k"])], lengths
 
 
 def spoken(language_model: PreTrainedModel) -> list[int]:

@@ -44,8 +44,8 @@ rule unlearning:
         ),
 
 
-# What is left in the models after a deletion, beside gold: of single forget texts, between ensembles of
-# models, what brings the domain back, and what the models can still do.
+# What is left in the models after a deletion, beside gold: of single forget texts, and what comes back
+# by a little training.
 rule left:
     input:
         expand(paths.TABLE, table=settings.LEFT_TABLES),

@@ -81,7 +81,7 @@ def test_models_of_two_sections_are_asked_by_both() -> None:
     assert questions.models(config, ()) == {}
     both = questions.models(config, ("probe", "left"))
     assert (both["seed"], both["selector"], both["beta"]) == (["1"], ["b"], ["0.20"])
-    assert questions.asked("retrain", ("probe",)) == ["relapse"]
+    assert questions.asked("retrain", ("probe",)) == ["relearn"]
     assert questions.asked("unlearn", ("probe", "left")) == [
-        *("generate", "relearn", "relapse", "membership", "extraction")
+        *("generate", "relearn", "membership", "extraction")
     ]

@@ -40,9 +40,9 @@ def test_a_tiny_model_has_one_thread_and_others_several(resources: JobResources)
 def test_questions_add_their_minutes(resources: JobResources) -> None:
     plain = resources.training_minutes
     assert resources.and_asked(plain, []) is plain
-    asked = resources.and_asked(plain, ["membership", "relapse"])
+    asked = resources.and_asked(plain, ["membership", "relearn"])
     more = asked(wildcards(), 1) - plain(wildcards(), 1)
-    assert more >= 20 + 40 and asked(wildcards(TINY), 1) == plain(wildcards(TINY), 1) + 30 + 60
+    assert more >= 20 + 20 and asked(wildcards(TINY), 1) == plain(wildcards(TINY), 1) + 30 + 30
 
 
 def test_texts_count_once_they_are_counted(

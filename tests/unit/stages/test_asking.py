@@ -21,13 +21,12 @@ ASKED: dict[str, Any] = {
     "generate": {"prompts": ["the cat", "a dog saw"], "new_tokens": 5},
     "membership": {"texts": 100, "max_length": 16, "least": 0.2},
     "extraction": {"texts": 100, "max_length": 16, "prefixes": [0.5], "samples": 1},
-    "relapse": RELEARN,
+    "relearn": RELEARN,
 }
 ANSWERS = {
     "generate": {"generations": schemas.CONTINUATIONS},
     "membership": {"membership": schemas.LIKELIHOODS},
     "extraction": {"extraction": schemas.EXTRACTION},
-    "relapse": {"relapse": schemas.RELAPSES, "relapse_nll": schemas.NLL},
     "relearn": {"relearning": schemas.RELEARNING_CURVE},
 }
 RETRAIN = {
@@ -60,7 +59,6 @@ def outputs(out: Path, *names: str) -> dict[str, Path]:
 
 @pytest.mark.parametrize("maker", ["retrain", "unlearn"])
 def test_answers_are_those_of_a_model_that_is_kept(made: Path, tmp_path: Path, maker: str) -> None:
-    asked = ASKED if maker == "retrain" else {**ASKED, "relearn": RELEARN}
     settings = RETRAIN if maker == "retrain" else unlearning("neggrad_plus")
     tensors, plain = tmp_path / "kept.safetensors", tmp_path / "plain.safetensors"
     written = {key: tmp_path / name for key, name in WRITTEN.items()}
@@ -74,10 +72,10 @@ def test_answers_are_those_of_a_model_that_is_kept(made: Path, tmp_path: Path, m
     command(
         maker,
         made,
-        {**settings, "questions": asked},
+        {**settings, "questions": ASKED},
         **given,
         tensors=tensors,
-        **outputs(tmp_path, *asked),
+        **outputs(tmp_path, *ASKED),
     )
     # Asking changes neither the model nor what was measured of it.
     assert read_table(written["perplexity"], schemas.PERPLEXITY).equals(before)
@@ -92,7 +90,7 @@ def test_answers_are_those_of_a_model_that_is_kept(made: Path, tmp_path: Path, m
         opened = {"training": PARTS, "precision": "fp32", "unlearned": {"trained_blocks": 2}}
         files = {"trained": start, "unlearned": tensors}
     again = tmp_path / "again"
-    for name, question in asked.items():
+    for name, question in ASKED.items():
         asking = {"model": opened, "questions": {name: question}}
         command("ask", made, asking, **files, **outputs(again, name))
         for field, kind in ANSWERS[name].items():

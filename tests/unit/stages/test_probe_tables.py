@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from mamushi.artifacts import paths, schemas
@@ -91,6 +92,32 @@ def test_probes_says_how_much_of_the_way_back_was_gone(results: Path) -> None:
     # It was no worse than the start, so that there is no way back.
     assert shares[6:] == [None, None, None]
     assert (results / "tables" / "relearning.csv").read_text(encoding="utf-8").count("\n") == 37
+
+
+@pytest.mark.parametrize("seeds", [[0, 1], [0]])
+def test_what_comes_back_is_told_against_gold(results: Path, seeds: list[int]) -> None:
+    """Retrained models as well, of which half comes back to the start, where gold learns less."""
+    for run in cells(GRID):
+        arm = arms.retrained("random", 0.2)
+        write_curve(paths.under(results, paths.RELEARNING, **run, arm=arm), [80, 40, 56], [0, 2, 1])
+    grid = {**GRID, "models": ["small"], "selectors": ["random"], "budgets": [0.2], "seeds": seeds}
+    settings = json.dumps({"grid": grid, "starts": SETTINGS["starts"]})
+    folders = ["--root", str(results), "--out-folder", str(results / "tables")]
+    assert main(["left-models", *folders, "--settings", settings]) == 0
+    rows = read_table(results / "tables/relapse.parquet", schemas.RELAPSE).to_pylist()
+    found = [(row["source"], row["step"]) for row in rows]
+    assert found == [(name, n) for name in ("retraining", "neggrad_plus") for n in (1, 2)]
+    last = rows[1]
+    assert (last["raised"], last["regained"]) == pytest.approx((np.log(80 / 20), np.log(80 / 40)))
+    by_gold = np.array([np.log((80 + seed) / 65) for seed in seeds])
+    assert last["gold_regained"] == pytest.approx(by_gold.mean())
+    assert last["excess"] == pytest.approx(last["regained"] - by_gold.mean())
+    assert last["retain_lost"] == 0.0
+    if len(seeds) == 1:
+        assert last["excess_low"] is None and last["why"].startswith("one seed")
+    else:
+        half = 12.7062 * by_gold.std(ddof=1) / np.sqrt(2)
+        assert last["excess_high"] - last["excess"] == pytest.approx(half, rel=1e-4)
 
 
 @pytest.mark.parametrize(

@@ -30,8 +30,6 @@ PERPLEXITY = ARM + "/perplexity.parquet"  # held-out perplexity
 NLL = ARM + "/nll.parquet"  # its parts, text by text
 GENERATIONS = ARM + "/generations.parquet"  # how it continues the prompts
 RELEARNING = ARM + "/relearning.parquet"  # how fast it learns the domain
-RELAPSE = ARM + "/relapse.parquet"  # what brings the domain back
-RELAPSE_NLL = ARM + "/relapse_nll.parquet"  # NLL of held-out and ranked forget texts
 MEMBERSHIP = ARM + "/membership.parquet"  # what it makes of single forget texts
 EXTRACTION = ARM + "/extraction.parquet"  # how well it completes them
 

@@ -199,9 +199,8 @@ def retrained_curves(config: Config, dataset: str, model: str) -> list[str]:
     return [paths.PERPLEXITY.format(**cell, arm="beta0") for cell in cells(axes)] + retrained(axes)
 
 
-UTILITY = ("base", "contaminated", "gold")
-"""The endpoints that stand beside models from which something was deleted: what they say, and what
-they can still do."""
+SAID = ("base", "contaminated", "gold")
+"""The endpoints that say something beside models from which something was deleted."""
 
 
 def probed(config: Config) -> dict[str, Any]:
@@ -225,7 +224,7 @@ def generations(config: Config, run: Mapping[str, Any]) -> list[str]:
     cell = {"dataset": run["dataset"], "model": run["model"], "seed": int(run["seed"])}
     axes = probed(config)
     found = deleted(axes, retraining=False) if cell in cells(axes) else []
-    return [paths.GENERATIONS.format(**cell, arm=arm) for arm in (*UTILITY, *found)]
+    return [paths.GENERATIONS.format(**cell, arm=arm) for arm in (*SAID, *found)]
 
 
 def probes(config: Config) -> list[str]:
@@ -243,24 +242,15 @@ def probes(config: Config) -> list[str]:
 
 
 def left_models(config: Config) -> list[str]:
-    """Return what the tables of what is left in models are made of, beside the examples."""
-    measured, axes = comparison(config), probed(config)
-    found = [paths.NLL.format(**cell, arm="gold") for cell in cells(measured)]
-    found += [*retrained(measured, paths.NLL), *retrained(axes, paths.NLL)]
+    """Return what the table of what comes back is made of."""
+    axes = probed(config)
+    found = []
     for cell in cells(axes):
-        models = deleted(axes, retraining=True)
-        wanted = {
-            paths.NLL: UTILITY,
-            paths.PERPLEXITY: [arms.start(config, cell["model"])],
-            paths.RELAPSE: ["gold", *models],
-            paths.RELAPSE_NLL: deleted(axes, retraining=False),
-        }
-        found += [
-            pattern.format(**cell, arm=arm)
-            for pattern, several in wanted.items()
-            for arm in several
-        ]
-    return list(dict.fromkeys(found))
+        start = arms.start(config, cell["model"])
+        found.append(paths.PERPLEXITY.format(**cell, arm=start))
+        models = ("gold", *deleted(axes, retraining=True))
+        found += [paths.RELEARNING.format(**cell, arm=arm) for arm in models]
+    return found
 
 
 def left(config: Config) -> list[str]:

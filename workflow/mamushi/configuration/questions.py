@@ -34,10 +34,7 @@ QUESTIONS: Mapping[str, Question] = {
     "generate": Question(
         "probe", {"generations": paths.GENERATIONS}, (30, 20, 5), retrained=False, texts=False
     ),
-    "relearn": Question("probe", {"relearning": paths.RELEARNING}, (30, 20, 5), retrained=False),
-    "relapse": Question(
-        "probe", {"relapse": paths.RELAPSE, "relapse_nll": paths.RELAPSE_NLL}, (60, 40, 10)
-    ),
+    "relearn": Question("probe", {"relearning": paths.RELEARNING}, (30, 20, 5)),
     "membership": Question("left", {"membership": paths.MEMBERSHIP}, (30, 20, 5)),
     "extraction": Question("left", {"extraction": paths.EXTRACTION}, (30, 60, 20)),
 }

@@ -4,10 +4,11 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from itertools import product
+from itertools import product, starmap
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from mamushi.artifacts import paths, schemas
@@ -15,9 +16,11 @@ from mamushi.artifacts.tables import read_table
 from mamushi.configuration.arms import Arm
 from mamushi.configuration.grid import cells
 from mamushi.errors import UserError
-from mamushi.evaluation.cohort import Source
-from mamushi.evaluation.curves import read_arm
+from mamushi.evaluation.cohort import RETRAINING, Cohort, Source, cohorts
+from mamushi.evaluation.curves import read_arm, read_perplexity
 from mamushi.evaluation.masking import mask
+from mamushi.evaluation.paired import interval, known, seeds_range
+from mamushi.evaluation.sad import Floats
 from mamushi.evaluation.texts import repetition
 
 Grid = Mapping[str, Any]
@@ -137,3 +140,47 @@ def _read_curve(path: Path) -> list[dict[str, Any]]:
         problem = "a perplexity is not a finite number" if not finite else "it has no step 0"
         raise UserError(problem, where=path, do="delete it and run again")
     return rows
+
+
+def relapse_table(grid: Grid, starts: Mapping[str, str], root: str | Path = "results") -> pa.Table:
+    """Return the table ``relapse``: what comes back over seeds, of retrained and unlearned models
+    at all ``budgets`` of the grid, beside what gold learns by the same steps.
+
+    ``starts`` as of ``relearning_table``, and so is what is raised.
+    """
+    rows = [row for each in cohorts(grid, root) for row in _back(each, grid, starts[each.model])]
+    return pa.Table.from_pylist(rows, schema=schemas.RELAPSE.schema)
+
+
+def _back(cohort: Cohort, grid: Grid, endpoint: str) -> Iterator[dict[str, Any]]:
+    start = [read_perplexity(path) for path in cohort.files(paths.PERPLEXITY, arm=endpoint)]
+    level = np.array([one.nll_forget for one in start])
+    gold, seeds = _curves(cohort, "gold"), len(cohort.seeds)
+    names = (RETRAINING, *grid["unlearners"])
+    for source in starmap(Source, product(names, grid["selectors"], map(float, grid["budgets"]))):
+        nll = _curves(cohort, source.arm)
+        for step in sorted(nll)[1:]:
+            regained, theirs = ((one[0] - one[step])[:, 0] for one in (nll, gold))
+            excess = regained - theirs
+            low, high = interval(excess)
+            spread = float(excess.std(ddof=1)) if seeds > 1 else 0.0
+            needed = seeds_range(float(excess.mean()), spread, seeds, 1) or (None, None)
+            yield {
+                **cohort.at,
+                **asdict(source),
+                **{"step": step, "seeds": seeds, "raised": float((nll[0][:, 0] - level).mean())},
+                **{"regained": float(regained.mean()), "gold_regained": float(theirs.mean())},
+                **{"excess": float(excess.mean())},
+                **{"excess_low": known(low), "excess_high": known(high)},
+                "retain_lost": float((nll[step] - nll[0])[:, 1].mean()),
+                **dict(zip(("seeds_needed_low", "seeds_needed_high"), needed, strict=True)),
+                "why": None if seeds > 1 else "one seed: training again may change as much",
+            }
+
+
+def _curves(cohort: Cohort, arm: str) -> dict[int, Floats]:
+    """Return mean NLL per token by step, (S, 2) of forget and retain."""
+    curves = [_read_curve(path) for path in cohort.files(paths.RELEARNING, arm=arm)]
+    ends = [[(row["ppl_forget"], row["ppl_retain"]) for row in curve] for curve in curves]
+    by_step = np.log(np.array(ends)).swapaxes(0, 1)
+    return {row["step"]: nll for row, nll in zip(curves[0], by_step, strict=True)}

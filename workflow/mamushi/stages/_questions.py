@@ -93,51 +93,12 @@ def extraction(subject: _asking.Subject, asked: Extraction) -> _asking.Answers:
     return {"extraction": (schemas.EXTRACTION, columns)}
 
 
-def relapse(subject: _asking.Subject, asked: Relearn) -> _asking.Answers:
-    """Fine-tune a model on a few texts, of the forget domain, of the retain domain and of neither:
-    does what was deleted come back? And read every text before that.
-
-    The gold standard is treated in the same way, since it learns the domain too. The model is the
-    same afterwards. Raises ``UserError`` without a forget text to learn, or if training diverges.
-    """
-    from mamushi.artifacts import schemas
-    from mamushi.artifacts.tables import EVALUATION, FORGET, INFERENCE, RETAIN
-    from mamushi.lm.perplexity import nll_table, require_domains, text_nll
-    from mamushi.unlearning.relapse import relapse, unrelated
-
-    length = asked.evaluation.max_length
-    held_out = subject.texts(EVALUATION, length)
-    require_domains(held_out)
-    model, batch = subject.to_train(asked), subject.batch_tokens
-    # What was removed, and what was not.
-    ranked = subject.texts(INFERENCE, length, domains=[FORGET])
-    parts = [
-        nll_table(text_nll(model, texts, batch, subject.accelerator), texts.ids)
-        for texts in (held_out, ranked)
-    ]
-    texts = {
-        name: subject.texts(INFERENCE, asked.max_length, domains=[name])
-        for name in (FORGET, RETAIN)
-    }
-    texts["unrelated"] = unrelated(subject.tokenizer, asked.max_length)
-    found = relapse(
-        model,
-        texts,
-        held_out,
-        asdict(asked.relearning),
-        seed=asked.seed,
-        accelerator=subject.accelerator,
-        batch_tokens=batch,
-    )
-    nll = {name: [*parts[0][name], *parts[1][name]] for name in parts[0]}
-    return {"relapse": (schemas.RELAPSES, found), "relapse_nll": (schemas.NLL, nll)}
-
-
 def relearn(subject: _asking.Subject, asked: Relearn) -> _asking.Answers:
     """Fine-tune a model on a few forget examples, and measure how fast it learns the domain.
 
     Gold never saw the domain: an unlearned model that comes back much faster had only hidden it.
-    The model is another one afterwards. Raises ``UserError`` as ``relapse``.
+    The model is another one afterwards. Raises ``UserError`` without a forget text to learn, or if
+    training diverges.
     """
     from mamushi.artifacts import schemas
     from mamushi.artifacts.tables import EVALUATION, FORGET, INFERENCE

@@ -33,7 +33,7 @@ TABLES = ("sad", "sad_summary", "sad_differences", "selection")
 UNLEARNING_TABLES = ("unlearning", "half_gap")
 PROBE_TABLES = ("generations", "relearning")
 LEFT_TABLES = ("membership", "memorization", "left")
-LEFT_MODEL_TABLES = ("klom", "relapse", "utility")
+LEFT_MODEL_TABLES = ("relapse",)
 EVIDENCE_TABLES = (
     *("frontier", "calibration", "advice", "diagnostics"),
     *("confounds", "geometry", "predicted", "runtime", "paper"),
@@ -166,8 +166,7 @@ class Extraction(sections.Extraction):
 
 
 class Questions(Section):
-    """What a model is asked, by name; questions that train come last, and the one after which the
-    model is another at the very end."""
+    """What a model is asked, by name; the one after which the model is another comes last."""
 
     generate: Prompts | None = setting("probe", default=None)
     membership: Membership | None = setting(
@@ -176,9 +175,6 @@ class Questions(Section):
     )
     extraction: Extraction | None = setting(
         lambda config: {**config["left"]["extraction"], **config["evaluation"]}, default=None
-    )
-    relapse: Relearn | None = setting(
-        lambda config, model, seed: fill(Relearn, config, model=model, seed=seed), default=None
     )
     relearn: Relearn | None = setting(
         lambda config, model, seed: fill(Relearn, config, model=model, seed=seed), default=None

@@ -58,7 +58,7 @@ def ask(files: AskFiles, settings: Ask, job: Job) -> None:
     from mamushi.lm.storage import load_trained
 
     questions, how = settings.questions, settings.model
-    further = questions.relapse or questions.relearn
+    further = questions.relearn
     seed = further.seed if further else 0
     model, accelerator = _models.opened(files, how, how.unlearned or further, seed)
     if files.unlearned:

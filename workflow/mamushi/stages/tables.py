@@ -265,21 +265,22 @@ def left(files: TableFiles, settings: Left, job: Job) -> None:
     publish(files.out_folder, found, job.origin)
 
 
-class LeftModels(Compared):
-    """``deleted`` has the axes of the models that are probed, ``starts`` the endpoints that
-    unlearning starts from, by model."""
+class LeftModels(Settings):
+    """Axes of the models that are probed, and ``starts``, the endpoints that unlearning starts
+    from, by model."""
 
-    deleted: dict[str, Any] = setting(grid.probed)
+    grid: dict[str, Any] = setting(grid.probed)
     starts: dict[str, str] = setting(lambda config: starts_of(config, "probe"))
 
 
 def left_models(files: TableFiles, settings: LeftModels, job: Job) -> None:
-    """Collect what is left in models: distances to gold, what comes back, utility."""
+    """Collect what comes back in models by a little training, beside gold."""
+    from mamushi.artifacts import schemas
     from mamushi.artifacts.tables import publish
-    from mamushi.evaluation.audit_models import Audit
+    from mamushi.evaluation.probes import relapse_table
 
-    audit = Audit(settings.grid, settings.deleted, settings.starts, files.root)
-    publish(files.out_folder, audit.tables(), job.origin)
+    found = relapse_table(settings.grid, settings.starts, files.root)
+    publish(files.out_folder, [(schemas.RELAPSE, found)], job.origin)
 
 
 class Qualitative(Settings):

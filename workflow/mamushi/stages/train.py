@@ -302,7 +302,7 @@ def retrain(files: RetrainFiles, settings: Retrain, job: Job) -> None:
         nll = text_nll(model, held_out, job.execution.batch_tokens, accelerator)
     table = perplexity_table(nll, held_out.domains)
     # What is asked by training further opens the model with other gradients.
-    reopened = settings.questions is not None and settings.questions.relapse is not None
+    reopened = settings.questions is not None and settings.questions.relearn is not None
     beside = files.card.with_name(f"{files.card.name}.trained")
     tensors = files.tensors or (beside if reopened else None)
     if tensors:

@@ -58,7 +58,7 @@ SHARD = "scatteritem"
 """The wildcard of a job that does a part of another's work."""
 MODEL_RULES = (
     *(*TRAINING, *UNLEARNING, *EMBEDDING),
-    *("evaluate", "generate", "relearn", "judge", "relapse", "membership", "extraction"),
+    *("evaluate", "generate", "relearn", "judge", "membership", "extraction"),
 )
 SIZED = ("score", "refits", "runtime")
 """Whose seconds follow from measured rates and the size of what is read."""
@@ -321,12 +321,9 @@ class Costs:
     def _answer(self, question: str, model: str, dataset: str) -> float:
         """Return operations to answer a question; 0 where they are no matter."""
         each = forward(self.size(model))
-        if question in ("relearn", "relapse"):
-            # Relearning measures after each number of steps.
+        if question == "relearn":
+            # It measures after each number of steps.
             measured = 1 + len(self.config["probe"]["relearning"]["steps"])
-            if question == "relapse":
-                # Relearning on three kinds of texts; and every text is read before.
-                measured = 3 * measured + 1
             return measured * self._held(dataset) * each
         if question == "membership":
             sections = (INFERENCE, EVALUATION)

@@ -30,11 +30,6 @@ verdict string?: By the interval of the difference `more than gold` or `less tha
     told from gold`, which is no proof that they are alike.
 why string?""")
 
-KIND_OF_MODELS = group("""dataset string, model string
-source string: `retraining`, or the name of an unlearner; in some tables `gold` or another endpoint.
-selector string?: Selector of the removed texts; null for an endpoint.
-beta float64?: Budget at which they were removed; null for an endpoint.""")
-
 MEMBERSHIP = table(f"""membership: How well attacks tell texts from held-out ones under each model,
 a row per dataset, model, method, set of texts, attack and measure.
 {WHOSE}
@@ -60,43 +55,21 @@ question string: `member` or `memorized`.
 measure string: The attack and its `auc`, or `exact` or `rouge_l`.
 {AGAINST_GOLD}""")
 
-KLOM = table(f"""klom: How far the models of all seeds are from the gold models of all seeds, by the
-likelihoods of held-out texts: a row per dataset, model, selector, budget and domain. Retrained
-models are those of the grid, unlearned ones those of the probe.
-{KIND_OF_MODELS}
-domain string, texts int64
-seeds int64: Seeds, each with a model of either kind.
-excess float64?: How much more the margins of a model surprise the gold models of the other seeds
-    than those of the gold model of its own seed do, in nats a text; 0 of models that are like gold.
-excess_low float64?: Lower end of the 95% interval by a jackknife of whole seeds, model and gold
-    together; null of fewer than 3 seeds.
-excess_high float64?
-p float64?: Two-sided p that there is no difference; null where there is too little to say.
-seeds_needed_low int64?, seeds_needed_high int64?, why string?""")
-
-RELAPSE = table(f"""relapse: What brings the forget domain back, over seeds, each model against the
-gold model of its seed treated the same: a row per kind of models, treatment and amount.
-{KIND_OF_MODELS}
-treatment string: `relearn forget`, `relearn retain` or `relearn unrelated`.
-amount int64: Optimizer steps.
+RELAPSE = table("""relapse: What comes back of the forget domain when models are fine-tuned on a few
+of its texts, over seeds, beside the gold model of each seed: a row per kind of models and step.
+dataset string, model string
+source string: `retraining`, or the name of an unlearner.
+selector string: Selector of the removed texts.
+beta float64: Budget at which they were removed.
+step int64: Optimizer steps so far.
 seeds int64: Seeds, each with a model of either kind.
 raised float64: Nats per token by which deletion has raised the NLL of held-out forget texts above
     that of the model from which unlearning starts; below 0 it has lowered it.
-regained float64: Nats per token by which the treatment lowers the NLL of held-out forget texts;
-    below 0 it raises it.
+regained float64: Nats per token by which the steps lower the NLL of held-out forget texts; below 0
+    they raise it.
 gold_regained float64: The same of the gold models.
 excess float64: regained - gold_regained: what comes back that was not just learned.
 excess_low float64?: Lower end of its 95% t interval over seeds; null of one seed.
 excess_high float64?
-retain_lost float64: Nats per token by which the treatment raises the NLL of held-out retain texts.
+retain_lost float64: Nats per token by which the steps raise the NLL of held-out retain texts.
 seeds_needed_low int64?, seeds_needed_high int64?, why string?""")
-
-UTILITY = table(f"""utility: Perplexity of groups of held-out retain texts, side by side: a row per
-model, column and value.
-{KIND_OF_MODELS}
-subgroup string
-value string: Its value: the 20 most frequent ones, and thirds of numbers that have more.
-texts int64, seeds int64
-ppl float64: Perplexity; exp of the mean NLL per token over seeds.
-ppl_low float64?: Lower end of the 95% interval, over texts and seeds; null of fewer than 10 texts.
-ppl_high float64?""")

@@ -48,14 +48,6 @@ step int64: Optimizer steps so far; 0 is the model before any.
 examples int64: Forget texts that it is fine-tuned on.
 ppl_forget float64, ppl_retain float64""")
 
-RELAPSES = table("""relapses: What brings the domain back into one model: a row per treatment and
-amount. Each treatment begins with the model as it is.
-treatment string: `relearn forget`, `relearn retain` or `relearn unrelated`, fine-tuning on a few
-    texts of the domain or of neither.
-amount int64: Optimizer steps so far; 0 is the model as it is.
-nll_forget float64: Mean NLL per token of the held-out forget texts, in nats.
-nll_retain float64""")
-
 LIKELIHOODS = table("""likelihoods: What one model makes of single forget texts, from which
 membership inference starts, a row per text of the inference and the evaluation section. A file per
 model.
