@@ -193,7 +193,7 @@ REACHED_BY = {
     ),
     "unlearning.relearning.choose": "questions/relearn",
     "unlearning.unlearners.salun.SALIENCY": "unlearner/salun",
-    "evaluation.curves.read_perplexity": "tables steps half_gap probes refine left_models",
+    "evaluation.curves.read_perplexity": "tables half_gap probes refine left_models",
     "evaluation.cohort.RETRAINING": (
         "half_gap judge left left_models probes subgroups figure/half_gap"
     ),

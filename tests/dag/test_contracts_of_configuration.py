@@ -97,7 +97,7 @@ def test_the_small_grid_has_every_rule(snakemake: Snakemake, finished: Path) -> 
     seen = snakemake.look(finished, targets=TARGETS)
     # What a GGUF file runs: test_gguf_source.py. A matched gold has a contract of its own.
     # And what of models that are no language models: tests/dag/test_vectors.py.
-    others = {"convert", "gold_matched", "steps", "import_embeddings"}
+    others = {"convert", "import_embeddings"}
     # And of the target `left`: test_left.py.
     others |= {"left_models", "left_tables", "figure_left"}
     others |= {"membership", "extraction"}

@@ -45,19 +45,6 @@ def test_curves_have_all_budgets_between_shared_ends(demo: Path) -> None:
     assert areas["oracle"] < areas["anti_mamushi"]
 
 
-def test_matched_gold_is_gold_in_the_steps_of_beta0(demo: Path) -> None:
-    cards = {
-        role: read_json(demo / paths.CARD.format(**CELL, arm=role))
-        for role in ("beta0", "gold", "gold_matched")
-    }
-    assert cards["gold_matched"]["texts"] == cards["gold"]["texts"] == 240
-    assert cards["gold_matched"]["steps"] == cards["beta0"]["steps"] > cards["gold"]["steps"]
-    (row,) = read_table(demo / paths.TABLE.format(table="steps"), schemas.STEPS).to_pylist()
-    sad = read_table(demo / paths.TABLE.format(table="sad"), schemas.SAD).to_pandas()
-    assert row["sad"] == sad.loc[sad["beta"] == 0.0, "sad"].iloc[0]
-    assert 0 < row["steps_sad"] == pytest.approx(row["steps_ratio"] * row["sad"])
-
-
 def test_what_a_training_took_is_said_in_its_log(demo: Path) -> None:
     cards = list(demo.glob("results/runs/**/arms/retrained/**/card.json"))
     logs = [path.read_text() for path in demo.glob("results/logs/retrain*/**/*.log")]

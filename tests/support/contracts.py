@@ -257,7 +257,6 @@ ROWS: dict[str, dict[str, list[Any]]] = {
     "evaluate 21, relearn 2, retrain 58, retrain_and_probe 2, unlearn 10, "
     "unlearn_and_probe 2, unlearn_list 6, unlearn_whole 6": {"evaluation.max_length": [64]},
     "effects 1": {"evaluation.retain_margin": [0.05]},
-    "evaluate 8, gold_matched 8, steps 1": {"evaluation.matched_gold": [True]},
     "evaluate 1, figure_half_gap 1, refine 6, unlearn 12, unlearn_list 6, unlearn_whole 6": {
         "unlearning.datasets": [["made", "mine"]]
     },

@@ -1,14 +1,12 @@
 # The fine-tunes that all selectors of a run share. Contaminated is trained on the contamination
 # section and does the embedding; beta 0 and gold, the two ends of every curve, on the inference
-# section with and without its forget texts. Gold matched, where it is asked for, sees what gold
-# does in as many steps as beta 0.
+# section with and without its forget texts.
 
 
 for name, role in {
     "contaminate": "contaminated",
     "gold": "gold",
     "beta0": "beta0",
-    "gold_matched": "gold_matched",
 }.items():
 
     rule:

@@ -37,13 +37,9 @@ def tables_and_figures():
     if not measurable():
         return []
     truth = ["truth"] if grid.knows_truth(config, GRID) else []
-    steps = ["steps"] if grid.matched(config, GRID) else []
     figures = [name for of in ("grid", *truth) for name in settings.figures(of)]
     return [
-        *expand(
-            paths.TABLE,
-            table=[*settings.TABLES, "effects", "subgroups", *steps, *truth],
-        ),
+        *expand(paths.TABLE, table=[*settings.TABLES, "effects", "subgroups", *truth]),
         *expand(paths.FIGURE, figure=figures),
     ]
 

@@ -41,8 +41,6 @@ use rule tables as study_tables with:
 
 # Rules of one form: the stage of each, its place in the report, its tables, what it waits for.
 COLLECTED = {
-    # How much of SAD at budget 0 is the number of steps alone.
-    "steps": ("steps", "Tables", ["steps"], lambda: grid.matched(config, GRID)),
     # What removals change, with errors over seeds and texts.
     "effects": (
         *("effects", "Tables", ["effects"]),

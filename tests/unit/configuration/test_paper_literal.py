@@ -93,7 +93,6 @@ STATED: list[tuple[str, Any, str]] = [
     ("embedding/max_length", 128, CUT),
     ("evaluation/max_length", 128, CUT),
     ("tokens/max_length", 256, r"sequences truncated to $256$ tokens"),
-    ("evaluation/matched_gold", False, "by applying the identical Phase 1 procedure"),
     ("selectors/mamushi/folds", 5, r"stratified $5$-fold cross-fitting over inference embeddings"),
     ("selectors/mamushi/seeds_averaged", 1, FITTED),
     ("selectors/mamushi/fit_sample", None, FITTED),

@@ -47,22 +47,6 @@ def test_curves_hold_both_ends_and_every_budget_in_order(root: Path) -> None:
     assert {(r["sad"], r["log_sad"]) for r in rows(table, beta=1.0)} == {(0.0, 0.0)}
 
 
-def test_steps_alone_and_texts_alone_by_hand(root: Path) -> None:
-    """Of 43 from beta 0 to gold, the steps moved 11 in the forget domain and 1 in retain."""
-    grid = ONE | {"seeds": [1]}
-    at = {**CELL, "arm": "gold_matched"}
-    write_perplexity(paths.under(root, paths.PERPLEXITY, **at), 50.0, 9.0)
-    words = ["--root", str(root), "--out-folder", str(root / "tables")]
-    assert main(["steps", *words, "--settings", json.dumps({"grid": grid})]) == 0
-    (row,) = read_table(root / "tables/steps.parquet", schemas.STEPS).to_pylist()
-    assert row["sad"] == pytest.approx(41 + 2)
-    assert row["steps_sad"] == pytest.approx(11 + 1)
-    assert row["matched_sad"] == pytest.approx(30 + 3)
-    # Distances do not add up, so that the ratio is no share: the rest of 43 is not 33.
-    assert row["steps_ratio"] == pytest.approx(12 / 43)
-    assert row["steps_ratio"] + row["matched_sad"] / row["sad"] > 1
-
-
 def test_summary_means_and_errors_over_seeds(root: Path) -> None:
     summary = sad_summary(sad_table(ONE, root))
     (row,) = rows(summary, selector="random", beta=0.5)

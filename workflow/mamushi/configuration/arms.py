@@ -1,7 +1,7 @@
 """The arms of a cell: its models, each by its name and with a folder of its own.
 
-``base``, ``contaminated``, ``gold``, ``gold_matched`` and ``beta0`` are endpoints, shared by all
-selectors. ``retrained/mamushi/beta0.10`` was trained without a removal list;
+``base``, ``contaminated``, ``gold`` and ``beta0`` are endpoints, shared by all selectors.
+``retrained/mamushi/beta0.10`` was trained without a removal list;
 ``neggrad_plus/mamushi/beta0.10`` unlearned one, ``neggrad_plus/whole`` the whole forget set, and
 ``neggrad_plus/lists/mine`` a removal list of one's own.
 """
@@ -19,7 +19,7 @@ from mamushi.errors import UserError
 
 Config = Mapping[str, Any]
 
-ENDPOINTS = ("base", "contaminated", "gold", "gold_matched", "beta0")
+ENDPOINTS = ("base", "contaminated", "gold", "beta0")
 RETRAINING = "retrained"
 """Stands where others have the name of an unlearner, which none may have."""
 RETRAINED = "retrained/{selector}/beta{beta}"

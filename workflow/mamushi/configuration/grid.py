@@ -14,8 +14,6 @@ from mamushi.errors import UserError
 from mamushi.registry import plugin
 
 Config = Mapping[str, Any]
-STEPPED = ("gold", "gold_matched", "beta0")
-"""The endpoints that tell what of SAD is the number of steps."""
 AXES = ("datasets", "models", "seeds", "budgets", "selectors")
 
 
@@ -138,22 +136,6 @@ def measurements(axes: Mapping[str, Any], pattern: str = paths.PERPLEXITY) -> li
     of these models."""
     ends = [pattern.format(**cell, arm=end) for cell in cells(axes) for end in ("gold", "beta0")]
     return ends + retrained(axes, pattern)
-
-
-def stepped(config: Config, model: str) -> bool:
-    """Return whether a model's steps depend on what is removed, and that is measured."""
-    by_data = config["models"][model]["training"]["steps"] == "by_data"
-    return bool(config["evaluation"]["matched_gold"]) and by_data
-
-
-def matched(config: Config, axes: Mapping[str, Any]) -> list[str]:
-    """Return the perplexities that tell what of SAD is the number of steps."""
-    return [
-        paths.PERPLEXITY.format(**cell, arm=endpoint)
-        for cell in cells(axes)
-        if stepped(config, cell["model"])
-        for endpoint in STEPPED
-    ]
 
 
 def knows_truth(config: Config, axes: Mapping[str, Any]) -> bool:

@@ -344,9 +344,6 @@ class HeldOut(Section):
 class Evaluation(HeldOut):
     """Perplexity on the held-out texts."""
 
-    #: One more gold standard for each run, with as many steps as beta 0: tells how much of SAD is
-    #: the number of steps alone.
-    matched_gold: bool = False
     #: Nats per token by which the retain domain may be predicted worse than by gold and still count
     #: as preserved: 0.02 are two per cent of perplexity.
     retain_margin: Positive = 0.02

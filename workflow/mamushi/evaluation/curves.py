@@ -1,4 +1,4 @@
-"""Held-out perplexities of a grid's models, and the tables ``sad`` and ``steps`` made of them."""
+"""Held-out perplexities of a grid's models, and the table ``sad`` made of them."""
 
 import math
 from collections.abc import Collection, Iterator, Mapping
@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.tables import FORGET, RETAIN, read_table
 from mamushi.configuration import arms
-from mamushi.configuration.grid import STEPPED, cells
+from mamushi.configuration.grid import cells
 from mamushi.errors import UserError
 from mamushi.evaluation.sad import sad
 from mamushi.selection.removals import count
@@ -96,27 +96,3 @@ def _run_rows(
                 **gold.columns("gold_"),
                 **{"sad": at.sad(gold), "log_sad": float(sad(*nll))},
             }
-
-
-def steps_table(grid: Grid, root: str | Path = "results") -> pa.Table:
-    """Return the table ``steps``: SAD at budget 0 beside what steps alone and texts alone make, by
-    a gold standard that was trained for as many steps as beta 0.
-
-    Raises ``UserError`` that names the first missing or damaged file.
-    """
-    rows = []
-    for run in cells(grid):
-        gold, matched, beta0 = (read_arm(root, run, endpoint) for endpoint in STEPPED)
-        whole, of_steps = beta0.sad(gold), matched.sad(gold)
-        rows.append(
-            {
-                **run,
-                **gold.columns("gold_"),
-                **matched.columns("matched_"),
-                "sad": whole,
-                "steps_sad": of_steps,
-                "matched_sad": beta0.sad(matched),
-                "steps_ratio": of_steps / whole if whole else None,
-            }
-        )
-    return pa.Table.from_pylist(rows, schema=schemas.STEPS.schema)

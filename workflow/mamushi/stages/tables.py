@@ -94,29 +94,6 @@ def subgroups(files: TableFiles, settings: Compared, job: Job) -> None:
     publish(files.out_folder, [(schemas.SUBGROUPS, table)], job.origin)
 
 
-def stepped(config: Config) -> dict[str, Any]:
-    """Return the axes of the models whose steps follow from their data."""
-    found = grid.comparison(config)
-    models = [name for name in found["models"] if grid.stepped(config, name)]
-    return {"datasets": found["datasets"], "models": models, "seeds": found["seeds"]}
-
-
-class Stepped(Settings):
-    """Axes of the models whose steps follow from their data."""
-
-    grid: dict[str, Any] = setting(stepped)
-
-
-def steps(files: TableFiles, settings: Stepped, job: Job) -> None:
-    """Collect how much of SAD at budget 0 is the number of steps alone."""
-    from mamushi.artifacts import schemas
-    from mamushi.artifacts.tables import publish
-    from mamushi.evaluation.curves import steps_table
-
-    table = steps_table(settings.grid, files.root)
-    publish(files.out_folder, [(schemas.STEPS, table)], job.origin)
-
-
 class Truth(Compared):
     """``by_chance`` says of each selector whether it ranks without a look at the texts."""
 

@@ -105,24 +105,18 @@ def base_model(files: BaseModelFiles, settings: BaseModel, job: Job) -> None:
 
 
 def trained_as(config: Config, model: str, role: str) -> Any:
-    """Return how an endpoint, or a retrained model, is trained.
-
-    Matched to the steps of beta 0 or not is the same for contaminated and beta 0.
-    """
+    """Return how an endpoint, or a retrained model, is trained. Matched to the steps of beta 0 or
+    not is the same for contaminated and beta 0."""
     training = msgspec.convert(config["models"][model]["training"], Training)
-    if role in ("gold", "retrained"):
-        return training
-    return replace(training, steps="matched" if role == "gold_matched" else "by_data")
+    return training if role in ("gold", "retrained") else replace(training, steps="by_data")
 
 
 class FineTune(Cell):
-    """What an endpoint is trained on: contaminated, gold, gold matched or beta 0."""
+    """What an endpoint is trained on: contaminated, gold or beta 0."""
 
     role: str
     section: str = setting(lambda role: CONTAMINATION if role == "contaminated" else INFERENCE)
-    domains: list[str] = setting(
-        lambda role: [RETAIN] if role.startswith("gold") else [FORGET, RETAIN]
-    )
+    domains: list[str] = setting(lambda role: [RETAIN] if role == "gold" else [FORGET, RETAIN])
     training: Training = setting(trained_as)
 
 

@@ -51,7 +51,7 @@ RETRAIN, UNLEARN = (
     for maker in ("retrain", "unlearn")
 )
 """Rules that make models, and the sections by which they ask them."""
-TRAINING = ("contaminate", "gold", "gold_matched", "beta0", *RETRAIN)
+TRAINING = ("contaminate", "gold", "beta0", *RETRAIN)
 UNLEARNING = ("unlearn_whole", "unlearn_list", *UNLEARN)
 EMBEDDING = ("embed", "embed_layers")
 SHARD = "scatteritem"

@@ -13,21 +13,6 @@ sad float64: |ppl_forget − gold_ppl_forget| + |ppl_retain − gold_ppl_retain|
 log_sad float64: The same of log perplexities, in nats per token: one per cent counts the same in
     both domains.""")
 
-STEPS = table("""steps: SAD at β = 0, and the SADs that steps alone and texts alone make, a row per
-dataset, model and seed. Gold is trained on fewer texts than beta 0 and so in fewer steps; `matched`
-is a gold standard in as many steps as beta 0. With `evaluation.matched_gold` only.
-dataset string, model string, seed int64, gold_ppl_forget float64, gold_ppl_retain float64
-matched_ppl_forget float64: Perplexity of the forget domain under the gold standard of matched
-    steps.
-matched_ppl_retain float64
-sad float64: SAD at β = 0, as in the table `sad`, in perplexity.
-steps_sad float64: SAD between the two gold standards, which saw the same texts and differ in their
-    steps alone, in perplexity.
-matched_sad float64: SAD of beta 0 against the gold standard of matched steps, which differ in their
-    texts alone, in perplexity.
-steps_ratio float64?: steps_sad / sad, a ratio of two distances and no share: distances do not add
-    up, so that it and matched_sad / sad make 1 or more together. Null where `sad` is 0.""")
-
 SAD_SUMMARY = table("""sad_summary: Means and standard errors over seeds of the table `sad`. The
 area columns belong to the whole curve and repeat on each of its rows. Errors are null with a single
 seed.
