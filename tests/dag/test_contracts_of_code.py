@@ -153,7 +153,7 @@ LINEAR = f"{WORDS} selector/linear"
 CROSS_FITTED = f"selector/lr_maha selector/mamushi selector/mamushi_lr {LINEAR}"
 LOADERS = "dataset/jigsaw dataset/newsgroups dataset/synthetic dataset/table"
 FIGURES = (
-    "figure/diagnostics figure/discrimination figure/frontier figure/half_gap figure/left "
+    "figure/diagnostics figure/discrimination figure/frontier figure/half_gap "
     "figure/perplexity figure/relearning figure/sad figure/subspaces figure/truth figure/variance"
 )
 REACHED_BY = {

@@ -26,8 +26,8 @@ ASKED = {"membership": 7, "extraction": 7}
 MAKERS = {"retrain_and_left": 1, "unlearn_and_left": 1}
 BOTH = {"retrain_and_probe_and_left": 1, "unlearn_and_probe_and_left": 1}
 """Of the first seed, which is probed as well; and of the second."""
-TOLD = {"left_tables": 1, "figure_left": 1}
-TABLES = ["results/tables/left.parquet", "results/figures/left.pdf"]
+TOLD = {"left_tables": 1}
+TABLES = ["results/tables/left.parquet"]
 RELAPSE = "results/tables/relapse.parquet"
 
 

@@ -82,6 +82,6 @@ def test_models_that_were_looked_at_are_let_go_and_not_missed(folder: Path) -> N
         for answer in (paths.RELEARNING, paths.MEMBERSHIP, paths.EXTRACTION):
             assert (folder / answer.format(**at)).is_file()
         assert not (folder / paths.TRAINED.format(**at)).exists()
-    assert (folder / paths.FIGURE_PNG.format(figure="left")).is_file()
+    assert (folder / paths.TABLE_CSV.format(table="left")).is_file()
     again = run("left", "-n", directory=folder, config=config()).stdout
     assert "Nothing to be done" in again

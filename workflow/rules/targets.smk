@@ -49,7 +49,6 @@ rule unlearning:
 rule left:
     input:
         expand(paths.TABLE, table=settings.LEFT_TABLES),
-        expand(paths.FIGURE, figure=settings.figures("left")),
         lambda wildcards: measured(
             grid.probed(config), expand(paths.TABLE, table=settings.LEFT_MODEL_TABLES)
         ),

@@ -28,7 +28,7 @@ def shown(
     if literals["OF"] == "cell":
         ratio = {"selector": config["removal"]["ratio"]} if "scores" in literals["READS"] else {}
         return {"dataset": dataset, "model": model, "seed": seed, **ratio}
-    if literals["OF"] in ("unlearning", "probe", "left"):
+    if literals["OF"] in ("unlearning", "probe"):
         found = axes(config, literals["OF"])
     else:
         found = grid.comparison(config, study)
