@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from mamushi.artifacts import paths, schemas
-from mamushi.artifacts.files import read_json
 from mamushi.artifacts.tables import write_table
 from mamushi.errors import UserError
 from tests.support.removal_files import CELL, command, removal_list
@@ -55,19 +54,6 @@ def test_load_dataset_reads_its_splits(listed: Path, tmp_path: Path) -> None:
         assert found.to_list() == wanted
 
 
-def test_a_model_card_says_what_was_removed(listed: Path, tmp_path: Path) -> None:
-    out = tmp_path / "section.md"
-    command("export", listed, "--to", "model-card", "--out", out)
-    text = out.read_text()
-    assert text.startswith("## Removed training data\n")
-    for said in ("2 of 4 texts of the forget domain (50%), and 1 copies", "1.5 nats", "AUC 0.96"):
-        assert said in text
-    import markdown
-
-    html = markdown.markdown(text, extensions=["tables"])
-    assert html.count("<tr>") == 9 and read_json(listed.with_suffix(".json"))["ids_sha256"] in html
-
-
 def test_texts_of_another_loader_are_the_ranked_examples(tmp_path: Path) -> None:
     listed = removal_list(tmp_path / "results", {"a": []}, data=tmp_path / "no")
     card = paths.under(tmp_path / "results", paths.DATA_CARD, **CELL)
@@ -107,7 +93,6 @@ def test_what_cannot_be_exported_is_one_line_and_writes_nothing(
         ([listed, "--to", "ids"], "nothing says what to write"),
         ([listed, *out], "nothing says as what; give --to: ids,"),
         ([plain, "--to", "jsonl", *out], "no run lies around it"),
-        ([plain, "--to", "model-card", *out], "has no manifest"),
         ([plain, "--to", "jsonl", "--data", data, *out], "none of its 1 ids is there"),
         ([listed, "--to", "jsonl", "--out", tmp_path / "there"], "exists already"),
         ([listed, "--to", "jsonl", "--data", other, *out], "column 'body' is 7, not text"),

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mamushi.commands import _model_folder as model
 
@@ -27,8 +27,6 @@ FORMATS = {
     "is masked, as TRL and axolotl read tokenized texts",
     "cut": "of spans: JSON Lines with what is left of the texts, for trainers without labels: the "
     "model does not see what is masked, and nothing of that was measured",
-    "model-card": "Markdown section for a model card: which training data was removed, and how it "
-    "was chosen",
 }
 README = """\
 ---
@@ -57,8 +55,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Raises ``UserError`` for options that do not go together, for a bad list, for a table that is
-    not the list's, and for a model card without a manifest."""
+    """Raises ``UserError`` for options that do not go together, for a bad list, and for a table
+    that is not the list's."""
     from mamushi.artifacts.files import atomic
     from mamushi.commands import _removal_list, _token_labels
     from mamushi.data.rewriting import refuse_existing, whole_folder
@@ -84,9 +82,8 @@ def run(args: argparse.Namespace) -> None:
         with whole_folder(args.out) as folder:
             _write_splits(folder, _rows(listed, args))
     else:
-        text = _ids(listed) if args.to == "ids" else _section(listed)
         with atomic(args.out) as part:
-            part.write_text(text, encoding="utf-8")
+            part.write_text(_ids(listed), encoding="utf-8")
     print(args.out)
 
 
@@ -142,37 +139,3 @@ def _rows(listed: RemovalList, args: argparse.Namespace) -> Iterator[tuple[str, 
                 raise UserError(what, where=place, do="name the text column with --text")
             yield str(name if removal.column else removal.read), text, gone
     removal.check(data)
-
-
-def _section(listed: RemovalList) -> str:
-    """Return the section of a model card. Raises ``UserError`` for a list without a manifest."""
-    from mamushi.errors import UserError
-
-    if listed.manifest is None:
-        do = "give a list of a run, results/runs/.../removals/SELECTOR/betaB.parquet"
-        raise UserError("has no manifest beside it", where=listed.path, do=do)
-    about: Mapping[str, Any] = listed.manifest
-    expected = about["expected"]
-    if expected["withheld"]:
-        effect = f"not estimated: {expected['withheld']}"
-    else:
-        here = expected["at_this_budget"]
-        effect = (
-            f"KL(forget || trained) {here['removal']:.3g} nats, "
-            f"KL(retain || trained) {here['preservation']:.3g} nats, from the scores"
-        )
-    lines = {
-        "Removed": f"{about['removed']:,} of {about['n_forget']:,} texts of the forget domain "
-        f"({100 * about['beta']:g}%), and {about['copies']:,} copies of them",
-        "Left in": f"{about['cross_posts']:,} texts that stood in both domains",
-        "Dataset": about["dataset"],
-        "Ranked by": f"{about['selector']} on embeddings of {about['model']}, seed {about['seed']}",
-        "Verdict": about["verdict"],
-        "Expected": effect,
-        "List (SHA-256 of its ids)": f"`{about['ids_sha256']}`",
-        "Made with": f"Mamushi {about['provenance']['versions']['mamushi']}",
-    }
-    rows = "".join(
-        f"| {name} | {str(value).replace('|', '&#124;')} |\n" for name, value in lines.items()
-    )
-    return f"## Removed training data\n\n| | |\n|---|---|\n{rows}"
