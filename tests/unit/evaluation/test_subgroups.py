@@ -13,7 +13,7 @@ from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.tables import read_table, write_table
 from mamushi.cli import main
 from mamushi.data.labels import Labelled
-from mamushi.evaluation.subgroups import change, groups
+from mamushi.evaluation.subgroups import groups
 
 GRID = {
     "datasets": ["d"], "models": ["m"], "seeds": [0, 1], "budgets": [0.5], "selectors": ["vmf"],
@@ -47,29 +47,6 @@ def test_every_text_with_a_value_is_in_one_group_of_its_column() -> None:
     assert values["label_size"] == {"low", "middle", "high"}
     longest = {p.value: texts.words[p.rows].max() for p in found if p.subgroup == "words"}
     assert longest["short"] < longest["medium"] < longest["long"]
-
-
-@pytest.mark.parametrize("seeds", [1, 5])
-def test_an_interval_holds_the_change_over_texts_and_seeds(seeds: int) -> None:
-    rng, held = np.random.default_rng(0), 0
-    for _ in range(600):
-        tokens = rng.integers(5, 60, 80).astype(float)
-        before = rng.normal(3, 0.3, (seeds, 80)) * tokens
-        # Of a text, of a training, and of both.
-        training = 0.1 * rng.normal(size=(seeds, 1)) if seeds > 1 else 0.0
-        more = 0.2 + 0.3 * rng.normal(size=80) + training + 0.1 * rng.normal(size=(seeds, 80))
-        mean, low, high = change(before + more * tokens, before, tokens)
-        assert low is not None and high is not None and low < mean < high
-        held += low <= 0.2 <= high
-    assert 550 <= held <= 590
-
-
-def test_a_change_by_hand() -> None:
-    tokens = np.array([1.0, 3.0])
-    after, before = np.array([[2.0, 7.0], [4.0, 9.0]]), np.array([[1.0, 4.0], [1.0, 4.0]])
-    assert change(after, before, tokens) == (pytest.approx((1.0 + 2.0) / 2), None, None)
-    same = np.ones((2, 30))
-    assert change(same, same, np.ones(30)) == (0.0, 0.0, 0.0)
 
 
 def write_nll(path: Path, ids: list[str], tokens: np.ndarray, nll: np.ndarray) -> None:
@@ -170,6 +147,24 @@ def test_a_list_is_told_by_the_parts_of_the_forget_domain(root: Path) -> None:
     # Too few texts for an interval, and so for a share.
     (few,) = [r for r in rows if (r["domain"], r["subgroup"], r["value"]) == FEW]
     assert (few["recovered"], few["recovered_low"]) == (None, None)
+
+
+def test_texts_of_a_group_are_one_draw(root: Path) -> None:
+    """An interval is as wide as so many groups allow, and not as texts do."""
+    path = paths.under(root, paths.EXAMPLES, dataset="d")
+    table = read_table(path, schemas.EXAMPLES).to_pydict()
+
+    def width(groups: list[str] | None) -> float:
+        (root / "tables").mkdir(exist_ok=True)
+        write_table(path, schemas.EXAMPLES, table | ({"group": groups} if groups else {}))
+        assert make(root, grid={**GRID, "seeds": [0]}) == 0
+        rows = read_table(root / "tables/subgroups.parquet", schemas.SUBGROUPS).to_pylist()
+        (found,) = [r for r in rows if (r["domain"], r["subgroup"]) == ("retain", "all")]
+        return float(found["to_beta0_high"] - found["to_beta0_low"])
+
+    alone = width(None)
+    # Three texts of one topic each, of which one pays.
+    assert width([f"g{i // 2 % 40}" for i in range(N + 60)]) > 1.4 * alone
 
 
 def test_a_selector_that_masks_has_no_list_of_texts(root: Path) -> None:

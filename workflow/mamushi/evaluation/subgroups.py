@@ -22,10 +22,9 @@ from mamushi.configuration import arms
 from mamushi.data.labels import Labelled, read_labels
 from mamushi.evaluation.cohort import RETRAINING, Cohort, Source, cohorts
 from mamushi.evaluation.crossed import contrast
-from mamushi.evaluation.paired import half_width
+from mamushi.evaluation.paired import known
 from mamushi.evaluation.sad import Floats
 
-FEWEST = 10  # Texts below which a group has no interval.
 VALUES = 20  # Most of a label, the most frequent first; numbers of more are cut in three.
 THIRDS = ("short", "medium", "long"), ("low", "middle", "high")
 
@@ -84,37 +83,18 @@ def _thirds(values: Floats, names: Sequence[str], like: Floats) -> NDArray[np.ob
     return np.array(shown, dtype=object)
 
 
-def change(
-    after: Floats, before: Floats, tokens: Floats
-) -> tuple[float, float | None, float | None]:
-    """Return the mean change of NLL per token of n texts over S seeds, with its 95% interval.
-
-    ``after``, ``before`` (S, n): sums of the NLL in nats; ``tokens`` (n,). The variance over texts
-    is that of the linearised ratio of their seed means. No interval of fewer than ``FEWEST`` texts.
-    """
-    n, total = after.shape[1], tokens.sum()
-    difference = after - before
-    by_seed = difference.sum(axis=1) / total
-    mean = float(by_seed.mean())
-    if n < FEWEST:
-        return mean, None, None
-    residual = difference.mean(axis=0) - mean * tokens
-    half = half_width(by_seed, float(residual.var(ddof=1) * n / total**2), n - 1)
-    return mean, mean - half, mean + half
-
-
-def recovered(
-    cohort: Cohort, after: Floats, beta0: Floats, rows: NDArray[np.int64]
+def compared(
+    cohort: Cohort, after: Floats, before: Floats, rows: NDArray[np.int64], *, share: bool = False
 ) -> Sequence[float | None]:
-    """Return the share of the gap in NLL per token of the texts ``rows``, from ``beta0`` to gold,
-    that is recovered ``after`` ((S, n) each), with its 95% interval; None where that cannot be
-    known."""
+    """Return the change of NLL per token of the texts ``rows`` from ``before`` to ``after`` ((S, n)
+    each), or the ``share`` of the gap from there to gold that is recovered, with its 95% interval
+    (``crossed.contrast``); None where that cannot be known."""
     groups = cohort.texts.groups
-    before, gold = beta0[:, rows], cohort.gold[:, rows]
     own = None if groups is None else groups[rows]
-    found = contrast(after[:, rows], before, cohort.tokens[rows], own, beta0=before, gold=gold)
-    share = (found.estimate, found.low, found.high)
-    return share if np.isfinite(share).all() else (None, None, None)
+    ends = {"beta0": before[:, rows], "gold": cohort.gold[:, rows]} if share else {}
+    found = contrast(after[:, rows], before[:, rows], cohort.tokens[rows], own, **ends)
+    told = [known(each) for each in (found.estimate, found.low, found.high)]
+    return [None] * 3 if share and None in told else told
 
 
 class Ranked:
@@ -162,7 +142,7 @@ def subgroups_table(
 def _rows(
     cohort: Cohort, grid: Mapping[str, Any], listing: Collection[str]
 ) -> Iterator[dict[str, Any]]:
-    beta0, tokens = cohort.nll("beta0"), cohort.tokens
+    beta0 = cohort.nll("beta0")
     parts, ranked = groups(cohort.texts, cohort.counted), Ranked(cohort)
     for selector, budget in product(grid["selectors"], sorted(grid["budgets"])):
         nll = cohort.nll(arms.retrained(selector, budget))
@@ -177,10 +157,9 @@ def _rows(
                 **{"texts": len(here), "seeds": len(cohort.seeds)},
             }
             for name, before in (("to_beta0", beta0), ("to_gold", cohort.gold)):
-                ends = change(nll[:, here], before[:, here], tokens[here])
-                row |= _named(name, ends)
+                row |= _named(name, compared(cohort, nll, before, here))
             if part.domain == FORGET:
-                row |= _named("recovered", recovered(cohort, nll, beta0, here))
+                row |= _named("recovered", compared(cohort, nll, beta0, here, share=True))
             yield row
 
 

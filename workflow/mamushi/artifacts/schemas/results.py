@@ -121,7 +121,7 @@ texts int64: Held-out texts of the group with a token to predict.
 seeds int64
 to_beta0 float64: Mean NLL per token less that of beta 0, which removed nothing, in nats: above 0
     the group is predicted worse for the removal.
-to_beta0_low float64?: Lower end of the 95% interval, over texts and seeds; null of fewer than 10
+to_beta0_low float64?: Lower end of the 95% interval, over texts and seeds; null of fewer than 20
     texts. Of one seed it is over texts alone.
 to_beta0_high float64?
 to_gold float64: Mean NLL per token less that of the gold standard, which removed all, in nats.
