@@ -154,7 +154,7 @@ CROSS_FITTED = f"selector/lr_maha selector/mamushi selector/mamushi_lr {LINEAR}"
 LOADERS = "dataset/jigsaw dataset/newsgroups dataset/synthetic dataset/table"
 FIGURES = (
     "figure/diagnostics figure/discrimination figure/frontier figure/half_gap "
-    "figure/perplexity figure/relearning figure/sad figure/subspaces figure/truth figure/variance"
+    "figure/perplexity figure/sad figure/subspaces figure/truth figure/variance"
 )
 REACHED_BY = {
     # Read from the code, not computed: definition -> the stages and plug-ins that reach it.
@@ -198,9 +198,7 @@ REACHED_BY = {
         "half_gap judge left left_models probes subgroups figure/half_gap"
     ),
     "evaluation.sad.area": "tables truth",
-    "evaluation.sad.standard_error": (
-        "tables left_models figure/half_gap figure/relearning figure/truth"
-    ),
+    "evaluation.sad.standard_error": ("tables left_models figure/half_gap figure/truth"),
     "evidence.bootstrap.resample": "calibrate frontier",
     "evidence.calibration.platt": "calibrate frontier",
     "evidence.diagnostics.calibration_error": "diagnostics figure/diagnostics",
@@ -209,9 +207,7 @@ REACHED_BY = {
     "evidence.manifest.read_calibrated": "diagnostics frontier manifests",
     "figures.style.per_cent": "figure/discrimination figure/variance",
     "figures.style.HOUSE": "figure",
-    "figures.style.facets": (
-        "figure/frontier figure/half_gap figure/perplexity figure/relearning figure/sad"
-    ),
+    "figures.style.facets": ("figure/frontier figure/half_gap figure/perplexity figure/sad"),
     "figures.style.label": FIGURES,
     "configuration.complete.complete": "",
     "cli.main": "",
@@ -289,7 +285,7 @@ def copy(tmp_path: Path) -> Path:
 RUNS_AGAIN = {
     # Definitions, and all jobs that a change of them runs again.
     "lm.perplexity.perplexity_table": (
-        "effects 1, evaluate 21, figure_half_gap 1, figure_perplexity 1, figure_relearning 1, "
+        "effects 1, evaluate 21, figure_half_gap 1, figure_perplexity 1, "
         "figure_sad 1, figure_study 2, half_gap 1, judge 2, probes 1, refine 6, relearn 2, "
         "retrain 58, retrain_and_probe 2, study_tables 2, subgroups 1, tables 1, unlearn 10, "
         "unlearn_and_probe 2, unlearn_list 6, unlearn_whole 6"
@@ -299,7 +295,7 @@ RUNS_AGAIN = {
         "study_tables 1"
     ),
     "stages._questions.generate": (
-        "figure_half_gap 1, figure_relearning 1, generate 6, half_gap 1, judge 2, probes 1, "
+        "figure_half_gap 1, generate 6, half_gap 1, judge 2, probes 1, "
         "refine 2, unlearn_and_probe 2"
     ),
     "figures.gallery.sad.draw": "figure_sad 1, figure_study 2",

@@ -32,7 +32,6 @@ removed: Forget texts removed: floor(β × forget texts of the inference section
 id: Id of the text.
 domain: `forget` or `retain`, the domain of the texts.
 text: Its beginning, with white space folded and profanity masked.
-texts: Texts with a token to predict.
 n_forget: Forget texts.
 n_retain: Retain texts.
 rank: Place in the ranking, from 1, which goes first.

@@ -296,6 +296,5 @@ def starts_of(config: Config, section: str) -> dict[str, str]:
 
 
 def figures(kind: str) -> list[str]:
-    """Return the figures that declare to be of the grid, evidence, unlearning, the probe or one
-    cell."""
+    """Return the figures that declare to be of the grid, evidence, unlearning or one cell."""
     return [name for name, each in plugins("figure").items() if each.literals["OF"] == kind]

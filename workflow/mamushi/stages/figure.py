@@ -28,8 +28,8 @@ def shown(
     if literals["OF"] == "cell":
         ratio = {"selector": config["removal"]["ratio"]} if "scores" in literals["READS"] else {}
         return {"dataset": dataset, "model": model, "seed": seed, **ratio}
-    if literals["OF"] in ("unlearning", "probe"):
-        found = axes(config, literals["OF"])
+    if literals["OF"] == "unlearning":
+        found = axes(config, "unlearning")
     else:
         found = grid.comparison(config, study)
         found = of_texts(config, found) if literals["OF"] in ("evidence", "truth") else found
