@@ -36,20 +36,23 @@ $(TESTED): $(READY)
 	$(BIN)/python -m pip install --quiet --requirement requirements.lock
 	touch $@
 
+# The start page, with a link to the report that was written last.
+START := $(BIN)/python -c 'from mamushi_runs.hooks import start_page; print(start_page())'
+
 demo: $(READY) ## synthetic texts and a tiny model, a few minutes: results/report.html
 	$(SNAKEMAKE) --profile profiles/demo
 	$(SNAKEMAKE) --profile profiles/demo --report results/report.html
-	$(BIN)/python -m mamushi index
+	$(START)
 
 demo-evidence: $(READY) ## the demo's diagnostics, frontier and advice: results/evidence.html
 	$(SNAKEMAKE) --profile profiles/demo evidence
 	$(SNAKEMAKE) --profile profiles/demo --report results/evidence.html evidence
-	$(BIN)/python -m mamushi index
+	$(START)
 
 demo-unlearning: $(READY) ## the demo's half-gap budgets: results/unlearning.html
 	$(SNAKEMAKE) --profile profiles/demo unlearning
 	$(SNAKEMAKE) --profile profiles/demo --report results/unlearning.html unlearning
-	$(BIN)/python -m mamushi index
+	$(START)
 
 REAL := $(SNAKEMAKE) --profile profiles/real
 ifdef JIGSAW
@@ -65,22 +68,22 @@ real-ranking: $(READY) ## a real model and real posts, ranked, with the evidence
 real: real-ranking ## then retrained, about an hour: results/real.html; JIGSAW=folder adds Jigsaw
 	$(REAL) -- all studies
 	$(REAL) --report results/real.html -- all studies evidence
-	$(BIN)/python -m mamushi index
+	$(START)
 
 real-unlearning: real-ranking ## and the half-gap budgets there: results/real-unlearning.html
 	$(REAL) -- unlearning
 	$(REAL) --report results/real-unlearning.html -- unlearning
-	$(BIN)/python -m mamushi index
+	$(START)
 
 lab: $(READY) ## five kinds of synthetic texts with known truth: results/lab.html; see profiles/lab
 	$(SNAKEMAKE) --profile profiles/lab
 	$(SNAKEMAKE) --profile profiles/lab --report results/lab.html
-	$(BIN)/python -m mamushi index
+	$(START)
 
 small: $(READY) ## 20 Newsgroups and Jigsaw with tiny models, within an hour; see profiles/small
 	$(SNAKEMAKE) --profile profiles/small
 	$(SNAKEMAKE) --profile profiles/small --report results/report.html
-	$(BIN)/python -m mamushi index
+	$(START)
 
 # make plan PROFILE=profiles/slurm TARGETS=unlearning GPU=h100 ARGS="--configfile mine.yaml"
 plan: $(READY) ## what a run would take: PROFILE=, TARGETS=, ARGS= (Snakemake's), GPU=, GPUS=

@@ -12,7 +12,7 @@ from mamushi.running import stage
 
 PEOPLE = {
     "start": {"init", "rank", "run"},
-    "decide": {"advise", "index"},
+    "decide": {"advise", "show"},
     "act": set(),
     "check": {"plan", "verify"},
 }

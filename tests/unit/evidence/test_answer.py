@@ -16,6 +16,7 @@ from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.files import write_json
 from mamushi.artifacts.tables import read_table, write_table
 from mamushi.evidence.answer import take
+from mamushi.evidence.start import write
 from mamushi_runs import hooks
 from tests.support.judged_files import judged
 from tests.support.ranked_files import (
@@ -65,7 +66,7 @@ class Page(HTMLParser):
 
 
 def opened(root: Path) -> Page:
-    assert cli.main(["index", "--root", str(root)]) == 0
+    assert write(root) == root / "index.html"
     page = Page((root / "index.html").read_text(encoding="utf-8"))
     assert page.open == []
     return page

@@ -11,14 +11,14 @@ from urllib.parse import unquote
 
 import pytest
 
-from mamushi.cli import main
+from mamushi.evidence.start import write
 from mamushi_runs import hooks
 from tests.support.judged_files import WORDS, judged
 from tests.support.start_files import CELL, MADE, write_results
 
 
 def written(root: Path) -> str:
-    assert main(["index", "--root", str(root)]) == 0
+    assert write(root) == root / "index.html"
     return (root / "index.html").read_text(encoding="utf-8")
 
 
@@ -102,11 +102,8 @@ def test_names_add_no_markup(tmp_path: Path) -> None:
     assert links(page) == [odd.relative_to(tmp_path).as_posix()]
 
 
-def test_without_results_there_is_no_page(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["index", "--root", str(tmp_path)]) == 2
-    assert "no results to link" in capsys.readouterr().err
+def test_without_results_there_is_no_page(tmp_path: Path) -> None:
+    assert write(tmp_path) is None
     assert [*tmp_path.iterdir()] == []
 
 
