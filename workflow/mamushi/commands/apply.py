@@ -27,12 +27,15 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", required=True, type=Path, metavar="FILE", help="what to write")
     column = "column with the ids (default: the ranked dataset's; else `id`, else row numbers)"
     parser.add_argument("--id", metavar="COLUMN", help=column)
+    close = "what `mamushi close LIST` wrote: texts that restate a removed one go as well"
+    parser.add_argument("--close", type=Path, metavar="FILE", help=close)
 
 
 def run(args: argparse.Namespace) -> None:
     """Write the table and its receipt.
 
-    Raises ``UserError`` as ``_removal_list.read`` and ``rewriting.rewrite``.
+    Raises ``UserError`` as ``_removal_list.read`` and ``rewriting.rewrite``, and for close texts of
+    another list.
     """
     from mamushi.artifacts.files import write_json
     from mamushi.commands import _removal_list
@@ -42,12 +45,16 @@ def run(args: argparse.Namespace) -> None:
     receipt = args.out.with_name(f"{args.out.name}.receipt.json")
     refuse_existing(receipt)
     listed = _removal_list.read(args.list)
-    removal = Removal(listed.all, listed.column(args.id, args.data))
+    close = _close(args.close, args.list) if args.close else set()
+    removal = Removal(listed.all | close, listed.column(args.id, args.data))
     rewrite(args.data, args.out, removal)
-    done = _receipt(args, listed, removal)
+    done = _receipt(args, listed, removal, close)
     write_json(receipt, done)
     copies, missing = done["ids"]["copies_found"], done["ids"]["not_found"]
-    print(f"{removal.removed:,} of {removal.read:,} rows removed, {copies:,} of them as copies")
+    also = f", {len(removal.found & close):,} as close texts" if args.close else ""
+    print(
+        f"{removal.removed:,} of {removal.read:,} rows removed, {copies:,} of them as copies{also}"
+    )
     if missing:
         print(f"{len(missing):,} ids of the list are not there, the first is {missing[0]!r}")
     if listed.cross_posts:
@@ -55,7 +62,23 @@ def run(args: argparse.Namespace) -> None:
     print(args.out)
 
 
-def _receipt(args: argparse.Namespace, listed: RemovalList, removal: Removal) -> dict[str, Any]:
+def _close(path: Path, of: Path) -> set[str]:
+    """Return the ids of close texts, with their copies, of the list ``of``. Raises ``UserError``
+    for those of another one."""
+    from mamushi.artifacts import schemas
+    from mamushi.artifacts.files import sha256
+    from mamushi.artifacts.tables import read_metadata, read_table
+    from mamushi.errors import UserError
+
+    rows = read_table(path, schemas.CLOSE).to_pylist()
+    if read_metadata(path)["list_sha256"] != sha256(of):
+        raise UserError("is of another list", where=path, do=f"make it with mamushi close {of}")
+    return {name for row in rows for name in (row["id"], *row["copies"])}
+
+
+def _receipt(
+    args: argparse.Namespace, listed: RemovalList, removal: Removal, close: set[str]
+) -> dict[str, Any]:
     """Return what was done, with digests."""
     from mamushi.artifacts.files import sha256
     from mamushi.artifacts.provenance import versions
@@ -64,7 +87,8 @@ def _receipt(args: argparse.Namespace, listed: RemovalList, removal: Removal) ->
     def digests(path: Path) -> str | dict[str, str]:
         return sha256(path) if path.is_file() else {p.name: sha256(p) for p in tables(path)}
 
-    about, ids = listed.manifest or {}, (*listed.ids, *sorted(listed.copied))
+    about = listed.manifest or {}
+    ids = (*listed.ids, *sorted(listed.copied), *sorted(close - listed.all))
     return {
         "list": {"path": str(args.list), "sha256": sha256(args.list)},
         "of": {name: about.get(name) for name in ("dataset", "model", "seed", "selector", "beta")},
@@ -80,6 +104,7 @@ def _receipt(args: argparse.Namespace, listed: RemovalList, removal: Removal) ->
         "ids": {
             "listed": len(listed.ids),
             "copies": len(listed.copied),
+            "close": len(close - listed.all),
             "found": len(removal.found),
             "copies_found": len(removal.found & listed.copied),
             "not_found": [name for name in ids if name not in removal.found],

@@ -75,6 +75,15 @@ score float64: The selector's score of it.
 rank int64
 copies string[]: Ids of the texts that were collapsed into it and go with it, sorted.""")
 
+CLOSE = table("""close: The texts that stay and restate one of a removal list, the nearest first.
+The metadata have the digest of the list.
+id string, domain string
+copies string[]: Ids of the texts that were collapsed into it and go with it, sorted.
+removed string: Id of the listed text of which it restates most.
+share float64: Of the telling words of a window of that text, each weighed by the logarithm of how
+    few texts have it, the part that stands in a window of this one.
+words int64: Such words that both have.""")
+
 TOKEN_SCORES = table("""token_scores: A selector's score of every token that a text of the inference
 section predicts.
 id string, domain string
