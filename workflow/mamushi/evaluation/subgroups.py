@@ -91,7 +91,9 @@ def compared(
     (``crossed.contrast``); None where that cannot be known."""
     groups = cohort.texts.groups
     own = None if groups is None else groups[rows]
-    ends = {"beta0": before[:, rows], "gold": cohort.gold[:, rows]} if share else {}
+    ends: dict[str, Any] = {}
+    if share:
+        ends = {"beta0": before[:, rows], "gold": cohort.gold[:, rows]}
     found = contrast(after[:, rows], before[:, rows], cohort.tokens[rows], own, **ends)
     told = [known(each) for each in (found.estimate, found.low, found.high)]
     return [None] * 3 if share and None in told else told
