@@ -83,9 +83,12 @@ def runs(families: Mapping[str, Family], archive: Archive) -> str:
     """What the archive has."""
     rows = []
     for (dataset, model), run in archive.items():
-        if dataset not in families:
+        # That of all rankings first, which has the name of its dataset.
+        own = [f for f in families.values() if (f.dataset, f.model) == (dataset, model)]
+        if not own:
             continue
-        measured = Measured(run, families[dataset])
+        family = families[dataset] if families.get(dataset) in own else own[0]
+        measured = Measured(run, family)
         texts, groups = run.held_out.forget, len(np.unique(run.held_out.groups))
         made = sum(Arm.parse(arm).endpoint is None for _, arm in run.cards)
         steps = {
@@ -97,7 +100,7 @@ def runs(families: Mapping[str, Family], archive: Archive) -> str:
                 f"{texts.sum()} + {(~texts).sum()}",
                 f"{groups}",
                 " to ".join(str(s) for s in sorted(steps)) or "-",
-                f"{len(measured.seeds)} of {len(families[dataset].seeds)}",
+                f"{len(measured.seeds)} of {len(family.seeds)}",
                 f"{made}",
             ]
         )
