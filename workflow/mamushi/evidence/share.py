@@ -1,0 +1,177 @@
+"""Estimate how much of an unlabelled corpus is of a domain of which there are examples.
+
+With p1 the density of the domain, a its share and p2 the rest, the corpus has pC = a p1 + (1 - a) p2.
+Positive-unlabelled learning calls a the class prior.
+
+*From above.* P_C(s >= t) >= a P_1(s >= t) at every threshold t, so a is at most the least ratio of
+the two (Blanchard et al. 2010; the best bin of Garg et al. 2021), whatever p2 is. The bound is
+exact: Clopper and Pearson (1934) at a few thresholds, by Bonferroni.
+
+*From below* nothing follows without a region in which p2 is absent, since (pC - b p1) / (1 - b) is a
+density for every b up to a. With texts known not to be of the domain, a sample of p2, it does: the
+mean score of the corpus lies between theirs and that of the examples, and a says where (Fieller,
+1954).
+
+*A posterior.* Where log p1/p2 = b + c s, the odds of corpus to examples are rho (a + (1 - a) exp(-b -
+c s)), with rho the ratio of their numbers (Qin 1999; Ward et al. 2009). Maximum likelihood gives b,
+c and, where nothing else does, a guess at a, whose intervals do not hold where the ratio is no such
+line (benchmarks/positive.py).
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.stats import beta as beta_distribution
+from scipy.stats import rankdata
+from scipy.stats import t as student
+
+Doubles = NDArray[np.float64]
+
+FEWEST = 20
+"""Examples below which nothing is estimated: half of them above a cut is 0.27 to 0.73 by then."""
+THRESHOLDS = 5
+"""At which the share is bounded, so that as many examples lie between two of them."""
+OF_EXAMPLES = 0.8
+"""Of the error that is allowed, what is spent on the examples: they are the smaller sample."""
+ERROR = 0.025
+"""At each end of an interval."""
+UNBOUNDED = (
+    "a corpus without labels bounds the share from above alone: what looks like the examples may "
+    "not be of their domain; --unlike, or answers of people, bound it from below"
+)
+
+
+@dataclass(frozen=True)
+class Share:
+    """The share of a domain in a corpus: a guess, its lower end, None with the ``reason``, and its
+    upper end, at 95% in all."""
+
+    estimate: float
+    low: float | None
+    high: float
+    reason: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it for an artifact's metadata."""
+        return asdict(self)
+
+
+def count_bounds(hits: int, n: int, error: float = ERROR) -> tuple[float, float]:
+    """Return the exact interval of a probability of which ``hits`` of ``n`` were seen, with
+    ``error`` at either end."""
+    low = beta_distribution.ppf(error, hits, n - hits + 1) if hits else 0.0
+    high = beta_distribution.ppf(1 - error, hits + 1, n - hits) if hits < n else 1.0
+    return float(low), float(high)
+
+
+def upper_bound(examples: Doubles, corpus: Doubles, error: float = ERROR) -> float:
+    """Return what the share is at most, with ``error``, by the scores of ``examples`` (n1,) and of
+    the ``corpus`` (n,)."""
+    n1, ordered = len(examples), np.sort(corpus)
+    highest = np.sort(examples)[::-1]
+    above = np.unique(np.ceil(n1 * np.arange(1, THRESHOLDS + 1) / THRESHOLDS).astype(int))
+    each, found = error / len(above), [1.0]
+    for hits in above.tolist():
+        there = len(ordered) - int(np.searchsorted(ordered, highest[hits - 1]))
+        least = count_bounds(hits, n1, OF_EXAMPLES * each)[0]
+        most = count_bounds(there, len(ordered), (1 - OF_EXAMPLES) * each)[1]
+        found.append(most / least)
+    return min(found)
+
+
+def between(
+    examples: Doubles, corpus: Doubles, wanted: Doubles, error: float = ERROR
+) -> tuple[float, float, float] | None:
+    """Return the share and its ends, by the mean rank of the corpus among those of ``examples`` and
+    of ``wanted`` texts; None where these two do not differ."""
+    parts = (examples, corpus, wanted)
+    ranks = rankdata(np.concatenate(parts)) / sum(map(len, parts))
+    one, mixed, two = np.split(ranks, np.cumsum([len(examples), len(corpus)]))
+    error1, error_c, error2 = (float(part.var(ddof=1)) / len(part) for part in (one, mixed, two))
+    apart, above = float(one.mean() - two.mean()), float(mixed.mean() - two.mean())
+    times = float(student.ppf(1 - error, min(map(len, parts)) - 1)) ** 2
+    # (above - a apart)^2 <= times * (error_c + a^2 error1 + (1 - a)^2 error2)
+    square = apart**2 - times * (error1 + error2)
+    linear = above * apart - times * error2
+    rest = above**2 - times * (error_c + error2)
+    if apart <= 0 or square <= 0:
+        return None
+    half = float(np.sqrt(max(linear**2 - square * rest, 0.0)))
+    found = (above / apart, (linear - half) / square, (linear + half) / square)
+    at, low, high = (min(max(end, 0.0), 1.0) for end in found)
+    return at, low, high
+
+
+def share(examples: Doubles, corpus: Doubles, wanted: Doubles | None = None) -> Share:
+    """Return the share of the domain in the ``corpus`` (n,), by its scores, those of ``examples``
+    (n1,) and, where there are any, of texts that are ``wanted`` (n2,)."""
+    if wanted is None or len(wanted) < FEWEST:
+        most = upper_bound(examples, corpus)
+        few = "" if wanted is None else f"; {len(wanted)} texts of --unlike are fewer than {FEWEST}"
+        return Share(min(Tilt.fit(examples, corpus).share, most), None, most, UNBOUNDED + few)
+    # The upper end is the lesser of two, each with half of its error.
+    most = upper_bound(examples, corpus, ERROR / 2)
+    found = between(examples, corpus, wanted, ERROR / 2)
+    if found is None:
+        why = "the scores do not tell the examples from the texts of --unlike"
+        return Share(min(Tilt.fit(examples, corpus).share, most), None, most, why)
+    at, low, high = found
+    most = min(high, most)
+    return Share(min(at, most), min(low, most), most)
+
+
+@dataclass(frozen=True)
+class Tilt:
+    """log p1/p2 = ``intercept`` + ``slope`` s of a score, where p1 has the ``share`` of pC."""
+
+    share: float
+    intercept: float
+    slope: float
+
+    @classmethod
+    def fit(cls, examples: Doubles, corpus: Doubles, share: float | None = None) -> Tilt:
+        """Fit it by maximum likelihood, with the share unless that is known."""
+        score = np.concatenate([examples, corpus])
+        mean, spread = float(score.mean()), float(score.std()) or 1.0
+        x, label = (score - mean) / spread, np.arange(len(score)) < len(examples)
+        rho = float(np.log(len(corpus)) - np.log(len(examples)))
+        fixed = None if share is None else _logit(share)
+
+        def loss(at: Doubles) -> tuple[float, Doubles]:
+            prior = at[2] if fixed is None else fixed
+            one, two = -np.logaddexp(0, -prior), -np.logaddexp(0, prior)
+            z = two - at[0] - at[1] * x
+            odds = rho + np.logaddexp(one, z)
+            rest, a = np.exp(z + rho - odds), float(np.exp(one))
+            slope = np.exp(-np.logaddexp(0, -odds)) - ~label
+            own = slope * rest
+            gradient = [-own.sum(), -(own * x).sum(), (slope * (1 - a - rest)).sum()]
+            total = np.logaddexp(0, odds)[label].sum() + np.logaddexp(0, -odds)[~label].sum()
+            return float(total), np.array(gradient if fixed is None else gradient[:2])
+
+        bounds = [(-50.0, 50.0), (0.0, 50.0), (_logit(0.0), _logit(1.0))]
+        starts = [[-1.0, 1.0, prior] for prior in ((-4.0, -1.5) if fixed is None else (fixed,))]
+        free = 3 if fixed is None else 2
+        tries = [
+            minimize(loss, start[:free], jac=True, method="L-BFGS-B", bounds=bounds[:free])
+            for start in starts
+        ]
+        best = min(tries, key=lambda each: float(each.fun)).x
+        a = share if share is not None else float(np.exp(-np.logaddexp(0, -best[2])))
+        slope = float(best[1]) / spread
+        return cls(a, float(best[0]) - slope * mean, slope)
+
+    def posterior(self, score: Doubles) -> Doubles:
+        """Return of each score (n,) the probability that a corpus text with it is of the domain."""
+        odds = self.intercept + self.slope * score + _logit(self.share)
+        return np.asarray(np.exp(-np.logaddexp(0, -odds)), dtype=np.float64)
+
+
+def _logit(share: float) -> float:
+    kept = min(max(share, 1e-6), 1 - 1e-6)
+    return float(np.log(kept) - np.log1p(-kept))
