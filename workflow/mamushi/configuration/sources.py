@@ -28,12 +28,26 @@ class RawPath(NamedTuple):
     missing: str | None
 
 
+def unlabelled(dataset: Mapping[str, Any]) -> bool:
+    """Return whether nobody marked the domain in a dataset: there are examples of it, or terms."""
+    forget = dataset.get("forget")
+    return isinstance(forget, Mapping) and bool({"like", "terms"} & forget.keys())
+
+
+def beside(dataset: Mapping[str, Any]) -> dict[str, str]:
+    """Return the files beside the table of such a dataset, by their keys; none of others."""
+    forget = dataset["forget"] if unlabelled(dataset) else {}
+    return {key: forget[key] for key in ("like", "unlike", "terms") if key in forget}
+
+
 def raw_paths(dataset: Mapping[str, Any]) -> Iterator[RawPath]:
     """Yield the keys that name raw files, as far as they have a value."""
     loader = plugin("dataset", dataset["kind"]).literals
     for key, names in loader.get("FILES", {}).items():
         if dataset[key] is not None:
             yield RawPath(key, dataset[key], *_look(dataset[key], names, loader.get("SHARDS")))
+    for key, value in beside(dataset).items():
+        yield RawPath(f"forget.{key}", value, *_look(value, [], key != "terms"))
 
 
 def _look(value: str, names: list[str], sharded: object) -> tuple[list[Path], str | None]:

@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mamushi.artifacts.provenance import versions
 from mamushi.artifacts.tables import FORGET, INFERENCE, RETAIN, SECTIONS
 from mamushi.data.duplicates import Duplicates, find_duplicates
+from mamushi.data.like import GIVEN, known_by_copies
 from mamushi.data.raw import Raw, check_unique
 from mamushi.data.sections import joined, limited, plant, split
 from mamushi.errors import UserError
@@ -56,9 +58,9 @@ def build(
     each domain in a section, ``data`` the settings of the configuration's section ``data``, of
     which those of duplicates count where these are dropped. The counts are ``read`` (rows in the
     files), ``left_out`` (by the loader, with reasons), ``steps`` and ``sections``, by domain, and
-    ``groups``, of a dataset that has groups. Raises ``UserError`` for duplicated ids, texts that
-    are too long or all empty, a domain without texts, in all or in a section, and a group in two
-    sections.
+    ``groups``, of a dataset that has groups; of a corpus that nobody labelled ``corpus``, the texts
+    of it that are ranked. Raises ``UserError`` for duplicated ids, texts that are too long or all
+    empty, a domain without texts, in all or in a section, and a group in two sections.
     """
     check_unique(raw.ids, raw.places)
     left = _Left(raw.forget)
@@ -68,7 +70,11 @@ def build(
     rows = left.rows
     if drop_duplicates:
         near, words = data["near_duplicates"], data["shingle_words"]
-        found = find_duplicates(texts[rows].tolist(), raw.forget[rows], threshold=near, words=words)
+        # A corpus has texts of the domain, so a copy of an example is no cross-post.
+        apart = raw.forget[rows] & (raw.given is None)
+        found = find_duplicates(texts[rows].tolist(), apart, threshold=near, words=words)
+        raw = known_by_copies(raw, rows, found.roots)
+        left.forget = raw.forget
     else:
         found = Duplicates.none(len(rows))
     # Made before sections and limits, which leave rows out of the experiment, not out of the
@@ -92,6 +98,9 @@ def build(
         "sections": {name: found for name, found in by_section.items() if any(found.values())},
         **({} if raw.group is None else {"groups": _groups(table)}),
     }
+    if raw.given is not None:
+        ranked = table.filter(pc.equal(table["section"], INFERENCE))
+        counts["corpus"] = ranked[GIVEN].null_count
     return table, duplicates, counts
 
 
@@ -165,6 +174,8 @@ def _table(raw: Raw, rows: NDArray[np.int64], texts: Objects, section: Objects) 
     }
     group = pa.nulls(len(rows), pa.string()) if raw.group is None else of(raw.group)
     columns["group"] = pa.array(group, pa.string())
+    if raw.given is not None:
+        columns[GIVEN] = pa.array(of(raw.given), pa.string())
     return pa.table(columns | {f"label_{n}": pa.array(of(c)) for n, c in raw.labels.items()})
 
 

@@ -36,6 +36,9 @@ class Raw:
     """SHA-256 of each file that was read, by file name."""
     dropped: Mapping[str, int] = field(default_factory=dict)
     """Rows that the loader left out itself, by reason; they are in none of the columns."""
+    given: Sequence[str | None] | None = None
+    """Of a corpus that nobody labelled, what a row is known to be that is not of it: `example` or
+    `wanted`. Then ``forget`` is of examples."""
 
 
 def check_unique(ids: Sequence[str], places: Sequence[str]) -> None:

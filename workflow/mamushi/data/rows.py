@@ -71,13 +71,16 @@ def _domains(
     table: Table, forget: Mapping[str, Any], retain: Mapping[str, Any] | None
 ) -> list[bool | None]:
     """Return of each row whether it is of the forget domain. Where both domains are marked, a row
-    may be of neither: then None, and an empty cell marks nothing."""
+    may be of neither: then None, and an empty cell marks nothing. Where nobody marked the domain,
+    none is."""
 
     def marked(mark: Mapping[str, Any]) -> list[bool]:
         if "where" in mark:
             return _where(table, mark["where"], empty=None if retain is None else False)
         return _among(table, mark["column"], mark["values"], filled=retain is None)
 
+    if not {"where", "column"} & forget.keys():
+        return [False] * len(table.places)
     if retain is None:
         return [*marked(forget)]
     domains: list[bool | None] = []

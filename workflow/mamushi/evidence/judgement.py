@@ -87,16 +87,17 @@ def judge(
     reason: str | None = None,
     texts: str = "",
     unit: str = "texts",
+    holds: str | None = None,
 ) -> dict[str, Any]:
     """Return what to do with a list of ``removed`` texts, as a key of ``ADVICE`` and in words.
 
     ``own`` is its ``separation``, ``at_budget`` has the number of rankings and the toss-ups,
     ``also_retain`` the share and its bound. ``compared`` says why it is a comparison, ``reason``
-    why its scores carry no verdict, ``texts`` what is known of the dependence of the texts, and
-    ``unit`` what is listed.
+    why its scores carry no verdict, ``texts`` what is known of the dependence of the texts,
+    ``unit`` what is listed, and ``holds`` what a list holds, where that is said in other words.
     """
     ranking = ranking_words(own, compared, texts)
-    listed = list_words(removed, at_budget, also_retain, unit)
+    listed = list_words(removed, at_budget, also_retain, unit, holds)
     act = CHECK if _doubted(own, removed, at_budget, also_retain) else TAKE
     if own["auc"] is None:
         act = UNKNOWN
@@ -148,14 +149,16 @@ def list_words(
     at_budget: Mapping[str, Any],
     also_retain: Mapping[str, float | None],
     unit: str = "texts",
+    holds: str | None = None,
 ) -> str:
-    """Return what is known of one list beside its ranking."""
+    """Return what is known of one list beside its ranking: of what it ``holds`` in these words."""
     if not removed:
         return "the list is empty"
     share, bound = also_retain["estimate"], also_retain["upper_bound"]
     words = "how much of it the retain domain would have put there too is not known"
     if share is not None and bound is not None:
         words = f"the retain domain would put {share:.0%} of it there too, at most {bound:.0%}"
+    words = holds or words
     if at_budget["toss_up"] is None:
         return f"{words}; it was not refitted, so its toss-ups are not known"
     tossed, rankings = at_budget["toss_up"], at_budget["rankings"]

@@ -1,21 +1,21 @@
 """Estimate how much of an unlabelled corpus is of a domain of which there are examples.
 
-With p1 the density of the domain, a its share and p2 the rest, the corpus has pC = a p1 + (1 - a) p2.
-Positive-unlabelled learning calls a the class prior.
+With p1 the density of the domain, a its share and p2 the rest, the corpus has a p1 + (1 - a) p2 =
+pC. Positive-unlabelled learning calls a the class prior.
 
 *From above.* P_C(s >= t) >= a P_1(s >= t) at every threshold t, so a is at most the least ratio of
 the two (Blanchard et al. 2010; the best bin of Garg et al. 2021), whatever p2 is. The bound is
 exact: Clopper and Pearson (1934) at a few thresholds, by Bonferroni.
 
-*From below* nothing follows without a region in which p2 is absent, since (pC - b p1) / (1 - b) is a
+*From below* nothing follows without a region in which p2 is absent: (pC - b p1) / (1 - b) is a
 density for every b up to a. With texts known not to be of the domain, a sample of p2, it does: the
-mean score of the corpus lies between theirs and that of the examples, and a says where (Fieller,
+mean rank of the corpus lies between theirs and that of the examples, and a says where (Fieller,
 1954).
 
-*A posterior.* Where log p1/p2 = b + c s, the odds of corpus to examples are rho (a + (1 - a) exp(-b -
-c s)), with rho the ratio of their numbers (Qin 1999; Ward et al. 2009). Maximum likelihood gives b,
-c and, where nothing else does, a guess at a, whose intervals do not hold where the ratio is no such
-line (benchmarks/positive.py).
+*A posterior.* Where log p1/p2 = b + c s, the odds of corpus to examples are
+rho (a + (1 - a) exp(-b - c s)), with rho the ratio of their numbers (Qin 1999; Ward et al. 2009).
+Maximum likelihood gives b, c and, where nothing else does, a guess at a, whose intervals do not
+hold where the ratio is no such line (benchmarks/positive.py).
 """
 
 from __future__ import annotations
@@ -40,6 +40,8 @@ OF_EXAMPLES = 0.8
 """Of the error that is allowed, what is spent on the examples: they are the smaller sample."""
 ERROR = 0.025
 """At each end of an interval."""
+PRIORS = np.linspace(-7.0, 3.0, 11)
+"""Logits of a share at which the other two parameters are fitted first."""
 UNBOUNDED = (
     "a corpus without labels bounds the share from above alone: what looks like the examples may "
     "not be of their domain; --unlike, or answers of people, bound it from below"
@@ -136,40 +138,46 @@ class Tilt:
     @classmethod
     def fit(cls, examples: Doubles, corpus: Doubles, share: float | None = None) -> Tilt:
         """Fit it by maximum likelihood, with the share unless that is known."""
-        score = np.concatenate([examples, corpus])
-        mean, spread = float(score.mean()), float(score.std()) or 1.0
-        x, label = (score - mean) / spread, np.arange(len(score)) < len(examples)
-        rho = float(np.log(len(corpus)) - np.log(len(examples)))
-        fixed = None if share is None else _logit(share)
-
-        def loss(at: Doubles) -> tuple[float, Doubles]:
-            prior = at[2] if fixed is None else fixed
-            one, two = -np.logaddexp(0, -prior), -np.logaddexp(0, prior)
-            z = two - at[0] - at[1] * x
-            odds = rho + np.logaddexp(one, z)
-            rest, a = np.exp(z + rho - odds), float(np.exp(one))
-            slope = np.exp(-np.logaddexp(0, -odds)) - ~label
-            own = slope * rest
-            gradient = [-own.sum(), -(own * x).sum(), (slope * (1 - a - rest)).sum()]
-            total = np.logaddexp(0, odds)[label].sum() + np.logaddexp(0, -odds)[~label].sum()
-            return float(total), np.array(gradient if fixed is None else gradient[:2])
-
-        bounds = [(-50.0, 50.0), (0.0, 50.0), (_logit(0.0), _logit(1.0))]
-        starts = [[-1.0, 1.0, prior] for prior in ((-4.0, -1.5) if fixed is None else (fixed,))]
-        free = 3 if fixed is None else 2
-        tries = [
-            minimize(loss, start[:free], jac=True, method="L-BFGS-B", bounds=bounds[:free])
-            for start in starts
-        ]
-        best = min(tries, key=lambda each: float(each.fun)).x
-        a = share if share is not None else float(np.exp(-np.logaddexp(0, -best[2])))
-        slope = float(best[1]) / spread
-        return cls(a, float(best[0]) - slope * mean, slope)
+        both = np.concatenate([examples, corpus])
+        mean, spread = float(both.mean()), float(both.std()) or 1.0
+        label = np.arange(len(both)) < len(examples)
+        how = (both - mean) / spread, label, float(np.log(len(corpus)) - np.log(len(examples)))
+        priors = PRIORS if share is None else np.array([_logit(share)])
+        found = [_fitted(np.array([-1.0, 1.0, prior]), 0.0, *how) for prior in priors]
+        at = min(found, key=lambda each: each[0])[1]
+        if share is None:
+            # All three at once, from the best of those: alone they may run off where both are flat.
+            at = _fitted(at, PRIORS[1] - PRIORS[0], *how)[1]
+            share = float(np.exp(-np.logaddexp(0, -at[2])))
+        slope = float(at[1]) / spread
+        return cls(share, float(at[0]) - slope * mean, slope)
 
     def posterior(self, score: Doubles) -> Doubles:
         """Return of each score (n,) the probability that a corpus text with it is of the domain."""
         odds = self.intercept + self.slope * score + _logit(self.share)
         return np.asarray(np.exp(-np.logaddexp(0, -odds)), dtype=np.float64)
+
+
+def _fitted(
+    start: Doubles, room: float, x: Doubles, label: NDArray[np.bool_], rho: float
+) -> tuple[float, Doubles]:
+    """Return the least loss and where it is: intercept, slope and the logit of the share, which has
+    ``room`` on either side of ``start``."""
+
+    def loss(at: Doubles) -> tuple[float, Doubles]:
+        one, two = -np.logaddexp(0, -at[2]), -np.logaddexp(0, at[2])
+        z = two - at[0] - at[1] * x
+        odds = rho + np.logaddexp(one, z)
+        rest = np.exp(z + rho - odds)
+        slope = np.exp(-np.logaddexp(0, -odds)) - ~label
+        of_share = slope * (1 - np.exp(one) - rest)
+        gradient = [-(slope * rest).sum(), -(slope * rest * x).sum(), of_share.sum()]
+        total = np.logaddexp(0, odds)[label].sum() + np.logaddexp(0, -odds)[~label].sum()
+        return float(total), np.array(gradient)
+
+    bounds = [(-50.0, 50.0), (0.0, 50.0), (start[2] - room, start[2] + room)]
+    found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds)
+    return float(found.fun), np.asarray(found.x)
 
 
 def _logit(share: float) -> float:

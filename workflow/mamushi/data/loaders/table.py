@@ -2,7 +2,8 @@
 
 Source: the file or folder ``path``. Forget: rows in which a column has one of some values, or of
 which an expression over the columns is true. Retain: all others, or those that are marked in the
-same way; then rows of neither are left out. A column may hold a ready-made split.
+same way; then rows of neither are left out. Where nobody marked the domain, examples of it lie in
+another table, or a blocklist finds them. A column may hold a ready-made split.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ import pyarrow as pa
 
 from mamushi.artifacts import tabular
 from mamushi.artifacts.files import sha256
+from mamushi.configuration.sources import unlabelled
 from mamushi.data import readers
+from mamushi.data.like import with_examples
 from mamushi.data.raw import Raw
 from mamushi.data.rows import needed, rows
 from mamushi.errors import UserError
@@ -44,6 +47,16 @@ SETTINGS = {
                 "additionalProperties": False,
             },
             {"required": ["where"], "properties": {"where": {}}, "additionalProperties": False},
+            {
+                "required": ["like"],
+                "properties": {"like": {}, "unlike": {}, "text": {}},
+                "additionalProperties": False,
+            },
+            {
+                "required": ["terms"],
+                "properties": {"terms": {}, "unlike": {}, "text": {}},
+                "additionalProperties": False,
+            },
         ],
         "properties": {
             "column": {"type": "string", "description": "Column that marks the forget domain."},
@@ -57,9 +70,31 @@ SETTINGS = {
                 "description": "Expression, true of forget rows: toxic > 0.5 or `a topic` in ['b'] "
                 "(an empty cell is an error unless it is asked for with `is null`).",
             },
+            "like": {
+                "type": "string",
+                "format": "path",
+                "description": "Table with examples of the domain, where the rows of `path` are a "
+                "corpus in which nobody marked it.",
+            },
+            "unlike": {
+                "type": "string",
+                "format": "path",
+                "description": "Table with texts that are not of the domain: a sample of the rest.",
+            },
+            "text": {
+                "type": "string",
+                "description": "Column with the text in these two; by default that of `path`.",
+            },
+            "terms": {
+                "type": "string",
+                "format": "path",
+                "description": "Blocklist, a term or /regular expression/ a line, whose hits are "
+                "taken for examples, though not all of them are.",
+            },
         },
         "additionalProperties": False,
-        "description": "What marks the forget domain: a column and its values, or an expression.",
+        "description": "What marks the forget domain: a column and its values, an expression, or "
+        "examples of it beside the table.",
     },
     "retain": {
         "type": ["object", "null"],
@@ -132,7 +167,8 @@ def load(settings: Mapping[str, Any], cache: Path) -> Raw:
         raise UserError("no path to the table", do="set 'path' to a CSV, JSONL or Parquet file")
     path = Path(settings["path"])
     table = readers.read(path, needed(settings))
-    return raw_of(table, settings, {file.name: sha256(file) for file in tabular.find(path)})
+    raw = raw_of(table, settings, {file.name: sha256(file) for file in tabular.find(path)})
+    return with_examples(raw, settings) if unlabelled(settings) else raw
 
 
 def raw_of(

@@ -1,0 +1,161 @@
+"""A corpus that nobody labelled: examples beside it, a blocklist, what is wanted."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mamushi.configuration.complete import complete
+from mamushi.data.examples import build
+from mamushi.data.like import GIVEN
+from mamushi.data.loaders.table import load
+from mamushi.data.raw import Raw
+from mamushi.errors import UserError
+
+WORDS = [
+    "the",
+    "engine",
+    "of",
+    "a",
+    "car",
+    "needs",
+    "oil",
+    "and",
+    "its",
+    "brakes",
+    "a",
+    "fluid",
+    "that",
+    "is",
+    "changed",
+    "every",
+    "few",
+    "years",
+]
+
+
+def texts(n: int, seed: int, word: str = "") -> list[str]:
+    rng = np.random.default_rng(seed)
+    return [" ".join([*rng.choice(WORDS, 12), word, str(i)]).strip() for i in range(n)]
+
+
+def write(path: Path, rows: list[str], column: str = "body") -> str:
+    path.write_text("".join(json.dumps({column: row}) + "\n" for row in rows), encoding="utf-8")
+    return str(path)
+
+
+def loaded(tmp_path: Path, corpus: list[str], **forget: Any) -> tuple[Raw, dict[str, Any]]:
+    files = {
+        key: write(tmp_path / f"{key}.jsonl", value) if isinstance(value, list) else value
+        for key, value in forget.items()
+    }
+    own = {"kind": "table", "path": write(tmp_path / "corpus.jsonl", corpus), "text": "body"}
+    config = {
+        "grid": {"datasets": ["own"], "models": ["m"], "seeds": [0], "budgets": [0.1]},
+        "datasets": {"own": {**own, "forget": files, "sections": {"inference": 1.0}}},
+        "models": {"m": {"embeddings": {"path": None}}},
+    }
+    full = complete(config)
+    return load(full["datasets"]["own"], tmp_path), full
+
+
+def examples_of(raw: Raw, full: dict[str, Any]) -> Any:
+    return build(raw, {"inference": 1.0}, {"forget": None, "retain": None}, full["data"])
+
+
+def test_examples_lie_behind_the_corpus(tmp_path: Path) -> None:
+    raw, full = loaded(
+        tmp_path, texts(60, 0), like=texts(25, 1, "bomb"), unlike=texts(5, 2, "flower")
+    )
+    table, _, counts = examples_of(raw, full)
+    assert raw.ids[59:62] == ["60", "like:1", "like:2"]
+    assert table["domain"].to_pylist() == ["retain"] * 60 + ["forget"] * 25 + ["retain"] * 5
+    assert table[GIVEN].to_pylist() == [None] * 60 + ["example"] * 25 + ["wanted"] * 5
+    assert counts["corpus"] == 60
+    assert sorted(raw.sources) == ["corpus.jsonl", "like like.jsonl", "unlike unlike.jsonl"]
+
+
+def test_a_text_of_the_corpus_with_a_copy_among_the_examples_is_one(tmp_path: Path) -> None:
+    corpus, like = texts(60, 0), texts(25, 1, "bomb")
+    # An exact copy but for its case, a second copy of it, and one that is known to be wanted.
+    corpus[7], corpus[20] = like[3].upper(), like[3]
+    raw, full = loaded(tmp_path, corpus, like=like, unlike=[*texts(5, 2, "flower"), corpus[9]])
+    table, copies, counts = examples_of(raw, full)
+    rows = {row["id"]: row for row in table.to_pylist()}
+    assert (rows["8"]["domain"], rows["8"][GIVEN]) == ("forget", None)
+    assert "like:4" not in rows
+    assert {"id": "21", "kept_id": "8", "reason": "exact"} in copies.to_pylist()
+    assert (rows["10"]["domain"], rows["10"][GIVEN]) == ("retain", "wanted")
+    assert counts["corpus"] == 58
+    assert not copies["kept_id"].null_count
+
+
+def test_a_text_that_is_wanted_and_unwanted_is_refused(tmp_path: Path) -> None:
+    like = texts(25, 1, "bomb")
+    raw, full = loaded(tmp_path, texts(60, 0), like=like, unlike=like[4:5])
+    with pytest.raises(UserError, match=r"unlike.jsonl, row 1.*is wanted, and unwanted at .*row 5"):
+        examples_of(raw, full)
+
+
+def test_a_blocklist_marks_its_hits(tmp_path: Path) -> None:
+    corpus = texts(60, 0)
+    corpus[:25] = [f"{text} BOMB" for text in corpus[:25]]
+    corpus[30:32] = ["a bombastic word", "a b-o-m-b in here"]
+    terms = tmp_path / "terms.txt"
+    terms.write_text("bomb\n\n/b-o-.-b/\n", encoding="utf-8")
+    raw, full = loaded(tmp_path, corpus, terms=str(terms))
+    assert np.flatnonzero(raw.forget).tolist() == [*range(25), 31]
+    table, _, counts = examples_of(raw, full)
+    assert table[GIVEN].null_count == 60 == counts["corpus"]
+
+
+REFUSED = {
+    "nothing": ([], "no rows"),
+    "blank": ([" "] * 30, "has 0 examples that differ, and fewer than 20 tell nothing"),
+    "few": (texts(19, 1), "has 19 examples that differ"),
+    "one text": (["one and the same text"] * 30, "its 30 texts are one and the same"),
+    "other script": (
+        [f"машина требует масла и тормозной жидкости номер {i}" for i in range(30)],
+        "the corpus knows 0% of the words of an example in the middle",
+    ),
+    "other language": (
+        [f"die maschine braucht jedes jahr neues öl für bremsen {i}" for i in range(30)],
+        "they share no language",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_examples_that_tell_nothing_are_refused(tmp_path: Path, case: str) -> None:
+    like, said = REFUSED[case]
+    with pytest.raises(UserError, match=said):
+        loaded(tmp_path, texts(60, 0), like=like)
+
+
+def test_examples_in_a_script_without_spaces_are_taken(tmp_path: Path) -> None:
+    signs = "汽车需要机油刹车液每几年更换一次发动机"
+    rng = np.random.default_rng(0)
+    chinese = ["".join(rng.choice(list(signs), 40)) for _ in range(90)]
+    raw, _ = loaded(tmp_path, chinese[:60], like=chinese[60:])
+    assert raw.forget.sum() == 30
+
+
+TERMS = {
+    "nothing": ("submarine", "hits 0 of 60 texts"),
+    "everything": ("/./", "hits 60 of 60 texts, which leaves no corpus"),
+    "no expression": ("oil\n/(oil/", r"terms.txt, line 2: '/\(oil/': .*unterminated"),
+    "empty": ("\n", "has no terms"),
+}
+
+
+@pytest.mark.parametrize("case", TERMS)
+def test_a_blocklist_that_tells_nothing_is_refused(tmp_path: Path, case: str) -> None:
+    content, said = TERMS[case]
+    terms = tmp_path / "terms.txt"
+    terms.write_text(content, encoding="utf-8")
+    with pytest.raises(UserError, match=said):
+        loaded(tmp_path, texts(60, 0), terms=str(terms))

@@ -1,0 +1,152 @@
+"""The order of a corpus that nobody labelled, and what a list of it holds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from mamushi.artifacts import schemas
+from mamushi.data.like import EXAMPLE, GIVEN, WANTED
+from mamushi.evidence.corpus import NO_SAMPLE, Corpus, corpus_manifest, corpus_of, words
+
+SEPARATES = {
+    **{"auc": 0.9, "auc_low": 0.85, "auc_high": 0.95, "follows": []},
+    **{"matched": 0.9, "matched_low": 0.85},
+}
+LISTED = {"rankings": 3, "expected_overlap": 0.9, "least_overlap": 0.9, "surely": 90, "toss_up": 5}
+
+
+def made(a: float, seed: int = 0, wanted: int = 0, certain: int = 0, apart: float = 2.0) -> Any:
+    """A corpus of 2,000 texts with 100 examples, so many of them ``certain``, and the texts that
+    are of the domain."""
+    rng = np.random.default_rng(seed)
+    domain = np.r_[np.ones(100), rng.random(2000) < a, np.zeros(wanted)].astype(bool)
+    score = rng.normal(apart * domain, 1)
+    inside = np.r_[np.arange(100) < certain, np.ones(2000), np.zeros(wanted)].astype(bool)
+    examples = np.arange(len(domain)) < 100
+    ids = np.array([f"t{i:04}" for i in range(len(domain))], dtype=object)
+    last = np.arange(len(domain)) >= 2100
+    return Corpus(ids, score, examples, inside, last), domain
+
+
+def test_certain_texts_come_first_and_wanted_ones_are_in_no_list() -> None:
+    corpus, _ = made(0.1, wanted=50, certain=7)
+    order = corpus.order
+    assert len(order) == 2007
+    assert corpus.examples[order].tolist() == [True] * 7 + [False] * 2000
+    assert (np.diff(corpus.score[order[7:]]) <= 0).all()
+    assert not corpus.wanted[order].any()
+    assert corpus.posterior[order[:7]].tolist() == [1.0] * 7
+    assert corpus.posterior[corpus.wanted].max() == 0
+
+
+def test_equal_scores_go_by_id() -> None:
+    corpus, _ = made(0.1)
+    tied = Corpus(corpus.ids[::-1], 0 * corpus.score, corpus.examples, corpus.inside, corpus.wanted)
+    ids = tied.ids[tied.order].tolist()
+    assert ids == sorted(ids)
+
+
+def test_a_table_ranks_the_corpus_and_nothing_else() -> None:
+    corpus, _ = made(0.1, wanted=50, certain=7)
+    domain = pa.array(np.where(corpus.examples, "forget", "retain").tolist())
+    scores = pa.table({"id": corpus.ids.tolist(), "domain": domain, "score": corpus.score})
+    given = np.where(corpus.wanted, WANTED, EXAMPLE)
+    examples = pa.table({GIVEN: pa.array(given.tolist(), mask=corpus.inside)})
+    again = corpus_of(scores, examples, hits=False)
+    assert again.order.tolist() == corpus.order.tolist()
+    table = again.table(domain, pa.nulls(len(domain), pa.int16()))
+    assert table.schema == schemas.POSTERIOR.schema
+    ranks = table["rank"].to_pylist()
+    assert [ranks[row] for row in corpus.order] == [*range(1, 2008)]
+    assert table["rank"].null_count == 93 + 50
+    # p1 / pC is what the share of the domain makes of the posterior.
+    rest = np.flatnonzero(corpus.rest)
+    ratio = np.exp(table["log_ratio"].to_numpy()[rest]) * again.of_rest.estimate
+    assert ratio == pytest.approx(again.posterior[rest])
+
+
+@pytest.mark.parametrize("certain", [0, 20])
+@pytest.mark.parametrize("wanted", [0, 300])
+def test_precision_and_recall_hold_what_a_list_holds(certain: int, wanted: int) -> None:
+    held: dict[str, list[bool]] = {"precision": [], "recall": []}
+    for seed in range(100):
+        corpus, domain = made(0.2, seed, wanted, certain)
+        for k in (150, 600):
+            found = dict(zip(held, corpus.holds(k), strict=True))
+            caught = domain[corpus.order[:k]].sum()
+            true = {"precision": caught / k, "recall": caught / domain[corpus.order].sum()}
+            for name, each in found.items():
+                held[name].append((each["low"] or 0) <= true[name] <= each["high"])
+            if not (wanted or certain):
+                assert found["precision"]["low"] is None
+    assert np.mean(held["precision"]) >= 0.93
+    assert np.mean(held["recall"]) >= 0.93
+
+
+def test_a_list_of_certain_texts_is_of_the_domain() -> None:
+    corpus, _ = made(0.1, certain=20)
+    assert corpus.holds(20)[0] == {"estimate": 1.0, "low": 1.0, "high": 1.0}
+    assert corpus.holds(10)[1]["high"] < 1
+    assert corpus.share()["low"] is None
+    assert corpus.share()["high"] > 20 / 2020
+
+
+def test_likely_texts_are_as_many_as_are_more_likely_than_not() -> None:
+    corpus, domain = made(0.2, wanted=300, certain=5)
+    k = corpus.likely
+    first, after = corpus.posterior[corpus.order[[k - 1, k]]]
+    assert first > 0.5 >= after
+    assert domain[corpus.order[:k]].mean() > 0.6
+
+
+def test_hits_of_a_blocklist_are_not_taken_at_their_word() -> None:
+    rng = np.random.default_rng(3)
+    # Of 300 hits every third is mistaken, and looks like the texts that are not hit.
+    true = np.r_[np.arange(300) % 3 > 0, rng.random(2000) < 0.05]
+    ids = np.array([f"t{i:04}" for i in range(2300)], dtype=object)
+    inside, hits = np.ones(2300, dtype=bool), np.arange(2300) < 300
+    corpus = Corpus(ids, rng.normal(2.5 * true, 1), hits, inside, ~inside, hits=True)
+    known = corpus.blocklist()
+    assert known is not None
+    assert known["precision"] == pytest.approx(2 / 3, abs=0.12)
+    assert 0.3 < known["precision_low"] < 2 / 3
+    assert not corpus.certain.any()
+    assert corpus.posterior[hits & ~true].mean() < 0.5 < 0.7 < corpus.posterior[hits & true].mean()
+    assert corpus.share()["high"] is None
+    assert corpus.share()["reason"] == NO_SAMPLE
+    assert corpus.holds(100)[1] == {"estimate": None, "low": None, "high": None}
+    said = words(*corpus.holds(100))
+    assert said.startswith("perhaps ")
+    assert said.endswith("how much of the domain it has is not known")
+
+
+def manifest_of(corpus: Corpus, k: int) -> dict[str, Any]:
+    domain = pa.array(np.where(corpus.examples, "forget", "retain").tolist())
+    table = corpus.table(domain, pa.nulls(len(domain), pa.int16()))
+    copies = pa.table(
+        {"id": ["copy"], "kept_id": [corpus.ids[corpus.order[0]]], "reason": ["exact"]}
+    )
+    return corpus_manifest(corpus, table, copies, k, SEPARATES, LISTED, {"beta": 0.05})
+
+
+def test_a_manifest_says_what_a_list_holds() -> None:
+    corpus, _ = made(0.2, certain=5)
+    about = manifest_of(corpus, 100)
+    assert about["removed"] == 100
+    assert about["copies"] == 1
+    assert about["n_forget"] == 2005
+    assert about["judgement"]["act"] == "check"
+    assert "it has" in about["verdict"]
+    assert "of it is of the domain" in about["verdict"]
+    assert "retain domain would" not in about["verdict"]
+    assert about["expected"]["withheld"]
+
+
+def test_a_list_that_is_known_to_hold_the_domain_may_be_acted_on() -> None:
+    corpus, _ = made(0.2, wanted=300, apart=3.0)
+    assert manifest_of(corpus, 300)["judgement"]["act"] == "take"
+    assert manifest_of(corpus, 1500)["judgement"]["act"] == "check"

@@ -1,0 +1,177 @@
+"""A corpus in which nobody marked the domain: its texts, examples of the domain in another table or
+the hits of a blocklist, and texts that are known to be wanted."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mamushi.artifacts.files import sha256
+from mamushi.configuration.sources import beside
+from mamushi.data import readers
+from mamushi.data.duplicates import key
+from mamushi.data.raw import Raw
+from mamushi.errors import UserError
+
+EXAMPLE, WANTED = "example", "wanted"
+GIVEN = "label_given"
+"""Column of the examples table: what a text is known to be that is not of the corpus."""
+KEYS = {"like": EXAMPLE, "unlike": WANTED}
+"""Keys of a dataset's ``forget`` that name tables, and what their texts are."""
+FEWEST = 20
+"""Examples below which no list can be judged: with 20 of them, the share of the domain that a list
+has is known to 44 points."""
+MOST_HIT = 0.5
+"""Of the corpus, what a blocklist may hit."""
+KNOWN = 0.5
+"""Of the words of an example, what the corpus must know, of at least half of the examples."""
+PATTERN = re.compile(r"/(.*)/")
+
+
+def with_examples(raw: Raw, settings: Mapping[str, Any]) -> Raw:
+    """Return the rows of a corpus with the examples behind them, and what is wanted.
+
+    Raises ``UserError`` for fewer than ``FEWEST`` examples, for examples that are one text, and for
+    a blocklist that hits nothing or most texts.
+    """
+    forget = settings["forget"]
+    if not any(map(str.strip, raw.texts)):
+        do = "name a table with texts, and their column"
+        raise UserError("the corpus has no texts", where=settings["path"], do=do)
+    found: dict[str, list[tuple[str, str]]] = {}
+    for name in KEYS:
+        if forget.get(name):
+            found[name] = list(_texts(forget[name], forget.get("text") or settings["text"]))
+    hit = np.zeros(len(raw.ids), dtype=bool)
+    if "terms" in forget:
+        hit = _hits(raw.texts, forget["terms"])
+    else:
+        _check(found["like"], raw.texts, forget["like"])
+    files = {f"{name} {Path(path).name}": sha256(path) for name, path in beside(settings).items()}
+    rows = [(name, *each) for name, several in found.items() for each in several]
+    ids = [f"{name}:{n + 1}" for name, several in found.items() for n in range(len(several))]
+    return replace(
+        raw,
+        ids=[*raw.ids, *ids],
+        texts=[*raw.texts, *(text for _, _, text in rows)],
+        forget=np.concatenate([hit, np.array([name == "like" for name, *_ in rows], dtype=bool)]),
+        section=[*raw.section, *[None] * len(rows)],
+        stratum=[*raw.stratum, *[""] * len(rows)],
+        places=[*raw.places, *(place for _, place, _ in rows)],
+        labels={name: [*column, *[None] * len(rows)] for name, column in raw.labels.items()},
+        group=None if raw.group is None else [*raw.group, *[None] * len(rows)],
+        sources={**raw.sources, **files},
+        given=[*[None] * len(raw.ids), *(KEYS[name] for name, *_ in rows)],
+    )
+
+
+def known_by_copies(raw: Raw, rows: NDArray[np.int64], roots: NDArray[np.int64]) -> Raw:
+    """Return the rows of a corpus that nobody labelled, where a text with a copy among the examples
+    is one, and a text with a copy among wanted ones is wanted; ``roots`` are the first texts of the
+    clusters of ``rows``. Raises ``UserError`` for a text that is both."""
+    if raw.given is None:
+        return raw
+    forget, given = raw.forget.copy(), list(raw.given)
+    first = rows[roots]
+    forget[first[forget[rows]]] = True
+    for row, root in zip(rows.tolist(), first.tolist(), strict=True):
+        if given[row] == WANTED:
+            if forget[root]:
+                what = f"is wanted, and unwanted at {raw.places[root]}"
+                do = "take it out of one of them"
+                raise UserError(what, where=raw.places[row], do=do)
+            given[root] = WANTED
+    return replace(raw, forget=forget, given=given)
+
+
+def _texts(path: str, column: str) -> Iterator[tuple[str, str]]:
+    """Yield the place and text of each row of a table that is not empty."""
+    table = readers.read(path, [column])
+    for place, text in zip(table.places, table.columns[column], strict=True):
+        if text is not None and not isinstance(text, str):
+            what = f"column {column!r} is {text!r:.60}, not text"
+            raise UserError(what, where=place, do="name the column with the text (forget.text)")
+        if text and text.strip():
+            readers.check_text(text, place)
+            yield place, text
+
+
+def _check(examples: Sequence[tuple[str, str]], corpus: Sequence[str], where: str) -> None:
+    distinct = len({key(text) for _, text in examples})
+    if len(examples) > 1 and distinct == 1:
+        what = f"its {len(examples):,} texts are one and the same"
+        raise UserError(what, where=where, do=f"give at least {FEWEST} examples that differ")
+    if distinct < FEWEST:
+        what = f"has {distinct} examples that differ, and fewer than {FEWEST} tell nothing"
+        raise UserError(what, where=where, do="give more texts of the domain")
+    own = [set(_units(text)) for _, text in examples]
+    missing = set().union(*own)
+    for text in corpus:
+        if not missing:
+            break
+        missing.difference_update(_units(text))
+    shares = [1 - len(units & missing) / len(units) if units else 0.0 for units in own]
+    if float(np.median(shares)) < KNOWN:
+        what = (
+            f"the corpus knows {np.median(shares):.0%} of the words of an example in the middle: "
+            "they share no language, and would be ranked by that alone"
+        )
+        raise UserError(what, where=where, do="give examples in the language of the corpus")
+
+
+def _units(text: str) -> Iterator[str]:
+    """Yield the words of a text, of a script without letter cases its pairs of letters: some of
+    these are written without spaces."""
+    for word in re.findall(r"[^\W\d_]+", unicodedata.normalize("NFKC", text)):
+        if word.lower() != word.upper():
+            yield word.lower()
+        else:
+            yield from (word[at : at + 2] for at in range(max(1, len(word) - 1)))
+
+
+def _hits(texts: Sequence[str], path: str) -> NDArray[np.bool_]:
+    """Return which texts have a term of a blocklist, a line of which is a term, in any case and as
+    whole words, or a /regular expression/."""
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "is not UTF-8"
+        raise UserError(str(why), where=path, do="give a text file with a term a line") from None
+    words: list[str] = []
+    patterns = []
+    for number, line in enumerate(lines, start=1):
+        if not (line := line.strip()):
+            continue
+        found = PATTERN.fullmatch(line)
+        if found is None:
+            words.append(re.escape(key(line)))
+            continue
+        try:
+            patterns.append(re.compile(found[1], re.IGNORECASE))
+        except re.error as error:
+            where = f"{path}, line {number}"
+            do = "mend the regular expression, or write a term without slashes"
+            raise UserError(f"{line!r:.60}: {error}", where=where, do=do) from None
+    if not (words or patterns):
+        raise UserError("has no terms", where=path, do="write a term or /expression/ a line")
+    terms = re.compile(rf"(?<!\w)(?:{'|'.join(words) or '(?!)'})(?!\w)")
+    hit = [terms.search(key(text)) or any(p.search(text) for p in patterns) for text in texts]
+    return _checked(np.array([bool(each) for each in hit]), path)
+
+
+def _checked(hit: NDArray[np.bool_], path: str) -> NDArray[np.bool_]:
+    hits, n = int(hit.sum()), len(hit)
+    if hits < FEWEST:
+        what = f"hits {hits:,} of {n:,} texts, and fewer than {FEWEST} tell nothing"
+        raise UserError(what, where=path, do="add terms, or check the text column")
+    if hits > MOST_HIT * n:
+        what = f"hits {hits:,} of {n:,} texts, which leaves no corpus to compare them with"
+        raise UserError(what, where=path, do="take out the terms that most texts have")
+    return hit

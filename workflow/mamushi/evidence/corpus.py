@@ -1,0 +1,258 @@
+"""Rank a corpus that nobody labelled: a posterior of each text, and what a list of the first holds.
+
+The scores are those of examples against the corpus, cross-fitted. A text of the corpus that is a
+copy of an example is of the domain for certain and comes first; texts that are known to be wanted
+are in no list. Hits of a blocklist are no examples: each is of the domain with a probability of its
+own, so they do not come before the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from mamushi.artifacts import schemas
+from mamushi.artifacts.domains import FORGET
+from mamushi.data.like import GIVEN, WANTED
+from mamushi.evidence.judgement import judge
+from mamushi.evidence.share import ERROR, Share, Tilt, count_bounds, share, upper_bound
+from mamushi.selection.removals import digest, removals
+
+Doubles = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+Interval = dict[str, float | None]
+
+NO_SAMPLE = (
+    "the hits of a blocklist are no sample of the domain, which has texts without its terms: "
+    "nothing bounds its share"
+)
+NO_GOLD = "nobody marked the domain in the corpus, so there is no gold standard to come near"
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Out-of-fold scores (n,) of texts by their ``ids``: of ``examples``, of texts ``inside`` the
+    corpus, and of ``wanted`` ones. An example inside is certain, unless the examples are ``hits``
+    of a blocklist."""
+
+    ids: NDArray[np.object_]
+    score: Doubles
+    examples: Mask
+    inside: Mask
+    wanted: Mask
+    hits: bool = False
+
+    @property
+    def certain(self) -> Mask:
+        """Which texts of the corpus are of the domain for certain, (n,)."""
+        return self.examples & self.inside & (not self.hits)
+
+    @property
+    def rest(self) -> Mask:
+        """Which texts of the corpus nothing is known of, (n,)."""
+        return self.inside & ~self.examples
+
+    @cached_property
+    def order(self) -> NDArray[np.int64]:
+        """The places of the corpus texts, first to go first: the certain ones, then by score, ties
+        by id."""
+        order = np.lexsort((self.ids.astype(np.str_), -self.score, ~self.certain))
+        return order[self.inside[order]]
+
+    @cached_property
+    def of_rest(self) -> Share:
+        """The share of the domain in the rest."""
+        wanted = self.score[self.wanted] if self.wanted.any() else None
+        found = share(self.score[self.examples], self.score[self.rest], wanted)
+        return replace(found, low=None, high=1.0, reason=NO_SAMPLE) if self.hits else found
+
+    @cached_property
+    def hit_precision(self) -> Tilt | None:
+        """Of a blocklist: the share of its hits that are like the rest, by scores turned round. It
+        takes false hits to be like other texts."""
+        if not self.hits:
+            return None
+        return Tilt.fit(-self.score[self.rest], -self.score[self.examples])
+
+    @cached_property
+    def fitted(self) -> Tilt:
+        """The ratio of the domain to the rest."""
+        one, rest = self.score[self.examples], self.score[self.rest]
+        return Tilt.fit(one, rest, self.of_rest.estimate)
+
+    @cached_property
+    def posterior(self) -> Doubles:
+        """The probability of each text to be of the domain, (n,), at the guess of the share."""
+        found = self.fitted.posterior(self.score)
+        if self.hit_precision is not None:
+            true = 1 - self.hit_precision.posterior(-self.score)
+            return np.where(self.examples, true, found * true)
+        return np.where(self.examples, 1.0, np.where(self.wanted, 0.0, found))
+
+    @property
+    def likely(self) -> int:
+        """How many texts of the corpus are more likely than not of the domain."""
+        return int((self.posterior[self.inside] > 0.5).sum())
+
+    def share(self) -> dict[str, Any]:
+        """Return the share of the domain in the corpus, with what is known for certain."""
+        n, found = int(self.inside.sum()), self.of_rest
+        rest, known = int(self.rest.sum()), int(self.certain.sum())
+        if self.hits:
+            at = float(self.posterior[self.inside].mean())
+            return {"estimate": at, "low": None, "high": None, "reason": found.reason}
+        ends = (found.estimate, found.low, found.high)
+        scaled = [None if end is None else (end * rest + known) / n for end in ends]
+        return dict(zip(("estimate", "low", "high"), scaled, strict=True)) | {
+            "reason": found.reason
+        }
+
+    def blocklist(self) -> dict[str, Any] | None:
+        """Return how many hits there are and what share of them is of the domain, by their own
+        posteriors and at least, where false hits are like other texts; None of examples."""
+        if not self.hits:
+            return None
+        mistaken = upper_bound(-self.score[self.rest], -self.score[self.examples])
+        precision = float(self.posterior[self.examples].mean())
+        return {
+            "hits": int(self.examples.sum()),
+            "precision": precision,
+            "precision_low": min(1 - mistaken, precision),
+            "of": "where false hits are like texts that are not hit; an audit says what they are",
+        }
+
+    def table(self, domain: pa.ChunkedArray, fold: pa.ChunkedArray) -> pa.Table:
+        """Return the table ``posterior``, with those columns of the scores."""
+        ranks = np.zeros(len(self.ids), dtype=np.int64)
+        ranks[self.order] = np.arange(1, len(self.order) + 1)
+        a = max(self.of_rest.estimate, 1e-6)
+        columns = {
+            "id": pa.array(self.ids, pa.string()),
+            "domain": domain,
+            "score": self.score,
+            "rank": pa.array(ranks, mask=~self.inside),
+            "fold": fold,
+            "log_ratio": np.log(np.maximum(self.fitted.posterior(self.score), 1e-300) / a),
+            "posterior": self.posterior,
+        }
+        return pa.table(columns, schema=schemas.POSTERIOR.schema)
+
+    def holds(self, k: int) -> tuple[Interval, Interval]:
+        """Return precision and recall of the list of the first ``k`` texts, each at 95%: of what
+        scores like the examples, and null where that is not known."""
+        certain, rest = int(self.certain.sum()), int(self.rest.sum())
+        if self.hits or not k:
+            at = float(self.posterior[self.order[:k]].mean()) if k else None
+            nothing: Interval = {"estimate": None, "low": None, "high": None}
+            return {**nothing, "estimate": at}, nothing
+        above = self.score[self.examples] >= self.score[self.order[k - 1]]
+        hits = int(above.sum()) if k > certain else 0
+        n1, known = len(above), min(k, certain)
+        caught = hits / n1, *count_bounds(hits, n1, ERROR / 2)
+        if k <= certain:
+            caught = (0.0, 0.0, 0.0)
+        found = self.of_rest
+        low = found.low or 0.0
+        of_list = [
+            min((known + a * rest * r) / k, 1.0)
+            for a, r in zip((found.estimate, low, found.high), caught, strict=True)
+        ]
+        # The more of the domain is left unseen, the less of it is what is known for certain.
+        of_domain = [
+            (known + a * rest * r) / (certain + a * rest) if certain + a * rest else r
+            for a, r in zip((found.estimate, found.high, low), caught, strict=True)
+        ]
+        if found.low is not None:
+            # What is not of the domain scores like the texts that are wanted.
+            same = self.score[self.wanted] >= self.score[self.order[k - 1]]
+            most = count_bounds(int(same.sum()), len(same), ERROR / 2)[1]
+            of_list[1] = max(of_list[1], 1 - (1 - low) * rest * (k > certain) * most / k)
+        names = ("estimate", "low", "high")
+        precision: Interval = dict(zip(names, of_list, strict=True))
+        if found.low is None:
+            precision |= {"low": known / k if known else None}
+        return precision, dict(zip(names, of_domain, strict=True))
+
+
+def corpus_of(scores: pa.Table, examples: pa.Table, *, hits: bool) -> Corpus:
+    """Return it from the table ``scores`` and the same rows of the table ``examples``."""
+    given = examples[GIVEN]
+    return Corpus(
+        ids=np.array(scores["id"].to_pylist(), dtype=object),
+        score=np.asarray(scores["score"].to_numpy(), dtype=np.float64),
+        examples=np.asarray(pc.equal(scores["domain"], FORGET)),
+        inside=np.asarray(given.is_null()),
+        wanted=np.asarray(pc.fill_null(pc.equal(given, WANTED), fill_value=False)),
+        hits=hits,
+    )
+
+
+def corpus_manifest(
+    corpus: Corpus,
+    table: pa.Table,
+    duplicates: pa.Table,
+    k: int,
+    separates: Mapping[str, Any],
+    listed: Mapping[str, Any],
+    named: Mapping[str, Any],
+    compared: str | None = None,
+) -> dict[str, Any]:
+    """Return the manifest of the first ``k`` texts of the corpus, of which ``table`` is what it
+    says of them. ``separates`` is as in ``judgement``; ``listed`` says how often its texts are."""
+    chosen = removals(table, duplicates, k)
+    precision, recall = corpus.holds(k)
+    low, at = precision["low"], precision["estimate"]
+    # What is known of labelled lists: how much is not of the domain.
+    others = {
+        "estimate": None if at is None else 1 - at,
+        "upper_bound": None if low is None else 1 - low,
+    }
+    judged = judge(separates, k, listed, others, compared=compared, holds=words(precision, recall))
+    return {
+        **named,
+        "n_forget": len(corpus.order),
+        "n_retain": 0,
+        "examples": int(corpus.examples.sum()),
+        "certain": int(corpus.certain.sum()),
+        "removed": k,
+        "copies": sum(map(len, chosen["copies"].to_pylist())),
+        "cross_posts": 0,
+        "threshold": float(chosen["score"][-1].as_py()) if k else None,
+        "ids_sha256": digest(chosen["id"].to_pylist()),
+        "ids_sha256_of": "the ids by rank, without copies, in UTF-8, each followed by a newline",
+        "verdict": judged.pop("words"),
+        "judgement": judged,
+        "separation": separates,
+        "also_retain": {**others, "of": "the share of the list that is not of the domain"},
+        "share": corpus.share(),
+        "blocklist": corpus.blocklist(),
+        "likely": corpus.likely,
+        "precision": precision,
+        "recall": recall,
+        "stability": listed,
+        "expected": {"unit": "nats", "by": None, "withheld": NO_GOLD},
+    }
+
+
+def words(precision: Interval, recall: Interval) -> str:
+    """Return what a list holds, in words."""
+
+    def said(found: Interval) -> str:
+        at, low, high = (found[name] for name in ("estimate", "low", "high"))
+        if low is not None and high is not None:
+            return f"{at:.0%} [{low:.0%}, {high:.0%}]"
+        if high is not None:
+            return f"at most {high:.0%}"
+        return "an unknown share" if at is None else f"perhaps {at:.0%}"
+
+    own = f"{said(precision)} of it is of the domain"
+    if recall["low"] is None:
+        return f"{own}, and how much of the domain it has is not known"
+    return f"{own}, and it has {said(recall)} of what is like the examples"
