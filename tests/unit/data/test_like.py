@@ -16,26 +16,7 @@ from mamushi.data.loaders.table import load
 from mamushi.data.raw import Raw
 from mamushi.errors import UserError
 
-WORDS = [
-    "the",
-    "engine",
-    "of",
-    "a",
-    "car",
-    "needs",
-    "oil",
-    "and",
-    "its",
-    "brakes",
-    "a",
-    "fluid",
-    "that",
-    "is",
-    "changed",
-    "every",
-    "few",
-    "years",
-]
+WORDS = ["the", "engine", "of", "a", "car", "needs", "oil", "and", "its", "brakes", "fluid", "new"]
 
 
 def texts(n: int, seed: int, word: str = "") -> list[str]:

@@ -143,11 +143,11 @@ class Tilt:
         label = np.arange(len(both)) < len(examples)
         how = (both - mean) / spread, label, float(np.log(len(corpus)) - np.log(len(examples)))
         priors = PRIORS if share is None else np.array([_logit(share)])
-        found = [_fitted(np.array([-1.0, 1.0, prior]), 0.0, *how) for prior in priors]
+        found = [fitted(np.array([-1.0, 1.0, prior]), 0.0, *how) for prior in priors]
         at = min(found, key=lambda each: each[0])[1]
         if share is None:
             # All three at once, from the best of those: alone they may run off where both are flat.
-            at = _fitted(at, PRIORS[1] - PRIORS[0], *how)[1]
+            at = fitted(at, PRIORS[1] - PRIORS[0], *how)[1]
             share = float(np.exp(-np.logaddexp(0, -at[2])))
         slope = float(at[1]) / spread
         return cls(share, float(at[0]) - slope * mean, slope)
@@ -158,7 +158,7 @@ class Tilt:
         return np.asarray(np.exp(-np.logaddexp(0, -odds)), dtype=np.float64)
 
 
-def _fitted(
+def fitted(
     start: Doubles, room: float, x: Doubles, label: NDArray[np.bool_], rho: float
 ) -> tuple[float, Doubles]:
     """Return the least loss and where it is: intercept, slope and the logit of the share, which has
